@@ -1,0 +1,78 @@
+# Three functions that every folder's CMakeLists.txt is made of.
+
+# Warnings and sanitizers, said once.
+add_library(annal_flags INTERFACE)
+target_compile_features(annal_flags INTERFACE c_std_11)
+target_compile_definitions(annal_flags INTERFACE _GNU_SOURCE)
+target_compile_options(annal_flags INTERFACE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
+    -Wvla -Wformat=2 -fno-common)
+if(ANNAL_SANITIZE)
+    target_compile_options(annal_flags INTERFACE
+        -fsanitize=${ANNAL_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(annal_flags INTERFACE -fsanitize=${ANNAL_SANITIZE})
+endif()
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+# annal_module(NAME SOURCES a.c … USES other-module … LIBS target … SQL x.sql …)
+#
+# One folder of the library, as an object library. It sees its own headers, journal/base, and the
+# public headers of what it USES; nothing else is on its include path. Each SQL file becomes the string
+# constant annal__sql_<name> (declared by whoever uses it).
+function(annal_module name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;USES;LIBS;SQL")
+    foreach(sql IN LISTS arg_SQL)
+        annal_embed_sql(${sql} embedded)
+        list(APPEND arg_SOURCES ${embedded})
+    endforeach()
+    add_library(${name} OBJECT ${arg_SOURCES})
+    set_target_properties(${name} PROPERTIES
+        POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
+    target_include_directories(${name}
+        PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include
+        PRIVATE ${PROJECT_SOURCE_DIR})
+    foreach(used IN LISTS arg_USES)
+        target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/${used}/include)
+    endforeach()
+    target_link_libraries(${name} PRIVATE annal_flags ${arg_LIBS})
+    set_property(GLOBAL APPEND PROPERTY ANNAL_LIBS ${arg_LIBS})
+endfunction()
+
+# Turn FILE.sql into a C file with one string constant; out gets its path.
+function(annal_embed_sql file out)
+    get_filename_component(stem ${file} NAME_WE)
+    string(MAKE_C_IDENTIFIER ${stem} symbol)
+    set(c_file ${CMAKE_CURRENT_BINARY_DIR}/${symbol}.sql.c)
+    add_custom_command(
+        OUTPUT ${c_file}
+        COMMAND ${CMAKE_COMMAND} -DINPUT=${CMAKE_CURRENT_SOURCE_DIR}/${file}
+            -DOUTPUT=${c_file} -DSYMBOL=annal__sql_${symbol}
+            -P ${PROJECT_SOURCE_DIR}/cmake/EmbedText.cmake
+        DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${PROJECT_SOURCE_DIR}/cmake/EmbedText.cmake
+        VERBATIM)
+    set(${out} ${c_file} PARENT_SCOPE)
+endfunction()
+
+# annal_library(NAME MODULES …): libNAME.a (target NAME) and libNAME.so (target NAME_shared).
+function(annal_library name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "MODULES")
+    get_property(libs GLOBAL PROPERTY ANNAL_LIBS)
+    list(REMOVE_DUPLICATES libs)
+    foreach(module IN LISTS arg_MODULES)
+        list(APPEND objects $<TARGET_OBJECTS:${module}>)
+        list(APPEND includes ${PROJECT_SOURCE_DIR}/${module}/include)
+    endforeach()
+    add_library(${name} STATIC ${objects})
+    add_library(${name}_shared SHARED ${objects})
+    set_target_properties(${name}_shared PROPERTIES
+        OUTPUT_NAME ${name} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+    foreach(target ${name} ${name}_shared)
+        target_link_libraries(${target} PRIVATE annal_flags ${libs} Threads::Threads)
+        foreach(include IN LISTS includes)
+            target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${include}>)
+        endforeach()
+    endforeach()
+endfunction()

@@ -1,0 +1,106 @@
+#include "journal/base/buf.h"
+
+#include "journal/base/alloc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+annal_status annal__buf_reserve(struct buf *buf, size_t more)
+{
+    size_t limit = buf->limit == 0 ? BUF_LIMIT_DEFAULT : buf->limit;
+    if (more > limit || buf->len > limit - more)
+        return ANNAL_ERR_LIMIT;
+    size_t need = buf->len + more;
+    if (need <= buf->cap)
+        return ANNAL_OK;
+
+    size_t cap = buf->cap == 0 ? 64 : buf->cap;
+    while (cap < need)
+        cap = cap > limit / 2 ? limit : cap * 2;
+    char *ptr = annal__realloc_array(buf->ptr, cap, 1);
+    if (ptr == NULL)
+        return ANNAL_ERR_NOMEM;
+    buf->ptr = ptr;
+    buf->cap = cap;
+    return ANNAL_OK;
+}
+
+annal_status annal__buf_append(struct buf *buf, const void *bytes, size_t len)
+{
+    annal_status status = annal__buf_reserve(buf, len);
+    if (status < 0)
+        return status;
+    if (len > 0)
+        memcpy(buf->ptr + buf->len, bytes, len);
+    buf->len += len;
+    return ANNAL_OK;
+}
+
+annal_status annal__buf_append_slice(struct buf *buf, annal_slice slice)
+{
+    return annal__buf_append(buf, slice.ptr, slice.len);
+}
+
+annal_status annal__buf_append_zeros(struct buf *buf, size_t len)
+{
+    annal_status status = annal__buf_reserve(buf, len);
+    if (status < 0)
+        return status;
+    if (len > 0)
+        memset(buf->ptr + buf->len, 0, len);
+    buf->len += len;
+    return ANNAL_OK;
+}
+
+annal_status annal__buf_printf(struct buf *buf, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length < 0)
+        return ANNAL_ERR_INVALID;
+    annal_status status = annal__buf_reserve(buf, (size_t)length + 1);
+    if (status < 0)
+        return status;
+    va_start(args, format);
+    vsnprintf(buf->ptr + buf->len, (size_t)length + 1, format, args);
+    va_end(args);
+    buf->len += (size_t)length;
+    return ANNAL_OK;
+}
+
+void annal__buf_consume(struct buf *buf, size_t len)
+{
+    if (len >= buf->len) {
+        buf->len = 0;
+        return;
+    }
+    memmove(buf->ptr, buf->ptr + len, buf->len - len);
+    buf->len -= len;
+}
+
+void annal__buf_clear(struct buf *buf)
+{
+    buf->len = 0;
+}
+
+void annal__buf_done(struct buf *buf)
+{
+    annal__free(buf->ptr);
+    buf->ptr = NULL;
+    buf->len = buf->cap = 0;
+}
+
+annal_slice annal__buf_slice(const struct buf *buf)
+{
+    return (annal_slice){buf->ptr, buf->len};
+}
+
+const char *annal__buf_cstr(struct buf *buf)
+{
+    if (annal__buf_reserve(buf, 1) < 0)
+        return NULL;
+    buf->ptr[buf->len] = '\0';
+    return buf->ptr;
+}

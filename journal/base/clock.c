@@ -1,0 +1,25 @@
+#include "journal/base/clock.h"
+
+#include <time.h>
+
+static int64_t read_clock(clockid_t id)
+{
+    struct timespec now = {0};
+    clock_gettime(id, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static int64_t wall_us(void *arg)
+{
+    (void)arg;
+    return read_clock(CLOCK_REALTIME);
+}
+
+static int64_t monotonic_us(void *arg)
+{
+    (void)arg;
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+const struct clock annal__system_clock = {
+    .wall_us = wall_us, .monotonic_us = monotonic_us, .arg = NULL};

@@ -1,0 +1,16 @@
+/* The clock seam: tests bring their own time. */
+#ifndef JOURNAL_BASE_CLOCK_H
+#define JOURNAL_BASE_CLOCK_H
+
+#include <stdint.h>
+
+struct clock {
+    int64_t (*wall_us)(void *arg);      /* UTC */
+    int64_t (*monotonic_us)(void *arg); /* never goes back; for durations */
+    void *arg;
+};
+
+/* The system's clocks. */
+extern const struct clock annal__system_clock;
+
+#endif

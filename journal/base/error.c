@@ -1,0 +1,114 @@
+#include "journal/base/error.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* No default: a status without a name is a compiler warning. */
+const char *annal_status_name(annal_status status)
+{
+    switch (status) {
+    case ANNAL_OK:
+        return "ok";
+    case ANNAL_END:
+        return "end";
+    case ANNAL_DAMAGE:
+        return "damage";
+    case ANNAL_ERR_NOMEM:
+        return "out of memory";
+    case ANNAL_ERR_IO:
+        return "input/output";
+    case ANNAL_ERR_CORRUPT:
+        return "corrupt";
+    case ANNAL_ERR_NOTFOUND:
+        return "not found";
+    case ANNAL_ERR_INVALID:
+        return "invalid";
+    case ANNAL_ERR_BUSY:
+        return "busy";
+    case ANNAL_ERR_LIMIT:
+        return "limit";
+    case ANNAL_ERR_CLOSED:
+        return "closed";
+    case ANNAL_ERR_CONFLICT:
+        return "conflict";
+    case ANNAL_ERR_UNKNOWN:
+        return "unknown";
+    case ANNAL_ERR_UNSUPPORTED:
+        return "unsupported";
+    case ANNAL_ERR_SQL:
+        return "sql";
+    }
+    return "no such status";
+}
+
+const char *annal_version(void)
+{
+    return ANNAL_VERSION;
+}
+
+annal_slice annal_slice_of(const char *string)
+{
+    return string == NULL ? (annal_slice){NULL, 0} : (annal_slice){string, strlen(string)};
+}
+
+static void fill(annal_error *err, annal_status status, int os_errno, const char *format,
+                 va_list args)
+{
+    err->status = status;
+    err->os_errno = os_errno;
+    int length = vsnprintf(err->message, sizeof err->message, format, args);
+    if (length < 0)
+        err->message[0] = '\0';
+}
+
+annal_status annal__fail(annal_error *err, annal_status status, const char *format, ...)
+{
+    if (err != NULL) {
+        va_list args;
+        va_start(args, format);
+        fill(err, status, 0, format, args);
+        va_end(args);
+    }
+    return status;
+}
+
+annal_status annal__fail_errno(annal_error *err, const char *format, ...)
+{
+    int os_errno = errno;
+    if (err != NULL) {
+        va_list args;
+        va_start(args, format);
+        fill(err, ANNAL_ERR_IO, os_errno, format, args);
+        va_end(args);
+        char reason[128];
+        if (strerror_r(os_errno, reason, sizeof reason) != 0)
+            snprintf(reason, sizeof reason, "error %d", os_errno);
+        size_t used = strlen(err->message);
+        snprintf(err->message + used, sizeof err->message - used, ": %s", reason);
+    }
+    errno = os_errno;
+    return ANNAL_ERR_IO;
+}
+
+void annal__error_context(annal_error *err, const char *format, ...)
+{
+    if (err == NULL)
+        return;
+    char below[sizeof err->message];
+    memcpy(below, err->message, sizeof below);
+    va_list args;
+    va_start(args, format);
+    fill(err, err->status, err->os_errno, format, args);
+    va_end(args);
+    size_t used = strlen(err->message);
+    snprintf(err->message + used, sizeof err->message - used, ": %.*s",
+             (int)(sizeof below - 1), below);
+}
+
+_Noreturn void annal__assert_failed(const char *condition, const char *file, int line)
+{
+    fprintf(stderr, "annal: %s:%d: this must hold and does not: %s\n", file, line, condition);
+    abort();
+}

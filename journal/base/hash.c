@@ -1,0 +1,30 @@
+#include "journal/base/hash.h"
+
+#include <xxhash.h>
+
+uint64_t annal__hash(const void *bytes, size_t len, uint64_t seed)
+{
+    return XXH3_64bits_withSeed(bytes, len, seed);
+}
+
+struct hash_stream *annal__hash_begin(uint64_t seed)
+{
+    XXH3_state_t *state = XXH3_createState();
+    if (state != NULL && XXH3_64bits_reset_withSeed(state, seed) != XXH_OK) {
+        XXH3_freeState(state);
+        state = NULL;
+    }
+    return (struct hash_stream *)state;
+}
+
+void annal__hash_add(struct hash_stream *stream, const void *bytes, size_t len)
+{
+    (void)XXH3_64bits_update((XXH3_state_t *)stream, bytes, len);
+}
+
+uint64_t annal__hash_end(struct hash_stream *stream)
+{
+    uint64_t hash = XXH3_64bits_digest((XXH3_state_t *)stream);
+    XXH3_freeState((XXH3_state_t *)stream);
+    return hash;
+}

@@ -1,0 +1,16 @@
+/* XXH3-64 (xxHash 0.8), the only hash of the format; and the random ids. */
+#ifndef JOURNAL_BASE_HASH_H
+#define JOURNAL_BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+uint64_t annal__hash(const void *bytes, size_t len, uint64_t seed);
+
+/* The same over pieces, without gluing them together first. */
+struct hash_stream;
+struct hash_stream *annal__hash_begin(uint64_t seed); /* NULL: no memory */
+void annal__hash_add(struct hash_stream *stream, const void *bytes, size_t len);
+uint64_t annal__hash_end(struct hash_stream *stream); /* frees it */
+
+#endif

@@ -1,0 +1,289 @@
+#include "journal/base/io.h"
+
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+static int sys_open(void *arg, const char *path, int flags, mode_t mode)
+{
+    (void)arg;
+    int fd;
+    do {
+        fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW, mode);
+    } while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+static int sys_close(void *arg, int fd)
+{
+    (void)arg;
+    return close(fd);
+}
+
+static ssize_t sys_pread(void *arg, int fd, void *bytes, size_t len, uint64_t offset)
+{
+    (void)arg;
+    return pread(fd, bytes, len, (off_t)offset);
+}
+
+static ssize_t sys_pwrite(void *arg, int fd, const void *bytes, size_t len, uint64_t offset)
+{
+    (void)arg;
+    return pwrite(fd, bytes, len, (off_t)offset);
+}
+
+static int sys_fdatasync(void *arg, int fd)
+{
+    (void)arg;
+    return fdatasync(fd);
+}
+
+static int sys_fsync(void *arg, int fd)
+{
+    (void)arg;
+    return fsync(fd);
+}
+
+static int sys_ftruncate(void *arg, int fd, uint64_t len)
+{
+    (void)arg;
+    return ftruncate(fd, (off_t)len);
+}
+
+static int sys_fstat(void *arg, int fd, struct stat *out)
+{
+    (void)arg;
+    return fstat(fd, out);
+}
+
+static int sys_stat(void *arg, const char *path, struct stat *out)
+{
+    (void)arg;
+    return lstat(path, out);
+}
+
+static int sys_rename(void *arg, const char *from, const char *to)
+{
+    (void)arg;
+    return rename(from, to);
+}
+
+static int sys_unlink(void *arg, const char *path)
+{
+    (void)arg;
+    return unlink(path);
+}
+
+static int sys_mkdir(void *arg, const char *path, mode_t mode)
+{
+    (void)arg;
+    return mkdir(path, mode);
+}
+
+static int sys_list(void *arg, const char *path, io_list_fn fn, void *fn_arg)
+{
+    (void)arg;
+    DIR *dir = opendir(path);
+    if (dir == NULL)
+        return -1;
+    int result = 0;
+    const struct dirent *entry;
+    errno = 0;
+    while (result == 0 && (entry = readdir(dir)) != NULL) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            result = fn(fn_arg, entry->d_name);
+        if (result == 0)
+            errno = 0;
+    }
+    int failed = errno;
+    closedir(dir);
+    if (result == 0 && failed != 0) {
+        errno = failed;
+        return -1;
+    }
+    return result;
+}
+
+static int sys_flock(void *arg, int fd, int operation)
+{
+    (void)arg;
+    int result;
+    do {
+        result = flock(fd, operation);
+    } while (result < 0 && errno == EINTR);
+    return result;
+}
+
+static int sys_space(void *arg, int fd, struct io_space *out)
+{
+    (void)arg;
+    struct statfs fs;
+    if (fstatfs(fd, &fs) < 0)
+        return -1;
+    out->free_bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+    out->block_bytes = (uint64_t)fs.f_bsize;
+    out->fs_type = (uint64_t)(uint32_t)fs.f_type;
+    return 0;
+}
+
+static int sys_drop_cache(void *arg, int fd)
+{
+    (void)arg;
+    int failed = posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    if (failed != 0) {
+        errno = failed;
+        return -1;
+    }
+    return 0;
+}
+
+static void *sys_map_shared(void *arg, int fd, size_t len)
+{
+    (void)arg;
+    return mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+}
+
+static int sys_unmap(void *arg, void *map, size_t len)
+{
+    (void)arg;
+    return munmap(map, len);
+}
+
+const struct io annal__system_io = {
+    .open = sys_open,
+    .close = sys_close,
+    .pread = sys_pread,
+    .pwrite = sys_pwrite,
+    .fdatasync = sys_fdatasync,
+    .fsync = sys_fsync,
+    .ftruncate = sys_ftruncate,
+    .fstat = sys_fstat,
+    .stat = sys_stat,
+    .rename = sys_rename,
+    .unlink = sys_unlink,
+    .mkdir = sys_mkdir,
+    .list = sys_list,
+    .flock = sys_flock,
+    .space = sys_space,
+    .drop_cache = sys_drop_cache,
+    .map_shared = sys_map_shared,
+    .unmap = sys_unmap,
+};
+
+int annal__write_all(const struct io *io, int fd, const void *bytes, size_t len, uint64_t offset)
+{
+    const char *at = bytes;
+    while (len > 0) {
+        ssize_t wrote = io->pwrite(io->arg, fd, at, len, offset);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote < 0)
+            return -1;
+        if (wrote == 0) {
+            errno = EIO;
+            return -1;
+        }
+        at += wrote;
+        len -= (size_t)wrote;
+        offset += (uint64_t)wrote;
+    }
+    return 0;
+}
+
+ssize_t annal__read_full(const struct io *io, int fd, void *bytes, size_t len, uint64_t offset)
+{
+    size_t done = 0;
+    while (done < len) {
+        ssize_t got = io->pread(io->arg, fd, (char *)bytes + done, len - done, offset + done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+annal_status annal__sync_dir(const struct io *io, const char *path, annal_error *err)
+{
+    int fd = io->open(io->arg, path, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0)
+        return annal__fail_errno(err, "open directory %s", path);
+    annal_status status = ANNAL_OK;
+    if (io->fsync(io->arg, fd) < 0)
+        status = annal__fail_errno(err, "sync directory %s", path);
+    io->close(io->arg, fd);
+    return status;
+}
+
+static annal_status sync_parent(const struct io *io, const char *path, annal_error *err)
+{
+    struct buf parent = {.limit = 8192};
+    const char *slash = strrchr(path, '/');
+    annal_status status;
+    if (slash == NULL)
+        status = annal__buf_append(&parent, ".", 1);
+    else
+        status = annal__buf_append(&parent, path, slash == path ? 1 : (size_t)(slash - path));
+    const char *name = status < 0 ? NULL : annal__buf_cstr(&parent);
+    if (name == NULL)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "sync the directory of %s: no memory", path);
+    else
+        status = annal__sync_dir(io, name, err);
+    annal__buf_done(&parent);
+    return status;
+}
+
+annal_status annal__make_dir(const struct io *io, const char *path, annal_error *err)
+{
+    if (io->mkdir(io->arg, path, 0700) < 0) {
+        struct stat found;
+        if (errno == EEXIST && io->stat(io->arg, path, &found) == 0 && S_ISDIR(found.st_mode))
+            return ANNAL_OK;
+        return annal__fail_errno(err, "create directory %s", path);
+    }
+    return sync_parent(io, path, err);
+}
+
+annal_status annal__publish_file(const struct io *io, const char *path, const void *bytes,
+                                 size_t len, annal_error *err)
+{
+    struct buf temporary = {.limit = 8192};
+    annal_status status = annal__buf_printf(&temporary, "%s.tmp", path);
+    if (status < 0)
+        return annal__fail(err, status, "write %s: its name is too long", path);
+
+    int fd = io->open(io->arg, temporary.ptr, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (fd < 0) {
+        status = annal__fail_errno(err, "create %s", temporary.ptr);
+        goto done;
+    }
+    if (annal__write_all(io, fd, bytes, len, 0) < 0 || io->fsync(io->arg, fd) < 0) {
+        status = annal__fail_errno(err, "write %s", temporary.ptr);
+        goto done;
+    }
+    if (io->rename(io->arg, temporary.ptr, path) < 0) {
+        status = annal__fail_errno(err, "rename %s to %s", temporary.ptr, path);
+        goto done;
+    }
+    status = sync_parent(io, path, err);
+
+done:
+    if (fd >= 0)
+        io->close(io->arg, fd);
+    if (status < 0)
+        io->unlink(io->arg, temporary.ptr);
+    annal__buf_done(&temporary);
+    return status;
+}

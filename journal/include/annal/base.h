@@ -1,0 +1,113 @@
+/*
+ * What every header of Annal uses: status, error, slice, log callback, version.
+ *
+ * Conventions that hold for the whole library:
+ *   - A function returns 0 for success, below 0 for failure, above 0 for news (ANNAL_END).
+ *   - Outputs are written on success only, unless the function says otherwise.
+ *   - The last parameter of a function that can fail is an annal_error of the caller's. It may be
+ *     NULL. It is filled on failure only, and holds one sentence: what was tried, on what, why not.
+ *   - In an options struct zero means default, and NULL for the struct means all defaults.
+ *   - A slice that is handed out is borrowed; the function says for how long.
+ *   - Strings are UTF-8. Times are microseconds since 1970-01-01T00:00:00Z, in an int64_t.
+ *   - The library does not print, does not exit, does not read the environment, and has no global
+ *     mutable state.
+ */
+#ifndef ANNAL_BASE_H
+#define ANNAL_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ANNAL_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define ANNAL_API          __attribute__((visibility("default")))
+#define ANNAL_MUST_CHECK   __attribute__((warn_unused_result))
+#define ANNAL_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#else
+#define ANNAL_API
+#define ANNAL_MUST_CHECK
+#define ANNAL_PRINTF(f, a)
+#endif
+
+typedef enum annal_status {
+    ANNAL_OK = 0,
+    ANNAL_END = 1,            /* nothing more to read now; not a failure */
+    ANNAL_DAMAGE = 2,         /* a cursor passed over bytes that do not prove themselves */
+    ANNAL_ERR_NOMEM = -1,     /* allocation failed */
+    ANNAL_ERR_IO = -2,        /* the operating system refused; see os_errno */
+    ANNAL_ERR_CORRUPT = -3,   /* bytes on disk are not what we wrote */
+    ANNAL_ERR_NOTFOUND = -4,  /* no such store, session, event or snapshot */
+    ANNAL_ERR_INVALID = -5,   /* the caller passed something that is not accepted */
+    ANNAL_ERR_BUSY = -6,      /* somebody else has it, and the time to wait is over */
+    ANNAL_ERR_LIMIT = -7,     /* larger than a documented limit */
+    ANNAL_ERR_CLOSED = -8,    /* the handle failed earlier, or belongs to the parent of this process */
+    ANNAL_ERR_CONFLICT = -9,  /* expected_seq or id does not match what is there */
+    ANNAL_ERR_UNKNOWN = -10,  /* storage failed under an append: reopen the store to see */
+    ANNAL_ERR_UNSUPPORTED = -11, /* network filesystem, or written by a newer version */
+    ANNAL_ERR_SQL = -12       /* a query or a pack is wrong; the message is SQLite's */
+} annal_status;
+
+/* The name of a status, for instance "conflict". Static. Any thread. */
+ANNAL_API const char *annal_status_name(annal_status status);
+
+typedef struct annal_error {
+    annal_status status;
+    int os_errno;      /* errno at the point of failure, or 0 */
+    char message[512]; /* one sentence, no newline */
+} annal_error;
+
+/* Bytes that belong to somebody else. Empty is {NULL, 0}. */
+typedef struct annal_slice {
+    const char *ptr;
+    size_t len;
+} annal_slice;
+
+#define ANNAL_SLICE(literal) ((annal_slice){(literal), sizeof(literal) - 1})
+#define ANNAL_FMT(slice)     (int)(slice).len, (slice).ptr /* for "%.*s" */
+
+/* The slice of a C string; NULL gives the empty one. */
+ANNAL_API annal_slice annal_slice_of(const char *string);
+
+typedef enum annal_log_level {
+    ANNAL_LOG_INFO = 1,   /* for instance: a torn tail was cut */
+    ANNAL_LOG_WARNING = 2 /* for instance: a snapshot was skipped as damaged */
+} annal_log_level;
+
+/*
+ * Told what no caller is waiting to hear. May be called from any thread that is inside the library
+ * and from the keeper; must not call back into the library. message is one sentence.
+ */
+typedef void (*annal_log_fn)(void *arg, annal_log_level level, const char *message);
+
+/* The version of the library that is running, "0.1.0". Static. Any thread. */
+ANNAL_API const char *annal_version(void);
+
+/* "2026-01-06T07:24:00.123456Z" is 27 characters; 28 with the final NUL. */
+#define ANNAL_TIME_BYTES 28
+
+/*
+ * Write a time as fixed-width ISO 8601 in UTC. Years 0000 to 9999; earlier and later times are
+ * clamped to them. Any thread.
+ */
+ANNAL_API void annal_time_format(int64_t time_us, char out[ANNAL_TIME_BYTES]);
+
+/*
+ * Read an ISO 8601 time: date, 'T' or space, hours and minutes, optional seconds and fraction (more
+ * than six digits are cut), and 'Z' or an offset. A date alone is its midnight; a time without zone
+ * is UTC. ANNAL_ERR_INVALID when it is anything else. Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_time_parse(annal_slice text, int64_t *out_time_us,
+                                                         annal_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,184 @@
+/*
+ * Journals: append with a writer, read with a cursor, prove with verify.
+ */
+#ifndef ANNAL_JOURNAL_H
+#define ANNAL_JOURNAL_H
+
+#include <annal/store.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Writing ---- */
+
+typedef struct annal_writer annal_writer;
+
+typedef struct annal_writer_options {
+    annal_level level; /* default: the store's */
+    uint32_t wait_ms;  /* default: the store's */
+} annal_writer_options;
+
+/*
+ * Open a writer on a session. Nothing touches the disk yet: the first append makes the journal, and
+ * takes the session, if need be from another process. Many writers may share a session. Any thread,
+ * and a writer may be used by many threads at once.
+ *
+ * ANNAL_ERR_INVALID  session is no session id
+ * ANNAL_ERR_IO       the store is open for reading only
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_open(annal_store *store, annal_slice session,
+                                                          const annal_writer_options *options,
+                                                          annal_writer **out_writer,
+                                                          annal_error *err);
+
+/* Free the writer. What it appended stays; durability of batch appends is annal_sync()'s matter. */
+ANNAL_API void annal_writer_close(annal_writer *writer);
+
+typedef enum annal_expect {
+    ANNAL_EXPECT_ANY = 0,
+    ANNAL_EXPECT_NONE = 1, /* the session has no events */
+    ANNAL_EXPECT_SEQ = 2   /* the session's last event has exactly this seq; 0 is the same as NONE */
+} annal_expect;
+
+typedef struct annal_append_options {
+    annal_level level;      /* default: the writer's */
+    annal_expect expect;
+    uint64_t expected_seq;  /* with ANNAL_EXPECT_SEQ */
+} annal_append_options;
+
+/*
+ * Append count events as one: all become durable, or none. *out_seq is the seq of the first; the
+ * others follow without a gap. The drafts are copied or used before return, never kept.
+ *
+ * The answer is one of three:
+ *   ANNAL_OK            done, at the level that was asked for. At sync: they survive a power cut.
+ *   ANNAL_ERR_UNKNOWN   storage failed while they were under way. They may or may not be there; this
+ *                       store takes no more work. Open it again to see; with an id, append again and
+ *                       get the answer.
+ *   any other failure   refused: nothing happened, nothing will.
+ *
+ * Exactly once: a draft whose id is already in the session with the same type, data and cause is not
+ * appended again; its first seq is the answer, durable as asked, also while the first copy is still
+ * in flight. With other bytes: ANNAL_ERR_CONFLICT. Ids are remembered for the last 65,536 events that have
+ * one; with ANNAL_EXPECT_SEQ the events behind expected_seq are compared, without limit. With several drafts
+ * either all are there already, side by side, or none.
+ *
+ * ANNAL_ERR_INVALID   a type, id, cause or data that is not accepted; the message says which and where
+ * ANNAL_ERR_LIMIT     larger than ANNAL_DATA_BYTES_MAX and its kin
+ * ANNAL_ERR_CONFLICT  expected_seq is not where the session stands, or id is taken
+ * ANNAL_ERR_BUSY      another process has the session and did not give it back in time
+ * ANNAL_ERR_CORRUPT   the journal's end is damaged; it stays readable, appends are refused
+ * ANNAL_ERR_IO        for instance no space left on the device
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_append(annal_writer *writer,
+                                                            const annal_draft *drafts, size_t count,
+                                                            const annal_append_options *options,
+                                                            uint64_t *out_seq, annal_error *err);
+
+/* ---- Reading ---- */
+
+typedef struct annal_cursor annal_cursor;
+
+/* What a cursor passed over. */
+typedef struct annal_damage {
+    uint64_t seq;      /* the event that stood here, or 0 for the header */
+    uint64_t offset;   /* of the bytes, in the journal */
+    uint64_t length;
+    bool event_lost;   /* false: only a newline, a hash or the header is damaged, every event is readable */
+    const char *what;  /* static, one phrase: "the line does not match its hash" */
+} annal_damage;
+
+/*
+ * Open a cursor that stands before event from_seq (0 and 1: the first). Reads need no lock and wait
+ * for nobody. A session without that event yet is fine: annal_cursor_next() answers ANNAL_END until
+ * it is there. One thread at a time; open one per thread.
+ *
+ * ANNAL_ERR_NOTFOUND  no such session
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open(annal_store *store, annal_slice session,
+                                                          uint64_t from_seq,
+                                                          annal_cursor **out_cursor,
+                                                          annal_error *err);
+
+/*
+ * The same, but standing at a line whose place is known, for instance from the index: event seq begins
+ * at offset, and the line before it ends with hash h_before. When the journal does not agree
+ * (ANNAL_ERR_CONFLICT) the place is stale: it is another journal now.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open_at(annal_store *store, annal_slice session,
+                                                             uint64_t seq, uint64_t offset,
+                                                             uint64_t h_before,
+                                                             annal_cursor **out_cursor,
+                                                             annal_error *err);
+
+/*
+ * The next event; every event's hash is checked. Its slices live until the next call on this cursor.
+ *
+ * ANNAL_END     no further event that proves itself is there now; ask again later
+ * ANNAL_DAMAGE  bytes that do not prove themselves were passed over; annal_cursor_damage() tells
+ *               which. Go on: the next call gives the next event.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_next(annal_cursor *cursor,
+                                                          annal_event *out_event,
+                                                          annal_error *err);
+
+/* After ANNAL_DAMAGE: what was passed over. */
+ANNAL_API annal_damage annal_cursor_damage(const annal_cursor *cursor);
+
+/* Where the cursor stands: the seq, offset and hash to hand to annal_cursor_open_at() later. */
+typedef struct annal_position {
+    uint64_t seq; /* of the event that comes next */
+    uint64_t offset;
+    uint64_t h_before;
+} annal_position;
+
+ANNAL_API annal_position annal_cursor_position(const annal_cursor *cursor);
+
+ANNAL_API void annal_cursor_close(annal_cursor *cursor);
+
+/*
+ * Read one event at a known place. bytes is the caller's buffer of length bytes, which the event's
+ * slices point into. ANNAL_ERR_CORRUPT when the line is not event seq or does not match its hash.
+ * Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_event_read_at(annal_store *store, annal_slice session,
+                                                            uint64_t seq, uint64_t offset,
+                                                            char *bytes, size_t length,
+                                                            annal_event *out_event,
+                                                            annal_error *err);
+
+/* ---- Proving ---- */
+
+typedef struct annal_finding {
+    annal_slice session;
+    uint64_t seq;         /* 0: the header */
+    uint64_t offset;
+    uint64_t length;
+    const char *what;     /* lives until the callback returns */
+} annal_finding;
+
+typedef void (*annal_finding_fn)(void *arg, const annal_finding *finding);
+
+typedef struct annal_verify_result {
+    uint64_t events;   /* that prove themselves */
+    uint64_t bytes;    /* read */
+    uint64_t findings;
+    uint64_t last_seq;
+} annal_verify_result;
+
+/*
+ * Read one journal from its first byte to its last and check the header, every hash, every seq, and
+ * that every data is JSON. Read-only; memory is bounded by the largest event. fn may be NULL. Damage
+ * is no failure of this function: look at findings. Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_verify_session(annal_store *store, annal_slice session,
+                                                             annal_finding_fn fn, void *arg,
+                                                             annal_verify_result *out_result,
+                                                             annal_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,153 @@
+/*
+ * A store: a directory that holds everything. docs/format.md says what stands where in it.
+ *
+ * Open one store object per directory and keep it: it owns a commit log, the sessions that it
+ * writes, and one thread, the keeper, which checkpoints, hands sessions to other processes that want
+ * them, and runs the chores of the index and of the snapshots.
+ */
+#ifndef ANNAL_STORE_H
+#define ANNAL_STORE_H
+
+#include <annal/event.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct annal_store annal_store;
+
+/* When an append counts as done. */
+typedef enum annal_level {
+    ANNAL_LEVEL_DEFAULT = 0, /* the next wider setting: append, writer, store; in the end sync */
+    ANNAL_LEVEL_SYNC = 1,    /* returns when durable: survives a power cut */
+    ANNAL_LEVEL_BATCH = 2,   /* returns at once; durable within batch_ms, or when annal_sync() returns */
+    ANNAL_LEVEL_OS = 3       /* in the page cache: survives the end of the process, not of the machine */
+} annal_level;
+
+typedef struct annal_store_options {
+    bool create;           /* make the directory and what is in it when it is missing */
+    bool read_only;        /* never write; recovery is left to others */
+    bool no_keeper;        /* no thread; call annal_keep() now and then */
+    annal_level level;     /* default: sync */
+    uint32_t batch_ms;     /* default: 10 */
+    uint32_t wait_ms;      /* how long to wait for a session of another process; default: 10,000 */
+    uint64_t region_bytes; /* a commit log region may grow to this; default: 64 MiB, least: 1 MiB */
+    annal_log_fn log;
+    void *log_arg;
+} annal_store_options;
+
+/*
+ * Open a store, and recover what processes that died left in their commit logs. Any thread.
+ *
+ * ANNAL_ERR_NOTFOUND     there is no store at path, and create was not asked for
+ * ANNAL_ERR_IO           the directory cannot be read, or, without read_only, not be written
+ * ANNAL_ERR_UNSUPPORTED  a network filesystem, or a store of a newer version
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_open(const char *path,
+                                                         const annal_store_options *options,
+                                                         annal_store **out_store,
+                                                         annal_error *err);
+
+/*
+ * Make everything durable, checkpoint, give all sessions back, free. All writers, cursors and other
+ * objects of this store must be closed before. Frees in any case; reports what could not be made
+ * durable. NULL is accepted. One thread, after all others have left the store.
+ */
+ANNAL_API annal_status annal_store_close(annal_store *store, annal_error *err);
+
+/* The directory, as an absolute path. Lives as long as the store. Any thread. */
+ANNAL_API const char *annal_store_path(const annal_store *store);
+
+/* Whether the store was opened for reading only. Any thread. */
+ANNAL_API bool annal_store_is_read_only(const annal_store *store);
+
+/* Return when every append of this store object that has returned is durable. Any thread. */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_sync(annal_store *store, annal_error *err);
+
+/* One round of the keeper's work, for stores opened with no_keeper. Any thread. */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_keep(annal_store *store, annal_error *err);
+
+/* Sync all journals that this store object wrote, and empty its commit log. Any thread. */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_checkpoint(annal_store *store, annal_error *err);
+
+/* Sessions. */
+
+typedef struct annal_session_info {
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    char file[33];        /* id of the journal file, 32 hex digits; "" when the header is damaged */
+    int64_t created_us;   /* from the header; 0 when it is damaged */
+    uint64_t bytes;       /* size of the journal file */
+    uint64_t last_seq;    /* of the last event that proves itself; 0 when there is none */
+    int64_t last_ts_us;
+    uint64_t last_h;
+    uint64_t end_offset;  /* where the last proven line ends; less than bytes: a tail that does not prove itself */
+} annal_session_info;
+
+/* Look at the header and the last lines of one journal. Reads a few KB. Any thread. */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_info_get(annal_store *store,
+                                                               annal_slice session,
+                                                               annal_session_info *out_info,
+                                                               annal_error *err);
+
+/* Return 0 to go on, anything else to stop; that value is handed through. */
+typedef int (*annal_session_fn)(void *arg, annal_slice session, uint64_t journal_bytes);
+
+/*
+ * Call fn for every journal in the store, in order of session id. A directory listing and one stat
+ * each; no journal is opened. Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_sessions(annal_store *store,
+                                                             annal_session_fn fn, void *arg,
+                                                             annal_error *err);
+
+/* Counters of this store object since it was opened. */
+typedef struct annal_store_stats {
+    uint64_t events;          /* appended */
+    uint64_t payload_bytes;   /* of their data */
+    uint64_t groups;          /* commit log writes */
+    uint64_t log_bytes;       /* written to the commit log, padding included */
+    uint64_t journal_bytes;   /* written to journals */
+    uint64_t syncs;           /* fdatasync and fsync, of all files */
+    uint64_t checkpoints;
+    uint64_t recovered_groups; /* redone from logs of processes that died */
+    uint64_t torn_bytes;      /* cut from journal tails, kept under events/.torn */
+    uint32_t sessions_owned;
+} annal_store_stats;
+
+ANNAL_API void annal_store_stats_get(annal_store *store, annal_store_stats *out_stats);
+
+/*
+ * A chore: work of a higher floor that the keeper does in the background.
+ *
+ * run is called by the keeper, or by annal_keep(), on one thread at a time: soon after appends of this
+ * store object became readable in their journals, at the latest period_ms after, and once more from
+ * annal_chore_remove(). It must not wait for other processes, and must not append to this store.
+ * What it returns below 0 is logged.
+ */
+typedef struct annal_chore {
+    const char *name; /* static */
+    uint32_t period_ms;
+    annal_status (*run)(void *arg, annal_error *err);
+    void *arg;
+} annal_chore;
+
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_chore_add(annal_store *store,
+                                                        const annal_chore *chore,
+                                                        annal_error *err);
+
+/* Run it a last time, then forget it. Waits while it is running. arg tells chores apart. */
+ANNAL_API void annal_chore_remove(annal_store *store, void *arg);
+
+/*
+ * The sessions that this store object appended to and whose journals hold, since `since`, more than
+ * before: fn is called with each. Returns the point to pass as since next time; begin with 0. What
+ * index chores use to know what is new without looking at every file. Any thread.
+ */
+ANNAL_API uint64_t annal_store_changed(annal_store *store, uint64_t since, annal_session_fn fn,
+                                       void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
