@@ -1,0 +1,189 @@
+/*
+ * The index: STORE/sessions.db, a SQLite database made from the journals. It says which event
+ * stands where (event_index), and holds the tables that the core pack keeps (sessions, turns) and
+ * the snapshots. Nothing in it is precious: delete it at any moment, also while it is in use, and
+ * it comes back the same. The stock sqlite3 shell may read it.
+ *
+ * Appends never wait for the index. It follows the journals: a keeper indexes what its own process
+ * appends (options.follow), and every reader first catches up with what was durable when it asked,
+ * for as long as it is willing to wait.
+ */
+#ifndef ANNAL_INDEX_H
+#define ANNAL_INDEX_H
+
+#include <annal/store.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct annal_index annal_index;
+
+typedef struct annal_index_options {
+    bool follow;      /* index in the background, as a chore of the store's keeper, what the store
+                         appends */
+    uint32_t wait_ms; /* how long a reader waits for its catch-up, and for other programs; default
+                         10,000 */
+} annal_index_options;
+
+/*
+ * Open the index of a store; close it before the store. A sessions.db that is missing, of another
+ * version, or damaged is made anew from the journals by the first catch-up; one that another
+ * program made is first moved aside to sessions.db.foreign. Any thread, and an index may be used by
+ * many threads at once. The store must outlive it.
+ *
+ * In a store that is open for reading only nothing is written: a sessions.db that stands there is
+ * read as it is, and where there is none, a private one is made in memory from the journals.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_open(annal_store *store,
+                                                         const annal_index_options *options,
+                                                         annal_index **out_index, annal_error *err);
+
+/* All queries and states of this index must be closed before. NULL is accepted. */
+ANNAL_API void annal_index_close(annal_index *index);
+
+/* ---- Catching up ---- */
+
+typedef struct annal_index_progress {
+    uint64_t bytes_done; /* of journal */
+    uint64_t bytes_total;
+    uint64_t events; /* indexed by this call */
+} annal_index_progress;
+
+/* Called between transactions, without locks. Anything but 0 ends the work, and ANNAL_END is the
+ * answer. */
+typedef int (*annal_progress_fn)(void *arg, const annal_index_progress *progress);
+
+typedef struct annal_catch_up_options {
+    uint32_t
+        timeout_ms; /* default: the wait_ms of the index; ANNAL_NO_TIMEOUT: as long as it takes */
+    annal_progress_fn progress;
+    void *arg;
+} annal_catch_up_options;
+
+#define ANNAL_NO_TIMEOUT UINT32_MAX
+
+/*
+ * Index everything that was durable when this was called, of one session, or of all when session is
+ * empty. Damage in a journal, and a payload that a pack cannot take, cost that line and are kept as
+ * findings; they are no failure. A session whose journal was replaced is indexed anew by itself;
+ * one whose journal is gone leaves the tables. Any thread.
+ *
+ * ANNAL_ERR_BUSY  the time to wait is over; the message says who was in the way or how much is
+ * left. What was done stays done.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_catch_up(annal_index *index,
+                                                             annal_slice session,
+                                                             const annal_catch_up_options *options,
+                                                             annal_error *err);
+
+/*
+ * Throw sessions.db away and make it anew. Other processes notice and follow. The default is to
+ * wait without limit. Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_rebuild(annal_index *index,
+                                                            const annal_catch_up_options *options,
+                                                            annal_error *err);
+
+/* ---- How it stands ---- */
+
+/* One session: what its journal holds against what is indexed. */
+typedef struct annal_index_lag {
+    annal_slice session;
+    uint64_t journal_seq; /* last event in the journal */
+    uint64_t indexed_seq; /* last event in the index */
+    uint64_t journal_bytes;
+    uint64_t indexed_bytes; /* the index knows the journal up to here */
+} annal_index_lag;
+
+/* Return 0 to go on; anything else stops and is handed through. Slices live until it returns. */
+typedef int (*annal_index_lag_fn)(void *arg, const annal_index_lag *lag);
+
+/* The lag of one session, or of all when session is empty. Reads the end of each journal. Any
+ * thread. */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_lag_each(annal_index *index,
+                                                             annal_slice session,
+                                                             annal_index_lag_fn fn, void *arg,
+                                                             annal_error *err);
+
+/* Return 0 to go on; anything else stops and is handed through. */
+typedef int (*annal_index_count_fn)(void *arg, annal_slice type, uint64_t events);
+
+/* How many events of each type are indexed, in one session or, when session is empty, in all; by
+ * counters. */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_counts(annal_index *index, annal_slice session,
+                                                           annal_index_count_fn fn, void *arg,
+                                                           annal_error *err);
+
+/* What the indexer met and went on from. */
+typedef struct annal_index_finding {
+    annal_slice session; /* empty: the index itself */
+    uint64_t seq;
+    uint64_t offset;
+    uint64_t length;
+    annal_slice
+        kind; /* "damage": of the journal; "pack": a handler could not take the event; "index" */
+    annal_slice what;
+} annal_index_finding;
+
+/* Return 0 to go on; anything else stops and is handed through. */
+typedef int (*annal_index_finding_fn)(void *arg, const annal_index_finding *finding);
+
+/* The findings of one session, or of all when session is empty, by session and place. Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_findings(annal_index *index,
+                                                             annal_slice session,
+                                                             annal_index_finding_fn fn, void *arg,
+                                                             annal_error *err);
+
+/* ---- Rows of the snapshots table. Derived: rebuilding the index drops them. ---- */
+
+/*
+ * Put a row; one that stands at this seq is replaced. Waits up to wait_ms for other writers of the
+ * index; 0 only tries, as a chore must. Any thread.
+ *
+ * ANNAL_ERR_BUSY  somebody else writes the index
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status
+annal_index_snapshot_put(annal_index *index, annal_slice session, uint64_t seq, annal_slice state,
+                         int64_t created_us, uint32_t wait_ms, annal_error *err);
+
+/* Delete one row, if it is there. As annal_index_snapshot_put(). */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_snapshot_delete(annal_index *index,
+                                                                    annal_slice session,
+                                                                    uint64_t seq, uint32_t wait_ms,
+                                                                    annal_error *err);
+
+/*
+ * The row with the largest seq that is at most at_most. *out_state is the caller's, to be given
+ * back with annal_index_free(). ANNAL_ERR_NOTFOUND when there is none. Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status
+annal_index_snapshot_newest(annal_index *index, annal_slice session, uint64_t at_most,
+                            uint64_t *out_seq, annal_slice *out_state, annal_error *err);
+
+typedef struct annal_snapshot_row {
+    annal_slice session;
+    uint64_t seq;
+    uint64_t bytes; /* of state */
+    int64_t created_us;
+} annal_snapshot_row;
+
+/* Return 0 to go on; anything else stops and is handed through. */
+typedef int (*annal_snapshot_row_fn)(void *arg, const annal_snapshot_row *row);
+
+/* The rows of one session, or of all when session is empty, by session and seq; states are not
+ * read. */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_snapshot_each(annal_index *index,
+                                                                  annal_slice session,
+                                                                  annal_snapshot_row_fn fn,
+                                                                  void *arg, annal_error *err);
+
+/* Give back what a function of this folder handed out. NULL is accepted. */
+ANNAL_API void annal_index_free(const void *bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

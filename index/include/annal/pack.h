@@ -1,0 +1,112 @@
+/*
+ * Packs and states.
+ *
+ * A pack is one SQL file: tables, and what each event type does to them. A state is the tables of
+ * the packs for one session at one seq, in memory: the same handlers that keep sessions.db, run
+ * over the events of that session alone. The core pack is built in; index/README.md says how a pack
+ * is written.
+ */
+#ifndef ANNAL_PACK_H
+#define ANNAL_PACK_H
+
+#include <annal/query.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct annal_pack annal_pack;
+
+/*
+ * Read a pack. name is what messages call it, usually the file's path. Its tables are made and its
+ * statements compiled once, in memory, so that a wrong pack is refused here, with file and line. A
+ * pack never changes; any thread.
+ *
+ * ANNAL_ERR_SQL      a statement is wrong
+ * ANNAL_ERR_INVALID  the file is not a pack
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_parse(const char *name, annal_slice text,
+                                                         annal_pack **out_pack, annal_error *err);
+
+/* The pack that every store runs: sessions and turns. */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_core(annal_pack **out_pack, annal_error *err);
+
+/* NULL is accepted. */
+ANNAL_API void annal_pack_free(annal_pack *pack);
+
+ANNAL_API const char *annal_pack_name(const annal_pack *pack);     /* "core" */
+ANNAL_API uint32_t annal_pack_version(const annal_pack *pack);     /* 1 */
+ANNAL_API const char *annal_pack_database(const annal_pack *pack); /* "sessions.db" */
+
+/* ---- The state of one session ---- */
+
+typedef struct annal_state annal_state;
+
+/*
+ * The state of a session before its first event. packs may be NULL: the core pack alone. They must
+ * outlive the state. One thread at a time.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_new(annal_slice session,
+                                                        const annal_pack *const *packs,
+                                                        size_t pack_count, annal_state **out_state,
+                                                        annal_error *err);
+
+/* NULL is accepted. */
+ANNAL_API void annal_state_free(annal_state *state);
+
+/*
+ * Apply one event; they must come in order of seq. An event that a handler cannot take changes
+ * nothing of that pack's tables, as in the index; annal_state_refused() counts them. A failure
+ * means that the state is of no use any more.
+ *
+ * ANNAL_ERR_INVALID  the event's seq is not above the state's
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_apply(annal_state *state,
+                                                          const annal_event *event,
+                                                          annal_error *err);
+
+ANNAL_API uint64_t
+annal_state_seq(const annal_state *state); /* of the last event applied; 0: none */
+ANNAL_API uint64_t
+annal_state_refused(const annal_state *state); /* events that a handler could not take */
+
+/* Hash over the names, versions and texts of the packs: states are comparable only where it is
+ * equal. */
+ANNAL_API uint64_t annal_state_pack_version(const annal_state *state);
+
+/* Return 0 to go on; anything else stops and is handed through. */
+typedef int (*annal_write_fn)(void *arg, const char *bytes, size_t len);
+
+/*
+ * Write the state as one JSON object, {"sessions":[{…}],"turns":[…],…}: tables in the order in
+ * which the packs make them, rows by primary key, columns as declared. Equal states give equal
+ * bytes. No newline at the end.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_json(annal_state *state, annal_write_fn fn,
+                                                         void *arg, annal_error *err);
+
+/* Run one SELECT over the state; as annal_sql(), without events and without catching up. */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_sql(annal_state *state, annal_slice sql,
+                                                        const annal_sql_options *options,
+                                                        annal_row_fn fn, void *arg,
+                                                        annal_error *err);
+
+/*
+ * The state as bytes (a SQLite database image), and back. *out_bytes is the caller's, to be given
+ * back with annal_index_free(). The packs must be those with which it was made: compare
+ * annal_state_pack_version() before.
+ *
+ * ANNAL_ERR_CORRUPT  bytes are no state of this session
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_serialize(annal_state *state,
+                                                              annal_slice *out_bytes,
+                                                              annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status
+annal_state_deserialize(annal_slice session, const annal_pack *const *packs, size_t pack_count,
+                        annal_slice bytes, annal_state **out_state, annal_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

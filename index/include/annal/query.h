@@ -1,0 +1,127 @@
+/*
+ * Asking: events by session, seq, time and type; and SQL over the tables.
+ */
+#ifndef ANNAL_QUERY_H
+#define ANNAL_QUERY_H
+
+#include <annal/index.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Events ---- */
+
+/* Which events. Everything that is set must hold; zero sets nothing. */
+typedef struct annal_filter {
+    const annal_slice *sessions; /* any of these */
+    size_t session_count;
+    const annal_slice
+        *types; /* any of these, each a type or a pattern with *, ? and [abc]: "tool.*" */
+    size_t type_count;
+    int64_t since_us;    /* ts >= since_us */
+    int64_t until_us;    /* ts < until_us */
+    uint64_t from_seq;   /* seq >= from_seq */
+    uint64_t to_seq;     /* seq <= to_seq */
+    uint64_t limit;      /* at most so many events */
+    bool descending;     /* last first */
+    bool as_indexed;     /* do not catch up first: answer from what is indexed now */
+    uint32_t timeout_ms; /* for the catch-up; default: the wait_ms of the index */
+} annal_filter;
+
+/* How far an answer may be behind: journal bytes that were durable and are not in the tables yet.
+ */
+typedef struct annal_lag {
+    uint64_t sessions;
+    uint64_t bytes;
+    char message[256]; /* why, when bytes is not 0 */
+} annal_lag;
+
+typedef struct annal_query annal_query;
+
+/*
+ * Open a query. It first catches up; when that takes too long, the query answers from what is
+ * indexed, and annal_query_lag() says what is missing. Events of one session come by seq; of
+ * several (or all) by time, then session, then seq. The filter is used before return, never kept.
+ * One thread at a time.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_open(annal_index *index,
+                                                         const annal_filter *filter,
+                                                         annal_query **out_query, annal_error *err);
+
+/*
+ * The next event, read from its journal and checked against its hash. Slices live until the next
+ * call on this query.
+ *
+ * ANNAL_END     there is no further one
+ * ANNAL_DAMAGE  its line does not prove itself now. *out_session and the event's seq, ts, type,
+ * offset and length are from the index, the rest is empty. Go on with the next call.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_next(annal_query *query,
+                                                         annal_slice *out_session,
+                                                         annal_event *out_event, annal_error *err);
+
+ANNAL_API annal_lag annal_query_lag(const annal_query *query);
+
+ANNAL_API void annal_query_close(annal_query *query);
+
+/* How many events annal_query_next() would give. *out_lag may be NULL. Any thread. */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_count(annal_index *index,
+                                                          const annal_filter *filter,
+                                                          uint64_t *out_count, annal_lag *out_lag,
+                                                          annal_error *err);
+
+/* ---- SQL ---- */
+
+typedef enum annal_value_kind {
+    ANNAL_VALUE_NULL = 0,
+    ANNAL_VALUE_INTEGER = 1,
+    ANNAL_VALUE_REAL = 2,
+    ANNAL_VALUE_TEXT = 3,
+    ANNAL_VALUE_BLOB = 4
+} annal_value_kind;
+
+typedef struct annal_value {
+    annal_value_kind kind;
+    int64_t integer;
+    double real;
+    annal_slice bytes; /* of TEXT and BLOB */
+} annal_value;
+
+typedef struct annal_row {
+    size_t count;
+    const char *const *names; /* of the columns */
+    const annal_value *values;
+} annal_row;
+
+/* Return 0 to go on; anything else stops and is handed through. The row lives until it returns. */
+typedef int (*annal_row_fn)(void *arg, const annal_row *row);
+
+typedef struct annal_sql_options {
+    const annal_value *params; /* for ?1, ?2, … */
+    size_t param_count;
+    annal_row_fn
+        columns;     /* called once before the first row, also when there is none; values is NULL */
+    bool as_indexed; /* as in annal_filter */
+    uint32_t timeout_ms;
+    annal_lag *out_lag; /* may be NULL */
+} annal_sql_options;
+
+/*
+ * Run one SELECT (or WITH, VALUES, EXPLAIN) over sessions.db, after catching up; fn gets each row.
+ * Besides the tables there is events(session_id, seq, timestamp, type, id, data): every event with
+ * its payload, which is read from the journal only where id or data is asked for (NULL when that
+ * line is damaged). arg is also handed to options->columns. Any thread.
+ *
+ * ANNAL_ERR_SQL   the SQL is wrong, or would write
+ * ANNAL_ERR_BUSY  another program keeps sessions.db locked
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_sql(annal_index *index, annal_slice sql,
+                                                  const annal_sql_options *options, annal_row_fn fn,
+                                                  void *arg, annal_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
