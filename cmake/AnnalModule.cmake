@@ -1,6 +1,7 @@
-# Three functions that every folder's CMakeLists.txt is made of.
+# The functions that every folder's CMakeLists.txt is made of.
 
 # Warnings and sanitizers, said once.
+set(ANNAL_SANITIZE "" CACHE STRING "Sanitizers to build with, for instance address,undefined")
 add_library(annal_flags INTERFACE)
 target_compile_features(annal_flags INTERFACE c_std_11)
 target_compile_definitions(annal_flags INTERFACE _GNU_SOURCE)

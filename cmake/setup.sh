@@ -1,0 +1,42 @@
+#!/bin/sh
+# Install the Debian packages that are missing. Says nothing when none is.
+#   setup.sh       what building and testing need
+#   setup.sh ci    what .ci/run needs besides
+set -eu
+
+packages="cmake ninja-build gcc libc6-dev pkg-config
+    libsqlite3-dev libzstd-dev libxxhash-dev
+    check libyajl-dev"
+ci_packages="g++ clang clang-format shellcheck valgrind"
+
+[ "${1:-}" != ci ] || packages="$packages $ci_packages"
+
+missing=
+for package in $packages; do
+    state=$(dpkg-query --show --showformat '${db:Status-Status}' "$package" 2>/dev/null || true)
+    # A machine with several architectures answers once for each.
+    case $state in
+    installed*) ;;
+    *) missing="$missing $package" ;;
+    esac
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" = 0 ]; then
+    as_root=
+elif command -v sudo >/dev/null && { sudo -n true 2>/dev/null || { [ -t 0 ] && sudo -v; }; }; then
+    as_root=sudo
+else
+    echo "annal: these Debian packages are missing, and this user is neither root nor may use sudo:$missing" >&2
+    exit 1
+fi
+
+echo "Installing$missing"
+# shellcheck disable=SC2086 # words on purpose
+{
+    $as_root apt-get update -qq
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+} || {
+    echo "annal: apt-get could not install:$missing" >&2
+    exit 1
+}

@@ -1,0 +1,357 @@
+/*
+ * The JSON check: one pass, no recursion, no memory but a bit for each open bracket.
+ *
+ * Nearly all bytes of real events stand inside strings, so only runs of plain string bytes are done
+ * wide; everything else goes byte by byte.
+ */
+#include "journal/base/json.h"
+
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+
+#include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+struct check {
+    const unsigned char *at;
+    const unsigned char *end;
+    unsigned depth;
+    unsigned max_depth;
+    uint64_t is_object[JSON_DEPTH_MAX / 64]; /* a bit for each open bracket: '{', or else '[' */
+};
+
+static bool is_plain(unsigned char c)
+{
+    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+}
+
+/* The first byte from at on that is not plain ASCII text within a string, or end. */
+static const unsigned char *skip_plain(const unsigned char *at, const unsigned char *end)
+{
+#ifdef __SSE2__
+    while (end - at >= 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+        /* As signed bytes, those from 0x80 on are below 0x20 too. */
+        __m128i stop = _mm_or_si128(_mm_cmplt_epi8(bytes, _mm_set1_epi8(0x20)),
+                                    _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')),
+                                                 _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'))));
+        unsigned mask = (unsigned)_mm_movemask_epi8(stop);
+        if (mask != 0)
+            return at + __builtin_ctz(mask);
+        at += 16;
+    }
+#endif
+    while (at < end && is_plain(*at))
+        at++;
+    return at;
+}
+
+static bool is_tail(unsigned char c)
+{
+    return (c & 0xC0) == 0x80;
+}
+
+/* The length of the UTF-8 character of two bytes or more that starts at at; 0 when it is none. */
+static size_t utf8_length(const unsigned char *at, const unsigned char *end)
+{
+    size_t left = (size_t)(end - at);
+    if (at[0] >= 0xC2 && at[0] <= 0xDF)
+        return left >= 2 && is_tail(at[1]) ? 2 : 0;
+    if (at[0] >= 0xE0 && at[0] <= 0xEF) {
+        if (left < 3 || !is_tail(at[1]) || !is_tail(at[2]))
+            return 0;
+        bool overlong = at[0] == 0xE0 && at[1] < 0xA0;
+        bool surrogate = at[0] == 0xED && at[1] >= 0xA0;
+        return overlong || surrogate ? 0 : 3;
+    }
+    if (at[0] >= 0xF0 && at[0] <= 0xF4) {
+        if (left < 4 || !is_tail(at[1]) || !is_tail(at[2]) || !is_tail(at[3]))
+            return 0;
+        bool overlong = at[0] == 0xF0 && at[1] < 0x90;
+        bool beyond = at[0] == 0xF4 && at[1] >= 0x90; /* U+10FFFF is the last */
+        return overlong || beyond ? 0 : 4;
+    }
+    return 0;
+}
+
+static bool is_digit(unsigned char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_hex(unsigned char c)
+{
+    return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
+}
+
+static void skip_space(struct check *check)
+{
+    while (check->at < check->end &&
+           (*check->at == ' ' || *check->at == '\n' || *check->at == '\r' || *check->at == '\t'))
+        check->at++;
+}
+
+/* at is on the backslash. Half a surrogate pair is fine: RFC 8259 allows it, real logs hold it. */
+static json_fault check_escape(struct check *check)
+{
+    if (++check->at == check->end)
+        return JSON_SYNTAX;
+    switch (*check->at++) {
+    case '"':
+    case '\\':
+    case '/':
+    case 'b':
+    case 'f':
+    case 'n':
+    case 'r':
+    case 't':
+        return JSON_VALID;
+    case 'u':
+        for (int i = 0; i < 4; i++, check->at++) {
+            if (check->at == check->end || !is_hex(*check->at))
+                return JSON_SYNTAX;
+        }
+        return JSON_VALID;
+    }
+    check->at--;
+    return JSON_SYNTAX;
+}
+
+static json_fault check_string(struct check *check)
+{
+    check->at++; /* the opening quote */
+    for (;;) {
+        check->at = skip_plain(check->at, check->end);
+        if (check->at == check->end)
+            return JSON_SYNTAX;
+        if (*check->at == '"') {
+            check->at++;
+            return JSON_VALID;
+        }
+        if (*check->at == '\\') {
+            json_fault fault = check_escape(check);
+            if (fault != JSON_VALID)
+                return fault;
+        } else if (*check->at >= 0x80) {
+            size_t length = utf8_length(check->at, check->end);
+            if (length == 0)
+                return JSON_UTF8;
+            check->at += length;
+        } else {
+            return JSON_SYNTAX; /* a raw control character */
+        }
+    }
+}
+
+static json_fault check_digits(struct check *check)
+{
+    if (check->at == check->end || !is_digit(*check->at))
+        return JSON_SYNTAX;
+    while (check->at < check->end && is_digit(*check->at))
+        check->at++;
+    return JSON_VALID;
+}
+
+static bool take(struct check *check, unsigned char c)
+{
+    if (check->at == check->end || *check->at != c)
+        return false;
+    check->at++;
+    return true;
+}
+
+static json_fault check_number(struct check *check)
+{
+    json_fault fault = JSON_VALID;
+    take(check, '-');
+    if (!take(check, '0'))
+        fault = check_digits(check);
+    if (fault == JSON_VALID && take(check, '.'))
+        fault = check_digits(check);
+    if (fault == JSON_VALID && (take(check, 'e') || take(check, 'E'))) {
+        if (!take(check, '+'))
+            take(check, '-');
+        fault = check_digits(check);
+    }
+    return fault;
+}
+
+static json_fault check_word(struct check *check, const char *word)
+{
+    for (; *word != '\0'; word++) {
+        if (!take(check, (unsigned char)*word))
+            return JSON_SYNTAX;
+    }
+    return JSON_VALID;
+}
+
+static json_fault check_scalar(struct check *check)
+{
+    switch (*check->at) {
+    case '"':
+        return check_string(check);
+    case 't':
+        return check_word(check, "true");
+    case 'f':
+        return check_word(check, "false");
+    case 'n':
+        return check_word(check, "null");
+    }
+    return check_number(check);
+}
+
+/* "key" : and at the value. */
+static json_fault check_key(struct check *check)
+{
+    skip_space(check);
+    if (check->at == check->end || *check->at != '"')
+        return JSON_SYNTAX;
+    json_fault fault = check_string(check);
+    if (fault != JSON_VALID)
+        return fault;
+    skip_space(check);
+    return take(check, ':') ? JSON_VALID : JSON_SYNTAX;
+}
+
+static void push(struct check *check, bool is_object)
+{
+    uint64_t bit = (uint64_t)1 << check->depth % 64;
+    uint64_t *word = &check->is_object[check->depth / 64];
+    *word = is_object ? *word | bit : *word & ~bit;
+    check->depth++;
+}
+
+static bool in_object(const struct check *check)
+{
+    unsigned top = check->depth - 1;
+    return (check->is_object[top / 64] >> top % 64 & 1) != 0;
+}
+
+/*
+ * at is where a value must start. Scalars are passed over; a bracket opens a level, and unless it
+ * closes at once *out_opened tells that its first member comes next.
+ */
+static json_fault check_value_start(struct check *check, bool *out_opened)
+{
+    *out_opened = false;
+    skip_space(check);
+    if (check->at == check->end)
+        return JSON_SYNTAX;
+    bool is_object = *check->at == '{';
+    if (!is_object && *check->at != '[')
+        return check_scalar(check);
+    if (check->depth >= check->max_depth)
+        return JSON_DEPTH;
+    check->at++;
+    skip_space(check);
+    if (take(check, is_object ? '}' : ']'))
+        return JSON_VALID;
+    push(check, is_object);
+    *out_opened = true;
+    return JSON_VALID;
+}
+
+/* Behind a value: close every level that ends here, up to a comma or the end of the whole. */
+static json_fault check_value_end(struct check *check)
+{
+    while (check->depth > 0) {
+        skip_space(check);
+        if (take(check, ','))
+            return JSON_VALID;
+        if (!take(check, in_object(check) ? '}' : ']'))
+            return JSON_SYNTAX;
+        check->depth--;
+    }
+    return JSON_VALID;
+}
+
+static json_fault check_text(struct check *check)
+{
+    skip_space(check);
+    if (check->at == check->end)
+        return JSON_EMPTY;
+    do {
+        bool opened;
+        json_fault fault = check_value_start(check, &opened);
+        if (fault == JSON_VALID && !opened)
+            fault = check_value_end(check);
+        if (fault == JSON_VALID && check->depth > 0 && in_object(check))
+            fault = check_key(check);
+        if (fault != JSON_VALID)
+            return fault;
+    } while (check->depth > 0);
+    skip_space(check);
+    return check->at == check->end ? JSON_VALID : JSON_TRAILING;
+}
+
+json_fault annal__json_check(annal_slice text, unsigned max_depth, size_t *out_offset)
+{
+    if (text.len == 0)
+        text.ptr = "";
+    const unsigned char *start = (const unsigned char *)text.ptr;
+    struct check check = {.at = start, .end = start + text.len};
+    check.max_depth = max_depth < JSON_DEPTH_MAX ? max_depth : JSON_DEPTH_MAX;
+    json_fault fault = check_text(&check);
+    if (fault != JSON_VALID && out_offset != NULL)
+        *out_offset = (size_t)(check.at - start);
+    return fault;
+}
+
+const char *annal__json_fault_text(json_fault fault)
+{
+    switch (fault) {
+    case JSON_VALID:
+        return "valid JSON";
+    case JSON_SYNTAX:
+        return "not valid JSON";
+    case JSON_UTF8:
+        return "not valid UTF-8";
+    case JSON_DEPTH:
+        return "JSON nested too deep";
+    case JSON_TRAILING:
+        return "more than one JSON value";
+    case JSON_EMPTY:
+        return "no JSON value";
+    }
+    return "no such fault";
+}
+
+static annal_status quote_special(struct buf *out, unsigned char c)
+{
+    static const char letters[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* a byte, then its escape */
+    for (const char *pair = letters; *pair != '\0'; pair += 2) {
+        if ((unsigned char)pair[0] == c)
+            return annal__buf_append(out, (char[]){'\\', pair[1]}, 2);
+    }
+    return annal__buf_printf(out, "\\u%04x", c);
+}
+
+annal_status annal__json_quote(struct buf *out, annal_slice text)
+{
+    const unsigned char *at = (const unsigned char *)text.ptr;
+    const unsigned char *end = text.len == 0 ? at : at + text.len;
+    size_t before = out->len;
+    annal_status status = annal__buf_append(out, "\"", 1);
+    while (status == ANNAL_OK && at < end) {
+        const unsigned char *stop = skip_plain(at, end);
+        status = annal__buf_append(out, at, (size_t)(stop - at));
+        at = stop;
+        if (status < 0 || at == end)
+            break;
+        if (*at < 0x80) {
+            status = quote_special(out, *at++);
+            continue;
+        }
+        size_t length = utf8_length(at, end);
+        status = length == 0 ? annal__buf_append(out, "\xEF\xBF\xBD", 3)
+                             : annal__buf_append(out, at, length);
+        at += length == 0 ? 1 : length;
+    }
+    if (status == ANNAL_OK)
+        status = annal__buf_append(out, "\"", 1);
+    if (status < 0)
+        out->len = before;
+    return status;
+}

@@ -1,0 +1,14 @@
+#include "tests/support/runner.h"
+
+#include <stdlib.h>
+
+int run_suites(int argc, char **argv, Suite *(*const suites[])(void))
+{
+    SRunner *runner = srunner_create(NULL);
+    for (size_t i = 0; suites[i] != NULL; i++)
+        srunner_add_suite(runner, suites[i]());
+    srunner_run(runner, argc > 1 ? argv[1] : NULL, NULL, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

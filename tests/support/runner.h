@@ -1,0 +1,13 @@
+/* The main() of a folder's tests: run the suites and answer with the exit status. */
+#ifndef TESTS_SUPPORT_RUNNER_H
+#define TESTS_SUPPORT_RUNNER_H
+
+#include <check.h>
+
+/*
+ * Each test_<file>.c gives one suite; the list ends with NULL. With an argument only the suite of
+ * that name runs. CK_RUN_CASE and the other CK_ variables of Check work as its manual says.
+ */
+int run_suites(int argc, char **argv, Suite *(*const suites[])(void));
+
+#endif

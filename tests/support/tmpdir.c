@@ -1,0 +1,62 @@
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void tmpdir_init(struct tmpdir *dir, const char *file, int line)
+{
+    const char *base = getenv("TMPDIR");
+    const char *name = strrchr(file, '/');
+    *dir = (struct tmpdir){0};
+    snprintf(dir->path, sizeof dir->path, "%s/annal-%s-%d-XXXXXX", base == NULL ? "/tmp" : base,
+             name == NULL ? file : name + 1, line);
+    ck_assert_msg(mkdtemp(dir->path) != NULL, "no directory %s", dir->path);
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where)
+{
+    (void)info;
+    (void)kind;
+    (void)where;
+    return remove(path);
+}
+
+void tmpdir_done(struct tmpdir *dir)
+{
+    ck_assert_int_eq(nftw(dir->path, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+const char *tmpdir_path(struct tmpdir *dir, const char *name)
+{
+    char *path = dir->names[dir->next++ % 4];
+    snprintf(path, sizeof dir->names[0], "%s/%s", dir->path, name);
+    return path;
+}
+
+char *file_read(const char *path, size_t *out_len)
+{
+    FILE *file = fopen(path, "rb");
+    ck_assert_msg(file != NULL, "cannot open %s", path);
+    ck_assert_int_eq(fseek(file, 0, SEEK_END), 0);
+    size_t len = (size_t)ftell(file);
+    rewind(file);
+    char *bytes = malloc(len + 1);
+    ck_assert_ptr_nonnull(bytes);
+    ck_assert_uint_eq(fread(bytes, 1, len, file), len);
+    bytes[len] = '\0';
+    fclose(file);
+    if (out_len != NULL)
+        *out_len = len;
+    return bytes;
+}
+
+void file_write(const char *path, const void *bytes, size_t len)
+{
+    FILE *file = fopen(path, "wb");
+    ck_assert_msg(file != NULL, "cannot create %s", path);
+    ck_assert_uint_eq(fwrite(bytes, 1, len, file), len);
+    ck_assert_int_eq(fclose(file), 0);
+}

@@ -1,0 +1,34 @@
+/*
+ * A directory for one test, named after the test's file and line.
+ *
+ *     struct tmpdir dir;
+ *     TMPDIR_INIT(&dir);
+ *     … tmpdir_path(&dir, "events/a.jsonl") …
+ *     tmpdir_done(&dir);
+ *
+ * A test that fails leaves its directory behind to be looked at.
+ */
+#ifndef TESTS_SUPPORT_TMPDIR_H
+#define TESTS_SUPPORT_TMPDIR_H
+
+#include <stddef.h>
+
+struct tmpdir {
+    char path[256];
+    char names[4][512]; /* the last four answers of tmpdir_path() */
+    unsigned next;
+};
+
+#define TMPDIR_INIT(dir) tmpdir_init(dir, __FILE__, __LINE__)
+
+void tmpdir_init(struct tmpdir *dir, const char *file, int line);
+void tmpdir_done(struct tmpdir *dir);
+
+/* The path of a name inside; valid for the next three calls. */
+const char *tmpdir_path(struct tmpdir *dir, const char *name);
+
+/* Whole small files; a failure fails the test. The bytes read are NUL-terminated; free() them. */
+char *file_read(const char *path, size_t *out_len);
+void file_write(const char *path, const void *bytes, size_t len);
+
+#endif
