@@ -1,0 +1,315 @@
+#include "args.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/clock.h"
+#include "out.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_BYTES_MAX = 32 };
+
+const struct option args_common[] = {
+    {"store", "DIR", "the store; default $ANNAL_STORE, else ~/.local/share/annal", false},
+    {"json", NULL, "print one JSON object a line", false},
+    {NULL, NULL, NULL, false}};
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* How many letters to change, add, drop or swap; words longer than NAME_BYTES_MAX are far away. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t len_a = strlen(a), len_b = strlen(b);
+    size_t rows[3][NAME_BYTES_MAX + 1];
+    if (len_a > NAME_BYTES_MAX || len_b > NAME_BYTES_MAX)
+        return NAME_BYTES_MAX;
+    size_t *before = rows[0], *above = rows[1], *here = rows[2];
+    for (size_t j = 0; j <= len_b; j++)
+        above[j] = j;
+    for (size_t i = 1; i <= len_a; i++) {
+        here[0] = i;
+        for (size_t j = 1; j <= len_b; j++) {
+            size_t same = a[i - 1] == b[j - 1] ? 0 : 1;
+            here[j] = least(least(above[j], here[j - 1]) + 1, above[j - 1] + same);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                here[j] = least(here[j], before[j - 2] + 1);
+        }
+        size_t *oldest = before;
+        before = above;
+        above = here;
+        here = oldest;
+    }
+    return above[len_b];
+}
+
+/* Keep name as the nearest so far, when it is near enough to be what was meant. */
+static void consider(const char *given, const char *name, const char **nearest, size_t *how_far)
+{
+    size_t far = distance(given, name);
+    size_t len = strlen(given);
+    if (len >= 2 && strncmp(given, name, len) == 0)
+        far = 1;
+    if (far < *how_far && far <= 1 + strlen(name) / 4) {
+        *nearest = name;
+        *how_far = far;
+    }
+}
+
+int args_fail_verb(const char *given)
+{
+    const char *nearest = NULL;
+    size_t how_far = SIZE_MAX;
+    for (int i = 0; commands[i] != NULL; i++)
+        consider(given, commands[i]->name, &nearest, &how_far);
+    if (nearest != NULL)
+        return fail_usage("there is no verb '%s': did you mean '%s'?", given, nearest);
+    return fail_usage("there is no verb '%s': 'annal help' lists them", given);
+}
+
+static int fail_option(const struct args *args, const char *given)
+{
+    const char *nearest = NULL;
+    size_t how_far = SIZE_MAX;
+    const struct command *command = args->command;
+    const struct option *option;
+    bool common = command == NULL || !command->no_store;
+    for (option = args_common; common && option->name != NULL; option++)
+        consider(given, option->name, &nearest, &how_far);
+    for (option = command ? command->options : NULL; option && option->name; option++)
+        consider(given, option->name, &nearest, &how_far);
+    const char *name = command ? command->name : "";
+    const char *space = command ? " " : "";
+    if (nearest != NULL)
+        return fail_usage("annal%s%s has no option '--%s': did you mean '--%s'?", space, name,
+                          given, nearest);
+    return fail_usage("annal%s%s has no option '--%s': 'annal help%s%s' lists them", space, name,
+                      given, space, name);
+}
+
+static const struct option *find(const struct option *options, const char *name, size_t len)
+{
+    for (; options != NULL && options->name != NULL; options++) {
+        if (strlen(options->name) == len && memcmp(options->name, name, len) == 0)
+            return options;
+    }
+    return NULL;
+}
+
+static int take(struct args *args, const struct option *option, const char *text)
+{
+    if (strcmp(option->name, "store") == 0) {
+        if (text[0] == '\0')
+            return fail_usage("--store needs a directory, and was given an empty name");
+        args->store = text;
+        return 0;
+    }
+    if (strcmp(option->name, "json") == 0) {
+        args->json = true;
+        return 0;
+    }
+    if (!option->repeatable && args_has(args, option->name))
+        return fail_usage("--%s stands twice on the command line: give it once", option->name);
+    args->values[args->value_count++] = (struct args_value){option, text};
+    return 0;
+}
+
+/* One option at argv[*at]; moves *at over the value where that is a word of its own. */
+static int take_option(struct args *args, int argc, char **argv, int *at)
+{
+    const char *name = argv[*at] + 2;
+    size_t len = strcspn(name, "=");
+    if (strcmp(name, "help") == 0) {
+        args->help = true;
+        return 0;
+    }
+    if (strcmp(name, "version") == 0 && args->command == NULL) {
+        args->version = true;
+        return 0;
+    }
+    const struct command *command = args->command;
+    const struct option *option = NULL;
+    if (command == NULL || !command->no_store)
+        option = find(args_common, name, len);
+    if (option == NULL && command != NULL)
+        option = find(command->options, name, len);
+    if (option == NULL) {
+        argv[*at][2 + len] = '\0';
+        return fail_option(args, name);
+    }
+    if (option->value == NULL && name[len] == '=')
+        return fail_usage("--%s takes no value", option->name);
+    if (option->value == NULL)
+        return take(args, option, NULL);
+    if (name[len] == '=')
+        return take(args, option, name + len + 1);
+    if (*at + 1 >= argc)
+        return fail_usage("--%s needs a value: --%s %s", option->name, option->name, option->value);
+    return take(args, option, argv[++*at]);
+}
+
+static int take_word(struct args *args, const char *word)
+{
+    if (args->command != NULL) {
+        args->operands[args->operand_count++] = word;
+        return 0;
+    }
+    args->command = command_find(word);
+    return args->command == NULL ? args_fail_verb(word) : 0;
+}
+
+static int check_operands(const struct args *args)
+{
+    const struct command *command = args->command;
+    if (command == NULL || args->help)
+        return 0;
+    if (args->operand_count < command->operands_min)
+        return fail_usage("annal %s needs %s: 'annal help %s' shows how", command->name,
+                          command->operands, command->name);
+    if (command->operands_max >= 0 && args->operand_count > command->operands_max)
+        return fail_usage("annal %s does not know what to do with '%s'", command->name,
+                          args->operands[command->operands_max]);
+    return 0;
+}
+
+int args_parse(struct args *args, int argc, char **argv)
+{
+    *args = (struct args){0};
+    args->operands = annal__zalloc((size_t)argc * sizeof *args->operands);
+    args->values = annal__zalloc((size_t)argc * sizeof *args->values);
+    if (args->operands == NULL || args->values == NULL)
+        return fail_storage("read the command line: out of memory");
+    bool options_end = false;
+    for (int i = 1; i < argc; i++) {
+        int exit_status = 0;
+        if (!options_end && strcmp(argv[i], "--") == 0)
+            options_end = true;
+        else if (!options_end && strcmp(argv[i], "-h") == 0)
+            args->help = true;
+        else if (!options_end && strncmp(argv[i], "--", 2) == 0)
+            exit_status = take_option(args, argc, argv, &i);
+        else if (!options_end && argv[i][0] == '-' && argv[i][1] != '\0')
+            exit_status = fail_usage("there is no option '%s': options begin with two dashes "
+                                     "('annal help%s%s' lists them)",
+                                     argv[i], args->command ? " " : "",
+                                     args->command ? args->command->name : "");
+        else
+            exit_status = take_word(args, argv[i]);
+        if (exit_status != 0)
+            return exit_status;
+    }
+    if (args->store == NULL) {
+        const char *store = getenv("ANNAL_STORE");
+        args->store = store != NULL && store[0] != '\0' ? store : NULL;
+    }
+    return check_operands(args);
+}
+
+void args_done(struct args *args)
+{
+    annal__free(args->operands);
+    annal__free(args->values);
+    *args = (struct args){0};
+}
+
+const char *args_next(const struct args *args, const char *name, int *at)
+{
+    while (*at < args->value_count) {
+        const struct args_value *value = &args->values[(*at)++];
+        if (strcmp(value->option->name, name) == 0)
+            return value->text;
+    }
+    return NULL;
+}
+
+const char *args_get(const struct args *args, const char *name)
+{
+    int at = 0;
+    return args_next(args, name, &at);
+}
+
+bool args_has(const struct args *args, const char *name)
+{
+    for (int i = 0; i < args->value_count; i++) {
+        if (strcmp(args->values[i].option->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool parse_number(const char *text, uint64_t *out)
+{
+    uint64_t number = 0;
+    if (text[0] == '\0')
+        return false;
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c < '0' || *c > '9')
+            return false;
+        if (__builtin_mul_overflow(number, 10u, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(*c - '0'), &number))
+            return false;
+    }
+    *out = number;
+    return true;
+}
+
+int args_number(const struct args *args, const char *name, uint64_t *out)
+{
+    const char *text = args_get(args, name);
+    if (text == NULL || parse_number(text, out))
+        return 0;
+    return fail_usage("--%s needs a whole number, and was given '%s'", name, text);
+}
+
+/* "2h": two hours ago. */
+static bool parse_age(const char *text, int64_t *out_us)
+{
+    static const struct {
+        char unit;
+        int64_t seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {'w', 604800}};
+    char *end = NULL;
+    if (text[0] < '0' || text[0] > '9')
+        return false;
+    errno = 0;
+    unsigned long count = strtoul(text, &end, 10);
+    if (errno != 0 || count > 1000000 || end[0] == '\0' || end[1] != '\0')
+        return false;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (units[i].unit == end[0]) {
+            int64_t now_us = annal__system_clock.wall_us(annal__system_clock.arg);
+            *out_us = now_us - (int64_t)count * units[i].seconds * 1000000;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool parse_time(const char *text, int64_t *out_us)
+{
+    return parse_age(text, out_us) ||
+           annal_time_parse(annal_slice_of(text), out_us, NULL) == ANNAL_OK;
+}
+
+int args_time(const struct args *args, const char *name, int64_t *out_us)
+{
+    const char *text = args_get(args, name);
+    if (text == NULL || parse_time(text, out_us))
+        return 0;
+    return fail_usage("--%s needs a time such as 2026-01-06T07:24:00Z or an age such as 45s, 30m, "
+                      "2h, 7d, 2w, and was given '%s'",
+                      name, text);
+}
+
+int args_session(const struct args *args, int i, annal_slice *out)
+{
+    annal_error err = {0};
+    annal_slice session = annal_slice_of(args->operands[i]);
+    if (annal_session_id_check(session, &err) < 0)
+        return fail_usage("%s", err.message);
+    *out = session;
+    return 0;
+}

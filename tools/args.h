@@ -1,0 +1,59 @@
+/*
+ * The command line: annal [--store DIR] [--json] VERB [options and operands in any order].
+ *
+ * --name VALUE and --name=VALUE are the same, "--" ends the options. Functions that find the
+ * command line wrong print one line on stderr and answer EXIT_USAGE; 0 means that all is well.
+ */
+#ifndef TOOLS_ARGS_H
+#define TOOLS_ARGS_H
+
+#include "command.h"
+
+#include <annal/event.h>
+
+struct args {
+    const struct command *command; /* NULL: none was given */
+    const char *store;             /* --store, else $ANNAL_STORE, else NULL: the default place */
+    bool json;
+    bool help;
+    bool version;
+    const char **operands;
+    int operand_count;
+    struct args_value {
+        const struct option *option;
+        const char *text; /* NULL for an option without value */
+    } * values;
+    int value_count;
+};
+
+/* What every verb takes, unless it works without a store. */
+extern const struct option args_common[];
+
+int args_parse(struct args *args, int argc, char **argv);
+void args_done(struct args *args);
+
+/* There is no such verb: say so, and which one may have been meant. */
+int args_fail_verb(const char *given);
+
+bool args_has(const struct args *args, const char *name);
+
+/* The value of an option, NULL when it was not given. */
+const char *args_get(const struct args *args, const char *name);
+
+/* Walk over a repeatable option: begin with *at = 0; NULL when there are no more. */
+const char *args_next(const struct args *args, const char *name, int *at);
+
+/* A whole number; *out stays as it is when the option was not given. */
+int args_number(const struct args *args, const char *name, uint64_t *out);
+
+/* A time, ISO 8601 or an age such as 45s, 30m, 2h, 7d, 2w; *out stays when it was not given. */
+int args_time(const struct args *args, const char *name, int64_t *out_us);
+
+/* A whole number, all of text and nothing else. */
+bool parse_number(const char *text, uint64_t *out);
+bool parse_time(const char *text, int64_t *out_us);
+
+/* Operand number i as a session id, checked. */
+int args_session(const struct args *args, int i, annal_slice *out);
+
+#endif

@@ -1,0 +1,254 @@
+/*
+ * Append: events from standard input, a seq for each on standard output.
+ *
+ * Lines that can be read without waiting are made durable together: they are appended at level
+ * batch, then synced once, then acknowledged in their order. As soon as the input would have to be
+ * waited for, everything read so far is synced and acknowledged, so one event is never held back
+ * for the next.
+ */
+#include "args.h"
+#include "journal/base/buf.h"
+#include "line.h"
+#include "open.h"
+#include "out.h"
+
+#include <annal/journal.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LINE_BYTES_MAX ((size_t)ANNAL_DATA_BYTES_MAX + 4096)
+
+enum {
+    READ_BYTES = 256 << 10,
+    PENDING_EVENTS_MAX = 4096,
+    PENDING_BYTES_MAX = 1 << 20,
+    WAIT_SECONDS_MAX = 1000000
+};
+
+struct append {
+    const struct args *args;
+    annal_slice session;
+    annal_slice type;
+    annal_level level;
+    uint32_t wait_ms;
+    bool expects; /* for the first line */
+    uint64_t expected_seq;
+
+    annal_store *store;
+    annal_writer *writer;
+    struct buf input;
+    struct buf scratch;
+    struct buf acks; /* of events that are appended but not acknowledged */
+    size_t pending_events;
+    size_t pending_bytes;
+    uint64_t line; /* number of the line at hand */
+};
+
+static int read_options(struct append *append)
+{
+    static const char *const levels[] = {"sync", "batch", "os"};
+    const struct args *args = append->args;
+    const char *level = args_get(args, "level");
+    const char *type = args_get(args, "type");
+    uint64_t wait_seconds = 10;
+    append->level = ANNAL_LEVEL_SYNC;
+    for (int i = 0; level != NULL && i < 3; i++) {
+        if (strcmp(level, levels[i]) == 0) {
+            append->level = (annal_level)(ANNAL_LEVEL_SYNC + i);
+            level = NULL;
+        }
+    }
+    if (level != NULL)
+        return fail_usage("--level is sync, batch or os, and was given '%s'", level);
+    if (type != NULL && type[0] == '\0')
+        return fail_usage("--type needs the type of an event, such as tool.called");
+    append->type = annal_slice_of(type);
+    append->expects = args_has(args, "expect-seq");
+    int exit_status = args_number(args, "expect-seq", &append->expected_seq);
+    if (exit_status == 0)
+        exit_status = args_number(args, "wait", &wait_seconds);
+    if (exit_status == 0 && wait_seconds > WAIT_SECONDS_MAX)
+        exit_status = fail_usage("--wait is at most %d seconds", WAIT_SECONDS_MAX);
+    /* The library reads 0 as its default; one millisecond is as good as not at all. */
+    append->wait_ms = wait_seconds == 0 ? 1 : (uint32_t)wait_seconds * 1000;
+    return exit_status;
+}
+
+/* The store is opened, and made, for the first good line: bad input leaves nothing behind. */
+static int open_writer(struct append *append)
+{
+    annal_error err = {0};
+    if (append->writer != NULL)
+        return 0;
+    int exit_status =
+        store_open(append->args, OPEN_CREATE, &(annal_store_options){.wait_ms = append->wait_ms},
+                   &append->store);
+    if (exit_status != 0)
+        return exit_status;
+    if (annal_writer_open(append->store, append->session,
+                          &(annal_writer_options){.wait_ms = append->wait_ms}, &append->writer,
+                          &err) < 0)
+        return fail_error(&err);
+    return 0;
+}
+
+static int fail_line(struct append *append, annal_error *err)
+{
+    annal_error placed = *err;
+    snprintf(placed.message, sizeof placed.message, "line %" PRIu64 ": %.450s", append->line,
+             err->message);
+    return fail_error(&placed);
+}
+
+/* Make durable what was appended, then say so. */
+static int acknowledge(struct append *append)
+{
+    annal_error err = {0};
+    if (append->acks.len == 0)
+        return 0;
+    if (append->level == ANNAL_LEVEL_SYNC && annal_sync(append->store, &err) < 0)
+        return fail_error(&err);
+    out_slice(annal__buf_slice(&append->acks));
+    annal__buf_clear(&append->acks);
+    append->pending_events = 0;
+    append->pending_bytes = 0;
+    (void)out_flush(); /* whether anybody still listens changes nothing: main() looks at the end */
+    return 0;
+}
+
+static int append_line(struct append *append, annal_slice line)
+{
+    annal_error err = {0};
+    annal_draft draft;
+    uint64_t seq = 0;
+    append->line++;
+    if (line_to_draft(line, append->type, &append->scratch, &draft, &err) < 0)
+        return fail_line(append, &err);
+    int exit_status = open_writer(append);
+    if (exit_status != 0)
+        return exit_status;
+    annal_append_options options = {.level = append->level == ANNAL_LEVEL_SYNC ? ANNAL_LEVEL_BATCH
+                                                                               : append->level,
+                                    .expect = append->expects ? ANNAL_EXPECT_SEQ : ANNAL_EXPECT_ANY,
+                                    .expected_seq = append->expected_seq};
+    if (annal_writer_append(append->writer, &draft, 1, &options, &seq, &err) < 0)
+        return fail_line(append, &err);
+    append->expects = false;
+    if (annal__buf_printf(&append->acks, "{\"seq\":%" PRIu64 "}\n", seq) < 0)
+        return fail_storage("append to session '%.*s': out of memory", ANNAL_FMT(append->session));
+    append->pending_events++;
+    append->pending_bytes += line.len;
+    if (append->pending_events < PENDING_EVENTS_MAX && append->pending_bytes < PENDING_BYTES_MAX)
+        return 0;
+    return acknowledge(append);
+}
+
+/* The whole lines of the input, and at its end also one without a line break. */
+static int append_lines(struct append *append, bool at_end)
+{
+    size_t used = 0;
+    int exit_status = 0;
+    while (exit_status == 0 && used < append->input.len) {
+        const char *begin = append->input.ptr + used;
+        size_t rest = append->input.len - used;
+        const char *newline = memchr(begin, '\n', rest);
+        if (newline == NULL && !at_end)
+            break;
+        size_t len = newline != NULL ? (size_t)(newline - begin) : rest;
+        exit_status = append_line(append, (annal_slice){begin, len});
+        used += len + (newline != NULL ? 1 : 0);
+    }
+    annal__buf_consume(&append->input, used);
+    return exit_status;
+}
+
+static bool can_read_now(void)
+{
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    return poll(&input, 1, 0) > 0;
+}
+
+static int read_input(struct append *append, bool *out_at_end)
+{
+    struct buf *input = &append->input;
+    if (input->len > LINE_BYTES_MAX || annal__buf_reserve(input, READ_BYTES) < 0)
+        return fail_refused("line %" PRIu64 ": the line is longer than %zu bytes", append->line + 1,
+                            LINE_BYTES_MAX);
+    ssize_t count;
+    do
+        count = read(STDIN_FILENO, input->ptr + input->len, READ_BYTES);
+    while (count < 0 && errno == EINTR);
+    if (count < 0)
+        return fail_storage("read standard input: %s", strerror(errno));
+    input->len += (size_t)count;
+    *out_at_end = count == 0;
+    return 0;
+}
+
+static int append_input(struct append *append)
+{
+    bool at_end = false;
+    int exit_status = 0;
+    while (exit_status == 0 && !at_end) {
+        if (!can_read_now())
+            exit_status = acknowledge(append);
+        if (exit_status == 0)
+            exit_status = read_input(append, &at_end);
+        if (exit_status == 0)
+            exit_status = append_lines(append, at_end);
+    }
+    int acknowledged = acknowledge(append);
+    return exit_status != 0 ? exit_status : acknowledged;
+}
+
+static int run(const struct args *args)
+{
+    struct append append = {.args = args, .input.limit = LINE_BYTES_MAX + 2 * READ_BYTES};
+    int exit_status = args_session(args, 0, &append.session);
+    if (exit_status == 0)
+        exit_status = read_options(&append);
+    if (exit_status == 0)
+        exit_status = append_input(&append);
+    annal_writer_close(append.writer);
+    exit_status = store_close(append.store, exit_status);
+    annal__buf_done(&append.input);
+    annal__buf_done(&append.scratch);
+    annal__buf_done(&append.acks);
+    return exit_status;
+}
+
+static const struct option options[] = {
+    {"type", "T", "every line is the data of an event of this type", false},
+    {"level", "LEVEL", "sync (default), batch or os: when an event counts as done", false},
+    {"expect-seq", "N", "append only if the session's last seq is N; 0: it is empty", false},
+    {"wait", "SECONDS", "how long to wait for a session that another process has (10)", false},
+    {NULL, NULL, NULL, false}};
+
+const struct command cmd_append = {
+    .name = "append",
+    .operands = "SESSION",
+    .operands_min = 1,
+    .operands_max = 1,
+    .summary = "append events to a session",
+    .about = "Reads one JSON object a line from standard input,\n"
+             "{\"type\":…,\"data\":…} and if you like \"id\", \"ts\" and \"cause\", and prints\n"
+             "{\"seq\":N} for each, once it is durable. data is kept byte for byte. With an id\n"
+             "an event can be appended again without doing harm: the answer is its first seq.\n"
+             "\n"
+             "A line that is not accepted ends the command with exit status 1 and names its\n"
+             "number: of that line nothing is written, what stood before it stays. The store\n"
+             "and the session are made when they are missing.\n"
+             "\n"
+             "Levels: sync survives a power cut; batch is acknowledged at once and durable\n"
+             "within 10 ms; os survives the end of the process, not of the machine.",
+    .examples =
+        "  echo '{\"type\":\"note.added\",\"data\":{\"text\":\"hello\"}}' | annal append sess_1\n"
+        "  echo '{\"text\":\"hello\"}' | annal append sess_1 --type note.added\n"
+        "  my-agent | annal append sess_1 --level batch\n"
+        "  echo '{\"n\":1}' | annal append sess_2 --type first --expect-seq 0\n",
+    .options = options,
+    .run = run};

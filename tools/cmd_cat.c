@@ -1,0 +1,65 @@
+#include "args.h"
+#include "event_out.h"
+#include "open.h"
+#include "out.h"
+
+#include <annal/journal.h>
+
+static int print_all(annal_store *store, annal_slice session, uint64_t from_seq)
+{
+    annal_cursor *cursor = NULL;
+    annal_event event;
+    annal_error err = {0};
+    int exit_status = EXIT_DONE;
+    annal_status status = annal_cursor_open(store, session, from_seq, &cursor, &err);
+    while (status >= 0 && out_wanted()) {
+        status = annal_cursor_next(cursor, &event, &err);
+        if (status == ANNAL_END)
+            break;
+        if (status == ANNAL_DAMAGE) {
+            annal_damage damage = annal_cursor_damage(cursor);
+            event_say_damage(session, &damage);
+            exit_status = EXIT_REFUSED;
+        } else if (status == ANNAL_OK) {
+            event_print(&event, (annal_slice){0});
+        }
+    }
+    annal_cursor_close(cursor);
+    return status < 0 ? fail_error(&err) : exit_status;
+}
+
+static int run(const struct args *args)
+{
+    annal_slice session;
+    uint64_t from_seq = 1;
+    annal_store *store = NULL;
+    int exit_status = args_session(args, 0, &session);
+    if (exit_status == 0)
+        exit_status = args_number(args, "from", &from_seq);
+    if (exit_status == 0)
+        exit_status =
+            store_open(args, OPEN_READ, &(annal_store_options){.no_keeper = true}, &store);
+    if (exit_status == 0)
+        exit_status = print_all(store, session, from_seq);
+    return store_close(store, exit_status);
+}
+
+static const struct option options[] = {{"from", "N", "begin with event N", false},
+                                        {NULL, NULL, NULL, false}};
+
+const struct command cmd_cat = {
+    .name = "cat",
+    .operands = "SESSION",
+    .operands_min = 1,
+    .operands_max = 1,
+    .summary = "print the events of a session, straight from its journal",
+    .about =
+        "Prints one JSON object a line: seq, ts, type, id and cause where the event has them,\n"
+        "and data byte for byte as it was appended. Every hash is checked on the way; what is\n"
+        "damaged is named on standard error, everything else is printed, and the exit status\n"
+        "is 1.",
+    .examples =
+        "  annal cat sess_1\n"
+        "  annal cat sess_1 --from 1000 | jq -r 'select(.type==\"tool.called\").data.name'\n",
+    .options = options,
+    .run = run};

@@ -1,0 +1,104 @@
+#include "args.h"
+#include "journal/base/alloc.h"
+#include "open.h"
+#include "out.h"
+#include "progress.h"
+#include "sessions.h"
+
+#include <annal/journal.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+struct verify {
+    const struct args *args;
+    annal_store *store;
+    struct progress progress;
+    uint64_t sessions, events, bytes, findings;
+};
+
+static void print_finding(void *arg, const annal_finding *finding)
+{
+    struct verify *verify = arg;
+    progress_hide(&verify->progress);
+    if (verify->args->json) {
+        printf("{\"session_id\":\"%.*s\",\"seq\":%" PRIu64 ",\"offset\":%" PRIu64
+               ",\"length\":%" PRIu64 ",\"what\":",
+               ANNAL_FMT(finding->session), finding->seq, finding->offset, finding->length);
+        out_json_string(annal_slice_of(finding->what));
+        fputs("}\n", stdout);
+    } else {
+        printf("%.*s: event %" PRIu64 " at byte %" PRIu64 ": %s\n", ANNAL_FMT(finding->session),
+               finding->seq, finding->offset, finding->what);
+    }
+    verify->findings++;
+}
+
+static int verify_session(struct verify *verify, const struct session_name *session)
+{
+    annal_verify_result result = {0};
+    annal_error err = {0};
+    progress_set(&verify->progress, verify->bytes, session->id);
+    if (annal_verify_session(verify->store, annal_slice_of(session->id), print_finding, verify,
+                             &result, &err) < 0) {
+        progress_hide(&verify->progress);
+        return fail_error(&err);
+    }
+    verify->sessions++;
+    verify->events += result.events;
+    verify->bytes += result.bytes;
+    return EXIT_DONE;
+}
+
+static void print_summary(const struct verify *verify)
+{
+    char sessions[HUMAN_BYTES], events[HUMAN_BYTES], bytes[HUMAN_BYTES], findings[HUMAN_BYTES];
+    if (verify->args->json) {
+        printf("{\"sessions\":%" PRIu64 ",\"events\":%" PRIu64 ",\"bytes\":%" PRIu64
+               ",\"findings\":%" PRIu64 "}\n",
+               verify->sessions, verify->events, verify->bytes, verify->findings);
+        return;
+    }
+    printf("verified %s session%s, %s event%s, %s: %s\n", human_count(sessions, verify->sessions),
+           verify->sessions == 1 ? "" : "s", human_count(events, verify->events),
+           verify->events == 1 ? "" : "s", human_bytes(bytes, verify->bytes),
+           verify->findings == 0 ? "nothing found" : human_count(findings, verify->findings));
+}
+
+static int verify_all(struct verify *verify)
+{
+    struct session_list list = {0};
+    int exit_status = sessions_collect(verify->store, verify->args, &list);
+    progress_begin(&verify->progress, "verify", list.bytes);
+    for (size_t i = 0; exit_status == 0 && i < list.count && out_wanted(); i++)
+        exit_status = verify_session(verify, &list.names[i]);
+    progress_hide(&verify->progress);
+    if (exit_status == 0) {
+        print_summary(verify);
+        exit_status = verify->findings > 0 ? EXIT_REFUSED : EXIT_DONE;
+    }
+    sessions_done(&list);
+    return exit_status;
+}
+
+static int run(const struct args *args)
+{
+    struct verify verify = {.args = args};
+    int exit_status =
+        store_open(args, OPEN_READ, &(annal_store_options){.no_keeper = true}, &verify.store);
+    if (exit_status == 0)
+        exit_status = verify_all(&verify);
+    return store_close(verify.store, exit_status);
+}
+
+const struct command cmd_verify = {
+    .name = "verify",
+    .operands = "[SESSION...]",
+    .operands_max = -1,
+    .summary = "prove that nothing is damaged",
+    .about =
+        "Reads the journals of the sessions (without SESSION: of all) from the first byte to the\n"
+        "last, and checks every hash, every seq, and that every data is JSON. Changes nothing.\n"
+        "Each finding names session, seq and offset. Exit status: 0 nothing found, 1 findings.",
+    .examples = "  annal verify\n  annal verify sess_1 --json\n",
+    .run = run};

@@ -1,0 +1,60 @@
+/*
+ * What a verb of the command is made of, and the answers it can give.
+ *
+ * A verb is one file, cmd_<verb>.c, which defines one struct command; main.c lists them. Its
+ * options are a table, and its help is made from that table, so that help cannot promise what is
+ * not there.
+ */
+#ifndef TOOLS_COMMAND_H
+#define TOOLS_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Exit status. docs/annal.1 promises these. */
+enum {
+    EXIT_DONE = 0,
+    EXIT_REFUSED = 1, /* refused, or the answer is no: a conflict, damage, wrong input */
+    EXIT_USAGE = 2,   /* the command line is wrong */
+    EXIT_STORAGE = 3  /* the store or the system failed, or there is no store */
+};
+
+struct option {
+    const char *name;  /* without the dashes; NULL ends a table */
+    const char *value; /* how help names its value, "N"; NULL: it has none */
+    const char *help;  /* one line */
+    bool repeatable;
+};
+
+struct args;
+
+struct command {
+    const char *name;
+    const char *operands; /* how help names them, "SESSION", "[SESSION...]"; "" for none */
+    int operands_min;
+    int operands_max;     /* -1: any number */
+    const char *summary;  /* one line, no full stop */
+    const char *about;    /* paragraphs, lines of at most 78 columns */
+    const char *examples; /* lines, indented by two spaces */
+    const struct option *options;
+    bool no_store; /* does not take --store and --json */
+    int (*run)(const struct args *args);
+};
+
+extern const struct command cmd_append;
+extern const struct command cmd_cat;
+extern const struct command cmd_help;
+extern const struct command cmd_verify;
+extern const struct command cmd_version;
+
+/* Every verb, in the order in which help lists them; NULL ends it. In main.c. */
+extern const struct command *const commands[];
+
+/* NULL when there is no such verb. */
+const struct command *command_find(const char *name);
+
+/* Print the help of one verb, or of the command as a whole, on stdout. */
+void help_print_command(const struct command *command);
+void help_print_all(void);
+
+#endif

@@ -1,0 +1,16 @@
+/* How an event looks as a line of JSON. */
+#ifndef TOOLS_EVENT_OUT_H
+#define TOOLS_EVENT_OUT_H
+
+#include <annal/journal.h>
+
+/*
+ * {"seq":1,"ts":"…","type":"…"[,"id":"…"][,"cause":"…"],"data":…} and a line break, on stdout. With
+ * a session (not empty) it comes first, as "session_id".
+ */
+void event_print(const annal_event *event, annal_slice session);
+
+/* One line on stderr. */
+void event_say_damage(annal_slice session, const annal_damage *damage);
+
+#endif

@@ -1,0 +1,51 @@
+/* The command: which verbs there are, and which one was meant. */
+#include "args.h"
+#include "command.h"
+#include "out.h"
+
+#include <locale.h>
+#include <signal.h>
+#include <string.h>
+
+const struct command *const commands[] = {&cmd_append, &cmd_cat,     &cmd_verify,
+                                          &cmd_help,   &cmd_version, NULL};
+
+const struct command *command_find(const char *name)
+{
+    for (int i = 0; commands[i] != NULL; i++) {
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    }
+    return NULL;
+}
+
+static int dispatch(const struct args *args)
+{
+    if (args->command == NULL && args->version)
+        return cmd_version.run(args);
+    if (args->command == NULL && args->help) {
+        help_print_all();
+        return EXIT_DONE;
+    }
+    if (args->command == NULL)
+        return fail_usage("say what to do: 'annal help' lists the verbs");
+    if (args->help) {
+        help_print_command(args->command);
+        return EXIT_DONE;
+    }
+    return args->command->run(args);
+}
+
+int main(int argc, char **argv)
+{
+    struct args args = {0};
+    setlocale(LC_CTYPE,
+              "C.UTF-8");     /* for wcwidth(3); journals are UTF-8 whatever the locale says */
+    signal(SIGPIPE, SIG_IGN); /* a reader that goes away must not skip closing the store */
+    int exit_status = args_parse(&args, argc, argv);
+    if (exit_status == 0)
+        exit_status = dispatch(&args);
+    exit_status = out_finish(exit_status);
+    args_done(&args);
+    return exit_status;
+}

@@ -1,0 +1,91 @@
+#include "open.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "out.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+char *store_path(const struct args *args)
+{
+    const char *data = getenv("XDG_DATA_HOME");
+    const char *home = getenv("HOME");
+    struct buf path = {0};
+    char *copy = NULL;
+    annal_status status = ANNAL_OK;
+    if (args->store != NULL)
+        status = annal__buf_printf(&path, "%s", args->store);
+    else if (data != NULL && data[0] == '/')
+        status = annal__buf_printf(&path, "%s/annal", data);
+    else if (home != NULL && home[0] == '/')
+        status = annal__buf_printf(&path, "%s/.local/share/annal", home);
+    else
+        status = ANNAL_ERR_NOTFOUND;
+    if (status == ANNAL_OK)
+        copy = annal__strndup(path.ptr, path.len);
+    annal__buf_done(&path);
+    return copy;
+}
+
+/* The directories above the store, so that the default place works on a new machine. */
+static int make_parents(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        int failed = mkdir(path, 0700) != 0 && errno != EEXIST;
+        int why = errno;
+        *slash = '/';
+        if (failed)
+            return fail_storage("make the store '%s': %s", path, strerror(why));
+    }
+    return 0;
+}
+
+static bool is_read_only_media(const annal_error *err)
+{
+    return err->os_errno == EROFS || err->os_errno == EACCES || err->os_errno == EPERM;
+}
+
+int store_open(const struct args *args, enum open_mode mode, const annal_store_options *more,
+               annal_store **out_store)
+{
+    annal_store_options options = more != NULL ? *more : (annal_store_options){0};
+    annal_error err = {0};
+    char *path = store_path(args);
+    if (path == NULL)
+        return fail_usage("there is no $HOME to find the store in: name it with --store DIR");
+    int exit_status = mode == OPEN_CREATE ? make_parents(path) : 0;
+    if (exit_status != 0)
+        goto done;
+
+    options.create = mode == OPEN_CREATE;
+    options.log = say_log;
+    annal_status status = annal_store_open(path, &options, out_store, &err);
+    if (status == ANNAL_ERR_IO && mode == OPEN_READ && is_read_only_media(&err)) {
+        options.read_only = true;
+        status = annal_store_open(path, &options, out_store, &err);
+    }
+    if (status == ANNAL_ERR_NOTFOUND)
+        exit_status = fail_storage("there is no store at '%s': append or import makes one, --store "
+                                   "DIR names another",
+                                   path);
+    else if (status < 0)
+        exit_status = fail_error(&err);
+
+done:
+    annal__free(path);
+    return exit_status;
+}
+
+int store_close(annal_store *store, int exit_status)
+{
+    annal_error err = {0};
+    if (annal_store_close(store, &err) < 0) {
+        int failed = fail_error(&err);
+        return exit_status == EXIT_DONE ? failed : exit_status;
+    }
+    return exit_status;
+}

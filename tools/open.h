@@ -1,0 +1,25 @@
+/* Which store, and how it is opened. */
+#ifndef TOOLS_OPEN_H
+#define TOOLS_OPEN_H
+
+#include "args.h"
+
+#include <annal/store.h>
+
+enum open_mode {
+    OPEN_READ,  /* must be there; on read-only media it is read as it is */
+    OPEN_WRITE, /* must be there, and writable */
+    OPEN_CREATE /* made when missing */
+};
+
+/* 0 and a store, or an exit status after one line on stderr. more may be NULL. */
+int store_open(const struct args *args, enum open_mode mode, const annal_store_options *more,
+               annal_store **out_store);
+
+/* Close it; the exit status stays unless closing failed. NULL is accepted. */
+int store_close(annal_store *store, int exit_status);
+
+/* The path that would be opened; the caller frees it with annal__free(). NULL: there is no home. */
+char *store_path(const struct args *args);
+
+#endif

@@ -1,0 +1,198 @@
+#include "out.h"
+
+#include "command.h"
+#include "journal/base/json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* ---- Messages ---- */
+
+enum { MESSAGE_BYTES = 1200 };
+
+static void print_message(const char *format, va_list list)
+{
+    char text[MESSAGE_BYTES];
+    vsnprintf(text, sizeof text, format, list);
+    for (char *c = text; *c != '\0'; c++) {
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    }
+    fflush(stdout);
+    fprintf(stderr, "annal: %s\n", text);
+}
+
+void say(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    print_message(format, list);
+    va_end(list);
+}
+
+int fail_usage(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    print_message(format, list);
+    va_end(list);
+    return EXIT_USAGE;
+}
+
+int fail_refused(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    print_message(format, list);
+    va_end(list);
+    return EXIT_REFUSED;
+}
+
+int fail_storage(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    print_message(format, list);
+    va_end(list);
+    return EXIT_STORAGE;
+}
+
+int fail_error(const annal_error *err)
+{
+    say("%s", err->message);
+    switch (err->status) {
+    case ANNAL_ERR_NOTFOUND:
+    case ANNAL_ERR_INVALID:
+    case ANNAL_ERR_BUSY:
+    case ANNAL_ERR_LIMIT:
+    case ANNAL_ERR_CONFLICT:
+    case ANNAL_ERR_CORRUPT:
+    case ANNAL_ERR_SQL:
+        return EXIT_REFUSED;
+    default:
+        return EXIT_STORAGE;
+    }
+}
+
+void say_log(void *arg, annal_log_level level, const char *message)
+{
+    (void)arg;
+    if (level == ANNAL_LOG_WARNING)
+        say("%s", message);
+}
+
+/* ---- stdout ---- */
+
+bool out_flush(void)
+{
+    return fflush(stdout) == 0 && !ferror(stdout);
+}
+
+bool out_wanted(void)
+{
+    return !ferror(stdout);
+}
+
+int out_finish(int exit_status)
+{
+    errno = 0;
+    if (out_flush())
+        return exit_status;
+    if (errno == EPIPE || errno == 0)
+        return exit_status;
+    return fail_storage("print to standard output: %s", strerror(errno));
+}
+
+void out_slice(annal_slice slice)
+{
+    if (slice.len > 0)
+        fwrite(slice.ptr, 1, slice.len, stdout);
+}
+
+void out_json_string(annal_slice text)
+{
+    struct buf quoted = {0};
+    if (annal__json_quote(&quoted, text) == ANNAL_OK)
+        out_slice(annal__buf_slice(&quoted));
+    annal__buf_done(&quoted);
+}
+
+void out_time(int64_t time_us)
+{
+    char text[ANNAL_TIME_BYTES];
+    annal_time_format(time_us, text);
+    fputs(text, stdout);
+}
+
+bool out_colours(FILE *stream)
+{
+    const char *no_color = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+    if (no_color != NULL && no_color[0] != '\0')
+        return false;
+    return isatty(fileno(stream)) && (term == NULL || strcmp(term, "dumb") != 0);
+}
+
+int out_columns(void)
+{
+    struct winsize size = {0};
+    if (!isatty(STDOUT_FILENO))
+        return 0;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+        return 80;
+    return size.ws_col;
+}
+
+/* ---- For people ---- */
+
+const char *human_bytes(char text[HUMAN_BYTES], uint64_t bytes)
+{
+    static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB", "EB"};
+    double amount = (double)bytes;
+    size_t unit = 0;
+    while (amount >= 999.5 && unit + 1 < sizeof units / sizeof units[0]) {
+        amount /= 1000;
+        unit++;
+    }
+    snprintf(text, HUMAN_BYTES, unit == 0 || amount >= 99.5 ? "%.0f %s" : "%.1f %s", amount,
+             units[unit]);
+    return text;
+}
+
+const char *human_count(char text[HUMAN_BYTES], uint64_t count)
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof digits, "%" PRIu64, count);
+    char *to = text;
+    for (int i = 0; i < len; i++) {
+        if (i > 0 && (len - i) % 3 == 0)
+            *to++ = ',';
+        *to++ = digits[i];
+    }
+    *to = '\0';
+    return text;
+}
+
+const char *human_age(char text[HUMAN_BYTES], int64_t time_us, int64_t now_us)
+{
+    int64_t seconds = (now_us - time_us) / 1000000;
+    if (seconds < -60)
+        snprintf(text, HUMAN_BYTES, "in the future");
+    else if (seconds < 5)
+        snprintf(text, HUMAN_BYTES, "just now");
+    else if (seconds < 60)
+        snprintf(text, HUMAN_BYTES, "%" PRId64 " s ago", seconds);
+    else if (seconds < 3600)
+        snprintf(text, HUMAN_BYTES, "%" PRId64 " min ago", seconds / 60);
+    else if (seconds < 86400)
+        snprintf(text, HUMAN_BYTES, "%" PRId64 " h ago", seconds / 3600);
+    else if (seconds < 172800)
+        snprintf(text, HUMAN_BYTES, "yesterday");
+    else
+        snprintf(text, HUMAN_BYTES, "%" PRId64 " days ago", seconds / 86400);
+    return text;
+}

@@ -1,0 +1,64 @@
+#include "progress.h"
+
+#include "journal/base/clock.h"
+#include "out.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PATIENCE_US = 300000, REDRAW_US = 100000, BAR_CELLS = 24, DETAIL_BYTES = 30 };
+
+static int64_t now_us(void)
+{
+    return annal__system_clock.monotonic_us(annal__system_clock.arg);
+}
+
+void progress_begin(struct progress *progress, const char *what, uint64_t total)
+{
+    const char *term = getenv("TERM");
+    *progress = (struct progress){.what = what, .total = total, .begun_us = now_us()};
+    progress->on_terminal = isatty(STDERR_FILENO) && (term == NULL || strcmp(term, "dumb") != 0);
+}
+
+static void draw(const struct progress *progress, uint64_t done, const char *detail)
+{
+    char bar[BAR_CELLS + 1] = "";
+    char text[HUMAN_BYTES];
+    if (progress->total > 0) {
+        uint64_t part = done < progress->total ? done : progress->total;
+        double share = (double)part / (double)progress->total;
+        size_t full = (size_t)(share * BAR_CELLS);
+        memset(bar, '#', full);
+        memset(bar + full, '.', BAR_CELLS - full);
+        bar[BAR_CELLS] = '\0';
+        fprintf(stderr, "\r\033[K%s [%s] %3.0f%% %.*s", progress->what, bar, share * 100,
+                DETAIL_BYTES, detail == NULL ? "" : detail);
+    } else {
+        fprintf(stderr, "\r\033[K%s %s %.*s", progress->what, human_count(text, done), DETAIL_BYTES,
+                detail == NULL ? "" : detail);
+    }
+    fflush(stderr);
+}
+
+void progress_set(struct progress *progress, uint64_t done, const char *detail)
+{
+    if (!progress->on_terminal)
+        return;
+    int64_t now = now_us();
+    if (now - progress->begun_us < PATIENCE_US || now - progress->drawn_us < REDRAW_US)
+        return;
+    draw(progress, done, detail);
+    progress->drawn = true;
+    progress->drawn_us = now;
+}
+
+void progress_hide(struct progress *progress)
+{
+    if (!progress->drawn)
+        return;
+    fputs("\r\033[K", stderr);
+    fflush(stderr);
+    progress->drawn = false;
+}

@@ -1,0 +1,51 @@
+#include "sessions.h"
+
+#include "journal/base/alloc.h"
+#include "out.h"
+
+#include <string.h>
+
+static int add(void *arg, annal_slice session, uint64_t journal_bytes)
+{
+    struct session_list *list = arg;
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity == 0 ? 64 : list->capacity * 2;
+        void *grown = annal__realloc_array(list->names, capacity, sizeof *list->names);
+        if (grown == NULL)
+            return fail_storage("list the sessions: out of memory");
+        list->names = grown;
+        list->capacity = capacity;
+    }
+    struct session_name *name = &list->names[list->count++];
+    *name = (struct session_name){.bytes = journal_bytes};
+    memcpy(name->id, session.ptr, session.len);
+    list->bytes += journal_bytes;
+    return 0;
+}
+
+int sessions_collect(annal_store *store, const struct args *args, struct session_list *list)
+{
+    annal_error err = {0};
+    for (int i = 0; i < args->operand_count; i++) {
+        annal_slice session;
+        annal_session_info info;
+        int exit_status = args_session(args, i, &session);
+        if (exit_status != 0)
+            return exit_status;
+        if (annal_session_info_get(store, session, &info, &err) < 0)
+            return fail_error(&err);
+        exit_status = add(list, session, info.bytes);
+        if (exit_status != 0)
+            return exit_status;
+    }
+    if (args->operand_count > 0)
+        return 0;
+    annal_status status = annal_store_sessions(store, add, list, &err);
+    return status < 0 ? fail_error(&err) : (int)status;
+}
+
+void sessions_done(struct session_list *list)
+{
+    annal__free(list->names);
+    *list = (struct session_list){0};
+}

@@ -1,0 +1,372 @@
+/*
+ * Tables: the same cells as an aligned table, as JSON lines, or as CSV.
+ *
+ * JSON lines and CSV are printed row by row. An aligned table holds its first ROWS_HELD rows back,
+ * takes its widths from them, and from then on prints row by row as well. What comes from events
+ * may hold anything: control characters never reach an aligned table, so that no event can steer a
+ * terminal.
+ */
+#include "journal/base/alloc.h"
+#include "journal/base/json.h"
+#include "out.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+enum { ROWS_HELD = 500, GAP = 2, FLEXIBLE_LEAST = 8, CELL_COLUMNS_MAX = 60 };
+
+struct table {
+    enum out_format format;
+    const struct column *columns;
+    int count;
+    int at;            /* cells in the row being built */
+    struct buf row;    /* JSON lines and CSV: the row being built */
+    struct buf *cells; /* aligned: the row being built */
+    char **held;       /* aligned: rows held back, count cells each */
+    int rows;
+    int *widths;
+    bool begun; /* the heading is printed */
+    bool colours;
+};
+
+struct table *table_new(enum out_format format, const struct column *columns, int count)
+{
+    struct table *table = annal__zalloc(sizeof *table);
+    if (table == NULL)
+        return NULL;
+    table->format = format;
+    table->columns = columns;
+    table->count = count;
+    table->cells = annal__zalloc((size_t)count * sizeof *table->cells);
+    table->held = annal__zalloc((size_t)count * ROWS_HELD * sizeof *table->held);
+    table->widths = annal__zalloc((size_t)count * sizeof *table->widths);
+    table->colours = out_colours(stdout);
+    if (table->cells == NULL || table->held == NULL || table->widths == NULL) {
+        table_free(table);
+        return NULL;
+    }
+    if (format == OUT_CSV) {
+        for (int i = 0; i < count; i++)
+            printf("%s%s", i > 0 ? "," : "", columns[i].name);
+        fputs("\r\n", stdout);
+    }
+    return table;
+}
+
+/* ---- Width on a terminal ---- */
+
+/* Decode one character of valid or invalid UTF-8; returns its bytes. */
+static size_t decode(const char *text, wchar_t *out)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    size_t len = c[0] < 0x80 ? 1 : c[0] >= 0xf0 ? 4 : c[0] >= 0xe0 ? 3 : c[0] >= 0xc0 ? 2 : 1;
+    wchar_t value = (wchar_t)(len == 1 ? c[0] : c[0] & (0x7f >> len));
+    for (size_t i = 1; i < len; i++) {
+        if ((c[i] & 0xc0) != 0x80) {
+            *out = L'?';
+            return i;
+        }
+        value = (value << 6) | (wchar_t)(c[i] & 0x3f);
+    }
+    *out = value;
+    return len;
+}
+
+static int width_of(wchar_t c)
+{
+    int width = wcwidth(c);
+    return width < 0 ? 1 : width;
+}
+
+static int text_width(const char *text)
+{
+    int width = 0;
+    while (*text != '\0') {
+        wchar_t c;
+        text += decode(text, &c);
+        width += width_of(c);
+    }
+    return width;
+}
+
+/* Print text in exactly width columns, cut with an ellipsis where it is longer. */
+static void print_cell(const char *text, int width, bool right, bool last)
+{
+    int own = text_width(text);
+    if (own <= width) {
+        printf("%*s%s", right ? width - own : 0, "", text);
+        if (!right && !last)
+            printf("%*s", width - own, "");
+        return;
+    }
+    int used = 0;
+    while (*text != '\0') {
+        wchar_t c;
+        size_t len = decode(text, &c);
+        if (used + width_of(c) > width - 1)
+            break;
+        fwrite(text, 1, len, stdout);
+        used += width_of(c);
+        text += len;
+    }
+    printf("\u2026%*s", last ? 0 : width - used - 1, "");
+}
+
+/* ---- Cells ---- */
+
+static void add_plain(struct table *table, annal_slice text)
+{
+    struct buf *cell = &table->cells[table->at];
+    annal__buf_clear(cell);
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        bool c1 = c == 0xc2 && i + 1 < text.len && (unsigned char)text.ptr[i + 1] < 0xa0;
+        if (c1)
+            i++;
+        char shown = c == '\n' || c == '\t' || c == '\r' ? ' ' : '?';
+        bool control = c < 0x20 || c == 0x7f || c1;
+        if (annal__buf_append(cell, control ? &shown : text.ptr + i, 1) < 0)
+            return;
+    }
+}
+
+static void add_csv(struct table *table, annal_slice text)
+{
+    bool quote = false;
+    for (size_t i = 0; i < text.len; i++)
+        quote = quote || strchr(",\"\r\n", text.ptr[i]) != NULL;
+    if (!quote) {
+        (void)annal__buf_append_slice(&table->row, text);
+        return;
+    }
+    (void)annal__buf_append(&table->row, "\"", 1);
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] == '"')
+            (void)annal__buf_append(&table->row, "\"", 1);
+        (void)annal__buf_append(&table->row, text.ptr + i, 1);
+    }
+    (void)annal__buf_append(&table->row, "\"", 1);
+}
+
+enum cell_kind { CELL_TEXT, CELL_RAW, CELL_NULL };
+
+/* Running out of memory here shortens a cell; out_finish() is not told, the text was for display.
+ */
+static void add(struct table *table, annal_slice text, enum cell_kind kind)
+{
+    struct buf *row = &table->row;
+    if (table->at >= table->count)
+        return;
+    if (table->format == OUT_TABLE) {
+        add_plain(table, text);
+    } else if (table->format == OUT_CSV) {
+        if (table->at > 0)
+            (void)annal__buf_append(row, ",", 1);
+        add_csv(table, text);
+    } else {
+        (void)annal__buf_append(row, table->at > 0 ? "," : "{", 1);
+        (void)annal__json_quote(row, annal_slice_of(table->columns[table->at].name));
+        (void)annal__buf_append(row, ":", 1);
+        if (kind == CELL_NULL)
+            (void)annal__buf_append(row, "null", 4);
+        else if (kind == CELL_RAW)
+            (void)annal__buf_append_slice(row, text);
+        else
+            (void)annal__json_quote(row, text);
+    }
+    table->at++;
+}
+
+void table_text(struct table *table, annal_slice text)
+{
+    add(table, text, CELL_TEXT);
+}
+
+void table_json(struct table *table, annal_slice json)
+{
+    add(table, json, CELL_RAW);
+}
+
+void table_null(struct table *table)
+{
+    add(table, (annal_slice){0}, CELL_NULL);
+}
+
+void table_number(struct table *table, uint64_t number)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, number);
+    add(table, annal_slice_of(text), CELL_RAW);
+}
+
+void table_signed(struct table *table, int64_t number)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, number);
+    add(table, annal_slice_of(text), CELL_RAW);
+}
+
+/* The shortest digits that read back as the same number; JSON has no infinity. */
+void table_real(struct table *table, double number)
+{
+    char text[40];
+    if (!isfinite(number)) {
+        table_null(table);
+        return;
+    }
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, number);
+        if (strtod(text, NULL) >= number && strtod(text, NULL) <= number)
+            break;
+    }
+    add(table, annal_slice_of(text), CELL_RAW);
+}
+
+void table_time(struct table *table, int64_t time_us)
+{
+    char text[ANNAL_TIME_BYTES];
+    if (time_us == 0) {
+        table_null(table);
+        return;
+    }
+    annal_time_format(time_us, text);
+    add(table, annal_slice_of(text), CELL_TEXT);
+}
+
+void table_shown(struct table *table, const char *format, ...)
+{
+    char text[256];
+    va_list list;
+    if (table->format != OUT_TABLE || table->at == 0)
+        return;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    table->at--;
+    add_plain(table, annal_slice_of(text));
+    table->at++;
+}
+
+/* ---- Rows ---- */
+
+static void print_aligned(struct table *table, char **cells, const char *before, const char *after)
+{
+    int last = table->count - 1;
+    while (last > 0 && table->columns[last].title == NULL)
+        last--;
+    fputs(before, stdout);
+    for (int i = 0; i <= last; i++) {
+        const struct column *column = &table->columns[i];
+        if (column->title == NULL)
+            continue;
+        print_cell(cells[i] == NULL ? "" : cells[i], table->widths[i], column->right, i == last);
+        if (i < last)
+            printf("%*s", GAP, "");
+    }
+    fputs(after, stdout);
+    fputc('\n', stdout);
+}
+
+/* Cut flexible columns, the widest first, until a row fits the terminal. */
+static void fit(struct table *table, int columns)
+{
+    for (;;) {
+        int total = -GAP, widest = -1;
+        for (int i = 0; i < table->count; i++) {
+            if (table->columns[i].title == NULL)
+                continue;
+            total += table->widths[i] + GAP;
+            if (table->columns[i].flexible && table->widths[i] > FLEXIBLE_LEAST &&
+                (widest < 0 || table->widths[i] > table->widths[widest]))
+                widest = i;
+        }
+        if (total <= columns || widest < 0)
+            return;
+        table->widths[widest]--;
+    }
+}
+
+static void begin_aligned(struct table *table)
+{
+    int columns = out_columns();
+    char **titles = annal__zalloc((size_t)table->count * sizeof *titles);
+    table->begun = true;
+    for (int i = 0; i < table->count; i++) {
+        const char *title = table->columns[i].title;
+        table->widths[i] = title == NULL ? 0 : text_width(title);
+        for (int row = 0; row < table->rows; row++) {
+            const char *cell = table->held[row * table->count + i];
+            int width = cell == NULL ? 0 : text_width(cell);
+            if (table->columns[i].flexible && width > CELL_COLUMNS_MAX && columns == 0)
+                width = CELL_COLUMNS_MAX;
+            if (width > table->widths[i])
+                table->widths[i] = width;
+        }
+    }
+    if (columns > 0)
+        fit(table, columns);
+    for (int i = 0; titles != NULL && i < table->count; i++)
+        titles[i] = annal__strndup(table->columns[i].title ? table->columns[i].title : "",
+                                   table->columns[i].title ? strlen(table->columns[i].title) : 0);
+    if (titles != NULL)
+        print_aligned(table, titles, table->colours ? "\033[1m" : "",
+                      table->colours ? "\033[0m" : "");
+    for (int i = 0; titles != NULL && i < table->count; i++)
+        annal__free(titles[i]);
+    annal__free(titles);
+}
+
+static void print_held(struct table *table)
+{
+    if (!table->begun && table->rows > 0)
+        begin_aligned(table);
+    for (int row = 0; row < table->rows; row++) {
+        char **cells = table->held + row * table->count;
+        print_aligned(table, cells, "", "");
+        for (int i = 0; i < table->count; i++) {
+            annal__free(cells[i]);
+            cells[i] = NULL;
+        }
+    }
+    table->rows = 0;
+}
+
+void table_row(struct table *table)
+{
+    while (table->at < table->count)
+        table_null(table);
+    table->at = 0;
+    if (table->format != OUT_TABLE) {
+        out_slice(annal__buf_slice(&table->row));
+        fputs(table->format == OUT_CSV ? "\r\n" : "}\n", stdout);
+        annal__buf_clear(&table->row);
+        return;
+    }
+    char **cells = table->held + table->rows * table->count;
+    for (int i = 0; i < table->count; i++) {
+        struct buf *cell = &table->cells[i];
+        cells[i] = annal__strndup(cell->len > 0 ? cell->ptr : "", cell->len);
+        annal__buf_clear(cell);
+    }
+    table->rows++;
+    if (table->begun || table->rows == ROWS_HELD)
+        print_held(table);
+}
+
+void table_free(struct table *table)
+{
+    if (table == NULL)
+        return;
+    if (table->held != NULL && table->widths != NULL)
+        print_held(table);
+    for (int i = 0; table->cells != NULL && i < table->count; i++)
+        annal__buf_done(&table->cells[i]);
+    annal__buf_done(&table->row);
+    annal__free(table->cells);
+    annal__free(table->held);
+    annal__free(table->widths);
+    annal__free(table);
+}
