@@ -1,8 +1,17 @@
 #include "tests/support/runner.h"
 
+Suite *suite_buf(void);
+Suite *suite_error(void);
+Suite *suite_hash(void);
+Suite *suite_io(void);
 Suite *suite_json(void);
+Suite *suite_time(void);
+
+static Suite *(*const suites[])(void) = {
+    suite_buf, suite_error, suite_hash, suite_io, suite_json, suite_time, NULL,
+};
 
 int main(int argc, char **argv)
 {
-    return run_suites(argc, argv, (Suite * (*const[])(void)){suite_json, NULL});
+    return run_suites(argc, argv, suites);
 }

@@ -27,13 +27,18 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
 void tmpdir_done(struct tmpdir *dir)
 {
     ck_assert_int_eq(nftw(dir->path, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    for (size_t i = 0; i < dir->count; i++)
+        free(dir->names[i]);
+    free(dir->names);
 }
 
 const char *tmpdir_path(struct tmpdir *dir, const char *name)
 {
-    char *path = dir->names[dir->next++ % 4];
-    snprintf(path, sizeof dir->names[0], "%s/%s", dir->path, name);
-    return path;
+    dir->names = realloc(dir->names, (dir->count + 1) * sizeof *dir->names);
+    ck_assert_ptr_nonnull(dir->names);
+    char **path = &dir->names[dir->count++];
+    ck_assert_int_ge(asprintf(path, "%s/%s", dir->path, name), 0);
+    return *path;
 }
 
 char *file_read(const char *path, size_t *out_len)

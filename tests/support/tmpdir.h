@@ -15,8 +15,8 @@
 
 struct tmpdir {
     char path[256];
-    char names[4][512]; /* the last four answers of tmpdir_path() */
-    unsigned next;
+    char **names; /* what tmpdir_path() gave out */
+    size_t count;
 };
 
 #define TMPDIR_INIT(dir) tmpdir_init(dir, __FILE__, __LINE__)
@@ -24,7 +24,7 @@ struct tmpdir {
 void tmpdir_init(struct tmpdir *dir, const char *file, int line);
 void tmpdir_done(struct tmpdir *dir);
 
-/* The path of a name inside; valid for the next three calls. */
+/* The path of a name inside; lives until tmpdir_done(). */
 const char *tmpdir_path(struct tmpdir *dir, const char *name);
 
 /* Whole small files; a failure fails the test. The bytes read are NUL-terminated; free() them. */

@@ -1,0 +1,122 @@
+#include "journal/base/buf.h"
+
+#include <check.h>
+#include <string.h>
+
+START_TEST(a_buffer_grows_and_keeps_its_bytes)
+{
+    struct buf buf = {0};
+    for (unsigned i = 0; i < 10000; i++)
+        ck_assert_int_eq(annal__buf_append(&buf, &(char){(char)i}, 1), ANNAL_OK);
+    ck_assert_uint_eq(buf.len, 10000);
+    for (unsigned i = 0; i < 10000; i++) {
+        if (buf.ptr[i] != (char)i)
+            ck_abort_msg("byte %u", i);
+    }
+    annal__buf_done(&buf);
+}
+END_TEST
+
+START_TEST(a_buffer_holds_exactly_its_limit_and_not_a_byte_more)
+{
+    struct buf buf = {.limit = 100};
+    ck_assert_int_eq(annal__buf_append_zeros(&buf, 99), ANNAL_OK);
+    ck_assert_int_eq(annal__buf_append(&buf, "ab", 2), ANNAL_ERR_LIMIT);
+    ck_assert_uint_eq(buf.len, 99);
+    ck_assert_int_eq(annal__buf_append(&buf, "a", 1), ANNAL_OK);
+    ck_assert_int_eq(annal__buf_append(&buf, "b", 1), ANNAL_ERR_LIMIT);
+    ck_assert_int_eq(annal__buf_reserve(&buf, SIZE_MAX), ANNAL_ERR_LIMIT);
+    ck_assert_int_eq(buf.ptr[99], 'a');
+    annal__buf_done(&buf);
+}
+END_TEST
+
+START_TEST(without_a_limit_of_its_own_the_default_holds)
+{
+    struct buf buf = {0};
+    ck_assert_int_eq(annal__buf_reserve(&buf, BUF_LIMIT_DEFAULT + 1), ANNAL_ERR_LIMIT);
+    ck_assert_ptr_null(buf.ptr);
+}
+END_TEST
+
+START_TEST(print_appends_what_printf_would)
+{
+    struct buf buf = {0};
+    ck_assert_int_eq(annal__buf_printf(&buf, "%s-%d", "a", 1), ANNAL_OK);
+    ck_assert_int_eq(annal__buf_printf(&buf, "%0500d", 7), ANNAL_OK);
+    ck_assert_uint_eq(buf.len, 503);
+    ck_assert_str_eq(annal__buf_cstr(&buf) + 500, "007");
+    ck_assert_int_eq(strncmp(buf.ptr, "a-1000", 6), 0);
+    annal__buf_done(&buf);
+}
+END_TEST
+
+START_TEST(consume_drops_from_the_front)
+{
+    struct buf buf = {0};
+    annal__buf_append_slice(&buf, ANNAL_SLICE("abcdef"));
+    annal__buf_consume(&buf, 2);
+    ck_assert_str_eq(annal__buf_cstr(&buf), "cdef");
+    annal__buf_consume(&buf, 0);
+    ck_assert_uint_eq(buf.len, 4);
+    annal__buf_consume(&buf, 9);
+    ck_assert_uint_eq(buf.len, 0);
+    annal__buf_done(&buf);
+}
+END_TEST
+
+START_TEST(the_final_nul_is_not_counted_and_later_overwritten)
+{
+    struct buf buf = {0};
+    ck_assert_str_eq(annal__buf_cstr(&buf), "");
+    annal__buf_append(&buf, "x", 1);
+    ck_assert_str_eq(annal__buf_cstr(&buf), "x");
+    annal__buf_append(&buf, "y", 1);
+    ck_assert_str_eq(annal__buf_cstr(&buf), "xy");
+    ck_assert_uint_eq(annal__buf_slice(&buf).len, 2);
+    annal__buf_done(&buf);
+}
+END_TEST
+
+START_TEST(clear_keeps_the_memory_and_done_leaves_a_usable_buffer)
+{
+    struct buf buf = {.limit = 1000};
+    annal__buf_append(&buf, "abc", 3);
+    const char *memory = buf.ptr;
+    annal__buf_clear(&buf);
+    ck_assert_uint_eq(buf.len, 0);
+    annal__buf_append(&buf, "abc", 3);
+    ck_assert_ptr_eq(buf.ptr, memory);
+    annal__buf_done(&buf);
+    ck_assert_uint_eq(buf.len, 0);
+    ck_assert_int_eq(annal__buf_append(&buf, "abc", 3), ANNAL_OK);
+    annal__buf_done(&buf);
+    annal__buf_done(&buf);
+}
+END_TEST
+
+START_TEST(nothing_can_be_appended_from_nowhere)
+{
+    struct buf buf = {0};
+    ck_assert_int_eq(annal__buf_append(&buf, NULL, 0), ANNAL_OK);
+    ck_assert_int_eq(annal__buf_append_slice(&buf, (annal_slice){NULL, 0}), ANNAL_OK);
+    ck_assert_uint_eq(buf.len, 0);
+    annal__buf_done(&buf);
+}
+END_TEST
+
+Suite *suite_buf(void)
+{
+    TCase *tests = tcase_create("buf");
+    tcase_add_test(tests, a_buffer_grows_and_keeps_its_bytes);
+    tcase_add_test(tests, a_buffer_holds_exactly_its_limit_and_not_a_byte_more);
+    tcase_add_test(tests, without_a_limit_of_its_own_the_default_holds);
+    tcase_add_test(tests, print_appends_what_printf_would);
+    tcase_add_test(tests, consume_drops_from_the_front);
+    tcase_add_test(tests, the_final_nul_is_not_counted_and_later_overwritten);
+    tcase_add_test(tests, clear_keeps_the_memory_and_done_leaves_a_usable_buffer);
+    tcase_add_test(tests, nothing_can_be_appended_from_nowhere);
+    Suite *suite = suite_create("buf");
+    suite_add_tcase(suite, tests);
+    return suite;
+}

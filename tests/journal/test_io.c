@@ -1,0 +1,257 @@
+#include "journal/base/io.h"
+
+#include "tests/support/failing_io.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+static struct tmpdir dir;
+static struct failing_io disk;
+
+static void set_up(void)
+{
+    TMPDIR_INIT(&dir);
+    failing_io_init(&disk);
+}
+
+static void tear_down(void)
+{
+    tmpdir_done(&dir);
+}
+
+static void assert_file(const char *name, const char *expected)
+{
+    char *bytes = file_read(tmpdir_path(&dir, name), NULL);
+    ck_assert_str_eq(bytes, expected);
+    free(bytes);
+}
+
+static bool exists(const char *name)
+{
+    return access(tmpdir_path(&dir, name), F_OK) == 0;
+}
+
+START_TEST(a_published_file_is_there_whole_and_private)
+{
+    const char *path = tmpdir_path(&dir, "f");
+    ck_assert_int_eq(annal__publish_file(&disk.io, path, "one", 3, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal__publish_file(&disk.io, path, "two!", 4, NULL), ANNAL_OK);
+    assert_file("f", "two!");
+    ck_assert(!exists("f.tmp"));
+    struct stat info;
+    ck_assert_int_eq(disk.io.stat(disk.io.arg, path, &info), 0);
+    ck_assert_int_eq(info.st_mode & 0777, 0600);
+}
+END_TEST
+
+/* Calls: create, write, sync, rename; then open the directory and sync it. */
+START_TEST(a_file_whose_publishing_failed_is_the_old_one_or_the_new_one_and_leaves_no_trace)
+{
+    const char *path = tmpdir_path(&dir, "f");
+    ck_assert_int_eq(annal__publish_file(&disk.io, path, "old", 3, NULL), ANNAL_OK);
+    unsigned calls = disk.calls;
+    ck_assert_uint_eq(calls, 6);
+    for (unsigned i = 1; i <= calls; i++) {
+        annal_error err = {0};
+        disk.calls = 0;
+        disk.fail_at = i;
+        ck_assert_int_eq(annal__publish_file(&disk.io, path, "new", 3, &err), ANNAL_ERR_IO);
+        ck_assert_int_eq(err.os_errno, ENOSPC);
+        ck_assert_ptr_nonnull(strstr(err.message, "No space left on device"));
+        assert_file("f", i <= 4 ? "old" : "new");
+        ck_assert(!exists("f.tmp"));
+    }
+}
+END_TEST
+
+START_TEST(short_writes_and_reads_are_carried_on)
+{
+    disk.short_len = 3;
+    const char *path = tmpdir_path(&dir, "f");
+    ck_assert_int_eq(annal__publish_file(&disk.io, path, "0123456789", 10, NULL), ANNAL_OK);
+    assert_file("f", "0123456789");
+
+    char bytes[16] = {0};
+    int fd = disk.io.open(disk.io.arg, path, O_RDONLY, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(annal__read_full(&disk.io, fd, bytes, 7, 2), 7);
+    ck_assert_str_eq(bytes, "2345678");
+    ck_assert_int_eq(annal__read_full(&disk.io, fd, bytes, sizeof bytes, 8), 2);
+    ck_assert_int_eq(annal__read_full(&disk.io, fd, bytes, sizeof bytes, 10), 0);
+    disk.io.close(disk.io.arg, fd);
+}
+END_TEST
+
+START_TEST(an_interrupted_write_or_read_is_taken_up_again)
+{
+    char bytes[4] = {0};
+    int fd = disk.io.open(disk.io.arg, tmpdir_path(&dir, "f"), O_RDWR | O_CREAT, 0600);
+    ck_assert_int_ge(fd, 0);
+    disk.with_errno = EINTR;
+    disk.fail_at = disk.calls + 1;
+    ck_assert_int_eq(annal__write_all(&disk.io, fd, "abc", 3, 0), 0);
+    disk.fail_at = disk.calls + 1;
+    ck_assert_int_eq(annal__read_full(&disk.io, fd, bytes, 3, 0), 3);
+    ck_assert_str_eq(bytes, "abc");
+    disk.io.close(disk.io.arg, fd);
+}
+END_TEST
+
+static ssize_t write_nothing(void *arg, int fd, const void *bytes, size_t len, uint64_t offset)
+{
+    (void)arg, (void)fd, (void)bytes, (void)len, (void)offset;
+    return 0;
+}
+
+START_TEST(a_write_of_nothing_at_all_is_an_error_and_no_endless_loop)
+{
+    disk.io.pwrite = write_nothing;
+    ck_assert_int_eq(annal__write_all(&disk.io, 0, "abc", 3, 0), -1);
+    ck_assert_int_eq(errno, EIO);
+}
+END_TEST
+
+START_TEST(a_symbolic_link_is_not_followed)
+{
+    file_write(tmpdir_path(&dir, "target"), "x", 1);
+    ck_assert_int_eq(symlink("target", tmpdir_path(&dir, "link")), 0);
+    const struct io *io = &annal__system_io;
+    ck_assert_int_eq(io->open(io->arg, tmpdir_path(&dir, "link"), O_RDONLY, 0), -1);
+    ck_assert_int_eq(errno, ELOOP);
+    struct stat info;
+    ck_assert_int_eq(io->stat(io->arg, tmpdir_path(&dir, "link"), &info), 0);
+    ck_assert(S_ISLNK(info.st_mode));
+}
+END_TEST
+
+START_TEST(an_open_file_does_not_pass_to_another_program)
+{
+    const struct io *io = &annal__system_io;
+    int fd = io->open(io->arg, tmpdir_path(&dir, "f"), O_RDWR | O_CREAT, 0600);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_ne(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
+    io->close(io->arg, fd);
+}
+END_TEST
+
+START_TEST(a_directory_is_made_once_and_is_private)
+{
+    const char *path = tmpdir_path(&dir, "d");
+    ck_assert_int_eq(annal__make_dir(&disk.io, path, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal__make_dir(&disk.io, path, NULL), ANNAL_OK);
+    struct stat info;
+    ck_assert_int_eq(disk.io.stat(disk.io.arg, path, &info), 0);
+    ck_assert_int_eq(info.st_mode & 0777, 0700);
+}
+END_TEST
+
+START_TEST(a_file_where_a_directory_should_be_is_said_so)
+{
+    annal_error err = {0};
+    const char *path = tmpdir_path(&dir, "f");
+    file_write(path, "", 0);
+    ck_assert_int_eq(annal__make_dir(&disk.io, path, &err), ANNAL_ERR_IO);
+    ck_assert_int_eq(err.os_errno, EEXIST);
+}
+END_TEST
+
+static int remember(void *arg, const char *name)
+{
+    strcat(arg, name);
+    return 0;
+}
+
+static int stop(void *arg, const char *name)
+{
+    (void)name;
+    return ++*(int *)arg == 2 ? 42 : 0;
+}
+
+START_TEST(a_directory_lists_its_names_and_stops_when_asked)
+{
+    const struct io *io = &annal__system_io;
+    char names[64] = "";
+    file_write(tmpdir_path(&dir, "only"), "", 0);
+    ck_assert_int_eq(io->list(io->arg, dir.path, remember, names), 0);
+    ck_assert_str_eq(names, "only");
+
+    int seen = 0;
+    file_write(tmpdir_path(&dir, "second"), "", 0);
+    file_write(tmpdir_path(&dir, "third"), "", 0);
+    ck_assert_int_eq(io->list(io->arg, dir.path, stop, &seen), 42);
+    ck_assert_int_eq(io->list(io->arg, tmpdir_path(&dir, "none"), stop, &seen), -1);
+    ck_assert_int_eq(errno, ENOENT);
+}
+END_TEST
+
+START_TEST(a_lock_held_through_one_descriptor_is_refused_through_another)
+{
+    const struct io *io = &annal__system_io;
+    const char *path = tmpdir_path(&dir, "lock");
+    int first = io->open(io->arg, path, O_RDWR | O_CREAT, 0600);
+    int second = io->open(io->arg, path, O_RDWR, 0);
+    ck_assert_int_eq(io->flock(io->arg, first, LOCK_EX | LOCK_NB), 0);
+    ck_assert_int_eq(io->flock(io->arg, second, LOCK_EX | LOCK_NB), -1);
+    ck_assert_int_eq(errno, EWOULDBLOCK);
+    io->close(io->arg, first);
+    ck_assert_int_eq(io->flock(io->arg, second, LOCK_EX | LOCK_NB), 0);
+    io->close(io->arg, second);
+}
+END_TEST
+
+START_TEST(two_maps_of_one_file_share_their_bytes)
+{
+    const struct io *io = &annal__system_io;
+    int fd = io->open(io->arg, tmpdir_path(&dir, "map"), O_RDWR | O_CREAT, 0600);
+    ck_assert_int_eq(io->ftruncate(io->arg, fd, 4096), 0);
+    char *one = io->map_shared(io->arg, fd, 4096);
+    const char *two = io->map_shared(io->arg, fd, 4096);
+    one[17] = 'x';
+    ck_assert_int_eq(two[17], 'x');
+    ck_assert_int_eq(io->unmap(io->arg, one, 4096), 0);
+    ck_assert_int_eq(io->unmap(io->arg, (void *)(uintptr_t)two, 4096), 0);
+    io->close(io->arg, fd);
+}
+END_TEST
+
+START_TEST(the_disk_tells_its_space_and_its_block)
+{
+    const struct io *io = &annal__system_io;
+    int fd = io->open(io->arg, dir.path, O_RDONLY | O_DIRECTORY, 0);
+    struct io_space space = {0};
+    ck_assert_int_eq(io->space(io->arg, fd, &space), 0);
+    ck_assert_uint_gt(space.block_bytes, 0);
+    ck_assert_uint_gt(space.fs_type, 0);
+    ck_assert_int_eq(io->fsync(io->arg, fd), 0);
+    io->close(io->arg, fd);
+}
+END_TEST
+
+Suite *suite_io(void)
+{
+    TCase *tests = tcase_create("io");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, a_published_file_is_there_whole_and_private);
+    tcase_add_test(
+        tests, a_file_whose_publishing_failed_is_the_old_one_or_the_new_one_and_leaves_no_trace);
+    tcase_add_test(tests, short_writes_and_reads_are_carried_on);
+    tcase_add_test(tests, an_interrupted_write_or_read_is_taken_up_again);
+    tcase_add_test(tests, a_write_of_nothing_at_all_is_an_error_and_no_endless_loop);
+    tcase_add_test(tests, a_symbolic_link_is_not_followed);
+    tcase_add_test(tests, an_open_file_does_not_pass_to_another_program);
+    tcase_add_test(tests, a_directory_is_made_once_and_is_private);
+    tcase_add_test(tests, a_file_where_a_directory_should_be_is_said_so);
+    tcase_add_test(tests, a_directory_lists_its_names_and_stops_when_asked);
+    tcase_add_test(tests, a_lock_held_through_one_descriptor_is_refused_through_another);
+    tcase_add_test(tests, two_maps_of_one_file_share_their_bytes);
+    tcase_add_test(tests, the_disk_tells_its_space_and_its_block);
+    Suite *suite = suite_create("io");
+    suite_add_tcase(suite, tests);
+    return suite;
+}
