@@ -58,6 +58,7 @@ function(annal_embed_sql file out)
 endfunction()
 
 # annal_library(NAME MODULES …): libNAME.a (target NAME) and libNAME.so (target NAME_shared).
+# An installed static library asks its users for the libraries below it, the shared one brings them.
 function(annal_library name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "MODULES")
     get_property(libs GLOBAL PROPERTY ANNAL_LIBS)
@@ -70,10 +71,12 @@ function(annal_library name)
     add_library(${name}_shared SHARED ${objects})
     set_target_properties(${name}_shared PROPERTIES
         OUTPUT_NAME ${name} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+    target_link_libraries(${name}_shared PRIVATE annal_flags)
     foreach(target ${name} ${name}_shared)
-        target_link_libraries(${target} PRIVATE annal_flags ${libs} Threads::Threads)
+        target_link_libraries(${target} PRIVATE ${libs} Threads::Threads)
         foreach(include IN LISTS includes)
             target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${include}>)
         endforeach()
     endforeach()
+    set(${name}_INCLUDES ${includes} PARENT_SCOPE)
 endfunction()
