@@ -6,6 +6,7 @@
 #   make bench, make format, make clean
 
 PREFIX ?= /usr/local
+export DESTDIR
 
 .PHONY: build test demo install bench format clean setup
 
@@ -16,6 +17,22 @@ build: setup
 test: setup
 	cmake --workflow --preset dev
 	@sed -n 's|^[0-9]*/[0-9]* Test: ||p; /^[0-9]*%: Checks/p' build/dev/Testing/Temporary/LastTest.log
+
+demo: setup
+	@mkdir -p build
+	@cmake --workflow --preset release >build/demo.log 2>&1 || { cat build/demo.log; exit 1; }
+	@LOGS='$(LOGS)' KIND='$(KIND)' tools/demo.sh build/release/tools/annal
+
+# The cache of the loader knows a new library only after ldconfig.
+install: build
+	cmake --install build/release --prefix '$(PREFIX)'
+	@[ -n "$$DESTDIR" ] || ldconfig 2>/dev/null || true
+
+bench: build
+	cmake --build build/release --target bench
+
+format:
+	git ls-files '*.c' '*.h' | xargs clang-format -i
 
 clean:
 	rm -rf build
