@@ -1,0 +1,27 @@
+#!/bin/sh
+# valgrind.sh BUILD: every test program of a build without sanitizers, under memcheck. What a test forks
+# is left alone: it mostly exists to be killed.
+set -eu
+build=$1
+report=$(mktemp)
+trap 'rm -f "$report"' EXIT
+
+under() {
+    name=$(basename "$1")
+    if CK_FORK=no timeout 240 valgrind --quiet --error-exitcode=9 --leak-check=full \
+        --errors-for-leak-kinds=definite,indirect --child-silent-after-fork=yes \
+        "$@" >"$report" 2>&1; then
+        echo "$name: no errors. $(grep 'Checks:' "$report" || true)"
+    else
+        cat "$report"
+        echo "$name: valgrind found errors, or the tests failed"
+        exit 1
+    fi
+}
+
+for program in "$build"/tests/*/test_*; do
+    [ ! -f "$program" ] || [ ! -x "$program" ] || under "$program"
+done
+for program in "$build"/tests/fuzz/fuzz_*; do
+    [ ! -x "$program" ] || under "$program" "tests/fuzz/corpus/${program##*/fuzz_}" 1000
+done
