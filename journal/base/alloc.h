@@ -4,10 +4,10 @@
 
 #include <stddef.h>
 
-void *annal__zalloc(size_t bytes);                            /* zeroed; NULL when there is none */
+void *annal__zalloc(size_t bytes); /* zeroed; NULL when there is none */
 void *annal__realloc_array(void *block, size_t count, size_t size); /* NULL also on overflow */
-void *annal__alloc_aligned(size_t alignment, size_t bytes);   /* not zeroed */
-char *annal__strndup(const char *string, size_t length);      /* NUL-terminated copy */
-void annal__free(void *block);                                /* NULL is fine */
+void *annal__alloc_aligned(size_t alignment, size_t bytes);         /* not zeroed */
+char *annal__strndup(const char *string, size_t length);            /* NUL-terminated copy */
+void annal__free(void *block);                                      /* NULL is fine */
 
 #endif

@@ -102,8 +102,8 @@ void annal__error_context(annal_error *err, const char *format, ...)
     fill(err, err->status, err->os_errno, format, args);
     va_end(args);
     size_t used = strlen(err->message);
-    snprintf(err->message + used, sizeof err->message - used, ": %.*s",
-             (int)(sizeof below - 1), below);
+    snprintf(err->message + used, sizeof err->message - used, ": %.*s", (int)(sizeof below - 1),
+             below);
 }
 
 _Noreturn void annal__assert_failed(const char *condition, const char *file, int line)

@@ -24,7 +24,8 @@ typedef int (*io_list_fn)(void *arg, const char *name);
 
 struct io {
     void *arg;
-    int (*open)(void *arg, const char *path, int flags, mode_t mode); /* adds O_CLOEXEC | O_NOFOLLOW */
+    /* adds O_CLOEXEC | O_NOFOLLOW */
+    int (*open)(void *arg, const char *path, int flags, mode_t mode);
     int (*close)(void *arg, int fd);
     ssize_t (*pread)(void *arg, int fd, void *bytes, size_t len, uint64_t offset);
     ssize_t (*pwrite)(void *arg, int fd, const void *bytes, size_t len, uint64_t offset);
@@ -32,7 +33,8 @@ struct io {
     int (*fsync)(void *arg, int fd);
     int (*ftruncate)(void *arg, int fd, uint64_t len);
     int (*fstat)(void *arg, int fd, struct stat *out);
-    int (*stat)(void *arg, const char *path, struct stat *out); /* lstat: does not follow links */
+    /* lstat: does not follow links */
+    int (*stat)(void *arg, const char *path, struct stat *out);
     int (*rename)(void *arg, const char *from, const char *to);
     int (*unlink)(void *arg, const char *path);
     int (*mkdir)(void *arg, const char *path, mode_t mode);

@@ -38,20 +38,21 @@ extern "C" {
 
 typedef enum annal_status {
     ANNAL_OK = 0,
-    ANNAL_END = 1,            /* nothing more to read now; not a failure */
-    ANNAL_DAMAGE = 2,         /* a cursor passed over bytes that do not prove themselves */
-    ANNAL_ERR_NOMEM = -1,     /* allocation failed */
-    ANNAL_ERR_IO = -2,        /* the operating system refused; see os_errno */
-    ANNAL_ERR_CORRUPT = -3,   /* bytes on disk are not what we wrote */
-    ANNAL_ERR_NOTFOUND = -4,  /* no such store, session, event or snapshot */
-    ANNAL_ERR_INVALID = -5,   /* the caller passed something that is not accepted */
-    ANNAL_ERR_BUSY = -6,      /* somebody else has it, and the time to wait is over */
-    ANNAL_ERR_LIMIT = -7,     /* larger than a documented limit */
-    ANNAL_ERR_CLOSED = -8,    /* the handle failed earlier, or belongs to the parent of this process */
-    ANNAL_ERR_CONFLICT = -9,  /* expected_seq or id does not match what is there */
-    ANNAL_ERR_UNKNOWN = -10,  /* storage failed under an append: reopen the store to see */
+    ANNAL_END = 1,           /* nothing more to read now; not a failure */
+    ANNAL_DAMAGE = 2,        /* a cursor passed over bytes that do not prove themselves */
+    ANNAL_ERR_NOMEM = -1,    /* allocation failed */
+    ANNAL_ERR_IO = -2,       /* the operating system refused; see os_errno */
+    ANNAL_ERR_CORRUPT = -3,  /* bytes on disk are not what we wrote */
+    ANNAL_ERR_NOTFOUND = -4, /* no such store, session, event or snapshot */
+    ANNAL_ERR_INVALID = -5,  /* the caller passed something that is not accepted */
+    ANNAL_ERR_BUSY = -6,     /* somebody else has it, and the time to wait is over */
+    ANNAL_ERR_LIMIT = -7,    /* larger than a documented limit */
+    /* the handle failed earlier, or belongs to the parent of this process */
+    ANNAL_ERR_CLOSED = -8,
+    ANNAL_ERR_CONFLICT = -9,     /* expected_seq or id does not match what is there */
+    ANNAL_ERR_UNKNOWN = -10,     /* storage failed under an append: reopen the store to see */
     ANNAL_ERR_UNSUPPORTED = -11, /* network filesystem, or written by a newer version */
-    ANNAL_ERR_SQL = -12       /* a query or a pack is wrong; the message is SQLite's */
+    ANNAL_ERR_SQL = -12          /* a query or a pack is wrong; the message is SQLite's */
 } annal_status;
 
 /* The name of a status, for instance "conflict". Static. Any thread. */

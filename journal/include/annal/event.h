@@ -11,33 +11,35 @@ extern "C" {
 #endif
 
 /* The limits of one event. All are tested; docs/limits.md lists them with the others. */
-#define ANNAL_SESSION_ID_BYTES_MAX 200              /* [A-Za-z0-9._-], not starting with . or - */
-#define ANNAL_TYPE_BYTES_MAX       64               /* [a-z0-9_.-] */
-#define ANNAL_ID_BYTES_MAX         200              /* UTF-8 without control characters, " and \ */
-#define ANNAL_CAUSE_BYTES_MAX      221              /* session id, ':', seq */
-#define ANNAL_DATA_BYTES_MAX       (64u << 20)      /* 64 MiB */
-#define ANNAL_DATA_DEPTH_MAX       512              /* nested arrays and objects */
-#define ANNAL_APPEND_EVENTS_MAX    65536            /* drafts in one append */
-#define ANNAL_APPEND_BYTES_MAX     (80u << 20)      /* bytes of one append, envelopes included */
+#define ANNAL_SESSION_ID_BYTES_MAX 200         /* [A-Za-z0-9._-], not starting with . or - */
+#define ANNAL_TYPE_BYTES_MAX       64          /* [a-z0-9_.-] */
+#define ANNAL_ID_BYTES_MAX         200         /* UTF-8 without control characters, " and \ */
+#define ANNAL_CAUSE_BYTES_MAX      221         /* session id, ':', seq */
+#define ANNAL_DATA_BYTES_MAX       (64u << 20) /* 64 MiB */
+#define ANNAL_DATA_DEPTH_MAX       512         /* nested arrays and objects */
+#define ANNAL_APPEND_EVENTS_MAX    65536       /* drafts in one append */
+#define ANNAL_APPEND_BYTES_MAX     (80u << 20) /* bytes of one append, envelopes included */
 
 typedef struct annal_event {
-    uint64_t seq;       /* 1, 2, 3, … without gaps */
-    int64_t ts_us;      /* UTC; order is by seq, never by ts */
-    annal_slice type;   /* dotted lower case, "tool.called" */
-    annal_slice id;     /* the caller's name for this event; empty when it has none */
-    annal_slice cause;  /* "session:seq" of the event that led to this one; empty when none */
-    annal_slice data;   /* one JSON value, byte for byte as it was given */
-    uint64_t h;         /* chain hash of this event; see docs/format.md */
-    uint64_t offset;    /* where its line begins in the journal, in bytes */
-    uint64_t length;    /* of its line, newline included */
+    uint64_t seq;      /* 1, 2, 3, … without gaps */
+    int64_t ts_us;     /* UTC; order is by seq, never by ts */
+    annal_slice type;  /* dotted lower case, "tool.called" */
+    annal_slice id;    /* the caller's name for this event; empty when it has none */
+    annal_slice cause; /* "session:seq" of the event that led to this one; empty when none */
+    annal_slice data;  /* one JSON value, byte for byte as it was given */
+    uint64_t h;        /* chain hash of this event; see docs/format.md */
+    uint64_t offset;   /* where its line begins in the journal, in bytes */
+    uint64_t length;   /* of its line, newline included */
 } annal_event;
 
 typedef struct annal_draft {
     annal_slice type; /* required */
-    annal_slice data; /* required: one JSON value, RFC 8259, valid UTF-8, no line break outside strings */
+    /* required: one JSON value, RFC 8259, valid UTF-8, no line break outside strings */
+    annal_slice data;
     annal_slice id;    /* optional: makes the append exactly-once; see annal_writer_append() */
     annal_slice cause; /* optional: "session:seq" */
-    int64_t ts_us;     /* 0: now, but never before the session's last event. Imports bring their own */
+    /* 0: now, but never before the session's last event. Imports bring their own */
+    int64_t ts_us;
 } annal_draft;
 
 /*

@@ -38,13 +38,14 @@ ANNAL_API void annal_writer_close(annal_writer *writer);
 typedef enum annal_expect {
     ANNAL_EXPECT_ANY = 0,
     ANNAL_EXPECT_NONE = 1, /* the session has no events */
-    ANNAL_EXPECT_SEQ = 2   /* the session's last event has exactly this seq; 0 is the same as NONE */
+    /* the session's last event has exactly this seq; 0 is the same as NONE */
+    ANNAL_EXPECT_SEQ = 2
 } annal_expect;
 
 typedef struct annal_append_options {
-    annal_level level;      /* default: the writer's */
+    annal_level level; /* default: the writer's */
     annal_expect expect;
-    uint64_t expected_seq;  /* with ANNAL_EXPECT_SEQ */
+    uint64_t expected_seq; /* with ANNAL_EXPECT_SEQ */
 } annal_append_options;
 
 /*
@@ -82,11 +83,12 @@ typedef struct annal_cursor annal_cursor;
 
 /* What a cursor passed over. */
 typedef struct annal_damage {
-    uint64_t seq;      /* the event that stood here, or 0 for the header */
-    uint64_t offset;   /* of the bytes, in the journal */
+    uint64_t seq;    /* the event that stood here, or 0 for the header */
+    uint64_t offset; /* of the bytes, in the journal */
     uint64_t length;
-    bool event_lost;   /* false: only a newline, a hash or the header is damaged, every event is readable */
-    const char *what;  /* static, one phrase: "the line does not match its hash" */
+    /* false: only a newline, a hash or the header is damaged, every event is readable */
+    bool event_lost;
+    const char *what; /* static, one phrase: "the line does not match its hash" */
 } annal_damage;
 
 /*
@@ -106,9 +108,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open(annal_store *store, an
  * at offset, and the line before it ends with hash h_before. When the journal does not agree
  * (ANNAL_ERR_CONFLICT) the place is stale: it is another journal now.
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open_at(annal_store *store, annal_slice session,
-                                                             uint64_t seq, uint64_t offset,
-                                                             uint64_t h_before,
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open_at(annal_store *store,
+                                                             annal_slice session, uint64_t seq,
+                                                             uint64_t offset, uint64_t h_before,
                                                              annal_cursor **out_cursor,
                                                              annal_error *err);
 
@@ -120,8 +122,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open_at(annal_store *store,
  *               which. Go on: the next call gives the next event.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_next(annal_cursor *cursor,
-                                                          annal_event *out_event,
-                                                          annal_error *err);
+                                                          annal_event *out_event, annal_error *err);
 
 /* After ANNAL_DAMAGE: what was passed over. */
 ANNAL_API annal_damage annal_cursor_damage(const annal_cursor *cursor);
@@ -152,17 +153,17 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_event_read_at(annal_store *store, 
 
 typedef struct annal_finding {
     annal_slice session;
-    uint64_t seq;         /* 0: the header */
+    uint64_t seq; /* 0: the header */
     uint64_t offset;
     uint64_t length;
-    const char *what;     /* lives until the callback returns */
+    const char *what; /* lives until the callback returns */
 } annal_finding;
 
 typedef void (*annal_finding_fn)(void *arg, const annal_finding *finding);
 
 typedef struct annal_verify_result {
-    uint64_t events;   /* that prove themselves */
-    uint64_t bytes;    /* read */
+    uint64_t events; /* that prove themselves */
+    uint64_t bytes;  /* read */
     uint64_t findings;
     uint64_t last_seq;
 } annal_verify_result;
@@ -172,7 +173,8 @@ typedef struct annal_verify_result {
  * that every data is JSON. Read-only; memory is bounded by the largest event. fn may be NULL. Damage
  * is no failure of this function: look at findings. Any thread.
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_verify_session(annal_store *store, annal_slice session,
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_verify_session(annal_store *store,
+                                                             annal_slice session,
                                                              annal_finding_fn fn, void *arg,
                                                              annal_verify_result *out_result,
                                                              annal_error *err);

@@ -20,18 +20,21 @@ typedef struct annal_store annal_store;
 typedef enum annal_level {
     ANNAL_LEVEL_DEFAULT = 0, /* the next wider setting: append, writer, store; in the end sync */
     ANNAL_LEVEL_SYNC = 1,    /* returns when durable: survives a power cut */
-    ANNAL_LEVEL_BATCH = 2,   /* returns at once; durable within batch_ms, or when annal_sync() returns */
-    ANNAL_LEVEL_OS = 3       /* in the page cache: survives the end of the process, not of the machine */
+    /* returns at once; durable within batch_ms, or when annal_sync() returns */
+    ANNAL_LEVEL_BATCH = 2,
+    /* in the page cache: survives the end of the process, not of the machine */
+    ANNAL_LEVEL_OS = 3
 } annal_level;
 
 typedef struct annal_store_options {
-    bool create;           /* make the directory and what is in it when it is missing */
-    bool read_only;        /* never write; recovery is left to others */
-    bool no_keeper;        /* no thread; call annal_keep() now and then */
-    annal_level level;     /* default: sync */
-    uint32_t batch_ms;     /* default: 10 */
-    uint32_t wait_ms;      /* how long to wait for a session of another process; default: 10,000 */
-    uint64_t region_bytes; /* a commit log region may grow to this; default: 64 MiB, least: 1 MiB */
+    bool create;       /* make the directory and what is in it when it is missing */
+    bool read_only;    /* never write; recovery is left to others */
+    bool no_keeper;    /* no thread; call annal_keep() now and then */
+    annal_level level; /* default: sync */
+    uint32_t batch_ms; /* default: 10 */
+    uint32_t wait_ms;  /* how long to wait for a session of another process; default: 10,000 */
+    /* a commit log region may grow to this; default: 64 MiB, least: 1 MiB */
+    uint64_t region_bytes;
     annal_log_fn log;
     void *log_arg;
 } annal_store_options;
@@ -45,8 +48,7 @@ typedef struct annal_store_options {
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_open(const char *path,
                                                          const annal_store_options *options,
-                                                         annal_store **out_store,
-                                                         annal_error *err);
+                                                         annal_store **out_store, annal_error *err);
 
 /*
  * Make everything durable, checkpoint, give all sessions back, free. All writers, cursors and other
@@ -74,13 +76,14 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_checkpoint(annal_store *store, ann
 
 typedef struct annal_session_info {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    char file[33];        /* id of the journal file, 32 hex digits; "" when the header is damaged */
-    int64_t created_us;   /* from the header; 0 when it is damaged */
-    uint64_t bytes;       /* size of the journal file */
-    uint64_t last_seq;    /* of the last event that proves itself; 0 when there is none */
+    char file[33];      /* id of the journal file, 32 hex digits; "" when the header is damaged */
+    int64_t created_us; /* from the header; 0 when it is damaged */
+    uint64_t bytes;     /* size of the journal file */
+    uint64_t last_seq;  /* of the last event that proves itself; 0 when there is none */
     int64_t last_ts_us;
     uint64_t last_h;
-    uint64_t end_offset;  /* where the last proven line ends; less than bytes: a tail that does not prove itself */
+    /* where the last proven line ends; less than bytes: a tail that does not prove itself */
+    uint64_t end_offset;
 } annal_session_info;
 
 /* Look at the header and the last lines of one journal. Reads a few KB. Any thread. */
@@ -102,15 +105,15 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_sessions(annal_store *store,
 
 /* Counters of this store object since it was opened. */
 typedef struct annal_store_stats {
-    uint64_t events;          /* appended */
-    uint64_t payload_bytes;   /* of their data */
-    uint64_t groups;          /* commit log writes */
-    uint64_t log_bytes;       /* written to the commit log, padding included */
-    uint64_t journal_bytes;   /* written to journals */
-    uint64_t syncs;           /* fdatasync and fsync, of all files */
+    uint64_t events;        /* appended */
+    uint64_t payload_bytes; /* of their data */
+    uint64_t groups;        /* commit log writes */
+    uint64_t log_bytes;     /* written to the commit log, padding included */
+    uint64_t journal_bytes; /* written to journals */
+    uint64_t syncs;         /* fdatasync and fsync, of all files */
     uint64_t checkpoints;
     uint64_t recovered_groups; /* redone from logs of processes that died */
-    uint64_t torn_bytes;      /* cut from journal tails, kept under events/.torn */
+    uint64_t torn_bytes;       /* cut from journal tails, kept under events/.torn */
     uint32_t sessions_owned;
 } annal_store_stats;
 
@@ -132,8 +135,7 @@ typedef struct annal_chore {
 } annal_chore;
 
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_chore_add(annal_store *store,
-                                                        const annal_chore *chore,
-                                                        annal_error *err);
+                                                        const annal_chore *chore, annal_error *err);
 
 /* Run it a last time, then forget it. Waits while it is running. arg tells chores apart. */
 ANNAL_API void annal_chore_remove(annal_store *store, void *arg);
