@@ -7,7 +7,7 @@ set -eu
 packages="cmake ninja-build gcc libc6-dev pkg-config
     libsqlite3-dev libzstd-dev libxxhash-dev
     check libyajl-dev"
-ci_packages="g++ clang clang-format shellcheck valgrind"
+ci_packages="git g++ clang libclang-rt-dev clang-format shellcheck valgrind"
 
 [ "${1:-}" != ci ] || packages="$packages $ci_packages"
 
@@ -32,11 +32,15 @@ else
 fi
 
 echo "Installing$missing"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
 # shellcheck disable=SC2086 # words on purpose
 {
-    $as_root apt-get update -qq
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
-} || {
+    $as_root apt-get update -qq &&
+        $as_root env DEBIAN_FRONTEND=noninteractive \
+            apt-get install -y -qq --no-install-recommends $missing
+} >"$log" 2>&1 || {
+    cat "$log" >&2
     echo "annal: apt-get could not install:$missing" >&2
     exit 1
 }
