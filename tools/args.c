@@ -2,7 +2,6 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
-#include "out.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -238,6 +237,22 @@ bool args_has(const struct args *args, const char *name)
             return true;
     }
     return false;
+}
+
+int args_format(const struct args *args, enum out_format *out)
+{
+    const char *text = args_get(args, "format");
+    if (args->json && text != NULL && strcmp(text, "jsonl") != 0)
+        return fail_usage("--json and --format %s exclude each other", text);
+    if (args->json || (text != NULL && strcmp(text, "jsonl") == 0))
+        *out = OUT_JSONL;
+    else if (text != NULL && strcmp(text, "csv") == 0)
+        *out = OUT_CSV;
+    else if (text != NULL && strcmp(text, "table") == 0)
+        *out = OUT_TABLE;
+    else if (text != NULL)
+        return fail_usage("--format is jsonl, csv or table, and was given '%s'", text);
+    return 0;
 }
 
 bool parse_number(const char *text, uint64_t *out)

@@ -8,6 +8,7 @@
 #define TOOLS_ARGS_H
 
 #include "command.h"
+#include "out.h"
 
 #include <annal/event.h>
 
@@ -48,6 +49,9 @@ int args_number(const struct args *args, const char *name, uint64_t *out);
 
 /* A time, ISO 8601 or an age such as 45s, 30m, 2h, 7d, 2w; *out stays when it was not given. */
 int args_time(const struct args *args, const char *name, int64_t *out_us);
+
+/* --format jsonl|csv|table, and --json, which is the same as jsonl; otherwise *out stays. */
+int args_format(const struct args *args, enum out_format *out);
 
 /* A whole number, all of text and nothing else. */
 bool parse_number(const char *text, uint64_t *out);

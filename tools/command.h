@@ -41,11 +41,8 @@ struct command {
     int (*run)(const struct args *args);
 };
 
-extern const struct command cmd_append;
-extern const struct command cmd_cat;
-extern const struct command cmd_help;
-extern const struct command cmd_verify;
-extern const struct command cmd_version;
+extern const struct command cmd_append, cmd_cat, cmd_help, cmd_ls, cmd_query, cmd_reindex, cmd_show;
+extern const struct command cmd_sql, cmd_stats, cmd_verify, cmd_version;
 
 /* Every verb, in the order in which help lists them; NULL ends it. In main.c. */
 extern const struct command *const commands[];

@@ -19,8 +19,8 @@ void event_print(const annal_event *event, annal_slice session)
     fputc('{', stdout);
     if (session.len > 0)
         printf("\"session_id\":\"%.*s\",", ANNAL_FMT(session));
-    printf("\"seq\":%" PRIu64 ",\"ts\":\"%s\",\"type\":\"%.*s\"", event->seq, ts,
-           ANNAL_FMT(event->type));
+    printf("\"seq\":%" PRIu64 ",\"%s\":\"%s\",\"type\":\"%.*s\"", event->seq,
+           session.len > 0 ? "timestamp" : "ts", ts, ANNAL_FMT(event->type));
     print_member("id", event->id);
     print_member("cause", event->cause);
     fputs(",\"data\":", stdout);

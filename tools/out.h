@@ -78,6 +78,10 @@ void table_shown(struct table *table, const char *format, ...) ANNAL_PRINTF(2, 3
 void table_row(struct table *table);
 void table_free(struct table *table); /* prints what is left */
 
+/* The shortest digits that read back as the same number; "null", as JSON has no infinity. */
+#define REAL_BYTES 40
+const char *real_text(char text[REAL_BYTES], double number);
+
 /* ---- For people ---- */
 
 /* "1.2 MB", "3,456", "3 min ago"; written to text, which is returned. */

@@ -209,20 +209,26 @@ void table_signed(struct table *table, int64_t number)
     add(table, annal_slice_of(text), CELL_RAW);
 }
 
-/* The shortest digits that read back as the same number; JSON has no infinity. */
-void table_real(struct table *table, double number)
+const char *real_text(char text[REAL_BYTES], double number)
 {
-    char text[40];
-    if (!isfinite(number)) {
-        table_null(table);
-        return;
-    }
+    if (!isfinite(number))
+        return "null";
     for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, number);
-        if (strtod(text, NULL) >= number && strtod(text, NULL) <= number)
+        snprintf(text, REAL_BYTES, "%.*g", digits, number);
+        double back = strtod(text, NULL);
+        if (memcmp(&back, &number, sizeof back) == 0)
             break;
     }
-    add(table, annal_slice_of(text), CELL_RAW);
+    return text;
+}
+
+void table_real(struct table *table, double number)
+{
+    char text[REAL_BYTES];
+    if (isfinite(number))
+        add(table, annal_slice_of(real_text(text, number)), CELL_RAW);
+    else
+        table_null(table);
 }
 
 void table_time(struct table *table, int64_t time_us)

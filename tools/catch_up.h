@@ -1,0 +1,17 @@
+/* The index, open and caught up, with a progress bar where that takes long. */
+#ifndef TOOLS_CATCH_UP_H
+#define TOOLS_CATCH_UP_H
+
+#include "sessions.h"
+
+#include <annal/index.h>
+
+/*
+ * Open the index, and index what is new of these sessions (none: of all). When that takes longer
+ * than a reader wants to wait, a remark says so, and the answer is that of the index as it stands:
+ * ask with as_indexed. 0 or an exit status.
+ */
+int index_open_caught_up(annal_store *store, const struct session_list *sessions,
+                         annal_index **out_index);
+
+#endif

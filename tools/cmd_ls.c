@@ -1,0 +1,163 @@
+#include "args.h"
+#include "catch_up.h"
+#include "journal/base/alloc.h"
+#include "journal/base/clock.h"
+#include "open.h"
+#include "rows.h"
+
+#include <string.h>
+
+/* Health is not a column of the answer: findings are looked up beside it. */
+enum {
+    AT_SESSION,
+    AT_STATUS,
+    AT_EVENTS,
+    AT_TURNS,
+    AT_TOKENS,
+    AT_COST,
+    AT_ACTIVITY,
+    AT_CREATED,
+    AT_AGENT,
+    AT_MODEL,
+    AT_PARENT,
+    AT_TITLE,
+    AT_COUNT
+};
+
+static const char listing[] =
+    "SELECT id AS session_id, status, events, total_turns, total_tokens, total_cost_usd,"
+    " last_activity_at, created_at, agent_id, model, parent_session_id, title FROM sessions"
+    " WHERE ?1 IS NULL OR status = ?1 ORDER BY last_activity_at DESC, id LIMIT ?2";
+
+static const struct column columns[AT_COUNT + 1] = {{"session_id", "SESSION", false, true},
+                                                    {"status", "STATUS", false, false},
+                                                    {"events", "EVENTS", true, false},
+                                                    {"total_turns", "TURNS", true, false},
+                                                    {"total_tokens", "TOKENS", true, false},
+                                                    {"total_cost_usd", "COST", true, false},
+                                                    {"last_activity_at", "ACTIVE", false, false},
+                                                    {"created_at", NULL, false, false},
+                                                    {"agent_id", NULL, false, false},
+                                                    {"model", NULL, false, false},
+                                                    {"parent_session_id", NULL, false, false},
+                                                    {"title", "TITLE", false, true},
+                                                    {"findings", "HEALTH", false, false}};
+
+struct ls {
+    const struct args *args;
+    annal_index *index;
+    struct table *table;
+    int64_t now_us;
+    bool terminal;
+};
+
+static int count_finding(void *arg, const annal_index_finding *finding)
+{
+    uint64_t *count = arg;
+    (void)finding;
+    (*count)++;
+    return 0;
+}
+
+static void number_cell(struct ls *ls, const annal_value *value)
+{
+    char text[HUMAN_BYTES];
+    rows_cell(ls->table, value);
+    if (value->kind == ANNAL_VALUE_INTEGER && value->integer >= 0)
+        table_shown(ls->table, "%s", human_count(text, (uint64_t)value->integer));
+}
+
+static void time_cell(struct ls *ls, const annal_value *value)
+{
+    char text[HUMAN_BYTES];
+    int64_t time_us;
+    rows_cell(ls->table, value);
+    if (ls->terminal && annal_time_parse(value->bytes, &time_us, NULL) == ANNAL_OK)
+        table_shown(ls->table, "%s", human_age(text, time_us, ls->now_us));
+}
+
+static int print_row(void *arg, const annal_row *row)
+{
+    struct ls *ls = arg;
+    annal_error err = {0};
+    uint64_t findings = 0;
+    if (annal_index_findings(ls->index, row->values[AT_SESSION].bytes, count_finding, &findings,
+                             &err) < 0)
+        return fail_error(&err);
+    for (int i = 0; i < AT_COUNT; i++) {
+        const annal_value *value = &row->values[i];
+        if (i == AT_EVENTS || i == AT_TURNS || i == AT_TOKENS)
+            number_cell(ls, value);
+        else if (i == AT_ACTIVITY)
+            time_cell(ls, value);
+        else
+            rows_cell(ls->table, value);
+        if (i == AT_COST && value->kind == ANNAL_VALUE_REAL)
+            table_shown(ls->table, value->real > 0 ? "$%.2f" : "-", value->real);
+    }
+    table_number(ls->table, findings);
+    if (findings == 0)
+        table_shown(ls->table, "ok");
+    else
+        table_shown(ls->table, "%llu finding%s", (unsigned long long)findings,
+                    findings == 1 ? "" : "s");
+    table_row(ls->table);
+    return 0;
+}
+
+static int list(struct ls *ls, uint64_t limit)
+{
+    annal_error err = {0};
+    const char *status_name = args_get(ls->args, "status");
+    annal_value params[2] = {{.kind = ANNAL_VALUE_NULL},
+                             {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)limit}};
+    if (status_name != NULL)
+        params[0] = (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(status_name)};
+    ls->table = table_new(ls->args->json ? OUT_JSONL : OUT_TABLE, columns, AT_COUNT + 1);
+    if (ls->table == NULL)
+        return fail_storage("list the sessions: out of memory");
+    ls->now_us = annal__system_clock.wall_us(annal__system_clock.arg);
+    ls->terminal = out_columns() > 0;
+    annal_status status =
+        annal_sql(ls->index, annal_slice_of(listing),
+                  &(annal_sql_options){.params = params, .param_count = 2, .as_indexed = true},
+                  print_row, ls, &err);
+    table_free(ls->table);
+    return status < 0 ? fail_error(&err) : (int)status;
+}
+
+static int run(const struct args *args)
+{
+    struct ls ls = {.args = args};
+    uint64_t limit = INT64_MAX;
+    annal_store *store = NULL;
+    int exit_status = args_number(args, "limit", &limit);
+    if (exit_status == 0 && limit > INT64_MAX)
+        limit = INT64_MAX;
+    if (exit_status == 0)
+        exit_status =
+            store_open(args, OPEN_READ, &(annal_store_options){.no_keeper = true}, &store);
+    if (exit_status == 0)
+        exit_status = index_open_caught_up(store, NULL, &ls.index);
+    if (exit_status == 0)
+        exit_status = list(&ls, limit);
+    annal_index_close(ls.index);
+    return store_close(store, exit_status);
+}
+
+static const struct option options[] = {
+    {"status", "S", "only sessions with this status, such as idle or ended", false},
+    {"limit", "N", "at most N sessions", false},
+    {NULL, NULL, NULL, false}};
+
+const struct command cmd_ls = {
+    .name = "ls",
+    .operands = "",
+    .summary = "list the sessions, newest first",
+    .about = "One line a session, the last active one first: status, events, turns, tokens, cost,\n"
+             "last activity, title and health, which counts what is damaged or was not understood\n"
+             "('annal verify' and 'annal show SESSION' tell more). --json prints more columns.",
+    .examples = "  annal ls --limit 10\n"
+                "  annal ls --status ended --json | jq -s 'map(.total_tokens) | add'\n",
+    .options = options,
+    .run = run};

@@ -1,0 +1,214 @@
+#include "args.h"
+#include "catch_up.h"
+#include "event_out.h"
+#include "journal/base/alloc.h"
+#include "open.h"
+#include "out.h"
+#include "sessions.h"
+
+#include <annal/query.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+struct query {
+    const struct args *args;
+    enum out_format format;
+    annal_filter filter;
+    annal_slice *types;
+    annal_slice *sessions;
+    struct session_list list;
+    annal_store *store;
+    annal_index *index;
+};
+
+/* A..B, A.., ..B, or A alone. */
+static int read_range(struct query *query)
+{
+    const char *text = args_get(query->args, "seq");
+    char from[24] = "", to[24] = "";
+    if (text == NULL)
+        return 0;
+    const char *dots = strstr(text, "..");
+    size_t len = dots != NULL ? (size_t)(dots - text) : strlen(text);
+    const char *rest = dots != NULL ? dots + 2 : text;
+    bool good = len < sizeof from && strlen(rest) < sizeof to && (len > 0 || rest[0] != '\0');
+    if (good) {
+        memcpy(from, text, len);
+        memcpy(to, rest, strlen(rest));
+        good = (from[0] == '\0' || parse_number(from, &query->filter.from_seq)) &&
+               (to[0] == '\0' || parse_number(to, &query->filter.to_seq));
+    }
+    /* For the library 0 means no limit; for the user it is a seq that no event has. */
+    if (good && to[0] != '\0' && query->filter.to_seq == 0)
+        good = false;
+    if (!good)
+        return fail_usage("--seq needs a range such as 10..20, 10.. or ..20, and was given '%s'",
+                          text);
+    if (query->filter.to_seq != 0 && query->filter.from_seq > query->filter.to_seq)
+        return fail_usage("--seq %s: the range ends before it begins", text);
+    return 0;
+}
+
+static int read_filter(struct query *query)
+{
+    const struct args *args = query->args;
+    int at = 0;
+    const char *type;
+    query->types = annal__zalloc((size_t)(args->value_count + 1) * sizeof *query->types);
+    if (query->types == NULL)
+        return fail_storage("query: out of memory");
+    while ((type = args_next(args, "type", &at)) != NULL)
+        query->types[query->filter.type_count++] = annal_slice_of(type);
+    query->filter.types = query->types;
+    query->filter.as_indexed = true;
+    int exit_status = args_format(args, &query->format);
+    if (exit_status == 0)
+        exit_status = args_time(args, "since", &query->filter.since_us);
+    if (exit_status == 0)
+        exit_status = args_time(args, "until", &query->filter.until_us);
+    if (exit_status == 0)
+        exit_status = args_number(args, "limit", &query->filter.limit);
+    if (exit_status == 0 && args_has(args, "limit") && query->filter.limit == 0)
+        exit_status = fail_usage("--limit 0 asks for nothing: leave it out for all events");
+    return exit_status == 0 ? read_range(query) : exit_status;
+}
+
+static int name_sessions(struct query *query)
+{
+    if (query->args->operand_count == 0)
+        return 0;
+    int exit_status = sessions_collect(query->store, query->args, &query->list);
+    if (exit_status != 0)
+        return exit_status;
+    query->sessions = annal__zalloc(query->list.count * sizeof *query->sessions);
+    if (query->sessions == NULL)
+        return fail_storage("query: out of memory");
+    for (size_t i = 0; i < query->list.count; i++)
+        query->sessions[i] = annal_slice_of(query->list.names[i].id);
+    query->filter.sessions = query->sessions;
+    query->filter.session_count = query->list.count;
+    return 0;
+}
+
+static int print_count(struct query *query)
+{
+    annal_error err = {0};
+    uint64_t count = 0;
+    if (annal_query_count(query->index, &query->filter, &count, NULL, &err) < 0)
+        return fail_error(&err);
+    printf(query->args->json ? "{\"events\":%" PRIu64 "}\n" : "%" PRIu64 "\n", count);
+    return EXIT_DONE;
+}
+
+static const struct column columns[] = {{"session_id", "SESSION", false, true},
+                                        {"seq", "SEQ", true, false},
+                                        {"timestamp", "TIME", false, false},
+                                        {"type", "TYPE", false, false},
+                                        {"id", NULL, false, false},
+                                        {"cause", NULL, false, false},
+                                        {"data", "DATA", false, true}};
+
+static void print_row(struct table *table, annal_slice session, const annal_event *event)
+{
+    table_text(table, session);
+    table_number(table, event->seq);
+    table_time(table, event->ts_us);
+    table_text(table, event->type);
+    table_text(table, event->id);
+    table_text(table, event->cause);
+    table_text(table, event->data);
+    table_row(table);
+}
+
+static int print_events(struct query *query, annal_query *events, struct table *table)
+{
+    annal_error err = {0};
+    annal_slice session;
+    annal_event event;
+    int exit_status = EXIT_DONE;
+    annal_status status = ANNAL_OK;
+    while (status >= 0 && out_wanted()) {
+        status = annal_query_next(events, &session, &event, &err);
+        if (status == ANNAL_END)
+            break;
+        if (status == ANNAL_DAMAGE) {
+            say("session '%.*s', event %" PRIu64 " at byte %" PRIu64
+                ": the journal does not prove it ('annal verify' tells more)",
+                ANNAL_FMT(session), event.seq, event.offset);
+            exit_status = EXIT_REFUSED;
+        } else if (status == ANNAL_OK && query->format == OUT_JSONL) {
+            event_print(&event, session);
+        } else if (status == ANNAL_OK) {
+            print_row(table, session, &event);
+        }
+    }
+    return status < 0 ? fail_error(&err) : exit_status;
+}
+
+static int answer(struct query *query)
+{
+    annal_error err = {0};
+    annal_query *events = NULL;
+    struct table *table = NULL;
+    if (args_has(query->args, "count"))
+        return print_count(query);
+    if (annal_query_open(query->index, &query->filter, &events, &err) < 0)
+        return fail_error(&err);
+    int exit_status = 0;
+    if (query->format != OUT_JSONL) {
+        table = table_new(query->format, columns, sizeof columns / sizeof columns[0]);
+        exit_status = table == NULL ? fail_storage("query: out of memory") : 0;
+    }
+    if (exit_status == 0)
+        exit_status = print_events(query, events, table);
+    table_free(table);
+    annal_query_close(events);
+    return exit_status;
+}
+
+static int run(const struct args *args)
+{
+    struct query query = {.args = args, .format = OUT_JSONL};
+    int exit_status = read_filter(&query);
+    if (exit_status == 0)
+        exit_status =
+            store_open(args, OPEN_READ, &(annal_store_options){.no_keeper = true}, &query.store);
+    if (exit_status == 0)
+        exit_status = name_sessions(&query);
+    if (exit_status == 0)
+        exit_status = index_open_caught_up(query.store, &query.list, &query.index);
+    if (exit_status == 0)
+        exit_status = answer(&query);
+    annal_index_close(query.index);
+    sessions_done(&query.list);
+    annal__free(query.sessions);
+    annal__free(query.types);
+    return store_close(query.store, exit_status);
+}
+
+static const struct option options[] = {
+    {"type", "GLOB", "events of this type; *, ? and [abc] stand for others", true},
+    {"since", "T", "from this time on; ISO 8601, or an age such as 2h or 7d", false},
+    {"until", "T", "before this time", false},
+    {"seq", "A..B", "from seq A to seq B; either may be left out", false},
+    {"limit", "N", "at most N events", false},
+    {"count", NULL, "print only how many there are", false},
+    {"format", "FORMAT", "jsonl (default), csv or table", false},
+    {NULL, NULL, NULL, false}};
+
+const struct command cmd_query = {
+    .name = "query",
+    .operands = "[SESSION...]",
+    .operands_max = -1,
+    .summary = "find events by session, type, time and seq",
+    .about =
+        "Prints the events for which everything holds that was asked: of one session in order\n"
+        "of seq, of several by time. Without SESSION all sessions are searched. The index\n"
+        "finds them, the journals give them, and every hash is checked on the way.",
+    .examples = "  annal query sess_1 --seq 10..20\n"
+                "  annal query --type 'tool.*' --since 2h --format table\n"
+                "  annal query --type tool.failed --since 2026-01-06 --count\n"
+                "  annal query sess_1 sess_2 --type message.added | jq -r .data.content\n",
+    .options = options,
+    .run = run};

@@ -1,0 +1,75 @@
+#include "args.h"
+#include "journal/base/clock.h"
+#include "open.h"
+#include "out.h"
+#include "progress.h"
+
+#include <annal/index.h>
+
+#include <inttypes.h>
+
+struct reindex {
+    struct progress line;
+    annal_index_progress last;
+};
+
+static int show(void *arg, const annal_index_progress *progress)
+{
+    struct reindex *reindex = arg;
+    reindex->last = *progress;
+    reindex->line.total = progress->bytes_total;
+    progress_set(&reindex->line, progress->bytes_done, NULL);
+    return 0;
+}
+
+static int64_t now_us(void)
+{
+    return annal__system_clock.monotonic_us(annal__system_clock.arg);
+}
+
+static int rebuild(const struct args *args, annal_index *index)
+{
+    annal_error err = {0};
+    struct reindex reindex = {0};
+    char events[HUMAN_BYTES], bytes[HUMAN_BYTES];
+    int64_t begun_us = now_us();
+    progress_begin(&reindex.line, "index", 0);
+    annal_status status = annal_index_rebuild(
+        index, &(annal_catch_up_options){.progress = show, .arg = &reindex}, &err);
+    progress_hide(&reindex.line);
+    if (status < 0)
+        return fail_error(&err);
+    double seconds = (double)(now_us() - begun_us) / 1e6;
+    if (args->json)
+        printf("{\"events\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"seconds\":%.3f}\n",
+               reindex.last.events, reindex.last.bytes_total, seconds);
+    else
+        printf("indexed %s events, %s, in %.2f s\n", human_count(events, reindex.last.events),
+               human_bytes(bytes, reindex.last.bytes_total), seconds);
+    return EXIT_DONE;
+}
+
+static int run(const struct args *args)
+{
+    annal_error err = {0};
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    int exit_status =
+        store_open(args, OPEN_WRITE, &(annal_store_options){.no_keeper = true}, &store);
+    if (exit_status == 0 && annal_index_open(store, NULL, &index, &err) < 0)
+        exit_status = fail_error(&err);
+    if (exit_status == 0)
+        exit_status = rebuild(args, index);
+    annal_index_close(index);
+    return store_close(store, exit_status);
+}
+
+const struct command cmd_reindex = {
+    .name = "reindex",
+    .operands = "",
+    .summary = "make the index anew from the journals",
+    .about =
+        "Throws sessions.db away and makes it anew. Nothing is lost by that: everything in it\n"
+        "comes from the journals. Snapshots go with it, and are taken again in time.",
+    .examples = "  annal reindex\n",
+    .run = run};

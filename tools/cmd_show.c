@@ -1,0 +1,298 @@
+/*
+ * Show: what is known of one session, from its journal (header, end) and from the index (totals,
+ * turns, types, snapshots, findings). As JSON it is one object.
+ */
+#include "args.h"
+#include "catch_up.h"
+#include "open.h"
+#include "rows.h"
+
+#include <annal/query.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+struct show {
+    const struct args *args;
+    annal_slice session;
+    annal_store *store;
+    annal_index *index;
+    annal_session_info info;
+    struct table *table;
+    uint64_t items; /* printed of the list at hand */
+};
+
+static int sql(struct show *show, const char *query, annal_row_fn fn)
+{
+    annal_error err = {0};
+    annal_value session = {.kind = ANNAL_VALUE_TEXT, .bytes = show->session};
+    annal_status status =
+        annal_sql(show->index, annal_slice_of(query),
+                  &(annal_sql_options){.params = &session, .param_count = 1, .as_indexed = true},
+                  fn, show, &err);
+    return status < 0 ? fail_error(&err) : (int)status;
+}
+
+static void begin_item(struct show *show)
+{
+    if (show->items++ > 0)
+        fputc(',', stdout);
+}
+
+/* ---- As JSON ---- */
+
+static int json_session(void *arg, const annal_row *row)
+{
+    (void)arg;
+    fputc(',', stdout);
+    rows_print_members(row);
+    return 0;
+}
+
+static int json_item(void *arg, const annal_row *row)
+{
+    begin_item(arg);
+    fputc('{', stdout);
+    rows_print_members(row);
+    fputc('}', stdout);
+    return 0;
+}
+
+static int json_type(void *arg, annal_slice type, uint64_t events)
+{
+    begin_item(arg);
+    out_json_string(type);
+    printf(":%" PRIu64, events);
+    return 0;
+}
+
+static int json_finding(void *arg, const annal_index_finding *finding)
+{
+    begin_item(arg);
+    printf("{\"seq\":%" PRIu64 ",\"offset\":%" PRIu64 ",\"length\":%" PRIu64 ",\"kind\":",
+           finding->seq, finding->offset, finding->length);
+    out_json_string(finding->kind);
+    fputs(",\"what\":", stdout);
+    out_json_string(finding->what);
+    fputc('}', stdout);
+    return 0;
+}
+
+static int json_lag(void *arg, const annal_index_lag *lag)
+{
+    (void)arg;
+    printf(",\"indexed_seq\":%" PRIu64 ",\"indexed_bytes\":%" PRIu64, lag->indexed_seq,
+           lag->indexed_bytes);
+    return 0;
+}
+
+static const char session_row[] = "SELECT * FROM sessions WHERE id = ?1";
+static const char turn_rows[] = "SELECT * FROM turns WHERE session_id = ?1 ORDER BY sequence";
+static const char snapshot_rows[] = "SELECT seq, length(state) AS bytes, created_at"
+                                    " FROM snapshots WHERE session_id = ?1 ORDER BY seq";
+
+static int print_json(struct show *show)
+{
+    annal_error err = {0};
+    const annal_session_info *info = &show->info;
+    printf("{\"session_id\":\"%s\",\"file\":\"%s\",\"journal_bytes\":%" PRIu64
+           ",\"journal_seq\":%" PRIu64,
+           info->session, info->file, info->bytes, info->last_seq);
+    annal_status status = annal_index_lag_each(show->index, show->session, json_lag, show, &err);
+    int exit_status = status < 0 ? fail_error(&err) : sql(show, session_row, json_session);
+    if (exit_status != 0)
+        return exit_status;
+    fputs(",\"types\":{", stdout);
+    show->items = 0;
+    status = annal_index_counts(show->index, show->session, json_type, show, &err);
+    fputs("},\"turns\":[", stdout);
+    show->items = 0;
+    exit_status = status < 0 ? fail_error(&err) : sql(show, turn_rows, json_item);
+    fputs("],\"snapshots\":[", stdout);
+    show->items = 0;
+    if (exit_status == 0)
+        exit_status = sql(show, snapshot_rows, json_item);
+    fputs("],\"findings\":[", stdout);
+    show->items = 0;
+    status = annal_index_findings(show->index, show->session, json_finding, show, &err);
+    fputs("]}\n", stdout);
+    return exit_status == 0 && status < 0 ? fail_error(&err) : exit_status;
+}
+
+/* ---- For people ---- */
+
+static void heading(const char *text)
+{
+    bool colours = out_colours(stdout);
+    printf("\n%s%s%s\n", colours ? "\033[1m" : "", text, colours ? "\033[0m" : "");
+}
+
+/* Text from events may hold anything; a terminal gets what is harmless. */
+static void print_plain(annal_slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        bool c1 = c == 0xc2 && i + 1 < text.len && (unsigned char)text.ptr[i + 1] < 0xa0;
+        fputc(c < 0x20 || c == 0x7f || c1 ? '?' : c, stdout);
+        i += c1 ? 1 : 0;
+    }
+}
+
+static int print_column(void *arg, const annal_row *row)
+{
+    char text[HUMAN_BYTES];
+    (void)arg;
+    for (size_t i = 0; i < row->count; i++) {
+        const annal_value *value = &row->values[i];
+        if (value->kind == ANNAL_VALUE_NULL ||
+            (value->kind == ANNAL_VALUE_TEXT && value->bytes.len == 0))
+            continue;
+        printf("%-20s ", row->names[i]);
+        if (value->kind == ANNAL_VALUE_TEXT)
+            print_plain(value->bytes);
+        else if (value->kind == ANNAL_VALUE_INTEGER && value->integer >= 0)
+            fputs(human_count(text, (uint64_t)value->integer), stdout);
+        else
+            rows_print_value(value);
+        fputc('\n', stdout);
+    }
+    return 0;
+}
+
+static int print_item(void *arg, const annal_row *row)
+{
+    struct show *show = arg;
+    for (size_t i = 0; i < row->count; i++)
+        rows_cell(show->table, &row->values[i]);
+    table_row(show->table);
+    show->items++;
+    return 0;
+}
+
+static int print_type(void *arg, annal_slice type, uint64_t events)
+{
+    char text[HUMAN_BYTES];
+    (void)arg;
+    printf("%12s  %.*s\n", human_count(text, events), ANNAL_FMT(type));
+    return 0;
+}
+
+static int print_finding(void *arg, const annal_index_finding *finding)
+{
+    (void)arg;
+    printf("event %" PRIu64 " at byte %" PRIu64 ": ", finding->seq, finding->offset);
+    print_plain(finding->what);
+    fputc('\n', stdout);
+    return 0;
+}
+
+static int print_lag(void *arg, const annal_index_lag *lag)
+{
+    (void)arg;
+    if (lag->indexed_bytes < lag->journal_bytes)
+        printf("%-20s up to seq %" PRIu64 "\n", "indexed", lag->indexed_seq);
+    return 0;
+}
+
+static const struct column turn_columns[] = {
+    {"sequence", "TURN", true, false},      {"status", "STATUS", false, false},
+    {"created_at", "BEGUN", false, false},  {"completed_at", "ENDED", false, false},
+    {"input_tokens", "INPUT", true, false}, {"output_tokens", "OUTPUT", true, false},
+    {"cost_usd", "COST", true, false}};
+static const struct column snapshot_columns[] = {{"seq", "SNAPSHOT AT", true, false},
+                                                 {"bytes", "BYTES", true, false},
+                                                 {"created_at", "TAKEN", false, false}};
+
+static int print_items(struct show *show, const char *query, const struct column *columns,
+                       int count)
+{
+    show->table = table_new(OUT_TABLE, columns, count);
+    if (show->table == NULL)
+        return fail_storage("show session '%.*s': out of memory", ANNAL_FMT(show->session));
+    int exit_status = sql(show, query, print_item);
+    table_free(show->table);
+    return exit_status;
+}
+
+static void print_journal(const annal_session_info *info)
+{
+    char text[HUMAN_BYTES];
+    printf("%-20s %s\n", "session", info->session);
+    printf("%-20s %s\n", "journal", human_bytes(text, info->bytes));
+    printf("%-20s %s\n", "last seq", human_count(text, info->last_seq));
+    if (info->file[0] != '\0')
+        printf("%-20s %s\n", "file id", info->file);
+    if (info->end_offset < info->bytes)
+        printf("%-20s %s do not prove themselves ('annal verify %s' tells more)\n", "end",
+               human_bytes(text, info->bytes - info->end_offset), info->session);
+}
+
+static int print_text(struct show *show)
+{
+    static const char turns[] = "SELECT sequence, status, created_at, completed_at, input_tokens,"
+                                " output_tokens, cost_usd FROM turns WHERE session_id = ?1"
+                                " ORDER BY sequence";
+    annal_error err = {0};
+    print_journal(&show->info);
+    annal_status status = annal_index_lag_each(show->index, show->session, print_lag, show, &err);
+    int exit_status = status < 0 ? fail_error(&err) : sql(show, session_row, print_column);
+    if (exit_status != 0)
+        return exit_status;
+    heading("events by type");
+    status = annal_index_counts(show->index, show->session, print_type, show, &err);
+    if (status < 0)
+        return fail_error(&err);
+    heading("turns");
+    exit_status = print_items(show, turns, turn_columns, 7);
+    if (exit_status != 0)
+        return exit_status;
+    heading("snapshots");
+    exit_status = print_items(show, snapshot_rows, snapshot_columns, 3);
+    if (exit_status != 0)
+        return exit_status;
+    heading("findings");
+    status = annal_index_findings(show->index, show->session, print_finding, show, &err);
+    return status < 0 ? fail_error(&err) : EXIT_DONE;
+}
+
+static int show_session(struct show *show)
+{
+    annal_error err = {0};
+    struct session_list list = {0};
+    int exit_status = sessions_collect(show->store, show->args, &list);
+    if (exit_status == 0 &&
+        annal_session_info_get(show->store, show->session, &show->info, &err) < 0)
+        exit_status = fail_error(&err);
+    if (exit_status == 0)
+        exit_status = index_open_caught_up(show->store, &list, &show->index);
+    if (exit_status == 0)
+        exit_status = show->args->json ? print_json(show) : print_text(show);
+    annal_index_close(show->index);
+    sessions_done(&list);
+    return exit_status;
+}
+
+static int run(const struct args *args)
+{
+    struct show show = {.args = args};
+    int exit_status = args_session(args, 0, &show.session);
+    if (exit_status == 0)
+        exit_status =
+            store_open(args, OPEN_READ, &(annal_store_options){.no_keeper = true}, &show.store);
+    if (exit_status == 0)
+        exit_status = show_session(&show);
+    return store_close(show.store, exit_status);
+}
+
+const struct command cmd_show = {
+    .name = "show",
+    .operands = "SESSION",
+    .operands_min = 1,
+    .operands_max = 1,
+    .summary = "tell what is known of one session",
+    .about =
+        "Prints its journal (size, last seq, file id), its row in the sessions table, events by\n"
+        "type, turns, snapshots, and findings: events that are damaged or that a pack did not\n"
+        "understand. With --json one object.",
+    .examples = "  annal show sess_1\n  annal show sess_1 --json | jq .types\n",
+    .run = run};

@@ -1,0 +1,194 @@
+#include "args.h"
+#include "journal/base/alloc.h"
+#include "open.h"
+#include "out.h"
+#include "sessions.h"
+
+#include <annal/index.h>
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { LAGS_SHOWN = 20 };
+
+struct stats {
+    const struct args *args;
+    annal_store *store;
+    annal_index *index;
+    uint64_t sessions, events, indexed, journal_bytes, lag_bytes, lag_sessions;
+    uint64_t index_bytes, log_bytes, findings;
+    struct table *lags;
+};
+
+static const struct column lag_columns[] = {{"session_id", "SESSION", false, true},
+                                            {"journal_seq", "JOURNAL SEQ", true, false},
+                                            {"indexed_seq", "INDEXED SEQ", true, false},
+                                            {"journal_bytes", "BYTES", true, false},
+                                            {"indexed_bytes", "INDEXED BYTES", true, false}};
+
+static uint64_t file_bytes(const char *directory, const char *name)
+{
+    struct buf path = {0};
+    struct stat info;
+    uint64_t bytes = 0;
+    if (annal__buf_printf(&path, "%s/%s", directory, name) == ANNAL_OK &&
+        annal__buf_cstr(&path) != NULL && lstat(path.ptr, &info) == 0 && S_ISREG(info.st_mode))
+        bytes = (uint64_t)info.st_blocks * 512;
+    annal__buf_done(&path);
+    return bytes;
+}
+
+/* What the commit logs take on the disk. */
+static uint64_t commit_bytes(const char *store)
+{
+    struct buf path = {0};
+    DIR *directory = NULL;
+    uint64_t bytes = 0;
+    if (annal__buf_printf(&path, "%s/commit", store) == ANNAL_OK && annal__buf_cstr(&path) != NULL)
+        directory = opendir(path.ptr);
+    for (struct dirent *entry; directory != NULL && (entry = readdir(directory)) != NULL;)
+        bytes += file_bytes(path.ptr, entry->d_name);
+    if (directory != NULL)
+        closedir(directory);
+    annal__buf_done(&path);
+    return bytes;
+}
+
+static int add_lag(void *arg, const annal_index_lag *lag)
+{
+    struct stats *stats = arg;
+    bool behind = lag->indexed_bytes < lag->journal_bytes;
+    stats->sessions++;
+    stats->events += lag->journal_seq;
+    stats->indexed += lag->indexed_seq;
+    stats->journal_bytes += lag->journal_bytes;
+    stats->lag_sessions += behind ? 1 : 0;
+    stats->lag_bytes += behind ? lag->journal_bytes - lag->indexed_bytes : 0;
+    /* People want to see what is behind, and not 100,000 lines of it; programs, everything. */
+    if (!stats->args->json && (!behind || stats->lag_sessions > LAGS_SHOWN))
+        return 0;
+    table_text(stats->lags, lag->session);
+    table_number(stats->lags, lag->journal_seq);
+    table_number(stats->lags, lag->indexed_seq);
+    table_number(stats->lags, lag->journal_bytes);
+    table_number(stats->lags, lag->indexed_bytes);
+    table_row(stats->lags);
+    return 0;
+}
+
+static int count_finding(void *arg, const annal_index_finding *finding)
+{
+    struct stats *stats = arg;
+    (void)finding;
+    stats->findings++;
+    return 0;
+}
+
+static int print_type(void *arg, annal_slice type, uint64_t events)
+{
+    struct stats *stats = arg;
+    char text[HUMAN_BYTES];
+    if (stats->args->json) {
+        fputs("{\"type\":", stdout);
+        out_json_string(type);
+        printf(",\"events\":%" PRIu64 "}\n", events);
+    } else {
+        printf("  %15s  %.*s\n", human_count(text, events), ANNAL_FMT(type));
+    }
+    return 0;
+}
+
+static void print_line(const char *name, const char *value)
+{
+    printf("%-14s %s\n", name, value);
+}
+
+static void print_totals(const struct stats *stats)
+{
+    char text[HUMAN_BYTES];
+    if (stats->args->json) {
+        fputs("{\"store\":", stdout);
+        out_json_string(annal_slice_of(annal_store_path(stats->store)));
+        printf(",\"sessions\":%" PRIu64 ",\"events\":%" PRIu64 ",\"indexed_events\":%" PRIu64
+               ",\"journal_bytes\":%" PRIu64 ",\"index_bytes\":%" PRIu64
+               ",\"commit_bytes\":%" PRIu64 ",\"lag_sessions\":%" PRIu64 ",\"lag_bytes\":%" PRIu64
+               ",\"findings\":%" PRIu64 "}\n",
+               stats->sessions, stats->events, stats->indexed, stats->journal_bytes,
+               stats->index_bytes, stats->log_bytes, stats->lag_sessions, stats->lag_bytes,
+               stats->findings);
+        return;
+    }
+    print_line("store", annal_store_path(stats->store));
+    print_line("sessions", human_count(text, stats->sessions));
+    print_line("events", human_count(text, stats->events));
+    print_line("journals", human_bytes(text, stats->journal_bytes));
+    print_line("index", human_bytes(text, stats->index_bytes));
+    print_line("commit logs", human_bytes(text, stats->log_bytes));
+    print_line("findings", human_count(text, stats->findings));
+    if (stats->lag_sessions == 0) {
+        print_line("index lag", "none");
+        return;
+    }
+    printf("%-14s %s in ", "index lag", human_bytes(text, stats->lag_bytes));
+    printf("%s sessions (the next reader catches up)\n", human_count(text, stats->lag_sessions));
+}
+
+static int collect(struct stats *stats)
+{
+    annal_error err = {0};
+    const char *path = annal_store_path(stats->store);
+    stats->index_bytes = file_bytes(path, "sessions.db") + file_bytes(path, "sessions.db-wal");
+    stats->log_bytes = commit_bytes(path);
+    stats->lags = table_new(stats->args->json ? OUT_JSONL : OUT_TABLE, lag_columns,
+                            sizeof lag_columns / sizeof lag_columns[0]);
+    if (stats->lags == NULL)
+        return fail_storage("count: out of memory");
+    annal_status status =
+        annal_index_findings(stats->index, (annal_slice){0}, count_finding, stats, &err);
+    if (status >= 0)
+        status = annal_index_lag_each(stats->index, (annal_slice){0}, add_lag, stats, &err);
+    return status < 0 ? fail_error(&err) : 0;
+}
+
+static int print_all(struct stats *stats)
+{
+    annal_error err = {0};
+    int exit_status = collect(stats);
+    if (exit_status != 0)
+        return exit_status;
+    print_totals(stats);
+    if (!stats->args->json && stats->indexed > 0)
+        printf("\nindexed events by type\n");
+    if (annal_index_counts(stats->index, (annal_slice){0}, print_type, stats, &err) < 0)
+        return fail_error(&err);
+    if (!stats->args->json && stats->lag_sessions > 0)
+        fputc('\n', stdout);
+    return EXIT_DONE;
+}
+
+static int run(const struct args *args)
+{
+    struct stats stats = {.args = args};
+    annal_error err = {0};
+    int exit_status =
+        store_open(args, OPEN_READ, &(annal_store_options){.no_keeper = true}, &stats.store);
+    if (exit_status == 0 && annal_index_open(stats.store, NULL, &stats.index, &err) < 0)
+        exit_status = fail_error(&err);
+    if (exit_status == 0)
+        exit_status = print_all(&stats);
+    table_free(stats.lags);
+    annal_index_close(stats.index);
+    return store_close(stats.store, exit_status);
+}
+
+const struct command cmd_stats = {
+    .name = "stats",
+    .operands = "",
+    .summary = "count what is in the store, and how far the index is behind",
+    .about = "Prints totals, the events by type, and the sessions whose index lags behind their\n"
+             "journal. Does not catch up, so it shows the store as it is. With --json: an\n"
+             "object for each session, then the totals, then one for each type.",
+    .examples = "  annal stats\n  annal stats --json | jq 'select(.session_id)'\n",
+    .run = run};
