@@ -19,7 +19,8 @@ struct show {
     annal_index *index;
     annal_session_info info;
     struct table *table;
-    uint64_t items; /* printed of the list at hand */
+    const char *heading; /* of the table */
+    uint64_t items;      /* printed of the list at hand */
 };
 
 static int sql(struct show *show, const char *query, annal_row_fn fn)
@@ -121,10 +122,12 @@ static int print_json(struct show *show)
 
 /* ---- For people ---- */
 
-static void heading(const char *text)
+/* A list with its name above it, or nothing at all when it is empty. */
+static void heading(struct show *show, const char *text)
 {
     bool colours = out_colours(stdout);
-    printf("\n%s%s%s\n", colours ? "\033[1m" : "", text, colours ? "\033[0m" : "");
+    if (show->items++ == 0)
+        printf("\n%s%s%s\n", colours ? "\033[1m" : "", text, colours ? "\033[0m" : "");
 }
 
 /* Text from events may hold anything; a terminal gets what is harmless. */
@@ -162,24 +165,24 @@ static int print_column(void *arg, const annal_row *row)
 static int print_item(void *arg, const annal_row *row)
 {
     struct show *show = arg;
+    heading(show, show->heading);
     for (size_t i = 0; i < row->count; i++)
         rows_cell(show->table, &row->values[i]);
     table_row(show->table);
-    show->items++;
     return 0;
 }
 
 static int print_type(void *arg, annal_slice type, uint64_t events)
 {
     char text[HUMAN_BYTES];
-    (void)arg;
+    heading(arg, "events by type");
     printf("%12s  %.*s\n", human_count(text, events), ANNAL_FMT(type));
     return 0;
 }
 
 static int print_finding(void *arg, const annal_index_finding *finding)
 {
-    (void)arg;
+    heading(arg, "findings");
     printf("event %" PRIu64 " at byte %" PRIu64 ": ", finding->seq, finding->offset);
     print_plain(finding->what);
     fputc('\n', stdout);
@@ -203,9 +206,11 @@ static const struct column snapshot_columns[] = {{"seq", "SNAPSHOT AT", true, fa
                                                  {"bytes", "BYTES", true, false},
                                                  {"created_at", "TAKEN", false, false}};
 
-static int print_items(struct show *show, const char *query, const struct column *columns,
-                       int count)
+static int print_items(struct show *show, const char *name, const char *query,
+                       const struct column *columns, int count)
 {
+    show->heading = name;
+    show->items = 0;
     show->table = table_new(OUT_TABLE, columns, count);
     if (show->table == NULL)
         return fail_storage("show session '%.*s': out of memory", ANNAL_FMT(show->session));
@@ -238,19 +243,15 @@ static int print_text(struct show *show)
     int exit_status = status < 0 ? fail_error(&err) : sql(show, session_row, print_column);
     if (exit_status != 0)
         return exit_status;
-    heading("events by type");
     status = annal_index_counts(show->index, show->session, print_type, show, &err);
     if (status < 0)
         return fail_error(&err);
-    heading("turns");
-    exit_status = print_items(show, turns, turn_columns, 7);
+    exit_status = print_items(show, "turns", turns, turn_columns, 7);
+    if (exit_status == 0)
+        exit_status = print_items(show, "snapshots", snapshot_rows, snapshot_columns, 3);
     if (exit_status != 0)
         return exit_status;
-    heading("snapshots");
-    exit_status = print_items(show, snapshot_rows, snapshot_columns, 3);
-    if (exit_status != 0)
-        return exit_status;
-    heading("findings");
+    show->items = 0;
     status = annal_index_findings(show->index, show->session, print_finding, show, &err);
     return status < 0 ? fail_error(&err) : EXIT_DONE;
 }

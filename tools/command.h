@@ -1,7 +1,7 @@
 /*
  * What a verb of the command is made of, and the answers it can give.
  *
- * A verb is one file, cmd_<verb>.c, which defines one struct command; main.c lists them. Its
+ * A verb is one file, cmd_<verb>.c, which defines one struct command; commands.c lists them. Its
  * options are a table, and its help is made from that table, so that help cannot promise what is
  * not there.
  */
@@ -44,7 +44,7 @@ struct command {
 extern const struct command cmd_append, cmd_cat, cmd_help, cmd_ls, cmd_query, cmd_reindex, cmd_show;
 extern const struct command cmd_sql, cmd_stats, cmd_verify, cmd_version;
 
-/* Every verb, in the order in which help lists them; NULL ends it. In main.c. */
+/* Every verb, in the order in which help lists them; NULL ends it. In commands.c. */
 extern const struct command *const commands[];
 
 /* NULL when there is no such verb. */

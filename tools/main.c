@@ -1,23 +1,10 @@
-/* The command: which verbs there are, and which one was meant. */
+/* The command annal: find the verb, run it, answer with its exit status. */
 #include "args.h"
 #include "command.h"
 #include "out.h"
 
 #include <locale.h>
 #include <signal.h>
-#include <string.h>
-
-const struct command *const commands[] = {&cmd_append, &cmd_cat,     &cmd_verify,
-                                          &cmd_help,   &cmd_version, NULL};
-
-const struct command *command_find(const char *name)
-{
-    for (int i = 0; commands[i] != NULL; i++) {
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
-    }
-    return NULL;
-}
 
 static int dispatch(const struct args *args)
 {

@@ -1,0 +1,57 @@
+/*
+ * The built command, run as a user runs it: in a directory of its own, with what it printed and its
+ * exit status kept until the next run.
+ *
+ *     struct cli cli;
+ *     CLI_INIT(&cli);
+ *     CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+ *     ck_assert_str_eq(cli.out, "{\"seq\":1}\n");
+ *     cli_done(&cli);
+ *
+ * The store is DIR/store, through $ANNAL_STORE; it is not there before something makes it.
+ */
+#ifndef TESTS_TOOLS_CLI_H
+#define TESTS_TOOLS_CLI_H
+
+#include "tests/support/tmpdir.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct cli {
+    struct tmpdir dir;
+    const char *store;
+    const char *as_home; /* instead of $ANNAL_STORE, $HOME is this; NULL: as said above */
+    bool as_nobody;      /* run without the rights of root */
+    int exit_status;     /* -1: killed by a signal */
+    char *out, *err;     /* NUL-terminated */
+    size_t out_len, err_len;
+};
+
+#define CLI_INIT(cli) cli_init(cli, __FILE__, __LINE__)
+
+void cli_init(struct cli *cli, const char *file, int line);
+void cli_done(struct cli *cli);
+
+/* Run the command; input NULL is an empty one. The words follow. */
+#define CLI(cli, input, ...) cli_run(cli, input, (const char *[]){__VA_ARGS__, NULL})
+void cli_run(struct cli *cli, const char *input, const char *const *words);
+void cli_run_bytes(struct cli *cli, const void *input, size_t len, const char *const *words);
+
+/* The same, without waiting: *out_input is a pipe to its standard input, *out_output from its standard output. */
+pid_t cli_start(struct cli *cli, const char *const *words, int *out_input, int *out_output);
+
+/* Assert that the last run ended so, said one sentence on stderr that holds what, and nothing else. */
+void cli_assert_refused(const struct cli *cli, int exit_status, const char *what);
+
+/* Assert that it succeeded and said nothing on stderr. */
+void cli_assert_done(const struct cli *cli);
+
+/* How many journals there are; 0 also when there is no store. */
+int cli_journals(const struct cli *cli);
+
+/* The bytes of a session's journal; free() them. */
+char *cli_journal(struct cli *cli, const char *session, size_t *out_len);
+void cli_journal_write(struct cli *cli, const char *session, const void *bytes, size_t len);
+
+#endif

@@ -1,0 +1,13 @@
+#include "tests/support/runner.h"
+
+Suite *suite_append(void);
+Suite *suite_args(void);
+Suite *suite_cat(void);
+Suite *suite_query(void);
+
+static Suite *(*const suites[])(void) = {suite_args, suite_append, suite_cat, suite_query, NULL};
+
+int main(int argc, char **argv)
+{
+    return run_suites(argc, argv, suites);
+}

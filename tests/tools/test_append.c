@@ -1,0 +1,340 @@
+#include "tests/tools/cli.h"
+#include "tools/command.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct refusal {
+    const char *line;
+    const char *what;
+};
+
+#define GOOD "{\"type\":\"note.added\",\"data\":{\"n\":1}}"
+
+static const struct refusal bad_lines[] = {
+    {"hello", "not valid JSON"},
+    {"{\"type\":\"a\",\"data\":1", "not valid JSON"},
+    {"{\"type\":\"a\",\"data\":1} {\"type\":\"b\",\"data\":2}", "line 1"},
+    {"{\"type\":\"a\",\"data\":{\"text\":\"raw\nnewline\"}}", "line 1"},
+    {"{\"type\":\"a\",\"data\":\"\xff\"}", "line 1"},
+    {"{\"type\":\"a\",\"data\":\"\x01\"}", "line 1"},
+    {"", "empty"},
+    {"   ", "empty"},
+    {"[1,2]", "no JSON object"},
+    {"42", "no JSON object"},
+    {"{}", "\"type\" is missing"},
+    {"{\"data\":1}", "\"type\" is missing"},
+    {"{\"type\":\"a\"}", "\"data\" is missing"},
+    {"{\"type\":null,\"data\":1}", "\"type\" is missing"},
+    {"{\"type\":7,\"data\":1}", "\"type\" is not a string"},
+    {"{\"type\":\"\",\"data\":1}", "\"type\" is empty"},
+    {"{\"type\":\"Upper\",\"data\":1}", "type"},
+    {"{\"type\":\"a b\",\"data\":1}", "type"},
+    {"{\"type\":\"a\",\"data\":1,\"seq\":5}", "\"seq\" is not known"},
+    {"{\"type\":\"a\",\"data\":1,\"data\":2}", "stands twice"},
+    {"{\"type\":\"a\",\"data\":1,\"\\u0064ata\":2}", "stands twice"},
+    {"{\"type\":\"a\",\"data\":1,\"id\":5}", "\"id\" is not a string"},
+    {"{\"type\":\"a\",\"data\":1,\"id\":\"\"}", "\"id\" is empty"},
+    {"{\"type\":\"a\",\"data\":1,\"id\":\"\\ud800\"}", "surrogate"},
+    {"{\"type\":\"a\",\"data\":1,\"id\":\"two\\nlines\"}", "id"},
+    {"{\"type\":\"a\",\"data\":1,\"cause\":\"nonsense\"}", "cause"},
+    {"{\"type\":\"a\",\"data\":1,\"ts\":\"noon\"}", "time"},
+    {"{\"type\":\"a\",\"data\":1,\"ts\":1700000000}", "\"ts\" is not a string"},
+};
+
+START_TEST(a_bad_line_gets_one_sentence_that_names_it_and_nothing_is_written)
+{
+    struct cli cli;
+    char input[300];
+    CLI_INIT(&cli);
+    snprintf(input, sizeof input, "%s\n", bad_lines[_i].line);
+    CLI(&cli, input, "append", "s1");
+    cli_assert_refused(&cli, EXIT_REFUSED, bad_lines[_i].what);
+    ck_assert_ptr_nonnull(strstr(cli.err, "line 1"));
+    ck_assert_str_eq(cli.out, "");
+    ck_assert_int_eq(cli_journals(&cli), 0);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(what_stood_before_a_bad_line_stays_and_was_acknowledged)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, GOOD "\n" GOOD "\nnonsense\n" GOOD "\n", "append", "s1");
+    cli_assert_refused(&cli, EXIT_REFUSED, "line 3");
+    ck_assert_str_eq(cli.out, "{\"seq\":1}\n{\"seq\":2}\n");
+    CLI(&cli, GOOD, "append", "s1");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "{\"seq\":3}\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(an_empty_input_appends_nothing_and_makes_nothing)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, NULL, "append", "s1");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "");
+    ck_assert_int_ne(access(cli.store, F_OK), 0);
+    cli_done(&cli);
+}
+END_TEST
+
+/* Spaces, escapes, big numbers, key order and doubled keys inside data are the caller's. */
+static const char *const payloads[] = {
+    "{\"b\": 1,  \"a\":\t[ 1 ,2]}",
+    "\"\\u00e9\\ud83d\\ude00 \xf0\x9f\x98\x80 \\/ \\\" }{ ][\"",
+    "123456789012345678901234567890.10e400",
+    "{\"data\":{\"type\":\"x\",\"data\":[]},\"a\":1,\"a\":2}",
+    "\"\\ud800\"",
+    "[[[[]]],{},\"\",null,true,false,-0]",
+    "null",
+};
+
+START_TEST(data_comes_back_byte_for_byte)
+{
+    struct cli cli;
+    char line[400];
+    CLI_INIT(&cli);
+    for (size_t i = 0; i < sizeof payloads / sizeof payloads[0]; i++) {
+        snprintf(line, sizeof line, " { \"data\" : %s , \"type\":\"t\\u0065st\" } \r\n",
+                 payloads[i]);
+        CLI(&cli, line, "append", "s1");
+        cli_assert_done(&cli);
+        snprintf(line, sizeof line, "\t%s \n", payloads[i]);
+        CLI(&cli, line, "append", "s1", "--type", "test");
+        cli_assert_done(&cli);
+        for (int seq = (int)i * 2 + 1; seq <= (int)i * 2 + 2; seq++) {
+            char from[20];
+            snprintf(from, sizeof from, "--from=%d", seq);
+            snprintf(line, sizeof line, "\"type\":\"test\",\"data\":%s}\n", payloads[i]);
+            CLI(&cli, NULL, "cat", "s1", from);
+            cli_assert_done(&cli);
+            ck_assert_msg(strstr(cli.out, line) != NULL, "%s not in %s", line, cli.out);
+        }
+    }
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(id_ts_and_cause_come_back)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli,
+        "{\"ts\":\"2026-01-06T08:24:00.5+01:00\",\"cause\":\"other:7\",\"id\":\"caf\\u00e9\","
+        "\"type\":\"a\","
+        "\"data\":1}\n{\"type\":\"b\",\"id\":null,\"ts\":null,\"cause\":null,\"data\":2}",
+        "append", "s1");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "cat", "s1");
+    ck_assert_ptr_nonnull(strstr(cli.out,
+                                 "{\"seq\":1,\"ts\":\"2026-01-06T07:24:00.500000Z\","
+                                 "\"type\":\"a\",\"id\":\"caf\xc3\xa9\",\"cause\":\"other:7\","
+                                 "\"data\":1}\n"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"type\":\"b\",\"data\":2}\n"));
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(the_same_id_again_is_the_same_event_and_with_other_bytes_a_conflict)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    const char *line = "{\"type\":\"a\",\"data\":1,\"id\":\"x\"}\n";
+    CLI(&cli, line, "append", "s1");
+    CLI(&cli, line, "append", "s1");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "{\"seq\":1}\n");
+    CLI(&cli, "{\"type\":\"a\",\"data\":2,\"id\":\"x\"}\n", "append", "s1");
+    cli_assert_refused(&cli, EXIT_REFUSED, "line 1");
+    CLI(&cli, NULL, "query", "s1", "--count");
+    ck_assert_str_eq(cli.out, "1\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(expect_seq_speaks_of_the_first_line_only)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, GOOD "\n" GOOD "\n", "append", "s1", "--expect-seq", "0");
+    cli_assert_done(&cli);
+    CLI(&cli, GOOD "\n", "append", "s1", "--expect-seq", "0");
+    cli_assert_refused(&cli, EXIT_REFUSED, "line 1");
+    ck_assert_str_eq(cli.out, "");
+    CLI(&cli, GOOD "\n", "append", "s1", "--expect-seq", "7");
+    cli_assert_refused(&cli, EXIT_REFUSED, "line 1");
+    CLI(&cli, GOOD "\n" GOOD "\n", "append", "s1", "--expect-seq", "2");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "{\"seq\":3}\n{\"seq\":4}\n");
+    CLI(&cli, GOOD "\n", "append", "s2", "--expect-seq", "1");
+    cli_assert_refused(&cli, EXIT_REFUSED, "line 1");
+    ck_assert_int_eq(cli_journals(&cli), 1);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(every_level_acknowledges_and_keeps_ten_thousand_events_in_order)
+{
+    static const char *const levels[] = {"sync", "batch", "os"};
+    enum { EVENTS = 10000 };
+    struct cli cli;
+    CLI_INIT(&cli);
+    char *input = malloc(EVENTS * 12);
+    size_t len = 0, at = 0;
+    for (int i = 1; i <= EVENTS; i++)
+        len += (size_t)sprintf(input + len, "%d\n", i);
+    CLI(&cli, input, "append", "s1", "--type", "n", "--level", levels[_i]);
+    free(input);
+    cli_assert_done(&cli);
+    for (int i = 1; i <= EVENTS; i++) {
+        char line[40];
+        size_t bytes = (size_t)sprintf(line, "{\"seq\":%d}\n", i);
+        ck_assert_msg(strncmp(cli.out + at, line, bytes) == 0, "ack %d is %.20s", i, cli.out + at);
+        at += bytes;
+    }
+    CLI(&cli, NULL, "query", "s1", "--count");
+    ck_assert_str_eq(cli.out, "10000\n");
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(an_event_is_acknowledged_while_the_input_stays_open)
+{
+    struct cli cli;
+    int input, output, status;
+    char ack[40] = "";
+    CLI_INIT(&cli);
+    pid_t pid = cli_start(&cli, (const char *[]){"append", "s1", NULL}, &input, &output);
+    for (int i = 1; i <= 3; i++) {
+        char want[40];
+        snprintf(want, sizeof want, "{\"seq\":%d}\n", i);
+        ck_assert_int_eq(write(input, GOOD "\n", sizeof GOOD), sizeof GOOD);
+        ssize_t len = read(output, ack, sizeof ack - 1);
+        ck_assert_int_gt(len, 0);
+        ack[len] = '\0';
+        ck_assert_str_eq(ack, want);
+    }
+    close(input);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    close(output);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(two_appends_take_turns_on_one_session)
+{
+    struct cli cli;
+    int input, output, status;
+    char ack[40];
+    CLI_INIT(&cli);
+    pid_t pid = cli_start(&cli, (const char *[]){"append", "s1", NULL}, &input, &output);
+    ck_assert_int_eq(write(input, GOOD "\n", sizeof GOOD), sizeof GOOD);
+    ck_assert_int_gt(read(output, ack, sizeof ack), 0);
+    CLI(&cli, GOOD "\n", "append", "s1");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "{\"seq\":2}\n");
+    ck_assert_int_eq(write(input, GOOD "\n", sizeof GOOD), sizeof GOOD);
+    ssize_t len = read(output, ack, sizeof ack);
+    ck_assert_int_eq(len, 10);
+    ck_assert_int_eq(memcmp(ack, "{\"seq\":3}\n", 10), 0);
+    close(input);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    close(output);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_read_only_directory_is_a_storage_failure_and_says_so)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    ck_assert_int_eq(mkdir(cli.store, 0555), 0);
+    if (geteuid() == 0) {
+        ck_assert_int_eq(chmod(cli.dir.path, 0755), 0);
+        cli.as_nobody = true;
+    }
+    CLI(&cli, GOOD "\n", "append", "s1");
+    if (cli.exit_status == 126 || cli.exit_status == 127) {
+        fprintf(stderr, "skipped: the command cannot be run as another user here\n");
+    } else {
+        cli_assert_refused(&cli, EXIT_STORAGE, cli.store);
+        ck_assert_str_eq(cli.out, "");
+        ck_assert_int_eq(cli_journals(&cli), 0);
+    }
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_file_where_the_store_should_be_is_a_storage_failure)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    file_write(cli.store, "x", 1);
+    CLI(&cli, GOOD "\n", "append", "s1");
+    cli_assert_refused(&cli, EXIT_STORAGE, cli.store);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(acks_that_nobody_reads_lose_nothing_and_say_nothing)
+{
+    struct cli cli;
+    int input, output, status;
+    CLI_INIT(&cli);
+    pid_t pid = cli_start(&cli, (const char *[]){"append", "s1", NULL}, &input, &output);
+    close(output);
+    ck_assert_int_eq(write(input, GOOD "\n" GOOD "\n", 2 * sizeof GOOD), 2 * sizeof GOOD);
+    close(input);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    CLI(&cli, NULL, "query", "s1", "--count");
+    ck_assert_str_eq(cli.out, "2\n");
+    cli_done(&cli);
+}
+END_TEST
+
+Suite *suite_append(void)
+{
+    Suite *suite = suite_create("append");
+    TCase *lines = tcase_create("lines");
+    tcase_set_timeout(lines, 60);
+    tcase_add_loop_test(lines, a_bad_line_gets_one_sentence_that_names_it_and_nothing_is_written, 0,
+                        sizeof bad_lines / sizeof bad_lines[0]);
+    tcase_add_test(lines, what_stood_before_a_bad_line_stays_and_was_acknowledged);
+    tcase_add_test(lines, an_empty_input_appends_nothing_and_makes_nothing);
+    tcase_add_test(lines, data_comes_back_byte_for_byte);
+    tcase_add_test(lines, id_ts_and_cause_come_back);
+    suite_add_tcase(suite, lines);
+
+    TCase *sessions = tcase_create("sessions");
+    tcase_set_timeout(sessions, 60);
+    tcase_add_test(sessions, the_same_id_again_is_the_same_event_and_with_other_bytes_a_conflict);
+    tcase_add_test(sessions, expect_seq_speaks_of_the_first_line_only);
+    tcase_add_loop_test(sessions, every_level_acknowledges_and_keeps_ten_thousand_events_in_order,
+                        0, 3);
+    tcase_add_test(sessions, an_event_is_acknowledged_while_the_input_stays_open);
+    tcase_add_test(sessions, two_appends_take_turns_on_one_session);
+    tcase_add_test(sessions, acks_that_nobody_reads_lose_nothing_and_say_nothing);
+    suite_add_tcase(suite, sessions);
+
+    TCase *storage = tcase_create("storage");
+    tcase_add_test(storage, a_read_only_directory_is_a_storage_failure_and_says_so);
+    tcase_add_test(storage, a_file_where_the_store_should_be_is_a_storage_failure);
+    suite_add_tcase(suite, storage);
+    return suite;
+}

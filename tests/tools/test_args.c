@@ -1,0 +1,217 @@
+#include "tests/tools/cli.h"
+#include "tools/command.h"
+
+#include <annal/base.h>
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct refusal {
+    const char *words[8];
+    const char *what; /* stands in the one sentence on stderr */
+};
+
+static const struct refusal wrong_usage[] = {
+    {{"appendd", "s"}, "did you mean 'append'?"},
+    {{"shwo", "s"}, "did you mean 'show'?"},
+    {{"rein"}, "did you mean 'reindex'?"},
+    {{"frobnicate"}, "no verb 'frobnicate'"},
+    {{"append"}, "needs SESSION"},
+    {{"append", "s", "t"}, "does not know what to do with 't'"},
+    {{"append", "s", "--typ", "a"}, "did you mean '--type'?"},
+    {{"append", "s", "--type"}, "needs a value"},
+    {{"append", "s", "--type", "a", "--type", "b"}, "stands twice"},
+    {{"append", "s", "--level", "fsync"}, "sync, batch or os"},
+    {{"append", "s", "--expect-seq", "-1"}, "whole number"},
+    {{"append", "s", "--expect-seq", "1x"}, "whole number"},
+    {{"append", "s", "--expect-seq", "99999999999999999999"}, "whole number"},
+    {{"append", "s", "--wait", "soon"}, "whole number"},
+    {{"append", "s", "-x"}, "two dashes"},
+    {{"append", "../x"}, "../x"},
+    {{"append", "a/b"}, "a/b"},
+    {{"append", ".hidden"}, ".hidden"},
+    {{"append", "--", "-dash"}, "-dash"},
+    {{"append", ""}, "session"},
+    {{"append", "a\nb"}, "session"},
+    {{"cat", "../x"}, "../x"},
+    {{"show", "a b"}, "a b"},
+    {{"cat", "s", "--from", "one"}, "whole number"},
+    {{"query", "--seq", "9..1"}, "ends before it begins"},
+    {{"query", "--seq", "a..b"}, "range"},
+    {{"query", "--seq", ".."}, "range"},
+    {{"query", "--since", "yesterday"}, "--since"},
+    {{"query", "--until", "5 minutes"}, "--until"},
+    {{"query", "--format", "xml"}, "jsonl, csv or table"},
+    {{"query", "--json", "--format", "csv"}, "exclude"},
+    {{"query", "--limit", "0"}, "--limit"},
+    {{"query", "--count=yes"}, "takes no value"},
+    {{"sql"}, "needs"},
+    {{"help", "sho"}, "did you mean 'show'?"},
+    {{"help", "--json"}, "--json"},
+    {{"--jso", "ls"}, "did you mean '--json'?"},
+    {{"--store"}, "needs a value"},
+    {{"--store=", "ls"}, "--store"},
+};
+
+START_TEST(a_wrong_command_line_gets_one_sentence_and_exit_status_2_and_writes_nothing)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    cli_run(&cli, "{\"type\":\"a\",\"data\":1}\n", wrong_usage[_i].words);
+    cli_assert_refused(&cli, EXIT_USAGE, wrong_usage[_i].what);
+    ck_assert_str_eq(cli.out, "");
+    ck_assert_int_eq(cli_journals(&cli), 0);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(without_a_verb_the_answer_says_where_the_verbs_are)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    cli_run(&cli, NULL, (const char *[]){NULL});
+    cli_assert_refused(&cli, EXIT_USAGE, "annal help");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(every_verb_but_append_and_import_says_that_there_is_no_store)
+{
+    static const char *const verbs[][3] = {
+        {"cat", "s"},        {"ls"},    {"show", "s"}, {"query"},
+        {"sql", "SELECT 1"}, {"stats"}, {"verify"},    {"reindex"}};
+    struct cli cli;
+    CLI_INIT(&cli);
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        cli_run(&cli, NULL, verbs[i]);
+        cli_assert_refused(&cli, EXIT_STORAGE, "there is no store");
+        ck_assert_str_eq(cli.out, "");
+    }
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(every_verb_has_help_with_examples_in_both_spellings)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    for (int i = 0; commands[i] != NULL; i++) {
+        CLI(&cli, NULL, "help", commands[i]->name);
+        cli_assert_done(&cli);
+        ck_assert_ptr_nonnull(strstr(cli.out, "usage: annal "));
+        ck_assert_ptr_nonnull(strstr(cli.out, "examples:\n  annal ") != NULL
+                                  ? cli.out
+                                  : strstr(cli.out, "examples:\n  "));
+        char *help = strdup(cli.out);
+        CLI(&cli, NULL, commands[i]->name, "--help");
+        cli_assert_done(&cli);
+        ck_assert_str_eq(cli.out, help);
+        free(help);
+        CLI(&cli, NULL, "help");
+        ck_assert_ptr_nonnull(strstr(cli.out, commands[i]->name));
+    }
+    cli_done(&cli);
+}
+END_TEST
+
+/* Wrong values are wrong usage as well, but none may be unknown. */
+START_TEST(every_option_in_the_help_is_accepted_in_both_spellings)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    for (int i = 0; commands[i] != NULL; i++) {
+        const struct option *option = commands[i]->options;
+        for (; option != NULL && option->name != NULL; option++) {
+            char word[80];
+            snprintf(word, sizeof word, "--%s%s", option->name, option->value ? "=1" : "");
+            CLI(&cli, NULL, commands[i]->name, word, "s", "--help");
+            cli_assert_done(&cli);
+            snprintf(word, sizeof word, "--%s", option->name);
+            CLI(&cli, NULL, commands[i]->name, "s", "--help", word, "1");
+            cli_assert_done(&cli);
+        }
+        if (commands[i]->no_store)
+            continue;
+        CLI(&cli, NULL, commands[i]->name, "--store=x", "--json", "--help");
+        cli_assert_done(&cli);
+        CLI(&cli, NULL, "--store", "x", "--json", commands[i]->name, "--help");
+        cli_assert_done(&cli);
+    }
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(the_manual_and_the_completion_know_every_verb_and_option)
+{
+    char *manual = file_read(ANNAL_SOURCE "/docs/annal.1", NULL);
+    char *completion = file_read(ANNAL_SOURCE "/tools/completion/annal.bash", NULL);
+    for (int i = 0; commands[i] != NULL; i++) {
+        char text[80];
+        snprintf(text, sizeof text, ".SS annal %s", commands[i]->name);
+        ck_assert_msg(strstr(manual, text) != NULL, "the manual has no '%s'", text);
+        ck_assert_msg(strstr(completion, commands[i]->name) != NULL, "completion: %s", text);
+        const struct option *option = commands[i]->options;
+        for (; option != NULL && option->name != NULL; option++) {
+            snprintf(text, sizeof text, "--%s", option->name);
+            ck_assert_msg(strstr(manual, text) != NULL, "the manual has no %s of %s", text,
+                          commands[i]->name);
+            ck_assert_msg(strstr(completion, text) != NULL, "completion has no %s", text);
+        }
+    }
+    free(manual);
+    free(completion);
+}
+END_TEST
+
+START_TEST(the_store_is_the_option_before_the_environment_before_the_home)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    const char *line = "{\"type\":\"a\",\"data\":1}\n";
+    const char *other = tmpdir_path(&cli.dir, "deep/other");
+    CLI(&cli, line, "--store", other, "append", "s");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(cli_journals(&cli), 0);
+    CLI(&cli, NULL, "cat", "s", "--store", other);
+    cli_assert_done(&cli);
+    cli.as_home = cli.dir.path;
+    CLI(&cli, line, "append", "s");
+    cli_assert_done(&cli);
+    free(file_read(tmpdir_path(&cli.dir, ".local/share/annal/events/s.jsonl"), NULL));
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(version_says_which)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, NULL, "--version");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "annal " ANNAL_VERSION "\n");
+    CLI(&cli, NULL, "version", "--json");
+    ck_assert_str_eq(cli.out, "{\"version\":\"" ANNAL_VERSION "\"}\n");
+    cli_done(&cli);
+}
+END_TEST
+
+Suite *suite_args(void)
+{
+    Suite *suite = suite_create("args");
+    TCase *usage = tcase_create("usage");
+    tcase_set_timeout(usage, 60);
+    tcase_add_loop_test(usage,
+                        a_wrong_command_line_gets_one_sentence_and_exit_status_2_and_writes_nothing,
+                        0, sizeof wrong_usage / sizeof wrong_usage[0]);
+    tcase_add_test(usage, without_a_verb_the_answer_says_where_the_verbs_are);
+    tcase_add_test(usage, every_verb_but_append_and_import_says_that_there_is_no_store);
+    tcase_add_test(usage, every_verb_has_help_with_examples_in_both_spellings);
+    tcase_add_test(usage, every_option_in_the_help_is_accepted_in_both_spellings);
+    tcase_add_test(usage, the_manual_and_the_completion_know_every_verb_and_option);
+    tcase_add_test(usage, the_store_is_the_option_before_the_environment_before_the_home);
+    tcase_add_test(usage, version_says_which);
+    suite_add_tcase(suite, usage);
+    return suite;
+}

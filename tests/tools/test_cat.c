@@ -1,0 +1,175 @@
+#include "tests/tools/cli.h"
+#include "tools/command.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void append_events(struct cli *cli, const char *session, int count)
+{
+    char input[4000];
+    size_t len = 0;
+    for (int i = 1; i <= count; i++)
+        len += (size_t)snprintf(input + len, sizeof input - len, "{\"n\":%d}\n", i);
+    CLI(cli, input, "append", session, "--type", "n");
+    cli_assert_done(cli);
+}
+
+static int count_lines(const char *text)
+{
+    int lines = 0;
+    while ((text = strchr(text, '\n')) != NULL) {
+        lines++;
+        text++;
+    }
+    return lines;
+}
+
+START_TEST(cat_begins_where_it_is_told)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    append_events(&cli, "s1", 10);
+    CLI(&cli, NULL, "cat", "s1", "--from", "9");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(count_lines(cli.out), 2);
+    ck_assert_int_eq(strncmp(cli.out, "{\"seq\":9,\"ts\":\"", 15), 0);
+    CLI(&cli, NULL, "cat", "s1", "--from", "11");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_session_that_is_not_there_is_refused)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    append_events(&cli, "s1", 1);
+    CLI(&cli, NULL, "cat", "s2");
+    cli_assert_refused(&cli, EXIT_REFUSED, "s2");
+    CLI(&cli, NULL, "verify", "s1", "s2");
+    cli_assert_refused(&cli, EXIT_REFUSED, "s2");
+    CLI(&cli, NULL, "show", "s2");
+    cli_assert_refused(&cli, EXIT_REFUSED, "s2");
+    CLI(&cli, NULL, "query", "s2");
+    cli_assert_refused(&cli, EXIT_REFUSED, "s2");
+    ck_assert_int_eq(cli_journals(&cli), 1);
+    cli_done(&cli);
+}
+END_TEST
+
+/* Where event seq begins in the bytes of a journal. */
+static size_t line_begin(const char *journal, int seq)
+{
+    const char *at = journal;
+    for (int i = 0; i < seq; i++)
+        at = strchr(at, '\n') + 1;
+    return (size_t)(at - journal);
+}
+
+START_TEST(verify_names_session_seq_and_offset_and_cat_prints_every_other_event)
+{
+    struct cli cli;
+    char where[60];
+    size_t len;
+    CLI_INIT(&cli);
+    append_events(&cli, "good", 3);
+    append_events(&cli, "hurt", 10);
+    char *journal = cli_journal(&cli, "hurt", &len);
+    size_t at = line_begin(journal, 5);
+    *strstr(journal + at, "\"n\":5") ^= 1;
+    cli_journal_write(&cli, "hurt", journal, len);
+    free(journal);
+
+    CLI(&cli, NULL, "verify");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    snprintf(where, sizeof where, "hurt: event 5 at byte %zu: ", at);
+    ck_assert_msg(strstr(cli.out, where) != NULL, "%s", cli.out);
+    ck_assert_ptr_null(strstr(cli.out, "good:"));
+    CLI(&cli, NULL, "verify", "--json", "hurt");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    snprintf(where, sizeof where, "{\"session_id\":\"hurt\",\"seq\":5,\"offset\":%zu,", at);
+    ck_assert_msg(strstr(cli.out, where) != NULL, "%s", cli.out);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"sessions\":1,\"events\":9,"));
+    CLI(&cli, NULL, "verify", "good");
+    cli_assert_done(&cli);
+
+    CLI(&cli, NULL, "cat", "hurt");
+    cli_assert_refused(&cli, EXIT_REFUSED, "session 'hurt', event 5 at byte");
+    ck_assert_int_eq(count_lines(cli.out), 9);
+    ck_assert_ptr_null(strstr(cli.out, "\"seq\":5,"));
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(any_flipped_byte_is_found_and_costs_at_most_its_line)
+{
+    enum { EVENTS = 6, STEP = 17 };
+    struct cli cli;
+    size_t len;
+    CLI_INIT(&cli);
+    append_events(&cli, "s", EVENTS);
+    char *journal = cli_journal(&cli, "s", &len);
+    for (size_t at = 0; at < len; at += STEP) {
+        journal[at] ^= 0x10;
+        cli_journal_write(&cli, "s", journal, len);
+        journal[at] ^= 0x10;
+        CLI(&cli, NULL, "verify", "--json");
+        ck_assert_msg(cli.exit_status == EXIT_REFUSED, "byte %zu: exit status %d", at,
+                      cli.exit_status);
+        ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"s\",\"seq\":"));
+        CLI(&cli, NULL, "cat", "s");
+        ck_assert_msg(count_lines(cli.out) >= EVENTS - 1, "byte %zu: %s", at, cli.out);
+    }
+    free(journal);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(verify_of_a_sound_store_says_how_much_it_read)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    append_events(&cli, "a", 2);
+    append_events(&cli, "b", 3);
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "verified 2 sessions, 5 events, "));
+    ck_assert_ptr_nonnull(strstr(cli.out, ": nothing found\n"));
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_reader_that_goes_away_is_no_failure)
+{
+    struct cli cli;
+    int input, output, status;
+    CLI_INIT(&cli);
+    append_events(&cli, "s", 200);
+    pid_t pid = cli_start(&cli, (const char *[]){"cat", "s", NULL}, &input, &output);
+    close(output);
+    close(input);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    cli_done(&cli);
+}
+END_TEST
+
+Suite *suite_cat(void)
+{
+    Suite *suite = suite_create("cat");
+    TCase *reading = tcase_create("reading");
+    tcase_set_timeout(reading, 60);
+    tcase_add_test(reading, cat_begins_where_it_is_told);
+    tcase_add_test(reading, a_session_that_is_not_there_is_refused);
+    tcase_add_test(reading, verify_names_session_seq_and_offset_and_cat_prints_every_other_event);
+    tcase_add_test(reading, any_flipped_byte_is_found_and_costs_at_most_its_line);
+    tcase_add_test(reading, verify_of_a_sound_store_says_how_much_it_read);
+    tcase_add_test(reading, a_reader_that_goes_away_is_no_failure);
+    suite_add_tcase(suite, reading);
+    return suite;
+}

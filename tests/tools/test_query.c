@@ -1,0 +1,238 @@
+/* ls, show, query, sql, stats, reindex. */
+#include "tests/tools/cli.h"
+#include "tools/command.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char history[] =
+    "{\"type\":\"session.created\",\"ts\":\"2026-01-06T07:00:00Z\",\"data\":{\"agent_id\":\"a1\","
+    "\"provider\":\"p\",\"model\":\"m\",\"title\":\"Mend the gate\"}}\n"
+    "{\"type\":\"tool.called\",\"ts\":\"2026-01-06T08:00:00Z\",\"data\":{\"name\":\"Bash\"}}\n"
+    "{\"type\":\"tool.returned\",\"ts\":\"2026-01-06T09:00:00Z\",\"data\":{\"output\":\"a,"
+    "\\\"b\\\"\\n\"}}\n"
+    "{\"type\":\"session.ended\",\"ts\":\"2026-01-06T10:00:00Z\",\"data\":{}}\n";
+
+static void begin(struct cli *cli)
+{
+    cli_init(cli, __FILE__, __LINE__);
+    CLI(cli, history, "append", "old");
+    cli_assert_done(cli);
+    CLI(cli, "{\"type\":\"tool.called\",\"data\":{\"name\":\"Read\"}}\n", "append", "new");
+    cli_assert_done(cli);
+}
+
+static void assert_out(struct cli *cli, const char *want)
+{
+    cli_assert_done(cli);
+    ck_assert_str_eq(cli->out, want);
+}
+
+static void assert_holds(const struct cli *cli, const char *part)
+{
+    ck_assert_msg(strstr(cli->out, part) != NULL, "no '%s' in: %s", part, cli->out);
+}
+
+START_TEST(ls_lists_the_last_active_session_first)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, NULL, "ls");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(strncmp(cli.out, "SESSION", 7), 0);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\nnew "));
+    ck_assert(strstr(cli.out, "\nnew ") < strstr(cli.out, "\nold "));
+    assert_holds(&cli, "Mend the gate");
+    CLI(&cli, NULL, "ls", "--json", "--status", "ended");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(strncmp(cli.out,
+                             "{\"session_id\":\"old\",\"status\":\"ended\",\"events\":4,"
+                             "\"total_turns\":0,\"total_tokens\":0,",
+                             70),
+                     0);
+    CLI(&cli, NULL, "ls", "--limit", "1", "--json");
+    assert_holds(&cli, "{\"session_id\":\"new\"");
+    ck_assert_ptr_null(strstr(cli.out, "\"old\""));
+    CLI(&cli, NULL, "ls", "--status", "nonsense");
+    assert_out(&cli, "");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(query_filters_by_session_type_time_and_seq)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, NULL, "query", "old", "--seq", "2..2");
+    assert_out(&cli,
+               "{\"session_id\":\"old\",\"seq\":2,\"timestamp\":\"2026-01-06T08:00:00.000000Z\","
+               "\"type\":\"tool.called\",\"data\":{\"name\":\"Bash\"}}\n");
+    CLI(&cli, NULL, "query", "--count");
+    assert_out(&cli, "5\n");
+    CLI(&cli, NULL, "query", "--count", "--json", "--type", "tool.*");
+    assert_out(&cli, "{\"events\":3}\n");
+    CLI(&cli, NULL, "query", "--count", "--type", "tool.called", "--type", "session.*");
+    assert_out(&cli, "4\n");
+    CLI(&cli, NULL, "query", "--count", "--since", "1h");
+    assert_out(&cli, "1\n");
+    CLI(&cli, NULL, "query", "--count", "--since=2026-01-06T08:00:00Z",
+        "--until=2026-01-06T10:00Z");
+    assert_out(&cli, "2\n");
+    CLI(&cli, NULL, "query", "--count", "old", "new", "--seq", "..1");
+    assert_out(&cli, "2\n");
+    CLI(&cli, NULL, "query", "--count", "old", "--seq", "3..");
+    assert_out(&cli, "2\n");
+    CLI(&cli, NULL, "query", "--count", "old", "--seq", "3");
+    assert_out(&cli, "1\n");
+    CLI(&cli, NULL, "query", "--limit", "2", "--format", "csv", "--type", "tool.*");
+    cli_assert_done(&cli);
+    assert_holds(&cli, "session_id,seq,timestamp,type,id,cause,data\r\n");
+    assert_holds(&cli, "old,3,2026-01-06T09:00:00.000000Z,tool.returned,,,"
+                       "\"{\"\"output\"\":\"\"a,\\\"\"b\\\"\"\\n\"\"}\"\r\n");
+    CLI(&cli, NULL, "query", "old", "--format", "table");
+    cli_assert_done(&cli);
+    assert_holds(&cli,
+                 "old      2  2026-01-06T08:00:00.000000Z  tool.called      {\"name\":\"Bash\"}\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(sql_answers_and_changes_nothing)
+{
+    struct cli cli;
+    begin(&cli);
+    const char *query = "SELECT session_id, count(*) AS n, 1.5 AS r, NULL AS e FROM events"
+                        " WHERE type = 'tool.called' GROUP BY 1 ORDER BY 1";
+    CLI(&cli, NULL, "sql", query);
+    assert_out(&cli, "session_id  n  r    e\nnew         1  1.5  \nold         1  1.5  \n");
+    CLI(&cli, NULL, "sql", query, "--json");
+    assert_out(&cli, "{\"session_id\":\"new\",\"n\":1,\"r\":1.5,\"e\":null}\n"
+                     "{\"session_id\":\"old\",\"n\":1,\"r\":1.5,\"e\":null}\n");
+    CLI(&cli, NULL, "sql", query, "--format", "csv");
+    assert_out(&cli, "session_id,n,r,e\r\nnew,1,1.5,\r\nold,1,1.5,\r\n");
+    CLI(&cli, NULL, "sql", "SELECT data FROM events WHERE session_id = 'old' AND seq = 3",
+        "--json");
+    assert_out(&cli, "{\"data\":\"{\\\"output\\\":\\\"a,\\\\\\\"b\\\\\\\"\\\\n\\\"}\"}\n");
+    static const char *const wrong[] = {"SELEC 1", "DELETE FROM sessions", "SELECT * FROM nowhere",
+                                        "", "SELECT 1; SELECT 2"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        CLI(&cli, NULL, "sql", wrong[i]);
+        cli_assert_refused(&cli, EXIT_REFUSED, "annal: ");
+        ck_assert_str_eq(cli.out, "");
+    }
+    CLI(&cli, NULL, "ls", "--json");
+    assert_holds(&cli, "\"old\"");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(what_events_hold_never_steers_the_terminal)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli,
+        "{\"type\":\"session.created\",\"data\":{\"title\":\"\\u001b[31mred\\u009b\\u0007\"}}\n",
+        "append", "s");
+    CLI(&cli, NULL, "ls");
+    cli_assert_done(&cli);
+    assert_holds(&cli, "?[31mred??");
+    CLI(&cli, NULL, "show", "s");
+    cli_assert_done(&cli);
+    assert_holds(&cli, "?[31mred??");
+    CLI(&cli, NULL, "sql", "SELECT title FROM sessions");
+    assert_out(&cli, "title\n?[31mred??\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(show_tells_of_journal_totals_and_types)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, NULL, "show", "old");
+    cli_assert_done(&cli);
+    assert_holds(&cli, "tool.called");
+    assert_holds(&cli, "Mend the gate");
+    CLI(&cli, NULL, "show", "old", "--json");
+    cli_assert_done(&cli);
+    assert_holds(&cli, "{\"session_id\":\"old\",\"file\":\"");
+    assert_holds(&cli, "\"journal_seq\":4,\"indexed_seq\":4,");
+    assert_holds(&cli, "\"types\":{");
+    assert_holds(&cli, "\"tool.called\":1");
+    assert_holds(&cli, "\"turns\":[],\"snapshots\":[");
+    ck_assert_ptr_eq(strchr(cli.out, '\n'), cli.out + cli.out_len - 1);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(without_the_index_every_answer_is_the_same)
+{
+    static const char *const questions[][5] = {{"ls", "--json"},
+                                               {"query"},
+                                               {"show", "old", "--json"},
+                                               {"sql", "SELECT * FROM event_index"},
+                                               {"query", "--type", "tool.*", "--count"}};
+    struct cli cli;
+    begin(&cli);
+    for (size_t i = 0; i < sizeof questions / sizeof questions[0]; i++) {
+        cli_run(&cli, NULL, questions[i]);
+        cli_assert_done(&cli);
+        char *before = strdup(cli.out);
+        unlink(tmpdir_path(&cli.dir, "store/sessions.db"));
+        unlink(tmpdir_path(&cli.dir, "store/sessions.db-wal"));
+        unlink(tmpdir_path(&cli.dir, "store/sessions.db-shm"));
+        cli_run(&cli, NULL, questions[i]);
+        assert_out(&cli, before);
+        CLI(&cli, NULL, "reindex");
+        cli_assert_done(&cli);
+        assert_holds(&cli, "indexed 5 events");
+        cli_run(&cli, NULL, questions[i]);
+        assert_out(&cli, before);
+        free(before);
+    }
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(stats_counts_and_shows_what_lags)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, NULL, "reindex", "--json");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "stats");
+    cli_assert_done(&cli);
+    assert_holds(&cli, "sessions       2\n");
+    assert_holds(&cli, "events         5\n");
+    assert_holds(&cli, "index lag      none\n");
+    CLI(&cli, history, "append", "late");
+    CLI(&cli, NULL, "stats", "--json");
+    cli_assert_done(&cli);
+    assert_holds(&cli, "{\"session_id\":\"late\",\"journal_seq\":4,\"indexed_seq\":0,");
+    assert_holds(&cli, "\"sessions\":3,\"events\":9,\"indexed_events\":5,");
+    assert_holds(&cli, "{\"type\":\"tool.called\",\"events\":2}");
+    CLI(&cli, NULL, "stats");
+    assert_holds(&cli, "in 1 session");
+    assert_holds(&cli, "late ");
+    cli_done(&cli);
+}
+END_TEST
+
+Suite *suite_query(void)
+{
+    Suite *suite = suite_create("query");
+    TCase *answers = tcase_create("answers");
+    tcase_set_timeout(answers, 60);
+    tcase_add_test(answers, ls_lists_the_last_active_session_first);
+    tcase_add_test(answers, query_filters_by_session_type_time_and_seq);
+    tcase_add_test(answers, sql_answers_and_changes_nothing);
+    tcase_add_test(answers, what_events_hold_never_steers_the_terminal);
+    tcase_add_test(answers, show_tells_of_journal_totals_and_types);
+    tcase_add_test(answers, without_the_index_every_answer_is_the_same);
+    tcase_add_test(answers, stats_counts_and_shows_what_lags);
+    suite_add_tcase(suite, answers);
+    return suite;
+}

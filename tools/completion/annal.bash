@@ -1,0 +1,64 @@
+# Completion of annal for bash.
+_annal()
+{
+    local verbs="append cat ls show query sql stats verify reindex help version"
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+    local verb="" store="" i
+    COMPREPLY=()
+
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        case ${COMP_WORDS[i]} in
+        --store) store=${COMP_WORDS[++i]} ;;
+        -*) ;;
+        *) verb=${verb:-${COMP_WORDS[i]}} ;;
+        esac
+    done
+
+    case $before in
+    --store)
+        mapfile -t COMPREPLY < <(compgen -d -- "$word")
+        return
+        ;;
+    --level)
+        mapfile -t COMPREPLY < <(compgen -W "sync batch os" -- "$word")
+        return
+        ;;
+    --format)
+        mapfile -t COMPREPLY < <(compgen -W "jsonl csv table" -- "$word")
+        return
+        ;;
+    --type | --since | --until | --seq | --limit | --from | --expect-seq | --wait | --status)
+        return
+        ;;
+    esac
+
+    local options="--store --json --help"
+    case $verb in
+    "") options+=" --version" ;;
+    append) options+=" --type --level --expect-seq --wait" ;;
+    cat) options+=" --from" ;;
+    ls) options+=" --status --limit" ;;
+    query) options+=" --type --since --until --seq --limit --count --format" ;;
+    sql) options+=" --format" ;;
+    esac
+
+    if [[ $word == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
+        return
+    fi
+    case $verb in
+    "" | help)
+        mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$word")
+        ;;
+    append | cat | show | query | verify)
+        # The names of the journals are the names of the sessions.
+        store=${store:-${ANNAL_STORE:-${XDG_DATA_HOME:-$HOME/.local/share}/annal}}
+        mapfile -t COMPREPLY < <(compgen -W "$(
+            cd -- "$store/events" 2>/dev/null && for i in *.jsonl; do
+                [[ -e $i ]] && printf '%s\n' "${i%.jsonl}"
+            done
+        )" -- "$word")
+        ;;
+    esac
+}
+complete -F _annal annal
