@@ -28,8 +28,9 @@ install: build
 	cmake --install build/release --prefix '$(PREFIX)'
 	@[ -n "$$DESTDIR" ] || ldconfig 2>/dev/null || true
 
-bench: build
-	cmake --build build/release --target bench
+bench: setup
+	cmake --workflow --preset bench
+	cmake --build build/bench --target bench
 
 format:
 	git ls-files '*.c' '*.h' | xargs clang-format -i

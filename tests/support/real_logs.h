@@ -1,0 +1,11 @@
+/*
+ * Real logs, which are not part of the repository: in $ANNAL_TEST_DATA, or in ../shared/data beside
+ * the clone.
+ */
+#ifndef TESTS_SUPPORT_REAL_LOGS_H
+#define TESTS_SUPPORT_REAL_LOGS_H
+
+/* The folder of one kind ("codex"); free() it. NULL when there is none: said on stdout, skip the test. */
+char *real_logs(const char *kind);
+
+#endif

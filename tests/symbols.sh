@@ -1,0 +1,19 @@
+#!/bin/sh
+# symbols.sh LIBANNAL.A LIBANNAL.SO: no global mutable state, and nothing shown that is not public.
+set -eu
+
+# .data.rel.ro is constant: pointers that the loader fills in. __odr_asan is the sanitizer's own.
+mutable=$(objdump -t "$1" | grep -E ' \.(t?data|t?bss)[.[:space:]]' |
+    grep -v -e '\.data\.rel\.ro' -e ' d  ' -e __odr_asan || true)
+[ -z "$mutable" ] || {
+    echo "variables that outlive a call:"
+    echo "$mutable"
+    exit 1
+}
+
+shown=$(nm --dynamic --defined-only "$2" | awk '$3 !~ /^annal_[a-z]/ && $3 !~ /asan/ { print $3 }')
+[ -z "$shown" ] || {
+    echo "symbols of the shared library that are not public:"
+    echo "$shown"
+    exit 1
+}
