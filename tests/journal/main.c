@@ -1,6 +1,8 @@
 #include "tests/support/runner.h"
 
+Suite *suite_alloc(void);
 Suite *suite_buf(void);
+Suite *suite_clock(void);
 Suite *suite_error(void);
 Suite *suite_hash(void);
 Suite *suite_io(void);
