@@ -10,7 +10,8 @@ Suite *suite_json(void);
 Suite *suite_time(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_buf, suite_error, suite_hash, suite_io, suite_json, suite_time, NULL,
+    suite_alloc, suite_buf,  suite_clock, suite_error, suite_hash,
+    suite_io,    suite_json, suite_time,  NULL,
 };
 
 int main(int argc, char **argv)

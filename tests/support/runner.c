@@ -9,6 +9,7 @@ int run_suites(int argc, char **argv, Suite *(*const suites[])(void))
         srunner_add_suite(runner, suites[i]());
     srunner_run(runner, argc > 1 ? argv[1] : NULL, NULL, CK_ENV);
     int failed = srunner_ntests_failed(runner);
+    int ran = srunner_ntests_run(runner);
     srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return ran > 0 && failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
