@@ -20,6 +20,7 @@ test: setup
 
 demo: setup
 	@mkdir -p build
+	@echo 'Building; what the compiler says goes to build/demo.log.'
 	@cmake --workflow --preset release >build/demo.log 2>&1 || { cat build/demo.log; exit 1; }
 	@LOGS='$(LOGS)' KIND='$(KIND)' tools/demo.sh build/release/tools/annal
 

@@ -135,10 +135,12 @@ static json_fault check_string(struct check *check)
             if (fault != JSON_VALID)
                 return fault;
         } else if (*check->at >= 0x80) {
-            size_t length = utf8_length(check->at, check->end);
-            if (length == 0)
-                return JSON_UTF8;
-            check->at += length;
+            do { /* such characters seldom stand alone */
+                size_t length = utf8_length(check->at, check->end);
+                if (length == 0)
+                    return JSON_UTF8;
+                check->at += length;
+            } while (check->at < check->end && *check->at >= 0x80);
         } else {
             return JSON_SYNTAX; /* a raw control character */
         }
