@@ -262,7 +262,7 @@ annal_status annal__publish_file(const struct io *io, const char *path, const vo
     struct buf temporary = {.limit = 8192};
     annal_status status = annal__buf_printf(&temporary, "%s.tmp", path);
     if (status < 0)
-        return annal__fail(err, status, "write %s: its name is too long", path);
+        return annal__fail(err, status, "write %.200s…: its name is too long", path);
 
     int fd = io->open(io->arg, temporary.ptr, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (fd < 0) {

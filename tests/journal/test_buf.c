@@ -26,7 +26,11 @@ START_TEST(a_buffer_holds_exactly_its_limit_and_not_a_byte_more)
     ck_assert_int_eq(annal__buf_append(&buf, "a", 1), ANNAL_OK);
     ck_assert_int_eq(annal__buf_append(&buf, "b", 1), ANNAL_ERR_LIMIT);
     ck_assert_int_eq(annal__buf_reserve(&buf, SIZE_MAX), ANNAL_ERR_LIMIT);
+    ck_assert_int_eq(annal__buf_append_zeros(&buf, 1), ANNAL_ERR_LIMIT);
+    ck_assert_int_eq(annal__buf_printf(&buf, "%d", 1), ANNAL_ERR_LIMIT);
+    ck_assert_ptr_null(annal__buf_cstr(&buf));
     ck_assert_int_eq(buf.ptr[99], 'a');
+    ck_assert_uint_eq(buf.len, 100);
     annal__buf_done(&buf);
 }
 END_TEST

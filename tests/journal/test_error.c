@@ -2,7 +2,10 @@
 
 #include <check.h>
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 START_TEST(failing_fills_the_error_and_returns_the_status)
 {
@@ -93,6 +96,30 @@ START_TEST(the_version_is_that_of_the_header)
 }
 END_TEST
 
+START_TEST(an_assertion_that_does_not_hold_ends_the_process_and_says_where)
+{
+    char said[256] = {0};
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        signal(SIGABRT, SIG_DFL);
+        ANNAL_ASSERT(1 + 1 == 2);
+        ANNAL_ASSERT(1 + 1 == 3);
+        _exit(0);
+    }
+    int how = 0;
+    ck_assert_int_eq(waitpid(child, &how, 0), child);
+    ck_assert(WIFSIGNALED(how) && WTERMSIG(how) == SIGABRT);
+    ck_assert_int_gt(read(ends[0], said, sizeof said - 1), 0);
+    ck_assert_ptr_nonnull(strstr(said, "test_error.c"));
+    ck_assert_ptr_nonnull(strstr(said, "1 + 1 == 3"));
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
 Suite *suite_error(void)
 {
     TCase *tests = tcase_create("error");
@@ -104,6 +131,7 @@ Suite *suite_error(void)
     tcase_add_test(tests, every_status_has_a_name);
     tcase_add_test(tests, a_slice_of_a_string_leaves_out_the_nul);
     tcase_add_test(tests, the_version_is_that_of_the_header);
+    tcase_add_test(tests, an_assertion_that_does_not_hold_ends_the_process_and_says_where);
     Suite *suite = suite_create("error");
     suite_add_tcase(suite, tests);
     return suite;

@@ -220,6 +220,45 @@ START_TEST(two_maps_of_one_file_share_their_bytes)
 }
 END_TEST
 
+START_TEST(a_file_can_be_published_under_a_relative_name_but_not_under_an_endless_one)
+{
+    char before[4096];
+    ck_assert_ptr_nonnull(getcwd(before, sizeof before));
+    ck_assert_int_eq(chdir(dir.path), 0);
+    annal_status status = annal__publish_file(&disk.io, "here", "x", 1, NULL);
+    ck_assert_int_eq(chdir(before), 0);
+    ck_assert_int_eq(status, ANNAL_OK);
+    assert_file("here", "x");
+
+    annal_error err = {0};
+    char name[9000];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    status = annal__publish_file(&disk.io, name, "x", 1, &err);
+    ck_assert_int_eq(status, ANNAL_ERR_LIMIT);
+    ck_assert_ptr_nonnull(strstr(err.message, "too long"));
+}
+END_TEST
+
+START_TEST(the_cache_of_a_synced_file_can_be_dropped_and_its_bytes_stay)
+{
+    const struct io *io = &annal__system_io;
+    char bytes[4] = {0};
+    struct stat info;
+    int fd = io->open(io->arg, tmpdir_path(&dir, "f"), O_RDWR | O_CREAT, 0600);
+    ck_assert_int_eq(annal__write_all(io, fd, "abc", 3, 0), 0);
+    ck_assert_int_eq(io->fdatasync(io->arg, fd), 0);
+    ck_assert_int_eq(io->drop_cache(io->arg, fd), 0);
+    ck_assert_int_eq(annal__read_full(io, fd, bytes, 3, 0), 3);
+    ck_assert_str_eq(bytes, "abc");
+    ck_assert_int_eq(io->fstat(io->arg, fd, &info), 0);
+    ck_assert_int_eq(info.st_size, 3);
+    io->close(io->arg, fd);
+    ck_assert_int_eq(io->drop_cache(io->arg, fd), -1);
+    ck_assert_int_eq(errno, EBADF);
+}
+END_TEST
+
 START_TEST(the_disk_tells_its_space_and_its_block)
 {
     const struct io *io = &annal__system_io;
@@ -250,6 +289,9 @@ Suite *suite_io(void)
     tcase_add_test(tests, a_directory_lists_its_names_and_stops_when_asked);
     tcase_add_test(tests, a_lock_held_through_one_descriptor_is_refused_through_another);
     tcase_add_test(tests, two_maps_of_one_file_share_their_bytes);
+    tcase_add_test(tests,
+                   a_file_can_be_published_under_a_relative_name_but_not_under_an_endless_one);
+    tcase_add_test(tests, the_cache_of_a_synced_file_can_be_dropped_and_its_bytes_stay);
     tcase_add_test(tests, the_disk_tells_its_space_and_its_block);
     Suite *suite = suite_create("io");
     suite_add_tcase(suite, tests);
