@@ -8,7 +8,7 @@
 PREFIX ?= /usr/local
 export DESTDIR
 
-.PHONY: build test demo install bench format clean setup
+.PHONY: build test summary demo install bench format clean setup
 
 build: setup
 	cmake --workflow --preset release
@@ -16,7 +16,11 @@ build: setup
 # The last lines are Check's summaries, one for each folder.
 test: setup
 	cmake --workflow --preset dev
-	@sed -n 's|^[0-9]*/[0-9]* Test: ||p; /^[0-9]*%: Checks/p' build/dev/Testing/Temporary/LastTest.log
+	@$(MAKE) --no-print-directory summary
+
+summary:
+	@awk '/^[0-9]+\/[0-9]+ Test: /{ folder = $$3 } /^[0-9]+%: Checks/{ print $$0 "   " folder }' \
+		build/dev/Testing/Temporary/LastTest.log
 
 demo: setup
 	@mkdir -p build
