@@ -1,0 +1,17 @@
+/*
+ * Checkpoint (commit-log rule 7): sync the journals whose bytes an epoch of the log holds, so that
+ * the region can be used again.
+ */
+#ifndef JOURNAL_CHECKPOINT_H
+#define JOURNAL_CHECKPOINT_H
+
+#include "journal/store.h"
+
+/*
+ * Sync every journal that was written in epochs up to this one, and then events/; afterwards
+ * commit.released is at least epoch. A failed sync stops the store, and the log keeps everything: the
+ * next open writes those bytes again.
+ */
+annal_status annal__checkpoint_epoch(annal_store *store, uint64_t epoch, annal_error *err);
+
+#endif

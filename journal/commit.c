@@ -1,0 +1,518 @@
+#include "journal/commit.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/checkpoint.h"
+#include "journal/keeper.h"
+#include "journal/slot.h"
+#include "journal/store.h"
+
+#include <string.h>
+
+#define GROUP_BYTES_MAX (GROUP_BYTES_SOFT + 4 * (size_t)ANNAL_APPEND_BYTES_MAX)
+
+/* ---- Groups ---- */
+
+static struct group *group_new(void)
+{
+    struct group *group = annal__zalloc(sizeof *group);
+    if (group == NULL)
+        return NULL;
+    group->payload.limit = GROUP_BYTES_MAX;
+    if (pthread_cond_init(&group->moved, NULL) != 0) {
+        annal__free(group);
+        return NULL;
+    }
+    return group;
+}
+
+static void group_free(struct group *group)
+{
+    if (group == NULL)
+        return;
+    annal__buf_done(&group->payload);
+    annal__free(group->records);
+    pthread_cond_destroy(&group->moved);
+    annal__free(group);
+}
+
+/* Nobody looks at it any more: keep its memory for the next one, unless it is large. */
+static void group_recycle(struct commit *commit, struct group *group)
+{
+    if (commit->spare != NULL || group->payload.cap > 2 * GROUP_BYTES_SOFT) {
+        group_free(group);
+        return;
+    }
+    annal__buf_clear(&group->payload);
+    group->count = 0;
+    group->events = group->data_bytes = 0;
+    group->first_us = 0;
+    group->durable_waiters = 0;
+    group->durable = group->applied = false;
+    group->outcome = ANNAL_OK;
+    commit->spare = group;
+}
+
+static void drop_reference(struct commit *commit, struct group *group)
+{
+    if (--group->references == 0 && (group->applied || group->outcome < 0) &&
+        group != commit->current)
+        group_recycle(commit, group);
+}
+
+annal_status annal__commit_init(struct commit *commit, annal_error *err)
+{
+    commit->current = group_new();
+    if (commit->current == NULL || pthread_mutex_init(&commit->lock, NULL) != 0 ||
+        pthread_cond_init(&commit->turn, NULL) != 0)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "open a store: no memory");
+    commit->current->number = 1;
+    return ANNAL_OK;
+}
+
+void annal__commit_done(struct commit *commit)
+{
+    group_free(commit->current);
+    group_free(commit->spare);
+    pthread_cond_destroy(&commit->turn);
+    pthread_mutex_destroy(&commit->lock);
+}
+
+/* ---- Failing ---- */
+
+static annal_status refuse(const struct commit *commit, annal_error *err)
+{
+    return annal__fail(err, ANNAL_ERR_CLOSED,
+                       "the store takes no more work since: %.300s; open it again to go on",
+                       commit->failure.message);
+}
+
+annal_status annal__commit_check(annal_store *store, annal_error *err)
+{
+    struct commit *commit = &store->commit;
+    pthread_mutex_lock(&commit->lock);
+    annal_status status = commit->failed ? refuse(commit, err) : ANNAL_OK;
+    pthread_mutex_unlock(&commit->lock);
+    return status;
+}
+
+/* With the lock held. */
+static void stop_all(struct commit *commit, const annal_error *failure)
+{
+    if (!commit->failed)
+        commit->failure = *failure;
+    commit->failed = true;
+    if (commit->flying != NULL && !commit->flying->durable) {
+        commit->flying->outcome = ANNAL_ERR_UNKNOWN;
+        pthread_cond_broadcast(&commit->flying->moved);
+    }
+    /* Nothing of this one was written, and nothing will be. */
+    commit->current->outcome = ANNAL_ERR_CLOSED;
+    pthread_cond_broadcast(&commit->current->moved);
+    pthread_cond_broadcast(&commit->turn);
+}
+
+void annal__commit_fail(annal_store *store, const annal_error *failure)
+{
+    pthread_mutex_lock(&store->commit.lock);
+    stop_all(&store->commit, failure);
+    pthread_mutex_unlock(&store->commit.lock);
+    annal__store_log(store, ANNAL_LOG_WARNING, "%s: the store takes no more work",
+                     failure->message);
+}
+
+/* ---- Adding ---- */
+
+static annal_status add_record(struct group *group, const struct group_record *record)
+{
+    /* Most often the same session goes on where its last record ended. */
+    struct group_record *last = group->count > 0 ? &group->records[group->count - 1] : NULL;
+    if (last != NULL && last->session == record->session && !record->create) {
+        last->length += record->length;
+        last->last_seq = record->last_seq;
+        last->h_after = record->h_after;
+        return ANNAL_OK;
+    }
+    if (group->count == group->room) {
+        size_t room = group->room == 0 ? 16 : group->room * 2;
+        struct group_record *bigger = annal__realloc_array(group->records, room, sizeof *bigger);
+        if (bigger == NULL)
+            return ANNAL_ERR_NOMEM;
+        group->records = bigger;
+        group->room = room;
+    }
+    group->records[group->count++] = *record;
+    record->session->pending++;
+    return ANNAL_OK;
+}
+
+static annal_status add_bytes(struct group *group, annal_slice header, annal_slice loose,
+                              annal_slice lines)
+{
+    annal_status status = annal__buf_reserve(&group->payload, header.len + loose.len + lines.len);
+    if (status < 0)
+        return status;
+    (void)annal__buf_append_slice(&group->payload, header);
+    (void)annal__buf_append_slice(&group->payload, loose);
+    (void)annal__buf_append_slice(&group->payload, lines);
+    return ANNAL_OK;
+}
+
+annal_status annal__commit_add(annal_store *store, const struct group_record *record,
+                               annal_slice header, annal_slice loose, annal_slice lines,
+                               uint64_t events, uint64_t data_bytes, bool batch,
+                               struct group **out_group, annal_error *err)
+{
+    struct commit *commit = &store->commit;
+    bool ring = false;
+    pthread_mutex_lock(&commit->lock);
+    struct group *group = commit->current;
+    annal_status status = commit->failed ? refuse(commit, err) : ANNAL_OK;
+    if (status == ANNAL_OK) {
+        struct group_record placed = *record;
+        placed.at = group->payload.len;
+        placed.header_bytes = header.len;
+        placed.length = header.len + loose.len + lines.len;
+        status = annal__buf_reserve(&group->payload, placed.length);
+        if (status == ANNAL_OK)
+            status = add_record(group, &placed);
+        if (status == ANNAL_OK)
+            status = add_bytes(group, header, loose, lines);
+        if (status < 0)
+            annal__fail(err, status, "append to session '%s': no memory", record->session->id);
+    }
+    if (status == ANNAL_OK) {
+        group->events += events;
+        group->data_bytes += data_bytes;
+        group->references++;
+        commit->unapplied_bytes += header.len + loose.len + lines.len;
+        if (batch && group->first_us == 0) {
+            group->first_us = annal__now_us(store);
+            ring = true;
+        }
+        *out_group = group;
+    }
+    pthread_mutex_unlock(&commit->lock);
+    if (ring)
+        annal__keeper_ring(store);
+    return status;
+}
+
+/* ---- Leading ---- */
+
+static annal_status put_record(struct buf *toc, const struct group_record *from)
+{
+    const struct session *session = from->session;
+    struct record record = {.session = annal__session_id(session)};
+    memcpy(record.file, session->file, sizeof record.file);
+    annal_status status = ANNAL_OK;
+    if (from->create) {
+        record.type = RECORD_CREATE;
+        record.length = from->header_bytes;
+        record.h_after = from->h_before;
+        status = annal__log_put_record(toc, &record);
+    }
+    record.type = RECORD_BYTES;
+    record.offset = from->offset;
+    record.length = from->length - from->header_bytes;
+    record.first_seq = from->first_seq;
+    record.last_seq = from->last_seq;
+    record.h_before = from->h_before;
+    record.h_after = from->h_after;
+    return status < 0 ? status : annal__log_put_record(toc, &record);
+}
+
+static annal_status write_released(annal_store *store, annal_error *err)
+{
+    static const struct buf nothing;
+    pthread_mutex_lock(&store->commit.lock);
+    uint64_t released = store->commit.released;
+    pthread_mutex_unlock(&store->commit.lock);
+    struct log *log = &store->slot.log;
+    atomic_fetch_add_explicit(&store->log_bytes, log->block, memory_order_relaxed);
+    atomic_fetch_add_explicit(&store->syncs, 1, memory_order_relaxed);
+    return annal__log_write_group(log, 0, &nothing, &nothing, released, err);
+}
+
+static void fill_region(struct log *log)
+{
+    log->end = log->regions[log->current].bytes;
+}
+
+/* The other region may be overwritten only after a durable group says that it is released. */
+static annal_status free_other_region(annal_store *store, annal_error *err)
+{
+    struct log *log = &store->slot.log;
+    uint64_t epoch = log->regions[(log->current + 1) % LOG_REGIONS].epoch;
+    if (log->epoch == 0 || epoch <= log->durable_released)
+        return ANNAL_OK;
+    annal_status status = annal__checkpoint_epoch(store, epoch, err);
+    return status < 0 ? status : write_released(store, err);
+}
+
+/* Make room for a group in the log: rule 5 of the commit log. */
+static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_error *err)
+{
+    struct log *log = &store->slot.log;
+    if (annal__log_fits(log, bytes))
+        return ANNAL_OK;
+    uint64_t region = log->regions[0].bytes;
+    pthread_mutex_lock(&store->commit.lock);
+    uint64_t released = store->commit.released;
+    pthread_mutex_unlock(&store->commit.lock);
+    bool behind = log->regions[(log->current + 1) % LOG_REGIONS].epoch > released;
+
+    uint64_t larger = region;
+    if (behind && region < store->region_bytes)
+        larger = region * 4 < store->region_bytes ? region * 4 : store->region_bytes;
+    while (larger < bytes + 2 * (uint64_t)log->block)
+        larger *= 2;
+    annal_status status = ANNAL_OK;
+    if (larger > region) {
+        if (log->epoch > 0)
+            status = annal__checkpoint_epoch(store, log->epoch, err);
+        if (status == ANNAL_OK)
+            status = annal__slot_grow(store, larger, err);
+    } else {
+        status = free_other_region(store, err);
+    }
+    if (status < 0)
+        return status;
+    pthread_mutex_lock(&store->commit.lock);
+    store->commit.full = log->epoch;
+    pthread_mutex_unlock(&store->commit.lock);
+    annal__log_switch(log);
+    annal__keeper_ring(store);
+    return ANNAL_OK;
+}
+
+static annal_status write_group(annal_store *store, const struct group *group, annal_error *err)
+{
+    struct buf toc = {0};
+    struct log *log = &store->slot.log;
+    uint32_t records = 0;
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < group->count && status == ANNAL_OK; i++) {
+        status = put_record(&toc, &group->records[i]);
+        records += group->records[i].create ? 2 : 1;
+    }
+    if (status < 0) {
+        annal__fail(err, status, "write a group: no memory");
+        goto done;
+    }
+    uint64_t bytes = annal__log_group_bytes(log, toc.len, group->payload.len);
+    status = make_log_room(store, bytes, err);
+    if (status < 0)
+        goto done;
+    pthread_mutex_lock(&store->commit.lock);
+    uint64_t released = store->commit.released;
+    pthread_mutex_unlock(&store->commit.lock);
+    status = annal__log_write_group(log, records, &toc, &group->payload, released, err);
+    atomic_fetch_add_explicit(&store->log_bytes, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&store->syncs, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&store->groups, 1, memory_order_relaxed);
+
+done:
+    annal__buf_done(&toc);
+    return status;
+}
+
+/* Write one record into its journal. What fails here is durable all the same: the log has it. */
+static annal_status apply_record(annal_store *store, const struct group *group,
+                                 const struct group_record *record)
+{
+    struct session *session = record->session;
+    annal_error failure = {0};
+    uint64_t offset = record->offset - record->header_bytes;
+    annal_slice bytes = {group->payload.ptr + record->at, record->length};
+    pthread_mutex_lock(&session->lock);
+    annal_status status = session->refused
+                              ? ANNAL_ERR_UNKNOWN
+                              : annal__session_write(store, session, offset, bytes, &failure);
+    if (status < 0 && !session->refused) {
+        session->refused = true;
+        session->refusal = failure;
+    }
+    if (--session->pending == 0)
+        pthread_cond_broadcast(&session->moved);
+    pthread_mutex_unlock(&session->lock);
+    /* The log must keep these bytes, so it can never be released: nothing more can be taken. */
+    if (status < 0 && failure.message[0] != '\0')
+        annal__commit_fail(store, &failure);
+    return status;
+}
+
+/* Called and returns with the lock held, in the turn of the group. */
+static void apply_group(annal_store *store, struct group *group)
+{
+    struct commit *commit = &store->commit;
+    while (commit->applied != group->number - 1)
+        pthread_cond_wait(&commit->turn, &commit->lock);
+    pthread_mutex_unlock(&commit->lock);
+    for (size_t i = 0; i < group->count; i++)
+        (void)apply_record(store, group, &group->records[i]);
+    atomic_fetch_add_explicit(&store->events, group->events, memory_order_relaxed);
+    atomic_fetch_add_explicit(&store->payload_bytes, group->data_bytes, memory_order_relaxed);
+    atomic_store(&store->appended_us, annal__now_us(store));
+    if (atomic_load(&store->keeper.idle))
+        annal__keeper_ring(store);
+    pthread_mutex_lock(&commit->lock);
+    commit->unapplied_bytes -= group->payload.len;
+    commit->applied = group->number;
+    group->applied = true;
+    pthread_cond_broadcast(&group->moved);
+    pthread_cond_broadcast(&commit->turn);
+}
+
+static void stop_leading(struct commit *commit)
+{
+    commit->leading = false;
+    pthread_cond_signal(&commit->current->moved);
+    pthread_cond_broadcast(&commit->turn);
+}
+
+/* Lead the current group, which is not empty. Called and returns with the lock held. */
+static void lead(annal_store *store)
+{
+    struct commit *commit = &store->commit;
+    struct group *group = commit->current;
+    struct group *next = commit->spare != NULL ? commit->spare : group_new();
+    annal_error failure = {0};
+    if (next == NULL) {
+        annal__fail(&failure, ANNAL_ERR_NOMEM, "commit: no memory for another group");
+        stop_all(commit, &failure);
+        return;
+    }
+    commit->spare = NULL;
+    next->number = group->number + 1;
+    group->references++;
+    commit->leading = true;
+    commit->flying = group;
+    commit->current = next;
+    pthread_mutex_unlock(&commit->lock);
+
+    annal_status status = write_group(store, group, &failure);
+
+    pthread_mutex_lock(&commit->lock);
+    if (status < 0) {
+        stop_all(commit, &failure);
+    } else {
+        commit->durable = group->number;
+        group->durable = true;
+        if (group->durable_waiters > 0)
+            pthread_cond_broadcast(&group->moved);
+    }
+    commit->flying = NULL;
+    stop_leading(commit);
+    if (status == ANNAL_OK)
+        apply_group(store, group);
+    drop_reference(commit, group);
+}
+
+/* ---- Waiting ---- */
+
+static annal_status wait_locked(annal_store *store, struct group *group, bool until_durable,
+                                annal_error *err)
+{
+    struct commit *commit = &store->commit;
+    group->durable_waiters += until_durable;
+    while (group->outcome == ANNAL_OK && !group->applied && !(until_durable && group->durable)) {
+        if (!commit->leading && group == commit->current)
+            lead(store);
+        else
+            pthread_cond_wait(&group->moved, &commit->lock);
+    }
+    annal_status status = group->outcome;
+    if (status == ANNAL_ERR_UNKNOWN)
+        annal__fail(err, status,
+                    "%.300s: whether the events are there shows when the store is opened again",
+                    commit->failure.message);
+    else if (status < 0)
+        status = refuse(commit, err);
+    drop_reference(commit, group);
+    return status;
+}
+
+annal_status annal__commit_wait(annal_store *store, struct group *group, bool until_durable,
+                                annal_error *err)
+{
+    pthread_mutex_lock(&store->commit.lock);
+    annal_status status = wait_locked(store, group, until_durable, err);
+    pthread_mutex_unlock(&store->commit.lock);
+    return status;
+}
+
+void annal__commit_leave(annal_store *store, struct group *group)
+{
+    pthread_mutex_lock(&store->commit.lock);
+    drop_reference(&store->commit, group);
+    pthread_mutex_unlock(&store->commit.lock);
+}
+
+annal_status annal__commit_make_room(annal_store *store, annal_error *err)
+{
+    struct commit *commit = &store->commit;
+    annal_status status = ANNAL_OK;
+    pthread_mutex_lock(&commit->lock);
+    if (commit->current->payload.len >= GROUP_BYTES_SOFT) {
+        commit->current->references++;
+        status = wait_locked(store, commit->current, true, err);
+    }
+    pthread_mutex_unlock(&commit->lock);
+    return status;
+}
+
+annal_status annal__commit_flush(annal_store *store, bool applied, annal_error *err)
+{
+    struct commit *commit = &store->commit;
+    annal_status status = ANNAL_OK;
+    pthread_mutex_lock(&commit->lock);
+    uint64_t target = commit->current->number - 1;
+    if (commit->current->count > 0) {
+        target = commit->current->number;
+        commit->current->references++;
+        status = wait_locked(store, commit->current, !applied, err);
+    }
+    while (!commit->failed && (applied ? commit->applied : commit->durable) < target)
+        pthread_cond_wait(&commit->turn, &commit->lock);
+    if (status == ANNAL_OK && commit->failed)
+        status = refuse(commit, err);
+    pthread_mutex_unlock(&commit->lock);
+    return status;
+}
+
+annal_status annal__commit_rotate(annal_store *store, annal_error *err)
+{
+    struct commit *commit = &store->commit;
+    struct log *log = &store->slot.log;
+    annal_status status = annal__commit_flush(store, true, err);
+    if (status < 0)
+        return status;
+    pthread_mutex_lock(&commit->lock);
+    while (commit->leading)
+        pthread_cond_wait(&commit->turn, &commit->lock);
+    commit->leading = true;
+    pthread_mutex_unlock(&commit->lock);
+
+    if (log->epoch > log->durable_released) {
+        status = annal__checkpoint_epoch(store, log->epoch, err);
+        if (status == ANNAL_OK)
+            status = write_released(store, err);
+        /* Groups of a released epoch do not count, so the next one begins a new epoch. */
+        if (status == ANNAL_OK)
+            fill_region(log);
+    }
+
+    pthread_mutex_lock(&commit->lock);
+    if (status < 0) {
+        annal_error failure = {0};
+        if (err != NULL)
+            failure = *err;
+        else
+            annal__fail(&failure, status, "checkpoint failed");
+        stop_all(commit, &failure);
+    }
+    stop_leading(commit);
+    pthread_mutex_unlock(&commit->lock);
+    return status;
+}

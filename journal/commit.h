@@ -1,0 +1,107 @@
+/*
+ * Group commit: one sync for everybody who is waiting.
+ *
+ * Appenders put their lines into the current group. Who waits and finds nobody leading leads: it
+ * closes the group, writes it to the commit log, syncs, hands on the lead, and then writes the same
+ * bytes to the journals. Rules 1 to 6 of the commit log, and:
+ *
+ * (1) durable <= written, and groups become durable and applied in order of their number.
+ * (2) At most one thread leads. It holds no mutex over a system call; who applies holds that of the
+ *     session that it writes, and no other.
+ * (3) Bytes enter a journal after their group's sync returned 0, in order of group.
+ * (4) A failed write or sync stops the store: what was under way is unknown, and no more work is
+ *     taken. Nothing is retried: the kernel may have dropped the pages, and a second sync would
+ *     succeed without them.
+ */
+#ifndef JOURNAL_COMMIT_H
+#define JOURNAL_COMMIT_H
+
+#include "journal/base/buf.h"
+#include "journal/session.h"
+
+#define GROUP_BYTES_SOFT ((size_t)8 << 20) /* a group that has more is closed before it grows */
+
+/* Bytes of one session in a group. */
+struct group_record {
+    struct session *session;
+    bool create; /* the journal's header comes first in the bytes */
+    size_t header_bytes;
+    uint64_t offset; /* in the journal, of what follows the header */
+    size_t at;       /* in the payload */
+    size_t length;   /* header included */
+    uint64_t first_seq;
+    uint64_t last_seq;
+    uint64_t h_before;
+    uint64_t h_after;
+};
+
+struct group {
+    uint64_t number;
+    struct buf payload;
+    struct group_record *records;
+    size_t count;
+    size_t room;
+    uint64_t events;
+    uint64_t data_bytes;
+    int64_t first_us; /* monotonic: when the first append of level batch joined; 0: none */
+    uint32_t references;
+    uint32_t durable_waiters; /* of the references: those that do not need it applied */
+    bool durable;
+    bool applied;
+    annal_status outcome; /* below 0: the commit failed */
+    pthread_cond_t moved;
+};
+
+struct commit {
+    pthread_mutex_t lock;
+    /* Guarded by lock. */
+    struct group *current; /* still takes appends */
+    struct group *flying;  /* being written, or NULL */
+    bool leading;
+    uint64_t durable;
+    uint64_t applied;
+    uint64_t released; /* every epoch up to this one is checkpointed */
+    uint64_t full;     /* every epoch up to this one has left its region: wants a checkpoint */
+    uint64_t unapplied_bytes;
+    bool failed;
+    annal_error failure;
+    pthread_cond_t turn; /* applied moved, or nobody leads any more */
+    struct group *spare; /* memory to use again */
+};
+
+annal_status annal__commit_init(struct commit *commit, annal_error *err);
+void annal__commit_done(struct commit *commit);
+
+/*
+ * Put a record into the current group. payload is copied. The session's lock is held, so the order
+ * of its records is that of its seqs. *out_group is to be passed to one of the two below; it carries a
+ * reference.
+ */
+annal_status annal__commit_add(annal_store *store, const struct group_record *record,
+                               annal_slice header, annal_slice loose, annal_slice lines,
+                               uint64_t events, uint64_t data_bytes, bool batch,
+                               struct group **out_group, annal_error *err);
+
+/* Wait until the group is applied (or, until_durable, only durable), leading if nobody does. */
+annal_status annal__commit_wait(annal_store *store, struct group *group, bool until_durable,
+                                annal_error *err);
+
+/* Give the reference up without waiting. */
+void annal__commit_leave(annal_store *store, struct group *group);
+
+/* Make everything that was added before durable; and, if applied, wait until it is in the journals. */
+annal_status annal__commit_flush(annal_store *store, bool applied, annal_error *err);
+
+/* Wait until the current group has room for more. No lock is held. */
+annal_status annal__commit_make_room(annal_store *store, annal_error *err);
+
+/* The failure that stopped the store, or ANNAL_OK. */
+annal_status annal__commit_check(annal_store *store, annal_error *err);
+
+/* Stop the store: rule (4). */
+void annal__commit_fail(annal_store *store, const annal_error *failure);
+
+/* Checkpoint everything and say so in the log: afterwards the log holds nothing that is needed. */
+annal_status annal__commit_rotate(annal_store *store, annal_error *err);
+
+#endif

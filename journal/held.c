@@ -1,0 +1,198 @@
+#include "journal/held.h"
+
+#include "journal/base/error.h"
+#include "journal/base/hash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HELD_MAGIC         UINT64_C(0x31444c45484c4e41) /* "ANLHELD1" */
+#define HELD_HEADER_BYTES  ((size_t)4096)
+#define HELD_ENTRIES_FIRST 64
+#define HELD_MAP_BYTES     (HELD_HEADER_BYTES + HELD_ENTRIES_MAX * sizeof(struct held_entry))
+
+_Static_assert(sizeof(struct held_entry) == 256, "entries are 256 bytes");
+_Static_assert(sizeof(struct held_header) <= 4096, "the header fits its page");
+
+static size_t file_bytes(uint32_t entries)
+{
+    return HELD_HEADER_BYTES + entries * sizeof(struct held_entry);
+}
+
+/* Rule (5). */
+static int grow_file(const struct io *io, int fd, uint64_t from, uint64_t to)
+{
+    static const char zeros[4096];
+    while (from < to) {
+        size_t piece = to - from < sizeof zeros ? (size_t)(to - from) : sizeof zeros;
+        if (annal__write_all(io, fd, zeros, piece, from) < 0)
+            return -1;
+        from += piece;
+    }
+    return 0;
+}
+
+annal_status annal__held_open(const struct io *io, const char *path, bool create,
+                              struct held *out_held, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    void *map = MAP_FAILED;
+    struct stat file;
+    int fd = io->open(io->arg, path, O_RDWR | (create ? O_CREAT : 0), 0600);
+    if (fd < 0 && errno == ENOENT) {
+        *out_held = (struct held){.io = io, .fd = -1};
+        return ANNAL_OK;
+    }
+    if (fd < 0 || io->fstat(io->arg, fd, &file) < 0) {
+        status = annal__fail_errno(err, "open %s", path);
+        goto done;
+    }
+    uint64_t least = file_bytes(HELD_ENTRIES_FIRST);
+    if ((uint64_t)file.st_size < least && grow_file(io, fd, (uint64_t)file.st_size, least) < 0) {
+        status = annal__fail_errno(err, "write %s", path);
+        goto done;
+    }
+    map = io->map_shared(io->arg, fd, HELD_MAP_BYTES);
+    if (map == MAP_FAILED) {
+        status = annal__fail_errno(err, "map %s", path);
+        goto done;
+    }
+    *out_held = (struct held){.io = io, .fd = fd, .header = map};
+    fd = -1; /* now the list's */
+
+done:
+    if (fd >= 0)
+        io->close(io->arg, fd);
+    return status;
+}
+
+void annal__held_close(struct held *held)
+{
+    if (held->header != NULL)
+        held->io->unmap(held->io->arg, held->header, HELD_MAP_BYTES);
+    if (held->io != NULL && held->fd >= 0)
+        held->io->close(held->io->arg, held->fd);
+    *held = (struct held){.fd = -1};
+}
+
+bool annal__held_is_for(const struct held *held, const uint8_t boot[16], const struct stat *log)
+{
+    const struct held_header *header = held->header;
+    return header != NULL && header->magic == HELD_MAGIC && memcmp(header->boot, boot, 16) == 0 &&
+           header->device == (uint64_t)log->st_dev && header->inode == (uint64_t)log->st_ino;
+}
+
+struct held_entry *annal__held_entry(const struct held *held, uint32_t index)
+{
+    return (struct held_entry *)(void *)((char *)held->header + file_bytes(index));
+}
+
+/* How many entries may be touched: what the file has, whatever the header says. */
+static uint32_t entries_in_file(const struct held *held)
+{
+    struct stat file;
+    if (held->header == NULL || held->io->fstat(held->io->arg, held->fd, &file) < 0 ||
+        (size_t)file.st_size < HELD_HEADER_BYTES)
+        return 0;
+    uint64_t room = ((uint64_t)file.st_size - HELD_HEADER_BYTES) / sizeof(struct held_entry);
+    return room < HELD_ENTRIES_MAX ? (uint32_t)room : HELD_ENTRIES_MAX;
+}
+
+void annal__held_bind(struct held *held, const uint8_t boot[16], const struct stat *log)
+{
+    struct held_header *header = held->header;
+    atomic_store(&header->state, HELD_UNKNOWN);
+    annal__held_remove_all(held);
+    header->magic = HELD_MAGIC;
+    memcpy(header->boot, boot, 16);
+    header->device = (uint64_t)log->st_dev;
+    header->inode = (uint64_t)log->st_ino;
+    header->entries = entries_in_file(held);
+    header->pid = (uint32_t)getpid();
+}
+
+static uint64_t id_hash(annal_slice session)
+{
+    uint64_t hash = annal__hash(session.ptr, session.len, 0);
+    return hash == 0 ? 1 : hash;
+}
+
+int annal__held_find(const struct held *held, annal_slice session)
+{
+    uint32_t entries = entries_in_file(held);
+    uint64_t hash = id_hash(session);
+    for (uint32_t i = 0; i < entries; i++) {
+        struct held_entry *entry = annal__held_entry(held, i);
+        if (atomic_load(&entry->hash) == hash && entry->id_bytes == session.len &&
+            memcmp(entry->id, session.ptr, session.len) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+static void fill_entry(struct held_entry *entry, annal_slice session)
+{
+    atomic_store(&entry->word, HELD_QUIET);
+    atomic_store(&entry->loose, 0);
+    memcpy(entry->id, session.ptr, session.len);
+    entry->id_bytes = (uint32_t)session.len;
+    atomic_store(&entry->hash, id_hash(session)); /* rule (3) */
+}
+
+annal_status annal__held_add(struct held *held, annal_slice session, uint32_t *out_index,
+                             annal_error *err)
+{
+    uint32_t entries = held->header->entries;
+    uint32_t index = 0;
+    while (index < entries && atomic_load(&annal__held_entry(held, index)->hash) != 0)
+        index++;
+    if (index == HELD_ENTRIES_MAX)
+        return annal__fail(err, ANNAL_ERR_LIMIT,
+                           "take session '%.*s': this process already owns %d sessions",
+                           ANNAL_FMT(session), HELD_ENTRIES_MAX);
+    if (index == entries) {
+        if (grow_file(held->io, held->fd, file_bytes(entries), file_bytes(entries * 2)) < 0)
+            return annal__fail_errno(err, "take session '%.*s': grow the held list",
+                                     ANNAL_FMT(session));
+        held->header->entries = entries * 2;
+    }
+    fill_entry(annal__held_entry(held, index), session);
+    *out_index = index;
+    return ANNAL_OK;
+}
+
+void annal__held_remove(const struct held *held, uint32_t index)
+{
+    struct held_entry *entry = annal__held_entry(held, index);
+    atomic_store(&entry->hash, 0);
+    /* Changes the word for those who sleep on it, whatever it was. */
+    atomic_fetch_add(&entry->word, 2);
+    annal__futex_wake(&entry->word);
+}
+
+void annal__held_remove_all(const struct held *held)
+{
+    uint32_t entries = entries_in_file(held);
+    for (uint32_t i = 0; i < entries; i++) {
+        if (atomic_load(&annal__held_entry(held, i)->hash) != 0)
+            annal__held_remove(held, i);
+    }
+}
+
+void annal__futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t timeout_us)
+{
+    struct timespec timeout = {.tv_sec = timeout_us / 1000000,
+                               .tv_nsec = timeout_us % 1000000 * 1000};
+    (void)syscall(SYS_futex, word, FUTEX_WAIT, value, &timeout, NULL, 0);
+}
+
+void annal__futex_wake(_Atomic uint32_t *word)
+{
+    (void)syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}

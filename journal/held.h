@@ -1,0 +1,87 @@
+/*
+ * The held list of a slot: which sessions the slot owns. locks/<nn>.held, memory shared between
+ * processes, never synced.
+ *
+ * (1) The list means something only in the boot and for the log (device, inode) that it names.
+ * (2) Names are added under locks/claim only, and by the slot's owner only. Removing needs no lock.
+ * (3) An entry's id is written before its hash, which makes it valid; hash 0 is a free entry.
+ * (4) Whoever wants a session sets its entry's word to HELD_WANTED, rings the owner's bell, and sleeps on the
+ *     word; the owner frees the entry and wakes it.
+ * (5) The file grows by written zeros, so that no access meets a hole, and never shrinks.
+ *
+ * All numbers are of the machine's byte order: the file never leaves it.
+ */
+#ifndef JOURNAL_HELD_H
+#define JOURNAL_HELD_H
+
+#include "journal/base/io.h"
+
+#include <annal/event.h>
+
+#include <stdatomic.h>
+
+#define HELD_ENTRIES_MAX 16384 /* sessions that one slot owns at a time */
+
+enum held_state {
+    HELD_UNKNOWN = 0,
+    HELD_EMPTY = 1, /* the log holds nothing that is needed */
+    HELD_OWNED = 2  /* a process writes, or died writing */
+};
+
+enum held_word { HELD_QUIET = 0, HELD_WANTED = 1 };
+
+struct held_header {
+    uint64_t magic;
+    uint8_t boot[16];
+    uint64_t device;
+    uint64_t inode;
+    _Atomic uint32_t state;
+    _Atomic uint32_t bell; /* futex: raised when an entry is wanted */
+    uint32_t pid;          /* of the owner, for messages */
+    uint32_t entries;      /* that the file has room for */
+    /* The end of the log, valid while EMPTY. */
+    uint32_t end_region;
+    uint32_t reserved;
+    uint64_t end_epoch;
+    uint64_t end_group;
+};
+
+struct held_entry {
+    _Atomic uint64_t hash;
+    _Atomic uint32_t word;  /* futex */
+    _Atomic uint32_t loose; /* has bytes that only the page cache holds */
+    uint32_t id_bytes;
+    char id[ANNAL_SESSION_ID_BYTES_MAX + 36]; /* makes 256 bytes */
+};
+
+struct held {
+    const struct io *io;
+    int fd;
+    struct held_header *header; /* one page, then the entries; mapped at full length */
+};
+
+/* Map the file, made if create; *out_held is empty (header NULL) when it is missing. */
+annal_status annal__held_open(const struct io *io, const char *path, bool create,
+                              struct held *out_held, annal_error *err);
+void annal__held_close(struct held *held);
+
+/* Rule (1). */
+bool annal__held_is_for(const struct held *held, const uint8_t boot[16], const struct stat *log);
+
+/* Bind the list to a log in this boot, with no entries. */
+void annal__held_bind(struct held *held, const uint8_t boot[16], const struct stat *log);
+
+struct held_entry *annal__held_entry(const struct held *held, uint32_t index);
+
+/* The index of a session's entry, or -1. */
+int annal__held_find(const struct held *held, annal_slice session);
+annal_status annal__held_add(struct held *held, annal_slice session, uint32_t *out_index,
+                             annal_error *err);
+void annal__held_remove(const struct held *held, uint32_t index);
+void annal__held_remove_all(const struct held *held);
+
+/* Sleep until *word is not value any more, at most timeout_us; and wake such sleepers. */
+void annal__futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t timeout_us);
+void annal__futex_wake(_Atomic uint32_t *word);
+
+#endif

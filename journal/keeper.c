@@ -1,0 +1,235 @@
+#include "journal/keeper.h"
+
+#include "journal/base/error.h"
+#include "journal/checkpoint.h"
+
+#include <string.h>
+
+#define QUIET_US      5000000  /* after so long without an append, the log is emptied */
+#define ROTATE_US     30000000 /* and at least this often */
+#define LONG_SLEEP_US 60000000
+#define IDLE_US       200000 /* sleeps longer than this are ended by a ring */
+
+void annal__keeper_ring(annal_store *store)
+{
+    _Atomic uint32_t *bell = atomic_load(&store->keeper.bell);
+    if (bell == NULL)
+        return;
+    atomic_fetch_add(bell, 1);
+    annal__futex_wake(bell);
+}
+
+/* Log what a round could not do; the next round tries again, or the store has stopped itself. */
+static void complain(const annal_store *store, const char *what, annal_status status,
+                     const annal_error *err)
+{
+    if (status < 0)
+        annal__store_log(store, ANNAL_LOG_WARNING, "%s: %s", what, err->message);
+}
+
+static void release_wanted(annal_store *store)
+{
+    annal_error err = {0};
+    const struct held *held = &store->slot.held;
+    for (uint32_t i = 0; i < held->header->entries; i++) {
+        struct held_entry *entry = annal__held_entry(held, i);
+        if (atomic_load(&entry->hash) == 0 || atomic_load(&entry->word) != HELD_WANTED)
+            continue;
+        annal_slice id = {entry->id, entry->id_bytes};
+        struct session *session = annal__session_get(store, id, &err);
+        if (session == NULL)
+            continue;
+        pthread_mutex_lock(&session->lock);
+        complain(store, "give a session to another process",
+                 annal__session_release(store, session, &err), &err);
+        pthread_mutex_unlock(&session->lock);
+    }
+}
+
+static void commit_batches(annal_store *store, int64_t now_us)
+{
+    annal_error err = {0};
+    pthread_mutex_lock(&store->commit.lock);
+    int64_t first_us = store->commit.failed ? 0 : store->commit.current->first_us;
+    pthread_mutex_unlock(&store->commit.lock);
+    if (first_us > 0 && now_us - first_us >= (int64_t)store->batch_ms * 1000)
+        complain(store, "commit a batch", annal__commit_flush(store, false, &err), &err);
+}
+
+/* Commit-log rule 7: when it is time. */
+static void checkpoint_when_due(annal_store *store, int64_t now_us)
+{
+    annal_error err = {0};
+    struct keeper *keeper = &store->keeper;
+    pthread_mutex_lock(&store->commit.lock);
+    uint64_t full = store->commit.failed ? 0 : store->commit.full;
+    bool wanted = full > store->commit.released;
+    bool written = !store->commit.failed && store->commit.durable > keeper->rotated_group;
+    uint64_t group = store->commit.durable;
+    pthread_mutex_unlock(&store->commit.lock);
+    if (wanted)
+        complain(store, "checkpoint", annal__checkpoint_epoch(store, full, &err), &err);
+    if (!written) {
+        keeper->rotated_us = now_us;
+        return;
+    }
+    if (now_us - atomic_load(&store->appended_us) >= QUIET_US ||
+        now_us - keeper->rotated_us >= ROTATE_US) {
+        complain(store, "checkpoint", annal__commit_rotate(store, &err), &err);
+        keeper->rotated_us = now_us;
+        keeper->rotated_group = group;
+    }
+}
+
+static void run_chore(annal_store *store, struct chore_state *state, int64_t now_us)
+{
+    annal_error err = {0};
+    state->ran_at_change = atomic_load(&store->changes);
+    state->due_us = now_us + (int64_t)state->chore.period_ms * 1000;
+    complain(store, state->chore.name, state->chore.run(state->chore.arg, &err), &err);
+}
+
+static void run_chores(annal_store *store)
+{
+    struct keeper *keeper = &store->keeper;
+    for (size_t i = 0; i < keeper->chore_count; i++) {
+        int64_t now_us = annal__now_us(store);
+        struct chore_state *state = &keeper->chores[i];
+        if (atomic_load(&store->changes) != state->ran_at_change && now_us >= state->due_us)
+            run_chore(store, state, now_us);
+    }
+}
+
+static void earlier(int64_t *wake_us, int64_t due_us)
+{
+    if (due_us < *wake_us)
+        *wake_us = due_us;
+}
+
+/* When there is something to do next, if nobody rings. */
+static int64_t next_due(annal_store *store)
+{
+    struct keeper *keeper = &store->keeper;
+    int64_t wake_us = annal__now_us(store) + LONG_SLEEP_US;
+    pthread_mutex_lock(&store->commit.lock);
+    const struct commit *commit = &store->commit;
+    if (!commit->failed && commit->current->first_us > 0)
+        earlier(&wake_us, commit->current->first_us + (int64_t)store->batch_ms * 1000);
+    if (!commit->failed && commit->durable > keeper->rotated_group) {
+        earlier(&wake_us, atomic_load(&store->appended_us) + QUIET_US);
+        earlier(&wake_us, keeper->rotated_us + ROTATE_US);
+    }
+    pthread_mutex_unlock(&store->commit.lock);
+    for (size_t i = 0; i < keeper->chore_count; i++) {
+        if (atomic_load(&store->changes) != keeper->chores[i].ran_at_change)
+            earlier(&wake_us, keeper->chores[i].due_us);
+    }
+    return wake_us;
+}
+
+int64_t annal__keeper_round(annal_store *store)
+{
+    struct keeper *keeper = &store->keeper;
+    pthread_mutex_lock(&keeper->round);
+    int64_t now_us = annal__now_us(store);
+    commit_batches(store, now_us);
+    if (atomic_load(&keeper->bell) != &keeper->local_bell) {
+        release_wanted(store);
+        checkpoint_when_due(store, now_us);
+    }
+    run_chores(store);
+    int64_t wake_us = next_due(store);
+    pthread_mutex_unlock(&keeper->round);
+    return wake_us;
+}
+
+/*
+ * Ringing for every append would cost the appender a system call, so it rings only a keeper that
+ * said it is idle. Either it sees that, or the keeper sees what it did: next_due() looks again.
+ */
+static void *keeper_main(void *arg)
+{
+    annal_store *store = arg;
+    struct keeper *keeper = &store->keeper;
+    while (!atomic_load(&keeper->stop)) {
+        _Atomic uint32_t *bell = atomic_load(&keeper->bell);
+        uint32_t value = atomic_load(bell);
+        int64_t wake_us = annal__keeper_round(store);
+        int64_t sleep_us = wake_us - annal__now_us(store);
+        if (sleep_us > IDLE_US) {
+            atomic_store(&keeper->idle, true);
+            pthread_mutex_lock(&keeper->round);
+            sleep_us = next_due(store) - annal__now_us(store);
+            pthread_mutex_unlock(&keeper->round);
+        }
+        if (sleep_us > 0 && !atomic_load(&keeper->stop) && bell == atomic_load(&keeper->bell))
+            annal__futex_wait(bell, value, sleep_us);
+        atomic_store(&keeper->idle, false);
+    }
+    return NULL;
+}
+
+annal_status annal__keeper_start(annal_store *store, annal_error *err)
+{
+    store->keeper.rotated_us = annal__now_us(store);
+    int failed = pthread_create(&store->keeper.thread, NULL, keeper_main, store);
+    if (failed != 0)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "start the keeper of store %s: %s", store->path,
+                           strerror(failed));
+    store->keeper.running = true;
+    return ANNAL_OK;
+}
+
+void annal__keeper_stop(annal_store *store)
+{
+    if (!store->keeper.running)
+        return;
+    atomic_store(&store->keeper.stop, true);
+    annal__keeper_ring(store);
+    pthread_join(store->keeper.thread, NULL);
+    store->keeper.running = false;
+}
+
+annal_status annal_keep(annal_store *store, annal_error *err)
+{
+    annal_status status = annal__store_check(store, err);
+    if (status == ANNAL_OK)
+        (void)annal__keeper_round(store);
+    return status;
+}
+
+annal_status annal_chore_add(annal_store *store, const annal_chore *chore, annal_error *err)
+{
+    annal_status status = annal__store_check(store, err);
+    if (status < 0)
+        return status;
+    struct keeper *keeper = &store->keeper;
+    pthread_mutex_lock(&keeper->round);
+    if (keeper->chore_count == CHORES_MAX) {
+        status = annal__fail(err, ANNAL_ERR_LIMIT, "add chore '%s': the keeper has %d already",
+                             chore->name, CHORES_MAX);
+    } else {
+        keeper->chores[keeper->chore_count++] =
+            (struct chore_state){.chore = *chore, .ran_at_change = atomic_load(&store->changes)};
+    }
+    pthread_mutex_unlock(&keeper->round);
+    return status;
+}
+
+void annal_chore_remove(annal_store *store, void *arg)
+{
+    struct keeper *keeper = &store->keeper;
+    if (annal__store_check(store, NULL) < 0)
+        return;
+    pthread_mutex_lock(&keeper->round);
+    for (size_t i = 0; i < keeper->chore_count; i++) {
+        if (keeper->chores[i].chore.arg != arg)
+            continue;
+        run_chore(store, &keeper->chores[i], annal__now_us(store));
+        keeper->chore_count--;
+        memmove(&keeper->chores[i], &keeper->chores[i + 1],
+                (keeper->chore_count - i) * sizeof *keeper->chores);
+        break;
+    }
+    pthread_mutex_unlock(&keeper->round);
+}

@@ -1,0 +1,429 @@
+#include "journal/log.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/hash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define LOG_VERSION        1u
+#define LOG_HASHED_BYTES   80u
+#define GROUP_HEADER_BYTES 64u
+#define GROUP_HASH_AT      56u
+#define RECORD_FIXED_BYTES 72u
+#define FORMAT_JSON_LINES  1u
+#define ZERO_FILL_BYTES    ((size_t)1 << 20)
+
+static const char log_magic[8] = {'A', 'N', 'N', 'A', 'L', 'L', 'O', 'G'};
+static const char group_magic[8] = {'A', 'N', 'N', 'A', 'L', 'G', 'R', 'P'};
+
+/* ---- Numbers, little-endian ---- */
+
+static void put(char *at, uint64_t value, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        at[i] = (char)(uint8_t)(value >> (8 * i));
+}
+
+static uint64_t take(const char *at, int bytes)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < bytes; i++)
+        value |= (uint64_t)(uint8_t)at[i] << (8 * i);
+    return value;
+}
+
+static uint64_t round_up(uint64_t value, uint64_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+/* ---- The file ---- */
+
+static annal_status reserve_scratch(struct log *log, size_t bytes, annal_error *err)
+{
+    if (bytes <= log->scratch_bytes)
+        return ANNAL_OK;
+    char *scratch = annal__alloc_aligned(LOG_BLOCK_BYTES, bytes);
+    if (scratch == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "commit log: no memory for %zu bytes", bytes);
+    annal__free(log->scratch);
+    log->scratch = scratch;
+    log->scratch_bytes = bytes;
+    return ANNAL_OK;
+}
+
+/*
+ * O_DIRECT where the filesystem has it: a large group reaches the disk without a copy, and a read
+ * asks the disk and not the cache.
+ */
+static int open_log(const struct io *io, const char *path, int flags)
+{
+    int fd = io->open(io->arg, path, flags | O_RDWR | O_DIRECT, 0600);
+    if (fd < 0 && errno == EINVAL)
+        fd = io->open(io->arg, path, flags | O_RDWR, 0600);
+    return fd;
+}
+
+static uint32_t block_bytes(const struct io *io, int fd)
+{
+    struct stat file;
+    if (io->fstat(io->arg, fd, &file) < 0 || file.st_blksize <= (blksize_t)LOG_BLOCK_BYTES ||
+        file.st_blksize > 1 << 16)
+        return LOG_BLOCK_BYTES;
+    return (uint32_t)file.st_blksize;
+}
+
+static annal_status fill_with_zeros(struct log *log, annal_error *err)
+{
+    annal_status status = reserve_scratch(log, ZERO_FILL_BYTES, err);
+    if (status < 0)
+        return status;
+    memset(log->scratch, 0, ZERO_FILL_BYTES);
+    const struct region *last = &log->regions[LOG_REGIONS - 1];
+    uint64_t end = last->offset + last->bytes;
+    for (uint64_t at = 0; at < end; at += ZERO_FILL_BYTES) {
+        size_t piece = end - at < ZERO_FILL_BYTES ? (size_t)(end - at) : ZERO_FILL_BYTES;
+        if (annal__write_all(log->io, log->fd, log->scratch, piece, at) < 0)
+            return annal__fail_errno(err, "fill commit log %s", log->path);
+    }
+    return ANNAL_OK;
+}
+
+static annal_status write_first_block(struct log *log, const uint8_t slot_id[16], int64_t now_us,
+                                      annal_error *err)
+{
+    char *block = log->scratch;
+    memset(block, 0, log->block);
+    memcpy(block, log_magic, 8);
+    put(block + 8, LOG_VERSION, 4);
+    put(block + 12, log->block, 4);
+    memcpy(block + 16, slot_id, 16);
+    for (unsigned i = 0; i < LOG_REGIONS; i++) {
+        put(block + 32 + 16 * i, log->regions[i].offset, 8);
+        put(block + 40 + 16 * i, log->regions[i].bytes, 8);
+    }
+    put(block + 64, (uint64_t)getpid(), 4);
+    put(block + 72, (uint64_t)now_us, 8);
+    put(block + LOG_HASHED_BYTES, annal__hash(block, LOG_HASHED_BYTES, 0), 8);
+    if (annal__write_all(log->io, log->fd, block, log->block, 0) < 0 ||
+        log->io->fsync(log->io->arg, log->fd) < 0)
+        return annal__fail_errno(err, "write commit log %s", log->path);
+    return ANNAL_OK;
+}
+
+annal_status annal__log_create(const struct io *io, const char *path, uint64_t region_bytes,
+                               int64_t now_us, struct log *out_log, annal_error *err)
+{
+    struct log log = {.io = io};
+    uint8_t slot_id[16];
+    annal_status status = ANNAL_OK;
+    snprintf(log.path, sizeof log.path, "%s", path);
+    log.fd = open_log(io, path, O_CREAT | O_EXCL);
+    if (log.fd < 0)
+        return annal__fail_errno(err, "create commit log %s", path);
+    if (io->flock(io->arg, log.fd, LOCK_EX | LOCK_NB) < 0 ||
+        getrandom(slot_id, sizeof slot_id, 0) != (ssize_t)sizeof slot_id) {
+        status = annal__fail_errno(err, "prepare commit log %s", path);
+        goto done;
+    }
+    log.block = block_bytes(io, log.fd);
+    region_bytes = round_up(region_bytes, log.block);
+    for (unsigned i = 0; i < LOG_REGIONS; i++)
+        log.regions[i] =
+            (struct region){.offset = log.block + i * region_bytes, .bytes = region_bytes};
+    log.seed = take((const char *)slot_id + 8, 8);
+    status = fill_with_zeros(&log, err);
+    if (status == ANNAL_OK)
+        status = write_first_block(&log, slot_id, now_us, err);
+    if (status < 0)
+        goto done;
+    *out_log = log;
+    log = (struct log){.fd = -1}; /* now the caller's */
+
+done:
+    if (status < 0)
+        io->unlink(io->arg, path);
+    annal__log_close(&log);
+    return status;
+}
+
+static annal_status read_first_block(struct log *log, annal_error *err)
+{
+    annal_status status = reserve_scratch(log, LOG_BLOCK_BYTES, err);
+    if (status < 0)
+        return status;
+    const char *block = log->scratch;
+    ssize_t got = annal__read_full(log->io, log->fd, log->scratch, LOG_BLOCK_BYTES, 0);
+    if (got < 0)
+        return annal__fail_errno(err, "read commit log %s", log->path);
+    if (got < (ssize_t)LOG_BLOCK_BYTES || memcmp(block, log_magic, 8) != 0 ||
+        take(block + LOG_HASHED_BYTES, 8) != annal__hash(block, LOG_HASHED_BYTES, 0))
+        return annal__fail(err, ANNAL_ERR_CORRUPT, "the first block of commit log %s is damaged",
+                           log->path);
+    if (take(block + 8, 4) != LOG_VERSION)
+        return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "commit log %s is of version %u", log->path,
+                           (unsigned)take(block + 8, 4));
+    log->block = (uint32_t)take(block + 12, 4);
+    log->seed = take(block + 24, 8);
+    for (unsigned i = 0; i < LOG_REGIONS; i++)
+        log->regions[i] = (struct region){.offset = take(block + 32 + 16 * i, 8),
+                                          .bytes = take(block + 40 + 16 * i, 8)};
+    return ANNAL_OK;
+}
+
+annal_status annal__log_open(const struct io *io, const char *path, struct log *out_log,
+                             annal_error *err)
+{
+    struct log log = {.io = io};
+    snprintf(log.path, sizeof log.path, "%s", path);
+    log.fd = open_log(io, path, 0);
+    if (log.fd < 0 && errno == ENOENT)
+        return annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no commit log %s", path);
+    if (log.fd < 0)
+        return annal__fail_errno(err, "open commit log %s", path);
+    annal_status status = read_first_block(&log, err);
+    if (status < 0) {
+        annal__log_close(&log);
+        return status;
+    }
+    *out_log = log;
+    return ANNAL_OK;
+}
+
+void annal__log_close(struct log *log)
+{
+    if (log->io != NULL && log->fd >= 0)
+        log->io->close(log->io->arg, log->fd);
+    annal__free(log->scratch);
+    *log = (struct log){.fd = -1};
+}
+
+/* ---- Writing ---- */
+
+uint64_t annal__log_group_bytes(const struct log *log, size_t toc_bytes, size_t payload_bytes)
+{
+    return round_up(GROUP_HEADER_BYTES + toc_bytes + payload_bytes, log->block);
+}
+
+bool annal__log_fits(const struct log *log, uint64_t bytes)
+{
+    return log->epoch > 0 && log->end + bytes + log->block <= log->regions[log->current].bytes;
+}
+
+void annal__log_switch(struct log *log)
+{
+    if (log->epoch > 0)
+        log->current = (log->current + 1) % LOG_REGIONS;
+    log->epoch++;
+    log->regions[log->current].epoch = log->epoch;
+    log->end = 0;
+}
+
+annal_status annal__log_put_record(struct buf *toc, const struct record *record)
+{
+    size_t id_bytes = round_up(record->session.len, 8);
+    size_t start = toc->len;
+    annal_status status = annal__buf_append_zeros(toc, RECORD_FIXED_BYTES + id_bytes);
+    if (status < 0)
+        return status;
+    char *at = toc->ptr + start;
+    put(at, record->type, 1);
+    put(at + 1, FORMAT_JSON_LINES, 1);
+    put(at + 2, record->session.len, 2);
+    memcpy(at + 8, record->file, FRAME_FILE_ID_BYTES);
+    put(at + 24, record->offset, 8);
+    put(at + 32, record->length, 8);
+    put(at + 40, record->first_seq, 8);
+    put(at + 48, record->last_seq, 8);
+    put(at + 56, record->h_before, 8);
+    put(at + 64, record->h_after, 8);
+    memcpy(at + RECORD_FIXED_BYTES, record->session.ptr, record->session.len);
+    return ANNAL_OK;
+}
+
+annal_status annal__log_write_group(struct log *log, uint32_t records, const struct buf *toc,
+                                    const struct buf *payload, uint64_t released, annal_error *err)
+{
+    uint64_t bytes = annal__log_group_bytes(log, toc->len, payload->len);
+    const struct region *region = &log->regions[log->current];
+    ANNAL_ASSERT(log->epoch > 0 && log->end + bytes <= region->bytes);
+    annal_status status = reserve_scratch(log, (size_t)bytes, err);
+    if (status < 0)
+        return status;
+
+    char *at = log->scratch;
+    size_t used = GROUP_HEADER_BYTES + toc->len + payload->len;
+    memcpy(at, group_magic, 8);
+    put(at + 8, LOG_VERSION, 4);
+    put(at + 12, records, 4);
+    put(at + 16, log->epoch, 8);
+    put(at + 24, log->group + 1, 8);
+    put(at + 32, released, 8);
+    put(at + 40, toc->len, 8);
+    put(at + 48, payload->len, 8);
+    if (toc->len > 0)
+        memcpy(at + GROUP_HEADER_BYTES, toc->ptr, toc->len);
+    if (payload->len > 0)
+        memcpy(at + GROUP_HEADER_BYTES + toc->len, payload->ptr, payload->len);
+    memset(at + used, 0, (size_t)bytes - used);
+    put(at + GROUP_HASH_AT, 0, 8);
+    put(at + GROUP_HASH_AT, annal__hash(at, used, log->seed), 8);
+
+    if (annal__write_all(log->io, log->fd, at, (size_t)bytes, region->offset + log->end) < 0)
+        return annal__fail_errno(err, "write commit log %s", log->path);
+    if (log->io->fdatasync(log->io->arg, log->fd) < 0)
+        return annal__fail_errno(err, "sync commit log %s", log->path);
+    log->group++;
+    log->end += bytes;
+    log->durable_released = released;
+    return ANNAL_OK;
+}
+
+/* ---- Reading ---- */
+
+/* A group's header is sane: what it names lies inside its region. */
+static bool parse_group(const char *at, const struct region *region, uint64_t offset_in_region,
+                        struct log_group *out_group)
+{
+    if (memcmp(at, group_magic, 8) != 0 || take(at + 8, 4) != LOG_VERSION)
+        return false;
+    struct log_group group = {.offset = region->offset + offset_in_region,
+                              .records = (uint32_t)take(at + 12, 4),
+                              .epoch = take(at + 16, 8),
+                              .group = take(at + 24, 8),
+                              .released = take(at + 32, 8),
+                              .toc_bytes = take(at + 40, 8),
+                              .payload_bytes = take(at + 48, 8)};
+    uint64_t room = region->bytes - offset_in_region - GROUP_HEADER_BYTES;
+    if (group.toc_bytes > room || group.payload_bytes > room - group.toc_bytes)
+        return false;
+    *out_group = group;
+    return true;
+}
+
+static bool group_verifies(const struct log *log, char *at, const struct log_group *group)
+{
+    uint64_t hash = take(at + GROUP_HASH_AT, 8);
+    put(at + GROUP_HASH_AT, 0, 8);
+    return hash ==
+           annal__hash(at, GROUP_HEADER_BYTES + group->toc_bytes + group->payload_bytes, log->seed);
+}
+
+struct found {
+    struct log_group *groups;
+    size_t count;
+    size_t room;
+};
+
+static annal_status add_found(struct found *found, const struct log_group *group, annal_error *err)
+{
+    if (found->count == found->room) {
+        size_t room = found->room == 0 ? 64 : found->room * 2;
+        struct log_group *bigger = annal__realloc_array(found->groups, room, sizeof *bigger);
+        if (bigger == NULL)
+            return annal__fail(err, ANNAL_ERR_NOMEM, "read a commit log: no memory");
+        found->groups = bigger;
+        found->room = room;
+    }
+    found->groups[found->count++] = *group;
+    return ANNAL_OK;
+}
+
+/* What verifies counts, wherever it stands: a bad group does not hide the ones behind it. */
+static annal_status find_in_region(struct log *log, unsigned index, struct found *found,
+                                   annal_error *err)
+{
+    const struct region *region = &log->regions[index];
+    annal_status status = reserve_scratch(log, (size_t)region->bytes, err);
+    if (status < 0)
+        return status;
+    if (annal__read_full(log->io, log->fd, log->scratch, (size_t)region->bytes, region->offset) !=
+        (ssize_t)region->bytes)
+        return annal__fail_errno(err, "read commit log %s", log->path);
+    for (uint64_t at = 0; at + log->block <= region->bytes;) {
+        struct log_group group;
+        if (!parse_group(log->scratch + at, region, at, &group) ||
+            !group_verifies(log, log->scratch + at, &group)) {
+            at += log->block;
+            continue;
+        }
+        group.region = index;
+        status = add_found(found, &group, err);
+        if (status < 0)
+            return status;
+        at += annal__log_group_bytes(log, group.toc_bytes, group.payload_bytes);
+    }
+    return ANNAL_OK;
+}
+
+static int compare_groups(const void *left, const void *right)
+{
+    const struct log_group *a = left, *b = right;
+    return a->group < b->group ? -1 : a->group > b->group;
+}
+
+annal_status annal__log_find_groups(struct log *log, struct log_group **out_groups,
+                                    size_t *out_count, annal_error *err)
+{
+    struct found found = {0};
+    for (unsigned i = 0; i < LOG_REGIONS; i++) {
+        annal_status status = find_in_region(log, i, &found, err);
+        if (status < 0) {
+            annal__free(found.groups);
+            return status;
+        }
+    }
+    if (found.count > 0)
+        qsort(found.groups, found.count, sizeof *found.groups, compare_groups);
+    *out_groups = found.groups;
+    *out_count = found.count;
+    return ANNAL_OK;
+}
+
+annal_status annal__log_read_group(struct log *log, const struct log_group *group,
+                                   struct buf *bytes, annal_error *err)
+{
+    uint64_t size = annal__log_group_bytes(log, group->toc_bytes, group->payload_bytes);
+    annal_status status = reserve_scratch(log, (size_t)size, err);
+    if (status < 0)
+        return status;
+    if (annal__read_full(log->io, log->fd, log->scratch, (size_t)size, group->offset) !=
+        (ssize_t)size)
+        return annal__fail_errno(err, "read commit log %s", log->path);
+    annal__buf_clear(bytes);
+    status = annal__buf_append(bytes, log->scratch + GROUP_HEADER_BYTES,
+                               (size_t)(group->toc_bytes + group->payload_bytes));
+    return status < 0 ? annal__fail(err, status, "read a commit log: no memory") : ANNAL_OK;
+}
+
+bool annal__log_take_record(annal_slice *toc, struct record *out_record)
+{
+    if (toc->len < RECORD_FIXED_BYTES)
+        return false;
+    const char *at = toc->ptr;
+    struct record record = {.type = (enum record_type)take(at, 1),
+                            .session = {at + RECORD_FIXED_BYTES, (size_t)take(at + 2, 2)},
+                            .offset = take(at + 24, 8),
+                            .length = take(at + 32, 8),
+                            .first_seq = take(at + 40, 8),
+                            .last_seq = take(at + 48, 8),
+                            .h_before = take(at + 56, 8),
+                            .h_after = take(at + 64, 8)};
+    memcpy(record.file, at + 8, FRAME_FILE_ID_BYTES);
+    size_t bytes = RECORD_FIXED_BYTES + (size_t)round_up(record.session.len, 8);
+    if (bytes > toc->len || (record.type != RECORD_CREATE && record.type != RECORD_BYTES) ||
+        annal_session_id_check(record.session, NULL) < 0)
+        return false;
+    toc->ptr += bytes;
+    toc->len -= bytes;
+    *out_record = record;
+    return true;
+}

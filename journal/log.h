@@ -1,0 +1,137 @@
+/*
+ * The commit log file: commit/<nn>.log.
+ *
+ * One fdatasync covers one file, so the events of all sessions of a process become durable here
+ * first, and only then go to their journals. The file is filled with zeros once and overwritten ever
+ * after, so that a sync never has to change the file's metadata. commit-log rules in parentheses.
+ *
+ * Block 0 (4096 bytes, the fields in its first 512, little-endian):
+ *    0  8  "ANNALLOG"
+ *    8  4  version, 1            12  4  block bytes
+ *   16 16  slot id, random
+ *   32 32  two regions {offset u64, bytes u64}
+ *   64  4  pid of the maker      68  4  zero
+ *   72  8  when it was made, microseconds
+ *   80  8  XXH3-64 of the 80 bytes before
+ *
+ * A region holds groups, each at a multiple of the block size and padded with zeros to the next:
+ *    0  8  "ANNALGRP"
+ *    8  4  version, 1            12  4  records
+ *   16  8  epoch                 24  8  group             32  8  released
+ *   40  8  toc bytes             48  8  payload bytes
+ *   56  8  XXH3-64 of header, toc and payload, this field taken as zero, seeded with the last 8
+ *          bytes of the slot id
+ *   64     toc, then payload
+ *
+ * A toc entry:
+ *    0  1  type: 1 create, 2 bytes     1  1  format: 1 JSON lines     2  2  session id bytes     4  4  zero
+ *    8 16  file id
+ *   24  8  offset     32  8  length     40  8  first seq     48  8  last seq
+ *   56  8  h before   64  8  h after    72     session id, padded with zeros to a multiple of 8
+ * The payload is the bytes of the records, one after the other.
+ */
+#ifndef JOURNAL_LOG_H
+#define JOURNAL_LOG_H
+
+#include "journal/base/buf.h"
+#include "journal/base/io.h"
+#include "journal/frame.h"
+
+#define LOG_BLOCK_BYTES    4096u
+#define LOG_REGIONS        2u
+#define LOG_REGION_FIRST   ((uint64_t)1 << 20)
+#define LOG_REGION_MAX     ((uint64_t)192 << 20) /* holds the largest append */
+#define LOG_REGION_DEFAULT ((uint64_t)64 << 20)
+
+enum record_type { RECORD_CREATE = 1, RECORD_BYTES = 2 };
+
+struct record {
+    enum record_type type;
+    annal_slice session;
+    uint8_t file[FRAME_FILE_ID_BYTES];
+    uint64_t offset;
+    uint64_t length;
+    uint64_t first_seq;
+    uint64_t last_seq;
+    uint64_t h_before;
+    uint64_t h_after;
+};
+
+struct region {
+    uint64_t offset;
+    uint64_t bytes;
+    uint64_t epoch; /* of the groups that stand in it, 0: none of this process */
+};
+
+struct log {
+    const struct io *io;
+    int fd;
+    char path[4200];
+    uint64_t seed;
+    uint32_t block;
+    struct region regions[LOG_REGIONS];
+
+    /* Where the next group goes; touched by the leader only. */
+    unsigned current;
+    uint64_t end; /* in the current region */
+    uint64_t epoch;
+    uint64_t group;            /* the last one written */
+    uint64_t durable_released; /* what the last durable group says */
+    char *scratch;             /* aligned, for O_DIRECT */
+    size_t scratch_bytes;
+};
+
+/* Make a zero-filled log of two regions at path, synced and locked. The directory is not synced. */
+annal_status annal__log_create(const struct io *io, const char *path, uint64_t region_bytes,
+                               int64_t now_us, struct log *out_log, annal_error *err);
+
+/* Open an existing one and read block 0. ANNAL_ERR_NOTFOUND, ANNAL_ERR_CORRUPT. */
+annal_status annal__log_open(const struct io *io, const char *path, struct log *out_log,
+                             annal_error *err);
+
+/* Closing gives the lock back too. */
+void annal__log_close(struct log *log);
+
+/* The bytes that a group takes in a region. */
+uint64_t annal__log_group_bytes(const struct log *log, size_t toc_bytes, size_t payload_bytes);
+
+/* Whether it fits into the current region, one block being kept for a last empty group. */
+bool annal__log_fits(const struct log *log, uint64_t bytes);
+
+/* Begin the other region: epoch + 1. The caller knows that it is released, durably. */
+void annal__log_switch(struct log *log);
+
+/* Append a toc entry. */
+annal_status annal__log_put_record(struct buf *toc, const struct record *record);
+
+/* Write a group at the end, and sync it. After a failure nothing may be written to this log again. */
+annal_status annal__log_write_group(struct log *log, uint32_t records, const struct buf *toc,
+                                    const struct buf *payload, uint64_t released, annal_error *err);
+
+/* A group as it was found. */
+struct log_group {
+    unsigned region;
+    uint64_t offset; /* in the file */
+    uint64_t epoch;
+    uint64_t group;
+    uint64_t released;
+    uint32_t records;
+    uint64_t toc_bytes;
+    uint64_t payload_bytes;
+};
+
+/*
+ * Find every group that verifies, in order of group number. *out_groups is freed with annal__free().
+ * The caller has synced the log and dropped its cache.
+ */
+annal_status annal__log_find_groups(struct log *log, struct log_group **out_groups,
+                                    size_t *out_count, annal_error *err);
+
+/* Read toc and payload of a group into bytes. */
+annal_status annal__log_read_group(struct log *log, const struct log_group *group,
+                                   struct buf *bytes, annal_error *err);
+
+/* Take one record off the front of a toc; false when the toc is not well formed. */
+bool annal__log_take_record(annal_slice *toc, struct record *out_record);
+
+#endif

@@ -1,0 +1,384 @@
+#include "journal/recover.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/hash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define TARGET_BUCKETS 1024u
+
+/* A journal that is being redone. */
+struct target {
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    int fd; /* -1: there is no journal */
+    bool stopped;
+    bool skipped; /* another file stands in its place: nothing of it is needed */
+    struct target *next;
+};
+
+struct redo {
+    annal_store *store;
+    struct log *log;
+    struct held *held;
+    bool other_boot;
+    struct target *buckets[TARGET_BUCKETS];
+    size_t stopped;
+    annal_error first; /* why the first one was stopped */
+};
+
+/* ---- Targets ---- */
+
+static void close_targets(struct redo *redo)
+{
+    for (size_t i = 0; i < TARGET_BUCKETS; i++) {
+        while (redo->buckets[i] != NULL) {
+            struct target *target = redo->buckets[i];
+            redo->buckets[i] = target->next;
+            if (target->fd >= 0)
+                redo->store->io->close(redo->store->io->arg, target->fd);
+            annal__free(target);
+        }
+    }
+}
+
+static annal_status open_target(struct redo *redo, annal_slice session, struct target **out_target,
+                                annal_error *err)
+{
+    size_t bucket = annal__hash(session.ptr, session.len, 0) % TARGET_BUCKETS;
+    for (struct target *t = redo->buckets[bucket]; t != NULL; t = t->next) {
+        if (strlen(t->session) == session.len &&
+            memcmp(t->session, session.ptr, session.len) == 0) {
+            *out_target = t;
+            return ANNAL_OK;
+        }
+    }
+    struct buf path = {0};
+    struct target *target = annal__zalloc(sizeof *target);
+    if (target == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "recover: no memory");
+    memcpy(target->session, session.ptr, session.len);
+    target->fd = -1;
+    annal_status status = annal__journal_path(redo->store, session, &path, err);
+    if (status == ANNAL_OK) {
+        const struct io *io = redo->store->io;
+        target->fd = io->open(io->arg, path.ptr, O_RDWR, 0);
+        if (target->fd < 0 && errno != ENOENT)
+            status = annal__fail_errno(err, "open %s", path.ptr);
+    }
+    annal__buf_done(&path);
+    if (status < 0) {
+        annal__free(target);
+        return status;
+    }
+    target->next = redo->buckets[bucket];
+    redo->buckets[bucket] = target;
+    *out_target = target;
+    return ANNAL_OK;
+}
+
+/* Rule (3): report it, and touch this journal no more. */
+static void stop_target(struct redo *redo, struct target *target, const char *why, uint64_t offset)
+{
+    annal_error reason;
+    annal__fail(&reason, ANNAL_ERR_CORRUPT,
+                "session '%s' cannot be redone at byte %" PRIu64 " of its journal: %s",
+                target->session, offset, why);
+    annal__store_log(redo->store, ANNAL_LOG_WARNING, "%s", reason.message);
+    target->stopped = true;
+    if (redo->stopped++ == 0)
+        redo->first = reason;
+}
+
+/* ---- Records ---- */
+
+/* 1: the header of the journal names this file; 0: it names another; -1: no header that verifies. */
+static int compare_file(const struct redo *redo, const struct target *target,
+                        const struct record *record)
+{
+    char bytes[FRAME_ENVELOPE_BYTES];
+    const struct io *io = redo->store->io;
+    ssize_t got = annal__read_full(io, target->fd, bytes, sizeof bytes, 0);
+    const char *newline = got > 0 ? memchr(bytes, '\n', (size_t)got) : NULL;
+    if (newline == NULL)
+        return -1;
+    annal_slice line = {bytes, (size_t)(newline - bytes) + 1};
+    struct frame_header header;
+    uint64_t h;
+    if (!annal__frame_trailer(line, &h) || annal__frame_hash(line, 0) != h ||
+        !annal__frame_parse_header(line, &header))
+        return -1;
+    return memcmp(header.file, record->file, sizeof header.file) == 0;
+}
+
+static annal_status redo_create(struct redo *redo, struct target *target,
+                                const struct record *record, annal_slice bytes, annal_error *err)
+{
+    const struct io *io = redo->store->io;
+    struct buf path = {0};
+    annal_status status = ANNAL_OK;
+    if (target->fd < 0) {
+        status = annal__journal_path(redo->store, annal_slice_of(target->session), &path, err);
+        if (status < 0)
+            goto done;
+        target->fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT | O_EXCL, 0600);
+        if (target->fd < 0) {
+            status = annal__fail_errno(err, "create %s", path.ptr);
+            goto done;
+        }
+        atomic_store(&redo->store->events_dirty, true);
+    }
+    /* Never over a header that verifies. */
+    if (compare_file(redo, target, record) < 0 &&
+        annal__write_all(io, target->fd, bytes.ptr, bytes.len, 0) < 0)
+        status = annal__fail_errno(err, "write the journal of session '%s'", target->session);
+
+done:
+    annal__buf_done(&path);
+    return status;
+}
+
+enum place { PLACE_FITS, PLACE_GAP, PLACE_CONFLICT };
+
+/* What stands where a record wants to go. */
+static enum place look_at_place(const struct redo *redo, const struct target *target,
+                                const struct record *record, annal_slice bytes)
+{
+    const struct io *io = redo->store->io;
+    char trailer[FRAME_TRAILER_BYTES];
+    uint64_t h = 0;
+    if (record->offset < sizeof trailer ||
+        annal__read_full(io, target->fd, trailer, sizeof trailer,
+                         record->offset - sizeof trailer) != (ssize_t)sizeof trailer ||
+        !annal__frame_trailer((annal_slice){trailer, sizeof trailer}, &h) || h != record->h_before)
+        return PLACE_GAP;
+
+    /* Another line than ours that proves itself: two histories. */
+    struct buf there = {.limit = FRAME_LINE_BYTES_MAX};
+    enum place place = PLACE_FITS;
+    const char *newline = memchr(bytes.ptr, '\n', bytes.len);
+    size_t first = newline == NULL ? bytes.len : (size_t)(newline - bytes.ptr) + 1;
+    if (annal__buf_append_zeros(&there, first) == ANNAL_OK) {
+        ssize_t got = annal__read_full(io, target->fd, there.ptr, first, record->offset);
+        bool same = got == (ssize_t)first && memcmp(there.ptr, bytes.ptr, first) == 0;
+        const char *end = got <= 0 ? NULL : memchr(there.ptr, '\n', (size_t)got);
+        if (!same && end != NULL) {
+            annal_slice line = {there.ptr, (size_t)(end - there.ptr) + 1};
+            if (annal__frame_trailer(line, &h) && annal__frame_hash(line, record->h_before) == h)
+                place = PLACE_CONFLICT;
+        }
+    }
+    annal__buf_done(&there);
+    return place;
+}
+
+static annal_status redo_bytes(struct redo *redo, struct target *target,
+                               const struct record *record, annal_slice bytes, annal_error *err)
+{
+    const struct io *io = redo->store->io;
+    if (target->fd < 0) {
+        stop_target(redo, target, "its journal is missing", record->offset);
+        return ANNAL_OK;
+    }
+    int same_file = compare_file(redo, target, record);
+    if (same_file == 0) {
+        target->skipped = true;
+        return ANNAL_OK;
+    }
+    if (same_file < 0) {
+        stop_target(redo, target, "its header is damaged", 0);
+        return ANNAL_OK;
+    }
+    switch (look_at_place(redo, target, record, bytes)) {
+    case PLACE_GAP:
+        stop_target(redo, target, "the line before is not the one that was there", record->offset);
+        return ANNAL_OK;
+    case PLACE_CONFLICT:
+        stop_target(redo, target, "another event stands there", record->offset);
+        return ANNAL_OK;
+    case PLACE_FITS:
+        break;
+    }
+    if (annal__write_all(io, target->fd, bytes.ptr, bytes.len, record->offset) < 0) /* rule (5) */
+        return annal__fail_errno(err, "write the journal of session '%s'", target->session);
+    return ANNAL_OK;
+}
+
+static annal_status redo_group(struct redo *redo, const struct log_group *group, struct buf *bytes,
+                               annal_error *err)
+{
+    annal_status status = annal__log_read_group(redo->log, group, bytes, err);
+    if (status < 0)
+        return status;
+    annal_slice toc = {bytes->ptr, (size_t)group->toc_bytes};
+    annal_slice payload = {bytes->ptr + group->toc_bytes, (size_t)group->payload_bytes};
+    struct record record;
+    for (uint32_t i = 0; i < group->records && status == ANNAL_OK; i++) {
+        if (!annal__log_take_record(&toc, &record) || record.length > payload.len)
+            return annal__fail(err, ANNAL_ERR_CORRUPT, "group %" PRIu64 " of %s is not well formed",
+                               group->group, redo->log->path);
+        annal_slice data = {payload.ptr, (size_t)record.length};
+        payload.ptr += record.length;
+        payload.len -= (size_t)record.length;
+        bool held = annal__held_find(redo->held, record.session) >= 0;
+        if (!held && !redo->other_boot)
+            continue; /* released since: its journal is whole */
+        uint32_t index;
+        if (!held)
+            status = annal__held_add(redo->held, record.session, &index, err);
+        struct target *target = NULL;
+        if (status == ANNAL_OK)
+            status = open_target(redo, record.session, &target, err);
+        if (status < 0 || target->stopped || target->skipped)
+            continue;
+        status = record.type == RECORD_CREATE ? redo_create(redo, target, &record, data, err)
+                                              : redo_bytes(redo, target, &record, data, err);
+    }
+    atomic_fetch_add(&redo->store->recovered_groups, 1);
+    return status;
+}
+
+/* ---- The whole log ---- */
+
+static uint64_t highest_released(const struct log_group *groups, size_t count)
+{
+    uint64_t released = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (groups[i].released > released)
+            released = groups[i].released;
+    }
+    return released;
+}
+
+static annal_status redo_groups(struct redo *redo, const struct log_group *groups, size_t count,
+                                annal_error *err)
+{
+    struct buf bytes = {0};
+    annal_status status = ANNAL_OK;
+    uint64_t released = highest_released(groups, count);
+    for (size_t i = 0; i < count && status == ANNAL_OK; i++) {
+        if (groups[i].epoch > released)
+            status = redo_group(redo, &groups[i], &bytes, err);
+    }
+    annal__buf_done(&bytes);
+    return status;
+}
+
+static annal_status sync_targets(struct redo *redo, annal_error *err)
+{
+    for (size_t i = 0; i < TARGET_BUCKETS; i++) {
+        for (struct target *target = redo->buckets[i]; target != NULL; target = target->next) {
+            if (target->fd >= 0 && annal__store_fdatasync(redo->store, target->fd) < 0)
+                return annal__fail_errno(err, "sync the journal of session '%s'", target->session);
+        }
+    }
+    atomic_store(&redo->store->events_dirty, true); /* a killed owner may have made journals */
+    if (annal__store_sync_events(redo->store) < 0)
+        return annal__fail_errno(err, "sync directory %s/events", redo->store->path);
+    return ANNAL_OK;
+}
+
+/* Journals with bytes that only the page cache holds are synced too. */
+static annal_status open_loose(struct redo *redo, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    for (uint32_t i = 0; i < redo->held->header->entries && status == ANNAL_OK; i++) {
+        struct held_entry *entry = annal__held_entry(redo->held, i);
+        struct target *target;
+        if (atomic_load(&entry->hash) != 0 && atomic_load(&entry->loose) != 0)
+            status = open_target(redo, (annal_slice){entry->id, entry->id_bytes}, &target, err);
+    }
+    return status;
+}
+
+/* Say in the log that nothing of it is needed, then in the held list. */
+static annal_status mark_empty(struct redo *redo, const struct log_group *groups, size_t count,
+                               annal_error *err)
+{
+    static const struct buf nothing;
+    struct log *log = redo->log;
+    struct held_header *header = redo->held->header;
+    if (count > 0) {
+        const struct log_group *last = &groups[count - 1];
+        log->epoch = last->epoch;
+        log->group = last->group;
+        log->current = last->region;
+        annal__log_switch(log);
+        annal_status status = annal__log_write_group(log, 0, &nothing, &nothing, last->epoch, err);
+        if (status < 0)
+            return status;
+    }
+    annal__held_remove_all(redo->held);
+    header->end_region = log->current;
+    header->end_epoch = log->epoch;
+    header->end_group = log->group;
+    atomic_store(&header->state, HELD_EMPTY);
+    return ANNAL_OK;
+}
+
+/* Only the sessions that were stopped stay in the held list. */
+static void keep_stopped(struct redo *redo)
+{
+    for (uint32_t i = 0; i < redo->held->header->entries; i++) {
+        struct held_entry *entry = annal__held_entry(redo->held, i);
+        if (atomic_load(&entry->hash) == 0)
+            continue;
+        annal_slice session = {entry->id, entry->id_bytes};
+        struct target *target = NULL;
+        if (open_target(redo, session, &target, NULL) == ANNAL_OK && !target->stopped)
+            annal__held_remove(redo->held, i);
+    }
+}
+
+annal_status annal__recover(annal_store *store, struct log *log, struct held *held,
+                            annal_error *err)
+{
+    struct redo *redo = annal__zalloc(sizeof *redo);
+    struct log_group *groups = NULL;
+    size_t count = 0;
+    struct stat file;
+    annal_status status = ANNAL_OK;
+    if (redo == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "recover: no memory");
+    redo->store = store;
+    redo->log = log;
+    redo->held = held;
+    if (store->io->fstat(store->io->arg, log->fd, &file) < 0) {
+        status = annal__fail_errno(err, "look at %s", log->path);
+        goto done;
+    }
+    redo->other_boot = !annal__held_is_for(held, store->boot, &file);
+    if (redo->other_boot)
+        annal__held_bind(held, store->boot, &file);
+    atomic_store(&held->header->state, HELD_OWNED);
+
+    (void)annal__store_fdatasync(store,
+                                 log->fd); /* rule (2): what it cannot sync will not be read */
+    (void)store->io->drop_cache(store->io->arg, log->fd);
+    status = annal__log_find_groups(log, &groups, &count, err);
+    if (status == ANNAL_OK)
+        status = redo_groups(redo, groups, count, err);
+    if (status == ANNAL_OK)
+        status = open_loose(redo, err);
+    if (status == ANNAL_OK)
+        status = sync_targets(redo, err);
+    if (status < 0)
+        goto done;
+    if (redo->stopped > 0) {
+        keep_stopped(redo);
+        status = ANNAL_ERR_CORRUPT;
+        if (err != NULL)
+            *err = redo->first;
+        goto done;
+    }
+    status = mark_empty(redo, groups, count, err);
+
+done:
+    close_targets(redo);
+    annal__free(groups);
+    annal__free(redo);
+    return status;
+}

@@ -1,0 +1,25 @@
+/*
+ * Redo: from the log of a dead process to the journals.
+ *
+ * (1) The caller holds the slot's lock. No session locks are needed: the held list keeps others off.
+ * (2) The log is synced and its cache dropped first: the cache may show what the disk does not have.
+ * (3) A record is written only where the journal is contiguous up to it and ends there in `h before`.
+ *     What does not fit is reported, and that session is stopped: it stays in the held list, and the
+ *     slot keeps its log.
+ * (4) It never truncates and never leaves a hole, and every step may be done again: a crash in the
+ *     middle is recovered the same way.
+ * (5) Bytes are written also when they look equal: the kernel may have lost them without a word.
+ */
+#ifndef JOURNAL_RECOVER_H
+#define JOURNAL_RECOVER_H
+
+#include "journal/store.h"
+
+/*
+ * Recover the slot of this log; held is its list, bound or unknown. ANNAL_OK: the slot is empty now.
+ * ANNAL_ERR_CORRUPT: some session was stopped; the message names the first.
+ */
+annal_status annal__recover(annal_store *store, struct log *log, struct held *held,
+                            annal_error *err);
+
+#endif

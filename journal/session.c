@@ -1,0 +1,488 @@
+#include "journal/session.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/hash.h"
+#include "journal/scan.h"
+#include "journal/slot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* How long we keep our hands off a session that we just gave away, so that the other one gets it. */
+#define YIELD_US 5000
+
+annal_slice annal__session_id(const struct session *session)
+{
+    return (annal_slice){session->id, session->id_bytes};
+}
+
+/* ---- The table ---- */
+
+static struct session *session_new(annal_slice id)
+{
+    struct session *session = annal__zalloc(sizeof *session);
+    if (session == NULL)
+        return NULL;
+    memcpy(session->id, id.ptr, id.len);
+    session->id_bytes = id.len;
+    session->fd = -1;
+    session->header.limit = FRAME_ENVELOPE_BYTES;
+    session->loose.limit = 2 * (ANNAL_APPEND_BYTES_MAX + SESSION_LOOSE_BYTES_MAX);
+    if (pthread_mutex_init(&session->lock, NULL) != 0 ||
+        pthread_cond_init(&session->moved, NULL) != 0) {
+        annal__free(session);
+        return NULL;
+    }
+    return session;
+}
+
+struct session *annal__session_get(annal_store *store, annal_slice id, annal_error *err)
+{
+    size_t bucket = annal__hash(id.ptr, id.len, 0) % SESSION_BUCKETS;
+    pthread_mutex_lock(&store->sessions_lock);
+    struct session *session = store->buckets[bucket];
+    while (session != NULL &&
+           (session->id_bytes != id.len || memcmp(session->id, id.ptr, id.len) != 0))
+        session = session->next;
+    if (session == NULL) {
+        session = session_new(id);
+        if (session != NULL) {
+            session->next = store->buckets[bucket];
+            store->buckets[bucket] = session;
+        } else {
+            annal__fail(err, ANNAL_ERR_NOMEM, "open session '%.*s': no memory", ANNAL_FMT(id));
+        }
+    }
+    pthread_mutex_unlock(&store->sessions_lock);
+    return session;
+}
+
+/* Structs are never taken out, and new ones come in front: a walk needs the lock for the heads only. */
+annal_status annal__session_each(annal_store *store, session_fn fn, void *arg, annal_error *err)
+{
+    for (size_t i = 0; i < SESSION_BUCKETS; i++) {
+        pthread_mutex_lock(&store->sessions_lock);
+        struct session *session = store->buckets[i];
+        pthread_mutex_unlock(&store->sessions_lock);
+        for (; session != NULL; session = session->next) {
+            annal_status status = fn(arg, session, err);
+            if (status < 0)
+                return status;
+        }
+    }
+    return ANNAL_OK;
+}
+
+void annal__sessions_done(annal_store *store)
+{
+    for (size_t i = 0; i < SESSION_BUCKETS; i++) {
+        while (store->buckets[i] != NULL) {
+            struct session *session = store->buckets[i];
+            store->buckets[i] = session->next;
+            if (session->fd >= 0)
+                store->io->close(store->io->arg, session->fd);
+            annal__buf_done(&session->header);
+            annal__buf_done(&session->loose);
+            annal__ids_done(&session->ids);
+            pthread_mutex_destroy(&session->lock);
+            pthread_cond_destroy(&session->moved);
+            annal__free(session);
+        }
+    }
+}
+
+/* ---- Descriptors ---- */
+
+static void close_journal(annal_store *store, struct session *session)
+{
+    if (session->fd < 0)
+        return;
+    store->io->close(store->io->arg, session->fd);
+    session->fd = -1;
+    pthread_mutex_lock(&store->sessions_lock);
+    store->open_journals--;
+    pthread_mutex_unlock(&store->sessions_lock);
+}
+
+struct eviction {
+    annal_store *store;
+    const struct session *keep;
+    int64_t used_before_us;
+};
+
+static annal_status evict(void *arg, struct session *session, annal_error *err)
+{
+    struct eviction *eviction = arg;
+    if (session == eviction->keep || pthread_mutex_trylock(&session->lock) != 0)
+        return ANNAL_OK;
+    annal_status status = ANNAL_OK;
+    if (session->fd >= 0 && session->pending == 0 && !session->in_use &&
+        session->used_us <= eviction->used_before_us) {
+        /* Synced first: a descriptor that is opened later is not told of a failed writeback. */
+        status = annal__session_sync(eviction->store, session, err);
+        if (status == ANNAL_OK)
+            close_journal(eviction->store, session);
+    }
+    pthread_mutex_unlock(&session->lock);
+    return status;
+}
+
+static bool has_room(annal_store *store)
+{
+    pthread_mutex_lock(&store->sessions_lock);
+    bool room = store->open_journals < store->descriptors_max;
+    pthread_mutex_unlock(&store->sessions_lock);
+    return room;
+}
+
+/* Close what was not used for a second; and if that is not enough, whatever is idle. */
+static annal_status make_room(annal_store *store, const struct session *keep, annal_error *err)
+{
+    static const int64_t ages_us[] = {1000000, 0};
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < 2 && status == ANNAL_OK && !has_room(store); i++) {
+        struct eviction eviction = {store, keep, annal__now_us(store) - ages_us[i]};
+        status = annal__session_each(store, evict, &eviction, err);
+    }
+    return status;
+}
+
+/* Open the journal, made if create. *out_found says whether it was there. */
+static annal_status open_journal(annal_store *store, struct session *session, bool create,
+                                 bool *out_found, annal_error *err)
+{
+    struct buf path = {0};
+    struct stat file;
+    annal_status status = annal__journal_path(store, annal__session_id(session), &path, err);
+    if (status == ANNAL_OK && !has_room(store))
+        status = make_room(store, session, err);
+    if (status < 0)
+        goto done;
+    int fd = store->io->open(store->io->arg, path.ptr, O_RDWR, 0);
+    *out_found = fd >= 0;
+    if (fd < 0 && errno == ENOENT && create) {
+        fd = store->io->open(store->io->arg, path.ptr, O_RDWR | O_CREAT | O_EXCL, 0600);
+        atomic_store(&store->events_dirty, true);
+    }
+    if (fd < 0 && errno == ENOENT)
+        goto done;
+    if (fd < 0 || store->io->fstat(store->io->arg, fd, &file) < 0) {
+        status = annal__fail_errno(err, "open %s", path.ptr);
+        if (fd >= 0)
+            store->io->close(store->io->arg, fd);
+        goto done;
+    }
+    session->fd = fd;
+    session->device = file.st_dev;
+    session->inode = file.st_ino;
+    pthread_mutex_lock(&store->sessions_lock);
+    store->open_journals++;
+    pthread_mutex_unlock(&store->sessions_lock);
+
+done:
+    annal__buf_done(&path);
+    return status;
+}
+
+/* ---- Taking ---- */
+
+/* Commit-log rule 13: keep the bytes under events/.torn, then cut. */
+static annal_status cut_torn_tail(annal_store *store, struct session *session,
+                                  const struct journal_tail *tail, annal_error *err)
+{
+    struct buf torn = {.limit = 3 * FRAME_LINE_BYTES_MAX};
+    struct buf path = {0};
+    char name[ANNAL_SESSION_ID_BYTES_MAX + 64];
+    size_t length = (size_t)(tail->size - tail->end);
+    annal_status status = annal__store_path(store, &path, "events", ".torn", err);
+    if (status == ANNAL_OK)
+        status = annal__make_dir(store->io, path.ptr, err);
+    if (status == ANNAL_OK && annal__buf_append_zeros(&torn, length) < 0)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "cut the torn tail of session '%s': no memory",
+                             session->id);
+    if (status < 0)
+        goto done;
+    if (annal__read_full(store->io, session->fd, torn.ptr, length, tail->end) != (ssize_t)length) {
+        status = annal__fail_errno(err, "read the torn tail of session '%s'", session->id);
+        goto done;
+    }
+    snprintf(name, sizeof name, ".torn/%s.%" PRIu64 ".%" PRId64, session->id, tail->end,
+             store->clock->wall_us(store->clock->arg));
+    status = annal__store_path(store, &path, "events", name, err);
+    if (status == ANNAL_OK)
+        status = annal__publish_file(store->io, path.ptr, torn.ptr, length, err);
+    if (status < 0)
+        goto done;
+    if (store->io->ftruncate(store->io->arg, session->fd, tail->end) < 0 ||
+        store->io->fsync(store->io->arg, session->fd) < 0) {
+        status = annal__fail_errno(err, "cut the torn tail of session '%s'", session->id);
+        goto done;
+    }
+    atomic_fetch_add(&store->torn_bytes, length);
+    annal__store_log(store, ANNAL_LOG_WARNING,
+                     "session '%s': %zu bytes of an unfinished line were cut and kept in events/%s",
+                     session->id, length, name);
+
+done:
+    annal__buf_done(&torn);
+    annal__buf_done(&path);
+    return status;
+}
+
+static annal_status begin_journal(annal_store *store, struct session *session, annal_error *err)
+{
+    if (getrandom(session->file, sizeof session->file, 0) != (ssize_t)sizeof session->file)
+        return annal__fail_errno(err, "make an id for the journal of session '%s'", session->id);
+    struct frame_header header = {.session = annal__session_id(session),
+                                  .created_us = store->clock->wall_us(store->clock->arg)};
+    memcpy(header.file, session->file, sizeof header.file);
+    annal__buf_clear(&session->header);
+    annal_status status = annal__frame_encode_header(&session->header, &header, &session->h);
+    if (status < 0)
+        return annal__fail(err, status, "begin session '%s': no memory", session->id);
+    session->create_logged = session->exists = false;
+    session->seq = 0;
+    session->ts_us = INT64_MIN;
+    session->end = session->header.len;
+    return ANNAL_OK;
+}
+
+static annal_status continue_journal(annal_store *store, struct session *session, annal_error *err)
+{
+    struct journal_tail tail;
+    annal_status status = annal__scan_tail(store->io, session->fd, &tail, err);
+    if (status < 0) {
+        annal__error_context(err, "session '%s'", session->id);
+        return status;
+    }
+    if (tail.state == TAIL_DAMAGED || (tail.size > 0 && tail.end > 0 && !tail.has_header))
+        return annal__fail(
+            err, ANNAL_ERR_CORRUPT,
+            "session '%s' is damaged at byte %" PRIu64 " of its journal: it stays "
+            "readable and takes no more events; 'annal verify %s' shows what is damaged",
+            session->id, tail.has_header ? tail.end : 0, session->id);
+    if (tail.state == TAIL_TORN) {
+        status = cut_torn_tail(store, session, &tail, err);
+        if (status < 0)
+            return status;
+    }
+    if (tail.end == 0)
+        return begin_journal(store, session, err);
+    /* It may have been copied into place and never synced. */
+    if (annal__store_fdatasync(store, session->fd) < 0)
+        return annal__fail_errno(err, "sync the journal of session '%s'", session->id);
+    memcpy(session->file, tail.header.file, sizeof session->file);
+    session->create_logged = session->exists = true;
+    session->seq = tail.seq;
+    session->ts_us = tail.seq > 0 ? tail.ts_us : INT64_MIN;
+    session->h = tail.h;
+    session->end = tail.end;
+    return ANNAL_OK;
+}
+
+static annal_status read_journal(annal_store *store, struct session *session, annal_error *err)
+{
+    bool found = false;
+    annal__ids_done(&session->ids);
+    session->ids_loaded = false;
+    session->refused = false;
+    session->dirty = false;
+    annal__buf_clear(&session->loose);
+    annal_status status = open_journal(store, session, false, &found, err);
+    if (status == ANNAL_OK)
+        status = found ? continue_journal(store, session, err) : begin_journal(store, session, err);
+    session->logged = session->end;
+    session->logged_h = session->h;
+    return status;
+}
+
+annal_status annal__session_own(annal_store *store, struct session *session, uint32_t wait_ms,
+                                annal_error *err)
+{
+    while (session->state == SESSION_BUSY)
+        pthread_cond_wait(&session->moved, &session->lock);
+    if (session->state == SESSION_OWNED)
+        return ANNAL_OK;
+
+    session->state = SESSION_BUSY;
+    int64_t yield_us = session->yield_until_us - annal__now_us(store);
+    pthread_mutex_unlock(&session->lock);
+    if (yield_us > 0) {
+        _Atomic uint32_t never = 0;
+        annal__futex_wait(&never, 0, yield_us < YIELD_US ? yield_us : YIELD_US);
+    }
+    uint32_t held_index = 0;
+    annal_status status =
+        annal__slot_take(store, annal__session_id(session), wait_ms, &held_index, err);
+    bool taken = status == ANNAL_OK;
+    if (taken)
+        status = read_journal(store, session, err);
+    pthread_mutex_lock(&session->lock);
+
+    if (status == ANNAL_OK) {
+        session->held_index = held_index;
+        session->state = SESSION_OWNED;
+        atomic_fetch_add(&store->sessions_owned, 1);
+    } else {
+        close_journal(store, session);
+        if (taken)
+            annal__held_remove(&store->slot.held, held_index);
+        session->state = SESSION_FREE;
+    }
+    pthread_cond_broadcast(&session->moved);
+    return status;
+}
+
+/* ---- Giving back ---- */
+
+bool annal__session_is_wanted(annal_store *store, const struct session *session)
+{
+    return session->state == SESSION_OWNED &&
+           atomic_load(&annal__held_entry(&store->slot.held, session->held_index)->word) ==
+               HELD_WANTED;
+}
+
+/* With nothing pending and nobody appending. */
+static annal_status give_back(annal_store *store, struct session *session, annal_error *err)
+{
+    if (session->refused)
+        return annal__fail(err, ANNAL_ERR_IO, "session '%s' cannot be given back: %s", session->id,
+                           session->refusal.message);
+    annal_status status = annal__session_sync(store, session, err);
+    if (status < 0)
+        return status;
+    struct held_entry *entry = annal__held_entry(&store->slot.held, session->held_index);
+    if (atomic_load(&entry->word) == HELD_WANTED)
+        session->yield_until_us = annal__now_us(store) + YIELD_US;
+    close_journal(store, session);
+    annal__held_remove(&store->slot.held, session->held_index);
+    atomic_fetch_sub(&store->sessions_owned, 1);
+    return ANNAL_OK;
+}
+
+annal_status annal__session_release(annal_store *store, struct session *session, annal_error *err)
+{
+    if (session->state != SESSION_OWNED)
+        return ANNAL_OK;
+    session->state = SESSION_BUSY; /* new appends wait in annal__session_own() */
+    annal_status status = ANNAL_OK;
+    while (status == ANNAL_OK && (session->pending > 0 || session->in_use)) {
+        pthread_mutex_unlock(&session->lock);
+        status = annal__commit_flush(store, true, err);
+        pthread_mutex_lock(&session->lock);
+        while (session->in_use)
+            pthread_cond_wait(&session->moved, &session->lock);
+    }
+    if (status == ANNAL_OK)
+        status = give_back(store, session, err);
+    session->state = status == ANNAL_OK ? SESSION_FREE : SESSION_OWNED;
+    pthread_cond_broadcast(&session->moved);
+    return status;
+}
+
+void annal__session_set_loose(annal_store *store, struct session *session, bool loose)
+{
+    struct held_entry *entry = annal__held_entry(&store->slot.held, session->held_index);
+    if (atomic_exchange(&entry->loose, loose ? 1 : 0) == (loose ? 1u : 0u))
+        return;
+    if (loose)
+        atomic_fetch_add(&store->loose_sessions, 1);
+    else
+        atomic_fetch_sub(&store->loose_sessions, 1);
+}
+
+annal_status annal__session_sync(annal_store *store, struct session *session, annal_error *err)
+{
+    while (session->in_use) /* a checkpoint is syncing it: dirty tells only when that is done */
+        pthread_cond_wait(&session->moved, &session->lock);
+    if (session->dirty && session->fd >= 0) {
+        session->dirty = false;
+        if (annal__store_fdatasync(store, session->fd) < 0) {
+            annal_error failure;
+            annal_status status =
+                annal__fail_errno(&failure, "sync the journal of session '%s'", session->id);
+            annal__commit_fail(store, &failure);
+            if (err != NULL)
+                *err = failure;
+            return status;
+        }
+    }
+    if (annal__store_sync_events(store) < 0)
+        return annal__fail_errno(err, "sync directory %s/events", store->path);
+    /* What was loose is on the disk now. */
+    if (session->loose.len > 0) {
+        annal__buf_clear(&session->loose);
+        session->logged = session->end;
+        session->logged_h = session->h;
+        session->create_logged = true;
+        annal__session_set_loose(store, session, false);
+    }
+    return ANNAL_OK;
+}
+
+/* ---- Writing ---- */
+
+/* Somebody may have put another file in the place of the journal: an editor, a restore. */
+static bool was_replaced(annal_store *store, const struct session *session)
+{
+    struct buf path = {0};
+    struct stat file;
+    bool same = annal__journal_path(store, annal__session_id(session), &path, NULL) == ANNAL_OK &&
+                store->io->stat(store->io->arg, path.ptr, &file) == 0 &&
+                file.st_dev == session->device && file.st_ino == session->inode;
+    annal__buf_done(&path);
+    return !same;
+}
+
+/* For writing: its descriptor was closed to make room for others, or it does not exist yet. */
+static annal_status reopen_journal(annal_store *store, struct session *session, annal_error *err)
+{
+    dev_t device = session->device;
+    ino_t inode = session->inode;
+    bool found = false;
+    annal_status status = open_journal(store, session, !session->exists, &found, err);
+    if (status < 0)
+        return status;
+    if (session->fd < 0)
+        return annal__fail(err, ANNAL_ERR_UNKNOWN, "the journal of session '%s' is gone",
+                           session->id);
+    struct stat file;
+    if (!session->exists && found &&
+        (store->io->fstat(store->io->arg, session->fd, &file) < 0 || file.st_size > 0))
+        return annal__fail(err, ANNAL_ERR_UNKNOWN,
+                           "a journal of session '%s' appeared that is not ours", session->id);
+    if (session->exists) {
+        /* What was_replaced() compares with the name. */
+        session->device = device;
+        session->inode = inode;
+    }
+    return ANNAL_OK;
+}
+
+annal_status annal__session_write(annal_store *store, struct session *session, uint64_t offset,
+                                  annal_slice bytes, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    if (session->fd < 0)
+        status = reopen_journal(store, session, err);
+    if (status < 0)
+        return status;
+    if (was_replaced(store, session))
+        return annal__fail(err, ANNAL_ERR_UNKNOWN,
+                           "the journal of session '%s' was replaced by another file; open the "
+                           "store again to go on",
+                           session->id);
+    if (annal__write_all(store->io, session->fd, bytes.ptr, bytes.len, offset) < 0)
+        return annal__fail_errno(err, "write the journal of session '%s'", session->id);
+    session->exists = true;
+    session->dirty = true;
+    session->used_us = annal__now_us(store);
+    session->changed = atomic_fetch_add(&store->changes, 1) + 1;
+    atomic_fetch_add_explicit(&store->journal_bytes, bytes.len, memory_order_relaxed);
+    return ANNAL_OK;
+}

@@ -1,0 +1,112 @@
+/*
+ * A session that this store object writes, or wrote.
+ *
+ * The struct lives from the first append to the close of the store. What it says about the journal
+ * holds while the state is SESSION_OWNED; another process may have written in between otherwise.
+ *
+ *      0 ────────── logged ────────── end        bytes of the journal
+ *      in the log or synced  │ level os: in the page cache, and in `loose`
+ *
+ * (1) Everything below `logged` is in a group (durable or on its way) or synced in the journal.
+ *     The next record starts there (commit-log rule 3).
+ * (2) `pending` records in groups hold bytes of this session that are not in the journal yet. While
+ *     there are any, an append of level os joins the current group.
+ * (3) The descriptor stays open from a write until the sync that covers it: a descriptor opened later
+ *     would not be told of a failed writeback.
+ */
+#ifndef JOURNAL_SESSION_H
+#define JOURNAL_SESSION_H
+
+#include "journal/base/buf.h"
+#include "journal/frame.h"
+#include "journal/ids.h"
+
+#include <annal/store.h>
+
+#include <pthread.h>
+#include <sys/types.h>
+
+enum session_state { SESSION_FREE, SESSION_BUSY, SESSION_OWNED };
+
+#define SESSION_LOOSE_BYTES_MAX ((size_t)1 << 20)
+
+struct session {
+    /* Set once. */
+    char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    size_t id_bytes;
+    struct session *next; /* in its bucket of the table */
+
+    pthread_mutex_t lock;
+    pthread_cond_t moved; /* state or pending changed */
+
+    /* Guarded by lock. */
+    enum session_state state;
+    uint32_t held_index;
+    int64_t yield_until_us; /* somebody else wants it: do not take it again before */
+    bool refused;           /* no more appends; refusal says why */
+    annal_error refusal;
+    bool in_use; /* its descriptor is being synced; do not close it */
+    int fd;      /* of the journal, -1: not open */
+    dev_t device;
+    ino_t inode;
+    uint8_t file[FRAME_FILE_ID_BYTES];
+    bool create_logged; /* the journal's header is in the log or synced */
+    bool exists;        /* the journal's header is in the journal */
+    struct buf header;  /* the header line of a new journal */
+    uint64_t logged;
+    uint64_t logged_h; /* of the last line before logged */
+    uint64_t end;
+    uint64_t seq;
+    int64_t ts_us;
+    uint64_t h;
+    struct buf loose;
+    uint64_t loose_first_seq; /* the first event in loose */
+    uint32_t pending;
+    bool dirty; /* the journal has bytes that no sync has covered */
+    struct ids ids;
+    bool ids_loaded;
+    uint64_t changed; /* the store's change counter at the last apply */
+    int64_t used_us;  /* monotonic, for choosing which descriptor to close */
+};
+
+/* The struct of a session, made at first use. Lives until the store is closed. */
+struct session *annal__session_get(annal_store *store, annal_slice id, annal_error *err);
+
+/* Call fn for each; it may lock the session. Stops and returns what fn returned below 0. */
+typedef annal_status (*session_fn)(void *arg, struct session *session, annal_error *err);
+annal_status annal__session_each(annal_store *store, session_fn fn, void *arg, annal_error *err);
+void annal__sessions_done(annal_store *store);
+
+annal_slice annal__session_id(const struct session *session);
+
+/*
+ * Own the session: take it (commit-log rule 8) and read the end of its journal, cutting a torn tail
+ * (rule 13). Called and returns with the lock held; lets go of it in between.
+ */
+annal_status annal__session_own(annal_store *store, struct session *session, uint32_t wait_ms,
+                                annal_error *err);
+
+/*
+ * Give it back (rule 9): waits for pending groups, syncs the journal, frees the entry. Called and
+ * returns with the lock held; lets go of it in between, and keeps new appends off.
+ */
+annal_status annal__session_release(annal_store *store, struct session *session, annal_error *err);
+
+/* Whether another process asked for it. */
+bool annal__session_is_wanted(annal_store *store, const struct session *session);
+
+/* Write bytes into the journal, which is made if need be. With the lock held. */
+annal_status annal__session_write(annal_store *store, struct session *session, uint64_t offset,
+                                  annal_slice bytes, annal_error *err);
+
+/* fdatasync the journal if it is dirty; and the directory when the journal is new. Lock held. */
+annal_status annal__session_sync(annal_store *store, struct session *session, annal_error *err);
+
+/* Say in the held list whether it has bytes that only the page cache holds. Lock held. */
+void annal__session_set_loose(annal_store *store, struct session *session, bool loose);
+
+/* The path of a session's journal. */
+annal_status annal__journal_path(const annal_store *store, annal_slice session, struct buf *out,
+                                 annal_error *err);
+
+#endif

@@ -1,0 +1,538 @@
+#include "journal/slot.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/keeper.h"
+#include "journal/recover.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#define SLOTS_MAX     1000
+#define WAIT_SLICE_US 50000 /* an owner that was killed wakes nobody */
+
+/* ---- Which slots there are ---- */
+
+struct slot_list {
+    uint32_t numbers[SLOTS_MAX];
+    size_t count;
+};
+
+static int collect_number(void *arg, const char *name)
+{
+    struct slot_list *list = arg;
+    char *end;
+    if (name[0] < '0' || name[0] > '9')
+        return 0;
+    unsigned long number = strtoul(name, &end, 10);
+    if (strcmp(end, ".log") == 0 && number < SLOTS_MAX && list->count < SLOTS_MAX)
+        list->numbers[list->count++] = (uint32_t)number;
+    return 0;
+}
+
+static int compare_numbers(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+static annal_status list_slots(annal_store *store, struct slot_list *out_list, annal_error *err)
+{
+    struct buf path = {0};
+    out_list->count = 0;
+    annal_status status = annal__store_path(store, &path, "commit", "", err);
+    if (status == ANNAL_OK &&
+        store->io->list(store->io->arg, path.ptr, collect_number, out_list) < 0)
+        status = annal__fail_errno(err, "list %s", path.ptr);
+    if (status == ANNAL_OK)
+        qsort(out_list->numbers, out_list->count, sizeof *out_list->numbers, compare_numbers);
+    annal__buf_done(&path);
+    return status;
+}
+
+static annal_status slot_path(const annal_store *store, struct buf *out, const char *part,
+                              uint32_t number, annal_error *err)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%02" PRIu32 "%s", number,
+             strcmp(part, "commit") == 0 ? ".log" : ".held");
+    return annal__store_path(store, out, part, name, err);
+}
+
+/* ---- Looking at another slot ---- */
+
+struct other {
+    uint32_t number;
+    struct log log;   /* open while locked */
+    struct held held; /* header NULL: there is none */
+    bool locked;      /* we hold its lock: nobody lives in it */
+    bool bound;       /* its held list speaks of this log, in this boot */
+};
+
+static void other_done(struct other *other)
+{
+    annal__log_close(&other->log);
+    annal__held_close(&other->held);
+}
+
+static annal_status other_open(annal_store *store, uint32_t number, struct other *out_other,
+                               annal_error *err)
+{
+    struct buf path = {0};
+    struct stat file = {0};
+    struct other other = {.number = number, .log = {.fd = -1}, .held = {.fd = -1}};
+    annal_status status = slot_path(store, &path, "commit", number, err);
+    if (status == ANNAL_OK && store->io->stat(store->io->arg, path.ptr, &file) < 0)
+        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "slot %" PRIu32 " is gone", number);
+    if (status == ANNAL_OK)
+        status = slot_path(store, &path, "locks", number, err);
+    if (status == ANNAL_OK)
+        status = annal__held_open(store->io, path.ptr, false, &other.held, err);
+    if (status < 0)
+        goto done;
+    other.bound = annal__held_is_for(&other.held, store->boot, &file);
+    *out_other = other;
+    other.held = (struct held){.fd = -1}; /* now the caller's */
+
+done:
+    annal__held_close(&other.held);
+    annal__buf_done(&path);
+    return status;
+}
+
+/* Try its lock. A log whose name went to another file while we looked counts as locked. */
+static annal_status other_lock(annal_store *store, struct other *other, annal_error *err)
+{
+    struct buf path = {0};
+    struct stat ours, theirs;
+    annal_status status = slot_path(store, &path, "commit", other->number, err);
+    if (status == ANNAL_OK)
+        status = annal__log_open(store->io, path.ptr, &other->log, err);
+    if (status < 0)
+        goto done;
+    other->locked = store->io->flock(store->io->arg, other->log.fd, LOCK_EX | LOCK_NB) == 0 &&
+                    store->io->fstat(store->io->arg, other->log.fd, &ours) == 0 &&
+                    store->io->stat(store->io->arg, path.ptr, &theirs) == 0 &&
+                    ours.st_ino == theirs.st_ino;
+    if (!other->locked)
+        annal__log_close(&other->log);
+
+done:
+    annal__buf_done(&path);
+    return status;
+}
+
+static bool is_empty(const struct other *other)
+{
+    return other->bound && atomic_load(&other->held.header->state) == HELD_EMPTY;
+}
+
+/* Redo what a dead process left. Its held list is made when somebody removed it. */
+static annal_status other_recover(annal_store *store, struct other *other, annal_error *err)
+{
+    struct buf path = {0};
+    annal_status status = ANNAL_OK;
+    if (other->held.header == NULL) {
+        status = slot_path(store, &path, "locks", other->number, err);
+        if (status == ANNAL_OK)
+            status = annal__held_open(store->io, path.ptr, true, &other->held, err);
+    }
+    if (status == ANNAL_OK)
+        status = annal__recover(store, &other->log, &other->held, err);
+    annal__buf_done(&path);
+    return status;
+}
+
+/* ---- Opening a store ---- */
+
+static annal_status recover_one(annal_store *store, uint32_t number, annal_error *err)
+{
+    struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
+    annal_status status = other_open(store, number, &other, err);
+    if (status == ANNAL_OK && !is_empty(&other))
+        status = other_lock(store, &other, err);
+    if (status == ANNAL_OK && other.locked)
+        status = other_recover(store, &other, err);
+    other_done(&other);
+    return status;
+}
+
+annal_status annal__slots_recover(annal_store *store, annal_error *err)
+{
+    struct slot_list *list = annal__zalloc(sizeof *list);
+    if (list == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "open store %s: no memory", store->path);
+    annal_status status = annal__file_lock_take(store, &store->recovery_lock, err);
+    if (status < 0)
+        goto done;
+    status = list_slots(store, list, err);
+    for (size_t i = 0; i < list->count && status == ANNAL_OK; i++) {
+        annal_error failure;
+        annal_status one = recover_one(store, list->numbers[i], &failure);
+        /* A slot that cannot be recovered keeps its sessions; the rest of the store works. */
+        if (one < 0 && one != ANNAL_ERR_NOTFOUND)
+            annal__store_log(store, ANNAL_LOG_WARNING, "recover commit log %02" PRIu32 ": %s",
+                             list->numbers[i], failure.message);
+    }
+    annal__file_lock_drop(store, &store->recovery_lock);
+
+done:
+    annal__free(list);
+    return status;
+}
+
+/* ---- Claiming ---- */
+
+static void adopt(annal_store *store, uint32_t number, struct log *log, struct held *held)
+{
+    struct stat file = {0};
+    struct slot *slot = &store->slot;
+    (void)store->io->fstat(store->io->arg, log->fd, &file);
+    bool continues = annal__held_is_for(held, store->boot, &file);
+    if (continues) {
+        log->epoch = log->durable_released = held->header->end_epoch;
+        log->group = held->header->end_group;
+        log->current = held->header->end_region % LOG_REGIONS;
+        log->end = log->regions[log->current].bytes; /* the next group begins an epoch */
+    }
+    annal__held_bind(held, store->boot, &file);
+    atomic_store(&held->header->state, HELD_OWNED);
+    slot->number = number;
+    slot->log = *log;
+    slot->held = *held;
+    *log = (struct log){.fd = -1};
+    *held = (struct held){.fd = -1};
+    pthread_mutex_lock(&store->commit.lock);
+    store->commit.released = slot->log.epoch;
+    store->commit.durable = store->commit.applied = slot->log.group;
+    store->commit.current->number = slot->log.group + 1;
+    pthread_mutex_unlock(&store->commit.lock);
+}
+
+enum found { FOUND_NONE, FOUND_CLAIMED, FOUND_AGAIN };
+
+/* Look at one existing slot, with locks/claim held; it is dropped when there is something to recover. */
+static annal_status try_slot(annal_store *store, uint32_t number, enum found *out_found,
+                             annal_error *err)
+{
+    struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
+    annal_error failure;
+    annal_status status = other_open(store, number, &other, &failure);
+    if (status == ANNAL_OK)
+        status = other_lock(store, &other, &failure);
+    if (status < 0 || !other.locked)
+        goto done; /* somebody's, or not to be had; look on */
+    if (is_empty(&other)) {
+        adopt(store, number, &other.log, &other.held);
+        *out_found = FOUND_CLAIMED;
+        goto done;
+    }
+    annal__file_lock_drop(store, &store->claim_lock);
+    status = other_recover(store, &other, &failure);
+    if (status == ANNAL_OK)
+        *out_found = FOUND_AGAIN;
+    else
+        annal__store_log(store, ANNAL_LOG_WARNING, "recover commit log %02" PRIu32 ": %s", number,
+                         failure.message);
+    other_done(&other);
+    return annal__file_lock_take(store, &store->claim_lock, err);
+
+done:
+    other_done(&other);
+    return ANNAL_OK;
+}
+
+/* The lowest number that has no log, with locks/claim held. */
+static annal_status publish_log(annal_store *store, struct log *log, uint32_t *out_number,
+                                annal_error *err)
+{
+    struct buf path = {0};
+    struct stat file;
+    annal_status status = ANNAL_OK;
+    uint32_t number = 0;
+    for (; number < SLOTS_MAX; number++) {
+        status = slot_path(store, &path, "commit", number, err);
+        if (status < 0)
+            goto done;
+        if (store->io->stat(store->io->arg, path.ptr, &file) < 0 && errno == ENOENT)
+            break;
+    }
+    if (number == SLOTS_MAX) {
+        status = annal__fail(err, ANNAL_ERR_LIMIT, "store %s already has %d processes that write",
+                             store->path, SLOTS_MAX);
+        goto done;
+    }
+    if (store->io->rename(store->io->arg, log->path, path.ptr) < 0) {
+        status = annal__fail_errno(err, "rename %s", log->path);
+        goto done;
+    }
+    snprintf(log->path, sizeof log->path, "%s", path.ptr);
+    status = annal__store_path(store, &path, "commit", "", err);
+    if (status == ANNAL_OK)
+        status = annal__sync_dir(store->io, path.ptr, err);
+    *out_number = number;
+
+done:
+    annal__buf_done(&path);
+    return status;
+}
+
+/* A new log under a name that is not a slot's yet. Logs that a crash left so are taken away. */
+static annal_status make_log(annal_store *store, uint64_t region_bytes, struct log *out_log,
+                             annal_error *err)
+{
+    struct buf path = {0};
+    char name[64];
+    snprintf(name, sizeof name, ".new-%ld-%p", (long)getpid(), (void *)store);
+    annal_status status = annal__store_path(store, &path, "commit", name, err);
+    if (status == ANNAL_OK) {
+        store->io->unlink(store->io->arg, path.ptr);
+        status = annal__log_create(store->io, path.ptr, region_bytes,
+                                   store->clock->wall_us(store->clock->arg), out_log, err);
+    }
+    annal__buf_done(&path);
+    return status;
+}
+
+static annal_status publish_and_adopt(annal_store *store, struct log *log, annal_error *err)
+{
+    struct buf path = {0};
+    struct held held = {.fd = -1};
+    uint32_t number = 0;
+    annal_status status = publish_log(store, log, &number, err);
+    if (status == ANNAL_OK)
+        status = slot_path(store, &path, "locks", number, err);
+    if (status == ANNAL_OK)
+        status = annal__held_open(store->io, path.ptr, true, &held, err);
+    if (status == ANNAL_OK)
+        adopt(store, number, log, &held);
+    annal__buf_done(&path);
+    return status;
+}
+
+static annal_status claim_existing(annal_store *store, struct slot_list *list,
+                                   enum found *out_found, annal_error *err)
+{
+    *out_found = FOUND_NONE;
+    annal_status status = list_slots(store, list, err);
+    for (size_t i = 0; i < list->count && status == ANNAL_OK && *out_found == FOUND_NONE; i++)
+        status = try_slot(store, list->numbers[i], out_found, err);
+    return status;
+}
+
+static annal_status claim(annal_store *store, annal_error *err)
+{
+    struct slot_list *list = annal__zalloc(sizeof *list);
+    struct log fresh = {.fd = -1};
+    enum found found = FOUND_NONE;
+    if (list == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "claim a commit log: no memory");
+    annal_status status = annal__file_lock_take(store, &store->claim_lock, err);
+    if (status < 0)
+        goto done;
+    do {
+        status = claim_existing(store, list, &found, err);
+        if (status < 0 || found != FOUND_NONE)
+            continue;
+        if (fresh.fd >= 0) {
+            status = publish_and_adopt(store, &fresh, err);
+            found = FOUND_CLAIMED;
+        } else {
+            /* Filling a file takes milliseconds, and the claim lock is for microseconds. */
+            annal__file_lock_drop(store, &store->claim_lock);
+            status = make_log(store, LOG_REGION_FIRST, &fresh, err);
+            annal_status locked = annal__file_lock_take(store, &store->claim_lock, err);
+            status = status < 0 ? status : locked;
+            found = FOUND_AGAIN;
+        }
+    } while (status == ANNAL_OK && found != FOUND_CLAIMED);
+    annal__file_lock_drop(store, &store->claim_lock);
+
+done:
+    if (fresh.fd >= 0)
+        store->io->unlink(store->io->arg, fresh.path);
+    annal__log_close(&fresh);
+    annal__free(list);
+    return status;
+}
+
+annal_status annal__slot_claim(annal_store *store, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    pthread_mutex_lock(&store->slot.lock);
+    if (!store->slot.claimed) {
+        status = claim(store, err);
+        if (status == ANNAL_OK) {
+            store->slot.claimed = true;
+            annal__keeper_ring(store);
+            atomic_store(&store->keeper.bell, &store->slot.held.header->bell);
+        }
+    }
+    pthread_mutex_unlock(&store->slot.lock);
+    return status;
+}
+
+annal_status annal__slot_grow(annal_store *store, uint64_t region_bytes, annal_error *err)
+{
+    struct slot *slot = &store->slot;
+    struct log larger = {.fd = -1};
+    struct buf path = {0};
+    struct stat file;
+    annal_status status = make_log(store, region_bytes, &larger, err);
+    if (status < 0)
+        goto done;
+    larger.epoch = larger.durable_released = slot->log.epoch;
+    larger.group = slot->log.group;
+    larger.end = larger.regions[0].bytes;
+    status = annal__store_path(store, &path, "commit", "", err);
+    if (status == ANNAL_OK)
+        status = annal__file_lock_take(store, &store->claim_lock, err);
+    if (status < 0)
+        goto done;
+    /* Everything is checkpointed: whoever finds only one of the two files new loses nothing. */
+    if (store->io->rename(store->io->arg, larger.path, slot->log.path) < 0 ||
+        store->io->fstat(store->io->arg, larger.fd, &file) < 0) {
+        status = annal__fail_errno(err, "rename %s", larger.path);
+    } else {
+        slot->held.header->device = (uint64_t)file.st_dev;
+        slot->held.header->inode = (uint64_t)file.st_ino;
+        snprintf(larger.path, sizeof larger.path, "%s", slot->log.path);
+        status = annal__sync_dir(store->io, path.ptr, err);
+        annal__log_close(&slot->log);
+        slot->log = larger;
+        larger = (struct log){.fd = -1};
+    }
+    annal__file_lock_drop(store, &store->claim_lock);
+
+done:
+    annal__log_close(&larger);
+    annal__buf_done(&path);
+    return status;
+}
+
+void annal__slot_leave(annal_store *store)
+{
+    struct slot *slot = &store->slot;
+    struct held_header *header = slot->held.header;
+    annal__held_remove_all(&slot->held);
+    header->end_region = slot->log.current;
+    header->end_epoch = slot->log.epoch;
+    header->end_group = slot->log.group;
+    atomic_store(&header->state, HELD_EMPTY);
+}
+
+/* ---- Taking a session ---- */
+
+/* Who names the session: *out_other is open then, and its number is valid. */
+static annal_status find_holder(annal_store *store, struct slot_list *list, annal_slice session,
+                                struct other *out_other, int *out_entry, bool *out_found,
+                                annal_error *err)
+{
+    *out_found = false;
+    annal_status status = list_slots(store, list, err);
+    for (size_t i = 0; i < list->count && status == ANNAL_OK; i++) {
+        if (list->numbers[i] == store->slot.number)
+            continue;
+        struct other other;
+        status = other_open(store, list->numbers[i], &other, err);
+        if (status == ANNAL_ERR_NOTFOUND) {
+            status = ANNAL_OK;
+            continue;
+        }
+        if (status < 0)
+            return status;
+        /* A list that does not speak of this boot may name any session. */
+        int entry = other.bound ? annal__held_find(&other.held, session) : -1;
+        if (is_empty(&other) || (other.bound && entry < 0)) {
+            other_done(&other);
+            continue;
+        }
+        status = other_lock(store, &other, err);
+        *out_other = other;
+        *out_entry = entry;
+        *out_found = status == ANNAL_OK;
+        if (status < 0)
+            other_done(&other);
+        return status;
+    }
+    return status;
+}
+
+static annal_status refuse_busy(annal_slice session, const struct other *other, annal_error *err)
+{
+    uint32_t pid = other->bound ? other->held.header->pid : 0;
+    if (pid != 0 && kill((pid_t)pid, 0) < 0 && errno == ESRCH)
+        return annal__fail(err, ANNAL_ERR_BUSY,
+                           "session '%.*s' is held by process %" PRIu32 ", which is gone, but a "
+                           "process that it forked keeps its lock; end that one",
+                           ANNAL_FMT(session), pid);
+    return annal__fail(err, ANNAL_ERR_BUSY,
+                       "session '%.*s' is in use by process %" PRIu32
+                       ", which did not give it back in time",
+                       ANNAL_FMT(session), pid);
+}
+
+/* Ask the owner for the session and sleep until something changes, or a slice is over. */
+static void wait_for_owner(const struct other *other, int entry)
+{
+    if (entry < 0) {
+        _Atomic uint32_t never = 0;
+        annal__futex_wait(&never, 0, WAIT_SLICE_US);
+        return;
+    }
+    struct held_entry *wanted = annal__held_entry(&other->held, (uint32_t)entry);
+    atomic_fetch_add(&other->held.header->bell, 1);
+    annal__futex_wake(&other->held.header->bell);
+    annal__futex_wait(&wanted->word, HELD_WANTED, WAIT_SLICE_US);
+}
+
+/* The holder is dead: redo its log. What cannot be redone stays held. */
+static annal_status recover_holder(annal_store *store, struct other *other, annal_slice session,
+                                   annal_error *err)
+{
+    annal_status status = other_recover(store, other, err);
+    if (status == ANNAL_ERR_CORRUPT && annal__held_find(&other->held, session) < 0)
+        return ANNAL_OK; /* another session was stopped, not this one */
+    return status;
+}
+
+annal_status annal__slot_take(annal_store *store, annal_slice session, uint32_t wait_ms,
+                              uint32_t *out_held_index, annal_error *err)
+{
+    struct slot_list *list = annal__zalloc(sizeof *list);
+    if (list == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "take session '%.*s': no memory",
+                           ANNAL_FMT(session));
+    annal_status status = annal__slot_claim(store, err);
+    int64_t deadline_us = annal__now_us(store) + (int64_t)wait_ms * 1000;
+    bool found = true;
+    while (status == ANNAL_OK && found) {
+        struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
+        int entry = -1;
+        status = annal__file_lock_take(store, &store->claim_lock, err);
+        if (status < 0)
+            break;
+        status = find_holder(store, list, session, &other, &entry, &found, err);
+        if (status == ANNAL_OK && !found)
+            status = annal__held_add(&store->slot.held, session, out_held_index, err);
+        if (status == ANNAL_OK && found && !other.locked && entry >= 0)
+            atomic_store(&annal__held_entry(&other.held, (uint32_t)entry)->word, HELD_WANTED);
+        annal__file_lock_drop(store, &store->claim_lock);
+        if (status == ANNAL_OK && found && other.locked)
+            status = recover_holder(store, &other, session, err);
+        else if (status == ANNAL_OK && found && annal__now_us(store) >= deadline_us)
+            status = refuse_busy(session, &other, err);
+        else if (status == ANNAL_OK && found)
+            wait_for_owner(&other, entry);
+        if (found)
+            other_done(&other);
+    }
+    annal__free(list);
+    return status;
+}

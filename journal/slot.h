@@ -1,0 +1,28 @@
+/*
+ * Slots: who may write which session (commit-log rules 8 to 10).
+ *
+ * There is one file lock per process, its slot's; a session is owned by being named in the slot's
+ * held list. So ownership and unresolved redo die, and are recovered, together.
+ */
+#ifndef JOURNAL_SLOT_H
+#define JOURNAL_SLOT_H
+
+#include "journal/store.h"
+
+/* Claim a slot for this store object, unless it has one. Recovers slots of dead processes on the way. */
+annal_status annal__slot_claim(annal_store *store, annal_error *err);
+
+/* Name the session in our held list; waits for another owner up to wait_ms. */
+annal_status annal__slot_take(annal_store *store, annal_slice session, uint32_t wait_ms,
+                              uint32_t *out_held_index, annal_error *err);
+
+/* Put a larger log in the place of ours. Everything is checkpointed; the leader calls. */
+annal_status annal__slot_grow(annal_store *store, uint64_t region_bytes, annal_error *err);
+
+/* The slot is empty: everything released, durably. Mark it so and give it back. */
+void annal__slot_leave(annal_store *store);
+
+/* Recover every slot that no living process has. Called at open. */
+annal_status annal__slots_recover(annal_store *store, annal_error *err);
+
+#endif

@@ -1,0 +1,138 @@
+/* The store object: what the files of this folder share. Read commit.h, session.h and slot.h first. */
+#ifndef JOURNAL_STORE_H
+#define JOURNAL_STORE_H
+
+#include "journal/base/clock.h"
+#include "journal/base/io.h"
+#include "journal/commit.h"
+#include "journal/held.h"
+#include "journal/log.h"
+#include "journal/session.h"
+
+#include <annal/journal.h>
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#define STORE_VERSION        1
+#define SESSION_BUCKETS      4096u
+#define CHORES_MAX           8
+#define PATH_BYTES_MAX       8192
+#define DESCRIPTORS_RESERVED 64 /* of the soft limit, left to the host and to SQLite */
+
+/* What tests replace. */
+struct seams {
+    const struct io *io;
+    const struct clock *clock;
+    const uint8_t *boot; /* 16 bytes; NULL: the system's */
+};
+
+/* A lock file, locked between processes by flock and between our threads by a mutex. */
+struct file_lock {
+    pthread_mutex_t mutex;
+    int fd; /* -1: not opened yet */
+    char name[16];
+};
+
+/* The slot of this store object: its commit log and its held list. See slot.h. */
+struct slot {
+    pthread_mutex_t lock; /* for claiming it; afterwards log belongs to the leader */
+    bool claimed;
+    uint32_t number;
+    struct log log;
+    struct held held;
+};
+
+struct chore_state {
+    annal_chore chore;
+    int64_t due_us; /* monotonic */
+    uint64_t ran_at_change;
+};
+
+struct keeper {
+    pthread_t thread;
+    bool running;
+    _Atomic bool stop;
+    _Atomic bool idle;              /* it sleeps for long: ring when there is work */
+    _Atomic uint32_t local_bell;    /* futex, until a slot is claimed */
+    _Atomic uint32_t *_Atomic bell; /* the one it sleeps on: the local one, then the held list's */
+    pthread_mutex_t round;          /* one round at a time; guards what follows */
+    struct chore_state chores[CHORES_MAX];
+    size_t chore_count;
+    int64_t rotated_us;     /* monotonic */
+    uint64_t rotated_group; /* the last group that a rotation covered */
+};
+
+struct annal_store {
+    /* Set once. */
+    const struct io *io;
+    const struct clock *clock;
+    uint8_t boot[16];
+    char *path;
+    bool read_only;
+    annal_level level;
+    uint32_t batch_ms;
+    uint32_t wait_ms;
+    uint64_t region_bytes;
+    annal_log_fn log;
+    void *log_arg;
+    pid_t pid;
+    int events_dir; /* a descriptor, for syncing and for free space */
+    uint32_t descriptors_max;
+
+    struct file_lock claim_lock;
+    struct file_lock recovery_lock;
+    struct slot slot;
+    struct commit commit;
+    struct keeper keeper;
+
+    pthread_mutex_t sessions_lock;
+    struct session *buckets[SESSION_BUCKETS]; /* guarded by sessions_lock */
+    uint32_t open_journals;                   /* guarded by sessions_lock */
+
+    pthread_mutex_t checkpoint_lock; /* one checkpoint at a time */
+    pthread_mutex_t
+        events_lock;           /* held while events/ is synced: who finds it clean may rely on it */
+    _Atomic bool events_dirty; /* names in events/ that no sync has covered */
+    _Atomic uint64_t changes;  /* counts applied groups and os writes */
+    _Atomic int64_t appended_us;     /* monotonic time of the last applied group */
+    _Atomic uint32_t loose_sessions; /* have bytes that only the page cache holds */
+    _Atomic int64_t space_checked_us;
+    _Atomic uint64_t space_free;
+
+    /* Counters, relaxed. */
+    _Atomic uint64_t events, payload_bytes, groups, log_bytes, journal_bytes, syncs, checkpoints,
+        recovered_groups, torn_bytes;
+    _Atomic uint32_t sessions_owned;
+};
+
+/* annal_store_open() with other seams. */
+annal_status annal__store_open(const char *path, const annal_store_options *options,
+                               const struct seams *seams, annal_store **out_store,
+                               annal_error *err);
+
+/* Every entry point asks this first: a child of fork() must not use its parent's handle. */
+annal_status annal__store_check(const annal_store *store, annal_error *err);
+
+/* The same, for what writes. */
+annal_status annal__store_check_writable(const annal_store *store, annal_error *err);
+
+/* STORE/<part>/<name>; ANNAL_ERR_LIMIT when it is too long. */
+annal_status annal__store_path(const annal_store *store, struct buf *out, const char *part,
+                               const char *name, annal_error *err);
+
+void annal__store_log(const annal_store *store, annal_log_level level, const char *format, ...)
+    ANNAL_PRINTF(3, 4);
+
+/* Counted syncs. -1 with errno. */
+int annal__store_fdatasync(annal_store *store, int fd);
+int annal__store_sync_events(annal_store *store);
+
+annal_status annal__file_lock_init(struct file_lock *lock, const char *name);
+annal_status annal__file_lock_take(annal_store *store, struct file_lock *lock, annal_error *err);
+void annal__file_lock_drop(annal_store *store, struct file_lock *lock);
+void annal__file_lock_done(annal_store *store, struct file_lock *lock);
+
+int64_t annal__now_us(const annal_store *store); /* monotonic */
+
+#endif

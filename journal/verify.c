@@ -1,0 +1,102 @@
+#include "journal/base/error.h"
+#include "journal/scan.h"
+#include "journal/store.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* A line that somebody is writing at this moment is whole a moment later. */
+#define SETTLE_TRIES 20
+#define SETTLE_US    10000
+
+struct verification {
+    annal_slice session;
+    annal_finding_fn fn;
+    void *arg;
+    annal_verify_result result;
+};
+
+static void find(struct verification *verification, uint64_t seq, uint64_t offset, uint64_t length,
+                 const char *what)
+{
+    annal_finding finding = {.session = verification->session,
+                             .seq = seq,
+                             .offset = offset,
+                             .length = length,
+                             .what = what};
+    verification->result.findings++;
+    if (verification->fn != NULL)
+        verification->fn(verification->arg, &finding);
+}
+
+static void check_event(struct verification *verification, const annal_event *event)
+{
+    annal_draft draft = {
+        .type = event->type, .data = event->data, .id = event->id, .cause = event->cause};
+    annal_error reason;
+    if (annal__frame_check_draft(&draft, &reason) < 0)
+        find(verification, event->seq, event->offset, event->length, reason.message);
+    verification->result.events++;
+}
+
+/*
+ * At the end: whether it really is one. The bytes behind the last proven line get time to become an
+ * event before they are called damaged.
+ */
+static annal_status check_end(struct verification *verification, const annal_cursor *cursor,
+                              annal_store *store, int *tries, annal_error *err)
+{
+    annal_session_info info;
+    annal_position here = annal_cursor_position(cursor);
+    annal_status status = annal_session_info_get(store, verification->session, &info, err);
+    if (status < 0)
+        return status;
+    verification->result.bytes = info.bytes;
+    if (info.bytes <= here.offset)
+        return ANNAL_END;
+    if ((*tries)++ < SETTLE_TRIES) {
+        _Atomic uint32_t never = 0;
+        annal__futex_wait(&never, 0, SETTLE_US);
+        return ANNAL_OK;
+    }
+    find(verification, here.offset == 0 ? 0 : here.seq, here.offset, info.bytes - here.offset,
+         here.offset == 0 ? "nothing proves these bytes: the header is damaged"
+                          : "nothing proves these bytes at the end: a damaged or unfinished line");
+    return ANNAL_END;
+}
+
+annal_status annal_verify_session(annal_store *store, annal_slice session, annal_finding_fn fn,
+                                  void *arg, annal_verify_result *out_result, annal_error *err)
+{
+    struct verification verification = {.session = session, .fn = fn, .arg = arg};
+    annal_cursor *cursor = NULL;
+    uint64_t next_seq = 1;
+    int tries = 0;
+    bool ended = false;
+    annal_status status = annal_cursor_open(store, session, 0, &cursor, err);
+    while (status >= 0 && !ended) {
+        annal_event event;
+        status = annal_cursor_next(cursor, &event, err);
+        if (status == ANNAL_OK) {
+            if (event.seq != next_seq)
+                find(&verification, next_seq, event.offset, 0,
+                     "events are missing before this line");
+            check_event(&verification, &event);
+            next_seq = event.seq + 1;
+            tries = 0;
+        } else if (status == ANNAL_DAMAGE) {
+            annal_damage damage = annal_cursor_damage(cursor);
+            find(&verification, damage.seq, damage.offset, damage.length, damage.what);
+            next_seq = annal_cursor_position(cursor).seq;
+        } else if (status == ANNAL_END) {
+            status = check_end(&verification, cursor, store, &tries, err);
+            ended = status == ANNAL_END;
+        }
+    }
+    annal_cursor_close(cursor);
+    if (status < 0)
+        return status;
+    verification.result.last_seq = next_seq - 1;
+    *out_result = verification.result;
+    return ANNAL_OK;
+}

@@ -1,0 +1,591 @@
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/keeper.h"
+#include "journal/scan.h"
+#include "journal/slot.h"
+#include "journal/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define CLOCK_AHEAD_MAX_US  ((int64_t)5 * 60 * 1000000)
+#define FREE_RESERVE_BYTES  ((uint64_t)16 << 20)
+#define FREE_CHECK_EVERY_US 100000
+
+struct annal_writer {
+    annal_store *store;
+    struct session *session;
+    annal_level level;
+    uint32_t wait_ms;
+};
+
+/* One call of annal_writer_append(). */
+struct append {
+    annal_store *store;
+    struct session *session;
+    const annal_draft *drafts;
+    size_t count;
+    annal_level level;
+    annal_expect expect;
+    uint64_t expected_seq;
+    uint64_t data_bytes;
+    struct buf lines;
+};
+
+annal_status annal_writer_open(annal_store *store, annal_slice session,
+                               const annal_writer_options *options, annal_writer **out_writer,
+                               annal_error *err)
+{
+    static const annal_writer_options defaults;
+    if (options == NULL)
+        options = &defaults;
+    annal_status status = annal__store_check_writable(store, err);
+    if (status == ANNAL_OK)
+        status = annal_session_id_check(session, err);
+    if (status < 0)
+        return status;
+    annal_writer *writer = annal__zalloc(sizeof *writer);
+    if (writer == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "open a writer on session '%.*s': no memory",
+                           ANNAL_FMT(session));
+    writer->store = store;
+    writer->level = options->level != 0 ? options->level : store->level;
+    writer->wait_ms = options->wait_ms != 0 ? options->wait_ms : store->wait_ms;
+    writer->session = annal__session_get(store, session, err);
+    if (writer->session == NULL) {
+        annal__free(writer);
+        return ANNAL_ERR_NOMEM;
+    }
+    *out_writer = writer;
+    return ANNAL_OK;
+}
+
+void annal_writer_close(annal_writer *writer)
+{
+    annal__free(writer);
+}
+
+/* ---- Before anything is encoded ---- */
+
+static annal_status check_drafts(struct append *append, annal_error *err)
+{
+    if (append->count == 0 || append->count > ANNAL_APPEND_EVENTS_MAX)
+        return annal__fail(err, append->count == 0 ? ANNAL_ERR_INVALID : ANNAL_ERR_LIMIT,
+                           "append to session '%s': %zu events; one append has 1 to %d",
+                           append->session->id, append->count, ANNAL_APPEND_EVENTS_MAX);
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < append->count; i++) {
+        annal_status status = annal__frame_check_draft(&append->drafts[i], err);
+        if (status < 0) {
+            if (append->count > 1)
+                annal__error_context(err, "append to session '%s': event %zu of %zu",
+                                     append->session->id, i + 1, append->count);
+            else
+                annal__error_context(err, "append to session '%s'", append->session->id);
+            return status;
+        }
+        append->data_bytes += append->drafts[i].data.len;
+        bytes += append->drafts[i].data.len + FRAME_ENVELOPE_BYTES / 2;
+    }
+    if (append->count > 1 && bytes > ANNAL_APPEND_BYTES_MAX)
+        return annal__fail(err, ANNAL_ERR_LIMIT,
+                           "append to session '%s': %" PRIu64 " bytes; one append has at most %u",
+                           append->session->id, bytes, ANNAL_APPEND_BYTES_MAX);
+    return ANNAL_OK;
+}
+
+/* Commit-log rule 6: refuse before anything is written. */
+static annal_status check_space(annal_store *store, uint64_t bytes, annal_error *err)
+{
+    int64_t now_us = annal__now_us(store);
+    int64_t checked_us = atomic_load(&store->space_checked_us);
+    if (checked_us == 0 || now_us - checked_us >= FREE_CHECK_EVERY_US) {
+        struct io_space space;
+        if (store->io->space(store->io->arg, store->events_dir, &space) < 0)
+            return annal__fail_errno(err, "look at the free space of %s", store->path);
+        atomic_store(&store->space_free, space.free_bytes);
+        atomic_store(&store->space_checked_us, now_us);
+    }
+    pthread_mutex_lock(&store->commit.lock);
+    uint64_t unapplied = store->commit.unapplied_bytes;
+    pthread_mutex_unlock(&store->commit.lock);
+    if (atomic_load(&store->space_free) < unapplied + bytes + FREE_RESERVE_BYTES) {
+        errno = ENOSPC;
+        return annal__fail_errno(err, "append to store %s: refused, nothing was written",
+                                 store->path);
+    }
+    return ANNAL_OK;
+}
+
+/* ---- Exactly once ---- */
+
+static annal_status open_scan(const struct append *append, struct scan *scan, annal_error *err)
+{
+    struct buf path = {0};
+    const struct io *io = append->store->io;
+    annal_status status =
+        annal__journal_path(append->store, annal__session_id(append->session), &path, err);
+    if (status == ANNAL_OK) {
+        int fd = io->open(io->arg, path.ptr, O_RDONLY, 0);
+        if (fd < 0)
+            status = annal__fail_errno(err, "open %s", path.ptr);
+        else
+            annal__scan_init(scan, io, fd);
+    }
+    annal__buf_done(&path);
+    return status;
+}
+
+static bool same_slice(annal_slice a, annal_slice b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+/* Whether the events from here on are the drafts: *out_same, and the seq of the first. */
+static annal_status compare_drafts(const struct append *append, struct scan *scan, bool *out_same,
+                                   uint64_t *out_seq, annal_error *err)
+{
+    *out_same = true;
+    for (size_t i = 0; i < append->count && *out_same; i++) {
+        annal_event event;
+        annal_status status = annal__scan_next(scan, &event, err);
+        if (status < 0)
+            return status;
+        const annal_draft *draft = &append->drafts[i];
+        *out_same = status == ANNAL_OK && same_slice(event.id, draft->id) &&
+                    same_slice(event.type, draft->type) && same_slice(event.cause, draft->cause) &&
+                    same_slice(event.data, draft->data);
+        if (i == 0 && status == ANNAL_OK)
+            *out_seq = event.seq;
+    }
+    return ANNAL_OK;
+}
+
+/* Everything that was encoded must be in the journal before it can be compared there. */
+static annal_status wait_until_applied(struct append *append, annal_error *err)
+{
+    struct session *session = append->session;
+    annal_status status = ANNAL_OK;
+    while (status == ANNAL_OK && session->pending > 0) {
+        pthread_mutex_unlock(&session->lock);
+        status = annal__commit_flush(append->store, true, err);
+        pthread_mutex_lock(&session->lock);
+    }
+    return status;
+}
+
+/* Read ids backwards from the end until enough are known, in steps that grow. */
+static annal_status load_ids(struct append *append, annal_error *err)
+{
+    struct session *session = append->session;
+    if (session->ids_loaded)
+        return ANNAL_OK;
+    annal_status status = wait_until_applied(append, err);
+    uint64_t reach = IDS_REMEMBERED;
+    bool enough = session->seq == 0;
+    while (status == ANNAL_OK && !enough) {
+        struct scan scan;
+        uint64_t from = session->seq > reach ? session->seq - reach + 1 : 1;
+        uint64_t known = 0;
+        annal__ids_done(&session->ids);
+        status = open_scan(append, &scan, err);
+        if (status < 0)
+            return status;
+        status = annal__scan_seek(&scan, from, err);
+        while (status >= 0 && status != ANNAL_END) {
+            annal_event event = {0};
+            status = annal__scan_next(&scan, &event, err);
+            if (status == ANNAL_OK && event.id.len > 0) {
+                status = annal__ids_add(&session->ids, event.id, event.offset);
+                known++;
+            }
+        }
+        annal__scan_done(&scan);
+        status = status < 0 ? status : ANNAL_OK;
+        enough = from == 1 || known >= IDS_REMEMBERED;
+        reach *= 4;
+    }
+    session->ids_loaded = status == ANNAL_OK;
+    return status;
+}
+
+static bool any_id(const struct append *append)
+{
+    for (size_t i = 0; i < append->count; i++) {
+        if (append->drafts[i].id.len > 0)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * ANNAL_END: these events are there already, the first as *out_seq. ANNAL_OK: they are new.
+ * ANNAL_ERR_CONFLICT: an id is there with something else.
+ */
+static annal_status find_copies(struct append *append, uint64_t *out_seq, annal_error *err)
+{
+    struct session *session = append->session;
+    annal_status status = load_ids(append, err);
+    uint64_t offset = 0;
+    size_t with_id = 0;
+    while (status == ANNAL_OK && with_id < append->count &&
+           (append->drafts[with_id].id.len == 0 ||
+            !annal__ids_find(&session->ids, append->drafts[with_id].id, &offset)))
+        with_id++;
+    if (status < 0 || with_id == append->count)
+        return status;
+    status = wait_until_applied(append, err);
+    if (status < 0)
+        return status;
+
+    struct scan scan;
+    bool same = false;
+    uint64_t h_before = 0;
+    status = open_scan(append, &scan, err);
+    if (status < 0)
+        return status;
+    /* With drafts before it that have no id, the copy begins so many events earlier. */
+    annal_event event;
+    if (annal__scan_h_before(&scan, offset, &h_before, err)) {
+        annal__scan_set(&scan, 1, offset, h_before);
+        status = annal__scan_next(&scan, &event, err);
+        if (status == ANNAL_OK && event.seq > with_id)
+            status = annal__scan_seek(&scan, event.seq - with_id, err);
+        if (status == ANNAL_OK)
+            status = compare_drafts(append, &scan, &same, out_seq, err);
+    }
+    annal__scan_done(&scan);
+    if (status < 0)
+        return status;
+    if (same)
+        return ANNAL_END;
+    annal_slice id = append->drafts[with_id].id;
+    return annal__fail(err, ANNAL_ERR_CONFLICT,
+                       "append to session '%s': id '%.*s' is taken by an event with other bytes",
+                       session->id, ANNAL_FMT(id));
+}
+
+/* expected_seq lies behind us: a retry finds its events right after it, however long ago that was. */
+static annal_status find_copies_behind(struct append *append, uint64_t seq, uint64_t *out_seq,
+                                       annal_error *err)
+{
+    struct scan scan;
+    bool same = false;
+    annal_status status = wait_until_applied(append, err);
+    if (status == ANNAL_OK)
+        status = open_scan(append, &scan, err);
+    if (status < 0)
+        return status;
+    status = annal__scan_seek(&scan, seq + 1, err);
+    if (status == ANNAL_OK)
+        status = compare_drafts(append, &scan, &same, out_seq, err);
+    annal__scan_done(&scan);
+    return status < 0 ? status : same ? ANNAL_END : ANNAL_OK;
+}
+
+static annal_status check_expected(struct append *append, uint64_t *out_seq, annal_error *err)
+{
+    struct session *session = append->session;
+    if (append->expect == ANNAL_EXPECT_ANY)
+        return ANNAL_OK;
+    uint64_t expected = append->expect == ANNAL_EXPECT_SEQ ? append->expected_seq : 0;
+    if (session->seq == expected)
+        return ANNAL_OK;
+    if (session->seq > expected && any_id(append)) {
+        annal_status status = find_copies_behind(append, expected, out_seq, err);
+        if (status != ANNAL_OK)
+            return status;
+    }
+    return annal__fail(err, ANNAL_ERR_CONFLICT,
+                       "append to session '%s': it ends at seq %" PRIu64 ", not at %" PRIu64,
+                       session->id, session->seq, expected);
+}
+
+/* ---- Encoding ---- */
+
+/* A live append does not go back in time, unless the last event is far ahead of the clock. */
+static int64_t choose_time(const struct append *append, const annal_draft *draft, int64_t last_us)
+{
+    if (draft->ts_us != 0)
+        return draft->ts_us;
+    int64_t now_us = append->store->clock->wall_us(append->store->clock->arg);
+    return last_us > now_us && last_us - now_us < CLOCK_AHEAD_MAX_US ? last_us : now_us;
+}
+
+/* What the session will be when these events are in it. */
+struct advance {
+    uint64_t seq;
+    int64_t ts_us;
+    uint64_t h;
+};
+
+static annal_status encode(struct append *append, struct advance *advance, annal_error *err)
+{
+    for (size_t i = 0; i < append->count; i++) {
+        const annal_draft *draft = &append->drafts[i];
+        int64_t ts_us = choose_time(append, draft, advance->ts_us);
+        annal_status status = annal__frame_encode_event(&append->lines, draft, advance->seq + 1,
+                                                        ts_us, advance->h, &advance->h);
+        if (status < 0)
+            return annal__fail(err, status, "append to session '%s': no memory",
+                               append->session->id);
+        advance->seq++;
+        advance->ts_us = ts_us;
+    }
+    return ANNAL_OK;
+}
+
+static void remember_ids(struct append *append, uint64_t offset)
+{
+    struct session *session = append->session;
+    const char *at = append->lines.ptr;
+    const char *end = at + append->lines.len;
+    for (size_t i = 0; i < append->count && session->ids_loaded; i++) {
+        /* Without memory for it, the next append that has an id reads them again. */
+        if (append->drafts[i].id.len > 0 &&
+            annal__ids_add(&session->ids, append->drafts[i].id, offset) < 0)
+            session->ids_loaded = false;
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        if (newline == NULL)
+            break;
+        offset += (uint64_t)(newline + 1 - at);
+        at = newline + 1;
+    }
+}
+
+static void move_session(struct append *append, const struct advance *advance)
+{
+    struct session *session = append->session;
+    remember_ids(append, session->end);
+    session->seq = advance->seq;
+    session->ts_us = advance->ts_us;
+    session->h = advance->h;
+    session->end += append->lines.len;
+}
+
+/* ---- The two ways into a journal ---- */
+
+/* Level os: into the page cache, no log. More than 1 MiB of such bytes is synced (rule 3). */
+static annal_status write_loose(struct append *append, const struct advance *advance,
+                                annal_error *err)
+{
+    struct session *session = append->session;
+    annal_store *store = append->store;
+    struct buf first = {.limit = session->loose.limit};
+    uint64_t offset = session->end;
+    annal_slice bytes = annal__buf_slice(&append->lines);
+    annal_status status = annal__buf_reserve(&session->loose, append->lines.len);
+    if (status == ANNAL_OK && !session->exists) {
+        status = annal__buf_append_slice(&first, annal__buf_slice(&session->header));
+        if (status == ANNAL_OK)
+            status = annal__buf_append_slice(&first, bytes);
+        bytes = annal__buf_slice(&first);
+        offset = 0;
+    }
+    if (status < 0) {
+        annal__fail(err, status, "append to session '%s': no memory", session->id);
+        goto done;
+    }
+    annal__session_set_loose(store, session, true);
+    status = annal__session_write(store, session, offset, bytes, err);
+    if (status < 0) {
+        /* A piece of it may stand there: the next owner cuts it. */
+        session->refused = true;
+        annal__fail(&session->refusal, ANNAL_ERR_CLOSED,
+                    "session '%s' takes no more events since a write failed", session->id);
+        goto done;
+    }
+    if (session->loose.len == 0)
+        session->loose_first_seq = session->seq + 1;
+    (void)annal__buf_append_slice(&session->loose, annal__buf_slice(&append->lines));
+    atomic_fetch_add(&store->events, append->count);
+    atomic_fetch_add(&store->payload_bytes, append->data_bytes);
+    move_session(append, advance);
+    if (session->loose.len > SESSION_LOOSE_BYTES_MAX)
+        status = annal__session_sync(store, session, err);
+
+done:
+    annal__buf_done(&first);
+    return status;
+}
+
+static annal_status join_group(struct append *append, const struct advance *advance,
+                               struct group **out_group, annal_error *err)
+{
+    struct session *session = append->session;
+    struct group_record record = {
+        .session = session,
+        .create = !session->create_logged,
+        .offset = session->logged,
+        .first_seq = session->loose.len > 0 ? session->loose_first_seq : session->seq + 1,
+        .last_seq = advance->seq,
+        .h_before = session->logged_h,
+        .h_after = advance->h,
+    };
+    annal_slice header = {NULL, 0};
+    if (record.create)
+        header = annal__buf_slice(&session->header);
+    annal_status status =
+        annal__commit_add(append->store, &record, header, annal__buf_slice(&session->loose),
+                          annal__buf_slice(&append->lines), append->count, append->data_bytes,
+                          append->level == ANNAL_LEVEL_BATCH, out_group, err);
+    if (status < 0)
+        return status;
+    move_session(append, advance);
+    annal__buf_clear(&session->loose);
+    annal__session_set_loose(append->store, session, false);
+    session->create_logged = true;
+    session->logged = session->end;
+    session->logged_h = session->h;
+    return ANNAL_OK;
+}
+
+/* With the session's lock held. *out_group is NULL when there is nothing to wait for. */
+static annal_status append_locked(struct append *append, uint32_t wait_ms, uint64_t *out_seq,
+                                  struct group **out_group, annal_error *err)
+{
+    struct session *session = append->session;
+    annal_status status;
+    do {
+        status = annal__session_own(append->store, session, wait_ms, err);
+        if (status == ANNAL_OK && session->refused) {
+            if (err != NULL)
+                *err = session->refusal;
+            return ANNAL_ERR_CLOSED;
+        }
+        if (status == ANNAL_OK && any_id(append))
+            status = find_copies(append, out_seq, err);
+        if (status == ANNAL_OK)
+            status = check_expected(append, out_seq, err);
+        /* The lock was let go of while waiting: somebody may have given the session away. */
+    } while (status == ANNAL_OK && session->state != SESSION_OWNED);
+    if (status == ANNAL_END) {
+        /* Its first copy is in the journal; as durable as asked it is when everything is. */
+        return ANNAL_END;
+    }
+    if (status < 0)
+        return status;
+
+    struct advance advance = {session->seq, session->ts_us, session->h};
+    uint64_t first = session->seq + 1;
+    status = encode(append, &advance, err);
+    if (status < 0)
+        return status;
+    bool loose = append->level == ANNAL_LEVEL_OS && session->pending == 0;
+    status =
+        loose ? write_loose(append, &advance, err) : join_group(append, &advance, out_group, err);
+    if (status == ANNAL_OK)
+        *out_seq = first;
+    return status;
+}
+
+/* ---- After ---- */
+
+static annal_status wait_for_group(struct append *append, struct group *group, annal_error *err)
+{
+    annal_store *store = append->store;
+    if (append->level == ANNAL_LEVEL_BATCH) {
+        annal__commit_leave(store, group);
+        return ANNAL_OK;
+    }
+    annal_status status = annal__commit_wait(store, group, false, err);
+    pthread_mutex_lock(&append->session->lock);
+    if (status == ANNAL_OK && append->session->refused &&
+        append->session->refusal.status == ANNAL_ERR_UNKNOWN) {
+        status = ANNAL_ERR_UNKNOWN;
+        if (err != NULL)
+            *err = append->session->refusal;
+    }
+    pthread_mutex_unlock(&append->session->lock);
+    return status;
+}
+
+/* Without a keeper somebody has to do what is due: commit old batches, give back what others want. */
+static void keep_in_passing(annal_store *store)
+{
+    if (!store->keeper.running)
+        (void)annal__keeper_round(store);
+}
+
+static annal_status sync_copy(struct append *append, annal_error *err)
+{
+    return append->level == ANNAL_LEVEL_SYNC ? annal_sync(append->store, err) : ANNAL_OK;
+}
+
+annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts, size_t count,
+                                 const annal_append_options *options, uint64_t *out_seq,
+                                 annal_error *err)
+{
+    static const annal_append_options defaults;
+    if (options == NULL)
+        options = &defaults;
+    struct append append = {
+        .store = writer->store,
+        .session = writer->session,
+        .drafts = drafts,
+        .count = count,
+        .level = options->level != 0 ? options->level : writer->level,
+        .expect = options->expect,
+        .expected_seq = options->expected_seq,
+        .lines = {.limit = ANNAL_APPEND_BYTES_MAX + (size_t)count * FRAME_ENVELOPE_BYTES},
+    };
+    struct group *group = NULL;
+    uint64_t seq = 0;
+    annal_status status = annal__store_check_writable(writer->store, err);
+    if (status == ANNAL_OK)
+        status = check_drafts(&append, err);
+    if (status == ANNAL_OK)
+        status = annal__commit_check(writer->store, err);
+    if (status == ANNAL_OK)
+        status = check_space(writer->store, append.data_bytes, err);
+    if (status == ANNAL_OK)
+        status = annal__commit_make_room(writer->store, err);
+    if (status < 0)
+        return status;
+
+    pthread_mutex_lock(&writer->session->lock);
+    status = append_locked(&append, writer->wait_ms, &seq, &group, err);
+    pthread_mutex_unlock(&writer->session->lock);
+    if (status == ANNAL_OK && group != NULL)
+        status = wait_for_group(&append, group, err);
+    else if (status == ANNAL_END)
+        status = sync_copy(&append, err);
+    annal__buf_done(&append.lines);
+    keep_in_passing(writer->store);
+    if (status == ANNAL_OK)
+        *out_seq = seq;
+    return status;
+}
+
+/* ---- The whole store ---- */
+
+static annal_status sync_if_loose(void *arg, struct session *session, annal_error *err)
+{
+    annal_store *store = arg;
+    annal_status status = ANNAL_OK;
+    pthread_mutex_lock(&session->lock);
+    if (session->state == SESSION_OWNED && session->loose.len > 0)
+        status = annal__session_sync(store, session, err);
+    pthread_mutex_unlock(&session->lock);
+    return status;
+}
+
+annal_status annal_sync(annal_store *store, annal_error *err)
+{
+    annal_status status = annal__store_check_writable(store, err);
+    if (status == ANNAL_OK)
+        status = annal__commit_flush(store, false, err);
+    if (status == ANNAL_OK && atomic_load(&store->loose_sessions) > 0)
+        status = annal__session_each(store, sync_if_loose, store, err);
+    return status;
+}
+
+annal_status annal_checkpoint(annal_store *store, annal_error *err)
+{
+    annal_status status = annal_sync(store, err);
+    if (status == ANNAL_OK)
+        status = annal__commit_rotate(store, err);
+    return status;
+}
