@@ -1,0 +1,627 @@
+/*
+ * Importers: run the SQL that turns lines of a foreign log into events. annal/import.h says what an
+ * importer file looks like and what it finds.
+ *
+ * (1) Where a batch ends changes nothing. Lines are inserted one by one and importers keep what
+ * they carry in triggers, so a line is seen after all lines before it and before all lines behind
+ * it. (2) A line is skipped only here, and only when it is blank or its bytes stood in the file
+ * before. The bytes are remembered as 128 bits of hash in a table, which SQLite moves to disk when
+ * it grows: memory does not grow with the file. (3) What the append would refuse never reaches an
+ * importer as JSON: a line that is not one JSON value, or so deep that wrapping it would break the
+ * depth limit, arrives as text. (4) A line that gave no event is an error: a mended importer must
+ * not lose lines silently.
+ */
+#include <annal/import.h>
+
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+#include "journal/base/hash.h"
+#include "journal/base/json.h"
+
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+
+/* How many levels an event may put around the line that it holds. */
+#define WRAP_DEPTH 8
+
+/* A batch section has a handful of statements. */
+#define STATEMENTS_MAX 16
+
+struct annal_import {
+    sqlite3 *db;
+    sqlite3_stmt *insert;
+    sqlite3_stmt *clear;
+    sqlite3_stmt *remember;
+    sqlite3_stmt *statements[STATEMENTS_MAX]; /* of the batch section */
+    size_t statement_count;
+    struct buf scratch;
+    annal_import_counts counts;
+    uint64_t last_counted; /* number of the line that counts.imported counted last */
+    bool failed;
+};
+
+static annal_status fail_sql(annal_import *import, annal_error *err, const char *what)
+{
+    import->failed = true;
+    int code = sqlite3_extended_errcode(import->db);
+    annal_status status = ANNAL_ERR_SQL;
+    if ((code & 0xff) == SQLITE_NOMEM)
+        status = ANNAL_ERR_NOMEM;
+    else if ((code & 0xff) == SQLITE_IOERR || (code & 0xff) == SQLITE_FULL)
+        status = ANNAL_ERR_IO;
+    return annal__fail(err, status, "%s: %s", what, sqlite3_errmsg(import->db));
+}
+
+/* ---- Sections ---- */
+
+/* The text behind the line that begins with mark, up to the line that begins with end (or NULL). */
+static annal_slice find_section(annal_slice sql, const char *mark, const char *end)
+{
+    annal_slice section = {NULL, 0};
+    size_t at = 0;
+    while (at < sql.len) {
+        const char *line = sql.ptr + at;
+        const char *newline = memchr(line, '\n', sql.len - at);
+        size_t len = newline != NULL ? (size_t)(newline - line) + 1 : sql.len - at;
+        bool is_mark = len >= strlen(mark) && memcmp(line, mark, strlen(mark)) == 0;
+        if (section.ptr == NULL && is_mark)
+            section.ptr = line + len;
+        else if (section.ptr != NULL && end != NULL && len >= strlen(end) &&
+                 memcmp(line, end, strlen(end)) == 0)
+            break;
+        at += len;
+    }
+    if (section.ptr != NULL)
+        section.len = (size_t)(sql.ptr + at - section.ptr);
+    return section;
+}
+
+static annal_status run_once(annal_import *import, annal_slice section, annal_error *err)
+{
+    while (section.len > 0) {
+        sqlite3_stmt *statement = NULL;
+        const char *rest = NULL;
+        if (sqlite3_prepare_v2(import->db, section.ptr, (int)section.len, &statement, &rest) !=
+            SQLITE_OK)
+            return fail_sql(import, err, "importer, section once");
+        section.len -= (size_t)(rest - section.ptr);
+        section.ptr = rest;
+        if (statement == NULL)
+            continue;
+        int code = sqlite3_step(statement);
+        while (code == SQLITE_ROW)
+            code = sqlite3_step(statement);
+        sqlite3_finalize(statement);
+        if (code != SQLITE_DONE)
+            return fail_sql(import, err, "importer, section once");
+    }
+    return ANNAL_OK;
+}
+
+static annal_status prepare_batch(annal_import *import, annal_slice section, annal_error *err)
+{
+    bool events = false;
+    while (section.len > 0) {
+        sqlite3_stmt *statement = NULL;
+        const char *rest = NULL;
+        if (sqlite3_prepare_v3(import->db, section.ptr, (int)section.len, SQLITE_PREPARE_PERSISTENT,
+                               &statement, &rest) != SQLITE_OK)
+            return fail_sql(import, err, "importer, section batch");
+        section.len -= (size_t)(rest - section.ptr);
+        section.ptr = rest;
+        if (statement == NULL)
+            continue;
+        if (import->statement_count == STATEMENTS_MAX) {
+            sqlite3_finalize(statement);
+            return annal__fail(err, ANNAL_ERR_SQL, "importer: more than %d statements in a batch",
+                               STATEMENTS_MAX);
+        }
+        import->statements[import->statement_count++] = statement;
+        int columns = sqlite3_column_count(statement);
+        if (columns != 0 && columns != 7)
+            return annal__fail(
+                err, ANNAL_ERR_SQL,
+                "importer: a SELECT of the batch returns %d columns, not session, ts, "
+                "type, id, cause, data, line",
+                columns);
+        events = events || columns == 7;
+    }
+    if (!events)
+        return annal__fail(err, ANNAL_ERR_SQL, "importer: no SELECT of events under '-- batch'");
+    return ANNAL_OK;
+}
+
+/* ---- Functions for importers ---- */
+
+static void sql_time_us(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    int64_t time_us = 0;
+    if (sqlite3_value_type(argv[0]) != SQLITE_TEXT)
+        return;
+    const char *text = (const char *)sqlite3_value_text(argv[0]);
+    annal_slice slice = {text, (size_t)sqlite3_value_bytes(argv[0])};
+    if (text != NULL && annal_time_parse(slice, &time_us, NULL) == ANNAL_OK)
+        sqlite3_result_int64(context, time_us);
+}
+
+/*
+ * An id that does not fit keeps what fits of it, and gets the hash of all of it behind, so that two
+ * different ones stay different.
+ */
+static void sql_session_id(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    const char *text = (const char *)sqlite3_value_text(argv[0]);
+    if (text == NULL)
+        return;
+    annal_slice given = {text, (size_t)sqlite3_value_bytes(argv[0])};
+    if (annal_session_id_check(given, NULL) == ANNAL_OK) {
+        sqlite3_result_value(context, argv[0]);
+        return;
+    }
+    char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    size_t len = 0;
+    while (len < given.len && len < ANNAL_SESSION_ID_BYTES_MAX - 17) {
+        char c = given.ptr[len];
+        bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    (len > 0 && (c == '.' || c == '-'));
+        id[len++] = fits ? c : '_';
+    }
+    int tail = snprintf(id + len, sizeof id - len, "%s%016" PRIx64, len > 0 ? "-" : "",
+                        annal__hash(given.ptr, given.len, 0));
+    sqlite3_result_text(context, id, (int)len + tail, SQLITE_TRANSIENT);
+}
+
+/* Hand the buffer's memory to SQLite: what is built here can be tens of megabytes. */
+static void result_json(sqlite3_context *context, struct buf *json, annal_status status)
+{
+    if (status == ANNAL_ERR_LIMIT)
+        sqlite3_result_error_toobig(context);
+    else if (status < 0)
+        sqlite3_result_error_nomem(context);
+    else {
+        sqlite3_result_text64(context, json->ptr, json->len, annal__free, SQLITE_UTF8);
+        sqlite3_result_subtype(context, 'J');
+        *json = (struct buf){.limit = json->limit};
+    }
+    annal__buf_done(json);
+}
+
+static void sql_json_text(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    struct buf json = {.limit = ANNAL_APPEND_BYTES_MAX};
+    const char *text = (const char *)sqlite3_value_text(argv[0]);
+    if (text == NULL)
+        return;
+    annal_slice slice = {text, (size_t)sqlite3_value_bytes(argv[0])};
+    result_json(context, &json, annal__json_quote(&json, slice));
+}
+
+static void sql_json_fields(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    struct buf json = {.limit = ANNAL_APPEND_BYTES_MAX};
+    annal_status status = annal__buf_append(&json, "{", 1);
+    for (int i = 0; i + 1 < argc && status >= 0; i += 2) {
+        const char *name = (const char *)sqlite3_value_text(argv[i]);
+        const char *value = (const char *)sqlite3_value_text(argv[i + 1]);
+        if (name == NULL || value == NULL)
+            continue;
+        if (json.len > 1)
+            status = annal__buf_append(&json, ",", 1);
+        if (status >= 0)
+            status = annal__json_quote(&json, annal_slice_of(name));
+        if (status >= 0)
+            status = annal__buf_append(&json, ":", 1);
+        if (status >= 0)
+            status = annal__buf_append(&json, value, (size_t)sqlite3_value_bytes(argv[i + 1]));
+    }
+    if (status >= 0)
+        status = annal__buf_append(&json, "}", 1);
+    result_json(context, &json, status);
+}
+
+static int register_functions(sqlite3 *db)
+{
+    int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
+    int code = sqlite3_create_function(db, "time_us", 1, flags, NULL, sql_time_us, NULL, NULL);
+    if (code == SQLITE_OK)
+        code =
+            sqlite3_create_function(db, "session_id", 1, flags, NULL, sql_session_id, NULL, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_create_function(db, "json_text", 1, flags, NULL, sql_json_text, NULL, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_create_function(db, "json_fields", -1, flags, NULL, sql_json_fields, NULL,
+                                       NULL);
+    return code;
+}
+
+/* ---- Open and close ---- */
+
+static const char ours[] =
+    "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -8192;"
+    "CREATE TABLE source (kind TEXT, file TEXT, stem TEXT);"
+    "CREATE TABLE lines (row INTEGER PRIMARY KEY, n INTEGER, hash TEXT, json TEXT, unreadable "
+    "TEXT);"
+    "CREATE TABLE _seen (hash TEXT PRIMARY KEY) WITHOUT ROWID;";
+
+static annal_status describe_source(annal_import *import, const annal_import_source *source,
+                                    annal_error *err)
+{
+    sqlite3_stmt *insert = NULL;
+    const char *dot = strrchr(source->file, '.');
+    size_t stem =
+        dot != NULL && dot != source->file ? (size_t)(dot - source->file) : strlen(source->file);
+    int code =
+        sqlite3_prepare_v2(import->db, "INSERT INTO source VALUES (?, ?, ?)", -1, &insert, NULL);
+    if (code == SQLITE_OK) {
+        sqlite3_bind_text(insert, 1, source->kind, -1, SQLITE_STATIC);
+        sqlite3_bind_text(insert, 2, source->file, -1, SQLITE_STATIC);
+        sqlite3_bind_text(insert, 3, source->file, (int)stem, SQLITE_STATIC);
+        code = sqlite3_step(insert);
+        sqlite3_finalize(insert);
+    }
+    return code == SQLITE_DONE ? ANNAL_OK : fail_sql(import, err, "importer");
+}
+
+static annal_status prepare_ours(annal_import *import, annal_error *err)
+{
+    struct {
+        sqlite3_stmt **out;
+        const char *sql;
+    } all[] = {
+        {&import->insert, "INSERT INTO lines VALUES (?, ?, ?, ?, ?)"},
+        {&import->clear, "DELETE FROM lines"},
+        {&import->remember, "INSERT OR IGNORE INTO _seen VALUES (?)"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (sqlite3_prepare_v3(import->db, all[i].sql, -1, SQLITE_PREPARE_PERSISTENT, all[i].out,
+                               NULL) != SQLITE_OK)
+            return fail_sql(import, err, "importer");
+    }
+    return ANNAL_OK;
+}
+
+annal_status annal_import_open(annal_slice sql, const annal_import_source *source,
+                               annal_import **out_import, annal_error *err)
+{
+    annal_status status = ANNAL_ERR_NOMEM;
+    annal_import *import = annal__zalloc(sizeof *import);
+    if (import == NULL)
+        return annal__fail(err, status, "import of '%s': out of memory", source->file);
+    import->scratch.limit = ANNAL_APPEND_BYTES_MAX;
+
+    /* An empty name is a private database in a temporary file: what does not fit the cache goes
+     * there. */
+    if (sqlite3_open_v2("", &import->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) !=
+            SQLITE_OK ||
+        register_functions(import->db) != SQLITE_OK ||
+        sqlite3_exec(import->db, ours, NULL, NULL, NULL) != SQLITE_OK) {
+        status = fail_sql(import, err, "importer");
+        goto done;
+    }
+    sqlite3_limit(import->db, SQLITE_LIMIT_ATTACHED, 0); /* it has no business with other files */
+    status = describe_source(import, source, err);
+    if (status >= 0)
+        status = prepare_ours(import, err);
+    if (status >= 0)
+        status = run_once(import, find_section(sql, "-- once", "-- batch"), err);
+    if (status >= 0)
+        status = prepare_batch(import, find_section(sql, "-- batch", NULL), err);
+    if (status < 0)
+        goto done;
+    *out_import = import;
+    import = NULL;
+
+done:
+    annal_import_close(import);
+    return status;
+}
+
+void annal_import_close(annal_import *import)
+{
+    if (import == NULL)
+        return;
+    for (size_t i = 0; i < import->statement_count; i++)
+        sqlite3_finalize(import->statements[i]);
+    sqlite3_finalize(import->insert);
+    sqlite3_finalize(import->clear);
+    sqlite3_finalize(import->remember);
+    sqlite3_close(import->db);
+    annal__buf_done(&import->scratch);
+    annal__free(import);
+}
+
+/* ---- Lines ---- */
+
+static bool is_blank(annal_slice bytes)
+{
+    for (size_t i = 0; i < bytes.len; i++) {
+        if (bytes.ptr[i] != ' ' && bytes.ptr[i] != '\t' && bytes.ptr[i] != '\r')
+            return false;
+    }
+    return true;
+}
+
+#define HASH_TEXT_BYTES 33
+
+static void hash_text(annal_slice bytes, uint64_t seed, char out[HASH_TEXT_BYTES])
+{
+    snprintf(out, HASH_TEXT_BYTES, "%016" PRIx64 "%016" PRIx64,
+             annal__hash(bytes.ptr, bytes.len, seed), annal__hash(bytes.ptr, bytes.len, ~seed));
+}
+
+static annal_status remember(annal_import *import, const char *hash, bool *out_known,
+                             annal_error *err)
+{
+    sqlite3_bind_text(import->remember, 1, hash, -1, SQLITE_STATIC);
+    int code = sqlite3_step(import->remember);
+    sqlite3_reset(import->remember);
+    if (code != SQLITE_DONE)
+        return fail_sql(import, err, "importer");
+    *out_known = sqlite3_changes(import->db) == 0;
+    return ANNAL_OK;
+}
+
+annal_status annal_import_remember(annal_import *import, annal_slice session, annal_slice id,
+                                   bool *out_known, annal_error *err)
+{
+    char hash[HASH_TEXT_BYTES + 1];
+    struct buf *key = &import->scratch;
+    annal__buf_clear(key);
+    annal_status status = annal__buf_append_slice(key, session);
+    if (status >= 0)
+        status = annal__buf_append(key, "\n", 1);
+    if (status >= 0)
+        status = annal__buf_append_slice(key, id);
+    if (status < 0)
+        return annal__fail(err, status, "importer: out of memory");
+    hash[0] = '.'; /* keeps ids apart from lines */
+    hash_text(annal__buf_slice(key), 0, hash + 1);
+    return remember(import, hash, out_known, err);
+}
+
+static annal_status append_base64(struct buf *out, annal_slice bytes)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    annal_status status = annal__buf_reserve(out, bytes.len / 3 * 4 + 4);
+    for (size_t i = 0; i < bytes.len && status >= 0; i += 3) {
+        size_t left = bytes.len - i;
+        uint32_t bits = (uint32_t)(unsigned char)bytes.ptr[i] << 16;
+        if (left > 1)
+            bits |= (uint32_t)(unsigned char)bytes.ptr[i + 1] << 8;
+        if (left > 2)
+            bits |= (unsigned char)bytes.ptr[i + 2];
+        char four[4] = {digits[bits >> 18], digits[bits >> 12 & 63],
+                        left > 1 ? digits[bits >> 6 & 63] : '=',
+                        left > 2 ? digits[bits & 63] : '='};
+        status = annal__buf_append(out, four, sizeof four);
+    }
+    return status;
+}
+
+/* Whether bytes are valid UTF-8: as a JSON string they would then come out as they went in. */
+static bool is_utf8(annal_slice bytes)
+{
+    size_t i = 0;
+    while (i < bytes.len) {
+        unsigned char c = (unsigned char)bytes.ptr[i];
+        size_t more = c < 0x80 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+        if (c >= 0x80 && (c < 0xc2 || c > 0xf4))
+            return false;
+        if (more >= bytes.len - i)
+            return false;
+        for (size_t k = 1; k <= more; k++) {
+            unsigned char next = (unsigned char)bytes.ptr[i + k];
+            unsigned char low = 0x80, high = 0xbf;
+            if (k == 1 && c == 0xe0)
+                low = 0xa0;
+            else if (k == 1 && c == 0xed)
+                high = 0x9f;
+            else if (k == 1 && c == 0xf0)
+                low = 0x90;
+            else if (k == 1 && c == 0xf4)
+                high = 0x8f;
+            if (next < low || next > high)
+                return false;
+        }
+        i += more + 1;
+    }
+    return true;
+}
+
+/* {"reason":"…","text":"…"} or {"reason":"…","base64":"…"}, into scratch. */
+static annal_status hold_unreadable(annal_import *import, const annal_import_line *line,
+                                    json_fault fault, annal_error *err)
+{
+    struct buf *out = &import->scratch;
+    bool text = is_utf8(line->bytes);
+    const char *reason = line->part > 0 ? "the line is too long" : annal__json_fault_text(fault);
+    annal__buf_clear(out);
+    annal_status status = annal__buf_printf(out, "{\"reason\":\"%s\",", reason);
+    if (status >= 0 && line->part > 0)
+        status = annal__buf_printf(out, "\"part\":%" PRIu32 ",", line->part);
+    if (status >= 0 && text)
+        status = annal__buf_printf(out, "\"text\":");
+    if (status >= 0 && text)
+        status = annal__json_quote(out, line->bytes);
+    if (status >= 0 && !text)
+        status = annal__buf_printf(out, "\"base64\":\"");
+    if (status >= 0 && !text)
+        status = append_base64(out, line->bytes);
+    if (status >= 0)
+        status = annal__buf_append(out, text ? "}" : "\"}", text ? 1 : 2);
+    if (status < 0)
+        return annal__fail(err, status, "line %" PRIu64 ": cannot be held", line->number);
+    return ANNAL_OK;
+}
+
+static annal_status insert_line(annal_import *import, const annal_import_line *line,
+                                const char *hash, int row, annal_error *err)
+{
+    annal_slice json = line->bytes;
+    annal_slice unreadable = {NULL, 0};
+    json_fault fault = JSON_SYNTAX;
+    if (line->part == 0)
+        fault = annal__json_check(line->bytes, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, NULL);
+    if (fault != JSON_VALID) {
+        annal_status status = hold_unreadable(import, line, fault, err);
+        if (status < 0)
+            return status;
+        json = (annal_slice){NULL, 0};
+        unreadable = annal__buf_slice(&import->scratch);
+    }
+    sqlite3_stmt *insert = import->insert;
+    sqlite3_bind_int(insert, 1, row);
+    sqlite3_bind_int64(insert, 2, (sqlite3_int64)line->number);
+    sqlite3_bind_text(insert, 3, hash, -1, SQLITE_STATIC);
+    sqlite3_bind_text64(insert, 4, json.ptr, json.len, SQLITE_STATIC, SQLITE_UTF8);
+    sqlite3_bind_text64(insert, 5, unreadable.ptr, unreadable.len, SQLITE_STATIC, SQLITE_UTF8);
+    int code = sqlite3_step(insert);
+    sqlite3_reset(insert);
+    sqlite3_clear_bindings(insert);
+    if (code != SQLITE_DONE)
+        return fail_sql(import, err, "importer, a trigger on lines");
+    return ANNAL_OK;
+}
+
+/* The lines of a batch that were not skipped, and which of them gave an event. */
+struct batch {
+    struct row {
+        uint64_t number;
+        bool gave;
+    } * rows; /* in order of number */
+    size_t count;
+};
+
+/* Put the lines that are not skipped into the table. */
+static annal_status insert_lines(annal_import *import, const annal_import_line *lines, size_t count,
+                                 struct batch *batch, annal_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        const annal_import_line *line = &lines[i];
+        char hash[HASH_TEXT_BYTES];
+        bool known = false;
+        if (line->part == 0 && is_blank(line->bytes)) {
+            import->counts.blank++;
+            continue;
+        }
+        /* Two pieces with the same bytes are not the same line twice. */
+        uint64_t seed = line->part > 0 ? line->number << 16 | line->part : 0;
+        hash_text(line->bytes, seed, hash);
+        annal_status status = remember(import, hash, &known, err);
+        if (status < 0)
+            return status;
+        if (known && line->part == 0) {
+            import->counts.duplicate++;
+            continue;
+        }
+        if (line->number != import->last_counted)
+            import->counts.imported++;
+        import->last_counted = line->number;
+        batch->rows[batch->count++] = (struct row){.number = line->number};
+        status = insert_line(import, line, hash, (int)batch->count, err);
+        if (status < 0)
+            return status;
+    }
+    return ANNAL_OK;
+}
+
+/* ---- Events ---- */
+
+static annal_slice column(sqlite3_stmt *statement, int i)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, i);
+    return (annal_slice){text, text != NULL ? (size_t)sqlite3_column_bytes(statement, i) : 0};
+}
+
+static void note_event(struct batch *batch, uint64_t number)
+{
+    size_t low = 0, high = batch->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (batch->rows[middle].number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < batch->count && batch->rows[low].number == number; low++)
+        batch->rows[low].gave = true;
+}
+
+static annal_status give_events(annal_import *import, sqlite3_stmt *statement, struct batch *batch,
+                                annal_import_fn fn, void *arg, annal_error *err)
+{
+    int code = sqlite3_step(statement);
+    while (code == SQLITE_ROW) {
+        annal_import_event event = {
+            .session = column(statement, 0),
+            .draft = {.ts_us = sqlite3_column_int64(statement, 1),
+                      .type = column(statement, 2),
+                      .id = column(statement, 3),
+                      .cause = column(statement, 4),
+                      .data = column(statement, 5)},
+            .line = (uint64_t)sqlite3_column_int64(statement, 6),
+        };
+        if (event.draft.ts_us == 0)
+            event.draft.ts_us = 1; /* 0 would be the time of the import, another one each time */
+        annal_status status = fn(arg, &event, err);
+        if (status < 0) {
+            import->failed = true;
+            return status;
+        }
+        note_event(batch, event.line);
+        code = sqlite3_step(statement);
+    }
+    return code == SQLITE_DONE ? ANNAL_OK : fail_sql(import, err, "importer, section batch");
+}
+
+static annal_status check_every_line_gave(annal_import *import, const struct batch *batch,
+                                          annal_error *err)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        if (!batch->rows[i].gave) {
+            import->failed = true;
+            return annal__fail(err, ANNAL_ERR_SQL, "importer: line %" PRIu64 " gave no event",
+                               batch->rows[i].number);
+        }
+    }
+    return ANNAL_OK;
+}
+
+annal_status annal_import_feed(annal_import *import, const annal_import_line *lines, size_t count,
+                               annal_import_fn fn, void *arg, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    struct batch batch = {NULL, 0};
+    if (import->failed)
+        return annal__fail(err, ANNAL_ERR_CLOSED, "import: it failed earlier");
+    if (count == 0)
+        return ANNAL_OK;
+    batch.rows = annal__realloc_array(NULL, count, sizeof *batch.rows);
+    if (batch.rows == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
+
+    if (sqlite3_step(import->clear) != SQLITE_DONE)
+        status = fail_sql(import, err, "importer");
+    sqlite3_reset(import->clear);
+    if (status >= 0)
+        status = insert_lines(import, lines, count, &batch, err);
+    for (size_t i = 0; i < import->statement_count && batch.count > 0 && status >= 0; i++) {
+        status = give_events(import, import->statements[i], &batch, fn, arg, err);
+        sqlite3_reset(import->statements[i]);
+    }
+    if (status >= 0)
+        status = check_every_line_gave(import, &batch, err);
+    annal__free(batch.rows);
+    return status;
+}
+
+annal_import_counts annal_import_counts_get(const annal_import *import)
+{
+    return import->counts;
+}

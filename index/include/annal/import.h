@@ -1,0 +1,106 @@
+/*
+ * Importers: a foreign log, line by line, becomes events. The rules of one format are a SQL file.
+ *
+ * An importer file has two sections. What stands under "-- once" runs when the importer is opened:
+ * tables for what is carried from line to line, triggers, views. What stands under "-- batch" runs
+ * for every batch of lines; its statements that return columns return events, in order:
+ *
+ *   session, ts, type, id, cause, data, line     ts in microseconds; id and cause may be NULL;
+ *                                                line is the number (n) of the line it came from
+ *
+ * It runs in a private database in a temporary file, and finds there
+ *
+ *   source(kind, file, stem)     one row: what was given to annal_import_open(); stem is the file
+ * name without its last suffix lines(row, n, hash, json, unreadable)     the batch. row: 1, 2, …;
+ * n: number of the line in its file; hash: of its bytes, 32 hex digits. One of the others is NULL:
+ * json is the line when it is one JSON value, unreadable a JSON object that holds it when it is
+ * not: {"reason", "text" or "base64"[, "part"]} session_id(text)             text if it may be the
+ * id of a session, else one made from it; NULL: NULL time_us(text)                an ISO 8601 time
+ * as microseconds, NULL if it is none json_text(value)             value as a JSON string, NULL if
+ * it is NULL json_fields(name, json, …)   a JSON object of those fields whose value, a JSON text,
+ * is not NULL
+ *
+ * Rows are inserted into lines one by one, in order, so what a trigger on lines keeps does not
+ * depend on where a batch ends. Blank lines, and lines whose bytes stood in the file before, never
+ * arrive: they are skipped and counted. A line that does arrive must give an event.
+ */
+#ifndef ANNAL_IMPORT_H
+#define ANNAL_IMPORT_H
+
+#include <annal/event.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A longer line comes in pieces of ANNAL_IMPORT_PIECE_BYTES, each an unreadable line of its own. */
+#define ANNAL_IMPORT_LINE_BYTES_MAX (60u << 20)
+#define ANNAL_IMPORT_PIECE_BYTES    (8u << 20)
+
+typedef struct annal_import annal_import;
+
+typedef struct annal_import_source {
+    const char *kind; /* "claude-code" */
+    const char *file; /* base name of the log */
+} annal_import_source;
+
+/*
+ * Prepare to import one file with the importer whose text is sql. One thread at a time.
+ *
+ * ANNAL_ERR_SQL  the importer is wrong; the message says where
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_import_open(annal_slice sql,
+                                                          const annal_import_source *source,
+                                                          annal_import **out_import,
+                                                          annal_error *err);
+
+typedef struct annal_import_line {
+    uint64_t number;   /* 1, 2, … in the file */
+    uint32_t part;     /* 0: the whole line. 1, 2, …: a piece of a line that is too long */
+    annal_slice bytes; /* without the line break */
+} annal_import_line;
+
+typedef struct annal_import_event {
+    annal_slice session;
+    annal_draft draft;
+    uint64_t line;
+} annal_import_event;
+
+/* The event's slices live until it returns. Below 0 stops the import and is handed through. */
+typedef annal_status (*annal_import_fn)(void *arg, const annal_import_event *event,
+                                        annal_error *err);
+
+/*
+ * Turn the next lines of the file into events. Where a batch ends makes no difference to them.
+ *
+ * ANNAL_ERR_SQL  the importer failed, or gave no event for a line; this import takes no more lines
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_import_feed(annal_import *import,
+                                                          const annal_import_line *lines,
+                                                          size_t count, annal_import_fn fn,
+                                                          void *arg, annal_error *err);
+
+/* What became of the lines so far. Pieces of a line count once. */
+typedef struct annal_import_counts {
+    uint64_t imported;
+    uint64_t blank;
+    uint64_t duplicate;
+} annal_import_counts;
+
+ANNAL_API annal_import_counts annal_import_counts_get(const annal_import *import);
+
+/*
+ * Remember an event id of a session, on disk if there are many; *out_known says whether it was
+ * remembered before. What keeps a second import from appending what the first one did.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_import_remember(annal_import *import,
+                                                              annal_slice session, annal_slice id,
+                                                              bool *out_known, annal_error *err);
+
+ANNAL_API void annal_import_close(annal_import *import);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
