@@ -3,22 +3,27 @@
  *
  * An importer file has two sections. What stands under "-- once" runs when the importer is opened:
  * tables for what is carried from line to line, triggers, views. What stands under "-- batch" runs
- * for every batch of lines; its statements that return columns return events, in order:
+ * for every batch of lines; its statements that return columns return events, in this order:
  *
- *   session, ts, type, id, cause, data, line     ts in microseconds; id and cause may be NULL;
- *                                                line is the number (n) of the line it came from
+ *   session, ts, type, id, cause, data, line
  *
- * It runs in a private database in a temporary file, and finds there
+ * ts is in microseconds, id and cause may be NULL, line is the n of the line that it came from.
+ * All of it runs in a private database in a temporary file, and finds there
  *
- *   source(kind, file, stem)     one row: what was given to annal_import_open(); stem is the file
- * name without its last suffix lines(row, n, hash, json, unreadable)     the batch. row: 1, 2, …;
- * n: number of the line in its file; hash: of its bytes, 32 hex digits. One of the others is NULL:
- * json is the line when it is one JSON value, unreadable a JSON object that holds it when it is
- * not: {"reason", "text" or "base64"[, "part"]} session_id(text)             text if it may be the
- * id of a session, else one made from it; NULL: NULL time_us(text)                an ISO 8601 time
- * as microseconds, NULL if it is none json_text(value)             value as a JSON string, NULL if
- * it is NULL json_fields(name, json, …)   a JSON object of those fields whose value, a JSON text,
- * is not NULL
+ *   source(kind, file, stem)
+ *       one row: what annal_import_open() was given; stem is file without its last suffix
+ *   lines(row, n, hash, json, unreadable)
+ *       the batch. row: 1, 2, …; n: number of the line in its file; hash: of its bytes, 32 hex
+ *       digits; json: the line, when it is one JSON value, else NULL; unreadable: NULL, or a JSON
+ *       object that holds a line which is not: {"reason", "text" or "base64"[, "part"]}
+ *   session_id(text)
+ *       text if it may be the id of a session, else an id made from it
+ *   time_us(text)
+ *       an ISO 8601 time in microseconds, NULL if it is none
+ *   json_text(value)
+ *       value as a JSON string, NULL for NULL
+ *   json_fields(name, json, name, json, …)
+ *       a JSON object of those fields whose value, a JSON text, is not NULL
  *
  * Rows are inserted into lines one by one, in order, so what a trigger on lines keeps does not
  * depend on where a batch ends. Blank lines, and lines whose bytes stood in the file before, never
