@@ -35,6 +35,7 @@ struct annal_import {
     sqlite3_stmt *insert;
     sqlite3_stmt *clear;
     sqlite3_stmt *remember;
+    sqlite3_stmt *knows;
     sqlite3_stmt *statements[STATEMENTS_MAX]; /* of the batch section */
     size_t statement_count;
     struct buf scratch;
@@ -277,6 +278,7 @@ static annal_status prepare_ours(annal_import *import, annal_error *err)
         {&import->insert, "INSERT INTO lines VALUES (?, ?, ?, ?, ?)"},
         {&import->clear, "DELETE FROM lines"},
         {&import->remember, "INSERT OR IGNORE INTO _seen VALUES (?)"},
+        {&import->knows, "SELECT 1 FROM _seen WHERE hash = ?"},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (sqlite3_prepare_v3(import->db, all[i].sql, -1, SQLITE_PREPARE_PERSISTENT, all[i].out,
@@ -331,6 +333,7 @@ void annal_import_close(annal_import *import)
     sqlite3_finalize(import->insert);
     sqlite3_finalize(import->clear);
     sqlite3_finalize(import->remember);
+    sqlite3_finalize(import->knows);
     sqlite3_close(import->db);
     annal__buf_done(&import->scratch);
     annal__free(import);
@@ -367,10 +370,10 @@ static annal_status remember(annal_import *import, const char *hash, bool *out_k
     return ANNAL_OK;
 }
 
-annal_status annal_import_remember(annal_import *import, annal_slice session, annal_slice id,
-                                   bool *out_known, annal_error *err)
+/* What an event is remembered by; the dot keeps it apart from the hashes of lines. */
+static annal_status event_key(annal_import *import, annal_slice session, annal_slice id,
+                              char out[HASH_TEXT_BYTES + 1], annal_error *err)
 {
-    char hash[HASH_TEXT_BYTES + 1];
     struct buf *key = &import->scratch;
     annal__buf_clear(key);
     annal_status status = annal__buf_append_slice(key, session);
@@ -380,9 +383,34 @@ annal_status annal_import_remember(annal_import *import, annal_slice session, an
         status = annal__buf_append_slice(key, id);
     if (status < 0)
         return annal__fail(err, status, "importer: out of memory");
-    hash[0] = '.'; /* keeps ids apart from lines */
-    hash_text(annal__buf_slice(key), 0, hash + 1);
-    return remember(import, hash, out_known, err);
+    out[0] = '.';
+    hash_text(annal__buf_slice(key), 0, out + 1);
+    return ANNAL_OK;
+}
+
+annal_status annal_import_remember(annal_import *import, annal_slice session, annal_slice id,
+                                   annal_error *err)
+{
+    char key[HASH_TEXT_BYTES + 1];
+    bool known = false;
+    annal_status status = event_key(import, session, id, key, err);
+    return status < 0 ? status : remember(import, key, &known, err);
+}
+
+annal_status annal_import_knows(annal_import *import, annal_slice session, annal_slice id,
+                                bool *out_known, annal_error *err)
+{
+    char key[HASH_TEXT_BYTES + 1];
+    annal_status status = event_key(import, session, id, key, err);
+    if (status < 0)
+        return status;
+    sqlite3_bind_text(import->knows, 1, key, -1, SQLITE_STATIC);
+    int code = sqlite3_step(import->knows);
+    sqlite3_reset(import->knows);
+    if (code != SQLITE_ROW && code != SQLITE_DONE)
+        return fail_sql(import, err, "importer");
+    *out_known = code == SQLITE_ROW;
+    return ANNAL_OK;
 }
 
 static annal_status append_base64(struct buf *out, annal_slice bytes)
@@ -440,7 +468,7 @@ static annal_status hold_unreadable(annal_import *import, const annal_import_lin
 {
     struct buf *out = &import->scratch;
     bool text = is_utf8(line->bytes);
-    const char *reason = line->part > 0 ? "the line is too long" : annal__json_fault_text(fault);
+    const char *reason = annal__json_fault_text(fault);
     annal__buf_clear(out);
     annal_status status = annal__buf_printf(out, "{\"reason\":\"%s\",", reason);
     if (status >= 0 && line->part > 0)
@@ -460,24 +488,25 @@ static annal_status hold_unreadable(annal_import *import, const annal_import_lin
     return ANNAL_OK;
 }
 
-static annal_status insert_line(annal_import *import, const annal_import_line *line,
-                                const char *hash, int row, annal_error *err)
+/* The lines of a batch that were not skipped, and which of them gave an event. */
+struct batch {
+    struct row {
+        uint64_t number;
+        bool gave;
+    } * rows; /* in order of number */
+    size_t count;
+    size_t capacity;
+};
+
+static annal_status insert_row(annal_import *import, struct batch *batch, uint64_t number,
+                               const char *hash, annal_slice json, annal_slice unreadable,
+                               annal_error *err)
 {
-    annal_slice json = line->bytes;
-    annal_slice unreadable = {NULL, 0};
-    json_fault fault = JSON_SYNTAX;
-    if (line->part == 0)
-        fault = annal__json_check(line->bytes, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, NULL);
-    if (fault != JSON_VALID) {
-        annal_status status = hold_unreadable(import, line, fault, err);
-        if (status < 0)
-            return status;
-        json = (annal_slice){NULL, 0};
-        unreadable = annal__buf_slice(&import->scratch);
-    }
     sqlite3_stmt *insert = import->insert;
-    sqlite3_bind_int(insert, 1, row);
-    sqlite3_bind_int64(insert, 2, (sqlite3_int64)line->number);
+    ANNAL_ASSERT(batch->count < batch->capacity);
+    batch->rows[batch->count++] = (struct row){.number = number};
+    sqlite3_bind_int64(insert, 1, (sqlite3_int64)batch->count);
+    sqlite3_bind_int64(insert, 2, (sqlite3_int64)number);
     sqlite3_bind_text(insert, 3, hash, -1, SQLITE_STATIC);
     sqlite3_bind_text64(insert, 4, json.ptr, json.len, SQLITE_STATIC, SQLITE_UTF8);
     sqlite3_bind_text64(insert, 5, unreadable.ptr, unreadable.len, SQLITE_STATIC, SQLITE_UTF8);
@@ -489,46 +518,70 @@ static annal_status insert_line(annal_import *import, const annal_import_line *l
     return ANNAL_OK;
 }
 
-/* The lines of a batch that were not skipped, and which of them gave an event. */
-struct batch {
-    struct row {
-        uint64_t number;
-        bool gave;
-    } * rows; /* in order of number */
-    size_t count;
-};
-
-/* Put the lines that are not skipped into the table. */
-static annal_status insert_lines(annal_import *import, const annal_import_line *lines, size_t count,
-                                 struct batch *batch, annal_error *err)
+static annal_status insert_unreadable(annal_import *import, struct batch *batch,
+                                      const annal_import_line *line, json_fault fault,
+                                      annal_error *err)
 {
-    for (size_t i = 0; i < count; i++) {
-        const annal_import_line *line = &lines[i];
-        char hash[HASH_TEXT_BYTES];
-        bool known = false;
-        if (line->part == 0 && is_blank(line->bytes)) {
+    char hash[HASH_TEXT_BYTES];
+    /* Two pieces with the same bytes are not the same line twice. */
+    hash_text(line->bytes, line->part > 0 ? line->number << 16 | line->part : 0, hash);
+    annal_status status = hold_unreadable(import, line, fault, err);
+    if (status >= 0)
+        status = insert_row(import, batch, line->number, hash, (annal_slice){NULL, 0},
+                            annal__buf_slice(&import->scratch), err);
+    return status;
+}
+
+/* Escaped, a line can take six times its bytes, so what is not JSON is cut as a long line is. */
+static annal_status insert_pieces(annal_import *import, struct batch *batch,
+                                  const annal_import_line *line, json_fault fault, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    annal_import_line piece = {.number = line->number};
+    annal_slice rest = line->bytes;
+    while (rest.len > 0 && status >= 0) {
+        size_t len = rest.len < ANNAL_IMPORT_PIECE_BYTES ? rest.len : ANNAL_IMPORT_PIECE_BYTES;
+        piece.part++;
+        piece.bytes = (annal_slice){rest.ptr, len};
+        status = insert_unreadable(import, batch, &piece, fault, err);
+        rest = (annal_slice){rest.ptr + len, rest.len - len};
+    }
+    return status;
+}
+
+/* Put a line into the table, unless it is to be skipped. */
+static annal_status insert_line(annal_import *import, struct batch *batch,
+                                const annal_import_line *line, annal_error *err)
+{
+    char hash[HASH_TEXT_BYTES];
+    bool known = false;
+    if (line->part == 0) {
+        if (is_blank(line->bytes)) {
             import->counts.blank++;
-            continue;
+            return ANNAL_OK;
         }
-        /* Two pieces with the same bytes are not the same line twice. */
-        uint64_t seed = line->part > 0 ? line->number << 16 | line->part : 0;
-        hash_text(line->bytes, seed, hash);
+        hash_text(line->bytes, 0, hash);
         annal_status status = remember(import, hash, &known, err);
         if (status < 0)
             return status;
-        if (known && line->part == 0) {
+        if (known) {
             import->counts.duplicate++;
-            continue;
+            return ANNAL_OK;
         }
-        if (line->number != import->last_counted)
-            import->counts.imported++;
-        import->last_counted = line->number;
-        batch->rows[batch->count++] = (struct row){.number = line->number};
-        status = insert_line(import, line, hash, (int)batch->count, err);
-        if (status < 0)
-            return status;
     }
-    return ANNAL_OK;
+    if (line->number != import->last_counted)
+        import->counts.imported++;
+    import->last_counted = line->number;
+    if (line->part > 0)
+        return insert_unreadable(import, batch, line, JSON_SYNTAX, err);
+
+    json_fault fault = annal__json_check(line->bytes, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, NULL);
+    if (fault == JSON_VALID)
+        return insert_row(import, batch, line->number, hash, line->bytes, (annal_slice){NULL, 0},
+                          err);
+    if (line->bytes.len > ANNAL_IMPORT_PIECE_BYTES)
+        return insert_pieces(import, batch, line, fault, err);
+    return insert_unreadable(import, batch, line, fault, err);
 }
 
 /* ---- Events ---- */
@@ -597,20 +650,22 @@ annal_status annal_import_feed(annal_import *import, const annal_import_line *li
                                annal_import_fn fn, void *arg, annal_error *err)
 {
     annal_status status = ANNAL_OK;
-    struct batch batch = {NULL, 0};
+    struct batch batch = {.capacity = count};
     if (import->failed)
         return annal__fail(err, ANNAL_ERR_CLOSED, "import: it failed earlier");
     if (count == 0)
         return ANNAL_OK;
-    batch.rows = annal__realloc_array(NULL, count, sizeof *batch.rows);
+    for (size_t i = 0; i < count; i++)
+        batch.capacity += lines[i].bytes.len / ANNAL_IMPORT_PIECE_BYTES;
+    batch.rows = annal__realloc_array(NULL, batch.capacity, sizeof *batch.rows);
     if (batch.rows == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
 
     if (sqlite3_step(import->clear) != SQLITE_DONE)
         status = fail_sql(import, err, "importer");
     sqlite3_reset(import->clear);
-    if (status >= 0)
-        status = insert_lines(import, lines, count, &batch, err);
+    for (size_t i = 0; i < count && status >= 0; i++)
+        status = insert_line(import, &batch, &lines[i], err);
     for (size_t i = 0; i < import->statement_count && batch.count > 0 && status >= 0; i++) {
         status = give_events(import, import->statements[i], &batch, fn, arg, err);
         sqlite3_reset(import->statements[i]);

@@ -95,13 +95,17 @@ typedef struct annal_import_counts {
 ANNAL_API annal_import_counts annal_import_counts_get(const annal_import *import);
 
 /*
- * Remember an event id of a session, on disk if there are many; *out_known says whether it was
- * remembered before. What keeps a second import from appending what the first one did.
+ * Remember the id of an event that the session has, and ask for it: what keeps a second import from
+ * appending what the first one did. Ids are kept on disk when there are many.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_import_remember(annal_import *import,
                                                               annal_slice session, annal_slice id,
-                                                              bool *out_known, annal_error *err);
+                                                              annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_import_knows(annal_import *import,
+                                                           annal_slice session, annal_slice id,
+                                                           bool *out_known, annal_error *err);
 
+/* NULL is accepted. */
 ANNAL_API void annal_import_close(annal_import *import);
 
 #ifdef __cplusplus

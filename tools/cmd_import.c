@@ -1,0 +1,309 @@
+#include "args.h"
+#include "import/import.h"
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "open.h"
+#include "out.h"
+#include "progress.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* An importer is a few pages of SQL. */
+#define SQL_BYTES_MAX ((size_t)16 << 20)
+
+#define DIRECTORIES_DEEP_MAX 64
+
+/* The logs that were found, in order of path. */
+struct logs {
+    struct log {
+        char *path;
+        uint64_t bytes;
+    } * all;
+    size_t count;
+    size_t capacity;
+    uint64_t bytes;
+};
+
+struct work {
+    const struct args *args;
+    annal_store *store;
+    struct importer importer;
+    struct table *table;
+    struct progress progress;
+    const char *path; /* of the log under way */
+    uint64_t bytes;   /* of the logs that are done */
+    uint64_t files, lines, skipped, unfinished, events;
+};
+
+/* ---- Which logs ---- */
+
+static int add_log(struct logs *logs, const char *path, uint64_t bytes)
+{
+    if (logs->count == logs->capacity) {
+        size_t capacity = logs->capacity * 2 + 64;
+        struct log *all = annal__realloc_array(logs->all, capacity, sizeof *all);
+        if (all == NULL)
+            return fail_storage("out of memory");
+        logs->all = all;
+        logs->capacity = capacity;
+    }
+    char *copy = annal__strndup(path, strlen(path));
+    if (copy == NULL)
+        return fail_storage("out of memory");
+    logs->all[logs->count++] = (struct log){copy, bytes};
+    logs->bytes += bytes;
+    return EXIT_DONE;
+}
+
+static int find_logs(struct logs *logs, const char *path, int depth);
+
+static int find_in_directory(struct logs *logs, const char *path, int depth)
+{
+    struct dirent **names = NULL;
+    struct buf below = {0};
+    int exit_status = EXIT_DONE;
+    int count = scandir(path, &names, NULL, alphasort);
+    if (count < 0)
+        return fail_storage("%s: %s", path, strerror(errno));
+    for (int i = 0; i < count; i++) {
+        const char *name = names[i]->d_name;
+        bool wanted = exit_status == EXIT_DONE && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+        annal__buf_clear(&below);
+        if (wanted && annal__buf_printf(&below, "%s/%s", path, name) < 0)
+            exit_status = fail_storage("out of memory");
+        else if (wanted)
+            exit_status = find_logs(logs, annal__buf_cstr(&below), depth + 1);
+        free(names[i]);
+    }
+    free(names);
+    annal__buf_done(&below);
+    return exit_status;
+}
+
+/* A directory stands for the *.jsonl below it; links in it are not followed. */
+static int find_logs(struct logs *logs, const char *path, int depth)
+{
+    struct stat st;
+    size_t len = strlen(path);
+    if ((depth == 0 ? stat(path, &st) : lstat(path, &st)) < 0)
+        return fail_refused("%s: %s", path, strerror(errno));
+    if (S_ISDIR(st.st_mode))
+        return depth < DIRECTORIES_DEEP_MAX ? find_in_directory(logs, path, depth)
+                                            : fail_refused("%s: too many directories", path);
+    bool log = len > 6 && strcmp(path + len - 6, ".jsonl") == 0 && S_ISREG(st.st_mode);
+    return depth == 0 || log ? add_log(logs, path, (uint64_t)st.st_size) : EXIT_DONE;
+}
+
+static void logs_done(struct logs *logs)
+{
+    for (size_t i = 0; i < logs->count; i++)
+        annal__free(logs->all[i].path);
+    annal__free(logs->all);
+}
+
+/* ---- Which importer ---- */
+
+static int read_importer(const char *path, struct buf *sql, struct importer *out_importer)
+{
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return fail_refused("%s: %s", path, strerror(errno));
+    int exit_status = EXIT_DONE;
+    sql->limit = SQL_BYTES_MAX;
+    while (exit_status == EXIT_DONE && !feof(file)) {
+        if (annal__buf_reserve(sql, 65536) < 0)
+            exit_status = fail_refused("%s: too large for an importer", path);
+        else
+            sql->len += fread(sql->ptr + sql->len, 1, 65536, file);
+        if (ferror(file))
+            exit_status = fail_refused("%s: %s", path, strerror(errno));
+    }
+    fclose(file);
+    out_importer->sql = annal__buf_slice(sql);
+    return exit_status;
+}
+
+/* KIND is a built-in importer, or the path of a SQL file: "mine.sql" is of kind "mine". */
+static int choose_importer(const char *kind, struct buf *sql, struct buf *name,
+                           struct importer *out_importer)
+{
+    size_t len = strlen(kind);
+    if (len <= 4 || strcmp(kind + len - 4, ".sql") != 0)
+        return importer_find(kind, out_importer)
+                   ? EXIT_DONE
+                   : fail_usage("there is no importer '%s', only %s, or a file NAME.sql", kind,
+                                IMPORTER_KINDS);
+    const char *slash = strrchr(kind, '/');
+    const char *base = slash != NULL ? slash + 1 : kind;
+    if (annal__buf_append(name, base, strlen(base) - 4) < 0)
+        return fail_storage("out of memory");
+    out_importer->kind = annal__buf_cstr(name);
+    return read_importer(kind, sql, out_importer);
+}
+
+/* ---- What became of them ---- */
+
+static void print_json(const struct work *work, const struct import_report *report)
+{
+    const struct {
+        const char *reason;
+        uint64_t lines;
+    } skips[] = {{"blank", report->blank},
+                 {"duplicate", report->duplicate},
+                 {"unfinished", report->unfinished}};
+    fputs("{\"file\":", stdout);
+    out_json_string(annal_slice_of(work->path));
+    fputs(",\"sessions\":[", stdout);
+    for (size_t i = 0; i < report->session_count; i++) {
+        fputs(i > 0 ? "," : "", stdout);
+        out_json_string(annal_slice_of(report->sessions[i].id));
+    }
+    printf("],\"lines\":%" PRIu64 ",\"imported\":%" PRIu64 ",\"skipped\":%" PRIu64
+           ",\"events\":%" PRIu64 ",\"skips\":[",
+           report->lines, report->imported, report->blank + report->duplicate + report->unfinished,
+           report->events);
+    const char *comma = "";
+    for (size_t i = 0; i < sizeof skips / sizeof skips[0]; i++) {
+        if (skips[i].lines == 0)
+            continue;
+        printf("%s{\"reason\":\"%s\",\"lines\":%" PRIu64 "}", comma, skips[i].reason,
+               skips[i].lines);
+        comma = ",";
+    }
+    fputs("]}\n", stdout);
+}
+
+static void print_row(const struct work *work, const struct import_report *report)
+{
+    char sessions[HUMAN_BYTES];
+    table_text(work->table, annal_slice_of(work->path));
+    table_number(work->table, report->lines);
+    table_number(work->table, report->imported);
+    table_number(work->table, report->blank + report->duplicate + report->unfinished);
+    table_number(work->table, report->events);
+    if (report->session_count == 1) {
+        table_text(work->table, annal_slice_of(report->sessions[0].id));
+    } else {
+        table_number(work->table, report->session_count);
+        table_shown(work->table, "%s sessions", human_count(sessions, report->session_count));
+    }
+    table_row(work->table);
+}
+
+static void count(struct work *work, const struct import_report *report)
+{
+    work->files++;
+    work->lines += report->lines;
+    work->skipped += report->blank + report->duplicate + report->unfinished;
+    work->unfinished += report->unfinished;
+    work->events += report->events;
+}
+
+static void print_totals(const struct work *work)
+{
+    char files[HUMAN_BYTES], lines[HUMAN_BYTES], skipped[HUMAN_BYTES], events[HUMAN_BYTES];
+    printf("%s file%s, %s lines, %s of them skipped: %s event%s added\n",
+           human_count(files, work->files), work->files == 1 ? "" : "s",
+           human_count(lines, work->lines), human_count(skipped, work->skipped),
+           human_count(events, work->events), work->events == 1 ? "" : "s");
+    if (work->unfinished > 0)
+        printf("%s unfinished last line%s: imported once whole\n",
+               human_count(lines, work->unfinished), work->unfinished == 1 ? "" : "s");
+}
+
+/* ---- The work ---- */
+
+static void show_progress(void *arg, uint64_t bytes_done)
+{
+    struct work *work = arg;
+    progress_set(&work->progress, work->bytes + bytes_done, work->path);
+}
+
+static int import_log(struct work *work, const struct log *log)
+{
+    struct import_report report = {0};
+    annal_error err = {0};
+    struct import_options options = {.progress = show_progress, .arg = work};
+    work->path = log->path;
+    annal_status status =
+        import_file(work->store, &work->importer, log->path, &options, &report, &err);
+    progress_hide(&work->progress);
+    if (status >= 0 && work->args->json)
+        print_json(work, &report);
+    else if (status >= 0)
+        print_row(work, &report);
+    count(work, &report);
+    work->bytes += log->bytes;
+    import_report_done(&report);
+    return status < 0 ? fail_error(&err) : EXIT_DONE;
+}
+
+static int import_logs(struct work *work, const struct logs *logs)
+{
+    static const struct column columns[] = {
+        {"file", "FILE", false, true},         {"lines", "LINES", true, false},
+        {"imported", "IMPORTED", true, false}, {"skipped", "SKIPPED", true, false},
+        {"events", "EVENTS", true, false},     {"sessions", "SESSION", false, true},
+    };
+    int exit_status = EXIT_DONE;
+    if (!work->args->json)
+        work->table = table_new(OUT_TABLE, columns, sizeof columns / sizeof columns[0]);
+    if (!work->args->json && work->table == NULL)
+        return fail_storage("out of memory");
+    progress_begin(&work->progress, "import", logs->bytes);
+    for (size_t i = 0; i < logs->count && exit_status == EXIT_DONE; i++)
+        exit_status = import_log(work, &logs->all[i]);
+    progress_hide(&work->progress);
+    if (!work->args->json) {
+        table_free(work->table);
+        print_totals(work);
+    }
+    return exit_status;
+}
+
+static int run(const struct args *args)
+{
+    struct work work = {.args = args};
+    struct logs logs = {0};
+    struct buf sql = {0}, name = {0};
+    int exit_status = choose_importer(args->operands[0], &sql, &name, &work.importer);
+    for (int i = 1; i < args->operand_count && exit_status == EXIT_DONE; i++)
+        exit_status = find_logs(&logs, args->operands[i], 0);
+    if (exit_status == EXIT_DONE && logs.count == 0)
+        exit_status = fail_refused("%s: no *.jsonl in it", args->operands[1]);
+    if (exit_status == EXIT_DONE)
+        exit_status = store_open(args, OPEN_CREATE, NULL, &work.store);
+    if (exit_status == EXIT_DONE)
+        exit_status = store_close(work.store, out_finish(import_logs(&work, &logs)));
+    logs_done(&logs);
+    annal__buf_done(&sql);
+    annal__buf_done(&name);
+    return exit_status;
+}
+
+const struct command cmd_import = {
+    .name = "import",
+    .operands = "KIND PATH...",
+    .operands_min = 2,
+    .operands_max = -1,
+    .summary = "Import logs of other agents; again, it adds only what is new",
+    .about =
+        "KIND is claude-code, codex, or the path of an importer, a SQL file NAME.sql (see\n"
+        "annal/import.h). A PATH is a log, or a directory that stands for all *.jsonl below\n"
+        "it. The store is made when it is missing.\n"
+        "\n"
+        "Nothing is lost: what has no place in an event stays under its \"extra\", and a line\n"
+        "that is not JSON becomes an event import.unreadable. Skipped are blank lines, lines\n"
+        "whose bytes stood in the file before, and a last line that is not finished yet.\n"
+        "With --json there is one object for each log, {\"file\", \"sessions\", \"lines\",\n"
+        "\"imported\", \"skipped\", \"events\", \"skips\"}; events counts those added now.",
+    .examples = "  annal import claude-code ~/.claude/projects\n"
+                "  annal import codex ~/.codex/sessions --json\n",
+    .options = NULL,
+    .run = run,
+};

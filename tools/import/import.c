@@ -1,0 +1,467 @@
+/*
+ * Importing a file.
+ *
+ * (1) Memory does not grow with the file: it is read in chunks, its lines go to the importer in
+ *     batches, their events to the store in appends of bounded size. A line that is longer than
+ *     ANNAL_IMPORT_LINE_BYTES_MAX goes in pieces.
+ * (2) Nothing is appended twice. The id of an event says what it was made from; the ids that a session
+ *     has are read from its journal when the file first touches it. No side file remembers anything,
+ *     so none can be lost or be wrong.
+ * (3) A last line without a line break may be half of one. It is imported when it is a whole JSON
+ *     object or array, which no further byte can turn into another; otherwise it waits, as unfinished.
+ * (4) A byte order mark, and the CR of CRLF, belong to the encoding of the file and not to a line.
+ */
+#include "tools/import/import.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+#include "journal/base/json.h"
+
+#include <annal/import.h>
+#include <annal/journal.h>
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#define READ_BYTES    ((size_t)1 << 20)
+#define BATCH_LINES   512
+#define BATCH_BYTES   ((size_t)4 << 20)
+#define APPEND_EVENTS 512
+#define APPEND_BYTES  ((size_t)4 << 20)
+
+/* Another importer may append the same events between our look at the journal and our append. */
+#define APPEND_TRIES 3
+
+extern const char annal__sql_claude_code[];
+extern const char annal__sql_codex[];
+
+bool importer_find(const char *kind, struct importer *out_importer)
+{
+    const struct {
+        const char *kind;
+        const char *sql;
+    } all[] = {{"claude-code", annal__sql_claude_code}, {"codex", annal__sql_codex}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (strcmp(all[i].kind, kind) == 0) {
+            *out_importer = (struct importer){all[i].kind, annal_slice_of(all[i].sql)};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- What is under way ---- */
+
+/* An event that waits to be appended, as offsets into pending.bytes. */
+struct waiting {
+    size_t type, type_len;
+    size_t id, id_len;
+    size_t cause, cause_len;
+    size_t data, data_len;
+    int64_t ts_us;
+};
+
+/* The events that go into the next append, all of one session. */
+struct pending {
+    struct buf bytes;
+    struct waiting events[APPEND_EVENTS];
+    size_t count;
+    size_t session; /* in report->sessions */
+};
+
+struct job {
+    annal_store *store;
+    annal_import *import;
+    const char *path;
+    struct import_report *report;
+    size_t batch_lines;
+
+    int fd;
+    struct buf read; /* what was read and not yet made into lines */
+    bool at_end;
+    uint64_t number; /* of the line that begins at read.ptr, less one */
+    uint32_t parts;  /* pieces of that line that are gone already */
+    annal_import_line *lines;
+    size_t line_count;
+    size_t line_bytes;
+
+    struct pending pending;
+};
+
+/* ---- Sessions ---- */
+
+static annal_status read_known(struct job *job, annal_slice session, annal_error *err)
+{
+    annal_cursor *cursor = NULL;
+    annal_event event = {0};
+    annal_status status = annal_cursor_open(job->store, session, 1, &cursor, err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return ANNAL_OK;
+    while (status >= 0) {
+        status = annal_cursor_next(cursor, &event, err);
+        if (status == ANNAL_END)
+            break;
+        if (status == ANNAL_OK && event.id.len > 0)
+            status = annal_import_remember(job->import, session, event.id, err);
+    }
+    annal_cursor_close(cursor);
+    return status < 0 ? status : ANNAL_OK;
+}
+
+static annal_status find_session(struct job *job, annal_slice id, size_t *out_index,
+                                 annal_error *err)
+{
+    struct import_report *report = job->report;
+    for (size_t i = report->session_count; i-- > 0;) {
+        const char *known = report->sessions[i].id;
+        if (strlen(known) == id.len && memcmp(known, id.ptr, id.len) == 0) {
+            *out_index = i;
+            return ANNAL_OK;
+        }
+    }
+    annal_status status = annal_session_id_check(id, err);
+    if (status < 0)
+        return status;
+    if (report->session_count == report->session_capacity) {
+        size_t capacity = report->session_capacity * 2 + 8;
+        void *sessions = annal__realloc_array(report->sessions, capacity, sizeof *report->sessions);
+        if (sessions == NULL)
+            return annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
+        report->sessions = sessions;
+        report->session_capacity = capacity;
+    }
+    struct import_session *session = &report->sessions[report->session_count];
+    *session = (struct import_session){0};
+    memcpy(session->id, id.ptr, id.len);
+    *out_index = report->session_count++;
+    return ANNAL_OK;
+}
+
+void import_report_done(struct import_report *report)
+{
+    annal__free(report->sessions);
+    *report = (struct import_report){0};
+}
+
+/* ---- Appending ---- */
+
+static annal_slice piece_of(const struct pending *pending, size_t at, size_t len)
+{
+    return (annal_slice){len > 0 ? pending->bytes.ptr + at : NULL, len};
+}
+
+/* Forget the events that the store has by now. */
+static annal_status drop_known(struct job *job, annal_slice session, annal_error *err)
+{
+    struct pending *pending = &job->pending;
+    size_t kept = 0;
+    annal_status status = read_known(job, session, err);
+    for (size_t i = 0; i < pending->count && status >= 0; i++) {
+        struct waiting event = pending->events[i];
+        bool known = false;
+        if (event.id_len > 0)
+            status = annal_import_knows(job->import, session,
+                                        piece_of(pending, event.id, event.id_len), &known, err);
+        if (!known)
+            pending->events[kept++] = event;
+    }
+    pending->count = kept;
+    return status;
+}
+
+static annal_status append_pending(struct job *job, annal_writer *writer, annal_error *err)
+{
+    struct pending *pending = &job->pending;
+    annal_draft drafts[APPEND_EVENTS];
+    uint64_t seq = 0;
+    for (size_t i = 0; i < pending->count; i++) {
+        const struct waiting *event = &pending->events[i];
+        drafts[i] = (annal_draft){
+            .type = piece_of(pending, event->type, event->type_len),
+            .id = piece_of(pending, event->id, event->id_len),
+            .cause = piece_of(pending, event->cause, event->cause_len),
+            .data = piece_of(pending, event->data, event->data_len),
+            .ts_us = event->ts_us,
+        };
+    }
+    annal_append_options options = {.level = ANNAL_LEVEL_BATCH};
+    return annal_writer_append(writer, drafts, pending->count, &options, &seq, err);
+}
+
+static annal_status flush(struct job *job, annal_error *err)
+{
+    struct pending *pending = &job->pending;
+    annal_writer *writer = NULL;
+    if (pending->count == 0)
+        return ANNAL_OK;
+    annal_slice session = annal_slice_of(job->report->sessions[pending->session].id);
+    annal_status status = annal_writer_open(job->store, session, NULL, &writer, err);
+    for (int tries = 1; status >= 0; tries++) {
+        status = append_pending(job, writer, err);
+        if (status != ANNAL_ERR_CONFLICT || tries == APPEND_TRIES)
+            break;
+        status = drop_known(job, session, err);
+        if (status >= 0 && pending->count == 0)
+            break;
+    }
+    annal_writer_close(writer);
+    if (status >= 0)
+        job->report->events += pending->count;
+    pending->count = 0;
+    annal__buf_clear(&pending->bytes);
+    return status;
+}
+
+static annal_status keep(struct buf *bytes, annal_slice slice, size_t *out_at, size_t *out_len)
+{
+    *out_at = bytes->len;
+    *out_len = slice.len;
+    return annal__buf_append_slice(bytes, slice);
+}
+
+/* The importer gives an event. */
+static annal_status take_event(void *arg, const annal_import_event *event, annal_error *err)
+{
+    struct job *job = arg;
+    struct pending *pending = &job->pending;
+    bool known = false;
+    size_t index = 0;
+    annal_status status = find_session(job, event->session, &index, err);
+    if (status < 0)
+        goto done;
+    if (!job->report->sessions[index].known_read) {
+        status = read_known(job, event->session, err);
+        job->report->sessions[index].known_read = status >= 0;
+    }
+    if (status >= 0 && event->draft.id.len > 0)
+        status = annal_import_knows(job->import, event->session, event->draft.id, &known, err);
+    if (status < 0 || known)
+        goto done;
+
+    if (pending->count == APPEND_EVENTS || pending->session != index ||
+        pending->bytes.len + event->draft.data.len > APPEND_BYTES)
+        status = flush(job, err);
+    if (status < 0)
+        goto done;
+    pending->session = index;
+    struct waiting *waiting = &pending->events[pending->count];
+    waiting->ts_us = event->draft.ts_us;
+    status = keep(&pending->bytes, event->draft.type, &waiting->type, &waiting->type_len);
+    if (status >= 0)
+        status = keep(&pending->bytes, event->draft.id, &waiting->id, &waiting->id_len);
+    if (status >= 0)
+        status = keep(&pending->bytes, event->draft.cause, &waiting->cause, &waiting->cause_len);
+    if (status >= 0)
+        status = keep(&pending->bytes, event->draft.data, &waiting->data, &waiting->data_len);
+    if (status < 0)
+        status = annal__fail(err, status, "import: out of memory");
+    else
+        pending->count++;
+
+done:
+    if (status < 0)
+        annal__error_context(err, "line %" PRIu64, event->line);
+    return status;
+}
+
+/* ---- Lines ---- */
+
+static annal_status feed(struct job *job, annal_error *err)
+{
+    annal_status status =
+        annal_import_feed(job->import, job->lines, job->line_count, take_event, job, err);
+    job->line_count = 0;
+    job->line_bytes = 0;
+    return status;
+}
+
+static annal_status add_line(struct job *job, annal_slice bytes, uint32_t part, annal_error *err)
+{
+    job->lines[job->line_count++] =
+        (annal_import_line){.number = job->number + 1, .part = part, .bytes = bytes};
+    job->line_bytes += bytes.len;
+    if (job->line_count == job->batch_lines || job->line_bytes >= BATCH_BYTES)
+        return feed(job, err);
+    return ANNAL_OK;
+}
+
+/* The pieces of bytes, which begin a line that is too long; *inout loses what was taken. */
+static annal_status add_pieces(struct job *job, annal_slice *inout, bool whole, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    while (status >= 0 && (inout->len >= ANNAL_IMPORT_PIECE_BYTES || (whole && inout->len > 0))) {
+        size_t len = inout->len < ANNAL_IMPORT_PIECE_BYTES ? inout->len : ANNAL_IMPORT_PIECE_BYTES;
+        status = add_line(job, (annal_slice){inout->ptr, len}, ++job->parts, err);
+        *inout = (annal_slice){inout->ptr + len, inout->len - len};
+    }
+    return status;
+}
+
+/* A line that ends here. */
+static annal_status end_line(struct job *job, annal_slice bytes, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    if (bytes.len > 0 && bytes.ptr[bytes.len - 1] == '\r')
+        bytes.len--;
+    if (job->parts > 0 || bytes.len > ANNAL_IMPORT_LINE_BYTES_MAX)
+        status = add_pieces(job, &bytes, true, err);
+    else
+        status = add_line(job, bytes, 0, err);
+    job->number++;
+    job->parts = 0;
+    return status;
+}
+
+/* Make lines of what was read. What is left in the buffer is the begin of one. */
+static annal_status take_lines(struct job *job, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    annal_slice rest = annal__buf_slice(&job->read);
+    while (status >= 0) {
+        const char *newline = rest.len > 0 ? memchr(rest.ptr, '\n', rest.len) : NULL;
+        if (newline == NULL)
+            break;
+        size_t len = (size_t)(newline - rest.ptr);
+        status = end_line(job, (annal_slice){rest.ptr, len}, err);
+        rest = (annal_slice){rest.ptr + len + 1, rest.len - len - 1};
+    }
+    if (status >= 0 && (job->parts > 0 || rest.len > ANNAL_IMPORT_LINE_BYTES_MAX))
+        status = add_pieces(job, &rest, false, err);
+    if (status >= 0)
+        status = feed(job, err);
+    annal__buf_consume(&job->read, job->read.len - rest.len);
+    return status;
+}
+
+static bool is_blank(annal_slice bytes)
+{
+    for (size_t i = 0; i < bytes.len; i++) {
+        if (strchr(" \t\r", bytes.ptr[i]) == NULL || bytes.ptr[i] == '\0')
+            return false;
+    }
+    return true;
+}
+
+/* What stands behind the last line break. */
+static annal_status take_last(struct job *job, annal_error *err)
+{
+    annal_slice rest = annal__buf_slice(&job->read);
+    while (rest.len > 0 && strchr(" \t\r", rest.ptr[rest.len - 1]) != NULL &&
+           rest.ptr[rest.len - 1] != '\0')
+        rest.len--;
+    bool closed = rest.len > 0 && (rest.ptr[rest.len - 1] == '}' || rest.ptr[rest.len - 1] == ']');
+    rest = annal__buf_slice(&job->read);
+    if (rest.len == 0 && job->parts == 0)
+        return ANNAL_OK;
+    if (job->parts > 0) {
+        job->number++; /* its pieces are imported; the last one comes when it is whole */
+        return ANNAL_OK;
+    }
+    if (is_blank(rest) ||
+        (closed && annal__json_check(rest, ANNAL_DATA_DEPTH_MAX, NULL) == JSON_VALID)) {
+        annal_status status = end_line(job, rest, err);
+        return status < 0 ? status : feed(job, err);
+    }
+    job->number++;
+    job->report->unfinished++;
+    return ANNAL_OK;
+}
+
+/* ---- The file ---- */
+
+static annal_status read_more(struct job *job, annal_error *err)
+{
+    if (annal__buf_reserve(&job->read, READ_BYTES) < 0)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
+    ssize_t got = read(job->fd, job->read.ptr + job->read.len, READ_BYTES);
+    if (got < 0)
+        return annal__fail_errno(err, "cannot be read");
+    job->read.len += (size_t)got;
+    job->at_end = got == 0;
+    return ANNAL_OK;
+}
+
+static annal_status import_lines(struct job *job, const struct import_options *options,
+                                 annal_error *err)
+{
+    uint64_t done = 0;
+    annal_status status = read_more(job, err);
+    if (status >= 0 && job->read.len >= 3 && memcmp(job->read.ptr, "\xEF\xBB\xBF", 3) == 0)
+        annal__buf_consume(&job->read, 3);
+    while (status >= 0 && !job->at_end) {
+        size_t before = job->read.len;
+        status = take_lines(job, err);
+        done += before - job->read.len;
+        if (status >= 0 && options != NULL && options->progress != NULL)
+            options->progress(options->arg, done);
+        if (status >= 0)
+            status = read_more(job, err);
+    }
+    if (status >= 0)
+        status = take_last(job, err);
+    return status;
+}
+
+static annal_status run(struct job *job, const struct import_options *options, annal_error *err)
+{
+    annal_error second = {0};
+    annal_status status = import_lines(job, options, err);
+    if (status >= 0)
+        status = flush(job, err);
+    annal_status synced = annal_sync(job->store, &second);
+    if (status >= 0 && synced < 0) {
+        status = synced;
+        if (err != NULL)
+            *err = second;
+    }
+    annal_import_counts counts = annal_import_counts_get(job->import);
+    job->report->imported = counts.imported;
+    job->report->blank = counts.blank;
+    job->report->duplicate = counts.duplicate;
+    job->report->lines = job->number;
+    return status;
+}
+
+annal_status import_file(annal_store *store, const struct importer *importer, const char *path,
+                         const struct import_options *options, struct import_report *report,
+                         annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    *report = (struct import_report){0};
+    struct job *job = annal__zalloc(sizeof *job);
+    if (job == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "import '%s': out of memory", path);
+    job->store = store;
+    job->path = path;
+    job->report = report;
+    job->batch_lines =
+        options != NULL && options->batch_lines > 0 ? options->batch_lines : BATCH_LINES;
+    const char *slash = strrchr(path, '/');
+    annal_import_source source = {.kind = importer->kind, .file = slash != NULL ? slash + 1 : path};
+
+    job->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (job->fd < 0) {
+        status = annal__fail_errno(err, "import '%s'", path);
+        goto done;
+    }
+    job->lines = annal__realloc_array(NULL, job->batch_lines, sizeof *job->lines);
+    status = job->lines != NULL ? annal_import_open(importer->sql, &source, &job->import, err)
+                                : annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
+    if (status >= 0)
+        status = run(job, options, err);
+    if (status < 0)
+        annal__error_context(err, "import '%s'", path);
+
+done:
+    if (job->fd >= 0)
+        close(job->fd);
+    annal_import_close(job->import);
+    annal__buf_done(&job->read);
+    annal__buf_done(&job->pending.bytes);
+    annal__free(job->lines);
+    annal__free(job);
+    return status;
+}

@@ -1,0 +1,55 @@
+/*
+ * Importing files: stream a log through its importer, append what the store does not have yet.
+ */
+#ifndef TOOLS_IMPORT_IMPORT_H
+#define TOOLS_IMPORT_IMPORT_H
+
+#include <annal/store.h>
+
+/* An importer: a format's name and the text of its SQL file. */
+struct importer {
+    const char *kind;
+    annal_slice sql;
+};
+
+/* The importers that are built in. */
+#define IMPORTER_KINDS "claude-code, codex"
+bool importer_find(const char *kind, struct importer *out_importer);
+
+/* What became of one file. */
+struct import_report {
+    struct import_session {
+        char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
+        bool known_read; /* the ids of its events were read from the store */
+    } * sessions;        /* that its lines gave events to, in order of appearance */
+    size_t session_count;
+    size_t session_capacity;
+    uint64_t lines;    /* imported + blank + duplicate + unfinished */
+    uint64_t imported; /* lines that the store now holds as events */
+    uint64_t blank;
+    uint64_t duplicate;  /* the same bytes stood in the file before */
+    uint64_t unfinished; /* a last line without line break that is no JSON value yet */
+    uint64_t events;     /* appended now; those that were there already do not count */
+};
+
+void import_report_done(struct import_report *report);
+
+/* Told how many bytes of the file are read. */
+typedef void (*import_progress_fn)(void *arg, uint64_t bytes_done);
+
+struct import_options {
+    size_t batch_lines; /* at most so many lines at once; 0: 512 */
+    import_progress_fn progress;
+    void *arg;
+};
+
+/*
+ * Import one file. Everything that was appended is durable when it returns, also when it fails: what
+ * was read until then stays, and the next import goes on from there. The report is filled in either
+ * case. options may be NULL.
+ */
+annal_status import_file(annal_store *store, const struct importer *importer, const char *path,
+                         const struct import_options *options, struct import_report *report,
+                         annal_error *err);
+
+#endif
