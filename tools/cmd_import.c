@@ -1,5 +1,5 @@
 #include "args.h"
-#include "import/import.h"
+#include "tools/import/import.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "open.h"

@@ -233,7 +233,7 @@ SELECT session, ts, type, id, cause, data, line FROM (
                            'created_at', CASE WHEN dates AND at IS NOT NULL THEN
                                coalesce(j -> '$.timestamp', j -> '$.snapshot.timestamp') END,
                            'model', json_text(new_model), 'working_directory', json_text(new_cwd),
-                           'git_branch', json_text(new_branch), 'name', json_text(new_name)),
+                           'git_branch', json_text(new_branch), 'title', json_text(new_name)),
                        'source', source), n
     FROM work WHERE (is_new IS NULL AND (dates IS NOT NULL AND at IS NOT NULL OR new_model IS NOT NULL OR
                      new_cwd IS NOT NULL OR new_branch IS NOT NULL)) OR new_name IS NOT NULL

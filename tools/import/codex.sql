@@ -14,8 +14,8 @@
 --      a slice of the file too, is the same event. session.created has an id of its own.
 --  (5) What was said stands twice in a rollout. response_item is what the model saw and becomes
 --      message.added, tool.called and tool.returned; its echoes in event_msg stay import.record.
---  (6) token_count is cumulative: the difference to the one before is an event. Where the count starts
---      (a fork starts with its parent's) and where it falls, the usage of the last request counts.
+--  (6) token_count is cumulative: the difference to the one before is an event. Where the count falls
+--      it was begun anew, and counts as it stands. A fork goes on from its parent's count.
 --  (7) A turn is what task_started and its kin say. Old files have none: there a user_message starts
 --      one, and ends the one before.
 
@@ -41,7 +41,7 @@ CREATE TABLE facts (
     type TEXT, kind TEXT, at INTEGER, session TEXT, ts INTEGER, is_new INTEGER, first_meta INTEGER,
     model TEXT, cwd TEXT, new_model TEXT, new_cwd TEXT,
     starts TEXT, ends TEXT, next_ends TEXT, turn TEXT, turns INTEGER,
-    base INTEGER, used TEXT, input INTEGER, cached INTEGER, written INTEGER, output INTEGER,
+    base INTEGER, input INTEGER, cached INTEGER, written INTEGER, output INTEGER,
     reasoning INTEGER, main TEXT
 );
 
@@ -103,31 +103,31 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                      model = (SELECT s.model FROM sessions s WHERE s.session = facts.session)
     WHERE row = NEW.row;
 
-    -- What was used since the last count. used: from what it is told; base: whether the last count
-    -- is to be taken off.
+    -- What was used since the last count. base: 1 when the last count is to be taken off.
     UPDATE facts SET base = coalesce(
         (SELECT NEW.json ->> '$.payload.info.total_token_usage.total_tokens' >= s.total
          FROM sessions s WHERE s.session = facts.session), 0)
     WHERE row = NEW.row AND type = 'event_msg' AND kind = 'token_count'
       AND json_type(NEW.json, '$.payload.info.total_token_usage') = 'object';
-    UPDATE facts SET used = CASE
-        WHEN NOT base AND json_type(NEW.json, '$.payload.info.last_token_usage') = 'object'
-            THEN NEW.json -> '$.payload.info.last_token_usage'
-        ELSE NEW.json -> '$.payload.info.total_token_usage' END
-    WHERE row = NEW.row AND base IS NOT NULL;
     UPDATE facts SET (input, cached, written, output, reasoning) = (
-        SELECT coalesce(used ->> '$.input_tokens', 0) - base * coalesce(s.input, 0),
-               coalesce(used ->> '$.cached_input_tokens', 0) - base * coalesce(s.cached, 0),
-               coalesce(used ->> '$.cache_write_input_tokens', 0) - base * coalesce(s.written, 0),
-               coalesce(used ->> '$.output_tokens', 0) - base * coalesce(s.output, 0),
-               coalesce(used ->> '$.reasoning_output_tokens', 0) - base * coalesce(s.reasoning, 0)
-        FROM sessions s WHERE s.session = facts.session)
+        SELECT CAST(coalesce(u ->> '$.input_tokens', 0) AS INTEGER) - base * coalesce(s.input, 0),
+               CAST(coalesce(u ->> '$.cached_input_tokens', 0) AS INTEGER) - base * coalesce(s.cached, 0),
+               CAST(coalesce(u ->> '$.cache_write_input_tokens', 0) AS INTEGER)
+                   - base * coalesce(s.written, 0),
+               CAST(coalesce(u ->> '$.output_tokens', 0) AS INTEGER) - base * coalesce(s.output, 0),
+               CAST(coalesce(u ->> '$.reasoning_output_tokens', 0) AS INTEGER)
+                   - base * coalesce(s.reasoning, 0)
+        FROM sessions s, (SELECT NEW.json -> '$.payload.info.total_token_usage' AS u)
+        WHERE s.session = facts.session)
     WHERE row = NEW.row AND base IS NOT NULL;
     UPDATE sessions SET (input, cached, written, output, reasoning, total) = (
-        SELECT coalesce(u ->> '$.input_tokens', 0), coalesce(u ->> '$.cached_input_tokens', 0),
-               coalesce(u ->> '$.cache_write_input_tokens', 0), coalesce(u ->> '$.output_tokens', 0),
-               coalesce(u ->> '$.reasoning_output_tokens', 0), coalesce(u ->> '$.total_tokens', 0)
-        FROM (SELECT NEW.json -> '$.payload.info.total_token_usage' AS u))
+        SELECT f.input + f.base * coalesce(sessions.input, 0),
+               f.cached + f.base * coalesce(sessions.cached, 0),
+               f.written + f.base * coalesce(sessions.written, 0),
+               f.output + f.base * coalesce(sessions.output, 0),
+               f.reasoning + f.base * coalesce(sessions.reasoning, 0),
+               coalesce(NEW.json ->> '$.payload.info.total_token_usage.total_tokens', 0)
+        FROM facts f WHERE f.row = NEW.row)
     WHERE session = (SELECT session FROM facts WHERE row = NEW.row AND base IS NOT NULL);
 
     -- Which event carries the line.
@@ -253,7 +253,8 @@ SELECT session, ts, type, id, cause, data, line FROM (
                         ELSE '$.payload.action' END))
            WHEN 'result' THEN json_fields(
                'call_id', coalesce(nullif(j -> '$.payload.call_id', 'null'), json_text(hash)),
-               'success', CASE WHEN j ->> '$.payload.output.success' = 0 THEN 'false' ELSE 'true' END,
+               'success', CASE WHEN json_type(j, '$.payload.output.success') IN ('true', 'false')
+                   THEN j -> '$.payload.output.success' END,
                'output', j -> '$.payload.output', 'turn_id', turn_id, 'source', source,
                'extra', json_remove(j, '$.payload.call_id', '$.payload.output'))
            WHEN 'checkpoint' THEN json_fields(

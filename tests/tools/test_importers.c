@@ -1,0 +1,475 @@
+/* The rules of the importers, tools/import/<kind>.sql: what the lines of a log give. */
+#include "tests/tools/import_log.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const kinds[] = {"claude-code", "codex"};
+#define KINDS 2
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* ---- Rules that hold for every log ---- */
+
+static void compare_batch(const char *kind, const char *path, annal_slice bytes, size_t batch)
+{
+    struct imported whole, other;
+    import_log(kind, base_name(path), bytes, 1000, 0, &whole);
+    import_log(kind, base_name(path), bytes, batch, 0, &other);
+    ck_assert_msg(
+        whole.text.len == other.text.len &&
+            (whole.text.len == 0 || memcmp(whole.text.ptr, other.text.ptr, whole.text.len) == 0),
+        "%s: batches of %zu lines give something else", path, batch);
+    imported_done(&other);
+    imported_done(&whole);
+}
+
+static void compare_batches(const char *kind, const char *path, annal_slice bytes)
+{
+    static const size_t batches[] = {1, 2, 3, 7};
+    for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++)
+        compare_batch(kind, path, bytes, batches[i]);
+}
+
+static void compare_single_lines(const char *kind, const char *path, annal_slice bytes)
+{
+    compare_batch(kind, path, bytes, 1);
+}
+
+START_TEST(where_a_batch_ends_changes_nothing)
+{
+    for_each_log(kinds[_i], false, compare_batches);
+}
+END_TEST
+
+START_TEST(where_a_batch_ends_changes_nothing_in_real_logs)
+{
+    for_each_log(kinds[_i], true, compare_single_lines);
+}
+END_TEST
+
+static void compare_prefixes(const char *kind, const char *path, annal_slice bytes)
+{
+    struct imported whole, part;
+    import_log(kind, base_name(path), bytes, 100000, 0, &whole);
+    for (size_t lines = 1; lines < whole.lines; lines++) {
+        import_log(kind, base_name(path), bytes, 3, lines, &part);
+        ck_assert_msg(part.text.len <= whole.text.len &&
+                          memcmp(part.text.ptr, whole.text.ptr, part.text.len) == 0,
+                      "%s: the first %zu lines give something else than in the whole file", path,
+                      lines);
+        imported_done(&part);
+    }
+    imported_done(&whole);
+}
+
+START_TEST(what_the_first_lines_gave_stays_when_more_arrive)
+{
+    for_each_log(kinds[_i], false, compare_prefixes);
+}
+END_TEST
+
+/* ---- Nothing is lost ---- */
+
+struct values {
+    annal_slice *all;
+    size_t count;
+    size_t capacity;
+};
+
+static void add_value(struct values *values, const char *ptr, size_t len)
+{
+    if (values->count == values->capacity) {
+        values->capacity = values->capacity * 2 + 256;
+        values->all = realloc(values->all, values->capacity * sizeof *values->all);
+        ck_assert_ptr_nonnull(values->all);
+    }
+    values->all[values->count++] = (annal_slice){ptr, len};
+}
+
+/* The scalar values in a JSON text, as they are written there; names of members are left out. */
+static void collect_values(struct values *values, const char *at, const char *end)
+{
+    while (at < end) {
+        const char *begin = at;
+        if (*at == '"') {
+            for (at++; *at != '"'; at++)
+                at += *at == '\\';
+            at++;
+            const char *next = at;
+            while (next < end && (*next == ' ' || *next == '\t'))
+                next++;
+            if (next == end || *next != ':')
+                add_value(values, begin, (size_t)(at - begin));
+        } else if (strchr("{}[],: \t\r\n", *at) != NULL) {
+            at++;
+        } else {
+            at += strcspn(at, "}], \t\r\n");
+            at = at < end ? at : end;
+            add_value(values, begin, (size_t)(at - begin));
+        }
+    }
+}
+
+static int compare_values(const void *a, const void *b)
+{
+    const annal_slice *x = a, *y = b;
+    size_t len = x->len < y->len ? x->len : y->len;
+    int order = memcmp(x->ptr, y->ptr, len);
+    return order != 0 ? order : (x->len > y->len) - (x->len < y->len);
+}
+
+/* Each value of the line, as often as it stands there, byte for byte. */
+static void check_line(const char *path, const struct imported *got, size_t first, size_t behind,
+                       annal_slice line)
+{
+    struct values want = {0}, have = {0};
+    collect_values(&want, line.ptr, line.ptr + line.len);
+    const char *begin = got->text.ptr + got->events[first].data;
+    for (size_t i = first; i < behind; i++) {
+        begin = got->text.ptr + got->events[i].data;
+        collect_values(&have, begin, strchr(begin, '\n'));
+    }
+    if (want.count > 0)
+        qsort(want.all, want.count, sizeof *want.all, compare_values);
+    if (have.count > 0)
+        qsort(have.all, have.count, sizeof *have.all, compare_values);
+    size_t at = 0;
+    for (size_t i = 0; i < want.count; i++, at++) {
+        while (at < have.count && compare_values(&have.all[at], &want.all[i]) < 0)
+            at++;
+        ck_assert_msg(at < have.count && compare_values(&have.all[at], &want.all[i]) == 0,
+                      "%s: line %llu: %.*s is lost", path,
+                      (unsigned long long)got->events[first].line, ANNAL_FMT(want.all[i]));
+    }
+    free(want.all);
+    free(have.all);
+}
+
+static void check_lossless(const char *kind, const char *path, annal_slice bytes)
+{
+    struct imported got;
+    import_log(kind, base_name(path), bytes, 500, 0, &got);
+    uint64_t number = 1, gave = 0;
+    for (size_t i = 0; i < got.count; gave++) {
+        size_t behind = i;
+        while (behind < got.count && got.events[behind].line == got.events[i].line)
+            behind++;
+        for (; number < got.events[i].line; number++) {
+            size_t skip =
+                (size_t)((const char *)memchr(bytes.ptr, '\n', bytes.len) - bytes.ptr) + 1;
+            bytes = (annal_slice){bytes.ptr + skip, bytes.len - skip};
+        }
+        const char *newline = memchr(bytes.ptr, '\n', bytes.len);
+        size_t len = newline != NULL ? (size_t)(newline - bytes.ptr) : bytes.len;
+        if (strcmp(got.events[behind - 1].type, "import.unreadable") != 0)
+            check_line(path, &got, i, behind, (annal_slice){bytes.ptr, len});
+        i = behind;
+    }
+    ck_assert_uint_eq(gave, got.counts.imported);
+    ck_assert_uint_eq(got.counts.imported + got.counts.blank + got.counts.duplicate, got.lines);
+    imported_done(&got);
+}
+
+START_TEST(every_line_is_skipped_or_all_its_values_are_in_its_events)
+{
+    for_each_log(kinds[_i], false, check_lossless);
+    for_each_log(kinds[_i], true, check_lossless);
+}
+END_TEST
+
+/* ---- Tokens ---- */
+
+static long long number_after(const char *data, const char *name)
+{
+    const char *at = strstr(data, name);
+    return at != NULL ? strtoll(at + strlen(name), NULL, 10) : 0;
+}
+
+static void check_tokens(const char *kind, const char *path, annal_slice bytes)
+{
+    char command[8192], counted[200] = "", summed[200];
+    snprintf(command, sizeof command, "'%s/tests/tools/count_tokens.sh' %s '%s'", ANNAL_SOURCE,
+             kind, path);
+    FILE *pipe = popen(command, "re");
+    ck_assert_ptr_nonnull(pipe);
+    ck_assert_ptr_nonnull(fgets(counted, sizeof counted, pipe));
+    ck_assert_int_eq(pclose(pipe), 0);
+    counted[strcspn(counted, "\n")] = '\0';
+
+    struct imported got;
+    long long input = 0, output = 0, cached = 0, written = 0, total = 0;
+    import_log(kind, base_name(path), bytes, 500, 0, &got);
+    for (size_t i = 0; i < got.count; i++) {
+        if (strcmp(got.events[i].type, "agent.turn.usage") != 0)
+            continue;
+        char *data = imported_data(&got, i);
+        input += number_after(data, "\"input_tokens\":");
+        output += number_after(data, "\"output_tokens\":");
+        cached += number_after(data, "\"cached_input_tokens\":");
+        written += number_after(data, "\"cache_write_tokens\":");
+        total += number_after(data, "\"total_tokens\":");
+        free(data);
+    }
+    snprintf(summed, sizeof summed, "%lld %lld %lld %lld", input, output, cached, written);
+    ck_assert_msg(strcmp(summed, counted) == 0, "%s: events say %s, jq counts %s", path, summed,
+                  counted);
+    ck_assert_int_eq(total, input + output);
+    imported_done(&got);
+}
+
+START_TEST(tokens_are_those_that_jq_counts)
+{
+    if (system("command -v jq >/dev/null 2>&1") != 0) {
+        puts("skipped: no jq here to count tokens with");
+        return;
+    }
+    for_each_log(kinds[_i], false, check_tokens);
+    for_each_log(kinds[_i], true, check_tokens);
+}
+END_TEST
+
+/* ---- What a line becomes ---- */
+
+static void import_text(const char *kind, const char *name, const char *text, struct imported *out)
+{
+    import_log(kind, name, annal_slice_of(text), 500, 0, out);
+}
+
+#define ASSERT_DATA(imported, i, part)                                                             \
+    do {                                                                                           \
+        char *data = imported_data(imported, i);                                                   \
+        ck_assert_msg(strstr(data, part) != NULL, "%s is not in %s", part, data);                  \
+        free(data);                                                                                \
+    } while (0)
+
+#define PLACE "\"sessionId\":\"s-1\",\"timestamp\":\"2026-01-02T03:04:05.678Z\","
+
+START_TEST(usage_that_a_message_repeats_counts_once_and_as_its_largest)
+{
+    struct imported got;
+    import_text(
+        "claude-code", "s-1.jsonl",
+        "{" PLACE "\"type\":\"assistant\",\"message\":{\"id\":\"m\",\"content\":[],"
+        "\"usage\":{\"input_tokens\":3,\"cache_read_input_tokens\":5,\"output_tokens\":1}}}\n"
+        "{" PLACE "\"type\":\"assistant\",\"n\":2,\"message\":{\"id\":\"m\",\"content\":[],"
+        "\"usage\":{\"input_tokens\":3,\"cache_read_input_tokens\":5,\"output_tokens\":1}}}\n"
+        "{" PLACE "\"type\":\"assistant\",\"n\":3,\"message\":{\"id\":\"m\",\"content\":[],"
+        "\"usage\":{\"input_tokens\":4,\"cache_read_input_tokens\":5,\"output_tokens\":9}}}\n",
+        &got);
+    ck_assert_uint_eq(imported_count(&got, NULL, "agent.turn.usage"), 2);
+    size_t first = imported_find(&got, "agent.turn.usage", 0);
+    size_t second = imported_find(&got, "agent.turn.usage", 1);
+    ASSERT_DATA(&got, first, "\"input_tokens\":8,\"output_tokens\":1,\"cached_input_tokens\":5");
+    ASSERT_DATA(&got, second, "\"input_tokens\":1,\"output_tokens\":8,\"cached_input_tokens\":0");
+    ck_assert_uint_eq(got.events[second].line, 3);
+    imported_done(&got);
+}
+END_TEST
+
+START_TEST(a_side_chain_becomes_a_child_session_that_names_its_parent)
+{
+    struct imported got;
+    import_text(
+        "claude-code", "s-1.jsonl",
+        "{" PLACE "\"type\":\"user\",\"uuid\":\"u1\",\"isSidechain\":true,\"parentUuid\":null,"
+        "\"message\":{\"role\":\"user\",\"content\":\"look\"}}\n"
+        "{" PLACE "\"type\":\"assistant\",\"uuid\":\"u2\",\"isSidechain\":true,"
+        "\"parentUuid\":\"u1\",\"message\":{\"role\":\"assistant\",\"content\":\"seen\"}}\n"
+        "{" PLACE "\"type\":\"user\",\"uuid\":\"u3\",\"isSidechain\":true,\"agentId\":\"a7\","
+        "\"message\":{\"role\":\"user\",\"content\":\"look\"}}\n",
+        &got);
+    ck_assert_uint_eq(imported_count(&got, "s-1.side-u1", "message.added"), 2);
+    ck_assert_uint_eq(imported_count(&got, "s-1.agent-a7", "message.added"), 1);
+    ck_assert_uint_eq(imported_count(&got, NULL, "session.created"), 2);
+    ck_assert_uint_eq(imported_count(&got, NULL, "turn.started"), 0);
+    ASSERT_DATA(&got, imported_find(&got, "session.created", 0), "\"parent_session_id\":\"s-1\"");
+    ASSERT_DATA(&got, imported_find(&got, "session.created", 1), "\"parent_session_id\":\"s-1\"");
+    imported_done(&got);
+}
+END_TEST
+
+START_TEST(each_tool_block_of_a_line_is_an_event)
+{
+    struct imported got;
+    import_text(
+        "claude-code", "s-1.jsonl",
+        "{" PLACE "\"type\":\"assistant\",\"message\":{\"role\":\"assistant\",\"content\":["
+        "{\"type\":\"text\",\"text\":\"now\"},"
+        "{\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"A\",\"input\":{\"x\":1e400}},"
+        "{\"type\":\"tool_use\",\"id\":\"t2\",\"name\":\"B\",\"input\":{}}]}}\n"
+        "{" PLACE "\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":["
+        "{\"type\":\"tool_result\",\"tool_use_id\":\"t2\",\"content\":\"no\",\"is_error\":true},"
+        "{\"type\":\"tool_result\",\"tool_use_id\":\"t1\",\"content\":\"yes\"}]}}\n",
+        &got);
+    ck_assert_uint_eq(imported_count(&got, "s-1", "message.added"), 1);
+    ck_assert_uint_eq(imported_count(&got, "s-1", "tool.called"), 2);
+    ASSERT_DATA(&got, imported_find(&got, "message.added", 0),
+                "\"content\":[{\"type\":\"text\",\"text\":\"now\"}]");
+    ASSERT_DATA(&got, imported_find(&got, "tool.called", 0),
+                "{\"call_id\":\"t1\",\"tool\":\"A\",\"input\":{\"x\":1e400}");
+    ASSERT_DATA(&got, imported_find(&got, "tool.failed", 0),
+                "{\"call_id\":\"t2\",\"success\":false,\"output\":\"no\"");
+    ASSERT_DATA(&got, imported_find(&got, "tool.returned", 0),
+                "{\"call_id\":\"t1\",\"success\":true,\"output\":\"yes\"");
+    imported_done(&got);
+}
+END_TEST
+
+START_TEST(a_line_that_is_not_json_is_held_as_text_or_base64)
+{
+    struct imported got;
+    for (int i = 0; i < KINDS; i++) {
+        import_text(kinds[i], "s-1.jsonl",
+                    "// a \"comment\"\n{\"a\":1}{\"b\":2}\n\xFF\xFE\n{\"a\":\n", &got);
+        ck_assert_uint_eq(imported_count(&got, "s-1", "import.unreadable"), 4);
+        ASSERT_DATA(&got, imported_find(&got, "import.unreadable", 0),
+                    "\"text\":\"// a \\\"comment\\\"\"");
+        ASSERT_DATA(&got, imported_find(&got, "import.unreadable", 1),
+                    "\"text\":\"{\\\"a\\\":1}{\\\"b\\\":2}\"");
+        ASSERT_DATA(&got, imported_find(&got, "import.unreadable", 2), "\"base64\":\"//4=\"");
+        ASSERT_DATA(&got, imported_find(&got, "import.unreadable", 3), "\"line\":4}");
+        imported_done(&got);
+    }
+}
+END_TEST
+
+START_TEST(any_json_value_is_a_record_of_the_log)
+{
+    static const char *const lines[] = {
+        "12",
+        "null",
+        "[1,{\"type\":\"user\"}]",
+        "\"\\ud800\"",
+        "{}",
+        "{\"type\":{\"a\":1}}",
+        "{\"type\":\"user\",\"message\":7}",
+        "{\"type\":\"user\",\"message\":{\"content\":[1,\"a\",[]]}}",
+        "{\"type\":\"assistant\",\"message\":{\"usage\":{\"input_tokens\":1e400,\"output_tokens\":"
+        "\"x\"}}}",
+        "{\"type\":\"response_item\",\"payload\":\"x\"}",
+        "{\"type\":\"event_msg\",\"payload\":null}",
+        "{\"type\":\"event_msg\",\"payload\":{\"type\":\"token_count\",\"info\":[]}}",
+        "{\"type\":\"session_meta\",\"payload\":{}}",
+        "{\"type\":\"system\",\"subtype\":\"turn_duration\"}",
+        "{\"type\":\"event_msg\",\"payload\":{\"type\":\"task_complete\"}}",
+        "{\"a\":1,\"a\":2}"};
+    struct imported got;
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        for (int k = 0; k < KINDS; k++) {
+            import_text(kinds[k], "s-1.jsonl", lines[i], &got);
+            ck_assert_uint_eq(got.counts.imported, 1);
+            ck_assert_uint_eq(imported_count(&got, "s-1", "session.created"), 1);
+            ck_assert_uint_ge(got.count, 2);
+            check_line(lines[i], &got, 0, got.count, annal_slice_of(lines[i]));
+            imported_done(&got);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_line_without_time_has_the_time_of_the_line_before)
+{
+    struct imported got;
+    import_text("claude-code", "s-1.jsonl",
+                "{\"type\":\"mode\",\"sessionId\":\"s-1\"}\n{" PLACE "\"type\":\"x\"}\n"
+                "{\"type\":\"last-prompt\",\"sessionId\":\"s-1\"}\n",
+                &got);
+    int64_t time_us = 0;
+    ck_assert_int_eq(annal_time_parse(ANNAL_SLICE("2026-01-02T03:04:05.678Z"), &time_us, NULL), 0);
+    ck_assert_int_eq(got.events[0].ts_us, 1);
+    ck_assert_int_eq(got.events[got.count - 1].ts_us, time_us);
+    ASSERT_DATA(&got, imported_find(&got, "session.updated", 0),
+                "{\"set\":{\"created_at\":\"2026-01-02T03:04:05.678Z\"}");
+    imported_done(&got);
+}
+END_TEST
+
+START_TEST(a_session_id_that_is_none_is_made_one_and_kept_as_it_was)
+{
+    struct imported got;
+    import_text("claude-code", "f.jsonl", "{\"type\":\"user\",\"sessionId\":\"../x y\"}", &got);
+    ck_assert_int_eq(strncmp(got.events[0].session, "_._x_y-", 7), 0);
+    ck_assert_int_eq(annal_session_id_check(annal_slice_of(got.events[0].session), NULL), ANNAL_OK);
+    ASSERT_DATA(&got, imported_find(&got, "import.record", 0), "\"sessionId\":\"../x y\"");
+    imported_done(&got);
+}
+END_TEST
+
+START_TEST(a_codex_count_that_falls_begins_anew)
+{
+    static const char text[] =
+        "{\"type\":\"event_msg\",\"payload\":{\"type\":\"token_count\",\"info\":{\"total_token_"
+        "usage\":"
+        "{\"input_tokens\":100,\"output_tokens\":10,\"total_tokens\":110}}}}\n"
+        "{\"type\":\"event_msg\",\"payload\":{\"type\":\"token_count\",\"info\":{\"total_token_"
+        "usage\":"
+        "{\"input_tokens\":150,\"output_tokens\":12,\"total_tokens\":162}}}}\n"
+        "{\"type\":\"event_msg\",\"payload\":{\"type\":\"token_count\",\"info\":{\"total_token_"
+        "usage\":"
+        "{\"input_tokens\":7,\"output_tokens\":1,\"total_tokens\":8}}}}\n";
+    struct imported got;
+    import_text("codex", "s-1.jsonl", text, &got);
+    ck_assert_uint_eq(imported_count(&got, "s-1", "agent.turn.usage"), 3);
+    ASSERT_DATA(&got, imported_find(&got, "agent.turn.usage", 0),
+                "\"input_tokens\":100,\"output_tokens\":10,");
+    ASSERT_DATA(&got, imported_find(&got, "agent.turn.usage", 1),
+                "\"input_tokens\":50,\"output_tokens\":2,");
+    ASSERT_DATA(&got, imported_find(&got, "agent.turn.usage", 2),
+                "\"input_tokens\":7,\"output_tokens\":1,");
+    imported_done(&got);
+}
+END_TEST
+
+START_TEST(the_turns_of_a_codex_log_are_those_that_it_marks)
+{
+    struct imported got;
+    import_text(
+        "codex", "rollout-2026-01-02T03-04-05-0199b2c4-5e77-7d02-b1aa-2f60c8d9e413.jsonl",
+        "{\"type\":\"event_msg\",\"payload\":{\"type\":\"user_message\",\"message\":\"a\"}}\n"
+        "{\"type\":\"event_msg\",\"payload\":{\"type\":\"user_message\",\"message\":\"b\"}}\n"
+        "{\"type\":\"event_msg\",\"payload\":{\"type\":\"task_started\",\"turn_id\":\"t1\"}}\n"
+        "{\"type\":\"event_msg\",\"payload\":{\"type\":\"user_message\",\"message\":\"c\"}}\n"
+        "{\"type\":\"event_msg\",\"payload\":{\"type\":\"turn_aborted\",\"reason\":\"stop\"}}\n",
+        &got);
+    const char *session = "0199b2c4-5e77-7d02-b1aa-2f60c8d9e413";
+    ck_assert_uint_eq(imported_count(&got, session, "turn.started"), 3);
+    ck_assert_uint_eq(imported_count(&got, session, "turn.completed"), 2);
+    ck_assert_uint_eq(imported_count(&got, session, "turn.cancelled"), 1);
+    ASSERT_DATA(&got, imported_find(&got, "turn.cancelled", 0),
+                "{\"turn_id\":\"t1\",\"reason\":\"stop\"");
+    imported_done(&got);
+}
+END_TEST
+
+Suite *suite_importers(void)
+{
+    Suite *suite = suite_create("importers");
+    TCase *every = tcase_create("every log");
+    tcase_set_timeout(every, 120);
+    tcase_add_loop_test(every, where_a_batch_ends_changes_nothing, 0, KINDS);
+    tcase_add_loop_test(every, where_a_batch_ends_changes_nothing_in_real_logs, 0, KINDS);
+    tcase_add_loop_test(every, what_the_first_lines_gave_stays_when_more_arrive, 0, KINDS);
+    tcase_add_loop_test(every, every_line_is_skipped_or_all_its_values_are_in_its_events, 0, KINDS);
+    tcase_add_loop_test(every, tokens_are_those_that_jq_counts, 0, KINDS);
+    suite_add_tcase(suite, every);
+    TCase *lines = tcase_create("lines");
+    tcase_add_test(lines, usage_that_a_message_repeats_counts_once_and_as_its_largest);
+    tcase_add_test(lines, a_side_chain_becomes_a_child_session_that_names_its_parent);
+    tcase_add_test(lines, each_tool_block_of_a_line_is_an_event);
+    tcase_add_test(lines, a_line_that_is_not_json_is_held_as_text_or_base64);
+    tcase_add_test(lines, any_json_value_is_a_record_of_the_log);
+    tcase_add_test(lines, a_line_without_time_has_the_time_of_the_line_before);
+    tcase_add_test(lines, a_session_id_that_is_none_is_made_one_and_kept_as_it_was);
+    tcase_add_test(lines, a_codex_count_that_falls_begins_anew);
+    tcase_add_test(lines, the_turns_of_a_codex_log_are_those_that_it_marks);
+    suite_add_tcase(suite, lines);
+    return suite;
+}
