@@ -1,10 +1,10 @@
 #include "args.h"
-#include "tools/import/import.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "open.h"
 #include "out.h"
 #include "progress.h"
+#include "tools/import/import.h"
 
 #include <dirent.h>
 #include <errno.h>
