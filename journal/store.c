@@ -322,7 +322,7 @@ static annal_status read_boot_id(uint8_t out[16], annal_error *err)
         unsigned long value = strtoul(digit, &end, 16);
         if (*end != '\0' || *at == ' ')
             continue;
-        out[nibbles / 2] = (uint8_t)(out[nibbles / 2] << 4 | value);
+        out[nibbles / 2] = (uint8_t)((unsigned)out[nibbles / 2] << 4 | (unsigned)value);
         nibbles++;
     }
     return ANNAL_OK;

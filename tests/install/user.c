@@ -1,16 +1,23 @@
-/* A program of somebody who has only the installed library. */
-#include <annal/base.h>
+/* A program of somebody who has only the installed library: user STORE. */
+#include <annal/journal.h>
 
 #include <stdio.h>
 
-int main(void)
+int main(int argc, char **argv)
 {
-    int64_t time_us;
-    annal_error err;
-    if (annal_time_parse(annal_slice_of("2026-01-06T07:24:00Z"), &time_us, &err) < 0) {
+    annal_error err = {0};
+    annal_store *store = NULL;
+    annal_writer *writer = NULL;
+    annal_draft draft = {.type = ANNAL_SLICE("note.added"), .data = ANNAL_SLICE("{\"n\":1}")};
+    uint64_t seq = 0;
+    if (annal_store_open(argc > 1 ? argv[1] : "store", &(annal_store_options){.create = true},
+                         &store, &err) < 0 ||
+        annal_writer_open(store, ANNAL_SLICE("s1"), NULL, &writer, &err) < 0 ||
+        annal_writer_append(writer, &draft, 1, NULL, &seq, &err) < 0)
         fprintf(stderr, "%s\n", err.message);
-        return 1;
-    }
-    printf("annal %s\n", annal_version());
-    return 0;
+    else
+        printf("annal %s: durable at seq %llu\n", annal_version(), (unsigned long long)seq);
+    annal_writer_close(writer);
+    annal_store_close(store, NULL);
+    return seq == 1 ? 0 : 1;
 }
