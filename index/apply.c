@@ -1,0 +1,424 @@
+#include "index/apply.h"
+
+#include "index/database.h"
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a parameter of a statement is filled with. */
+enum source { SESSION, SEQ, TS, TYPE, ID, CAUSE, DATA, FIELD };
+
+struct param {
+    enum source source;
+    int field; /* FIELD: the column of the extractor */
+};
+
+struct statement {
+    sqlite3_stmt *stmt;
+    struct param *params; /* params[i] is parameter i + 1 */
+    int param_count;
+};
+
+/* A compiled section of a pack. */
+struct handler {
+    const char *types; /* the pack's */
+    struct statement *statements;
+    size_t count;
+    sqlite3_stmt
+        *extractor; /* data in, all fields that the statements name out: data is parsed once */
+};
+
+/* What is added up until the flush, because one UPDATE per event would cost more than all the rest. */
+struct fold {
+    bool begun; /* the session's row is there */
+    uint64_t events;
+    int64_t latest_us;
+    int64_t activity_us;
+};
+
+struct applier {
+    sqlite3 *db;
+    struct handler *handlers;
+    size_t handler_count;
+    bool has_core;
+    struct fold fold;
+    sqlite3_stmt *insert_session;
+    sqlite3_stmt *update_session;
+    char refused[512];
+};
+
+/* ---- Compiling ---- */
+
+static annal_status envelope_source(const char *name, enum source *out)
+{
+    static const char *const names[] = {":session", ":seq",   ":ts",  ":type",
+                                        ":id",      ":cause", ":data"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) {
+            *out = (enum source)i;
+            return ANNAL_OK;
+        }
+    return ANNAL_ERR_INVALID;
+}
+
+/* The names of the fields met so far, each with a NUL behind it; the place of name among them. */
+static int field_place(struct buf *fields, const char *name, annal_status *status)
+{
+    int place = 0;
+    for (size_t at = 0; at < fields->len; at += strlen(fields->ptr + at) + 1, place++)
+        if (strcmp(fields->ptr + at, name) == 0)
+            return place;
+    *status = annal__buf_append(fields, name, strlen(name) + 1);
+    return place;
+}
+
+static annal_status bind_plan(const annal_pack *pack, const struct pack_handler *source,
+                              struct statement *statement, struct buf *fields, annal_error *err)
+{
+    statement->param_count = sqlite3_bind_parameter_count(statement->stmt);
+    statement->params =
+        annal__zalloc((size_t)(statement->param_count + 1) * sizeof *statement->params);
+    if (statement->params == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
+    for (int i = 0; i < statement->param_count; i++) {
+        const char *name = sqlite3_bind_parameter_name(statement->stmt, i + 1);
+        struct param *param = &statement->params[i];
+        annal_status status = ANNAL_OK;
+        if (name != NULL && name[0] == '$' && strpbrk(name, "('\"") == NULL) {
+            param->source = FIELD;
+            param->field = field_place(fields, name + 1, &status);
+        } else if (name == NULL || envelope_source(name, &param->source) < 0) {
+            return annal__fail(err, ANNAL_ERR_SQL,
+                               "%s:%u: parameter '%s' is neither $field nor one of :session :seq "
+                               ":ts :type :id :cause :data",
+                               pack->file, source->line, name == NULL ? "?" : name);
+        }
+        if (status < 0)
+            return annal__fail(err, status, "pack '%s'", pack->file);
+    }
+    return ANNAL_OK;
+}
+
+/* SELECT ?1 ->> '$.a', ?1 ->> '$.b.c', …: the names are identifiers, so nothing needs quoting. */
+static annal_status make_extractor(struct handler *handler, sqlite3 *db, const struct buf *fields,
+                                   annal_error *err)
+{
+    struct buf sql = {0};
+    annal_status status = annal__buf_printf(&sql, "SELECT");
+    for (size_t at = 0; status >= 0 && at < fields->len; at += strlen(fields->ptr + at) + 1) {
+        status = annal__buf_printf(&sql, "%s ?1 ->> '$.", at == 0 ? "" : ",");
+        for (const char *c = fields->ptr + at; status >= 0 && *c != '\0'; c++)
+            if (c[0] == ':' && c[1] == ':') {
+                status = annal__buf_append(&sql, ".", 1);
+                c++;
+            } else {
+                status = annal__buf_append(&sql, c, 1);
+            }
+        if (status >= 0)
+            status = annal__buf_append(&sql, "'", 1);
+    }
+    const char *text = status < 0 ? NULL : annal__buf_cstr(&sql);
+    if (text == NULL)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "a pack's section");
+    else if (fields->len > 0)
+        status = annal__db_prepare(db, text, &handler->extractor, err);
+    annal__buf_done(&sql);
+    return status;
+}
+
+static annal_status compile_handler(struct handler *handler, const annal_pack *pack,
+                                    const struct pack_handler *source, sqlite3 *db,
+                                    annal_error *err)
+{
+    struct buf fields = {0};
+    const char *at = source->sql;
+    annal_status status = ANNAL_OK;
+    handler->types = source->types;
+    for (;;) {
+        sqlite3_stmt *stmt = NULL;
+        status = annal__pack_next_statement(pack, source, &at, db, &stmt, err);
+        if (status < 0 || stmt == NULL)
+            break;
+        struct statement *grown =
+            annal__realloc_array(handler->statements, handler->count + 1, sizeof *grown);
+        if (grown == NULL) {
+            sqlite3_finalize(stmt);
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
+            break;
+        }
+        handler->statements = grown;
+        grown[handler->count] = (struct statement){.stmt = stmt};
+        status = bind_plan(pack, source, &grown[handler->count++], &fields, err);
+        if (status < 0)
+            break;
+    }
+    if (status >= 0 && handler->count == 0)
+        status = annal__fail(err, ANNAL_ERR_INVALID, "%s:%u: this section has no statement",
+                             pack->file, source->line - 1);
+    if (status >= 0)
+        status = make_extractor(handler, db, &fields, err);
+    annal__buf_done(&fields);
+    return status;
+}
+
+static annal_status prepare_fold(struct applier *applier, annal_error *err)
+{
+    annal_status status = annal__db_prepare(
+        applier->db,
+        "INSERT INTO sessions (id, agent_id, provider, model, created_at, updated_at, "
+        "last_activity_at) VALUES (?1, '', '', '', ?2, ?2, ?2) ON CONFLICT (id) DO NOTHING",
+        &applier->insert_session, err);
+    if (status < 0)
+        return status;
+    return annal__db_prepare(applier->db,
+                             "UPDATE sessions SET events = events + ?2, updated_at = "
+                             "MAX(updated_at, ?3), last_activity_at = MAX(last_activity_at, ?4) "
+                             "WHERE id = ?1",
+                             &applier->update_session, err);
+}
+
+annal_status annal__applier_new(sqlite3 *db, const annal_pack *const *packs, size_t pack_count,
+                                struct applier **out_applier, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    size_t handlers = 0;
+    for (size_t i = 0; i < pack_count; i++)
+        handlers += packs[i]->handler_count;
+    struct applier *applier = annal__zalloc(sizeof *applier);
+    if (applier != NULL)
+        applier->handlers = annal__zalloc((handlers + 1) * sizeof *applier->handlers);
+    if (applier == NULL || applier->handlers == NULL) {
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "%zu sections of packs", handlers);
+        goto done;
+    }
+    applier->db = db;
+    for (size_t i = 0; i < pack_count; i++) {
+        applier->has_core |= strcmp(packs[i]->name, "core") == 0;
+        for (size_t j = 0; j < packs[i]->handler_count; j++) {
+            status = compile_handler(&applier->handlers[applier->handler_count++], packs[i],
+                                     &packs[i]->handlers[j], db, err);
+            if (status < 0)
+                goto done;
+        }
+    }
+    if (applier->has_core)
+        status = prepare_fold(applier, err);
+    if (status < 0)
+        goto done;
+    annal__applier_forget(applier);
+    *out_applier = applier;
+    applier = NULL;
+
+done:
+    annal__applier_free(applier);
+    return status;
+}
+
+void annal__applier_free(struct applier *applier)
+{
+    if (applier == NULL)
+        return;
+    for (size_t i = 0; i < applier->handler_count; i++) {
+        struct handler *handler = &applier->handlers[i];
+        for (size_t j = 0; j < handler->count; j++) {
+            sqlite3_finalize(handler->statements[j].stmt);
+            annal__free(handler->statements[j].params);
+        }
+        annal__free(handler->statements);
+        sqlite3_finalize(handler->extractor);
+    }
+    annal__free(applier->handlers);
+    sqlite3_finalize(applier->insert_session);
+    sqlite3_finalize(applier->update_session);
+    annal__free(applier);
+}
+
+/* ---- Running ---- */
+
+static bool takes(const struct handler *handler, annal_slice type)
+{
+    for (const char *at = handler->types; *at != '\0'; at += strlen(at) + 1)
+        if (strlen(at) == type.len && memcmp(at, type.ptr, type.len) == 0)
+            return true;
+    return false;
+}
+
+static void bind_optional(sqlite3_stmt *stmt, int at, annal_slice text)
+{
+    if (text.len == 0)
+        sqlite3_bind_null(stmt, at);
+    else
+        annal__db_bind_text(stmt, at, text);
+}
+
+static void bind_params(const struct handler *handler, const struct statement *statement,
+                        annal_slice session, const annal_event *event, const char *ts)
+{
+    for (int i = 0; i < statement->param_count; i++) {
+        const struct param *param = &statement->params[i];
+        sqlite3_stmt *stmt = statement->stmt;
+        switch (param->source) {
+        case SESSION:
+            annal__db_bind_text(stmt, i + 1, session);
+            break;
+        case SEQ:
+            sqlite3_bind_int64(stmt, i + 1, (sqlite3_int64)event->seq);
+            break;
+        case TS:
+            sqlite3_bind_text(stmt, i + 1, ts, ANNAL_TIME_BYTES - 1, SQLITE_STATIC);
+            break;
+        case TYPE:
+            annal__db_bind_text(stmt, i + 1, event->type);
+            break;
+        case ID:
+            bind_optional(stmt, i + 1, event->id);
+            break;
+        case CAUSE:
+            bind_optional(stmt, i + 1, event->cause);
+            break;
+        case DATA:
+            annal__db_bind_text(stmt, i + 1, event->data);
+            break;
+        case FIELD:
+            sqlite3_bind_value(stmt, i + 1, sqlite3_column_value(handler->extractor, param->field));
+            break;
+        }
+    }
+}
+
+/* Whether a failure is about this event, and not about the database. */
+static bool is_refusal(int rc)
+{
+    switch (rc & 0xff) {
+    case SQLITE_ERROR:
+    case SQLITE_CONSTRAINT:
+    case SQLITE_MISMATCH:
+    case SQLITE_RANGE:
+    case SQLITE_TOOBIG:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int run_statements(const struct handler *handler, annal_slice session,
+                          const annal_event *event)
+{
+    char ts[ANNAL_TIME_BYTES];
+    annal_time_format(event->ts_us, ts);
+    int rc = SQLITE_ROW;
+    if (handler->extractor != NULL) {
+        annal__db_bind_text(handler->extractor, 1, event->data);
+        rc = sqlite3_step(handler->extractor);
+    }
+    for (size_t i = 0; i < handler->count && (rc == SQLITE_ROW || rc == SQLITE_DONE); i++) {
+        sqlite3_stmt *stmt = handler->statements[i].stmt;
+        bind_params(handler, &handler->statements[i], session, event, ts);
+        do
+            rc = sqlite3_step(stmt);
+        while (rc == SQLITE_ROW);
+        sqlite3_reset(stmt);
+        sqlite3_clear_bindings(stmt);
+    }
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static annal_status run_handler(struct applier *applier, const struct handler *handler,
+                                annal_slice session, const annal_event *event,
+                                const char **out_refused, annal_error *err)
+{
+    /* One statement undoes itself; several need a savepoint. */
+    if (handler->count > 1) {
+        annal_status status = annal__db_exec(applier->db, "SAVEPOINT handler", err);
+        if (status < 0)
+            return status;
+    }
+    int rc = run_statements(handler, session, event);
+    annal_status status = ANNAL_OK;
+    if (is_refusal(rc)) {
+        snprintf(applier->refused, sizeof applier->refused, "%.*s: %s", ANNAL_FMT(event->type),
+                 sqlite3_errmsg(applier->db));
+        *out_refused = applier->refused;
+    } else if (rc != SQLITE_OK) {
+        status = annal__db_fail(err, applier->db, rc, "event %llu of session '%.*s'",
+                                (unsigned long long)event->seq, ANNAL_FMT(session));
+    }
+    if (handler->extractor != NULL) {
+        sqlite3_reset(handler->extractor);
+        sqlite3_clear_bindings(handler->extractor);
+    }
+    if (handler->count > 1 && status >= 0)
+        status = annal__db_exec(
+            applier->db,
+            rc == SQLITE_OK ? "RELEASE handler" : "ROLLBACK TO handler; RELEASE handler", err);
+    return status;
+}
+
+static annal_status begin_session(struct applier *applier, annal_slice session,
+                                  const annal_event *event, annal_error *err)
+{
+    char ts[ANNAL_TIME_BYTES];
+    annal_time_format(event->ts_us, ts);
+    annal__db_bind_text(applier->insert_session, 1, session);
+    sqlite3_bind_text(applier->insert_session, 2, ts, ANNAL_TIME_BYTES - 1, SQLITE_STATIC);
+    return annal__db_run(applier->insert_session, err);
+}
+
+annal_status annal__applier_event(struct applier *applier, annal_slice session,
+                                  const annal_event *event, const char **out_refused,
+                                  annal_error *err)
+{
+    struct fold *fold = &applier->fold;
+    *out_refused = NULL;
+    if (applier->has_core && !fold->begun) {
+        annal_status status = begin_session(applier, session, event, err);
+        if (status < 0)
+            return status;
+        fold->begun = true;
+    }
+    fold->events++;
+    if (event->ts_us > fold->latest_us)
+        fold->latest_us = event->ts_us;
+    annal_slice updated = ANNAL_SLICE("session.updated");
+    bool is_activity =
+        event->type.len != updated.len || memcmp(event->type.ptr, updated.ptr, updated.len) != 0;
+    if (is_activity && event->ts_us > fold->activity_us)
+        fold->activity_us = event->ts_us;
+
+    for (size_t i = 0; i < applier->handler_count; i++) {
+        if (!takes(&applier->handlers[i], event->type))
+            continue;
+        annal_status status =
+            run_handler(applier, &applier->handlers[i], session, event, out_refused, err);
+        if (status < 0)
+            return status;
+    }
+    return ANNAL_OK;
+}
+
+annal_status annal__applier_flush(struct applier *applier, annal_slice session, annal_error *err)
+{
+    struct fold *fold = &applier->fold;
+    annal_status status = ANNAL_OK;
+    if (applier->has_core && fold->events > 0) {
+        char latest[ANNAL_TIME_BYTES], activity[ANNAL_TIME_BYTES];
+        annal_time_format(fold->latest_us, latest);
+        annal_time_format(fold->activity_us, activity);
+        sqlite3_stmt *stmt = applier->update_session;
+        annal__db_bind_text(stmt, 1, session);
+        sqlite3_bind_int64(stmt, 2, (sqlite3_int64)fold->events);
+        sqlite3_bind_text(stmt, 3, latest, ANNAL_TIME_BYTES - 1, SQLITE_STATIC);
+        sqlite3_bind_text(stmt, 4, activity, ANNAL_TIME_BYTES - 1, SQLITE_STATIC);
+        status = annal__db_run(stmt, err);
+    }
+    annal__applier_forget(applier);
+    return status;
+}
+
+void annal__applier_forget(struct applier *applier)
+{
+    applier->fold = (struct fold){.latest_us = INT64_MIN, .activity_us = INT64_MIN};
+}

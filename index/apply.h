@@ -1,0 +1,36 @@
+/*
+ * Applying events to the tables of packs: the one place where a handler runs, for sessions.db and for
+ * a state in memory alike, so that both always say the same.
+ */
+#ifndef INDEX_APPLY_H
+#define INDEX_APPLY_H
+
+#include "index/pack.h"
+
+#include <sqlite3.h>
+
+struct applier;
+
+/* The packs' tables must be there; db and packs must outlive the applier. */
+annal_status annal__applier_new(sqlite3 *db, const annal_pack *const *packs, size_t pack_count,
+                                struct applier **out_applier, annal_error *err);
+void annal__applier_free(struct applier *applier); /* NULL is fine */
+
+/*
+ * Apply one event of session, inside a transaction. What the events of a session have in common
+ * (activity, number of events) is added up and written by annal__applier_flush(), which must come before
+ * another session's first event and before the transaction's end.
+ *
+ * When a handler cannot take the event *out_refused is one sentence why, else NULL; it lives until the
+ * next call. The event then changed nothing in that handler's tables. That is no failure.
+ */
+annal_status annal__applier_event(struct applier *applier, annal_slice session,
+                                  const annal_event *event, const char **out_refused,
+                                  annal_error *err);
+
+annal_status annal__applier_flush(struct applier *applier, annal_slice session, annal_error *err);
+
+/* Forget what was added up: the transaction was rolled back. */
+void annal__applier_forget(struct applier *applier);
+
+#endif

@@ -1,0 +1,374 @@
+#include "index/database.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static annal_status status_of(int rc)
+{
+    switch (rc & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return ANNAL_ERR_BUSY;
+    case SQLITE_NOMEM:
+        return ANNAL_ERR_NOMEM;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return ANNAL_ERR_CORRUPT;
+    case SQLITE_FULL:
+    case SQLITE_IOERR:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+    case SQLITE_READONLY:
+        return ANNAL_ERR_IO;
+    case SQLITE_TOOBIG:
+        return ANNAL_ERR_LIMIT;
+    default:
+        return ANNAL_ERR_SQL;
+    }
+}
+
+annal_status annal__db_fail(annal_error *err, sqlite3 *db, int rc, const char *format, ...)
+{
+    char what[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+
+    annal_status status = status_of(rc);
+    if (status == ANNAL_ERR_BUSY)
+        return annal__fail(err, status, "%s: another program keeps the database to itself", what);
+    return annal__fail(err, status, "%s: %s", what,
+                       db == NULL ? sqlite3_errstr(rc) : sqlite3_errmsg(db));
+}
+
+/* ---- SQL functions for packs ---- */
+
+/* annal_time(x): an ISO 8601 time in our fixed width, or NULL when x is none. */
+static void sql_time(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    if (sqlite3_value_type(values[0]) != SQLITE_TEXT)
+        return;
+    const char *text = (const char *)sqlite3_value_text(values[0]);
+    annal_slice slice = {text, (size_t)sqlite3_value_bytes(values[0])};
+    int64_t time_us;
+    if (annal_time_parse(slice, &time_us, NULL) < 0)
+        return;
+    char out[ANNAL_TIME_BYTES];
+    annal_time_format(time_us, out);
+    sqlite3_result_text(context, out, ANNAL_TIME_BYTES - 1, SQLITE_TRANSIENT);
+}
+
+/* annal_microusd(x): dollars in millionths, rounded; NULL when x is no number. */
+static void sql_microusd(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    int type = sqlite3_value_type(values[0]);
+    if (type != SQLITE_INTEGER && type != SQLITE_FLOAT)
+        return;
+    double micro = sqlite3_value_double(values[0]) * 1e6;
+    if (micro > -9e18 && micro < 9e18)
+        sqlite3_result_int64(context, llround(micro));
+}
+
+static int add_functions(sqlite3 *db)
+{
+    const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
+    int rc =
+        sqlite3_create_function_v2(db, "annal_time", 1, flags, NULL, sql_time, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_create_function_v2(db, "annal_microusd", 1, flags, NULL, sql_microusd, NULL,
+                                        NULL, NULL);
+    return rc;
+}
+
+annal_status annal__db_open(const char *name, int flags, sqlite3 **out_db, annal_error *err)
+{
+    sqlite3 *db = NULL;
+    annal_status status = ANNAL_OK;
+    int rc = sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_wal_autocheckpoint(db, 0);
+    if (rc == SQLITE_OK)
+        rc = add_functions(db);
+    if (rc != SQLITE_OK) {
+        status = annal__db_fail(err, db, rc, "open '%s'", name);
+        goto done;
+    }
+    *out_db = db;
+    db = NULL;
+
+done:
+    annal__db_close(db);
+    return status;
+}
+
+void annal__db_close(sqlite3 *db)
+{
+    sqlite3_close_v2(db);
+}
+
+annal_status annal__db_exec(sqlite3 *db, const char *sql, annal_error *err)
+{
+    int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
+    if (rc != SQLITE_OK)
+        return annal__db_fail(err, db, rc, "%.60s", sql);
+    return ANNAL_OK;
+}
+
+annal_status annal__db_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out_stmt,
+                               annal_error *err)
+{
+    int rc = sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, out_stmt, NULL);
+    if (rc != SQLITE_OK)
+        return annal__db_fail(err, db, rc, "%.60s", sql);
+    return ANNAL_OK;
+}
+
+annal_status annal__db_run(sqlite3_stmt *stmt, annal_error *err)
+{
+    int rc;
+    do
+        rc = sqlite3_step(stmt);
+    while (rc == SQLITE_ROW);
+    annal_status status = ANNAL_OK;
+    if (rc != SQLITE_DONE)
+        status = annal__db_fail(err, sqlite3_db_handle(stmt), rc, "%.60s", sqlite3_sql(stmt));
+    sqlite3_reset(stmt);
+    return status;
+}
+
+annal_status annal__db_integer(sqlite3 *db, const char *sql, int64_t *out, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__db_prepare(db, sql, &stmt, err);
+    if (status < 0)
+        return status;
+    int rc = sqlite3_step(stmt);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        status = annal__db_fail(err, db, rc, "%.60s", sql);
+    else
+        *out = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+void annal__db_bind_text(sqlite3_stmt *stmt, int column, annal_slice text)
+{
+    sqlite3_bind_text64(stmt, column, text.ptr == NULL ? "" : text.ptr, text.len, SQLITE_STATIC,
+                        SQLITE_UTF8);
+}
+
+annal_slice annal__db_column(sqlite3_stmt *stmt, int column)
+{
+    const void *bytes = sqlite3_column_type(stmt, column) == SQLITE_BLOB
+                            ? sqlite3_column_blob(stmt, column)
+                            : (const void *)sqlite3_column_text(stmt, column);
+    return (annal_slice){bytes, (size_t)sqlite3_column_bytes(stmt, column)};
+}
+
+/* ---- SELECT ---- */
+
+/* Whether a pragma only looks. */
+static bool pragma_reads(const char *name)
+{
+    static const char *const reading[] = {"table_info",      "table_xinfo", "table_list",
+                                          "index_list",      "index_info",  "index_xinfo",
+                                          "foreign_key_list"};
+    for (size_t i = 0; i < sizeof reading / sizeof *reading; i++)
+        if (sqlite3_stricmp(name, reading[i]) == 0)
+            return true;
+    return false;
+}
+
+/* What a statement may do; *arg becomes true when it wanted more. */
+static int allow_reading(void *arg, int action, const char *first, const char *second,
+                         const char *database, const char *trigger)
+{
+    (void)database;
+    (void)trigger;
+    bool *refused = arg;
+    switch (action) {
+    case SQLITE_SELECT:
+    case SQLITE_READ:
+    case SQLITE_RECURSIVE:
+        return SQLITE_OK;
+    case SQLITE_FUNCTION:
+        if (second == NULL || sqlite3_stricmp(second, "load_extension") != 0)
+            return SQLITE_OK;
+        break;
+    case SQLITE_PRAGMA:
+        if (pragma_reads(first))
+            return SQLITE_OK;
+        break;
+    case SQLITE_UPDATE: /* what declaring a virtual table looks like; a real one is not read-only */
+        if (sqlite3_stricmp(first, "sqlite_master") == 0)
+            return SQLITE_OK;
+        break;
+    default:
+        break;
+    }
+    *refused = true;
+    return SQLITE_DENY;
+}
+
+static bool only_space(const char *text, const char *end)
+{
+    while (text < end &&
+           (*text == ' ' || *text == '\t' || *text == '\n' || *text == '\r' || *text == ';'))
+        text++;
+    return text == end;
+}
+
+static annal_status prepare_select(sqlite3 *db, annal_slice sql, sqlite3_stmt **out_stmt,
+                                   annal_error *err)
+{
+    if (sql.len > INT32_MAX)
+        return annal__fail(err, ANNAL_ERR_LIMIT, "SQL of %zu bytes is too long", sql.len);
+    bool refused = false;
+    const char *tail = NULL;
+    sqlite3_stmt *stmt = NULL;
+    sqlite3_set_authorizer(db, allow_reading, &refused);
+    int rc = sqlite3_prepare_v2(db, sql.ptr == NULL ? "" : sql.ptr, (int)sql.len, &stmt, &tail);
+    sqlite3_set_authorizer(db, NULL, NULL);
+
+    annal_status status = ANNAL_OK;
+    if (refused || (rc == SQLITE_OK && stmt != NULL && !sqlite3_stmt_readonly(stmt)))
+        status = annal__fail(err, ANNAL_ERR_SQL,
+                             "only reading is possible here (SELECT, WITH, VALUES, EXPLAIN): the "
+                             "tables are made from the journals; append an event instead");
+    else if (rc != SQLITE_OK)
+        status = annal__db_fail(err, db, rc, "SQL");
+    else if (stmt == NULL)
+        status = annal__fail(err, ANNAL_ERR_SQL, "there is no SQL statement");
+    else if (!only_space(tail, sql.ptr + sql.len))
+        status = annal__fail(err, ANNAL_ERR_SQL, "more than one SQL statement");
+    if (status < 0) {
+        sqlite3_finalize(stmt);
+        return status;
+    }
+    *out_stmt = stmt;
+    return ANNAL_OK;
+}
+
+static annal_status bind_params(sqlite3_stmt *stmt, const annal_sql_options *options,
+                                annal_error *err)
+{
+    for (size_t i = 0; i < options->param_count; i++) {
+        const annal_value *value = &options->params[i];
+        int at = (int)i + 1, rc = SQLITE_OK;
+        switch (value->kind) {
+        case ANNAL_VALUE_NULL:
+            rc = sqlite3_bind_null(stmt, at);
+            break;
+        case ANNAL_VALUE_INTEGER:
+            rc = sqlite3_bind_int64(stmt, at, value->integer);
+            break;
+        case ANNAL_VALUE_REAL:
+            rc = sqlite3_bind_double(stmt, at, value->real);
+            break;
+        case ANNAL_VALUE_TEXT:
+            rc = sqlite3_bind_text64(stmt, at, value->bytes.ptr == NULL ? "" : value->bytes.ptr,
+                                     value->bytes.len, SQLITE_STATIC, SQLITE_UTF8);
+            break;
+        case ANNAL_VALUE_BLOB:
+            rc = sqlite3_bind_blob64(stmt, at, value->bytes.ptr == NULL ? "" : value->bytes.ptr,
+                                     value->bytes.len, SQLITE_STATIC);
+            break;
+        }
+        if (rc != SQLITE_OK)
+            return annal__db_fail(err, sqlite3_db_handle(stmt), rc, "parameter %d", at);
+    }
+    return ANNAL_OK;
+}
+
+static annal_value column_value(sqlite3_stmt *stmt, int column)
+{
+    annal_value value = {.kind = ANNAL_VALUE_NULL};
+    switch (sqlite3_column_type(stmt, column)) {
+    case SQLITE_INTEGER:
+        value.kind = ANNAL_VALUE_INTEGER;
+        value.integer = sqlite3_column_int64(stmt, column);
+        break;
+    case SQLITE_FLOAT:
+        value.kind = ANNAL_VALUE_REAL;
+        value.real = sqlite3_column_double(stmt, column);
+        break;
+    case SQLITE_TEXT:
+        value.kind = ANNAL_VALUE_TEXT;
+        value.bytes = annal__db_column(stmt, column);
+        break;
+    case SQLITE_BLOB:
+        value.kind = ANNAL_VALUE_BLOB;
+        value.bytes = annal__db_column(stmt, column);
+        break;
+    default:
+        break;
+    }
+    return value;
+}
+
+static annal_status hand_out_rows(sqlite3_stmt *stmt, annal_row *row, annal_value *values,
+                                  annal_row_fn fn, void *arg, annal_error *err)
+{
+    for (;;) {
+        int rc = sqlite3_step(stmt);
+        if (rc == SQLITE_DONE)
+            return ANNAL_OK;
+        if (rc != SQLITE_ROW)
+            return annal__db_fail(err, sqlite3_db_handle(stmt), rc, "SQL");
+        for (size_t i = 0; i < row->count; i++)
+            values[i] = column_value(stmt, (int)i);
+        row->values = values;
+        int verdict = fn(arg, row);
+        if (verdict != 0)
+            return (annal_status)verdict;
+    }
+}
+
+annal_status annal__db_select(sqlite3 *db, annal_slice sql, const annal_sql_options *options,
+                              annal_row_fn fn, void *arg, annal_error *err)
+{
+    static const annal_sql_options defaults;
+    sqlite3_stmt *stmt = NULL;
+    const char **names = NULL;
+    annal_value *values = NULL;
+    if (options == NULL)
+        options = &defaults;
+    annal_status status = prepare_select(db, sql, &stmt, err);
+    if (status < 0)
+        goto done;
+    status = bind_params(stmt, options, err);
+    if (status < 0)
+        goto done;
+
+    annal_row row = {.count = (size_t)sqlite3_column_count(stmt)};
+    names = annal__zalloc((row.count + 1) * sizeof *names);
+    values = annal__zalloc((row.count + 1) * sizeof *values);
+    if (names == NULL || values == NULL) {
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "a row of %zu columns", row.count);
+        goto done;
+    }
+    for (size_t i = 0; i < row.count; i++)
+        names[i] = sqlite3_column_name(stmt, (int)i);
+    row.names = names;
+    int verdict = options->columns == NULL ? 0 : options->columns(arg, &row);
+    status = verdict != 0 ? (annal_status)verdict : hand_out_rows(stmt, &row, values, fn, arg, err);
+
+done:
+    annal__free(values);
+    annal__free(names);
+    sqlite3_finalize(stmt);
+    return status;
+}

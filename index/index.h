@@ -1,0 +1,85 @@
+/* An open index, as the files of this folder share it. */
+#ifndef INDEX_INDEX_H
+#define INDEX_INDEX_H
+
+#include "index/apply.h"
+#include "index/lock.h"
+
+#include <annal/index.h>
+
+#include <sqlite3.h>
+
+/* The connection that writes. Used only by who holds the index lock. */
+struct writer {
+    sqlite3 *db; /* NULL: not open */
+    struct applier *applier;
+    sqlite3_stmt *insert_event;
+    sqlite3_stmt *insert_finding;
+    sqlite3_stmt *add_count;
+    sqlite3_stmt *get_cursor;
+    sqlite3_stmt *put_cursor;
+    int wal_pages; /* after the last commit */
+};
+
+struct annal_index {
+    annal_store *store;
+    uint32_t wait_ms;
+    char *
+        path; /* what SQLite opens: STORE/sessions.db, or the name of a private database in memory */
+    annal_pack *core;
+    bool frozen;  /* read-only store with a sessions.db: never written */
+    bool private; /* read-only store without one: in memory, and keep holds it there */
+    sqlite3 *keep;
+    bool follows;
+    uint64_t changed_since; /* the chore's; see annal_store_changed() */
+    struct index_lock lock;
+    struct writer writer; /* under lock */
+};
+
+/* ---- open.c ---- */
+
+/*
+ * Take the index lock, see to it that sessions.db is ours and open, and begin a transaction. While another
+ * program has sessions.db locked, the index lock is not held. ANNAL_ERR_BUSY when the deadline passes.
+ */
+annal_status annal__index_begin(annal_index *index, int64_t deadline_us, annal_error *err);
+
+/* Commit when keep, else roll back; checkpoint the WAL when it has grown; give the lock back. */
+annal_status annal__index_end(annal_index *index, bool keep, annal_error *err);
+
+/* Throw sessions.db away; the next annal__index_begin() makes it anew. */
+annal_status annal__index_discard(annal_index *index, int64_t deadline_us, annal_error *err);
+
+/*
+ * A reader found sessions.db corrupt: throw it away. True when the next catch-up makes it anew, so that asking again
+ * helps.
+ */
+bool annal__index_heal(annal_index *index);
+
+/*
+ * Open a connection that only reads; the caller's, to be given to annal__db_close(). Makes sessions.db
+ * when there is none. Waits up to wait_ms for other programs, now and in every statement.
+ */
+annal_status annal__index_reader(annal_index *index, uint32_t wait_ms, sqlite3 **out_db,
+                                 annal_error *err);
+
+/* ---- indexer.c ---- */
+
+/* annal_index_catch_up() for several sessions, all when count is 0. */
+annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessions, size_t count,
+                                   const annal_catch_up_options *options, annal_error *err);
+
+/* The chore of options.follow. */
+annal_status annal__index_follow(void *arg, annal_error *err);
+
+/* ---- lookup.c ---- */
+
+/*
+ * What every reader begins with: catch up (unless as_indexed) on these sessions, all when there are
+ * none, and open a connection. A catch-up that did not finish is told in *out_lag, not a failure.
+ */
+annal_status annal__index_read(annal_index *index, const annal_slice *sessions, size_t count,
+                               bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
+                               annal_lag *out_lag, annal_error *err);
+
+#endif

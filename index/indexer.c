@@ -1,0 +1,594 @@
+/*
+ * The indexer: brings sessions.db up to its journals.
+ *
+ * (1) A session's cursor (_cursor: next seq, offset, hash before it) is read in the transaction that
+ *     moves it, together with the rows that it stands for. Two indexers cannot do an event twice.
+ * (2) Total: an event that proves itself gets its row, whatever its payload. What a pack cannot take and
+ *     what is damaged becomes a finding, and the next event is next.
+ * (3) When the journal does not agree with the cursor it is another journal: the rows of this session
+ *     go, and it begins at its first event.
+ * (4) A transaction ends after ROWS_MAX rows, BYTES_MAX of journal or SLICE_MS, whichever is first: large enough to
+ *     be fast, short enough that others get the lock.
+ * (5) Work is planned without the lock: which journals are longer than their cursors. Each session is
+ *     done up to the size that it had then, so that a busy writer does not keep a reader for ever.
+ */
+#include "index/database.h"
+#include "index/index.h"
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+
+#include <annal/journal.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define ROWS_MAX       50000
+#define BYTES_MAX      (64u << 20)
+#define SLICE_MS       500
+#define CHORE_MS       200
+#define ROWS_PER_CLOCK 256 /* how often the time is looked at */
+
+/* ---- The plan ---- */
+
+/* One session that is behind, or (gone) whose journal is no more. */
+struct task {
+    size_t name_at; /* in plan.names */
+    size_t name_bytes;
+    annal_position from;
+    uint64_t target; /* bytes of journal */
+    bool gone;
+};
+
+struct plan {
+    struct buf names;
+    struct task *tasks;
+    size_t count;
+    size_t next; /* tasks before it are done */
+};
+
+static annal_slice task_session(const struct plan *plan, const struct task *task)
+{
+    return (annal_slice){plan->names.ptr + task->name_at, task->name_bytes};
+}
+
+static void plan_done(struct plan *plan)
+{
+    annal__buf_done(&plan->names);
+    annal__free(plan->tasks);
+}
+
+static annal_status plan_add(struct plan *plan, annal_slice session, annal_position from,
+                             uint64_t target, bool gone)
+{
+    if ((plan->count & (plan->count - 1)) == 0) { /* a power of two: full */
+        struct task *grown = annal__realloc_array(
+            plan->tasks, plan->count == 0 ? 1 : plan->count * 2, sizeof *grown);
+        if (grown == NULL)
+            return ANNAL_ERR_NOMEM;
+        plan->tasks = grown;
+    }
+    plan->tasks[plan->count] = (struct task){.name_at = plan->names.len,
+                                             .name_bytes = session.len,
+                                             .from = from,
+                                             .target = target,
+                                             .gone = gone};
+    annal_status status = annal__buf_append_slice(&plan->names, session);
+    if (status >= 0)
+        plan->count++;
+    return status;
+}
+
+/* Journals and cursors, both in order of session id, merged. */
+struct merge {
+    struct plan *plan;
+    sqlite3_stmt *cursors; /* NULL: no cursors */
+    bool have;             /* cursors stands on a row */
+};
+
+static int compare(annal_slice a, annal_slice b)
+{
+    int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
+    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+static annal_position cursor_row(sqlite3_stmt *stmt, int column)
+{
+    return (annal_position){.seq = (uint64_t)sqlite3_column_int64(stmt, column),
+                            .offset = (uint64_t)sqlite3_column_int64(stmt, column + 1),
+                            .h_before = (uint64_t)sqlite3_column_int64(stmt, column + 2)};
+}
+
+static void merge_step(struct merge *merge)
+{
+    merge->have = merge->cursors != NULL && sqlite3_step(merge->cursors) == SQLITE_ROW;
+}
+
+/* Cursors up to session (all when it is NULL) have no journal. */
+static annal_status merge_gone(struct merge *merge, const annal_slice *session)
+{
+    annal_status status = ANNAL_OK;
+    while (status >= 0 && merge->have) {
+        annal_slice name = annal__db_column(merge->cursors, 3);
+        if (session != NULL && compare(name, *session) >= 0)
+            break;
+        status = plan_add(merge->plan, name, cursor_row(merge->cursors, 0), 0, true);
+        merge_step(merge);
+    }
+    return status;
+}
+
+static int merge_journal(void *arg, annal_slice session, uint64_t bytes)
+{
+    struct merge *merge = arg;
+    annal_status status = merge_gone(merge, &session);
+    annal_position from = {.seq = 1};
+    if (status >= 0 && merge->have && compare(annal__db_column(merge->cursors, 3), session) == 0) {
+        from = cursor_row(merge->cursors, 0);
+        merge_step(merge);
+    }
+    if (status >= 0 && from.offset != bytes)
+        status = plan_add(merge->plan, session, from, bytes, false);
+    return status;
+}
+
+static annal_status plan_all(annal_index *index, sqlite3 *db, struct plan *plan, annal_error *err)
+{
+    struct merge merge = {.plan = plan};
+    annal_status status = ANNAL_OK;
+    if (db != NULL)
+        status = annal__db_prepare(
+            db, "SELECT seq, offset, h, session_id FROM _cursor ORDER BY session_id",
+            &merge.cursors, err);
+    if (status >= 0) {
+        merge_step(&merge);
+        status = annal_store_sessions(index->store, merge_journal, &merge, err);
+    }
+    if (status >= 0)
+        status = merge_gone(&merge, NULL);
+    if (status == ANNAL_ERR_NOMEM)
+        annal__fail(err, status, "the list of sessions to index");
+    sqlite3_finalize(merge.cursors);
+    return status;
+}
+
+static annal_status read_cursor(sqlite3 *db, annal_slice session, annal_position *out,
+                                bool *out_found, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__db_prepare(
+        db, "SELECT seq, offset, h FROM _cursor WHERE session_id = ?1", &stmt, err);
+    if (status < 0)
+        return status;
+    annal__db_bind_text(stmt, 1, session);
+    *out_found = sqlite3_step(stmt) == SQLITE_ROW;
+    if (*out_found)
+        *out = cursor_row(stmt, 0);
+    sqlite3_finalize(stmt);
+    return ANNAL_OK;
+}
+
+/* One session is looked at closely: also a journal of the same size may be another one. */
+static annal_status plan_one(annal_index *index, sqlite3 *db, annal_slice session,
+                             struct plan *plan, annal_error *err)
+{
+    annal_position from = {.seq = 1};
+    bool known = false;
+    annal_session_info info;
+    annal_status status = ANNAL_OK;
+    if (db != NULL)
+        status = read_cursor(db, session, &from, &known, err);
+    if (status < 0)
+        return status;
+    status = annal_session_info_get(index->store, session, &info, err);
+    if (status == ANNAL_ERR_NOTFOUND && !known)
+        return ANNAL_OK;
+    if (status == ANNAL_ERR_NOTFOUND)
+        status = plan_add(plan, session, from, 0, true);
+    else if (status >= 0 && !(known && info.end_offset == from.offset &&
+                              info.last_h == from.h_before && info.bytes == from.offset))
+        status = plan_add(plan, session, from, info.bytes, false);
+    if (status == ANNAL_ERR_NOMEM)
+        annal__fail(err, status, "the list of sessions to index");
+    return status;
+}
+
+/* A journal whose end does not prove itself is longer than its cursor for ever: look before locking. */
+static bool has_more(annal_index *index, annal_slice session, const struct task *task)
+{
+    annal_cursor *cursor = NULL;
+    annal_event event;
+    if (task->gone || task->from.seq <= 1 || task->from.offset > task->target)
+        return true;
+    annal_status status =
+        annal_cursor_open_at(index->store, session, task->from.seq, task->from.offset,
+                             task->from.h_before, &cursor, NULL);
+    if (status >= 0)
+        status = annal_cursor_next(cursor, &event, NULL);
+    annal_cursor_close(cursor);
+    return status != ANNAL_END;
+}
+
+static annal_status make_plan(annal_index *index, const annal_slice *sessions, size_t count,
+                              struct plan *plan, annal_error *err)
+{
+    sqlite3 *db = NULL;
+    annal_status status = annal__index_reader(index, index->wait_ms, &db, err);
+    if (status < 0)
+        return status;
+    if (count == 0)
+        status = plan_all(index, db, plan, err);
+    for (size_t i = 0; status >= 0 && i < count; i++)
+        status = plan_one(index, db, sessions[i], plan, err);
+    annal__db_close(db);
+    return status;
+}
+
+/* ---- One transaction ---- */
+
+struct count {
+    char type[ANNAL_TYPE_BYTES_MAX + 1];
+    uint64_t n;
+};
+
+#define COUNTS_MAX 64
+
+/* What one transaction has done so far. */
+struct batch {
+    annal_index *index;
+    int64_t deadline_us;
+    uint64_t rows;
+    uint64_t bytes;
+    struct count counts[COUNTS_MAX]; /* of the session at hand */
+    size_t count_count;
+};
+
+static annal_status flush_counts(struct batch *batch, annal_slice session, annal_error *err)
+{
+    sqlite3_stmt *stmt = batch->index->writer.add_count;
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < batch->count_count; i++) {
+        annal__db_bind_text(stmt, 1, session);
+        annal__db_bind_text(stmt, 2, annal_slice_of(batch->counts[i].type));
+        sqlite3_bind_int64(stmt, 3, (sqlite3_int64)batch->counts[i].n);
+        status = annal__db_run(stmt, err);
+    }
+    batch->count_count = 0;
+    return status;
+}
+
+static annal_status count_type(struct batch *batch, annal_slice session, annal_slice type,
+                               annal_error *err)
+{
+    for (size_t i = 0; i < batch->count_count; i++)
+        if (strlen(batch->counts[i].type) == type.len &&
+            memcmp(batch->counts[i].type, type.ptr, type.len) == 0) {
+            batch->counts[i].n++;
+            return ANNAL_OK;
+        }
+    if (batch->count_count == COUNTS_MAX) {
+        annal_status status = flush_counts(batch, session, err);
+        if (status < 0)
+            return status;
+    }
+    ANNAL_ASSERT(type.len <= ANNAL_TYPE_BYTES_MAX);
+    struct count *count = &batch->counts[batch->count_count++];
+    memcpy(count->type, type.ptr, type.len);
+    count->type[type.len] = '\0';
+    count->n = 1;
+    return ANNAL_OK;
+}
+
+static annal_status add_finding(struct batch *batch, const annal_index_finding *finding,
+                                annal_error *err)
+{
+    sqlite3_stmt *stmt = batch->index->writer.insert_finding;
+    annal__db_bind_text(stmt, 1, finding->session);
+    sqlite3_bind_int64(stmt, 2, (sqlite3_int64)finding->seq);
+    sqlite3_bind_int64(stmt, 3, (sqlite3_int64)finding->offset);
+    sqlite3_bind_int64(stmt, 4, (sqlite3_int64)finding->length);
+    annal__db_bind_text(stmt, 5, finding->kind);
+    annal__db_bind_text(stmt, 6, finding->what);
+    return annal__db_run(stmt, err);
+}
+
+static annal_status add_damage(struct batch *batch, annal_slice session, const annal_cursor *cursor,
+                               annal_error *err)
+{
+    annal_damage damage = annal_cursor_damage(cursor);
+    const annal_index_finding finding = {.session = session,
+                                         .seq = damage.seq,
+                                         .offset = damage.offset,
+                                         .length = damage.length,
+                                         .kind = ANNAL_SLICE("damage"),
+                                         .what = annal_slice_of(damage.what)};
+    return add_finding(batch, &finding, err);
+}
+
+static annal_status add_event(struct batch *batch, annal_slice session, const annal_event *event,
+                              annal_error *err)
+{
+    struct writer *writer = &batch->index->writer;
+    sqlite3_stmt *stmt = writer->insert_event;
+    char ts[ANNAL_TIME_BYTES];
+    annal_time_format(event->ts_us, ts);
+    annal__db_bind_text(stmt, 1, session);
+    sqlite3_bind_int64(stmt, 2, (sqlite3_int64)event->seq);
+    annal__db_bind_text(stmt, 3, event->type);
+    sqlite3_bind_text(stmt, 4, ts, ANNAL_TIME_BYTES - 1, SQLITE_STATIC);
+    sqlite3_bind_int64(stmt, 5, (sqlite3_int64)event->offset);
+    sqlite3_bind_int64(stmt, 6, (sqlite3_int64)event->length);
+    annal_status status = annal__db_run(stmt, err);
+    if (status >= 0)
+        status = count_type(batch, session, event->type, err);
+    const char *refused = NULL;
+    if (status >= 0)
+        status = annal__applier_event(writer->applier, session, event, &refused, err);
+    if (status < 0 || refused == NULL)
+        return status;
+    const annal_index_finding finding = {.session = session,
+                                         .seq = event->seq,
+                                         .offset = event->offset,
+                                         .length = event->length,
+                                         .kind = ANNAL_SLICE("pack"),
+                                         .what = annal_slice_of(refused)};
+    return add_finding(batch, &finding, err);
+}
+
+/* Rows of one session in every table; also those of the core pack. */
+static annal_status forget_session(annal_index *index, annal_slice session, annal_error *err)
+{
+    static const char *const statements[] = {
+        "DELETE FROM turns WHERE session_id = ?1",
+        "DELETE FROM sessions WHERE id = ?1",
+        "DELETE FROM event_index WHERE session_id = ?1",
+        "DELETE FROM snapshots WHERE session_id = ?1",
+        "DELETE FROM _counts WHERE session_id = ?1",
+        "DELETE FROM _findings WHERE session_id = ?1",
+        "DELETE FROM _cursor WHERE session_id = ?1",
+    };
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < sizeof statements / sizeof *statements; i++) {
+        sqlite3_stmt *stmt = NULL;
+        status = annal__db_prepare(index->writer.db, statements[i], &stmt, err);
+        if (status < 0)
+            break;
+        annal__db_bind_text(stmt, 1, session);
+        status = annal__db_run(stmt, err);
+        sqlite3_finalize(stmt);
+    }
+    return status;
+}
+
+static bool batch_full(struct batch *batch)
+{
+    return batch->rows >= ROWS_MAX || batch->bytes >= BYTES_MAX ||
+           (batch->rows % ROWS_PER_CLOCK == 0 && annal__deadline_passed(batch->deadline_us));
+}
+
+/* Rules 1 and 3. *out_cursor is NULL when there is no such journal any more. */
+static annal_status open_journal(struct batch *batch, annal_slice session,
+                                 annal_cursor **out_cursor, annal_error *err)
+{
+    annal_index *index = batch->index;
+    sqlite3_stmt *stmt = index->writer.get_cursor;
+    annal__db_bind_text(stmt, 1, session);
+    bool known = sqlite3_step(stmt) == SQLITE_ROW;
+    annal_position from = known ? cursor_row(stmt, 0) : (annal_position){.seq = 1};
+    sqlite3_reset(stmt);
+
+    annal_status status = ANNAL_ERR_CONFLICT;
+    if (known)
+        status = annal_cursor_open_at(index->store, session, from.seq, from.offset, from.h_before,
+                                      out_cursor, err);
+    if (status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_NOTFOUND) {
+        if (known) {
+            status = forget_session(index, session, err);
+            if (status < 0)
+                return status;
+        }
+        status = annal_cursor_open(index->store, session, 1, out_cursor, err);
+    }
+    if (status == ANNAL_ERR_NOTFOUND) {
+        *out_cursor = NULL;
+        return ANNAL_OK;
+    }
+    return status;
+}
+
+static annal_status index_events(struct batch *batch, annal_slice session, annal_cursor *cursor,
+                                 uint64_t target, bool *out_done, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    uint64_t begun = annal_cursor_position(cursor).offset;
+    uint64_t bytes_before = batch->bytes;
+    *out_done = false;
+    do {
+        annal_event event;
+        if (annal_cursor_position(cursor).offset >= target) {
+            *out_done = true;
+            break;
+        }
+        status = annal_cursor_next(cursor, &event, err);
+        if (status == ANNAL_END)
+            *out_done = true;
+        else if (status == ANNAL_DAMAGE)
+            status = add_damage(batch, session, cursor, err);
+        else if (status == ANNAL_OK) {
+            status = add_event(batch, session, &event, err);
+            batch->rows++;
+        }
+        batch->bytes = bytes_before + annal_cursor_position(cursor).offset - begun;
+    } while (status >= 0 && !*out_done && !batch_full(batch));
+    return status;
+}
+
+static annal_status put_cursor(struct batch *batch, annal_slice session, const annal_cursor *cursor,
+                               annal_error *err)
+{
+    sqlite3_stmt *stmt = batch->index->writer.put_cursor;
+    annal_position position = annal_cursor_position(cursor);
+    annal__db_bind_text(stmt, 1, session);
+    sqlite3_bind_int64(stmt, 2, (sqlite3_int64)position.seq);
+    sqlite3_bind_int64(stmt, 3, (sqlite3_int64)position.offset);
+    sqlite3_bind_int64(stmt, 4, (sqlite3_int64)position.h_before);
+    return annal__db_run(stmt, err);
+}
+
+static annal_status index_session(struct batch *batch, annal_slice session, const struct task *task,
+                                  bool *out_done, annal_error *err)
+{
+    annal_cursor *cursor = NULL;
+    annal_status status = open_journal(batch, session, &cursor, err);
+    *out_done = true;
+    if (status < 0 || cursor == NULL)
+        return status;
+    status = index_events(batch, session, cursor, task->target, out_done, err);
+    if (status >= 0)
+        status = flush_counts(batch, session, err);
+    if (status >= 0)
+        status = annal__applier_flush(batch->index->writer.applier, session, err);
+    if (status >= 0)
+        status = put_cursor(batch, session, cursor, err);
+    annal_cursor_close(cursor);
+    return status;
+}
+
+/* ---- Working off a plan ---- */
+
+/* Tasks from plan->next on, as many as one transaction takes. */
+static annal_status run_batch(annal_index *index, struct plan *plan, int64_t lock_until_us,
+                              int64_t work_until_us, annal_index_progress *progress,
+                              annal_error *err)
+{
+    annal_status status = annal__index_begin(index, lock_until_us, err);
+    if (status < 0)
+        return status;
+    int64_t slice_us = annal__deadline_after(SLICE_MS);
+    struct batch batch = {.index = index,
+                          .deadline_us = slice_us < work_until_us ? slice_us : work_until_us};
+    size_t next = plan->next;
+    bool full = false;
+    while (status >= 0 && next < plan->count && !full) {
+        const struct task *task = &plan->tasks[next];
+        bool done = true;
+        status = index_session(&batch, task_session(plan, task), task, &done, err);
+        next += done;
+        full = !done || batch.bytes >= BYTES_MAX || batch.rows >= ROWS_MAX ||
+               annal__deadline_passed(batch.deadline_us);
+    }
+    annal_status ended = annal__index_end(index, status >= 0, status >= 0 ? err : NULL);
+    if (status >= 0)
+        status = ended;
+    if (status < 0)
+        return status;
+    plan->next = next;
+    progress->events += batch.rows;
+    progress->bytes_done += batch.bytes;
+    return ANNAL_OK;
+}
+
+/* Drop the tasks that have nothing to give. */
+static void look_ahead(annal_index *index, struct plan *plan, annal_index_progress *progress)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < plan->count; i++) {
+        struct task task = plan->tasks[i];
+        if (!has_more(index, task_session(plan, &task), &task))
+            continue;
+        plan->tasks[kept++] = task;
+        if (task.target > task.from.offset)
+            progress->bytes_total += task.target - task.from.offset;
+    }
+    plan->count = kept;
+}
+
+static annal_status run_plan(annal_index *index, struct plan *plan, int64_t deadline_us,
+                             const annal_catch_up_options *options, annal_error *err)
+{
+    annal_index_progress progress = {0};
+    look_ahead(index, plan, &progress);
+    while (plan->next < plan->count) {
+        annal_status status = run_batch(index, plan, deadline_us, deadline_us, &progress, err);
+        if (status < 0)
+            return status;
+        if (options->progress != NULL && options->progress(options->arg, &progress) != 0)
+            return ANNAL_END;
+        if (plan->next < plan->count && annal__deadline_passed(deadline_us))
+            return annal__fail(
+                err, ANNAL_ERR_BUSY, "time is up: %llu of %llu bytes of new journal are indexed",
+                (unsigned long long)progress.bytes_done, (unsigned long long)progress.bytes_total);
+    }
+    return ANNAL_OK;
+}
+
+annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessions, size_t count,
+                                   const annal_catch_up_options *options, annal_error *err)
+{
+    static const annal_catch_up_options defaults;
+    if (options == NULL)
+        options = &defaults;
+    struct plan plan = {0};
+    int64_t deadline_us =
+        annal__deadline_after(options->timeout_ms == 0 ? index->wait_ms : options->timeout_ms);
+    annal_status status = make_plan(index, sessions, count, &plan, err);
+    if (status >= 0)
+        status = run_plan(index, &plan, deadline_us, options, err);
+    plan_done(&plan);
+    return status;
+}
+
+annal_status annal_index_catch_up(annal_index *index, annal_slice session,
+                                  const annal_catch_up_options *options, annal_error *err)
+{
+    return annal__index_catch_up(index, &session, session.len > 0, options, err);
+}
+
+annal_status annal_index_rebuild(annal_index *index, const annal_catch_up_options *options,
+                                 annal_error *err)
+{
+    annal_catch_up_options patient = {.timeout_ms = ANNAL_NO_TIMEOUT};
+    if (options != NULL)
+        patient = *options;
+    if (patient.timeout_ms == 0)
+        patient.timeout_ms = ANNAL_NO_TIMEOUT;
+    annal_status status =
+        annal__index_discard(index, annal__deadline_after(patient.timeout_ms), err);
+    if (status >= 0)
+        status = annal_index_catch_up(index, (annal_slice){0}, &patient, err);
+    return status;
+}
+
+/* ---- The keeper's chore ---- */
+
+struct changed {
+    struct plan plan;
+    annal_status status;
+};
+
+static int note_changed(void *arg, annal_slice session, uint64_t bytes)
+{
+    struct changed *changed = arg;
+    changed->status = plan_add(&changed->plan, session, (annal_position){.seq = 1}, bytes, false);
+    return changed->status;
+}
+
+/* It only tries the lock, and stops after a while: the keeper has other work. Then it comes again. */
+annal_status annal__index_follow(void *arg, annal_error *err)
+{
+    annal_index *index = arg;
+    struct changed changed = {0};
+    struct plan *plan = &changed.plan;
+    annal_index_progress progress = {0};
+    int64_t stop_us = annal__deadline_after(CHORE_MS);
+    uint64_t now = annal_store_changed(index->store, index->changed_since, note_changed, &changed);
+    annal_status status = changed.status;
+    if (status < 0)
+        annal__fail(err, status, "the list of sessions to index");
+    while (status >= 0 && plan->next < plan->count && !annal__deadline_passed(stop_us))
+        status = run_batch(index, plan, 0, stop_us, &progress, err);
+    if (status >= 0 && plan->next == plan->count)
+        index->changed_since = now;
+    plan_done(plan);
+    return status == ANNAL_ERR_BUSY ? ANNAL_OK : status;
+}

@@ -1,0 +1,120 @@
+#include "index/lock.h"
+
+#include "journal/base/buf.h"
+#include "journal/base/clock.h"
+#include "journal/base/error.h"
+#include "journal/base/io.h"
+
+#include <annal/index.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <time.h>
+
+static int64_t now_us(void)
+{
+    return annal__system_clock.monotonic_us(annal__system_clock.arg);
+}
+
+int64_t annal__deadline_after(uint32_t wait_ms)
+{
+    return wait_ms == ANNAL_NO_TIMEOUT ? INT64_MAX : now_us() + (int64_t)wait_ms * 1000;
+}
+
+bool annal__deadline_passed(int64_t deadline_us)
+{
+    return deadline_us != INT64_MAX && now_us() >= deadline_us;
+}
+
+void annal__pause(unsigned attempt)
+{
+    long ms = attempt < 20 ? 1 + (long)attempt : 20;
+    struct timespec pause = {.tv_nsec = ms * 1000000L};
+    nanosleep(&pause, NULL);
+}
+
+annal_status annal__index_lock_init(struct index_lock *lock, annal_error *err)
+{
+    lock->fd = -1;
+    int failed = pthread_mutex_init(&lock->mutex, NULL);
+    if (failed != 0)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "the lock of the index");
+    return ANNAL_OK;
+}
+
+void annal__index_lock_done(struct index_lock *lock)
+{
+    const struct io *io = &annal__system_io;
+    if (lock->fd >= 0)
+        io->close(io->arg, lock->fd);
+    pthread_mutex_destroy(&lock->mutex);
+}
+
+static annal_status open_lock_file(struct index_lock *lock, const char *store_path,
+                                   annal_error *err)
+{
+    const struct io *io = &annal__system_io;
+    struct buf path = {0};
+    annal_status status = annal__buf_printf(&path, "%s/locks", store_path);
+    const char *name = status < 0 ? NULL : annal__buf_cstr(&path);
+    if (name != NULL)
+        status = annal__make_dir(io, name, err);
+    if (name != NULL && status >= 0) {
+        status = annal__buf_printf(&path, "/index");
+        name = status < 0 ? NULL : annal__buf_cstr(&path);
+    }
+    if (name == NULL) {
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "the lock of the index");
+    } else if (status >= 0) {
+        lock->fd = io->open(io->arg, name, O_RDWR | O_CREAT, 0600);
+        if (lock->fd < 0)
+            status = annal__fail_errno(err, "open '%s'", name);
+    }
+    annal__buf_done(&path);
+    return status;
+}
+
+static annal_status take_mutex(struct index_lock *lock, int64_t deadline_us, annal_error *err)
+{
+    for (unsigned attempt = 0; pthread_mutex_trylock(&lock->mutex) != 0; attempt++) {
+        if (annal__deadline_passed(deadline_us))
+            return annal__fail(err, ANNAL_ERR_BUSY,
+                               "another thread of this process is writing the index");
+        annal__pause(attempt);
+    }
+    return ANNAL_OK;
+}
+
+annal_status annal__index_lock_take(struct index_lock *lock, const char *store_path,
+                                    int64_t deadline_us, annal_error *err)
+{
+    const struct io *io = &annal__system_io;
+    annal_status status = take_mutex(lock, deadline_us, err);
+    if (status < 0)
+        return status;
+    if (store_path == NULL)
+        return ANNAL_OK;
+    if (lock->fd < 0)
+        status = open_lock_file(lock, store_path, err);
+    for (unsigned attempt = 0; status >= 0; attempt++) {
+        if (io->flock(io->arg, lock->fd, LOCK_EX | LOCK_NB) == 0)
+            return ANNAL_OK;
+        if (errno != EWOULDBLOCK)
+            status = annal__fail_errno(err, "lock '%s/locks/index'", store_path);
+        else if (annal__deadline_passed(deadline_us))
+            status = annal__fail(err, ANNAL_ERR_BUSY, "another process is writing the index");
+        else
+            annal__pause(attempt);
+    }
+    pthread_mutex_unlock(&lock->mutex);
+    return status;
+}
+
+void annal__index_lock_give(struct index_lock *lock)
+{
+    const struct io *io = &annal__system_io;
+    if (lock->fd >= 0)
+        io->flock(io->arg, lock->fd, LOCK_UN);
+    pthread_mutex_unlock(&lock->mutex);
+}

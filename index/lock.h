@@ -1,0 +1,41 @@
+/*
+ * The index lock: one writer of sessions.db at a time, among all processes.
+ *
+ * (1) Whoever writes sessions.db, or checkpoints its WAL, holds it, for one transaction and no longer.
+ *     SQLite before 3.51.3 can corrupt a WAL database when two connections write and checkpoint at once.
+ * (2) It is a flock on STORE/locks/index: the kernel gives it back when its holder dies. flock does
+ *     not exclude threads that share a descriptor, so a mutex stands before it.
+ * (3) Who cannot get it asks again every few milliseconds until the deadline: nobody queues, so a
+ *     stuck waiter hinders nobody.
+ */
+#ifndef INDEX_LOCK_H
+#define INDEX_LOCK_H
+
+#include <annal/base.h>
+
+#include <pthread.h>
+
+struct index_lock {
+    pthread_mutex_t mutex;
+    int fd; /* -1 until it is first taken; guarded by mutex */
+};
+
+/* Microseconds on the monotonic clock, wait_ms from now; INT64_MAX for ANNAL_NO_TIMEOUT. */
+int64_t annal__deadline_after(uint32_t wait_ms);
+bool annal__deadline_passed(int64_t deadline_us);
+
+/* Sleep a little, longer with each attempt (1 to 20 ms). */
+void annal__pause(unsigned attempt);
+
+annal_status annal__index_lock_init(struct index_lock *lock, annal_error *err);
+void annal__index_lock_done(struct index_lock *lock);
+
+/*
+ * ANNAL_ERR_BUSY when the deadline passes; a deadline of 0 only tries. Without a store_path (nothing
+ * is shared with other processes) only threads are excluded.
+ */
+annal_status annal__index_lock_take(struct index_lock *lock, const char *store_path,
+                                    int64_t deadline_us, annal_error *err);
+void annal__index_lock_give(struct index_lock *lock);
+
+#endif

@@ -1,0 +1,237 @@
+/* What every reader begins with, and how the index stands: lag, counters, findings. */
+#include "index/database.h"
+#include "index/index.h"
+#include "journal/base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- How far behind ---- */
+
+struct behind {
+    sqlite3_stmt *cursor;
+    const annal_slice *sessions;
+    size_t count;
+    annal_lag *lag;
+};
+
+static bool is_asked_for(const struct behind *behind, annal_slice session)
+{
+    if (behind->count == 0)
+        return true;
+    for (size_t i = 0; i < behind->count; i++)
+        if (behind->sessions[i].len == session.len &&
+            memcmp(behind->sessions[i].ptr, session.ptr, session.len) == 0)
+            return true;
+    return false;
+}
+
+static int add_behind(void *arg, annal_slice session, uint64_t bytes)
+{
+    struct behind *behind = arg;
+    if (!is_asked_for(behind, session))
+        return 0;
+    annal__db_bind_text(behind->cursor, 1, session);
+    uint64_t offset = 0;
+    if (sqlite3_step(behind->cursor) == SQLITE_ROW)
+        offset = (uint64_t)sqlite3_column_int64(behind->cursor, 0);
+    sqlite3_reset(behind->cursor);
+    if (bytes > offset) {
+        behind->lag->sessions++;
+        behind->lag->bytes += bytes - offset;
+    }
+    return 0;
+}
+
+static annal_status measure_lag(annal_index *index, sqlite3 *db, const annal_slice *sessions,
+                                size_t count, annal_lag *lag, annal_error *err)
+{
+    struct behind behind = {.sessions = sessions, .count = count, .lag = lag};
+    annal_status status = annal__db_prepare(db, "SELECT offset FROM _cursor WHERE session_id = ?1",
+                                            &behind.cursor, err);
+    if (status >= 0)
+        status = annal_store_sessions(index->store, add_behind, &behind, err);
+    sqlite3_finalize(behind.cursor);
+    return status;
+}
+
+annal_status annal__index_read(annal_index *index, const annal_slice *sessions, size_t count,
+                               bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
+                               annal_lag *out_lag, annal_error *err)
+{
+    annal_error why = {0};
+    annal_lag lag = {0};
+    sqlite3 *db = NULL;
+    const annal_catch_up_options options = {.timeout_ms = timeout_ms};
+    annal_status caught_up = ANNAL_OK;
+    if (!as_indexed)
+        caught_up = annal__index_catch_up(index, sessions, count, &options, &why);
+    annal_status status =
+        annal__index_reader(index, timeout_ms == 0 ? index->wait_ms : timeout_ms, &db, err);
+    if (status >= 0 && (as_indexed || caught_up < 0))
+        status = measure_lag(index, db, sessions, count, &lag, err);
+    if (status < 0) {
+        annal__db_close(db);
+        return status;
+    }
+    if (lag.bytes > 0)
+        snprintf(lag.message, sizeof lag.message, "%.255s",
+                 as_indexed ? "nobody asked to catch up" : why.message);
+    *out_lag = lag;
+    *out_db = db;
+    return ANNAL_OK;
+}
+
+/* ---- Lag, session by session ---- */
+
+struct each_lag {
+    annal_index *index;
+    sqlite3_stmt *cursor;
+    annal_index_lag_fn fn;
+    void *arg;
+    annal_error *err;
+};
+
+static int tell_lag(void *arg, annal_slice session, uint64_t bytes)
+{
+    struct each_lag *each = arg;
+    annal_session_info info;
+    annal_status status = annal_session_info_get(each->index->store, session, &info, each->err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return 0;
+    if (status < 0)
+        return status;
+    annal_index_lag lag = {
+        .session = session, .journal_seq = info.last_seq, .journal_bytes = bytes};
+    annal__db_bind_text(each->cursor, 1, session);
+    if (sqlite3_step(each->cursor) == SQLITE_ROW) {
+        lag.indexed_seq = (uint64_t)sqlite3_column_int64(each->cursor, 0) - 1;
+        lag.indexed_bytes = (uint64_t)sqlite3_column_int64(each->cursor, 1);
+    }
+    sqlite3_reset(each->cursor);
+    return each->fn(each->arg, &lag);
+}
+
+annal_status annal_index_lag_each(annal_index *index, annal_slice session, annal_index_lag_fn fn,
+                                  void *arg, annal_error *err)
+{
+    struct each_lag each = {.index = index, .fn = fn, .arg = arg, .err = err};
+    sqlite3 *db = NULL;
+    annal_session_info info;
+    annal_status status = annal__index_reader(index, index->wait_ms, &db, err);
+    if (status >= 0)
+        status = annal__db_prepare(db, "SELECT seq, offset FROM _cursor WHERE session_id = ?1",
+                                   &each.cursor, err);
+    if (status >= 0 && session.len == 0)
+        status = annal_store_sessions(index->store, tell_lag, &each, err);
+    else if (status >= 0)
+        status = annal_session_info_get(index->store, session, &info, err);
+    if (status >= 0 && session.len > 0)
+        status = (annal_status)tell_lag(&each, session, info.bytes);
+    sqlite3_finalize(each.cursor);
+    annal__db_close(db);
+    return status;
+}
+
+/* ---- Rows of private tables ---- */
+
+typedef int (*step_fn)(void *arg, sqlite3_stmt *stmt);
+
+/* Run sql, whose ?1 is the session or NULL for all, and hand each row on. */
+static annal_status each_row(annal_index *index, annal_slice session, const char *sql, step_fn fn,
+                             void *arg, annal_error *err)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__index_reader(index, index->wait_ms, &db, err);
+    if (status >= 0)
+        status = annal__db_prepare(db, sql, &stmt, err);
+    if (status >= 0 && session.len > 0)
+        annal__db_bind_text(stmt, 1, session);
+    while (status == ANNAL_OK) {
+        int rc = sqlite3_step(stmt);
+        if (rc == SQLITE_DONE)
+            break;
+        status = rc == SQLITE_ROW ? (annal_status)fn(arg, stmt)
+                                  : annal__db_fail(err, db, rc, "read '%s'", index->path);
+    }
+    sqlite3_finalize(stmt);
+    annal__db_close(db);
+    return status;
+}
+
+struct count_call {
+    annal_index_count_fn fn;
+    void *arg;
+};
+
+static int tell_count(void *arg, sqlite3_stmt *stmt)
+{
+    struct count_call *call = arg;
+    return call->fn(call->arg, annal__db_column(stmt, 0), (uint64_t)sqlite3_column_int64(stmt, 1));
+}
+
+annal_status annal_index_counts(annal_index *index, annal_slice session, annal_index_count_fn fn,
+                                void *arg, annal_error *err)
+{
+    struct count_call call = {fn, arg};
+    const char *sql = session.len > 0
+                          ? "SELECT type, n FROM _counts WHERE session_id = ?1 ORDER BY type"
+                          : "SELECT type, SUM(n) FROM _counts GROUP BY type ORDER BY type";
+    return each_row(index, session, sql, tell_count, &call, err);
+}
+
+struct finding_call {
+    annal_index_finding_fn fn;
+    void *arg;
+};
+
+static int tell_finding(void *arg, sqlite3_stmt *stmt)
+{
+    struct finding_call *call = arg;
+    const annal_index_finding finding = {.session = annal__db_column(stmt, 0),
+                                         .seq = (uint64_t)sqlite3_column_int64(stmt, 1),
+                                         .offset = (uint64_t)sqlite3_column_int64(stmt, 2),
+                                         .length = (uint64_t)sqlite3_column_int64(stmt, 3),
+                                         .kind = annal__db_column(stmt, 4),
+                                         .what = annal__db_column(stmt, 5)};
+    return call->fn(call->arg, &finding);
+}
+
+annal_status annal_index_findings(annal_index *index, annal_slice session,
+                                  annal_index_finding_fn fn, void *arg, annal_error *err)
+{
+    struct finding_call call = {fn, arg};
+    const char *sql = session.len > 0
+                          ? "SELECT * FROM _findings WHERE session_id = ?1 ORDER BY offset, kind"
+                          : "SELECT * FROM _findings ORDER BY session_id, offset, kind";
+    return each_row(index, session, sql, tell_finding, &call, err);
+}
+
+struct snapshot_call {
+    annal_snapshot_row_fn fn;
+    void *arg;
+};
+
+static int tell_snapshot(void *arg, sqlite3_stmt *stmt)
+{
+    struct snapshot_call *call = arg;
+    annal_snapshot_row row = {.session = annal__db_column(stmt, 0),
+                              .seq = (uint64_t)sqlite3_column_int64(stmt, 1),
+                              .bytes = (uint64_t)sqlite3_column_int64(stmt, 2)};
+    if (annal_time_parse(annal__db_column(stmt, 3), &row.created_us, NULL) < 0)
+        row.created_us = 0;
+    return call->fn(call->arg, &row);
+}
+
+annal_status annal_index_snapshot_each(annal_index *index, annal_slice session,
+                                       annal_snapshot_row_fn fn, void *arg, annal_error *err)
+{
+    struct snapshot_call call = {fn, arg};
+    const char *sql = session.len > 0
+                          ? "SELECT session_id, seq, LENGTH(state), created_at FROM snapshots "
+                            "WHERE session_id = ?1 ORDER BY seq"
+                          : "SELECT session_id, seq, LENGTH(state), created_at FROM snapshots "
+                            "ORDER BY session_id, seq";
+    return each_row(index, session, sql, tell_snapshot, &call, err);
+}

@@ -1,0 +1,528 @@
+/*
+ * How sessions.db is opened, made and made anew.
+ *
+ * (1) Only the holder of the index lock writes or checkpoints (lock.h). The writer's connection stays
+ *     open between transactions; before each, it asks SQLite whether the file was moved or deleted.
+ * (2) A reader opens the file each time it is asked something, so it never looks at a deleted one.
+ * (3) No connection checkpoints on close: a connection to a deleted file would otherwise remove the
+ *     WAL of the file that took its place.
+ * (4) A new file is made only after the -wal and -shm of an old one are gone: SQLite finds them by name.
+ * (5) Ours by application_id and user_version is kept. Ours of another version, or found corrupt: deleted.
+ *     Anything else is somebody's, and moved to sessions.db.foreign.
+ */
+#include "index/index.h"
+
+#include "index/database.h"
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+#include "journal/base/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#define WAIT_MS_DEFAULT      10000
+#define WAL_PAGES_CHECKPOINT 2000 /* 8 MiB */
+#define CACHE_KIB            16384
+#define FOLLOW_PERIOD_MS     1000
+#define FOREIGN_NAMES        100
+
+/* ---- Files ---- */
+
+static annal_status path_with(const annal_index *index, const char *suffix, struct buf *out,
+                              annal_error *err)
+{
+    annal__buf_clear(out);
+    if (annal__buf_printf(out, "%s%s", index->path, suffix) < 0 || annal__buf_cstr(out) == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "a file name");
+    return ANNAL_OK;
+}
+
+static bool is_there(const char *path)
+{
+    const struct io *io = &annal__system_io;
+    struct stat file;
+    return io->stat(io->arg, path, &file) == 0;
+}
+
+static annal_status remove_file(const annal_index *index, const char *suffix, annal_error *err)
+{
+    const struct io *io = &annal__system_io;
+    struct buf path = {0};
+    annal_status status = path_with(index, suffix, &path, err);
+    if (status >= 0 && io->unlink(io->arg, path.ptr) < 0 && errno != ENOENT)
+        status = annal__fail_errno(err, "delete '%s'", path.ptr);
+    annal__buf_done(&path);
+    return status;
+}
+
+static annal_status remove_satellites(const annal_index *index, annal_error *err)
+{
+    annal_status status = remove_file(index, "-wal", err);
+    if (status >= 0)
+        status = remove_file(index, "-shm", err);
+    if (status >= 0)
+        status = remove_file(index, "-journal", err);
+    return status;
+}
+
+static annal_status remove_database(const annal_index *index, annal_error *err)
+{
+    annal_status status = remove_file(index, "", err);
+    return status < 0 ? status : remove_satellites(index, err);
+}
+
+/* Rule 5. The first free name; SQLite finds a WAL by name, so it moves along. */
+static annal_status move_aside(const annal_index *index, annal_error *err)
+{
+    const struct io *io = &annal__system_io;
+    struct buf to = {0}, wal = {0};
+    annal_status status = ANNAL_OK;
+    for (int i = 1; i <= FOREIGN_NAMES; i++) {
+        char suffix[32];
+        snprintf(suffix, sizeof suffix, i == 1 ? ".foreign" : ".foreign%d", i);
+        status = path_with(index, suffix, &to, err);
+        if (status < 0 || !is_there(to.ptr))
+            break;
+    }
+    if (status >= 0 && io->rename(io->arg, index->path, to.ptr) < 0 && errno != ENOENT)
+        status = annal__fail_errno(err, "move '%s' aside", index->path);
+    if (status >= 0)
+        status = path_with(index, "-wal", &wal, err);
+    if (status >= 0 && is_there(wal.ptr)) {
+        status = annal__buf_printf(&to, "-wal");
+        const char *name = status < 0 ? NULL : annal__buf_cstr(&to);
+        if (name == NULL)
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "a file name");
+        else if (io->rename(io->arg, wal.ptr, name) < 0)
+            status = annal__fail_errno(err, "move '%s' aside", wal.ptr);
+    }
+    annal__buf_done(&to);
+    annal__buf_done(&wal);
+    return status < 0 ? status : remove_satellites(index, err);
+}
+
+/* ---- The writer's connection ---- */
+
+static void close_writer(struct writer *writer)
+{
+    annal__applier_free(writer->applier);
+    sqlite3_finalize(writer->insert_event);
+    sqlite3_finalize(writer->insert_finding);
+    sqlite3_finalize(writer->add_count);
+    sqlite3_finalize(writer->get_cursor);
+    sqlite3_finalize(writer->put_cursor);
+    annal__db_close(writer->db);
+    *writer = (struct writer){0};
+}
+
+static int note_wal_pages(void *arg, sqlite3 *db, const char *name, int pages)
+{
+    (void)db;
+    (void)name;
+    struct writer *writer = arg;
+    writer->wal_pages = pages;
+    return SQLITE_OK;
+}
+
+static annal_status prepare_writer(annal_index *index, annal_error *err)
+{
+    struct writer *writer = &index->writer;
+    const struct {
+        sqlite3_stmt **stmt;
+        const char *sql;
+    } statements[] = {
+        {&writer->insert_event,
+         "INSERT INTO event_index (session_id, seq, type, timestamp, offset, length) "
+         "VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (session_id, seq) DO UPDATE SET "
+         "type = excluded.type, timestamp = excluded.timestamp, offset = excluded.offset, "
+         "length = excluded.length"},
+        {&writer->insert_finding,
+         "INSERT INTO _findings (session_id, seq, offset, length, kind, what) "
+         "VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING"},
+        {&writer->add_count, "INSERT INTO _counts (session_id, type, n) VALUES (?1, ?2, ?3) "
+                             "ON CONFLICT (session_id, type) DO UPDATE SET n = n + excluded.n"},
+        {&writer->get_cursor, "SELECT seq, offset, h FROM _cursor WHERE session_id = ?1"},
+        {&writer->put_cursor,
+         "INSERT INTO _cursor (session_id, seq, offset, h) VALUES (?1, ?2, ?3, ?4) "
+         "ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq, offset = excluded.offset, "
+         "h = excluded.h"},
+    };
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < sizeof statements / sizeof *statements; i++)
+        status = annal__db_prepare(writer->db, statements[i].sql, statements[i].stmt, err);
+    if (status >= 0)
+        status = annal__applier_new(writer->db, (const annal_pack *const[]){index->core}, 1,
+                                    &writer->applier, err);
+    return status;
+}
+
+static annal_status make_schema(annal_index *index, annal_error *err)
+{
+    sqlite3 *db = index->writer.db;
+    char ids[96];
+    snprintf(ids, sizeof ids, "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",
+             INDEX_APPLICATION_ID, INDEX_USER_VERSION);
+    annal_status status = ANNAL_OK;
+    if (!index->private)
+        status = annal__db_exec(db, "PRAGMA journal_mode = WAL", err);
+    if (status >= 0)
+        status = annal__db_exec(db, "BEGIN IMMEDIATE", err);
+    if (status >= 0)
+        status = annal__pack_make_tables(index->core, db, err);
+    if (status >= 0)
+        status = annal__db_exec(db, annal__sql_schema, err);
+    if (status >= 0)
+        status = annal__db_exec(db, ids, err);
+    return status;
+}
+
+static annal_status open_writer(annal_index *index, int flags, annal_error *err)
+{
+    struct writer *writer = &index->writer;
+    annal_status status = annal__db_open(
+        index->path, flags | SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI, &writer->db, err);
+    if (status < 0)
+        return status;
+    char sql[80];
+    snprintf(sql, sizeof sql, "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -%d", CACHE_KIB);
+    sqlite3_wal_hook(writer->db, note_wal_pages, writer);
+    return annal__db_exec(writer->db, sql, err);
+}
+
+enum whose { OURS, STALE, EMPTY, FOREIGN };
+
+static annal_status inspect(sqlite3 *db, enum whose *out, annal_error *err)
+{
+    int64_t application = 0, version = 0, tables = 0;
+    annal_status status = annal__db_integer(db, "PRAGMA application_id", &application, err);
+    if (status >= 0)
+        status = annal__db_integer(db, "PRAGMA user_version", &version, err);
+    if (status >= 0)
+        status = annal__db_integer(db, "SELECT COUNT(*) FROM sqlite_schema", &tables, err);
+    if (status < 0)
+        return status;
+    if (application == INDEX_APPLICATION_ID)
+        *out = version == INDEX_USER_VERSION ? OURS : STALE;
+    else
+        *out = application == 0 && tables == 0 ? EMPTY : FOREIGN;
+    return ANNAL_OK;
+}
+
+/* Make an empty file of mode 0600, which SQLite then fills. No connection has it open yet. */
+static annal_status make_file(const annal_index *index, annal_error *err)
+{
+    const struct io *io = &annal__system_io;
+    annal_status status = remove_satellites(index, err); /* rule 4 */
+    if (status < 0)
+        return status;
+    int fd = io->open(io->arg, index->path, O_RDWR | O_CREAT | O_EXCL, 0600);
+    if (fd < 0)
+        return annal__fail_errno(err, "make '%s'", index->path);
+    io->close(io->arg, fd);
+    return ANNAL_OK;
+}
+
+/* A file that is there: keep it, or take it out of the way. */
+static annal_status open_existing(annal_index *index, enum whose *out_whose, annal_error *err)
+{
+    annal_error why = {0};
+    annal_status status = open_writer(index, 0, &why);
+    if (status >= 0)
+        status = inspect(index->writer.db, out_whose, &why);
+    if (status == ANNAL_ERR_CORRUPT)
+        *out_whose = FOREIGN;
+    else if (status < 0) {
+        close_writer(&index->writer);
+        if (err != NULL)
+            *err = why;
+        return status;
+    }
+    if (*out_whose == OURS || *out_whose == EMPTY)
+        return ANNAL_OK;
+    close_writer(&index->writer);
+    return *out_whose == STALE ? remove_database(index, err) : move_aside(index, err);
+}
+
+static bool was_moved(sqlite3 *db)
+{
+    int moved = 0;
+    return sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved;
+}
+
+/* Under the lock: the writer is open, on a file that is ours and stands where it should. */
+static annal_status ensure_writer(annal_index *index, annal_error *err)
+{
+    struct writer *writer = &index->writer;
+    enum whose whose = EMPTY;
+    annal_status status = ANNAL_OK;
+    if (writer->db != NULL && !index->private && was_moved(writer->db))
+        close_writer(writer);
+    if (writer->db != NULL)
+        return ANNAL_OK;
+    if (!index->private && is_there(index->path))
+        status = open_existing(index, &whose, err);
+    if (status >= 0 && writer->db == NULL) {
+        if (!index->private)
+            status = make_file(index, err);
+        whose = EMPTY;
+        if (status >= 0)
+            status = open_writer(index, SQLITE_OPEN_CREATE, err);
+    }
+    if (status >= 0 && whose == EMPTY)
+        status = make_schema(index, err);
+    if (status >= 0)
+        status = prepare_writer(index, err);
+    if (status < 0)
+        close_writer(writer);
+    return status;
+}
+
+/* ---- Transactions ---- */
+
+/* Where the lock file is; a private database needs none. */
+static const char *lock_place(const annal_index *index)
+{
+    return index->private ? NULL : annal_store_path(index->store);
+}
+
+static annal_status begin_once(annal_index *index, int64_t deadline_us, annal_error *err)
+{
+    annal_status status = annal__index_lock_take(&index->lock, lock_place(index), deadline_us, err);
+    if (status < 0)
+        return status;
+    status = ensure_writer(index, err);
+    if (status >= 0)
+        status = annal__db_exec(index->writer.db, "BEGIN IMMEDIATE", err);
+    if (status == ANNAL_ERR_CORRUPT) { /* a derived file: once more, from nothing */
+        close_writer(&index->writer);
+        status = remove_database(index, err);
+        if (status >= 0)
+            status = ensure_writer(index, err);
+        if (status >= 0)
+            status = annal__db_exec(index->writer.db, "BEGIN IMMEDIATE", err);
+    }
+    if (status < 0)
+        annal__index_lock_give(&index->lock);
+    return status;
+}
+
+annal_status annal__index_begin(annal_index *index, int64_t deadline_us, annal_error *err)
+{
+    if (index->frozen)
+        return annal__fail(err, ANNAL_ERR_IO,
+                           "the store is open for reading only, so its index stays as it is");
+    for (unsigned attempt = 0;; attempt++) {
+        annal_status status = begin_once(index, deadline_us, err);
+        if (status != ANNAL_ERR_BUSY || annal__deadline_passed(deadline_us))
+            return status;
+        annal__pause(attempt);
+    }
+}
+
+annal_status annal__index_end(annal_index *index, bool keep, annal_error *err)
+{
+    struct writer *writer = &index->writer;
+    annal_status status = ANNAL_OK;
+    if (keep)
+        status = annal__db_exec(writer->db, "COMMIT", err);
+    if (!keep || status < 0) {
+        annal__applier_forget(writer->applier);
+        if (sqlite3_get_autocommit(writer->db) == 0)
+            (void)annal__db_exec(writer->db, "ROLLBACK", NULL);
+    }
+    if (writer->wal_pages >= WAL_PAGES_CHECKPOINT) {
+        writer->wal_pages =
+            0; /* a reader may stand in the way: no sooner than after as much again */
+        (void)sqlite3_wal_checkpoint_v2(writer->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    }
+    annal__index_lock_give(&index->lock);
+    return status;
+}
+
+annal_status annal__index_discard(annal_index *index, int64_t deadline_us, annal_error *err)
+{
+    if (index->frozen)
+        return annal__fail(err, ANNAL_ERR_IO, "the store is open for reading only");
+    annal_status status = annal__index_lock_take(&index->lock, lock_place(index), deadline_us, err);
+    if (status < 0)
+        return status;
+    close_writer(&index->writer);
+    if (!index->private)
+        status = remove_database(index, err);
+    annal__index_lock_give(&index->lock);
+    return status;
+}
+
+bool annal__index_heal(annal_index *index)
+{
+    return annal__index_discard(index, annal__deadline_after(index->wait_ms), NULL) >= 0;
+}
+
+/* ---- Readers ---- */
+
+static annal_status open_reader(annal_index *index, const char *uri, uint32_t wait_ms,
+                                sqlite3 **out_db, annal_error *err)
+{
+    sqlite3 *db = NULL;
+    enum whose whose = EMPTY;
+    annal_status status = annal__db_open(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, &db, err);
+    if (status < 0)
+        return status;
+    sqlite3_busy_timeout(db, wait_ms > INT32_MAX ? INT32_MAX : (int)wait_ms);
+    status = inspect(db, &whose, err);
+    if (status >= 0 && whose != OURS)
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' is not an index of this version",
+                             index->path);
+    if (status < 0) {
+        annal__db_close(db);
+        return status;
+    }
+    *out_db = db;
+    return ANNAL_OK;
+}
+
+static annal_status immutable_uri(const annal_index *index, struct buf *uri, annal_error *err)
+{
+    annal_status status = annal__buf_printf(uri, "file:");
+    for (const char *c = index->path; status >= 0 && *c != '\0'; c++)
+        status = strchr("?#%", *c) != NULL ? annal__buf_printf(uri, "%%%02x", (unsigned)*c)
+                                           : annal__buf_append(uri, c, 1);
+    if (status >= 0)
+        status = annal__buf_printf(uri, "?immutable=1");
+    if (status < 0 || annal__buf_cstr(uri) == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "a file name");
+    return ANNAL_OK;
+}
+
+/* On read-only media a WAL database opens only as immutable, and then without what is in its WAL. */
+static annal_status open_frozen(annal_index *index, sqlite3 **out_db, annal_error *err)
+{
+    struct buf uri = {0};
+    annal_status status = open_reader(index, index->path, index->wait_ms, out_db, NULL);
+    if (status >= 0)
+        return status;
+    status = immutable_uri(index, &uri, err);
+    if (status >= 0)
+        status = open_reader(index, uri.ptr, index->wait_ms, out_db, err);
+    annal__buf_done(&uri);
+    return status;
+}
+
+annal_status annal__index_reader(annal_index *index, uint32_t wait_ms, sqlite3 **out_db,
+                                 annal_error *err)
+{
+    if (index->frozen)
+        return open_frozen(index, out_db, err);
+    int64_t deadline_us = annal__deadline_after(wait_ms);
+    for (unsigned attempt = 0;; attempt++) {
+        annal_status status = open_reader(index, index->path, wait_ms, out_db, err);
+        if (status >= 0 || status == ANNAL_ERR_BUSY || attempt == 3)
+            return status;
+        /* Missing, foreign, or deleted this moment: see to it that it is there. */
+        status = annal__index_begin(index, deadline_us, err);
+        if (status >= 0)
+            status = annal__index_end(index, true, err);
+        if (status < 0)
+            return status;
+    }
+}
+
+/* ---- Open and close ---- */
+
+/* A read-only store: its sessions.db as it is, or a private database in memory. */
+static annal_status open_read_only(annal_index *index, annal_error *err)
+{
+    sqlite3 *db = NULL;
+    if (is_there(index->path) && open_frozen(index, &db, NULL) >= 0) {
+        annal__db_close(db);
+        index->frozen = true;
+        return ANNAL_OK;
+    }
+    annal__free(index->path);
+    char name[64];
+    snprintf(name, sizeof name, "file:/annal-index-%p?vfs=memdb", (void *)index);
+    index->path = annal__strndup(name, strlen(name));
+    if (index->path == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "the index");
+    index->private = true;
+    return annal__db_open(index->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI,
+                          &index->keep, err);
+}
+
+static annal_status follow(annal_index *index, annal_error *err)
+{
+    const annal_chore chore = {
+        .name = "index", .period_ms = FOLLOW_PERIOD_MS, .run = annal__index_follow, .arg = index};
+    annal_status status = annal_chore_add(index->store, &chore, err);
+    index->follows = status >= 0;
+    return status;
+}
+
+annal_status annal_index_open(annal_store *store, const annal_index_options *options,
+                              annal_index **out_index, annal_error *err)
+{
+    static const annal_index_options defaults;
+    if (options == NULL)
+        options = &defaults;
+    const char *root = annal_store_path(store);
+    size_t path_bytes = strlen(root) + sizeof "/sessions.db";
+    annal_index *index = annal__zalloc(sizeof *index);
+    if (index == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "the index of '%s'", root);
+    index->store = store;
+    index->wait_ms = options->wait_ms == 0 ? WAIT_MS_DEFAULT : options->wait_ms;
+    annal_status status = annal__index_lock_init(&index->lock, err);
+    if (status < 0) {
+        annal__free(index);
+        return status;
+    }
+    index->path = annal__zalloc(path_bytes);
+    if (index->path == NULL) {
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "the index of '%s'", root);
+        goto done;
+    }
+    snprintf(index->path, path_bytes, "%s/sessions.db", root);
+    status = annal_pack_core(&index->core, err);
+    if (status >= 0 && annal_store_is_read_only(store))
+        status = open_read_only(index, err);
+    else if (status >= 0 && options->follow)
+        status = follow(index, err);
+    if (status < 0)
+        goto done;
+    *out_index = index;
+    index = NULL;
+
+done:
+    annal_index_close(index);
+    return status;
+}
+
+/* Leave a short WAL behind, when nobody is in the way. */
+static void tidy(annal_index *index)
+{
+    if (annal__index_lock_take(&index->lock, lock_place(index), 0, NULL) < 0)
+        return;
+    if (!was_moved(index->writer.db))
+        (void)sqlite3_wal_checkpoint_v2(index->writer.db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL,
+                                        NULL);
+    annal__index_lock_give(&index->lock);
+}
+
+void annal_index_close(annal_index *index)
+{
+    if (index == NULL)
+        return;
+    if (index->follows)
+        annal_chore_remove(index->store, index);
+    if (index->writer.db != NULL && !index->private)
+        tidy(index);
+    close_writer(&index->writer);
+    annal__db_close(index->keep);
+    annal__index_lock_done(&index->lock);
+    annal_pack_free(index->core);
+    annal__free(index->path);
+    annal__free(index);
+}

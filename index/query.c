@@ -1,0 +1,310 @@
+/* Event queries: one SELECT over event_index, and each event read from its journal. */
+#include "index/database.h"
+#include "index/index.h"
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+
+#include <annal/journal.h>
+
+#include <string.h>
+
+#define FILTER_TYPES_MAX 500
+
+struct annal_query {
+    annal_store *store;
+    sqlite3 *db;
+    sqlite3_stmt *stmt;
+    int rc;      /* of the step that gave the next row */
+    bool handed; /* that row was handed out */
+    annal_lag lag;
+    struct buf line;
+};
+
+/* ---- The SELECT ---- */
+
+static annal_status check_filter(const annal_filter *filter, annal_error *err)
+{
+    for (size_t i = 0; i < filter->session_count; i++) {
+        annal_status status = annal_session_id_check(filter->sessions[i], err);
+        if (status < 0)
+            return status;
+    }
+    if (filter->type_count > FILTER_TYPES_MAX)
+        return annal__fail(err, ANNAL_ERR_LIMIT, "a query takes at most %d types",
+                           FILTER_TYPES_MAX);
+    for (size_t i = 0; i < filter->type_count; i++)
+        if (filter->types[i].len == 0 || filter->types[i].len > 200)
+            return annal__fail(err, ANNAL_ERR_INVALID,
+                               "a type to look for has between 1 and 200 bytes");
+    return ANNAL_OK;
+}
+
+static bool is_pattern(annal_slice type)
+{
+    for (size_t i = 0; i < type.len; i++)
+        if (strchr("*?[", type.ptr[i]) != NULL)
+            return true;
+    return false;
+}
+
+/* ?1: the sessions as a JSON array, whose ids need no quoting. From ?7 on: the types. */
+static annal_status put_where(struct buf *sql, const annal_filter *filter)
+{
+    annal_status status = annal__buf_printf(sql, " FROM event_index WHERE 1");
+    if (status >= 0 && filter->session_count == 1)
+        status = annal__buf_printf(sql, " AND session_id = ?1");
+    else if (status >= 0 && filter->session_count > 1)
+        status = annal__buf_printf(sql, " AND session_id IN (SELECT value FROM json_each(?1))");
+    if (status >= 0 && filter->from_seq > 0)
+        status = annal__buf_printf(sql, " AND seq >= ?2");
+    if (status >= 0 && filter->to_seq > 0)
+        status = annal__buf_printf(sql, " AND seq <= ?3");
+    if (status >= 0 && filter->since_us != 0)
+        status = annal__buf_printf(sql, " AND timestamp >= ?4");
+    if (status >= 0 && filter->until_us != 0)
+        status = annal__buf_printf(sql, " AND timestamp < ?5");
+    for (size_t i = 0; status >= 0 && i < filter->type_count; i++)
+        status = annal__buf_printf(sql, "%s type %s ?%zu", i == 0 ? " AND (" : " OR",
+                                   is_pattern(filter->types[i]) ? "GLOB" : "=", i + 7);
+    if (status >= 0 && filter->type_count > 0)
+        status = annal__buf_printf(sql, ")");
+    return status;
+}
+
+static annal_status put_order(struct buf *sql, const annal_filter *filter)
+{
+    const char *down = filter->descending ? " DESC" : "";
+    annal_status status = filter->session_count == 1
+                              ? annal__buf_printf(sql, " ORDER BY seq%s", down)
+                              : annal__buf_printf(sql, " ORDER BY timestamp%s, session_id%s, seq%s",
+                                                  down, down, down);
+    return status;
+}
+
+static annal_status put_sessions(struct buf *json, const annal_filter *filter)
+{
+    annal_status status = annal__buf_append(json, "[", 1);
+    for (size_t i = 0; status >= 0 && i < filter->session_count; i++)
+        status = annal__buf_printf(json, "%s\"%.*s\"", i == 0 ? "" : ",",
+                                   ANNAL_FMT(filter->sessions[i]));
+    return status < 0 ? status : annal__buf_append(json, "]", 1);
+}
+
+static annal_status bind_filter(sqlite3_stmt *stmt, const annal_filter *filter, annal_error *err)
+{
+    char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES];
+    struct buf json = {0};
+    annal_slice sessions = filter->session_count == 1 ? filter->sessions[0] : (annal_slice){0};
+    if (filter->session_count > 1) {
+        if (put_sessions(&json, filter) < 0) {
+            annal__buf_done(&json);
+            return annal__fail(err, ANNAL_ERR_NOMEM, "a query");
+        }
+        sessions = annal__buf_slice(&json);
+    }
+    annal_time_format(filter->since_us, since);
+    annal_time_format(filter->until_us, until);
+    /* SQLite copies them: the filter is not kept. A number that the SELECT does not name is refused,
+     * which is what is wanted. */
+    sqlite3_bind_text64(stmt, 1, sessions.ptr, sessions.len, SQLITE_TRANSIENT, SQLITE_UTF8);
+    sqlite3_bind_int64(stmt, 2, (sqlite3_int64)(filter->from_seq & INT64_MAX));
+    sqlite3_bind_int64(stmt, 3, (sqlite3_int64)(filter->to_seq & INT64_MAX));
+    sqlite3_bind_text(stmt, 4, since, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(stmt, 5, until, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_int64(
+        stmt, 6,
+        filter->limit == 0 || filter->limit > INT64_MAX ? -1 : (sqlite3_int64)filter->limit);
+    for (size_t i = 0; i < filter->type_count; i++)
+        sqlite3_bind_text64(stmt, (int)i + 7, filter->types[i].ptr, filter->types[i].len,
+                            SQLITE_TRANSIENT, SQLITE_UTF8);
+    annal__buf_done(&json);
+    return ANNAL_OK;
+}
+
+static annal_status prepare_events(sqlite3 *db, const annal_filter *filter, sqlite3_stmt **out,
+                                   annal_error *err)
+{
+    struct buf sql = {0};
+    sqlite3_stmt *stmt = NULL;
+    annal_status status =
+        annal__buf_printf(&sql, "SELECT session_id, seq, type, timestamp, offset, length");
+    if (status >= 0)
+        status = put_where(&sql, filter);
+    if (status >= 0)
+        status = put_order(&sql, filter);
+    if (status >= 0)
+        status = annal__buf_printf(&sql, " LIMIT ?6");
+    if (status < 0 || annal__buf_cstr(&sql) == NULL)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
+    else
+        status = annal__db_prepare(db, sql.ptr, &stmt, err);
+    if (status >= 0)
+        status = bind_filter(stmt, filter, err);
+    annal__buf_done(&sql);
+    if (status < 0)
+        sqlite3_finalize(stmt);
+    else
+        *out = stmt;
+    return status;
+}
+
+/* ---- The query ---- */
+
+/* The first step is taken here, so that a corrupt index is noticed before anything is handed out. */
+static annal_status start(annal_index *index, const annal_filter *filter, annal_query *query,
+                          annal_error *err)
+{
+    annal_status status =
+        annal__index_read(index, filter->sessions, filter->session_count, filter->as_indexed,
+                          filter->timeout_ms, &query->db, &query->lag, err);
+    if (status >= 0)
+        status = prepare_events(query->db, filter, &query->stmt, err);
+    if (status < 0)
+        return status;
+    query->rc = sqlite3_step(query->stmt);
+    if (query->rc != SQLITE_ROW && query->rc != SQLITE_DONE)
+        return annal__db_fail(err, query->db, query->rc, "a query over the index");
+    return ANNAL_OK;
+}
+
+static void stop(annal_query *query)
+{
+    sqlite3_finalize(query->stmt);
+    annal__db_close(query->db);
+    query->stmt = NULL;
+    query->db = NULL;
+}
+
+annal_status annal_query_open(annal_index *index, const annal_filter *filter,
+                              annal_query **out_query, annal_error *err)
+{
+    static const annal_filter everything;
+    if (filter == NULL)
+        filter = &everything;
+    annal_status status = check_filter(filter, err);
+    if (status < 0)
+        return status;
+    annal_query *query = annal__zalloc(sizeof *query);
+    if (query == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "a query");
+    query->store = index->store;
+    status = start(index, filter, query, err);
+    if (status == ANNAL_ERR_CORRUPT && annal__index_heal(index)) {
+        stop(query);
+        status = start(index, filter, query, err);
+    }
+    if (status < 0) {
+        annal_query_close(query);
+        return status;
+    }
+    *out_query = query;
+    return ANNAL_OK;
+}
+
+void annal_query_close(annal_query *query)
+{
+    if (query == NULL)
+        return;
+    stop(query);
+    annal__buf_done(&query->line);
+    annal__free(query);
+}
+
+annal_lag annal_query_lag(const annal_query *query)
+{
+    return query->lag;
+}
+
+/* What the index knows; the slices are SQLite's and live until the next step. */
+static annal_event indexed_event(sqlite3_stmt *stmt)
+{
+    annal_event event = {.seq = (uint64_t)sqlite3_column_int64(stmt, 1),
+                         .type = annal__db_column(stmt, 2),
+                         .offset = (uint64_t)sqlite3_column_int64(stmt, 4),
+                         .length = (uint64_t)sqlite3_column_int64(stmt, 5)};
+    if (annal_time_parse(annal__db_column(stmt, 3), &event.ts_us, NULL) < 0)
+        event.ts_us = 0;
+    return event;
+}
+
+annal_status annal_query_next(annal_query *query, annal_slice *out_session, annal_event *out_event,
+                              annal_error *err)
+{
+    if (query->handed && query->rc == SQLITE_ROW)
+        query->rc = sqlite3_step(query->stmt);
+    query->handed = true;
+    if (query->rc == SQLITE_DONE)
+        return ANNAL_END;
+    if (query->rc != SQLITE_ROW)
+        return annal__db_fail(err, query->db, query->rc, "a query over the index");
+    annal_slice session = annal__db_column(query->stmt, 0);
+    annal_event event = indexed_event(query->stmt);
+    annal__buf_clear(&query->line);
+    annal_status status = annal__buf_reserve(&query->line, event.length);
+    if (status < 0)
+        status = ANNAL_ERR_CORRUPT; /* no line is that long */
+    else
+        status = annal_event_read_at(query->store, session, event.seq, event.offset,
+                                     query->line.ptr, event.length, &event, err);
+    if (status < 0 && status != ANNAL_ERR_CORRUPT && status != ANNAL_ERR_NOTFOUND)
+        return status;
+    *out_session = session;
+    *out_event = event;
+    return status < 0 ? ANNAL_DAMAGE : ANNAL_OK;
+}
+
+static annal_status count_events(annal_index *index, const annal_filter *filter,
+                                 uint64_t *out_count, annal_lag *out_lag, annal_error *err)
+{
+    struct buf sql = {0};
+    sqlite3 *db = NULL;
+    sqlite3_stmt *stmt = NULL;
+    annal_status status =
+        annal__index_read(index, filter->sessions, filter->session_count, filter->as_indexed,
+                          filter->timeout_ms, &db, out_lag, err);
+    if (status < 0)
+        goto done;
+    if (annal__buf_printf(&sql, "SELECT COUNT(*)") < 0 || put_where(&sql, filter) < 0 ||
+        annal__buf_cstr(&sql) == NULL) {
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
+        goto done;
+    }
+    status = annal__db_prepare(db, sql.ptr, &stmt, err);
+    if (status >= 0)
+        status = bind_filter(stmt, filter, err);
+    if (status < 0)
+        goto done;
+    int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW)
+        *out_count = (uint64_t)sqlite3_column_int64(stmt, 0);
+    else
+        status = annal__db_fail(err, db, rc, "count events");
+
+done:
+    sqlite3_finalize(stmt);
+    annal__db_close(db);
+    annal__buf_done(&sql);
+    return status;
+}
+
+annal_status annal_query_count(annal_index *index, const annal_filter *filter, uint64_t *out_count,
+                               annal_lag *out_lag, annal_error *err)
+{
+    static const annal_filter everything;
+    if (filter == NULL)
+        filter = &everything;
+    annal_lag lag;
+    uint64_t count = 0;
+    annal_status status = check_filter(filter, err);
+    if (status >= 0)
+        status = count_events(index, filter, &count, &lag, err);
+    if (status == ANNAL_ERR_CORRUPT && annal__index_heal(index))
+        status = count_events(index, filter, &count, &lag, err);
+    if (status < 0)
+        return status;
+    *out_count = filter->limit > 0 && filter->limit < count ? filter->limit : count;
+    if (out_lag != NULL)
+        *out_lag = lag;
+    return ANNAL_OK;
+}

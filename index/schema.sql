@@ -1,0 +1,67 @@
+-- sessions.db beside the tables of the core pack (packs/core.sql: sessions, turns).
+--
+-- event_index and snapshots stand as the gvAgent design prints them. Additions, all with defaults, so
+-- that its SQL runs unchanged:
+--   event_index.offset, .length       where the event's line stands in its journal, in bytes
+--   idx_event_index_type_time         (type, timestamp, …), covering. There are few types, so with the
+--                                     statistics below SQLite also uses it for a time range alone: it
+--                                     skips from type to type.
+--   sessions, turns                   the columns below git_branch and cost_usd; packs/core.sql names them
+--   tables beginning with _           private: where the indexer stands, counters, what it met
+--
+-- PRAGMA application_id says that the file is ours, user_version which layout it has; both are in
+-- index/database.c. Any other file is made anew.
+
+CREATE TABLE event_index (
+    session_id  TEXT NOT NULL,
+    seq         INTEGER NOT NULL,
+    type        TEXT NOT NULL,
+    timestamp   TEXT NOT NULL,
+    offset      INTEGER NOT NULL DEFAULT 0,
+    length      INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY(session_id, seq)
+);
+
+CREATE INDEX idx_event_index_type_time ON event_index(type, timestamp, session_id, seq, offset, length);
+
+CREATE TABLE snapshots (
+    session_id  TEXT NOT NULL,
+    seq         INTEGER NOT NULL,
+    state       BLOB NOT NULL,
+    created_at  TEXT NOT NULL,
+    PRIMARY KEY(session_id, seq)
+);
+
+-- Where the indexer stands in each journal: the event that comes next, where its line begins, and the
+-- hash that the line before it ends with.
+CREATE TABLE _cursor (
+    session_id  TEXT PRIMARY KEY,
+    seq         INTEGER NOT NULL,
+    offset      INTEGER NOT NULL,
+    h           INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE _counts (
+    session_id  TEXT NOT NULL,
+    type        TEXT NOT NULL,
+    n           INTEGER NOT NULL,
+    PRIMARY KEY(session_id, type)
+) WITHOUT ROWID;
+
+-- What the indexer met and went on from. kind: damage (of the journal), pack (a handler could not take
+-- the event), index (session_id is '').
+CREATE TABLE _findings (
+    session_id  TEXT NOT NULL,
+    seq         INTEGER NOT NULL,
+    offset      INTEGER NOT NULL,
+    length      INTEGER NOT NULL,
+    kind        TEXT NOT NULL,
+    what        TEXT NOT NULL,
+    PRIMARY KEY(session_id, offset, kind)
+) WITHOUT ROWID;
+
+-- Statistics as of a large store, so that plans do not change while it grows.
+ANALYZE;
+INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
+    ('event_index', 'sqlite_autoindex_event_index_1', '10000000 10000 1'),
+    ('event_index', 'idx_event_index_type_time', '10000000 250000 2 1 1 1 1');

@@ -1,0 +1,105 @@
+/* Rows of the snapshots table: what stands in state is the snapshot folder's matter. */
+#include "index/database.h"
+#include "index/index.h"
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+
+#include <string.h>
+
+/* Prepare and run one statement in a transaction of its own. */
+struct change {
+    const char *sql;
+    annal_slice session;
+    uint64_t seq;
+    annal_slice state;
+    char created_at[ANNAL_TIME_BYTES]; /* empty: the statement has two parameters only */
+};
+
+static annal_status run_change(annal_index *index, const struct change *change, uint32_t wait_ms,
+                               annal_error *err)
+{
+    int64_t deadline_us = wait_ms == 0 ? 0 : annal__deadline_after(wait_ms);
+    annal_status status = annal__index_begin(index, deadline_us, err);
+    if (status < 0)
+        return status;
+    sqlite3_stmt *stmt = NULL;
+    status = annal__db_prepare(index->writer.db, change->sql, &stmt, err);
+    if (status >= 0) {
+        annal__db_bind_text(stmt, 1, change->session);
+        sqlite3_bind_int64(stmt, 2, (sqlite3_int64)change->seq);
+        if (change->created_at[0] != '\0') {
+            sqlite3_bind_blob64(stmt, 3, change->state.len == 0 ? "" : change->state.ptr,
+                                change->state.len, SQLITE_STATIC);
+            sqlite3_bind_text(stmt, 4, change->created_at, -1, SQLITE_STATIC);
+        }
+        status = annal__db_run(stmt, err);
+    }
+    sqlite3_finalize(stmt);
+    annal_status ended = annal__index_end(index, status >= 0, status >= 0 ? err : NULL);
+    return status < 0 ? status : ended;
+}
+
+annal_status annal_index_snapshot_put(annal_index *index, annal_slice session, uint64_t seq,
+                                      annal_slice state, int64_t created_us, uint32_t wait_ms,
+                                      annal_error *err)
+{
+    struct change change = {.sql = "INSERT OR REPLACE INTO snapshots "
+                                   "(session_id, seq, state, created_at) VALUES (?1, ?2, ?3, ?4)",
+                            .session = session,
+                            .seq = seq,
+                            .state = state};
+    annal_time_format(created_us, change.created_at);
+    return run_change(index, &change, wait_ms, err);
+}
+
+annal_status annal_index_snapshot_delete(annal_index *index, annal_slice session, uint64_t seq,
+                                         uint32_t wait_ms, annal_error *err)
+{
+    const struct change change = {.sql = "DELETE FROM snapshots WHERE session_id = ?1 AND seq = ?2",
+                                  .session = session,
+                                  .seq = seq};
+    return run_change(index, &change, wait_ms, err);
+}
+
+annal_status annal_index_snapshot_newest(annal_index *index, annal_slice session, uint64_t at_most,
+                                         uint64_t *out_seq, annal_slice *out_state,
+                                         annal_error *err)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__index_reader(index, index->wait_ms, &db, err);
+    if (status >= 0)
+        status = annal__db_prepare(db,
+                                   "SELECT seq, state FROM snapshots WHERE session_id = ?1 "
+                                   "AND seq <= ?2 ORDER BY seq DESC LIMIT 1",
+                                   &stmt, err);
+    if (status < 0)
+        goto done;
+    annal__db_bind_text(stmt, 1, session);
+    sqlite3_bind_int64(stmt, 2, at_most > INT64_MAX ? INT64_MAX : (sqlite3_int64)at_most);
+    int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_DONE) {
+        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no snapshot up to %llu",
+                             ANNAL_FMT(session), (unsigned long long)at_most);
+        goto done;
+    }
+    if (rc != SQLITE_ROW) {
+        status = annal__db_fail(err, db, rc, "snapshots of session '%.*s'", ANNAL_FMT(session));
+        goto done;
+    }
+    annal_slice state = annal__db_column(stmt, 1);
+    char *copy = annal__zalloc(state.len + 1);
+    if (copy == NULL) {
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot of %zu bytes", state.len);
+        goto done;
+    }
+    if (state.len > 0)
+        memcpy(copy, state.ptr, state.len);
+    *out_state = (annal_slice){copy, state.len};
+    *out_seq = (uint64_t)sqlite3_column_int64(stmt, 0);
+
+done:
+    sqlite3_finalize(stmt);
+    annal__db_close(db);
+    return status;
+}

@@ -1,0 +1,54 @@
+#include "index/database.h"
+#include "index/index.h"
+#include "journal/base/error.h"
+
+/* Whether anything was handed out: then an answer cannot begin again. */
+struct call {
+    const annal_sql_options *options;
+    annal_row_fn fn;
+    void *arg;
+    bool begun;
+};
+
+static int hand_on_columns(void *arg, const annal_row *row)
+{
+    struct call *call = arg;
+    call->begun = true;
+    return call->options->columns(call->arg, row);
+}
+
+static int hand_on_row(void *arg, const annal_row *row)
+{
+    struct call *call = arg;
+    call->begun = true;
+    return call->fn(call->arg, row);
+}
+
+static annal_status run(annal_index *index, annal_slice sql, struct call *call, annal_error *err)
+{
+    sqlite3 *db = NULL;
+    annal_lag lag;
+    annal_sql_options options = *call->options;
+    options.columns = options.columns == NULL ? NULL : hand_on_columns;
+    annal_status status =
+        annal__index_read(index, NULL, 0, options.as_indexed, options.timeout_ms, &db, &lag, err);
+    if (status >= 0 && options.out_lag != NULL)
+        *options.out_lag = lag;
+    if (status >= 0)
+        status = annal__db_add_events(db, index->store, err);
+    if (status >= 0)
+        status = annal__db_select(db, sql, &options, hand_on_row, call, err);
+    annal__db_close(db);
+    return status;
+}
+
+annal_status annal_sql(annal_index *index, annal_slice sql, const annal_sql_options *options,
+                       annal_row_fn fn, void *arg, annal_error *err)
+{
+    static const annal_sql_options defaults;
+    struct call call = {.options = options == NULL ? &defaults : options, .fn = fn, .arg = arg};
+    annal_status status = run(index, sql, &call, err);
+    if (status == ANNAL_ERR_CORRUPT && annal__index_heal(index) && !call.begun)
+        status = run(index, sql, &call, err);
+    return status;
+}

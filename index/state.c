@@ -1,0 +1,430 @@
+#include "index/apply.h"
+#include "index/database.h"
+#include "index/pack.h"
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+#include "journal/base/hash.h"
+#include "journal/base/json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/*
+ * A state is a SQLite database in memory with the tables of the packs and one of ours: _state, one row
+ * that says which session and up to which event. Events are applied inside a transaction that ends
+ * when somebody reads.
+ */
+struct annal_state {
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    sqlite3 *db;
+    struct applier *applier;
+    const annal_pack **packs;
+    size_t pack_count;
+    annal_pack *core; /* ours, when the caller brought no packs */
+    uint64_t pack_version;
+    uint64_t seq;
+    uint64_t refused;
+    bool in_transaction;
+};
+
+static annal_slice session_of(const annal_state *state)
+{
+    return annal_slice_of(state->session);
+}
+
+/* ---- Making ---- */
+
+static uint64_t hash_packs(const annal_pack *const *packs, size_t count)
+{
+    uint64_t hash = INDEX_USER_VERSION;
+    for (size_t i = 0; i < count; i++)
+        hash = annal__hash(&packs[i]->hash, sizeof packs[i]->hash, hash);
+    return hash;
+}
+
+static annal_status take_packs(annal_state *state, const annal_pack *const *packs, size_t count,
+                               annal_error *err)
+{
+    if (packs == NULL) {
+        annal_status status = annal_pack_core(&state->core, err);
+        if (status < 0)
+            return status;
+        packs = (const annal_pack *const *)&state->core;
+        count = 1;
+    }
+    state->packs = annal__zalloc((count + 1) * sizeof *state->packs);
+    if (state->packs == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "state of session '%s'", state->session);
+    memcpy(state->packs, packs, count * sizeof *state->packs);
+    state->pack_count = count;
+    state->pack_version = hash_packs(state->packs, count);
+    return ANNAL_OK;
+}
+
+/* All but the tables. */
+static annal_status state_alloc(annal_slice session, const annal_pack *const *packs, size_t count,
+                                annal_state **out_state, annal_error *err)
+{
+    annal_status status = annal_session_id_check(session, err);
+    if (status < 0)
+        return status;
+    annal_state *state = annal__zalloc(sizeof *state);
+    if (state == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "state of session '%.*s'", ANNAL_FMT(session));
+    memcpy(state->session, session.ptr, session.len);
+    status = take_packs(state, packs, count, err);
+    if (status >= 0)
+        status =
+            annal__db_open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &state->db, err);
+    if (status < 0) {
+        annal_state_free(state);
+        return status;
+    }
+    *out_state = state;
+    return ANNAL_OK;
+}
+
+annal_status annal_state_new(annal_slice session, const annal_pack *const *packs, size_t pack_count,
+                             annal_state **out_state, annal_error *err)
+{
+    annal_state *state = NULL;
+    annal_status status = state_alloc(session, packs, pack_count, &state, err);
+    if (status < 0)
+        goto done;
+    status = annal__db_exec(
+        state->db, "CREATE TABLE _state (session_id TEXT, seq INTEGER, refused INTEGER)", err);
+    for (size_t i = 0; status >= 0 && i < state->pack_count; i++)
+        status = annal__pack_make_tables(state->packs[i], state->db, err);
+    if (status >= 0)
+        status =
+            annal__applier_new(state->db, state->packs, state->pack_count, &state->applier, err);
+    if (status < 0)
+        goto done;
+    *out_state = state;
+    state = NULL;
+
+done:
+    annal_state_free(state);
+    return status;
+}
+
+void annal_state_free(annal_state *state)
+{
+    if (state == NULL)
+        return;
+    annal__applier_free(state->applier);
+    annal__db_close(state->db);
+    annal__free(state->packs);
+    annal_pack_free(state->core);
+    annal__free(state);
+}
+
+uint64_t annal_state_seq(const annal_state *state)
+{
+    return state->seq;
+}
+
+uint64_t annal_state_refused(const annal_state *state)
+{
+    return state->refused;
+}
+
+uint64_t annal_state_pack_version(const annal_state *state)
+{
+    return state->pack_version;
+}
+
+/* ---- Applying ---- */
+
+annal_status annal_state_apply(annal_state *state, const annal_event *event, annal_error *err)
+{
+    if (event->seq <= state->seq)
+        return annal__fail(
+            err, ANNAL_ERR_INVALID, "event %llu of session '%s' cannot follow event %llu",
+            (unsigned long long)event->seq, state->session, (unsigned long long)state->seq);
+    annal_status status = ANNAL_OK;
+    if (!state->in_transaction) {
+        status = annal__db_exec(state->db, "BEGIN", err);
+        if (status < 0)
+            return status;
+        state->in_transaction = true;
+    }
+    const char *refused = NULL;
+    status = annal__applier_event(state->applier, session_of(state), event, &refused, err);
+    if (status < 0)
+        return status;
+    state->seq = event->seq;
+    state->refused += refused != NULL;
+    return ANNAL_OK;
+}
+
+static annal_status settle(annal_state *state, annal_error *err)
+{
+    if (!state->in_transaction)
+        return ANNAL_OK;
+    annal_status status = annal__applier_flush(state->applier, session_of(state), err);
+    if (status < 0)
+        return status;
+    char sql[ANNAL_SESSION_ID_BYTES_MAX + 120]; /* a session id needs no quoting */
+    snprintf(sql, sizeof sql, "DELETE FROM _state; INSERT INTO _state VALUES ('%s', %llu, %llu)",
+             state->session, (unsigned long long)state->seq, (unsigned long long)state->refused);
+    status = annal__db_exec(state->db, sql, err);
+    if (status >= 0)
+        status = annal__db_exec(state->db, "COMMIT", err);
+    if (status >= 0)
+        state->in_transaction = false;
+    return status;
+}
+
+annal_status annal_state_sql(annal_state *state, annal_slice sql, const annal_sql_options *options,
+                             annal_row_fn fn, void *arg, annal_error *err)
+{
+    annal_status status = settle(state, err);
+    if (status < 0)
+        return status;
+    return annal__db_select(state->db, sql, options, fn, arg, err);
+}
+
+/* ---- As bytes ---- */
+
+annal_status annal_state_serialize(annal_state *state, annal_slice *out_bytes, annal_error *err)
+{
+    annal_status status = settle(state, err);
+    if (status < 0)
+        return status;
+    sqlite3_int64 size = 0;
+    unsigned char *image = sqlite3_serialize(state->db, "main", &size, 0);
+    char *copy = image == NULL ? NULL : annal__zalloc((size_t)size + 1);
+    if (copy != NULL)
+        memcpy(copy, image, (size_t)size);
+    sqlite3_free(image);
+    if (copy == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "state of session '%s'", state->session);
+    *out_bytes = (annal_slice){copy, (size_t)size};
+    return ANNAL_OK;
+}
+
+void annal_index_free(const void *bytes)
+{
+    annal__free((void *)(uintptr_t)bytes);
+}
+
+static annal_status load_image(annal_state *state, annal_slice bytes, annal_error *err)
+{
+    unsigned char *image = sqlite3_malloc64(bytes.len == 0 ? 1 : bytes.len);
+    if (image == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "state of session '%s'", state->session);
+    if (bytes.len > 0)
+        memcpy(image, bytes.ptr, bytes.len);
+    int rc = sqlite3_deserialize(state->db, "main", image, (sqlite3_int64)bytes.len,
+                                 (sqlite3_int64)bytes.len,
+                                 SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE);
+    if (rc != SQLITE_OK)
+        return annal__db_fail(err, state->db, rc, "state of session '%s'", state->session);
+    return ANNAL_OK;
+}
+
+static annal_status read_position(annal_state *state, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status =
+        annal__db_prepare(state->db, "SELECT seq, refused, session_id FROM _state", &stmt, err);
+    if (status >= 0 && sqlite3_step(stmt) == SQLITE_ROW) {
+        annal_slice session = annal__db_column(stmt, 2);
+        state->seq = (uint64_t)sqlite3_column_int64(stmt, 0);
+        state->refused = (uint64_t)sqlite3_column_int64(stmt, 1);
+        if (session.len != strlen(state->session) ||
+            memcmp(session.ptr, state->session, session.len) != 0)
+            status = ANNAL_ERR_CORRUPT;
+    }
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+annal_status annal_state_deserialize(annal_slice session, const annal_pack *const *packs,
+                                     size_t pack_count, annal_slice bytes, annal_state **out_state,
+                                     annal_error *err)
+{
+    annal_state *state = NULL;
+    annal_status status = state_alloc(session, packs, pack_count, &state, err);
+    if (status < 0)
+        goto done;
+    status = load_image(state, bytes, err);
+    if (status >= 0)
+        status = read_position(state, err);
+    if (status >= 0)
+        status =
+            annal__applier_new(state->db, state->packs, state->pack_count, &state->applier, err);
+    if (status < 0) {
+        if (status != ANNAL_ERR_NOMEM)
+            status = annal__fail(err, ANNAL_ERR_CORRUPT,
+                                 "these bytes are no state of session '%.*s'", ANNAL_FMT(session));
+        goto done;
+    }
+    *out_state = state;
+    state = NULL;
+
+done:
+    annal_state_free(state);
+    return status;
+}
+
+/* ---- As JSON ---- */
+
+/* SQLite's own digits: the C library's depend on the locale. A NaN is never stored. */
+static annal_status put_real(struct buf *out, double real)
+{
+    if (isinf(real))
+        return annal__buf_printf(out, "%s1e999", real < 0 ? "-" : "");
+    char text[40];
+    sqlite3_snprintf((int)sizeof text, text, "%!.15g", real);
+    return annal__buf_printf(out, "%s", text);
+}
+
+static annal_status put_blob(struct buf *out, annal_slice blob)
+{
+    annal_status status = annal__buf_append(out, "\"", 1);
+    for (size_t i = 0; status >= 0 && i < blob.len; i++)
+        status = annal__buf_printf(out, "%02x", (unsigned)(unsigned char)blob.ptr[i]);
+    return status < 0 ? status : annal__buf_append(out, "\"", 1);
+}
+
+static annal_status put_value(struct buf *out, sqlite3_stmt *stmt, int column)
+{
+    switch (sqlite3_column_type(stmt, column)) {
+    case SQLITE_INTEGER:
+        return annal__buf_printf(out, "%lld", (long long)sqlite3_column_int64(stmt, column));
+    case SQLITE_FLOAT:
+        return put_real(out, sqlite3_column_double(stmt, column));
+    case SQLITE_TEXT:
+        return annal__json_quote(out, annal__db_column(stmt, column));
+    case SQLITE_BLOB:
+        return put_blob(out, annal__db_column(stmt, column));
+    default:
+        return annal__buf_append(out, "null", 4);
+    }
+}
+
+static annal_status put_row(struct buf *out, sqlite3_stmt *stmt, bool first)
+{
+    annal_status status = annal__buf_append(out, first ? "{" : ",{", first ? 1 : 2);
+    for (int i = 0; status >= 0 && i < sqlite3_column_count(stmt); i++) {
+        if (i > 0)
+            status = annal__buf_append(out, ",", 1);
+        if (status >= 0)
+            status = annal__json_quote(out, annal_slice_of(sqlite3_column_name(stmt, i)));
+        if (status >= 0)
+            status = annal__buf_append(out, ":", 1);
+        if (status >= 0)
+            status = put_value(out, stmt, i);
+    }
+    return status < 0 ? status : annal__buf_append(out, "}", 1);
+}
+
+/* SELECT * FROM table, by primary key; a table without one, by rowid. */
+static annal_status prepare_rows(sqlite3 *db, annal_slice table, sqlite3_stmt **out_stmt,
+                                 annal_error *err)
+{
+    sqlite3_stmt *keys = NULL;
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendf(sql, "SELECT * FROM \"%.*w\" ORDER BY ", (int)table.len, table.ptr);
+    annal_status status = annal__db_prepare(
+        db, "SELECT name FROM pragma_table_info(?1) WHERE pk > 0 ORDER BY pk", &keys, err);
+    int count = 0;
+    if (status >= 0) {
+        annal__db_bind_text(keys, 1, table);
+        for (; sqlite3_step(keys) == SQLITE_ROW; count++)
+            sqlite3_str_appendf(sql, "%s\"%w\"", count == 0 ? "" : ", ",
+                                sqlite3_column_text(keys, 0));
+    }
+    sqlite3_str_appendf(sql, "%s", count == 0 ? "rowid" : "");
+    sqlite3_finalize(keys);
+    char *text = sqlite3_str_finish(sql);
+    if (status >= 0)
+        status = text == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "the rows of a table")
+                              : annal__db_prepare(db, text, out_stmt, err);
+    sqlite3_free(text);
+    return status;
+}
+
+/* What is handed out: a buffer is passed on when it has grown enough. */
+struct sink {
+    annal_write_fn fn;
+    void *arg;
+    struct buf buf;
+};
+
+#define SINK_BYTES 65536
+
+static int sink_flush(struct sink *sink, size_t unless_below)
+{
+    if (sink->buf.len < unless_below || sink->buf.len == 0)
+        return 0;
+    int verdict = sink->fn(sink->arg, sink->buf.ptr, sink->buf.len);
+    annal__buf_clear(&sink->buf);
+    return verdict;
+}
+
+static annal_status write_table(annal_state *state, annal_slice table, struct sink *sink,
+                                annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__json_quote(&sink->buf, table);
+    if (status >= 0)
+        status = annal__buf_append(&sink->buf, ":[", 2);
+    if (status < 0)
+        return annal__fail(err, status, "state of session '%s' as JSON", state->session);
+    status = prepare_rows(state->db, table, &stmt, err);
+    int rc = SQLITE_DONE;
+    for (bool first = true; status == ANNAL_OK; first = false) {
+        rc = sqlite3_step(stmt);
+        if (rc != SQLITE_ROW)
+            break;
+        status = put_row(&sink->buf, stmt, first);
+        if (status < 0)
+            annal__fail(err, status, "state of session '%s' as JSON", state->session);
+        else
+            status = (annal_status)sink_flush(sink, SINK_BYTES);
+    }
+    if (status == ANNAL_OK && rc != SQLITE_DONE)
+        status = annal__db_fail(err, state->db, rc, "state of session '%s'", state->session);
+    sqlite3_finalize(stmt);
+    return status != ANNAL_OK ? status : annal__buf_append(&sink->buf, "]", 1);
+}
+
+static annal_status write_tables(annal_state *state, struct sink *sink, annal_error *err)
+{
+    sqlite3_stmt *tables = NULL;
+    annal_status status = annal__db_prepare(
+        state->db,
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB '_*' "
+        "ORDER BY rowid",
+        &tables, err);
+    if (status >= 0)
+        status = annal__buf_append(&sink->buf, "{", 1);
+    for (bool first = true; status == ANNAL_OK && sqlite3_step(tables) == SQLITE_ROW;
+         first = false) {
+        if (!first)
+            status = annal__buf_append(&sink->buf, ",", 1);
+        if (status >= 0)
+            status = write_table(state, annal__db_column(tables, 0), sink, err);
+    }
+    if (status == ANNAL_OK)
+        status = annal__buf_append(&sink->buf, "}", 1);
+    if (status == ANNAL_OK)
+        status = (annal_status)sink_flush(sink, 0);
+    sqlite3_finalize(tables);
+    return status;
+}
+
+annal_status annal_state_json(annal_state *state, annal_write_fn fn, void *arg, annal_error *err)
+{
+    struct sink sink = {.fn = fn, .arg = arg};
+    annal_status status = settle(state, err);
+    if (status >= 0)
+        status = write_tables(state, &sink, err);
+    annal__buf_done(&sink.buf);
+    return status;
+}

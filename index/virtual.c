@@ -1,0 +1,274 @@
+/*
+ * The virtual table events(session_id, seq, timestamp, type, id, data) over event_index and journals.
+ *
+ * (1) What is asked of session_id, seq, timestamp and type goes into a SELECT over event_index, which
+ *     xBestIndex writes into idxStr and xFilter runs. SQLite checks every row once more, so a
+ *     constraint that says too little costs time, never rows.
+ * (2) id and data are read from the journal when a row's id or data is asked for, once per row; a line that
+ *     does not prove itself gives NULL.
+ */
+#include "index/database.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+
+#include <annal/journal.h>
+
+#include <string.h>
+
+enum column { SESSION_ID, SEQ, TIMESTAMP, TYPE, ID, DATA };
+
+static const char *const column_names[] = {"session_id", "seq", "timestamp", "type"};
+
+struct table {
+    sqlite3_vtab base;
+    sqlite3 *db;
+    annal_store *store;
+};
+
+struct events {
+    sqlite3_vtab_cursor base;
+    sqlite3_stmt *stmt;
+    sqlite3_int64 row;
+    bool at_end;
+    bool have_line; /* line and event are of this row */
+    bool damaged;
+    struct buf line;
+    annal_event event;
+};
+
+static int connect_table(sqlite3 *db, void *arg, int count, const char *const *words,
+                         sqlite3_vtab **out, char **out_message)
+{
+    (void)count;
+    (void)words;
+    (void)out_message;
+    int rc = sqlite3_declare_vtab(db, "CREATE TABLE events (session_id TEXT, seq INTEGER, "
+                                      "timestamp TEXT, type TEXT, id TEXT, data TEXT)");
+    if (rc != SQLITE_OK)
+        return rc;
+    struct table *table = annal__zalloc(sizeof *table);
+    if (table == NULL)
+        return SQLITE_NOMEM;
+    table->db = db;
+    table->store = arg;
+    sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
+    *out = &table->base;
+    return SQLITE_OK;
+}
+
+static int disconnect_table(sqlite3_vtab *base)
+{
+    annal__free(base);
+    return SQLITE_OK;
+}
+
+/* ---- Planning ---- */
+
+static const char *operator_text(unsigned char op)
+{
+    switch (op) {
+    case SQLITE_INDEX_CONSTRAINT_EQ:
+        return "=";
+    case SQLITE_INDEX_CONSTRAINT_GT:
+        return ">";
+    case SQLITE_INDEX_CONSTRAINT_GE:
+        return ">=";
+    case SQLITE_INDEX_CONSTRAINT_LT:
+        return "<";
+    case SQLITE_INDEX_CONSTRAINT_LE:
+        return "<=";
+    case SQLITE_INDEX_CONSTRAINT_GLOB:
+        return "GLOB";
+    default:
+        return NULL;
+    }
+}
+
+/* Which columns have an equality and which a range. */
+struct bounds {
+    bool equal[4];
+    bool range[4];
+};
+
+static struct bounds put_constraints(sqlite3_index_info *info, sqlite3_str *sql)
+{
+    struct bounds bounds = {0};
+    int used = 0;
+    for (int i = 0; i < info->nConstraint; i++) {
+        int column = info->aConstraint[i].iColumn;
+        unsigned char op = info->aConstraint[i].op;
+        const char *text = operator_text(op);
+        if (!info->aConstraint[i].usable || column < SESSION_ID || column > TYPE || text == NULL)
+            continue;
+        if (sqlite3_stricmp(sqlite3_vtab_collation(info, i), "BINARY") != 0)
+            continue;
+        sqlite3_str_appendf(sql, " AND %s %s ?%d", column_names[column], text, ++used);
+        info->aConstraintUsage[i].argvIndex = used;
+        if (op == SQLITE_INDEX_CONSTRAINT_EQ)
+            bounds.equal[column] = true;
+        else
+            bounds.range[column] = true;
+    }
+    return bounds;
+}
+
+/* How many rows such a question gives in a store of ten million, roughly. */
+static double estimate_rows(const struct bounds *bounds)
+{
+    double rows = 1e7;
+    if (bounds->equal[SESSION_ID])
+        rows /= 1000;
+    if (bounds->equal[SEQ])
+        rows /= bounds->equal[SESSION_ID] ? 10000 : 100;
+    else if (bounds->range[SEQ])
+        rows /= 4;
+    if (bounds->equal[TYPE])
+        rows /= 30;
+    if (bounds->range[TIMESTAMP] || bounds->equal[TIMESTAMP])
+        rows /= 20;
+    return rows < 1 ? 1 : rows;
+}
+
+static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
+{
+    (void)base;
+    sqlite3_str *sql = sqlite3_str_new(NULL);
+    sqlite3_str_appendf(sql, "SELECT session_id, seq, timestamp, type, offset, length "
+                             "FROM event_index WHERE 1");
+    struct bounds bounds = put_constraints(info, sql);
+    bool ordered = info->nOrderBy == 1;
+    int column = ordered ? info->aOrderBy[0].iColumn : -1;
+    if (ordered && column >= SESSION_ID && column <= TYPE) {
+        sqlite3_str_appendf(sql, " ORDER BY %s%s", column_names[column],
+                            info->aOrderBy[0].desc ? " DESC" : "");
+        info->orderByConsumed = 1;
+    }
+    info->idxStr = sqlite3_str_finish(sql);
+    if (info->idxStr == NULL)
+        return SQLITE_NOMEM;
+    info->needToFreeIdxStr = 1;
+    info->estimatedRows = (sqlite3_int64)estimate_rows(&bounds);
+    info->estimatedCost = estimate_rows(&bounds) * 2;
+    return SQLITE_OK;
+}
+
+/* ---- Running ---- */
+
+static int open_events(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
+{
+    (void)base;
+    struct events *events = annal__zalloc(sizeof *events);
+    if (events == NULL)
+        return SQLITE_NOMEM;
+    *out = &events->base;
+    return SQLITE_OK;
+}
+
+static int close_events(sqlite3_vtab_cursor *base)
+{
+    struct events *events = (struct events *)base;
+    sqlite3_finalize(events->stmt);
+    annal__buf_done(&events->line);
+    annal__free(events);
+    return SQLITE_OK;
+}
+
+static int next_event(sqlite3_vtab_cursor *base)
+{
+    struct events *events = (struct events *)base;
+    int rc = sqlite3_step(events->stmt);
+    events->row++;
+    events->have_line = false;
+    events->at_end = rc == SQLITE_DONE;
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int filter_events(sqlite3_vtab_cursor *base, int number, const char *sql, int count,
+                         sqlite3_value **values)
+{
+    (void)number;
+    struct events *events = (struct events *)base;
+    struct table *table = (struct table *)base->pVtab;
+    sqlite3_finalize(events->stmt);
+    events->stmt = NULL;
+    events->row = 0;
+    int rc = sqlite3_prepare_v2(table->db, sql, -1, &events->stmt, NULL);
+    for (int i = 0; rc == SQLITE_OK && i < count; i++)
+        rc = sqlite3_bind_value(events->stmt, i + 1, values[i]);
+    return rc == SQLITE_OK ? next_event(base) : rc;
+}
+
+static int is_at_end(sqlite3_vtab_cursor *base)
+{
+    return ((struct events *)base)->at_end;
+}
+
+/* Rule 2. */
+static int read_line(struct events *events)
+{
+    if (events->have_line)
+        return SQLITE_OK;
+    struct table *table = (struct table *)events->base.pVtab;
+    size_t length = (size_t)sqlite3_column_int64(events->stmt, 5);
+    annal__buf_clear(&events->line);
+    if (annal__buf_reserve(&events->line, length) < 0)
+        return SQLITE_NOMEM;
+    annal_error err;
+    annal_status status = annal_event_read_at(table->store, annal__db_column(events->stmt, 0),
+                                              (uint64_t)sqlite3_column_int64(events->stmt, 1),
+                                              (uint64_t)sqlite3_column_int64(events->stmt, 4),
+                                              events->line.ptr, length, &events->event, &err);
+    events->damaged = status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_NOTFOUND;
+    if (status < 0 && !events->damaged) {
+        sqlite3_free(table->base.zErrMsg);
+        table->base.zErrMsg = sqlite3_mprintf("%s", err.message);
+        return SQLITE_ERROR;
+    }
+    events->have_line = true;
+    return SQLITE_OK;
+}
+
+static int event_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
+{
+    struct events *events = (struct events *)base;
+    if (column <= TYPE) {
+        sqlite3_result_value(context, sqlite3_column_value(events->stmt, column));
+        return SQLITE_OK;
+    }
+    int rc = read_line(events);
+    if (rc != SQLITE_OK)
+        return rc;
+    annal_slice text = column == ID ? events->event.id : events->event.data;
+    if (!events->damaged && text.len > 0)
+        sqlite3_result_text64(context, text.ptr, text.len, SQLITE_TRANSIENT, SQLITE_UTF8);
+    return SQLITE_OK;
+}
+
+static int event_row(sqlite3_vtab_cursor *base, sqlite3_int64 *out)
+{
+    *out = ((struct events *)base)->row;
+    return SQLITE_OK;
+}
+
+/* No xCreate: the table exists wherever the module does, and needs no CREATE VIRTUAL TABLE. */
+static const sqlite3_module events_module = {
+    .iVersion = 1,
+    .xConnect = connect_table,
+    .xBestIndex = best_index,
+    .xDisconnect = disconnect_table,
+    .xOpen = open_events,
+    .xClose = close_events,
+    .xFilter = filter_events,
+    .xNext = next_event,
+    .xEof = is_at_end,
+    .xColumn = event_column,
+    .xRowid = event_row,
+};
+
+annal_status annal__db_add_events(sqlite3 *db, annal_store *store, annal_error *err)
+{
+    int rc = sqlite3_create_module(db, "events", &events_module, store);
+    return rc == SQLITE_OK ? ANNAL_OK : annal__db_fail(err, db, rc, "the virtual table events");
+}

@@ -1,0 +1,76 @@
+/* A store with events in it, and the short ways of asking that the tests of this folder share. */
+#ifndef TESTS_INDEX_FIXTURE_H
+#define TESTS_INDEX_FIXTURE_H
+
+#include "tests/support/tmpdir.h"
+
+#include <annal/journal.h>
+#include <annal/pack.h>
+
+#include <check.h>
+
+struct fixture {
+    struct tmpdir dir;
+    const char *path; /* of the store */
+    annal_store *store;
+    annal_index *index;
+};
+
+/* A new store without a keeper, and its index. */
+#define FIXTURE_INIT(f)                                                                            \
+    do {                                                                                           \
+        TMPDIR_INIT(&(f)->dir);                                                                    \
+        fixture_init(f);                                                                           \
+    } while (0)
+void fixture_init(struct fixture *f);
+void fixture_done(struct fixture *f);
+
+/* Close the index and open it again. */
+void fixture_reopen(struct fixture *f, const annal_index_options *options);
+
+/* Append one event; ts_us 0 is now. */
+void fixture_append(struct fixture *f, const char *session, const char *type, const char *data);
+void fixture_append_at(struct fixture *f, const char *session, const char *type, const char *data,
+                       int64_t ts_us);
+
+/* count events of the types a.one, a.two and b.one in turn, a second apart from ts_us on. */
+void fixture_append_many(struct fixture *f, const char *session, unsigned count, int64_t ts_us);
+
+/* A small session as an agent leaves it: created, two turns with tokens, ended. 8 events. */
+void fixture_append_session(struct fixture *f, const char *session);
+
+/*
+ * The rows of a SELECT through annal_sql(): columns separated by |, rows by newlines. A failure fails
+ * the test. free() it.
+ */
+char *fixture_sql(struct fixture *f, const char *sql);
+
+/* That fixture_sql(sql) gives rows. */
+#define ck_sql(f, sql, rows)                                                                       \
+    do {                                                                                           \
+        char *got_ = fixture_sql(f, sql);                                                          \
+        ck_assert_str_eq(got_, rows);                                                              \
+        free(got_);                                                                                \
+    } while (0)
+
+/* Every row of every table of the index that says something about journals, in order. free() it. */
+char *fixture_dump(struct fixture *f);
+
+/* Text that grows, for callbacks: arg is a struct text. */
+struct text {
+    char *ptr;
+    size_t len;
+};
+void text_add(struct text *text, const char *bytes, size_t len);
+int text_row(void *arg, const annal_row *row);            /* an annal_row_fn */
+int text_write(void *arg, const char *bytes, size_t len); /* an annal_write_fn */
+
+#define ck_ok(call)                                                                                \
+    do {                                                                                           \
+        annal_error err_ = {0}, *err = &err_;                                                      \
+        annal_status got_status_ = (call);                                                         \
+        ck_assert_msg(got_status_ == ANNAL_OK, "%s: %s", annal_status_name(got_status_),           \
+                      err_.message);                                                               \
+    } while (0)
+
+#endif

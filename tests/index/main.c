@@ -1,0 +1,19 @@
+#include "tests/support/runner.h"
+
+Suite *suite_indexer(void);
+Suite *suite_open(void);
+Suite *suite_pack(void);
+Suite *suite_query(void);
+Suite *suite_snapshots(void);
+Suite *suite_sql(void);
+Suite *suite_state(void);
+
+static Suite *(*const suites[])(void) = {
+    suite_pack,  suite_state, suite_open,      suite_indexer,
+    suite_query, suite_sql,   suite_snapshots, NULL,
+};
+
+int main(int argc, char **argv)
+{
+    return run_suites(argc, argv, suites);
+}

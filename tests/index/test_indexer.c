@@ -1,0 +1,412 @@
+#include "tests/index/fixture.h"
+
+#include "tests/support/random.h"
+
+#include "index/index.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SECOND 1000000LL
+#define START  (1767684240 * SECOND)
+
+static void catch_up(struct fixture *f, const char *session)
+{
+    ck_ok(annal_index_catch_up(f->index, annal_slice_of(session), NULL, err));
+}
+
+static const char *journal_path(struct fixture *f, const char *session)
+{
+    char name[300];
+    snprintf(name, sizeof name, "store/events/%s.jsonl", session);
+    return tmpdir_path(&f->dir, name);
+}
+
+/* The index that is there equals one made anew. */
+static void check_equals_rebuild(struct fixture *f)
+{
+    char *before = fixture_dump(f);
+    ck_ok(annal_index_rebuild(f->index, NULL, err));
+    char *after = fixture_dump(f);
+    ck_assert_str_eq(before, after);
+    free(before);
+    free(after);
+}
+
+START_TEST(every_event_gets_its_row_with_place_and_length)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    ck_sql(&f, "SELECT seq, type FROM event_index WHERE session_id = 's1' ORDER BY seq",
+           "1|session.created\n2|turn.started\n3|agent.turn.usage\n4|turn.completed\n"
+           "5|turn.started\n6|tool.called\n7|turn.completed\n8|session.ended\n");
+    size_t length = 0;
+    char *journal = file_read(journal_path(&f, "s1"), &length);
+    char sql[200];
+    snprintf(sql, sizeof sql,
+             "SELECT SUM(length) + MIN(offset) = %zu AND MAX(offset + length) = %zu "
+             "FROM event_index",
+             length, length);
+    ck_sql(&f, sql, "1\n");
+    free(journal);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(sessions_and_turns_follow_the_events)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    ck_sql(&f,
+           "SELECT id, agent_id, model, status, created_at, last_activity_at, total_turns, "
+           "total_tokens, input_tokens, cached_input_tokens, total_cost_usd, events FROM sessions",
+           "s1|coder|m-1|ended|2026-01-06T07:24:00.000000Z|2026-01-06T07:24:07.000000Z|2|122|110|"
+           "60|0.25|8\n");
+    ck_sql(&f, "SELECT id, sequence, status, input_tokens FROM turns ORDER BY sequence",
+           "s1:t1|1|completed|100\ns1:t2|2|completed|10\n");
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(the_same_turn_id_in_two_sessions_is_two_turns)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    fixture_append_session(&f, "s2");
+    ck_sql(&f, "SELECT COUNT(*), COUNT(DISTINCT turn_id) FROM turns", "4|2\n");
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(catching_up_on_one_session_leaves_the_others)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    fixture_append_session(&f, "s2");
+    catch_up(&f, "s2");
+    struct text text = {0};
+    const annal_sql_options options = {.as_indexed = true};
+    ck_ok(annal_sql(f.index, ANNAL_SLICE("SELECT DISTINCT session_id FROM event_index"), &options,
+                    text_row, &text, err));
+    ck_assert_str_eq(text.ptr, "s2\n");
+    free(text.ptr);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(the_index_grown_step_by_step_equals_one_made_anew)
+{
+    struct fixture f;
+    struct random random = random_init(20261120);
+    FIXTURE_INIT(&f);
+    for (int step = 0; step < 60; step++) {
+        char session[20], turn[80];
+        snprintf(session, sizeof session, "s%d", (int)random_below(&random, 5));
+        snprintf(turn, sizeof turn, "{\"turn_id\":\"t%d\",\"input_tokens\":%d,\"cost_usd\":0.3}",
+                 (int)random_below(&random, 4), (int)random_below(&random, 1000));
+        static const char *const types[] = {"turn.started",     "turn.completed",
+                                            "agent.turn.usage", "session.updated",
+                                            "session.created",  "other.type"};
+        for (uint64_t i = random_below(&random, 8); i > 0; i--)
+            fixture_append_at(&f, session, types[random_below(&random, 6)], turn,
+                              START + (int64_t)random_below(&random, 1000) * SECOND);
+        if (random_below(&random, 3) == 0)
+            catch_up(&f, random_below(&random, 2) == 0 ? "" : session);
+        if (random_below(&random, 15) == 0) {
+            unlink(tmpdir_path(&f.dir, "store/sessions.db"));
+            if (random_below(&random, 2) == 0) {
+                unlink(tmpdir_path(&f.dir, "store/sessions.db-wal"));
+                unlink(tmpdir_path(&f.dir, "store/sessions.db-shm"));
+            }
+        }
+    }
+    check_equals_rebuild(&f);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_transaction_that_is_full_goes_on_in_the_next)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_many(&f, "s", 60000, START); /* more than one transaction takes */
+    fixture_append_session(&f, "t");
+    ck_sql(&f, "SELECT id, events FROM sessions ORDER BY id", "s|60000\nt|8\n");
+    ck_sql(&f, "SELECT COUNT(*), MAX(seq) FROM event_index WHERE session_id = 's'",
+           "60000|60000\n");
+    fixture_done(&f);
+}
+END_TEST
+
+static int stop_at_once(void *arg, const annal_index_progress *progress)
+{
+    ck_assert_uint_le(progress->bytes_done, progress->bytes_total);
+    *(uint64_t *)arg = progress->events;
+    return 1;
+}
+
+START_TEST(a_progress_callback_can_stop_and_what_was_done_stays)
+{
+    struct fixture f;
+    uint64_t done = 0;
+    FIXTURE_INIT(&f);
+    fixture_append_many(&f, "s", 60000, START);
+    const annal_catch_up_options options = {.progress = stop_at_once, .arg = &done};
+    ck_assert_int_eq(annal_index_catch_up(f.index, (annal_slice){0}, &options, NULL), ANNAL_END);
+    ck_assert_uint_gt(done, 0);
+    uint64_t count = 0;
+    const annal_filter as_indexed = {.as_indexed = true};
+    ck_ok(annal_query_count(f.index, &as_indexed, &count, NULL, err));
+    ck_assert_uint_eq(count, done);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_journal_that_was_replaced_is_indexed_anew_by_itself)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    fixture_append_session(&f, "s2");
+    catch_up(&f, "");
+    ck_ok(annal_index_snapshot_put(f.index, ANNAL_SLICE("s1"), 3, ANNAL_SLICE("x"), 0, 0, err));
+    annal_index_close(f.index);
+    ck_ok(annal_store_close(f.store, err));
+    unlink(journal_path(&f, "s1"));
+    ck_ok(annal_store_open(f.path, &(annal_store_options){.create = true, .no_keeper = true},
+                           &f.store, err));
+    ck_ok(annal_index_open(f.store, NULL, &f.index, err));
+    for (int i = 0; i < 30; i++)
+        fixture_append(&f, "s1", "new.one", "{}");
+    ck_sql(&f, "SELECT DISTINCT type FROM event_index WHERE session_id = 's1'", "new.one\n");
+    ck_sql(&f, "SELECT id, events, total_turns FROM sessions ORDER BY id", "s1|30|0\ns2|8|2\n");
+    ck_sql(&f, "SELECT COUNT(*) FROM snapshots", "0\n");
+    check_equals_rebuild(&f);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_journal_that_is_gone_leaves_the_tables)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    fixture_append_session(&f, "s2");
+    fixture_append_session(&f, "s3");
+    catch_up(&f, "");
+    unlink(journal_path(&f, "s2"));
+    unlink(journal_path(&f, "s3"));
+    catch_up(&f, "s3");
+    struct text text = {0};
+    const annal_sql_options options = {.as_indexed = true};
+    ck_ok(
+        annal_sql(f.index, ANNAL_SLICE("SELECT id FROM sessions"), &options, text_row, &text, err));
+    ck_assert_str_eq(text.ptr, "s1\ns2\n");
+    free(text.ptr);
+    ck_sql(&f, "SELECT id FROM sessions", "s1\n");
+    ck_sql(&f, "SELECT COUNT(*) FROM turns", "2\n");
+    check_equals_rebuild(&f);
+    fixture_done(&f);
+}
+END_TEST
+
+/* Flip one byte inside the payload of event seq. */
+static void damage(struct fixture *f, const char *session, const char *at_text)
+{
+    size_t length = 0;
+    const char *path = journal_path(f, session);
+    char *journal = file_read(path, &length);
+    char *at = strstr(journal, at_text);
+    ck_assert_ptr_nonnull(at);
+    FILE *file = fopen(path, "r+");
+    ck_assert_ptr_nonnull(file);
+    fseek(file, at - journal, SEEK_SET);
+    fputc(*at ^ 1, file);
+    fclose(file);
+    free(journal);
+}
+
+struct findings {
+    unsigned count;
+    uint64_t seq;
+    char kind[20];
+    char what[200];
+};
+
+static int note_finding(void *arg, const annal_index_finding *finding)
+{
+    struct findings *findings = arg;
+    findings->count++;
+    findings->seq = finding->seq;
+    snprintf(findings->kind, sizeof findings->kind, "%.*s", ANNAL_FMT(finding->kind));
+    snprintf(findings->what, sizeof findings->what, "%.*s", ANNAL_FMT(finding->what));
+    return 0;
+}
+
+START_TEST(damage_costs_its_line_and_is_kept_as_a_finding)
+{
+    struct fixture f;
+    struct findings findings = {0};
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    fixture_append_session(&f, "s2");
+    damage(&f, "s1", "shell");
+    ck_sql(&f, "SELECT COUNT(*), COUNT(DISTINCT session_id) FROM event_index", "15|2\n");
+    ck_sql(&f, "SELECT seq FROM event_index WHERE type = 'tool.called' AND session_id = 's1'", "");
+    ck_ok(annal_index_findings(f.index, (annal_slice){0}, note_finding, &findings, err));
+    ck_assert_uint_eq(findings.count, 1);
+    ck_assert_uint_eq(findings.seq, 6);
+    ck_assert_str_eq(findings.kind, "damage");
+    check_equals_rebuild(&f);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(payloads_that_a_handler_cannot_take_are_indexed_all_the_same)
+{
+    struct fixture f;
+    struct findings findings = {0};
+    FIXTURE_INIT(&f);
+    fixture_append(&f, "s", "x.before", "{}");
+    catch_up(&f, "");
+    /* A stranger's trigger makes a handler fail; no payload does. */
+    ck_ok(annal__index_begin(f.index, 0, err));
+    ck_assert_int_eq(sqlite3_exec(f.index->writer.db,
+                                  "CREATE TRIGGER no AFTER INSERT ON turns BEGIN "
+                                  "SELECT RAISE(ABORT, 'no turns today'); END",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    ck_ok(annal__index_end(f.index, true, err));
+    fixture_append(&f, "s", "turn.started", "{\"turn_id\":\"t\"}");
+    fixture_append(&f, "s", "x.after", "{}");
+    ck_sql(&f, "SELECT COUNT(*) FROM event_index", "3\n");
+    ck_sql(&f, "SELECT events, total_turns FROM sessions", "3|0\n");
+    ck_ok(annal_index_findings(f.index, ANNAL_SLICE("s"), note_finding, &findings, err));
+    ck_assert_uint_eq(findings.count, 1);
+    ck_assert_uint_eq(findings.seq, 2);
+    ck_assert_str_eq(findings.kind, "pack");
+    ck_assert_str_eq(findings.what, "turn.started: no turns today");
+    fixture_done(&f);
+}
+END_TEST
+
+static int note_lag(void *arg, const annal_index_lag *lag)
+{
+    *(annal_index_lag *)arg = *lag;
+    return 0;
+}
+
+START_TEST(the_lag_of_a_session_is_told)
+{
+    struct fixture f;
+    annal_index_lag lag = {0};
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    ck_ok(annal_index_lag_each(f.index, (annal_slice){0}, note_lag, &lag, err));
+    ck_assert_uint_eq(lag.journal_seq, 8);
+    ck_assert_uint_eq(lag.indexed_seq, 0);
+    ck_assert_uint_eq(lag.indexed_bytes, 0);
+    catch_up(&f, "");
+    ck_ok(annal_index_lag_each(f.index, ANNAL_SLICE("s1"), note_lag, &lag, err));
+    ck_assert_uint_eq(lag.indexed_seq, 8);
+    ck_assert_uint_eq(lag.indexed_bytes, lag.journal_bytes);
+    ck_assert_int_eq(annal_index_lag_each(f.index, ANNAL_SLICE("none"), note_lag, &lag, NULL),
+                     ANNAL_ERR_NOTFOUND);
+    fixture_done(&f);
+}
+END_TEST
+
+static int note_count(void *arg, annal_slice type, uint64_t n)
+{
+    char text[100];
+    snprintf(text, sizeof text, "%.*s=%llu ", ANNAL_FMT(type), (unsigned long long)n);
+    text_add(arg, text, strlen(text));
+    return 0;
+}
+
+START_TEST(events_are_counted_by_type)
+{
+    struct fixture f;
+    struct text text = {0};
+    FIXTURE_INIT(&f);
+    fixture_append_many(&f, "s1", 10, START);
+    fixture_append_many(&f, "s2", 3, START);
+    catch_up(&f, "");
+    ck_ok(annal_index_counts(f.index, ANNAL_SLICE("s1"), note_count, &text, err));
+    ck_ok(annal_index_counts(f.index, (annal_slice){0}, note_count, &text, err));
+    ck_assert_str_eq(text.ptr, "a.one=4 a.two=3 b.one=3 a.one=5 a.two=4 b.one=4 ");
+    free(text.ptr);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(an_index_that_follows_needs_no_reader)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_reopen(&f, &(annal_index_options){.follow = true});
+    fixture_append_session(&f, "s1");
+    ck_ok(annal_keep(f.store, err));
+    uint64_t count = 0;
+    const annal_filter as_indexed = {.as_indexed = true};
+    ck_ok(annal_query_count(f.index, &as_indexed, &count, NULL, err));
+    ck_assert_uint_eq(count, 8);
+    fixture_append_session(&f, "s2");
+    fixture_reopen(&f, NULL); /* closing runs the chore a last time */
+    ck_ok(annal_query_count(f.index, &as_indexed, &count, NULL, err));
+    ck_assert_uint_eq(count, 16);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_chore_that_finds_the_lock_taken_comes_again)
+{
+    struct fixture f;
+    annal_index *other = NULL;
+    uint64_t count = 0;
+    const annal_filter as_indexed = {.as_indexed = true};
+    FIXTURE_INIT(&f);
+    ck_ok(annal_index_open(f.store, &(annal_index_options){.follow = true}, &other, err));
+    fixture_append_session(&f, "s1");
+    ck_ok(annal__index_begin(f.index, 0, err));
+    ck_ok(annal__index_follow(other, err));
+    ck_ok(annal__index_end(f.index, true, err));
+    ck_ok(annal_query_count(f.index, &as_indexed, &count, NULL, err));
+    ck_assert_uint_eq(count, 0);
+    ck_ok(annal__index_follow(other, err));
+    ck_ok(annal_query_count(f.index, &as_indexed, &count, NULL, err));
+    ck_assert_uint_eq(count, 8);
+    annal_index_close(other);
+    fixture_done(&f);
+}
+END_TEST
+
+Suite *suite_indexer(void)
+{
+    Suite *suite = suite_create("indexer");
+    TCase *all = tcase_create("all");
+    tcase_set_timeout(all, 60);
+    tcase_add_test(all, every_event_gets_its_row_with_place_and_length);
+    tcase_add_test(all, sessions_and_turns_follow_the_events);
+    tcase_add_test(all, the_same_turn_id_in_two_sessions_is_two_turns);
+    tcase_add_test(all, catching_up_on_one_session_leaves_the_others);
+    tcase_add_test(all, the_index_grown_step_by_step_equals_one_made_anew);
+    tcase_add_test(all, a_transaction_that_is_full_goes_on_in_the_next);
+    tcase_add_test(all, a_progress_callback_can_stop_and_what_was_done_stays);
+    tcase_add_test(all, a_journal_that_was_replaced_is_indexed_anew_by_itself);
+    tcase_add_test(all, a_journal_that_is_gone_leaves_the_tables);
+    tcase_add_test(all, damage_costs_its_line_and_is_kept_as_a_finding);
+    tcase_add_test(all, payloads_that_a_handler_cannot_take_are_indexed_all_the_same);
+    tcase_add_test(all, the_lag_of_a_session_is_told);
+    tcase_add_test(all, events_are_counted_by_type);
+    tcase_add_test(all, an_index_that_follows_needs_no_reader);
+    tcase_add_test(all, a_chore_that_finds_the_lock_taken_comes_again);
+    suite_add_tcase(suite, all);
+    return suite;
+}

@@ -1,0 +1,331 @@
+#include "tests/index/fixture.h"
+
+#include "index/index.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *db_path(struct fixture *f)
+{
+    return tmpdir_path(&f->dir, "store/sessions.db");
+}
+
+static void remove_index(struct fixture *f)
+{
+    unlink(db_path(f));
+    unlink(tmpdir_path(&f->dir, "store/sessions.db-wal"));
+    unlink(tmpdir_path(&f->dir, "store/sessions.db-shm"));
+}
+
+/* Another program's connection. */
+static sqlite3 *stranger(const char *path)
+{
+    sqlite3 *db = NULL;
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    return db;
+}
+
+static void run(sqlite3 *db, const char *sql)
+{
+    ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK, "%s", sqlite3_errmsg(db));
+}
+
+START_TEST(the_tables_stand_as_the_seed_prints_them)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    ck_sql(&f, "SELECT name FROM pragma_table_info('sessions') WHERE cid < 14",
+           "id\nflow_id\nagent_id\nprovider\nmodel\nstatus\ncreated_at\nupdated_at\n"
+           "last_activity_at\ntotal_turns\ntotal_tokens\ntotal_cost_usd\nworking_directory\n"
+           "git_branch\n");
+    ck_sql(&f, "SELECT name FROM pragma_table_info('turns') WHERE cid < 9",
+           "id\nsession_id\nsequence\nstatus\ncreated_at\ncompleted_at\ninput_tokens\n"
+           "output_tokens\ncost_usd\n");
+    ck_sql(&f, "SELECT name FROM pragma_table_info('event_index') WHERE cid < 4",
+           "session_id\nseq\ntype\ntimestamp\n");
+    ck_sql(&f, "SELECT name FROM pragma_table_info('snapshots')",
+           "session_id\nseq\nstate\ncreated_at\n");
+    ck_sql(&f,
+           "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name IN ('sessions', "
+           "'turns') AND name GLOB 'idx_*' ORDER BY name",
+           "idx_sessions_activity\nidx_sessions_flow\nidx_sessions_status\nidx_turns_session\n");
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(rows_with_the_printed_columns_alone_can_be_inserted)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+    sqlite3 *db = stranger(db_path(&f));
+    run(db, "INSERT INTO event_index VALUES ('s', 1, 'x', 'y', 0, 0)");
+    run(db, "INSERT INTO event_index (session_id, seq, type, timestamp) VALUES ('s', 2, 'x', 'y')");
+    run(db, "INSERT INTO sessions (id, agent_id, provider, model, created_at, updated_at, "
+            "last_activity_at) VALUES ('s', '', '', '', '', '', '')");
+    run(db, "INSERT INTO turns (id, session_id, sequence, status, created_at) "
+            "VALUES ('t', 's', 1, '', '')");
+    sqlite3_close(db);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_deleted_index_comes_back_the_same)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    fixture_append_many(&f, "s2", 100, 1767684240000000);
+    char *before = fixture_dump(&f);
+    for (int i = 0; i < 3; i++) {
+        if (i < 2)
+            remove_index(&f); /* while it is open */
+        else
+            unlink(db_path(&f)); /* and without its WAL */
+        char *after = fixture_dump(&f);
+        ck_assert_str_eq(after, before);
+        free(after);
+    }
+    remove_index(&f);
+    fixture_reopen(&f, NULL);
+    char *after = fixture_dump(&f);
+    ck_assert_str_eq(after, before);
+    free(after);
+    free(before);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_query_that_is_under_way_survives_the_deletion)
+{
+    struct fixture f;
+    annal_query *query = NULL;
+    annal_slice session;
+    annal_event event;
+    unsigned count = 1;
+    FIXTURE_INIT(&f);
+    fixture_append_many(&f, "s", 1000, 1767684240000000);
+    ck_ok(annal_query_open(f.index, NULL, &query, err));
+    ck_ok(annal_query_next(query, &session, &event, err));
+    remove_index(&f);
+    fixture_append_many(&f, "s", 10, 1767784240000000);
+    ck_sql(&f, "SELECT COUNT(*) FROM event_index", "1010\n");
+    while (annal_query_next(query, &session, &event, NULL) == ANNAL_OK)
+        count++;
+    ck_assert_uint_eq(count, 1000);
+    annal_query_close(query);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(an_index_of_another_version_is_made_anew)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    char *before = fixture_dump(&f);
+    annal_index_close(f.index);
+    sqlite3 *db = stranger(db_path(&f));
+    run(db, "PRAGMA user_version = 99; DELETE FROM event_index");
+    sqlite3_close(db);
+    ck_ok(annal_index_open(f.store, NULL, &f.index, err));
+    char *after = fixture_dump(&f);
+    ck_assert_str_eq(after, before);
+    free(after);
+    free(before);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_foreign_database_is_moved_aside_and_kept)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    sqlite3 *db = stranger(db_path(&f));
+    run(db, "CREATE TABLE theirs (x); INSERT INTO theirs VALUES (7)");
+    sqlite3_close(db);
+    ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
+    db = stranger(tmpdir_path(&f.dir, "store/sessions.db.foreign"));
+    run(db, "SELECT x FROM theirs");
+    sqlite3_close(db);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_file_that_is_no_database_is_moved_aside)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    char junk[5000];
+    memset(junk, 'x', sizeof junk);
+    file_write(db_path(&f), junk, sizeof junk);
+    ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
+    struct stat file;
+    ck_assert_int_eq(stat(tmpdir_path(&f.dir, "store/sessions.db.foreign"), &file), 0);
+    ck_assert_int_eq(stat(db_path(&f), &file), 0);
+    ck_assert_uint_eq(file.st_mode & 0777, 0600);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_damaged_index_is_made_anew)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_many(&f, "s", 2000, 1767684240000000);
+    char *before = fixture_dump(&f);
+    annal_index_close(f.index);
+    FILE *file = fopen(db_path(&f), "r+");
+    ck_assert_ptr_nonnull(file);
+    fseek(file, 0, SEEK_END);
+    long size = ftell(file);
+    for (long at = 4096; at < size; at += 4096) { /* every page but the first */
+        fseek(file, at, SEEK_SET);
+        fputs("damaged page, no b-tree here", file);
+    }
+    fclose(file);
+    ck_ok(annal_index_open(f.store, NULL, &f.index, err));
+    char *after = fixture_dump(&f);
+    ck_assert_str_eq(after, before);
+    free(after);
+    free(before);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(readers_and_writers_wait_for_a_stranger_and_then_say_so)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
+    sqlite3 *db = stranger(db_path(&f));
+    run(db, "BEGIN EXCLUSIVE");
+    fixture_append_session(&f, "s2"); /* appends do not notice */
+
+    const annal_catch_up_options hurry = {.timeout_ms = 60};
+    annal_error err = {0};
+    ck_assert_int_eq(annal_index_catch_up(f.index, (annal_slice){0}, &hurry, &err), ANNAL_ERR_BUSY);
+    ck_assert_ptr_nonnull(strstr(err.message, "another program"));
+    ck_assert_ptr_null(strstr(err.message, "database is locked"));
+
+    /* A reader answers from what is there, and says what is missing. */
+    annal_lag lag = {0};
+    struct text text = {0};
+    const annal_sql_options options = {.timeout_ms = 60, .out_lag = &lag};
+    ck_assert_int_eq(annal_sql(f.index, ANNAL_SLICE("SELECT COUNT(*) FROM event_index"), &options,
+                               text_row, &text, &err),
+                     ANNAL_OK);
+    ck_assert_str_eq(text.ptr, "8\n");
+    ck_assert_uint_eq(lag.sessions, 1);
+    ck_assert_uint_gt(lag.bytes, 0);
+    ck_assert_ptr_nonnull(strstr(lag.message, "another program"));
+    free(text.ptr);
+
+    run(db, "COMMIT");
+    sqlite3_close(db);
+    ck_sql(&f, "SELECT COUNT(*) FROM event_index", "16\n");
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(the_lock_is_not_held_while_a_stranger_is_in_the_way)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
+    sqlite3 *db = stranger(db_path(&f));
+    run(db, "BEGIN EXCLUSIVE");
+    ck_assert_int_eq(annal__index_begin(f.index, 0, NULL), ANNAL_ERR_BUSY);
+    ck_ok(annal__index_lock_take(&f.index->lock, f.path, 0, err));
+    annal__index_lock_give(&f.index->lock);
+    run(db, "COMMIT");
+    sqlite3_close(db);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(one_writer_of_the_index_at_a_time)
+{
+    struct fixture f;
+    annal_index *other = NULL;
+    FIXTURE_INIT(&f);
+    ck_ok(annal_index_open(f.store, NULL, &other, err));
+    ck_ok(annal__index_begin(f.index, 0, err));
+    ck_assert_int_eq(annal__index_begin(other, 0, NULL), ANNAL_ERR_BUSY);
+    ck_ok(annal__index_end(f.index, true, err));
+    ck_ok(annal__index_begin(other, 0, err));
+    ck_ok(annal__index_end(other, true, err));
+    annal_index_close(other);
+    fixture_done(&f);
+}
+END_TEST
+
+/* What everybody sees in a store that is open for reading only. */
+static void look_read_only(struct fixture *f, const char *count)
+{
+    const annal_store_options options = {.read_only = true, .no_keeper = true};
+    annal_index_close(f->index);
+    ck_ok(annal_store_close(f->store, err));
+    ck_ok(annal_store_open(f->path, &options, &f->store, err));
+    ck_ok(annal_index_open(f->store, NULL, &f->index, err));
+    ck_sql(f, "SELECT COUNT(*) FROM event_index", count);
+}
+
+START_TEST(a_read_only_store_is_answered_from_its_index)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
+    fixture_append_session(&f, "s2");
+    look_read_only(&f, "8\n");
+    annal_lag lag = {0};
+    uint64_t count = 0;
+    ck_ok(annal_query_count(f.index, NULL, &count, &lag, err));
+    ck_assert_uint_eq(count, 8);
+    ck_assert_uint_eq(lag.sessions, 1);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_read_only_store_without_index_is_answered_from_its_journals)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    look_read_only(&f, "8\n");
+    struct stat file;
+    ck_assert_int_eq(stat(db_path(&f), &file), -1);
+    ck_sql(&f, "SELECT data ->> '$.tool' FROM events WHERE type = 'tool.called'", "shell\n");
+    fixture_done(&f);
+}
+END_TEST
+
+Suite *suite_open(void)
+{
+    Suite *suite = suite_create("open");
+    TCase *all = tcase_create("all");
+    tcase_add_test(all, the_tables_stand_as_the_seed_prints_them);
+    tcase_add_test(all, rows_with_the_printed_columns_alone_can_be_inserted);
+    tcase_add_test(all, a_deleted_index_comes_back_the_same);
+    tcase_add_test(all, a_query_that_is_under_way_survives_the_deletion);
+    tcase_add_test(all, an_index_of_another_version_is_made_anew);
+    tcase_add_test(all, a_foreign_database_is_moved_aside_and_kept);
+    tcase_add_test(all, a_file_that_is_no_database_is_moved_aside);
+    tcase_add_test(all, a_damaged_index_is_made_anew);
+    tcase_add_test(all, readers_and_writers_wait_for_a_stranger_and_then_say_so);
+    tcase_add_test(all, the_lock_is_not_held_while_a_stranger_is_in_the_way);
+    tcase_add_test(all, one_writer_of_the_index_at_a_time);
+    tcase_add_test(all, a_read_only_store_is_answered_from_its_index);
+    tcase_add_test(all, a_read_only_store_without_index_is_answered_from_its_journals);
+    suite_add_tcase(suite, all);
+    return suite;
+}

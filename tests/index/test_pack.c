@@ -1,0 +1,122 @@
+#include "tests/index/fixture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char HEAD[] = "-- pack p   version 3   database p.db\n"
+                           "CREATE TABLE t (id TEXT PRIMARY KEY, n INTEGER NOT NULL);\n";
+
+/* Parse HEAD and body; the message of the failure, or "" when it is a pack. */
+static const char *parse(const char *body, annal_error *err)
+{
+    struct text text = {0};
+    annal_pack *pack = NULL;
+    *err = (annal_error){0};
+    text_add(&text, HEAD, strlen(HEAD));
+    text_add(&text, body, strlen(body));
+    annal_status status = annal_pack_parse("p.sql", (annal_slice){text.ptr, text.len}, &pack, err);
+    ck_assert_int_eq(status, err->status);
+    annal_pack_free(pack);
+    free(text.ptr);
+    return err->message;
+}
+
+START_TEST(the_header_line_names_pack_version_and_database)
+{
+    annal_pack *pack = NULL;
+    ck_ok(annal_pack_parse("p.sql", annal_slice_of(HEAD), &pack, err));
+    ck_assert_str_eq(annal_pack_name(pack), "p");
+    ck_assert_uint_eq(annal_pack_version(pack), 3);
+    ck_assert_str_eq(annal_pack_database(pack), "p.db");
+    annal_pack_free(pack);
+}
+END_TEST
+
+START_TEST(a_file_without_the_header_line_is_no_pack)
+{
+    static const char *const bad[] = {"",
+                                      "CREATE TABLE t (id TEXT);",
+                                      "-- pack p version 1",
+                                      "-- pack p version x database p.db",
+                                      "-- pack ../p version 1 database p.db",
+                                      "-- pack p version 1 database /etc/p.db",
+                                      "-- pack p version 1 database p.db more"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        annal_pack *pack = NULL;
+        ck_assert_int_eq(annal_pack_parse("p.sql", annal_slice_of(bad[i]), &pack, NULL),
+                         ANNAL_ERR_INVALID);
+    }
+}
+END_TEST
+
+START_TEST(a_section_may_name_several_types_and_a_guard)
+{
+    annal_error err;
+    ck_assert_str_eq(parse("-- on a.b, c.d   guarded \"not now\"\nDELETE FROM t;\n", &err), "");
+}
+END_TEST
+
+START_TEST(a_wrong_section_is_refused_with_file_and_line)
+{
+    annal_error err;
+    ck_assert_ptr_nonnull(strstr(parse("-- on A.B\nDELETE FROM t;\n", &err), "p.sql:3: 'A.B'"));
+    ck_assert_ptr_nonnull(strstr(parse("-- on a guarded why\nDELETE FROM t;\n", &err), "p.sql:3:"));
+    ck_assert_ptr_nonnull(strstr(parse("-- on a.b\n-- nothing\n", &err), "p.sql:3:"));
+}
+END_TEST
+
+START_TEST(wrong_sql_is_refused_with_the_line_of_its_statement)
+{
+    annal_error err;
+    parse("-- on a.b\nDELETE FROM t;\n\n-- why\nDELETE FROM u;\n", &err);
+    ck_assert_int_eq(err.status, ANNAL_ERR_SQL);
+    ck_assert_str_eq(err.message, "p.sql:7: no such table: u");
+    ck_assert_str_eq(parse("CREATE TABLE t (x);\n", &err), "p.sql:3: table t already exists");
+}
+END_TEST
+
+START_TEST(a_handler_has_no_chance_and_changes_no_schema)
+{
+    annal_error err;
+    ck_assert_ptr_nonnull(
+        strstr(parse("-- on a\nDELETE FROM t WHERE n = random();\n", &err), ":4:"));
+    ck_assert_ptr_nonnull(strstr(parse("-- on a\nDROP TABLE t;\n", &err), "p.sql:4:"));
+    ck_assert_ptr_nonnull(strstr(parse("-- on a\nATTACH 'x.db' AS x;\n", &err), "p.sql:4:"));
+}
+END_TEST
+
+START_TEST(only_fields_and_the_envelope_can_be_bound)
+{
+    annal_error err;
+    ck_assert_str_eq(parse("-- on a\nINSERT INTO t VALUES ($x::y, :seq);\n", &err), "");
+    ck_assert_ptr_nonnull(strstr(parse("-- on a\nINSERT INTO t VALUES (?, 1);\n", &err), "'?'"));
+    ck_assert_ptr_nonnull(
+        strstr(parse("-- on a\nINSERT INTO t VALUES (:now, 1);\n", &err), ":now"));
+}
+END_TEST
+
+START_TEST(the_core_pack_is_a_pack)
+{
+    annal_pack *pack = NULL;
+    ck_ok(annal_pack_core(&pack, err));
+    ck_assert_str_eq(annal_pack_name(pack), "core");
+    ck_assert_str_eq(annal_pack_database(pack), "sessions.db");
+    annal_pack_free(pack);
+}
+END_TEST
+
+Suite *suite_pack(void)
+{
+    Suite *suite = suite_create("pack");
+    TCase *all = tcase_create("all");
+    tcase_add_test(all, the_header_line_names_pack_version_and_database);
+    tcase_add_test(all, a_file_without_the_header_line_is_no_pack);
+    tcase_add_test(all, a_section_may_name_several_types_and_a_guard);
+    tcase_add_test(all, a_wrong_section_is_refused_with_file_and_line);
+    tcase_add_test(all, wrong_sql_is_refused_with_the_line_of_its_statement);
+    tcase_add_test(all, a_handler_has_no_chance_and_changes_no_schema);
+    tcase_add_test(all, only_fields_and_the_envelope_can_be_bound);
+    tcase_add_test(all, the_core_pack_is_a_pack);
+    suite_add_tcase(suite, all);
+    return suite;
+}

@@ -1,0 +1,242 @@
+#include "tests/index/fixture.h"
+
+#include "index/index.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND 1000000LL
+#define START  (1767684240 * SECOND)
+
+/* "session:seq " of every event of a filter. free() it. */
+static char *answer(struct fixture *f, const annal_filter *filter)
+{
+    struct text text = {0};
+    annal_query *query = NULL;
+    annal_slice session;
+    annal_event event;
+    annal_status status;
+    text_add(&text, "", 0);
+    ck_ok(annal_query_open(f->index, filter, &query, err));
+    while ((status = annal_query_next(query, &session, &event, NULL)) != ANNAL_END) {
+        char one[300];
+        ck_assert_int_ge(status, 0);
+        snprintf(one, sizeof one, "%.*s:%llu%s ", ANNAL_FMT(session), (unsigned long long)event.seq,
+                 status == ANNAL_DAMAGE ? "!" : "");
+        text_add(&text, one, strlen(one));
+    }
+    annal_query_close(query);
+    return text.ptr;
+}
+
+#define ck_answer(f, expected, ...)                                                                \
+    do {                                                                                           \
+        const annal_filter filter_ = {__VA_ARGS__};                                                \
+        char *got_ = answer(f, &filter_);                                                          \
+        ck_assert_str_eq(got_, expected);                                                          \
+        free(got_);                                                                                \
+        uint64_t count_ = 0, words_ = 0;                                                           \
+        for (const char *c_ = expected; *c_ != '\0'; c_++)                                         \
+            words_ += *c_ == ' ';                                                                  \
+        ck_ok(annal_query_count((f)->index, &filter_, &count_, NULL, err));                        \
+        ck_assert_uint_eq(count_, words_);                                                         \
+    } while (0)
+
+/* Two sessions of six events, the second half a second behind the first. */
+static void two_sessions(struct fixture *f)
+{
+    fixture_append_many(f, "x", 6, START);
+    fixture_append_many(f, "y", 6, START + SECOND / 2);
+}
+
+START_TEST(one_session_comes_by_seq)
+{
+    struct fixture f;
+    const annal_slice x = ANNAL_SLICE("x");
+    FIXTURE_INIT(&f);
+    two_sessions(&f);
+    fixture_append_at(&f, "x", "a.one", "{}", START); /* an import may go back in time */
+    ck_answer(&f, "x:1 x:2 x:3 x:4 x:5 x:6 x:7 ", .sessions = &x, .session_count = 1);
+    ck_answer(&f, "x:7 x:6 ", .sessions = &x, .session_count = 1, .descending = true, .limit = 2);
+    ck_answer(&f, "x:2 x:3 ", .sessions = &x, .session_count = 1, .from_seq = 2, .to_seq = 3);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(several_sessions_come_by_time)
+{
+    struct fixture f;
+    const annal_slice both[] = {ANNAL_SLICE("y"), ANNAL_SLICE("x")};
+    FIXTURE_INIT(&f);
+    two_sessions(&f);
+    fixture_append_many(&f, "z", 2, START);
+    ck_answer(&f, "x:1 y:1 x:2 y:2 ", .sessions = both, .session_count = 2, .limit = 4);
+    ck_answer(&f, "x:1 z:1 y:1 x:2 z:2 ", .limit = 5);
+    ck_answer(&f, "y:6 x:6 y:5 ", .descending = true, .limit = 3);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(types_are_names_or_patterns)
+{
+    struct fixture f;
+    const annal_slice x = ANNAL_SLICE("x");
+    const annal_slice one[] = {ANNAL_SLICE("a.two")};
+    const annal_slice pattern[] = {ANNAL_SLICE("a.*")};
+    const annal_slice several[] = {ANNAL_SLICE("b.*"), ANNAL_SLICE("a.two")};
+    FIXTURE_INIT(&f);
+    two_sessions(&f);
+    ck_answer(&f, "x:2 x:5 ", .sessions = &x, .session_count = 1, .types = one, .type_count = 1);
+    ck_answer(&f, "x:1 x:2 x:4 x:5 ", .sessions = &x, .session_count = 1, .types = pattern,
+              .type_count = 1);
+    ck_answer(&f, "x:2 x:3 x:5 x:6 ", .sessions = &x, .session_count = 1, .types = several,
+              .type_count = 2);
+    ck_answer(&f, "x:2 y:2 x:5 y:5 ", .types = one, .type_count = 1);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(since_is_included_and_until_is_not)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    two_sessions(&f);
+    ck_answer(&f, "x:2 y:2 ", .since_us = START + SECOND, .until_us = START + 2 * SECOND);
+    ck_answer(&f, "y:6 ", .since_us = START + 5 * SECOND + 1);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(an_answer_holds_everything_that_was_appended_before_the_question)
+{
+    struct fixture f;
+    const annal_slice s = ANNAL_SLICE("s");
+    FIXTURE_INIT(&f);
+    for (int i = 1; i <= 20; i++) {
+        uint64_t count = 0;
+        const annal_filter filter = {.sessions = &s, .session_count = 1};
+        fixture_append(&f, "s", "x", "{}");
+        ck_ok(annal_query_count(f.index, &filter, &count, NULL, err));
+        ck_assert_int_eq((int)count, i);
+    }
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(events_come_from_the_journal_byte_for_byte)
+{
+    struct fixture f;
+    annal_query *query = NULL;
+    annal_slice session;
+    annal_event event;
+    static const char data[] = "{ \"a\" : 1.50, \"a\":2, \"b\":\"\\ud800\" }";
+    FIXTURE_INIT(&f);
+    fixture_append_at(&f, "s", "x.y", data, START);
+    ck_ok(annal_query_open(f.index, NULL, &query, err));
+    ck_ok(annal_query_next(query, &session, &event, err));
+    ck_assert_uint_eq(event.data.len, strlen(data));
+    ck_assert_mem_eq(event.data.ptr, data, event.data.len);
+    ck_assert_int_eq(event.ts_us, START);
+    ck_assert_mem_eq(event.type.ptr, "x.y", 3);
+    ck_assert_int_eq(annal_query_next(query, &session, &event, NULL), ANNAL_END);
+    ck_assert_int_eq(annal_query_next(query, &session, &event, NULL), ANNAL_END);
+    annal_query_close(query);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_line_that_was_damaged_later_is_told_and_the_next_one_given)
+{
+    struct fixture f;
+    const annal_slice x = ANNAL_SLICE("x");
+    FIXTURE_INIT(&f);
+    fixture_append_many(&f, "x", 3, START);
+    ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+    size_t length = 0;
+    const char *path = tmpdir_path(&f.dir, "store/events/x.jsonl");
+    char *journal = file_read(path, &length);
+    char *at = strstr(strstr(journal, "\"seq\":2"), "something");
+    *at = 'S';
+    file_write(path, journal, length);
+    free(journal);
+    ck_answer(&f, "x:1 x:2! x:3 ", .sessions = &x, .session_count = 1);
+    ck_sql(&f, "SELECT seq, data IS NULL FROM events", "1|0\n2|1\n3|0\n");
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_wrong_filter_is_refused)
+{
+    struct fixture f;
+    annal_query *query = NULL;
+    const annal_slice bad = ANNAL_SLICE("../x"), nothing = {0};
+    FIXTURE_INIT(&f);
+    const annal_filter session = {.sessions = &bad, .session_count = 1};
+    ck_assert_int_eq(annal_query_open(f.index, &session, &query, NULL), ANNAL_ERR_INVALID);
+    const annal_filter type = {.types = &nothing, .type_count = 1};
+    ck_assert_int_eq(annal_query_open(f.index, &type, &query, NULL), ANNAL_ERR_INVALID);
+    fixture_done(&f);
+}
+END_TEST
+
+/* How SQLite means to run a SELECT. */
+static char *plan(struct fixture *f, const char *select)
+{
+    char sql[500];
+    snprintf(sql, sizeof sql, "EXPLAIN QUERY PLAN %s", select);
+    return fixture_sql(f, sql);
+}
+
+START_TEST(no_question_is_answered_by_a_full_scan)
+{
+    static const char *const selects[] = {
+        "SELECT seq FROM event_index WHERE session_id = 's' ORDER BY seq",
+        "SELECT seq, type, timestamp FROM event_index WHERE session_id = 's' AND seq BETWEEN 5 "
+        "AND 9 ORDER BY seq",
+        "SELECT seq, timestamp FROM event_index WHERE session_id = 's' AND type = 'x' ORDER BY seq",
+        "SELECT session_id, seq, type FROM event_index WHERE timestamp >= '2026' AND timestamp < "
+        "'2027' ORDER BY timestamp",
+        "SELECT session_id, seq, offset, length FROM event_index WHERE type = 'x'",
+        "SELECT session_id, seq FROM event_index WHERE type = 'x' AND timestamp >= '2026'",
+        "SELECT session_id, seq FROM event_index WHERE type GLOB 'x.*' AND timestamp >= '2026'",
+        "SELECT seq, state FROM snapshots WHERE session_id = 's' AND seq <= 9 ORDER BY seq DESC "
+        "LIMIT 1",
+        "SELECT * FROM sessions WHERE status = 'idle' ORDER BY last_activity_at DESC LIMIT 9",
+        "SELECT * FROM sessions WHERE flow_id = 'f'",
+        "SELECT * FROM sessions ORDER BY last_activity_at DESC LIMIT 9",
+        "SELECT * FROM turns WHERE session_id = 's' ORDER BY sequence",
+    };
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_many(&f, "s", 50, START);
+    for (size_t i = 0; i < sizeof selects / sizeof *selects; i++) {
+        char *got = plan(&f, selects[i]);
+        ck_assert_msg(strstr(got, "SEARCH") != NULL || strstr(got, "USING INDEX") != NULL, "%s: %s",
+                      selects[i], got);
+        free(got);
+    }
+    char *got = plan(&f, selects[3]);
+    ck_assert_ptr_nonnull(strstr(got, "COVERING INDEX"));
+    ck_assert_ptr_nonnull(strstr(got, "ANY(type)"));
+    free(got);
+    fixture_done(&f);
+}
+END_TEST
+
+Suite *suite_query(void)
+{
+    Suite *suite = suite_create("query");
+    TCase *all = tcase_create("all");
+    tcase_add_test(all, one_session_comes_by_seq);
+    tcase_add_test(all, several_sessions_come_by_time);
+    tcase_add_test(all, types_are_names_or_patterns);
+    tcase_add_test(all, since_is_included_and_until_is_not);
+    tcase_add_test(all, an_answer_holds_everything_that_was_appended_before_the_question);
+    tcase_add_test(all, events_come_from_the_journal_byte_for_byte);
+    tcase_add_test(all, a_line_that_was_damaged_later_is_told_and_the_next_one_given);
+    tcase_add_test(all, a_wrong_filter_is_refused);
+    tcase_add_test(all, no_question_is_answered_by_a_full_scan);
+    suite_add_tcase(suite, all);
+    return suite;
+}

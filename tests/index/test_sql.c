@@ -1,0 +1,211 @@
+#include "tests/index/fixture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static annal_status ask(struct fixture *f, const char *sql, annal_error *err)
+{
+    struct text text = {0};
+    annal_status status = annal_sql(f->index, annal_slice_of(sql), NULL, text_row, &text, err);
+    free(text.ptr);
+    return status;
+}
+
+START_TEST(writing_is_refused_in_one_sentence)
+{
+    static const char *const bad[] = {"DELETE FROM sessions",
+                                      "INSERT INTO turns VALUES (1)",
+                                      "UPDATE event_index SET type = 'x'",
+                                      "UPDATE sqlite_master SET name = 'x'",
+                                      "CREATE TABLE x (y)",
+                                      "CREATE TEMP TABLE x (y)",
+                                      "DROP TABLE sessions",
+                                      "ATTACH 'x.db' AS x",
+                                      "VACUUM",
+                                      "BEGIN",
+                                      "PRAGMA user_version = 7",
+                                      "PRAGMA wal_checkpoint",
+                                      "SELECT load_extension('x')"};
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        annal_error err = {0};
+        ck_assert_msg(ask(&f, bad[i], &err) == ANNAL_ERR_SQL, "%s", bad[i]);
+    }
+    annal_error err = {0};
+    ask(&f, "DELETE FROM sessions", &err);
+    ck_assert_ptr_nonnull(strstr(err.message, "only reading is possible here"));
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(wrong_sql_is_refused_with_the_reason)
+{
+    struct fixture f;
+    annal_error err = {0};
+    FIXTURE_INIT(&f);
+    ck_assert_int_eq(ask(&f, "SELECT x FROM sessions", &err), ANNAL_ERR_SQL);
+    ck_assert_str_eq(err.message, "SQL: no such column: x");
+    ck_assert_int_eq(ask(&f, "", &err), ANNAL_ERR_SQL);
+    ck_assert_int_eq(ask(&f, "SELECT 1; SELECT 2", &err), ANNAL_ERR_SQL);
+    ck_assert_str_eq(err.message, "more than one SQL statement");
+    ck_assert_int_eq(ask(&f, "SELECT 1 ; ", &err), ANNAL_OK);
+    fixture_done(&f);
+}
+END_TEST
+
+static int note_columns(void *arg, const annal_row *row)
+{
+    ck_assert_ptr_null(row->values);
+    for (size_t i = 0; i < row->count; i++) {
+        text_add(arg, row->names[i], strlen(row->names[i]));
+        text_add(arg, " ", 1);
+    }
+    return 0;
+}
+
+START_TEST(columns_and_parameters)
+{
+    struct fixture f;
+    struct text text = {0};
+    FIXTURE_INIT(&f);
+    const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = ANNAL_SLICE("t")},
+                                  {.kind = ANNAL_VALUE_INTEGER, .integer = -7},
+                                  {.kind = ANNAL_VALUE_REAL, .real = 0.5},
+                                  {.kind = ANNAL_VALUE_BLOB, .bytes = ANNAL_SLICE("b")},
+                                  {.kind = ANNAL_VALUE_NULL}};
+    const annal_sql_options options = {.params = params, .param_count = 5, .columns = note_columns};
+    ck_ok(annal_sql(f.index, ANNAL_SLICE("SELECT ?1 AS a, ?2 AS b, ?3 AS c, ?4 AS d, ?5 AS e"),
+                    &options, text_row, &text, err));
+    ck_assert_str_eq(text.ptr, "a b c d e t|-7|0.5|b|\n");
+    text.len = 0;
+    const annal_sql_options none = {.columns = note_columns};
+    ck_ok(annal_sql(f.index, ANNAL_SLICE("SELECT id FROM sessions"), &none, text_row, &text, err));
+    ck_assert_str_eq(text.ptr, "id ");
+    free(text.ptr);
+    fixture_done(&f);
+}
+END_TEST
+
+static int stop_at_once(void *arg, const annal_row *row)
+{
+    (void)row;
+    ++*(int *)arg;
+    return 17;
+}
+
+START_TEST(a_callback_can_stop)
+{
+    struct fixture f;
+    int calls = 0;
+    FIXTURE_INIT(&f);
+    ck_assert_int_eq(
+        annal_sql(f.index, ANNAL_SLICE("VALUES (1), (2)"), NULL, stop_at_once, &calls, NULL), 17);
+    ck_assert_int_eq(calls, 1);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(events_has_every_event_with_its_payload)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    fixture_append_session(&f, "s2");
+    ck_sql(&f, "SELECT COUNT(*), COUNT(data), COUNT(DISTINCT session_id) FROM events", "16|16|2\n");
+    ck_sql(&f,
+           "SELECT session_id, seq, timestamp, type, id, data FROM events WHERE seq = 6 "
+           "ORDER BY session_id",
+           "s1|6|2026-01-06T07:24:05.000000Z|tool.called||"
+           "{\"call_id\":\"c1\",\"tool\":\"shell\"}\n"
+           "s2|6|2026-01-06T07:24:05.000000Z|tool.called||"
+           "{\"call_id\":\"c1\",\"tool\":\"shell\"}\n");
+    ck_sql(&f,
+           "SELECT e.seq, e.data ->> '$.model' FROM sessions s JOIN events e ON e.session_id = "
+           "s.id WHERE s.id = 's2' AND e.type = 'session.created'",
+           "1|m-1\n");
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(events_answers_like_the_index_whatever_is_asked)
+{
+    static const char *const wheres[] = {
+        "session_id = 's2'",
+        "session_id = 's2' AND seq BETWEEN 3 AND 6",
+        "session_id IN ('s1', 's3') AND seq > 5",
+        "seq = '4'",
+        "seq = 4.0 OR seq = 5.5",
+        "type = 'tool.called'",
+        "type GLOB 'turn.*' AND session_id >= 's2'",
+        "type LIKE 'TURN.%'",
+        "type = 'TURN.STARTED' COLLATE NOCASE",
+        "timestamp >= '2026-01-06T07:24:05' AND timestamp < '2026-01-06T07:24:07'",
+        "timestamp = NULL",
+        "type IS NULL",
+        "seq < 3 AND type != 'turn.started'",
+        "1 ORDER BY seq DESC, session_id",
+        "1 ORDER BY timestamp DESC, session_id",
+        "session_id = 's1' ORDER BY seq DESC",
+        "type IN ('turn.started', 'turn.completed') AND session_id IN ('s1', 's2') "
+        "ORDER BY session_id, seq",
+    };
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    fixture_append_session(&f, "s2");
+    fixture_append_session(&f, "s3");
+    for (size_t i = 0; i < sizeof wheres / sizeof *wheres; i++) {
+        char *sql[2] = {0};
+        char *got[2] = {0};
+        static const char *const tables[] = {"events", "event_index"};
+        for (int j = 0; j < 2; j++) {
+            struct text text = {0};
+            const char *order =
+                strstr(wheres[i], "ORDER BY") == NULL ? " ORDER BY session_id, seq" : "";
+            const char *parts[] = {"SELECT session_id, seq, timestamp, type FROM ", tables[j],
+                                   " WHERE ", wheres[i], order};
+            for (size_t k = 0; k < 5; k++)
+                text_add(&text, parts[k], strlen(parts[k]));
+            sql[j] = text.ptr;
+            got[j] = fixture_sql(&f, text.ptr);
+        }
+        ck_assert_msg(strcmp(got[0], got[1]) == 0, "%s:\n%s\nagainst\n%s", wheres[i], got[0],
+                      got[1]);
+        for (int j = 0; j < 2; j++) {
+            free(sql[j]);
+            free(got[j]);
+        }
+    }
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_join_with_events_begins_at_the_few_sessions)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    char *plan = fixture_sql(&f, "EXPLAIN QUERY PLAN SELECT e.data FROM events e JOIN sessions s "
+                                 "ON e.session_id = s.id WHERE s.status = 'ended' AND e.seq = 1");
+    ck_assert_ptr_nonnull(strstr(plan, "SEARCH s USING INDEX idx_sessions_status"));
+    ck_assert_ptr_nonnull(strstr(plan, "session_id = ?"));
+    free(plan);
+    fixture_done(&f);
+}
+END_TEST
+
+Suite *suite_sql(void)
+{
+    Suite *suite = suite_create("sql");
+    TCase *all = tcase_create("all");
+    tcase_add_test(all, writing_is_refused_in_one_sentence);
+    tcase_add_test(all, wrong_sql_is_refused_with_the_reason);
+    tcase_add_test(all, columns_and_parameters);
+    tcase_add_test(all, a_callback_can_stop);
+    tcase_add_test(all, events_has_every_event_with_its_payload);
+    tcase_add_test(all, events_answers_like_the_index_whatever_is_asked);
+    tcase_add_test(all, a_join_with_events_begins_at_the_few_sessions);
+    suite_add_tcase(suite, all);
+    return suite;
+}
