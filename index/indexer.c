@@ -573,7 +573,7 @@ static int note_changed(void *arg, annal_slice session, uint64_t bytes)
     return changed->status;
 }
 
-/* It only tries the lock, and stops after a while: the keeper has other work. Then it comes again. */
+/* It only tries the lock, and stops after a while: the keeper has other work. Then it comes again (ANNAL_END). */
 annal_status annal__index_follow(void *arg, annal_error *err)
 {
     annal_index *index = arg;
@@ -589,6 +589,8 @@ annal_status annal__index_follow(void *arg, annal_error *err)
         status = run_batch(index, plan, 0, stop_us, &progress, err);
     if (status >= 0 && plan->next == plan->count)
         index->changed_since = now;
+    else if (status >= 0 || status == ANNAL_ERR_BUSY)
+        status = ANNAL_END; /* work is left */
     plan_done(plan);
-    return status == ANNAL_ERR_BUSY ? ANNAL_OK : status;
+    return status;
 }

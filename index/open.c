@@ -26,7 +26,7 @@
 #define WAIT_MS_DEFAULT      10000
 #define WAL_PAGES_CHECKPOINT 2000 /* 8 MiB */
 #define CACHE_KIB            16384
-#define FOLLOW_PERIOD_MS     1000
+#define FOLLOW_PERIOD_MS     100
 #define FOREIGN_NAMES        100
 
 /* ---- Files ---- */

@@ -86,7 +86,10 @@ static void run_chore(annal_store *store, struct chore_state *state, int64_t now
     annal_error err = {0};
     state->ran_at_change = atomic_load(&store->changes);
     state->due_us = now_us + (int64_t)state->chore.period_ms * 1000;
-    complain(store, state->chore.name, state->chore.run(state->chore.arg, &err), &err);
+    annal_status status = state->chore.run(state->chore.arg, &err);
+    if (status > 0)
+        state->ran_at_change--; /* never the number of changes that is now: it is due again */
+    complain(store, state->chore.name, status, &err);
 }
 
 static void run_chores(annal_store *store)

@@ -125,7 +125,7 @@ ANNAL_API void annal_store_stats_get(annal_store *store, annal_store_stats *out_
  * run is called by the keeper, or by annal_keep(), on one thread at a time: soon after appends of this
  * store object became readable in their journals, at the latest period_ms after, and once more from
  * annal_chore_remove(). It must not wait for other processes, and must not append to this store.
- * What it returns below 0 is logged.
+ * What it returns below 0 is logged; ANNAL_END says that work is left: it is called again in period_ms.
  */
 typedef struct annal_chore {
     const char *name; /* static */
