@@ -8,15 +8,20 @@
 #define QUIET_US      5000000  /* after so long without an append, the log is emptied */
 #define ROTATE_US     30000000 /* and at least this often */
 #define LONG_SLEEP_US 60000000
-#define IDLE_US       200000 /* sleeps longer than this are ended by a ring */
 
 void annal__keeper_ring(annal_store *store)
 {
     _Atomic uint32_t *bell = atomic_load(&store->keeper.bell);
-    if (bell == NULL)
-        return;
     atomic_fetch_add(bell, 1);
     annal__futex_wake(bell);
+}
+
+void annal__keeper_change_bell(annal_store *store, _Atomic uint32_t *bell)
+{
+    /* In this order: whoever went to sleep on the old word before it saw the new one is woken. */
+    _Atomic uint32_t *old = atomic_exchange(&store->keeper.bell, bell);
+    atomic_fetch_add(old, 1);
+    annal__futex_wake(old);
 }
 
 /* Log what a round could not do; the next round tries again, or the store has stopped itself. */
@@ -109,16 +114,20 @@ static void earlier(int64_t *wake_us, int64_t due_us)
         *wake_us = due_us;
 }
 
-/* When there is something to do next, if nobody rings. */
-static int64_t next_due(annal_store *store)
+/*
+ * When there is something to do next, if nobody rings. *out_idle: the next append brings work that
+ * nothing is scheduled for yet.
+ */
+static int64_t next_due(annal_store *store, bool *out_idle)
 {
     struct keeper *keeper = &store->keeper;
     int64_t wake_us = annal__now_us(store) + LONG_SLEEP_US;
     pthread_mutex_lock(&store->commit.lock);
     const struct commit *commit = &store->commit;
+    bool idle = commit->durable == keeper->rotated_group;
     if (!commit->failed && commit->current->first_us > 0)
         earlier(&wake_us, commit->current->first_us + (int64_t)store->batch_ms * 1000);
-    if (!commit->failed && commit->durable > keeper->rotated_group) {
+    if (!commit->failed && !idle) {
         earlier(&wake_us, atomic_load(&store->appended_us) + QUIET_US);
         earlier(&wake_us, keeper->rotated_us + ROTATE_US);
     }
@@ -126,11 +135,14 @@ static int64_t next_due(annal_store *store)
     for (size_t i = 0; i < keeper->chore_count; i++) {
         if (atomic_load(&store->changes) != keeper->chores[i].ran_at_change)
             earlier(&wake_us, keeper->chores[i].due_us);
+        else
+            idle = true;
     }
+    *out_idle = idle;
     return wake_us;
 }
 
-int64_t annal__keeper_round(annal_store *store)
+void annal__keeper_round(annal_store *store)
 {
     struct keeper *keeper = &store->keeper;
     pthread_mutex_lock(&keeper->round);
@@ -141,15 +153,28 @@ int64_t annal__keeper_round(annal_store *store)
         checkpoint_when_due(store, now_us);
     }
     run_chores(store);
-    int64_t wake_us = next_due(store);
     pthread_mutex_unlock(&keeper->round);
-    return wake_us;
 }
 
 /*
- * Ringing for every append would cost the appender a system call, so it rings only a keeper that
- * said it is idle. Either it sees that, or the keeper sees what it did: next_due() looks again.
+ * How long to sleep. Ringing for every append would cost the appender a system call, so it rings only a
+ * keeper that said it is idle. Either it sees that, or the keeper, which looks again after saying so,
+ * sees what it did.
  */
+static int64_t choose_sleep(annal_store *store)
+{
+    struct keeper *keeper = &store->keeper;
+    bool idle;
+    pthread_mutex_lock(&keeper->round);
+    int64_t wake_us = next_due(store, &idle);
+    if (idle) {
+        atomic_store(&keeper->idle, true);
+        wake_us = next_due(store, &idle);
+    }
+    pthread_mutex_unlock(&keeper->round);
+    return wake_us - annal__now_us(store);
+}
+
 static void *keeper_main(void *arg)
 {
     annal_store *store = arg;
@@ -157,14 +182,8 @@ static void *keeper_main(void *arg)
     while (!atomic_load(&keeper->stop)) {
         _Atomic uint32_t *bell = atomic_load(&keeper->bell);
         uint32_t value = atomic_load(bell);
-        int64_t wake_us = annal__keeper_round(store);
-        int64_t sleep_us = wake_us - annal__now_us(store);
-        if (sleep_us > IDLE_US) {
-            atomic_store(&keeper->idle, true);
-            pthread_mutex_lock(&keeper->round);
-            sleep_us = next_due(store) - annal__now_us(store);
-            pthread_mutex_unlock(&keeper->round);
-        }
+        annal__keeper_round(store);
+        int64_t sleep_us = choose_sleep(store);
         if (sleep_us > 0 && !atomic_load(&keeper->stop) && bell == atomic_load(&keeper->bell))
             annal__futex_wait(bell, value, sleep_us);
         atomic_store(&keeper->idle, false);
@@ -197,7 +216,7 @@ annal_status annal_keep(annal_store *store, annal_error *err)
 {
     annal_status status = annal__store_check(store, err);
     if (status == ANNAL_OK)
-        (void)annal__keeper_round(store);
+        annal__keeper_round(store);
     return status;
 }
 

@@ -431,10 +431,11 @@ annal_status annal__session_sync(annal_store *store, struct session *session, an
 static bool was_replaced(annal_store *store, const struct session *session)
 {
     struct buf path = {0};
-    struct stat file;
+    dev_t device;
+    ino_t inode;
     bool same = annal__journal_path(store, annal__session_id(session), &path, NULL) == ANNAL_OK &&
-                store->io->stat(store->io->arg, path.ptr, &file) == 0 &&
-                file.st_dev == session->device && file.st_ino == session->inode;
+                store->io->identify(store->io->arg, path.ptr, &device, &inode) == 0 &&
+                device == session->device && inode == session->inode;
     annal__buf_done(&path);
     return !same;
 }

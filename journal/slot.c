@@ -370,8 +370,7 @@ annal_status annal__slot_claim(annal_store *store, annal_error *err)
         status = claim(store, err);
         if (status == ANNAL_OK) {
             store->slot.claimed = true;
-            annal__keeper_ring(store);
-            atomic_store(&store->keeper.bell, &store->slot.held.header->bell);
+            annal__keeper_change_bell(store, &store->slot.held.header->bell);
         }
     }
     pthread_mutex_unlock(&store->slot.lock);

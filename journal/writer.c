@@ -506,7 +506,7 @@ static annal_status wait_for_group(struct append *append, struct group *group, a
 static void keep_in_passing(annal_store *store)
 {
     if (!store->keeper.running)
-        (void)annal__keeper_round(store);
+        annal__keeper_round(store);
 }
 
 static annal_status sync_copy(struct append *append, annal_error *err)

@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/statfs.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 static int sys_open(void *arg, const char *path, int flags, mode_t mode)
@@ -69,6 +70,17 @@ static int sys_stat(void *arg, const char *path, struct stat *out)
 {
     (void)arg;
     return lstat(path, out);
+}
+
+static int sys_identify(void *arg, const char *path, dev_t *out_device, ino_t *out_inode)
+{
+    (void)arg;
+    struct statx found;
+    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_INO, &found) < 0)
+        return -1;
+    *out_device = makedev(found.stx_dev_major, found.stx_dev_minor);
+    *out_inode = (ino_t)found.stx_ino;
+    return 0;
 }
 
 static int sys_rename(void *arg, const char *from, const char *to)
@@ -168,6 +180,7 @@ const struct io annal__system_io = {
     .ftruncate = sys_ftruncate,
     .fstat = sys_fstat,
     .stat = sys_stat,
+    .identify = sys_identify,
     .rename = sys_rename,
     .unlink = sys_unlink,
     .mkdir = sys_mkdir,

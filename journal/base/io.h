@@ -35,6 +35,11 @@ struct io {
     int (*fstat)(void *arg, int fd, struct stat *out);
     /* lstat: does not follow links */
     int (*stat)(void *arg, const char *path, struct stat *out);
+    /*
+     * Which file a name stands for. Asks for nothing else: on Linux from 6.13 on, a stat that asks for
+     * times makes the next write to that file change its metadata, which costs half a sync.
+     */
+    int (*identify)(void *arg, const char *path, dev_t *out_device, ino_t *out_inode);
     int (*rename)(void *arg, const char *from, const char *to);
     int (*unlink)(void *arg, const char *path);
     int (*mkdir)(void *arg, const char *path, mode_t mode);
