@@ -7,8 +7,11 @@
 #include "journal/slot.h"
 #include "journal/store.h"
 
+#include <limits.h>
+#include <sched.h>
 #include <string.h>
 
+#define WAIT_US         1000000 /* a bound on one sleep; nothing depends on it */
 #define GROUP_BYTES_MAX (GROUP_BYTES_SOFT + 4 * (size_t)ANNAL_APPEND_BYTES_MAX)
 
 /* ---- Groups ---- */
@@ -19,10 +22,6 @@ static struct group *group_new(void)
     if (group == NULL)
         return NULL;
     group->payload.limit = GROUP_BYTES_MAX;
-    if (pthread_cond_init(&group->moved, NULL) != 0) {
-        annal__free(group);
-        return NULL;
-    }
     return group;
 }
 
@@ -32,7 +31,6 @@ static void group_free(struct group *group)
         return;
     annal__buf_done(&group->payload);
     annal__free(group->records);
-    pthread_cond_destroy(&group->moved);
     annal__free(group);
 }
 
@@ -47,15 +45,14 @@ static void group_recycle(struct commit *commit, struct group *group)
     group->count = 0;
     group->events = group->data_bytes = 0;
     group->first_us = 0;
-    group->durable_waiters = 0;
-    group->durable = group->applied = false;
     group->outcome = ANNAL_OK;
+    atomic_store(&group->word, 0);
     commit->spare = group;
 }
 
 static void drop_reference(struct commit *commit, struct group *group)
 {
-    if (--group->references == 0 && (group->applied || group->outcome < 0) &&
+    if (--group->references == 0 && (atomic_load(&group->word) & GROUP_DONE) != 0 &&
         group != commit->current)
         group_recycle(commit, group);
 }
@@ -76,6 +73,13 @@ void annal__commit_done(struct commit *commit)
     group_free(commit->spare);
     pthread_cond_destroy(&commit->turn);
     pthread_mutex_destroy(&commit->lock);
+}
+
+/* Say what happened to a group. */
+static void tell(struct group *group, uint32_t bits, int sleepers)
+{
+    atomic_fetch_or(&group->word, bits);
+    annal__futex_wake_some(&group->word, sleepers);
 }
 
 /* ---- Failing ---- */
@@ -102,13 +106,13 @@ static void stop_all(struct commit *commit, const annal_error *failure)
     if (!commit->failed)
         commit->failure = *failure;
     commit->failed = true;
-    if (commit->flying != NULL && !commit->flying->durable) {
+    if (commit->flying != NULL && (atomic_load(&commit->flying->word) & GROUP_DURABLE) == 0) {
         commit->flying->outcome = ANNAL_ERR_UNKNOWN;
-        pthread_cond_broadcast(&commit->flying->moved);
+        tell(commit->flying, GROUP_DONE, INT_MAX);
     }
     /* Nothing of this one was written, and nothing will be. */
     commit->current->outcome = ANNAL_ERR_CLOSED;
-    pthread_cond_broadcast(&commit->current->moved);
+    tell(commit->current, GROUP_DONE, INT_MAX);
     pthread_cond_broadcast(&commit->turn);
 }
 
@@ -359,15 +363,17 @@ static void apply_group(annal_store *store, struct group *group)
     pthread_mutex_lock(&commit->lock);
     commit->unapplied_bytes -= group->payload.len;
     commit->applied = group->number;
-    group->applied = true;
-    pthread_cond_broadcast(&group->moved);
     pthread_cond_broadcast(&commit->turn);
+    pthread_mutex_unlock(&commit->lock);
+    tell(group, GROUP_DONE, INT_MAX);
+    pthread_mutex_lock(&commit->lock);
 }
 
 static void stop_leading(struct commit *commit)
 {
     commit->leading = false;
-    pthread_cond_signal(&commit->current->moved);
+    if (commit->current->references > 0)
+        tell(commit->current, GROUP_LEAD, 1);
     pthread_cond_broadcast(&commit->turn);
 }
 
@@ -387,6 +393,11 @@ static void lead(annal_store *store)
     next->number = group->number + 1;
     group->references++;
     commit->leading = true;
+    pthread_mutex_unlock(&commit->lock);
+    /* Those whom the group before has just woken are about to append: let them, it is one sync less.
+     * With nobody else to run this returns at once. */
+    sched_yield();
+    pthread_mutex_lock(&commit->lock);
     commit->flying = group;
     commit->current = next;
     pthread_mutex_unlock(&commit->lock);
@@ -398,9 +409,7 @@ static void lead(annal_store *store)
         stop_all(commit, &failure);
     } else {
         commit->durable = group->number;
-        group->durable = true;
-        if (group->durable_waiters > 0)
-            pthread_cond_broadcast(&group->moved);
+        atomic_fetch_or(&group->word, GROUP_DURABLE);
     }
     commit->flying = NULL;
     stop_leading(commit);
@@ -411,17 +420,31 @@ static void lead(annal_store *store)
 
 /* ---- Waiting ---- */
 
-static annal_status wait_locked(annal_store *store, struct group *group, bool until_durable,
+/* Lead, if the group still takes appends and nobody does. */
+static void try_to_lead(annal_store *store, const struct group *group)
+{
+    struct commit *commit = &store->commit;
+    pthread_mutex_lock(&commit->lock);
+    if (!commit->leading && !commit->failed && group == commit->current)
+        lead(store);
+    pthread_mutex_unlock(&commit->lock);
+}
+
+annal_status annal__commit_wait(annal_store *store, struct group *group, bool until_durable,
                                 annal_error *err)
 {
     struct commit *commit = &store->commit;
-    group->durable_waiters += until_durable;
-    while (group->outcome == ANNAL_OK && !group->applied && !(until_durable && group->durable)) {
-        if (!commit->leading && group == commit->current)
-            lead(store);
-        else
-            pthread_cond_wait(&group->moved, &commit->lock);
+    uint32_t enough = until_durable ? GROUP_DURABLE | GROUP_DONE : GROUP_DONE;
+    try_to_lead(store, group);
+    for (uint32_t word = atomic_load(&group->word); (word & enough) == 0;
+         word = atomic_load(&group->word)) {
+        if ((word & GROUP_LEAD) == 0)
+            annal__futex_wait(&group->word, word, WAIT_US);
+        else if (atomic_compare_exchange_strong(&group->word, &word, word & ~(uint32_t)GROUP_LEAD))
+            try_to_lead(store, group);
     }
+
+    pthread_mutex_lock(&commit->lock);
     annal_status status = group->outcome;
     if (status == ANNAL_ERR_UNKNOWN)
         annal__fail(err, status,
@@ -430,15 +453,7 @@ static annal_status wait_locked(annal_store *store, struct group *group, bool un
     else if (status < 0)
         status = refuse(commit, err);
     drop_reference(commit, group);
-    return status;
-}
-
-annal_status annal__commit_wait(annal_store *store, struct group *group, bool until_durable,
-                                annal_error *err)
-{
-    pthread_mutex_lock(&store->commit.lock);
-    annal_status status = wait_locked(store, group, until_durable, err);
-    pthread_mutex_unlock(&store->commit.lock);
+    pthread_mutex_unlock(&commit->lock);
     return status;
 }
 
@@ -452,14 +467,12 @@ void annal__commit_leave(annal_store *store, struct group *group)
 annal_status annal__commit_make_room(annal_store *store, annal_error *err)
 {
     struct commit *commit = &store->commit;
-    annal_status status = ANNAL_OK;
     pthread_mutex_lock(&commit->lock);
-    if (commit->current->payload.len >= GROUP_BYTES_SOFT) {
-        commit->current->references++;
-        status = wait_locked(store, commit->current, true, err);
-    }
+    struct group *group = commit->current;
+    bool full = group->payload.len >= GROUP_BYTES_SOFT;
+    group->references += full;
     pthread_mutex_unlock(&commit->lock);
-    return status;
+    return full ? annal__commit_wait(store, group, true, err) : ANNAL_OK;
 }
 
 annal_status annal__commit_flush(annal_store *store, bool applied, annal_error *err)
@@ -467,12 +480,15 @@ annal_status annal__commit_flush(annal_store *store, bool applied, annal_error *
     struct commit *commit = &store->commit;
     annal_status status = ANNAL_OK;
     pthread_mutex_lock(&commit->lock);
-    uint64_t target = commit->current->number - 1;
-    if (commit->current->count > 0) {
-        target = commit->current->number;
-        commit->current->references++;
-        status = wait_locked(store, commit->current, !applied, err);
-    }
+    struct group *group = commit->current;
+    bool some = group->count > 0;
+    uint64_t target = some ? group->number : group->number - 1;
+    group->references += some;
+    pthread_mutex_unlock(&commit->lock);
+    if (some)
+        status = annal__commit_wait(store, group, !applied, err);
+
+    pthread_mutex_lock(&commit->lock);
     while (!commit->failed && (applied ? commit->applied : commit->durable) < target)
         pthread_cond_wait(&commit->turn, &commit->lock);
     if (status == ANNAL_OK && commit->failed)

@@ -19,6 +19,8 @@
 #include "journal/base/buf.h"
 #include "journal/session.h"
 
+#include <stdatomic.h>
+
 #define GROUP_BYTES_SOFT ((size_t)8 << 20) /* a group that has more is closed before it grows */
 
 /* Bytes of one session in a group. */
@@ -35,6 +37,16 @@ struct group_record {
     uint64_t h_after;
 };
 
+/*
+ * Those who wait for a group sleep on its word and do not meet at the lock again: with many of them
+ * that would cost more than the sync.
+ */
+enum group_word {
+    GROUP_DURABLE = 1, /* its sync returned 0 */
+    GROUP_DONE = 2,    /* applied, or failed: see outcome */
+    GROUP_LEAD = 4     /* nobody leads: whoever takes this bit away tries to */
+};
+
 struct group {
     uint64_t number;
     struct buf payload;
@@ -45,11 +57,8 @@ struct group {
     uint64_t data_bytes;
     int64_t first_us; /* monotonic: when the first append of level batch joined; 0: none */
     uint32_t references;
-    uint32_t durable_waiters; /* of the references: those that do not need it applied */
-    bool durable;
-    bool applied;
-    annal_status outcome; /* below 0: the commit failed */
-    pthread_cond_t moved;
+    annal_status outcome;  /* below 0: the commit failed */
+    _Atomic uint32_t word; /* futex; what of enum group_word is true by now */
 };
 
 struct commit {

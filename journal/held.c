@@ -194,5 +194,10 @@ void annal__futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t timeout_u
 
 void annal__futex_wake(_Atomic uint32_t *word)
 {
-    (void)syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+    annal__futex_wake_some(word, INT32_MAX);
+}
+
+void annal__futex_wake_some(_Atomic uint32_t *word, int sleepers)
+{
+    (void)syscall(SYS_futex, word, FUTEX_WAKE, sleepers, NULL, NULL, 0);
 }

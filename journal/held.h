@@ -83,5 +83,6 @@ void annal__held_remove_all(const struct held *held);
 /* Sleep until *word is not value any more, at most timeout_us; and wake such sleepers. */
 void annal__futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t timeout_us);
 void annal__futex_wake(_Atomic uint32_t *word);
+void annal__futex_wake_some(_Atomic uint32_t *word, int sleepers);
 
 #endif

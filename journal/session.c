@@ -23,18 +23,23 @@ annal_slice annal__session_id(const struct session *session)
 
 /* ---- The table ---- */
 
-static struct session *session_new(annal_slice id)
+static struct session *session_new(const annal_store *store, annal_slice id)
 {
+    struct buf path = {0};
     struct session *session = annal__zalloc(sizeof *session);
     if (session == NULL)
         return NULL;
+    if (annal__journal_path(store, id, &path, NULL) == ANNAL_OK)
+        session->path = annal__strndup(path.ptr, path.len);
+    annal__buf_done(&path);
     memcpy(session->id, id.ptr, id.len);
     session->id_bytes = id.len;
     session->fd = -1;
     session->header.limit = FRAME_ENVELOPE_BYTES;
     session->loose.limit = 2 * (ANNAL_APPEND_BYTES_MAX + SESSION_LOOSE_BYTES_MAX);
-    if (pthread_mutex_init(&session->lock, NULL) != 0 ||
+    if (session->path == NULL || pthread_mutex_init(&session->lock, NULL) != 0 ||
         pthread_cond_init(&session->moved, NULL) != 0) {
+        annal__free(session->path);
         annal__free(session);
         return NULL;
     }
@@ -50,7 +55,7 @@ struct session *annal__session_get(annal_store *store, annal_slice id, annal_err
            (session->id_bytes != id.len || memcmp(session->id, id.ptr, id.len) != 0))
         session = session->next;
     if (session == NULL) {
-        session = session_new(id);
+        session = session_new(store, id);
         if (session != NULL) {
             session->next = store->buckets[bucket];
             store->buckets[bucket] = session;
@@ -91,6 +96,7 @@ void annal__sessions_done(annal_store *store)
             annal__ids_done(&session->ids);
             pthread_mutex_destroy(&session->lock);
             pthread_cond_destroy(&session->moved);
+            annal__free(session->path);
             annal__free(session);
         }
     }
@@ -156,26 +162,23 @@ static annal_status make_room(annal_store *store, const struct session *keep, an
 static annal_status open_journal(annal_store *store, struct session *session, bool create,
                                  bool *out_found, annal_error *err)
 {
-    struct buf path = {0};
     struct stat file;
-    annal_status status = annal__journal_path(store, annal__session_id(session), &path, err);
-    if (status == ANNAL_OK && !has_room(store))
-        status = make_room(store, session, err);
+    annal_status status = has_room(store) ? ANNAL_OK : make_room(store, session, err);
     if (status < 0)
-        goto done;
-    int fd = store->io->open(store->io->arg, path.ptr, O_RDWR, 0);
+        return status;
+    int fd = store->io->open(store->io->arg, session->path, O_RDWR, 0);
     *out_found = fd >= 0;
     if (fd < 0 && errno == ENOENT && create) {
-        fd = store->io->open(store->io->arg, path.ptr, O_RDWR | O_CREAT | O_EXCL, 0600);
+        fd = store->io->open(store->io->arg, session->path, O_RDWR | O_CREAT | O_EXCL, 0600);
         atomic_store(&store->events_dirty, true);
     }
     if (fd < 0 && errno == ENOENT)
-        goto done;
+        return ANNAL_OK;
     if (fd < 0 || store->io->fstat(store->io->arg, fd, &file) < 0) {
-        status = annal__fail_errno(err, "open %s", path.ptr);
+        status = annal__fail_errno(err, "open %s", session->path);
         if (fd >= 0)
             store->io->close(store->io->arg, fd);
-        goto done;
+        return status;
     }
     session->fd = fd;
     session->device = file.st_dev;
@@ -183,10 +186,7 @@ static annal_status open_journal(annal_store *store, struct session *session, bo
     pthread_mutex_lock(&store->sessions_lock);
     store->open_journals++;
     pthread_mutex_unlock(&store->sessions_lock);
-
-done:
-    annal__buf_done(&path);
-    return status;
+    return ANNAL_OK;
 }
 
 /* ---- Taking ---- */
@@ -430,14 +430,10 @@ annal_status annal__session_sync(annal_store *store, struct session *session, an
 /* Somebody may have put another file in the place of the journal: an editor, a restore. */
 static bool was_replaced(annal_store *store, const struct session *session)
 {
-    struct buf path = {0};
     dev_t device;
     ino_t inode;
-    bool same = annal__journal_path(store, annal__session_id(session), &path, NULL) == ANNAL_OK &&
-                store->io->identify(store->io->arg, path.ptr, &device, &inode) == 0 &&
-                device == session->device && inode == session->inode;
-    annal__buf_done(&path);
-    return !same;
+    return store->io->identify(store->io->arg, session->path, &device, &inode) < 0 ||
+           device != session->device || inode != session->inode;
 }
 
 /* For writing: its descriptor was closed to make room for others, or it does not exist yet. */

@@ -34,6 +34,7 @@ struct session {
     /* Set once. */
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
     size_t id_bytes;
+    char *path;           /* of the journal */
     struct session *next; /* in its bucket of the table */
 
     pthread_mutex_t lock;
