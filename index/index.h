@@ -8,10 +8,25 @@
 #include <annal/index.h>
 
 #include <sqlite3.h>
+#include <sys/types.h>
+
+/* Which database a connection looks at, and up to which transaction; see _stamp in schema.sql. */
+struct stamp {
+    int64_t id;
+    int64_t commits;
+};
+
+/* A file as the kernel knows it. */
+struct file_id {
+    dev_t device;
+    ino_t inode;
+};
 
 /* The connection that writes. Used only by who holds the index lock. */
 struct writer {
-    sqlite3 *db; /* NULL: not open */
+    sqlite3 *db;             /* NULL: not open */
+    struct stamp stamp;      /* when the transaction began */
+    struct file_id wal, shm; /* when db was opened */
     struct applier *applier;
     sqlite3_stmt *insert_event;
     sqlite3_stmt *insert_finding;
@@ -44,7 +59,7 @@ struct annal_index {
  */
 annal_status annal__index_begin(annal_index *index, int64_t deadline_us, annal_error *err);
 
-/* Commit when keep, else roll back; checkpoint the WAL when it has grown; give the lock back. */
+/* Commit (and count that in the stamp) when keep, else roll back; checkpoint the WAL when it has grown; give the lock back. */
 annal_status annal__index_end(annal_index *index, bool keep, annal_error *err);
 
 /* Throw sessions.db away; the next annal__index_begin() makes it anew. */
@@ -61,13 +76,17 @@ bool annal__index_heal(annal_index *index);
  * when there is none. Waits up to wait_ms for other programs, now and in every statement.
  */
 annal_status annal__index_reader(annal_index *index, uint32_t wait_ms, sqlite3 **out_db,
-                                 annal_error *err);
+                                 struct stamp *out_stamp, annal_error *err);
 
 /* ---- indexer.c ---- */
 
-/* annal_index_catch_up() for several sessions, all when count is 0. */
+/*
+ * annal_index_catch_up() for several sessions, all when count is 0. *out_stamp tells which database
+ * is caught up now.
+ */
 annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessions, size_t count,
-                                   const annal_catch_up_options *options, annal_error *err);
+                                   const annal_catch_up_options *options, struct stamp *out_stamp,
+                                   annal_error *err);
 
 /* The chore of options.follow. */
 annal_status annal__index_follow(void *arg, annal_error *err);

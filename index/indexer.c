@@ -9,7 +9,9 @@
  *     go, and it begins at its first event.
  * (4) A transaction ends after ROWS_MAX rows, BYTES_MAX of journal or SLICE_MS, whichever is first: large enough to
  *     be fast, short enough that others get the lock.
- * (5) Work is planned without the lock: which journals are longer than their cursors. Each session is
+ * (5) A journal that cannot be read (permission, a format of a newer version) costs nobody else: its session stays as it
+ *     is, all others are done, and then it is told.
+ * (6) Work is planned without the lock: which journals are longer than their cursors. Each session is
  *     done up to the size that it had then, so that a busy writer does not keep a reader for ever.
  */
 #include "index/database.h"
@@ -27,6 +29,7 @@
 #define BYTES_MAX      (64u << 20)
 #define SLICE_MS       500
 #define CHORE_MS       200
+#define ATTEMPTS_MAX   5
 #define ROWS_PER_CLOCK 256 /* how often the time is looked at */
 
 /* ---- The plan ---- */
@@ -41,10 +44,12 @@ struct task {
 };
 
 struct plan {
+    struct stamp stamp; /* of the database whose cursors it was made from */
     struct buf names;
     struct task *tasks;
     size_t count;
-    size_t next; /* tasks before it are done */
+    size_t next;            /* tasks before it are done */
+    annal_error unreadable; /* the first journal that could not be read, and why */
 };
 
 static annal_slice task_session(const struct plan *plan, const struct task *task)
@@ -213,7 +218,7 @@ static annal_status make_plan(annal_index *index, const annal_slice *sessions, s
                               struct plan *plan, annal_error *err)
 {
     sqlite3 *db = NULL;
-    annal_status status = annal__index_reader(index, index->wait_ms, &db, err);
+    annal_status status = annal__index_reader(index, index->wait_ms, &db, &plan->stamp, err);
     if (status < 0)
         return status;
     if (count == 0)
@@ -239,6 +244,7 @@ struct batch {
     int64_t deadline_us;
     uint64_t rows;
     uint64_t bytes;
+    annal_error unreadable;
     struct count counts[COUNTS_MAX]; /* of the session at hand */
     size_t count_count;
 };
@@ -366,7 +372,20 @@ static bool batch_full(struct batch *batch)
            (batch->rows % ROWS_PER_CLOCK == 0 && annal__deadline_passed(batch->deadline_us));
 }
 
-/* Rules 1 and 3. *out_cursor is NULL when there is no such journal any more. */
+/* Rule 5. Whether a failure of a journal may be noted and passed over; what may not is err's. */
+static bool pass_over(struct batch *batch, const annal_error *why, annal_error *err)
+{
+    if (why->status == ANNAL_ERR_NOMEM) {
+        if (err != NULL)
+            *err = *why;
+        return false;
+    }
+    if (batch->unreadable.status == 0)
+        batch->unreadable = *why;
+    return true;
+}
+
+/* Rules 1 and 3. *out_cursor is NULL when there is no such journal any more, or none that can be read. */
 static annal_status open_journal(struct batch *batch, annal_slice session,
                                  annal_cursor **out_cursor, annal_error *err)
 {
@@ -377,49 +396,59 @@ static annal_status open_journal(struct batch *batch, annal_slice session,
     annal_position from = known ? cursor_row(stmt, 0) : (annal_position){.seq = 1};
     sqlite3_reset(stmt);
 
+    annal_error why = {0};
     annal_status status = ANNAL_ERR_CONFLICT;
     if (known)
         status = annal_cursor_open_at(index->store, session, from.seq, from.offset, from.h_before,
-                                      out_cursor, err);
+                                      out_cursor, &why);
     if (status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_NOTFOUND) {
-        if (known) {
-            status = forget_session(index, session, err);
-            if (status < 0)
-                return status;
-        }
-        status = annal_cursor_open(index->store, session, 1, out_cursor, err);
+        annal_status forgotten = known ? forget_session(index, session, err) : ANNAL_OK;
+        if (forgotten < 0)
+            return forgotten;
+        status = annal_cursor_open(index->store, session, 1, out_cursor, &why);
     }
-    if (status == ANNAL_ERR_NOTFOUND) {
+    if (status < 0)
         *out_cursor = NULL;
+    if (status == ANNAL_ERR_NOTFOUND || (status < 0 && pass_over(batch, &why, err)))
         return ANNAL_OK;
-    }
     return status;
 }
 
+/* The next line. *out_done when there is none now. */
+static annal_status index_next(struct batch *batch, annal_slice session, annal_cursor *cursor,
+                               bool *out_damaged, bool *out_done, annal_error *err)
+{
+    annal_event event;
+    annal_error why = {0};
+    annal_status status = annal_cursor_next(cursor, &event, &why);
+    *out_damaged = status == ANNAL_DAMAGE;
+    *out_done = status == ANNAL_END || (status < 0 && pass_over(batch, &why, err));
+    if (*out_done)
+        return ANNAL_OK;
+    if (status == ANNAL_DAMAGE)
+        return add_damage(batch, session, cursor, err);
+    if (status < 0)
+        return status;
+    batch->rows++;
+    return add_event(batch, session, &event, err);
+}
+
+/* Never stops behind damage: only a line that proves itself can be found again. */
 static annal_status index_events(struct batch *batch, annal_slice session, annal_cursor *cursor,
                                  uint64_t target, bool *out_done, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     uint64_t begun = annal_cursor_position(cursor).offset;
     uint64_t bytes_before = batch->bytes;
-    *out_done = false;
-    do {
-        annal_event event;
-        if (annal_cursor_position(cursor).offset >= target) {
-            *out_done = true;
-            break;
-        }
-        status = annal_cursor_next(cursor, &event, err);
-        if (status == ANNAL_END)
-            *out_done = true;
-        else if (status == ANNAL_DAMAGE)
-            status = add_damage(batch, session, cursor, err);
-        else if (status == ANNAL_OK) {
-            status = add_event(batch, session, &event, err);
-            batch->rows++;
-        }
-        batch->bytes = bytes_before + annal_cursor_position(cursor).offset - begun;
-    } while (status >= 0 && !*out_done && !batch_full(batch));
+    bool damaged = false;
+    *out_done = begun >= target;
+    while (status >= 0 && !*out_done &&
+           (damaged || batch->bytes == bytes_before || !batch_full(batch))) {
+        status = index_next(batch, session, cursor, &damaged, out_done, err);
+        uint64_t offset = annal_cursor_position(cursor).offset;
+        batch->bytes = bytes_before + offset - begun;
+        *out_done = *out_done || (offset >= target && !damaged);
+    }
     return status;
 }
 
@@ -458,12 +487,16 @@ static annal_status index_session(struct batch *batch, annal_slice session, cons
 
 /* Tasks from plan->next on, as many as one transaction takes. */
 static annal_status run_batch(annal_index *index, struct plan *plan, int64_t lock_until_us,
-                              int64_t work_until_us, annal_index_progress *progress,
-                              annal_error *err)
+                              int64_t work_until_us, bool must_match,
+                              annal_index_progress *progress, annal_error *err)
 {
     annal_status status = annal__index_begin(index, lock_until_us, err);
     if (status < 0)
         return status;
+    if (must_match && index->writer.stamp.id != plan->stamp.id) {
+        (void)annal__index_end(index, false, NULL);
+        return ANNAL_ERR_CONFLICT; /* never leaves this file */
+    }
     int64_t slice_us = annal__deadline_after(SLICE_MS);
     struct batch batch = {.index = index,
                           .deadline_us = slice_us < work_until_us ? slice_us : work_until_us};
@@ -477,12 +510,16 @@ static annal_status run_batch(annal_index *index, struct plan *plan, int64_t loc
         full = !done || batch.bytes >= BYTES_MAX || batch.rows >= ROWS_MAX ||
                annal__deadline_passed(batch.deadline_us);
     }
+    struct stamp stamp = {index->writer.stamp.id, index->writer.stamp.commits + 1};
     annal_status ended = annal__index_end(index, status >= 0, status >= 0 ? err : NULL);
     if (status >= 0)
         status = ended;
     if (status < 0)
         return status;
     plan->next = next;
+    plan->stamp = stamp;
+    if (plan->unreadable.status == 0)
+        plan->unreadable = batch.unreadable;
     progress->events += batch.rows;
     progress->bytes_done += batch.bytes;
     return ANNAL_OK;
@@ -509,7 +546,8 @@ static annal_status run_plan(annal_index *index, struct plan *plan, int64_t dead
     annal_index_progress progress = {0};
     look_ahead(index, plan, &progress);
     while (plan->next < plan->count) {
-        annal_status status = run_batch(index, plan, deadline_us, deadline_us, &progress, err);
+        annal_status status =
+            run_batch(index, plan, deadline_us, deadline_us, true, &progress, err);
         if (status < 0)
             return status;
         if (options->progress != NULL && options->progress(options->arg, &progress) != 0)
@@ -519,29 +557,54 @@ static annal_status run_plan(annal_index *index, struct plan *plan, int64_t dead
                 err, ANNAL_ERR_BUSY, "time is up: %llu of %llu bytes of new journal are indexed",
                 (unsigned long long)progress.bytes_done, (unsigned long long)progress.bytes_total);
     }
-    return ANNAL_OK;
+    if (plan->unreadable.status < 0 && err != NULL)
+        *err = plan->unreadable;
+    return plan->unreadable.status;
+}
+
+/* Whether to plan again: sessions.db was deleted, made anew or found corrupt under the work. */
+static bool plan_again(annal_index *index, annal_status status, const struct plan *plan,
+                       unsigned attempt)
+{
+    if (status == ANNAL_ERR_CONFLICT)
+        return true;
+    if (index->frozen || plan->unreadable.status < 0 || attempt >= ATTEMPTS_MAX)
+        return false;
+    return status == ANNAL_ERR_IO || (status == ANNAL_ERR_CORRUPT && annal__index_heal(index));
 }
 
 annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessions, size_t count,
-                                   const annal_catch_up_options *options, annal_error *err)
+                                   const annal_catch_up_options *options, struct stamp *out_stamp,
+                                   annal_error *err)
 {
     static const annal_catch_up_options defaults;
     if (options == NULL)
         options = &defaults;
-    struct plan plan = {0};
     int64_t deadline_us =
         annal__deadline_after(options->timeout_ms == 0 ? index->wait_ms : options->timeout_ms);
-    annal_status status = make_plan(index, sessions, count, &plan, err);
-    if (status >= 0)
-        status = run_plan(index, &plan, deadline_us, options, err);
-    plan_done(&plan);
+    annal_status status = ANNAL_OK;
+    bool again = true;
+    for (unsigned attempt = 0; again; attempt++) {
+        struct plan plan = {0};
+        status = make_plan(index, sessions, count, &plan, err);
+        if (status >= 0)
+            status = run_plan(index, &plan, deadline_us, options, err);
+        *out_stamp = plan.stamp;
+        again = plan_again(index, status, &plan, attempt);
+        plan_done(&plan);
+        if (again && annal__deadline_passed(deadline_us)) {
+            again = false;
+            status = annal__fail(err, ANNAL_ERR_BUSY, "somebody keeps deleting the index");
+        }
+    }
     return status;
 }
 
 annal_status annal_index_catch_up(annal_index *index, annal_slice session,
                                   const annal_catch_up_options *options, annal_error *err)
 {
-    return annal__index_catch_up(index, &session, session.len > 0, options, err);
+    struct stamp stamp;
+    return annal__index_catch_up(index, &session, session.len > 0, options, &stamp, err);
 }
 
 annal_status annal_index_rebuild(annal_index *index, const annal_catch_up_options *options,
@@ -586,7 +649,7 @@ annal_status annal__index_follow(void *arg, annal_error *err)
     if (status < 0)
         annal__fail(err, status, "the list of sessions to index");
     while (status >= 0 && plan->next < plan->count && !annal__deadline_passed(stop_us))
-        status = run_batch(index, plan, 0, stop_us, &progress, err);
+        status = run_batch(index, plan, 0, stop_us, false, &progress, err);
     if (status >= 0 && plan->next == plan->count)
         index->changed_since = now;
     else if (status >= 0 || status == ANNAL_ERR_BUSY)

@@ -55,6 +55,38 @@ static annal_status measure_lag(annal_index *index, sqlite3 *db, const annal_sli
     return status;
 }
 
+/* Whether what was opened holds what was caught up: the same database, not before that transaction. */
+static bool holds(struct stamp opened, struct stamp caught_up)
+{
+    return opened.id == caught_up.id && opened.commits >= caught_up.commits;
+}
+
+static annal_status catch_up_and_open(annal_index *index, const annal_slice *sessions, size_t count,
+                                      uint32_t timeout_ms, sqlite3 **out_db,
+                                      annal_error *out_behind, annal_error *err)
+{
+    const annal_catch_up_options options = {.timeout_ms = timeout_ms};
+    uint32_t wait_ms = timeout_ms == 0 ? index->wait_ms : timeout_ms;
+    int64_t deadline_us = annal__deadline_after(wait_ms);
+    for (;;) {
+        struct stamp caught_up = {0}, opened = {0};
+        sqlite3 *db = NULL;
+        *out_behind = (annal_error){0};
+        annal_status behind =
+            annal__index_catch_up(index, sessions, count, &options, &caught_up, out_behind);
+        annal_status status = annal__index_reader(index, wait_ms, &db, &opened, err);
+        if (status < 0)
+            return status;
+        if (behind < 0 || holds(opened, caught_up) || annal__deadline_passed(deadline_us)) {
+            if (behind >= 0 && !holds(opened, caught_up))
+                annal__fail(out_behind, ANNAL_ERR_BUSY, "somebody keeps deleting the index");
+            *out_db = db;
+            return ANNAL_OK;
+        }
+        annal__db_close(db); /* deleted between the two */
+    }
+}
+
 annal_status annal__index_read(annal_index *index, const annal_slice *sessions, size_t count,
                                bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
                                annal_lag *out_lag, annal_error *err)
@@ -62,13 +94,11 @@ annal_status annal__index_read(annal_index *index, const annal_slice *sessions, 
     annal_error why = {0};
     annal_lag lag = {0};
     sqlite3 *db = NULL;
-    const annal_catch_up_options options = {.timeout_ms = timeout_ms};
-    annal_status caught_up = ANNAL_OK;
-    if (!as_indexed)
-        caught_up = annal__index_catch_up(index, sessions, count, &options, &why);
+    struct stamp stamp;
     annal_status status =
-        annal__index_reader(index, timeout_ms == 0 ? index->wait_ms : timeout_ms, &db, err);
-    if (status >= 0 && (as_indexed || caught_up < 0))
+        as_indexed ? annal__index_reader(index, index->wait_ms, &db, &stamp, err)
+                   : catch_up_and_open(index, sessions, count, timeout_ms, &db, &why, err);
+    if (status >= 0 && (as_indexed || why.status < 0))
         status = measure_lag(index, db, sessions, count, &lag, err);
     if (status < 0) {
         annal__db_close(db);
@@ -117,8 +147,9 @@ annal_status annal_index_lag_each(annal_index *index, annal_slice session, annal
 {
     struct each_lag each = {.index = index, .fn = fn, .arg = arg, .err = err};
     sqlite3 *db = NULL;
+    struct stamp stamp;
     annal_session_info info;
-    annal_status status = annal__index_reader(index, index->wait_ms, &db, err);
+    annal_status status = annal__index_reader(index, index->wait_ms, &db, &stamp, err);
     if (status >= 0)
         status = annal__db_prepare(db, "SELECT seq, offset FROM _cursor WHERE session_id = ?1",
                                    &each.cursor, err);
@@ -143,7 +174,8 @@ static annal_status each_row(annal_index *index, annal_slice session, const char
 {
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
-    annal_status status = annal__index_reader(index, index->wait_ms, &db, err);
+    struct stamp stamp;
+    annal_status status = annal__index_reader(index, index->wait_ms, &db, &stamp, err);
     if (status >= 0)
         status = annal__db_prepare(db, sql, &stmt, err);
     if (status >= 0 && session.len > 0)

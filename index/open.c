@@ -7,7 +7,10 @@
  * (3) No connection checkpoints on close: a connection to a deleted file would otherwise remove the
  *     WAL of the file that took its place.
  * (4) A new file is made only after the -wal and -shm of an old one are gone: SQLite finds them by name.
- * (5) Ours by application_id and user_version is kept. Ours of another version, or found corrupt: deleted.
+ * (5) Somebody may delete sessions.db, -wal and -shm one by one, and a new one may come between. So the
+ *     writer compares all three with what it opened, and when only a part is gone, the rest goes too.
+ *     A reader compares the stamp of what it opened with that of what was caught up.
+ * (6) Ours by application_id and user_version is kept. Ours of another version, or found corrupt: deleted.
  *     Anything else is somebody's, and moved to sessions.db.foreign.
  */
 #include "index/index.h"
@@ -27,6 +30,7 @@
 #define WAL_PAGES_CHECKPOINT 2000 /* 8 MiB */
 #define CACHE_KIB            16384
 #define FOLLOW_PERIOD_MS     100
+#define IO_ATTEMPTS          5
 #define FOREIGN_NAMES        100
 
 /* ---- Files ---- */
@@ -74,7 +78,7 @@ static annal_status remove_database(const annal_index *index, annal_error *err)
     return status < 0 ? status : remove_satellites(index, err);
 }
 
-/* Rule 5. The first free name; SQLite finds a WAL by name, so it moves along. */
+/* Rule 6. The first free name; SQLite finds a WAL by name, so it moves along. */
 static annal_status move_aside(const annal_index *index, annal_error *err)
 {
     const struct io *io = &annal__system_io;
@@ -246,10 +250,53 @@ static annal_status open_existing(annal_index *index, enum whose *out_whose, ann
     return *out_whose == STALE ? remove_database(index, err) : move_aside(index, err);
 }
 
-static bool was_moved(sqlite3 *db)
+/* Rule 5. A file that is not there has no inode 0. */
+static struct file_id id_of(const annal_index *index, const char *suffix)
 {
+    const struct io *io = &annal__system_io;
+    struct buf path = {0};
+    struct stat file = {0};
+    if (path_with(index, suffix, &path, NULL) < 0 || io->stat(io->arg, path.ptr, &file) < 0)
+        file = (struct stat){0};
+    annal__buf_done(&path);
+    return (struct file_id){file.st_dev, file.st_ino};
+}
+
+static bool is_same(struct file_id a, struct file_id b)
+{
+    return a.device == b.device && a.inode == b.inode;
+}
+
+enum moved { IN_PLACE, MOVED, TORN_APART };
+
+static enum moved was_moved(const annal_index *index)
+{
+    const struct writer *writer = &index->writer;
     int moved = 0;
-    return sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved;
+    if (index->private)
+        return IN_PLACE;
+    if (sqlite3_file_control(writer->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
+        moved)
+        return MOVED;
+    return is_same(id_of(index, "-wal"), writer->wal) && is_same(id_of(index, "-shm"), writer->shm)
+               ? IN_PLACE
+               : TORN_APART;
+}
+
+static annal_status read_stamp(sqlite3 *db, struct stamp *out, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__db_prepare(db, "SELECT id, commits FROM _stamp", &stmt, err);
+    if (status < 0)
+        return status;
+    int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW)
+        *out = (struct stamp){sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1)};
+    else
+        status = rc == SQLITE_DONE ? annal__fail(err, ANNAL_ERR_CORRUPT, "the index has no stamp")
+                                   : annal__db_fail(err, db, rc, "read the index");
+    sqlite3_finalize(stmt);
+    return status;
 }
 
 /* Under the lock: the writer is open, on a file that is ours and stands where it should. */
@@ -258,10 +305,15 @@ static annal_status ensure_writer(annal_index *index, annal_error *err)
     struct writer *writer = &index->writer;
     enum whose whose = EMPTY;
     annal_status status = ANNAL_OK;
-    if (writer->db != NULL && !index->private && was_moved(writer->db))
+    if (writer->db != NULL) {
+        enum moved moved = was_moved(index);
+        if (moved == IN_PLACE)
+            return ANNAL_OK;
         close_writer(writer);
-    if (writer->db != NULL)
-        return ANNAL_OK;
+        status = moved == TORN_APART ? remove_database(index, err) : ANNAL_OK;
+        if (status < 0)
+            return status;
+    }
     if (!index->private && is_there(index->path))
         status = open_existing(index, &whose, err);
     if (status >= 0 && writer->db == NULL) {
@@ -275,9 +327,15 @@ static annal_status ensure_writer(annal_index *index, annal_error *err)
         status = make_schema(index, err);
     if (status >= 0)
         status = prepare_writer(index, err);
-    if (status < 0)
+    if (status >= 0)
+        status = read_stamp(writer->db, &writer->stamp, err);
+    if (status < 0) {
         close_writer(writer);
-    return status;
+        return status;
+    }
+    writer->wal = id_of(index, "-wal"); /* reading has opened them */
+    writer->shm = id_of(index, "-shm");
+    return ANNAL_OK;
 }
 
 /* ---- Transactions ---- */
@@ -288,22 +346,35 @@ static const char *lock_place(const annal_index *index)
     return index->private ? NULL : annal_store_path(index->store);
 }
 
+/* A transaction on a file that is ours; its stamp is read in it. */
+static annal_status begin_transaction(annal_index *index, annal_error *err)
+{
+    struct writer *writer = &index->writer;
+    annal_status status = ensure_writer(index, err);
+    if (status >= 0)
+        status = annal__db_exec(writer->db, "BEGIN IMMEDIATE", err);
+    if (status < 0)
+        return status;
+    status = read_stamp(writer->db, &writer->stamp, err);
+    if (status < 0)
+        (void)annal__db_exec(writer->db, "ROLLBACK", NULL);
+    return status;
+}
+
 static annal_status begin_once(annal_index *index, int64_t deadline_us, annal_error *err)
 {
     annal_status status = annal__index_lock_take(&index->lock, lock_place(index), deadline_us, err);
     if (status < 0)
         return status;
-    status = ensure_writer(index, err);
-    if (status >= 0)
-        status = annal__db_exec(index->writer.db, "BEGIN IMMEDIATE", err);
+    status = begin_transaction(index, err);
     if (status == ANNAL_ERR_CORRUPT) { /* a derived file: once more, from nothing */
         close_writer(&index->writer);
         status = remove_database(index, err);
         if (status >= 0)
-            status = ensure_writer(index, err);
-        if (status >= 0)
-            status = annal__db_exec(index->writer.db, "BEGIN IMMEDIATE", err);
+            status = begin_transaction(index, err);
     }
+    if (status == ANNAL_ERR_IO) /* perhaps deleted while it was opened */
+        close_writer(&index->writer);
     if (status < 0)
         annal__index_lock_give(&index->lock);
     return status;
@@ -316,7 +387,8 @@ annal_status annal__index_begin(annal_index *index, int64_t deadline_us, annal_e
                            "the store is open for reading only, so its index stays as it is");
     for (unsigned attempt = 0;; attempt++) {
         annal_status status = begin_once(index, deadline_us, err);
-        if (status != ANNAL_ERR_BUSY || annal__deadline_passed(deadline_us))
+        bool again = status == ANNAL_ERR_BUSY || (status == ANNAL_ERR_IO && attempt < IO_ATTEMPTS);
+        if (!again || annal__deadline_passed(deadline_us))
             return status;
         annal__pause(attempt);
     }
@@ -327,7 +399,7 @@ annal_status annal__index_end(annal_index *index, bool keep, annal_error *err)
     struct writer *writer = &index->writer;
     annal_status status = ANNAL_OK;
     if (keep)
-        status = annal__db_exec(writer->db, "COMMIT", err);
+        status = annal__db_exec(writer->db, "UPDATE _stamp SET commits = commits + 1; COMMIT", err);
     if (!keep || status < 0) {
         annal__applier_forget(writer->applier);
         if (sqlite3_get_autocommit(writer->db) == 0)
@@ -364,7 +436,7 @@ bool annal__index_heal(annal_index *index)
 /* ---- Readers ---- */
 
 static annal_status open_reader(annal_index *index, const char *uri, uint32_t wait_ms,
-                                sqlite3 **out_db, annal_error *err)
+                                sqlite3 **out_db, struct stamp *out_stamp, annal_error *err)
 {
     sqlite3 *db = NULL;
     enum whose whose = EMPTY;
@@ -376,6 +448,8 @@ static annal_status open_reader(annal_index *index, const char *uri, uint32_t wa
     if (status >= 0 && whose != OURS)
         status = annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' is not an index of this version",
                              index->path);
+    if (status >= 0)
+        status = read_stamp(db, out_stamp, err);
     if (status < 0) {
         annal__db_close(db);
         return status;
@@ -398,30 +472,32 @@ static annal_status immutable_uri(const annal_index *index, struct buf *uri, ann
 }
 
 /* On read-only media a WAL database opens only as immutable, and then without what is in its WAL. */
-static annal_status open_frozen(annal_index *index, sqlite3 **out_db, annal_error *err)
+static annal_status open_frozen(annal_index *index, sqlite3 **out_db, struct stamp *out_stamp,
+                                annal_error *err)
 {
     struct buf uri = {0};
-    annal_status status = open_reader(index, index->path, index->wait_ms, out_db, NULL);
+    annal_status status = open_reader(index, index->path, index->wait_ms, out_db, out_stamp, NULL);
     if (status >= 0)
         return status;
     status = immutable_uri(index, &uri, err);
     if (status >= 0)
-        status = open_reader(index, uri.ptr, index->wait_ms, out_db, err);
+        status = open_reader(index, uri.ptr, index->wait_ms, out_db, out_stamp, err);
     annal__buf_done(&uri);
     return status;
 }
 
 annal_status annal__index_reader(annal_index *index, uint32_t wait_ms, sqlite3 **out_db,
-                                 annal_error *err)
+                                 struct stamp *out_stamp, annal_error *err)
 {
     if (index->frozen)
-        return open_frozen(index, out_db, err);
+        return open_frozen(index, out_db, out_stamp, err);
     int64_t deadline_us = annal__deadline_after(wait_ms);
     for (unsigned attempt = 0;; attempt++) {
-        annal_status status = open_reader(index, index->path, wait_ms, out_db, err);
-        if (status >= 0 || status == ANNAL_ERR_BUSY || attempt == 3)
+        annal_status status = open_reader(index, index->path, wait_ms, out_db, out_stamp, err);
+        if (status >= 0 || status == ANNAL_ERR_BUSY || annal__deadline_passed(deadline_us) ||
+            (attempt >= IO_ATTEMPTS && is_there(index->path)))
             return status;
-        /* Missing, foreign, or deleted this moment: see to it that it is there. */
+        /* Missing, foreign, or deleted this moment: see to it that it is there; fails in time. */
         status = annal__index_begin(index, deadline_us, err);
         if (status >= 0)
             status = annal__index_end(index, true, err);
@@ -436,7 +512,8 @@ annal_status annal__index_reader(annal_index *index, uint32_t wait_ms, sqlite3 *
 static annal_status open_read_only(annal_index *index, annal_error *err)
 {
     sqlite3 *db = NULL;
-    if (is_there(index->path) && open_frozen(index, &db, NULL) >= 0) {
+    struct stamp stamp;
+    if (is_there(index->path) && open_frozen(index, &db, &stamp, NULL) >= 0) {
         annal__db_close(db);
         index->frozen = true;
         return ANNAL_OK;
@@ -505,7 +582,7 @@ static void tidy(annal_index *index)
 {
     if (annal__index_lock_take(&index->lock, lock_place(index), 0, NULL) < 0)
         return;
-    if (!was_moved(index->writer.db))
+    if (was_moved(index) == IN_PLACE)
         (void)sqlite3_wal_checkpoint_v2(index->writer.db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL,
                                         NULL);
     annal__index_lock_give(&index->lock);

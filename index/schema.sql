@@ -60,6 +60,14 @@ CREATE TABLE _findings (
     PRIMARY KEY(session_id, offset, kind)
 ) WITHOUT ROWID;
 
+-- Which database this is, and how many transactions of the indexer it has seen: how a reader notices that
+-- the file it opened is not the one that was caught up a moment ago.
+CREATE TABLE _stamp (
+    id       INTEGER NOT NULL,
+    commits  INTEGER NOT NULL
+);
+INSERT INTO _stamp VALUES (random(), 0);
+
 -- Statistics as of a large store, so that plans do not change while it grows.
 ANALYZE;
 INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES

@@ -1,6 +1,10 @@
 #include "tests/index/fixture.h"
 
+#include "tests/support/random.h"
+
 #include "index/index.h"
+
+#include <pthread.h>
 
 #include <sqlite3.h>
 #include <stdio.h>
@@ -118,6 +122,53 @@ START_TEST(a_query_that_is_under_way_survives_the_deletion)
         count++;
     ck_assert_uint_eq(count, 1000);
     annal_query_close(query);
+    fixture_done(&f);
+}
+END_TEST
+
+struct deleter {
+    const char *paths[3];
+    _Atomic bool stop;
+    unsigned deleted;
+};
+
+/* What `rm sessions.db*` does, again and again, and slowly. */
+static void *delete_for_ever(void *arg)
+{
+    struct deleter *deleter = arg;
+    struct random random = random_init(7);
+    while (!deleter->stop) {
+        for (int i = 0; i < 3; i++) {
+            usleep((useconds_t)random_below(&random, 800));
+            deleter->deleted += unlink(deleter->paths[i]) == 0;
+        }
+        usleep((useconds_t)random_below(&random, 20000));
+    }
+    return NULL;
+}
+
+START_TEST(whenever_it_is_deleted_every_answer_is_whole)
+{
+    struct fixture f;
+    struct deleter deleter = {0};
+    pthread_t thread;
+    FIXTURE_INIT(&f);
+    deleter.paths[0] = db_path(&f);
+    deleter.paths[1] = tmpdir_path(&f.dir, "store/sessions.db-shm");
+    deleter.paths[2] = tmpdir_path(&f.dir, "store/sessions.db-wal");
+    fixture_append_many(&f, "s1", 50, 1767684240000000);
+    ck_assert_int_eq(pthread_create(&thread, NULL, delete_for_ever, &deleter), 0);
+    for (int i = 1; i <= 100; i++) {
+        uint64_t count = 0;
+        annal_lag lag = {0};
+        fixture_append(&f, "s2", "x.y", "{}");
+        ck_ok(annal_query_count(f.index, NULL, &count, &lag, err));
+        ck_assert_str_eq(lag.message, "");
+        ck_assert_int_eq((int)count, 50 + i);
+    }
+    deleter.stop = true;
+    pthread_join(thread, NULL);
+    ck_assert_uint_gt(deleter.deleted, 3);
     fixture_done(&f);
 }
 END_TEST
@@ -317,6 +368,7 @@ Suite *suite_open(void)
     tcase_add_test(all, rows_with_the_printed_columns_alone_can_be_inserted);
     tcase_add_test(all, a_deleted_index_comes_back_the_same);
     tcase_add_test(all, a_query_that_is_under_way_survives_the_deletion);
+    tcase_add_test(all, whenever_it_is_deleted_every_answer_is_whole);
     tcase_add_test(all, an_index_of_another_version_is_made_anew);
     tcase_add_test(all, a_foreign_database_is_moved_aside_and_kept);
     tcase_add_test(all, a_file_that_is_no_database_is_moved_aside);
