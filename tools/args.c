@@ -1,4 +1,4 @@
-#include "args.h"
+#include "tools/args.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"

@@ -7,8 +7,8 @@
 #ifndef TOOLS_ARGS_H
 #define TOOLS_ARGS_H
 
-#include "command.h"
-#include "out.h"
+#include "tools/command.h"
+#include "tools/out.h"
 
 #include <annal/event.h>
 

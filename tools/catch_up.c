@@ -1,7 +1,7 @@
-#include "catch_up.h"
+#include "tools/catch_up.h"
 
-#include "out.h"
-#include "progress.h"
+#include "tools/out.h"
+#include "tools/progress.h"
 
 static int show(void *arg, const annal_index_progress *progress)
 {

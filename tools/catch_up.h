@@ -2,7 +2,7 @@
 #ifndef TOOLS_CATCH_UP_H
 #define TOOLS_CATCH_UP_H
 
-#include "sessions.h"
+#include "tools/sessions.h"
 
 #include <annal/index.h>
 

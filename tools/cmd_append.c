@@ -6,11 +6,11 @@
  * waited for, everything read so far is synced and acknowledged, so one event is never held back
  * for the next.
  */
-#include "args.h"
 #include "journal/base/buf.h"
-#include "line.h"
-#include "open.h"
-#include "out.h"
+#include "tools/args.h"
+#include "tools/line.h"
+#include "tools/open.h"
+#include "tools/out.h"
 
 #include <annal/journal.h>
 

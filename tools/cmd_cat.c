@@ -1,7 +1,7 @@
-#include "args.h"
-#include "event_out.h"
-#include "open.h"
-#include "out.h"
+#include "tools/args.h"
+#include "tools/event_out.h"
+#include "tools/open.h"
+#include "tools/out.h"
 
 #include <annal/journal.h>
 

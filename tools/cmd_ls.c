@@ -1,9 +1,9 @@
-#include "args.h"
-#include "catch_up.h"
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
-#include "open.h"
-#include "rows.h"
+#include "tools/args.h"
+#include "tools/catch_up.h"
+#include "tools/open.h"
+#include "tools/rows.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
-#include "args.h"
-#include "catch_up.h"
-#include "event_out.h"
 #include "journal/base/alloc.h"
-#include "open.h"
-#include "out.h"
-#include "sessions.h"
+#include "tools/args.h"
+#include "tools/catch_up.h"
+#include "tools/event_out.h"
+#include "tools/open.h"
+#include "tools/out.h"
+#include "tools/sessions.h"
 
 #include <annal/query.h>
 

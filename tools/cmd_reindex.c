@@ -1,8 +1,8 @@
-#include "args.h"
 #include "journal/base/clock.h"
-#include "open.h"
-#include "out.h"
-#include "progress.h"
+#include "tools/args.h"
+#include "tools/open.h"
+#include "tools/out.h"
+#include "tools/progress.h"
 
 #include <annal/index.h>
 

@@ -2,10 +2,10 @@
  * Show: what is known of one session, from its journal (header, end) and from the index (totals,
  * turns, types, snapshots, findings). As JSON it is one object.
  */
-#include "args.h"
-#include "catch_up.h"
-#include "open.h"
-#include "rows.h"
+#include "tools/args.h"
+#include "tools/catch_up.h"
+#include "tools/open.h"
+#include "tools/rows.h"
 
 #include <annal/query.h>
 

@@ -1,7 +1,7 @@
-#include "args.h"
-#include "catch_up.h"
-#include "open.h"
-#include "rows.h"
+#include "tools/args.h"
+#include "tools/catch_up.h"
+#include "tools/open.h"
+#include "tools/rows.h"
 
 static int print_answer(const struct args *args, enum out_format format, annal_index *index)
 {

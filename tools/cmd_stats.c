@@ -1,8 +1,8 @@
-#include "args.h"
 #include "journal/base/alloc.h"
-#include "open.h"
-#include "out.h"
-#include "sessions.h"
+#include "tools/args.h"
+#include "tools/open.h"
+#include "tools/out.h"
+#include "tools/sessions.h"
 
 #include <annal/index.h>
 

@@ -1,9 +1,9 @@
-#include "args.h"
 #include "journal/base/alloc.h"
-#include "open.h"
-#include "out.h"
-#include "progress.h"
-#include "sessions.h"
+#include "tools/args.h"
+#include "tools/open.h"
+#include "tools/out.h"
+#include "tools/progress.h"
+#include "tools/sessions.h"
 
 #include <annal/journal.h>
 

@@ -1,4 +1,4 @@
-#include "args.h"
+#include "tools/args.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* Which verbs there are. */
-#include "command.h"
+#include "tools/command.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
-#include "event_out.h"
+#include "tools/event_out.h"
 
-#include "out.h"
+#include "tools/out.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "line.h"
+#include "tools/line.h"
 
 #include "journal/base/error.h"
 #include "journal/base/json.h"

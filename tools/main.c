@@ -1,7 +1,7 @@
 /* The command annal: find the verb, run it, answer with its exit status. */
-#include "args.h"
-#include "command.h"
-#include "out.h"
+#include "tools/args.h"
+#include "tools/command.h"
+#include "tools/out.h"
 
 #include <locale.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
-#include "open.h"
+#include "tools/open.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
-#include "out.h"
+#include "tools/out.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef TOOLS_OPEN_H
 #define TOOLS_OPEN_H
 
-#include "args.h"
+#include "tools/args.h"
 
 #include <annal/store.h>
 

@@ -1,7 +1,7 @@
-#include "out.h"
+#include "tools/out.h"
 
-#include "command.h"
 #include "journal/base/json.h"
+#include "tools/command.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
-#include "progress.h"
+#include "tools/progress.h"
 
 #include "journal/base/clock.h"
-#include "out.h"
+#include "tools/out.h"
 
 #include <stdio.h>
 #include <stdlib.h>

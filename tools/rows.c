@@ -1,4 +1,4 @@
-#include "rows.h"
+#include "tools/rows.h"
 
 #include "journal/base/alloc.h"
 

@@ -2,7 +2,7 @@
 #ifndef TOOLS_ROWS_H
 #define TOOLS_ROWS_H
 
-#include "out.h"
+#include "tools/out.h"
 
 #include <annal/query.h>
 

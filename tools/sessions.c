@@ -1,7 +1,7 @@
-#include "sessions.h"
+#include "tools/sessions.h"
 
 #include "journal/base/alloc.h"
-#include "out.h"
+#include "tools/out.h"
 
 #include <string.h>
 

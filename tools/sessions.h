@@ -2,7 +2,7 @@
 #ifndef TOOLS_SESSIONS_H
 #define TOOLS_SESSIONS_H
 
-#include "args.h"
+#include "tools/args.h"
 
 #include <annal/store.h>
 

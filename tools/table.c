@@ -8,7 +8,7 @@
  */
 #include "journal/base/alloc.h"
 #include "journal/base/json.h"
-#include "out.h"
+#include "tools/out.h"
 
 #include <inttypes.h>
 #include <math.h>

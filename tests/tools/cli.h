@@ -38,10 +38,10 @@ void cli_done(struct cli *cli);
 void cli_run(struct cli *cli, const char *input, const char *const *words);
 void cli_run_bytes(struct cli *cli, const void *input, size_t len, const char *const *words);
 
-/* The same, without waiting: *out_input is a pipe to its standard input, *out_output from its standard output. */
+/* The same, without waiting: pipes to its standard input and from its standard output. */
 pid_t cli_start(struct cli *cli, const char *const *words, int *out_input, int *out_output);
 
-/* Assert that the last run ended so, said one sentence on stderr that holds what, and nothing else. */
+/* Assert that the last run ended so, and said one sentence on stderr, which holds what. */
 void cli_assert_refused(const struct cli *cli, int exit_status, const char *what);
 
 /* Assert that it succeeded and said nothing on stderr. */
