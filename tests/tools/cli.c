@@ -32,8 +32,7 @@ void cli_done(struct cli *cli)
     tmpdir_done(&cli->dir);
 }
 
-/* In the child: what the command sees of the world. */
-static void become_command(const struct cli *cli, const char *const *words)
+void cli_exec(const struct cli *cli, const char *const *words)
 {
     const char *argv[WORDS_MAX] = {"annal"};
     size_t count = 1;
@@ -66,7 +65,7 @@ void cli_run_bytes(struct cli *cli, const void *input, size_t len, const char *c
         dup2(open(in, O_RDONLY), STDIN_FILENO);
         dup2(open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
         dup2(open(err, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
-        become_command(cli, words);
+        cli_exec(cli, words);
     }
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     cli->exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -89,7 +88,7 @@ pid_t cli_start(struct cli *cli, const char *const *words, int *out_input, int *
     if (pid == 0) {
         dup2(input[0], STDIN_FILENO);
         dup2(output[1], STDOUT_FILENO);
-        become_command(cli, words);
+        cli_exec(cli, words);
     }
     close(input[0]);
     close(output[1]);

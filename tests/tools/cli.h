@@ -41,6 +41,9 @@ void cli_run_bytes(struct cli *cli, const void *input, size_t len, const char *c
 /* The same, without waiting: pipes to its standard input and from its standard output. */
 pid_t cli_start(struct cli *cli, const char *const *words, int *out_input, int *out_output);
 
+/* In a child process: become the command. */
+_Noreturn void cli_exec(const struct cli *cli, const char *const *words);
+
 /* Assert that the last run ended so, and said one sentence on stderr, which holds what. */
 void cli_assert_refused(const struct cli *cli, int exit_status, const char *what);
 
