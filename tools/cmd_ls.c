@@ -5,6 +5,7 @@
 #include "tools/open.h"
 #include "tools/rows.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Health is not a column of the answer: findings are looked up beside it. */
@@ -43,20 +44,57 @@ static const struct column columns[AT_COUNT + 1] = {{"session_id", "SESSION", fa
                                                     {"title", "TITLE", false, true},
                                                     {"findings", "HEALTH", false, false}};
 
+struct health {
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    uint64_t findings;
+};
+
 struct ls {
     const struct args *args;
     annal_index *index;
     struct table *table;
+    struct health *healths; /* of the sessions that have findings, by session id */
+    size_t health_count;
     int64_t now_us;
     bool terminal;
 };
 
+/* Findings come by session. */
 static int count_finding(void *arg, const annal_index_finding *finding)
 {
-    uint64_t *count = arg;
-    (void)finding;
-    (*count)++;
+    struct ls *ls = arg;
+    struct health *last = ls->health_count > 0 ? &ls->healths[ls->health_count - 1] : NULL;
+    if (finding->session.len > ANNAL_SESSION_ID_BYTES_MAX)
+        return 0;
+    if (last != NULL && strlen(last->session) == finding->session.len &&
+        memcmp(last->session, finding->session.ptr, finding->session.len) == 0) {
+        last->findings++;
+        return 0;
+    }
+    void *grown = annal__realloc_array(ls->healths, ls->health_count + 1, sizeof *ls->healths);
+    if (grown == NULL)
+        return fail_storage("list the sessions: out of memory");
+    ls->healths = grown;
+    last = &ls->healths[ls->health_count++];
+    *last = (struct health){.findings = 1};
+    memcpy(last->session, finding->session.ptr, finding->session.len);
     return 0;
+}
+
+static int compare_health(const void *session, const void *health)
+{
+    return strcmp(session, ((const struct health *)health)->session);
+}
+
+static uint64_t findings_of(const struct ls *ls, annal_slice session)
+{
+    char key[ANNAL_SESSION_ID_BYTES_MAX + 1] = "";
+    if (session.len > ANNAL_SESSION_ID_BYTES_MAX || ls->health_count == 0)
+        return 0;
+    memcpy(key, session.ptr, session.len);
+    const struct health *health =
+        bsearch(key, ls->healths, ls->health_count, sizeof *ls->healths, compare_health);
+    return health == NULL ? 0 : health->findings;
 }
 
 static void number_cell(struct ls *ls, const annal_value *value)
@@ -79,11 +117,7 @@ static void time_cell(struct ls *ls, const annal_value *value)
 static int print_row(void *arg, const annal_row *row)
 {
     struct ls *ls = arg;
-    annal_error err = {0};
-    uint64_t findings = 0;
-    if (annal_index_findings(ls->index, row->values[AT_SESSION].bytes, count_finding, &findings,
-                             &err) < 0)
-        return fail_error(&err);
+    uint64_t findings = findings_of(ls, row->values[AT_SESSION].bytes);
     for (int i = 0; i < AT_COUNT; i++) {
         const annal_value *value = &row->values[i];
         if (i == AT_EVENTS || i == AT_TURNS || i == AT_TOKENS)
@@ -119,10 +153,14 @@ static int list(struct ls *ls, uint64_t limit)
     ls->now_us = annal__system_clock.wall_us(annal__system_clock.arg);
     ls->terminal = out_columns() > 0;
     annal_status status =
-        annal_sql(ls->index, annal_slice_of(listing),
-                  &(annal_sql_options){.params = params, .param_count = 2, .as_indexed = true},
-                  print_row, ls, &err);
+        annal_index_findings(ls->index, (annal_slice){0}, count_finding, ls, &err);
+    if (status == ANNAL_OK)
+        status =
+            annal_sql(ls->index, annal_slice_of(listing),
+                      &(annal_sql_options){.params = params, .param_count = 2, .as_indexed = true},
+                      print_row, ls, &err);
     table_free(ls->table);
+    annal__free(ls->healths);
     return status < 0 ? fail_error(&err) : (int)status;
 }
 
