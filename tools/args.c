@@ -324,7 +324,7 @@ int args_session(const struct args *args, int i, annal_slice *out)
     annal_error err = {0};
     annal_slice session = annal_slice_of(args->operands[i]);
     if (annal_session_id_check(session, &err) < 0)
-        return fail_usage("%s", err.message);
+        return fail_usage("'%.60s' is no session id: %s", args->operands[i], err.message);
     *out = session;
     return 0;
 }
