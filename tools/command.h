@@ -41,7 +41,8 @@ struct command {
     int (*run)(const struct args *args);
 };
 
-extern const struct command cmd_append, cmd_cat, cmd_help, cmd_ls, cmd_query, cmd_reindex, cmd_show;
+extern const struct command cmd_append, cmd_cat, cmd_help, cmd_import, cmd_ls, cmd_query,
+    cmd_reindex, cmd_show;
 extern const struct command cmd_sql, cmd_stats, cmd_verify, cmd_version;
 
 /* Every verb, in the order in which help lists them; NULL ends it. In commands.c. */

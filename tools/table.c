@@ -29,6 +29,7 @@ struct table {
     int rows;
     int *widths;
     bool begun; /* the heading is printed */
+    bool cut;   /* on a terminal: flexible columns are made to fit */
     bool colours;
 };
 
@@ -92,14 +93,15 @@ static int text_width(const char *text)
     return width;
 }
 
-/* Print text in exactly width columns, cut with an ellipsis where it is longer. */
-static void print_cell(const char *text, int width, bool right, bool last)
+/* Print text in width columns; what is longer is cut with an ellipsis where that is allowed. */
+static void print_cell(const char *text, int width, bool right, bool cut, bool last)
 {
     int own = text_width(text);
-    if (own <= width) {
-        printf("%*s%s", right ? width - own : 0, "", text);
+    if (own <= width || !cut) {
+        int gap = own < width ? width - own : 0;
+        printf("%*s%s", right ? gap : 0, "", text);
         if (!right && !last)
-            printf("%*s", width - own, "");
+            printf("%*s", gap, "");
         return;
     }
     int used = 0;
@@ -268,7 +270,8 @@ static void print_aligned(struct table *table, char **cells, const char *before,
         const struct column *column = &table->columns[i];
         if (column->title == NULL)
             continue;
-        print_cell(cells[i] == NULL ? "" : cells[i], table->widths[i], column->right, i == last);
+        print_cell(cells[i] == NULL ? "" : cells[i], table->widths[i], column->right,
+                   table->cut && column->flexible, i == last);
         if (i < last)
             printf("%*s", GAP, "");
     }
@@ -300,6 +303,7 @@ static void begin_aligned(struct table *table)
     int columns = out_columns();
     char **titles = annal__zalloc((size_t)table->count * sizeof *titles);
     table->begun = true;
+    table->cut = columns > 0;
     for (int i = 0; i < table->count; i++) {
         const char *title = table->columns[i].title;
         table->widths[i] = title == NULL ? 0 : text_width(title);

@@ -94,8 +94,8 @@ START_TEST(query_filters_by_session_type_time_and_seq)
                        "\"{\"\"output\"\":\"\"a,\\\"\"b\\\"\"\\n\"\"}\"\r\n");
     CLI(&cli, NULL, "query", "old", "--format", "table");
     cli_assert_done(&cli);
-    assert_holds(&cli,
-                 "old      2  2026-01-06T08:00:00.000000Z  tool.called      {\"name\":\"Bash\"}\n");
+    assert_holds(
+        &cli, "old        2  2026-01-06T08:00:00.000000Z  tool.called      {\"name\":\"Bash\"}\n");
     cli_done(&cli);
 }
 END_TEST

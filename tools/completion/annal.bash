@@ -1,7 +1,7 @@
 # Completion of annal for bash.
 _annal()
 {
-    local verbs="append cat ls show query sql stats verify reindex help version"
+    local verbs="append import cat ls show query sql stats verify reindex help version"
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
     local verb="" store="" i
     COMPREPLY=()
@@ -49,6 +49,9 @@ _annal()
     case $verb in
     "" | help)
         mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$word")
+        ;;
+    import)
+        mapfile -t COMPREPLY < <(compgen -W "claude-code codex" -f -- "$word")
         ;;
     append | cat | show | query | verify)
         # The names of the journals are the names of the sessions.
