@@ -398,6 +398,12 @@ static void lead(annal_store *store)
      * With nobody else to run this returns at once. */
     sched_yield();
     pthread_mutex_lock(&commit->lock);
+    if (commit->failed) { /* meanwhile; the group was told so */
+        commit->leading = false;
+        group_free(next);
+        drop_reference(commit, group);
+        return;
+    }
     commit->flying = group;
     commit->current = next;
     pthread_mutex_unlock(&commit->lock);

@@ -40,7 +40,6 @@
 #define LOG_BLOCK_BYTES    4096u
 #define LOG_REGIONS        2u
 #define LOG_REGION_FIRST   ((uint64_t)1 << 20)
-#define LOG_REGION_MAX     ((uint64_t)192 << 20) /* holds the largest append */
 #define LOG_REGION_DEFAULT ((uint64_t)64 << 20)
 
 enum record_type { RECORD_CREATE = 1, RECORD_BYTES = 2 };

@@ -163,6 +163,31 @@ static annal_status recover_one(annal_store *store, uint32_t number, annal_error
     return status;
 }
 
+/* A process that died while it made a log left it under its first name. */
+static int remove_leftover(void *arg, const char *name)
+{
+    annal_store *store = arg;
+    struct buf path = {0};
+    struct stat file;
+    if (strncmp(name, ".new-", 5) == 0 &&
+        annal__store_path(store, &path, "commit", name, NULL) == ANNAL_OK &&
+        store->io->stat(store->io->arg, path.ptr, &file) == 0 &&
+        store->clock->wall_us(store->clock->arg) / 1000000 - file.st_mtime > LEFTOVER_S)
+        store->io->unlink(store->io->arg, path.ptr);
+    annal__buf_done(&path);
+    return 0;
+}
+
+static annal_status remove_leftovers(annal_store *store, annal_error *err)
+{
+    struct buf path = {0};
+    annal_status status = annal__store_path(store, &path, "commit", "", err);
+    if (status == ANNAL_OK && store->io->list(store->io->arg, path.ptr, remove_leftover, store) < 0)
+        status = annal__fail_errno(err, "list %s", path.ptr);
+    annal__buf_done(&path);
+    return status;
+}
+
 annal_status annal__slots_recover(annal_store *store, annal_error *err)
 {
     struct slot_list *list = annal__zalloc(sizeof *list);
@@ -171,7 +196,9 @@ annal_status annal__slots_recover(annal_store *store, annal_error *err)
     annal_status status = annal__file_lock_take(store, &store->recovery_lock, err);
     if (status < 0)
         goto done;
-    status = list_slots(store, list, err);
+    status = remove_leftovers(store, err);
+    if (status == ANNAL_OK)
+        status = list_slots(store, list, err);
     for (size_t i = 0; i < list->count && status == ANNAL_OK; i++) {
         annal_error failure;
         annal_status one = recover_one(store, list->numbers[i], &failure);
@@ -185,6 +212,28 @@ annal_status annal__slots_recover(annal_store *store, annal_error *err)
 done:
     annal__free(list);
     return status;
+}
+
+void annal__slots_look(annal_store *store)
+{
+    struct slot_list *list = annal__zalloc(sizeof *list);
+    if (list == NULL || list_slots(store, list, NULL) < 0)
+        goto done;
+    for (size_t i = 0; i < list->count; i++) {
+        struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
+        bool whole = other_open(store, list->numbers[i], &other, NULL) == ANNAL_OK &&
+                     (is_empty(&other) || other_lock(store, &other, NULL) < 0 || !other.locked);
+        if (!whole)
+            annal__store_log(store, ANNAL_LOG_WARNING,
+                             "commit log %02" PRIu32
+                             " may hold events that are not in their journals "
+                             "yet; open the store for writing once to see them",
+                             list->numbers[i]);
+        other_done(&other);
+    }
+
+done:
+    annal__free(list);
 }
 
 /* ---- Claiming ---- */
@@ -215,37 +264,24 @@ static void adopt(annal_store *store, uint32_t number, struct log *log, struct h
     pthread_mutex_unlock(&store->commit.lock);
 }
 
-enum found { FOUND_NONE, FOUND_CLAIMED, FOUND_AGAIN };
+enum found { FOUND_NONE, FOUND_CLAIMED, FOUND_DEAD };
 
-/* Look at one existing slot, with locks/claim held; it is dropped when there is something to recover. */
-static annal_status try_slot(annal_store *store, uint32_t number, enum found *out_found,
-                             annal_error *err)
+/* Look at one existing slot, with locks/claim held. FOUND_DEAD: *out_dead is to be recovered first. */
+static enum found try_slot(annal_store *store, uint32_t number, struct other *out_dead)
 {
     struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
-    annal_error failure;
-    annal_status status = other_open(store, number, &other, &failure);
-    if (status == ANNAL_OK)
-        status = other_lock(store, &other, &failure);
-    if (status < 0 || !other.locked)
-        goto done; /* somebody's, or not to be had; look on */
-    if (is_empty(&other)) {
+    enum found found = FOUND_NONE; /* somebody's, or not to be had: look on */
+    if (other_open(store, number, &other, NULL) == ANNAL_OK &&
+        other_lock(store, &other, NULL) == ANNAL_OK && other.locked) {
+        if (!is_empty(&other)) {
+            *out_dead = other;
+            return FOUND_DEAD;
+        }
         adopt(store, number, &other.log, &other.held);
-        *out_found = FOUND_CLAIMED;
-        goto done;
+        found = FOUND_CLAIMED;
     }
-    annal__file_lock_drop(store, &store->claim_lock);
-    status = other_recover(store, &other, &failure);
-    if (status == ANNAL_OK)
-        *out_found = FOUND_AGAIN;
-    else
-        annal__store_log(store, ANNAL_LOG_WARNING, "recover commit log %02" PRIu32 ": %s", number,
-                         failure.message);
     other_done(&other);
-    return annal__file_lock_take(store, &store->claim_lock, err);
-
-done:
-    other_done(&other);
-    return ANNAL_OK;
+    return found;
 }
 
 /* The lowest number that has no log, with locks/claim held. */
@@ -283,7 +319,7 @@ done:
     return status;
 }
 
-/* A new log under a name that is not a slot's yet. Logs that a crash left so are taken away. */
+/* A new log under a name that is not a slot's yet. */
 static annal_status make_log(annal_store *store, uint64_t region_bytes, struct log *out_log,
                              annal_error *err)
 {
@@ -316,13 +352,25 @@ static annal_status publish_and_adopt(annal_store *store, struct log *log, annal
     return status;
 }
 
-static annal_status claim_existing(annal_store *store, struct slot_list *list,
-                                   enum found *out_found, annal_error *err)
+/* One look at all slots under locks/claim: take an empty one, or else publish the fresh log. */
+static annal_status claim_once(annal_store *store, struct slot_list *list, uint32_t from,
+                               struct log *fresh, enum found *out_found, struct other *out_dead,
+                               annal_error *err)
 {
     *out_found = FOUND_NONE;
-    annal_status status = list_slots(store, list, err);
-    for (size_t i = 0; i < list->count && status == ANNAL_OK && *out_found == FOUND_NONE; i++)
-        status = try_slot(store, list->numbers[i], out_found, err);
+    annal_status status = annal__file_lock_take(store, &store->claim_lock, err);
+    if (status < 0)
+        return status;
+    status = list_slots(store, list, err);
+    for (size_t i = 0; i < list->count && status == ANNAL_OK && *out_found == FOUND_NONE; i++) {
+        if (list->numbers[i] >= from)
+            *out_found = try_slot(store, list->numbers[i], out_dead);
+    }
+    if (status == ANNAL_OK && *out_found == FOUND_NONE && fresh->fd >= 0) {
+        status = publish_and_adopt(store, fresh, err);
+        *out_found = FOUND_CLAIMED;
+    }
+    annal__file_lock_drop(store, &store->claim_lock);
     return status;
 }
 
@@ -330,31 +378,27 @@ static annal_status claim(annal_store *store, annal_error *err)
 {
     struct slot_list *list = annal__zalloc(sizeof *list);
     struct log fresh = {.fd = -1};
+    struct other dead;
     enum found found = FOUND_NONE;
+    uint32_t from = 0; /* slots below this one cannot be recovered */
     if (list == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "claim a commit log: no memory");
-    annal_status status = annal__file_lock_take(store, &store->claim_lock, err);
-    if (status < 0)
-        goto done;
-    do {
-        status = claim_existing(store, list, &found, err);
-        if (status < 0 || found != FOUND_NONE)
-            continue;
-        if (fresh.fd >= 0) {
-            status = publish_and_adopt(store, &fresh, err);
-            found = FOUND_CLAIMED;
-        } else {
-            /* Filling a file takes milliseconds, and the claim lock is for microseconds. */
-            annal__file_lock_drop(store, &store->claim_lock);
+    annal_status status = ANNAL_OK;
+    while (status == ANNAL_OK && found != FOUND_CLAIMED) {
+        status = claim_once(store, list, from, &fresh, &found, &dead, err);
+        if (status == ANNAL_OK && found == FOUND_DEAD) {
+            annal_error failure;
+            if (other_recover(store, &dead, &failure) < 0) {
+                annal__store_log(store, ANNAL_LOG_WARNING, "recover commit log %02" PRIu32 ": %s",
+                                 dead.number, failure.message);
+                from = dead.number + 1;
+            }
+            other_done(&dead);
+        } else if (status == ANNAL_OK && found == FOUND_NONE) {
+            /* Outside the lock: filling a file takes milliseconds. */
             status = make_log(store, LOG_REGION_FIRST, &fresh, err);
-            annal_status locked = annal__file_lock_take(store, &store->claim_lock, err);
-            status = status < 0 ? status : locked;
-            found = FOUND_AGAIN;
         }
-    } while (status == ANNAL_OK && found != FOUND_CLAIMED);
-    annal__file_lock_drop(store, &store->claim_lock);
-
-done:
+    }
     if (fresh.fd >= 0)
         store->io->unlink(store->io->arg, fresh.path);
     annal__log_close(&fresh);
@@ -410,6 +454,8 @@ annal_status annal__slot_grow(annal_store *store, uint64_t region_bytes, annal_e
     annal__file_lock_drop(store, &store->claim_lock);
 
 done:
+    if (larger.fd >= 0)
+        store->io->unlink(store->io->arg, larger.path);
     annal__log_close(&larger);
     annal__buf_done(&path);
     return status;

@@ -25,4 +25,7 @@ void annal__slot_leave(annal_store *store);
 /* Recover every slot that no living process has. Called at open. */
 annal_status annal__slots_recover(annal_store *store, annal_error *err);
 
+/* The same for a store that is open for reading only: warn of what recovery would bring. */
+void annal__slots_look(annal_store *store);
+
 #endif

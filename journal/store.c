@@ -426,6 +426,8 @@ annal_status annal__store_open(const char *path, const annal_store_options *opti
         status = check_version(store, err);
     if (status == ANNAL_OK && !store->read_only)
         status = annal__slots_recover(store, err);
+    if (status == ANNAL_OK && store->read_only)
+        annal__slots_look(store);
     if (status == ANNAL_OK && !store->read_only && !options->no_keeper)
         status = annal__keeper_start(store, err);
     if (status < 0)
