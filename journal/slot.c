@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define SLOTS_MAX     1000
+#define LEFTOVER_S    3600  /* nobody needs so long to make a log */
 #define WAIT_SLICE_US 50000 /* an owner that was killed wakes nobody */
 
 /* ---- Which slots there are ---- */
