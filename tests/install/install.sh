@@ -21,7 +21,7 @@ libdir=$(pkg-config --variable=libdir annal)
 try() {
     echo "$1:"
     shift
-    "$@" "$work/store"
+    timeout 30 "$@" "$work/store"
     rm -rf "$work/store"
 }
 
