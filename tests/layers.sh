@@ -11,7 +11,7 @@ includes() {
 }
 
 for folder in journal index snapshot replay tools; do
-    includes '".*/' | grep "^$folder/" |
+    includes '"' | grep "^$folder/" |
         grep -v -e "include *\"$folder/" -e 'include *"journal/base/' >>"$bad" || true
 done
 includes '<sqlite3.*\.h>' | grep -v '^index/' >>"$bad" || true
