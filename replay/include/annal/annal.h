@@ -1,0 +1,63 @@
+/*
+ * Annal, all of it: an event store for agent sessions.
+ *
+ * Every session is a journal that only grows and that a person can read (STORE/events/<session>.jsonl).
+ * A SQLite index (STORE/sessions.db) makes all journals queryable, and snapshots make any past state near.
+ * Only the journals are precious; the rest is made from them again.
+ *
+ *   <annal/store.h>     open a store; list sessions
+ *   <annal/journal.h>   append with a writer, read with a cursor, verify
+ *   <annal/index.h>     open the index; catch up
+ *   <annal/query.h>     events by session, seq, time and type; SQL
+ *   <annal/pack.h>      packs (what events do to tables) and states
+ *   <annal/snapshot.h>  states on disk
+ *   <annal/replay.h>    the state at any past moment
+ *   <annal/tail.h>      follow a session live
+ *   <annal/import.h>    foreign logs become events
+ *
+ * <annal/base.h> holds what they share: a status (0 done, below 0 failed, above 0 news), an error with
+ * one sentence in it, a slice of borrowed bytes. A complete program:
+ *
+ *     #include <annal/annal.h>
+ *     #include <stdio.h>
+ *
+ *     int main(void)
+ *     {
+ *         annal_store *store = NULL;
+ *         annal_writer *writer = NULL;
+ *         annal_cursor *cursor = NULL;
+ *         annal_event event;
+ *         annal_error err = {0};
+ *         uint64_t seq;
+ *         const annal_slice session = ANNAL_SLICE("run-1");
+ *         const annal_draft draft = {.type = ANNAL_SLICE("message.added"),
+ *                                    .data = ANNAL_SLICE("{\"role\":\"user\",\"content\":\"hello\"}")};
+ *
+ *         if (annal_store_open("store", &(annal_store_options){.create = true}, &store, &err) == 0 &&
+ *             annal_writer_open(store, session, NULL, &writer, &err) == 0 &&
+ *             annal_writer_append(writer, &draft, 1, NULL, &seq, &err) == 0 && // durable from here on
+ *             annal_cursor_open(store, session, 1, &cursor, &err) == 0)
+ *             while (annal_cursor_next(cursor, &event, &err) == ANNAL_OK)
+ *                 printf("%llu %.*s\n", (unsigned long long)event.seq, ANNAL_FMT(event.data));
+ *
+ *         annal_cursor_close(cursor);
+ *         annal_writer_close(writer);
+ *         if (annal_store_close(store, &err) < 0 || err.status < 0)
+ *             fprintf(stderr, "%s\n", err.message);
+ *         return err.status < 0;
+ *     }
+ */
+#ifndef ANNAL_ANNAL_H
+#define ANNAL_ANNAL_H
+
+#include <annal/import.h>
+#include <annal/index.h>
+#include <annal/journal.h>
+#include <annal/pack.h>
+#include <annal/query.h>
+#include <annal/replay.h>
+#include <annal/snapshot.h>
+#include <annal/store.h>
+#include <annal/tail.h>
+
+#endif

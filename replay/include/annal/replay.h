@@ -1,0 +1,107 @@
+/*
+ * Replay: the state of a session at any moment of its past.
+ */
+#ifndef ANNAL_REPLAY_H
+#define ANNAL_REPLAY_H
+
+#include <annal/snapshot.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- The state at a moment ---- */
+
+typedef enum annal_moment_kind {
+    ANNAL_AT_END = 0, /* after the last event that is durable now */
+    ANNAL_AT_SEQ = 1, /* after event seq; 0: before the first */
+    /* after the event with the largest seq whose ts is at most time_us; before the first when there
+       is none. ts need not be in order: events before that seq may have a later ts */
+    ANNAL_AT_TIME = 2
+} annal_moment_kind;
+
+typedef struct annal_moment {
+    annal_moment_kind kind;
+    uint64_t seq;
+    int64_t time_us;
+} annal_moment;
+
+typedef struct annal_replay_options {
+    const annal_pack *const *packs; /* default: the core pack; they must outlive the state */
+    size_t pack_count;
+    bool no_snapshots; /* fold from event 1 */
+} annal_replay_options;
+
+/* How a state came about. */
+typedef struct annal_replay_info {
+    uint64_t seq;          /* the state is after this event; 0: before the first */
+    uint64_t snapshot_seq; /* of the snapshot that it began with; 0: none */
+    uint64_t folded;       /* events applied after that */
+    uint64_t damaged;      /* places passed over after that, which do not prove themselves */
+} annal_replay_info;
+
+/*
+ * The state of a session at a moment, as a database in memory: ask it with annal_state_sql(), print it
+ * with annal_state_json(), take it further with annal_state_apply(). It begins with the newest snapshot
+ * that counts, and folds the events after it; with any snapshots or none the result is the same, byte
+ * for byte. An event that is damaged, or that a pack cannot take, changes nothing; the ones after it
+ * do. *out_state is the caller's: annal_state_free(). out_info may be NULL. Any thread.
+ *
+ * ANNAL_ERR_NOTFOUND  no such session, or it has no event seq yet
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_open(
+    annal_index *index, annal_slice session, annal_moment at, const annal_replay_options *options,
+    annal_state **out_state, annal_replay_info *out_info, annal_error *err);
+
+/* The seq that a moment means now: that of the last event at or before it, 0 when there is none. Any thread. */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_seq(annal_index *index, annal_slice session,
+                                                         annal_moment at, uint64_t *out_seq,
+                                                         annal_error *err);
+
+/* ---- With a reducer of your own ---- */
+
+/* Return ANNAL_OK to go on; anything else stops and is handed through. The event lives until it returns. */
+typedef annal_status (*annal_reducer)(void *arg, const annal_event *event, annal_error *err);
+
+/*
+ * Call fn with the events from_seq to to_seq (0: the last there is), in order. Damaged places are passed
+ * over; *out_damaged (may be NULL) counts them. Any thread.
+ *
+ * ANNAL_ERR_NOTFOUND  no such session
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_fold(annal_store *store, annal_slice session,
+                                                          uint64_t from_seq, uint64_t to_seq,
+                                                          annal_reducer fn, void *arg,
+                                                          uint64_t *out_damaged, annal_error *err);
+
+/* ---- Proving ---- */
+
+typedef struct annal_replay_finding {
+    annal_slice session;
+    uint64_t seq;     /* of the snapshot */
+    const char *what; /* one phrase; lives until the callback returns */
+} annal_replay_finding;
+
+typedef void (*annal_replay_finding_fn)(void *arg, const annal_replay_finding *finding);
+
+typedef struct annal_replay_verify_result {
+    uint64_t events;    /* folded */
+    uint64_t snapshots; /* compared */
+    uint64_t findings;
+} annal_replay_verify_result;
+
+/*
+ * Fold a session once from its first event, and at the seq of each of its snapshots compare the state,
+ * as JSON, with the one that the snapshot gives. A snapshot that does not count, or that gives another
+ * state, is a finding: fn (may be NULL) is told. Findings are no failure of this function. Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_verify(annal_index *index, annal_slice session,
+                                                            annal_replay_finding_fn fn, void *arg,
+                                                            annal_replay_verify_result *out_result,
+                                                            annal_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
