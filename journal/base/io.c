@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -273,11 +274,16 @@ annal_status annal__publish_file(const struct io *io, const char *path, const vo
                                  size_t len, annal_error *err)
 {
     struct buf temporary = {.limit = 8192};
-    annal_status status = annal__buf_printf(&temporary, "%s.tmp", path);
+    /* Two processes that publish the same file must not meet under the temporary name. */
+    uint64_t random = 0;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        return annal__fail_errno(err, "write %s: no random name", path);
+    annal_status status =
+        annal__buf_printf(&temporary, "%s.tmp-%016llx", path, (unsigned long long)random);
     if (status < 0)
         return annal__fail(err, status, "write %.200s…: its name is too long", path);
 
-    int fd = io->open(io->arg, temporary.ptr, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    int fd = io->open(io->arg, temporary.ptr, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (fd < 0) {
         status = annal__fail_errno(err, "create %s", temporary.ptr);
         goto done;
