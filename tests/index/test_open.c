@@ -5,12 +5,14 @@
 #include "index/index.h"
 
 #include <pthread.h>
+#include <signal.h>
 
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char *db_path(struct fixture *f)
@@ -129,20 +131,27 @@ END_TEST
 struct deleter {
     const char *paths[3];
     _Atomic bool stop;
+    _Atomic unsigned answers;
     unsigned deleted;
 };
 
-/* What `rm sessions.db*` does, again and again, and slowly. */
+/* What `rm sessions.db*` does, slowly, at a random moment of each answer. */
 static void *delete_for_ever(void *arg)
 {
     struct deleter *deleter = arg;
     struct random random = random_init(7);
+    unsigned seen = 0;
     while (!deleter->stop) {
+        if (deleter->answers == seen) {
+            usleep(100);
+            continue;
+        }
+        seen = deleter->answers;
+        usleep((useconds_t)random_below(&random, 3000));
         for (int i = 0; i < 3; i++) {
             usleep((useconds_t)random_below(&random, 800));
             deleter->deleted += unlink(deleter->paths[i]) == 0;
         }
-        usleep((useconds_t)random_below(&random, 20000));
     }
     return NULL;
 }
@@ -165,10 +174,98 @@ START_TEST(whenever_it_is_deleted_every_answer_is_whole)
         ck_ok(annal_query_count(f.index, NULL, &count, &lag, err));
         ck_assert_str_eq(lag.message, "");
         ck_assert_int_eq((int)count, 50 + i);
+        deleter.answers++;
     }
     deleter.stop = true;
     pthread_join(thread, NULL);
     ck_assert_uint_gt(deleter.deleted, 3);
+    fixture_done(&f);
+}
+END_TEST
+
+#define THREADS 4
+
+struct worker {
+    struct fixture *f;
+    int number;
+    unsigned failed;
+};
+
+/* Appends to its own session and asks about it, over an index object that all share. */
+static void *append_and_ask(void *arg)
+{
+    struct worker *worker = arg;
+    char session[8];
+    snprintf(session, sizeof session, "w%d", worker->number);
+    const annal_slice id = annal_slice_of(session);
+    const annal_draft draft = {.type = ANNAL_SLICE("x.y"), .data = ANNAL_SLICE("{}")};
+    const annal_filter filter = {.sessions = &id, .session_count = 1};
+    annal_writer *writer = NULL;
+    worker->failed += annal_writer_open(worker->f->store, id, NULL, &writer, NULL) < 0;
+    for (uint64_t i = 1; i <= 25 && worker->failed == 0; i++) {
+        uint64_t seq = 0, count = 0;
+        worker->failed += annal_writer_append(writer, &draft, 1, NULL, &seq, NULL) < 0;
+        worker->failed += annal_query_count(worker->f->index, &filter, &count, NULL, NULL) < 0;
+        worker->failed += seq != i || count != i;
+    }
+    annal_writer_close(writer);
+    return NULL;
+}
+
+START_TEST(many_threads_share_an_index)
+{
+    struct fixture f;
+    struct worker workers[THREADS];
+    pthread_t threads[THREADS];
+    FIXTURE_INIT(&f);
+    for (int i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){.f = &f, .number = i};
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, append_and_ask, &workers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        ck_assert_uint_eq(workers[i].failed, 0);
+    }
+    ck_sql(&f, "SELECT COUNT(*), COUNT(DISTINCT session_id) FROM event_index", "100|4\n");
+    fixture_done(&f);
+}
+END_TEST
+
+/* A second process: it indexes what there is, as often as it can, until it is killed. */
+static void index_until_killed(const char *path)
+{
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    const annal_store_options options = {.no_keeper = true};
+    if (annal_store_open(path, &options, &store, NULL) < 0 ||
+        annal_index_open(store, NULL, &index, NULL) < 0)
+        _exit(1);
+    for (;;)
+        if (annal_index_catch_up(index, (annal_slice){0}, NULL, NULL) < 0)
+            _exit(2);
+}
+
+START_TEST(a_process_that_is_killed_while_it_indexes_leaves_nothing_behind)
+{
+    struct fixture f;
+    struct random random = random_init(11);
+    FIXTURE_INIT(&f);
+    for (int round = 1; round <= 10; round++) {
+        int status = 0;
+        pid_t pid = fork();
+        if (pid == 0)
+            index_until_killed(f.path);
+        char rows[40];
+        for (int i = 0; i < 4; i++) {
+            fixture_append_many(&f, "s", 25, 1767684240000000);
+            usleep((useconds_t)random_below(&random, 4000));
+        }
+        kill(pid, SIGKILL);
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert_msg(WIFSIGNALED(status), "it ended with %d", WEXITSTATUS(status));
+        snprintf(rows, sizeof rows, "%d|%d\n", round * 100, round * 100);
+        ck_sql(&f, "SELECT COUNT(*), MAX(events) FROM event_index, sessions", rows);
+    }
     fixture_done(&f);
 }
 END_TEST
@@ -369,6 +466,8 @@ Suite *suite_open(void)
     tcase_add_test(all, a_deleted_index_comes_back_the_same);
     tcase_add_test(all, a_query_that_is_under_way_survives_the_deletion);
     tcase_add_test(all, whenever_it_is_deleted_every_answer_is_whole);
+    tcase_add_test(all, many_threads_share_an_index);
+    tcase_add_test(all, a_process_that_is_killed_while_it_indexes_leaves_nothing_behind);
     tcase_add_test(all, an_index_of_another_version_is_made_anew);
     tcase_add_test(all, a_foreign_database_is_moved_aside_and_kept);
     tcase_add_test(all, a_file_that_is_no_database_is_moved_aside);
