@@ -1,10 +1,10 @@
-#include "args.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
-#include "open.h"
-#include "out.h"
-#include "progress.h"
+#include "tools/args.h"
 #include "tools/import/import.h"
+#include "tools/open.h"
+#include "tools/out.h"
+#include "tools/progress.h"
 
 #include <dirent.h>
 #include <errno.h>
