@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define SLOTS_MAX     1000
+#define SLOTS_KEPT    8
 #define LEFTOVER_S    3600  /* nobody needs so long to make a log */
 #define WAIT_SLICE_US 50000 /* an owner that was killed wakes nobody */
 
@@ -150,6 +151,23 @@ static annal_status other_recover(annal_store *store, struct other *other, annal
     return status;
 }
 
+/*
+ * Take an empty slot away whose lock we hold. Low numbers stay, ready for the next process; many
+ * writers at once should not leave their logs on the disk for ever.
+ */
+static void remove_slot(annal_store *store, uint32_t number)
+{
+    struct buf path = {0};
+    if (number < SLOTS_KEPT || annal__file_lock_take(store, &store->claim_lock, NULL) < 0)
+        return;
+    if (slot_path(store, &path, "locks", number, NULL) == ANNAL_OK)
+        store->io->unlink(store->io->arg, path.ptr);
+    if (slot_path(store, &path, "commit", number, NULL) == ANNAL_OK)
+        store->io->unlink(store->io->arg, path.ptr);
+    annal__file_lock_drop(store, &store->claim_lock);
+    annal__buf_done(&path);
+}
+
 /* ---- Opening a store ---- */
 
 static annal_status recover_one(annal_store *store, uint32_t number, annal_error *err)
@@ -160,6 +178,8 @@ static annal_status recover_one(annal_store *store, uint32_t number, annal_error
         status = other_lock(store, &other, err);
     if (status == ANNAL_OK && other.locked)
         status = other_recover(store, &other, err);
+    if (status == ANNAL_OK && other.locked)
+        remove_slot(store, number);
     other_done(&other);
     return status;
 }
@@ -471,6 +491,7 @@ void annal__slot_leave(annal_store *store)
     header->end_epoch = slot->log.epoch;
     header->end_group = slot->log.group;
     atomic_store(&header->state, HELD_EMPTY);
+    remove_slot(store, slot->number);
 }
 
 /* ---- Taking a session ---- */
