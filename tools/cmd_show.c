@@ -166,8 +166,13 @@ static int print_item(void *arg, const annal_row *row)
 {
     struct show *show = arg;
     heading(show, show->heading);
-    for (size_t i = 0; i < row->count; i++)
-        rows_cell(show->table, &row->values[i]);
+    for (size_t i = 0; i < row->count; i++) {
+        const annal_value *value = &row->values[i];
+        char text[HUMAN_BYTES];
+        rows_cell(show->table, value);
+        if (value->kind == ANNAL_VALUE_INTEGER && value->integer >= 0)
+            table_shown(show->table, "%s", human_count(text, (uint64_t)value->integer));
+    }
     table_row(show->table);
     return 0;
 }

@@ -4,15 +4,18 @@
 #include "tools/out.h"
 #include "tools/progress.h"
 #include "tools/sessions.h"
+#include "tools/verify_index.h"
 
 #include <annal/journal.h>
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct verify {
     const struct args *args;
     annal_store *store;
+    annal_index *index; /* NULL: there is none yet */
     struct progress progress;
     uint64_t sessions, events, bytes, findings;
 };
@@ -44,6 +47,12 @@ static int verify_session(struct verify *verify, const struct session_name *sess
         progress_hide(&verify->progress);
         return fail_error(&err);
     }
+    if (verify->index != NULL &&
+        verify_index_session(verify->store, verify->index, annal_slice_of(session->id),
+                             print_finding, verify, &err) < 0) {
+        progress_hide(&verify->progress);
+        return fail_error(&err);
+    }
     verify->sessions++;
     verify->events += result.events;
     verify->bytes += result.bytes;
@@ -63,6 +72,23 @@ static void print_summary(const struct verify *verify)
            verify->sessions == 1 ? "" : "s", human_count(events, verify->events),
            verify->events == 1 ? "" : "s", human_bytes(bytes, verify->bytes),
            verify->findings == 0 ? "nothing found" : human_count(findings, verify->findings));
+}
+
+/* An index that is not there is no finding, and verify does not make one. */
+static int open_index(struct verify *verify)
+{
+    annal_error err = {0};
+    struct buf path = {0};
+    struct stat info;
+    int exit_status = EXIT_DONE;
+    if (annal__buf_printf(&path, "%s/sessions.db", annal_store_path(verify->store)) < 0 ||
+        annal__buf_cstr(&path) == NULL)
+        exit_status = fail_storage("verify the index: out of memory");
+    else if (stat(path.ptr, &info) == 0 &&
+             annal_index_open(verify->store, NULL, &verify->index, &err) < 0)
+        exit_status = fail_error(&err);
+    annal__buf_done(&path);
+    return exit_status;
 }
 
 static int verify_all(struct verify *verify)
@@ -87,7 +113,10 @@ static int run(const struct args *args)
     int exit_status =
         store_open(args, OPEN_READ, &(annal_store_options){.no_keeper = true}, &verify.store);
     if (exit_status == 0)
+        exit_status = open_index(&verify);
+    if (exit_status == 0)
         exit_status = verify_all(&verify);
+    annal_index_close(verify.index);
     return store_close(verify.store, exit_status);
 }
 

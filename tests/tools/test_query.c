@@ -221,6 +221,57 @@ START_TEST(stats_counts_and_shows_what_lags)
 }
 END_TEST
 
+static void change_index(struct cli *cli, const char *sql)
+{
+    char command[1000];
+    snprintf(command, sizeof command, "sqlite3 %s/sessions.db \"%s\"", cli->store, sql);
+    ck_assert_int_eq(system(command), 0);
+}
+
+START_TEST(verify_finds_an_index_that_is_not_what_the_journals_say)
+{
+    static const struct {
+        const char *change;
+        const char *finding;
+    } changes[] = {
+        {"DELETE FROM event_index WHERE session_id = 'old' AND seq = 2", "old: event 2 at byte "},
+        {"UPDATE event_index SET type = 'x' WHERE session_id = 'old' AND seq = 3",
+         "the row of the index is not what the journal says"},
+        {"INSERT INTO event_index (session_id, seq, type, timestamp) VALUES ('old', 0, 'x', '')",
+         "a row for an event that the journal does not have"},
+        {"UPDATE sessions SET title = 'Other' WHERE id = 'old'",
+         "the row in sessions is not what the events give"},
+        {"UPDATE sessions SET total_tokens = 1 WHERE id = 'old'",
+         "the row in sessions is not what the events give"},
+        {"INSERT INTO turns (id, session_id, sequence, status, created_at)"
+         " VALUES ('old:x', 'old', 1, 'x', '')",
+         "the rows in turns are not what the events give"},
+    };
+    struct cli cli;
+    if (system("command -v sqlite3 >/dev/null") != 0) {
+        fprintf(stderr, "skipped: sqlite3 is not installed\n");
+        return;
+    }
+    begin(&cli);
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        CLI(&cli, NULL, "reindex");
+        cli_assert_done(&cli);
+        CLI(&cli, NULL, "verify");
+        cli_assert_done(&cli);
+        change_index(&cli, changes[i].change);
+        CLI(&cli, NULL, "verify");
+        ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+        assert_holds(&cli, changes[i].finding);
+        assert_holds(&cli, "5 events, ");
+    }
+    CLI(&cli, NULL, "reindex");
+    CLI(&cli, history, "append", "old");
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
+    cli_done(&cli);
+}
+END_TEST
+
 Suite *suite_query(void)
 {
     Suite *suite = suite_create("query");
@@ -232,6 +283,7 @@ Suite *suite_query(void)
     tcase_add_test(answers, what_events_hold_never_steers_the_terminal);
     tcase_add_test(answers, show_tells_of_journal_totals_and_types);
     tcase_add_test(answers, without_the_index_every_answer_is_the_same);
+    tcase_add_test(answers, verify_finds_an_index_that_is_not_what_the_journals_say);
     tcase_add_test(answers, stats_counts_and_shows_what_lags);
     suite_add_tcase(suite, answers);
     return suite;
