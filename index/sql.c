@@ -2,26 +2,31 @@
 #include "index/index.h"
 #include "journal/base/error.h"
 
-/* Whether anything was handed out: then an answer cannot begin again. */
+/* Whether anything was handed out (then an answer cannot begin again), and whether a callback stopped. */
 struct call {
     const annal_sql_options *options;
     annal_row_fn fn;
     void *arg;
     bool begun;
+    bool stopped;
 };
 
 static int hand_on_columns(void *arg, const annal_row *row)
 {
     struct call *call = arg;
     call->begun = true;
-    return call->options->columns(call->arg, row);
+    int verdict = call->options->columns(call->arg, row);
+    call->stopped = verdict != 0;
+    return verdict;
 }
 
 static int hand_on_row(void *arg, const annal_row *row)
 {
     struct call *call = arg;
     call->begun = true;
-    return call->fn(call->arg, row);
+    int verdict = call->fn(call->arg, row);
+    call->stopped = verdict != 0;
+    return verdict;
 }
 
 static annal_status run(annal_index *index, annal_slice sql, struct call *call, annal_error *err)
@@ -48,7 +53,7 @@ annal_status annal_sql(annal_index *index, annal_slice sql, const annal_sql_opti
     static const annal_sql_options defaults;
     struct call call = {.options = options == NULL ? &defaults : options, .fn = fn, .arg = arg};
     annal_status status = run(index, sql, &call, err);
-    if (status == ANNAL_ERR_CORRUPT && annal__index_heal(index) && !call.begun)
+    if (status == ANNAL_ERR_CORRUPT && !call.stopped && annal__index_heal(index) && !call.begun)
         status = run(index, sql, &call, err);
     return status;
 }

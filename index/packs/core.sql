@@ -84,7 +84,7 @@ UPDATE sessions SET
     provider = COALESCE($provider, provider),
     model = COALESCE($model, model),
     status = COALESCE($status, status),
-    created_at = COALESCE(annal_time($created_at), created_at),
+    created_at = COALESCE(annal_time($created_at), :ts),
     working_directory = COALESCE($working_directory, working_directory),
     git_branch = COALESCE($git_branch, git_branch),
     parent_session_id = COALESCE($parent_session_id, parent_session_id),

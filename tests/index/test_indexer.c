@@ -296,6 +296,23 @@ START_TEST(payloads_that_a_handler_cannot_take_are_indexed_all_the_same)
 }
 END_TEST
 
+START_TEST(a_journal_that_cannot_be_read_costs_nobody_else)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    fixture_append_session(&f, "s3");
+    ck_assert_int_eq(symlink("s1.jsonl", journal_path(&f, "s2")), 0); /* links are not followed */
+    annal_error err = {0};
+    ck_assert_int_lt(annal_index_catch_up(f.index, ANNAL_SLICE("s2"), NULL, &err), 0);
+    ck_assert_ptr_nonnull(strstr(err.message, "s2"));
+    ck_sql(&f, "SELECT id, events FROM sessions ORDER BY id", "s1|8\ns3|8\n");
+    fixture_append_session(&f, "s3");
+    ck_sql(&f, "SELECT id, events FROM sessions ORDER BY id", "s1|8\ns3|16\n");
+    fixture_done(&f);
+}
+END_TEST
+
 static int note_lag(void *arg, const annal_index_lag *lag)
 {
     *(annal_index_lag *)arg = *lag;
@@ -407,6 +424,7 @@ Suite *suite_indexer(void)
     tcase_add_test(all, a_journal_that_is_gone_leaves_the_tables);
     tcase_add_test(all, damage_costs_its_line_and_is_kept_as_a_finding);
     tcase_add_test(all, payloads_that_a_handler_cannot_take_are_indexed_all_the_same);
+    tcase_add_test(all, a_journal_that_cannot_be_read_costs_nobody_else);
     tcase_add_test(all, the_lag_of_a_session_is_told);
     tcase_add_test(all, events_are_counted_by_type);
     tcase_add_test(all, an_index_that_follows_needs_no_reader);
