@@ -25,7 +25,7 @@ static size_t file_bytes(uint32_t entries)
     return HELD_HEADER_BYTES + entries * sizeof(struct held_entry);
 }
 
-/* Rule (5). */
+/* Rule (6). */
 static int grow_file(const struct io *io, int fd, uint64_t from, uint64_t to)
 {
     static const char zeros[4096];
@@ -84,8 +84,9 @@ void annal__held_close(struct held *held)
 bool annal__held_is_for(const struct held *held, const uint8_t boot[16], const struct stat *log)
 {
     const struct held_header *header = held->header;
-    return header != NULL && header->magic == HELD_MAGIC && memcmp(header->boot, boot, 16) == 0 &&
-           header->device == (uint64_t)log->st_dev && header->inode == (uint64_t)log->st_ino;
+    return header != NULL && atomic_load(&header->magic) == HELD_MAGIC &&
+           memcmp(header->boot, boot, 16) == 0 && header->device == (uint64_t)log->st_dev &&
+           header->inode == (uint64_t)log->st_ino;
 }
 
 struct held_entry *annal__held_entry(const struct held *held, uint32_t index)
@@ -104,17 +105,23 @@ static uint32_t entries_in_file(const struct held *held)
     return room < HELD_ENTRIES_MAX ? (uint32_t)room : HELD_ENTRIES_MAX;
 }
 
+void annal__held_clear(struct held *held)
+{
+    struct held_header *header = held->header;
+    atomic_store(&header->magic, 0);
+    atomic_store(&header->state, HELD_UNKNOWN);
+    annal__held_remove_all(held);
+    header->entries = entries_in_file(held);
+    header->pid = (uint32_t)getpid();
+}
+
 void annal__held_bind(struct held *held, const uint8_t boot[16], const struct stat *log)
 {
     struct held_header *header = held->header;
-    atomic_store(&header->state, HELD_UNKNOWN);
-    annal__held_remove_all(held);
-    header->magic = HELD_MAGIC;
     memcpy(header->boot, boot, 16);
     header->device = (uint64_t)log->st_dev;
     header->inode = (uint64_t)log->st_ino;
-    header->entries = entries_in_file(held);
-    header->pid = (uint32_t)getpid();
+    atomic_store(&header->magic, HELD_MAGIC);
 }
 
 static uint64_t id_hash(annal_slice session)
@@ -157,10 +164,12 @@ annal_status annal__held_add(struct held *held, annal_slice session, uint32_t *o
                            "take session '%.*s': this process already owns %d sessions",
                            ANNAL_FMT(session), HELD_ENTRIES_MAX);
     if (index == entries) {
-        if (grow_file(held->io, held->fd, file_bytes(entries), file_bytes(entries * 2)) < 0)
+        /* After a growth that broke off the file has any number of entries. */
+        uint32_t more = entries * 2 < HELD_ENTRIES_MAX ? entries * 2 : HELD_ENTRIES_MAX;
+        if (grow_file(held->io, held->fd, file_bytes(entries), file_bytes(more)) < 0)
             return annal__fail_errno(err, "take session '%.*s': grow the held list",
                                      ANNAL_FMT(session));
-        held->header->entries = entries * 2;
+        held->header->entries = more;
     }
     fill_entry(annal__held_entry(held, index), session);
     *out_index = index;

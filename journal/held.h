@@ -7,7 +7,8 @@
  * (3) An entry's id is written before its hash, which makes it valid; hash 0 is a free entry.
  * (4) Whoever wants a session sets its entry's word to HELD_WANTED, rings the owner's bell, and sleeps on the
  *     word; the owner frees the entry and wakes it.
- * (5) The file grows by written zeros, so that no access meets a hole, and never shrinks.
+ * (5) A list is filled before it is bound (1), so that a part of one is never taken for all of it.
+ * (6) The file grows by written zeros, so that no access meets a hole, and never shrinks.
  *
  * All numbers are of the machine's byte order: the file never leaves it.
  */
@@ -31,7 +32,7 @@ enum held_state {
 enum held_word { HELD_QUIET = 0, HELD_WANTED = 1 };
 
 struct held_header {
-    uint64_t magic;
+    _Atomic uint64_t magic; /* 0: while the entries are being written; see annal__held_clear() */
     uint8_t boot[16];
     uint64_t device;
     uint64_t inode;
@@ -68,7 +69,11 @@ void annal__held_close(struct held *held);
 /* Rule (1). */
 bool annal__held_is_for(const struct held *held, const uint8_t boot[16], const struct stat *log);
 
-/* Bind the list to a log in this boot, with no entries. */
+/*
+ * Make an empty list that means nothing yet: entries are added, and only then is it bound. So whoever
+ * dies in between leaves a list whose content is unknown, never a part of one.
+ */
+void annal__held_clear(struct held *held);
 void annal__held_bind(struct held *held, const uint8_t boot[16], const struct stat *log);
 
 struct held_entry *annal__held_entry(const struct held *held, uint32_t index);

@@ -193,7 +193,6 @@ static void *keeper_main(void *arg)
 
 annal_status annal__keeper_start(annal_store *store, annal_error *err)
 {
-    store->keeper.rotated_us = annal__now_us(store);
     int failed = pthread_create(&store->keeper.thread, NULL, keeper_main, store);
     if (failed != 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "start the keeper of store %s: %s", store->path,

@@ -24,7 +24,6 @@ struct redo {
     annal_store *store;
     struct log *log;
     struct held *held;
-    bool other_boot;
     struct target *buckets[TARGET_BUCKETS];
     size_t stopped;
     annal_error first; /* why the first one was stopped */
@@ -223,15 +222,10 @@ static annal_status redo_group(struct redo *redo, const struct log_group *group,
         annal_slice data = {payload.ptr, (size_t)record.length};
         payload.ptr += record.length;
         payload.len -= (size_t)record.length;
-        bool held = annal__held_find(redo->held, record.session) >= 0;
-        if (!held && !redo->other_boot)
+        if (annal__held_find(redo->held, record.session) < 0)
             continue; /* released since: its journal is whole */
-        uint32_t index;
-        if (!held)
-            status = annal__held_add(redo->held, record.session, &index, err);
         struct target *target = NULL;
-        if (status == ANNAL_OK)
-            status = open_target(redo, record.session, &target, err);
+        status = open_target(redo, record.session, &target, err);
         if (status < 0 || target->stopped || target->skipped)
             continue;
         status = record.type == RECORD_CREATE ? redo_create(redo, target, &record, data, err)
@@ -253,17 +247,48 @@ static uint64_t highest_released(const struct log_group *groups, size_t count)
     return released;
 }
 
-static annal_status redo_groups(struct redo *redo, const struct log_group *groups, size_t count,
-                                annal_error *err)
+typedef annal_status (*group_fn)(struct redo *redo, const struct log_group *group,
+                                 struct buf *bytes, annal_error *err);
+
+/* Call fn for the groups that are not released. */
+static annal_status each_group(struct redo *redo, const struct log_group *groups, size_t count,
+                               group_fn fn, annal_error *err)
 {
     struct buf bytes = {0};
     annal_status status = ANNAL_OK;
     uint64_t released = highest_released(groups, count);
     for (size_t i = 0; i < count && status == ANNAL_OK; i++) {
         if (groups[i].epoch > released)
-            status = redo_group(redo, &groups[i], &bytes, err);
+            status = fn(redo, &groups[i], &bytes, err);
     }
     annal__buf_done(&bytes);
+    return status;
+}
+
+static annal_status hold_sessions(struct redo *redo, const struct log_group *group,
+                                  struct buf *bytes, annal_error *err)
+{
+    annal_status status = annal__log_read_group(redo->log, group, bytes, err);
+    if (status < 0)
+        return status;
+    annal_slice toc = {bytes->ptr, (size_t)group->toc_bytes};
+    struct record record;
+    while (status == ANNAL_OK && annal__log_take_record(&toc, &record)) {
+        uint32_t index;
+        if (annal__held_find(redo->held, record.session) < 0)
+            status = annal__held_add(redo->held, record.session, &index, err);
+    }
+    return status;
+}
+
+/* In another boot nobody knows what this slot held: every session that its log names, before any is redone. */
+static annal_status hold_all(struct redo *redo, const struct stat *log,
+                             const struct log_group *groups, size_t count, annal_error *err)
+{
+    annal__held_clear(redo->held);
+    annal_status status = each_group(redo, groups, count, hold_sessions, err);
+    if (status == ANNAL_OK)
+        annal__held_bind(redo->held, redo->store->boot, log);
     return status;
 }
 
@@ -350,17 +375,16 @@ annal_status annal__recover(annal_store *store, struct log *log, struct held *he
         status = annal__fail_errno(err, "look at %s", log->path);
         goto done;
     }
-    redo->other_boot = !annal__held_is_for(held, store->boot, &file);
-    if (redo->other_boot)
-        annal__held_bind(held, store->boot, &file);
-    atomic_store(&held->header->state, HELD_OWNED);
-
-    (void)annal__store_fdatasync(store,
-                                 log->fd); /* rule (2): what it cannot sync will not be read */
+    /* Rule (2): what it cannot sync will not be read. */
+    (void)annal__store_fdatasync(store, log->fd);
     (void)store->io->drop_cache(store->io->arg, log->fd);
     status = annal__log_find_groups(log, &groups, &count, err);
-    if (status == ANNAL_OK)
-        status = redo_groups(redo, groups, count, err);
+    if (status == ANNAL_OK && !annal__held_is_for(held, store->boot, &file))
+        status = hold_all(redo, &file, groups, count, err);
+    if (status == ANNAL_OK) {
+        atomic_store(&held->header->state, HELD_OWNED);
+        status = each_group(redo, groups, count, redo_group, err);
+    }
     if (status == ANNAL_OK)
         status = open_loose(redo, err);
     if (status == ANNAL_OK)

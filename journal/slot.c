@@ -271,8 +271,9 @@ static void adopt(annal_store *store, uint32_t number, struct log *log, struct h
         log->current = held->header->end_region % LOG_REGIONS;
         log->end = log->regions[log->current].bytes; /* the next group begins an epoch */
     }
-    annal__held_bind(held, store->boot, &file);
+    annal__held_clear(held);
     atomic_store(&held->header->state, HELD_OWNED);
+    annal__held_bind(held, store->boot, &file);
     slot->number = number;
     slot->log = *log;
     slot->held = *held;

@@ -357,6 +357,7 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
     store->events_dir = -1;
     store->slot.log.fd = store->slot.held.fd = -1;
     atomic_store(&store->keeper.bell, &store->keeper.local_bell);
+    store->keeper.rotated_us = annal__now_us(store);
     store->descriptors_max = descriptor_limit();
     if (pthread_mutex_init(&store->slot.lock, NULL) != 0 ||
         pthread_mutex_init(&store->sessions_lock, NULL) != 0 ||

@@ -7,11 +7,12 @@ Suite *suite_error(void);
 Suite *suite_hash(void);
 Suite *suite_io(void);
 Suite *suite_json(void);
+Suite *suite_recover(void);
 Suite *suite_time(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_alloc, suite_buf,  suite_clock, suite_error, suite_hash,
-    suite_io,    suite_json, suite_time,  NULL,
+    suite_alloc, suite_buf,  suite_clock,   suite_error, suite_hash,
+    suite_io,    suite_json, suite_recover, suite_time,  NULL,
 };
 
 int main(int argc, char **argv)
