@@ -1,5 +1,6 @@
 #include "tests/support/runner.h"
 
+Suite *suite_import(void);
 Suite *suite_indexer(void);
 Suite *suite_open(void);
 Suite *suite_pack(void);
@@ -9,8 +10,8 @@ Suite *suite_sql(void);
 Suite *suite_state(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_pack,  suite_state, suite_open,      suite_indexer,
-    suite_query, suite_sql,   suite_snapshots, NULL,
+    suite_import, suite_pack, suite_state,     suite_open, suite_indexer,
+    suite_query,  suite_sql,  suite_snapshots, NULL,
 };
 
 int main(int argc, char **argv)

@@ -1,0 +1,162 @@
+/* Running an importer: what it finds, and what is refused. The importers themselves: tests/tools. */
+#include <annal/import.h>
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EVENTS                                                                                     \
+    "SELECT 's', 0, 'a.b', hash, NULL, json_fields('json', json, 'text', unreadable), n FROM "     \
+    "lines "
+
+struct seen {
+    int events;
+    char data[4096];
+    int64_t ts_us;
+};
+
+static annal_status see(void *arg, const annal_import_event *event, annal_error *err)
+{
+    struct seen *seen = arg;
+    (void)err;
+    seen->events++;
+    seen->ts_us = event->draft.ts_us;
+    snprintf(seen->data, sizeof seen->data, "%.*s", ANNAL_FMT(event->draft.data));
+    return ANNAL_OK;
+}
+
+static annal_import *open_import(const char *sql)
+{
+    annal_import *import = NULL;
+    annal_error err = {0};
+    annal_import_source source = {"mine", "log.old.jsonl"};
+    ck_assert_msg(annal_import_open(annal_slice_of(sql), &source, &import, &err) == ANNAL_OK, "%s",
+                  err.message);
+    return import;
+}
+
+static annal_status feed(annal_import *import, uint64_t number, const char *line, struct seen *seen,
+                         annal_error *err)
+{
+    annal_import_line one = {.number = number, .bytes = annal_slice_of(line)};
+    return annal_import_feed(import, &one, 1, see, seen, err);
+}
+
+static void assert_no_import(const char *sql, const char *why)
+{
+    annal_import *import = NULL;
+    annal_error err = {0};
+    annal_import_source source = {"mine", "log.jsonl"};
+    ck_assert_int_eq(annal_import_open(annal_slice_of(sql), &source, &import, &err), ANNAL_ERR_SQL);
+    ck_assert_msg(strstr(err.message, why) != NULL, "%s", err.message);
+    ck_assert_ptr_null(import);
+}
+
+START_TEST(what_is_no_importer_is_refused)
+{
+    assert_no_import("", "no SELECT");
+    assert_no_import("-- once\nSELECT 1;\n", "no SELECT");
+    assert_no_import("-- batch\nSELECT 1;\n", "1 columns");
+    assert_no_import("-- once\nCREATE nonsense;\n-- batch\n" EVENTS, "nonsense");
+    assert_no_import("-- once\nATTACH '/tmp/x' AS x;\n-- batch\n" EVENTS, "attached");
+}
+END_TEST
+
+START_TEST(blank_and_repeated_lines_are_skipped_and_counted)
+{
+    annal_import *import = open_import("-- batch\n" EVENTS);
+    struct seen seen = {0};
+    static const char *const lines[] = {"{}", " \t\r", "", "{}", "{ }", "12"};
+    for (size_t i = 0; i < 6; i++)
+        ck_assert_int_eq(feed(import, i + 1, lines[i], &seen, NULL), ANNAL_OK);
+    annal_import_counts counts = annal_import_counts_get(import);
+    ck_assert_uint_eq(counts.imported, 3);
+    ck_assert_uint_eq(counts.blank, 2);
+    ck_assert_uint_eq(counts.duplicate, 1);
+    ck_assert_int_eq(seen.events, 3);
+    annal_import_close(import);
+}
+END_TEST
+
+START_TEST(a_line_that_gives_no_event_is_an_error)
+{
+    annal_import *import = open_import("-- batch\n" EVENTS "WHERE json IS NOT NULL;\n");
+    struct seen seen = {0};
+    annal_error err = {0};
+    ck_assert_int_eq(feed(import, 1, "{}", &seen, &err), ANNAL_OK);
+    ck_assert_int_eq(feed(import, 2, "no", &seen, &err), ANNAL_ERR_SQL);
+    ck_assert_ptr_nonnull(strstr(err.message, "line 2 gave no event"));
+    ck_assert_int_eq(feed(import, 3, "{}", &seen, &err), ANNAL_ERR_CLOSED);
+    annal_import_close(import);
+}
+END_TEST
+
+START_TEST(json_that_would_be_too_deep_in_an_event_comes_as_text)
+{
+    annal_import *import = open_import("-- batch\n" EVENTS);
+    struct seen seen = {0};
+    char line[1100] = "";
+    memset(line, '[', 510);
+    memset(line + 510, ']', 510);
+    ck_assert_int_eq(feed(import, 1, line, &seen, NULL), ANNAL_OK);
+    ck_assert_ptr_nonnull(strstr(seen.data, "{\"text\":{\"reason\":"));
+    ck_assert_ptr_nonnull(strstr(seen.data, "\"text\":\"[[[["));
+    annal_import_close(import);
+}
+END_TEST
+
+START_TEST(an_event_without_time_is_not_given_that_of_the_import)
+{
+    annal_import *import = open_import("-- batch\n" EVENTS);
+    struct seen seen = {0};
+    ck_assert_int_eq(feed(import, 1, "{}", &seen, NULL), ANNAL_OK);
+    ck_assert_int_eq(seen.ts_us, 1);
+    annal_import_close(import);
+}
+END_TEST
+
+START_TEST(an_importer_finds_its_source_and_its_functions)
+{
+    annal_import *import = open_import("-- batch\nSELECT 's', 5, 'a', NULL, NULL, json_fields("
+                                       "'stem', (SELECT json_text(stem) FROM source), 'none', "
+                                       "NULL, 'good', json_text(session_id('a-1')), "
+                                       "'time', time_us('1970-01-01T00:00:01Z'), 'no_time', "
+                                       "time_us('soon'), 'odd', json_text(x'0A')), n "
+                                       "FROM lines;");
+    struct seen seen = {0};
+    ck_assert_int_eq(feed(import, 1, "1", &seen, NULL), ANNAL_OK);
+    ck_assert_str_eq(seen.data,
+                     "{\"stem\":\"log.old\",\"good\":\"a-1\",\"time\":1000000,\"odd\":\"\\n\"}");
+    annal_import_close(import);
+}
+END_TEST
+
+START_TEST(ids_are_remembered_by_session)
+{
+    annal_import *import = open_import("-- batch\n" EVENTS);
+    bool known = true;
+    ck_assert_int_eq(annal_import_remember(import, ANNAL_SLICE("a"), ANNAL_SLICE("1"), NULL),
+                     ANNAL_OK);
+    ck_assert_int_eq(annal_import_knows(import, ANNAL_SLICE("b"), ANNAL_SLICE("1"), &known, NULL),
+                     ANNAL_OK);
+    ck_assert(!known);
+    ck_assert_int_eq(annal_import_knows(import, ANNAL_SLICE("a"), ANNAL_SLICE("1"), &known, NULL),
+                     ANNAL_OK);
+    ck_assert(known);
+    annal_import_close(import);
+}
+END_TEST
+
+Suite *suite_import(void)
+{
+    Suite *suite = suite_create("import");
+    TCase *import = tcase_create("import");
+    tcase_add_test(import, what_is_no_importer_is_refused);
+    tcase_add_test(import, blank_and_repeated_lines_are_skipped_and_counted);
+    tcase_add_test(import, a_line_that_gives_no_event_is_an_error);
+    tcase_add_test(import, json_that_would_be_too_deep_in_an_event_comes_as_text);
+    tcase_add_test(import, an_event_without_time_is_not_given_that_of_the_import);
+    tcase_add_test(import, an_importer_finds_its_source_and_its_functions);
+    tcase_add_test(import, ids_are_remembered_by_session);
+    suite_add_tcase(suite, import);
+    return suite;
+}

@@ -1,0 +1,299 @@
+/* annal import: what is appended, what is not, and what is said about it. */
+#include "tests/support/real_logs.h"
+#include "tests/tools/cli.h"
+#include "tools/command.h"
+#include "tools/import/import.h"
+
+#include <annal/import.h>
+#include <annal/journal.h>
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define FIXTURES ANNAL_SOURCE "/tests/data"
+#define MAIN_LOG FIXTURES "/claude-code/7c1d52a0-3f0e-4b52-9a61-0d6c2f4be811.jsonl"
+#define ODD_LOG  FIXTURES "/claude-code/e2a90d14-61b7-4c0e-8f35-b7c9d2a4f066.jsonl"
+#define CODEX_LOG                                                                                  \
+    FIXTURES "/codex/rollout-2026-03-04T10-00-00-019cae51-7a10-7c33-9d02-4be0a1f35c70.jsonl"
+
+/* Put bytes into a log of the test's own, import it, and assert that it went well. */
+static const char *import_bytes(struct cli *cli, const char *kind, const char *name,
+                                const void *bytes, size_t len)
+{
+    const char *path = tmpdir_path(&cli->dir, name);
+    file_write(path, bytes, len);
+    CLI(cli, NULL, "import", kind, path, "--json");
+    cli_assert_done(cli);
+    return cli->out;
+}
+
+#define IMPORT_TEXT(cli, text) import_bytes(cli, "claude-code", "s-1.jsonl", text, sizeof(text) - 1)
+
+#define ASSERT_OUT(cli, part)                                                                      \
+    ck_assert_msg(strstr((cli)->out, part) != NULL, "'%s' is not in %s", part, (cli)->out)
+
+START_TEST(a_second_import_adds_nothing)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, NULL, "import", "claude-code", FIXTURES "/claude-code", "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_null(strstr(cli.out, "\"events\":0,"));
+    ck_assert_int_eq(cli_journals(&cli), 4);
+    CLI(&cli, NULL, "import", "claude-code", FIXTURES "/claude-code");
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, " 0 events added");
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(each_log_has_its_report)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, NULL, "import", "claude-code", MAIN_LOG, "--json");
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, "\"sessions\":[\"7c1d52a0-3f0e-4b52-9a61-0d6c2f4be811\"],\"lines\":33,"
+                     "\"imported\":32,\"skipped\":1,\"events\":");
+    ASSERT_OUT(&cli, "\"skips\":[{\"reason\":\"duplicate\",\"lines\":1}]}\n");
+    CLI(&cli, NULL, "import", "claude-code", ODD_LOG, "--json");
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, "\"lines\":12,\"imported\":11,\"skipped\":1,");
+    ASSERT_OUT(&cli, "\"skips\":[{\"reason\":\"blank\",\"lines\":1}]}\n");
+    cli_done(&cli);
+}
+END_TEST
+
+/* A journal without what two imports may differ in: its header, and the chain that begins there. */
+static char *events_of(struct cli *cli, const char *session)
+{
+    size_t len = 0, kept = 0;
+    char *journal = cli_journal(cli, session, &len);
+    char *line = strchr(journal, '\n') + 1;
+    while (*line != '\0') {
+        char *end = strchr(line, '\n');
+        size_t bytes = (size_t)(end - line) - strlen(",\"h\":\"0123456789abcdef\"}");
+        memmove(journal + kept, line, bytes);
+        kept += bytes;
+        journal[kept++] = '\n';
+        line = end + 1;
+    }
+    journal[kept] = '\0';
+    return journal;
+}
+
+static void grow(const char *kind, const char *log, const char *name, const char *const *sessions,
+                 size_t step)
+{
+    struct cli grown, whole;
+    size_t len = 0;
+    char *bytes = file_read(log, &len);
+    CLI_INIT(&grown);
+    CLI_INIT(&whole);
+    for (size_t k = 0; k < len; k += step)
+        import_bytes(&grown, kind, name, bytes, k);
+    import_bytes(&grown, kind, name, bytes, len);
+    import_bytes(&whole, kind, name, bytes, len);
+    ck_assert_int_eq(cli_journals(&grown), cli_journals(&whole));
+    for (; *sessions != NULL; sessions++) {
+        char *a = events_of(&grown, *sessions), *b = events_of(&whole, *sessions);
+        ck_assert_str_eq(a, b);
+        free(a);
+        free(b);
+    }
+    free(bytes);
+    cli_done(&grown);
+    cli_done(&whole);
+}
+
+START_TEST(a_file_imported_as_it_grows_gives_what_the_whole_gives)
+{
+    static const char *const claude[] = {
+        "e2a90d14-61b7-4c0e-8f35-b7c9d2a4f066",
+        "e2a90d14-61b7-4c0e-8f35-b7c9d2a4f066.side-254b0c4e-010c-4759-882c-9cbc43435cc5", NULL};
+    static const char *const codex[] = {"019cae51-7a10-7c33-9d02-4be0a1f35c70", NULL};
+    grow("claude-code", ODD_LOG, "e2a90d14-61b7-4c0e-8f35-b7c9d2a4f066.jsonl", claude, 101);
+    grow("codex", CODEX_LOG, "rollout-019cae51-7a10-7c33-9d02-4be0a1f35c70.jsonl", codex, 211);
+}
+END_TEST
+
+START_TEST(a_last_line_that_is_not_whole_waits)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    IMPORT_TEXT(&cli, "{\"type\":\"a\"}\n{\"type\":\"b");
+    ASSERT_OUT(&cli, "\"lines\":2,\"imported\":1,\"skipped\":1,\"events\":2,"
+                     "\"skips\":[{\"reason\":\"unfinished\",\"lines\":1}]");
+    IMPORT_TEXT(&cli, "{\"type\":\"a\"}\n{\"type\":\"b\"}");
+    ASSERT_OUT(&cli, "\"lines\":2,\"imported\":2,\"skipped\":0,\"events\":1,\"skips\":[]");
+    IMPORT_TEXT(&cli, "{\"type\":\"a\"}\n{\"type\":\"b\"}\n{\"type\":\"b\"}\n12");
+    ASSERT_OUT(&cli, "\"lines\":4,\"imported\":2,\"skipped\":2,\"events\":0,");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_byte_order_mark_and_cr_belong_to_no_line)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    IMPORT_TEXT(&cli, "\xEF\xBB\xBF{\"type\":\"a\"}\r\n\r\n{\"type\":\"b\"}\r\n");
+    ASSERT_OUT(&cli, "\"lines\":3,\"imported\":2,\"skipped\":1,\"events\":3,");
+    IMPORT_TEXT(&cli, "{\"type\":\"a\"}\n{\"type\":\"b\"}\n");
+    ASSERT_OUT(&cli, "\"events\":0,");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(odd_bytes_are_held)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    IMPORT_TEXT(&cli, "");
+    ASSERT_OUT(&cli, "\"sessions\":[],\"lines\":0,\"imported\":0,\"skipped\":0,\"events\":0,");
+    IMPORT_TEXT(&cli, "\0\0\0\0\n{\"a\":\"\\ud800\"}\n\xC3\n{}{}\n");
+    ASSERT_OUT(&cli, "\"lines\":4,\"imported\":4,\"skipped\":0,\"events\":5,");
+    CLI(&cli, NULL, "cat", "s-1");
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, "\"text\":\"\\u0000\\u0000\\u0000\\u0000\"");
+    ASSERT_OUT(&cli, "\"a\":\"\\ud800\"");
+    ASSERT_OUT(&cli, "\"base64\":\"ww==\"");
+    ASSERT_OUT(&cli, "\"text\":\"{}{}\"");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_part_of_a_file_that_was_imported_adds_nothing)
+{
+    struct cli cli;
+    size_t len = 0;
+    char *bytes = file_read(CODEX_LOG, &len);
+    const char *rest = strchr(bytes, '\n') + 1;
+    CLI_INIT(&cli);
+    import_bytes(&cli, "codex", "rollout-019cae51-7a10-7c33-9d02-4be0a1f35c70.jsonl", bytes, len);
+    import_bytes(&cli, "codex", "copy-019cae51-7a10-7c33-9d02-4be0a1f35c70.jsonl", rest,
+                 len - (size_t)(rest - bytes));
+    ASSERT_OUT(&cli, "\"events\":0,");
+    free(bytes);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_line_that_is_too_long_is_held_in_pieces)
+{
+    struct cli cli;
+    size_t len = (size_t)ANNAL_IMPORT_LINE_BYTES_MAX + 5000;
+    char *bytes = malloc(len + 16);
+    ck_assert_ptr_nonnull(bytes);
+    memset(bytes, 'x', len);
+    memcpy(bytes, "{\"a\":\"", 6);
+    memcpy(bytes + len - 2, "\"}\n{}\n", 6);
+    CLI_INIT(&cli);
+    import_bytes(&cli, "claude-code", "s-1.jsonl", bytes, len - 100);
+    ASSERT_OUT(&cli, "\"lines\":1,\"imported\":1,\"skipped\":0,\"events\":8,");
+    import_bytes(&cli, "claude-code", "s-1.jsonl", bytes, len + 4);
+    ASSERT_OUT(&cli, "\"lines\":2,\"imported\":2,\"skipped\":0,\"events\":2,");
+    free(bytes);
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(an_importer_may_be_a_file)
+{
+    static const char sql[] =
+        "-- importer mine\n-- once\nCREATE TABLE notes (x);\n-- batch\n"
+        "SELECT 'mine', n * 1000, 'note.taken', hash, NULL, json_fields('line', coalesce(json, "
+        "unreadable), 'kind', (SELECT json_text(kind) FROM source)), n FROM lines ORDER BY row;\n";
+    struct cli cli;
+    CLI_INIT(&cli);
+    const char *importer = tmpdir_path(&cli.dir, "mine.sql");
+    const char *log = tmpdir_path(&cli.dir, "x.log");
+    file_write(importer, sql, sizeof sql - 1);
+    file_write(log, "{\"a\":1}\nb\n", 10);
+    CLI(&cli, NULL, "import", importer, log);
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "cat", "mine");
+    ASSERT_OUT(&cli, "\"data\":{\"line\":{\"a\":1},\"kind\":\"mine\"}}");
+    ASSERT_OUT(&cli, "\"ts\":\"1970-01-01T00:00:00.002000Z\",\"type\":\"note.taken\"");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(what_is_wrong_with_the_command_line_is_said_and_nothing_is_written)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, NULL, "import", "cobol", MAIN_LOG);
+    cli_assert_refused(&cli, EXIT_USAGE, "claude-code, codex");
+    CLI(&cli, NULL, "import", "codex");
+    cli_assert_refused(&cli, EXIT_USAGE, "");
+    CLI(&cli, NULL, "import", "codex", MAIN_LOG, tmpdir_path(&cli.dir, "none.jsonl"));
+    cli_assert_refused(&cli, EXIT_REFUSED, "none.jsonl");
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "empty"), 0700), 0);
+    CLI(&cli, NULL, "import", "codex", tmpdir_path(&cli.dir, "empty"));
+    cli_assert_refused(&cli, EXIT_REFUSED, "no *.jsonl");
+    CLI(&cli, NULL, "import", tmpdir_path(&cli.dir, "none.sql"), MAIN_LOG);
+    cli_assert_refused(&cli, EXIT_REFUSED, "none.sql");
+    ck_assert_int_eq(cli_journals(&cli), 0);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_wrong_importer_is_refused_with_its_fault)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    const char *importer = tmpdir_path(&cli.dir, "mine.sql");
+    file_write(importer, "-- batch\nSELECT nonsense;\n", 26);
+    CLI(&cli, NULL, "import", importer, MAIN_LOG);
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_ptr_nonnull(strstr(cli.err, "nonsense"));
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(real_logs_import_once)
+{
+    static const char *const kinds[] = {"claude-code", "codex"};
+    char *folder = real_logs(kinds[_i]);
+    if (folder == NULL)
+        return;
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, NULL, "import", kinds[_i], folder);
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "import", kinds[_i], folder);
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, " 0 events added");
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
+    free(folder);
+    cli_done(&cli);
+}
+END_TEST
+
+Suite *suite_import(void)
+{
+    Suite *suite = suite_create("import");
+    TCase *import = tcase_create("import");
+    tcase_set_timeout(import, 120);
+    tcase_add_test(import, a_second_import_adds_nothing);
+    tcase_add_test(import, each_log_has_its_report);
+    tcase_add_test(import, a_file_imported_as_it_grows_gives_what_the_whole_gives);
+    tcase_add_test(import, a_last_line_that_is_not_whole_waits);
+    tcase_add_test(import, a_byte_order_mark_and_cr_belong_to_no_line);
+    tcase_add_test(import, odd_bytes_are_held);
+    tcase_add_test(import, a_part_of_a_file_that_was_imported_adds_nothing);
+    tcase_add_test(import, a_line_that_is_too_long_is_held_in_pieces);
+    tcase_add_test(import, an_importer_may_be_a_file);
+    tcase_add_test(import, what_is_wrong_with_the_command_line_is_said_and_nothing_is_written);
+    tcase_add_test(import, a_wrong_importer_is_refused_with_its_fault);
+    tcase_add_loop_test(import, real_logs_import_once, 0, 2);
+    suite_add_tcase(suite, import);
+    return suite;
+}
