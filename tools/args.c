@@ -321,10 +321,12 @@ int args_time(const struct args *args, const char *name, int64_t *out_us)
 
 int args_session(const struct args *args, int i, annal_slice *out)
 {
-    annal_error err = {0};
     annal_slice session = annal_slice_of(args->operands[i]);
-    if (annal_session_id_check(session, &err) < 0)
-        return fail_usage("'%.60s' is no session id: %s", args->operands[i], err.message);
+    if (annal_session_id_check(session, NULL) < 0)
+        return fail_usage("'%.*s' is no session id: it has 1 to %d of A-Z a-z 0-9 . _ - and begins "
+                          "with neither . nor -",
+                          (int)(session.len < 60 ? session.len : 60), session.ptr,
+                          ANNAL_SESSION_ID_BYTES_MAX);
     *out = session;
     return 0;
 }

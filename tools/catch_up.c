@@ -21,7 +21,8 @@ int index_open_caught_up(annal_store *store, const struct session_list *sessions
     size_t count = sessions != NULL && sessions->count > 0 ? sessions->count : 1;
     annal_status status = annal_index_open(store, NULL, &index, &err);
     progress_begin(&line, "index", 0);
-    for (size_t i = 0; status >= 0 && i < count; i++) {
+    /* On read-only media the index is read as it stands. */
+    for (size_t i = 0; status >= 0 && !annal_store_is_read_only(store) && i < count; i++) {
         annal_slice session = {0};
         if (sessions != NULL && sessions->count > 0)
             session = annal_slice_of(sessions->names[i].id);
