@@ -221,6 +221,54 @@ START_TEST(stats_counts_and_shows_what_lags)
 }
 END_TEST
 
+/* Without the rights of root, so that read-only means it. */
+static bool begin_read_only(struct cli *cli, bool with_index)
+{
+    char command[600];
+    begin(cli);
+    if (with_index)
+        CLI(cli, NULL, "reindex");
+    snprintf(command, sizeof command, "chmod 755 %s && chmod -R a+rX,a-w %s", cli->dir.path,
+             cli->store);
+    ck_assert_int_eq(system(command), 0);
+    cli->as_nobody = geteuid() == 0;
+    CLI(cli, NULL, "version");
+    return cli->exit_status == 0;
+}
+
+static void end_read_only(struct cli *cli)
+{
+    char command[600];
+    snprintf(command, sizeof command, "chmod -R u+w %s", cli->store);
+    ck_assert_int_eq(system(command), 0);
+    cli_done(cli);
+}
+
+START_TEST(a_store_on_read_only_media_is_read_with_or_without_an_index)
+{
+    struct cli cli;
+    if (begin_read_only(&cli, _i == 1)) {
+        CLI(&cli, NULL, "ls", "--json");
+        cli_assert_done(&cli);
+        assert_holds(&cli, "\"old\"");
+        CLI(&cli, NULL, "query", "--count");
+        assert_out(&cli, "5\n");
+        CLI(&cli, NULL, "cat", "new");
+        cli_assert_done(&cli);
+        CLI(&cli, NULL, "verify");
+        cli_assert_done(&cli);
+        CLI(&cli, NULL, "reindex");
+        cli_assert_refused(&cli, EXIT_STORAGE, cli.store);
+        CLI(&cli, history, "append", "old");
+        cli_assert_refused(&cli, EXIT_STORAGE, cli.store);
+        ck_assert_str_eq(cli.out, "");
+    } else {
+        fprintf(stderr, "skipped: the command cannot be run as another user here\n");
+    }
+    end_read_only(&cli);
+}
+END_TEST
+
 static void change_index(struct cli *cli, const char *sql)
 {
     char command[1000];
@@ -283,6 +331,7 @@ Suite *suite_query(void)
     tcase_add_test(answers, what_events_hold_never_steers_the_terminal);
     tcase_add_test(answers, show_tells_of_journal_totals_and_types);
     tcase_add_test(answers, without_the_index_every_answer_is_the_same);
+    tcase_add_loop_test(answers, a_store_on_read_only_media_is_read_with_or_without_an_index, 0, 2);
     tcase_add_test(answers, verify_finds_an_index_that_is_not_what_the_journals_say);
     tcase_add_test(answers, stats_counts_and_shows_what_lags);
     suite_add_tcase(suite, answers);
