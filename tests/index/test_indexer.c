@@ -131,6 +131,60 @@ START_TEST(the_index_grown_step_by_step_equals_one_made_anew)
 }
 END_TEST
 
+START_TEST(the_state_of_a_session_equals_its_rows)
+{
+    static const char *const selects[] = {"SELECT * FROM sessions WHERE id = 's1'",
+                                          "SELECT * FROM turns WHERE session_id = 's1'"};
+    struct fixture f;
+    annal_state *state = NULL;
+    annal_cursor *cursor = NULL;
+    annal_event event;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    catch_up(&f, "");
+    fixture_append_session(&f, "s1");
+    ck_ok(annal_state_new(ANNAL_SLICE("s1"), NULL, 0, &state, err));
+    ck_ok(annal_cursor_open(f.store, ANNAL_SLICE("s1"), 1, &cursor, err));
+    while (annal_cursor_next(cursor, &event, NULL) == ANNAL_OK)
+        ck_ok(annal_state_apply(state, &event, err));
+    for (int i = 0; i < 2; i++) {
+        struct text text = {0};
+        ck_ok(annal_state_sql(state, annal_slice_of(selects[i]), NULL, text_row, &text, err));
+        ck_sql(&f, selects[i], text.ptr);
+        free(text.ptr);
+    }
+    annal_cursor_close(cursor);
+    annal_state_free(state);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_full_disk_makes_the_answer_lag_and_nothing_worse)
+{
+    struct fixture f;
+    annal_lag lag = {0};
+    uint64_t count = 0;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    catch_up(&f, "");
+    ck_ok(annal__index_begin(f.index, 0, err));
+    ck_assert_int_eq(
+        sqlite3_exec(f.index->writer.db, "PRAGMA max_page_count = 1", NULL, NULL, NULL),
+        SQLITE_OK); /* not one page more than there are */
+    ck_ok(annal__index_end(f.index, true, err));
+    fixture_append_many(&f, "s2", 3000, START);
+    ck_ok(annal_query_count(f.index, NULL, &count, &lag, err));
+    ck_assert_uint_eq(count, 8);
+    ck_assert_uint_eq(lag.sessions, 1);
+    ck_assert_ptr_nonnull(strstr(lag.message, "full"));
+    fixture_reopen(&f, NULL); /* a new connection knows of no limit: there is room again */
+    ck_ok(annal_query_count(f.index, NULL, &count, &lag, err));
+    ck_assert_uint_eq(count, 3008);
+    check_equals_rebuild(&f);
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(a_transaction_that_is_full_goes_on_in_the_next)
 {
     struct fixture f;
@@ -418,6 +472,8 @@ Suite *suite_indexer(void)
     tcase_add_test(all, the_same_turn_id_in_two_sessions_is_two_turns);
     tcase_add_test(all, catching_up_on_one_session_leaves_the_others);
     tcase_add_test(all, the_index_grown_step_by_step_equals_one_made_anew);
+    tcase_add_test(all, the_state_of_a_session_equals_its_rows);
+    tcase_add_test(all, a_full_disk_makes_the_answer_lag_and_nothing_worse);
     tcase_add_test(all, a_transaction_that_is_full_goes_on_in_the_next);
     tcase_add_test(all, a_progress_callback_can_stop_and_what_was_done_stays);
     tcase_add_test(all, a_journal_that_was_replaced_is_indexed_anew_by_itself);
