@@ -101,4 +101,12 @@ annal_status annal__index_read(annal_index *index, const annal_slice *sessions, 
                                bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
                                annal_lag *out_lag, annal_error *err);
 
+/*
+ * After annal__index_read() on db: put what the index lags behind, read from the journals, into the
+ * table temp.rest, with the columns of event_index. A transaction is begun, so that both stay as they
+ * are. *lag becomes what is still missing; too much to read is left alone (*out_added stays false).
+ */
+annal_status annal__index_add_rest(annal_index *index, sqlite3 *db, const annal_slice *sessions,
+                                   size_t count, annal_lag *lag, bool *out_added, annal_error *err);
+
 #endif

@@ -1,18 +1,25 @@
-/* What every reader begins with, and how the index stands: lag, counters, findings. */
+/* What every reader begins with, what it reads past the index, and how the index stands. */
 #include "index/database.h"
 #include "index/index.h"
 #include "journal/base/error.h"
+
+#include <annal/journal.h>
 
 #include <stdio.h>
 #include <string.h>
 
 /* ---- How far behind ---- */
 
+/* Called for each session that is asked for and whose journal is longer than its cursor says. */
+typedef annal_status (*behind_fn)(void *arg, annal_slice session, const annal_position *from,
+                                  uint64_t bytes);
+
 struct behind {
     sqlite3_stmt *cursor;
     const annal_slice *sessions;
     size_t count;
-    annal_lag *lag;
+    behind_fn fn;
+    void *arg;
 };
 
 static bool is_asked_for(const struct behind *behind, annal_slice session)
@@ -26,33 +33,117 @@ static bool is_asked_for(const struct behind *behind, annal_slice session)
     return false;
 }
 
-static int add_behind(void *arg, annal_slice session, uint64_t bytes)
+static int tell_behind(void *arg, annal_slice session, uint64_t bytes)
 {
     struct behind *behind = arg;
+    annal_position from = {.seq = 1};
     if (!is_asked_for(behind, session))
         return 0;
     annal__db_bind_text(behind->cursor, 1, session);
-    uint64_t offset = 0;
     if (sqlite3_step(behind->cursor) == SQLITE_ROW)
-        offset = (uint64_t)sqlite3_column_int64(behind->cursor, 0);
+        from = (annal_position){.seq = (uint64_t)sqlite3_column_int64(behind->cursor, 0),
+                                .offset = (uint64_t)sqlite3_column_int64(behind->cursor, 1),
+                                .h_before = (uint64_t)sqlite3_column_int64(behind->cursor, 2)};
     sqlite3_reset(behind->cursor);
-    if (bytes > offset) {
-        behind->lag->sessions++;
-        behind->lag->bytes += bytes - offset;
-    }
-    return 0;
+    return bytes > from.offset ? behind->fn(behind->arg, session, &from, bytes) : 0;
 }
 
-static annal_status measure_lag(annal_index *index, sqlite3 *db, const annal_slice *sessions,
-                                size_t count, annal_lag *lag, annal_error *err)
+static annal_status each_behind(annal_index *index, sqlite3 *db, const annal_slice *sessions,
+                                size_t count, behind_fn fn, void *arg, annal_error *err)
 {
-    struct behind behind = {.sessions = sessions, .count = count, .lag = lag};
-    annal_status status = annal__db_prepare(db, "SELECT offset FROM _cursor WHERE session_id = ?1",
-                                            &behind.cursor, err);
+    struct behind behind = {.sessions = sessions, .count = count, .fn = fn, .arg = arg};
+    annal_status status = annal__db_prepare(
+        db, "SELECT seq, offset, h FROM _cursor WHERE session_id = ?1", &behind.cursor, err);
     if (status >= 0)
-        status = annal_store_sessions(index->store, add_behind, &behind, err);
+        status = annal_store_sessions(index->store, tell_behind, &behind, err);
     sqlite3_finalize(behind.cursor);
     return status;
+}
+
+static annal_status add_lag(void *arg, annal_slice session, const annal_position *from,
+                            uint64_t bytes)
+{
+    (void)session;
+    annal_lag *lag = arg;
+    lag->sessions++;
+    lag->bytes += bytes - from->offset;
+    return ANNAL_OK;
+}
+
+/* ---- The unindexed rest ---- */
+
+#define REST_BYTES_MAX (64u << 20)
+
+struct rest {
+    annal_store *store;
+    sqlite3_stmt *insert;
+    annal_lag left; /* what could not be read */
+    annal_error *err;
+};
+
+static annal_status add_rest_event(struct rest *rest, annal_slice session, const annal_event *event)
+{
+    char ts[ANNAL_TIME_BYTES];
+    annal_time_format(event->ts_us, ts);
+    annal__db_bind_text(rest->insert, 1, session);
+    sqlite3_bind_int64(rest->insert, 2, (sqlite3_int64)event->seq);
+    annal__db_bind_text(rest->insert, 3, event->type);
+    sqlite3_bind_text(rest->insert, 4, ts, ANNAL_TIME_BYTES - 1, SQLITE_STATIC);
+    sqlite3_bind_int64(rest->insert, 5, (sqlite3_int64)event->offset);
+    sqlite3_bind_int64(rest->insert, 6, (sqlite3_int64)event->length);
+    return annal__db_run(rest->insert, rest->err);
+}
+
+/* A journal that cannot be read, or is another one by now, stays behind. */
+static annal_status add_rest(void *arg, annal_slice session, const annal_position *from,
+                             uint64_t bytes)
+{
+    struct rest *rest = arg;
+    annal_cursor *cursor = NULL;
+    annal_status added = ANNAL_OK;
+    annal_status status = from->seq <= 1
+                              ? annal_cursor_open(rest->store, session, 1, &cursor, NULL)
+                              : annal_cursor_open_at(rest->store, session, from->seq, from->offset,
+                                                     from->h_before, &cursor, NULL);
+    while (status >= 0 && status != ANNAL_END && added >= 0 &&
+           annal_cursor_position(cursor).offset < bytes) {
+        annal_event event;
+        status = annal_cursor_next(cursor, &event, NULL);
+        if (status == ANNAL_OK)
+            added = add_rest_event(rest, session, &event);
+    }
+    annal_cursor_close(cursor);
+    if (status < 0)
+        (void)add_lag(&rest->left, session, from, bytes);
+    return added;
+}
+
+annal_status annal__index_add_rest(annal_index *index, sqlite3 *db, const annal_slice *sessions,
+                                   size_t count, annal_lag *lag, bool *out_added, annal_error *err)
+{
+    struct rest rest = {.store = index->store, .err = err};
+    *out_added = false;
+    if (lag->bytes == 0 || lag->bytes > REST_BYTES_MAX)
+        return ANNAL_OK;
+    annal_status status =
+        annal__db_exec(db,
+                       "CREATE TEMP TABLE rest AS SELECT session_id, seq, type, "
+                       "timestamp, offset, length FROM event_index LIMIT 0; BEGIN",
+                       err);
+    if (status >= 0)
+        status = annal__db_prepare(db, "INSERT INTO temp.rest VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                                   &rest.insert, err);
+    if (status >= 0)
+        status = each_behind(index, db, sessions, count, add_rest, &rest, err);
+    sqlite3_finalize(rest.insert);
+    if (status < 0)
+        return status;
+    lag->sessions = rest.left.sessions;
+    lag->bytes = rest.left.bytes;
+    if (lag->bytes == 0)
+        lag->message[0] = '\0';
+    *out_added = true;
+    return ANNAL_OK;
 }
 
 /* Whether what was opened holds what was caught up: the same database, not before that transaction. */
@@ -99,7 +190,7 @@ annal_status annal__index_read(annal_index *index, const annal_slice *sessions, 
         as_indexed ? annal__index_reader(index, index->wait_ms, &db, &stamp, err)
                    : catch_up_and_open(index, sessions, count, timeout_ms, &db, &why, err);
     if (status >= 0 && (as_indexed || why.status < 0))
-        status = measure_lag(index, db, sessions, count, &lag, err);
+        status = each_behind(index, db, sessions, count, add_lag, &lag, err);
     if (status < 0) {
         annal__db_close(db);
         return status;

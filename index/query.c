@@ -49,9 +49,13 @@ static bool is_pattern(annal_slice type)
 }
 
 /* ?1: the sessions as a JSON array, whose ids need no quoting. From ?7 on: the types. */
-static annal_status put_where(struct buf *sql, const annal_filter *filter)
+static annal_status put_where(struct buf *sql, const annal_filter *filter, bool with_rest)
 {
-    annal_status status = annal__buf_printf(sql, " FROM event_index WHERE 1");
+    annal_status status = annal__buf_printf(
+        sql, " FROM %s WHERE 1",
+        with_rest ? "(SELECT session_id, seq, type, timestamp, offset, length FROM event_index "
+                    "UNION ALL SELECT * FROM temp.rest)"
+                  : "event_index");
     if (status >= 0 && filter->session_count == 1)
         status = annal__buf_printf(sql, " AND session_id = ?1");
     else if (status >= 0 && filter->session_count > 1)
@@ -122,15 +126,15 @@ static annal_status bind_filter(sqlite3_stmt *stmt, const annal_filter *filter, 
     return ANNAL_OK;
 }
 
-static annal_status prepare_events(sqlite3 *db, const annal_filter *filter, sqlite3_stmt **out,
-                                   annal_error *err)
+static annal_status prepare_events(sqlite3 *db, const annal_filter *filter, bool with_rest,
+                                   sqlite3_stmt **out, annal_error *err)
 {
     struct buf sql = {0};
     sqlite3_stmt *stmt = NULL;
     annal_status status =
         annal__buf_printf(&sql, "SELECT session_id, seq, type, timestamp, offset, length");
     if (status >= 0)
-        status = put_where(&sql, filter);
+        status = put_where(&sql, filter, with_rest);
     if (status >= 0)
         status = put_order(&sql, filter);
     if (status >= 0)
@@ -151,15 +155,28 @@ static annal_status prepare_events(sqlite3 *db, const annal_filter *filter, sqli
 
 /* ---- The query ---- */
 
+/* A connection for this filter, and what is not in the index yet beside it. */
+static annal_status open_for(annal_index *index, const annal_filter *filter, sqlite3 **out_db,
+                             bool *out_with_rest, annal_lag *out_lag, annal_error *err)
+{
+    *out_with_rest = false;
+    annal_status status =
+        annal__index_read(index, filter->sessions, filter->session_count, filter->as_indexed,
+                          filter->timeout_ms, out_db, out_lag, err);
+    if (status >= 0 && !filter->as_indexed)
+        status = annal__index_add_rest(index, *out_db, filter->sessions, filter->session_count,
+                                       out_lag, out_with_rest, err);
+    return status;
+}
+
 /* The first step is taken here, so that a corrupt index is noticed before anything is handed out. */
 static annal_status start(annal_index *index, const annal_filter *filter, annal_query *query,
                           annal_error *err)
 {
-    annal_status status =
-        annal__index_read(index, filter->sessions, filter->session_count, filter->as_indexed,
-                          filter->timeout_ms, &query->db, &query->lag, err);
+    bool with_rest = false;
+    annal_status status = open_for(index, filter, &query->db, &with_rest, &query->lag, err);
     if (status >= 0)
-        status = prepare_events(query->db, filter, &query->stmt, err);
+        status = prepare_events(query->db, filter, with_rest, &query->stmt, err);
     if (status < 0)
         return status;
     query->rc = sqlite3_step(query->stmt);
@@ -260,12 +277,11 @@ static annal_status count_events(annal_index *index, const annal_filter *filter,
     struct buf sql = {0};
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
-    annal_status status =
-        annal__index_read(index, filter->sessions, filter->session_count, filter->as_indexed,
-                          filter->timeout_ms, &db, out_lag, err);
+    bool with_rest = false;
+    annal_status status = open_for(index, filter, &db, &with_rest, out_lag, err);
     if (status < 0)
         goto done;
-    if (annal__buf_printf(&sql, "SELECT COUNT(*)") < 0 || put_where(&sql, filter) < 0 ||
+    if (annal__buf_printf(&sql, "SELECT COUNT(*)") < 0 || put_where(&sql, filter, with_rest) < 0 ||
         annal__buf_cstr(&sql) == NULL) {
         status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
         goto done;

@@ -93,8 +93,11 @@ annal_status annal_state_new(annal_slice session, const annal_pack *const *packs
     annal_status status = state_alloc(session, packs, pack_count, &state, err);
     if (status < 0)
         goto done;
-    status = annal__db_exec(
-        state->db, "CREATE TABLE _state (session_id TEXT, seq INTEGER, refused INTEGER)", err);
+    /* Small pages: a few small tables are snapshotted again and again. */
+    status = annal__db_exec(state->db,
+                            "PRAGMA page_size = 1024; "
+                            "CREATE TABLE _state (session_id TEXT, seq INTEGER, refused INTEGER)",
+                            err);
     for (size_t i = 0; status >= 0 && i < state->pack_count; i++)
         status = annal__pack_make_tables(state->packs[i], state->db, err);
     if (status >= 0)

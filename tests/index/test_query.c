@@ -124,6 +124,35 @@ START_TEST(an_answer_holds_everything_that_was_appended_before_the_question)
 }
 END_TEST
 
+START_TEST(what_cannot_be_indexed_now_is_read_from_the_journals)
+{
+    struct fixture f;
+    const annal_slice x = ANNAL_SLICE("x");
+    const annal_slice two[] = {ANNAL_SLICE("a.two")};
+    sqlite3 *stranger = NULL;
+    annal_lag lag;
+    uint64_t count = 0;
+    FIXTURE_INIT(&f);
+    two_sessions(&f);
+    ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+    ck_assert_int_eq(sqlite3_open(tmpdir_path(&f.dir, "store/sessions.db"), &stranger), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(stranger, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
+    fixture_append_many(&f, "x", 3, START + 10 * SECOND);
+    fixture_append_many(&f, "z", 2, START);
+    ck_answer(&f, "x:5 x:6 x:7 x:8 x:9 ", .sessions = &x, .session_count = 1, .from_seq = 5,
+              .timeout_ms = 10);
+    ck_answer(&f, "x:1 z:1 y:1 x:2 z:2 y:2 ", .limit = 6, .timeout_ms = 10);
+    ck_answer(&f, "x:8 x:5 ", .sessions = &x, .session_count = 1, .types = two, .type_count = 1,
+              .descending = true, .limit = 2, .timeout_ms = 10);
+    const annal_filter all = {.timeout_ms = 10};
+    ck_ok(annal_query_count(f.index, &all, &count, &lag, err));
+    ck_assert_uint_eq(count, 17);
+    ck_assert_uint_eq(lag.bytes, 0);
+    sqlite3_close(stranger);
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(events_come_from_the_journal_byte_for_byte)
 {
     struct fixture f;
@@ -233,6 +262,7 @@ Suite *suite_query(void)
     tcase_add_test(all, types_are_names_or_patterns);
     tcase_add_test(all, since_is_included_and_until_is_not);
     tcase_add_test(all, an_answer_holds_everything_that_was_appended_before_the_question);
+    tcase_add_test(all, what_cannot_be_indexed_now_is_read_from_the_journals);
     tcase_add_test(all, events_come_from_the_journal_byte_for_byte);
     tcase_add_test(all, a_line_that_was_damaged_later_is_told_and_the_next_one_given);
     tcase_add_test(all, a_wrong_filter_is_refused);
