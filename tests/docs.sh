@@ -1,0 +1,51 @@
+#!/bin/sh
+# docs.sh COMMAND BUILD CC: what the pages show works. Every C example compiles, the journal in format.md proves
+# itself to the program beside it, and every command of guide.md runs, one after the other.
+set -eu
+command=$1 build=$2 CC=$3
+cd "$(dirname "$0")/.."
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/annal-docs-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+# block PAGE LANGUAGE N: the Nth block of a page in that language.
+block() {
+    awk -v fence="\`\`\`$2" -v n="$3" '
+        /^```/ { inside = !inside && $0 == fence && ++met == n; if ($0 != "```") next }
+        inside { print }' "docs/$1"
+}
+
+compile() {
+    # shellcheck disable=SC2086 # words on purpose
+    "$CC" ${CFLAGS:-} -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -o "$work/$1" "$work/$1.c" \
+        -Ijournal/include -Iindex/include -Isnapshot/include -Ireplay/include \
+        -L"$build" -lannal -lxxhash -Wl,-rpath,"$build"
+}
+
+block format.md c 1 >"$work/check.c"
+block format.md jsonl 1 >"$work/journal"
+compile check
+"$work/check" <"$work/journal"
+sed '3s/make/mAke/' "$work/journal" | "$work/check" >"$work/out" || true
+grep -q "^line 3 does" "$work/out"
+
+# Shells of others may be missing; what they are asked for is theirs to answer.
+cat >"$work/guide" <<'END'
+command -v jq >/dev/null || jq() { cat; }
+command -v sqlite3 >/dev/null || sqlite3() { :; }
+END
+awk '/^```sh$/ { inside = 1; next } /^```/ { inside = 0 } inside' docs/guide.md >>"$work/guide"
+mkdir "$work/bin"
+ln -s "$command" "$work/bin/annal"
+PATH=$work/bin:$PATH TMPDIR=$work sh -eu "$work/guide" >"$work/out" 2>&1 || {
+    tail -n 20 "$work/out"
+    exit 1
+}
+
+n=1
+while block guide.md c $n >"$work/example.c" && [ -s "$work/example.c" ]; do
+    compile example
+    "$work/example" "$work/store" >/dev/null
+    n=$((n + 1))
+done
+[ $n -gt 1 ]
