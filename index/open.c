@@ -353,6 +353,8 @@ static annal_status begin_transaction(annal_index *index, annal_error *err)
     annal_status status = ensure_writer(index, err);
     if (status >= 0)
         status = annal__db_exec(writer->db, "BEGIN IMMEDIATE", err);
+    if (status == ANNAL_ERR_BUSY)
+        return annal__fail(err, status, "another program keeps '%s' locked", index->path);
     if (status < 0)
         return status;
     status = read_stamp(writer->db, &writer->stamp, err);
