@@ -2,10 +2,10 @@
 # demo.sh PATH-OF-ANNAL: the main job, step by step, in a store of its own that is removed at the end.
 # LOGS=PATH KIND=codex in the environment: the same on logs of your own, which are only read.
 set -eu
-annal=$1
-here=$(cd "$(dirname "$0")/.." && pwd)
-logs=${LOGS:-$here/tests/data/claude-code}
+annal=$(cd "$(dirname "$1")" && pwd)/annal
+logs=${LOGS:-tests/data/claude-code}
 kind=${KIND:-claude-code}
+[ -n "${LOGS:-}" ] || cd "$(dirname "$0")/.."
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/annal-demo-XXXXXX")
 tail_pid=
@@ -15,8 +15,8 @@ finish() {
 }
 trap finish EXIT
 trap 'exit 130' INT TERM
-ANNAL_STORE=$work/store
-export ANNAL_STORE
+ANNAL_STORE=$work/store COLUMNS=92
+export ANNAL_STORE COLUMNS
 
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
     bold=$(printf '\033[1m') dim=$(printf '\033[2m') plain=$(printf '\033[0m')
@@ -27,10 +27,12 @@ fi
 explain() { printf '\n%s\n' "$1"; }
 prompt() { printf '%s  $ %s%s\n' "$bold" "$1" "$plain"; }
 
-# The first lines of standard input, none wider than a terminal.
+# The first lines of standard input, none wider than a terminal. Not every awk knows UTF-8: the bytes
+# that continue a character are left out of the count.
 trimmed() {
-    awk -v most="$1" -v width=92 -v dim="$dim" -v plain="$plain" '
-        NR <= most { print "    " (length($0) > width ? substr($0, 1, width - 3) "..." : $0) }
+    LC_ALL=C awk -v most="$1" -v width="$COLUMNS" -v dim="$dim" -v plain="$plain" '
+        function wide(text) { gsub(/[\200-\277]/, "", text); return length(text) > width }
+        NR <= most { print "    " (wide($0) ? substr($0, 1, width - 3) "..." : $0) }
         END { if (NR > most) print dim "    ... " NR - most " more lines" plain }'
 }
 
@@ -62,7 +64,7 @@ events=$("$annal" query "$session" --count)
 half=$(((events + 1) / 2))
 
 explain "3. Query a range of events of one session. Their data is kept byte for byte as it came."
-run 5 query "$session" --seq "$half..$((half + 4))" --format table
+run 6 query "$session" --seq "$half..$((half + 4))" --format table
 
 explain "4. Replay: what was the state of the session after event $half of $events? Tables again, and SQL
    asks them about the past."

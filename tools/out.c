@@ -140,8 +140,11 @@ bool out_colours(FILE *stream)
 int out_columns(void)
 {
     struct winsize size = {0};
-    if (!isatty(STDOUT_FILENO))
-        return 0;
+    const char *columns = getenv("COLUMNS");
+    if (!isatty(STDOUT_FILENO)) {
+        long asked = columns == NULL ? 0 : strtol(columns, NULL, 10);
+        return asked > 0 && asked < 10000 ? (int)asked : 0;
+    }
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
         return 80;
     return size.ws_col;

@@ -45,7 +45,7 @@ void out_time(int64_t time_us);
 
 /* Whether to colour; false when not a terminal, or NO_COLOR is set. */
 bool out_colours(FILE *stream);
-int out_columns(void); /* of the terminal; 0 when stdout is none */
+int out_columns(void); /* of the terminal; off one $COLUMNS, else 0: as wide as it gets */
 
 /* ---- Tables ---- */
 

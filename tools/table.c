@@ -16,7 +16,7 @@
 #include <string.h>
 #include <wchar.h>
 
-enum { ROWS_HELD = 500, GAP = 2, FLEXIBLE_LEAST = 8, CELL_COLUMNS_MAX = 60 };
+enum { ROWS_HELD = 500, GAP = 2, FLEXIBLE_LEAST = 8, CELL_COLUMNS_MAX = 100 };
 
 struct table {
     enum out_format format;

@@ -40,6 +40,9 @@ void cli_exec(const struct cli *cli, const char *const *words)
         argv[count] = words[count - 1];
         count++;
     }
+    unsetenv("COLUMNS");
+    if (cli->columns != NULL)
+        setenv("COLUMNS", cli->columns, 1);
     unsetenv("XDG_DATA_HOME");
     unsetenv("ANNAL_STORE");
     setenv("HOME", cli->as_home != NULL ? cli->as_home : "/nowhere", 1);

@@ -22,6 +22,7 @@ struct cli {
     struct tmpdir dir;
     const char *store;
     const char *as_home; /* instead of $ANNAL_STORE, $HOME is this; NULL: as said above */
+    const char *columns; /* $COLUMNS */
     bool as_nobody;      /* run without the rights of root */
     int exit_status;     /* -1: killed by a signal */
     char *out, *err;     /* NUL-terminated */

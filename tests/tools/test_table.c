@@ -76,6 +76,19 @@ START_TEST(off_a_terminal_nothing_is_coloured)
 }
 END_TEST
 
+START_TEST(off_a_terminal_columns_sets_the_width)
+{
+    struct cli cli;
+    begin(&cli);
+    cli.columns = "30";
+    cli_run(&cli, NULL, wide);
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "letters       x  more\n"
+                              "abcdefghijk\u2026  x  abcdefghijkl\u2026\n");
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(characters_that_are_wide_or_combine_keep_the_columns)
 {
     struct cli cli;
@@ -132,6 +145,7 @@ Suite *suite_table(void)
     tcase_set_timeout(printing, 60);
     tcase_add_test(printing, a_table_fits_the_terminal_and_its_heading_is_bold);
     tcase_add_test(printing, off_a_terminal_nothing_is_coloured);
+    tcase_add_test(printing, off_a_terminal_columns_sets_the_width);
     tcase_add_test(printing, characters_that_are_wide_or_combine_keep_the_columns);
     tcase_add_test(printing, a_table_longer_than_what_is_held_back_is_whole);
     tcase_add_test(printing, numbers_read_back_as_they_were_and_blobs_are_digits);
