@@ -111,6 +111,18 @@ static annal_status wait_until_applied(annal_store *store, annal_error *err)
     return failed ? annal__commit_check(store, err) : ANNAL_OK;
 }
 
+annal_status annal__checkpoint_events(annal_store *store, annal_error *err)
+{
+    if (annal__store_sync_events(store) == 0)
+        return ANNAL_OK;
+    annal_error failure;
+    annal__fail_errno(&failure, "sync directory %s/events", store->path);
+    annal__commit_fail(store, &failure);
+    if (err != NULL)
+        *err = failure;
+    return failure.status;
+}
+
 annal_status annal__checkpoint_epoch(annal_store *store, uint64_t epoch, annal_error *err)
 {
     struct work work = {.store = store};
@@ -122,8 +134,8 @@ annal_status annal__checkpoint_epoch(annal_store *store, uint64_t epoch, annal_e
     if (status == ANNAL_OK)
         status = sync_all(&work, err);
     put_back(&work, status == ANNAL_OK);
-    if (status == ANNAL_OK && annal__store_sync_events(store) < 0)
-        status = annal__fail_errno(err, "sync directory %s/events", store->path);
+    if (status == ANNAL_OK)
+        status = annal__checkpoint_events(store, err);
     if (status == ANNAL_OK) {
         pthread_mutex_lock(&store->commit.lock);
         if (store->commit.released < epoch)

@@ -399,8 +399,8 @@ static void lead(annal_store *store)
     sched_yield();
     pthread_mutex_lock(&commit->lock);
     if (commit->failed) { /* meanwhile; the group was told so */
-        commit->leading = false;
         group_free(next);
+        stop_leading(commit);
         drop_reference(commit, group);
         return;
     }

@@ -37,9 +37,9 @@ struct held_header {
     uint64_t device;
     uint64_t inode;
     _Atomic uint32_t state;
-    _Atomic uint32_t bell; /* futex: raised when an entry is wanted */
-    uint32_t pid;          /* of the owner, for messages */
-    uint32_t entries;      /* that the file has room for */
+    _Atomic uint32_t bell;    /* futex: raised when an entry is wanted */
+    uint32_t pid;             /* of the owner, for messages */
+    _Atomic uint32_t entries; /* that the file has room for */
     /* The end of the log, valid while EMPTY. */
     uint32_t end_region;
     uint32_t reserved;

@@ -32,23 +32,29 @@ static void complain(const annal_store *store, const char *what, annal_status st
         annal__store_log(store, ANNAL_LOG_WARNING, "%s: %s", what, err->message);
 }
 
+static annal_status release_if_wanted(void *arg, struct session *session, annal_error *err)
+{
+    annal_store *store = arg;
+    pthread_mutex_lock(&session->lock);
+    if (annal__session_is_wanted(store, session))
+        complain(store, "give a session to another process",
+                 annal__session_release(store, session, err), err);
+    pthread_mutex_unlock(&session->lock);
+    return ANNAL_OK;
+}
+
 static void release_wanted(annal_store *store)
 {
     annal_error err = {0};
     const struct held *held = &store->slot.held;
-    for (uint32_t i = 0; i < held->header->entries; i++) {
+    bool some = false;
+    for (uint32_t i = 0; i < held->header->entries && !some; i++) {
         struct held_entry *entry = annal__held_entry(held, i);
-        if (atomic_load(&entry->hash) == 0 || atomic_load(&entry->word) != HELD_WANTED)
-            continue;
-        annal_slice id = {entry->id, entry->id_bytes};
-        struct session *session = annal__session_get(store, id, &err);
-        if (session == NULL)
-            continue;
-        pthread_mutex_lock(&session->lock);
-        complain(store, "give a session to another process",
-                 annal__session_release(store, session, &err), &err);
-        pthread_mutex_unlock(&session->lock);
+        some = atomic_load(&entry->hash) != 0 && atomic_load(&entry->word) == HELD_WANTED;
     }
+    /* A store that failed keeps everything until it is closed. */
+    if (some && annal__commit_check(store, NULL) == ANNAL_OK)
+        (void)annal__session_each(store, release_if_wanted, store, &err);
 }
 
 static void commit_batches(annal_store *store, int64_t now_us)

@@ -3,6 +3,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "journal/checkpoint.h"
 #include "journal/scan.h"
 #include "journal/slot.h"
 
@@ -319,11 +320,10 @@ annal_status annal__session_own(annal_store *store, struct session *session, uin
     uint32_t held_index = 0;
     annal_status status =
         annal__slot_take(store, annal__session_id(session), wait_ms, &held_index, err);
+    pthread_mutex_lock(&session->lock);
     bool taken = status == ANNAL_OK;
     if (taken)
         status = read_journal(store, session, err);
-    pthread_mutex_lock(&session->lock);
-
     if (status == ANNAL_OK) {
         session->held_index = held_index;
         session->state = SESSION_OWNED;
@@ -350,10 +350,15 @@ bool annal__session_is_wanted(annal_store *store, const struct session *session)
 /* With nothing pending and nobody appending. */
 static annal_status give_back(annal_store *store, struct session *session, annal_error *err)
 {
+    /* A store that failed keeps what it has until it is closed: its log is redone then, and only for
+     * sessions that it still holds. */
+    annal_status status = annal__commit_check(store, err);
+    if (status < 0)
+        return status;
     if (session->refused)
         return annal__fail(err, ANNAL_ERR_IO, "session '%s' cannot be given back: %s", session->id,
                            session->refusal.message);
-    annal_status status = annal__session_sync(store, session, err);
+    status = annal__session_sync(store, session, err);
     if (status < 0)
         return status;
     struct held_entry *entry = annal__held_entry(&store->slot.held, session->held_index);
@@ -404,16 +409,16 @@ annal_status annal__session_sync(annal_store *store, struct session *session, an
         session->dirty = false;
         if (annal__store_fdatasync(store, session->fd) < 0) {
             annal_error failure;
-            annal_status status =
-                annal__fail_errno(&failure, "sync the journal of session '%s'", session->id);
+            annal__fail_errno(&failure, "sync the journal of session '%s'", session->id);
             annal__commit_fail(store, &failure);
             if (err != NULL)
                 *err = failure;
-            return status;
+            return failure.status;
         }
     }
-    if (annal__store_sync_events(store) < 0)
-        return annal__fail_errno(err, "sync directory %s/events", store->path);
+    annal_status status = annal__checkpoint_events(store, err);
+    if (status < 0)
+        return status;
     /* What was loose is on the disk now. */
     if (session->loose.len > 0) {
         annal__buf_clear(&session->loose);

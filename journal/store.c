@@ -415,7 +415,8 @@ annal_status annal__store_open(const char *path, const annal_store_options *opti
     status = resolve_path(store, path, err);
     if (status < 0)
         goto done;
-    if (options->create && !options->read_only)
+    /* Somebody may have removed locks/: nothing in it is needed. */
+    if (!options->read_only && (options->create || has_events(store)))
         status = make_directories(store, err);
     else if (!has_events(store))
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no store at %s", store->path);

@@ -69,6 +69,29 @@ void annal_writer_close(annal_writer *writer)
 
 /* ---- Before anything is encoded ---- */
 
+/* An id names one event. */
+static annal_status check_ids_differ(const struct append *append, annal_error *err)
+{
+    struct ids seen = {0};
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < append->count && status == ANNAL_OK; i++) {
+        annal_slice id = append->drafts[i].id;
+        uint64_t earlier;
+        if (id.len == 0)
+            continue;
+        if (annal__ids_find(&seen, id, &earlier))
+            status =
+                annal__fail(err, ANNAL_ERR_INVALID,
+                            "append to session '%s': events %" PRIu64 " and %zu have the same id",
+                            append->session->id, earlier + 1, i + 1);
+        else if (annal__ids_add(&seen, id, i) < 0)
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "append to session '%s': no memory",
+                                 append->session->id);
+    }
+    annal__ids_done(&seen);
+    return status;
+}
+
 static annal_status check_drafts(struct append *append, annal_error *err)
 {
     if (append->count == 0 || append->count > ANNAL_APPEND_EVENTS_MAX)
@@ -93,7 +116,7 @@ static annal_status check_drafts(struct append *append, annal_error *err)
         return annal__fail(err, ANNAL_ERR_LIMIT,
                            "append to session '%s': %" PRIu64 " bytes; one append has at most %u",
                            append->session->id, bytes, ANNAL_APPEND_BYTES_MAX);
-    return ANNAL_OK;
+    return append->count > 1 ? check_ids_differ(append, err) : ANNAL_OK;
 }
 
 /* Commit-log rule 6: refuse before anything is written. */
@@ -236,9 +259,10 @@ static annal_status find_copies(struct append *append, uint64_t *out_seq, annal_
         with_id++;
     if (status < 0 || with_id == append->count)
         return status;
-    status = wait_until_applied(append, err);
-    if (status < 0)
-        return status;
+    /* When the first copy's fate is unknown, so is the answer. */
+    annal_error failure;
+    if (wait_until_applied(append, &failure) < 0)
+        return annal__fail(err, ANNAL_ERR_UNKNOWN, "%.400s", failure.message);
 
     struct scan scan;
     bool same = false;
@@ -367,6 +391,29 @@ static void move_session(struct append *append, const struct advance *advance)
 
 /* ---- The two ways into a journal ---- */
 
+/*
+ * A write of level os failed, and a piece of it may stand in the journal. One event without its newline
+ * is nothing that a reader saw, and is cut off again; the first of several may be whole, and stays.
+ */
+static annal_status take_back(const struct append *append, annal_status status, annal_error *err)
+{
+    struct session *session = append->session;
+    const struct io *io = append->store->io;
+    if (status != ANNAL_ERR_UNKNOWN && append->count == 1 &&
+        (session->fd < 0 ||
+         io->ftruncate(io->arg, session->fd, session->exists ? session->end : 0) == 0))
+        return status;
+    session->refused = true;
+    annal__fail(&session->refusal, ANNAL_ERR_CLOSED,
+                "session '%s' takes no more events since a write failed; open the store again",
+                session->id);
+    return annal__fail(
+        err, ANNAL_ERR_UNKNOWN,
+        "append to session '%s': the write failed in the middle; what is there shows "
+        "when the store is opened again",
+        session->id);
+}
+
 /* Level os: into the page cache, no log. More than 1 MiB of such bytes is synced (rule 3). */
 static annal_status write_loose(struct append *append, const struct advance *advance,
                                 annal_error *err)
@@ -391,10 +438,7 @@ static annal_status write_loose(struct append *append, const struct advance *adv
     annal__session_set_loose(store, session, true);
     status = annal__session_write(store, session, offset, bytes, err);
     if (status < 0) {
-        /* A piece of it may stand there: the next owner cuts it. */
-        session->refused = true;
-        annal__fail(&session->refusal, ANNAL_ERR_CLOSED,
-                    "session '%s' takes no more events since a write failed", session->id);
+        status = take_back(append, status, err);
         goto done;
     }
     if (session->loose.len == 0)
@@ -403,8 +447,10 @@ static annal_status write_loose(struct append *append, const struct advance *adv
     atomic_fetch_add(&store->events, append->count);
     atomic_fetch_add(&store->payload_bytes, append->data_bytes);
     move_session(append, advance);
-    if (session->loose.len > SESSION_LOOSE_BYTES_MAX)
-        status = annal__session_sync(store, session, err);
+    annal_error failure;
+    if (session->loose.len > SESSION_LOOSE_BYTES_MAX &&
+        annal__session_sync(store, session, &failure) < 0)
+        status = annal__fail(err, ANNAL_ERR_UNKNOWN, "%.400s", failure.message);
 
 done:
     annal__buf_done(&first);
@@ -566,6 +612,8 @@ static annal_status sync_if_loose(void *arg, struct session *session, annal_erro
     annal_store *store = arg;
     annal_status status = ANNAL_OK;
     pthread_mutex_lock(&session->lock);
+    while (session->state == SESSION_BUSY && session->loose.len > 0)
+        pthread_cond_wait(&session->moved, &session->lock); /* it is being released */
     if (session->state == SESSION_OWNED && session->loose.len > 0)
         status = annal__session_sync(store, session, err);
     pthread_mutex_unlock(&session->lock);
@@ -585,7 +633,10 @@ annal_status annal_sync(annal_store *store, annal_error *err)
 annal_status annal_checkpoint(annal_store *store, annal_error *err)
 {
     annal_status status = annal_sync(store, err);
-    if (status == ANNAL_OK)
+    pthread_mutex_lock(&store->slot.lock);
+    bool claimed = store->slot.claimed;
+    pthread_mutex_unlock(&store->slot.lock);
+    if (status == ANNAL_OK && claimed)
         status = annal__commit_rotate(store, err);
     return status;
 }
