@@ -1,0 +1,245 @@
+/* Each limit of docs/limits.md that is the journal's: what is at it is taken, what is over it is refused. */
+#include "tests/support/journals.h"
+#include "tests/support/tmpdir.h"
+
+#include "journal/ids.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct tmpdir dir;
+static annal_store *store;
+static annal_writer *writer;
+
+static void set_up(void)
+{
+    TMPDIR_INIT(&dir);
+    store = store_open(tmpdir_path(&dir, "store"));
+    ck_ok(annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, err));
+}
+
+static void tear_down(void)
+{
+    annal_writer_close(writer);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+
+static char *repeat(char c, size_t count)
+{
+    char *text = malloc(count + 1);
+    ck_assert_ptr_nonnull(text);
+    memset(text, c, count);
+    text[count] = '\0';
+    return text;
+}
+
+static annal_status append_draft(annal_draft draft, annal_error *err)
+{
+    uint64_t seq;
+    if (draft.type.len == 0)
+        draft.type = ANNAL_SLICE("limit.tried");
+    if (draft.data.len == 0)
+        draft.data = ANNAL_SLICE("1");
+    return annal_writer_append(writer, &draft, 1, NULL, &seq, err);
+}
+
+static annal_slice first(const char *text, size_t count)
+{
+    return (annal_slice){text, count};
+}
+
+START_TEST(names_are_as_long_as_their_limit_and_no_longer)
+{
+    char *text = repeat('a', 300);
+    ck_ok(annal_session_id_check(first(text, 200), err));
+    ck_status(ANNAL_ERR_INVALID, annal_session_id_check(first(text, 201), err));
+    ck_status(ANNAL_ERR_INVALID, annal_session_id_check(first(text, 0), err));
+    ck_ok(append_draft((annal_draft){.type = first(text, 64)}, err));
+    ck_status(ANNAL_ERR_INVALID, append_draft((annal_draft){.type = first(text, 65)}, err));
+    ck_ok(append_draft((annal_draft){.id = first(text, 200)}, err));
+    ck_status(ANNAL_ERR_LIMIT, append_draft((annal_draft){.id = first(text, 201)}, err));
+    memcpy(text + 200, ":18446744073709551615", 21);
+    ck_ok(append_draft((annal_draft){.cause = first(text, 221)}, err));
+    memcpy(text + 200, ":184467440737095516150", 22);
+    ck_status(ANNAL_ERR_INVALID, append_draft((annal_draft){.cause = first(text, 222)}, err));
+    ck_assert_uint_eq(read_session(store, "s", NULL, NULL), 3);
+    free(text);
+}
+END_TEST
+
+START_TEST(data_has_64_mib_and_no_more)
+{
+    size_t most = (size_t)64 << 20;
+    char *text = repeat('a', most + 1);
+    text[0] = text[most] = '"';
+    ck_status(ANNAL_ERR_LIMIT, append_draft((annal_draft){.data = first(text, most + 1)}, err));
+    text[most - 1] = '"';
+    ck_ok(append_draft((annal_draft){.data = first(text, most)}, err));
+    ck_assert_uint_eq(read_session(store, "s", NULL, NULL), 1);
+    free(text);
+}
+END_TEST
+
+START_TEST(data_is_512_levels_deep_and_no_deeper)
+{
+    char text[1026];
+    memset(text, '[', 513);
+    memset(text + 513, ']', 513);
+    ck_ok(append_draft((annal_draft){.data = first(text + 1, 1024)}, err));
+    ck_status(ANNAL_ERR_LIMIT, append_draft((annal_draft){.data = first(text, 1026)}, err));
+}
+END_TEST
+
+START_TEST(one_append_has_65536_events_and_no_more)
+{
+    uint64_t seq = 0;
+    annal_draft *drafts = calloc(65537, sizeof *drafts);
+    ck_assert_ptr_nonnull(drafts);
+    for (size_t i = 0; i < 65537; i++)
+        drafts[i] = (annal_draft){.type = ANNAL_SLICE("a"), .data = ANNAL_SLICE("1")};
+    ck_status(ANNAL_ERR_LIMIT, annal_writer_append(writer, drafts, 65537, NULL, &seq, err));
+    ck_ok(annal_writer_append(writer, drafts, 65536, NULL, &seq, err));
+    ck_assert_uint_eq(read_session(store, "s", NULL, NULL), 65536);
+    free(drafts);
+}
+END_TEST
+
+START_TEST(one_append_of_several_events_has_80_mib_and_no_more)
+{
+    uint64_t seq = 0;
+    size_t half = (size_t)40 << 20;
+    char *text = repeat('a', half);
+    text[0] = text[half - 1] = '"';
+    annal_draft drafts[2] = {{.type = ANNAL_SLICE("a"), .data = first(text, half)}};
+    drafts[1] = drafts[0];
+    ck_status(ANNAL_ERR_LIMIT, annal_writer_append(writer, drafts, 2, NULL, &seq, err));
+    /* 512 bytes count for each envelope. */
+    text[half - 513] = '"';
+    drafts[0].data.len = drafts[1].data.len = half - 512;
+    ck_ok(annal_writer_append(writer, drafts, 2, NULL, &seq, err));
+    ck_assert_uint_eq(read_session(store, "s", NULL, NULL), 2);
+    free(text);
+}
+END_TEST
+
+START_TEST(a_region_is_as_large_as_the_setting_unless_one_append_needs_more)
+{
+    annal_store *small = NULL;
+    const annal_store_options options = {.create = true, .no_keeper = true, .region_bytes = 1};
+    char *text = repeat('a', (size_t)3 << 20);
+    text[0] = text[((size_t)3 << 20) - 1] = '"';
+    ck_ok(annal_store_open(tmpdir_path(&dir, "small"), &options, &small, err));
+    append_numbers(small, "s", 1, 2000, ANNAL_LEVEL_SYNC);
+    ck_assert_uint_eq(small->slot.log.regions[0].bytes, 1 << 20);
+    uint64_t seq;
+    ck_ok(
+        append_slice(small, "t", first(text, (size_t)3 << 20), NULL, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_assert_uint_eq(small->slot.log.regions[0].bytes, 4 << 20);
+    store_close(small);
+    free(text);
+}
+END_TEST
+
+START_TEST(a_slot_owns_16384_sessions_and_no_more)
+{
+    struct held held = {0};
+    uint32_t index = 0;
+    char name[16];
+    ck_ok(annal__held_open(&annal__system_io, tmpdir_path(&dir, "held"), true, &held, err));
+    struct stat log = {.st_ino = 1};
+    annal__held_bind(&held, store->boot, &log);
+    held.header->entries = 64;
+    for (int i = 0; i < HELD_ENTRIES_MAX; i++) {
+        snprintf(name, sizeof name, "s%d", i);
+        ck_ok(annal__held_add(&held, annal_slice_of(name), &index, err));
+    }
+    ck_status(ANNAL_ERR_LIMIT, annal__held_add(&held, ANNAL_SLICE("more"), &index, err));
+    annal__held_remove(&held, 4711);
+    ck_ok(annal__held_add(&held, ANNAL_SLICE("more"), &index, err));
+    ck_assert_uint_eq(index, 4711);
+    annal__held_close(&held);
+}
+END_TEST
+
+START_TEST(at_least_the_last_65536_ids_are_remembered)
+{
+    struct ids ids = {0};
+    char id[16];
+    uint64_t offset = 0;
+    for (uint32_t i = 0; i < 3 * IDS_REMEMBERED; i++) {
+        snprintf(id, sizeof id, "id-%u", i);
+        ck_assert_int_eq(annal__ids_add(&ids, annal_slice_of(id), i), ANNAL_OK);
+    }
+    for (uint32_t i = 2 * IDS_REMEMBERED; i < 3 * IDS_REMEMBERED; i++) {
+        snprintf(id, sizeof id, "id-%u", i);
+        ck_assert(annal__ids_find(&ids, annal_slice_of(id), &offset) && offset == i);
+    }
+    ck_assert(!annal__ids_find(&ids, ANNAL_SLICE("id-0"), &offset)); /* and memory is bounded */
+    annal__ids_done(&ids);
+}
+END_TEST
+
+START_TEST(more_than_a_mebibyte_of_loose_bytes_is_synced)
+{
+    char *text = repeat('a', (size_t)300 << 10);
+    text[0] = text[((size_t)300 << 10) - 1] = '"';
+    uint64_t seq = 0;
+    struct session *session = annal__session_get(store, ANNAL_SLICE("s"), NULL);
+    for (int i = 0; i < 3; i++)
+        ck_ok(append_slice(store, "s", first(text, (size_t)300 << 10), NULL, ANNAL_LEVEL_OS, &seq,
+                           err));
+    ck_assert_uint_gt(session->loose.len, (size_t)900 << 10);
+    ck_ok(
+        append_slice(store, "s", first(text, (size_t)300 << 10), NULL, ANNAL_LEVEL_OS, &seq, err));
+    ck_assert_uint_eq(session->loose.len, 0);
+    ck_assert(!session->dirty);
+    free(text);
+}
+END_TEST
+
+static int little_space(void *arg, int fd, struct io_space *out)
+{
+    (void)arg;
+    int result = annal__system_io.space(annal__system_io.arg, fd, out);
+    out->free_bytes = (uint64_t)16 << 20;
+    return result;
+}
+
+START_TEST(below_16_mib_of_free_space_appends_are_refused)
+{
+    uint64_t seq = 0;
+    struct io io = annal__system_io;
+    io.space = little_space;
+    const struct seams seams = {.io = &io, .clock = &annal__system_clock};
+    const char *path = tmpdir_path(&dir, "full");
+    append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
+    store_close(store_open(path));
+    annal_store *full = store_open_seams(path, &seams);
+    ck_status(ANNAL_ERR_IO, append_number(full, "s", 1, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_assert_uint_eq(read_session(full, "s", NULL, NULL), 0);
+    store_close(full);
+}
+END_TEST
+
+Suite *suite_limits(void)
+{
+    Suite *suite = suite_create("limits");
+    TCase *limits = tcase_create("limits");
+    tcase_set_timeout(limits, 60);
+    tcase_add_checked_fixture(limits, set_up, tear_down);
+    tcase_add_test(limits, names_are_as_long_as_their_limit_and_no_longer);
+    tcase_add_test(limits, data_has_64_mib_and_no_more);
+    tcase_add_test(limits, data_is_512_levels_deep_and_no_deeper);
+    tcase_add_test(limits, one_append_has_65536_events_and_no_more);
+    tcase_add_test(limits, one_append_of_several_events_has_80_mib_and_no_more);
+    tcase_add_test(limits, a_region_is_as_large_as_the_setting_unless_one_append_needs_more);
+    tcase_add_test(limits, a_slot_owns_16384_sessions_and_no_more);
+    tcase_add_test(limits, at_least_the_last_65536_ids_are_remembered);
+    tcase_add_test(limits, more_than_a_mebibyte_of_loose_bytes_is_synced);
+    tcase_add_test(limits, below_16_mib_of_free_space_appends_are_refused);
+    suite_add_tcase(suite, limits);
+    return suite;
+}
