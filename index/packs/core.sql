@@ -98,6 +98,7 @@ UPDATE sessions SET
     provider = COALESCE($set::provider, $provider, provider),
     model = COALESCE($set::model, $model, model),
     status = COALESCE($set::status, $status, status),
+    created_at = COALESCE(annal_time($set::created_at), created_at),
     working_directory = COALESCE($set::working_directory, $working_directory, working_directory),
     git_branch = COALESCE($set::git_branch, $git_branch, git_branch),
     parent_session_id = COALESCE($set::parent_session_id, $parent_session_id, parent_session_id),

@@ -136,6 +136,19 @@ START_TEST(a_last_line_that_is_not_whole_waits)
 }
 END_TEST
 
+START_TEST(a_session_whose_first_lines_have_no_time_was_created_at_its_first_time)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    IMPORT_TEXT(
+        &cli, "{\"type\":\"mode\"}\n{\"type\":\"user\",\"timestamp\":\"2026-01-02T03:04:05Z\"}\n");
+    CLI(&cli, NULL, "sql", "SELECT created_at FROM sessions", "--json");
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, "2026-01-02T03:04:05.000000Z");
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(a_byte_order_mark_and_cr_belong_to_no_line)
 {
     struct cli cli;
@@ -286,6 +299,7 @@ Suite *suite_import(void)
     tcase_add_test(import, each_log_has_its_report);
     tcase_add_test(import, a_file_imported_as_it_grows_gives_what_the_whole_gives);
     tcase_add_test(import, a_last_line_that_is_not_whole_waits);
+    tcase_add_test(import, a_session_whose_first_lines_have_no_time_was_created_at_its_first_time);
     tcase_add_test(import, a_byte_order_mark_and_cr_belong_to_no_line);
     tcase_add_test(import, odd_bytes_are_held);
     tcase_add_test(import, a_part_of_a_file_that_was_imported_adds_nothing);
