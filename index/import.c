@@ -312,6 +312,9 @@ annal_status annal_import_open(annal_slice sql, const annal_import_source *sourc
         status = prepare_ours(import, err);
     if (status >= 0)
         status = run_once(import, find_section(sql, "-- once", "-- batch"), err);
+    /* One transaction to the end: nothing is to outlive the import, and ending one costs a walk over all pages. */
+    if (status >= 0 && sqlite3_exec(import->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
+        status = fail_sql(import, err, "importer");
     if (status >= 0)
         status = prepare_batch(import, find_section(sql, "-- batch", NULL), err);
     if (status < 0)
