@@ -297,10 +297,10 @@ annal_status annal_import_open(annal_slice sql, const annal_import_source *sourc
         return annal__fail(err, status, "import of '%s': out of memory", source->file);
     import->scratch.limit = ANNAL_APPEND_BYTES_MAX;
 
-    /* An empty name is a private database in a temporary file: what does not fit the cache goes
-     * there. */
-    if (sqlite3_open_v2("", &import->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) !=
-            SQLITE_OK ||
+    /* An empty name is a private database; what does not fit its cache goes to a temporary file. */
+    if (sqlite3_open_v2("", &import->db,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+                        NULL) != SQLITE_OK ||
         register_functions(import->db) != SQLITE_OK ||
         sqlite3_exec(import->db, ours, NULL, NULL, NULL) != SQLITE_OK) {
         status = fail_sql(import, err, "importer");
@@ -312,7 +312,7 @@ annal_status annal_import_open(annal_slice sql, const annal_import_source *sourc
         status = prepare_ours(import, err);
     if (status >= 0)
         status = run_once(import, find_section(sql, "-- once", "-- batch"), err);
-    /* One transaction to the end: nothing is to outlive the import, and ending one costs a walk over all pages. */
+    /* One transaction to the end: nothing outlives the import, and ending one walks all pages. */
     if (status >= 0 && sqlite3_exec(import->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
         status = fail_sql(import, err, "importer");
     if (status >= 0)
