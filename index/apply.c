@@ -31,7 +31,9 @@ struct handler {
         *extractor; /* data in, all fields that the statements name out: data is parsed once */
 };
 
-/* What is added up until the flush, because one UPDATE per event would cost more than all the rest. */
+/*
+ * What is added up until the flush, because one UPDATE per event would cost more than all the rest.
+ */
 struct fold {
     bool begun; /* the session's row is there */
     uint64_t events;

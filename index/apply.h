@@ -1,6 +1,6 @@
 /*
- * Applying events to the tables of packs: the one place where a handler runs, for sessions.db and for
- * a state in memory alike, so that both always say the same.
+ * Applying events to the tables of packs: the one place where a handler runs, for sessions.db and
+ * for a state in memory alike, so that both always say the same.
  */
 #ifndef INDEX_APPLY_H
 #define INDEX_APPLY_H
@@ -18,11 +18,11 @@ void annal__applier_free(struct applier *applier); /* NULL is fine */
 
 /*
  * Apply one event of session, inside a transaction. What the events of a session have in common
- * (activity, number of events) is added up and written by annal__applier_flush(), which must come before
- * another session's first event and before the transaction's end.
+ * (activity, number of events) is added up and written by annal__applier_flush(), which must come
+ * before another session's first event and before the transaction's end.
  *
- * When a handler cannot take the event *out_refused is one sentence why, else NULL; it lives until the
- * next call. The event then changed nothing in that handler's tables. That is no failure.
+ * When a handler cannot take the event *out_refused is one sentence why, else NULL; it lives until
+ * the next call. The event then changed nothing in that handler's tables. That is no failure.
  */
 annal_status annal__applier_event(struct applier *applier, annal_slice session,
                                   const annal_event *event, const char **out_refused,

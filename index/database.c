@@ -66,26 +66,43 @@ static void sql_time(sqlite3_context *context, int count, sqlite3_value **values
     sqlite3_result_text(context, out, ANNAL_TIME_BYTES - 1, SQLITE_TRANSIENT);
 }
 
-/* annal_microusd(x): dollars in millionths, rounded; NULL when x is no number. */
-static void sql_microusd(sqlite3_context *context, int count, sqlite3_value **values)
+/* annal_count(x, …): the first that is not NULL, as an integer; 0 when all are. */
+static void sql_count(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    int i = 0;
+    while (i < count && sqlite3_value_type(values[i]) == SQLITE_NULL)
+        i++;
+    sqlite3_result_int64(context, i < count ? sqlite3_value_int64(values[i]) : 0);
+}
+
+/* annal_cost(microusd, usd): in millionths of a dollar, from whichever is given; else 0. */
+static void sql_cost(sqlite3_context *context, int count, sqlite3_value **values)
 {
     (void)count;
-    int type = sqlite3_value_type(values[0]);
-    if (type != SQLITE_INTEGER && type != SQLITE_FLOAT)
+    int type = sqlite3_value_type(values[1]);
+    double micro = 0;
+    if (sqlite3_value_type(values[0]) != SQLITE_NULL) {
+        sqlite3_result_int64(context, sqlite3_value_int64(values[0]));
         return;
-    double micro = sqlite3_value_double(values[0]) * 1e6;
-    if (micro > -9e18 && micro < 9e18)
-        sqlite3_result_int64(context, llround(micro));
+    }
+    if (type == SQLITE_INTEGER || type == SQLITE_FLOAT)
+        micro = sqlite3_value_double(values[1]) * 1e6;
+    sqlite3_result_int64(context, micro > -9e18 && micro < 9e18 ? llround(micro) : 0);
 }
 
 static int add_functions(sqlite3 *db)
 {
+    static const struct {
+        const char *name;
+        int arguments;
+        void (*function)(sqlite3_context *, int, sqlite3_value **);
+    } functions[] = {
+        {"annal_time", 1, sql_time}, {"annal_count", -1, sql_count}, {"annal_cost", 2, sql_cost}};
     const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
-    int rc =
-        sqlite3_create_function_v2(db, "annal_time", 1, flags, NULL, sql_time, NULL, NULL, NULL);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_create_function_v2(db, "annal_microusd", 1, flags, NULL, sql_microusd, NULL,
-                                        NULL, NULL);
+    int rc = SQLITE_OK;
+    for (size_t i = 0; rc == SQLITE_OK && i < sizeof functions / sizeof *functions; i++)
+        rc = sqlite3_create_function_v2(db, functions[i].name, functions[i].arguments, flags, NULL,
+                                        functions[i].function, NULL, NULL, NULL);
     return rc;
 }
 

@@ -6,16 +6,18 @@
 
 #include <sqlite3.h>
 
-/* The file is ours, and has this layout. See index/schema.sql. */
+/* The file is ours. */
 #define INDEX_APPLICATION_ID 0x416e6e6c /* "Annl" */
-#define INDEX_USER_VERSION   1
+
+/* To be raised when apply.c or indexer.c do something else with the same events. */
+#define INDEX_CODE_VERSION 1
 
 extern const char annal__sql_schema[];
 extern const char annal__sql_core[];
 
 /*
- * Fill err with what was tried and SQLite's reason, and return the status that result code rc stands
- * for. A lock of another program is told in words that a user can act on.
+ * Fill err with what was tried and SQLite's reason, and return the status that result code rc
+ * stands for. A lock of another program is told in words that a user can act on.
  */
 annal_status annal__db_fail(annal_error *err, sqlite3 *db, int rc, const char *format, ...)
     ANNAL_PRINTF(4, 5);

@@ -39,8 +39,8 @@ struct writer {
 struct annal_index {
     annal_store *store;
     uint32_t wait_ms;
-    char *
-        path; /* what SQLite opens: STORE/sessions.db, or the name of a private database in memory */
+    char *path;           /* what SQLite opens: STORE/sessions.db, or a database in memory */
+    int64_t user_version; /* of a sessions.db that this code made */
     annal_pack *core;
     bool frozen;  /* read-only store with a sessions.db: never written */
     bool private; /* read-only store without one: in memory, and keep holds it there */
@@ -54,26 +54,31 @@ struct annal_index {
 /* ---- open.c ---- */
 
 /*
- * Take the index lock, see to it that sessions.db is ours and open, and begin a transaction. While another
- * program has sessions.db locked, the index lock is not held. ANNAL_ERR_BUSY when the deadline passes.
+ * Take the index lock, see to it that sessions.db is ours and open, and begin a transaction. While
+ * another program has sessions.db locked, the index lock is not held. ANNAL_ERR_BUSY when the
+ * deadline passes.
  */
 annal_status annal__index_begin(annal_index *index, int64_t deadline_us, annal_error *err);
 
-/* Commit (and count that in the stamp) when keep, else roll back; checkpoint the WAL when it has grown; give the lock back. */
+/*
+ * Commit (and count that in the stamp) when keep, else roll back; checkpoint the WAL when it has
+ * grown; give the lock back.
+ */
 annal_status annal__index_end(annal_index *index, bool keep, annal_error *err);
 
 /* Throw sessions.db away; the next annal__index_begin() makes it anew. */
 annal_status annal__index_discard(annal_index *index, int64_t deadline_us, annal_error *err);
 
 /*
- * A reader found sessions.db corrupt: throw it away. True when the next catch-up makes it anew, so that asking again
- * helps.
+ * A reader found sessions.db corrupt: throw it away. True when the next catch-up makes it anew, so
+ * that asking again helps.
  */
 bool annal__index_heal(annal_index *index);
 
 /*
- * Open a connection that only reads; the caller's, to be given to annal__db_close(). Makes sessions.db
- * when there is none. Waits up to wait_ms for other programs, now and in every statement.
+ * Open a connection that only reads; the caller's, to be given to annal__db_close(). Makes
+ * sessions.db when there is none. Waits up to wait_ms for other programs, now and in every
+ * statement.
  */
 annal_status annal__index_reader(annal_index *index, uint32_t wait_ms, sqlite3 **out_db,
                                  struct stamp *out_stamp, annal_error *err);
@@ -103,8 +108,9 @@ annal_status annal__index_read(annal_index *index, const annal_slice *sessions, 
 
 /*
  * After annal__index_read() on db: put what the index lags behind, read from the journals, into the
- * table temp.rest, with the columns of event_index. A transaction is begun, so that both stay as they
- * are. *lag becomes what is still missing; too much to read is left alone (*out_added stays false).
+ * table temp.rest, with the columns of event_index. A transaction is begun, so that both stay as
+ * they are. *lag becomes what is still missing; too much to read is left alone (*out_added stays
+ * false).
  */
 annal_status annal__index_add_rest(annal_index *index, sqlite3 *db, const annal_slice *sessions,
                                    size_t count, annal_lag *lag, bool *out_added, annal_error *err);

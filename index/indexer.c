@@ -1,18 +1,20 @@
 /*
  * The indexer: brings sessions.db up to its journals.
  *
- * (1) A session's cursor (_cursor: next seq, offset, hash before it) is read in the transaction that
- *     moves it, together with the rows that it stands for. Two indexers cannot do an event twice.
- * (2) Total: an event that proves itself gets its row, whatever its payload. What a pack cannot take and
- *     what is damaged becomes a finding, and the next event is next.
- * (3) When the journal does not agree with the cursor it is another journal: the rows of this session
- *     go, and it begins at its first event.
- * (4) A transaction ends after ROWS_MAX rows, BYTES_MAX of journal or SLICE_MS, whichever is first: large enough to
- *     be fast, short enough that others get the lock.
- * (5) A journal that cannot be read (permission, a format of a newer version) costs nobody else: its session stays as it
- *     is, all others are done, and then it is told.
- * (6) Work is planned without the lock: which journals are longer than their cursors. Each session is
- *     done up to the size that it had then, so that a busy writer does not keep a reader for ever.
+ * (1) A session's cursor (_cursor: next seq, offset, hash before it) is read in the transaction
+ *     that moves it, together with the rows that it stands for. Two indexers cannot do an event
+ *     twice.
+ * (2) Total: an event that proves itself gets its row, whatever its payload. What a pack cannot
+ *     take and what is damaged becomes a finding, and the next event is next.
+ * (3) When the journal does not agree with the cursor it is another journal: the rows of this
+ *     session go, and it begins at its first event.
+ * (4) A transaction ends after ROWS_MAX rows, BYTES_MAX of journal or SLICE_MS, whichever is first:
+ *     large enough to be fast, short enough that others get the lock.
+ * (5) A journal that cannot be read (permission, a format of a newer version) costs nobody else:
+ *     its session stays as it is, all others are done, and then it is told.
+ * (6) Work is planned without the lock: which journals are longer than their cursors. Each session
+ *     is done up to the size that it had then, so that a busy writer does not keep a reader for
+ *     ever.
  */
 #include "index/database.h"
 #include "index/index.h"
@@ -198,7 +200,10 @@ static annal_status plan_one(annal_index *index, sqlite3 *db, annal_slice sessio
     return status;
 }
 
-/* A journal whose end does not prove itself is longer than its cursor for ever: look before locking. */
+/*
+ * A journal whose end does not prove itself is longer than its cursor for ever: look before
+ * locking.
+ */
 static bool has_more(annal_index *index, annal_slice session, const struct task *task)
 {
     annal_cursor *cursor = NULL;
@@ -385,7 +390,10 @@ static bool pass_over(struct batch *batch, const annal_error *why, annal_error *
     return true;
 }
 
-/* Rules 1 and 3. *out_cursor is NULL when there is no such journal any more, or none that can be read. */
+/*
+ * Rules 1 and 3. *out_cursor is NULL when there is no such journal any more, or none that can be
+ * read.
+ */
 static annal_status open_journal(struct batch *batch, annal_slice session,
                                  annal_cursor **out_cursor, annal_error *err)
 {
@@ -636,7 +644,10 @@ static int note_changed(void *arg, annal_slice session, uint64_t bytes)
     return changed->status;
 }
 
-/* It only tries the lock, and stops after a while: the keeper has other work. Then it comes again (ANNAL_END). */
+/*
+ * It only tries the lock, and stops after a while: the keeper has other work. Then it comes again
+ * (ANNAL_END).
+ */
 annal_status annal__index_follow(void *arg, annal_error *err)
 {
     annal_index *index = arg;

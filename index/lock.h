@@ -1,8 +1,9 @@
 /*
  * The index lock: one writer of sessions.db at a time, among all processes.
  *
- * (1) Whoever writes sessions.db, or checkpoints its WAL, holds it, for one transaction and no longer.
- *     SQLite before 3.51.3 can corrupt a WAL database when two connections write and checkpoint at once.
+ * (1) Whoever writes sessions.db, or checkpoints its WAL, holds it, for one transaction and no
+ *     longer. SQLite before 3.51.3 can corrupt a WAL database when two connections write and
+ *     checkpoint at once.
  * (2) It is a flock on STORE/locks/index: the kernel gives it back when its holder dies. flock does
  *     not exclude threads that share a descriptor, so a mutex stands before it.
  * (3) Who cannot get it asks again every few milliseconds until the deadline: nobody queues, so a
@@ -31,8 +32,8 @@ annal_status annal__index_lock_init(struct index_lock *lock, annal_error *err);
 void annal__index_lock_done(struct index_lock *lock);
 
 /*
- * ANNAL_ERR_BUSY when the deadline passes; a deadline of 0 only tries. Without a store_path (nothing
- * is shared with other processes) only threads are excluded.
+ * ANNAL_ERR_BUSY when the deadline passes; a deadline of 0 only tries. Without a store_path
+ * (nothing is shared with other processes) only threads are excluded.
  */
 annal_status annal__index_lock_take(struct index_lock *lock, const char *store_path,
                                     int64_t deadline_us, annal_error *err);

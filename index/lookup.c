@@ -146,7 +146,9 @@ annal_status annal__index_add_rest(annal_index *index, sqlite3 *db, const annal_
     return ANNAL_OK;
 }
 
-/* Whether what was opened holds what was caught up: the same database, not before that transaction. */
+/*
+ * Whether what was opened holds what was caught up: the same database, not before that transaction.
+ */
 static bool holds(struct stamp opened, struct stamp caught_up)
 {
     return opened.id == caught_up.id && opened.commits >= caught_up.commits;

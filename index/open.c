@@ -1,17 +1,19 @@
 /*
  * How sessions.db is opened, made and made anew.
  *
- * (1) Only the holder of the index lock writes or checkpoints (lock.h). The writer's connection stays
- *     open between transactions; before each, it asks SQLite whether the file was moved or deleted.
+ * (1) Only the holder of the index lock writes or checkpoints (lock.h). The writer's connection
+ *     stays open between transactions; before each, it asks SQLite whether the file was moved or
+ *     deleted.
  * (2) A reader opens the file each time it is asked something, so it never looks at a deleted one.
  * (3) No connection checkpoints on close: a connection to a deleted file would otherwise remove the
  *     WAL of the file that took its place.
- * (4) A new file is made only after the -wal and -shm of an old one are gone: SQLite finds them by name.
- * (5) Somebody may delete sessions.db, -wal and -shm one by one, and a new one may come between. So the
- *     writer compares all three with what it opened, and when only a part is gone, the rest goes too.
- *     A reader compares the stamp of what it opened with that of what was caught up.
- * (6) Ours by application_id and user_version is kept. Ours of another version, or found corrupt: deleted.
- *     Anything else is somebody's, and moved to sessions.db.foreign.
+ * (4) A new file is made only after the -wal and -shm of an old one are gone: SQLite finds them by
+ *     name.
+ * (5) Somebody may delete sessions.db, -wal and -shm one by one, and a new one may come between. So
+ *     the writer compares all three with what it opened, and when only a part is gone, the rest
+ *     goes too. A reader compares the stamp of what it opened with that of what was caught up.
+ * (6) Ours by application_id and user_version is kept. Ours of another version, or found corrupt:
+ *     deleted. Anything else is somebody's, and moved to sessions.db.foreign.
  */
 #include "index/index.h"
 
@@ -19,6 +21,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
+#include "journal/base/hash.h"
 #include "journal/base/io.h"
 
 #include <errno.h>
@@ -167,8 +170,8 @@ static annal_status make_schema(annal_index *index, annal_error *err)
 {
     sqlite3 *db = index->writer.db;
     char ids[96];
-    snprintf(ids, sizeof ids, "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",
-             INDEX_APPLICATION_ID, INDEX_USER_VERSION);
+    snprintf(ids, sizeof ids, "PRAGMA application_id = %d; PRAGMA user_version = %lld; COMMIT",
+             INDEX_APPLICATION_ID, (long long)index->user_version);
     annal_status status = ANNAL_OK;
     if (!index->private)
         status = annal__db_exec(db, "PRAGMA journal_mode = WAL", err);
@@ -198,7 +201,8 @@ static annal_status open_writer(annal_index *index, int flags, annal_error *err)
 
 enum whose { OURS, STALE, EMPTY, FOREIGN };
 
-static annal_status inspect(sqlite3 *db, enum whose *out, annal_error *err)
+static annal_status inspect(const annal_index *index, sqlite3 *db, enum whose *out,
+                            annal_error *err)
 {
     int64_t application = 0, version = 0, tables = 0;
     annal_status status = annal__db_integer(db, "PRAGMA application_id", &application, err);
@@ -209,7 +213,7 @@ static annal_status inspect(sqlite3 *db, enum whose *out, annal_error *err)
     if (status < 0)
         return status;
     if (application == INDEX_APPLICATION_ID)
-        *out = version == INDEX_USER_VERSION ? OURS : STALE;
+        *out = version == index->user_version ? OURS : STALE;
     else
         *out = application == 0 && tables == 0 ? EMPTY : FOREIGN;
     return ANNAL_OK;
@@ -235,7 +239,7 @@ static annal_status open_existing(annal_index *index, enum whose *out_whose, ann
     annal_error why = {0};
     annal_status status = open_writer(index, 0, &why);
     if (status >= 0)
-        status = inspect(index->writer.db, out_whose, &why);
+        status = inspect(index, index->writer.db, out_whose, &why);
     if (status == ANNAL_ERR_CORRUPT)
         *out_whose = FOREIGN;
     else if (status < 0) {
@@ -446,7 +450,7 @@ static annal_status open_reader(annal_index *index, const char *uri, uint32_t wa
     if (status < 0)
         return status;
     sqlite3_busy_timeout(db, wait_ms > INT32_MAX ? INT32_MAX : (int)wait_ms);
-    status = inspect(db, &whose, err);
+    status = inspect(index, db, &whose, err);
     if (status >= 0 && whose != OURS)
         status = annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' is not an index of this version",
                              index->path);
@@ -473,7 +477,9 @@ static annal_status immutable_uri(const annal_index *index, struct buf *uri, ann
     return ANNAL_OK;
 }
 
-/* On read-only media a WAL database opens only as immutable, and then without what is in its WAL. */
+/*
+ * On read-only media a WAL database opens only as immutable, and then without what is in its WAL.
+ */
 static annal_status open_frozen(annal_index *index, sqlite3 **out_db, struct stamp *out_stamp,
                                 annal_error *err)
 {
@@ -540,6 +546,14 @@ static annal_status follow(annal_index *index, annal_error *err)
     return status;
 }
 
+/* What makes the tables, as 31 bits: nobody has to remember to raise a number. */
+static int64_t layout_of(const annal_pack *core)
+{
+    return (int64_t)(annal__hash(annal__sql_schema, strlen(annal__sql_schema),
+                                 core->hash + INDEX_CODE_VERSION) &
+                     INT32_MAX);
+}
+
 annal_status annal_index_open(annal_store *store, const annal_index_options *options,
                               annal_index **out_index, annal_error *err)
 {
@@ -565,6 +579,8 @@ annal_status annal_index_open(annal_store *store, const annal_index_options *opt
     }
     snprintf(index->path, path_bytes, "%s/sessions.db", root);
     status = annal_pack_core(&index->core, err);
+    if (status >= 0)
+        index->user_version = layout_of(index->core);
     if (status >= 0 && annal_store_is_read_only(store))
         status = open_read_only(index, err);
     else if (status >= 0 && options->follow)

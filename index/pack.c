@@ -2,16 +2,19 @@
  * A pack is one SQL file.
  *
  * (1) Its first line is `-- pack NAME   version N   database FILE`.
- * (2) What follows, up to the first section, makes the tables. It runs once, when the database is made.
- * (3) A line `-- on TYPE[, TYPE]…` begins a section: one or more statements, which run in this order
- *     for each event of these types, all or none. `guarded "…"` behind the types gives the sentence
- *     with which an append is refused when the section's first statement changes no row.
+ * (2) What follows, up to the first section, makes the tables. It runs once, when the database is
+ *     made.
+ * (3) A line `-- on TYPE[, TYPE]…` begins a section: one or more statements, which run in this
+ *     order for each event of these types, all or none. `guarded "…"` behind the types gives the
+ *     sentence with which an append is refused when the section's first statement changes no row.
  * (4) Parameters: $name and $run::id are $.name and $.run.id of the event's data, by SQLite's ->>
- *     (absent: NULL; objects and arrays: their text). :session, :seq, :ts, :type, :id, :cause and :data come from the
- *     envelope; id and cause are NULL when the event has none. Nothing else may be bound.
- * (5) No clocks, no randomness: a rebuild must give the same rows. random() and its kin are refused;
- *     'now' in a date function is the author's fault. annal_time(x) gives a time in our fixed width or NULL; annal_microusd(x) dollars in
- *     millionths.
+ *     (absent: NULL; objects and arrays: their text). :session, :seq, :ts, :type, :id, :cause and
+ *     :data come from the envelope; id and cause are NULL when the event has none. Nothing else may
+ *     be bound.
+ * (5) No clocks, no randomness: a rebuild must give the same rows. random() and its kin are
+ *     refused; 'now' in a date function is the author's fault. annal_time(x) gives a time in our
+ *     fixed width, or NULL; annal_count(x, ...) the first that is not NULL as an integer, or 0;
+ *     annal_cost(microusd, usd) millionths of a dollar.
  * (6) Every row belongs to one session. Handlers write only rows of :session.
  */
 #include "index/pack.h"

@@ -109,8 +109,10 @@ static annal_status bind_filter(sqlite3_stmt *stmt, const annal_filter *filter, 
     }
     annal_time_format(filter->since_us, since);
     annal_time_format(filter->until_us, until);
-    /* SQLite copies them: the filter is not kept. A number that the SELECT does not name is refused,
-     * which is what is wanted. */
+    /*
+     * SQLite copies them: the filter is not kept. A number that the SELECT does not name is
+     * refused, which is what is wanted.
+     */
     sqlite3_bind_text64(stmt, 1, sessions.ptr, sessions.len, SQLITE_TRANSIENT, SQLITE_UTF8);
     sqlite3_bind_int64(stmt, 2, (sqlite3_int64)(filter->from_seq & INT64_MAX));
     sqlite3_bind_int64(stmt, 3, (sqlite3_int64)(filter->to_seq & INT64_MAX));
@@ -169,7 +171,9 @@ static annal_status open_for(annal_index *index, const annal_filter *filter, sql
     return status;
 }
 
-/* The first step is taken here, so that a corrupt index is noticed before anything is handed out. */
+/*
+ * The first step is taken here, so that a corrupt index is noticed before anything is handed out.
+ */
 static annal_status start(annal_index *index, const annal_filter *filter, annal_query *query,
                           annal_error *err)
 {

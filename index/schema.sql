@@ -1,16 +1,16 @@
 -- sessions.db beside the tables of the core pack (packs/core.sql: sessions, turns).
 --
--- event_index and snapshots stand as the gvAgent design prints them. Additions, all with defaults, so
--- that its SQL runs unchanged:
---   event_index.offset, .length       where the event's line stands in its journal, in bytes
---   idx_event_index_type_time         (type, timestamp, …), covering. There are few types, so with the
---                                     statistics below SQLite also uses it for a time range alone: it
---                                     skips from type to type.
---   sessions, turns                   the columns below git_branch and cost_usd; packs/core.sql names them
---   tables beginning with _           private: where the indexer stands, counters, what it met
+-- event_index and snapshots stand as the gvAgent design prints them. Additions, all with defaults,
+-- so that its SQL runs unchanged:
+--   event_index.offset, .length   where the event's line stands in its journal, in bytes
+--   idx_event_index_type_time     (type, timestamp, ...), covering. There are few types, so with
+--                                 the statistics below SQLite also uses it for a time range alone:
+--                                 it skips from type to type.
+--   sessions, turns               the columns that packs/core.sql adds
+--   tables beginning with _       private: where the indexer stands, counters, what it met
 --
--- PRAGMA application_id says that the file is ours, user_version which layout it has; both are in
--- index/database.c. Any other file is made anew.
+-- PRAGMA application_id says that the file is ours, user_version is a hash of this file and of the
+-- core pack (index/open.c). A file made by other ones is made anew.
 
 CREATE TABLE event_index (
     session_id  TEXT NOT NULL,
@@ -22,7 +22,8 @@ CREATE TABLE event_index (
     PRIMARY KEY(session_id, seq)
 );
 
-CREATE INDEX idx_event_index_type_time ON event_index(type, timestamp, session_id, seq, offset, length);
+CREATE INDEX idx_event_index_type_time
+    ON event_index(type, timestamp, session_id, seq, offset, length);
 
 CREATE TABLE snapshots (
     session_id  TEXT NOT NULL,
@@ -32,8 +33,8 @@ CREATE TABLE snapshots (
     PRIMARY KEY(session_id, seq)
 );
 
--- Where the indexer stands in each journal: the event that comes next, where its line begins, and the
--- hash that the line before it ends with.
+-- Where the indexer stands in each journal: the event that comes next, where its line begins, and
+-- the hash that the line before it ends with.
 CREATE TABLE _cursor (
     session_id  TEXT PRIMARY KEY,
     seq         INTEGER NOT NULL,
@@ -48,8 +49,8 @@ CREATE TABLE _counts (
     PRIMARY KEY(session_id, type)
 ) WITHOUT ROWID;
 
--- What the indexer met and went on from. kind: damage (of the journal), pack (a handler could not take
--- the event), index (session_id is '').
+-- What the indexer met and went on from. kind: damage (of the journal), pack (a handler could not
+-- take the event).
 CREATE TABLE _findings (
     session_id  TEXT NOT NULL,
     seq         INTEGER NOT NULL,
@@ -60,8 +61,8 @@ CREATE TABLE _findings (
     PRIMARY KEY(session_id, offset, kind)
 ) WITHOUT ROWID;
 
--- Which database this is, and how many transactions of the indexer it has seen: how a reader notices that
--- the file it opened is not the one that was caught up a moment ago.
+-- Which database this is, and how many transactions of the indexer it has seen: how a reader
+-- notices that the file it opened is not the one that was caught up a moment ago.
 CREATE TABLE _stamp (
     id       INTEGER NOT NULL,
     commits  INTEGER NOT NULL

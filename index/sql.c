@@ -2,7 +2,10 @@
 #include "index/index.h"
 #include "journal/base/error.h"
 
-/* Whether anything was handed out (then an answer cannot begin again), and whether a callback stopped. */
+/*
+ * Whether anything was handed out (then an answer cannot begin again), and whether a callback
+ * stopped.
+ */
 struct call {
     const annal_sql_options *options;
     annal_row_fn fn;

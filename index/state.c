@@ -12,9 +12,9 @@
 #include <string.h>
 
 /*
- * A state is a SQLite database in memory with the tables of the packs and one of ours: _state, one row
- * that says which session and up to which event. Events are applied inside a transaction that ends
- * when somebody reads.
+ * A state is a SQLite database in memory with the tables of the packs and one of ours: _state, one
+ * row that says which session and up to which event. Events are applied inside a transaction that
+ * ends when somebody reads.
  */
 struct annal_state {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
@@ -38,7 +38,7 @@ static annal_slice session_of(const annal_state *state)
 
 static uint64_t hash_packs(const annal_pack *const *packs, size_t count)
 {
-    uint64_t hash = INDEX_USER_VERSION;
+    uint64_t hash = INDEX_CODE_VERSION;
     for (size_t i = 0; i < count; i++)
         hash = annal__hash(&packs[i]->hash, sizeof packs[i]->hash, hash);
     return hash;

@@ -1,11 +1,12 @@
 /*
- * The virtual table events(session_id, seq, timestamp, type, id, data) over event_index and journals.
+ * The virtual table events(session_id, seq, timestamp, type, id, data) over event_index and
+ * journals.
  *
- * (1) What is asked of session_id, seq, timestamp and type goes into a SELECT over event_index, which
- *     xBestIndex writes into idxStr and xFilter runs. SQLite checks every row once more, so a
+ * (1) What is asked of session_id, seq, timestamp and type goes into a SELECT over event_index,
+ *     which xBestIndex writes into idxStr and xFilter runs. SQLite checks every row once more, so a
  *     constraint that says too little costs time, never rows.
- * (2) id and data are read from the journal when a row's id or data is asked for, once per row; a line that
- *     does not prove itself gives NULL.
+ * (2) id and data are read from the journal when a row's id or data is asked for, once per row; a
+ *     line that does not prove itself gives NULL.
  */
 #include "index/database.h"
 

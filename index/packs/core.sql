@@ -1,30 +1,35 @@
 -- pack core   version 1   database sessions.db
 --
--- What every store keeps: one row per session, one per turn. The columns down to git_branch, and the
--- indexes, stand as the gvAgent design prints them; those below are additions.
+-- What every store keeps: one row per session, one per turn. The columns down to git_branch, and
+-- the indexes, stand as the gvAgent design prints them; those below are additions.
 --
 -- Kept by C code (index/apply.c), so no handler may read or write them:
---   the row of a session is made by its first event, whatever its type: agent_id, provider and model
---   are '' and created_at is that event's ts until session.created says more;
+--   the row of a session is made by its first event, whatever its type: agent_id, provider and
+--   model are '' and created_at is that event's ts until session.created says more;
 --   events counts the events; updated_at is the latest ts of all of them, last_activity_at the
 --   latest of all but session.updated.
 --
 -- Tokens. input_tokens includes what was read from or written to a cache (cached_input_tokens and
--- cache_write_tokens say how much of it), total_tokens = input + output. Two events carry tokens, and both
--- add to what is there, so a producer names each token in one event only:
---   agent.turn.usage   an increment, as often as the producer likes; with turn_id it also adds to that turn.
---                      Importers use this one, and give turn.completed no tokens.
---   turn.completed, turn.failed, turn.cancelled   what this turn used, for producers that know it then.
--- Money is added up in millionths of a dollar (cost_microusd, or cost_usd rounded to them), so that the sum does
--- not depend on the order; total_cost_usd and turns.cost_usd are shown from that.
+-- cache_write_tokens say how much of it), total_tokens = input + output. Two kinds of events carry
+-- tokens, and both add to what is there, so a producer names each token in one event only:
+--   agent.turn.usage   an increment, as often as the producer likes; with turn_id it also adds to
+--                      that turn. Importers use this one, and give turn.completed no tokens.
+--   turn.completed, turn.failed, turn.cancelled   what the turn used, for producers that know it
+--                      then.
+-- Money is added up in millionths of a dollar (cost_microusd, or cost_usd rounded to them), so that
+-- the sum does not depend on the order; total_cost_usd and turns.cost_usd are shown from that.
 --
--- Turns. turn_id is unique within its session; turns.id, which must be unique in the store, is session:turn_id.
--- An event about a turn that names none means the newest open turn. A turn that has ended stays as it
--- ended, and its tokens are not added twice. A missing or taken sequence becomes the next free one.
+-- Turns. turn_id is unique within its session; turns.id, which must be unique in the store, is
+-- session:turn_id. An event about a turn that names none means the newest open turn. A turn that
+-- has ended stays as it ended, and its tokens are not added twice. A missing or taken sequence
+-- becomes the next free one.
 --
 -- Status changes only as said here: session.created ("idle" by default), session.status_changed,
--- session.paused ("paused"), session.resumed ("idle"), session.ended ("ended"), and session.updated when
--- it names one. Where a word stands in brackets, data.status says another.
+-- session.paused ("paused"), session.resumed ("idle"), session.ended ("ended"), and session.updated
+-- when it names one. Where a word stands in brackets, data.status says another.
+--
+-- annal_count(x, ...) is the first of them that is not NULL, as an integer; 0 when all are.
+-- annal_cost(microusd, usd) is the cost in millionths of a dollar, 0 when neither is given.
 
 CREATE TABLE sessions (
     id                 TEXT PRIMARY KEY,
@@ -142,14 +147,13 @@ WHERE completed_at IS NULL
 
 -- on turn.completed, turn.failed, turn.cancelled, turn_complete, turn_error
 UPDATE sessions SET
-    input_tokens = input_tokens + CAST(COALESCE($input_tokens, 0) AS INTEGER),
-    output_tokens = output_tokens + CAST(COALESCE($output_tokens, 0) AS INTEGER),
-    cached_input_tokens = cached_input_tokens + CAST(COALESCE($cached_input_tokens, 0) AS INTEGER),
-    cache_write_tokens = cache_write_tokens + CAST(COALESCE($cache_write_tokens, 0) AS INTEGER),
-    total_tokens = total_tokens + CAST(COALESCE($input_tokens, 0) AS INTEGER)
-                                + CAST(COALESCE($output_tokens, 0) AS INTEGER),
-    cost_microusd = cost_microusd + COALESCE(CAST($cost_microusd AS INTEGER), annal_microusd($cost_usd), 0),
-    total_cost_usd = (cost_microusd + COALESCE(CAST($cost_microusd AS INTEGER), annal_microusd($cost_usd), 0)) / 1e6
+    input_tokens = input_tokens + annal_count($input_tokens),
+    output_tokens = output_tokens + annal_count($output_tokens),
+    cached_input_tokens = cached_input_tokens + annal_count($cached_input_tokens),
+    cache_write_tokens = cache_write_tokens + annal_count($cache_write_tokens),
+    total_tokens = total_tokens + annal_count($input_tokens) + annal_count($output_tokens),
+    cost_microusd = cost_microusd + annal_cost($cost_microusd, $cost_usd),
+    total_cost_usd = (cost_microusd + annal_cost($cost_microusd, $cost_usd)) / 1e6
 WHERE id = :session
   AND NOT EXISTS (SELECT 1 FROM turns
                   WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL);
@@ -158,19 +162,21 @@ UPDATE turns SET
                         WHEN 'turn.cancelled' THEN 'cancelled' ELSE 'completed' END,
     completed_at = :ts,
     input_tokens = CASE WHEN $input_tokens IS NULL THEN input_tokens
-                        ELSE COALESCE(input_tokens, 0) + CAST($input_tokens AS INTEGER) END,
+                        ELSE COALESCE(input_tokens, 0) + annal_count($input_tokens) END,
     output_tokens = CASE WHEN $output_tokens IS NULL THEN output_tokens
-                         ELSE COALESCE(output_tokens, 0) + CAST($output_tokens AS INTEGER) END,
-    cached_input_tokens = CASE WHEN $cached_input_tokens IS NULL THEN cached_input_tokens
-                               ELSE COALESCE(cached_input_tokens, 0) + CAST($cached_input_tokens AS INTEGER) END,
-    cache_write_tokens = CASE WHEN $cache_write_tokens IS NULL THEN cache_write_tokens
-                              ELSE COALESCE(cache_write_tokens, 0) + CAST($cache_write_tokens AS INTEGER) END,
-    cost_microusd = CASE WHEN $cost_microusd IS NULL AND $cost_usd IS NULL THEN cost_microusd
-                         ELSE COALESCE(cost_microusd, 0)
-                              + COALESCE(CAST($cost_microusd AS INTEGER), annal_microusd($cost_usd), 0) END,
-    cost_usd = CASE WHEN $cost_microusd IS NULL AND $cost_usd IS NULL THEN cost_usd
-                    ELSE (COALESCE(cost_microusd, 0)
-                          + COALESCE(CAST($cost_microusd AS INTEGER), annal_microusd($cost_usd), 0)) / 1e6 END,
+                         ELSE COALESCE(output_tokens, 0) + annal_count($output_tokens) END,
+    cached_input_tokens =
+        CASE WHEN $cached_input_tokens IS NULL THEN cached_input_tokens
+             ELSE COALESCE(cached_input_tokens, 0) + annal_count($cached_input_tokens) END,
+    cache_write_tokens =
+        CASE WHEN $cache_write_tokens IS NULL THEN cache_write_tokens
+             ELSE COALESCE(cache_write_tokens, 0) + annal_count($cache_write_tokens) END,
+    cost_microusd =
+        CASE WHEN $cost_microusd IS NULL AND $cost_usd IS NULL THEN cost_microusd
+             ELSE COALESCE(cost_microusd, 0) + annal_cost($cost_microusd, $cost_usd) END,
+    cost_usd =
+        CASE WHEN $cost_microusd IS NULL AND $cost_usd IS NULL THEN cost_usd
+             ELSE (COALESCE(cost_microusd, 0) + annal_cost($cost_microusd, $cost_usd)) / 1e6 END,
     error = COALESCE($error, error),
     timing = COALESCE($timing, timing)
 WHERE completed_at IS NULL
@@ -180,23 +186,21 @@ WHERE completed_at IS NULL
 
 -- on agent.turn.usage
 UPDATE sessions SET
-    input_tokens = input_tokens + CAST(COALESCE($input_tokens, $inputTokens, 0) AS INTEGER),
-    output_tokens = output_tokens + CAST(COALESCE($output_tokens, $outputTokens, 0) AS INTEGER),
-    cached_input_tokens = cached_input_tokens + CAST(COALESCE($cached_input_tokens, 0) AS INTEGER),
-    cache_write_tokens = cache_write_tokens + CAST(COALESCE($cache_write_tokens, 0) AS INTEGER),
-    total_tokens = total_tokens + CAST(COALESCE($input_tokens, $inputTokens, 0) AS INTEGER)
-                                + CAST(COALESCE($output_tokens, $outputTokens, 0) AS INTEGER),
-    cost_microusd = cost_microusd + COALESCE(CAST($cost_microusd AS INTEGER), annal_microusd($cost_usd), 0),
-    total_cost_usd = (cost_microusd + COALESCE(CAST($cost_microusd AS INTEGER), annal_microusd($cost_usd), 0)) / 1e6,
+    input_tokens = input_tokens + annal_count($input_tokens, $inputTokens),
+    output_tokens = output_tokens + annal_count($output_tokens, $outputTokens),
+    cached_input_tokens = cached_input_tokens + annal_count($cached_input_tokens),
+    cache_write_tokens = cache_write_tokens + annal_count($cache_write_tokens),
+    total_tokens = total_tokens + annal_count($input_tokens, $inputTokens)
+                                + annal_count($output_tokens, $outputTokens),
+    cost_microusd = cost_microusd + annal_cost($cost_microusd, $cost_usd),
+    total_cost_usd = (cost_microusd + annal_cost($cost_microusd, $cost_usd)) / 1e6,
     model = CASE WHEN model = '' THEN COALESCE($model, $model_id, $modelId, '') ELSE model END
 WHERE id = :session;
 UPDATE turns SET
-    input_tokens = COALESCE(input_tokens, 0) + CAST(COALESCE($input_tokens, $inputTokens, 0) AS INTEGER),
-    output_tokens = COALESCE(output_tokens, 0) + CAST(COALESCE($output_tokens, $outputTokens, 0) AS INTEGER),
-    cached_input_tokens = COALESCE(cached_input_tokens, 0) + CAST(COALESCE($cached_input_tokens, 0) AS INTEGER),
-    cache_write_tokens = COALESCE(cache_write_tokens, 0) + CAST(COALESCE($cache_write_tokens, 0) AS INTEGER),
-    cost_microusd = COALESCE(cost_microusd, 0)
-                    + COALESCE(CAST($cost_microusd AS INTEGER), annal_microusd($cost_usd), 0),
-    cost_usd = (COALESCE(cost_microusd, 0)
-                + COALESCE(CAST($cost_microusd AS INTEGER), annal_microusd($cost_usd), 0)) / 1e6
+    input_tokens = COALESCE(input_tokens, 0) + annal_count($input_tokens, $inputTokens),
+    output_tokens = COALESCE(output_tokens, 0) + annal_count($output_tokens, $outputTokens),
+    cached_input_tokens = COALESCE(cached_input_tokens, 0) + annal_count($cached_input_tokens),
+    cache_write_tokens = COALESCE(cache_write_tokens, 0) + annal_count($cache_write_tokens),
+    cost_microusd = COALESCE(cost_microusd, 0) + annal_cost($cost_microusd, $cost_usd),
+    cost_usd = (COALESCE(cost_microusd, 0) + annal_cost($cost_microusd, $cost_usd)) / 1e6
 WHERE id = :session || ':' || $turn_id;

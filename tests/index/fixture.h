@@ -40,8 +40,8 @@ void fixture_append_many(struct fixture *f, const char *session, unsigned count,
 void fixture_append_session(struct fixture *f, const char *session);
 
 /*
- * The rows of a SELECT through annal_sql(): columns separated by |, rows by newlines. A failure fails
- * the test. free() it.
+ * The rows of a SELECT through annal_sql(): columns separated by |, rows by newlines. A failure
+ * fails the test. free() it.
  */
 char *fixture_sql(struct fixture *f, const char *sql);
 

@@ -117,12 +117,11 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_counts(annal_index *index, a
 
 /* What the indexer met and went on from. */
 typedef struct annal_index_finding {
-    annal_slice session; /* empty: the index itself */
+    annal_slice session;
     uint64_t seq;
     uint64_t offset;
     uint64_t length;
-    annal_slice
-        kind; /* "damage": of the journal; "pack": a handler could not take the event; "index" */
+    annal_slice kind; /* "damage": of the journal; "pack": a handler could not take the event */
     annal_slice what;
 } annal_index_finding;
 

@@ -41,9 +41,9 @@ typedef struct annal_query annal_query;
 
 /*
  * Open a query. It first catches up; when that cannot be done in time, it reads the rest from the
- * journals, and when that is too much too, annal_query_lag() says what is missing. Events of one session come by seq; of
- * several (or all) by time, then session, then seq. The filter is used before return, never kept.
- * One thread at a time.
+ * journals, and when that is too much too, annal_query_lag() says what is missing. Events of one
+ * session come by seq; of several (or all) by time, then session, then seq. The filter is used
+ * before return, never kept. One thread at a time.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_open(annal_index *index,
                                                          const annal_filter *filter,
