@@ -81,6 +81,7 @@ struct job {
 
     int fd;
     struct buf read; /* what was read and not yet made into lines */
+    size_t scanned;  /* so many bytes of it hold no line break */
     bool at_end;
     uint64_t number; /* of the line that begins at read.ptr, less one */
     uint32_t parts;  /* pieces of that line that are gone already */
@@ -320,10 +321,13 @@ static annal_status take_lines(struct job *job, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     annal_slice rest = annal__buf_slice(&job->read);
+    size_t scanned = job->scanned;
     while (status >= 0) {
-        const char *newline = rest.len > 0 ? memchr(rest.ptr, '\n', rest.len) : NULL;
+        const char *from = rest.ptr + scanned;
+        const char *newline = rest.len > scanned ? memchr(from, '\n', rest.len - scanned) : NULL;
         if (newline == NULL)
             break;
+        scanned = 0;
         size_t len = (size_t)(newline - rest.ptr);
         status = end_line(job, (annal_slice){rest.ptr, len}, err);
         rest = (annal_slice){rest.ptr + len + 1, rest.len - len - 1};
@@ -333,6 +337,7 @@ static annal_status take_lines(struct job *job, annal_error *err)
     if (status >= 0)
         status = feed(job, err);
     annal__buf_consume(&job->read, job->read.len - rest.len);
+    job->scanned = rest.len;
     return status;
 }
 
