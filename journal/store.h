@@ -5,6 +5,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/io.h"
 #include "journal/commit.h"
+#include "journal/filelock.h"
 #include "journal/held.h"
 #include "journal/log.h"
 #include "journal/session.h"
@@ -25,13 +26,6 @@ struct seams {
     const struct io *io;
     const struct clock *clock;
     const uint8_t *boot; /* 16 bytes; NULL: the system's */
-};
-
-/* A lock file, locked between processes by flock and between our threads by a mutex. */
-struct file_lock {
-    pthread_mutex_t mutex;
-    int fd; /* -1: not opened yet */
-    char name[16];
 };
 
 /* The slot of this store object: its commit log and its held list. See slot.h. */
@@ -127,11 +121,6 @@ void annal__store_log(const annal_store *store, annal_log_level level, const cha
 /* Counted syncs. -1 with errno. */
 int annal__store_fdatasync(annal_store *store, int fd);
 int annal__store_sync_events(annal_store *store);
-
-annal_status annal__file_lock_init(struct file_lock *lock, const char *name);
-annal_status annal__file_lock_take(annal_store *store, struct file_lock *lock, annal_error *err);
-void annal__file_lock_drop(annal_store *store, struct file_lock *lock);
-void annal__file_lock_done(annal_store *store, struct file_lock *lock);
 
 int64_t annal__now_us(const annal_store *store); /* monotonic */
 

@@ -1,0 +1,182 @@
+/* What callers ask of a store without writing: which sessions there are, what is known of one, counters. */
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/scan.h"
+#include "journal/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *annal_store_path(const annal_store *store)
+{
+    return store->path;
+}
+
+bool annal_store_is_read_only(const annal_store *store)
+{
+    return store->read_only;
+}
+
+struct names {
+    char **names; /* session ids */
+    size_t count;
+    size_t room;
+    bool no_memory;
+};
+
+static const char journal_suffix[] = ".jsonl";
+
+static int collect_name(void *arg, const char *name)
+{
+    struct names *names = arg;
+    size_t length = strlen(name);
+    size_t suffix = sizeof journal_suffix - 1;
+    if (length <= suffix || strcmp(name + length - suffix, journal_suffix) != 0 ||
+        annal_session_id_check((annal_slice){name, length - suffix}, NULL) < 0)
+        return 0;
+    if (names->count == names->room) {
+        size_t room = names->room == 0 ? 64 : names->room * 2;
+        char **bigger = annal__realloc_array(names->names, room, sizeof *bigger);
+        names->no_memory = bigger == NULL;
+        if (bigger == NULL)
+            return 1;
+        names->names = bigger;
+        names->room = room;
+    }
+    names->names[names->count] = annal__strndup(name, length - suffix);
+    names->no_memory = names->names[names->count] == NULL;
+    names->count += !names->no_memory;
+    return names->no_memory;
+}
+
+static int compare_names(const void *left, const void *right)
+{
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+annal_status annal_store_sessions(annal_store *store, annal_session_fn fn, void *arg,
+                                  annal_error *err)
+{
+    struct buf path = {0};
+    struct names names = {0};
+    annal_status status = annal__store_check(store, err);
+    if (status == ANNAL_OK)
+        status = annal__store_path(store, &path, "events", "", err);
+    if (status < 0)
+        goto done;
+    if (store->io->list(store->io->arg, path.ptr, collect_name, &names) < 0) {
+        status = annal__fail_errno(err, "list %s", path.ptr);
+        goto done;
+    }
+    if (names.no_memory) {
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "list %s: no memory", path.ptr);
+        goto done;
+    }
+    if (names.count > 0)
+        qsort(names.names, names.count, sizeof *names.names, compare_names);
+    for (size_t i = 0; i < names.count && status == ANNAL_OK; i++) {
+        annal_slice session = annal_slice_of(names.names[i]);
+        struct stat file;
+        status = annal__journal_path(store, session, &path, err);
+        if (status == ANNAL_OK && store->io->stat(store->io->arg, path.ptr, &file) == 0 &&
+            S_ISREG(file.st_mode) && file.st_size > 0)
+            status = fn(arg, session, (uint64_t)file.st_size);
+    }
+
+done:
+    for (size_t i = 0; i < names.count; i++)
+        annal__free(names.names[i]);
+    annal__free(names.names);
+    annal__buf_done(&path);
+    return status;
+}
+
+annal_status annal_session_info_get(annal_store *store, annal_slice session,
+                                    annal_session_info *out_info, annal_error *err)
+{
+    struct buf path = {0};
+    struct journal_tail tail;
+    int fd = -1;
+    annal_status status = annal__store_check(store, err);
+    if (status == ANNAL_OK)
+        status = annal_session_id_check(session, err);
+    if (status == ANNAL_OK)
+        status = annal__journal_path(store, session, &path, err);
+    if (status < 0)
+        goto done;
+    fd = store->io->open(store->io->arg, path.ptr, O_RDONLY, 0);
+    if (fd < 0) {
+        status = errno == ENOENT ? annal__fail(err, ANNAL_ERR_NOTFOUND,
+                                               "there is no session '%.*s'", ANNAL_FMT(session))
+                                 : annal__fail_errno(err, "open %s", path.ptr);
+        goto done;
+    }
+    status = annal__scan_tail(store->io, fd, &tail, err);
+    if (status < 0) {
+        annal__error_context(err, "session '%.*s'", ANNAL_FMT(session));
+        goto done;
+    }
+    annal_session_info info = {.bytes = tail.size,
+                               .last_seq = tail.seq,
+                               .last_ts_us = tail.ts_us,
+                               .last_h = tail.h,
+                               .end_offset = tail.end};
+    memcpy(info.session, session.ptr, session.len);
+    if (tail.has_header) {
+        annal__frame_file_id_text(tail.header.file, info.file);
+        info.created_us = tail.header.created_us;
+    }
+    *out_info = info;
+
+done:
+    if (fd >= 0)
+        store->io->close(store->io->arg, fd);
+    annal__buf_done(&path);
+    return status;
+}
+
+void annal_store_stats_get(annal_store *store, annal_store_stats *out_stats)
+{
+    *out_stats = (annal_store_stats){
+        .events = atomic_load(&store->events),
+        .payload_bytes = atomic_load(&store->payload_bytes),
+        .groups = atomic_load(&store->groups),
+        .log_bytes = atomic_load(&store->log_bytes),
+        .journal_bytes = atomic_load(&store->journal_bytes),
+        .syncs = atomic_load(&store->syncs),
+        .checkpoints = atomic_load(&store->checkpoints),
+        .recovered_groups = atomic_load(&store->recovered_groups),
+        .torn_bytes = atomic_load(&store->torn_bytes),
+        .sessions_owned = atomic_load(&store->sessions_owned),
+    };
+}
+
+struct changed_walk {
+    uint64_t since;
+    annal_session_fn fn;
+    void *arg;
+};
+
+static annal_status visit_changed(void *arg, struct session *session, annal_error *err)
+{
+    (void)err;
+    struct changed_walk *walk = arg;
+    pthread_mutex_lock(&session->lock);
+    bool changed = session->changed > walk->since;
+    uint64_t bytes = session->end;
+    pthread_mutex_unlock(&session->lock);
+    /* A callback that wants to stop misses the rest, which comes again next time. */
+    return changed && walk->fn(walk->arg, annal__session_id(session), bytes) != 0 ? ANNAL_ERR_CLOSED
+                                                                                  : ANNAL_OK;
+}
+
+uint64_t annal_store_changed(annal_store *store, uint64_t since, annal_session_fn fn, void *arg)
+{
+    uint64_t now = atomic_load(&store->changes);
+    if (now == since)
+        return now;
+    struct changed_walk walk = {since, fn, arg};
+    return annal__session_each(store, visit_changed, &walk, NULL) < 0 ? since : now;
+}

@@ -1,0 +1,21 @@
+/* The lock files of a store: locks/claim and locks/recovery. */
+#ifndef JOURNAL_FILELOCK_H
+#define JOURNAL_FILELOCK_H
+
+#include <annal/store.h>
+
+#include <pthread.h>
+
+/* A lock file, locked between processes by flock and between our threads by a mutex. */
+struct file_lock {
+    pthread_mutex_t mutex;
+    int fd; /* -1: not opened yet */
+    char name[16];
+};
+
+annal_status annal__file_lock_init(struct file_lock *lock, const char *name);
+annal_status annal__file_lock_take(annal_store *store, struct file_lock *lock, annal_error *err);
+void annal__file_lock_drop(annal_store *store, struct file_lock *lock);
+void annal__file_lock_done(annal_store *store, struct file_lock *lock);
+
+#endif

@@ -1,0 +1,134 @@
+#include "journal/layout.h"
+
+#include "journal/base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const directories[] = {"events", "commit", "locks"};
+
+/* Make the store's directory and the missing ones above it. */
+static annal_status make_path(const annal_store *store, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    struct stat found;
+    for (char *slash = strchr(store->path + 1, '/'); status == ANNAL_OK && slash != NULL;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        /* Whatever stands there already, also behind a link, is not ours to judge. */
+        if (stat(store->path, &found) < 0)
+            status = annal__make_dir(store->io, store->path, err);
+        *slash = '/';
+    }
+    if (status == ANNAL_OK && stat(store->path, &found) < 0)
+        status = annal__make_dir(store->io, store->path, err);
+    return status;
+}
+
+annal_status annal__layout_make(const annal_store *store, annal_error *err)
+{
+    struct buf path = {0};
+    annal_status status = make_path(store, err);
+    for (size_t i = 0; status == ANNAL_OK && i < sizeof directories / sizeof *directories; i++) {
+        status = annal__store_path(store, &path, directories[i], "", err);
+        if (status == ANNAL_OK)
+            status = annal__make_dir(store->io, path.ptr, err);
+    }
+    annal__buf_done(&path);
+    return status;
+}
+
+bool annal__layout_exists(const annal_store *store)
+{
+    struct buf path = {0};
+    struct stat found;
+    bool there = annal__store_path(store, &path, "events", "", NULL) == ANNAL_OK &&
+                 store->io->stat(store->io->arg, path.ptr, &found) == 0 && S_ISDIR(found.st_mode);
+    annal__buf_done(&path);
+    return there;
+}
+
+struct filesystem {
+    uint64_t type; /* statfs f_type; linux/magic.h and statfs(2) */
+    const char *name;
+    bool refused;
+};
+
+/* Locks, syncs and shared memory do not hold across machines; copy-on-write is only slower. */
+static const struct filesystem filesystems[] = {
+    {0x6969, "NFS", true},        {0x517b, "SMB", true},      {0xff534d42, "CIFS", true},
+    {0xfe534d42, "SMB2", true},   {0x564c, "NCP", true},      {0x73757245, "Coda", true},
+    {0x5346414f, "AFS", true},    {0x00c36400, "Ceph", true}, {0x0bd00bd0, "Lustre", true},
+    {0x01021997, "9P", true},     {0x65735546, "FUSE", true}, {0x47504653, "GPFS", true},
+    {0x9123683e, "Btrfs", false}, {0x2fc12fc1, "ZFS", false}, {0xca451a4e, "bcachefs", false},
+};
+
+annal_status annal__layout_check_filesystem(const annal_store *store, annal_error *err)
+{
+    struct io_space space;
+    if (store->io->space(store->io->arg, store->events_dir, &space) < 0)
+        return annal__fail_errno(err, "look at the filesystem of %s", store->path);
+    for (size_t i = 0; i < sizeof filesystems / sizeof *filesystems; i++) {
+        const struct filesystem *known = &filesystems[i];
+        if (known->type != space.fs_type)
+            continue;
+        if (known->refused)
+            return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
+                               "store %s is on a network filesystem (%s), where locks and syncs "
+                               "cannot be trusted; put it on a local disk",
+                               store->path, known->name);
+        annal__store_log(store, ANNAL_LOG_WARNING,
+                         "store %s is on %s, which copies on write: syncs cost more there",
+                         store->path, known->name);
+    }
+    return ANNAL_OK;
+}
+
+/* locks/version holds the store's version as a decimal; a store without it is of version 1. */
+annal_status annal__layout_check_version(annal_store *store, annal_error *err)
+{
+    struct buf path = {0};
+    char text[16] = {0};
+    int fd = -1;
+    annal_status status = annal__store_path(store, &path, "locks", "version", err);
+    if (status < 0)
+        goto done;
+    fd = store->io->open(store->io->arg, path.ptr, O_RDONLY, 0);
+    if (fd < 0 && errno == ENOENT) {
+        if (!store->read_only) {
+            int length = snprintf(text, sizeof text, "%d\n", STORE_VERSION);
+            status = annal__publish_file(store->io, path.ptr, text, (size_t)length, err);
+        }
+        goto done;
+    }
+    if (fd < 0 || annal__read_full(store->io, fd, text, sizeof text - 1, 0) < 0) {
+        status = annal__fail_errno(err, "read %s", path.ptr);
+        goto done;
+    }
+    if (strtol(text, NULL, 10) > STORE_VERSION)
+        status = annal__fail(err, ANNAL_ERR_UNSUPPORTED,
+                             "store %s is of version %ld, this library knows version %d",
+                             store->path, strtol(text, NULL, 10), STORE_VERSION);
+
+done:
+    if (fd >= 0)
+        store->io->close(store->io->arg, fd);
+    annal__buf_done(&path);
+    return status;
+}
+
+annal_status annal__layout_open_events(annal_store *store, annal_error *err)
+{
+    struct buf path = {0};
+    annal_status status = annal__store_path(store, &path, "events", "", err);
+    if (status == ANNAL_OK) {
+        store->events_dir = store->io->open(store->io->arg, path.ptr, O_RDONLY | O_DIRECTORY, 0);
+        if (store->events_dir < 0)
+            status = annal__fail_errno(err, "open %s", path.ptr);
+    }
+    annal__buf_done(&path);
+    return status;
+}
