@@ -41,6 +41,7 @@ struct append {
     annal_store *store;
     annal_writer *writer;
     struct buf input;
+    size_t searched; /* of it, without finding a line break */
     struct buf scratch;
     struct buf acks; /* of events that are appended but not acknowledged */
     size_t pending_events;
@@ -155,8 +156,9 @@ static int append_lines(struct append *append, bool at_end)
     while (exit_status == 0 && used < append->input.len) {
         const char *begin = append->input.ptr + used;
         size_t rest = append->input.len - used;
-        const char *newline = memchr(begin, '\n', rest);
-        if (newline == NULL && !at_end)
+        const char *newline = memchr(begin + append->searched, '\n', rest - append->searched);
+        append->searched = newline == NULL && !at_end ? rest : 0;
+        if (append->searched > 0)
             break;
         size_t len = newline != NULL ? (size_t)(newline - begin) : rest;
         exit_status = append_line(append, (annal_slice){begin, len});
