@@ -191,7 +191,7 @@ annal_status annal__index_read(annal_index *index, const annal_slice *sessions, 
     annal_status status =
         as_indexed ? annal__index_reader(index, index->wait_ms, &db, &stamp, err)
                    : catch_up_and_open(index, sessions, count, timeout_ms, &db, &why, err);
-    if (status >= 0 && (as_indexed || why.status < 0))
+    if (status >= 0 && (as_indexed ? out_lag != NULL : why.status < 0))
         status = each_behind(index, db, sessions, count, add_lag, &lag, err);
     if (status < 0) {
         annal__db_close(db);
@@ -200,7 +200,8 @@ annal_status annal__index_read(annal_index *index, const annal_slice *sessions, 
     if (lag.bytes > 0)
         snprintf(lag.message, sizeof lag.message, "%.255s",
                  as_indexed ? "nobody asked to catch up" : why.message);
-    *out_lag = lag;
+    if (out_lag != NULL)
+        *out_lag = lag;
     *out_db = db;
     return ANNAL_OK;
 }

@@ -35,13 +35,10 @@ static int hand_on_row(void *arg, const annal_row *row)
 static annal_status run(annal_index *index, annal_slice sql, struct call *call, annal_error *err)
 {
     sqlite3 *db = NULL;
-    annal_lag lag;
     annal_sql_options options = *call->options;
     options.columns = options.columns == NULL ? NULL : hand_on_columns;
-    annal_status status =
-        annal__index_read(index, NULL, 0, options.as_indexed, options.timeout_ms, &db, &lag, err);
-    if (status >= 0 && options.out_lag != NULL)
-        *options.out_lag = lag;
+    annal_status status = annal__index_read(index, NULL, 0, options.as_indexed, options.timeout_ms,
+                                            &db, options.out_lag, err);
     if (status >= 0)
         status = annal__db_add_events(db, index->store, err);
     if (status >= 0)
