@@ -18,40 +18,29 @@ static const char *base_name(const char *path)
 
 /* ---- Rules that hold for every log ---- */
 
-static void compare_batch(const char *kind, const char *path, annal_slice bytes, size_t batch)
+static void assert_same(const struct imported *a, const struct imported *b, const char *path)
 {
-    struct imported whole, other;
-    import_log(kind, base_name(path), bytes, 1000, 0, &whole);
-    import_log(kind, base_name(path), bytes, batch, 0, &other);
-    ck_assert_msg(
-        whole.text.len == other.text.len &&
-            (whole.text.len == 0 || memcmp(whole.text.ptr, other.text.ptr, whole.text.len) == 0),
-        "%s: batches of %zu lines give something else", path, batch);
-    imported_done(&other);
-    imported_done(&whole);
+    ck_assert_msg(a->text.len == b->text.len &&
+                      (a->text.len == 0 || memcmp(a->text.ptr, b->text.ptr, a->text.len) == 0),
+                  "%s: batches that end elsewhere give something else", path);
 }
 
 static void compare_batches(const char *kind, const char *path, annal_slice bytes)
 {
     static const size_t batches[] = {1, 2, 3, 7};
-    for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++)
-        compare_batch(kind, path, bytes, batches[i]);
-}
-
-static void compare_single_lines(const char *kind, const char *path, annal_slice bytes)
-{
-    compare_batch(kind, path, bytes, 1);
+    struct imported whole, other;
+    import_log(kind, base_name(path), bytes, 1000, 0, &whole);
+    for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++) {
+        import_log(kind, base_name(path), bytes, batches[i], 0, &other);
+        assert_same(&whole, &other, path);
+        imported_done(&other);
+    }
+    imported_done(&whole);
 }
 
 START_TEST(where_a_batch_ends_changes_nothing)
 {
     for_each_log(kinds[_i], false, compare_batches);
-}
-END_TEST
-
-START_TEST(where_a_batch_ends_changes_nothing_in_real_logs)
-{
-    for_each_log(kinds[_i], true, compare_single_lines);
 }
 END_TEST
 
@@ -153,35 +142,39 @@ static void check_line(const char *path, const struct imported *got, size_t firs
     free(have.all);
 }
 
-static void check_lossless(const char *kind, const char *path, annal_slice bytes)
+static void assert_lossless(const struct imported *got, const char *path, annal_slice bytes)
 {
-    struct imported got;
-    import_log(kind, base_name(path), bytes, 500, 0, &got);
     uint64_t number = 1, gave = 0;
-    for (size_t i = 0; i < got.count; gave++) {
+    for (size_t i = 0; i < got->count; gave++) {
         size_t behind = i;
-        while (behind < got.count && got.events[behind].line == got.events[i].line)
+        while (behind < got->count && got->events[behind].line == got->events[i].line)
             behind++;
-        for (; number < got.events[i].line; number++) {
+        for (; number < got->events[i].line; number++) {
             size_t skip =
                 (size_t)((const char *)memchr(bytes.ptr, '\n', bytes.len) - bytes.ptr) + 1;
             bytes = (annal_slice){bytes.ptr + skip, bytes.len - skip};
         }
         const char *newline = memchr(bytes.ptr, '\n', bytes.len);
         size_t len = newline != NULL ? (size_t)(newline - bytes.ptr) : bytes.len;
-        if (strcmp(got.events[behind - 1].type, "import.unreadable") != 0)
-            check_line(path, &got, i, behind, (annal_slice){bytes.ptr, len});
+        if (strcmp(got->events[behind - 1].type, "import.unreadable") != 0)
+            check_line(path, got, i, behind, (annal_slice){bytes.ptr, len});
         i = behind;
     }
-    ck_assert_uint_eq(gave, got.counts.imported);
-    ck_assert_uint_eq(got.counts.imported + got.counts.blank + got.counts.duplicate, got.lines);
+    ck_assert_uint_eq(gave, got->counts.imported);
+    ck_assert_uint_eq(got->counts.imported + got->counts.blank + got->counts.duplicate, got->lines);
+}
+
+static void check_lossless(const char *kind, const char *path, annal_slice bytes)
+{
+    struct imported got;
+    import_log(kind, base_name(path), bytes, 500, 0, &got);
+    assert_lossless(&got, path, bytes);
     imported_done(&got);
 }
 
 START_TEST(every_line_is_skipped_or_all_its_values_are_in_its_events)
 {
     for_each_log(kinds[_i], false, check_lossless);
-    for_each_log(kinds[_i], true, check_lossless);
 }
 END_TEST
 
@@ -193,24 +186,26 @@ static long long number_after(const char *data, const char *name)
     return at != NULL ? strtoll(at + strlen(name), NULL, 10) : 0;
 }
 
-static void check_tokens(const char *kind, const char *path, annal_slice bytes)
+static void count_by_hand(const char *kind, const char *path, char out[200])
 {
-    char command[8192], counted[200] = "", summed[200];
+    char command[8192];
     snprintf(command, sizeof command, "'%s/tests/tools/count_tokens.sh' %s '%s'", ANNAL_SOURCE,
              kind, path);
     FILE *pipe = popen(command, "re");
     ck_assert_ptr_nonnull(pipe);
-    ck_assert_ptr_nonnull(fgets(counted, sizeof counted, pipe));
+    ck_assert_ptr_nonnull(fgets(out, 200, pipe));
     ck_assert_int_eq(pclose(pipe), 0);
-    counted[strcspn(counted, "\n")] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+}
 
-    struct imported got;
+static void assert_tokens(const struct imported *got, const char *kind, const char *path)
+{
+    char counted[200] = "", summed[200];
     long long input = 0, output = 0, cached = 0, written = 0, total = 0;
-    import_log(kind, base_name(path), bytes, 500, 0, &got);
-    for (size_t i = 0; i < got.count; i++) {
-        if (strcmp(got.events[i].type, "agent.turn.usage") != 0)
+    for (size_t i = 0; i < got->count; i++) {
+        if (strcmp(got->events[i].type, "agent.turn.usage") != 0)
             continue;
-        char *data = imported_data(&got, i);
+        char *data = imported_data(got, i);
         input += number_after(data, "\"input_tokens\":");
         output += number_after(data, "\"output_tokens\":");
         cached += number_after(data, "\"cached_input_tokens\":");
@@ -219,20 +214,53 @@ static void check_tokens(const char *kind, const char *path, annal_slice bytes)
         free(data);
     }
     snprintf(summed, sizeof summed, "%lld %lld %lld %lld", input, output, cached, written);
+    count_by_hand(kind, path, counted);
     ck_assert_msg(strcmp(summed, counted) == 0, "%s: events say %s, jq counts %s", path, summed,
                   counted);
     ck_assert_int_eq(total, input + output);
+}
+
+static bool can_count(void)
+{
+    bool can = system("command -v jq >/dev/null 2>&1") == 0;
+    if (!can)
+        puts("skipped: no jq here to count tokens with");
+    return can;
+}
+
+static void check_tokens(const char *kind, const char *path, annal_slice bytes)
+{
+    struct imported got;
+    import_log(kind, base_name(path), bytes, 500, 0, &got);
+    assert_tokens(&got, kind, path);
     imported_done(&got);
 }
 
 START_TEST(tokens_are_those_that_jq_counts)
 {
-    if (system("command -v jq >/dev/null 2>&1") != 0) {
-        puts("skipped: no jq here to count tokens with");
-        return;
-    }
-    for_each_log(kinds[_i], false, check_tokens);
-    for_each_log(kinds[_i], true, check_tokens);
+    if (can_count())
+        for_each_log(kinds[_i], false, check_tokens);
+}
+END_TEST
+
+/* ---- All of it, on real logs ---- */
+
+static void check_all(const char *kind, const char *path, annal_slice bytes)
+{
+    struct imported whole, single;
+    import_log(kind, base_name(path), bytes, 500, 0, &whole);
+    import_log(kind, base_name(path), bytes, 1, 0, &single);
+    assert_same(&whole, &single, path);
+    imported_done(&single);
+    assert_lossless(&whole, path, bytes);
+    if (can_count())
+        assert_tokens(&whole, kind, path);
+    imported_done(&whole);
+}
+
+START_TEST(real_logs_lose_nothing_wherever_a_batch_ends_and_their_tokens_are_right)
+{
+    for_each_log(kinds[_i], true, check_all);
 }
 END_TEST
 
@@ -455,10 +483,11 @@ Suite *suite_importers(void)
     TCase *every = tcase_create("every log");
     tcase_set_timeout(every, 120);
     tcase_add_loop_test(every, where_a_batch_ends_changes_nothing, 0, KINDS);
-    tcase_add_loop_test(every, where_a_batch_ends_changes_nothing_in_real_logs, 0, KINDS);
     tcase_add_loop_test(every, what_the_first_lines_gave_stays_when_more_arrive, 0, KINDS);
     tcase_add_loop_test(every, every_line_is_skipped_or_all_its_values_are_in_its_events, 0, KINDS);
     tcase_add_loop_test(every, tokens_are_those_that_jq_counts, 0, KINDS);
+    tcase_add_loop_test(
+        every, real_logs_lose_nothing_wherever_a_batch_ends_and_their_tokens_are_right, 0, KINDS);
     suite_add_tcase(suite, every);
     TCase *lines = tcase_create("lines");
     tcase_add_test(lines, usage_that_a_message_repeats_counts_once_and_as_its_largest);

@@ -29,7 +29,7 @@ struct import_report {
     uint64_t blank;
     uint64_t duplicate;  /* the same bytes stood in the file before */
     uint64_t unfinished; /* a last line without line break that is no JSON value yet */
-    uint64_t events;     /* appended now; those that were there already do not count */
+    uint64_t events;     /* appended now; of two importers at once, both may count the same one */
 };
 
 void import_report_done(struct import_report *report);
