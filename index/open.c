@@ -595,6 +595,11 @@ done:
     return status;
 }
 
+annal_store *annal_index_store(const annal_index *index)
+{
+    return index->store;
+}
+
 /* Leave a short WAL behind, when nobody is in the way. */
 static void tidy(annal_index *index)
 {

@@ -19,6 +19,11 @@ bool annal_store_is_read_only(const annal_store *store)
     return store->read_only;
 }
 
+void annal_store_log(const annal_store *store, annal_log_level level, const char *message)
+{
+    annal__store_log(store, level, "%s", message);
+}
+
 struct names {
     char **names; /* session ids */
     size_t count;

@@ -42,6 +42,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_open(annal_store *store,
 /* All queries and states of this index must be closed before. NULL is accepted. */
 ANNAL_API void annal_index_close(annal_index *index);
 
+/* The store that it was opened on. Any thread. */
+ANNAL_API annal_store *annal_index_store(const annal_index *index);
+
 /* ---- Catching up ---- */
 
 typedef struct annal_index_progress {

@@ -63,6 +63,10 @@ ANNAL_API const char *annal_store_path(const annal_store *store);
 /* Whether the store was opened for reading only. Any thread. */
 ANNAL_API bool annal_store_is_read_only(const annal_store *store);
 
+/* Hand one sentence to the store's log callback: for floors above the journal. Any thread. */
+ANNAL_API void annal_store_log(const annal_store *store, annal_log_level level,
+                               const char *message);
+
 /* Return when every append of this store object that has returned is durable. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_sync(annal_store *store, annal_error *err);
 

@@ -87,12 +87,13 @@ typedef void (*annal_replay_finding_fn)(void *arg, const annal_replay_finding *f
 typedef struct annal_replay_verify_result {
     uint64_t events;    /* folded */
     uint64_t snapshots; /* compared */
+    uint64_t stale;     /* of another journal or other packs: passed over, never used */
     uint64_t findings;
 } annal_replay_verify_result;
 
 /*
  * Fold a session once from its first event, and at the seq of each of its snapshots compare the state,
- * as JSON, with the one that the snapshot gives. A snapshot that does not count, or that gives another
+ * as JSON, with the one that the snapshot gives. A snapshot that is damaged, or that gives another
  * state, is a finding: fn (may be NULL) is told. Findings are no failure of this function. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_verify(annal_index *index, annal_slice session,

@@ -31,6 +31,7 @@ typedef struct annal_snapshot_info {
     uint64_t base_seq;  /* stored as what differs from the snapshot at this seq; 0: stored whole */
     int64_t created_us;
     bool in_file; /* in STORE/snapshots/, because it is large */
+    bool stale;   /* of another journal or of other packs: does not count, and is no damage */
 } annal_snapshot_info;
 
 /* ---- In the background ---- */
@@ -48,7 +49,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshots_open(annal_index *index,
                                                              annal_snapshots **out_snapshots,
                                                              annal_error *err);
 
-/* Take what is due at a glance, then stop. NULL is accepted. */
+/* Take what is due, for half a second at most, then stop. NULL is accepted. */
 ANNAL_API void annal_snapshots_close(annal_snapshots *snapshots);
 
 /* ---- By hand ---- */

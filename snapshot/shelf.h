@@ -1,0 +1,58 @@
+/*
+ * Where snapshots lie: rows of the snapshots table, and files for the large ones.
+ *
+ * A frame above SNAPSHOT_ROW_BYTES_MAX is in STORE/snapshots/<session>/<seq>.zst. The file is durable
+ * before the row that names it is written, and goes after the row. A file without a row is of no use, and
+ * is removed when the session's next large snapshot is taken.
+ */
+#ifndef SNAPSHOT_SHELF_H
+#define SNAPSHOT_SHELF_H
+
+#include "snapshot/container.h"
+
+#include <annal/snapshot.h>
+
+/* One session, and what a snapshot of it must agree with. */
+struct shelf {
+    annal_index *index;
+    annal_store *store;
+    annal_slice session; /* borrowed */
+    annal_session_info info;
+    uint64_t pack_version;
+};
+
+/* Look at the session. packs as in annal_state_new(). ANNAL_ERR_NOTFOUND: no such session. */
+annal_status annal__shelf_init(struct shelf *shelf, annal_index *index, annal_slice session,
+                               const annal_pack *const *packs, size_t pack_count, annal_error *err);
+
+/* A row as it stands there. */
+struct shelf_row {
+    uint64_t seq;
+    annal_slice bytes;
+    struct snapshot_header header; /* when problem is NULL */
+    const char *problem;           /* why it is no snapshot, in one phrase */
+};
+
+/* The row with the largest seq that is at most at_most. ANNAL_ERR_NOTFOUND when there is none. */
+annal_status annal__shelf_row(const struct shelf *shelf, uint64_t at_most,
+                              struct shelf_row *out_row, annal_error *err);
+void annal__shelf_row_done(struct shelf_row *row);
+
+/*
+ * NULL when a snapshot with this header counts (container.c, rule 1), else why not, in one phrase. What
+ * is in the frame is not looked at.
+ */
+const char *annal__shelf_stale(const struct shelf *shelf, const struct snapshot_header *header);
+
+/* The state of a row, unpacked onto its bases. ANNAL_ERR_CORRUPT when that is not possible. */
+annal_status annal__shelf_image(const struct shelf *shelf, const struct shelf_row *row,
+                                struct buf *out, annal_error *err);
+
+/* Put a snapshot: the file first when it is large, then the row. */
+annal_status annal__shelf_put(const struct shelf *shelf, const struct snapshot_header *header,
+                              annal_slice frame, uint32_t wait_ms, annal_error *err);
+
+/* Remove the session's files that no row names. */
+void annal__shelf_sweep(const struct shelf *shelf);
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * Taking snapshots: fold a session from its newest snapshot towards the end of its journal, and leave one
+ * at every due place on the way. In steps, so that the keeper can do other work between them.
+ */
+#ifndef SNAPSHOT_TAKE_H
+#define SNAPSHOT_TAKE_H
+
+#include "snapshot/load.h"
+#include "snapshot/policy.h"
+
+struct taker {
+    struct shelf shelf; /* its session points to id */
+    char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    annal_snapshot_policy policy;
+    bool at_end;      /* take one at the end, due or not */
+    uint32_t wait_ms; /* for other writers of the index; 0: only try */
+
+    annal_state *state;
+    annal_cursor *cursor;
+    struct snapshot_mark last; /* the newest snapshot; all zero: none */
+    struct snapshot_mark due;  /* the newest due place, taken or passed over */
+    struct snapshot_mark here; /* the last event folded */
+    struct snapshot_mark end;  /* of the journal, when this began */
+    uint64_t here_h;
+    struct snapshot_header newest; /* the header of the newest snapshot; seq 0: none */
+    uint64_t taken;
+};
+
+/* ANNAL_ERR_NOTFOUND: no such session. The taker is to be done with in any case. */
+annal_status annal__taker_init(struct taker *taker, annal_index *index, annal_slice session,
+                               const annal_snapshot_policy *policy, bool at_end, uint32_t wait_ms,
+                               annal_error *err);
+
+/*
+ * Fold some hundred events. ANNAL_END: done. ANNAL_ERR_BUSY: somebody else writes the index; the next
+ * step tries again.
+ */
+annal_status annal__taker_step(struct taker *taker, annal_error *err);
+
+void annal__taker_done(struct taker *taker);
+
+#endif

@@ -1,0 +1,121 @@
+#include "tests/snapshot/fold.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define DRAFTS 200
+
+void append_turns(struct fixture *f, const char *session, unsigned first, unsigned count)
+{
+    static char data[DRAFTS][400];
+    annal_writer *writer = NULL;
+    ck_ok(annal_writer_open(f->store, annal_slice_of(session), NULL, &writer, err));
+    for (unsigned done = 0; done < count;) {
+        annal_draft drafts[DRAFTS];
+        unsigned n = 0;
+        for (; n < DRAFTS && done < count; n++, done++) {
+            bool starts = done % 2 == 0;
+            snprintf(data[n], sizeof data[n],
+                     starts ? "{\"turn_id\":\"t%u\",\"note\":\"%0200d\"}"
+                            : "{\"turn_id\":\"t%u\",\"input_tokens\":7,\"cost_usd\":0.001,\"note\":"
+                              "\"%0200d\"}",
+                     first + done / 2, 0);
+            drafts[n] = (annal_draft){.type = starts ? ANNAL_SLICE("turn.started")
+                                                     : ANNAL_SLICE("turn.completed"),
+                                      .data = annal_slice_of(data[n])};
+        }
+        uint64_t seq;
+        ck_ok(annal_writer_append(writer, drafts, n, NULL, &seq, err));
+    }
+    annal_writer_close(writer);
+}
+
+static char *json_of(annal_state *state)
+{
+    struct text text = {0};
+    ck_ok(annal_state_json(state, text_write, &text, err));
+    return text.ptr;
+}
+
+char *folded_json(struct fixture *f, annal_slice session, uint64_t seq)
+{
+    annal_state *state = NULL;
+    annal_cursor *cursor = NULL;
+    annal_event event;
+    ck_ok(annal_state_new(session, NULL, 0, &state, err));
+    ck_ok(annal_cursor_open(f->store, session, 1, &cursor, err));
+    annal_status status = ANNAL_OK;
+    while (annal_cursor_position(cursor).seq <= seq && status != ANNAL_END) {
+        status = annal_cursor_next(cursor, &event, NULL);
+        ck_assert_int_ge(status, 0);
+        if (status == ANNAL_OK)
+            ck_ok(annal_state_apply(state, &event, err));
+    }
+    annal_cursor_close(cursor);
+    char *json = json_of(state);
+    annal_state_free(state);
+    return json;
+}
+
+char *loaded_json(struct fixture *f, annal_slice session, uint64_t at_most, uint64_t *out_seq)
+{
+    annal_state *state = NULL;
+    annal_position next;
+    annal_error err = {0};
+    annal_status status =
+        annal_snapshot_load(f->index, session, at_most, NULL, 0, &state, &next, &err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return NULL;
+    ck_assert_msg(status == ANNAL_OK, "%s", err.message);
+    ck_assert_uint_eq(next.seq, annal_state_seq(state) + 1);
+    *out_seq = annal_state_seq(state);
+    char *json = json_of(state);
+    annal_state_free(state);
+    return json;
+}
+
+void ck_newest(struct fixture *f, annal_slice session, uint64_t at_most, uint64_t seq)
+{
+    uint64_t got = 0;
+    char *loaded = loaded_json(f, session, at_most, &got);
+    ck_assert_uint_eq(got, seq);
+    if (loaded != NULL) {
+        char *folded = folded_json(f, session, seq);
+        ck_assert_str_eq(loaded, folded);
+        free(folded);
+    }
+    free(loaded);
+}
+
+static int list_one(void *arg, annal_slice session, const annal_snapshot_info *info,
+                    const char *problem)
+{
+    (void)session;
+    char text[64];
+    int len = snprintf(text, sizeof text, "%" PRIu64 "%s ", info->seq, problem == NULL ? "" : "!");
+    text_add(arg, text, (size_t)len);
+    return 0;
+}
+
+char *listed(struct fixture *f, annal_slice session)
+{
+    struct text text = {0};
+    text_add(&text, "", 0);
+    ck_ok(annal_snapshot_each(f->index, session, list_one, &text, err));
+    return text.ptr;
+}
+
+annal_slice row_get(struct fixture *f, uint64_t seq)
+{
+    annal_slice row = {0};
+    uint64_t got = 0;
+    ck_ok(annal_index_snapshot_newest(f->index, S, seq, &got, &row, err));
+    ck_assert_uint_eq(got, seq);
+    return row;
+}
+
+void row_put(struct fixture *f, uint64_t seq, annal_slice row)
+{
+    ck_ok(annal_index_snapshot_put(f->index, S, seq, row, 0, 1000, err));
+}

@@ -1,0 +1,36 @@
+/* Sessions whose state grows, and states as text to compare. */
+#ifndef TESTS_SNAPSHOT_FOLD_H
+#define TESTS_SNAPSHOT_FOLD_H
+
+#include "tests/index/fixture.h"
+
+#include <annal/snapshot.h>
+
+#define S ANNAL_SLICE("s")
+
+/* Append count events, half of which begin a turn and half of which end one; turn ids from first on. */
+void append_turns(struct fixture *f, const char *session, unsigned first, unsigned count);
+
+/* The state at seq by folding from event 1, as JSON. free() it. */
+char *folded_json(struct fixture *f, annal_slice session, uint64_t seq);
+
+/* The state that the newest snapshot up to at_most gives, as JSON; *out_seq is its seq. NULL: none. free() it. */
+char *loaded_json(struct fixture *f, annal_slice session, uint64_t at_most, uint64_t *out_seq);
+
+/* That the newest snapshot up to at_most stands at seq, and is what folding gives. seq 0: there is none. */
+void ck_newest(struct fixture *f, annal_slice session, uint64_t at_most, uint64_t seq);
+
+/* The seqs of the session's snapshots, "1000 2000 "; a ! behind those with a problem. free() it. */
+char *listed(struct fixture *f, annal_slice session);
+#define ck_listed(f, session, text)                                                                \
+    do {                                                                                           \
+        char *listed_ = listed(f, session);                                                        \
+        ck_assert_str_eq(listed_, text);                                                           \
+        free(listed_);                                                                             \
+    } while (0)
+
+/* The row of a snapshot as bytes; annal_index_free() it. And put it back, as it is or otherwise. */
+annal_slice row_get(struct fixture *f, uint64_t seq);
+void row_put(struct fixture *f, uint64_t seq, annal_slice row);
+
+#endif

@@ -1,0 +1,138 @@
+#include "tests/snapshot/fold.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+static struct fixture f;
+static annal_snapshots *snapshots;
+
+static void open_chore(const annal_snapshot_policy *policy)
+{
+    ck_ok(annal_snapshots_open(f.index, policy, &snapshots, err));
+}
+
+static void setup(void)
+{
+    f = (struct fixture){0};
+    FIXTURE_INIT(&f);
+    snapshots = NULL;
+}
+
+static void teardown(void)
+{
+    annal_snapshots_close(snapshots);
+    fixture_done(&f);
+}
+
+/* Rounds of the keeper until the session's newest snapshot is at seq, for three seconds at most. */
+static void keep_until(uint64_t seq)
+{
+    uint64_t got = 0;
+    for (int i = 0; i < 300 && got != seq; i++) {
+        ck_ok(annal_keep(f.store, err));
+        free(loaded_json(&f, S, UINT64_MAX, &got));
+        usleep(10000);
+    }
+    ck_assert_uint_eq(got, seq);
+}
+
+START_TEST(the_keeper_takes_what_is_due)
+{
+    open_chore(NULL);
+    append_turns(&f, "s", 1, 2500);
+    keep_until(2000);
+    ck_listed(&f, S, "1000 2000 ");
+    ck_newest(&f, S, UINT64_MAX, 2000);
+}
+END_TEST
+
+START_TEST(one_event_waits_for_the_time_of_the_policy)
+{
+    open_chore(&(annal_snapshot_policy){.every_ms = 1200});
+    append_turns(&f, "s", 1, 1);
+    usleep(1050000);
+    ck_ok(annal_keep(f.store, err)); /* sees it */
+    ck_ok(annal_keep(f.store, err));
+    ck_listed(&f, S, "");
+    keep_until(1);
+    for (int i = 0; i < 3; i++) { /* idle, nothing new */
+        usleep(500000);
+        ck_ok(annal_keep(f.store, err));
+    }
+    ck_listed(&f, S, "1 ");
+}
+END_TEST
+
+START_TEST(closing_takes_what_is_due)
+{
+    open_chore(&(annal_snapshot_policy){.every_events = 100});
+    append_turns(&f, "s", 1, 250);
+    append_turns(&f, "t", 1, 99);
+    annal_snapshots_close(snapshots);
+    snapshots = NULL;
+    ck_listed(&f, S, "100 200 ");
+    ck_listed(&f, ANNAL_SLICE("t"), "");
+}
+END_TEST
+
+START_TEST(it_goes_on_behind_the_snapshots_that_are_there)
+{
+    const annal_snapshot_policy policy = {.every_events = 100};
+    for (unsigned i = 1; i <= 3; i++) {
+        open_chore(&policy);
+        append_turns(&f, "s", i * 1000, 150);
+        annal_snapshots_close(snapshots);
+        snapshots = NULL;
+    }
+    ck_listed(&f, S, "100 200 300 400 ");
+    ck_newest(&f, S, UINT64_MAX, 400);
+}
+END_TEST
+
+START_TEST(while_somebody_else_writes_the_index_it_comes_again_later)
+{
+    open_chore(&(annal_snapshot_policy){.every_events = 100});
+    ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err)); /* makes sessions.db */
+    int lock = open(tmpdir_path(&f.dir, "store/locks/index"), O_RDWR | O_CREAT, 0600);
+    ck_assert_int_eq(flock(lock, LOCK_EX), 0);
+    append_turns(&f, "s", 1, 150);
+    usleep(1050000);
+    ck_ok(annal_keep(f.store, err));
+    ck_listed(&f, S, "");
+    close(lock);
+    keep_until(100);
+}
+END_TEST
+
+START_TEST(a_store_that_is_only_read_takes_none)
+{
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    annal_snapshots *none = NULL;
+    append_turns(&f, "s", 1, 10);
+    ck_ok(annal_index_catch_up(f.index, S, NULL, err));
+    ck_ok(annal_store_open(f.path, &(annal_store_options){.read_only = true}, &store, err));
+    ck_ok(annal_index_open(store, NULL, &index, err));
+    ck_assert_int_eq(annal_snapshots_open(index, NULL, &none, NULL), ANNAL_ERR_IO);
+    annal_index_close(index);
+    ck_ok(annal_store_close(store, err));
+}
+END_TEST
+
+Suite *suite_chore(void)
+{
+    Suite *suite = suite_create("chore");
+    TCase *tc = tcase_create("chore");
+    tcase_set_timeout(tc, 60);
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, the_keeper_takes_what_is_due);
+    tcase_add_test(tc, one_event_waits_for_the_time_of_the_policy);
+    tcase_add_test(tc, closing_takes_what_is_due);
+    tcase_add_test(tc, it_goes_on_behind_the_snapshots_that_are_there);
+    tcase_add_test(tc, while_somebody_else_writes_the_index_it_comes_again_later);
+    tcase_add_test(tc, a_store_that_is_only_read_takes_none);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,200 @@
+#include "snapshot/container.h"
+#include "tests/snapshot/fold.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct fixture f;
+static const annal_snapshot_policy every_100 = {.every_events = 100};
+
+static void setup(void)
+{
+    f = (struct fixture){0};
+    FIXTURE_INIT(&f);
+}
+
+static void teardown(void)
+{
+    fixture_done(&f);
+}
+
+static void take(void)
+{
+    annal_snapshot_info info;
+    ck_ok(annal_snapshot_take(f.index, S, &every_100, &info, err));
+}
+
+START_TEST(the_newest_snapshot_up_to_a_seq_is_loaded)
+{
+    append_turns(&f, "s", 1, 350);
+    ck_newest(&f, S, UINT64_MAX, 0);
+    take();
+    ck_listed(&f, S, "100 200 300 350 ");
+    ck_newest(&f, S, 99, 0);
+    ck_newest(&f, S, 100, 100);
+    ck_newest(&f, S, 299, 200);
+    ck_newest(&f, S, UINT64_MAX, 350);
+}
+END_TEST
+
+START_TEST(every_flipped_byte_falls_back_to_an_older_one_or_changes_nothing)
+{
+    append_turns(&f, "s", 1, 210);
+    take(); /* 100, 200, 210; the last is stored against 200 */
+    annal_slice row = row_get(&f, 210);
+    char *flipped = malloc(row.len);
+    char *sound = folded_json(&f, S, 210), *older = folded_json(&f, S, 200);
+    for (size_t i = 0; i < row.len; i += i < SNAPSHOT_HEADER_BYTES + 20 ? 1 : 29) {
+        uint64_t seq = 0;
+        memcpy(flipped, row.ptr, row.len);
+        flipped[i] ^= 0x40;
+        row_put(&f, 210, (annal_slice){flipped, row.len});
+        char *loaded = loaded_json(&f, S, UINT64_MAX, &seq);
+        ck_assert_ptr_nonnull(loaded);
+        ck_assert_str_eq(loaded, seq == 210 ? sound : older);
+        ck_assert(i >= SNAPSHOT_HEADER_BYTES || seq == 200);
+        free(loaded);
+    }
+    free(flipped);
+    free(sound);
+    free(older);
+    annal_index_free(row.ptr);
+}
+END_TEST
+
+START_TEST(a_row_cut_short_anywhere_falls_back)
+{
+    append_turns(&f, "s", 1, 210);
+    take();
+    annal_slice row = row_get(&f, 210);
+    for (size_t len = 0; len < row.len; len += 1 + len / 8) {
+        uint64_t seq = 0;
+        row_put(&f, 210, (annal_slice){row.ptr, len});
+        char *loaded = loaded_json(&f, S, UINT64_MAX, &seq);
+        ck_assert_uint_eq(seq, 200);
+        free(loaded);
+    }
+    annal_index_free(row.ptr);
+}
+END_TEST
+
+START_TEST(a_damaged_base_takes_those_stored_against_it_with_it)
+{
+    append_turns(&f, "s", 1, 700);
+    take(); /* numbers 1 to 7: 6 is stored against 4, 7 against 6, 5 against 4 */
+    annal_slice row = row_get(&f, 600);
+    char *flipped = malloc(row.len);
+    memcpy(flipped, row.ptr, row.len);
+    flipped[row.len - 1] ^= 1;
+    row_put(&f, 600, (annal_slice){flipped, row.len});
+    ck_listed(&f, S, "100 200 300 400 500 600! 700! ");
+    ck_newest(&f, S, UINT64_MAX, 500);
+    append_turns(&f, "s", 1000, 100);
+    take(); /* what did not count is taken again */
+    ck_listed(&f, S, "100 200 300 400 500 600 700 800 ");
+    ck_newest(&f, S, UINT64_MAX, 800);
+    free(flipped);
+    annal_index_free(row.ptr);
+}
+END_TEST
+
+START_TEST(a_snapshot_of_a_session_deleted_and_made_again_does_not_count)
+{
+    append_turns(&f, "s", 1, 120);
+    take();
+    annal_slice row = row_get(&f, 100);
+    ck_ok(annal_store_close((annal_index_close(f.index), f.store), err));
+    ck_assert_int_eq(unlink(tmpdir_path(&f.dir, "store/events/s.jsonl")), 0);
+    fixture_init(&f);
+    append_turns(&f, "s", 1, 120); /* the same events, in another journal */
+    row_put(&f, 100, row);
+    ck_listed(&f, S, "100! 120! ");
+    ck_newest(&f, S, UINT64_MAX, 0);
+    take();
+    ck_listed(&f, S, "100 120 ");
+    ck_newest(&f, S, UINT64_MAX, 120);
+    annal_index_free(row.ptr);
+}
+END_TEST
+
+START_TEST(a_snapshot_counts_only_for_the_packs_that_it_was_made_with)
+{
+    annal_pack *core = NULL, *mine = NULL;
+    annal_state *state = NULL;
+    annal_position next;
+    append_turns(&f, "s", 1, 120);
+    take();
+    ck_ok(annal_pack_core(&core, err));
+    ck_ok(annal_pack_parse("mine",
+                           ANNAL_SLICE("-- pack mine   version 1   database state.db\n"
+                                       "CREATE TABLE marks (seq INTEGER PRIMARY KEY);\n"
+                                       "-- on turn.started\n"
+                                       "INSERT INTO marks (seq) VALUES (:seq);\n"),
+                           &mine, err));
+    const annal_pack *both[] = {core, mine};
+    ck_assert_int_eq(annal_snapshot_load(f.index, S, UINT64_MAX, both, 2, &state, &next, NULL),
+                     ANNAL_ERR_NOTFOUND);
+    ck_ok(annal_snapshot_load(f.index, S, UINT64_MAX, both, 1, &state, &next, err));
+    ck_assert_uint_eq(annal_state_seq(state), 120);
+    annal_state_free(state);
+    annal_pack_free(mine);
+    annal_pack_free(core);
+}
+END_TEST
+
+START_TEST(a_snapshot_is_not_that_of_its_neighbours_row)
+{
+    append_turns(&f, "s", 1, 210);
+    take();
+    annal_slice row = row_get(&f, 200);
+    row_put(&f, 210, row);
+    ck_newest(&f, S, UINT64_MAX, 200);
+    annal_index_free(row.ptr);
+}
+END_TEST
+
+START_TEST(dropping_leaves_no_snapshot_and_no_other_session_s)
+{
+    append_turns(&f, "s", 1, 120);
+    append_turns(&f, "t", 1, 120);
+    take();
+    annal_snapshot_info info;
+    ck_ok(annal_snapshot_take(f.index, ANNAL_SLICE("t"), NULL, &info, err));
+    ck_ok(annal_snapshot_drop(f.index, S, err));
+    ck_listed(&f, S, "");
+    ck_listed(&f, ANNAL_SLICE("t"), "120 ");
+    ck_ok(annal_snapshot_drop(f.index, (annal_slice){0}, err));
+    ck_listed(&f, (annal_slice){0}, "");
+}
+END_TEST
+
+START_TEST(without_sessions_db_there_are_no_snapshots_and_no_failure)
+{
+    append_turns(&f, "s", 1, 120);
+    take();
+    ck_ok(annal_index_rebuild(f.index, NULL, err));
+    ck_newest(&f, S, UINT64_MAX, 0);
+    take();
+    ck_newest(&f, S, UINT64_MAX, 120);
+}
+END_TEST
+
+Suite *suite_load(void)
+{
+    Suite *suite = suite_create("load");
+    TCase *tc = tcase_create("load");
+    tcase_set_timeout(tc, 60);
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, the_newest_snapshot_up_to_a_seq_is_loaded);
+    tcase_add_test(tc, every_flipped_byte_falls_back_to_an_older_one_or_changes_nothing);
+    tcase_add_test(tc, a_row_cut_short_anywhere_falls_back);
+    tcase_add_test(tc, a_damaged_base_takes_those_stored_against_it_with_it);
+    tcase_add_test(tc, a_snapshot_of_a_session_deleted_and_made_again_does_not_count);
+    tcase_add_test(tc, a_snapshot_counts_only_for_the_packs_that_it_was_made_with);
+    tcase_add_test(tc, a_snapshot_is_not_that_of_its_neighbours_row);
+    tcase_add_test(tc, dropping_leaves_no_snapshot_and_no_other_session_s);
+    tcase_add_test(tc, without_sessions_db_there_are_no_snapshots_and_no_failure);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

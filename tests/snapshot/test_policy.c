@@ -1,0 +1,103 @@
+#include "snapshot/policy.h"
+
+#include <check.h>
+
+struct example {
+    uint64_t last, here;       /* seq */
+    uint64_t last_at, here_at; /* offset */
+    uint64_t waited_ms;
+    bool due, by_time;
+};
+
+static const struct example examples[] = {
+    {0, 0, 0, 100, 86400000, false, false}, /* nothing ever */
+    {0, 999, 0, 9000, 0, false, false},
+    {0, 1000, 0, 9000, 0, true, false},
+    {1000, 1001, 9000, 9010, 0, false, false},
+    {1000, 1999, 9000, 18000, 299999, false, false},
+    {1000, 2000, 9000, 18000, 0, true, false},
+    {0, 1, 0, 100, 299999, false, false},
+    {0, 1, 0, 100, 300000, false, true},
+    {7, 7, 900, 900, 86400000, false, false}, /* idle for a day, nothing new */
+    {7, 8, 900, 900 + (8u << 20) - 1, 0, false, false},
+    {7, 8, 900, 900 + (8u << 20), 0, true, false},
+};
+
+START_TEST(a_snapshot_is_due_after_so_many_events_bytes_or_minutes)
+{
+    const struct example *e = &examples[_i];
+    annal_snapshot_policy policy = annal__snapshot_policy(NULL);
+    struct snapshot_mark last = {e->last, e->last_at}, here = {e->here, e->here_at};
+    ck_assert_int_eq(annal__snapshot_due(&policy, last, here), e->due);
+    ck_assert_int_eq(annal__snapshot_due_by_time(&policy, last, here, e->waited_ms), e->by_time);
+}
+END_TEST
+
+START_TEST(a_zero_in_a_policy_means_the_default)
+{
+    annal_snapshot_policy policy =
+        annal__snapshot_policy(&(annal_snapshot_policy){.every_events = 5});
+    ck_assert_uint_eq(policy.every_events, 5);
+    ck_assert_uint_eq(policy.every_bytes, 8u << 20);
+    ck_assert_uint_eq(policy.every_ms, 300000);
+}
+END_TEST
+
+/* Walk to event end with lines of 100 bytes; returns how many snapshots that leaves. */
+static unsigned walk(uint64_t end, uint64_t raw_bytes, uint64_t *out_newest)
+{
+    annal_snapshot_policy policy = annal__snapshot_policy(NULL);
+    struct snapshot_mark last = {0}, due = {0}, here = {0}, goal = {end, end * 100};
+    unsigned count = 0;
+    for (here.seq = 1; here.seq <= end; here.seq++) {
+        here.offset = here.seq * 100;
+        if (!annal__snapshot_due(&policy, due, here))
+            continue;
+        due = here;
+        if (!annal__snapshot_take_here(&policy, last, here, goal, raw_bytes))
+            continue;
+        last = here;
+        count++;
+    }
+    *out_newest = last.seq;
+    return count;
+}
+
+START_TEST(a_walk_leaves_one_at_every_due_place)
+{
+    static const struct {
+        uint64_t end, newest;
+        unsigned count;
+    } walks[] = {
+        {999, 0, 0}, {1000, 1000, 1}, {1001, 1000, 1}, {2500, 2000, 2}, {50000, 50000, 50}};
+    uint64_t newest;
+    for (size_t i = 0; i < sizeof walks / sizeof *walks; i++) {
+        ck_assert_uint_eq(walk(walks[i].end, 0, &newest), walks[i].count);
+        ck_assert_uint_eq(newest, walks[i].newest);
+    }
+}
+END_TEST
+
+START_TEST(a_walk_with_a_large_state_passes_places_over_but_not_the_newest)
+{
+    uint64_t newest;
+    /* a quarter of 4 MB is what 10,000 events take */
+    ck_assert_uint_eq(walk(55500, 4000000, &newest), 6);
+    ck_assert_uint_eq(newest, 55000);
+    ck_assert_uint_eq(walk(2500, 4000000, &newest), 1);
+    ck_assert_uint_eq(newest, 2000);
+}
+END_TEST
+
+Suite *suite_policy(void)
+{
+    Suite *suite = suite_create("policy");
+    TCase *tc = tcase_create("policy");
+    tcase_add_loop_test(tc, a_snapshot_is_due_after_so_many_events_bytes_or_minutes, 0,
+                        (int)(sizeof examples / sizeof *examples));
+    tcase_add_test(tc, a_zero_in_a_policy_means_the_default);
+    tcase_add_test(tc, a_walk_leaves_one_at_every_due_place);
+    tcase_add_test(tc, a_walk_with_a_large_state_passes_places_over_but_not_the_newest);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,120 @@
+#include "snapshot/shelf.h"
+#include "tests/snapshot/fold.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct fixture f;
+
+static void setup(void)
+{
+    f = (struct fixture){0};
+    FIXTURE_INIT(&f);
+    annal_snapshot_info info;
+    append_turns(&f, "s", 1, 210);
+    ck_ok(annal_snapshot_take(f.index, S, &(annal_snapshot_policy){.every_events = 100}, &info,
+                              err)); /* 100 200 210 */
+}
+
+static void teardown(void)
+{
+    fixture_done(&f);
+}
+
+/* Move the frame of a snapshot to a file, as if it were a large one. */
+static void move_to_file(uint64_t seq)
+{
+    struct shelf shelf;
+    struct snapshot_header header;
+    annal_slice row = row_get(&f, seq);
+    ck_ok(annal__shelf_init(&shelf, f.index, S, NULL, 0, err));
+    ck_assert_ptr_null(annal__snapshot_header_read(row, &header));
+    header.in_file = true;
+    ck_ok(annal__shelf_put(
+        &shelf, &header,
+        (annal_slice){row.ptr + SNAPSHOT_HEADER_BYTES, row.len - SNAPSHOT_HEADER_BYTES}, 1000,
+        err));
+    annal_index_free(row.ptr);
+}
+
+static unsigned files(void)
+{
+    unsigned count = 0;
+    DIR *dir = opendir(tmpdir_path(&f.dir, "store/snapshots/s"));
+    for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;)
+        count += entry->d_name[0] != '.';
+    if (dir != NULL)
+        closedir(dir);
+    return count;
+}
+
+START_TEST(a_large_snapshot_is_in_a_file_that_its_row_names)
+{
+    move_to_file(210);
+    annal_slice row = row_get(&f, 210);
+    ck_assert_uint_eq(row.len, SNAPSHOT_HEADER_BYTES);
+    annal_index_free(row.ptr);
+    ck_assert_uint_eq(files(), 1);
+    ck_assert_int_eq(access(tmpdir_path(&f.dir, "store/snapshots/s/210.zst"), R_OK), 0);
+    ck_newest(&f, S, UINT64_MAX, 210);
+    move_to_file(200); /* the base of 210 */
+    ck_newest(&f, S, UINT64_MAX, 210);
+}
+END_TEST
+
+START_TEST(without_its_file_or_with_a_damaged_one_a_snapshot_does_not_count)
+{
+    const char *path = tmpdir_path(&f.dir, "store/snapshots/s/210.zst");
+    move_to_file(210);
+    size_t len;
+    char *bytes = file_read(path, &len);
+    bytes[len - 1] ^= 1;
+    file_write(path, bytes, len);
+    ck_newest(&f, S, UINT64_MAX, 200);
+    file_write(path, bytes, len / 2);
+    ck_newest(&f, S, UINT64_MAX, 200);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_newest(&f, S, UINT64_MAX, 200);
+    free(bytes);
+}
+END_TEST
+
+/* Killed after the file was renamed into place, before the row was committed. */
+START_TEST(a_file_without_a_row_is_of_no_effect_and_goes_with_the_next)
+{
+    move_to_file(210);
+    ck_ok(annal_index_snapshot_delete(f.index, S, 210, 1000, err));
+    ck_assert_uint_eq(files(), 1);
+    ck_newest(&f, S, UINT64_MAX, 200);
+    ck_listed(&f, S, "100 200 ");
+    move_to_file(100);
+    ck_assert_uint_eq(files(), 1);
+    ck_assert_int_eq(access(tmpdir_path(&f.dir, "store/snapshots/s/100.zst"), R_OK), 0);
+    ck_newest(&f, S, 150, 100);
+}
+END_TEST
+
+START_TEST(dropping_removes_the_files_too)
+{
+    move_to_file(210);
+    move_to_file(100);
+    ck_assert_uint_eq(files(), 2);
+    ck_ok(annal_snapshot_drop(f.index, S, err));
+    ck_assert_uint_eq(files(), 0);
+}
+END_TEST
+
+Suite *suite_shelf(void)
+{
+    Suite *suite = suite_create("shelf");
+    TCase *tc = tcase_create("shelf");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_large_snapshot_is_in_a_file_that_its_row_names);
+    tcase_add_test(tc, without_its_file_or_with_a_damaged_one_a_snapshot_does_not_count);
+    tcase_add_test(tc, a_file_without_a_row_is_of_no_effect_and_goes_with_the_next);
+    tcase_add_test(tc, dropping_removes_the_files_too);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

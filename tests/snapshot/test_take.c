@@ -1,0 +1,147 @@
+#include "tests/snapshot/fold.h"
+
+#include <stdlib.h>
+
+static struct fixture f;
+
+static void setup(void)
+{
+    f = (struct fixture){0};
+    FIXTURE_INIT(&f);
+}
+
+static void teardown(void)
+{
+    fixture_done(&f);
+}
+
+static uint64_t catch_up(const annal_snapshot_policy *policy)
+{
+    uint64_t count = 77;
+    ck_ok(annal_snapshot_catch_up(f.index, S, policy, &count, err));
+    return count;
+}
+
+START_TEST(boundaries_are_as_the_seed_gives_them)
+{
+    fixture_append_many(&f, "s", 999, 0);
+    ck_assert_uint_eq(catch_up(NULL), 0);
+    ck_listed(&f, S, "");
+    fixture_append_many(&f, "s", 1, 0);
+    ck_assert_uint_eq(catch_up(NULL), 1);
+    ck_listed(&f, S, "1000 ");
+    fixture_append_many(&f, "s", 1, 0);
+    ck_assert_uint_eq(catch_up(NULL), 0);
+    fixture_append_many(&f, "s", 1499, 0);
+    ck_assert_uint_eq(catch_up(NULL), 1);
+    ck_listed(&f, S, "1000 2000 ");
+    ck_newest(&f, S, UINT64_MAX, 2000);
+}
+END_TEST
+
+START_TEST(a_session_imported_at_once_gets_one_at_every_due_place)
+{
+    fixture_append_many(&f, "s", 2500, 0);
+    ck_assert_uint_eq(catch_up(NULL), 2);
+    ck_listed(&f, S, "1000 2000 ");
+    ck_newest(&f, S, 1999, 1000);
+}
+END_TEST
+
+START_TEST(bytes_of_journal_make_one_due)
+{
+    fixture_append_many(&f, "s", 10, 0);
+    ck_assert_uint_ge(catch_up(&(annal_snapshot_policy){.every_bytes = 500}), 2);
+}
+END_TEST
+
+START_TEST(taking_by_hand_takes_one_at_the_end_once)
+{
+    annal_snapshot_info first, again;
+    fixture_append_session(&f, "s");
+    ck_ok(annal_snapshot_take(f.index, S, NULL, &first, err));
+    ck_assert_uint_eq(first.seq, 8);
+    ck_assert_uint_gt(first.raw_bytes, first.bytes);
+    ck_assert_uint_eq(first.base_seq, 0);
+    ck_ok(annal_snapshot_take(f.index, S, NULL, &again, err));
+    ck_assert_int_eq(first.created_us, again.created_us);
+    ck_listed(&f, S, "8 ");
+    ck_newest(&f, S, UINT64_MAX, 8);
+}
+END_TEST
+
+START_TEST(a_session_that_is_not_there_has_nothing_to_take)
+{
+    annal_snapshot_info info;
+    uint64_t count;
+    ck_assert_int_eq(annal_snapshot_take(f.index, S, NULL, &info, NULL), ANNAL_ERR_NOTFOUND);
+    ck_assert_int_eq(annal_snapshot_catch_up(f.index, S, NULL, &count, NULL), ANNAL_ERR_NOTFOUND);
+    ck_assert_int_eq(annal_snapshot_take(f.index, ANNAL_SLICE("../x"), NULL, &info, NULL),
+                     ANNAL_ERR_INVALID);
+}
+END_TEST
+
+struct sum {
+    uint64_t bytes, raw_bytes, count;
+};
+
+static int add_up(void *arg, annal_slice session, const annal_snapshot_info *info,
+                  const char *problem)
+{
+    (void)session;
+    struct sum *sum = arg;
+    ck_assert_ptr_null(problem);
+    sum->bytes += info->bytes;
+    sum->raw_bytes = info->raw_bytes;
+    sum->count++;
+    return 0;
+}
+
+/* Four times the events: if each were stored whole, sixteen times the bytes. */
+START_TEST(all_snapshots_together_do_not_grow_with_the_square)
+{
+    const annal_snapshot_policy policy = {.every_events = 50};
+    struct sum small = {0}, large = {0};
+    append_turns(&f, "s", 1, 600);
+    (void)catch_up(&policy);
+    ck_ok(annal_snapshot_each(f.index, S, add_up, &small, err));
+    append_turns(&f, "s", 1000, 1800);
+    (void)catch_up(&policy);
+    ck_ok(annal_snapshot_each(f.index, S, add_up, &large, err));
+    ck_assert_uint_ge(small.count, 8);
+    ck_assert_uint_ge(large.count, 2 * small.count);
+    ck_assert_uint_lt(large.bytes, 7 * small.bytes);
+}
+END_TEST
+
+START_TEST(damage_in_the_journal_is_folded_around)
+{
+    append_turns(&f, "s", 1, 120);
+    ck_ok(annal_checkpoint(f.store, err));
+    size_t len;
+    const char *path = tmpdir_path(&f.dir, "store/events/s.jsonl");
+    char *bytes = file_read(path, &len);
+    bytes[len / 2] ^= 1;
+    file_write(path, bytes, len);
+    free(bytes);
+    (void)catch_up(&(annal_snapshot_policy){.every_events = 100});
+    ck_newest(&f, S, UINT64_MAX, 100);
+}
+END_TEST
+
+Suite *suite_take(void)
+{
+    Suite *suite = suite_create("take");
+    TCase *tc = tcase_create("take");
+    tcase_set_timeout(tc, 60);
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, boundaries_are_as_the_seed_gives_them);
+    tcase_add_test(tc, a_session_imported_at_once_gets_one_at_every_due_place);
+    tcase_add_test(tc, bytes_of_journal_make_one_due);
+    tcase_add_test(tc, taking_by_hand_takes_one_at_the_end_once);
+    tcase_add_test(tc, a_session_that_is_not_there_has_nothing_to_take);
+    tcase_add_test(tc, all_snapshots_together_do_not_grow_with_the_square);
+    tcase_add_test(tc, damage_in_the_journal_is_folded_around);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
