@@ -1,0 +1,12 @@
+#include "tests/support/runner.h"
+
+Suite *suite_annal(void);
+Suite *suite_replay(void);
+Suite *suite_tail(void);
+
+static Suite *(*const suites[])(void) = {suite_annal, suite_replay, suite_tail, NULL};
+
+int main(int argc, char **argv)
+{
+    return run_suites(argc, argv, suites);
+}

@@ -1,0 +1,356 @@
+#include "tests/index/fixture.h"
+
+#include <annal/tail.h>
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define S ANNAL_SLICE("s")
+
+static struct fixture f;
+static annal_tail *tail;
+
+static void setup(void)
+{
+    f = (struct fixture){0};
+    tail = NULL;
+    FIXTURE_INIT(&f);
+}
+
+static void teardown(void)
+{
+    annal_tail_close(tail);
+    fixture_done(&f);
+}
+
+static void open_tail(uint64_t from_seq)
+{
+    ck_ok(annal_tail_open(f.store, S, from_seq, &tail, err));
+}
+
+static void append(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        fixture_append(&f, "s", "a.one", "{}");
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* That the next event is seq, and comes in time. */
+static void ck_next(uint64_t seq, uint32_t timeout_ms)
+{
+    annal_event event = {0};
+    ck_ok(annal_tail_next(tail, timeout_ms, &event, err));
+    ck_assert_uint_eq(event.seq, seq);
+    ck_assert_uint_eq(annal_tail_seq(tail), seq + 1);
+}
+
+static void ck_none(uint32_t timeout_ms)
+{
+    annal_event event;
+    ck_assert_int_eq(annal_tail_next(tail, timeout_ms, &event, NULL), ANNAL_END);
+}
+
+START_TEST(history_comes_first_then_what_is_appended)
+{
+    append(3);
+    open_tail(0);
+    ck_next(1, 0);
+    ck_next(2, 0);
+    append(1);
+    ck_next(3, 0);
+    ck_next(4, 0);
+    ck_none(0);
+    append(1);
+    ck_next(5, 0);
+    ck_none(0);
+}
+END_TEST
+
+START_TEST(a_tail_begins_at_any_seq)
+{
+    append(5);
+    open_tail(4);
+    ck_next(4, 0);
+    ck_next(5, 0);
+    ck_none(0);
+    annal_tail_close(tail);
+    open_tail(ANNAL_TAIL_NEW);
+    ck_assert_uint_eq(annal_tail_seq(tail), 6);
+    ck_none(0);
+    append(1);
+    ck_next(6, 0);
+    annal_tail_close(tail);
+    open_tail(8); /* not there yet */
+    append(1);
+    ck_none(0);
+    append(1);
+    ck_next(8, 0);
+}
+END_TEST
+
+START_TEST(a_session_that_does_not_exist_yet_is_waited_for)
+{
+    open_tail(_i == 0 ? 0 : ANNAL_TAIL_NEW);
+    ck_none(0);
+    fixture_append(&f, "other", "a.one", "{}");
+    ck_none(20);
+    append(2);
+    ck_next(1, 0);
+    ck_next(2, 0);
+    ck_none(0);
+}
+END_TEST
+
+START_TEST(a_wait_ends_with_its_time)
+{
+    append(1);
+    open_tail(ANNAL_TAIL_NEW);
+    int64_t begun = now_ms();
+    ck_none(120);
+    ck_assert_int_ge(now_ms() - begun, 119);
+    ck_assert_int_lt(now_ms() - begun, 1000);
+}
+END_TEST
+
+START_TEST(a_name_that_is_no_session_is_refused)
+{
+    ck_assert_int_eq(annal_tail_open(f.store, ANNAL_SLICE("../x"), 0, &tail, NULL),
+                     ANNAL_ERR_INVALID);
+    ck_assert_ptr_null(tail);
+}
+END_TEST
+
+static bool is_readable(int timeout_ms)
+{
+    struct pollfd ready = {.fd = annal_tail_fd(tail), .events = POLLIN};
+    return poll(&ready, 1, timeout_ms) == 1;
+}
+
+START_TEST(the_descriptor_is_readable_when_something_came_and_not_before)
+{
+    append(1);
+    open_tail(0);
+    ck_next(1, 0);
+    ck_none(0);
+    ck_assert(!is_readable(0));
+    append(1);
+    ck_assert(is_readable(1000));
+    ck_next(2, 0);
+    ck_none(0);
+    ck_assert(!is_readable(0));
+}
+END_TEST
+
+START_TEST(the_descriptor_announces_a_session_that_is_made)
+{
+    open_tail(0);
+    ck_none(0);
+    ck_assert(!is_readable(0));
+    append(1);
+    ck_assert(is_readable(1000));
+    ck_next(1, 0);
+    ck_none(0);
+    append(1);
+    ck_assert(is_readable(1000));
+}
+END_TEST
+
+/* ---- While others append ---- */
+
+#define EVENTS 10000
+
+static void *append_all(void *arg)
+{
+    annal_writer *writer = NULL;
+    annal_draft drafts[7];
+    uint64_t seq;
+    (void)arg;
+    for (size_t i = 0; i < 7; i++)
+        drafts[i] =
+            (annal_draft){.type = ANNAL_SLICE("a.one"), .data = ANNAL_SLICE("{\"n\":12345}")};
+    ck_ok(annal_writer_open(f.store, S, &(annal_writer_options){.level = ANNAL_LEVEL_BATCH},
+                            &writer, err));
+    for (unsigned done = 0; done < EVENTS;) {
+        unsigned n = 1 + done % 7;
+        if (n > EVENTS - done)
+            n = EVENTS - done;
+        ck_ok(annal_writer_append(writer, drafts, n, NULL, &seq, err));
+        done += n;
+        if (done % 50 == 0)
+            ck_ok(annal_sync(f.store, err));
+    }
+    ck_ok(annal_sync(f.store, err));
+    annal_writer_close(writer);
+    return NULL;
+}
+
+START_TEST(while_a_thread_appends_no_event_is_missing_or_doubled)
+{
+    pthread_t thread;
+    open_tail(0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, append_all, NULL), 0);
+    for (uint64_t seq = 1; seq <= EVENTS; seq++)
+        ck_next(seq, 5000);
+    ck_none(0);
+    pthread_join(thread, NULL);
+}
+END_TEST
+
+START_TEST(what_another_process_appends_wakes_a_tail)
+{
+    annal_tail *other = NULL;
+    annal_store *store = NULL;
+    fixture_append(&f, "s", "a.one", "{}");
+    ck_ok(annal_checkpoint(f.store, err));
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        char command[600];
+        snprintf(command, sizeof command, "%s", f.path);
+        annal_writer *writer = NULL;
+        const annal_draft draft = {.type = ANNAL_SLICE("a.two"), .data = ANNAL_SLICE("{}")};
+        uint64_t seq;
+        bool fine = annal_store_open(command, NULL, &store, NULL) == 0 &&
+                    annal_writer_open(store, ANNAL_SLICE("t"), NULL, &writer, NULL) == 0;
+        for (int i = 0; fine && i < 100; i++) {
+            fine = annal_writer_append(writer, &draft, 1, NULL, &seq, NULL) == 0;
+            usleep(500);
+        }
+        annal_writer_close(writer);
+        annal_store_close(store, NULL);
+        _exit(fine ? 0 : 1);
+    }
+    ck_ok(annal_tail_open(f.store, ANNAL_SLICE("t"), 0, &other, err));
+    int64_t begun = now_ms();
+    for (uint64_t seq = 1; seq <= 100; seq++) {
+        annal_event event;
+        ck_ok(annal_tail_next(other, 10000, &event, err));
+        ck_assert_uint_eq(event.seq, seq);
+    }
+    ck_assert_int_lt(now_ms() - begun, 20000);
+    annal_tail_close(other);
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+/* ---- A journal that is not what it was ---- */
+
+static const char *journal(void)
+{
+    return tmpdir_path(&f.dir, "store/events/s.jsonl");
+}
+
+/* A piece of a line stands at the end, is cut, and another line is written there. */
+START_TEST(a_torn_tail_that_is_cut_and_written_again_is_given_once)
+{
+    append(3);
+    ck_ok(annal_checkpoint(f.store, err));
+    size_t whole, shorter;
+    char *bytes = file_read(journal(), &whole);
+    open_tail(0);
+    ck_next(1, 0);
+    ck_next(2, 0);
+    annal_tail_close(tail);
+    tail = NULL;
+
+    for (shorter = whole - 1; bytes[shorter - 1] != '\n'; shorter--)
+        ;
+    ck_assert_int_eq(truncate(journal(), (off_t)(shorter + 20)), 0);
+    open_tail(0);
+    ck_next(1, 0);
+    ck_next(2, 0);
+    ck_none(0);
+    ck_assert_int_eq(truncate(journal(), (off_t)shorter), 0);
+    ck_none(0);
+    FILE *file = fopen(journal(), "r+");
+    ck_assert_ptr_nonnull(file);
+    fseek(file, (long)shorter, SEEK_SET);
+    fwrite(bytes + shorter, 1, 40, file);
+    fflush(file);
+    ck_none(0);
+    fwrite(bytes + shorter + 40, 1, whole - shorter - 40, file);
+    fclose(file);
+    ck_next(3, 0);
+    ck_none(0);
+    free(bytes);
+}
+END_TEST
+
+START_TEST(damage_is_news_and_the_tail_goes_on_behind_it)
+{
+    annal_event event;
+    append(5);
+    ck_ok(annal_checkpoint(f.store, err));
+    size_t len;
+    char *bytes = file_read(journal(), &len);
+    char *third = strstr(bytes, "{\"seq\":3");
+    ck_assert_ptr_nonnull(third);
+    third[20] ^= 1;
+    file_write(journal(), bytes, len);
+    open_tail(0);
+    ck_next(1, 0);
+    ck_next(2, 0);
+    ck_assert_int_eq(annal_tail_next(tail, 0, &event, NULL), ANNAL_DAMAGE);
+    ck_assert_uint_eq(annal_tail_damage(tail).seq, 3);
+    ck_next(4, 0);
+    ck_next(5, 0);
+    ck_none(0);
+    free(bytes);
+}
+END_TEST
+
+START_TEST(a_journal_that_is_replaced_or_deleted_ends_the_tail)
+{
+    annal_event event;
+    annal_error err = {0};
+    append(2);
+    open_tail(0);
+    ck_next(1, 0);
+    ck_next(2, 0);
+    ck_none(0);
+    size_t len;
+    char *bytes = file_read(journal(), &len);
+    ck_assert_int_eq(unlink(journal()), 0);
+    if (_i == 1)
+        file_write(journal(), bytes, len);
+    ck_assert_int_eq(annal_tail_next(tail, 2000, &event, &err), ANNAL_ERR_CONFLICT);
+    ck_assert_ptr_nonnull(strstr(err.message, _i == 1 ? "replaced" : "gone"));
+    free(bytes);
+}
+END_TEST
+
+Suite *suite_tail(void)
+{
+    Suite *suite = suite_create("tail");
+    TCase *tc = tcase_create("tail");
+    tcase_set_timeout(tc, 60);
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, history_comes_first_then_what_is_appended);
+    tcase_add_test(tc, a_tail_begins_at_any_seq);
+    tcase_add_loop_test(tc, a_session_that_does_not_exist_yet_is_waited_for, 0, 2);
+    tcase_add_test(tc, a_wait_ends_with_its_time);
+    tcase_add_test(tc, a_name_that_is_no_session_is_refused);
+    tcase_add_test(tc, the_descriptor_is_readable_when_something_came_and_not_before);
+    tcase_add_test(tc, the_descriptor_announces_a_session_that_is_made);
+    tcase_add_test(tc, while_a_thread_appends_no_event_is_missing_or_doubled);
+    tcase_add_test(tc, what_another_process_appends_wakes_a_tail);
+    tcase_add_test(tc, a_torn_tail_that_is_cut_and_written_again_is_given_once);
+    tcase_add_test(tc, damage_is_news_and_the_tail_goes_on_behind_it);
+    tcase_add_loop_test(tc, a_journal_that_is_replaced_or_deleted_ends_the_tail, 0, 2);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
