@@ -130,38 +130,6 @@ static void heading(struct show *show, const char *text)
         printf("\n%s%s%s\n", colours ? "\033[1m" : "", text, colours ? "\033[0m" : "");
 }
 
-/* Text from events may hold anything; a terminal gets what is harmless. */
-static void print_plain(annal_slice text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        bool c1 = c == 0xc2 && i + 1 < text.len && (unsigned char)text.ptr[i + 1] < 0xa0;
-        fputc(c < 0x20 || c == 0x7f || c1 ? '?' : c, stdout);
-        i += c1 ? 1 : 0;
-    }
-}
-
-static int print_column(void *arg, const annal_row *row)
-{
-    char text[HUMAN_BYTES];
-    (void)arg;
-    for (size_t i = 0; i < row->count; i++) {
-        const annal_value *value = &row->values[i];
-        if (value->kind == ANNAL_VALUE_NULL ||
-            (value->kind == ANNAL_VALUE_TEXT && value->bytes.len == 0))
-            continue;
-        printf("%-20s ", row->names[i]);
-        if (value->kind == ANNAL_VALUE_TEXT)
-            print_plain(value->bytes);
-        else if (value->kind == ANNAL_VALUE_INTEGER && value->integer >= 0)
-            fputs(human_count(text, (uint64_t)value->integer), stdout);
-        else
-            rows_print_value(value);
-        fputc('\n', stdout);
-    }
-    return 0;
-}
-
 static int print_item(void *arg, const annal_row *row)
 {
     struct show *show = arg;
@@ -189,7 +157,7 @@ static int print_finding(void *arg, const annal_index_finding *finding)
 {
     heading(arg, "findings");
     printf("event %" PRIu64 " at byte %" PRIu64 ": ", finding->seq, finding->offset);
-    print_plain(finding->what);
+    out_plain(finding->what);
     fputc('\n', stdout);
     return 0;
 }
@@ -245,7 +213,7 @@ static int print_text(struct show *show)
     annal_error err = {0};
     print_journal(&show->info);
     annal_status status = annal_index_lag_each(show->index, show->session, print_lag, show, &err);
-    int exit_status = status < 0 ? fail_error(&err) : sql(show, session_row, print_column);
+    int exit_status = status < 0 ? fail_error(&err) : sql(show, session_row, rows_print_lines);
     if (exit_status != 0)
         return exit_status;
     status = annal_index_counts(show->index, show->session, print_type, show, &err);

@@ -7,6 +7,7 @@
 #include "tools/verify_index.h"
 
 #include <annal/journal.h>
+#include <annal/replay.h>
 
 #include <inttypes.h>
 #include <string.h>
@@ -37,6 +38,36 @@ static void print_finding(void *arg, const annal_finding *finding)
     verify->findings++;
 }
 
+static int found_in_snapshot(void *arg, annal_slice session, const annal_snapshot_info *info,
+                             const char *problem)
+{
+    if (problem != NULL)
+        print_finding(arg, &(annal_finding){.session = session, .seq = info->seq, .what = problem});
+    return 0;
+}
+
+static void found_in_replay(void *arg, const annal_replay_finding *finding)
+{
+    print_finding(
+        arg,
+        &(annal_finding){.session = finding->session, .seq = finding->seq, .what = finding->what});
+}
+
+/* What is made from the journal: rows, tables, snapshots. */
+static annal_status verify_derived(struct verify *verify, annal_slice session, annal_error *err)
+{
+    annal_replay_verify_result result;
+    if (verify->index == NULL)
+        return ANNAL_OK;
+    annal_status status =
+        verify_index_session(verify->store, verify->index, session, print_finding, verify, err);
+    if (status == ANNAL_OK && args_has(verify->args, "replay"))
+        status = annal_replay_verify(verify->index, session, found_in_replay, verify, &result, err);
+    else if (status == ANNAL_OK)
+        status = annal_snapshot_each(verify->index, session, found_in_snapshot, verify, err);
+    return status;
+}
+
 static int verify_session(struct verify *verify, const struct session_name *session)
 {
     annal_verify_result result = {0};
@@ -47,9 +78,7 @@ static int verify_session(struct verify *verify, const struct session_name *sess
         progress_hide(&verify->progress);
         return fail_error(&err);
     }
-    if (verify->index != NULL &&
-        verify_index_session(verify->store, verify->index, annal_slice_of(session->id),
-                             print_finding, verify, &err) < 0) {
+    if (verify_derived(verify, annal_slice_of(session->id), &err) < 0) {
         progress_hide(&verify->progress);
         return fail_error(&err);
     }
@@ -120,6 +149,10 @@ static int run(const struct args *args)
     return store_close(verify.store, exit_status);
 }
 
+static const struct option options[] = {
+    {"replay", NULL, "also that every snapshot gives the state that its events give", false},
+    {NULL, NULL, NULL, false}};
+
 const struct command cmd_verify = {
     .name = "verify",
     .operands = "[SESSION...]",
@@ -129,5 +162,6 @@ const struct command cmd_verify = {
         "Reads the journals of the sessions (without SESSION: of all) from the first byte to the\n"
         "last, and checks every hash, every seq, and that every data is JSON. Changes nothing.\n"
         "Each finding names session, seq and offset. Exit status: 0 nothing found, 1 findings.",
-    .examples = "  annal verify\n  annal verify sess_1 --json\n",
+    .examples = "  annal verify\n  annal verify --replay\n  annal verify sess_1 --json\n",
+    .options = options,
     .run = run};

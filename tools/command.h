@@ -42,8 +42,9 @@ struct command {
 };
 
 extern const struct command cmd_append, cmd_cat, cmd_help, cmd_import, cmd_ls, cmd_query,
-    cmd_reindex, cmd_show;
-extern const struct command cmd_sql, cmd_stats, cmd_verify, cmd_version;
+    cmd_reindex;
+extern const struct command cmd_replay, cmd_show, cmd_snapshot, cmd_sql, cmd_stats, cmd_tail;
+extern const struct command cmd_verify, cmd_version;
 
 /* Every verb, in the order in which help lists them; NULL ends it. In commands.c. */
 extern const struct command *const commands[];

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -97,6 +98,12 @@ bool out_wanted(void)
     return !ferror(stdout);
 }
 
+bool out_reader_is_gone(void)
+{
+    struct pollfd reader = {.fd = STDOUT_FILENO};
+    return poll(&reader, 1, 0) > 0 && (reader.revents & POLLERR) != 0;
+}
+
 int out_finish(int exit_status)
 {
     errno = 0;
@@ -111,6 +118,16 @@ void out_slice(annal_slice slice)
 {
     if (slice.len > 0)
         fwrite(slice.ptr, 1, slice.len, stdout);
+}
+
+void out_plain(annal_slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        bool c1 = c == 0xc2 && i + 1 < text.len && (unsigned char)text.ptr[i + 1] < 0xa0;
+        fputc(c < 0x20 || c == 0x7f || c1 ? '?' : c, stdout);
+        i += c1 ? 1 : 0;
+    }
 }
 
 void out_json_string(annal_slice text)

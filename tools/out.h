@@ -35,11 +35,13 @@ void say_log(void *arg, annal_log_level level, const char *message);
 /* A reader that went away (head) is no failure. False: nothing more needs to be written. */
 bool out_flush(void);
 bool out_wanted(void);
+bool out_reader_is_gone(void); /* asks, for those who wait without writing */
 
 /* What the end of the output means: exit_status, or EXIT_STORAGE when it could not be written. */
 int out_finish(int exit_status);
 
 void out_slice(annal_slice slice);
+void out_plain(annal_slice text); /* for people: control characters become '?' */
 void out_json_string(annal_slice text);
 void out_time(int64_t time_us);
 

@@ -111,3 +111,24 @@ void rows_print_members(const annal_row *row)
         rows_print_value(&row->values[i]);
     }
 }
+
+int rows_print_lines(void *arg, const annal_row *row)
+{
+    char text[HUMAN_BYTES];
+    (void)arg;
+    for (size_t i = 0; i < row->count; i++) {
+        const annal_value *value = &row->values[i];
+        if (value->kind == ANNAL_VALUE_NULL ||
+            (value->kind == ANNAL_VALUE_TEXT && value->bytes.len == 0))
+            continue;
+        printf("%-20s ", row->names[i]);
+        if (value->kind == ANNAL_VALUE_TEXT)
+            out_plain(value->bytes);
+        else if (value->kind == ANNAL_VALUE_INTEGER && value->integer >= 0)
+            fputs(human_count(text, (uint64_t)value->integer), stdout);
+        else
+            rows_print_value(value);
+        fputc('\n', stdout);
+    }
+    return 0;
+}

@@ -19,6 +19,9 @@ struct rows {
 int rows_columns(void *arg, const annal_row *row);
 int rows_row(void *arg, const annal_row *row);
 
+/* The row for people, one column a line, empty ones left out; arg is not used. */
+int rows_print_lines(void *arg, const annal_row *row);
+
 /* Print what is left, and free. */
 void rows_done(struct rows *rows);
 

@@ -1,7 +1,7 @@
 # Completion of annal for bash.
 _annal()
 {
-    local verbs="append import cat ls show query sql stats verify reindex help version"
+    local verbs="append import cat ls show query sql replay tail snapshot stats verify reindex help version"
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
     local verb="" store="" i
     COMPREPLY=()
@@ -27,7 +27,7 @@ _annal()
         mapfile -t COMPREPLY < <(compgen -W "jsonl csv table" -- "$word")
         return
         ;;
-    --type | --since | --until | --seq | --limit | --from | --expect-seq | --wait | --status)
+    --type | --since | --until | --seq | --limit | --from | --expect-seq | --wait | --status | --at | --sql)
         return
         ;;
     esac
@@ -40,6 +40,9 @@ _annal()
     ls) options+=" --status --limit" ;;
     query) options+=" --type --since --until --seq --limit --count --format" ;;
     sql) options+=" --format" ;;
+    replay) options+=" --at --sql --format --events --no-snapshots" ;;
+    tail) options+=" --from --follow" ;;
+    verify) options+=" --replay" ;;
     esac
 
     if [[ $word == -* ]]; then
@@ -53,7 +56,7 @@ _annal()
     import)
         mapfile -t COMPREPLY < <(compgen -W "claude-code codex" -f -- "$word")
         ;;
-    append | cat | show | query | verify)
+    append | cat | show | query | verify | replay | tail | snapshot)
         # The names of the journals are the names of the sessions.
         store=${store:-${ANNAL_STORE:-${XDG_DATA_HOME:-$HOME/.local/share}/annal}}
         mapfile -t COMPREPLY < <(compgen -W "$(

@@ -1,0 +1,216 @@
+/* replay, tail, snapshot. */
+#include "tests/tools/cli.h"
+#include "tools/command.h"
+
+#include <check.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char history[] =
+    "{\"type\":\"session.created\",\"ts\":\"2026-01-06T07:00:00Z\",\"data\":{\"title\":\"One\"}}\n"
+    "{\"type\":\"turn.started\",\"ts\":\"2026-01-06T08:00:00Z\",\"data\":{\"turn_id\":\"t1\"}}\n"
+    "{\"type\":\"turn.completed\",\"ts\":\"2026-01-06T09:00:00Z\",\"data\":{\"turn_id\":\"t1\","
+    "\"input_tokens\":5,\"output_tokens\":2}}\n"
+    "{\"type\":\"session.updated\",\"ts\":\"2026-01-06T10:00:00Z\",\"data\":{\"title\":\"Two\"}}\n";
+
+static void begin(struct cli *cli)
+{
+    cli_init(cli, __FILE__, __LINE__);
+    CLI(cli, history, "append", "s");
+    cli_assert_done(cli);
+}
+
+static void assert_sql(struct cli *cli, const char *at, const char *want)
+{
+    CLI(cli, NULL, "replay", "s", "--json", "--at", at, "--sql",
+        "SELECT title, total_tokens AS n, (SELECT count(*) FROM turns) AS t FROM sessions");
+    cli_assert_done(cli);
+    ck_assert_str_eq(cli->out, want);
+}
+
+START_TEST(replay_answers_about_any_seq_and_any_time)
+{
+    struct cli cli;
+    begin(&cli);
+    assert_sql(&cli, "0", "");
+    assert_sql(&cli, "1", "{\"title\":\"One\",\"n\":0,\"t\":0}\n");
+    assert_sql(&cli, "2", "{\"title\":\"One\",\"n\":0,\"t\":1}\n");
+    assert_sql(&cli, "4", "{\"title\":\"Two\",\"n\":7,\"t\":1}\n");
+    assert_sql(&cli, "2026-01-06T09:59:59Z", "{\"title\":\"One\",\"n\":7,\"t\":1}\n");
+    assert_sql(&cli, "2026-01-06T07:00:00Z", "{\"title\":\"One\",\"n\":0,\"t\":0}\n");
+    assert_sql(&cli, "2026-01-01", "");
+    assert_sql(&cli, "1h", "{\"title\":\"Two\",\"n\":7,\"t\":1}\n");
+    CLI(&cli, NULL, "replay", "s", "--at", "5");
+    cli_assert_refused(&cli, EXIT_REFUSED, "5");
+    CLI(&cli, NULL, "replay", "nobody");
+    cli_assert_refused(&cli, EXIT_REFUSED, "nobody");
+    CLI(&cli, NULL, "replay", "s", "--at", "noon");
+    cli_assert_refused(&cli, EXIT_USAGE, "--at");
+    CLI(&cli, NULL, "replay", "s", "--sql", "DELETE FROM turns");
+    cli_assert_refused(&cli, EXIT_REFUSED, "annal: ");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(replay_prints_the_state_for_people_and_for_programs)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, NULL, "replay", "s", "--at", "3");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "after seq            3\n"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "title                One\n"));
+    CLI(&cli, NULL, "replay", "s", "--json");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(strncmp(cli.out, "{\"sessions\":[{\"id\":\"s\",", 23), 0);
+    CLI(&cli, NULL, "replay", "s", "--at", "2", "--events");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"s\",\"seq\":2,\"timestamp\":"));
+    ck_assert_ptr_null(strstr(cli.out, "\"seq\":3"));
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(with_and_without_snapshots_the_state_is_the_same)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, NULL, "snapshot", "s");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "s: snapshot at seq 4, "));
+    CLI(&cli, history, "append", "s");
+    CLI(&cli, NULL, "snapshot", "s", "--json");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(strncmp(cli.out, "{\"session_id\":\"s\",\"seq\":8,", 26), 0);
+    for (int seq = 0; seq <= 8; seq++) {
+        char at[20];
+        snprintf(at, sizeof at, "--at=%d", seq);
+        CLI(&cli, NULL, "replay", "s", at, "--json", "--no-snapshots");
+        cli_assert_done(&cli);
+        char *folded = strdup(cli.out);
+        CLI(&cli, NULL, "replay", "s", at, "--json");
+        cli_assert_done(&cli);
+        ck_assert_str_eq(cli.out, folded);
+        free(folded);
+    }
+    CLI(&cli, NULL, "verify", "--replay");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "show", "s", "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"snapshots\":[{\"seq\":4,"));
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_snapshot_that_is_damaged_is_a_finding_and_changes_no_answer)
+{
+    struct cli cli;
+    char command[400];
+    if (system("command -v sqlite3 >/dev/null") != 0) {
+        fprintf(stderr, "skipped: sqlite3 is not installed\n");
+        return;
+    }
+    begin(&cli);
+    CLI(&cli, NULL, "snapshot", "s");
+    CLI(&cli, NULL, "replay", "s", "--json");
+    char *sound = strdup(cli.out);
+    snprintf(
+        command, sizeof command,
+        "sqlite3 %s/sessions.db \"UPDATE snapshots SET state = substr(state, 1, length(state) - 9)"
+        " || x'00' || substr(state, -8)\"",
+        cli.store);
+    ck_assert_int_eq(system(command), 0);
+    CLI(&cli, NULL, "replay", "s", "--json");
+    ck_assert_str_eq(cli.out, sound);
+    CLI(&cli, NULL, "verify");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_ptr_nonnull(strstr(cli.out, "s: event 4 at byte 0: "));
+    CLI(&cli, NULL, "verify", "--replay");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    free(sound);
+    cli_done(&cli);
+}
+END_TEST
+
+/* One line, or the test fails after ten seconds. */
+static void read_line(int from, char *line, size_t size)
+{
+    size_t len = 0;
+    while (len == 0 || line[len - 1] != '\n') {
+        struct pollfd ready = {.fd = from, .events = POLLIN};
+        ck_assert_int_eq(poll(&ready, 1, 10000), 1);
+        ck_assert_uint_lt(len, size - 1);
+        ck_assert_int_eq(read(from, line + len, 1), 1);
+        len++;
+    }
+    line[len] = '\0';
+}
+
+START_TEST(tail_gives_history_then_each_event_as_it_comes)
+{
+    struct cli cli;
+    int input, output, status;
+    char line[300], want[80];
+    begin(&cli);
+    CLI(&cli, NULL, "tail", "s", "--from", "4");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(strncmp(cli.out, "{\"session_id\":\"s\",\"seq\":4,\"timestamp\":", 38), 0);
+    CLI(&cli, NULL, "tail", "nobody");
+    cli_assert_refused(&cli, EXIT_REFUSED, "nobody");
+
+    pid_t pid = cli_start(&cli, (const char *[]){"tail", "s", "--follow", NULL}, &input, &output);
+    for (int seq = 1; seq <= 10; seq++) {
+        if (seq > 4)
+            CLI(&cli, "{\"n\":1}\n", "append", "s", "--type", "n");
+        snprintf(want, sizeof want, "{\"session_id\":\"s\",\"seq\":%d,", seq);
+        read_line(output, line, sizeof line);
+        ck_assert_int_eq(strncmp(line, want, strlen(want)), 0);
+    }
+    close(output);
+    close(input);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid); /* it notices that nobody reads */
+    ck_assert_int_eq(status, 0);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(tail_waits_for_a_session_that_is_not_there_yet)
+{
+    struct cli cli;
+    int input, output, status;
+    char line[300];
+    begin(&cli);
+    pid_t pid = cli_start(&cli, (const char *[]){"tail", "new", "--follow", NULL}, &input, &output);
+    usleep(100000);
+    CLI(&cli, "1\n", "append", "new", "--type", "n");
+    read_line(output, line, sizeof line);
+    ck_assert_int_eq(strncmp(line, "{\"session_id\":\"new\",\"seq\":1,", 28), 0);
+    ck_assert_int_eq(kill(pid, SIGINT), 0);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    close(output);
+    close(input);
+    cli_done(&cli);
+}
+END_TEST
+
+Suite *suite_replay(void)
+{
+    Suite *suite = suite_create("replay");
+    TCase *past = tcase_create("past");
+    tcase_set_timeout(past, 60);
+    tcase_add_test(past, replay_answers_about_any_seq_and_any_time);
+    tcase_add_test(past, replay_prints_the_state_for_people_and_for_programs);
+    tcase_add_test(past, with_and_without_snapshots_the_state_is_the_same);
+    tcase_add_test(past, a_snapshot_that_is_damaged_is_a_finding_and_changes_no_answer);
+    suite_add_tcase(suite, past);
+    TCase *live = tcase_create("live");
+    tcase_set_timeout(live, 60);
+    tcase_add_test(live, tail_gives_history_then_each_event_as_it_comes);
+    tcase_add_test(live, tail_waits_for_a_session_that_is_not_there_yet);
+    suite_add_tcase(suite, live);
+    return suite;
+}

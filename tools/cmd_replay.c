@@ -1,0 +1,188 @@
+/*
+ * Replay: the state of a session at a moment, asked in SQL or printed whole; or the events up to it.
+ */
+#include "tools/args.h"
+#include "tools/catch_up.h"
+#include "tools/event_out.h"
+#include "tools/open.h"
+#include "tools/rows.h"
+
+#include <annal/replay.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+struct replay {
+    const struct args *args;
+    annal_slice session;
+    annal_moment at;
+    enum out_format format; /* of --sql */
+    annal_store *store;
+    annal_index *index;
+};
+
+static int read_options(struct replay *replay)
+{
+    const struct args *args = replay->args;
+    const char *at = args_get(args, "at");
+    replay->at.kind = ANNAL_AT_END;
+    if (at != NULL && parse_number(at, &replay->at.seq))
+        replay->at.kind = ANNAL_AT_SEQ;
+    else if (at != NULL && parse_time(at, &replay->at.time_us))
+        replay->at.kind = ANNAL_AT_TIME;
+    else if (at != NULL)
+        return fail_usage("--at needs a seq, a time such as 2026-01-06T07:24:00Z or an age such as "
+                          "2h, and was given '%s'",
+                          at);
+    if (args_has(args, "sql") && args_has(args, "events"))
+        return fail_usage("--sql and --events exclude each other");
+    if (args_has(args, "format") && !args_has(args, "sql"))
+        return fail_usage("--format is for the answer of --sql");
+    return args_format(args, &replay->format);
+}
+
+static int write_bytes(void *arg, const char *bytes, size_t len)
+{
+    (void)arg;
+    out_slice((annal_slice){bytes, len});
+    return 0;
+}
+
+static int print_sql(struct replay *replay, annal_state *state)
+{
+    annal_error err = {0};
+    struct rows rows = {.format = replay->format};
+    annal_status status =
+        annal_state_sql(state, annal_slice_of(args_get(replay->args, "sql")),
+                        &(annal_sql_options){.columns = rows_columns}, rows_row, &rows, &err);
+    rows_done(&rows);
+    if (status < 0)
+        return fail_error(&err);
+    return status == ANNAL_END ? EXIT_DONE : (int)status;
+}
+
+/* For people: the session's row one column a line, and its turns. */
+static int print_text(annal_state *state)
+{
+    static const char session[] = "SELECT * FROM sessions";
+    static const char turns[] = "SELECT sequence AS turn, status, created_at, completed_at,"
+                                " input_tokens, output_tokens, cost_usd FROM turns"
+                                " ORDER BY sequence";
+    annal_error err = {0};
+    struct rows rows = {.format = OUT_TABLE};
+    printf("%-20s %" PRIu64 "\n", "after seq", annal_state_seq(state));
+    annal_status status =
+        annal_state_sql(state, ANNAL_SLICE(session), NULL, rows_print_lines, NULL, &err);
+    fputc('\n', stdout);
+    if (status == ANNAL_OK)
+        status =
+            annal_state_sql(state, ANNAL_SLICE(turns),
+                            &(annal_sql_options){.columns = rows_columns}, rows_row, &rows, &err);
+    rows_done(&rows);
+    return status < 0 ? fail_error(&err) : EXIT_DONE;
+}
+
+static int print_json(annal_state *state)
+{
+    annal_error err = {0};
+    annal_status status = annal_state_json(state, write_bytes, NULL, &err);
+    fputc('\n', stdout);
+    return status < 0 ? fail_error(&err) : EXIT_DONE;
+}
+
+static void say_damaged(const struct replay *replay, uint64_t places)
+{
+    say("session '%.*s': %" PRIu64 " damaged places were passed over, 'annal verify' names them",
+        ANNAL_FMT(replay->session), places);
+}
+
+static int print_state(struct replay *replay)
+{
+    annal_error err = {0};
+    annal_state *state = NULL;
+    annal_replay_info info = {0};
+    int exit_status;
+    annal_replay_options options = {.no_snapshots = args_has(replay->args, "no-snapshots")};
+    if (annal_replay_open(replay->index, replay->session, replay->at, &options, &state, &info,
+                          &err) < 0)
+        return fail_error(&err);
+    if (args_has(replay->args, "sql"))
+        exit_status = print_sql(replay, state);
+    else
+        exit_status = replay->args->json ? print_json(state) : print_text(state);
+    if (info.damaged > 0)
+        say_damaged(replay, info.damaged);
+    annal_state_free(state);
+    return exit_status == EXIT_DONE && info.damaged > 0 ? EXIT_REFUSED : exit_status;
+}
+
+static annal_status print_event(void *arg, const annal_event *event, annal_error *err)
+{
+    const struct replay *replay = arg;
+    (void)err;
+    event_print(event, replay->session);
+    return out_wanted() ? ANNAL_OK : ANNAL_END;
+}
+
+static int print_events(struct replay *replay)
+{
+    annal_error err = {0};
+    uint64_t seq = 0, damaged = 0;
+    annal_status status = annal_replay_seq(replay->index, replay->session, replay->at, &seq, &err);
+    if (status == ANNAL_OK && seq > 0)
+        status = annal_replay_fold(replay->store, replay->session, 1, seq, print_event, replay,
+                                   &damaged, &err);
+    if (status < 0)
+        return fail_error(&err);
+    if (damaged > 0)
+        say_damaged(replay, damaged);
+    return damaged > 0 ? EXIT_REFUSED : EXIT_DONE;
+}
+
+static int run(const struct args *args)
+{
+    struct replay replay = {.args = args, .format = OUT_TABLE};
+    struct session_list list = {0};
+    int exit_status = args_session(args, 0, &replay.session);
+    if (exit_status == 0)
+        exit_status = read_options(&replay);
+    if (exit_status == 0)
+        exit_status =
+            store_open(args, OPEN_READ, &(annal_store_options){.no_keeper = true}, &replay.store);
+    if (exit_status == 0)
+        exit_status = sessions_collect(replay.store, args, &list);
+    if (exit_status == 0)
+        exit_status = index_open_caught_up(replay.store, &list, &replay.index);
+    if (exit_status == 0)
+        exit_status = args_has(args, "events") ? print_events(&replay) : print_state(&replay);
+    annal_index_close(replay.index);
+    sessions_done(&list);
+    return store_close(replay.store, exit_status);
+}
+
+static const struct option options[] = {
+    {"at", "SEQ|TIME", "after this event, or at this time; an age such as 2h is a time", false},
+    {"sql", "QUERY", "ask the state with a SELECT", false},
+    {"format", "FORMAT", "of the answer of --sql: table (default), jsonl or csv", false},
+    {"events", NULL, "print the events up to that moment", false},
+    {"no-snapshots", NULL, "fold from the first event; the answer is the same", false},
+    {NULL, NULL, NULL, false}};
+
+const struct command cmd_replay = {
+    .name = "replay",
+    .operands = "SESSION",
+    .operands_min = 1,
+    .operands_max = 1,
+    .summary = "the state of a session at a moment of its past",
+    .about =
+        "Makes the session's tables as they stood after an event (--at 1200), at a time\n"
+        "(--at 2026-01-06T07:24:00Z: after the last event that is not later), or now, and\n"
+        "prints them, or what --sql asks of them. It begins at the nearest snapshot and folds\n"
+        "the events after it. With --json the whole state is one object,\n"
+        "{\"sessions\":[...],\"turns\":[...]}: the same bytes with any snapshots or none.",
+    .examples =
+        "  annal replay sess_1 --at 1200\n"
+        "  annal replay sess_1 --at 2h --sql \"SELECT status, total_tokens FROM sessions\"\n"
+        "  annal replay sess_1 --at 40 --events | jq -r .type\n",
+    .options = options,
+    .run = run};
