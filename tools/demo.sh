@@ -40,7 +40,14 @@ trimmed() {
 run() {
     most=$1
     shift
-    prompt "annal $*"
+    shown=annal
+    for word in "$@"; do
+        case $word in
+        *' '*) shown="$shown \"$word\"" ;;
+        *) shown="$shown $word" ;;
+        esac
+    done
+    prompt "$shown"
     "$annal" "$@" >"$work/out" 2>"$work/err" || { cat "$work/err" >&2 && exit 1; }
     trimmed "$most" <"$work/out"
 }
@@ -88,8 +95,7 @@ for word in one two three; do
         sleep 0.01
         tries=$((tries + 1))
     done
-    printf '%s    tail: %s' "$dim" "$plain"
-    tail -n 1 "$work/tail" | trimmed 1 | sed 's/^ *//'
+    printf '    %stail:%s %s\n' "$dim" "$plain" "$(tail -n 1 "$work/tail")"
 done
 kill "$tail_pid"
 wait "$tail_pid" 2>/dev/null || true
