@@ -12,6 +12,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+enum { DUE_EVENTS = 1000 };
+
 struct replay {
     const struct args *args;
     annal_slice session;
@@ -96,6 +98,19 @@ static void say_damaged(const struct replay *replay, uint64_t places)
         ANNAL_FMT(replay->session), places);
 }
 
+/*
+ * A session that was written by short-lived processes has no snapshots yet. Whoever has just folded
+ * so many events takes those that are due, after the answer is out; that it cannot is no failure.
+ */
+static void take_due_snapshots(const struct replay *replay, const annal_replay_info *info)
+{
+    annal_error err = {0};
+    if (info->folded < DUE_EVENTS || args_has(replay->args, "no-snapshots") ||
+        annal_store_is_read_only(replay->store) || !out_flush())
+        return;
+    (void)!annal_snapshot_catch_up(replay->index, replay->session, NULL, NULL, &err);
+}
+
 static int print_state(struct replay *replay)
 {
     annal_error err = {0};
@@ -113,6 +128,7 @@ static int print_state(struct replay *replay)
     if (info.damaged > 0)
         say_damaged(replay, info.damaged);
     annal_state_free(state);
+    take_due_snapshots(replay, &info);
     return exit_status == EXIT_DONE && info.damaged > 0 ? EXIT_REFUSED : exit_status;
 }
 

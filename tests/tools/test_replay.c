@@ -106,6 +106,34 @@ START_TEST(with_and_without_snapshots_the_state_is_the_same)
 }
 END_TEST
 
+START_TEST(a_long_replay_leaves_the_snapshots_that_were_due)
+{
+    enum { EVENTS = 2500 };
+    struct cli cli;
+    char *input = malloc(EVENTS * 10);
+    size_t len = 0;
+    begin(&cli);
+    for (int i = 1; i <= EVENTS; i++)
+        len += (size_t)sprintf(input + len, "%d\n", i);
+    CLI(&cli, input, "append", "s", "--type", "n");
+    free(input);
+    CLI(&cli, NULL, "replay", "s", "--json", "--no-snapshots");
+    char *folded = strdup(cli.out);
+    CLI(&cli, NULL, "sql", "SELECT count(*) AS n FROM snapshots", "--json");
+    ck_assert_str_eq(cli.out, "{\"n\":0}\n");
+    CLI(&cli, NULL, "replay", "s", "--json");
+    ck_assert_str_eq(cli.out, folded);
+    CLI(&cli, NULL, "sql", "SELECT count(*) AS n FROM snapshots", "--json");
+    ck_assert_str_eq(cli.out, "{\"n\":2}\n");
+    CLI(&cli, NULL, "replay", "s", "--json");
+    ck_assert_str_eq(cli.out, folded);
+    CLI(&cli, NULL, "verify", "--replay");
+    cli_assert_done(&cli);
+    free(folded);
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(a_snapshot_that_is_damaged_is_a_finding_and_changes_no_answer)
 {
     struct cli cli;
@@ -205,6 +233,7 @@ Suite *suite_replay(void)
     tcase_add_test(past, replay_answers_about_any_seq_and_any_time);
     tcase_add_test(past, replay_prints_the_state_for_people_and_for_programs);
     tcase_add_test(past, with_and_without_snapshots_the_state_is_the_same);
+    tcase_add_test(past, a_long_replay_leaves_the_snapshots_that_were_due);
     tcase_add_test(past, a_snapshot_that_is_damaged_is_a_finding_and_changes_no_answer);
     suite_add_tcase(suite, past);
     TCase *live = tcase_create("live");
