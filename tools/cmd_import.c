@@ -291,7 +291,7 @@ const struct command cmd_import = {
     .operands = "KIND PATH...",
     .operands_min = 2,
     .operands_max = -1,
-    .summary = "Import logs of other agents; again, it adds only what is new",
+    .summary = "import the logs of agents; again, it adds only what is new",
     .about =
         "KIND is claude-code, codex, or the path of an importer, a SQL file NAME.sql (see\n"
         "annal/import.h). A PATH is a log, or a directory that stands for all *.jsonl below\n"
