@@ -61,7 +61,7 @@ static int read_filter(struct query *query)
     while ((type = args_next(args, "type", &at)) != NULL)
         query->types[query->filter.type_count++] = annal_slice_of(type);
     query->filter.types = query->types;
-    query->filter.timeout_ms = 1; /* caught up already; what could not be is read from the journals */
+    query->filter.timeout_ms = 1; /* caught up already; the rest is read from the journals */
     int exit_status = args_format(args, &query->format);
     if (exit_status == 0)
         exit_status = args_time(args, "since", &query->filter.since_us);
