@@ -60,6 +60,6 @@ const struct command cmd_cat = {
         "is 1.",
     .examples =
         "  annal cat sess_1\n"
-        "  annal cat sess_1 --from 1000 | jq -r 'select(.type==\"tool.called\").data.name'\n",
+        "  annal cat sess_1 --from 1000 | jq -r 'select(.type==\"tool.called\").data.tool'\n",
     .options = options,
     .run = run};

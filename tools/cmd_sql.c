@@ -47,7 +47,7 @@ const struct command cmd_sql = {
              "events(session_id, seq, timestamp, type, id, data), which reads data from the\n"
              "journals. 'annal sql \"SELECT sql FROM sqlite_schema\"' prints the tables' columns.",
     .examples = "  annal sql \"SELECT status, count(*) FROM sessions GROUP BY status\"\n"
-                "  annal sql \"SELECT data->>'name' AS tool, count(*) AS calls FROM events\n"
+                "  annal sql \"SELECT data->>'tool' AS tool, count(*) AS calls FROM events\n"
                 "             WHERE type = 'tool.called' GROUP BY tool ORDER BY calls DESC\"\n"
                 "  annal sql --format csv \"SELECT id, total_tokens FROM sessions\" > tokens.csv\n",
     .options = options,
