@@ -43,6 +43,7 @@ static void group_recycle(struct commit *commit, struct group *group)
     }
     annal__buf_clear(&group->payload);
     group->count = 0;
+    group->appends = 0;
     group->events = group->data_bytes = 0;
     group->first_us = 0;
     group->outcome = ANNAL_OK;
@@ -186,6 +187,7 @@ annal_status annal__commit_add(annal_store *store, const struct group_record *re
             annal__fail(err, status, "append to session '%s': no memory", record->session->id);
     }
     if (status == ANNAL_OK) {
+        group->appends++;
         group->events += events;
         group->data_bytes += data_bytes;
         group->references++;
@@ -393,10 +395,13 @@ static void lead(annal_store *store)
     next->number = group->number + 1;
     group->references++;
     commit->leading = true;
+    bool crowd = commit->last_appends > 1 || group->appends > 1;
+    commit->last_appends = group->appends;
     pthread_mutex_unlock(&commit->lock);
     /* Those whom the group before has just woken are about to append: let them, it is one sync less.
-     * With nobody else to run this returns at once. */
-    sched_yield();
+     * Not for one appender alone: on a busy machine it would give its time to strangers. */
+    if (crowd)
+        sched_yield();
     pthread_mutex_lock(&commit->lock);
     if (commit->failed) { /* meanwhile; the group was told so */
         group_free(next);

@@ -53,6 +53,7 @@ struct group {
     struct group_record *records;
     size_t count;
     size_t room;
+    uint32_t appends;
     uint64_t events;
     uint64_t data_bytes;
     int64_t first_us; /* monotonic: when the first append of level batch joined; 0: none */
@@ -67,6 +68,7 @@ struct commit {
     struct group *current; /* still takes appends */
     struct group *flying;  /* being written, or NULL */
     bool leading;
+    uint32_t last_appends; /* in the group that was led last */
     uint64_t durable;
     uint64_t applied;
     uint64_t released; /* every epoch up to this one is checkpointed */
