@@ -101,7 +101,7 @@ bool out_wanted(void)
 bool out_reader_is_gone(void)
 {
     struct pollfd reader = {.fd = STDOUT_FILENO};
-    return poll(&reader, 1, 0) > 0 && (reader.revents & POLLERR) != 0;
+    return poll(&reader, 1, 0) > 0 && (reader.revents & (POLLERR | POLLHUP)) != 0;
 }
 
 int out_finish(int exit_status)
@@ -109,9 +109,11 @@ int out_finish(int exit_status)
     errno = 0;
     if (out_flush())
         return exit_status;
-    if (errno == EPIPE || errno == 0)
+    int why = errno; /* 0: an earlier write failed, and stdio does not keep the reason */
+    if (why == EPIPE || out_reader_is_gone())
         return exit_status;
-    return fail_storage("print to standard output: %s", strerror(errno));
+    return fail_storage("print to standard output: %s",
+                        why != 0 ? strerror(why) : "not all of it could be written");
 }
 
 void out_slice(annal_slice slice)

@@ -159,6 +159,27 @@ START_TEST(a_reader_that_goes_away_is_no_failure)
 }
 END_TEST
 
+START_TEST(output_that_cannot_be_written_is_a_failure)
+{
+    static const int events[] = {1, 300};
+    struct cli cli;
+    char command[900];
+    CLI_INIT(&cli);
+    for (size_t i = 0; i < 2; i++) {
+        append_events(&cli, "s", events[i]);
+        snprintf(command, sizeof command, "%s --store %s cat s >/dev/full 2>%s", ANNAL_COMMAND,
+                 cli.store, tmpdir_path(&cli.dir, "said"));
+        int status = system(command);
+        ck_assert(WIFEXITED(status));
+        ck_assert_int_eq(WEXITSTATUS(status), EXIT_STORAGE);
+        char *said = file_read(tmpdir_path(&cli.dir, "said"), NULL);
+        ck_assert_int_eq(strncmp(said, "annal: print to standard output: ", 33), 0);
+        free(said);
+    }
+    cli_done(&cli);
+}
+END_TEST
+
 Suite *suite_cat(void)
 {
     Suite *suite = suite_create("cat");
@@ -169,6 +190,7 @@ Suite *suite_cat(void)
     tcase_add_test(reading, verify_names_session_seq_and_offset_and_cat_prints_every_other_event);
     tcase_add_test(reading, any_flipped_byte_is_found_and_costs_at_most_its_line);
     tcase_add_test(reading, verify_of_a_sound_store_says_how_much_it_read);
+    tcase_add_test(reading, output_that_cannot_be_written_is_a_failure);
     tcase_add_test(reading, a_reader_that_goes_away_is_no_failure);
     suite_add_tcase(suite, reading);
     return suite;
