@@ -1,6 +1,6 @@
 #!/bin/sh
-# docs.sh COMMAND BUILD CC: what the pages show works. Every C example compiles, the journal in format.md proves
-# itself to the program beside it, and every command of guide.md runs, one after the other.
+# docs.sh COMMAND BUILD CC: what the pages show works, and what they name is there. Every C example compiles, the
+# journal in format.md proves itself to the program beside it, and every command of guide.md runs, one after the other.
 set -eu
 command=$1 build=$2 CC=$3
 cd "$(dirname "$0")/.."
@@ -49,3 +49,18 @@ while block guide.md c $n >"$work/example.c" && [ -s "$work/example.c" ]; do
     n=$((n + 1))
 done
 [ $n -gt 1 ]
+
+folders="journal index snapshot replay tools tests"
+# shellcheck disable=SC2016,SC2086 # words and backquotes on purpose
+find docs $folders README.md -name '*.md' | xargs cat |
+    grep -oE '`((journal|index|snapshot|replay|tools|tests|docs)/[a-z0-9_/-]+\.(c|h|sql|md|sh)|annal_?_[a-z0-9_]+\(\))`' |
+    tr -d '`()' | sort -u | while read -r name; do
+    case $name in
+    */*) [ -e "$name" ] || echo "there is no $name" ;;
+    *) grep -rqw --include='*.[ch]' "$name" $folders || echo "nothing is called $name" ;;
+    esac
+done >"$work/out"
+[ ! -s "$work/out" ] || {
+    cat "$work/out"
+    exit 1
+}
