@@ -52,7 +52,7 @@ done
 
 folders="journal index snapshot replay tools tests"
 # shellcheck disable=SC2016,SC2086 # words and backquotes on purpose
-find docs $folders README.md -name '*.md' | xargs cat |
+find docs $folders README.md -name '*.md' -exec cat {} + |
     grep -oE '`((journal|index|snapshot|replay|tools|tests|docs)/[a-z0-9_/-]+\.(c|h|sql|md|sh)|annal_?_[a-z0-9_]+\(\))`' |
     tr -d '`()' | sort -u | while read -r name; do
     case $name in
