@@ -3,6 +3,7 @@
 Suite *suite_alloc(void);
 Suite *suite_buf(void);
 Suite *suite_clock(void);
+Suite *suite_commit(void);
 Suite *suite_error(void);
 Suite *suite_hash(void);
 Suite *suite_io(void);
@@ -13,8 +14,8 @@ Suite *suite_time(void);
 Suite *suite_writer(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_alloc, suite_buf,    suite_clock,   suite_error, suite_hash,   suite_io,
-    suite_json,  suite_limits, suite_recover, suite_time,  suite_writer, NULL,
+    suite_alloc, suite_buf,    suite_clock,   suite_commit, suite_error,  suite_hash, suite_io,
+    suite_json,  suite_limits, suite_recover, suite_time,   suite_writer, NULL,
 };
 
 int main(int argc, char **argv)

@@ -1,0 +1,345 @@
+#include "tests/support/failing_io.h"
+#include "tests/support/journals.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- Every system call of a short life fails ---- */
+
+#define SESSIONS 2
+#define NUMBERS  24
+
+enum answer { REFUSED, UNKNOWN, ACKNOWLEDGED };
+
+struct life {
+    enum answer answers[SESSIONS][NUMBERS + 1]; /* by number, from 1 */
+    uint64_t seqs[SESSIONS][NUMBERS + 1];
+};
+
+static const annal_level levels[] = {ANNAL_LEVEL_SYNC, ANNAL_LEVEL_OS,   ANNAL_LEVEL_BATCH,
+                                     ANNAL_LEVEL_OS,   ANNAL_LEVEL_SYNC, ANNAL_LEVEL_SYNC};
+
+static void session_name(char out[16], int session)
+{
+    snprintf(out, 16, "s%d", session);
+}
+
+static void append_one(annal_store *store, struct life *life, int session, uint64_t number)
+{
+    char name[16];
+    annal_error err = {0};
+    annal_level level = levels[number % (sizeof levels / sizeof *levels)];
+    session_name(name, session);
+    annal_status status =
+        append_number(store, name, number, 900, level, &life->seqs[session][number], &err);
+    ck_assert(status == ANNAL_OK || err.message[0] != '\0');
+    /* What was only batched or cached counts when annal_sync() has returned. */
+    life->answers[session][number] = status == ANNAL_ERR_UNKNOWN ? UNKNOWN
+                                     : status < 0                ? REFUSED
+                                     : level == ANNAL_LEVEL_SYNC ? ACKNOWLEDGED
+                                                                 : UNKNOWN;
+}
+
+static void acknowledge_all(struct life *life, bool tried[SESSIONS][NUMBERS + 1])
+{
+    for (int session = 0; session < SESSIONS; session++) {
+        for (uint64_t number = 1; number <= NUMBERS; number++) {
+            if (tried[session][number])
+                life->answers[session][number] = ACKNOWLEDGED;
+        }
+    }
+}
+
+/* Open, append, checkpoint in the middle, close. */
+static void live(const char *path, const struct seams *seams, struct life *life)
+{
+    const annal_store_options options = {.create = true, .no_keeper = true, .wait_ms = 100};
+    annal_store *store = NULL;
+    bool ok[SESSIONS][NUMBERS + 1] = {0};
+    if (annal__store_open(path, &options, seams, &store, NULL) < 0)
+        return;
+    for (uint64_t number = 1; number <= NUMBERS; number++) {
+        for (int session = 0; session < SESSIONS; session++) {
+            append_one(store, life, session, number);
+            ok[session][number] =
+                life->answers[session][number] != REFUSED && life->seqs[session][number] != 0;
+        }
+        if (number == NUMBERS / 2) {
+            annal_status status = annal_checkpoint(store, NULL);
+            if (status == ANNAL_OK)
+                status = annal_keep(store, NULL);
+            ck_assert_int_le(status, 0);
+        }
+    }
+    if (annal_sync(store, NULL) == ANNAL_OK)
+        acknowledge_all(life, ok);
+    (void)annal_store_close(store, NULL);
+}
+
+struct found {
+    struct life *life;
+    int session;
+    uint64_t last;
+    bool there[NUMBERS + 1];
+};
+
+static void find_number(void *arg, const annal_event *event)
+{
+    struct found *found = arg;
+    uint64_t number = event_number(event);
+    ck_assert_uint_gt(number, found->last); /* in order, none twice */
+    found->last = number;
+    found->there[number] = true;
+    ck_assert_msg(found->life->answers[found->session][number] != REFUSED,
+                  "number %d was refused and is there", (int)number);
+    if (found->life->answers[found->session][number] == ACKNOWLEDGED)
+        ck_assert_uint_eq(event->seq, found->life->seqs[found->session][number]);
+}
+
+static void ck_told_the_truth(const char *path, struct life *life)
+{
+    annal_store *store = store_open(path);
+    for (int session = 0; session < SESSIONS; session++) {
+        struct found found = {.life = life, .session = session};
+        char name[16];
+        uint64_t seq;
+        session_name(name, session);
+        uint64_t last = read_session(store, name, find_number, &found);
+        for (int number = 1; number <= NUMBERS; number++)
+            ck_assert_msg(found.there[number] || life->answers[session][number] != ACKNOWLEDGED,
+                          "number %d was acknowledged and is gone", number);
+        ck_ok(append_number(store, name, NUMBERS + 1, 40, ANNAL_LEVEL_SYNC, &seq, err));
+        ck_assert_uint_eq(seq, last + 1);
+    }
+    store_close(store);
+}
+
+static void fail_everywhere(int with_errno, bool for_good, size_t short_len, unsigned step)
+{
+    bool failed = true;
+    for (unsigned at = 1; failed; at += at < 150 ? 1 : step) {
+        struct tmpdir dir;
+        struct failing_io disk;
+        struct life life = {0};
+        TMPDIR_INIT(&dir);
+        const char *path = tmpdir_path(&dir, "store");
+        failing_io_init(&disk);
+        disk.fail_at = at;
+        disk.with_errno = with_errno;
+        disk.for_good = for_good;
+        disk.short_len = short_len;
+        const struct seams seams = {&disk.io, &annal__system_clock, NULL};
+        live(path, &seams, &life);
+        failed = disk.calls >= at;
+        ck_told_the_truth(path, &life);
+        tmpdir_done(&dir);
+    }
+}
+
+START_TEST(any_call_that_fails_once_leaves_only_true_answers)
+{
+    fail_everywhere(EIO, false, 0, 3);
+}
+END_TEST
+
+START_TEST(a_disk_that_fails_for_good_leaves_only_true_answers)
+{
+    fail_everywhere(ENOSPC, true, 0, 3);
+}
+END_TEST
+
+START_TEST(short_reads_and_writes_that_then_fail_leave_only_true_answers)
+{
+    fail_everywhere(EIO, false, 16384, 7);
+}
+END_TEST
+
+/* ---- A full disk ---- */
+
+struct small_disk {
+    struct io io;
+    uint64_t free_bytes;
+};
+
+static int small_space(void *arg, int fd, struct io_space *out)
+{
+    struct small_disk *disk = arg;
+    int result = annal__system_io.space(NULL, fd, out);
+    out->free_bytes = disk->free_bytes;
+    return result;
+}
+
+struct slow_clock {
+    struct clock clock;
+    int64_t monotonic_us;
+};
+
+static int64_t slow_wall(void *arg)
+{
+    (void)arg;
+    return annal__system_clock.wall_us(annal__system_clock.arg);
+}
+
+static int64_t slow_monotonic(void *arg)
+{
+    return ((struct slow_clock *)arg)->monotonic_us;
+}
+
+START_TEST(without_room_an_append_is_refused_and_works_again_when_there_is_room)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    struct small_disk disk = {.io = annal__system_io, .free_bytes = (uint64_t)1 << 30};
+    struct slow_clock time = {.monotonic_us = 1000000};
+    uint64_t seq = 0;
+    disk.io.arg = &disk;
+    disk.io.space = small_space;
+    time.clock = (struct clock){slow_wall, slow_monotonic, &time};
+    const struct seams seams = {&disk.io, &time.clock, NULL};
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *store = store_open_seams(path, &seams);
+    append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    annal_store_stats before, after;
+    annal_store_stats_get(store, &before);
+
+    disk.free_bytes = 16 << 20;
+    time.monotonic_us += 200000;
+    for (int level = ANNAL_LEVEL_SYNC; level <= ANNAL_LEVEL_OS; level++) {
+        annal_error err = {0};
+        ck_assert_int_eq(append_number(store, "s", 3, 40, (annal_level)level, &seq, &err),
+                         ANNAL_ERR_IO);
+        ck_assert_int_eq(err.os_errno, ENOSPC);
+    }
+    annal_store_stats_get(store, &after);
+    ck_assert_uint_eq(after.journal_bytes, before.journal_bytes);
+    ck_assert_uint_eq(after.log_bytes, before.log_bytes);
+
+    disk.free_bytes = 32 << 20;
+    time.monotonic_us += 200000;
+    append_numbers(store, "s", 3, 4, ANNAL_LEVEL_SYNC);
+    ck_numbers(store, "s", 4);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+/* ---- Regions of the log ---- */
+
+static const uint8_t next_boot[16] = "the next boot";
+
+/* As after a power cut: no journal byte was synced since the checkpoint that is `kept` bytes old. */
+static void cut_power(annal_store *store, const char *journal, off_t kept)
+{
+    store_abandon(store);
+    ck_assert_int_eq(truncate(journal, kept), 0);
+}
+
+START_TEST(a_log_of_small_regions_is_begun_again_and_again)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    const struct seams seams = {&annal__system_io, &annal__system_clock, NULL};
+    const struct seams rebooted = {&annal__system_io, &annal__system_clock, next_boot};
+    const annal_store_options options = {
+        .create = true, .no_keeper = true, .region_bytes = 1 << 20};
+    annal_store *store = NULL;
+    uint64_t seq;
+    ck_ok(annal__store_open(path, &options, &seams, &store, err));
+    for (uint64_t number = 1; number <= 110; number++)
+        ck_ok(append_number(store, "s", number, 50000, ANNAL_LEVEL_SYNC, &seq, err));
+    annal_store_stats stats;
+    annal_store_stats_get(store, &stats);
+    ck_assert_uint_ge(stats.checkpoints, 3);
+    store_abandon(store);
+    store = store_open_seams(path, &rebooted);
+    ck_numbers(store, "s", 110);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+START_TEST(an_event_larger_than_a_region_makes_the_log_grow)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
+    const struct seams rebooted = {&annal__system_io, &annal__system_clock, next_boot};
+    annal_store *store = store_open(path);
+    uint64_t seq;
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    annal_session_info info;
+    ck_ok(annal_session_info_get(store, ANNAL_SLICE("s"), &info, err));
+    ck_ok(append_number(store, "s", 4, 10 << 20, ANNAL_LEVEL_SYNC, &seq, err));
+    append_numbers(store, "s", 5, 6, ANNAL_LEVEL_SYNC);
+    /* The growth has checkpointed what was there before. */
+    cut_power(store, journal, (off_t)info.bytes);
+    store = store_open_seams(path, &rebooted);
+    ck_numbers(store, "s", 6);
+    append_numbers(store, "s", 7, 8, ANNAL_LEVEL_SYNC);
+    store_close(store);
+    store = store_open_seams(path, &rebooted);
+    append_numbers(store, "s", 9, 9, ANNAL_LEVEL_SYNC);
+    ck_numbers(store, "s", 9);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+/* Whatever length of the journal reached the disk beyond the checkpoint, the log has the rest. */
+START_TEST(any_length_of_a_journal_from_the_checkpoint_on_is_made_whole)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    const struct seams rebooted = {&annal__system_io, &annal__system_clock, next_boot};
+    annal_store *store = store_open(path);
+    annal_session_info from, to;
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_checkpoint(store, err));
+    ck_ok(annal_session_info_get(store, ANNAL_SLICE("s"), &from, err));
+    append_numbers(store, "s", 4, 6, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_session_info_get(store, ANNAL_SLICE("s"), &to, err));
+    store_abandon(store);
+    const char *copy = tmpdir_path(&dir, "copy");
+    const char *journal = tmpdir_path(&dir, "copy/events/s.jsonl");
+    for (uint64_t kept = from.bytes; kept <= to.bytes; kept += 7) {
+        copy_store(path, copy);
+        ck_assert_int_eq(truncate(journal, (off_t)kept), 0);
+        store = store_open_seams(copy, &rebooted);
+        ck_numbers(store, "s", 6);
+        append_numbers(store, "s", 7, 7, ANNAL_LEVEL_SYNC);
+        store_close(store);
+        char command[600];
+        snprintf(command, sizeof command, "rm -r '%s'", copy);
+        ck_assert_int_eq(system(command), 0);
+    }
+    tmpdir_done(&dir);
+}
+END_TEST
+
+Suite *suite_commit(void)
+{
+    Suite *suite = suite_create("commit");
+    TCase *failing = tcase_create("failing");
+    tcase_set_timeout(failing, 120);
+    tcase_add_test(failing, any_call_that_fails_once_leaves_only_true_answers);
+    tcase_add_test(failing, a_disk_that_fails_for_good_leaves_only_true_answers);
+    tcase_add_test(failing, short_reads_and_writes_that_then_fail_leave_only_true_answers);
+    tcase_add_test(failing, without_room_an_append_is_refused_and_works_again_when_there_is_room);
+    suite_add_tcase(suite, failing);
+    TCase *regions = tcase_create("regions");
+    tcase_set_timeout(regions, 60);
+    tcase_add_test(regions, a_log_of_small_regions_is_begun_again_and_again);
+    tcase_add_test(regions, an_event_larger_than_a_region_makes_the_log_grow);
+    tcase_add_test(regions, any_length_of_a_journal_from_the_checkpoint_on_is_made_whole);
+    suite_add_tcase(suite, regions);
+    return suite;
+}
