@@ -213,8 +213,9 @@ START_TEST(a_flipped_byte_is_found_where_it_is_and_costs_at_most_its_event)
         /* At the end each look takes its time: fewer values. */
         size_t step = line == EVENTS ? 5 : 1;
         for (size_t i = at % step; i < 8 + sizeof others; i += step) {
-            char value =
-                i < 8 ? (char)((unsigned char)original.bytes[at] ^ 1u << i) : others[i - 8];
+            char flipped = original.bytes[at];
+            flipped = (char)(flipped ^ (1 << (i & 7)));
+            char value = i < 8 ? flipped : others[i - 8];
             if (value == original.bytes[at])
                 continue;
             struct variant *v = add(&variants, &original);
