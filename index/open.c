@@ -600,6 +600,11 @@ annal_store *annal_index_store(const annal_index *index)
     return index->store;
 }
 
+const annal_pack *annal_index_core(const annal_index *index)
+{
+    return index->core;
+}
+
 /* Leave a short WAL behind, when nobody is in the way. */
 static void tidy(annal_index *index)
 {

@@ -36,7 +36,7 @@ static annal_slice session_of(const annal_state *state)
 
 /* ---- Making ---- */
 
-static uint64_t hash_packs(const annal_pack *const *packs, size_t count)
+uint64_t annal_packs_version(const annal_pack *const *packs, size_t count)
 {
     uint64_t hash = INDEX_CODE_VERSION;
     for (size_t i = 0; i < count; i++)
@@ -59,7 +59,7 @@ static annal_status take_packs(annal_state *state, const annal_pack *const *pack
         return annal__fail(err, ANNAL_ERR_NOMEM, "state of session '%s'", state->session);
     memcpy(state->packs, packs, count * sizeof *state->packs);
     state->pack_count = count;
-    state->pack_version = hash_packs(state->packs, count);
+    state->pack_version = annal_packs_version(state->packs, count);
     return ANNAL_OK;
 }
 

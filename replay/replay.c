@@ -130,19 +130,21 @@ static annal_status begin(annal_index *index, annal_slice session,
                           annal_state **out_state, annal_cursor **out_cursor, annal_error *err)
 {
     annal_store *store = annal_index_store(index);
+    const annal_pack *core = annal_index_core(index);
+    const annal_pack *const *packs = options->packs == NULL ? &core : options->packs;
+    size_t pack_count = options->packs == NULL ? 1 : options->pack_count;
     annal_state *state = NULL;
     annal_position next = {0};
     annal_status status = ANNAL_ERR_NOTFOUND;
     if (!options->no_snapshots && seq > 0)
-        status = annal_snapshot_load(index, session, seq, options->packs, options->pack_count,
-                                     &state, &next, NULL);
+        status = annal_snapshot_load(index, session, seq, packs, pack_count, &state, &next, NULL);
     if (status == ANNAL_OK)
         status = annal_cursor_open_at(store, session, next.seq, next.offset, next.h_before,
                                       out_cursor, NULL);
     if (status < 0) { /* whatever was wrong with a snapshot, the journal has it all */
         annal_state_free(state);
         state = NULL;
-        status = annal_state_new(session, options->packs, options->pack_count, &state, err);
+        status = annal_state_new(session, packs, pack_count, &state, err);
         if (status >= 0)
             status = annal_cursor_open(store, session, 1, out_cursor, err);
     }

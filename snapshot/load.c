@@ -10,7 +10,6 @@
 
 /* Why a row gives no state: *out_problem; or a state. A failure is one of ours, not of the row. */
 static annal_status try_row(const struct shelf *shelf, const struct shelf_row *row,
-                            const annal_pack *const *packs, size_t pack_count,
                             annal_state **out_state, const char **out_problem, annal_error *err)
 {
     struct buf image = {.limit = SNAPSHOT_RAW_BYTES_MAX};
@@ -20,7 +19,7 @@ static annal_status try_row(const struct shelf *shelf, const struct shelf_row *r
         return ANNAL_OK;
     annal_status status = annal__shelf_image(shelf, row, &image, err);
     if (status >= 0)
-        status = annal_state_deserialize(shelf->session, packs, pack_count,
+        status = annal_state_deserialize(shelf->session, shelf->packs, shelf->pack_count,
                                          annal__buf_slice(&image), &state, err);
     annal__buf_done(&image);
     if (status == ANNAL_ERR_CORRUPT || (status >= 0 && annal_state_seq(state) != row->header.seq)) {
@@ -41,8 +40,7 @@ static void tell_passed_over(const struct shelf *shelf, uint64_t seq, const char
     annal_store_log(shelf->store, ANNAL_LOG_WARNING, message);
 }
 
-annal_status annal__snapshot_load(const struct shelf *shelf, uint64_t at_most,
-                                  const annal_pack *const *packs, size_t pack_count, bool discard,
+annal_status annal__snapshot_load(const struct shelf *shelf, uint64_t at_most, bool discard,
                                   uint32_t wait_ms, struct loaded *out_loaded, annal_error *err)
 {
     for (bool told = false;; told = true) {
@@ -53,7 +51,7 @@ annal_status annal__snapshot_load(const struct shelf *shelf, uint64_t at_most,
         if (status < 0)
             return status;
         uint64_t seq = row.seq;
-        status = try_row(shelf, &row, packs, pack_count, &loaded.state, &problem, err);
+        status = try_row(shelf, &row, &loaded.state, &problem, err);
         loaded.header = row.header;
         annal__shelf_row_done(&row);
         if (status >= 0 && problem == NULL) {
@@ -82,7 +80,7 @@ annal_status annal_snapshot_load(annal_index *index, annal_slice session, uint64
     struct loaded loaded = {0};
     annal_status status = annal__shelf_init(&shelf, index, session, packs, pack_count, err);
     if (status >= 0)
-        status = annal__snapshot_load(&shelf, at_most, packs, pack_count, false, 0, &loaded, err);
+        status = annal__snapshot_load(&shelf, at_most, false, 0, &loaded, err);
     if (status < 0)
         return status;
     *out_state = loaded.state;
@@ -162,7 +160,7 @@ static annal_status examine(const struct shelf *shelf, const struct listed *list
         out_info->in_file = header->in_file;
         out_info->stale = annal__shelf_stale(shelf, header) != NULL;
     }
-    status = try_row(shelf, &row, NULL, 0, &state, out_problem, err);
+    status = try_row(shelf, &row, &state, out_problem, err);
     annal_state_free(state);
     annal__shelf_row_done(&row);
     return status;

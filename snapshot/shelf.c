@@ -14,15 +14,18 @@
 annal_status annal__shelf_init(struct shelf *shelf, annal_index *index, annal_slice session,
                                const annal_pack *const *packs, size_t pack_count, annal_error *err)
 {
-    annal_state *state = NULL;
-    *shelf = (struct shelf){.index = index, .store = annal_index_store(index), .session = session};
-    annal_status status = annal_session_info_get(shelf->store, session, &shelf->info, err);
-    if (status >= 0)
-        status = annal_state_new(session, packs, pack_count, &state, err);
-    if (status >= 0)
-        shelf->pack_version = annal_state_pack_version(state);
-    annal_state_free(state);
-    return status;
+    *shelf = (struct shelf){.index = index,
+                            .store = annal_index_store(index),
+                            .session = session,
+                            .core = annal_index_core(index),
+                            .packs = packs,
+                            .pack_count = pack_count};
+    if (packs == NULL) {
+        shelf->packs = &shelf->core;
+        shelf->pack_count = 1;
+    }
+    shelf->pack_version = annal_packs_version(shelf->packs, shelf->pack_count);
+    return annal_session_info_get(shelf->store, session, &shelf->info, err);
 }
 
 /* ---- Files ---- */

@@ -18,10 +18,16 @@ struct shelf {
     annal_store *store;
     annal_slice session; /* borrowed */
     annal_session_info info;
+    const annal_pack *core;         /* of the index */
+    const annal_pack *const *packs; /* the caller's, or core */
+    size_t pack_count;
     uint64_t pack_version;
 };
 
-/* Look at the session. packs as in annal_state_new(). ANNAL_ERR_NOTFOUND: no such session. */
+/*
+ * Look at the session. packs may be NULL: the core pack. The shelf stays where it is: packs may point into it.
+ * ANNAL_ERR_NOTFOUND: no such session.
+ */
 annal_status annal__shelf_init(struct shelf *shelf, annal_index *index, annal_slice session,
                                const annal_pack *const *packs, size_t pack_count, annal_error *err);
 

@@ -14,7 +14,7 @@ static annal_status begin_fold(struct taker *taker, annal_error *err)
     struct loaded loaded = {0};
     struct shelf *shelf = &taker->shelf;
     annal_status status =
-        annal__snapshot_load(shelf, UINT64_MAX, NULL, 0, true, taker->wait_ms, &loaded, err);
+        annal__snapshot_load(shelf, UINT64_MAX, true, taker->wait_ms, &loaded, err);
     if (status == ANNAL_OK) {
         const struct snapshot_header *header = &loaded.header;
         taker->state = loaded.state;
@@ -26,7 +26,7 @@ static annal_status begin_fold(struct taker *taker, annal_error *err)
     }
     if (status != ANNAL_ERR_NOTFOUND)
         return status;
-    status = annal_state_new(shelf->session, NULL, 0, &taker->state, err);
+    status = annal_state_new(shelf->session, shelf->packs, shelf->pack_count, &taker->state, err);
     if (status >= 0)
         status = annal_cursor_open(shelf->store, shelf->session, 1, &taker->cursor, err);
     return status;

@@ -31,6 +31,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_parse(const char *name, annal
 /* The pack that every store runs: sessions and turns. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_core(annal_pack **out_pack, annal_error *err);
 
+/* The core pack of an index that is open, to save reading it again. Lives as long as the index. */
+ANNAL_API const annal_pack *annal_index_core(const annal_index *index);
+
 /* NULL is accepted. */
 ANNAL_API void annal_pack_free(annal_pack *pack);
 
@@ -73,6 +76,9 @@ annal_state_refused(const annal_state *state); /* events that a handler could no
 /* Hash over the names, versions and texts of the packs: states are comparable only where it is
  * equal. */
 ANNAL_API uint64_t annal_state_pack_version(const annal_state *state);
+
+/* The same of packs without a state. Any thread. */
+ANNAL_API uint64_t annal_packs_version(const annal_pack *const *packs, size_t pack_count);
 
 /* Return 0 to go on; anything else stops and is handed through. */
 typedef int (*annal_write_fn)(void *arg, const char *bytes, size_t len);

@@ -45,7 +45,8 @@ typedef struct annal_replay_info {
  * with annal_state_json(), take it further with annal_state_apply(). It begins with the newest snapshot
  * that counts, and folds the events after it; with any snapshots or none the result is the same, byte
  * for byte. An event that is damaged, or that a pack cannot take, changes nothing; the ones after it
- * do. *out_state is the caller's: annal_state_free(). out_info may be NULL. Any thread.
+ * do. *out_state is the caller's: annal_state_free() it before the index is closed. out_info may be
+ * NULL. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session, or it has no event seq yet
  */

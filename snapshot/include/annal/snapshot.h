@@ -100,8 +100,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_drop(annal_index *index, 
 
 /*
  * Load the newest snapshot that counts and whose seq is at most at_most. *out_state is at its seq;
- * *out_next is where to go on: hand it to annal_cursor_open_at(). packs as in annal_state_new().
- * annal_replay_open() is what most callers want. Any thread.
+ * *out_next is where to go on: hand it to annal_cursor_open_at(). packs may be NULL: the core pack of
+ * the index, which must then outlive the state, as packs must. annal_replay_open() is what most
+ * callers want. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  there is none; begin with annal_state_new()
  */
