@@ -1,11 +1,17 @@
 #include "tests/snapshot/fold.h"
+#include "tests/support/random.h"
+#include "tests/support/real_logs.h"
+#include "tools/import/import.h"
 
 #include <annal/replay.h>
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct fixture f;
@@ -147,6 +153,88 @@ START_TEST(a_moment_behind_the_last_event_or_of_no_session_is_not_found)
     ck_assert_ptr_null(state);
 }
 END_TEST
+
+/* ---- Logs of agents ---- */
+
+#define LOG_BYTES_MAX (3 << 20)
+
+static void import(const char *kind, const char *folder, const char *name)
+{
+    char *path = NULL;
+    struct importer importer;
+    struct import_report report = {0};
+    ck_assert(importer_find(kind, &importer));
+    ck_assert_int_ge(asprintf(&path, "%s/%s", folder, name), 0);
+    ck_ok(import_file(f.store, &importer, path, NULL, &report, err));
+    import_report_done(&report);
+    free(path);
+}
+
+/* At a few seqs of one session, with a snapshot every 50 events. */
+static int sample(void *arg, annal_slice session, uint64_t bytes)
+{
+    const annal_snapshot_policy every_50 = {.every_events = 50};
+    annal_replay_verify_result result;
+    uint64_t last;
+    (void)bytes;
+    ck_ok(annal_snapshot_catch_up(f.index, session, &every_50, NULL, err));
+    ck_ok(annal_replay_seq(f.index, session, (annal_moment){0}, &last, err));
+    for (int i = 0; i < 4; i++)
+        ck_same(session, 1 + random_below(arg, last));
+    ck_same(session, last);
+    ck_ok(annal_replay_verify(f.index, session, NULL, NULL, &result, err));
+    ck_assert_uint_eq(result.findings, 0);
+    return 0;
+}
+
+static const char *const kinds[] = {"codex", "claude-code"};
+
+/* The kind's logs, up to LOG_BYTES_MAX in all. */
+static void import_folder(const char *kind, const char *folder)
+{
+    struct dirent **names = NULL;
+    off_t bytes = 0;
+    int count = scandir(folder, &names, NULL, alphasort);
+    for (int i = 0; i < count; i++) {
+        struct stat file;
+        char *path = NULL;
+        ck_assert_int_ge(asprintf(&path, "%s/%s", folder, names[i]->d_name), 0);
+        const char *suffix = strrchr(names[i]->d_name, '.');
+        if (suffix != NULL && strcmp(suffix, ".jsonl") == 0 && stat(path, &file) == 0 &&
+            bytes + file.st_size <= LOG_BYTES_MAX) {
+            bytes += file.st_size;
+            import(kind, folder, names[i]->d_name);
+        }
+        free(path);
+        free(names[i]);
+    }
+    free(names);
+}
+
+START_TEST(on_real_logs_past_states_are_the_same_with_snapshots_and_without)
+{
+    struct random random = random_init(8);
+    char *folder = real_logs(kinds[_i]);
+    if (folder == NULL)
+        return;
+    import_folder(kinds[_i], folder);
+    ck_assert_int_eq(annal_store_sessions(f.store, sample, &random, NULL), 0);
+    free(folder);
+}
+END_TEST
+
+START_TEST(on_the_logs_of_this_project_they_are_too)
+{
+    struct random random = random_init(9);
+    char *folder = NULL;
+    ck_assert_int_ge(asprintf(&folder, "%s/%s", TEST_DATA, kinds[_i]), 0);
+    import_folder(kinds[_i], folder);
+    ck_assert_int_eq(annal_store_sessions(f.store, sample, &random, NULL), 0);
+    free(folder);
+}
+END_TEST
+
+/* ---- Times ---- */
 
 #define T0 1767684240000000
 
@@ -328,6 +416,8 @@ Suite *suite_replay(void)
     tcase_add_test(tc, replay_begins_with_the_newest_snapshot_up_to_the_moment);
     tcase_add_test(tc, a_replayed_state_can_be_asked_and_taken_further);
     tcase_add_test(tc, a_moment_behind_the_last_event_or_of_no_session_is_not_found);
+    tcase_add_loop_test(tc, on_real_logs_past_states_are_the_same_with_snapshots_and_without, 0, 2);
+    tcase_add_loop_test(tc, on_the_logs_of_this_project_they_are_too, 0, 2);
     tcase_add_loop_test(tc, the_state_at_a_time_is_that_at_the_largest_seq_whose_ts_is_not_later, 0,
                         (int)(sizeof times / sizeof *times));
     tcase_add_test(tc, a_time_is_found_in_the_journal_while_the_index_cannot_be_brought_up_to_date);
