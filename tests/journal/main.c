@@ -10,13 +10,15 @@ Suite *suite_io(void);
 Suite *suite_json(void);
 Suite *suite_limits(void);
 Suite *suite_recover(void);
+Suite *suite_session(void);
 Suite *suite_time(void);
 Suite *suite_verify(void);
 Suite *suite_writer(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_alloc, suite_buf,    suite_clock,   suite_commit, suite_error,  suite_hash,   suite_io,
-    suite_json,  suite_limits, suite_recover, suite_time,   suite_verify, suite_writer, NULL,
+    suite_alloc,   suite_buf,  suite_clock,  suite_commit, suite_error,
+    suite_hash,    suite_io,   suite_json,   suite_limits, suite_recover,
+    suite_session, suite_time, suite_verify, suite_writer, NULL,
 };
 
 int main(int argc, char **argv)

@@ -1,0 +1,307 @@
+#include "tests/support/failing_io.h"
+#include "tests/support/journals.h"
+#include "tests/support/random.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+static const struct seams system_seams = {.io = &annal__system_io, .clock = &annal__system_clock};
+
+/* ---- Many threads, few descriptors, two stores that want the same sessions ---- */
+
+#define THREADS   6
+#define SESSIONS  40
+#define APPENDS   120
+#define LOW_LIMIT 200 /* of descriptors: leaves 16 for journals */
+
+struct crowd {
+    annal_store *stores[2];
+    _Atomic uint64_t next[SESSIONS]; /* numbers given out */
+    _Atomic bool stop;
+    const char *wrong;
+};
+
+struct member {
+    pthread_t thread;
+    struct crowd *crowd;
+    struct random random;
+    unsigned number;
+};
+
+static void complain(struct crowd *crowd, const char *wrong, const annal_error *err)
+{
+    fprintf(stderr, "%s: %s\n", wrong, err->message);
+    crowd->wrong = wrong;
+}
+
+static void *append_here_and_there(void *arg)
+{
+    static const annal_level levels[] = {ANNAL_LEVEL_SYNC, ANNAL_LEVEL_BATCH, ANNAL_LEVEL_OS};
+    struct member *self = arg;
+    struct crowd *crowd = self->crowd;
+    for (int i = 0; i < APPENDS; i++) {
+        char name[16], data[100], id[32];
+        uint64_t seq;
+        annal_error err = {0};
+        unsigned session = (unsigned)random_below(&self->random, SESSIONS);
+        uint64_t number = atomic_fetch_add(&crowd->next[session], 1) + 1;
+        snprintf(name, sizeof name, "s%u", session);
+        snprintf(id, sizeof id, "id%d", (int)number);
+        /* Mostly the same store; changing each time would only wait for handovers. */
+        annal_store *store = crowd->stores[(self->number + (i % 16 == 0)) % 2];
+        annal_level level = levels[random_below(&self->random, 3)];
+        if (append_slice(store, name, event_data(data, sizeof data, number, 20),
+                         number % 4 == 0 ? id : NULL, level, &seq, &err) < 0)
+            complain(crowd, "append", &err);
+        if (i % 20 == 0 && annal_sync(store, &err) < 0)
+            complain(crowd, "sync", &err);
+    }
+    return NULL;
+}
+
+static int ignore_session(void *arg, annal_slice session, uint64_t bytes)
+{
+    (void)arg;
+    (void)session;
+    (void)bytes;
+    return 0;
+}
+
+static void *look_and_checkpoint(void *arg)
+{
+    struct crowd *crowd = arg;
+    uint64_t since = 0;
+    while (!atomic_load(&crowd->stop)) {
+        annal_error err = {0};
+        annal_cursor *cursor = NULL;
+        annal_event event;
+        since = annal_store_changed(crowd->stores[0], since, ignore_session, NULL);
+        if (annal_checkpoint(crowd->stores[0], &err) < 0)
+            complain(crowd, "checkpoint", &err);
+        if (annal_cursor_open(crowd->stores[1], ANNAL_SLICE("s1"), 1, &cursor, &err) == ANNAL_OK) {
+            annal_status status;
+            do {
+                status = annal_cursor_next(cursor, &event, &err);
+            } while (status == ANNAL_OK);
+            if (status != ANNAL_END)
+                complain(crowd, "a reader saw damage", &err);
+            annal_cursor_close(cursor);
+        }
+    }
+    return NULL;
+}
+
+struct seen {
+    bool numbers[THREADS * APPENDS + 1];
+    uint64_t count;
+};
+
+static void see(void *arg, const annal_event *event)
+{
+    struct seen *seen = arg;
+    uint64_t number = event_number(event);
+    ck_assert_uint_le(number, THREADS * APPENDS);
+    ck_assert(!seen->numbers[number]);
+    seen->numbers[number] = true;
+    seen->count++;
+}
+
+START_TEST(many_threads_of_two_stores_share_sessions_with_few_descriptors)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const struct rlimit low = {LOW_LIMIT, limit.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+    struct crowd crowd = {0};
+    const annal_store_options options = {.create = true};
+    for (int i = 0; i < 2; i++)
+        ck_ok(annal__store_open(path, &options, &system_seams, &crowd.stores[i], err));
+    struct random random = random_init(41);
+    struct member members[THREADS];
+    pthread_t looker;
+    for (unsigned i = 0; i < THREADS; i++) {
+        members[i] =
+            (struct member){.crowd = &crowd, .random = {random_next(&random)}, .number = i};
+        ck_assert_int_eq(
+            pthread_create(&members[i].thread, NULL, append_here_and_there, &members[i]), 0);
+    }
+    ck_assert_int_eq(pthread_create(&looker, NULL, look_and_checkpoint, &crowd), 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(members[i].thread, NULL);
+    atomic_store(&crowd.stop, true);
+    pthread_join(looker, NULL);
+    ck_assert_ptr_null(crowd.wrong);
+    for (int i = 0; i < 2; i++)
+        store_close(crowd.stores[i]);
+
+    annal_store *store = store_open(path);
+    for (unsigned i = 0; i < SESSIONS; i++) {
+        struct seen seen = {0};
+        char name[16];
+        snprintf(name, sizeof name, "s%u", i);
+        read_session(store, name, see, &seen);
+        ck_assert_uint_eq(seen.count, atomic_load(&crowd.next[i]));
+    }
+    store_close(store);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+/* ---- After a failed sync ---- */
+
+/* The kernel tells of a failed writeback once; bytes that it lost are only in the log then. */
+START_TEST(a_store_whose_journal_sync_failed_gives_nothing_back_before_its_log_is_redone)
+{
+    for (unsigned which = 1; which <= 2; which++) { /* the journal, then events/ */
+        struct tmpdir dir;
+        struct failing_io disk;
+        TMPDIR_INIT(&dir);
+        const char *path = tmpdir_path(&dir, "store");
+        failing_io_init(&disk);
+        disk.with_errno = EIO;
+        const struct seams seams = {.io = &disk.io, .clock = &annal__system_clock};
+        annal_store *failing = store_open_seams(path, &seams);
+        append_numbers(failing, "s", 1, 3, ANNAL_LEVEL_SYNC);
+        disk.fail_at = disk.calls + which;
+        ck_status(ANNAL_ERR_IO, annal_checkpoint(failing, err));
+
+        annal_store *other = NULL;
+        uint64_t seq;
+        const annal_store_options options = {.no_keeper = true, .wait_ms = 60};
+        ck_ok(annal__store_open(path, &options, &system_seams, &other, err));
+        for (int tries = 0; tries < 3; tries++) {
+            ck_status(ANNAL_ERR_BUSY,
+                      append_number(other, "s", 4, 40, ANNAL_LEVEL_SYNC, &seq, err));
+            ck_ok(annal_keep(failing, err));
+            ck_status(ANNAL_ERR_CLOSED,
+                      append_number(failing, "s", 4, 40, ANNAL_LEVEL_SYNC, &seq, err));
+        }
+        ck_assert_int_eq(annal_store_close(failing, NULL), ANNAL_ERR_CLOSED);
+        append_numbers(other, "s", 4, 4, ANNAL_LEVEL_SYNC);
+        annal_store_stats stats;
+        annal_store_stats_get(other, &stats);
+        ck_assert_uint_ge(stats.recovered_groups, 3);
+        ck_numbers(other, "s", 4);
+        store_close(other);
+        tmpdir_done(&dir);
+    }
+}
+END_TEST
+
+/* ---- Tails ---- */
+
+START_TEST(a_torn_tail_is_cut_by_who_takes_the_session_and_kept_aside)
+{
+    static const char *const torn[] = {"{\"seq\":4", "{", "\n", "garbage\nmore", "\0\0\0"};
+    for (size_t i = 0; i < sizeof torn / sizeof *torn; i++) {
+        struct tmpdir dir;
+        TMPDIR_INIT(&dir);
+        const char *path = tmpdir_path(&dir, "store");
+        const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
+        annal_store *store = store_open(path);
+        append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+        store_close(store);
+        size_t extra = i == 4 ? 3 : strlen(torn[i]);
+        FILE *file = fopen(journal, "ab");
+        ck_assert_ptr_nonnull(file);
+        ck_assert_uint_eq(fwrite(torn[i], 1, extra, file), extra);
+        fclose(file);
+        store = store_open(path);
+        ck_numbers(store, "s", 3); /* who only reads leaves it alone */
+        struct stat info;
+        ck_assert_int_eq(stat(tmpdir_path(&dir, "store/events/.torn"), &info), -1);
+        append_numbers(store, "s", 4, 5, ANNAL_LEVEL_SYNC);
+        ck_numbers(store, "s", 5);
+        annal_store_stats stats;
+        annal_store_stats_get(store, &stats);
+        ck_assert_uint_eq(stats.torn_bytes, extra);
+        ck_assert_int_eq(stat(tmpdir_path(&dir, "store/events/.torn"), &info), 0);
+        store_close(store);
+        tmpdir_done(&dir);
+    }
+}
+END_TEST
+
+START_TEST(a_damaged_end_is_readable_and_takes_no_more_events)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
+    annal_store *store = store_open(path);
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC);
+    store_close(store);
+    size_t len;
+    char *bytes = file_read(journal, &len);
+    bytes[len - 40] ^= 1;
+    file_write(journal, bytes, len);
+    store = store_open(path);
+    uint64_t seq;
+    for (int tries = 0; tries < 2; tries++)
+        ck_status(ANNAL_ERR_CORRUPT, append_number(store, "s", 4, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_numbers(store, "s", 2);
+    append_numbers(store, "t", 2, 2, ANNAL_LEVEL_SYNC);
+    /* Repaired by hand, it goes on at once. */
+    bytes[len - 40] ^= 1;
+    file_write(journal, bytes, len);
+    free(bytes);
+    append_numbers(store, "s", 4, 4, ANNAL_LEVEL_SYNC);
+    ck_numbers(store, "s", 4);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+/* H23: an editor puts a new file in the place of the journal. */
+START_TEST(a_journal_that_was_replaced_is_not_written)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
+    annal_store *store = store_open(path);
+    uint64_t seq;
+    append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_checkpoint(store, err));
+    size_t len;
+    char *bytes = file_read(journal, &len);
+    ck_assert_int_eq(rename(journal, tmpdir_path(&dir, "aside")), 0);
+    file_write(journal, bytes, len);
+    free(bytes);
+    ck_status(ANNAL_ERR_UNKNOWN, append_number(store, "s", 3, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_assert_int_lt(annal_store_close(store, NULL), 0);
+    store = store_open(path);
+    ck_numbers(store, "s",
+               3); /* the file id is the same: it was a copy, and the log completes it */
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+Suite *suite_session(void)
+{
+    Suite *suite = suite_create("session");
+    TCase *tails = tcase_create("tails");
+    tcase_add_test(tails, a_torn_tail_is_cut_by_who_takes_the_session_and_kept_aside);
+    tcase_add_test(tails, a_damaged_end_is_readable_and_takes_no_more_events);
+    tcase_add_test(tails, a_journal_that_was_replaced_is_not_written);
+    suite_add_tcase(suite, tails);
+    TCase *sharing = tcase_create("sharing");
+    tcase_set_timeout(sharing, 120);
+    tcase_add_test(sharing, many_threads_of_two_stores_share_sessions_with_few_descriptors);
+    tcase_add_test(sharing,
+                   a_store_whose_journal_sync_failed_gives_nothing_back_before_its_log_is_redone);
+    suite_add_tcase(suite, sharing);
+    return suite;
+}
