@@ -31,12 +31,18 @@ static annal_status make_path(const annal_store *store, annal_error *err)
 annal_status annal__layout_make(const annal_store *store, annal_error *err)
 {
     struct buf path = {0};
+    const struct io *io = store->io;
+    bool made = false;
     annal_status status = make_path(store, err);
     for (size_t i = 0; status == ANNAL_OK && i < sizeof directories / sizeof *directories; i++) {
         status = annal__store_path(store, &path, directories[i], "", err);
-        if (status == ANNAL_OK)
-            status = annal__make_dir(store->io, path.ptr, err);
+        if (status == ANNAL_OK && io->mkdir(io->arg, path.ptr, 0700) == 0)
+            made = true;
+        else if (status == ANNAL_OK && errno != EEXIST)
+            status = annal__fail_errno(err, "create directory %s", path.ptr);
     }
+    if (status == ANNAL_OK && made)
+        status = annal__sync_dir(io, store->path, err);
     annal__buf_done(&path);
     return status;
 }
@@ -87,7 +93,23 @@ annal_status annal__layout_check_filesystem(const annal_store *store, annal_erro
     return ANNAL_OK;
 }
 
-/* locks/version holds the store's version as a decimal; a store without it is of version 1. */
+/* Never synced: a store whose locks/version is missing or empty is of version 1, which this one is. */
+static annal_status write_version(const annal_store *store, const char *path, annal_error *err)
+{
+    char text[16];
+    int length = snprintf(text, sizeof text, "%d\n", STORE_VERSION);
+    int fd = store->io->open(store->io->arg, path, O_WRONLY | O_CREAT, 0600);
+    if (fd < 0 || annal__write_all(store->io, fd, text, (size_t)length, 0) < 0) {
+        annal_status status = annal__fail_errno(err, "write %s", path);
+        if (fd >= 0)
+            store->io->close(store->io->arg, fd);
+        return status;
+    }
+    store->io->close(store->io->arg, fd);
+    return ANNAL_OK;
+}
+
+/* locks/version holds the store's version as a decimal. */
 annal_status annal__layout_check_version(annal_store *store, annal_error *err)
 {
     struct buf path = {0};
@@ -98,10 +120,8 @@ annal_status annal__layout_check_version(annal_store *store, annal_error *err)
         goto done;
     fd = store->io->open(store->io->arg, path.ptr, O_RDONLY, 0);
     if (fd < 0 && errno == ENOENT) {
-        if (!store->read_only) {
-            int length = snprintf(text, sizeof text, "%d\n", STORE_VERSION);
-            status = annal__publish_file(store->io, path.ptr, text, (size_t)length, err);
-        }
+        if (!store->read_only)
+            status = write_version(store, path.ptr, err);
         goto done;
     }
     if (fd < 0 || annal__read_full(store->io, fd, text, sizeof text - 1, 0) < 0) {

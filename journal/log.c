@@ -66,9 +66,9 @@ static annal_status reserve_scratch(struct log *log, size_t bytes, annal_error *
  */
 static int open_log(const struct io *io, const char *path, int flags)
 {
-    int fd = io->open(io->arg, path, flags | O_RDWR | O_DIRECT, 0600);
+    int fd = io->open(io->arg, path, flags | O_DIRECT, 0600);
     if (fd < 0 && errno == EINVAL)
-        fd = io->open(io->arg, path, flags | O_RDWR, 0600);
+        fd = io->open(io->arg, path, flags, 0600);
     return fd;
 }
 
@@ -126,7 +126,7 @@ annal_status annal__log_create(const struct io *io, const char *path, uint64_t r
     uint8_t slot_id[16];
     annal_status status = ANNAL_OK;
     snprintf(log.path, sizeof log.path, "%s", path);
-    log.fd = open_log(io, path, O_CREAT | O_EXCL);
+    log.fd = open_log(io, path, O_RDWR | O_CREAT | O_EXCL);
     if (log.fd < 0)
         return annal__fail_errno(err, "create commit log %s", path);
     if (io->flock(io->arg, log.fd, LOCK_EX | LOCK_NB) < 0 ||
@@ -179,12 +179,12 @@ static annal_status read_first_block(struct log *log, annal_error *err)
     return ANNAL_OK;
 }
 
-annal_status annal__log_open(const struct io *io, const char *path, struct log *out_log,
+annal_status annal__log_open(const struct io *io, const char *path, bool write, struct log *out_log,
                              annal_error *err)
 {
     struct log log = {.io = io};
     snprintf(log.path, sizeof log.path, "%s", path);
-    log.fd = open_log(io, path, 0);
+    log.fd = open_log(io, path, write ? O_RDWR : O_RDONLY);
     if (log.fd < 0 && errno == ENOENT)
         return annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no commit log %s", path);
     if (log.fd < 0)
@@ -386,6 +386,16 @@ annal_status annal__log_find_groups(struct log *log, struct log_group **out_grou
     *out_groups = found.groups;
     *out_count = found.count;
     return ANNAL_OK;
+}
+
+uint64_t annal__log_released(const struct log_group *groups, size_t count)
+{
+    uint64_t released = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (groups[i].released > released)
+            released = groups[i].released;
+    }
+    return released;
 }
 
 annal_status annal__log_read_group(struct log *log, const struct log_group *group,

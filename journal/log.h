@@ -85,7 +85,7 @@ annal_status annal__log_create(const struct io *io, const char *path, uint64_t r
                                int64_t now_us, struct log *out_log, annal_error *err);
 
 /* Open an existing one and read block 0. ANNAL_ERR_NOTFOUND, ANNAL_ERR_CORRUPT. */
-annal_status annal__log_open(const struct io *io, const char *path, struct log *out_log,
+annal_status annal__log_open(const struct io *io, const char *path, bool write, struct log *out_log,
                              annal_error *err);
 
 /* Closing gives the lock back too. */
@@ -125,6 +125,9 @@ struct log_group {
  */
 annal_status annal__log_find_groups(struct log *log, struct log_group **out_groups,
                                     size_t *out_count, annal_error *err);
+
+/* Every epoch up to this one is checkpointed: the groups that count are those behind it. */
+uint64_t annal__log_released(const struct log_group *groups, size_t count);
 
 /* Read toc and payload of a group into bytes. */
 annal_status annal__log_read_group(struct log *log, const struct log_group *group,

@@ -237,16 +237,6 @@ static annal_status redo_group(struct redo *redo, const struct log_group *group,
 
 /* ---- The whole log ---- */
 
-static uint64_t highest_released(const struct log_group *groups, size_t count)
-{
-    uint64_t released = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (groups[i].released > released)
-            released = groups[i].released;
-    }
-    return released;
-}
-
 typedef annal_status (*group_fn)(struct redo *redo, const struct log_group *group,
                                  struct buf *bytes, annal_error *err);
 
@@ -256,7 +246,7 @@ static annal_status each_group(struct redo *redo, const struct log_group *groups
 {
     struct buf bytes = {0};
     annal_status status = ANNAL_OK;
-    uint64_t released = highest_released(groups, count);
+    uint64_t released = annal__log_released(groups, count);
     for (size_t i = 0; i < count && status == ANNAL_OK; i++) {
         if (groups[i].epoch > released)
             status = fn(redo, &groups[i], &bytes, err);

@@ -115,7 +115,7 @@ static annal_status other_lock(annal_store *store, struct other *other, annal_er
     struct stat ours, theirs;
     annal_status status = slot_path(store, &path, "commit", other->number, err);
     if (status == ANNAL_OK)
-        status = annal__log_open(store->io, path.ptr, &other->log, err);
+        status = annal__log_open(store->io, path.ptr, true, &other->log, err);
     if (status < 0)
         goto done;
     other->locked = store->io->flock(store->io->arg, other->log.fd, LOCK_EX | LOCK_NB) == 0 &&
@@ -235,22 +235,41 @@ done:
     return status;
 }
 
+/* How many groups of a log no checkpoint covers, and nobody lives who will see to that. */
+static size_t count_unreleased(annal_store *store, uint32_t number)
+{
+    struct buf path = {0};
+    struct log log = {.fd = -1};
+    struct log_group *groups = NULL;
+    size_t count = 0;
+    size_t unreleased = 0;
+    if (slot_path(store, &path, "commit", number, NULL) == ANNAL_OK &&
+        annal__log_open(store->io, path.ptr, false, &log, NULL) == ANNAL_OK &&
+        store->io->flock(store->io->arg, log.fd, LOCK_SH | LOCK_NB) == 0 &&
+        annal__log_find_groups(&log, &groups, &count, NULL) == ANNAL_OK) {
+        uint64_t released = annal__log_released(groups, count);
+        for (size_t i = 0; i < count; i++)
+            unreleased += groups[i].epoch > released && groups[i].records > 0;
+    }
+    annal__free(groups);
+    annal__log_close(&log);
+    annal__buf_done(&path);
+    return unreleased;
+}
+
 void annal__slots_look(annal_store *store)
 {
     struct slot_list *list = annal__zalloc(sizeof *list);
     if (list == NULL || list_slots(store, list, NULL) < 0)
         goto done;
     for (size_t i = 0; i < list->count; i++) {
-        struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
-        bool whole = other_open(store, list->numbers[i], &other, NULL) == ANNAL_OK &&
-                     (is_empty(&other) || other_lock(store, &other, NULL) < 0 || !other.locked);
-        if (!whole)
+        size_t unreleased = count_unreleased(store, list->numbers[i]);
+        if (unreleased > 0)
             annal__store_log(store, ANNAL_LOG_WARNING,
                              "commit log %02" PRIu32
-                             " may hold events that are not in their journals "
-                             "yet; open the store for writing once to see them",
-                             list->numbers[i]);
-        other_done(&other);
+                             " holds %zu groups of events that may not be in "
+                             "their journals yet; open the store for writing once to see them",
+                             list->numbers[i], unreleased);
     }
 
 done:
