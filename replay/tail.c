@@ -1,16 +1,16 @@
 /*
  * Following a session.
  *
- * (1) A tail reads the journal, where an event stands only once it is durable (level os apart), so what it
- *     gives is never taken back. A last line that does not prove itself yet is left alone until it does: also
- *     when a new owner cuts it and writes another one.
+ * (1) A tail reads the journal, where an event stands only once it is durable (level os apart), so
+ *     what it gives is never taken back. A last line that does not prove itself yet is left alone
+ *     until it does: also when a new owner cuts it and writes another one.
  * (2) It is woken by the write itself: inotify on the journal, or on events/ as long as there is no
- *     journal. The watch is set before the journal is read: what is written in between is either read or
- *     announced, so nothing is missed.
- * (3) ANNAL_END is answered only when the journal was read to its end after the announcements were taken
- *     away. So whoever then waits for the descriptor is woken by whatever comes.
- * (4) While it waits it looks by itself now and then: some filesystems do not announce everything. Where
- *     inotify is not to be had (a limit per user), a timer takes its place.
+ *     journal. The watch is set before the journal is read: what is written in between is either
+ *     read or announced, so nothing is missed.
+ * (3) ANNAL_END is answered only when the journal was read to its end after the announcements were
+ *     taken away. So whoever then waits for the descriptor is woken by whatever comes.
+ * (4) While it waits it looks by itself now and then: some filesystems do not announce everything.
+ *     Where inotify is not to be had (a limit per user), a timer takes its place.
  * (5) It never asks for the times of a file that is written to (see identify in journal/base/io.h).
  */
 #include "journal/base/alloc.h"
@@ -79,7 +79,7 @@ static annal_status use_timer(annal_tail *tail, annal_error *err)
         tail->fd = fd;
         return ANNAL_OK;
     }
-    /* In the place of the inotify descriptor: the caller may have handed its number to epoll or poll. */
+    /* In the place of the inotify descriptor: the caller may have handed its number to epoll. */
     int placed = dup3(fd, tail->fd, O_CLOEXEC);
     close(fd);
     return placed < 0 ? annal__fail_errno(err, "tail of session '%s'", tail->session) : ANNAL_OK;
@@ -110,8 +110,8 @@ static bool identify(const annal_tail *tail, dev_t *device, ino_t *inode)
 }
 
 /*
- * Open the journal, if it is there. ANNAL_END: it is not. Rule (2): the watch comes first, and the name
- * must stand for the same file before and after.
+ * Open the journal, if it is there. ANNAL_END: it is not. Rule (2): the watch comes first, and the
+ * name must stand for the same file before and after.
  */
 static annal_status attach(annal_tail *tail, annal_error *err)
 {

@@ -1,10 +1,11 @@
 /*
  * The keeper's chore: take snapshots of the sessions that this store object appends to.
  *
- * For each such session it remembers where the newest snapshot stands and since when events wait for
- * one; a session whose journal did not grow costs nothing. It works for a short while at a time, only
- * tries for the index, and comes again: appends, checkpoints and the index go on in between. However much
- * was appended meanwhile, a round looks at the journal's end as it is then: nothing is queued.
+ * For each such session it remembers where the newest snapshot stands and since when events wait
+ * for one; a session whose journal did not grow costs nothing. It works for a short while at a
+ * time, only tries for the index, and comes again: appends, checkpoints and the index go on in
+ * between. However much was appended meanwhile, a round looks at the journal's end as it is then:
+ * nothing is queued.
  */
 #include "snapshot/take.h"
 
@@ -100,7 +101,10 @@ static int note_changed(void *arg, annal_slice session, uint64_t bytes)
 
 /* ---- Is one due ---- */
 
-/* Where the newest snapshot says that it stands; whether it counts is seen when the next one is taken. */
+/*
+ * Where the newest snapshot says that it stands; whether it counts is seen when the next one is
+ * taken.
+ */
 static annal_status look_up_last(annal_snapshots *snapshots, struct entry *entry, annal_error *err)
 {
     const struct shelf shelf = {.index = snapshots->index,
@@ -162,8 +166,8 @@ static void put_away(annal_snapshots *snapshots)
 }
 
 /*
- * The taker has ended. If it failed, or what it took does not count, the session waits for as much again before
- * the next attempt.
+ * The taker has ended. If it failed, or what it took does not count, the session waits for as much
+ * again before the next attempt.
  */
 static void finish(annal_snapshots *snapshots, annal_status status)
 {

@@ -4,7 +4,7 @@
  *
  *      0   8  magic "ANNALSN\n"
  *      8   4  version of this layout: 1
- *     12   4  flags; 1: the frame is in STORE/snapshots/<session>/<seq>.zst, and nothing follows here
+ *     12   4  flags; 1: the frame is in STORE/snapshots/<session>/<seq>.zst, nothing follows here
  *     16   8  seq: the state after this event
  *     24   8  offset in the journal at which event seq + 1 begins
  *     32   8  h of event seq
@@ -22,17 +22,17 @@
  *
  * All numbers are little-endian. The state is a SQLite database image, which any sqlite3 opens.
  *
- * (1) A snapshot counts while its session's journal has this file id, and the line that ends at offset
- *     ends with h. As every h depends on all bytes before it, the journal up to there is then the one
- *     that the state was folded from. The packs must have the same texts, too.
- * (2) The frame is compressed with the state of another snapshot, its base, as zstd prefix. A SQLite
- *     image changes by pages, so this costs about what has changed since the base; all of it stored
- *     whole would cost the square of the session's length.
+ * (1) A snapshot counts while its session's journal has this file id, and the line that ends at
+ *     offset ends with h. As every h depends on all bytes before it, the journal up to there is
+ *     then the one that the state was folded from. The packs must have the same texts, too.
+ * (2) The frame is compressed with the state of another snapshot, its base, as zstd prefix. A
+ *     SQLite image changes by pages, so this costs about what has changed since the base; all of it
+ *     stored whole would cost the square of the session's length.
  * (3) Snapshots of a session are numbered 1, 2, 3, …; the base of a number is the number with its
- *     lowest one bit cleared (12 = 1100b is stored against 8 = 1000b), and a power of two has none. So
- *     loading number n unpacks at most log2(n) frames, and what changed between two neighbours is stored
- *     at most once per bit: n snapshots cost at most (1 + log2(n) / 2) times what a chain would. All are
- *     kept, so that any past seq is near one.
+ *     lowest one bit cleared (12 = 1100b is stored against 8 = 1000b), and a power of two has none.
+ *     So loading number n unpacks at most log2(n) frames, and what changed between two neighbours
+ *     is stored at most once per bit: n snapshots cost at most (1 + log2(n) / 2) times what a chain
+ *     would. All are kept, so that any past seq is near one.
  * (4) A base that is damaged or gone takes those stored against it with it: they do not count. Then
  *     an older one serves, in the end none; numbering goes on behind the newest that counts.
  */

@@ -11,8 +11,8 @@ struct loaded {
 };
 
 /*
- * annal_snapshot_load() over a shelf. With discard, rows that do not count are deleted on the way, each
- * waiting for other writers of the index as long as wait_ms.
+ * annal_snapshot_load() over a shelf. With discard, rows that do not count are deleted on the way,
+ * each waiting for other writers of the index as long as wait_ms.
  */
 annal_status annal__snapshot_load(const struct shelf *shelf, uint64_t at_most, bool discard,
                                   uint32_t wait_ms, struct loaded *out_loaded, annal_error *err);

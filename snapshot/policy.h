@@ -13,7 +13,10 @@ struct snapshot_mark {
 /* The policy with its zeros filled in; NULL gives all defaults. */
 annal_snapshot_policy annal__snapshot_policy(const annal_snapshot_policy *policy);
 
-/* Whether so much lies between last (the last snapshot or due place, or nothing at all) and here that one is due. */
+/*
+ * Whether so much lies between last (the last snapshot or due place, or nothing at all) and here
+ * that one is due.
+ */
 bool annal__snapshot_due(const annal_snapshot_policy *policy, struct snapshot_mark last,
                          struct snapshot_mark here);
 
@@ -22,10 +25,10 @@ bool annal__snapshot_due_by_time(const annal_snapshot_policy *policy, struct sna
                                  struct snapshot_mark here, uint64_t waited_ms);
 
 /*
- * On the way to end, at a due place: whether one is to be taken here. The newest that is due always is. An
- * earlier one is passed over while less journal lies behind the last than a quarter of a state (raw_bytes): so
- * under a burst, or after a large import, writing snapshots of a large state costs no more than reading the
- * journal, while a small state leaves one at every due place.
+ * On the way to end, at a due place: whether one is to be taken here. The newest that is due always
+ * is. An earlier one is passed over while less journal lies behind the last than a quarter of a
+ * state (raw_bytes): so under a burst, or after a large import, writing snapshots of a large state
+ * costs no more than reading the journal, while a small state leaves one at every due place.
  */
 bool annal__snapshot_take_here(const annal_snapshot_policy *policy, struct snapshot_mark last,
                                struct snapshot_mark here, struct snapshot_mark end,

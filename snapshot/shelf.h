@@ -1,9 +1,9 @@
 /*
  * Where snapshots lie: rows of the snapshots table, and files for the large ones.
  *
- * A frame above SNAPSHOT_ROW_BYTES_MAX is in STORE/snapshots/<session>/<seq>.zst. The file is durable
- * before the row that names it is written, and goes after the row. A file without a row is of no use, and
- * is removed when the session's next large snapshot is taken.
+ * A frame above SNAPSHOT_ROW_BYTES_MAX is in STORE/snapshots/<session>/<seq>.zst. The file is
+ * durable before the row that names it is written, and goes after the row. A file without a row is
+ * of no use, and is removed when the session's next large snapshot is taken.
  */
 #ifndef SNAPSHOT_SHELF_H
 #define SNAPSHOT_SHELF_H
@@ -25,8 +25,8 @@ struct shelf {
 };
 
 /*
- * Look at the session. packs may be NULL: the core pack. The shelf stays where it is: packs may point into it.
- * ANNAL_ERR_NOTFOUND: no such session.
+ * Look at the session. packs may be NULL: the core pack. The shelf stays where it is: packs may
+ * point into it. ANNAL_ERR_NOTFOUND: no such session.
  */
 annal_status annal__shelf_init(struct shelf *shelf, annal_index *index, annal_slice session,
                                const annal_pack *const *packs, size_t pack_count, annal_error *err);
@@ -45,8 +45,8 @@ annal_status annal__shelf_row(const struct shelf *shelf, uint64_t at_most,
 void annal__shelf_row_done(struct shelf_row *row);
 
 /*
- * NULL when a snapshot with this header counts (container.c, rule 1), else why not, in one phrase. What
- * is in the frame is not looked at.
+ * NULL when a snapshot with this header counts (container.c, rule 1), else why not, in one phrase.
+ * What is in the frame is not looked at.
  */
 const char *annal__shelf_stale(const struct shelf *shelf, const struct snapshot_header *header);
 

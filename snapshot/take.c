@@ -59,9 +59,9 @@ void annal__taker_done(struct taker *taker)
 /* ---- Taking one ---- */
 
 /*
- * Unpack what the snapshot with this header is stored against, and say so in the header. Numbers of bases
- * are found by going down from the newest snapshot: each on the way is the base of the one before. Where that
- * chain is broken, the new one is stored whole.
+ * Unpack what the snapshot with this header is stored against, and say so in the header. Numbers of
+ * bases are found by going down from the newest snapshot: each on the way is the base of the one
+ * before. Where that chain is broken, the new one is stored whole.
  */
 static annal_status find_base(const struct taker *taker, struct snapshot_header *header,
                               struct buf *out, annal_error *err)

@@ -1,6 +1,7 @@
 /*
- * Taking snapshots: fold a session from its newest snapshot towards the end of its journal, and leave one
- * at every due place on the way. In steps, so that the keeper can do other work between them.
+ * Taking snapshots: fold a session from its newest snapshot towards the end of its journal, and
+ * leave one at every due place on the way. In steps, so that the keeper can do other work between
+ * them.
  */
 #ifndef SNAPSHOT_TAKE_H
 #define SNAPSHOT_TAKE_H
@@ -32,8 +33,8 @@ annal_status annal__taker_init(struct taker *taker, annal_index *index, annal_sl
                                annal_error *err);
 
 /*
- * Fold some hundred events. ANNAL_END: done. ANNAL_ERR_BUSY: somebody else writes the index; the next
- * step tries again.
+ * Fold some hundred events. ANNAL_END: done. ANNAL_ERR_BUSY: somebody else writes the index; the
+ * next step tries again.
  */
 annal_status annal__taker_step(struct taker *taker, annal_error *err);
 

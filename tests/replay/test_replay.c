@@ -283,6 +283,32 @@ START_TEST(a_time_is_found_in_the_journal_while_the_index_cannot_be_brought_up_t
 }
 END_TEST
 
+START_TEST(a_store_that_is_open_for_reading_only_is_replayed_to_its_last_event)
+{
+    annal_store *store = f.store;
+    annal_index *index = f.index;
+    uint64_t seq = 0;
+    append_turns(&f, "s", 1, 210);
+    take();
+    append_turns(&f, "s", 1000, 5); /* not indexed */
+    char *expected = folded_json(&f, S, 215);
+    ck_ok(annal_store_open(f.path, &(annal_store_options){.read_only = true}, &f.store, err));
+    ck_ok(annal_index_open(f.store, NULL, &f.index, err));
+    ck_ok(annal_replay_seq(f.index, S, at_time(INT64_MAX), &seq, err));
+    ck_assert_uint_eq(seq, 215);
+    annal_replay_info info;
+    char *json = replay(S, (annal_moment){0}, false, &info);
+    ck_assert_uint_eq(info.snapshot_seq, 210);
+    ck_assert_str_eq(json, expected);
+    annal_index_close(f.index);
+    ck_ok(annal_store_close(f.store, err));
+    f.store = store;
+    f.index = index;
+    free(json);
+    free(expected);
+}
+END_TEST
+
 /* ---- Reducers ---- */
 
 struct seen {
@@ -421,6 +447,7 @@ Suite *suite_replay(void)
     tcase_add_loop_test(tc, the_state_at_a_time_is_that_at_the_largest_seq_whose_ts_is_not_later, 0,
                         (int)(sizeof times / sizeof *times));
     tcase_add_test(tc, a_time_is_found_in_the_journal_while_the_index_cannot_be_brought_up_to_date);
+    tcase_add_test(tc, a_store_that_is_open_for_reading_only_is_replayed_to_its_last_event);
     tcase_add_test(tc, a_reducer_gets_the_events_of_a_range_in_order);
     tcase_add_test(tc, a_damaged_event_changes_nothing_and_those_after_it_do);
     tcase_add_test(tc, verify_compares_every_snapshot_with_the_events);

@@ -8,16 +8,25 @@
 
 #define S ANNAL_SLICE("s")
 
-/* Append count events, half of which begin a turn and half of which end one; turn ids from first on. */
+/*
+ * Append count events, half of which begin a turn and half of which end one; turn ids from first
+ * on.
+ */
 void append_turns(struct fixture *f, const char *session, unsigned first, unsigned count);
 
 /* The state at seq by folding from event 1, as JSON. free() it. */
 char *folded_json(struct fixture *f, annal_slice session, uint64_t seq);
 
-/* The state that the newest snapshot up to at_most gives, as JSON; *out_seq is its seq. NULL: none. free() it. */
+/*
+ * The state that the newest snapshot up to at_most gives, as JSON; *out_seq is its seq. NULL: none.
+ * free() it.
+ */
 char *loaded_json(struct fixture *f, annal_slice session, uint64_t at_most, uint64_t *out_seq);
 
-/* That the newest snapshot up to at_most stands at seq, and is what folding gives. seq 0: there is none. */
+/*
+ * That the newest snapshot up to at_most stands at seq, and is what folding gives. seq 0: there is
+ * none.
+ */
 void ck_newest(struct fixture *f, annal_slice session, uint64_t at_most, uint64_t seq);
 
 /* The seqs of the session's snapshots, "1000 2000 "; a ! behind those with a problem. free() it. */

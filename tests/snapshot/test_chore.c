@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -106,6 +107,36 @@ START_TEST(while_somebody_else_writes_the_index_it_comes_again_later)
 }
 END_TEST
 
+/* The keeper's thread, the index and two writers at once. */
+START_TEST(beside_live_writers_every_snapshot_is_sound)
+{
+    annal_index_close(f.index);
+    ck_ok(annal_store_close(f.store, err));
+    ck_ok(annal_store_open(f.path, NULL, &f.store, err));
+    ck_ok(annal_index_open(f.store, &(annal_index_options){.follow = true}, &f.index, err));
+    open_chore(&(annal_snapshot_policy){.every_events = 100, .every_ms = 100});
+    for (unsigned i = 0; i < 30; i++) {
+        append_turns(&f, "s", 1 + i * 1000, 60);
+        append_turns(&f, "t", 1 + i * 1000, 30);
+        usleep(50000);
+    }
+    annal_snapshots_close(snapshots);
+    snapshots = NULL;
+    char *of_s = listed(&f, S), *of_t = listed(&f, ANNAL_SLICE("t"));
+    ck_assert_str_ne(of_s, "");
+    ck_assert_str_ne(of_t, "");
+    ck_assert_ptr_null(strchr(of_s, '!'));
+    ck_assert_ptr_null(strchr(of_t, '!'));
+    for (uint64_t seq = 300; seq <= 1800; seq += 500) {
+        uint64_t got = 0;
+        free(loaded_json(&f, S, seq, &got));
+        ck_newest(&f, S, seq, got);
+    }
+    free(of_s);
+    free(of_t);
+}
+END_TEST
+
 START_TEST(a_store_that_is_only_read_takes_none)
 {
     annal_store *store = NULL;
@@ -132,6 +163,7 @@ Suite *suite_chore(void)
     tcase_add_test(tc, closing_takes_what_is_due);
     tcase_add_test(tc, it_goes_on_behind_the_snapshots_that_are_there);
     tcase_add_test(tc, while_somebody_else_writes_the_index_it_comes_again_later);
+    tcase_add_test(tc, beside_live_writers_every_snapshot_is_sound);
     tcase_add_test(tc, a_store_that_is_only_read_takes_none);
     suite_add_tcase(suite, tc);
     return suite;

@@ -1,9 +1,9 @@
 /*
  * Annal, all of it: an event store for agent sessions.
  *
- * Every session is a journal that only grows and that a person can read (STORE/events/<session>.jsonl).
- * A SQLite index (STORE/sessions.db) makes all journals queryable, and snapshots make any past state near.
- * Only the journals are precious; the rest is made from them again.
+ * Every session is a journal that only grows and that a person can read: events/<session>.jsonl in
+ * the store's directory. A SQLite index (sessions.db) makes all journals queryable, and snapshots
+ * make any past state near. Only the journals are precious; the rest is made from them again.
  *
  *   <annal/store.h>     open a store; list sessions
  *   <annal/journal.h>   append with a writer, read with a cursor, verify
@@ -15,8 +15,8 @@
  *   <annal/tail.h>      follow a session live
  *   <annal/import.h>    foreign logs become events
  *
- * <annal/base.h> holds what they share: a status (0 done, below 0 failed, above 0 news), an error with
- * one sentence in it, a slice of borrowed bytes. A complete program:
+ * <annal/base.h> holds what they share: a status (0 done, below 0 failed, above 0 news), an error
+ * with one sentence in it, a slice of borrowed bytes. A complete program:
  *
  *     #include <annal/annal.h>
  *     #include <stdio.h>
@@ -31,11 +31,12 @@
  *         uint64_t seq;
  *         const annal_slice session = ANNAL_SLICE("run-1");
  *         const annal_draft draft = {.type = ANNAL_SLICE("message.added"),
- *                                    .data = ANNAL_SLICE("{\"role\":\"user\",\"content\":\"hello\"}")};
+ *                                    .data = ANNAL_SLICE("{\"role\":\"user\"}")};
+ *         const annal_store_options options = {.create = true};
  *
- *         if (annal_store_open("store", &(annal_store_options){.create = true}, &store, &err) == 0 &&
+ *         if (annal_store_open("store", &options, &store, &err) == 0 &&
  *             annal_writer_open(store, session, NULL, &writer, &err) == 0 &&
- *             annal_writer_append(writer, &draft, 1, NULL, &seq, &err) == 0 && // durable from here on
+ *             annal_writer_append(writer, &draft, 1, NULL, &seq, &err) == 0 && // durable now
  *             annal_cursor_open(store, session, 1, &cursor, &err) == 0)
  *             while (annal_cursor_next(cursor, &event, &err) == ANNAL_OK)
  *                 printf("%llu %.*s\n", (unsigned long long)event.seq, ANNAL_FMT(event.data));

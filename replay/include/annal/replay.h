@@ -41,12 +41,12 @@ typedef struct annal_replay_info {
 } annal_replay_info;
 
 /*
- * The state of a session at a moment, as a database in memory: ask it with annal_state_sql(), print it
- * with annal_state_json(), take it further with annal_state_apply(). It begins with the newest snapshot
- * that counts, and folds the events after it; with any snapshots or none the result is the same, byte
- * for byte. An event that is damaged, or that a pack cannot take, changes nothing; the ones after it
- * do. *out_state is the caller's: annal_state_free() it before the index is closed. out_info may be
- * NULL. Any thread.
+ * The state of a session at a moment, as a database in memory: ask it with annal_state_sql(), print
+ * it with annal_state_json(), take it further with annal_state_apply(). It begins with the newest
+ * snapshot that counts, and folds the events after it; with any snapshots or none the result is the
+ * same, byte for byte. An event that is damaged, or that a pack cannot take, changes nothing; the
+ * ones after it do. *out_state is the caller's: annal_state_free() it before the index is closed.
+ * out_info may be NULL. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session, or it has no event seq yet
  */
@@ -54,19 +54,25 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_open(
     annal_index *index, annal_slice session, annal_moment at, const annal_replay_options *options,
     annal_state **out_state, annal_replay_info *out_info, annal_error *err);
 
-/* The seq that a moment means now: that of the last event at or before it, 0 when there is none. Any thread. */
+/*
+ * The seq that a moment means now: that of the last event at or before it, 0 when there is none.
+ * Any thread.
+ */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_seq(annal_index *index, annal_slice session,
                                                          annal_moment at, uint64_t *out_seq,
                                                          annal_error *err);
 
 /* ---- With a reducer of your own ---- */
 
-/* Return ANNAL_OK to go on; anything else stops and is handed through. The event lives until it returns. */
+/*
+ * Return ANNAL_OK to go on; anything else stops and is handed through. The event lives until it
+ * returns.
+ */
 typedef annal_status (*annal_reducer)(void *arg, const annal_event *event, annal_error *err);
 
 /*
- * Call fn with the events from_seq to to_seq (0: the last there is), in order. Damaged places are passed
- * over; *out_damaged (may be NULL) counts them. Any thread.
+ * Call fn with the events from_seq to to_seq (0: the last there is), in order. Damaged places are
+ * passed over; *out_damaged (may be NULL) counts them. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session
  */
@@ -93,9 +99,10 @@ typedef struct annal_replay_verify_result {
 } annal_replay_verify_result;
 
 /*
- * Fold a session once from its first event, and at the seq of each of its snapshots compare the state,
- * as JSON, with the one that the snapshot gives. A snapshot that is damaged, or that gives another
- * state, is a finding: fn (may be NULL) is told. Findings are no failure of this function. Any thread.
+ * Fold a session once from its first event, and at the seq of each of its snapshots compare the
+ * state, as JSON, with the one that the snapshot gives. A snapshot that is damaged, or that gives
+ * another state, is a finding: fn (may be NULL) is told. Findings are no failure of this function.
+ * Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_verify(annal_index *index, annal_slice session,
                                                             annal_replay_finding_fn fn, void *arg,

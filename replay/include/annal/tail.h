@@ -1,11 +1,13 @@
 /*
- * Tail: follow one session live. History first, then each event as soon as it is durable; no gap, no
- * repeat. A slow reader misses nothing, because a tail reads the journal; nobody waits for it.
+ * Tail: follow one session live. History first, then each event as soon as it is durable; no gap,
+ * no repeat. A slow reader misses nothing, because a tail reads the journal; nobody waits for it.
  *
- *     while (annal_tail_next(tail, 1000, &event, &err) >= 0) …
+ *     while ((status = annal_tail_next(tail, 1000, &event, &err)) >= 0)
+ *         if (status == ANNAL_OK)
+ *             …
  *
- * or, in an event loop: poll annal_tail_fd(), and call annal_tail_next() with a time-out of 0 until it
- * answers ANNAL_END.
+ * or, in an event loop: poll annal_tail_fd(), and call annal_tail_next() with a time-out of 0 until
+ * it answers ANNAL_END.
  */
 #ifndef ANNAL_TAIL_H
 #define ANNAL_TAIL_H
@@ -22,8 +24,8 @@ typedef struct annal_tail annal_tail;
 #define ANNAL_TAIL_EVER UINT32_MAX /* as timeout_ms: no time-out */
 
 /*
- * Begin before event from_seq (0 and 1: the first). A session that does not exist yet is waited for: its
- * events come from its first one on. One thread at a time. The store must outlive it.
+ * Begin before event from_seq (0 and 1: the first). A session, or an event, that does not exist yet
+ * is waited for. One thread at a time. The store must outlive it.
  *
  * ANNAL_ERR_INVALID  session is no session id
  */
@@ -32,12 +34,14 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_tail_open(annal_store *store, anna
                                                         annal_error *err);
 
 /*
- * The next event; waits for one up to timeout_ms (0: only look). Its slices live until the next call.
+ * The next event; waits for one up to timeout_ms (0: only look). Its slices live until the next
+ * call.
  *
  * ANNAL_END           the time is over
- * ANNAL_DAMAGE        bytes that do not prove themselves were passed over: annal_tail_damage(). Go on.
- * ANNAL_ERR_CONFLICT  the journal was replaced by another one, or deleted: what was given stays true of
- *                     the old one. Open a new tail.
+ * ANNAL_DAMAGE        bytes that do not prove themselves were passed over, see annal_tail_damage().
+ *                     Go on.
+ * ANNAL_ERR_CONFLICT  the journal was replaced by another one, or deleted: what was given stays
+ *                     true of the old one. Open a new tail.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_tail_next(annal_tail *tail, uint32_t timeout_ms,
                                                         annal_event *out_event, annal_error *err);
@@ -49,9 +53,10 @@ ANNAL_API annal_damage annal_tail_damage(const annal_tail *tail);
 ANNAL_API uint64_t annal_tail_seq(const annal_tail *tail);
 
 /*
- * A descriptor that becomes readable when there may be something new: for poll, epoll, select. It says
- * nothing about what was there before, so call annal_tail_next() until ANNAL_END before the first wait.
- * Look at least every second all the same: a filesystem may fail to wake. Owned by the tail; do not read it.
+ * A descriptor that becomes readable when there may be something new: for poll, epoll, select. It
+ * says nothing about what was there before, so call annal_tail_next() until ANNAL_END before the
+ * first wait. Look at least every second all the same: a filesystem may fail to wake. Owned by the
+ * tail; do not read it.
  */
 ANNAL_API int annal_tail_fd(const annal_tail *tail);
 

@@ -1,11 +1,12 @@
 /*
  * Snapshots: the state of a session at one seq, compressed, so that any past state is near.
  *
- * A snapshot is a row of the snapshots table in sessions.db (a large one: a file that the row names),
- * and is bound to the journal that it was made from. It counts only while that journal still holds, at
- * the snapshot's seq, the very event that it was taken at, and only for packs of the same text. What
- * does not count is passed over for the next older one. So snapshots are never precious, and never
- * change an answer: they only make it quicker. snapshot/container.c says what is in one.
+ * A snapshot is a row of the snapshots table in sessions.db (a large one: a file that the row
+ * names), and is bound to the journal that it was made from. It counts only while that journal
+ * still holds, at the snapshot's seq, the very event that it was taken at, and only for packs of
+ * the same text. What does not count is passed over for the next older one. So snapshots are never
+ * precious, and never change an answer: they only make it quicker. snapshot/container.c says what
+ * is in one.
  */
 #ifndef ANNAL_SNAPSHOT_H
 #define ANNAL_SNAPSHOT_H
@@ -39,8 +40,8 @@ typedef struct annal_snapshot_info {
 typedef struct annal_snapshots annal_snapshots;
 
 /*
- * Take snapshots of the sessions that this store object appends to, as they become due: a chore of the
- * store's keeper, never in an append's way. Close it before the index. Any thread.
+ * Take snapshots of the sessions that this store object appends to, as they become due: a chore of
+ * the store's keeper, never in an append's way. Close it before the index. Any thread.
  *
  * ANNAL_ERR_IO  the store is open for reading only
  */
@@ -55,8 +56,8 @@ ANNAL_API void annal_snapshots_close(annal_snapshots *snapshots);
 /* ---- By hand ---- */
 
 /*
- * Take a snapshot at the session's last event now, due or not, and those that are due on the way there.
- * One that stands there already, and counts, stays. Any thread.
+ * Take a snapshot at the session's last event now, due or not, and those that are due on the way
+ * there. One that stands there already, and counts, stays. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session, or it has no events
  * ANNAL_ERR_BUSY      somebody else writes the index, and did not finish in time
@@ -67,8 +68,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_take(annal_index *index, 
                                                             annal_error *err);
 
 /*
- * Take the snapshots that are due by events and bytes, for instance after an import; *out_count (may be
- * NULL) says how many. Any thread. Fails as annal_snapshot_take(); a session without events is fine.
+ * Take the snapshots that are due by events and bytes, for instance after an import; *out_count
+ * (may be NULL) says how many. Any thread. Fails as annal_snapshot_take(); a session without events
+ * is fine.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_catch_up(annal_index *index,
                                                                 annal_slice session,
@@ -77,31 +79,33 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_catch_up(annal_index *ind
                                                                 annal_error *err);
 
 /*
- * info: what the snapshot says of itself. problem: NULL when it counts, else why not, in one phrase.
- * Return 0 to go on; anything else stops and is handed through. Slices live until it returns.
+ * info: what the snapshot says of itself. problem: NULL when it counts, else why not, in one
+ * phrase. Return 0 to go on; anything else stops and is handed through. Slices live until it
+ * returns.
  */
 typedef int (*annal_snapshot_fn)(void *arg, annal_slice session, const annal_snapshot_info *info,
                                  const char *problem);
 
 /*
- * The snapshots of one session, or of all when session is empty, by session and seq. Each is looked at
- * as loading would: header, journal, packs (the core pack), and that all its bytes decompress. Any thread.
+ * The snapshots of one session, or of all when session is empty, by session and seq. Each is looked
+ * at as loading would: header, journal, packs (the core pack), and that all its bytes decompress.
+ * Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_each(annal_index *index, annal_slice session,
                                                             annal_snapshot_fn fn, void *arg,
                                                             annal_error *err);
 
 /*
- * Delete the snapshots of one session, or of all when session is empty. Those that others are stored
- * against go too, so it is all or nothing. Any thread.
+ * Delete the snapshots of one session, or of all when session is empty. Those that others are
+ * stored against go too, so it is all or nothing. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_drop(annal_index *index, annal_slice session,
                                                             annal_error *err);
 
 /*
  * Load the newest snapshot that counts and whose seq is at most at_most. *out_state is at its seq;
- * *out_next is where to go on: hand it to annal_cursor_open_at(). packs may be NULL: the core pack of
- * the index, which must then outlive the state, as packs must. annal_replay_open() is what most
+ * *out_next is where to go on: hand it to annal_cursor_open_at(). packs may be NULL: the core pack
+ * of the index, which must then outlive the state, as packs must. annal_replay_open() is what most
  * callers want. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  there is none; begin with annal_state_new()
