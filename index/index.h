@@ -6,6 +6,7 @@
 #include "index/lock.h"
 
 #include <annal/index.h>
+#include <annal/journal.h>
 
 #include <sqlite3.h>
 #include <sys/types.h>
@@ -95,6 +96,14 @@ annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessio
 
 /* The chore of options.follow. */
 annal_status annal__index_follow(void *arg, annal_error *err);
+
+/*
+ * Where the indexer stands in a session; get_cursor is prepared from INDEX_GET_CURSOR. Not found:
+ * before its first event.
+ */
+#define INDEX_GET_CURSOR "SELECT seq, offset, h FROM _cursor WHERE session_id = ?1"
+annal_status annal__index_cursor(sqlite3_stmt *get_cursor, annal_slice session,
+                                 annal_position *out_from, bool *out_found, annal_error *err);
 
 /* ---- lookup.c ---- */
 

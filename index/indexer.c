@@ -22,8 +22,6 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 
-#include <annal/journal.h>
-
 #include <stdio.h>
 #include <string.h>
 
@@ -89,8 +87,8 @@ static annal_status plan_add(struct plan *plan, annal_slice session, annal_posit
 /* Journals and cursors, both in order of session id, merged. */
 struct merge {
     struct plan *plan;
-    sqlite3_stmt *cursors; /* NULL: no cursors */
-    bool have;             /* cursors stands on a row */
+    sqlite3_stmt *cursors;
+    int rc; /* of its last step */
 };
 
 static int compare(annal_slice a, annal_slice b)
@@ -108,14 +106,14 @@ static annal_position cursor_row(sqlite3_stmt *stmt, int column)
 
 static void merge_step(struct merge *merge)
 {
-    merge->have = merge->cursors != NULL && sqlite3_step(merge->cursors) == SQLITE_ROW;
+    merge->rc = sqlite3_step(merge->cursors);
 }
 
 /* Cursors up to session (all when it is NULL) have no journal. */
 static annal_status merge_gone(struct merge *merge, const annal_slice *session)
 {
     annal_status status = ANNAL_OK;
-    while (status >= 0 && merge->have) {
+    while (status >= 0 && merge->rc == SQLITE_ROW) {
         annal_slice name = annal__db_column(merge->cursors, 3);
         if (session != NULL && compare(name, *session) >= 0)
             break;
@@ -130,7 +128,8 @@ static int merge_journal(void *arg, annal_slice session, uint64_t bytes)
     struct merge *merge = arg;
     annal_status status = merge_gone(merge, &session);
     annal_position from = {.seq = 1};
-    if (status >= 0 && merge->have && compare(annal__db_column(merge->cursors, 3), session) == 0) {
+    if (status >= 0 && merge->rc == SQLITE_ROW &&
+        compare(annal__db_column(merge->cursors, 3), session) == 0) {
         from = cursor_row(merge->cursors, 0);
         merge_step(merge);
     }
@@ -142,49 +141,50 @@ static int merge_journal(void *arg, annal_slice session, uint64_t bytes)
 static annal_status plan_all(annal_index *index, sqlite3 *db, struct plan *plan, annal_error *err)
 {
     struct merge merge = {.plan = plan};
-    annal_status status = ANNAL_OK;
-    if (db != NULL)
-        status = annal__db_prepare(
-            db, "SELECT seq, offset, h, session_id FROM _cursor ORDER BY session_id",
-            &merge.cursors, err);
+    annal_status status =
+        annal__db_prepare(db, "SELECT seq, offset, h, session_id FROM _cursor ORDER BY session_id",
+                          &merge.cursors, err);
     if (status >= 0) {
         merge_step(&merge);
         status = annal_store_sessions(index->store, merge_journal, &merge, err);
     }
     if (status >= 0)
         status = merge_gone(&merge, NULL);
+    if (status >= 0 && merge.rc != SQLITE_DONE)
+        status = annal__db_fail(err, db, merge.rc, "read '%s'", index->path);
     if (status == ANNAL_ERR_NOMEM)
         annal__fail(err, status, "the list of sessions to index");
     sqlite3_finalize(merge.cursors);
     return status;
 }
 
-static annal_status read_cursor(sqlite3 *db, annal_slice session, annal_position *out,
-                                bool *out_found, annal_error *err)
+annal_status annal__index_cursor(sqlite3_stmt *get_cursor, annal_slice session,
+                                 annal_position *out_from, bool *out_found, annal_error *err)
 {
-    sqlite3_stmt *stmt = NULL;
-    annal_status status = annal__db_prepare(
-        db, "SELECT seq, offset, h FROM _cursor WHERE session_id = ?1", &stmt, err);
-    if (status < 0)
-        return status;
-    annal__db_bind_text(stmt, 1, session);
-    *out_found = sqlite3_step(stmt) == SQLITE_ROW;
-    if (*out_found)
-        *out = cursor_row(stmt, 0);
-    sqlite3_finalize(stmt);
-    return ANNAL_OK;
+    annal_status status = ANNAL_OK;
+    annal__db_bind_text(get_cursor, 1, session);
+    int rc = sqlite3_step(get_cursor);
+    *out_found = rc == SQLITE_ROW;
+    *out_from = *out_found ? cursor_row(get_cursor, 0) : (annal_position){.seq = 1};
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        status = annal__db_fail(err, sqlite3_db_handle(get_cursor), rc,
+                                "where session '%.*s' is indexed up to", ANNAL_FMT(session));
+    sqlite3_reset(get_cursor);
+    return status;
 }
 
 /* One session is looked at closely: also a journal of the same size may be another one. */
 static annal_status plan_one(annal_index *index, sqlite3 *db, annal_slice session,
                              struct plan *plan, annal_error *err)
 {
-    annal_position from = {.seq = 1};
+    annal_position from;
     bool known = false;
     annal_session_info info;
-    annal_status status = ANNAL_OK;
-    if (db != NULL)
-        status = read_cursor(db, session, &from, &known, err);
+    sqlite3_stmt *get_cursor = NULL;
+    annal_status status = annal__db_prepare(db, INDEX_GET_CURSOR, &get_cursor, err);
+    if (status >= 0)
+        status = annal__index_cursor(get_cursor, session, &from, &known, err);
+    sqlite3_finalize(get_cursor);
     if (status < 0)
         return status;
     status = annal_session_info_get(index->store, session, &info, err);
@@ -398,14 +398,15 @@ static annal_status open_journal(struct batch *batch, annal_slice session,
                                  annal_cursor **out_cursor, annal_error *err)
 {
     annal_index *index = batch->index;
-    sqlite3_stmt *stmt = index->writer.get_cursor;
-    annal__db_bind_text(stmt, 1, session);
-    bool known = sqlite3_step(stmt) == SQLITE_ROW;
-    annal_position from = known ? cursor_row(stmt, 0) : (annal_position){.seq = 1};
-    sqlite3_reset(stmt);
+    annal_position from;
+    bool known = false;
+    annal_status status =
+        annal__index_cursor(index->writer.get_cursor, session, &from, &known, err);
+    if (status < 0)
+        return status;
 
     annal_error why = {0};
-    annal_status status = ANNAL_ERR_CONFLICT;
+    status = ANNAL_ERR_CONFLICT;
     if (known)
         status = annal_cursor_open_at(index->store, session, from.seq, from.offset, from.h_before,
                                       out_cursor, &why);
@@ -604,6 +605,8 @@ annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessio
             again = false;
             status = annal__fail(err, ANNAL_ERR_BUSY, "somebody keeps deleting the index");
         }
+        if (again)
+            annal__pause(attempt);
     }
     return status;
 }

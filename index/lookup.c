@@ -3,8 +3,6 @@
 #include "index/index.h"
 #include "journal/base/error.h"
 
-#include <annal/journal.h>
-
 #include <stdio.h>
 #include <string.h>
 
@@ -15,11 +13,12 @@ typedef annal_status (*behind_fn)(void *arg, annal_slice session, const annal_po
                                   uint64_t bytes);
 
 struct behind {
-    sqlite3_stmt *cursor;
+    sqlite3_stmt *get_cursor;
     const annal_slice *sessions;
     size_t count;
     behind_fn fn;
     void *arg;
+    annal_error *err;
 };
 
 static bool is_asked_for(const struct behind *behind, annal_slice session)
@@ -36,27 +35,25 @@ static bool is_asked_for(const struct behind *behind, annal_slice session)
 static int tell_behind(void *arg, annal_slice session, uint64_t bytes)
 {
     struct behind *behind = arg;
-    annal_position from = {.seq = 1};
+    annal_position from;
+    bool known;
     if (!is_asked_for(behind, session))
         return 0;
-    annal__db_bind_text(behind->cursor, 1, session);
-    if (sqlite3_step(behind->cursor) == SQLITE_ROW)
-        from = (annal_position){.seq = (uint64_t)sqlite3_column_int64(behind->cursor, 0),
-                                .offset = (uint64_t)sqlite3_column_int64(behind->cursor, 1),
-                                .h_before = (uint64_t)sqlite3_column_int64(behind->cursor, 2)};
-    sqlite3_reset(behind->cursor);
+    annal_status status =
+        annal__index_cursor(behind->get_cursor, session, &from, &known, behind->err);
+    if (status < 0)
+        return status;
     return bytes > from.offset ? behind->fn(behind->arg, session, &from, bytes) : 0;
 }
 
 static annal_status each_behind(annal_index *index, sqlite3 *db, const annal_slice *sessions,
                                 size_t count, behind_fn fn, void *arg, annal_error *err)
 {
-    struct behind behind = {.sessions = sessions, .count = count, .fn = fn, .arg = arg};
-    annal_status status = annal__db_prepare(
-        db, "SELECT seq, offset, h FROM _cursor WHERE session_id = ?1", &behind.cursor, err);
+    struct behind behind = {.sessions = sessions, .count = count, .fn = fn, .arg = arg, .err = err};
+    annal_status status = annal__db_prepare(db, INDEX_GET_CURSOR, &behind.get_cursor, err);
     if (status >= 0)
         status = annal_store_sessions(index->store, tell_behind, &behind, err);
-    sqlite3_finalize(behind.cursor);
+    sqlite3_finalize(behind.get_cursor);
     return status;
 }
 
@@ -210,7 +207,7 @@ annal_status annal__index_read(annal_index *index, const annal_slice *sessions, 
 
 struct each_lag {
     annal_index *index;
-    sqlite3_stmt *cursor;
+    sqlite3_stmt *get_cursor;
     annal_index_lag_fn fn;
     void *arg;
     annal_error *err;
@@ -225,14 +222,16 @@ static int tell_lag(void *arg, annal_slice session, uint64_t bytes)
         return 0;
     if (status < 0)
         return status;
-    annal_index_lag lag = {
-        .session = session, .journal_seq = info.last_seq, .journal_bytes = bytes};
-    annal__db_bind_text(each->cursor, 1, session);
-    if (sqlite3_step(each->cursor) == SQLITE_ROW) {
-        lag.indexed_seq = (uint64_t)sqlite3_column_int64(each->cursor, 0) - 1;
-        lag.indexed_bytes = (uint64_t)sqlite3_column_int64(each->cursor, 1);
-    }
-    sqlite3_reset(each->cursor);
+    annal_position from;
+    bool known;
+    status = annal__index_cursor(each->get_cursor, session, &from, &known, each->err);
+    if (status < 0)
+        return status;
+    const annal_index_lag lag = {.session = session,
+                                 .journal_seq = info.last_seq,
+                                 .indexed_seq = from.seq - 1,
+                                 .journal_bytes = bytes,
+                                 .indexed_bytes = from.offset};
     return each->fn(each->arg, &lag);
 }
 
@@ -245,15 +244,14 @@ annal_status annal_index_lag_each(annal_index *index, annal_slice session, annal
     annal_session_info info;
     annal_status status = annal__index_reader(index, index->wait_ms, &db, &stamp, err);
     if (status >= 0)
-        status = annal__db_prepare(db, "SELECT seq, offset FROM _cursor WHERE session_id = ?1",
-                                   &each.cursor, err);
+        status = annal__db_prepare(db, INDEX_GET_CURSOR, &each.get_cursor, err);
     if (status >= 0 && session.len == 0)
         status = annal_store_sessions(index->store, tell_lag, &each, err);
     else if (status >= 0)
         status = annal_session_info_get(index->store, session, &info, err);
     if (status >= 0 && session.len > 0)
         status = (annal_status)tell_lag(&each, session, info.bytes);
-    sqlite3_finalize(each.cursor);
+    sqlite3_finalize(each.get_cursor);
     annal__db_close(db);
     return status;
 }

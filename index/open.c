@@ -93,6 +93,9 @@ static annal_status move_aside(const annal_index *index, annal_error *err)
         status = path_with(index, suffix, &to, err);
         if (status < 0 || !is_there(to.ptr))
             break;
+        if (i == FOREIGN_NAMES)
+            status = annal__fail(err, ANNAL_ERR_IO, "move '%s' aside: '%s' is taken too",
+                                 index->path, to.ptr);
     }
     if (status >= 0 && io->rename(io->arg, index->path, to.ptr) < 0 && errno != ENOENT)
         status = annal__fail_errno(err, "move '%s' aside", index->path);
@@ -151,7 +154,7 @@ static annal_status prepare_writer(annal_index *index, annal_error *err)
          "VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING"},
         {&writer->add_count, "INSERT INTO _counts (session_id, type, n) VALUES (?1, ?2, ?3) "
                              "ON CONFLICT (session_id, type) DO UPDATE SET n = n + excluded.n"},
-        {&writer->get_cursor, "SELECT seq, offset, h FROM _cursor WHERE session_id = ?1"},
+        {&writer->get_cursor, INDEX_GET_CURSOR},
         {&writer->put_cursor,
          "INSERT INTO _cursor (session_id, seq, offset, h) VALUES (?1, ?2, ?3, ?4) "
          "ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq, offset = excluded.offset, "
@@ -318,11 +321,10 @@ static annal_status ensure_writer(annal_index *index, annal_error *err)
         if (status < 0)
             return status;
     }
-    if (!index->private && is_there(index->path))
+    if (index->private || is_there(index->path))
         status = open_existing(index, &whose, err);
     if (status >= 0 && writer->db == NULL) {
-        if (!index->private)
-            status = make_file(index, err);
+        status = make_file(index, err);
         whose = EMPTY;
         if (status >= 0)
             status = open_writer(index, SQLITE_OPEN_CREATE, err);
@@ -411,13 +413,19 @@ annal_status annal__index_end(annal_index *index, bool keep, annal_error *err)
         if (sqlite3_get_autocommit(writer->db) == 0)
             (void)annal__db_exec(writer->db, "ROLLBACK", NULL);
     }
-    if (writer->wal_pages >= WAL_PAGES_CHECKPOINT) {
-        writer->wal_pages =
-            0; /* a reader may stand in the way: no sooner than after as much again */
+    if (keep && writer->wal_pages >= WAL_PAGES_CHECKPOINT)
         (void)sqlite3_wal_checkpoint_v2(writer->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-    }
     annal__index_lock_give(&index->lock);
     return status;
+}
+
+/* A database in memory lives as long as somebody has it open: keep does. */
+static annal_status open_keep(annal_index *index, annal_error *err)
+{
+    annal__db_close(index->keep);
+    index->keep = NULL;
+    return annal__db_open(index->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI,
+                          &index->keep, err);
 }
 
 annal_status annal__index_discard(annal_index *index, int64_t deadline_us, annal_error *err)
@@ -428,8 +436,7 @@ annal_status annal__index_discard(annal_index *index, int64_t deadline_us, annal
     if (status < 0)
         return status;
     close_writer(&index->writer);
-    if (!index->private)
-        status = remove_database(index, err);
+    status = index->private ? open_keep(index, err) : remove_database(index, err);
     annal__index_lock_give(&index->lock);
     return status;
 }
@@ -484,8 +491,8 @@ static annal_status open_frozen(annal_index *index, sqlite3 **out_db, struct sta
                                 annal_error *err)
 {
     struct buf uri = {0};
-    annal_status status = open_reader(index, index->path, index->wait_ms, out_db, out_stamp, NULL);
-    if (status >= 0)
+    annal_status status = open_reader(index, index->path, index->wait_ms, out_db, out_stamp, err);
+    if (status != ANNAL_ERR_IO) /* a file that others lock or write is not immutable */
         return status;
     status = immutable_uri(index, &uri, err);
     if (status >= 0)
@@ -533,8 +540,7 @@ static annal_status open_read_only(annal_index *index, annal_error *err)
     if (index->path == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "the index");
     index->private = true;
-    return annal__db_open(index->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI,
-                          &index->keep, err);
+    return open_keep(index, err);
 }
 
 static annal_status follow(annal_index *index, annal_error *err)
