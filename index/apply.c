@@ -47,6 +47,7 @@ struct applier {
     size_t handler_count;
     bool has_core;
     struct fold fold;
+    sqlite3_stmt *savepoint, *undo, *release;
     sqlite3_stmt *insert_session;
     sqlite3_stmt *update_session;
     char refused[512];
@@ -166,6 +167,17 @@ static annal_status compile_handler(struct handler *handler, const annal_pack *p
     return status;
 }
 
+static annal_status prepare_savepoint(struct applier *applier, annal_error *err)
+{
+    annal_status status =
+        annal__db_prepare(applier->db, "SAVEPOINT handler", &applier->savepoint, err);
+    if (status >= 0)
+        status = annal__db_prepare(applier->db, "ROLLBACK TO handler", &applier->undo, err);
+    if (status >= 0)
+        status = annal__db_prepare(applier->db, "RELEASE handler", &applier->release, err);
+    return status;
+}
+
 static annal_status prepare_fold(struct applier *applier, annal_error *err)
 {
     annal_status status = annal__db_prepare(
@@ -206,7 +218,8 @@ annal_status annal__applier_new(sqlite3 *db, const annal_pack *const *packs, siz
                 goto done;
         }
     }
-    if (applier->has_core)
+    status = prepare_savepoint(applier, err);
+    if (status >= 0 && applier->has_core)
         status = prepare_fold(applier, err);
     if (status < 0)
         goto done;
@@ -233,6 +246,9 @@ void annal__applier_free(struct applier *applier)
         sqlite3_finalize(handler->extractor);
     }
     annal__free(applier->handlers);
+    sqlite3_finalize(applier->savepoint);
+    sqlite3_finalize(applier->undo);
+    sqlite3_finalize(applier->release);
     sqlite3_finalize(applier->insert_session);
     sqlite3_finalize(applier->update_session);
     annal__free(applier);
@@ -334,7 +350,7 @@ static annal_status run_handler(struct applier *applier, const struct handler *h
 {
     /* One statement undoes itself; several need a savepoint. */
     if (handler->count > 1) {
-        annal_status status = annal__db_exec(applier->db, "SAVEPOINT handler", err);
+        annal_status status = annal__db_run(applier->savepoint, err);
         if (status < 0)
             return status;
     }
@@ -352,10 +368,10 @@ static annal_status run_handler(struct applier *applier, const struct handler *h
         sqlite3_reset(handler->extractor);
         sqlite3_clear_bindings(handler->extractor);
     }
+    if (handler->count > 1 && status >= 0 && rc != SQLITE_OK)
+        status = annal__db_run(applier->undo, err);
     if (handler->count > 1 && status >= 0)
-        status = annal__db_exec(
-            applier->db,
-            rc == SQLITE_OK ? "RELEASE handler" : "ROLLBACK TO handler; RELEASE handler", err);
+        status = annal__db_run(applier->release, err);
     return status;
 }
 

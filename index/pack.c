@@ -19,7 +19,6 @@
  */
 #include "index/pack.h"
 
-#include "index/apply.h"
 #include "index/database.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
@@ -291,12 +290,10 @@ annal_status annal__pack_next_statement(const annal_pack *pack, const struct pac
 
 /* ---- Parsing and freeing ---- */
 
-annal_status annal_pack_parse(const char *name, annal_slice text, annal_pack **out_pack,
+annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **out_pack,
                               annal_error *err)
 {
     struct text rest = {text.ptr, text.ptr + text.len, 1};
-    struct applier *trial = NULL;
-    sqlite3 *db = NULL;
     annal_status status = ANNAL_OK;
     annal_pack *pack = annal__zalloc(sizeof *pack);
     if (pack != NULL)
@@ -320,27 +317,14 @@ annal_status annal_pack_parse(const char *name, annal_slice text, annal_pack **o
         goto done;
     }
     status = parse_sections(pack, &rest, err);
-    if (status >= 0)
-        status = annal__db_open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &db, err);
-    if (status >= 0)
-        status = annal__pack_make_tables(pack, db, err);
-    if (status >= 0)
-        status = annal__applier_new(db, (const annal_pack *const[]){pack}, 1, &trial, err);
     if (status < 0)
         goto done;
     *out_pack = pack;
     pack = NULL;
 
 done:
-    annal__applier_free(trial);
-    annal__db_close(db);
     annal_pack_free(pack);
     return status;
-}
-
-annal_status annal_pack_core(annal_pack **out_pack, annal_error *err)
-{
-    return annal_pack_parse("packs/core.sql", annal_slice_of(annal__sql_core), out_pack, err);
 }
 
 void annal_pack_free(annal_pack *pack)

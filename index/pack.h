@@ -26,6 +26,10 @@ struct annal_pack {
     size_t handler_count;
 };
 
+/* Read a pack's text; whether its SQL is right is not known yet. See annal_pack_parse(). */
+annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **out_pack,
+                              annal_error *err);
+
 /* Make the pack's tables. */
 annal_status annal__pack_make_tables(const annal_pack *pack, sqlite3 *db, annal_error *err);
 

@@ -113,6 +113,30 @@ done:
     return status;
 }
 
+/* A pack whose state can be made is right. */
+annal_status annal_pack_parse(const char *name, annal_slice text, annal_pack **out_pack,
+                              annal_error *err)
+{
+    annal_pack *pack = NULL;
+    annal_state *trial = NULL;
+    annal_status status = annal__pack_read(name, text, &pack, err);
+    if (status >= 0)
+        status = annal_state_new(ANNAL_SLICE("trial"), (const annal_pack *const[]){pack}, 1, &trial,
+                                 err);
+    annal_state_free(trial);
+    if (status < 0) {
+        annal_pack_free(pack);
+        return status;
+    }
+    *out_pack = pack;
+    return ANNAL_OK;
+}
+
+annal_status annal_pack_core(annal_pack **out_pack, annal_error *err)
+{
+    return annal_pack_parse("packs/core.sql", annal_slice_of(annal__sql_core), out_pack, err);
+}
+
 void annal_state_free(annal_state *state)
 {
     if (state == NULL)
@@ -234,13 +258,16 @@ static annal_status read_position(annal_state *state, annal_error *err)
     sqlite3_stmt *stmt = NULL;
     annal_status status =
         annal__db_prepare(state->db, "SELECT seq, refused, session_id FROM _state", &stmt, err);
-    if (status >= 0 && sqlite3_step(stmt) == SQLITE_ROW) {
+    int rc = status < 0 ? SQLITE_DONE : sqlite3_step(stmt);
+    if (rc == SQLITE_ROW) {
         annal_slice session = annal__db_column(stmt, 2);
         state->seq = (uint64_t)sqlite3_column_int64(stmt, 0);
         state->refused = (uint64_t)sqlite3_column_int64(stmt, 1);
         if (session.len != strlen(state->session) ||
             memcmp(session.ptr, state->session, session.len) != 0)
             status = ANNAL_ERR_CORRUPT;
+    } else if (rc != SQLITE_DONE) { /* no row: nothing was applied yet */
+        status = annal__db_fail(err, state->db, rc, "state of session '%s'", state->session);
     }
     sqlite3_finalize(stmt);
     return status;
@@ -407,13 +434,18 @@ static annal_status write_tables(annal_state *state, struct sink *sink, annal_er
         &tables, err);
     if (status >= 0)
         status = annal__buf_append(&sink->buf, "{", 1);
-    for (bool first = true; status == ANNAL_OK && sqlite3_step(tables) == SQLITE_ROW;
-         first = false) {
+    int rc = SQLITE_DONE;
+    for (bool first = true; status == ANNAL_OK; first = false) {
+        rc = sqlite3_step(tables);
+        if (rc != SQLITE_ROW)
+            break;
         if (!first)
             status = annal__buf_append(&sink->buf, ",", 1);
         if (status >= 0)
             status = write_table(state, annal__db_column(tables, 0), sink, err);
     }
+    if (status == ANNAL_OK && rc != SQLITE_DONE)
+        status = annal__db_fail(err, state->db, rc, "state of session '%s'", state->session);
     if (status == ANNAL_OK)
         status = annal__buf_append(&sink->buf, "}", 1);
     if (status == ANNAL_OK)
