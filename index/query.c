@@ -34,9 +34,10 @@ static annal_status check_filter(const annal_filter *filter, annal_error *err)
         return annal__fail(err, ANNAL_ERR_LIMIT, "a query takes at most %d types",
                            FILTER_TYPES_MAX);
     for (size_t i = 0; i < filter->type_count; i++)
-        if (filter->types[i].len == 0 || filter->types[i].len > 200)
+        if (filter->types[i].len == 0 || filter->types[i].len > 200 ||
+            memchr(filter->types[i].ptr, '\0', filter->types[i].len) != NULL)
             return annal__fail(err, ANNAL_ERR_INVALID,
-                               "a type to look for has between 1 and 200 bytes");
+                               "a type to look for has between 1 and 200 bytes, none of them 0");
     return ANNAL_OK;
 }
 
@@ -95,6 +96,11 @@ static annal_status put_sessions(struct buf *json, const annal_filter *filter)
     return status < 0 ? status : annal__buf_append(json, "]", 1);
 }
 
+static sqlite3_int64 clamp(uint64_t number)
+{
+    return number > INT64_MAX ? INT64_MAX : (sqlite3_int64)number;
+}
+
 static annal_status bind_filter(sqlite3_stmt *stmt, const annal_filter *filter, annal_error *err)
 {
     char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES];
@@ -114,13 +120,11 @@ static annal_status bind_filter(sqlite3_stmt *stmt, const annal_filter *filter, 
      * refused, which is what is wanted.
      */
     sqlite3_bind_text64(stmt, 1, sessions.ptr, sessions.len, SQLITE_TRANSIENT, SQLITE_UTF8);
-    sqlite3_bind_int64(stmt, 2, (sqlite3_int64)(filter->from_seq & INT64_MAX));
-    sqlite3_bind_int64(stmt, 3, (sqlite3_int64)(filter->to_seq & INT64_MAX));
+    sqlite3_bind_int64(stmt, 2, clamp(filter->from_seq));
+    sqlite3_bind_int64(stmt, 3, clamp(filter->to_seq));
     sqlite3_bind_text(stmt, 4, since, -1, SQLITE_TRANSIENT);
     sqlite3_bind_text(stmt, 5, until, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_int64(
-        stmt, 6,
-        filter->limit == 0 || filter->limit > INT64_MAX ? -1 : (sqlite3_int64)filter->limit);
+    sqlite3_bind_int64(stmt, 6, filter->limit == 0 ? -1 : clamp(filter->limit));
     for (size_t i = 0; i < filter->type_count; i++)
         sqlite3_bind_text64(stmt, (int)i + 7, filter->types[i].ptr, filter->types[i].len,
                             SQLITE_TRANSIENT, SQLITE_UTF8);
@@ -263,6 +267,8 @@ annal_status annal_query_next(annal_query *query, annal_slice *out_session, anna
     annal_event event = indexed_event(query->stmt);
     annal__buf_clear(&query->line);
     annal_status status = annal__buf_reserve(&query->line, event.length);
+    if (status == ANNAL_ERR_NOMEM)
+        return annal__fail(err, status, "an event of %llu bytes", (unsigned long long)event.length);
     if (status < 0)
         status = ANNAL_ERR_CORRUPT; /* no line is that long */
     else

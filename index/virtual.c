@@ -192,10 +192,15 @@ static int filter_events(sqlite3_vtab_cursor *base, int number, const char *sql,
     (void)number;
     struct events *events = (struct events *)base;
     struct table *table = (struct table *)base->pVtab;
-    sqlite3_finalize(events->stmt);
-    events->stmt = NULL;
+    int rc = SQLITE_OK;
     events->row = 0;
-    int rc = sqlite3_prepare_v2(table->db, sql, -1, &events->stmt, NULL);
+    if (events->stmt != NULL && strcmp(sqlite3_sql(events->stmt), sql) == 0) {
+        sqlite3_reset(events->stmt); /* the inner side of a join: once for every outer row */
+    } else {
+        sqlite3_finalize(events->stmt);
+        events->stmt = NULL;
+        rc = sqlite3_prepare_v2(table->db, sql, -1, &events->stmt, NULL);
+    }
     for (int i = 0; rc == SQLITE_OK && i < count; i++)
         rc = sqlite3_bind_value(events->stmt, i + 1, values[i]);
     return rc == SQLITE_OK ? next_event(base) : rc;

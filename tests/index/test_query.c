@@ -60,6 +60,7 @@ START_TEST(one_session_comes_by_seq)
     ck_answer(&f, "x:1 x:2 x:3 x:4 x:5 x:6 x:7 ", .sessions = &x, .session_count = 1);
     ck_answer(&f, "x:7 x:6 ", .sessions = &x, .session_count = 1, .descending = true, .limit = 2);
     ck_answer(&f, "x:2 x:3 ", .sessions = &x, .session_count = 1, .from_seq = 2, .to_seq = 3);
+    ck_answer(&f, "", .sessions = &x, .session_count = 1, .from_seq = (1ull << 63) + 2);
     fixture_done(&f);
 }
 END_TEST
@@ -205,6 +206,9 @@ START_TEST(a_wrong_filter_is_refused)
     ck_assert_int_eq(annal_query_open(f.index, &session, &query, NULL), ANNAL_ERR_INVALID);
     const annal_filter type = {.types = &nothing, .type_count = 1};
     ck_assert_int_eq(annal_query_open(f.index, &type, &query, NULL), ANNAL_ERR_INVALID);
+    const annal_slice zero = {"a.one\0*", 7};
+    const annal_filter cut = {.types = &zero, .type_count = 1};
+    ck_assert_int_eq(annal_query_open(f.index, &cut, &query, NULL), ANNAL_ERR_INVALID);
     fixture_done(&f);
 }
 END_TEST
