@@ -46,7 +46,6 @@ struct annal_import {
 
 static annal_status fail_sql(annal_import *import, annal_error *err, const char *what)
 {
-    import->failed = true;
     int code = sqlite3_extended_errcode(import->db);
     annal_status status = ANNAL_ERR_SQL;
     if ((code & 0xff) == SQLITE_NOMEM)
@@ -626,25 +625,20 @@ static annal_status give_events(annal_import *import, sqlite3_stmt *statement, s
         if (event.draft.ts_us == 0)
             event.draft.ts_us = 1; /* 0 would be the time of the import, another one each time */
         annal_status status = fn(arg, &event, err);
-        if (status < 0) {
-            import->failed = true;
+        if (status < 0)
             return status;
-        }
         note_event(batch, event.line);
         code = sqlite3_step(statement);
     }
     return code == SQLITE_DONE ? ANNAL_OK : fail_sql(import, err, "importer, section batch");
 }
 
-static annal_status check_every_line_gave(annal_import *import, const struct batch *batch,
-                                          annal_error *err)
+static annal_status check_every_line_gave(const struct batch *batch, annal_error *err)
 {
     for (size_t i = 0; i < batch->count; i++) {
-        if (!batch->rows[i].gave) {
-            import->failed = true;
+        if (!batch->rows[i].gave)
             return annal__fail(err, ANNAL_ERR_SQL, "importer: line %" PRIu64 " gave no event",
                                batch->rows[i].number);
-        }
     }
     return ANNAL_OK;
 }
@@ -674,8 +668,9 @@ annal_status annal_import_feed(annal_import *import, const annal_import_line *li
         sqlite3_reset(import->statements[i]);
     }
     if (status >= 0)
-        status = check_every_line_gave(import, &batch, err);
+        status = check_every_line_gave(&batch, err);
     annal__free(batch.rows);
+    import->failed = status < 0; /* given again, its lines would be taken for duplicates */
     return status;
 }
 
