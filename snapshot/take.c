@@ -86,8 +86,27 @@ static annal_status find_base(const struct taker *taker, struct snapshot_header 
     return status == ANNAL_ERR_NOTFOUND || status == ANNAL_ERR_CORRUPT ? ANNAL_OK : status;
 }
 
+/*
+ * Another process may have taken one at this very place meanwhile. Then it stays: its state is the
+ * same, but later ones may be stored against its bytes, which need not be ours.
+ */
+static annal_status adopt_here(struct taker *taker, bool *out_adopted, annal_error *err)
+{
+    struct shelf_row row = {0};
+    annal_status status = annal__shelf_row(&taker->shelf, taker->here.seq, &row, err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        status = ANNAL_OK;
+    *out_adopted = row.bytes.ptr != NULL && row.seq == taker->here.seq && row.problem == NULL &&
+                   annal__shelf_stale(&taker->shelf, &row.header) == NULL;
+    if (*out_adopted)
+        taker->newest = row.header;
+    annal__shelf_row_done(&row);
+    return status;
+}
+
 static annal_status take_here(struct taker *taker, annal_error *err)
 {
+    bool adopted = false;
     annal_slice raw = {0};
     struct buf base = {.limit = SNAPSHOT_RAW_BYTES_MAX}, frame = {0};
     struct snapshot_header header = {.seq = taker->here.seq,
@@ -104,13 +123,16 @@ static annal_status take_here(struct taker *taker, annal_error *err)
     if (status >= 0)
         status = annal__snapshot_pack(&header, raw, annal__buf_slice(&base), &frame, err);
     if (status >= 0)
+        status = adopt_here(taker, &adopted, err);
+    if (status >= 0 && !adopted)
         status =
             annal__shelf_put(&taker->shelf, &header, annal__buf_slice(&frame), taker->wait_ms, err);
-    if (status >= 0) {
+    if (status >= 0 && !adopted) {
         taker->newest = header;
-        taker->last = taker->here;
         taker->taken++;
     }
+    if (status >= 0)
+        taker->last = taker->here;
     annal_index_free(raw.ptr);
     annal__buf_done(&base);
     annal__buf_done(&frame);

@@ -1,3 +1,4 @@
+#include "snapshot/take.h"
 #include "tests/snapshot/fold.h"
 
 #include <stdlib.h>
@@ -129,6 +130,34 @@ START_TEST(damage_in_the_journal_is_folded_around)
 }
 END_TEST
 
+/* A is on its way when B takes the same ones, and others that are stored against them. */
+START_TEST(what_another_process_took_meanwhile_stays)
+{
+    const annal_snapshot_policy policy = {.every_events = 100};
+    struct taker a;
+    annal_status status = ANNAL_OK;
+    append_turns(&f, "s", 1, 150);
+    ck_assert_uint_eq(catch_up(&policy), 1);
+    append_turns(&f, "s", 1000, 200);
+    ck_ok(annal__taker_init(&a, f.index, S, &policy, false, 1000, err));
+
+    ck_ok(annal_snapshot_drop(f.index, S, err));
+    ck_assert_uint_eq(catch_up(&policy), 3);
+    annal_slice before = row_get(&f, 200);
+    while (status == ANNAL_OK)
+        status = annal__taker_step(&a, NULL);
+    ck_assert_int_eq(status, ANNAL_END);
+    ck_assert_uint_eq(a.taken, 0);
+    annal__taker_done(&a);
+    annal_slice after = row_get(&f, 200);
+    ck_assert_uint_eq(before.len, after.len);
+    ck_assert_mem_eq(before.ptr, after.ptr, before.len);
+    ck_listed(&f, S, "100 200 300 ");
+    annal_index_free(before.ptr);
+    annal_index_free(after.ptr);
+}
+END_TEST
+
 Suite *suite_take(void)
 {
     Suite *suite = suite_create("take");
@@ -142,6 +171,7 @@ Suite *suite_take(void)
     tcase_add_test(tc, a_session_that_is_not_there_has_nothing_to_take);
     tcase_add_test(tc, all_snapshots_together_do_not_grow_with_the_square);
     tcase_add_test(tc, damage_in_the_journal_is_folded_around);
+    tcase_add_test(tc, what_another_process_took_meanwhile_stays);
     suite_add_tcase(suite, tc);
     return suite;
 }
