@@ -271,6 +271,9 @@ static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_erro
     uint64_t larger = region;
     if (behind && region < store->region_bytes)
         larger = region * 4 < store->region_bytes ? region * 4 : store->region_bytes;
+    /* A larger log saves checkpoints, and is not worth the last of the disk. */
+    if (atomic_load(&store->space_free) < LOG_REGIONS * larger + FREE_RESERVE_BYTES)
+        larger = region;
     while (larger < bytes + 2 * (uint64_t)log->block)
         larger *= 2;
     annal_status status = ANNAL_OK;

@@ -302,6 +302,17 @@ static annal_status read_journal(annal_store *store, struct session *session, an
     return status;
 }
 
+static annal_status release_if_idle(void *arg, struct session *session, annal_error *err)
+{
+    annal_store *store = arg;
+    if (pthread_mutex_trylock(&session->lock) != 0)
+        return ANNAL_OK;
+    if (session->state == SESSION_OWNED && session->pending == 0 && !session->in_use)
+        (void)annal__session_release(store, session, err);
+    pthread_mutex_unlock(&session->lock);
+    return ANNAL_OK;
+}
+
 annal_status annal__session_own(annal_store *store, struct session *session, uint32_t wait_ms,
                                 annal_error *err)
 {
@@ -318,8 +329,12 @@ annal_status annal__session_own(annal_store *store, struct session *session, uin
         annal__futex_wait(&never, 0, yield_us < YIELD_US ? yield_us : YIELD_US);
     }
     uint32_t held_index = 0;
-    annal_status status =
-        annal__slot_take(store, annal__session_id(session), wait_ms, &held_index, err);
+    annal_slice id = annal__session_id(session);
+    annal_status status = annal__slot_take(store, id, wait_ms, &held_index, err);
+    if (status == ANNAL_ERR_LIMIT) { /* the held list is full */
+        (void)annal__session_each(store, release_if_idle, store, NULL);
+        status = annal__slot_take(store, id, wait_ms, &held_index, err);
+    }
     pthread_mutex_lock(&session->lock);
     bool taken = status == ANNAL_OK;
     if (taken)

@@ -296,6 +296,7 @@ static void adopt(annal_store *store, uint32_t number, struct log *log, struct h
     slot->number = number;
     slot->log = *log;
     slot->held = *held;
+    atomic_store(&store->log_region_bytes, slot->log.regions[0].bytes);
     *log = (struct log){.fd = -1};
     *held = (struct held){.fd = -1};
     pthread_mutex_lock(&store->commit.lock);
@@ -480,8 +481,8 @@ annal_status annal__slot_grow(annal_store *store, uint64_t region_bytes, annal_e
     if (status < 0)
         goto done;
     /* Everything is checkpointed: whoever finds only one of the two files new loses nothing. */
-    if (store->io->rename(store->io->arg, larger.path, slot->log.path) < 0 ||
-        store->io->fstat(store->io->arg, larger.fd, &file) < 0) {
+    if (store->io->fstat(store->io->arg, larger.fd, &file) < 0 ||
+        store->io->rename(store->io->arg, larger.path, slot->log.path) < 0) {
         status = annal__fail_errno(err, "rename %s", larger.path);
     } else {
         slot->held.header->device = (uint64_t)file.st_dev;
@@ -490,6 +491,7 @@ annal_status annal__slot_grow(annal_store *store, uint64_t region_bytes, annal_e
         status = annal__sync_dir(store->io, path.ptr, err);
         annal__log_close(&slot->log);
         slot->log = larger;
+        atomic_store(&store->log_region_bytes, region_bytes);
         larger = (struct log){.fd = -1};
     }
     annal__file_lock_drop(store, &store->claim_lock);

@@ -20,6 +20,7 @@
 #define CHORES_MAX           8
 #define PATH_BYTES_MAX       8192
 #define DESCRIPTORS_RESERVED 64 /* of the soft limit, left to the host and to SQLite */
+#define FREE_RESERVE_BYTES   ((uint64_t)16 << 20) /* of the disk, never asked for */
 
 /* What tests replace. */
 struct seams {
@@ -93,6 +94,7 @@ struct annal_store {
     _Atomic uint32_t loose_sessions; /* have bytes that only the page cache holds */
     _Atomic int64_t space_checked_us;
     _Atomic uint64_t space_free;
+    _Atomic uint64_t log_region_bytes; /* of our log; 0: we have none yet */
 
     /* Counters, relaxed. */
     _Atomic uint64_t events, payload_bytes, groups, log_bytes, journal_bytes, syncs, checkpoints,

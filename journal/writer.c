@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define CLOCK_AHEAD_MAX_US  ((int64_t)5 * 60 * 1000000)
-#define FREE_RESERVE_BYTES  ((uint64_t)16 << 20)
 #define FREE_CHECK_EVERY_US 100000
 
 struct annal_writer {
@@ -132,9 +131,13 @@ static annal_status check_space(annal_store *store, uint64_t bytes, annal_error 
         atomic_store(&store->space_checked_us, now_us);
     }
     pthread_mutex_lock(&store->commit.lock);
-    uint64_t unapplied = store->commit.unapplied_bytes;
+    uint64_t needed = store->commit.unapplied_bytes + bytes + FREE_RESERVE_BYTES;
     pthread_mutex_unlock(&store->commit.lock);
-    if (atomic_load(&store->space_free) < unapplied + bytes + FREE_RESERVE_BYTES) {
+    /* An append larger than a region makes the log grow, to regions of at most twice its size. */
+    if (bytes + LOG_REGION_FIRST / 2 > atomic_load(&store->log_region_bytes) &&
+        bytes > LOG_REGION_FIRST / 2)
+        needed += 2 * LOG_REGIONS * bytes;
+    if (atomic_load(&store->space_free) < needed) {
         errno = ENOSPC;
         return annal__fail_errno(err, "append to store %s: refused, nothing was written",
                                  store->path);

@@ -229,6 +229,34 @@ START_TEST(without_room_an_append_is_refused_and_works_again_when_there_is_room)
 }
 END_TEST
 
+START_TEST(the_log_does_not_grow_into_the_last_of_the_disk)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    struct small_disk disk = {.io = annal__system_io, .free_bytes = 20 << 20};
+    disk.io.arg = &disk;
+    disk.io.space = small_space;
+    const struct seams seams = {&disk.io, &annal__system_clock, NULL};
+    const char *path = tmpdir_path(&dir, "store");
+    const char *log = tmpdir_path(&dir, "store/commit/00.log");
+    struct stat before, after;
+    uint64_t seq;
+    annal_store *store = store_open_seams(path, &seams);
+    append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_assert_int_eq(stat(log, &before), 0);
+    for (uint64_t number = 2; number <= 60; number++)
+        ck_ok(append_number(store, "s", number, 100000, ANNAL_LEVEL_SYNC, &seq, err));
+    /* One that needs a larger log is refused, and takes the store nowhere. */
+    ck_status(ANNAL_ERR_IO, append_number(store, "s", 61, 2 << 20, ANNAL_LEVEL_SYNC, &seq, err));
+    append_numbers(store, "s", 61, 61, ANNAL_LEVEL_SYNC);
+    ck_assert_int_eq(stat(log, &after), 0);
+    ck_assert_int_eq(after.st_size, before.st_size);
+    ck_numbers(store, "s", 61);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
 /* ---- Regions of the log ---- */
 
 static const uint8_t next_boot[16] = "the next boot";
@@ -334,6 +362,7 @@ Suite *suite_commit(void)
     tcase_add_test(failing, a_disk_that_fails_for_good_leaves_only_true_answers);
     tcase_add_test(failing, short_reads_and_writes_that_then_fail_leave_only_true_answers);
     tcase_add_test(failing, without_room_an_append_is_refused_and_works_again_when_there_is_room);
+    tcase_add_test(failing, the_log_does_not_grow_into_the_last_of_the_disk);
     suite_add_tcase(suite, failing);
     TCase *regions = tcase_create("regions");
     tcase_set_timeout(regions, 60);

@@ -157,6 +157,32 @@ START_TEST(many_threads_of_two_stores_share_sessions_with_few_descriptors)
 }
 END_TEST
 
+START_TEST(a_process_may_write_more_sessions_than_it_can_own_at_a_time)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    annal_store *store = store_open(tmpdir_path(&dir, "store"));
+    append_numbers(store, "first", 1, 1, ANNAL_LEVEL_SYNC);
+    /* As if it owned so many already. */
+    char name[16];
+    uint32_t index;
+    for (int i = 1; i < HELD_ENTRIES_MAX; i++) {
+        snprintf(name, sizeof name, "x%d", i);
+        ck_ok(annal__held_add(&store->slot.held, annal_slice_of(name), &index, err));
+    }
+    for (int i = 0; i < 10; i++) {
+        snprintf(name, sizeof name, "s%d", i % 5);
+        append_numbers(store, name, (uint64_t)i / 5 + 1, (uint64_t)i / 5 + 1, ANNAL_LEVEL_SYNC);
+    }
+    append_numbers(store, "first", 2, 2, ANNAL_LEVEL_OS);
+    append_numbers(store, "s0", 3, 3, ANNAL_LEVEL_SYNC);
+    ck_numbers(store, "first", 2);
+    ck_numbers(store, "s0", 3);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
 /* ---- After a failed sync ---- */
 
 /* The kernel tells of a failed writeback once; bytes that it lost are only in the log then. */
@@ -302,6 +328,7 @@ Suite *suite_session(void)
     tcase_add_test(sharing, many_threads_of_two_stores_share_sessions_with_few_descriptors);
     tcase_add_test(sharing,
                    a_store_whose_journal_sync_failed_gives_nothing_back_before_its_log_is_redone);
+    tcase_add_test(sharing, a_process_may_write_more_sessions_than_it_can_own_at_a_time);
     suite_add_tcase(suite, sharing);
     return suite;
 }
