@@ -4,9 +4,11 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -208,20 +210,26 @@ START_TEST(while_a_thread_appends_no_event_is_missing_or_doubled)
 }
 END_TEST
 
-/* Append 100 events to the session, one by one. The exit status of a process. */
-static int append_from_outside(const char *path)
+/* Append 100 events to the session, one by one. */
+static bool append_slowly(annal_store *store)
 {
-    annal_store *store = NULL;
     annal_writer *writer = NULL;
     const annal_draft draft = {.type = ANNAL_SLICE("a.two"), .data = ANNAL_SLICE("{}")};
     uint64_t seq;
-    bool fine = annal_store_open(path, NULL, &store, NULL) == 0 &&
-                annal_writer_open(store, S, NULL, &writer, NULL) == 0;
+    bool fine = annal_writer_open(store, S, NULL, &writer, NULL) == 0;
     for (int i = 0; fine && i < 100; i++) {
         fine = annal_writer_append(writer, &draft, 1, NULL, &seq, NULL) == 0;
         usleep(500);
     }
     annal_writer_close(writer);
+    return fine;
+}
+
+/* The exit status of a process. */
+static int append_from_outside(void)
+{
+    annal_store *store = NULL;
+    bool fine = annal_store_open(f.path, NULL, &store, NULL) == 0 && append_slowly(store);
     return annal_store_close(store, NULL) == ANNAL_OK && fine ? 0 : 1;
 }
 
@@ -230,13 +238,52 @@ START_TEST(what_another_process_appends_wakes_a_tail)
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
     if (child == 0)
-        _exit(append_from_outside(f.path));
+        _exit(append_from_outside());
     open_tail(0);
     for (uint64_t seq = 1; seq <= 100; seq++)
         ck_next(seq, 10000);
     int status;
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+#define SKIPPED 77
+
+/* In a process that may have no inotify; its exit status. */
+static int tail_without_inotify(void)
+{
+    FILE *limit =
+        unshare(CLONE_NEWUSER) == 0 ? fopen("/proc/sys/user/max_inotify_instances", "w") : NULL;
+    if (limit == NULL || fputs("0", limit) < 0 || fclose(limit) != 0 || inotify_init1(0) >= 0)
+        return SKIPPED;
+    annal_store *store = NULL;
+    annal_event event;
+    if (annal_store_open(f.path, NULL, &store, NULL) < 0 ||
+        annal_tail_open(store, S, 0, &tail, NULL) < 0)
+        return 1;
+    bool fine = annal_tail_next(tail, 0, &event, NULL) == ANNAL_END;
+    fine = fine && append_slowly(store) && is_readable(1000);
+    for (uint64_t seq = 1; fine && seq <= 100; seq++)
+        fine = annal_tail_next(tail, 5000, &event, NULL) == ANNAL_OK && event.seq == seq;
+    fine = fine && annal_tail_next(tail, 0, &event, NULL) == ANNAL_END;
+    annal_tail_close(tail);
+    return annal_store_close(store, NULL) == ANNAL_OK && fine ? 0 : 1;
+}
+
+START_TEST(where_inotify_is_not_to_be_had_a_timer_wakes)
+{
+    pid_t child = fork();
+    int status;
+    ck_assert_int_ge(child, 0);
+    if (child == 0)
+        _exit(tail_without_inotify());
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status));
+    if (WEXITSTATUS(status) == SKIPPED)
+        printf("skipped: no user namespace to be without inotify in\n");
+    else
+        ck_assert_int_eq(WEXITSTATUS(status), 0);
 }
 END_TEST
 
@@ -341,6 +388,7 @@ Suite *suite_tail(void)
     tcase_add_test(tc, the_descriptor_announces_a_session_that_is_made);
     tcase_add_test(tc, while_a_thread_appends_no_event_is_missing_or_doubled);
     tcase_add_test(tc, what_another_process_appends_wakes_a_tail);
+    tcase_add_test(tc, where_inotify_is_not_to_be_had_a_timer_wakes);
     tcase_add_test(tc, a_torn_tail_that_is_cut_and_written_again_is_given_once);
     tcase_add_test(tc, damage_is_news_and_the_tail_goes_on_behind_it);
     tcase_add_loop_test(tc, a_journal_that_is_replaced_or_deleted_ends_the_tail, 0, 2);
