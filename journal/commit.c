@@ -274,8 +274,9 @@ static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_erro
     /* A larger log saves checkpoints, and is not worth the last of the disk. */
     if (atomic_load(&store->space_free) < LOG_REGIONS * larger + FREE_RESERVE_BYTES)
         larger = region;
-    while (larger < bytes + 2 * (uint64_t)log->block)
-        larger *= 2;
+    uint64_t least = bytes + 2 * (uint64_t)log->block;
+    if (larger < least)
+        larger = (least + LOG_REGION_FIRST - 1) / LOG_REGION_FIRST * LOG_REGION_FIRST;
     annal_status status = ANNAL_OK;
     if (larger > region) {
         if (log->epoch > 0)
