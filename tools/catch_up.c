@@ -3,12 +3,47 @@
 #include "tools/out.h"
 #include "tools/progress.h"
 
+/* How long an event query lets others be in its way, and how often it goes on when it is not them. */
+#define ROUND_MS 1000
+#define ROUNDS   10
+
+struct work {
+    struct progress line;
+    uint64_t bytes_done; /* of this call */
+};
+
 static int show(void *arg, const annal_index_progress *progress)
 {
-    struct progress *line = arg;
-    line->total = progress->bytes_total;
-    progress_set(line, progress->bytes_done, NULL);
+    struct work *work = arg;
+    work->line.total = progress->bytes_total;
+    work->bytes_done = progress->bytes_done;
+    progress_set(&work->line, progress->bytes_done, NULL);
     return 0;
+}
+
+/* These sessions, or all; a call that ran out of time but moved is repeated, rounds in all. */
+static annal_status catch_up(annal_index *index, const struct session_list *sessions,
+                             uint32_t timeout_ms, unsigned rounds, annal_error *err)
+{
+    struct work work;
+    const annal_catch_up_options options = {
+        .timeout_ms = timeout_ms, .progress = show, .arg = &work};
+    size_t count = sessions != NULL && sessions->count > 0 ? sessions->count : 1;
+    annal_status status = ANNAL_OK;
+    progress_begin(&work.line, "index", 0);
+    for (size_t i = 0; status >= 0 && i < count; i++) {
+        annal_slice session = {0};
+        if (sessions != NULL && sessions->count > 0)
+            session = annal_slice_of(sessions->names[i].id);
+        for (unsigned round = 0; round < rounds; round++) {
+            work.bytes_done = 0;
+            status = annal_index_catch_up(index, session, &options, err);
+            if (status != ANNAL_ERR_BUSY || work.bytes_done == 0)
+                break;
+        }
+    }
+    progress_hide(&work.line);
+    return status;
 }
 
 static int add_lag(void *arg, const annal_index_lag *lag)
@@ -31,33 +66,51 @@ static annal_status read_as_it_stands(annal_index *index, annal_error *err)
     return status;
 }
 
+static int hand_out(annal_index *index, annal_status status, const annal_error *err,
+                    annal_index **out_index)
+{
+    if (status < 0) {
+        annal_index_close(index);
+        return fail_error(err);
+    }
+    *out_index = index;
+    return 0;
+}
+
 int index_open_caught_up(annal_store *store, const struct session_list *sessions,
                          annal_index **out_index)
 {
     annal_error err = {0};
     annal_index *index = NULL;
-    struct progress line;
-    annal_catch_up_options options = {.progress = show, .arg = &line};
-    size_t count = sessions != NULL && sessions->count > 0 ? sessions->count : 1;
     annal_status status = annal_index_open(store, NULL, &index, &err);
-    progress_begin(&line, "index", 0);
-    for (size_t i = 0; status >= 0 && i < count; i++) {
-        annal_slice session = {0};
-        if (sessions != NULL && sessions->count > 0)
-            session = annal_slice_of(sessions->names[i].id);
-        status = annal_index_catch_up(index, session, &options, &err);
-    }
-    progress_hide(&line);
+    if (status >= 0)
+        status = catch_up(index, sessions, 0, 1, &err);
     if (status == ANNAL_ERR_BUSY) {
         say("the answer may be incomplete: %s", err.message);
         status = ANNAL_OK;
     } else if (status == ANNAL_ERR_IO && annal_store_is_read_only(store)) {
         status = read_as_it_stands(index, &err);
     }
-    if (status < 0) {
-        annal_index_close(index);
-        return fail_error(&err);
-    }
-    *out_index = index;
-    return 0;
+    return hand_out(index, status, &err, out_index);
+}
+
+int index_open_for_events(annal_store *store, const struct session_list *sessions,
+                          annal_index **out_index)
+{
+    annal_error err = {0};
+    annal_index *index = NULL;
+    annal_status status = annal_index_open(store, NULL, &index, &err);
+    if (status >= 0)
+        status = catch_up(index, sessions, ROUND_MS, ROUNDS, &err);
+    if (status == ANNAL_ERR_BUSY || (status == ANNAL_ERR_IO && annal_store_is_read_only(store)))
+        status = ANNAL_OK;
+    return hand_out(index, status, &err, out_index);
+}
+
+void say_lag(const annal_lag *lag)
+{
+    char text[HUMAN_BYTES];
+    if (lag->bytes > 0)
+        say("the answer is incomplete, %s of journal are missing: %s",
+            human_bytes(text, lag->bytes), lag->message);
 }

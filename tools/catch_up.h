@@ -4,7 +4,7 @@
 
 #include "tools/sessions.h"
 
-#include <annal/index.h>
+#include <annal/query.h>
 
 /*
  * Open the index, and index what is new of these sessions (none: of all). When that takes longer
@@ -13,5 +13,15 @@
  */
 int index_open_caught_up(annal_store *store, const struct session_list *sessions,
                          annal_index **out_index);
+
+/*
+ * The same for event queries, which read from the journals what could not be indexed in time: others
+ * are waited for only shortly, and nothing is said yet.
+ */
+int index_open_for_events(annal_store *store, const struct session_list *sessions,
+                          annal_index **out_index);
+
+/* One line on stderr about what an event query could not read either, if there is such. */
+void say_lag(const annal_lag *lag);
 
 #endif

@@ -94,9 +94,11 @@ static int name_sessions(struct query *query)
 static int print_count(struct query *query)
 {
     annal_error err = {0};
+    annal_lag lag;
     uint64_t count = 0;
-    if (annal_query_count(query->index, &query->filter, &count, NULL, &err) < 0)
+    if (annal_query_count(query->index, &query->filter, &count, &lag, &err) < 0)
         return fail_error(&err);
+    say_lag(&lag);
     printf(query->args->json ? "{\"events\":%" PRIu64 "}\n" : "%" PRIu64 "\n", count);
     return EXIT_DONE;
 }
@@ -155,7 +157,9 @@ static int answer(struct query *query)
         return print_count(query);
     if (annal_query_open(query->index, &query->filter, &events, &err) < 0)
         return fail_error(&err);
+    const annal_lag lag = annal_query_lag(events);
     int exit_status = 0;
+    say_lag(&lag);
     if (query->format != OUT_JSONL) {
         table = table_new(query->format, columns, sizeof columns / sizeof columns[0]);
         exit_status = table == NULL ? fail_storage("query: out of memory") : 0;
@@ -177,7 +181,7 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = name_sessions(&query);
     if (exit_status == 0)
-        exit_status = index_open_caught_up(query.store, &query.list, &query.index);
+        exit_status = index_open_for_events(query.store, &query.list, &query.index);
     if (exit_status == 0)
         exit_status = answer(&query);
     annal_index_close(query.index);

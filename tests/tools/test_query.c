@@ -3,9 +3,11 @@
 #include "tools/command.h"
 
 #include <check.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 static const char history[] =
@@ -35,6 +37,22 @@ static void assert_holds(const struct cli *cli, const char *part)
 {
     ck_assert_msg(strstr(cli->out, part) != NULL, "no '%s' in: %s", part, cli->out);
 }
+
+START_TEST(a_query_reads_from_the_journals_what_cannot_be_indexed)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, NULL, "query", "--count");
+    assert_out(&cli, "5\n");
+    int lock = open(tmpdir_path(&cli.dir, "store/locks/index"), O_RDWR | O_CLOEXEC);
+    ck_assert_int_eq(flock(lock, LOCK_EX | LOCK_NB), 0);
+    CLI(&cli, history, "append", "old");
+    CLI(&cli, NULL, "query", "--count");
+    assert_out(&cli, "9\n");
+    close(lock);
+    cli_done(&cli);
+}
+END_TEST
 
 START_TEST(ls_lists_the_last_active_session_first)
 {
@@ -326,6 +344,7 @@ Suite *suite_query(void)
     Suite *suite = suite_create("query");
     TCase *answers = tcase_create("answers");
     tcase_set_timeout(answers, 60);
+    tcase_add_test(answers, a_query_reads_from_the_journals_what_cannot_be_indexed);
     tcase_add_test(answers, ls_lists_the_last_active_session_first);
     tcase_add_test(answers, query_filters_by_session_type_time_and_seq);
     tcase_add_test(answers, sql_answers_and_changes_nothing);
