@@ -3,24 +3,18 @@
 #define INDEX_INDEX_H
 
 #include "index/apply.h"
+#include "index/files.h"
 #include "index/lock.h"
 
 #include <annal/index.h>
 #include <annal/journal.h>
 
 #include <sqlite3.h>
-#include <sys/types.h>
 
 /* Which database a connection looks at, and up to which transaction; see _stamp in schema.sql. */
 struct stamp {
     int64_t id;
     int64_t commits;
-};
-
-/* A file as the kernel knows it. */
-struct file_id {
-    dev_t device;
-    ino_t inode;
 };
 
 /* The connection that writes. Used only by who holds the index lock. */
@@ -96,6 +90,8 @@ annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessio
 
 /* The chore of options.follow. */
 annal_status annal__index_follow(void *arg, annal_error *err);
+
+/* ---- plan.c ---- */
 
 /*
  * Where the indexer stands in a session; get_cursor is prepared from INDEX_GET_CURSOR. Not found:

@@ -12,14 +12,11 @@
  *     large enough to be fast, short enough that others get the lock.
  * (5) A journal that cannot be read (permission, a format of a newer version) costs nobody else:
  *     its session stays as it is, all others are done, and then it is told.
- * (6) Work is planned without the lock: which journals are longer than their cursors. Each session
- *     is done up to the size that it had then, so that a busy writer does not keep a reader for
- *     ever.
+ * (6) Work is planned without the lock; see plan.h.
  */
 #include "index/database.h"
 #include "index/index.h"
-#include "journal/base/alloc.h"
-#include "journal/base/buf.h"
+#include "index/plan.h"
 #include "journal/base/error.h"
 
 #include <stdio.h>
@@ -31,208 +28,6 @@
 #define CHORE_MS       200
 #define ATTEMPTS_MAX   5
 #define ROWS_PER_CLOCK 256 /* how often the time is looked at */
-
-/* ---- The plan ---- */
-
-/* One session that is behind, or (gone) whose journal is no more. */
-struct task {
-    size_t name_at; /* in plan.names */
-    size_t name_bytes;
-    annal_position from;
-    uint64_t target; /* bytes of journal */
-    bool gone;
-};
-
-struct plan {
-    struct stamp stamp; /* of the database whose cursors it was made from */
-    struct buf names;
-    struct task *tasks;
-    size_t count;
-    size_t next;            /* tasks before it are done */
-    annal_error unreadable; /* the first journal that could not be read, and why */
-};
-
-static annal_slice task_session(const struct plan *plan, const struct task *task)
-{
-    return (annal_slice){plan->names.ptr + task->name_at, task->name_bytes};
-}
-
-static void plan_done(struct plan *plan)
-{
-    annal__buf_done(&plan->names);
-    annal__free(plan->tasks);
-}
-
-static annal_status plan_add(struct plan *plan, annal_slice session, annal_position from,
-                             uint64_t target, bool gone)
-{
-    if ((plan->count & (plan->count - 1)) == 0) { /* a power of two: full */
-        struct task *grown = annal__realloc_array(
-            plan->tasks, plan->count == 0 ? 1 : plan->count * 2, sizeof *grown);
-        if (grown == NULL)
-            return ANNAL_ERR_NOMEM;
-        plan->tasks = grown;
-    }
-    plan->tasks[plan->count] = (struct task){.name_at = plan->names.len,
-                                             .name_bytes = session.len,
-                                             .from = from,
-                                             .target = target,
-                                             .gone = gone};
-    annal_status status = annal__buf_append_slice(&plan->names, session);
-    if (status >= 0)
-        plan->count++;
-    return status;
-}
-
-/* Journals and cursors, both in order of session id, merged. */
-struct merge {
-    struct plan *plan;
-    sqlite3_stmt *cursors;
-    int rc; /* of its last step */
-};
-
-static int compare(annal_slice a, annal_slice b)
-{
-    int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
-    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
-}
-
-static annal_position cursor_row(sqlite3_stmt *stmt, int column)
-{
-    return (annal_position){.seq = (uint64_t)sqlite3_column_int64(stmt, column),
-                            .offset = (uint64_t)sqlite3_column_int64(stmt, column + 1),
-                            .h_before = (uint64_t)sqlite3_column_int64(stmt, column + 2)};
-}
-
-static void merge_step(struct merge *merge)
-{
-    merge->rc = sqlite3_step(merge->cursors);
-}
-
-/* Cursors up to session (all when it is NULL) have no journal. */
-static annal_status merge_gone(struct merge *merge, const annal_slice *session)
-{
-    annal_status status = ANNAL_OK;
-    while (status >= 0 && merge->rc == SQLITE_ROW) {
-        annal_slice name = annal__db_column(merge->cursors, 3);
-        if (session != NULL && compare(name, *session) >= 0)
-            break;
-        status = plan_add(merge->plan, name, cursor_row(merge->cursors, 0), 0, true);
-        merge_step(merge);
-    }
-    return status;
-}
-
-static int merge_journal(void *arg, annal_slice session, uint64_t bytes)
-{
-    struct merge *merge = arg;
-    annal_status status = merge_gone(merge, &session);
-    annal_position from = {.seq = 1};
-    if (status >= 0 && merge->rc == SQLITE_ROW &&
-        compare(annal__db_column(merge->cursors, 3), session) == 0) {
-        from = cursor_row(merge->cursors, 0);
-        merge_step(merge);
-    }
-    if (status >= 0 && from.offset != bytes)
-        status = plan_add(merge->plan, session, from, bytes, false);
-    return status;
-}
-
-static annal_status plan_all(annal_index *index, sqlite3 *db, struct plan *plan, annal_error *err)
-{
-    struct merge merge = {.plan = plan};
-    annal_status status =
-        annal__db_prepare(db, "SELECT seq, offset, h, session_id FROM _cursor ORDER BY session_id",
-                          &merge.cursors, err);
-    if (status >= 0) {
-        merge_step(&merge);
-        status = annal_store_sessions(index->store, merge_journal, &merge, err);
-    }
-    if (status >= 0)
-        status = merge_gone(&merge, NULL);
-    if (status >= 0 && merge.rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, merge.rc, "read '%s'", index->path);
-    if (status == ANNAL_ERR_NOMEM)
-        annal__fail(err, status, "the list of sessions to index");
-    sqlite3_finalize(merge.cursors);
-    return status;
-}
-
-annal_status annal__index_cursor(sqlite3_stmt *get_cursor, annal_slice session,
-                                 annal_position *out_from, bool *out_found, annal_error *err)
-{
-    annal_status status = ANNAL_OK;
-    annal__db_bind_text(get_cursor, 1, session);
-    int rc = sqlite3_step(get_cursor);
-    *out_found = rc == SQLITE_ROW;
-    *out_from = *out_found ? cursor_row(get_cursor, 0) : (annal_position){.seq = 1};
-    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        status = annal__db_fail(err, sqlite3_db_handle(get_cursor), rc,
-                                "where session '%.*s' is indexed up to", ANNAL_FMT(session));
-    sqlite3_reset(get_cursor);
-    return status;
-}
-
-/* One session is looked at closely: also a journal of the same size may be another one. */
-static annal_status plan_one(annal_index *index, sqlite3 *db, annal_slice session,
-                             struct plan *plan, annal_error *err)
-{
-    annal_position from;
-    bool known = false;
-    annal_session_info info;
-    sqlite3_stmt *get_cursor = NULL;
-    annal_status status = annal__db_prepare(db, INDEX_GET_CURSOR, &get_cursor, err);
-    if (status >= 0)
-        status = annal__index_cursor(get_cursor, session, &from, &known, err);
-    sqlite3_finalize(get_cursor);
-    if (status < 0)
-        return status;
-    status = annal_session_info_get(index->store, session, &info, err);
-    if (status == ANNAL_ERR_NOTFOUND && !known)
-        return ANNAL_OK;
-    if (status == ANNAL_ERR_NOTFOUND)
-        status = plan_add(plan, session, from, 0, true);
-    else if (status >= 0 && !(known && info.end_offset == from.offset &&
-                              info.last_h == from.h_before && info.bytes == from.offset))
-        status = plan_add(plan, session, from, info.bytes, false);
-    if (status == ANNAL_ERR_NOMEM)
-        annal__fail(err, status, "the list of sessions to index");
-    return status;
-}
-
-/*
- * A journal whose end does not prove itself is longer than its cursor for ever: look before
- * locking.
- */
-static bool has_more(annal_index *index, annal_slice session, const struct task *task)
-{
-    annal_cursor *cursor = NULL;
-    annal_event event;
-    if (task->gone || task->from.seq <= 1 || task->from.offset > task->target)
-        return true;
-    annal_status status =
-        annal_cursor_open_at(index->store, session, task->from.seq, task->from.offset,
-                             task->from.h_before, &cursor, NULL);
-    if (status >= 0)
-        status = annal_cursor_next(cursor, &event, NULL);
-    annal_cursor_close(cursor);
-    return status != ANNAL_END;
-}
-
-static annal_status make_plan(annal_index *index, const annal_slice *sessions, size_t count,
-                              struct plan *plan, annal_error *err)
-{
-    sqlite3 *db = NULL;
-    annal_status status = annal__index_reader(index, index->wait_ms, &db, &plan->stamp, err);
-    if (status < 0)
-        return status;
-    if (count == 0)
-        status = plan_all(index, db, plan, err);
-    for (size_t i = 0; status >= 0 && i < count; i++)
-        status = plan_one(index, db, sessions[i], plan, err);
-    annal__db_close(db);
-    return status;
-}
 
 /* ---- One transaction ---- */
 
@@ -514,7 +309,7 @@ static annal_status run_batch(annal_index *index, struct plan *plan, int64_t loc
     while (status >= 0 && next < plan->count && !full) {
         const struct task *task = &plan->tasks[next];
         bool done = true;
-        status = index_session(&batch, task_session(plan, task), task, &done, err);
+        status = index_session(&batch, annal__task_session(plan, task), task, &done, err);
         next += done;
         full = !done || batch.bytes >= BYTES_MAX || batch.rows >= ROWS_MAX ||
                annal__deadline_passed(batch.deadline_us);
@@ -534,26 +329,11 @@ static annal_status run_batch(annal_index *index, struct plan *plan, int64_t loc
     return ANNAL_OK;
 }
 
-/* Drop the tasks that have nothing to give. */
-static void look_ahead(annal_index *index, struct plan *plan, annal_index_progress *progress)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < plan->count; i++) {
-        struct task task = plan->tasks[i];
-        if (!has_more(index, task_session(plan, &task), &task))
-            continue;
-        plan->tasks[kept++] = task;
-        if (task.target > task.from.offset)
-            progress->bytes_total += task.target - task.from.offset;
-    }
-    plan->count = kept;
-}
-
 static annal_status run_plan(annal_index *index, struct plan *plan, int64_t deadline_us,
                              const annal_catch_up_options *options, annal_error *err)
 {
     annal_index_progress progress = {0};
-    look_ahead(index, plan, &progress);
+    annal__plan_look_ahead(index, plan, &progress.bytes_total);
     while (plan->next < plan->count) {
         annal_status status =
             run_batch(index, plan, deadline_us, deadline_us, true, &progress, err);
@@ -595,12 +375,12 @@ annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessio
     bool again = true;
     for (unsigned attempt = 0; again; attempt++) {
         struct plan plan = {0};
-        status = make_plan(index, sessions, count, &plan, err);
+        status = annal__plan_make(index, sessions, count, &plan, err);
         if (status >= 0)
             status = run_plan(index, &plan, deadline_us, options, err);
         *out_stamp = plan.stamp;
         again = plan_again(index, status, &plan, attempt);
-        plan_done(&plan);
+        annal__plan_done(&plan);
         if (again && annal__deadline_passed(deadline_us)) {
             again = false;
             status = annal__fail(err, ANNAL_ERR_BUSY, "somebody keeps deleting the index");
@@ -643,7 +423,8 @@ struct changed {
 static int note_changed(void *arg, annal_slice session, uint64_t bytes)
 {
     struct changed *changed = arg;
-    changed->status = plan_add(&changed->plan, session, (annal_position){.seq = 1}, bytes, false);
+    changed->status =
+        annal__plan_add(&changed->plan, session, (annal_position){.seq = 1}, bytes, false);
     return changed->status;
 }
 
@@ -668,6 +449,6 @@ annal_status annal__index_follow(void *arg, annal_error *err)
         index->changed_since = now;
     else if (status >= 0 || status == ANNAL_ERR_BUSY)
         status = ANNAL_END; /* work is left */
-    plan_done(plan);
+    annal__plan_done(plan);
     return status;
 }

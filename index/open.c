@@ -22,10 +22,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
-#include "journal/base/io.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,85 +31,6 @@
 #define CACHE_KIB            16384
 #define FOLLOW_PERIOD_MS     100
 #define IO_ATTEMPTS          5
-#define FOREIGN_NAMES        100
-
-/* ---- Files ---- */
-
-static annal_status path_with(const annal_index *index, const char *suffix, struct buf *out,
-                              annal_error *err)
-{
-    annal__buf_clear(out);
-    if (annal__buf_printf(out, "%s%s", index->path, suffix) < 0 || annal__buf_cstr(out) == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a file name");
-    return ANNAL_OK;
-}
-
-static bool is_there(const char *path)
-{
-    const struct io *io = &annal__system_io;
-    struct stat file;
-    return io->stat(io->arg, path, &file) == 0;
-}
-
-static annal_status remove_file(const annal_index *index, const char *suffix, annal_error *err)
-{
-    const struct io *io = &annal__system_io;
-    struct buf path = {0};
-    annal_status status = path_with(index, suffix, &path, err);
-    if (status >= 0 && io->unlink(io->arg, path.ptr) < 0 && errno != ENOENT)
-        status = annal__fail_errno(err, "delete '%s'", path.ptr);
-    annal__buf_done(&path);
-    return status;
-}
-
-static annal_status remove_satellites(const annal_index *index, annal_error *err)
-{
-    annal_status status = remove_file(index, "-wal", err);
-    if (status >= 0)
-        status = remove_file(index, "-shm", err);
-    if (status >= 0)
-        status = remove_file(index, "-journal", err);
-    return status;
-}
-
-static annal_status remove_database(const annal_index *index, annal_error *err)
-{
-    annal_status status = remove_file(index, "", err);
-    return status < 0 ? status : remove_satellites(index, err);
-}
-
-/* Rule 6. The first free name; SQLite finds a WAL by name, so it moves along. */
-static annal_status move_aside(const annal_index *index, annal_error *err)
-{
-    const struct io *io = &annal__system_io;
-    struct buf to = {0}, wal = {0};
-    annal_status status = ANNAL_OK;
-    for (int i = 1; i <= FOREIGN_NAMES; i++) {
-        char suffix[32];
-        snprintf(suffix, sizeof suffix, i == 1 ? ".foreign" : ".foreign%d", i);
-        status = path_with(index, suffix, &to, err);
-        if (status < 0 || !is_there(to.ptr))
-            break;
-        if (i == FOREIGN_NAMES)
-            status = annal__fail(err, ANNAL_ERR_IO, "move '%s' aside: '%s' is taken too",
-                                 index->path, to.ptr);
-    }
-    if (status >= 0 && io->rename(io->arg, index->path, to.ptr) < 0 && errno != ENOENT)
-        status = annal__fail_errno(err, "move '%s' aside", index->path);
-    if (status >= 0)
-        status = path_with(index, "-wal", &wal, err);
-    if (status >= 0 && is_there(wal.ptr)) {
-        status = annal__buf_printf(&to, "-wal");
-        const char *name = status < 0 ? NULL : annal__buf_cstr(&to);
-        if (name == NULL)
-            status = annal__fail(err, ANNAL_ERR_NOMEM, "a file name");
-        else if (io->rename(io->arg, wal.ptr, name) < 0)
-            status = annal__fail_errno(err, "move '%s' aside", wal.ptr);
-    }
-    annal__buf_done(&to);
-    annal__buf_done(&wal);
-    return status < 0 ? status : remove_satellites(index, err);
-}
 
 /* ---- The writer's connection ---- */
 
@@ -222,20 +140,6 @@ static annal_status inspect(const annal_index *index, sqlite3 *db, enum whose *o
     return ANNAL_OK;
 }
 
-/* Make an empty file of mode 0600, which SQLite then fills. No connection has it open yet. */
-static annal_status make_file(const annal_index *index, annal_error *err)
-{
-    const struct io *io = &annal__system_io;
-    annal_status status = remove_satellites(index, err); /* rule 4 */
-    if (status < 0)
-        return status;
-    int fd = io->open(io->arg, index->path, O_RDWR | O_CREAT | O_EXCL, 0600);
-    if (fd < 0)
-        return annal__fail_errno(err, "make '%s'", index->path);
-    io->close(io->arg, fd);
-    return ANNAL_OK;
-}
-
 /* A file that is there: keep it, or take it out of the way. */
 static annal_status open_existing(annal_index *index, enum whose *out_whose, annal_error *err)
 {
@@ -254,24 +158,8 @@ static annal_status open_existing(annal_index *index, enum whose *out_whose, ann
     if (*out_whose == OURS || *out_whose == EMPTY)
         return ANNAL_OK;
     close_writer(&index->writer);
-    return *out_whose == STALE ? remove_database(index, err) : move_aside(index, err);
-}
-
-/* Rule 5. A file that is not there has no inode 0. */
-static struct file_id id_of(const annal_index *index, const char *suffix)
-{
-    const struct io *io = &annal__system_io;
-    struct buf path = {0};
-    struct stat file = {0};
-    if (path_with(index, suffix, &path, NULL) < 0 || io->stat(io->arg, path.ptr, &file) < 0)
-        file = (struct stat){0};
-    annal__buf_done(&path);
-    return (struct file_id){file.st_dev, file.st_ino};
-}
-
-static bool is_same(struct file_id a, struct file_id b)
-{
-    return a.device == b.device && a.inode == b.inode;
+    return *out_whose == STALE ? annal__files_remove(index->path, err)
+                               : annal__files_move_aside(index->path, err);
 }
 
 enum moved { IN_PLACE, MOVED, TORN_APART };
@@ -285,7 +173,8 @@ static enum moved was_moved(const annal_index *index)
     if (sqlite3_file_control(writer->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
         moved)
         return MOVED;
-    return is_same(id_of(index, "-wal"), writer->wal) && is_same(id_of(index, "-shm"), writer->shm)
+    return annal__file_is_same(annal__file_id(index->path, "-wal"), writer->wal) &&
+                   annal__file_is_same(annal__file_id(index->path, "-shm"), writer->shm)
                ? IN_PLACE
                : TORN_APART;
 }
@@ -317,14 +206,14 @@ static annal_status ensure_writer(annal_index *index, annal_error *err)
         if (moved == IN_PLACE)
             return ANNAL_OK;
         close_writer(writer);
-        status = moved == TORN_APART ? remove_database(index, err) : ANNAL_OK;
+        status = moved == TORN_APART ? annal__files_remove(index->path, err) : ANNAL_OK;
         if (status < 0)
             return status;
     }
-    if (index->private || is_there(index->path))
+    if (index->private || annal__file_is_there(index->path))
         status = open_existing(index, &whose, err);
     if (status >= 0 && writer->db == NULL) {
-        status = make_file(index, err);
+        status = annal__files_make(index->path, err);
         whose = EMPTY;
         if (status >= 0)
             status = open_writer(index, SQLITE_OPEN_CREATE, err);
@@ -339,8 +228,8 @@ static annal_status ensure_writer(annal_index *index, annal_error *err)
         close_writer(writer);
         return status;
     }
-    writer->wal = id_of(index, "-wal"); /* reading has opened them */
-    writer->shm = id_of(index, "-shm");
+    writer->wal = annal__file_id(index->path, "-wal"); /* reading has opened them */
+    writer->shm = annal__file_id(index->path, "-shm");
     return ANNAL_OK;
 }
 
@@ -377,7 +266,7 @@ static annal_status begin_once(annal_index *index, int64_t deadline_us, annal_er
     status = begin_transaction(index, err);
     if (status == ANNAL_ERR_CORRUPT) { /* a derived file: once more, from nothing */
         close_writer(&index->writer);
-        status = remove_database(index, err);
+        status = annal__files_remove(index->path, err);
         if (status >= 0)
             status = begin_transaction(index, err);
     }
@@ -436,7 +325,7 @@ annal_status annal__index_discard(annal_index *index, int64_t deadline_us, annal
     if (status < 0)
         return status;
     close_writer(&index->writer);
-    status = index->private ? open_keep(index, err) : remove_database(index, err);
+    status = index->private ? open_keep(index, err) : annal__files_remove(index->path, err);
     annal__index_lock_give(&index->lock);
     return status;
 }
@@ -510,7 +399,7 @@ annal_status annal__index_reader(annal_index *index, uint32_t wait_ms, sqlite3 *
     for (unsigned attempt = 0;; attempt++) {
         annal_status status = open_reader(index, index->path, wait_ms, out_db, out_stamp, err);
         if (status >= 0 || status == ANNAL_ERR_BUSY || annal__deadline_passed(deadline_us) ||
-            (attempt >= IO_ATTEMPTS && is_there(index->path)))
+            (attempt >= IO_ATTEMPTS && annal__file_is_there(index->path)))
             return status;
         /* Missing, foreign, or deleted this moment: see to it that it is there; fails in time. */
         status = annal__index_begin(index, deadline_us, err);
@@ -528,7 +417,7 @@ static annal_status open_read_only(annal_index *index, annal_error *err)
 {
     sqlite3 *db = NULL;
     struct stamp stamp;
-    if (is_there(index->path) && open_frozen(index, &db, &stamp, NULL) >= 0) {
+    if (annal__file_is_there(index->path) && open_frozen(index, &db, &stamp, NULL) >= 0) {
         annal__db_close(db);
         index->frozen = true;
         return ANNAL_OK;

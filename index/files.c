@@ -1,0 +1,126 @@
+#include "index/files.h"
+
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+#include "journal/base/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+#define FOREIGN_NAMES 100
+
+static annal_status path_with(const char *database, const char *suffix, struct buf *out,
+                              annal_error *err)
+{
+    annal__buf_clear(out);
+    if (annal__buf_printf(out, "%s%s", database, suffix) < 0 || annal__buf_cstr(out) == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "a file name");
+    return ANNAL_OK;
+}
+
+bool annal__file_is_there(const char *path)
+{
+    const struct io *io = &annal__system_io;
+    struct stat file;
+    return io->stat(io->arg, path, &file) == 0;
+}
+
+static annal_status remove_file(const char *database, const char *suffix, annal_error *err)
+{
+    const struct io *io = &annal__system_io;
+    struct buf path = {0};
+    annal_status status = path_with(database, suffix, &path, err);
+    if (status >= 0 && io->unlink(io->arg, path.ptr) < 0 && errno != ENOENT)
+        status = annal__fail_errno(err, "delete '%s'", path.ptr);
+    annal__buf_done(&path);
+    return status;
+}
+
+static annal_status remove_satellites(const char *database, annal_error *err)
+{
+    annal_status status = remove_file(database, "-wal", err);
+    if (status >= 0)
+        status = remove_file(database, "-shm", err);
+    if (status >= 0)
+        status = remove_file(database, "-journal", err);
+    return status;
+}
+
+annal_status annal__files_remove(const char *database, annal_error *err)
+{
+    annal_status status = remove_file(database, "", err);
+    return status < 0 ? status : remove_satellites(database, err);
+}
+
+/* The first of .foreign, .foreign2, … that is not taken. */
+static annal_status find_free_name(const char *database, struct buf *out, annal_error *err)
+{
+    for (int i = 1; i <= FOREIGN_NAMES; i++) {
+        char suffix[32];
+        snprintf(suffix, sizeof suffix, i == 1 ? ".foreign" : ".foreign%d", i);
+        annal_status status = path_with(database, suffix, out, err);
+        if (status < 0 || !annal__file_is_there(out->ptr))
+            return status;
+    }
+    return annal__fail(err, ANNAL_ERR_IO, "move '%s' aside: '%s' is taken too", database, out->ptr);
+}
+
+static annal_status move_file(const char *database, const char *to, const char *suffix,
+                              annal_error *err)
+{
+    const struct io *io = &annal__system_io;
+    struct buf old = {0}, new = {0};
+    annal_status status = path_with(database, suffix, &old, err);
+    if (status >= 0)
+        status = path_with(to, suffix, &new, err);
+    if (status >= 0 && io->rename(io->arg, old.ptr, new.ptr) < 0 && errno != ENOENT)
+        status = annal__fail_errno(err, "move '%s' aside", old.ptr);
+    annal__buf_done(&old);
+    annal__buf_done(&new);
+    return status;
+}
+
+annal_status annal__files_move_aside(const char *database, annal_error *err)
+{
+    struct buf to = {0};
+    annal_status status = find_free_name(database, &to, err);
+    /* The database last: after a crash in between the same name is free, and the rest follows. */
+    if (status >= 0)
+        status = move_file(database, to.ptr, "-wal", err);
+    if (status >= 0)
+        status = move_file(database, to.ptr, "-journal", err);
+    if (status >= 0)
+        status = move_file(database, to.ptr, "", err);
+    annal__buf_done(&to);
+    return status < 0 ? status : remove_satellites(database, err);
+}
+
+annal_status annal__files_make(const char *database, annal_error *err)
+{
+    const struct io *io = &annal__system_io;
+    annal_status status = remove_satellites(database, err);
+    if (status < 0)
+        return status;
+    int fd = io->open(io->arg, database, O_RDWR | O_CREAT | O_EXCL, 0600);
+    if (fd < 0)
+        return annal__fail_errno(err, "make '%s'", database);
+    io->close(io->arg, fd);
+    return ANNAL_OK;
+}
+
+struct file_id annal__file_id(const char *database, const char *suffix)
+{
+    const struct io *io = &annal__system_io;
+    struct buf path = {0};
+    struct stat file = {0};
+    if (path_with(database, suffix, &path, NULL) < 0 || io->stat(io->arg, path.ptr, &file) < 0)
+        file = (struct stat){0};
+    annal__buf_done(&path);
+    return (struct file_id){file.st_dev, file.st_ino};
+}
+
+bool annal__file_is_same(struct file_id a, struct file_id b)
+{
+    return a.device == b.device && a.inode == b.inode;
+}

@@ -1,0 +1,33 @@
+/*
+ * A SQLite database as files: itself, and beside it what SQLite finds by name (-wal, -shm, -journal).
+ * All of this is for the holder of the index lock, while no connection of ours is open.
+ */
+#ifndef INDEX_FILES_H
+#define INDEX_FILES_H
+
+#include <annal/base.h>
+
+#include <sys/types.h>
+
+/* A file as the kernel knows it. */
+struct file_id {
+    dev_t device;
+    ino_t inode;
+};
+
+bool annal__file_is_there(const char *path);
+
+/* Of the file that is called database and suffix; one that is not there has inode 0. */
+struct file_id annal__file_id(const char *database, const char *suffix);
+bool annal__file_is_same(struct file_id a, struct file_id b);
+
+/* Make an empty file of mode 0600, which SQLite then fills; nothing of an older one stays beside it. */
+annal_status annal__files_make(const char *database, annal_error *err);
+
+/* Delete it and what stands beside it. */
+annal_status annal__files_remove(const char *database, annal_error *err);
+
+/* Move it, with its WAL or rollback journal, to the first free name of .foreign, .foreign2, … */
+annal_status annal__files_move_aside(const char *database, annal_error *err);
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * What is to be indexed: which journals are longer than their cursors, found without the lock. Each
+ * session is done up to the size that it had then, so that a busy writer does not keep a reader for
+ * ever.
+ */
+#ifndef INDEX_PLAN_H
+#define INDEX_PLAN_H
+
+#include "index/index.h"
+#include "journal/base/buf.h"
+
+/* One session that is behind, or (gone) whose journal is no more. */
+struct task {
+    size_t name_at; /* in plan.names */
+    size_t name_bytes;
+    annal_position from;
+    uint64_t target; /* bytes of journal */
+    bool gone;
+};
+
+struct plan {
+    struct stamp stamp; /* of the database whose cursors it was made from */
+    struct buf names;
+    struct task *tasks;
+    size_t count;
+    size_t next;            /* tasks before it are done */
+    annal_error unreadable; /* the first journal that could not be read, and why */
+};
+
+/* These sessions, all when count is 0. The plan starts empty, and is to be done after a failure too. */
+annal_status annal__plan_make(annal_index *index, const annal_slice *sessions, size_t count,
+                              struct plan *plan, annal_error *err);
+void annal__plan_done(struct plan *plan);
+
+/* One more task. ANNAL_ERR_NOMEM without a message. */
+annal_status annal__plan_add(struct plan *plan, annal_slice session, annal_position from,
+                             uint64_t target, bool gone);
+
+annal_slice annal__task_session(const struct plan *plan, const struct task *task);
+
+/* Drop the tasks that have nothing to give; *out_bytes is how much the others have. */
+void annal__plan_look_ahead(annal_index *index, struct plan *plan, uint64_t *out_bytes);
+
+#endif
