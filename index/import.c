@@ -11,8 +11,9 @@
  * depth limit, arrives as text. (4) A line that gave no event is an error: a mended importer must
  * not lose lines silently.
  */
-#include <annal/import.h>
+#include "index/import.h"
 
+#include "index/database.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -46,13 +47,7 @@ struct annal_import {
 
 static annal_status fail_sql(annal_import *import, annal_error *err, const char *what)
 {
-    int code = sqlite3_extended_errcode(import->db);
-    annal_status status = ANNAL_ERR_SQL;
-    if ((code & 0xff) == SQLITE_NOMEM)
-        status = ANNAL_ERR_NOMEM;
-    else if ((code & 0xff) == SQLITE_IOERR || (code & 0xff) == SQLITE_FULL)
-        status = ANNAL_ERR_IO;
-    return annal__fail(err, status, "%s: %s", what, sqlite3_errmsg(import->db));
+    return annal__db_fail(err, import->db, sqlite3_extended_errcode(import->db), "%s", what);
 }
 
 /* ---- Sections ---- */
@@ -134,112 +129,6 @@ static annal_status prepare_batch(annal_import *import, annal_slice section, ann
     return ANNAL_OK;
 }
 
-/* ---- Functions for importers ---- */
-
-static void sql_time_us(sqlite3_context *context, int argc, sqlite3_value **argv)
-{
-    (void)argc;
-    int64_t time_us = 0;
-    if (sqlite3_value_type(argv[0]) != SQLITE_TEXT)
-        return;
-    const char *text = (const char *)sqlite3_value_text(argv[0]);
-    annal_slice slice = {text, (size_t)sqlite3_value_bytes(argv[0])};
-    if (text != NULL && annal_time_parse(slice, &time_us, NULL) == ANNAL_OK)
-        sqlite3_result_int64(context, time_us);
-}
-
-/*
- * An id that does not fit keeps what fits of it, and gets the hash of all of it behind, so that two
- * different ones stay different.
- */
-static void sql_session_id(sqlite3_context *context, int argc, sqlite3_value **argv)
-{
-    (void)argc;
-    const char *text = (const char *)sqlite3_value_text(argv[0]);
-    if (text == NULL)
-        return;
-    annal_slice given = {text, (size_t)sqlite3_value_bytes(argv[0])};
-    if (annal_session_id_check(given, NULL) == ANNAL_OK) {
-        sqlite3_result_value(context, argv[0]);
-        return;
-    }
-    char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    size_t len = 0;
-    while (len < given.len && len < ANNAL_SESSION_ID_BYTES_MAX - 17) {
-        char c = given.ptr[len];
-        bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                    (len > 0 && (c == '.' || c == '-'));
-        id[len++] = fits ? c : '_';
-    }
-    int tail = snprintf(id + len, sizeof id - len, "%s%016" PRIx64, len > 0 ? "-" : "",
-                        annal__hash(given.ptr, given.len, 0));
-    sqlite3_result_text(context, id, (int)len + tail, SQLITE_TRANSIENT);
-}
-
-/* Hand the buffer's memory to SQLite: what is built here can be tens of megabytes. */
-static void result_json(sqlite3_context *context, struct buf *json, annal_status status)
-{
-    if (status == ANNAL_ERR_LIMIT)
-        sqlite3_result_error_toobig(context);
-    else if (status < 0)
-        sqlite3_result_error_nomem(context);
-    else {
-        sqlite3_result_text64(context, json->ptr, json->len, annal__free, SQLITE_UTF8);
-        sqlite3_result_subtype(context, 'J');
-        *json = (struct buf){.limit = json->limit};
-    }
-    annal__buf_done(json);
-}
-
-static void sql_json_text(sqlite3_context *context, int argc, sqlite3_value **argv)
-{
-    (void)argc;
-    struct buf json = {.limit = ANNAL_APPEND_BYTES_MAX};
-    const char *text = (const char *)sqlite3_value_text(argv[0]);
-    if (text == NULL)
-        return;
-    annal_slice slice = {text, (size_t)sqlite3_value_bytes(argv[0])};
-    result_json(context, &json, annal__json_quote(&json, slice));
-}
-
-static void sql_json_fields(sqlite3_context *context, int argc, sqlite3_value **argv)
-{
-    struct buf json = {.limit = ANNAL_APPEND_BYTES_MAX};
-    annal_status status = annal__buf_append(&json, "{", 1);
-    for (int i = 0; i + 1 < argc && status >= 0; i += 2) {
-        const char *name = (const char *)sqlite3_value_text(argv[i]);
-        const char *value = (const char *)sqlite3_value_text(argv[i + 1]);
-        if (name == NULL || value == NULL)
-            continue;
-        if (json.len > 1)
-            status = annal__buf_append(&json, ",", 1);
-        if (status >= 0)
-            status = annal__json_quote(&json, annal_slice_of(name));
-        if (status >= 0)
-            status = annal__buf_append(&json, ":", 1);
-        if (status >= 0)
-            status = annal__buf_append(&json, value, (size_t)sqlite3_value_bytes(argv[i + 1]));
-    }
-    if (status >= 0)
-        status = annal__buf_append(&json, "}", 1);
-    result_json(context, &json, status);
-}
-
-static int register_functions(sqlite3 *db)
-{
-    int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
-    int code = sqlite3_create_function(db, "time_us", 1, flags, NULL, sql_time_us, NULL, NULL);
-    if (code == SQLITE_OK)
-        code =
-            sqlite3_create_function(db, "session_id", 1, flags, NULL, sql_session_id, NULL, NULL);
-    if (code == SQLITE_OK)
-        code = sqlite3_create_function(db, "json_text", 1, flags, NULL, sql_json_text, NULL, NULL);
-    if (code == SQLITE_OK)
-        code = sqlite3_create_function(db, "json_fields", -1, flags, NULL, sql_json_fields, NULL,
-                                       NULL);
-    return code;
-}
-
 /* ---- Open and close ---- */
 
 static const char ours[] =
@@ -300,7 +189,7 @@ annal_status annal_import_open(annal_slice sql, const annal_import_source *sourc
     if (sqlite3_open_v2("", &import->db,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
                         NULL) != SQLITE_OK ||
-        register_functions(import->db) != SQLITE_OK ||
+        annal__import_functions(import->db) != SQLITE_OK ||
         sqlite3_exec(import->db, ours, NULL, NULL, NULL) != SQLITE_OK) {
         status = fail_sql(import, err, "importer");
         goto done;
@@ -415,81 +304,6 @@ annal_status annal_import_knows(annal_import *import, annal_slice session, annal
     return ANNAL_OK;
 }
 
-static annal_status append_base64(struct buf *out, annal_slice bytes)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    annal_status status = annal__buf_reserve(out, bytes.len / 3 * 4 + 4);
-    for (size_t i = 0; i < bytes.len && status >= 0; i += 3) {
-        size_t left = bytes.len - i;
-        uint32_t bits = (uint32_t)(unsigned char)bytes.ptr[i] << 16;
-        if (left > 1)
-            bits |= (uint32_t)(unsigned char)bytes.ptr[i + 1] << 8;
-        if (left > 2)
-            bits |= (unsigned char)bytes.ptr[i + 2];
-        char four[4] = {digits[bits >> 18], digits[bits >> 12 & 63],
-                        left > 1 ? digits[bits >> 6 & 63] : '=',
-                        left > 2 ? digits[bits & 63] : '='};
-        status = annal__buf_append(out, four, sizeof four);
-    }
-    return status;
-}
-
-/* Whether bytes are valid UTF-8: as a JSON string they would then come out as they went in. */
-static bool is_utf8(annal_slice bytes)
-{
-    size_t i = 0;
-    while (i < bytes.len) {
-        unsigned char c = (unsigned char)bytes.ptr[i];
-        size_t more = c < 0x80 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
-        if (c >= 0x80 && (c < 0xc2 || c > 0xf4))
-            return false;
-        if (more >= bytes.len - i)
-            return false;
-        for (size_t k = 1; k <= more; k++) {
-            unsigned char next = (unsigned char)bytes.ptr[i + k];
-            unsigned char low = 0x80, high = 0xbf;
-            if (k == 1 && c == 0xe0)
-                low = 0xa0;
-            else if (k == 1 && c == 0xed)
-                high = 0x9f;
-            else if (k == 1 && c == 0xf0)
-                low = 0x90;
-            else if (k == 1 && c == 0xf4)
-                high = 0x8f;
-            if (next < low || next > high)
-                return false;
-        }
-        i += more + 1;
-    }
-    return true;
-}
-
-/* {"reason":"…","text":"…"} or {"reason":"…","base64":"…"}, into scratch. */
-static annal_status hold_unreadable(annal_import *import, const annal_import_line *line,
-                                    json_fault fault, annal_error *err)
-{
-    struct buf *out = &import->scratch;
-    bool text = is_utf8(line->bytes);
-    const char *reason = annal__json_fault_text(fault);
-    annal__buf_clear(out);
-    annal_status status = annal__buf_printf(out, "{\"reason\":\"%s\",", reason);
-    if (status >= 0 && line->part > 0)
-        status = annal__buf_printf(out, "\"part\":%" PRIu32 ",", line->part);
-    if (status >= 0 && text)
-        status = annal__buf_printf(out, "\"text\":");
-    if (status >= 0 && text)
-        status = annal__json_quote(out, line->bytes);
-    if (status >= 0 && !text)
-        status = annal__buf_printf(out, "\"base64\":\"");
-    if (status >= 0 && !text)
-        status = append_base64(out, line->bytes);
-    if (status >= 0)
-        status = annal__buf_append(out, text ? "}" : "\"}", text ? 1 : 2);
-    if (status < 0)
-        return annal__fail(err, status, "line %" PRIu64 ": cannot be held", line->number);
-    return ANNAL_OK;
-}
-
 /* The lines of a batch that were not skipped, and which of them gave an event. */
 struct batch {
     struct row {
@@ -527,11 +341,12 @@ static annal_status insert_unreadable(annal_import *import, struct batch *batch,
     char hash[HASH_TEXT_BYTES];
     /* Two pieces with the same bytes are not the same line twice. */
     hash_text(line->bytes, line->part > 0 ? line->number << 16 | line->part : 0, hash);
-    annal_status status = hold_unreadable(import, line, fault, err);
-    if (status >= 0)
-        status = insert_row(import, batch, line->number, hash, (annal_slice){NULL, 0},
-                            annal__buf_slice(&import->scratch), err);
-    return status;
+    annal__buf_clear(&import->scratch);
+    annal_status status = annal__import_hold(&import->scratch, line, annal__json_fault_text(fault));
+    if (status < 0)
+        return annal__fail(err, status, "line %" PRIu64 ": cannot be held", line->number);
+    return insert_row(import, batch, line->number, hash, (annal_slice){NULL, 0},
+                      annal__buf_slice(&import->scratch), err);
 }
 
 /* Escaped, a line can take six times its bytes, so what is not JSON is cut as a long line is. */
@@ -588,12 +403,6 @@ static annal_status insert_line(annal_import *import, struct batch *batch,
 
 /* ---- Events ---- */
 
-static annal_slice column(sqlite3_stmt *statement, int i)
-{
-    const char *text = (const char *)sqlite3_column_text(statement, i);
-    return (annal_slice){text, text != NULL ? (size_t)sqlite3_column_bytes(statement, i) : 0};
-}
-
 static void note_event(struct batch *batch, uint64_t number)
 {
     size_t low = 0, high = batch->count;
@@ -614,12 +423,12 @@ static annal_status give_events(annal_import *import, sqlite3_stmt *statement, s
     int code = sqlite3_step(statement);
     while (code == SQLITE_ROW) {
         annal_import_event event = {
-            .session = column(statement, 0),
+            .session = annal__db_column(statement, 0),
             .draft = {.ts_us = sqlite3_column_int64(statement, 1),
-                      .type = column(statement, 2),
-                      .id = column(statement, 3),
-                      .cause = column(statement, 4),
-                      .data = column(statement, 5)},
+                      .type = annal__db_column(statement, 2),
+                      .id = annal__db_column(statement, 3),
+                      .cause = annal__db_column(statement, 4),
+                      .data = annal__db_column(statement, 5)},
             .line = (uint64_t)sqlite3_column_int64(statement, 6),
         };
         if (event.draft.ts_us == 0)

@@ -330,6 +330,19 @@ static annal_status quote_special(struct buf *out, unsigned char c)
     return annal__buf_printf(out, "\\u%04x", c);
 }
 
+bool annal__is_utf8(annal_slice text)
+{
+    const unsigned char *at = (const unsigned char *)text.ptr;
+    const unsigned char *end = text.len == 0 ? at : at + text.len;
+    while (at < end) {
+        size_t length = *at < 0x80 ? 1 : utf8_length(at, end);
+        if (length == 0)
+            return false;
+        at += length;
+    }
+    return true;
+}
+
 annal_status annal__json_quote(struct buf *out, annal_slice text)
 {
     const unsigned char *at = (const unsigned char *)text.ptr;

@@ -30,6 +30,9 @@ json_fault annal__json_check(annal_slice text, unsigned max_depth, size_t *out_o
 /* One phrase for a fault, "not valid JSON". Static. */
 const char *annal__json_fault_text(json_fault fault);
 
+/* Whether text is UTF-8 throughout: as a JSON string it then comes out as it went in. */
+bool annal__is_utf8(annal_slice text);
+
 /*
  * Append text as a JSON string, quotes included. A byte that is not UTF-8 becomes U+FFFD. On
  * failure (as annal__buf_append()) out stays as it was.

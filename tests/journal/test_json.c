@@ -317,6 +317,10 @@ END_TEST
 START_TEST(a_quoted_byte_that_is_not_utf8_becomes_the_replacement_character)
 {
     assert_quoted(ANNAL_SLICE("a\xFFz"), "\"a\xEF\xBF\xBDz\"");
+    ck_assert(annal__is_utf8((annal_slice){NULL, 0}));
+    ck_assert(annal__is_utf8(ANNAL_SLICE("a\0é € 😀")));
+    ck_assert(!annal__is_utf8(ANNAL_SLICE("a\xFFz")));
+    ck_assert(!annal__is_utf8(ANNAL_SLICE("cut \xE2\x82")));
     assert_quoted(ANNAL_SLICE("\xC3"), "\"\xEF\xBF\xBD\"");
 }
 END_TEST

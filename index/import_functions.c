@@ -1,0 +1,113 @@
+/* The SQL functions of importers; annal/import.h says what they do. */
+#include "index/import.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/hash.h"
+#include "journal/base/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static void sql_time_us(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    int64_t time_us = 0;
+    if (sqlite3_value_type(argv[0]) != SQLITE_TEXT)
+        return;
+    const char *text = (const char *)sqlite3_value_text(argv[0]);
+    annal_slice slice = {text, (size_t)sqlite3_value_bytes(argv[0])};
+    if (text != NULL && annal_time_parse(slice, &time_us, NULL) == ANNAL_OK)
+        sqlite3_result_int64(context, time_us);
+}
+
+/*
+ * An id that does not fit keeps what fits of it, and gets the hash of all of it behind, so that two
+ * different ones stay different.
+ */
+static void sql_session_id(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    const char *text = (const char *)sqlite3_value_text(argv[0]);
+    if (text == NULL)
+        return;
+    annal_slice given = {text, (size_t)sqlite3_value_bytes(argv[0])};
+    if (annal_session_id_check(given, NULL) == ANNAL_OK) {
+        sqlite3_result_value(context, argv[0]);
+        return;
+    }
+    char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    size_t len = 0;
+    while (len < given.len && len < ANNAL_SESSION_ID_BYTES_MAX - 17) {
+        char c = given.ptr[len];
+        bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    (len > 0 && (c == '.' || c == '-'));
+        id[len++] = fits ? c : '_';
+    }
+    int tail = snprintf(id + len, sizeof id - len, "%s%016" PRIx64, len > 0 ? "-" : "",
+                        annal__hash(given.ptr, given.len, 0));
+    sqlite3_result_text(context, id, (int)len + tail, SQLITE_TRANSIENT);
+}
+
+/* Hand the buffer's memory to SQLite: what is built here can be tens of megabytes. */
+static void result_json(sqlite3_context *context, struct buf *json, annal_status status)
+{
+    if (status == ANNAL_ERR_LIMIT)
+        sqlite3_result_error_toobig(context);
+    else if (status < 0)
+        sqlite3_result_error_nomem(context);
+    else {
+        sqlite3_result_text64(context, json->ptr, json->len, annal__free, SQLITE_UTF8);
+        sqlite3_result_subtype(context, 'J');
+        *json = (struct buf){.limit = json->limit};
+    }
+    annal__buf_done(json);
+}
+
+static void sql_json_text(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    struct buf json = {.limit = ANNAL_APPEND_BYTES_MAX};
+    const char *text = (const char *)sqlite3_value_text(argv[0]);
+    if (text == NULL)
+        return;
+    annal_slice slice = {text, (size_t)sqlite3_value_bytes(argv[0])};
+    result_json(context, &json, annal__json_quote(&json, slice));
+}
+
+static void sql_json_fields(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    struct buf json = {.limit = ANNAL_APPEND_BYTES_MAX};
+    annal_status status = annal__buf_append(&json, "{", 1);
+    for (int i = 0; i + 1 < argc && status >= 0; i += 2) {
+        const char *name = (const char *)sqlite3_value_text(argv[i]);
+        const char *value = (const char *)sqlite3_value_text(argv[i + 1]);
+        if (name == NULL || value == NULL)
+            continue;
+        if (json.len > 1)
+            status = annal__buf_append(&json, ",", 1);
+        if (status >= 0)
+            status = annal__json_quote(&json, annal_slice_of(name));
+        if (status >= 0)
+            status = annal__buf_append(&json, ":", 1);
+        if (status >= 0)
+            status = annal__buf_append(&json, value, (size_t)sqlite3_value_bytes(argv[i + 1]));
+    }
+    if (status >= 0)
+        status = annal__buf_append(&json, "}", 1);
+    result_json(context, &json, status);
+}
+
+int annal__import_functions(sqlite3 *db)
+{
+    int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
+    int code = sqlite3_create_function(db, "time_us", 1, flags, NULL, sql_time_us, NULL, NULL);
+    if (code == SQLITE_OK)
+        code =
+            sqlite3_create_function(db, "session_id", 1, flags, NULL, sql_session_id, NULL, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_create_function(db, "json_text", 1, flags, NULL, sql_json_text, NULL, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_create_function(db, "json_fields", -1, flags, NULL, sql_json_fields, NULL,
+                                       NULL);
+    return code;
+}
