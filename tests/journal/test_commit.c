@@ -160,6 +160,101 @@ START_TEST(short_reads_and_writes_that_then_fail_leave_only_true_answers)
 }
 END_TEST
 
+/* ---- The same with threads: who is told what when the disk goes ---- */
+
+#define CROWD         5
+#define CROWD_APPENDS 12
+
+struct member {
+    pthread_t thread;
+    annal_store *store;
+    unsigned number;
+    enum answer answers[CROWD_APPENDS];
+    uint64_t seqs[CROWD_APPENDS];
+};
+
+static void *append_until_it_fails(void *arg)
+{
+    struct member *self = arg;
+    for (unsigned i = 0; i < CROWD_APPENDS; i++) {
+        char name[16];
+        /* Two sessions that all share: failures of one thread's group meet the events of another. */
+        session_name(name, (int)(self->number + i) % SESSIONS);
+        annal_status status = append_number(self->store, name, self->number * CROWD_APPENDS + i,
+                                            200, ANNAL_LEVEL_SYNC, &self->seqs[i], NULL);
+        self->answers[i] = status == ANNAL_OK            ? ACKNOWLEDGED
+                           : status == ANNAL_ERR_UNKNOWN ? UNKNOWN
+                                                         : REFUSED;
+        if (i % 4 == 3 && annal_checkpoint(self->store, NULL) < 0)
+            continue;
+    }
+    return NULL;
+}
+
+struct crowd_found {
+    struct member *members;
+    bool there[CROWD * CROWD_APPENDS];
+};
+
+static void find_in_crowd(void *arg, const annal_event *event)
+{
+    struct crowd_found *found = arg;
+    uint64_t number = event_number(event);
+    ck_assert_uint_lt(number, CROWD * CROWD_APPENDS);
+    ck_assert(!found->there[number]);
+    found->there[number] = true;
+    const struct member *member = &found->members[number / CROWD_APPENDS];
+    enum answer answer = member->answers[number % CROWD_APPENDS];
+    ck_assert_msg(answer != REFUSED, "number %d was refused and is there", (int)number);
+    if (answer == ACKNOWLEDGED)
+        ck_assert_uint_eq(event->seq, member->seqs[number % CROWD_APPENDS]);
+}
+
+static void fail_under_a_crowd(unsigned at, bool for_good)
+{
+    struct tmpdir dir;
+    struct failing_io disk;
+    struct member members[CROWD] = {0};
+    struct crowd_found found = {.members = members};
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    failing_io_init(&disk);
+    disk.with_errno = EIO;
+    disk.for_good = for_good;
+    const struct seams seams = {&disk.io, &annal__system_clock, NULL};
+    const annal_store_options options = {.create = true};
+    annal_store *store = NULL;
+    ck_ok(annal__store_open(path, &options, &seams, &store, err));
+    append_numbers(store, "warm", 1, 1, ANNAL_LEVEL_SYNC);
+    disk.fail_at = disk.calls + at;
+    for (unsigned i = 0; i < CROWD; i++) {
+        members[i].store = store;
+        members[i].number = i;
+        ck_assert_int_eq(
+            pthread_create(&members[i].thread, NULL, append_until_it_fails, &members[i]), 0);
+    }
+    for (unsigned i = 0; i < CROWD; i++)
+        pthread_join(members[i].thread, NULL);
+    (void)annal_store_close(store, NULL);
+
+    store = store_open(path);
+    read_session(store, "s0", find_in_crowd, &found);
+    read_session(store, "s1", find_in_crowd, &found);
+    for (unsigned i = 0; i < CROWD * CROWD_APPENDS; i++)
+        ck_assert_msg(found.there[i] ||
+                          members[i / CROWD_APPENDS].answers[i % CROWD_APPENDS] != ACKNOWLEDGED,
+                      "number %d was acknowledged and is gone", (int)i);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+
+START_TEST(a_disk_that_fails_under_many_threads_leaves_only_true_answers)
+{
+    for (unsigned at = 1; at <= 80; at += at < 20 ? 1 : 5)
+        fail_under_a_crowd(at, at % 2 == 0);
+}
+END_TEST
+
 /* ---- A full disk ---- */
 
 struct small_disk {
@@ -362,6 +457,7 @@ Suite *suite_commit(void)
     tcase_add_test(failing, a_disk_that_fails_for_good_leaves_only_true_answers);
     tcase_add_test(failing, short_reads_and_writes_that_then_fail_leave_only_true_answers);
     tcase_add_test(failing, without_room_an_append_is_refused_and_works_again_when_there_is_room);
+    tcase_add_test(failing, a_disk_that_fails_under_many_threads_leaves_only_true_answers);
     tcase_add_test(failing, the_log_does_not_grow_into_the_last_of_the_disk);
     suite_add_tcase(suite, failing);
     TCase *regions = tcase_create("regions");

@@ -5,9 +5,8 @@
 /* Count a call; true when it is one that fails. */
 static bool fails(struct failing_io *disk)
 {
-    disk->calls++;
-    if (disk->calls != disk->fail_at &&
-        !(disk->for_good && disk->fail_at != 0 && disk->calls > disk->fail_at))
+    unsigned call = atomic_fetch_add(&disk->calls, 1) + 1;
+    if (call != disk->fail_at && !(disk->for_good && disk->fail_at != 0 && call > disk->fail_at))
         return false;
     errno = disk->with_errno;
     return true;

@@ -12,9 +12,11 @@
 
 #include "journal/base/io.h"
 
+#include <stdatomic.h>
+
 struct failing_io {
     struct io io; /* its arg is this struct: do not copy */
-    unsigned
+    _Atomic unsigned
         calls; /* open, pread, pwrite, fdatasync, fsync, ftruncate, rename, mkdir, flock so far */
     unsigned fail_at; /* which of them fails */
     int with_errno;   /* ENOSPC unless set */
