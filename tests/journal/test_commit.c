@@ -1,5 +1,6 @@
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
 #include <check.h>
@@ -123,7 +124,7 @@ static void ck_told_the_truth(const char *path, struct life *life)
 static void fail_everywhere(int with_errno, bool for_good, size_t short_len, unsigned step)
 {
     bool failed = true;
-    for (unsigned at = 1; failed; at += at < 150 ? 1 : step) {
+    for (unsigned at = 1; failed; at += many_or(at < 150 ? 1 : step, 13)) {
         struct tmpdir dir;
         struct failing_io disk;
         struct life life = {0};
@@ -250,7 +251,7 @@ static void fail_under_a_crowd(unsigned at, bool for_good)
 
 START_TEST(a_disk_that_fails_under_many_threads_leaves_only_true_answers)
 {
-    for (unsigned at = 1; at <= 80; at += at < 20 ? 1 : 5)
+    for (unsigned at = 1; at <= 80; at += many_or(at < 20 ? 1 : 5, 23))
         fail_under_a_crowd(at, at % 2 == 0);
 }
 END_TEST

@@ -13,3 +13,8 @@ int run_suites(int argc, char **argv, Suite *(*const suites[])(void))
     srunner_free(runner);
     return ran > 0 && failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
+
+unsigned many_or(unsigned many, unsigned few)
+{
+    return getenv("ANNAL_TEST_QUICK") == NULL ? many : few;
+}

@@ -10,4 +10,7 @@
  */
 int run_suites(int argc, char **argv, Suite *(*const suites[])(void));
 
+/* How much of an exhaustive test to do: many, or few where ANNAL_TEST_QUICK is set (under Valgrind). */
+unsigned many_or(unsigned many, unsigned few);
+
 #endif
