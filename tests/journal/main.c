@@ -4,10 +4,12 @@ Suite *suite_alloc(void);
 Suite *suite_buf(void);
 Suite *suite_clock(void);
 Suite *suite_commit(void);
+Suite *suite_cursor(void);
 Suite *suite_error(void);
 Suite *suite_hash(void);
 Suite *suite_io(void);
 Suite *suite_json(void);
+Suite *suite_keeper(void);
 Suite *suite_limits(void);
 Suite *suite_recover(void);
 Suite *suite_session(void);
@@ -16,8 +18,8 @@ Suite *suite_verify(void);
 Suite *suite_writer(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_alloc,   suite_buf,  suite_clock,  suite_commit, suite_error,
-    suite_hash,    suite_io,   suite_json,   suite_limits, suite_recover,
+    suite_alloc,   suite_buf,  suite_clock,  suite_commit, suite_cursor, suite_error,
+    suite_hash,    suite_io,   suite_json,   suite_keeper, suite_limits, suite_recover,
     suite_session, suite_time, suite_verify, suite_writer, NULL,
 };
 

@@ -1,0 +1,132 @@
+#include "tests/support/journals.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct tmpdir dir;
+static annal_store *store;
+
+static void setup(void)
+{
+    TMPDIR_INIT(&dir);
+    store = store_open(tmpdir_path(&dir, "store"));
+    append_numbers(store, "s", 1, 50, ANNAL_LEVEL_BATCH);
+    ck_ok(annal_checkpoint(store, err));
+}
+
+static void teardown(void)
+{
+    store_close(store);
+    tmpdir_done(&dir);
+}
+
+START_TEST(a_cursor_begins_at_any_event_and_goes_on_when_there_is_more)
+{
+    for (uint64_t from = 0; from <= 51; from++) {
+        annal_cursor *cursor = NULL;
+        annal_event event;
+        ck_ok(annal_cursor_open(store, ANNAL_SLICE("s"), from, &cursor, err));
+        for (uint64_t seq = from == 0 ? 1 : from; seq <= 50; seq++) {
+            ck_ok(annal_cursor_next(cursor, &event, err));
+            ck_assert_uint_eq(event.seq, seq);
+            ck_assert_uint_eq(event_number(&event), seq);
+        }
+        ck_assert_int_eq(annal_cursor_next(cursor, &event, NULL), ANNAL_END);
+        annal_cursor_close(cursor);
+    }
+    annal_cursor *cursor = NULL;
+    annal_event event;
+    ck_ok(annal_cursor_open(store, ANNAL_SLICE("s"), 52, &cursor, err));
+    for (uint64_t number = 51; number <= 53; number++) {
+        append_numbers(store, "s", number, number, ANNAL_LEVEL_SYNC);
+        annal_status status = annal_cursor_next(cursor, &event, NULL);
+        ck_assert_int_eq(status, number < 52 ? ANNAL_END : ANNAL_OK);
+        ck_assert(status == ANNAL_END || event.seq == number);
+    }
+    annal_cursor_close(cursor);
+}
+END_TEST
+
+START_TEST(a_place_is_taken_up_again_and_a_stale_one_is_noticed)
+{
+    annal_cursor *cursor = NULL, *again = NULL;
+    annal_event event;
+    ck_ok(annal_cursor_open(store, ANNAL_SLICE("s"), 1, &cursor, err));
+    for (uint64_t seq = 1; seq <= 50; seq++) {
+        annal_position here = annal_cursor_position(cursor);
+        if (seq > 1) {
+            ck_ok(annal_cursor_open_at(store, ANNAL_SLICE("s"), here.seq, here.offset,
+                                       here.h_before, &again, err));
+            ck_ok(annal_cursor_next(again, &event, err));
+            ck_assert_uint_eq(event.seq, seq);
+            annal_cursor_close(again);
+            ck_status(ANNAL_ERR_CONFLICT,
+                      annal_cursor_open_at(store, ANNAL_SLICE("s"), here.seq, here.offset,
+                                           here.h_before ^ 1, &again, err));
+            ck_status(ANNAL_ERR_CONFLICT,
+                      annal_cursor_open_at(store, ANNAL_SLICE("s"), here.seq, here.offset + 1,
+                                           here.h_before, &again, err));
+        }
+        ck_ok(annal_cursor_next(cursor, &event, err));
+    }
+    annal_cursor_close(cursor);
+    ck_status(ANNAL_ERR_NOTFOUND, annal_cursor_open(store, ANNAL_SLICE("none"), 1, &cursor, err));
+}
+END_TEST
+
+struct place {
+    uint64_t offset, length;
+};
+
+static void note_place(void *arg, const annal_event *event)
+{
+    struct place *places = arg;
+    places[event->seq] = (struct place){event->offset, event->length};
+}
+
+/* The line before event 20 is damaged, so event 20 cannot be proven by it alone. */
+START_TEST(an_event_is_read_at_its_place_also_behind_damage_and_never_a_wrong_one)
+{
+    struct place places[51];
+    char bytes[400];
+    annal_event event;
+    const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
+    read_session(store, "s", note_place, places);
+    size_t len;
+    char *all = file_read(journal, &len);
+    all[places[20].offset - 10] = '#'; /* in the hash of event 19 */
+    all[places[30].offset + 60] ^= 1;
+    file_write(journal, all, len);
+    free(all);
+    for (uint64_t seq = 1; seq <= 50; seq++) {
+        annal_status expected = seq == 30 ? ANNAL_ERR_CORRUPT : ANNAL_OK;
+        ck_assert_uint_le(places[seq].length, sizeof bytes);
+        annal_status status = annal_event_read_at(store, ANNAL_SLICE("s"), seq, places[seq].offset,
+                                                  bytes, (size_t)places[seq].length, &event, NULL);
+        ck_assert_msg(status == expected || (seq == 19 && status == ANNAL_ERR_CORRUPT),
+                      "event %d: %s", (int)seq, annal_status_name(status));
+        if (status == ANNAL_OK)
+            ck_assert_uint_eq(event_number(&event), seq);
+        ck_status(ANNAL_ERR_CORRUPT,
+                  annal_event_read_at(store, ANNAL_SLICE("s"), seq + 1, places[seq].offset, bytes,
+                                      (size_t)places[seq].length, &event, err));
+        ck_status(ANNAL_ERR_CORRUPT,
+                  annal_event_read_at(store, ANNAL_SLICE("s"), seq, places[seq].offset + 1, bytes,
+                                      (size_t)places[seq].length, &event, err));
+    }
+}
+END_TEST
+
+Suite *suite_cursor(void)
+{
+    Suite *suite = suite_create("cursor");
+    TCase *cursors = tcase_create("cursor");
+    tcase_add_checked_fixture(cursors, setup, teardown);
+    tcase_add_test(cursors, a_cursor_begins_at_any_event_and_goes_on_when_there_is_more);
+    tcase_add_test(cursors, a_place_is_taken_up_again_and_a_stale_one_is_noticed);
+    tcase_add_test(cursors, an_event_is_read_at_its_place_also_behind_damage_and_never_a_wrong_one);
+    suite_add_tcase(suite, cursors);
+    return suite;
+}

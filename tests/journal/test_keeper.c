@@ -1,0 +1,95 @@
+#include "tests/support/journals.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <time.h>
+
+static void sleep_ms(long ms)
+{
+    const struct timespec time = {0, ms * 1000000};
+    nanosleep(&time, NULL);
+}
+
+START_TEST(the_keeper_commits_a_batch_soon_without_being_asked)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    const annal_store_options options = {.create = true, .batch_ms = 5};
+    annal_store *store = NULL;
+    ck_ok(annal_store_open(tmpdir_path(&dir, "store"), &options, &store, err));
+    for (uint64_t number = 1; number <= 20; number++) {
+        append_numbers(store, "s", number, number, ANNAL_LEVEL_BATCH);
+        uint64_t last = 0;
+        for (int tries = 0; tries < 400 && last < number; tries++) {
+            last = read_session(store, "s", NULL, NULL);
+            if (last < number)
+                sleep_ms(5);
+        }
+        ck_assert_uint_eq(last, number);
+    }
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+START_TEST(without_a_keeper_annal_keep_commits_batches_that_are_due)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    const annal_store_options options = {.create = true, .no_keeper = true, .batch_ms = 50};
+    annal_store *store = NULL;
+    ck_ok(annal_store_open(tmpdir_path(&dir, "store"), &options, &store, err));
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_BATCH);
+    sleep_ms(60);
+    ck_ok(annal_keep(store, err));
+    ck_numbers(store, "s", 3);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+static annal_status count_run(void *arg, annal_error *err)
+{
+    (void)err;
+    ++*(_Atomic int *)arg;
+    return ANNAL_OK;
+}
+
+START_TEST(a_chore_runs_after_appends_and_once_more_when_it_is_removed)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    annal_store *store = store_open(tmpdir_path(&dir, "store"));
+    _Atomic int runs = 0;
+    const annal_chore chore = {
+        .name = "count", .period_ms = 1, .run = count_run, .arg = (void *)&runs};
+    ck_ok(annal_chore_add(store, &chore, err));
+    ck_ok(annal_keep(store, err));
+    ck_assert_int_eq(runs, 0);
+    append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
+    sleep_ms(3);
+    ck_ok(annal_keep(store, err));
+    ck_assert_int_eq(runs, 1);
+    sleep_ms(3);
+    ck_ok(annal_keep(store, err));
+    ck_assert_int_eq(runs, 1);
+    annal_chore_remove(store, (void *)&runs);
+    ck_assert_int_eq(runs, 2);
+    append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC);
+    ck_assert_int_eq(runs, 2);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+Suite *suite_keeper(void)
+{
+    Suite *suite = suite_create("keeper");
+    TCase *keeper = tcase_create("keeper");
+    tcase_set_timeout(keeper, 30);
+    tcase_add_test(keeper, the_keeper_commits_a_batch_soon_without_being_asked);
+    tcase_add_test(keeper, without_a_keeper_annal_keep_commits_batches_that_are_due);
+    tcase_add_test(keeper, a_chore_runs_after_appends_and_once_more_when_it_is_removed);
+    suite_add_tcase(suite, keeper);
+    return suite;
+}
