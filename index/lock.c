@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <time.h>
+#include <unistd.h>
 
 static int64_t now_us(void)
 {
@@ -37,6 +38,7 @@ void annal__pause(unsigned attempt)
 annal_status annal__index_lock_init(struct index_lock *lock, annal_error *err)
 {
     lock->fd = -1;
+    lock->pid = getpid();
     int failed = pthread_mutex_init(&lock->mutex, NULL);
     if (failed != 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "the lock of the index");
@@ -49,6 +51,11 @@ void annal__index_lock_done(struct index_lock *lock)
     if (lock->fd >= 0)
         io->close(io->arg, lock->fd);
     pthread_mutex_destroy(&lock->mutex);
+}
+
+bool annal__index_lock_is_ours(const struct index_lock *lock)
+{
+    return lock->pid == getpid();
 }
 
 static annal_status open_lock_file(struct index_lock *lock, const char *store_path,
@@ -90,6 +97,10 @@ annal_status annal__index_lock_take(struct index_lock *lock, const char *store_p
                                     int64_t deadline_us, annal_error *err)
 {
     const struct io *io = &annal__system_io;
+    if (!annal__index_lock_is_ours(lock))
+        return annal__fail(err, ANNAL_ERR_CLOSED,
+                           "this index was opened by process %d; open it again after fork()",
+                           (int)lock->pid);
     annal_status status = take_mutex(lock, deadline_us, err);
     if (status < 0)
         return status;

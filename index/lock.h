@@ -8,6 +8,8 @@
  *     not exclude threads that share a descriptor, so a mutex stands before it.
  * (3) Who cannot get it asks again every few milliseconds until the deadline: nobody queues, so a
  *     stuck waiter hinders nobody.
+ * (4) A child of fork() shares its parent's flock, and giving it back would give it back for both.
+ *     So a child can neither take nor give.
  */
 #ifndef INDEX_LOCK_H
 #define INDEX_LOCK_H
@@ -15,10 +17,12 @@
 #include <annal/base.h>
 
 #include <pthread.h>
+#include <sys/types.h>
 
 struct index_lock {
     pthread_mutex_t mutex;
     int fd; /* -1 until it is first taken; guarded by mutex */
+    pid_t pid;
 };
 
 /* Microseconds on the monotonic clock, wait_ms from now; INT64_MAX for ANNAL_NO_TIMEOUT. */
@@ -31,8 +35,12 @@ void annal__pause(unsigned attempt);
 annal_status annal__index_lock_init(struct index_lock *lock, annal_error *err);
 void annal__index_lock_done(struct index_lock *lock);
 
+/* False in a child of the process that opened the index. */
+bool annal__index_lock_is_ours(const struct index_lock *lock);
+
 /*
- * ANNAL_ERR_BUSY when the deadline passes; a deadline of 0 only tries. Without a store_path
+ * ANNAL_ERR_BUSY when the deadline passes; a deadline of 0 only tries. ANNAL_ERR_CLOSED in a child of
+ * fork(). Without a store_path
  * (nothing is shared with other processes) only threads are excluded.
  */
 annal_status annal__index_lock_take(struct index_lock *lock, const char *store_path,

@@ -513,8 +513,8 @@ static void tidy(annal_index *index)
 
 void annal_index_close(annal_index *index)
 {
-    if (index == NULL)
-        return;
+    if (index == NULL || !annal__index_lock_is_ours(&index->lock))
+        return; /* closing the parent's connection would change its shared memory */
     if (index->follows)
         annal_chore_remove(index->store, index);
     if (index->writer.db != NULL && !index->private)

@@ -1,7 +1,8 @@
 /*
  * What is to be indexed: which journals are longer than their cursors, found without the lock. Each
  * session is done up to the size that it had then, so that a busy writer does not keep a reader for
- * ever.
+ * ever. A plan for all sessions compares sizes only: opening every journal would cost each reader of
+ * a store with 100,000 sessions some seconds, to find what no program of ours does.
  */
 #ifndef INDEX_PLAN_H
 #define INDEX_PLAN_H

@@ -416,6 +416,29 @@ START_TEST(one_writer_of_the_index_at_a_time)
 }
 END_TEST
 
+START_TEST(a_forked_child_leaves_the_index_of_its_parent_alone)
+{
+    struct fixture f;
+    annal_index *other = NULL;
+    int result = -1;
+    FIXTURE_INIT(&f);
+    ck_ok(annal_index_open(f.store, NULL, &other, err));
+    ck_ok(annal__index_begin(f.index, 0, err));
+    pid_t child = fork();
+    if (child == 0) {
+        annal_status status = annal__index_begin(f.index, 0, NULL);
+        annal_index_close(f.index);
+        _exit(status == ANNAL_ERR_CLOSED ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(child, &result, 0), child);
+    ck_assert_int_eq(result, 0);
+    ck_assert_int_eq(annal__index_begin(other, 0, NULL), ANNAL_ERR_BUSY);
+    ck_ok(annal__index_end(f.index, true, err));
+    annal_index_close(other);
+    fixture_done(&f);
+}
+END_TEST
+
 /* What everybody sees in a store that is open for reading only. */
 static void look_read_only(struct fixture *f, const char *count)
 {
@@ -477,6 +500,7 @@ Suite *suite_open(void)
     tcase_add_test(all, readers_and_writers_wait_for_a_stranger_and_then_say_so);
     tcase_add_test(all, the_lock_is_not_held_while_a_stranger_is_in_the_way);
     tcase_add_test(all, one_writer_of_the_index_at_a_time);
+    tcase_add_test(all, a_forked_child_leaves_the_index_of_its_parent_alone);
     tcase_add_test(all, a_read_only_store_is_answered_from_its_index_and_what_stands_behind_it);
     tcase_add_test(all, a_read_only_store_without_index_is_answered_from_its_journals);
     suite_add_tcase(suite, all);

@@ -39,7 +39,10 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_open(annal_store *store,
                                                          const annal_index_options *options,
                                                          annal_index **out_index, annal_error *err);
 
-/* All queries and states of this index must be closed before. NULL is accepted. */
+/*
+ * All queries of this index must be closed before. NULL is accepted. A child of fork() may call it,
+ * to no effect; it opens store and index again.
+ */
 ANNAL_API void annal_index_close(annal_index *index);
 
 /* The store that it was opened on. Any thread. */
@@ -69,8 +72,9 @@ typedef struct annal_catch_up_options {
 /*
  * Index everything that was durable when this was called, of one session, or of all when session is
  * empty. Damage in a journal, and a payload that a pack cannot take, cost that line and are kept as
- * findings; they are no failure. A session whose journal was replaced is indexed anew by itself;
- * one whose journal is gone leaves the tables. Any thread.
+ * findings; they are no failure. A session whose journal was replaced is indexed anew by itself
+ * (when by one of exactly the same size: as soon as that session is asked for, or grows); one whose
+ * journal is gone leaves the tables. Any thread.
  *
  * ANNAL_ERR_BUSY  the time to wait is over; the message says who was in the way or how much is
  * left. What was done stays done.
