@@ -327,6 +327,12 @@ done:
     return status;
 }
 
+/* Without the trial: it is built in, and whoever uses it compiles it. */
+annal_status annal_pack_core(annal_pack **out_pack, annal_error *err)
+{
+    return annal__pack_read("packs/core.sql", annal_slice_of(annal__sql_core), out_pack, err);
+}
+
 void annal_pack_free(annal_pack *pack)
 {
     if (pack == NULL)

@@ -23,7 +23,6 @@ struct annal_state {
     const annal_pack **packs;
     size_t pack_count;
     annal_pack *core; /* ours, when the caller brought no packs */
-    uint64_t pack_version;
     uint64_t seq;
     uint64_t refused;
     bool in_transaction;
@@ -59,7 +58,6 @@ static annal_status take_packs(annal_state *state, const annal_pack *const *pack
         return annal__fail(err, ANNAL_ERR_NOMEM, "state of session '%s'", state->session);
     memcpy(state->packs, packs, count * sizeof *state->packs);
     state->pack_count = count;
-    state->pack_version = annal_packs_version(state->packs, count);
     return ANNAL_OK;
 }
 
@@ -132,11 +130,6 @@ annal_status annal_pack_parse(const char *name, annal_slice text, annal_pack **o
     return ANNAL_OK;
 }
 
-annal_status annal_pack_core(annal_pack **out_pack, annal_error *err)
-{
-    return annal_pack_parse("packs/core.sql", annal_slice_of(annal__sql_core), out_pack, err);
-}
-
 void annal_state_free(annal_state *state)
 {
     if (state == NULL)
@@ -156,11 +149,6 @@ uint64_t annal_state_seq(const annal_state *state)
 uint64_t annal_state_refused(const annal_state *state)
 {
     return state->refused;
-}
-
-uint64_t annal_state_pack_version(const annal_state *state)
-{
-    return state->pack_version;
 }
 
 /* ---- Applying ---- */

@@ -73,11 +73,10 @@ annal_state_seq(const annal_state *state); /* of the last event applied; 0: none
 ANNAL_API uint64_t
 annal_state_refused(const annal_state *state); /* events that a handler could not take */
 
-/* Hash over the names, versions and texts of the packs: states are comparable only where it is
- * equal. */
-ANNAL_API uint64_t annal_state_pack_version(const annal_state *state);
-
-/* The same of packs without a state. Any thread. */
+/*
+ * Hash over the names, versions and texts of packs: their states are comparable only where it is
+ * equal. Any thread.
+ */
 ANNAL_API uint64_t annal_packs_version(const annal_pack *const *packs, size_t pack_count);
 
 /* Return 0 to go on; anything else stops and is handed through. */
@@ -100,7 +99,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_sql(annal_state *state, anna
 /*
  * The state as bytes (a SQLite database image), and back. *out_bytes is the caller's, to be given
  * back with annal_index_free(). The packs must be those with which it was made: compare
- * annal_state_pack_version() before.
+ * annal_packs_version() before.
  *
  * ANNAL_ERR_CORRUPT  bytes are no state of this session
  */
