@@ -15,7 +15,7 @@
 
 #define EVENTS  6
 #define LINES   (EVENTS + 1) /* the header is line 0 */
-#define THREADS 48
+#define THREADS 128
 
 struct original {
     struct tmpdir dir;
@@ -318,7 +318,7 @@ START_TEST(random_damage_never_makes_a_wrong_event)
     struct random random = random_init(21);
     TMPDIR_INIT(&original.dir);
     original_init(&original);
-    for (unsigned round = 0; round < many_or(3000, 100); round++) {
+    for (unsigned round = 0; round < many_or(2000, 100); round++) {
         struct variant *v = add(&variants, &original);
         uint64_t hits = 1 + random_below(&random, 6);
         v->to = v->len;
