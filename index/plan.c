@@ -81,7 +81,7 @@ static int merge_journal(void *arg, annal_slice session, uint64_t bytes)
 {
     struct merge *merge = arg;
     annal_status status = merge_gone(merge, &session);
-    annal_position from = {.seq = 1};
+    annal_position from = {0};
     if (status >= 0 && merge->rc == SQLITE_ROW &&
         compare(annal__db_column(merge->cursors, 3), session) == 0) {
         from = cursor_row(merge->cursors, 0);
@@ -141,6 +141,8 @@ static annal_status plan_one(annal_index *index, sqlite3 *db, annal_slice sessio
     sqlite3_finalize(get_cursor);
     if (status < 0)
         return status;
+    if (!known)
+        from = (annal_position){0};
     status = annal_session_info_get(index->store, session, &info, err);
     if (status == ANNAL_ERR_NOTFOUND && !known)
         return ANNAL_OK;
@@ -162,7 +164,7 @@ static bool has_more(annal_index *index, annal_slice session, const struct task 
 {
     annal_cursor *cursor = NULL;
     annal_event event;
-    if (task->gone || task->from.seq <= 1 || task->from.offset > task->target)
+    if (task->gone || task->from.seq == 0 || task->from.offset > task->target)
         return true;
     annal_status status =
         annal_cursor_open_at(index->store, session, task->from.seq, task->from.offset,

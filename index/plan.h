@@ -14,8 +14,8 @@
 struct task {
     size_t name_at; /* in plan.names */
     size_t name_bytes;
-    annal_position from;
-    uint64_t target; /* bytes of journal */
+    annal_position from; /* seq 0: the index does not know the session */
+    uint64_t target;     /* bytes of journal */
     bool gone;
 };
 

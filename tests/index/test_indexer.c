@@ -377,6 +377,25 @@ static int note_lag(void *arg, const annal_index_lag *lag)
     return 0;
 }
 
+START_TEST(a_journal_that_proves_nothing_costs_no_transaction_each_time)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    FILE *file = fopen(journal_path(&f, "junk"), "w");
+    ck_assert_ptr_nonnull(file);
+    fputs("no header\nno event\n", file);
+    fclose(file);
+    catch_up(&f, "");
+    char *before = fixture_sql(&f, "SELECT commits FROM _stamp");
+    catch_up(&f, "");
+    ck_sql(&f, "SELECT commits FROM _stamp", before);
+    ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
+    free(before);
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(the_lag_of_a_session_is_told)
 {
     struct fixture f;
@@ -485,6 +504,7 @@ Suite *suite_indexer(void)
     tcase_add_test(all, damage_costs_its_line_and_is_kept_as_a_finding);
     tcase_add_test(all, payloads_that_a_handler_cannot_take_are_indexed_all_the_same);
     tcase_add_test(all, a_journal_that_cannot_be_read_costs_nobody_else);
+    tcase_add_test(all, a_journal_that_proves_nothing_costs_no_transaction_each_time);
     tcase_add_test(all, the_lag_of_a_session_is_told);
     tcase_add_test(all, events_are_counted_by_type);
     tcase_add_test(all, an_index_that_follows_needs_no_reader);
