@@ -41,7 +41,8 @@ struct annal_index {
     bool private; /* read-only store without one: in memory, and keep holds it there */
     sqlite3 *keep;
     bool follows;
-    uint64_t changed_since; /* the chore's; see annal_store_changed() */
+    uint64_t changed_since;       /* the chore's; see annal_store_changed() */
+    _Atomic int64_t caught_up_id; /* of the stamp that was caught up last; 0: none yet */
     struct index_lock lock;
     struct writer writer; /* under lock */
 };

@@ -380,6 +380,8 @@ annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessio
             status = run_plan(index, &plan, deadline_us, options, err);
         *out_stamp = plan.stamp;
         again = plan_again(index, status, &plan, attempt);
+        if (status >= 0)
+            index->caught_up_id = plan.stamp.id;
         annal__plan_done(&plan);
         if (again && annal__deadline_passed(deadline_us)) {
             again = false;

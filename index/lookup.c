@@ -164,7 +164,7 @@ static annal_status catch_up_and_open(annal_index *index, const annal_slice *ses
         *out_behind = (annal_error){0};
         annal_status behind =
             annal__index_catch_up(index, sessions, count, &options, &caught_up, out_behind);
-        annal_status status = annal__index_reader(index, wait_ms, &db, &opened, err);
+        annal_status status = annal__index_reader(index, index->wait_ms, &db, &opened, err);
         if (status < 0)
             return status;
         if (behind < 0 || holds(opened, caught_up) || annal__deadline_passed(deadline_us)) {
@@ -177,6 +177,25 @@ static annal_status catch_up_and_open(annal_index *index, const annal_slice *ses
     }
 }
 
+/*
+ * The index as it stands. One that was made anew since this process caught up stands for nothing:
+ * *out_db stays NULL.
+ */
+static annal_status open_as_indexed(annal_index *index, sqlite3 **out_db, annal_error *err)
+{
+    sqlite3 *db = NULL;
+    struct stamp stamp;
+    annal_status status = annal__index_reader(index, index->wait_ms, &db, &stamp, err);
+    if (status < 0)
+        return status;
+    int64_t caught_up_id = index->caught_up_id;
+    if (caught_up_id != 0 && caught_up_id != stamp.id)
+        annal__db_close(db);
+    else
+        *out_db = db;
+    return ANNAL_OK;
+}
+
 annal_status annal__index_read(annal_index *index, const annal_slice *sessions, size_t count,
                                bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
                                annal_lag *out_lag, annal_error *err)
@@ -184,10 +203,9 @@ annal_status annal__index_read(annal_index *index, const annal_slice *sessions, 
     annal_error why = {0};
     annal_lag lag = {0};
     sqlite3 *db = NULL;
-    struct stamp stamp;
-    annal_status status =
-        as_indexed ? annal__index_reader(index, index->wait_ms, &db, &stamp, err)
-                   : catch_up_and_open(index, sessions, count, timeout_ms, &db, &why, err);
+    annal_status status = as_indexed ? open_as_indexed(index, &db, err) : ANNAL_OK;
+    if (status >= 0 && db == NULL)
+        status = catch_up_and_open(index, sessions, count, timeout_ms, &db, &why, err);
     if (status >= 0 && (as_indexed ? out_lag != NULL : why.status < 0))
         status = each_behind(index, db, sessions, count, add_lag, &lag, err);
     if (status < 0) {

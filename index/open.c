@@ -30,7 +30,7 @@
 #define WAL_PAGES_CHECKPOINT 2000 /* 8 MiB */
 #define CACHE_KIB            16384
 #define FOLLOW_PERIOD_MS     100
-#define IO_ATTEMPTS          5
+#define IO_ATTEMPTS          20
 
 /* ---- The writer's connection ---- */
 
@@ -407,6 +407,7 @@ annal_status annal__index_reader(annal_index *index, uint32_t wait_ms, sqlite3 *
             status = annal__index_end(index, true, err);
         if (status < 0)
             return status;
+        annal__pause(attempt);
     }
 }
 

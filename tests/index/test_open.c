@@ -106,6 +106,23 @@ START_TEST(a_deleted_index_comes_back_the_same)
 }
 END_TEST
 
+START_TEST(an_index_deleted_after_the_catch_up_is_not_taken_for_an_empty_one)
+{
+    struct fixture f;
+    struct text text = {0};
+    const annal_sql_options as_indexed = {.as_indexed = true};
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+    ck_assert_int_eq(unlink(db_path(&f)), 0);
+    ck_ok(annal_sql(f.index, ANNAL_SLICE("SELECT COUNT(*) FROM event_index"), &as_indexed, text_row,
+                    &text, err));
+    ck_assert_str_eq(text.ptr, "8\n");
+    free(text.ptr);
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(a_query_that_is_under_way_survives_the_deletion)
 {
     struct fixture f;
@@ -489,6 +506,7 @@ Suite *suite_open(void)
     tcase_add_test(all, the_tables_stand_as_the_seed_prints_them);
     tcase_add_test(all, rows_with_the_printed_columns_alone_can_be_inserted);
     tcase_add_test(all, a_deleted_index_comes_back_the_same);
+    tcase_add_test(all, an_index_deleted_after_the_catch_up_is_not_taken_for_an_empty_one);
     tcase_add_test(all, a_query_that_is_under_way_survives_the_deletion);
     tcase_add_test(all, whenever_it_is_deleted_every_answer_is_whole);
     tcase_add_test(all, many_threads_share_an_index);
