@@ -284,8 +284,8 @@ static annal_status each_row(annal_index *index, annal_slice session, const char
 {
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
-    struct stamp stamp;
-    annal_status status = annal__index_reader(index, index->wait_ms, &db, &stamp, err);
+    annal_status status =
+        annal__index_read(index, &session, session.len > 0, true, 0, &db, NULL, err);
     if (status >= 0)
         status = annal__db_prepare(db, sql, &stmt, err);
     if (status >= 0 && session.len > 0)
