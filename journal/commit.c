@@ -11,7 +11,11 @@
 #include <sched.h>
 #include <string.h>
 
-#define WAIT_US         1000000 /* a bound on one sleep; nothing depends on it */
+#define WAIT_US 1000000 /* a bound on one sleep; nothing depends on it */
+/* A region that is full so soon is too small: checkpoints would disturb the syncs of the log. */
+#define REGION_QUICK_US  250000
+#define REGION_QUICK_MAX ((uint64_t)16 << 20)
+
 #define GROUP_BYTES_MAX (GROUP_BYTES_SOFT + 4 * (size_t)ANNAL_APPEND_BYTES_MAX)
 
 /* ---- Groups ---- */
@@ -267,9 +271,11 @@ static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_erro
     uint64_t released = store->commit.released;
     pthread_mutex_unlock(&store->commit.lock);
     bool behind = log->regions[(log->current + 1) % LOG_REGIONS].epoch > released;
+    bool quick = log->epoch > 0 && region < REGION_QUICK_MAX &&
+                 annal__now_us(store) - log->begun_us < REGION_QUICK_US;
 
     uint64_t larger = region;
-    if (behind && region < store->region_bytes)
+    if ((behind || quick) && region < store->region_bytes)
         larger = region * 4 < store->region_bytes ? region * 4 : store->region_bytes;
     /* A larger log saves checkpoints, and is not worth the last of the disk. */
     if (atomic_load(&store->space_free) < LOG_REGIONS * larger + FREE_RESERVE_BYTES)
@@ -292,6 +298,7 @@ static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_erro
     store->commit.full = log->epoch;
     pthread_mutex_unlock(&store->commit.lock);
     annal__log_switch(log);
+    log->begun_us = annal__now_us(store);
     annal__keeper_ring(store);
     return ANNAL_OK;
 }
@@ -352,13 +359,9 @@ static annal_status apply_record(annal_store *store, const struct group *group,
     return status;
 }
 
-/* Called and returns with the lock held, in the turn of the group. */
-static void apply_group(annal_store *store, struct group *group)
+/* Write a durable group into the journals. */
+static void apply_group(annal_store *store, const struct group *group)
 {
-    struct commit *commit = &store->commit;
-    while (commit->applied != group->number - 1)
-        pthread_cond_wait(&commit->turn, &commit->lock);
-    pthread_mutex_unlock(&commit->lock);
     for (size_t i = 0; i < group->count; i++)
         (void)apply_record(store, group, &group->records[i]);
     atomic_fetch_add_explicit(&store->events, group->events, memory_order_relaxed);
@@ -366,13 +369,6 @@ static void apply_group(annal_store *store, struct group *group)
     atomic_store(&store->appended_us, annal__now_us(store));
     if (atomic_load(&store->keeper.idle))
         annal__keeper_ring(store);
-    pthread_mutex_lock(&commit->lock);
-    commit->unapplied_bytes -= group->payload.len;
-    commit->applied = group->number;
-    pthread_cond_broadcast(&commit->turn);
-    pthread_mutex_unlock(&commit->lock);
-    tell(group, GROUP_DONE, INT_MAX);
-    pthread_mutex_lock(&commit->lock);
 }
 
 static void stop_leading(struct commit *commit)
@@ -418,18 +414,24 @@ static void lead(annal_store *store)
     pthread_mutex_unlock(&commit->lock);
 
     annal_status status = write_group(store, group, &failure);
+    if (status == ANNAL_OK) {
+        pthread_mutex_lock(&commit->lock);
+        commit->durable = group->number;
+        atomic_fetch_or(&group->word, GROUP_DURABLE);
+        pthread_mutex_unlock(&commit->lock);
+        apply_group(store, group);
+    }
 
     pthread_mutex_lock(&commit->lock);
     if (status < 0) {
         stop_all(commit, &failure);
     } else {
-        commit->durable = group->number;
-        atomic_fetch_or(&group->word, GROUP_DURABLE);
+        commit->unapplied_bytes -= group->payload.len;
+        commit->applied = group->number;
+        tell(group, GROUP_DONE, INT_MAX);
     }
     commit->flying = NULL;
     stop_leading(commit);
-    if (status == ANNAL_OK)
-        apply_group(store, group);
     drop_reference(commit, group);
 }
 

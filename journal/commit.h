@@ -2,8 +2,8 @@
  * Group commit: one sync for everybody who is waiting.
  *
  * Appenders put their lines into the current group. Who waits and finds nobody leading leads: it
- * closes the group, writes it to the commit log, syncs, hands on the lead, and then writes the same
- * bytes to the journals. Rules 1 to 6 of the commit log, and:
+ * closes the group, writes it to the commit log, syncs, writes the same bytes to the journals, wakes
+ * those it covered, and hands on the lead. Rules 1 to 6 of the commit log, and:
  *
  * (1) durable <= written, and groups become durable and applied in order of their number.
  * (2) At most one thread leads. It holds no mutex over a system call; who applies holds that of the
@@ -93,7 +93,7 @@ annal_status annal__commit_add(annal_store *store, const struct group_record *re
                                uint64_t events, uint64_t data_bytes, bool batch,
                                struct group **out_group, annal_error *err);
 
-/* Wait until the group is applied (or, until_durable, only durable), leading if nobody does. */
+/* Wait until the group is applied (or, until_durable, at least durable), leading if nobody does. */
 annal_status annal__commit_wait(annal_store *store, struct group *group, bool until_durable,
                                 annal_error *err);
 

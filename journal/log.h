@@ -76,6 +76,7 @@ struct log {
     uint64_t epoch;
     uint64_t group;            /* the last one written */
     uint64_t durable_released; /* what the last durable group says */
+    int64_t begun_us;          /* when the current region was begun, monotonic */
     char *scratch;             /* aligned, for O_DIRECT */
     size_t scratch_bytes;
 };
