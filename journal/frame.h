@@ -20,10 +20,11 @@
 
 #include <annal/event.h>
 
-#define FRAME_TRAILER_BYTES  ((size_t)25)
-#define FRAME_FILE_ID_BYTES  16
-#define FRAME_ENVELOPE_BYTES ((size_t)1024) /* more than any envelope needs */
-#define FRAME_LINE_BYTES_MAX (ANNAL_DATA_BYTES_MAX + FRAME_ENVELOPE_BYTES)
+#define FRAME_TRAILER_BYTES   ((size_t)25)
+#define FRAME_EVENT_BYTES_MIN ((size_t)88) /* {"seq":1,"ts":…,"type":"a","data":0,"h":…} */
+#define FRAME_FILE_ID_BYTES   16
+#define FRAME_ENVELOPE_BYTES  ((size_t)1024) /* more than any envelope needs */
+#define FRAME_LINE_BYTES_MAX  (ANNAL_DATA_BYTES_MAX + FRAME_ENVELOPE_BYTES)
 
 struct frame_header {
     annal_slice session; /* points into the line */

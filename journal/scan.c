@@ -400,21 +400,18 @@ static bool find_proven_line(const struct buf *buf, uint64_t from, struct journa
     return false;
 }
 
+/*
+ * A write that broke off leaves a piece of a line, so no newline. What has a newline, or everything of a line
+ * but that, was whole once: it is damaged. Unless it is too short to have been an event.
+ */
 static enum tail_state judge_rest(const struct buf *buf, size_t rest)
 {
-    if (rest == buf->len)
+    annal_slice bytes = {buf->ptr + rest, buf->len - rest};
+    uint64_t h;
+    if (bytes.len == 0)
         return TAIL_WHOLE;
-    while (rest < buf->len) {
-        const char *newline = memchr(buf->ptr + rest, '\n', buf->len - rest);
-        if (newline == NULL)
-            return TAIL_TORN;
-        size_t end = (size_t)(newline - buf->ptr) + 1;
-        uint64_t h;
-        if (annal__frame_trailer((annal_slice){buf->ptr + rest, end - rest}, &h))
-            return TAIL_DAMAGED;
-        rest = end;
-    }
-    return TAIL_TORN;
+    bool was_whole = memchr(bytes.ptr, '\n', bytes.len) != NULL || annal__frame_trailer(bytes, &h);
+    return was_whole && bytes.len >= FRAME_EVENT_BYTES_MIN ? TAIL_DAMAGED : TAIL_TORN;
 }
 
 static void read_header(const struct buf *first, struct journal_tail *tail)

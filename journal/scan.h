@@ -60,7 +60,7 @@ bool annal__scan_h_before(struct scan *scan, uint64_t offset, uint64_t *out_h, a
 enum tail_state {
     TAIL_WHOLE,  /* the last byte ends a proven line */
     TAIL_TORN,   /* behind the last proven line stands a piece of a line: the trace of a crash */
-    TAIL_DAMAGED /* behind it stands a whole line, which does not match its hash */
+    TAIL_DAMAGED /* behind it stands what was a whole line once, and does not prove itself */
 };
 
 /* The end of a journal, found by reading backwards. */

@@ -181,6 +181,10 @@ static annal_status open_journal(annal_store *store, struct session *session, bo
             store->io->close(store->io->arg, fd);
         return status;
     }
+    if (!S_ISREG(file.st_mode)) {
+        store->io->close(store->io->arg, fd);
+        return annal__fail(err, ANNAL_ERR_INVALID, "%s is no regular file", session->path);
+    }
     session->fd = fd;
     session->device = file.st_dev;
     session->inode = file.st_ino;

@@ -20,7 +20,7 @@ static int sys_open(void *arg, const char *path, int flags, mode_t mode)
     (void)arg;
     int fd;
     do {
-        fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW, mode);
+        fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode);
     } while (fd < 0 && errno == EINTR);
     return fd;
 }

@@ -24,7 +24,7 @@ typedef int (*io_list_fn)(void *arg, const char *name);
 
 struct io {
     void *arg;
-    /* adds O_CLOEXEC | O_NOFOLLOW */
+    /* Adds O_CLOEXEC, O_NOFOLLOW, and O_NONBLOCK: a FIFO makes nobody wait. */
     int (*open)(void *arg, const char *path, int flags, mode_t mode);
     int (*close)(void *arg, int fd);
     ssize_t (*pread)(void *arg, int fd, void *bytes, size_t len, uint64_t offset);

@@ -289,6 +289,43 @@ START_TEST(a_damaged_end_is_readable_and_takes_no_more_events)
 }
 END_TEST
 
+/* Whatever byte of the last line is damaged: it was acknowledged, so nobody cuts it and takes its seq. */
+START_TEST(no_damage_to_the_last_event_makes_room_for_another)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
+    annal_store *store = store_open(path);
+    append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    store_close(store);
+    size_t len;
+    char *bytes = file_read(journal, &len);
+    size_t last = len - 1;
+    while (bytes[last - 1] != '\n')
+        last--;
+    for (size_t i = last; i < len; i++) {
+        const char flips[] = {1, 0x20, (char)(bytes[i] ^ '\n')};
+        for (size_t j = 0; j < sizeof flips && flips[j] != 0; j++) {
+            uint64_t seq;
+            bytes[i] = (char)(bytes[i] ^ flips[j]);
+            file_write(journal, bytes, len);
+            store = store_open(path);
+            ck_status(ANNAL_ERR_CORRUPT,
+                      append_number(store, "s", 3, 40, ANNAL_LEVEL_SYNC, &seq, err));
+            store_close(store);
+            size_t after;
+            char *kept = file_read(journal, &after);
+            ck_assert(after == len && memcmp(kept, bytes, len) == 0);
+            free(kept);
+            bytes[i] = (char)(bytes[i] ^ flips[j]);
+        }
+    }
+    free(bytes);
+    tmpdir_done(&dir);
+}
+END_TEST
+
 /* H23: an editor puts a new file in the place of the journal. */
 START_TEST(a_journal_that_was_replaced_is_not_written)
 {
@@ -321,6 +358,7 @@ Suite *suite_session(void)
     TCase *tails = tcase_create("tails");
     tcase_add_test(tails, a_torn_tail_is_cut_by_who_takes_the_session_and_kept_aside);
     tcase_add_test(tails, a_damaged_end_is_readable_and_takes_no_more_events);
+    tcase_add_test(tails, no_damage_to_the_last_event_makes_room_for_another);
     tcase_add_test(tails, a_journal_that_was_replaced_is_not_written);
     suite_add_tcase(suite, tails);
     TCase *sharing = tcase_create("sharing");
