@@ -14,8 +14,11 @@ static int print_all(annal_store *store, annal_slice session, uint64_t from_seq)
     annal_status status = annal_cursor_open(store, session, from_seq, &cursor, &err);
     while (status >= 0 && out_wanted()) {
         status = annal_cursor_next(cursor, &event, &err);
-        if (status == ANNAL_END)
+        if (status == ANNAL_END) {
+            int at_end = event_check_end(store, session, annal_cursor_position(cursor));
+            exit_status = at_end != EXIT_DONE ? at_end : exit_status;
             break;
+        }
         if (status == ANNAL_DAMAGE) {
             annal_damage damage = annal_cursor_damage(cursor);
             event_say_damage(session, &damage);

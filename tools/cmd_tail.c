@@ -46,6 +46,8 @@ static int tail_session(annal_store *store, annal_slice session, uint64_t from_s
         return fail_error(&err);
     int exit_status = follow(tail, session, forever);
     annal_tail_close(tail);
+    if (!forever && exit_status == EXIT_DONE && out_wanted())
+        exit_status = event_check_end(store, session, (annal_position){0});
     return exit_status;
 }
 

@@ -1,9 +1,13 @@
 #include "tools/event_out.h"
 
+#include "tools/command.h"
 #include "tools/out.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
+
+enum { END_TRIES = 20, END_WAIT_MS = 10 };
 
 /* No member but data can hold a character that JSON would escape: the journal refuses them. */
 static void print_member(const char *name, annal_slice text)
@@ -32,4 +36,30 @@ void event_say_damage(annal_slice session, const annal_damage *damage)
 {
     say("session '%.*s', event %" PRIu64 " at byte %" PRIu64 ": %s", ANNAL_FMT(session),
         damage->seq, damage->offset, damage->what);
+}
+
+int event_check_end(annal_store *store, annal_slice session, annal_position here)
+{
+    annal_error err = {0};
+    annal_session_info info;
+    for (int i = 0; i <= END_TRIES; i++) {
+        if (i > 0)
+            (void)poll(NULL, 0, END_WAIT_MS);
+        if (annal_session_info_get(store, session, &info, &err) < 0)
+            return fail_error(&err);
+        if (i == 0 && info.end_offset > here.offset)
+            here = (annal_position){.seq = info.last_seq + 1, .offset = info.end_offset};
+        if (info.bytes <= here.offset || info.end_offset > here.offset)
+            return EXIT_DONE;
+    }
+    if (here.offset == 0)
+        say("session '%.*s': its %" PRIu64
+            " bytes prove nothing: the header is damaged; 'annal verify %.*s' tells more",
+            ANNAL_FMT(session), info.bytes, ANNAL_FMT(session));
+    else
+        say("session '%.*s': %" PRIu64 " bytes at byte %" PRIu64 ", after event %" PRIu64
+            ", prove nothing: a damaged or unfinished line; 'annal verify %.*s' tells more",
+            ANNAL_FMT(session), info.bytes - here.offset, here.offset,
+            here.seq > 0 ? here.seq - 1 : 0, ANNAL_FMT(session));
+    return EXIT_REFUSED;
 }

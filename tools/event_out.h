@@ -13,4 +13,11 @@ void event_print(const annal_event *event, annal_slice session);
 /* One line on stderr. */
 void event_say_damage(annal_slice session, const annal_damage *damage);
 
+/*
+ * At the end of a plain read, which came to here: bytes behind the last proven line, which somebody
+ * may be writing, get a moment to become an event. When they do not, they are named on stderr:
+ * EXIT_REFUSED.
+ */
+int event_check_end(annal_store *store, annal_slice session, annal_position here);
+
 #endif

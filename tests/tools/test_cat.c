@@ -124,7 +124,65 @@ START_TEST(any_flipped_byte_is_found_and_costs_at_most_its_line)
         ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"s\",\"seq\":"));
         CLI(&cli, NULL, "cat", "s");
         ck_assert_msg(count_lines(cli.out) >= EVENTS - 1, "byte %zu: %s", at, cli.out);
+        cli_assert_refused(&cli, EXIT_REFUSED, "session 's'");
     }
+    free(journal);
+    cli_done(&cli);
+}
+END_TEST
+
+/* The journal of s1 is replaced by these bytes: cat and tail give events and name the rest. */
+static void assert_end_is_named(struct cli *cli, const char *journal, size_t len, int events,
+                                const char *what)
+{
+    static const char *const verbs[] = {"cat", "tail"};
+    cli_journal_write(cli, "s1", journal, len);
+    for (size_t i = 0; i < 2; i++) {
+        CLI(cli, NULL, verbs[i], "s1", "--from", "1");
+        cli_assert_refused(cli, EXIT_REFUSED, what);
+        ck_assert_int_eq(count_lines(cli->out), events);
+    }
+}
+
+START_TEST(bytes_at_the_end_that_prove_nothing_are_named)
+{
+    struct cli cli;
+    char what[100];
+    size_t len;
+    CLI_INIT(&cli);
+    append_events(&cli, "s1", 3);
+    char *journal = cli_journal(&cli, "s1", &len);
+    size_t last = line_begin(journal, 3);
+    snprintf(what, sizeof what, "session 's1': %zu bytes at byte %zu, after event 2, prove nothing",
+             len - last - 20, last);
+    assert_end_is_named(&cli, journal, len - 20, 2, what);
+    journal[last + 10] ^= 1;
+    snprintf(what, sizeof what, "session 's1': %zu bytes at byte %zu, after event 2, prove nothing",
+             len - last, last);
+    assert_end_is_named(&cli, journal, len, 2, what);
+    assert_end_is_named(&cli, "nonsense\n", 9, 0,
+                        "session 's1': its 9 bytes prove nothing: the header is damaged");
+    free(journal);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_line_that_is_finished_a_moment_later_is_no_damage)
+{
+    struct cli cli;
+    size_t len;
+    int input, output, status;
+    CLI_INIT(&cli);
+    append_events(&cli, "s1", 3);
+    char *journal = cli_journal(&cli, "s1", &len);
+    cli_journal_write(&cli, "s1", journal, len - 20);
+    pid_t pid = cli_start(&cli, (const char *[]){"cat", "s1", NULL}, &input, &output);
+    usleep(80 * 1000);
+    cli_journal_write(&cli, "s1", journal, len);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    close(input);
+    close(output);
     free(journal);
     cli_done(&cli);
 }
@@ -189,6 +247,8 @@ Suite *suite_cat(void)
     tcase_add_test(reading, a_session_that_is_not_there_is_refused);
     tcase_add_test(reading, verify_names_session_seq_and_offset_and_cat_prints_every_other_event);
     tcase_add_test(reading, any_flipped_byte_is_found_and_costs_at_most_its_line);
+    tcase_add_test(reading, bytes_at_the_end_that_prove_nothing_are_named);
+    tcase_add_test(reading, a_line_that_is_finished_a_moment_later_is_no_damage);
     tcase_add_test(reading, verify_of_a_sound_store_says_how_much_it_read);
     tcase_add_test(reading, output_that_cannot_be_written_is_a_failure);
     tcase_add_test(reading, a_reader_that_goes_away_is_no_failure);
