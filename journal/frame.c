@@ -190,7 +190,7 @@ static annal_status check_data(annal_slice data, annal_error *err)
     return ANNAL_OK;
 }
 
-annal_status annal__frame_check_draft(const annal_draft *draft, annal_error *err)
+annal_status annal_draft_check(const annal_draft *draft, annal_error *err)
 {
     annal_status status = check_type(draft->type, err);
     if (status == ANNAL_OK)

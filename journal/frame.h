@@ -36,12 +36,9 @@ struct frame_header {
 annal_status annal__frame_encode_header(struct buf *out, const struct frame_header *header,
                                         uint64_t *out_h);
 
-/* Append the line of an event to out. The draft was checked with annal__frame_check_draft(). */
+/* Append the line of an event to out. The draft was checked with annal_draft_check(). */
 annal_status annal__frame_encode_event(struct buf *out, const annal_draft *draft, uint64_t seq,
                                        int64_t ts_us, uint64_t h_before, uint64_t *out_h);
-
-/* Whether a draft may become an event: type, id, cause, and data as JSON within the limits. */
-annal_status annal__frame_check_draft(const annal_draft *draft, annal_error *err);
 
 /* The h in a line's trailer. The last byte, which should be a newline, is not looked at. */
 bool annal__frame_trailer(annal_slice line, uint64_t *out_h);

@@ -34,7 +34,7 @@ static void check_event(struct verification *verification, const annal_event *ev
     annal_draft draft = {
         .type = event->type, .data = event->data, .id = event->id, .cause = event->cause};
     annal_error reason;
-    if (annal__frame_check_draft(&draft, &reason) < 0)
+    if (annal_draft_check(&draft, &reason) < 0)
         find(verification, event->seq, event->offset, event->length, reason.message);
     verification->result.events++;
 }

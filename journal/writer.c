@@ -99,7 +99,7 @@ static annal_status check_drafts(struct append *append, annal_error *err)
                            append->session->id, append->count, ANNAL_APPEND_EVENTS_MAX);
     uint64_t bytes = 0;
     for (size_t i = 0; i < append->count; i++) {
-        annal_status status = annal__frame_check_draft(&append->drafts[i], err);
+        annal_status status = annal_draft_check(&append->drafts[i], err);
         if (status < 0) {
             if (append->count > 1)
                 annal__error_context(err, "append to session '%s': event %zu of %zu",

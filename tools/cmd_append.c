@@ -65,9 +65,12 @@ static int read_options(struct append *append)
     }
     if (level != NULL)
         return fail_usage("--level is sync, batch or os, and was given '%s'", level);
-    if (type != NULL && type[0] == '\0')
-        return fail_usage("--type needs the type of an event, such as tool.called");
     append->type = annal_slice_of(type);
+    annal_error err = {0};
+    const annal_draft typed = {.type = append->type, .data = ANNAL_SLICE("null")};
+    if (type != NULL && annal_draft_check(&typed, &err) < 0)
+        return fail_usage("--type needs the type of an event, such as tool.called: %s",
+                          err.message);
     append->expects = args_has(args, "expect-seq");
     int exit_status = args_number(args, "expect-seq", &append->expected_seq);
     if (exit_status == 0)
@@ -79,12 +82,26 @@ static int read_options(struct append *append)
     return exit_status;
 }
 
+static int fail_line(struct append *append, annal_error *err)
+{
+    annal_error placed = *err;
+    snprintf(placed.message, sizeof placed.message, "line %" PRIu64 ": %.450s", append->line,
+             err->message);
+    return fail_error(&placed);
+}
+
 /* The store is opened, and made, for the first good line: bad input leaves nothing behind. */
-static int open_writer(struct append *append)
+static int open_writer(struct append *append, const annal_draft *first)
 {
     annal_error err = {0};
     if (append->writer != NULL)
         return 0;
+    if (annal_draft_check(first, &err) < 0)
+        return fail_line(append, &err);
+    if (append->expects && append->expected_seq > 0 && !store_is_there(append->args))
+        return fail_refused("line %" PRIu64 ": append to session '%.*s': there is no store yet, so "
+                            "it does not end at seq %" PRIu64,
+                            append->line, ANNAL_FMT(append->session), append->expected_seq);
     int exit_status =
         store_open(append->args, OPEN_CREATE, &(annal_store_options){.wait_ms = append->wait_ms},
                    &append->store);
@@ -95,14 +112,6 @@ static int open_writer(struct append *append)
                           &err) < 0)
         return fail_error(&err);
     return 0;
-}
-
-static int fail_line(struct append *append, annal_error *err)
-{
-    annal_error placed = *err;
-    snprintf(placed.message, sizeof placed.message, "line %" PRIu64 ": %.450s", append->line,
-             err->message);
-    return fail_error(&placed);
 }
 
 /* Make durable what was appended, then say so. */
@@ -129,7 +138,7 @@ static int append_line(struct append *append, annal_slice line)
     append->line++;
     if (line_to_draft(line, append->type, &append->scratch, &draft, &err) < 0)
         return fail_line(append, &err);
-    int exit_status = open_writer(append);
+    int exit_status = open_writer(append, &draft);
     if (exit_status != 0)
         return exit_status;
     annal_append_options options = {.level = append->level == ANNAL_LEVEL_SYNC ? ANNAL_LEVEL_BATCH

@@ -58,8 +58,11 @@ static int read_filter(struct query *query)
     query->types = annal__zalloc((size_t)(args->value_count + 1) * sizeof *query->types);
     if (query->types == NULL)
         return fail_storage("query: out of memory");
-    while ((type = args_next(args, "type", &at)) != NULL)
+    while ((type = args_next(args, "type", &at)) != NULL) {
+        if (type[0] == '\0')
+            return fail_usage("--type needs the type of an event, such as tool.called or 'tool.*'");
         query->types[query->filter.type_count++] = annal_slice_of(type);
+    }
     query->filter.types = query->types;
     query->filter.timeout_ms = 1; /* caught up already; the rest is read from the journals */
     int exit_status = args_format(args, &query->format);

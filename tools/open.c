@@ -30,6 +30,18 @@ char *store_path(const struct args *args)
     return copy;
 }
 
+bool store_is_there(const struct args *args)
+{
+    struct buf path = {0};
+    struct stat info;
+    char *store = store_path(args);
+    bool missing = store != NULL && annal__buf_printf(&path, "%s/events", store) == ANNAL_OK &&
+                   annal__buf_cstr(&path) != NULL && stat(path.ptr, &info) != 0 && errno == ENOENT;
+    annal__buf_done(&path);
+    annal__free(store);
+    return !missing;
+}
+
 /* The directories above the store, so that the default place works on a new machine. */
 static int make_parents(char *path)
 {

@@ -16,6 +16,9 @@ enum open_mode {
 int store_open(const struct args *args, enum open_mode mode, const annal_store_options *more,
                annal_store **out_store);
 
+/* Whether a store stands where one would be opened, as far as that can be seen. */
+bool store_is_there(const struct args *args);
+
 /* Close it; the exit status stays unless closing failed. NULL is accepted. */
 int store_close(annal_store *store, int exit_status);
 

@@ -58,7 +58,31 @@ START_TEST(a_bad_line_gets_one_sentence_that_names_it_and_nothing_is_written)
     cli_assert_refused(&cli, EXIT_REFUSED, bad_lines[_i].what);
     ck_assert_ptr_nonnull(strstr(cli.err, "line 1"));
     ck_assert_str_eq(cli.out, "");
-    ck_assert_int_eq(cli_journals(&cli), 0);
+    ck_assert_int_ne(access(cli.store, F_OK), 0);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_type_that_is_not_accepted_is_wrong_usage_also_without_input)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, NULL, "append", "s1", "--type", "A");
+    cli_assert_refused(&cli, EXIT_USAGE, "--type");
+    ck_assert_int_ne(access(cli.store, F_OK), 0);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_store_that_is_missing_is_not_made_where_events_are_expected)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, GOOD "\n", "append", "s1", "--expect-seq", "3");
+    cli_assert_refused(&cli, EXIT_REFUSED, "line 1: append to session 's1'");
+    ck_assert_int_ne(access(cli.store, F_OK), 0);
+    CLI(&cli, GOOD "\n", "append", "s1", "--expect-seq", "0");
+    cli_assert_done(&cli);
     cli_done(&cli);
 }
 END_TEST
@@ -315,6 +339,8 @@ Suite *suite_append(void)
     tcase_set_timeout(lines, 60);
     tcase_add_loop_test(lines, a_bad_line_gets_one_sentence_that_names_it_and_nothing_is_written, 0,
                         sizeof bad_lines / sizeof bad_lines[0]);
+    tcase_add_test(lines, a_type_that_is_not_accepted_is_wrong_usage_also_without_input);
+    tcase_add_test(lines, a_store_that_is_missing_is_not_made_where_events_are_expected);
     tcase_add_test(lines, what_stood_before_a_bad_line_stays_and_was_acknowledged);
     tcase_add_test(lines, an_empty_input_appends_nothing_and_makes_nothing);
     tcase_add_test(lines, data_comes_back_byte_for_byte);

@@ -43,6 +43,14 @@ typedef struct annal_draft {
 } annal_draft;
 
 /*
+ * ANNAL_OK when draft may become an event: its type, id and cause, and its data as JSON within the
+ * limits; else ANNAL_ERR_INVALID or ANNAL_ERR_LIMIT with the reason. annal_writer_append() does this
+ * by itself. Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_draft_check(const annal_draft *draft,
+                                                          annal_error *err);
+
+/*
  * ANNAL_OK when session may be the id of a session, else ANNAL_ERR_INVALID with the reason. It
  * becomes a file name, so nothing that is a path passes. Any thread.
  */
