@@ -94,8 +94,7 @@ struct held_entry *annal__held_entry(const struct held *held, uint32_t index)
     return (struct held_entry *)(void *)((char *)held->header + file_bytes(index));
 }
 
-/* How many entries may be touched: what the file has, whatever the header says. */
-static uint32_t entries_in_file(const struct held *held)
+uint32_t annal__held_entries(const struct held *held)
 {
     struct stat file;
     if (held->header == NULL || held->io->fstat(held->io->arg, held->fd, &file) < 0 ||
@@ -111,7 +110,7 @@ void annal__held_clear(struct held *held)
     atomic_store(&header->magic, 0);
     atomic_store(&header->state, HELD_UNKNOWN);
     annal__held_remove_all(held);
-    header->entries = entries_in_file(held);
+    header->entries = annal__held_entries(held);
     header->pid = (uint32_t)getpid();
 }
 
@@ -124,6 +123,12 @@ void annal__held_bind(struct held *held, const uint8_t boot[16], const struct st
     atomic_store(&header->magic, HELD_MAGIC);
 }
 
+annal_slice annal__held_id(const struct held_entry *entry)
+{
+    size_t bytes = entry->id_bytes;
+    return (annal_slice){entry->id, bytes <= ANNAL_SESSION_ID_BYTES_MAX ? bytes : 0};
+}
+
 static uint64_t id_hash(annal_slice session)
 {
     uint64_t hash = annal__hash(session.ptr, session.len, 0);
@@ -132,7 +137,7 @@ static uint64_t id_hash(annal_slice session)
 
 int annal__held_find(const struct held *held, annal_slice session)
 {
-    uint32_t entries = entries_in_file(held);
+    uint32_t entries = annal__held_entries(held);
     uint64_t hash = id_hash(session);
     for (uint32_t i = 0; i < entries; i++) {
         struct held_entry *entry = annal__held_entry(held, i);
@@ -187,7 +192,7 @@ void annal__held_remove(const struct held *held, uint32_t index)
 
 void annal__held_remove_all(const struct held *held)
 {
-    uint32_t entries = entries_in_file(held);
+    uint32_t entries = annal__held_entries(held);
     for (uint32_t i = 0; i < entries; i++) {
         if (atomic_load(&annal__held_entry(held, i)->hash) != 0)
             annal__held_remove(held, i);

@@ -76,7 +76,12 @@ bool annal__held_is_for(const struct held *held, const uint8_t boot[16], const s
 void annal__held_clear(struct held *held);
 void annal__held_bind(struct held *held, const uint8_t boot[16], const struct stat *log);
 
+/* How many entries may be touched: what the file has, whatever the header says. */
+uint32_t annal__held_entries(const struct held *held);
 struct held_entry *annal__held_entry(const struct held *held, uint32_t index);
+
+/* The session that an entry names; empty when that cannot be one. */
+annal_slice annal__held_id(const struct held_entry *entry);
 
 /* The index of a session's entry, or -1. */
 int annal__held_find(const struct held *held, annal_slice session);

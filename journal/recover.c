@@ -94,23 +94,30 @@ static void stop_target(struct redo *redo, struct target *target, const char *wh
 
 /* ---- Records ---- */
 
-/* 1: the header of the journal names this file; 0: it names another; -1: no header that verifies. */
-static int compare_file(const struct redo *redo, const struct target *target,
-                        const struct record *record)
+/* What the header of a journal says to a record. */
+enum owner { OWNER_SAME, OWNER_OTHER, OWNER_NONE /* no header that verifies */ };
+
+static annal_status compare_file(const struct redo *redo, const struct target *target,
+                                 const struct record *record, enum owner *out_owner,
+                                 annal_error *err)
 {
     char bytes[FRAME_ENVELOPE_BYTES];
     const struct io *io = redo->store->io;
     ssize_t got = annal__read_full(io, target->fd, bytes, sizeof bytes, 0);
-    const char *newline = got > 0 ? memchr(bytes, '\n', (size_t)got) : NULL;
+    if (got < 0)
+        return annal__fail_errno(err, "read the journal of session '%s'", target->session);
+    const char *newline = memchr(bytes, '\n', (size_t)got);
+    *out_owner = OWNER_NONE;
     if (newline == NULL)
-        return -1;
+        return ANNAL_OK;
     annal_slice line = {bytes, (size_t)(newline - bytes) + 1};
     struct frame_header header;
     uint64_t h;
-    if (!annal__frame_trailer(line, &h) || annal__frame_hash(line, 0) != h ||
-        !annal__frame_parse_header(line, &header))
-        return -1;
-    return memcmp(header.file, record->file, sizeof header.file) == 0;
+    if (annal__frame_trailer(line, &h) && annal__frame_hash(line, 0) == h &&
+        annal__frame_parse_header(line, &header))
+        *out_owner =
+            memcmp(header.file, record->file, sizeof header.file) == 0 ? OWNER_SAME : OWNER_OTHER;
+    return ANNAL_OK;
 }
 
 static annal_status redo_create(struct redo *redo, struct target *target,
@@ -131,7 +138,9 @@ static annal_status redo_create(struct redo *redo, struct target *target,
         atomic_store(&redo->store->events_dirty, true);
     }
     /* Never over a header that verifies. */
-    if (compare_file(redo, target, record) < 0 &&
+    enum owner owner;
+    status = compare_file(redo, target, record, &owner, err);
+    if (status == ANNAL_OK && owner == OWNER_NONE &&
         annal__write_all(io, target->fd, bytes.ptr, bytes.len, 0) < 0)
         status = annal__fail_errno(err, "write the journal of session '%s'", target->session);
 
@@ -143,35 +152,51 @@ done:
 enum place { PLACE_FITS, PLACE_GAP, PLACE_CONFLICT };
 
 /* What stands where a record wants to go. */
-static enum place look_at_place(const struct redo *redo, const struct target *target,
-                                const struct record *record, annal_slice bytes)
+static annal_status look_at_place(const struct redo *redo, const struct target *target,
+                                  const struct record *record, annal_slice bytes,
+                                  enum place *out_place, annal_error *err)
 {
     const struct io *io = redo->store->io;
     char trailer[FRAME_TRAILER_BYTES];
-    uint64_t h = 0;
-    if (record->offset < sizeof trailer ||
-        annal__read_full(io, target->fd, trailer, sizeof trailer,
-                         record->offset - sizeof trailer) != (ssize_t)sizeof trailer ||
-        !annal__frame_trailer((annal_slice){trailer, sizeof trailer}, &h) || h != record->h_before)
-        return PLACE_GAP;
-
-    /* Another line than ours that proves itself: two histories. */
     struct buf there = {.limit = FRAME_LINE_BYTES_MAX};
-    enum place place = PLACE_FITS;
+    uint64_t h = 0;
+    annal_status status = ANNAL_OK;
+    ssize_t got = 0;
+    *out_place = PLACE_GAP;
+    if (record->offset >= sizeof trailer)
+        got = annal__read_full(io, target->fd, trailer, sizeof trailer,
+                               record->offset - sizeof trailer);
+    if (got < 0) {
+        status = annal__fail_errno(err, "read the journal of session '%s'", target->session);
+        goto done;
+    }
+    if (got < (ssize_t)sizeof trailer ||
+        !annal__frame_trailer((annal_slice){trailer, sizeof trailer}, &h) || h != record->h_before)
+        goto done;
+
     const char *newline = memchr(bytes.ptr, '\n', bytes.len);
     size_t first = newline == NULL ? bytes.len : (size_t)(newline - bytes.ptr) + 1;
-    if (annal__buf_append_zeros(&there, first) == ANNAL_OK) {
-        ssize_t got = annal__read_full(io, target->fd, there.ptr, first, record->offset);
-        bool same = got == (ssize_t)first && memcmp(there.ptr, bytes.ptr, first) == 0;
-        const char *end = got <= 0 ? NULL : memchr(there.ptr, '\n', (size_t)got);
-        if (!same && end != NULL) {
-            annal_slice line = {there.ptr, (size_t)(end - there.ptr) + 1};
-            if (annal__frame_trailer(line, &h) && annal__frame_hash(line, record->h_before) == h)
-                place = PLACE_CONFLICT;
-        }
+    if (annal__buf_append_zeros(&there, first) < 0) {
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "recover: no memory");
+        goto done;
     }
+    got = annal__read_full(io, target->fd, there.ptr, first, record->offset);
+    if (got < 0) {
+        status = annal__fail_errno(err, "read the journal of session '%s'", target->session);
+        goto done;
+    }
+    *out_place = PLACE_FITS;
+    /* Another line than ours that proves itself: two histories. */
+    const char *end = memchr(there.ptr, '\n', (size_t)got);
+    if (end != NULL && memcmp(there.ptr, bytes.ptr, (size_t)got) != 0) {
+        annal_slice line = {there.ptr, (size_t)(end - there.ptr) + 1};
+        if (annal__frame_trailer(line, &h) && annal__frame_hash(line, record->h_before) == h)
+            *out_place = PLACE_CONFLICT;
+    }
+
+done:
     annal__buf_done(&there);
-    return place;
+    return status;
 }
 
 static annal_status redo_bytes(struct redo *redo, struct target *target,
@@ -182,16 +207,23 @@ static annal_status redo_bytes(struct redo *redo, struct target *target,
         stop_target(redo, target, "its journal is missing", record->offset);
         return ANNAL_OK;
     }
-    int same_file = compare_file(redo, target, record);
-    if (same_file == 0) {
+    enum owner owner;
+    enum place place;
+    annal_status status = compare_file(redo, target, record, &owner, err);
+    if (status < 0)
+        return status;
+    if (owner == OWNER_OTHER) {
         target->skipped = true;
         return ANNAL_OK;
     }
-    if (same_file < 0) {
+    if (owner == OWNER_NONE) {
         stop_target(redo, target, "its header is damaged", 0);
         return ANNAL_OK;
     }
-    switch (look_at_place(redo, target, record, bytes)) {
+    status = look_at_place(redo, target, record, bytes, &place, err);
+    if (status < 0)
+        return status;
+    switch (place) {
     case PLACE_GAP:
         stop_target(redo, target, "the line before is not the one that was there", record->offset);
         return ANNAL_OK;
@@ -300,11 +332,11 @@ static annal_status sync_targets(struct redo *redo, annal_error *err)
 static annal_status open_loose(struct redo *redo, annal_error *err)
 {
     annal_status status = ANNAL_OK;
-    for (uint32_t i = 0; i < redo->held->header->entries && status == ANNAL_OK; i++) {
+    for (uint32_t i = 0; i < annal__held_entries(redo->held) && status == ANNAL_OK; i++) {
         struct held_entry *entry = annal__held_entry(redo->held, i);
         struct target *target;
         if (atomic_load(&entry->hash) != 0 && atomic_load(&entry->loose) != 0)
-            status = open_target(redo, (annal_slice){entry->id, entry->id_bytes}, &target, err);
+            status = open_target(redo, annal__held_id(entry), &target, err);
     }
     return status;
 }
@@ -337,13 +369,12 @@ static annal_status mark_empty(struct redo *redo, const struct log_group *groups
 /* Only the sessions that were stopped stay in the held list. */
 static void keep_stopped(struct redo *redo)
 {
-    for (uint32_t i = 0; i < redo->held->header->entries; i++) {
+    for (uint32_t i = 0; i < annal__held_entries(redo->held); i++) {
         struct held_entry *entry = annal__held_entry(redo->held, i);
         if (atomic_load(&entry->hash) == 0)
             continue;
-        annal_slice session = {entry->id, entry->id_bytes};
         struct target *target = NULL;
-        if (open_target(redo, session, &target, NULL) == ANNAL_OK && !target->stopped)
+        if (open_target(redo, annal__held_id(entry), &target, NULL) == ANNAL_OK && !target->stopped)
             annal__held_remove(redo->held, i);
     }
 }

@@ -278,13 +278,15 @@ done:
 
 /* ---- Claiming ---- */
 
-static void adopt(annal_store *store, uint32_t number, struct log *log, struct held *held)
+/* Make it ours. The list of an empty slot says where its log ends; a fresh log has none yet. */
+static annal_status adopt(annal_store *store, uint32_t number, struct log *log, struct held *held,
+                          annal_error *err)
 {
-    struct stat file = {0};
+    struct stat file;
     struct slot *slot = &store->slot;
-    (void)store->io->fstat(store->io->arg, log->fd, &file);
-    bool continues = annal__held_is_for(held, store->boot, &file);
-    if (continues) {
+    if (store->io->fstat(store->io->arg, log->fd, &file) < 0)
+        return annal__fail_errno(err, "look at commit log %s", log->path);
+    if (annal__held_is_for(held, store->boot, &file)) {
         log->epoch = log->durable_released = held->header->end_epoch;
         log->group = held->header->end_group;
         log->current = held->header->end_region % LOG_REGIONS;
@@ -304,6 +306,7 @@ static void adopt(annal_store *store, uint32_t number, struct log *log, struct h
     store->commit.durable = store->commit.applied = slot->log.group;
     store->commit.current->number = slot->log.group + 1;
     pthread_mutex_unlock(&store->commit.lock);
+    return ANNAL_OK;
 }
 
 enum found { FOUND_NONE, FOUND_CLAIMED, FOUND_DEAD };
@@ -319,8 +322,8 @@ static enum found try_slot(annal_store *store, uint32_t number, struct other *ou
             *out_dead = other;
             return FOUND_DEAD;
         }
-        adopt(store, number, &other.log, &other.held);
-        found = FOUND_CLAIMED;
+        if (adopt(store, number, &other.log, &other.held, NULL) == ANNAL_OK)
+            found = FOUND_CLAIMED;
     }
     other_done(&other);
     return found;
@@ -389,7 +392,8 @@ static annal_status publish_and_adopt(annal_store *store, struct log *log, annal
     if (status == ANNAL_OK)
         status = annal__held_open(store->io, path.ptr, true, &held, err);
     if (status == ANNAL_OK)
-        adopt(store, number, log, &held);
+        status = adopt(store, number, log, &held, err);
+    annal__held_close(&held);
     annal__buf_done(&path);
     return status;
 }
@@ -546,6 +550,11 @@ static annal_status find_holder(annal_store *store, struct slot_list *list, anna
         *out_other = other;
         *out_entry = entry;
         *out_found = status == ANNAL_OK;
+        if (status == ANNAL_ERR_CORRUPT)
+            annal__error_context(err,
+                                 "session '%.*s' %s events in commit log %02" PRIu32
+                                 ", move it away to go on without them",
+                                 ANNAL_FMT(session), entry >= 0 ? "has" : "may have", other.number);
         if (status < 0)
             other_done(&other);
         return status;
@@ -555,8 +564,14 @@ static annal_status find_holder(annal_store *store, struct slot_list *list, anna
 
 static annal_status refuse_busy(annal_slice session, const struct other *other, annal_error *err)
 {
-    uint32_t pid = other->bound ? other->held.header->pid : 0;
-    if (pid != 0 && kill((pid_t)pid, 0) < 0 && errno == ESRCH)
+    if (!other->bound)
+        return annal__fail(err, ANNAL_ERR_BUSY,
+                           "session '%.*s' may be in use by the process that has commit log "
+                           "%02" PRIu32 ", whose list in locks/ was removed or is being made; "
+                           "wait until it has closed the store",
+                           ANNAL_FMT(session), other->number);
+    uint32_t pid = other->held.header->pid;
+    if (kill((pid_t)pid, 0) < 0 && errno == ESRCH)
         return annal__fail(err, ANNAL_ERR_BUSY,
                            "session '%.*s' is held by process %" PRIu32 ", which is gone, but a "
                            "process that it forked keeps its lock; end that one",
