@@ -16,7 +16,8 @@
 #define REGION_QUICK_US  250000
 #define REGION_QUICK_MAX ((uint64_t)16 << 20)
 
-#define GROUP_BYTES_MAX (GROUP_BYTES_SOFT + 4 * (size_t)ANNAL_APPEND_BYTES_MAX)
+/* A group that is not full yet takes one append of any size, and the loose bytes before it. */
+#define GROUP_BYTES_MAX (GROUP_BYTES_SOFT + 2 * (size_t)ANNAL_APPEND_BYTES_MAX)
 
 /* ---- Groups ---- */
 
@@ -62,12 +63,12 @@ static void drop_reference(struct commit *commit, struct group *group)
         group_recycle(commit, group);
 }
 
-annal_status annal__commit_init(struct commit *commit, annal_error *err)
+annal_status annal__commit_init(struct commit *commit)
 {
     commit->current = group_new();
     if (commit->current == NULL || pthread_mutex_init(&commit->lock, NULL) != 0 ||
         pthread_cond_init(&commit->turn, NULL) != 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "open a store: no memory");
+        return ANNAL_ERR_NOMEM;
     commit->current->number = 1;
     return ANNAL_OK;
 }
@@ -111,7 +112,7 @@ static void stop_all(struct commit *commit, const annal_error *failure)
     if (!commit->failed)
         commit->failure = *failure;
     commit->failed = true;
-    if (commit->flying != NULL && (atomic_load(&commit->flying->word) & GROUP_DURABLE) == 0) {
+    if (commit->flying != NULL && commit->flying->number > commit->durable) {
         commit->flying->outcome = ANNAL_ERR_UNKNOWN;
         tell(commit->flying, GROUP_DONE, INT_MAX);
     }
@@ -131,6 +132,11 @@ void annal__commit_fail(annal_store *store, const annal_error *failure)
 }
 
 /* ---- Adding ---- */
+
+static bool is_full(const struct group *group)
+{
+    return group->payload.len >= GROUP_BYTES_SOFT;
+}
 
 static annal_status add_record(struct group *group, const struct group_record *record)
 {
@@ -155,18 +161,6 @@ static annal_status add_record(struct group *group, const struct group_record *r
     return ANNAL_OK;
 }
 
-static annal_status add_bytes(struct group *group, annal_slice header, annal_slice loose,
-                              annal_slice lines)
-{
-    annal_status status = annal__buf_reserve(&group->payload, header.len + loose.len + lines.len);
-    if (status < 0)
-        return status;
-    (void)annal__buf_append_slice(&group->payload, header);
-    (void)annal__buf_append_slice(&group->payload, loose);
-    (void)annal__buf_append_slice(&group->payload, lines);
-    return ANNAL_OK;
-}
-
 annal_status annal__commit_add(annal_store *store, const struct group_record *record,
                                annal_slice header, annal_slice loose, annal_slice lines,
                                uint64_t events, uint64_t data_bytes, bool batch,
@@ -176,32 +170,37 @@ annal_status annal__commit_add(annal_store *store, const struct group_record *re
     bool ring = false;
     pthread_mutex_lock(&commit->lock);
     struct group *group = commit->current;
+    struct group_record placed = *record;
+    placed.at = group->payload.len;
+    placed.header_bytes = header.len;
+    placed.length = header.len + loose.len + lines.len;
     annal_status status = commit->failed ? refuse(commit, err) : ANNAL_OK;
-    if (status == ANNAL_OK) {
-        struct group_record placed = *record;
-        placed.at = group->payload.len;
-        placed.header_bytes = header.len;
-        placed.length = header.len + loose.len + lines.len;
-        status = annal__buf_reserve(&group->payload, placed.length);
-        if (status == ANNAL_OK)
-            status = add_record(group, &placed);
-        if (status == ANNAL_OK)
-            status = add_bytes(group, header, loose, lines);
-        if (status < 0)
-            annal__fail(err, status, "append to session '%s': no memory", record->session->id);
+    if (status == ANNAL_OK && is_full(group))
+        status = ANNAL_END;
+    if (status != ANNAL_OK)
+        goto done;
+    status = annal__buf_reserve(&group->payload, placed.length);
+    if (status == ANNAL_OK)
+        status = add_record(group, &placed);
+    if (status < 0) {
+        annal__fail(err, status, "append to session '%s': no memory", record->session->id);
+        goto done;
     }
-    if (status == ANNAL_OK) {
-        group->appends++;
-        group->events += events;
-        group->data_bytes += data_bytes;
-        group->references++;
-        commit->unapplied_bytes += header.len + loose.len + lines.len;
-        if (batch && group->first_us == 0) {
-            group->first_us = annal__now_us(store);
-            ring = true;
-        }
-        *out_group = group;
+    (void)annal__buf_append_slice(&group->payload, header);
+    (void)annal__buf_append_slice(&group->payload, loose);
+    (void)annal__buf_append_slice(&group->payload, lines);
+    group->appends++;
+    group->events += events;
+    group->data_bytes += data_bytes;
+    group->references++;
+    commit->unapplied_bytes += placed.length;
+    if (batch && group->first_us == 0) {
+        group->first_us = annal__now_us(store);
+        ring = true;
     }
+    *out_group = group;
+
+done:
     pthread_mutex_unlock(&commit->lock);
     if (ring)
         annal__keeper_ring(store);
@@ -319,6 +318,9 @@ static annal_status write_group(annal_store *store, const struct group *group, a
     }
     uint64_t bytes = annal__log_group_bytes(log, toc.len, group->payload.len);
     status = make_log_room(store, bytes, err);
+    if (status == ANNAL_OK && !annal__log_is_in_place(log))
+        /* Nobody would redo it, and others may take our sessions, since they do not see our slot. */
+        status = annal__fail(err, ANNAL_ERR_IO, "commit log %s was removed or replaced", log->path);
     if (status < 0)
         goto done;
     pthread_mutex_lock(&store->commit.lock);
@@ -417,7 +419,6 @@ static void lead(annal_store *store)
     if (status == ANNAL_OK) {
         pthread_mutex_lock(&commit->lock);
         commit->durable = group->number;
-        atomic_fetch_or(&group->word, GROUP_DURABLE);
         pthread_mutex_unlock(&commit->lock);
         apply_group(store, group);
     }
@@ -447,13 +448,11 @@ static void try_to_lead(annal_store *store, const struct group *group)
     pthread_mutex_unlock(&commit->lock);
 }
 
-annal_status annal__commit_wait(annal_store *store, struct group *group, bool until_durable,
-                                annal_error *err)
+annal_status annal__commit_wait(annal_store *store, struct group *group, annal_error *err)
 {
     struct commit *commit = &store->commit;
-    uint32_t enough = until_durable ? GROUP_DURABLE | GROUP_DONE : GROUP_DONE;
     try_to_lead(store, group);
-    for (uint32_t word = atomic_load(&group->word); (word & enough) == 0;
+    for (uint32_t word = atomic_load(&group->word); (word & GROUP_DONE) == 0;
          word = atomic_load(&group->word)) {
         if ((word & GROUP_LEAD) == 0)
             annal__futex_wait(&group->word, word, WAIT_US);
@@ -486,13 +485,13 @@ annal_status annal__commit_make_room(annal_store *store, annal_error *err)
     struct commit *commit = &store->commit;
     pthread_mutex_lock(&commit->lock);
     struct group *group = commit->current;
-    bool full = group->payload.len >= GROUP_BYTES_SOFT;
+    bool full = is_full(group);
     group->references += full;
     pthread_mutex_unlock(&commit->lock);
-    return full ? annal__commit_wait(store, group, true, err) : ANNAL_OK;
+    return full ? annal__commit_wait(store, group, err) : ANNAL_OK;
 }
 
-annal_status annal__commit_flush(annal_store *store, bool applied, annal_error *err)
+annal_status annal__commit_flush(annal_store *store, annal_error *err)
 {
     struct commit *commit = &store->commit;
     annal_status status = ANNAL_OK;
@@ -503,10 +502,10 @@ annal_status annal__commit_flush(annal_store *store, bool applied, annal_error *
     group->references += some;
     pthread_mutex_unlock(&commit->lock);
     if (some)
-        status = annal__commit_wait(store, group, !applied, err);
+        status = annal__commit_wait(store, group, err);
 
     pthread_mutex_lock(&commit->lock);
-    while (!commit->failed && (applied ? commit->applied : commit->durable) < target)
+    while (!commit->failed && commit->applied < target)
         pthread_cond_wait(&commit->turn, &commit->lock);
     if (status == ANNAL_OK && commit->failed)
         status = refuse(commit, err);
@@ -518,7 +517,7 @@ annal_status annal__commit_rotate(annal_store *store, annal_error *err)
 {
     struct commit *commit = &store->commit;
     struct log *log = &store->slot.log;
-    annal_status status = annal__commit_flush(store, true, err);
+    annal_status status = annal__commit_flush(store, err);
     if (status < 0)
         return status;
     pthread_mutex_lock(&commit->lock);
@@ -527,25 +526,22 @@ annal_status annal__commit_rotate(annal_store *store, annal_error *err)
     commit->leading = true;
     pthread_mutex_unlock(&commit->lock);
 
+    annal_error failure = {0};
     if (log->epoch > log->durable_released) {
-        status = annal__checkpoint_epoch(store, log->epoch, err);
+        status = annal__checkpoint_epoch(store, log->epoch, &failure);
         if (status == ANNAL_OK)
-            status = write_released(store, err);
+            status = write_released(store, &failure);
         /* Groups of a released epoch do not count, so the next one begins a new epoch. */
         if (status == ANNAL_OK)
             fill_region(log);
     }
 
     pthread_mutex_lock(&commit->lock);
-    if (status < 0) {
-        annal_error failure = {0};
-        if (err != NULL)
-            failure = *err;
-        else
-            annal__fail(&failure, status, "checkpoint failed");
+    if (status < 0)
         stop_all(commit, &failure);
-    }
     stop_leading(commit);
     pthread_mutex_unlock(&commit->lock);
+    if (status < 0 && err != NULL)
+        *err = failure;
     return status;
 }

@@ -21,7 +21,7 @@
 
 #include <stdatomic.h>
 
-#define GROUP_BYTES_SOFT ((size_t)8 << 20) /* a group that has more is closed before it grows */
+#define GROUP_BYTES_SOFT ((size_t)8 << 20) /* a group that has so many takes no more */
 
 /* Bytes of one session in a group. */
 struct group_record {
@@ -42,9 +42,8 @@ struct group_record {
  * that would cost more than the sync.
  */
 enum group_word {
-    GROUP_DURABLE = 1, /* its sync returned 0 */
-    GROUP_DONE = 2,    /* applied, or failed: see outcome */
-    GROUP_LEAD = 4     /* nobody leads: whoever takes this bit away tries to */
+    GROUP_DONE = 1, /* applied, or failed: see outcome */
+    GROUP_LEAD = 2  /* nobody leads: whoever takes this bit away tries to */
 };
 
 struct group {
@@ -76,34 +75,34 @@ struct commit {
     uint64_t unapplied_bytes;
     bool failed;
     annal_error failure;
-    pthread_cond_t turn; /* applied moved, or nobody leads any more */
+    pthread_cond_t turn; /* nobody leads any more; applied moves only before that */
     struct group *spare; /* memory to use again */
 };
 
-annal_status annal__commit_init(struct commit *commit, annal_error *err);
+annal_status annal__commit_init(struct commit *commit);
 void annal__commit_done(struct commit *commit);
 
 /*
  * Put a record into the current group. payload is copied. The session's lock is held, so the order
  * of its records is that of its seqs. *out_group is to be passed to one of the two below; it carries a
- * reference.
+ * reference. ANNAL_END: the group is full and nothing was added; let go of the session, call
+ * annal__commit_make_room(), and begin again.
  */
 annal_status annal__commit_add(annal_store *store, const struct group_record *record,
                                annal_slice header, annal_slice loose, annal_slice lines,
                                uint64_t events, uint64_t data_bytes, bool batch,
                                struct group **out_group, annal_error *err);
 
-/* Wait until the group is applied (or, until_durable, at least durable), leading if nobody does. */
-annal_status annal__commit_wait(annal_store *store, struct group *group, bool until_durable,
-                                annal_error *err);
+/* Wait until the group is applied, leading if nobody does. */
+annal_status annal__commit_wait(annal_store *store, struct group *group, annal_error *err);
 
 /* Give the reference up without waiting. */
 void annal__commit_leave(annal_store *store, struct group *group);
 
-/* Make everything that was added before durable; and, if applied, wait until it is in the journals. */
-annal_status annal__commit_flush(annal_store *store, bool applied, annal_error *err);
+/* Make everything that was added before durable, and wait until it is in the journals. */
+annal_status annal__commit_flush(annal_store *store, annal_error *err);
 
-/* Wait until the current group has room for more. No lock is held. */
+/* If the current group is full, wait until it is not the current one. No lock is held. */
 annal_status annal__commit_make_room(annal_store *store, annal_error *err);
 
 /* The failure that stopped the store, or ANNAL_OK. */

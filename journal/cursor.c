@@ -81,12 +81,17 @@ annal_status annal_cursor_open_at(annal_store *store, annal_slice session, uint6
     annal_status status = cursor_new(store, session, &cursor, err);
     if (status < 0)
         return status;
-    uint64_t h;
-    if (offset > 0 && (!annal__scan_h_before(&cursor->scan, offset, &h, err) || h != h_before)) {
+    uint64_t h = 0;
+    if (offset > 0)
+        status = annal__scan_h_before(&cursor->scan, offset, &h, err);
+    if (status < 0)
+        annal__error_context(err, "session '%s'", cursor->session);
+    else if (offset > 0 && (status == ANNAL_END || h != h_before))
         status =
             annal__fail(err, ANNAL_ERR_CONFLICT,
                         "session '%s' is not what it was: event %llu does not begin at byte %llu",
                         cursor->session, (unsigned long long)seq, (unsigned long long)offset);
+    if (status < 0) {
         annal_cursor_close(cursor);
         return status;
     }
@@ -163,7 +168,7 @@ annal_status annal_event_read_at(annal_store *store, annal_slice session, uint64
     uint64_t h_before = 0, h = 0;
     annal_slice line = {bytes, length};
     annal_event event = {0};
-    bool proven = annal__scan_h_before(&scan, offset, &h_before, err) &&
+    bool proven = annal__scan_h_before(&scan, offset, &h_before, NULL) == ANNAL_OK &&
                   annal__read_full(store->io, fd, bytes, length, offset) == (ssize_t)length &&
                   annal__frame_trailer(line, &h) && annal__frame_hash(line, h_before) == h &&
                   annal__frame_parse_event(line, &event) && event.seq == seq;

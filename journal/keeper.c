@@ -64,7 +64,7 @@ static void commit_batches(annal_store *store, int64_t now_us)
     int64_t first_us = store->commit.failed ? 0 : store->commit.current->first_us;
     pthread_mutex_unlock(&store->commit.lock);
     if (first_us > 0 && now_us - first_us >= (int64_t)store->batch_ms * 1000)
-        complain(store, "commit a batch", annal__commit_flush(store, false, &err), &err);
+        complain(store, "commit a batch", annal__commit_flush(store, &err), &err);
 }
 
 /* Commit-log rule 7: when it is time. */

@@ -13,13 +13,15 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define LOG_VERSION        1u
-#define LOG_HASHED_BYTES   80u
-#define GROUP_HEADER_BYTES 64u
-#define GROUP_HASH_AT      56u
-#define RECORD_FIXED_BYTES 72u
-#define FORMAT_JSON_LINES  1u
-#define ZERO_FILL_BYTES    ((size_t)1 << 20)
+#define LOG_VERSION         1u
+#define LOG_HASHED_BYTES    80u
+#define GROUP_HEADER_BYTES  64u
+#define GROUP_HASH_AT       56u
+#define RECORD_FIXED_BYTES  72u
+#define FORMAT_JSON_LINES   1u
+#define ZERO_FILL_BYTES     ((size_t)1 << 20)
+#define LOG_BLOCK_BYTES_MAX 65536
+#define REGION_MAX          ((uint64_t)1 << 40)
 
 static const char log_magic[8] = {'A', 'N', 'N', 'A', 'L', 'L', 'O', 'G'};
 static const char group_magic[8] = {'A', 'N', 'N', 'A', 'L', 'G', 'R', 'P'};
@@ -72,13 +74,11 @@ static int open_log(const struct io *io, const char *path, int flags)
     return fd;
 }
 
-static uint32_t block_bytes(const struct io *io, int fd)
+static uint32_t block_bytes(const struct stat *file)
 {
-    struct stat file;
-    if (io->fstat(io->arg, fd, &file) < 0 || file.st_blksize <= (blksize_t)LOG_BLOCK_BYTES ||
-        file.st_blksize > 1 << 16)
+    if (file->st_blksize <= (blksize_t)LOG_BLOCK_BYTES || file->st_blksize > LOG_BLOCK_BYTES_MAX)
         return LOG_BLOCK_BYTES;
-    return (uint32_t)file.st_blksize;
+    return (uint32_t)file->st_blksize;
 }
 
 static annal_status fill_with_zeros(struct log *log, annal_error *err)
@@ -126,15 +126,19 @@ annal_status annal__log_create(const struct io *io, const char *path, uint64_t r
     uint8_t slot_id[16];
     annal_status status = ANNAL_OK;
     snprintf(log.path, sizeof log.path, "%s", path);
+    struct stat file;
     log.fd = open_log(io, path, O_RDWR | O_CREAT | O_EXCL);
     if (log.fd < 0)
         return annal__fail_errno(err, "create commit log %s", path);
-    if (io->flock(io->arg, log.fd, LOCK_EX | LOCK_NB) < 0 ||
+    if (io->fstat(io->arg, log.fd, &file) < 0 ||
+        io->flock(io->arg, log.fd, LOCK_EX | LOCK_NB) < 0 ||
         getrandom(slot_id, sizeof slot_id, 0) != (ssize_t)sizeof slot_id) {
         status = annal__fail_errno(err, "prepare commit log %s", path);
         goto done;
     }
-    log.block = block_bytes(io, log.fd);
+    log.device = file.st_dev;
+    log.inode = file.st_ino;
+    log.block = block_bytes(&file);
     region_bytes = round_up(region_bytes, log.block);
     for (unsigned i = 0; i < LOG_REGIONS; i++)
         log.regions[i] =
@@ -153,6 +157,16 @@ done:
         io->unlink(io->arg, path);
     annal__log_close(&log);
     return status;
+}
+
+/* Whoever made its hash right, sizes that we never write are not worked with. */
+static bool is_sane(const struct log *log)
+{
+    bool sane = log->block >= LOG_BLOCK_BYTES && log->block <= LOG_BLOCK_BYTES_MAX;
+    for (unsigned i = 0; i < LOG_REGIONS && sane; i++)
+        sane = log->regions[i].bytes >= 2 * log->block && log->regions[i].bytes <= REGION_MAX &&
+               log->regions[i].offset <= LOG_REGIONS * REGION_MAX;
+    return sane;
 }
 
 static annal_status read_first_block(struct log *log, annal_error *err)
@@ -176,6 +190,9 @@ static annal_status read_first_block(struct log *log, annal_error *err)
     for (unsigned i = 0; i < LOG_REGIONS; i++)
         log->regions[i] = (struct region){.offset = take(block + 32 + 16 * i, 8),
                                           .bytes = take(block + 40 + 16 * i, 8)};
+    if (!is_sane(log))
+        return annal__fail(err, ANNAL_ERR_CORRUPT, "commit log %s names regions that cannot be",
+                           log->path);
     return ANNAL_OK;
 }
 
@@ -189,7 +206,14 @@ annal_status annal__log_open(const struct io *io, const char *path, bool write, 
         return annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no commit log %s", path);
     if (log.fd < 0)
         return annal__fail_errno(err, "open commit log %s", path);
-    annal_status status = read_first_block(&log, err);
+    struct stat file = {0};
+    annal_status status = ANNAL_OK;
+    if (io->fstat(io->arg, log.fd, &file) < 0)
+        status = annal__fail_errno(err, "look at commit log %s", path);
+    else
+        status = read_first_block(&log, err);
+    log.device = file.st_dev;
+    log.inode = file.st_ino;
     if (status < 0) {
         annal__log_close(&log);
         return status;
@@ -204,6 +228,14 @@ void annal__log_close(struct log *log)
         log->io->close(log->io->arg, log->fd);
     annal__free(log->scratch);
     *log = (struct log){.fd = -1};
+}
+
+bool annal__log_is_in_place(const struct log *log)
+{
+    dev_t device;
+    ino_t inode;
+    return log->io->identify(log->io->arg, log->path, &device, &inode) == 0 &&
+           device == log->device && inode == log->inode;
 }
 
 /* ---- Writing ---- */

@@ -66,6 +66,8 @@ struct log {
     const struct io *io;
     int fd;
     char path[4200];
+    dev_t device; /* what the name stood for when it was opened */
+    ino_t inode;
     uint64_t seed;
     uint32_t block;
     struct region regions[LOG_REGIONS];
@@ -91,6 +93,9 @@ annal_status annal__log_open(const struct io *io, const char *path, bool write, 
 
 /* Closing gives the lock back too. */
 void annal__log_close(struct log *log);
+
+/* Whether its name still stands for the file that is open. */
+bool annal__log_is_in_place(const struct log *log);
 
 /* The bytes that a group takes in a region. */
 uint64_t annal__log_group_bytes(const struct log *log, size_t toc_bytes, size_t payload_bytes);

@@ -96,16 +96,18 @@ static annal_status line_at(struct scan *scan, uint64_t offset, uint64_t keep,
     }
 }
 
-bool annal__scan_h_before(struct scan *scan, uint64_t offset, uint64_t *out_h, annal_error *err)
+annal_status annal__scan_h_before(const struct scan *scan, uint64_t offset, uint64_t *out_h,
+                                  annal_error *err)
 {
     char bytes[FRAME_TRAILER_BYTES];
     if (offset < sizeof bytes)
-        return false;
+        return ANNAL_END;
     ssize_t got = annal__read_full(scan->io, scan->fd, bytes, sizeof bytes, offset - sizeof bytes);
     if (got < 0)
-        (void)annal__fail_errno(err, "read a journal at byte %llu", (unsigned long long)offset);
-    return got == (ssize_t)sizeof bytes && bytes[sizeof bytes - 1] == '\n' &&
-           annal__frame_trailer((annal_slice){bytes, sizeof bytes}, out_h);
+        return annal__fail_errno(err, "read a journal at byte %llu", (unsigned long long)offset);
+    bool ends = got == (ssize_t)sizeof bytes && bytes[sizeof bytes - 1] == '\n' &&
+                annal__frame_trailer((annal_slice){bytes, sizeof bytes}, out_h);
+    return ends ? ANNAL_OK : ANNAL_END;
 }
 
 /* Rule (1). */
@@ -311,9 +313,9 @@ static annal_status probe(struct scan *scan, uint64_t offset, annal_event *out_e
     for (int tries = 0; status == ANNAL_OK && tries < 4; tries++) {
         offset += line.len;
         uint64_t h_before, h;
-        bool has_before = annal__scan_h_before(scan, offset, &h_before, err);
-        status = line_at(scan, offset, offset, &line, err);
-        if (status == ANNAL_OK && has_before && proves(line, h_before, &h) &&
+        annal_status before = annal__scan_h_before(scan, offset, &h_before, err);
+        status = before < 0 ? before : line_at(scan, offset, offset, &line, err);
+        if (status == ANNAL_OK && before == ANNAL_OK && proves(line, h_before, &h) &&
             annal__frame_parse_event(line, out_event)) {
             out_event->offset = offset;
             *out_h_before = h_before;

@@ -54,8 +54,9 @@ annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_e
 /* Move to event seq by bisection over the file; without proof there, to the first event. */
 annal_status annal__scan_seek(struct scan *scan, uint64_t seq, annal_error *err);
 
-/* The h in the trailer of the line that ends at offset; false when there is none. */
-bool annal__scan_h_before(struct scan *scan, uint64_t offset, uint64_t *out_h, annal_error *err);
+/* The h in the trailer of the line that ends at offset. ANNAL_END: no line ends there. */
+annal_status annal__scan_h_before(const struct scan *scan, uint64_t offset, uint64_t *out_h,
+                                  annal_error *err);
 
 enum tail_state {
     TAIL_WHOLE,  /* the last byte ends a proven line */

@@ -397,7 +397,7 @@ annal_status annal__session_release(annal_store *store, struct session *session,
     annal_status status = ANNAL_OK;
     while (status == ANNAL_OK && (session->pending > 0 || session->in_use)) {
         pthread_mutex_unlock(&session->lock);
-        status = annal__commit_flush(store, true, err);
+        status = annal__commit_flush(store, err);
         pthread_mutex_lock(&session->lock);
         while (session->in_use)
             pthread_cond_wait(&session->moved, &session->lock);

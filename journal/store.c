@@ -91,6 +91,7 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
     store->pid = getpid();
     store->events_dir = -1;
     store->slot.log.fd = store->slot.held.fd = -1;
+    store->claim_lock.fd = store->recovery_lock.fd = -1;
     atomic_store(&store->keeper.bell, &store->keeper.local_bell);
     store->keeper.rotated_us = annal__now_us(store);
     store->descriptors_max = descriptor_limit();
@@ -101,7 +102,7 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
         pthread_mutex_init(&store->keeper.round, NULL) != 0 ||
         annal__file_lock_init(&store->claim_lock, "claim") < 0 ||
         annal__file_lock_init(&store->recovery_lock, "recovery") < 0 ||
-        annal__commit_init(&store->commit, err) < 0)
+        annal__commit_init(&store->commit) < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "open a store: no memory");
     if (seams->boot != NULL)
         memcpy(store->boot, seams->boot, 16);

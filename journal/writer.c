@@ -31,6 +31,7 @@ struct append {
     uint64_t expected_seq;
     uint64_t data_bytes;
     struct buf lines;
+    bool is_copy; /* these events were there already */
 };
 
 annal_status annal_writer_open(annal_store *store, annal_slice session,
@@ -196,7 +197,7 @@ static annal_status wait_until_applied(struct append *append, annal_error *err)
     annal_status status = ANNAL_OK;
     while (status == ANNAL_OK && session->pending > 0) {
         pthread_mutex_unlock(&session->lock);
-        status = annal__commit_flush(append->store, true, err);
+        status = annal__commit_flush(append->store, err);
         pthread_mutex_lock(&session->lock);
     }
     return status;
@@ -224,8 +225,10 @@ static annal_status load_ids(struct append *append, annal_error *err)
             annal_event event = {0};
             status = annal__scan_next(&scan, &event, err);
             if (status == ANNAL_OK && event.id.len > 0) {
-                status = annal__ids_add(&session->ids, event.id, event.offset);
                 known++;
+                if (annal__ids_add(&session->ids, event.id, event.offset) < 0)
+                    status = annal__fail(err, ANNAL_ERR_NOMEM, "append to session '%s': no memory",
+                                         session->id);
             }
         }
         annal__scan_done(&scan);
@@ -275,7 +278,8 @@ static annal_status find_copies(struct append *append, uint64_t *out_seq, annal_
         return status;
     /* With drafts before it that have no id, the copy begins so many events earlier. */
     annal_event event;
-    if (annal__scan_h_before(&scan, offset, &h_before, err)) {
+    status = annal__scan_h_before(&scan, offset, &h_before, err);
+    if (status == ANNAL_OK) {
         annal__scan_set(&scan, 1, offset, h_before);
         status = annal__scan_next(&scan, &event, err);
         if (status == ANNAL_OK && event.seq > with_id)
@@ -350,6 +354,7 @@ struct advance {
 
 static annal_status encode(struct append *append, struct advance *advance, annal_error *err)
 {
+    annal__buf_clear(&append->lines);
     for (size_t i = 0; i < append->count; i++) {
         const annal_draft *draft = &append->drafts[i];
         int64_t ts_us = choose_time(append, draft, advance->ts_us);
@@ -480,7 +485,7 @@ static annal_status join_group(struct append *append, const struct advance *adva
         annal__commit_add(append->store, &record, header, annal__buf_slice(&session->loose),
                           annal__buf_slice(&append->lines), append->count, append->data_bytes,
                           append->level == ANNAL_LEVEL_BATCH, out_group, err);
-    if (status < 0)
+    if (status != ANNAL_OK)
         return status;
     move_session(append, advance);
     annal__buf_clear(&session->loose);
@@ -491,7 +496,10 @@ static annal_status join_group(struct append *append, const struct advance *adva
     return ANNAL_OK;
 }
 
-/* With the session's lock held. *out_group is NULL when there is nothing to wait for. */
+/*
+ * With the session's lock held. *out_group is NULL when there is nothing to wait for. ANNAL_END: the
+ * current group is full, nothing was done.
+ */
 static annal_status append_locked(struct append *append, uint32_t wait_ms, uint64_t *out_seq,
                                   struct group **out_group, annal_error *err)
 {
@@ -511,8 +519,8 @@ static annal_status append_locked(struct append *append, uint32_t wait_ms, uint6
         /* The lock was let go of while waiting: somebody may have given the session away. */
     } while (status == ANNAL_OK && session->state != SESSION_OWNED);
     if (status == ANNAL_END) {
-        /* Its first copy is in the journal; as durable as asked it is when everything is. */
-        return ANNAL_END;
+        append->is_copy = true;
+        return ANNAL_OK;
     }
     if (status < 0)
         return status;
@@ -535,11 +543,16 @@ static annal_status append_locked(struct append *append, uint32_t wait_ms, uint6
 static annal_status wait_for_group(struct append *append, struct group *group, annal_error *err)
 {
     annal_store *store = append->store;
+    /* The first copy is in its journal; as durable as asked it is when everything is. */
+    if (append->is_copy && append->level == ANNAL_LEVEL_SYNC)
+        return annal_sync(store, err);
+    if (group == NULL)
+        return ANNAL_OK;
     if (append->level == ANNAL_LEVEL_BATCH) {
         annal__commit_leave(store, group);
         return ANNAL_OK;
     }
-    annal_status status = annal__commit_wait(store, group, false, err);
+    annal_status status = annal__commit_wait(store, group, err);
     pthread_mutex_lock(&append->session->lock);
     if (status == ANNAL_OK && append->session->refused &&
         append->session->refusal.status == ANNAL_ERR_UNKNOWN) {
@@ -556,11 +569,6 @@ static void keep_in_passing(annal_store *store)
 {
     if (!store->keeper.running)
         annal__keeper_round(store);
-}
-
-static annal_status sync_copy(struct append *append, annal_error *err)
-{
-    return append->level == ANNAL_LEVEL_SYNC ? annal_sync(append->store, err) : ANNAL_OK;
 }
 
 annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts, size_t count,
@@ -589,18 +597,19 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
         status = annal__commit_check(writer->store, err);
     if (status == ANNAL_OK)
         status = check_space(writer->store, append.data_bytes, err);
-    if (status == ANNAL_OK)
-        status = annal__commit_make_room(writer->store, err);
     if (status < 0)
         return status;
 
-    pthread_mutex_lock(&writer->session->lock);
-    status = append_locked(&append, writer->wait_ms, &seq, &group, err);
-    pthread_mutex_unlock(&writer->session->lock);
-    if (status == ANNAL_OK && group != NULL)
+    do {
+        status = annal__commit_make_room(writer->store, err);
+        if (status < 0)
+            break;
+        pthread_mutex_lock(&writer->session->lock);
+        status = append_locked(&append, writer->wait_ms, &seq, &group, err);
+        pthread_mutex_unlock(&writer->session->lock);
+    } while (status == ANNAL_END);
+    if (status == ANNAL_OK)
         status = wait_for_group(&append, group, err);
-    else if (status == ANNAL_END)
-        status = sync_copy(&append, err);
     annal__buf_done(&append.lines);
     keep_in_passing(writer->store);
     if (status == ANNAL_OK)
@@ -627,7 +636,7 @@ annal_status annal_sync(annal_store *store, annal_error *err)
 {
     annal_status status = annal__store_check_writable(store, err);
     if (status == ANNAL_OK)
-        status = annal__commit_flush(store, false, err);
+        status = annal__commit_flush(store, err);
     if (status == ANNAL_OK && atomic_load(&store->loose_sessions) > 0)
         status = annal__session_each(store, sync_if_loose, store, err);
     return status;

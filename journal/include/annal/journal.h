@@ -65,6 +65,11 @@ typedef struct annal_append_options {
  * one; with ANNAL_EXPECT_SEQ the events behind expected_seq are compared, without limit. With several drafts
  * either all are there already, side by side, or none.
  *
+ * Level os writes no log: a process that is killed in the middle of such an append of several events may
+ * leave the first of them, whole. The same append is then ANNAL_ERR_CONFLICT, by its ids or by its
+ * expected_seq; read the session's end to see how far it came. Append one at a time, or at another
+ * level, what must not come in part.
+ *
  * ANNAL_ERR_INVALID   a type, id, cause or data that is not accepted; the message says which and where
  * ANNAL_ERR_LIMIT     larger than ANNAL_DATA_BYTES_MAX and its kin
  * ANNAL_ERR_CONFLICT  expected_seq is not where the session stands, or id is taken
@@ -106,7 +111,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open(annal_store *store, an
 /*
  * The same, but standing at a line whose place is known, for instance from the index: event seq begins
  * at offset, and the line before it ends with hash h_before. When the journal does not agree
- * (ANNAL_ERR_CONFLICT) the place is stale: it is another journal now.
+ * (ANNAL_ERR_CONFLICT) the place is stale: it is another journal now. ANNAL_ERR_IO: it cannot be read,
+ * which says nothing about the place.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open_at(annal_store *store,
                                                              annal_slice session, uint64_t seq,
