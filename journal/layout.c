@@ -47,14 +47,18 @@ annal_status annal__layout_make(const annal_store *store, annal_error *err)
     return status;
 }
 
-bool annal__layout_exists(const annal_store *store)
+annal_status annal__layout_find(const annal_store *store, annal_error *err)
 {
     struct buf path = {0};
-    struct stat found;
-    bool there = annal__store_path(store, &path, "events", "", NULL) == ANNAL_OK &&
-                 store->io->stat(store->io->arg, path.ptr, &found) == 0 && S_ISDIR(found.st_mode);
+    struct stat found = {0};
+    annal_status status = annal__store_path(store, &path, "events", "", err);
+    int failed = status == ANNAL_OK ? store->io->stat(store->io->arg, path.ptr, &found) : 0;
+    if (failed < 0 && errno != ENOENT && errno != ENOTDIR)
+        status = annal__fail_errno(err, "open store %s", store->path);
+    else if (status == ANNAL_OK && !S_ISDIR(found.st_mode))
+        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no store at %s", store->path);
     annal__buf_done(&path);
-    return there;
+    return status;
 }
 
 struct filesystem {

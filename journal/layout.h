@@ -5,7 +5,7 @@
 #include "journal/store.h"
 
 /* Whether there is a store at the path. */
-bool annal__layout_exists(const annal_store *store);
+annal_status annal__layout_find(const annal_store *store, annal_error *err);
 
 /* Make the directories that are missing, also those above the store. */
 annal_status annal__layout_make(const annal_store *store, annal_error *err);

@@ -152,10 +152,10 @@ annal_status annal__store_open(const char *path, const annal_store_options *opti
     if (status < 0)
         goto done;
     /* Somebody may have removed locks/: nothing in it is needed. */
-    if (!options->read_only && (options->create || annal__layout_exists(store)))
+    status = annal__layout_find(store, err);
+    if (!options->read_only &&
+        (status == ANNAL_OK || (options->create && status == ANNAL_ERR_NOTFOUND)))
         status = annal__layout_make(store, err);
-    else if (!annal__layout_exists(store))
-        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no store at %s", store->path);
     if (status == ANNAL_OK)
         status = annal__layout_open_events(store, err);
     if (status == ANNAL_OK)

@@ -323,10 +323,11 @@ int args_session(const struct args *args, int i, annal_slice *out)
 {
     annal_slice session = annal_slice_of(args->operands[i]);
     if (annal_session_id_check(session, NULL) < 0)
-        return fail_usage("'%.*s' is no session id: it has 1 to %d of A-Z a-z 0-9 . _ - and begins "
-                          "with neither . nor -",
-                          (int)(session.len < 60 ? session.len : 60), session.ptr,
-                          ANNAL_SESSION_ID_BYTES_MAX);
+        return fail_usage(
+            "'%.*s%s' is no session id: it has 1 to %d of A-Z a-z 0-9 . _ - and begins "
+            "with neither . nor -",
+            (int)(session.len < 60 ? session.len : 60), session.ptr,
+            session.len > 60 ? "\u2026" : "", ANNAL_SESSION_ID_BYTES_MAX);
     *out = session;
     return 0;
 }

@@ -301,7 +301,8 @@ const struct command cmd_import = {
         "that is not JSON becomes an event import.unreadable. Skipped are blank lines, lines\n"
         "whose bytes stood in the file before, and a last line that is not finished yet.\n"
         "With --json there is one object for each log, {\"file\", \"sessions\", \"lines\",\n"
-        "\"imported\", \"skipped\", \"events\", \"skips\"}; events counts those added now.",
+        "\"imported\", \"skipped\", \"events\", \"skips\"}; events counts those added now. Of two\n"
+        "imports of one log at the same time both may report an event as added; it is there once.",
     .examples = "  annal import claude-code ~/.claude/projects\n"
                 "  annal import codex ~/.codex/sessions --json\n",
     .options = NULL,

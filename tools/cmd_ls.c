@@ -25,6 +25,9 @@ enum {
     AT_COUNT
 };
 
+/* What has no time was imported as of the epoch. */
+#define TIME_KNOWN_US INT64_C(86400000000)
+
 static const char listing[] =
     "SELECT id AS session_id, status, events, total_turns, total_tokens, total_cost_usd,"
     " last_activity_at, created_at, agent_id, model, parent_session_id, title FROM sessions"
@@ -110,7 +113,11 @@ static void time_cell(struct ls *ls, const annal_value *value)
     char text[HUMAN_BYTES];
     int64_t time_us;
     rows_cell(ls->table, value);
-    if (ls->terminal && annal_time_parse(value->bytes, &time_us, NULL) == ANNAL_OK)
+    if (annal_time_parse(value->bytes, &time_us, NULL) < 0)
+        return;
+    if (time_us < TIME_KNOWN_US)
+        table_shown(ls->table, "-");
+    else if (ls->terminal)
         table_shown(ls->table, "%s", human_age(text, time_us, ls->now_us));
 }
 

@@ -11,6 +11,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+enum { CELL_COLUMNS_MAX = 80 };
+
 struct query {
     const struct args *args;
     enum out_format format;
@@ -165,7 +167,10 @@ static int answer(struct query *query)
     say_lag(&lag);
     if (query->format != OUT_JSONL) {
         table = table_new(query->format, columns, sizeof columns / sizeof columns[0]);
-        exit_status = table == NULL ? fail_storage("query: out of memory") : 0;
+        if (table == NULL)
+            exit_status = fail_storage("query: out of memory");
+        else
+            table_limit(table, CELL_COLUMNS_MAX);
     }
     if (exit_status == 0)
         exit_status = print_events(query, events, table);

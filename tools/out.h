@@ -65,6 +65,9 @@ struct table;
 /* columns must live as long as the table. NULL: no memory. */
 struct table *table_new(enum out_format format, const struct column *columns, int count);
 
+/* Off a terminal too, print flexible columns in at most so many columns. */
+void table_limit(struct table *table, int columns);
+
 /* The cells of a row, in order; then table_row(). */
 void table_text(struct table *table, annal_slice text);
 void table_number(struct table *table, uint64_t number);

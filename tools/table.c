@@ -29,7 +29,8 @@ struct table {
     int rows;
     int *widths;
     bool begun; /* the heading is printed */
-    bool cut;   /* on a terminal: flexible columns are made to fit */
+    bool cut;   /* flexible columns are made to fit */
+    int limit;  /* of a flexible column off a terminal; 0: it is aligned so far, and never cut */
     bool colours;
 };
 
@@ -55,6 +56,11 @@ struct table *table_new(enum out_format format, const struct column *columns, in
         fputs("\r\n", stdout);
     }
     return table;
+}
+
+void table_limit(struct table *table, int columns)
+{
+    table->limit = columns;
 }
 
 /* ---- Width on a terminal ---- */
@@ -303,15 +309,16 @@ static void begin_aligned(struct table *table)
     int columns = out_columns();
     char **titles = annal__zalloc((size_t)table->count * sizeof *titles);
     table->begun = true;
-    table->cut = columns > 0;
+    table->cut = columns > 0 || table->limit > 0;
+    const int limit = table->limit > 0 ? table->limit : CELL_COLUMNS_MAX;
     for (int i = 0; i < table->count; i++) {
         const char *title = table->columns[i].title;
         table->widths[i] = title == NULL ? 0 : text_width(title);
         for (int row = 0; row < table->rows; row++) {
             const char *cell = table->held[row * table->count + i];
             int width = cell == NULL ? 0 : text_width(cell);
-            if (table->columns[i].flexible && width > CELL_COLUMNS_MAX && columns == 0)
-                width = CELL_COLUMNS_MAX;
+            if (table->columns[i].flexible && width > limit && columns == 0)
+                width = limit;
             if (width > table->widths[i])
                 table->widths[i] = width;
         }

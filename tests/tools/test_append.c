@@ -283,6 +283,31 @@ START_TEST(two_appends_take_turns_on_one_session)
 }
 END_TEST
 
+START_TEST(a_store_of_somebody_else_is_not_called_missing)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, GOOD "\n", "append", "s1");
+    cli_assert_done(&cli);
+    if (geteuid() == 0)
+        ck_assert_int_eq(chmod(cli.dir.path, 0755), 0);
+    else
+        ck_assert_int_eq(chmod(cli.store, 0), 0);
+    cli.as_nobody = geteuid() == 0;
+    CLI(&cli, NULL, "version");
+    if (cli.exit_status == 0) {
+        CLI(&cli, NULL, "cat", "s1");
+        cli_assert_refused(&cli, EXIT_STORAGE, "Permission denied");
+        CLI(&cli, GOOD "\n", "append", "s1", "--expect-seq", "1");
+        cli_assert_refused(&cli, EXIT_STORAGE, "Permission denied");
+    } else {
+        fprintf(stderr, "skipped: the command cannot be run as another user here\n");
+    }
+    ck_assert_int_eq(chmod(cli.store, 0700), 0);
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(a_read_only_directory_is_a_storage_failure_and_says_so)
 {
     struct cli cli;
@@ -359,6 +384,7 @@ Suite *suite_append(void)
     suite_add_tcase(suite, sessions);
 
     TCase *storage = tcase_create("storage");
+    tcase_add_test(storage, a_store_of_somebody_else_is_not_called_missing);
     tcase_add_test(storage, a_read_only_directory_is_a_storage_failure_and_says_so);
     tcase_add_test(storage, a_file_where_the_store_should_be_is_a_storage_failure);
     suite_add_tcase(suite, storage);

@@ -54,6 +54,61 @@ START_TEST(a_query_reads_from_the_journals_what_cannot_be_indexed)
 }
 END_TEST
 
+START_TEST(a_snapshot_does_not_wait_for_the_index_to_catch_up)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, NULL, "snapshot", "old");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "stats", "--json");
+    assert_holds(&cli, "{\"session_id\":\"old\",\"journal_seq\":4,\"indexed_seq\":0,");
+    CLI(&cli, NULL, "ls");
+    CLI(&cli, NULL, "sql", "--json", "SELECT session_id, seq FROM snapshots");
+    assert_out(&cli, "{\"session_id\":\"old\",\"seq\":4}\n");
+    CLI(&cli, NULL, "snapshot", "none");
+    cli_assert_refused(&cli, EXIT_REFUSED, "none");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(ls_shows_no_time_where_none_is_known)
+{
+    struct cli cli;
+    cli_init(&cli, __FILE__, __LINE__);
+    CLI(&cli, "{\"type\":\"a\",\"ts\":\"1970-01-01T00:00:00.000001Z\",\"data\":1}\n", "append",
+        "s");
+    CLI(&cli, NULL, "ls");
+    cli_assert_done(&cli);
+    assert_holds(&cli, "  -  ");
+    ck_assert_ptr_null(strstr(cli.out, "1970"));
+    CLI(&cli, NULL, "ls", "--json");
+    assert_holds(&cli, "\"last_activity_at\":\"1970-01-01T00:00:00.000001Z\"");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_table_of_events_is_narrow_off_a_terminal_too)
+{
+    struct cli cli;
+    char line[1100];
+    cli_init(&cli, __FILE__, __LINE__);
+    snprintf(line, sizeof line, "\"%0*d\"", 1000, 7);
+    CLI(&cli, line, "append", "s", "--type", "a");
+    CLI(&cli, NULL, "query", "--format", "table");
+    cli_assert_done(&cli);
+    char *row = strchr(cli.out, '\n') + 1;
+    ck_assert_msg(strlen(row) < 150, "%s", row);
+    ck_assert_ptr_nonnull(strstr(row, "00\u2026\n"));
+    cli.columns = "400";
+    CLI(&cli, NULL, "query", "--format", "table");
+    row = strchr(cli.out, '\n') + 1;
+    ck_assert_msg(strlen(row) > 350 && strlen(row) < 410, "%s", row);
+    CLI(&cli, NULL, "query", "--format", "csv");
+    ck_assert_ptr_nonnull(strstr(cli.out, "0007"));
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(ls_lists_the_last_active_session_first)
 {
     struct cli cli;
@@ -345,6 +400,9 @@ Suite *suite_query(void)
     TCase *answers = tcase_create("answers");
     tcase_set_timeout(answers, 60);
     tcase_add_test(answers, a_query_reads_from_the_journals_what_cannot_be_indexed);
+    tcase_add_test(answers, a_snapshot_does_not_wait_for_the_index_to_catch_up);
+    tcase_add_test(answers, ls_shows_no_time_where_none_is_known);
+    tcase_add_test(answers, a_table_of_events_is_narrow_off_a_terminal_too);
     tcase_add_test(answers, ls_lists_the_last_active_session_first);
     tcase_add_test(answers, query_filters_by_session_type_time_and_seq);
     tcase_add_test(answers, sql_answers_and_changes_nothing);
