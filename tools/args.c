@@ -10,7 +10,7 @@
 enum { NAME_BYTES_MAX = 32 };
 
 const struct option args_common[] = {
-    {"store", "DIR", "the store; default $ANNAL_STORE, else ~/.local/share/annal", false},
+    {"store", "DIR", "the store ('annal help' says which is the default)", false},
     {"json", NULL, "print one JSON object a line", false},
     {NULL, NULL, NULL, false}};
 
@@ -277,6 +277,17 @@ int args_number(const struct args *args, const char *name, uint64_t *out)
     if (text == NULL || parse_number(text, out))
         return 0;
     return fail_usage("--%s needs a whole number, and was given '%s'", name, text);
+}
+
+int args_limit(const struct args *args, uint64_t *out)
+{
+    uint64_t limit = 1;
+    int exit_status = args_number(args, "limit", &limit);
+    if (exit_status == 0 && limit == 0)
+        return fail_usage("--limit 0 asks for nothing: leave it out for all");
+    if (exit_status == 0 && args_has(args, "limit"))
+        *out = limit;
+    return exit_status;
 }
 
 /* "2h": two hours ago. */

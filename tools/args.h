@@ -47,6 +47,9 @@ const char *args_next(const struct args *args, const char *name, int *at);
 /* A whole number; *out stays as it is when the option was not given. */
 int args_number(const struct args *args, const char *name, uint64_t *out);
 
+/* --limit; *out stays as it is when the option was not given. 0 would ask for nothing. */
+int args_limit(const struct args *args, uint64_t *out);
+
 /* A time, ISO 8601 or an age such as 45s, 30m, 2h, 7d, 2w; *out stays when it was not given. */
 int args_time(const struct args *args, const char *name, int64_t *out_us);
 

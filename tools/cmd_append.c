@@ -102,9 +102,7 @@ static int open_writer(struct append *append, const annal_draft *first)
         return fail_refused("line %" PRIu64 ": append to session '%.*s': there is no store yet, so "
                             "it does not end at seq %" PRIu64,
                             append->line, ANNAL_FMT(append->session), append->expected_seq);
-    int exit_status =
-        store_open(append->args, OPEN_CREATE, &(annal_store_options){.wait_ms = append->wait_ms},
-                   &append->store);
+    int exit_status = store_open(append->args, OPEN_CREATE, append->wait_ms, &append->store);
     if (exit_status != 0)
         return exit_status;
     if (annal_writer_open(append->store, append->session,
@@ -234,9 +232,9 @@ static int run(const struct args *args)
 
 static const struct option options[] = {
     {"type", "T", "every line is the data of an event of this type", false},
-    {"level", "LEVEL", "sync (default), batch or os: when an event counts as done", false},
-    {"expect-seq", "N", "append only if the session's last seq is N; 0: it is empty", false},
-    {"wait", "SECONDS", "how long to wait for a session that another process has (10)", false},
+    {"level", "LEVEL", "sync (default), batch or os: when an event is done", false},
+    {"expect-seq", "N", "append only if the last seq is N; 0: none is there", false},
+    {"wait", "SECONDS", "how long for a session that another process has (10)", false},
     {NULL, NULL, NULL, false}};
 
 const struct command cmd_append = {
@@ -245,10 +243,10 @@ const struct command cmd_append = {
     .operands_min = 1,
     .operands_max = 1,
     .summary = "append events to a session",
-    .about = "Reads one JSON object a line from standard input,\n"
-             "{\"type\":…,\"data\":…} and if you like \"id\", \"ts\" and \"cause\", and prints\n"
-             "{\"seq\":N} for each, once it is durable. data is kept byte for byte. With an id\n"
-             "an event can be appended again without doing harm: the answer is its first seq.\n"
+    .about = "Reads one JSON object a line from standard input, {\"type\":…,\"data\":…} and if\n"
+             "you like \"id\", \"ts\" and \"cause\", and prints {\"seq\":N} for each, once it is\n"
+             "durable. data is kept byte for byte. With an id an event can be appended again\n"
+             "without doing harm: the answer is its first seq.\n"
              "\n"
              "A line that is not accepted ends the command with exit status 1 and names its\n"
              "number: of that line nothing is written, what stood before it stays. The store\n"

@@ -40,8 +40,7 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = args_number(args, "from", &from_seq);
     if (exit_status == 0)
-        exit_status =
-            store_open(args, OPEN_READ, &(annal_store_options){.no_keeper = true}, &store);
+        exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == 0)
         exit_status = print_all(store, session, from_seq);
     return store_close(store, exit_status);
@@ -56,11 +55,10 @@ const struct command cmd_cat = {
     .operands_min = 1,
     .operands_max = 1,
     .summary = "print the events of a session, straight from its journal",
-    .about =
-        "Prints one JSON object a line: seq, ts, type, id and cause where the event has them,\n"
-        "and data byte for byte as it was appended. Every hash is checked on the way; what is\n"
-        "damaged is named on standard error, everything else is printed, and the exit status\n"
-        "is 1.",
+    .about = "Prints one JSON object a line: seq, ts, type, id and cause where the event has\n"
+             "them, and data byte for byte as it was appended. Every hash is checked on the\n"
+             "way; what is damaged is named on standard error, everything else is printed,\n"
+             "and the exit status is 1.",
     .examples =
         "  annal cat sess_1\n"
         "  annal cat sess_1 --from 1000 | jq -r 'select(.type==\"tool.called\").data.tool'\n",

@@ -60,7 +60,8 @@ const struct command cmd_help = {
     .operands = "[VERB]",
     .operands_max = 1,
     .summary = "explain the command, or one verb",
-    .about = "Without VERB: lists the verbs. 'annal VERB --help' is the same as 'annal help VERB'.",
+    .about = "Without VERB: lists the verbs. 'annal VERB --help' is the same as 'annal help\n"
+             "VERB'.",
     .examples = "  annal help\n  annal help append\n",
     .no_store = true,
     .run = run};

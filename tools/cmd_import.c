@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* An importer is a few pages of SQL. */
 #define SQL_BYTES_MAX ((size_t)16 << 20)
@@ -69,7 +70,7 @@ static int find_in_directory(struct logs *logs, const char *path, int depth)
     int exit_status = EXIT_DONE;
     int count = scandir(path, &names, NULL, alphasort);
     if (count < 0)
-        return fail_storage("%s: %s", path, strerror(errno));
+        return fail_refused("import '%s': %s", path, strerror(errno));
     for (int i = 0; i < count; i++) {
         const char *name = names[i]->d_name;
         bool wanted = exit_status == EXIT_DONE && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
@@ -85,18 +86,29 @@ static int find_in_directory(struct logs *logs, const char *path, int depth)
     return exit_status;
 }
 
-/* A directory stands for the *.jsonl below it; links in it are not followed. */
+/*
+ * A directory stands for the *.jsonl below it; links in it are not followed. A log that cannot be
+ * read is refused here, before anything is written.
+ */
 static int find_logs(struct logs *logs, const char *path, int depth)
 {
     struct stat st;
     size_t len = strlen(path);
     if ((depth == 0 ? stat(path, &st) : lstat(path, &st)) < 0)
-        return fail_refused("%s: %s", path, strerror(errno));
+        return fail_refused("import '%s': %s", path, strerror(errno));
     if (S_ISDIR(st.st_mode))
-        return depth < DIRECTORIES_DEEP_MAX ? find_in_directory(logs, path, depth)
-                                            : fail_refused("%s: too many directories", path);
+        return depth < DIRECTORIES_DEEP_MAX
+                   ? find_in_directory(logs, path, depth)
+                   : fail_refused("import '%s': more than %d directories deep", path,
+                                  DIRECTORIES_DEEP_MAX);
     bool log = len > 6 && strcmp(path + len - 6, ".jsonl") == 0 && S_ISREG(st.st_mode);
-    return depth == 0 || log ? add_log(logs, path, (uint64_t)st.st_size) : EXIT_DONE;
+    if (depth > 0 && !log)
+        return EXIT_DONE;
+    if (!S_ISREG(st.st_mode))
+        return fail_refused("import '%s': neither a file nor a directory", path);
+    if (access(path, R_OK) != 0)
+        return fail_refused("import '%s': %s", path, strerror(errno));
+    return add_log(logs, path, (uint64_t)st.st_size);
 }
 
 static void logs_done(struct logs *logs)
@@ -112,16 +124,16 @@ static int read_importer(const char *path, struct buf *sql, struct importer *out
 {
     FILE *file = fopen(path, "re");
     if (file == NULL)
-        return fail_refused("%s: %s", path, strerror(errno));
+        return fail_refused("importer '%s': %s", path, strerror(errno));
     int exit_status = EXIT_DONE;
     sql->limit = SQL_BYTES_MAX;
     while (exit_status == EXIT_DONE && !feof(file)) {
         if (annal__buf_reserve(sql, 65536) < 0)
-            exit_status = fail_refused("%s: too large for an importer", path);
+            exit_status = fail_refused("importer '%s': larger than %zu bytes", path, SQL_BYTES_MAX);
         else
             sql->len += fread(sql->ptr + sql->len, 1, 65536, file);
         if (ferror(file))
-            exit_status = fail_refused("%s: %s", path, strerror(errno));
+            exit_status = fail_refused("importer '%s': %s", path, strerror(errno));
     }
     fclose(file);
     out_importer->sql = annal__buf_slice(sql);
@@ -182,10 +194,10 @@ static void print_row(const struct work *work, const struct import_report *repor
 {
     char sessions[HUMAN_BYTES];
     table_text(work->table, annal_slice_of(work->path));
-    table_number(work->table, report->lines);
-    table_number(work->table, report->imported);
-    table_number(work->table, report->blank + report->duplicate + report->unfinished);
-    table_number(work->table, report->events);
+    table_count(work->table, report->lines);
+    table_count(work->table, report->imported);
+    table_count(work->table, report->blank + report->duplicate + report->unfinished);
+    table_count(work->table, report->events);
     if (report->session_count == 1) {
         table_text(work->table, annal_slice_of(report->sessions[0].id));
     } else {
@@ -207,10 +219,11 @@ static void count(struct work *work, const struct import_report *report)
 static void print_totals(const struct work *work)
 {
     char files[HUMAN_BYTES], lines[HUMAN_BYTES], skipped[HUMAN_BYTES], events[HUMAN_BYTES];
-    printf("%s file%s, %s lines, %s of them skipped: %s event%s added\n",
+    printf("%s file%s, %s line%s, %s of them skipped: %s event%s added\n",
            human_count(files, work->files), work->files == 1 ? "" : "s",
-           human_count(lines, work->lines), human_count(skipped, work->skipped),
-           human_count(events, work->events), work->events == 1 ? "" : "s");
+           human_count(lines, work->lines), work->lines == 1 ? "" : "s",
+           human_count(skipped, work->skipped), human_count(events, work->events),
+           work->events == 1 ? "" : "s");
     if (work->unfinished > 0)
         printf("%s unfinished last line%s: imported once whole\n",
                human_count(lines, work->unfinished), work->unfinished == 1 ? "" : "s");
@@ -237,7 +250,8 @@ static int import_log(struct work *work, const struct log *log)
         print_json(work, &report);
     else if (status >= 0)
         print_row(work, &report);
-    count(work, &report);
+    if (status >= 0)
+        count(work, &report);
     work->bytes += log->bytes;
     import_report_done(&report);
     return status < 0 ? fail_error(&err) : EXIT_DONE;
@@ -246,9 +260,12 @@ static int import_log(struct work *work, const struct log *log)
 static int import_logs(struct work *work, const struct logs *logs)
 {
     static const struct column columns[] = {
-        {"file", "FILE", false, true},         {"lines", "LINES", true, false},
-        {"imported", "IMPORTED", true, false}, {"skipped", "SKIPPED", true, false},
-        {"events", "EVENTS", true, false},     {"sessions", "SESSION", false, true},
+        {.name = "file", .title = "FILE", .flexible = true, .cut_left = true},
+        {.name = "lines", .title = "LINES", .right = true},
+        {.name = "imported", .title = "IMPORTED", .right = true},
+        {.name = "skipped", .title = "SKIPPED", .right = true},
+        {.name = "events", .title = "EVENTS", .right = true},
+        {.name = "sessions", .title = "SESSION", .flexible = true},
     };
     int exit_status = EXIT_DONE;
     if (!work->args->json)
@@ -261,7 +278,8 @@ static int import_logs(struct work *work, const struct logs *logs)
     progress_hide(&work->progress);
     if (!work->args->json) {
         table_free(work->table);
-        print_totals(work);
+        if (exit_status == EXIT_DONE || work->files > 0)
+            print_totals(work);
     }
     return exit_status;
 }
@@ -275,9 +293,9 @@ static int run(const struct args *args)
     for (int i = 1; i < args->operand_count && exit_status == EXIT_DONE; i++)
         exit_status = find_logs(&logs, args->operands[i], 0);
     if (exit_status == EXIT_DONE && logs.count == 0)
-        exit_status = fail_refused("%s: no *.jsonl in it", args->operands[1]);
+        exit_status = fail_refused("import '%s': no *.jsonl in it", args->operands[1]);
     if (exit_status == EXIT_DONE)
-        exit_status = store_open(args, OPEN_CREATE, NULL, &work.store);
+        exit_status = store_open(args, OPEN_CREATE, 0, &work.store);
     if (exit_status == EXIT_DONE)
         exit_status = store_close(work.store, out_finish(import_logs(&work, &logs)));
     logs_done(&logs);
@@ -292,17 +310,18 @@ const struct command cmd_import = {
     .operands_min = 2,
     .operands_max = -1,
     .summary = "import the logs of agents; again, it adds only what is new",
-    .about =
-        "KIND is claude-code, codex, or the path of an importer, a SQL file NAME.sql (see\n"
-        "annal/import.h). A PATH is a log, or a directory that stands for all *.jsonl below\n"
-        "it. The store is made when it is missing.\n"
-        "\n"
-        "Nothing is lost: what has no place in an event stays under its \"extra\", and a line\n"
-        "that is not JSON becomes an event import.unreadable. Skipped are blank lines, lines\n"
-        "whose bytes stood in the file before, and a last line that is not finished yet.\n"
-        "With --json there is one object for each log, {\"file\", \"sessions\", \"lines\",\n"
-        "\"imported\", \"skipped\", \"events\", \"skips\"}; events counts those added now. Of two\n"
-        "imports of one log at the same time both may report an event as added; it is there once.",
+    .about = "KIND is claude-code, codex, or the path of an importer, a SQL file NAME.sql\n"
+             "(see annal/import.h). A PATH is a log, or a directory that stands for all\n"
+             "*.jsonl below it. The store is made when it is missing.\n"
+             "\n"
+             "Nothing is lost: what has no place in an event stays under its \"extra\", and a\n"
+             "line that is not JSON becomes an event import.unreadable. Skipped are blank\n"
+             "lines, lines whose bytes stood in the file before, and a last line that is not\n"
+             "finished yet. With --json there is one object for each log, {\"file\",\n"
+             "\"sessions\", \"lines\", \"imported\", \"skipped\", \"events\", \"skips\"}; events "
+             "counts\n"
+             "those added now. Of two imports of one log at the same time both may report an\n"
+             "event as added; it is there once.",
     .examples = "  annal import claude-code ~/.claude/projects\n"
                 "  annal import codex ~/.codex/sessions --json\n",
     .options = NULL,

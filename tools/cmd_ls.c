@@ -33,19 +33,21 @@ static const char listing[] =
     " last_activity_at, created_at, agent_id, model, parent_session_id, title FROM sessions"
     " WHERE ?1 IS NULL OR status = ?1 ORDER BY last_activity_at DESC, id LIMIT ?2";
 
-static const struct column columns[AT_COUNT + 1] = {{"session_id", "SESSION", false, true},
-                                                    {"status", "STATUS", false, false},
-                                                    {"events", "EVENTS", true, false},
-                                                    {"total_turns", "TURNS", true, false},
-                                                    {"total_tokens", "TOKENS", true, false},
-                                                    {"total_cost_usd", "COST", true, false},
-                                                    {"last_activity_at", "ACTIVE", false, false},
-                                                    {"created_at", NULL, false, false},
-                                                    {"agent_id", NULL, false, false},
-                                                    {"model", NULL, false, false},
-                                                    {"parent_session_id", NULL, false, false},
-                                                    {"title", "TITLE", false, true},
-                                                    {"findings", "HEALTH", false, false}};
+/* The session is never cut: other verbs want it whole. */
+static const struct column columns[AT_COUNT + 1] = {
+    {.name = "session_id", .title = "SESSION"},
+    {.name = "status", .title = "STATUS", .spare = 2},
+    {.name = "events", .title = "EVENTS", .right = true},
+    {.name = "total_turns", .title = "TURNS", .right = true, .spare = 3},
+    {.name = "total_tokens", .title = "TOKENS", .right = true},
+    {.name = "total_cost_usd", .title = "COST", .right = true, .spare = 4},
+    {.name = "last_activity_at", .title = "ACTIVE"},
+    {.name = "created_at"},
+    {.name = "agent_id"},
+    {.name = "model"},
+    {.name = "parent_session_id"},
+    {.name = "title", .title = "TITLE", .flexible = true, .spare = 1},
+    {.name = "findings", .title = "HEALTH"}};
 
 struct health {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
@@ -100,14 +102,6 @@ static uint64_t findings_of(const struct ls *ls, annal_slice session)
     return health == NULL ? 0 : health->findings;
 }
 
-static void number_cell(struct ls *ls, const annal_value *value)
-{
-    char text[HUMAN_BYTES];
-    rows_cell(ls->table, value);
-    if (value->kind == ANNAL_VALUE_INTEGER && value->integer >= 0)
-        table_shown(ls->table, "%s", human_count(text, (uint64_t)value->integer));
-}
-
 static void time_cell(struct ls *ls, const annal_value *value)
 {
     char text[HUMAN_BYTES];
@@ -128,7 +122,7 @@ static int print_row(void *arg, const annal_row *row)
     for (int i = 0; i < AT_COUNT; i++) {
         const annal_value *value = &row->values[i];
         if (i == AT_EVENTS || i == AT_TURNS || i == AT_TOKENS)
-            number_cell(ls, value);
+            rows_count_cell(ls->table, value);
         else if (i == AT_ACTIVITY)
             time_cell(ls, value);
         else
@@ -176,12 +170,11 @@ static int run(const struct args *args)
     struct ls ls = {.args = args};
     uint64_t limit = INT64_MAX;
     annal_store *store = NULL;
-    int exit_status = args_number(args, "limit", &limit);
+    int exit_status = args_limit(args, &limit);
     if (exit_status == 0 && limit > INT64_MAX)
         limit = INT64_MAX;
     if (exit_status == 0)
-        exit_status =
-            store_open(args, OPEN_READ, &(annal_store_options){.no_keeper = true}, &store);
+        exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == 0)
         exit_status = index_open_caught_up(store, NULL, &ls.index);
     if (exit_status == 0)
@@ -199,9 +192,10 @@ const struct command cmd_ls = {
     .name = "ls",
     .operands = "",
     .summary = "list the sessions, newest first",
-    .about = "One line a session, the last active one first: status, events, turns, tokens, cost,\n"
-             "last activity, title and health, which counts what is damaged or was not understood\n"
-             "('annal verify' and 'annal show SESSION' tell more). --json prints more columns.",
+    .about = "One line a session, the last active one first: status, events, turns, tokens,\n"
+             "cost, last activity, title and health, which counts what is damaged or was not\n"
+             "understood ('annal verify' and 'annal show SESSION' tell more). On a narrow\n"
+             "terminal columns are left out; --json prints them all, and more.",
     .examples = "  annal ls --limit 10\n"
                 "  annal ls --status ended --json | jq -s 'map(.total_tokens) | add'\n",
     .options = options,

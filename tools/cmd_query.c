@@ -73,9 +73,9 @@ static int read_filter(struct query *query)
     if (exit_status == 0)
         exit_status = args_time(args, "until", &query->filter.until_us);
     if (exit_status == 0)
-        exit_status = args_number(args, "limit", &query->filter.limit);
-    if (exit_status == 0 && args_has(args, "limit") && query->filter.limit == 0)
-        exit_status = fail_usage("--limit 0 asks for nothing: leave it out for all events");
+        exit_status = args_limit(args, &query->filter.limit);
+    if (exit_status == 0 && args_has(args, "count") && args_has(args, "format"))
+        exit_status = fail_usage("--count and --format exclude each other");
     return exit_status == 0 ? read_range(query) : exit_status;
 }
 
@@ -108,13 +108,14 @@ static int print_count(struct query *query)
     return EXIT_DONE;
 }
 
-static const struct column columns[] = {{"session_id", "SESSION", false, true},
-                                        {"seq", "SEQ", true, false},
-                                        {"timestamp", "TIME", false, false},
-                                        {"type", "TYPE", false, false},
-                                        {"id", NULL, false, false},
-                                        {"cause", NULL, false, false},
-                                        {"data", "DATA", false, true}};
+static const struct column columns[] = {
+    {.name = "session_id", .title = "SESSION", .flexible = true},
+    {.name = "seq", .title = "SEQ", .right = true},
+    {.name = "timestamp", .title = "TIME"},
+    {.name = "type", .title = "TYPE"},
+    {.name = "id"},
+    {.name = "cause"},
+    {.name = "data", .title = "DATA", .flexible = true}};
 
 static void print_row(struct table *table, annal_slice session, const annal_event *event)
 {
@@ -184,8 +185,7 @@ static int run(const struct args *args)
     struct query query = {.args = args, .format = OUT_JSONL};
     int exit_status = read_filter(&query);
     if (exit_status == 0)
-        exit_status =
-            store_open(args, OPEN_READ, &(annal_store_options){.no_keeper = true}, &query.store);
+        exit_status = store_open(args, OPEN_READ, 0, &query.store);
     if (exit_status == 0)
         exit_status = name_sessions(&query);
     if (exit_status == 0)
@@ -214,10 +214,10 @@ const struct command cmd_query = {
     .operands = "[SESSION...]",
     .operands_max = -1,
     .summary = "find events by session, type, time and seq",
-    .about =
-        "Prints the events for which everything holds that was asked: of one session in order\n"
-        "of seq, of several by time. Without SESSION all sessions are searched. The index\n"
-        "finds them, the journals give them, and every hash is checked on the way.",
+    .about = "Prints the events for which everything holds that was asked: of one session in\n"
+             "order of seq, of several by time. Without SESSION all sessions are searched.\n"
+             "The index finds them, the journals give them, and every hash is checked on the\n"
+             "way.",
     .examples = "  annal query sess_1 --seq 10..20\n"
                 "  annal query --type 'tool.*' --since 2h --format table\n"
                 "  annal query --type tool.failed --since 2026-01-06 --count\n"

@@ -54,8 +54,7 @@ static int run(const struct args *args)
     annal_error err = {0};
     annal_store *store = NULL;
     annal_index *index = NULL;
-    int exit_status =
-        store_open(args, OPEN_WRITE, &(annal_store_options){.no_keeper = true}, &store);
+    int exit_status = store_open(args, OPEN_WRITE, 0, &store);
     if (exit_status == 0 && annal_index_open(store, NULL, &index, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0)
@@ -68,8 +67,8 @@ const struct command cmd_reindex = {
     .name = "reindex",
     .operands = "",
     .summary = "make the index anew from the journals",
-    .about =
-        "Throws sessions.db away and makes it anew. Nothing is lost by that: everything in it\n"
-        "comes from the journals. Snapshots go with it, and are taken again in time.",
+    .about = "Throws sessions.db away and makes it anew. Nothing is lost by that: everything\n"
+             "in it comes from the journals. Snapshots go with it, and are taken again in\n"
+             "time.",
     .examples = "  annal reindex\n",
     .run = run};

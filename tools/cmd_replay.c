@@ -163,8 +163,7 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = read_options(&replay);
     if (exit_status == 0)
-        exit_status =
-            store_open(args, OPEN_READ, &(annal_store_options){.no_keeper = true}, &replay.store);
+        exit_status = store_open(args, OPEN_READ, 0, &replay.store);
     if (exit_status == 0)
         exit_status = sessions_collect(replay.store, args, &list);
     if (exit_status == 0)
@@ -177,7 +176,7 @@ static int run(const struct args *args)
 }
 
 static const struct option options[] = {
-    {"at", "SEQ|TIME", "after this event, or at this time; an age such as 2h is a time", false},
+    {"at", "SEQ|TIME", "after this event; at this time, or so long ago (2h)", false},
     {"sql", "QUERY", "ask the state with a SELECT", false},
     {"format", "FORMAT", "of the answer of --sql: table (default), jsonl or csv", false},
     {"events", NULL, "print the events up to that moment", false},
@@ -190,12 +189,11 @@ const struct command cmd_replay = {
     .operands_min = 1,
     .operands_max = 1,
     .summary = "the state of a session at a moment of its past",
-    .about =
-        "Makes the session's tables as they stood after an event (--at 1200), at a time\n"
-        "(--at 2026-01-06T07:24:00Z: after the last event that is not later), or now, and\n"
-        "prints them, or what --sql asks of them. It begins at the nearest snapshot and folds\n"
-        "the events after it. With --json the whole state is one object,\n"
-        "{\"sessions\":[...],\"turns\":[...]}: the same bytes with any snapshots or none.",
+    .about = "Makes the session's tables as they stood after an event (--at 1200), at a time\n"
+             "(--at 2026-01-06T07:24:00Z: after the last event that is not later), or now,\n"
+             "and prints them, or what --sql asks of them. It begins at the nearest snapshot\n"
+             "and folds the events after it. With --json the whole state is one object,\n"
+             "{\"sessions\":[...],\"turns\":[...]}: the same bytes with any snapshots or none.",
     .examples =
         "  annal replay sess_1 --at 1200\n"
         "  annal replay sess_1 --at 2h --sql \"SELECT status, total_tokens FROM sessions\"\n"

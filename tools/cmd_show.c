@@ -134,13 +134,8 @@ static int print_item(void *arg, const annal_row *row)
 {
     struct show *show = arg;
     heading(show, show->heading);
-    for (size_t i = 0; i < row->count; i++) {
-        const annal_value *value = &row->values[i];
-        char text[HUMAN_BYTES];
-        rows_cell(show->table, value);
-        if (value->kind == ANNAL_VALUE_INTEGER && value->integer >= 0)
-            table_shown(show->table, "%s", human_count(text, (uint64_t)value->integer));
-    }
+    for (size_t i = 0; i < row->count; i++)
+        rows_count_cell(show->table, &row->values[i]);
     table_row(show->table);
     return 0;
 }
@@ -171,13 +166,17 @@ static int print_lag(void *arg, const annal_index_lag *lag)
 }
 
 static const struct column turn_columns[] = {
-    {"sequence", "TURN", true, false},      {"status", "STATUS", false, false},
-    {"created_at", "BEGUN", false, false},  {"completed_at", "ENDED", false, false},
-    {"input_tokens", "INPUT", true, false}, {"output_tokens", "OUTPUT", true, false},
-    {"cost_usd", "COST", true, false}};
-static const struct column snapshot_columns[] = {{"seq", "SNAPSHOT AT", true, false},
-                                                 {"bytes", "BYTES", true, false},
-                                                 {"created_at", "TAKEN", false, false}};
+    {.name = "sequence", .title = "TURN", .right = true},
+    {.name = "status", .title = "STATUS"},
+    {.name = "created_at", .title = "BEGUN"},
+    {.name = "completed_at", .title = "ENDED"},
+    {.name = "input_tokens", .title = "INPUT", .right = true},
+    {.name = "output_tokens", .title = "OUTPUT", .right = true},
+    {.name = "cost_usd", .title = "COST", .right = true}};
+static const struct column snapshot_columns[] = {
+    {.name = "seq", .title = "SNAPSHOT AT", .right = true},
+    {.name = "bytes", .title = "BYTES", .right = true},
+    {.name = "created_at", .title = "TAKEN"}};
 
 static int print_items(struct show *show, const char *name, const char *query,
                        const struct column *columns, int count)
@@ -251,8 +250,7 @@ static int run(const struct args *args)
     struct show show = {.args = args};
     int exit_status = args_session(args, 0, &show.session);
     if (exit_status == 0)
-        exit_status =
-            store_open(args, OPEN_READ, &(annal_store_options){.no_keeper = true}, &show.store);
+        exit_status = store_open(args, OPEN_READ, 0, &show.store);
     if (exit_status == 0)
         exit_status = show_session(&show);
     return store_close(show.store, exit_status);
@@ -264,9 +262,8 @@ const struct command cmd_show = {
     .operands_min = 1,
     .operands_max = 1,
     .summary = "tell what is known of one session",
-    .about =
-        "Prints its journal (size, last seq, file id), its row in the sessions table, events by\n"
-        "type, turns, snapshots, and findings: events that are damaged or that a pack did not\n"
-        "understand. With --json one object.",
+    .about = "Prints its journal (size, last seq, file id), its row in the sessions table,\n"
+             "events by type, turns, snapshots, and findings: events that are damaged or\n"
+             "that a pack did not understand. With --json one object.",
     .examples = "  annal show sess_1\n  annal show sess_1 --json | jq .types\n",
     .run = run};

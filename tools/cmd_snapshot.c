@@ -29,8 +29,7 @@ static int run(const struct args *args)
     annal_index *index = NULL;
     int exit_status = args_session(args, 0, &session);
     if (exit_status == 0)
-        exit_status =
-            store_open(args, OPEN_WRITE, &(annal_store_options){.no_keeper = true}, &store);
+        exit_status = store_open(args, OPEN_WRITE, 0, &store);
     /* The state is folded from the journal: the index need not be caught up, only be writable. */
     if (exit_status == 0 && (annal_index_open(store, NULL, &index, &err) < 0 ||
                              annal_snapshot_take(index, session, NULL, &info, &err) < 0))
@@ -47,9 +46,8 @@ const struct command cmd_snapshot = {
     .operands_min = 1,
     .operands_max = 1,
     .summary = "take a snapshot of a session's state now",
-    .about =
-        "Stores the state of the session after its last event, compressed, so that a replay\n"
-        "begins near it. Snapshots are taken by themselves, every 1,000 events, 8 MiB or five\n"
-        "minutes; they make answers quicker and never change one.",
+    .about = "Stores the state of the session after its last event, compressed, so that a\n"
+             "replay begins near it. Snapshots are taken by themselves, every 1,000 events,\n"
+             "8 MiB or five minutes; they make answers quicker and never change one.",
     .examples = "  annal snapshot sess_1\n",
     .run = run};

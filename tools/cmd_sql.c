@@ -23,8 +23,7 @@ static int run(const struct args *args)
     annal_index *index = NULL;
     int exit_status = args_format(args, &format);
     if (exit_status == 0)
-        exit_status =
-            store_open(args, OPEN_READ, &(annal_store_options){.no_keeper = true}, &store);
+        exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == 0)
         exit_status = index_open_caught_up(store, NULL, &index);
     if (exit_status == 0)
@@ -42,10 +41,10 @@ const struct command cmd_sql = {
     .operands_min = 1,
     .operands_max = 1,
     .summary = "ask the tables and the events in SQL",
-    .about = "Runs one SELECT and prints its answer; nothing can be changed. There are the tables\n"
-             "sessions, turns, event_index and snapshots, and\n"
-             "events(session_id, seq, timestamp, type, id, data), which reads data from the\n"
-             "journals. 'annal sql \"SELECT sql FROM sqlite_schema\"' prints the tables' columns.",
+    .about = "Runs one SELECT and prints its answer; nothing can be changed. There are the\n"
+             "tables sessions, turns, event_index and snapshots, and events(session_id, seq,\n"
+             "timestamp, type, id, data), which reads data from the journals. 'annal sql\n"
+             "\"SELECT sql FROM sqlite_schema\"' prints the tables' columns.",
     .examples = "  annal sql \"SELECT status, count(*) FROM sessions GROUP BY status\"\n"
                 "  annal sql \"SELECT data->>'tool' AS tool, count(*) AS calls FROM events\n"
                 "             WHERE type = 'tool.called' GROUP BY tool ORDER BY calls DESC\"\n"

@@ -22,11 +22,12 @@ struct stats {
     struct table *lags;
 };
 
-static const struct column lag_columns[] = {{"session_id", "SESSION", false, true},
-                                            {"journal_seq", "JOURNAL SEQ", true, false},
-                                            {"indexed_seq", "INDEXED SEQ", true, false},
-                                            {"journal_bytes", "BYTES", true, false},
-                                            {"indexed_bytes", "INDEXED BYTES", true, false}};
+static const struct column lag_columns[] = {
+    {.name = "session_id", .title = "SESSION", .flexible = true},
+    {.name = "journal_seq", .title = "JOURNAL SEQ", .right = true},
+    {.name = "indexed_seq", .title = "INDEXED SEQ", .right = true},
+    {.name = "journal_bytes", .title = "BYTES", .right = true},
+    {.name = "indexed_bytes", .title = "INDEXED BYTES", .right = true}};
 
 static uint64_t file_bytes(const char *directory, const char *name)
 {
@@ -172,8 +173,7 @@ static int run(const struct args *args)
 {
     struct stats stats = {.args = args};
     annal_error err = {0};
-    int exit_status =
-        store_open(args, OPEN_READ, &(annal_store_options){.no_keeper = true}, &stats.store);
+    int exit_status = store_open(args, OPEN_READ, 0, &stats.store);
     if (exit_status == 0 && annal_index_open(stats.store, NULL, &stats.index, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0)
@@ -187,8 +187,8 @@ const struct command cmd_stats = {
     .name = "stats",
     .operands = "",
     .summary = "count what is in the store, and how far the index is behind",
-    .about = "Prints totals, the events by type, and the sessions whose index lags behind their\n"
-             "journal. Does not catch up, so it shows the store as it is. With --json: an\n"
-             "object for each session, then the totals, then one for each type.",
+    .about = "Prints totals, the events by type, and the sessions whose index lags behind\n"
+             "their journal. Does not catch up, so it shows the store as it is. With --json:\n"
+             "an object for each session, then the totals, then one for each type.",
     .examples = "  annal stats\n  annal stats --json | jq 'select(.session_id)'\n",
     .run = run};

@@ -60,8 +60,7 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = args_number(args, "from", &from_seq);
     if (exit_status == 0)
-        exit_status =
-            store_open(args, OPEN_READ, &(annal_store_options){.no_keeper = true}, &store);
+        exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == 0)
         exit_status = tail_session(store, session, from_seq, args_has(args, "follow"));
     return store_close(store, exit_status);
@@ -69,7 +68,7 @@ static int run(const struct args *args)
 
 static const struct option options[] = {
     {"from", "SEQ", "begin with event SEQ (1)", false},
-    {"follow", NULL, "wait for new events, and print each as soon as it is durable", false},
+    {"follow", NULL, "wait for new events, print each once it is durable", false},
     {NULL, NULL, NULL, false}};
 
 const struct command cmd_tail = {
@@ -78,11 +77,11 @@ const struct command cmd_tail = {
     .operands_min = 1,
     .operands_max = 1,
     .summary = "print a session's events, and follow it live",
-    .about =
-        "Prints the events there are, one JSON object a line with session_id, seq, timestamp,\n"
-        "type, id, cause and data. With --follow it then waits, without polling, and prints each\n"
-        "new event as soon as it is durable: no gap between history and present, no repeat. A\n"
-        "session that does not exist yet is waited for. Ctrl-C ends it.",
+    .about = "Prints the events there are, one JSON object a line with session_id, seq,\n"
+             "timestamp, type, id, cause and data. With --follow it then waits, without\n"
+             "polling, and prints each new event as soon as it is durable: no gap between\n"
+             "history and present, no repeat. A session that does not exist yet is waited\n"
+             "for. Ctrl-C ends it.",
     .examples = "  annal tail sess_1 --follow\n"
                 "  annal tail sess_1 --from 100 --follow | jq -r .data.content\n",
     .options = options,

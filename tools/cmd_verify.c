@@ -97,10 +97,13 @@ static void print_summary(const struct verify *verify)
                verify->sessions, verify->events, verify->bytes, verify->findings);
         return;
     }
-    printf("verified %s session%s, %s event%s, %s: %s\n", human_count(sessions, verify->sessions),
+    printf("verified %s session%s, %s event%s, %s: %s%s\n", human_count(sessions, verify->sessions),
            verify->sessions == 1 ? "" : "s", human_count(events, verify->events),
            verify->events == 1 ? "" : "s", human_bytes(bytes, verify->bytes),
-           verify->findings == 0 ? "nothing found" : human_count(findings, verify->findings));
+           verify->findings == 0 ? "nothing found" : human_count(findings, verify->findings),
+           verify->findings == 0   ? ""
+           : verify->findings == 1 ? " finding"
+                                   : " findings");
 }
 
 /* An index that is not there is no finding, and verify does not make one. */
@@ -139,8 +142,7 @@ static int verify_all(struct verify *verify)
 static int run(const struct args *args)
 {
     struct verify verify = {.args = args};
-    int exit_status =
-        store_open(args, OPEN_READ, &(annal_store_options){.no_keeper = true}, &verify.store);
+    int exit_status = store_open(args, OPEN_READ, 0, &verify.store);
     if (exit_status == 0)
         exit_status = open_index(&verify);
     if (exit_status == 0)
@@ -150,7 +152,7 @@ static int run(const struct args *args)
 }
 
 static const struct option options[] = {
-    {"replay", NULL, "also that every snapshot gives the state that its events give", false},
+    {"replay", NULL, "also that each snapshot gives what its events give", false},
     {NULL, NULL, NULL, false}};
 
 const struct command cmd_verify = {
@@ -158,10 +160,10 @@ const struct command cmd_verify = {
     .operands = "[SESSION...]",
     .operands_max = -1,
     .summary = "prove that nothing is damaged",
-    .about =
-        "Reads the journals of the sessions (without SESSION: of all) from the first byte to the\n"
-        "last, and checks every hash, every seq, and that every data is JSON. Changes nothing.\n"
-        "Each finding names session, seq and offset. Exit status: 0 nothing found, 1 findings.",
+    .about = "Reads the journals of the sessions (without SESSION: of all) from the first\n"
+             "byte to the last, and checks every hash, every seq, and that every data is\n"
+             "JSON. Changes nothing. Each finding names session, seq and offset. Exit\n"
+             "status: 0 nothing found, 1 findings.",
     .examples = "  annal verify\n  annal verify --replay\n  annal verify sess_1 --json\n",
     .options = options,
     .run = run};

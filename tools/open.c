@@ -61,10 +61,13 @@ static bool is_read_only_media(const annal_error *err)
     return err->os_errno == EROFS || err->os_errno == EACCES || err->os_errno == EPERM;
 }
 
-int store_open(const struct args *args, enum open_mode mode, const annal_store_options *more,
+int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
                annal_store **out_store)
 {
-    annal_store_options options = more != NULL ? *more : (annal_store_options){0};
+    annal_store_options options = {.create = mode == OPEN_CREATE,
+                                   .no_keeper = mode != OPEN_CREATE,
+                                   .wait_ms = wait_ms,
+                                   .log = say_log};
     annal_error err = {0};
     char *path = store_path(args);
     if (path == NULL)
@@ -73,8 +76,6 @@ int store_open(const struct args *args, enum open_mode mode, const annal_store_o
     if (exit_status != 0)
         goto done;
 
-    options.create = mode == OPEN_CREATE;
-    options.log = say_log;
     annal_status status = annal_store_open(path, &options, out_store, &err);
     if (status == ANNAL_ERR_IO && mode == OPEN_READ && is_read_only_media(&err)) {
         options.read_only = true;

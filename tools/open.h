@@ -7,13 +7,13 @@
 #include <annal/store.h>
 
 enum open_mode {
-    OPEN_READ,  /* must be there; on read-only media it is read as it is */
-    OPEN_WRITE, /* must be there, and writable */
-    OPEN_CREATE /* made when missing */
+    OPEN_READ,  /* must be there; on read-only media it is read as it is; no keeper */
+    OPEN_WRITE, /* must be there, and writable; no keeper */
+    OPEN_CREATE /* made when missing; with a keeper, for those who append */
 };
 
-/* 0 and a store, or an exit status after one line on stderr. more may be NULL. */
-int store_open(const struct args *args, enum open_mode mode, const annal_store_options *more,
+/* 0 and a store, or an exit status after one line on stderr. wait_ms: as in annal_store_options. */
+int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
                annal_store **out_store);
 
 /* Whether a store stands where one would be opened, as far as that can be seen. */

@@ -215,6 +215,6 @@ const char *human_age(char text[HUMAN_BYTES], int64_t time_us, int64_t now_us)
     else if (seconds < 172800)
         snprintf(text, HUMAN_BYTES, "yesterday");
     else
-        snprintf(text, HUMAN_BYTES, "%" PRId64 " days ago", seconds / 86400);
+        snprintf(text, HUMAN_BYTES, "%" PRId64 " d ago", seconds / 86400);
     return text;
 }

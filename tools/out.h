@@ -58,6 +58,8 @@ struct column {
     const char *title; /* the heading of an aligned table; NULL: not shown there */
     bool right;        /* align right */
     bool flexible;     /* may be cut where the terminal is too narrow */
+    bool cut_left;     /* its end is what tells it from others: a path */
+    int spare;         /* left out when cutting is not enough, the highest first; 0: never */
 };
 
 struct table;
@@ -71,6 +73,7 @@ void table_limit(struct table *table, int columns);
 /* The cells of a row, in order; then table_row(). */
 void table_text(struct table *table, annal_slice text);
 void table_number(struct table *table, uint64_t number);
+void table_count(struct table *table, uint64_t count); /* shown as "3,456" */
 void table_signed(struct table *table, int64_t number);
 void table_real(struct table *table, double number);
 void table_null(struct table *table);

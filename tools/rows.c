@@ -43,6 +43,14 @@ void rows_cell(struct table *table, const annal_value *value)
     }
 }
 
+void rows_count_cell(struct table *table, const annal_value *value)
+{
+    if (value->kind == ANNAL_VALUE_INTEGER && value->integer >= 0)
+        table_count(table, (uint64_t)value->integer);
+    else
+        rows_cell(table, value);
+}
+
 int rows_columns(void *arg, const annal_row *row)
 {
     struct rows *rows = arg;

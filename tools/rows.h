@@ -25,8 +25,9 @@ int rows_print_lines(void *arg, const annal_row *row);
 /* Print what is left, and free. */
 void rows_done(struct rows *rows);
 
-/* One value as a cell of a table. */
+/* One value as a cell of a table; as a count, people see "3,456". */
 void rows_cell(struct table *table, const annal_value *value);
+void rows_count_cell(struct table *table, const annal_value *value);
 
 /* One value, or all members of a row without the braces, as JSON on stdout. */
 void rows_print_value(const annal_value *value);

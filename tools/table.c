@@ -27,10 +27,10 @@ struct table {
     struct buf *cells; /* aligned: the row being built */
     char **held;       /* aligned: rows held back, count cells each */
     int rows;
-    int *widths;
-    bool begun; /* the heading is printed */
-    bool cut;   /* flexible columns are made to fit */
-    int limit;  /* of a flexible column off a terminal; 0: it is aligned so far, and never cut */
+    int *widths; /* 0: the column is not shown */
+    bool begun;  /* the heading is printed */
+    bool cut;    /* flexible columns are made to fit */
+    int limit;   /* of a flexible column off a terminal; 0: it is aligned so far, and never cut */
     bool colours;
 };
 
@@ -99,17 +99,19 @@ static int text_width(const char *text)
     return width;
 }
 
-/* Print text in width columns; what is longer is cut with an ellipsis where that is allowed. */
-static void print_cell(const char *text, int width, bool right, bool cut, bool last)
+/* The end of a text of own columns that is too wide, as paths are told apart by their end. */
+static void print_end(const char *text, int own, int width, bool last)
 {
-    int own = text_width(text);
-    if (own <= width || !cut) {
-        int gap = own < width ? width - own : 0;
-        printf("%*s%s", right ? gap : 0, "", text);
-        if (!right && !last)
-            printf("%*s", gap, "");
-        return;
+    while (own > width - 1) {
+        wchar_t c;
+        text += decode(text, &c);
+        own -= width_of(c);
     }
+    printf("\u2026%s%*s", text, last ? 0 : width - own - 1, "");
+}
+
+static void print_begin(const char *text, int width, bool last)
+{
     int used = 0;
     while (*text != '\0') {
         wchar_t c;
@@ -121,6 +123,24 @@ static void print_cell(const char *text, int width, bool right, bool cut, bool l
         text += len;
     }
     printf("\u2026%*s", last ? 0 : width - used - 1, "");
+}
+
+/* Print text in width columns; what is longer is cut with an ellipsis where that is allowed. */
+static void print_cell(const char *text, int width, const struct column *column, bool cut,
+                       bool last)
+{
+    int own = text_width(text);
+    if (own > width && cut && column->flexible) {
+        if (column->cut_left)
+            print_end(text, own, width, last);
+        else
+            print_begin(text, width, last);
+        return;
+    }
+    int gap = own < width ? width - own : 0;
+    printf("%*s%s", column->right ? gap : 0, "", text);
+    if (!column->right && !last)
+        printf("%*s", gap, "");
 }
 
 /* ---- Cells ---- */
@@ -210,6 +230,13 @@ void table_number(struct table *table, uint64_t number)
     add(table, annal_slice_of(text), CELL_RAW);
 }
 
+void table_count(struct table *table, uint64_t count)
+{
+    char text[HUMAN_BYTES];
+    table_number(table, count);
+    table_shown(table, "%s", human_count(text, count));
+}
+
 void table_signed(struct table *table, int64_t number)
 {
     char text[24];
@@ -269,15 +296,15 @@ void table_shown(struct table *table, const char *format, ...)
 static void print_aligned(struct table *table, char **cells, const char *before, const char *after)
 {
     int last = table->count - 1;
-    while (last > 0 && table->columns[last].title == NULL)
+    while (last > 0 && table->widths[last] == 0)
         last--;
     fputs(before, stdout);
     for (int i = 0; i <= last; i++) {
         const struct column *column = &table->columns[i];
-        if (column->title == NULL)
+        if (table->widths[i] == 0)
             continue;
-        print_cell(cells[i] == NULL ? "" : cells[i], table->widths[i], column->right,
-                   table->cut && column->flexible, i == last);
+        print_cell(cells[i] == NULL ? "" : cells[i], table->widths[i], column, table->cut,
+                   i == last);
         if (i < last)
             printf("%*s", GAP, "");
     }
@@ -285,22 +312,31 @@ static void print_aligned(struct table *table, char **cells, const char *before,
     fputc('\n', stdout);
 }
 
-/* Cut flexible columns, the widest first, until a row fits the terminal. */
+/*
+ * Cut flexible columns, the widest first, until a row fits the terminal; when they are as narrow as
+ * they may get, leave out spare ones.
+ */
 static void fit(struct table *table, int columns)
 {
     for (;;) {
-        int total = -GAP, widest = -1;
+        int total = -GAP, widest = -1, spare = -1;
         for (int i = 0; i < table->count; i++) {
-            if (table->columns[i].title == NULL)
+            const struct column *column = &table->columns[i];
+            if (table->widths[i] == 0)
                 continue;
             total += table->widths[i] + GAP;
-            if (table->columns[i].flexible && table->widths[i] > FLEXIBLE_LEAST &&
+            if (column->flexible && table->widths[i] > FLEXIBLE_LEAST &&
                 (widest < 0 || table->widths[i] > table->widths[widest]))
                 widest = i;
+            if (column->spare > (spare < 0 ? 0 : table->columns[spare].spare))
+                spare = i;
         }
-        if (total <= columns || widest < 0)
+        if (total <= columns || (widest < 0 && spare < 0))
             return;
-        table->widths[widest]--;
+        if (widest >= 0)
+            table->widths[widest]--;
+        else
+            table->widths[spare] = 0;
     }
 }
 
@@ -314,7 +350,7 @@ static void begin_aligned(struct table *table)
     for (int i = 0; i < table->count; i++) {
         const char *title = table->columns[i].title;
         table->widths[i] = title == NULL ? 0 : text_width(title);
-        for (int row = 0; row < table->rows; row++) {
+        for (int row = 0; title != NULL && row < table->rows; row++) {
             const char *cell = table->held[row * table->count + i];
             int width = cell == NULL ? 0 : text_width(cell);
             if (table->columns[i].flexible && width > limit && columns == 0)

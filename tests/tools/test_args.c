@@ -52,6 +52,9 @@ static const struct refusal wrong_usage[] = {
     {{"query", "--format", "xml"}, "jsonl, csv or table"},
     {{"query", "--json", "--format", "csv"}, "exclude"},
     {{"query", "--limit", "0"}, "--limit"},
+    {{"query", "--type", ""}, "--type"},
+    {{"query", "--count", "--format", "csv"}, "exclude"},
+    {{"ls", "--limit", "0"}, "--limit"},
     {{"query", "--count=yes"}, "takes no value"},
     {{"sql"}, "needs"},
     {{"help", "sho"}, "did you mean 'show'?"},
@@ -117,6 +120,19 @@ START_TEST(every_verb_has_help_with_examples_in_both_spellings)
         free(help);
         CLI(&cli, NULL, "help");
         ck_assert_ptr_nonnull(strstr(cli.out, commands[i]->name));
+    }
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(every_help_fits_a_terminal_of_80_columns)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    for (int i = 0; commands[i] != NULL; i++) {
+        CLI(&cli, NULL, "help", commands[i]->name);
+        for (char *line = strtok(cli.out, "\n"); line != NULL; line = strtok(NULL, "\n"))
+            ck_assert_msg(strlen(line) <= 80, "%s: %s", commands[i]->name, line);
     }
     cli_done(&cli);
 }
@@ -226,6 +242,7 @@ Suite *suite_args(void)
     tcase_add_test(usage, without_a_verb_the_answer_says_where_the_verbs_are);
     tcase_add_test(usage, every_verb_but_append_and_import_says_that_there_is_no_store);
     tcase_add_test(usage, every_verb_has_help_with_examples_in_both_spellings);
+    tcase_add_test(usage, every_help_fits_a_terminal_of_80_columns);
     tcase_add_test(usage, every_option_in_the_help_is_accepted_in_both_spellings);
     tcase_add_test(usage, the_manual_and_the_completion_know_every_verb_and_option);
     tcase_add_test(usage, the_store_is_the_option_before_the_environment_before_the_home);

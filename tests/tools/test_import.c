@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define FIXTURES ANNAL_SOURCE "/tests/data"
 #define MAIN_LOG FIXTURES "/claude-code/7c1d52a0-3f0e-4b52-9a61-0d6c2f4be811.jsonl"
@@ -282,7 +283,36 @@ START_TEST(what_is_wrong_with_the_command_line_is_said_and_nothing_is_written)
     cli_assert_refused(&cli, EXIT_REFUSED, "no *.jsonl");
     CLI(&cli, NULL, "import", tmpdir_path(&cli.dir, "none.sql"), MAIN_LOG);
     cli_assert_refused(&cli, EXIT_REFUSED, "none.sql");
+    CLI(&cli, NULL, "import", "codex", "/dev/null");
+    cli_assert_refused(&cli, EXIT_REFUSED, "neither a file nor a directory");
     ck_assert_int_eq(cli_journals(&cli), 0);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_log_that_may_not_be_read_is_refused_before_anything_is_written)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    const char *locked = tmpdir_path(&cli.dir, "locked.jsonl");
+    file_write(locked, "{}\n", 3);
+    ck_assert_int_eq(chmod(locked, 0), 0);
+    cli.as_nobody = geteuid() == 0;
+    CLI(&cli, NULL, "import", "codex", MAIN_LOG, locked);
+    cli_assert_refused(&cli, EXIT_REFUSED, "Permission denied");
+    ck_assert_int_eq(cli_journals(&cli), 0);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_long_path_keeps_its_end)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    cli.columns = "60";
+    CLI(&cli, NULL, "import", "codex", MAIN_LOG);
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\n\u2026"));
     cli_done(&cli);
 }
 END_TEST
@@ -336,6 +366,8 @@ Suite *suite_import(void)
     tcase_add_test(import, a_line_that_is_too_long_is_held_in_pieces);
     tcase_add_test(import, an_importer_may_be_a_file);
     tcase_add_test(import, what_is_wrong_with_the_command_line_is_said_and_nothing_is_written);
+    tcase_add_test(import, a_log_that_may_not_be_read_is_refused_before_anything_is_written);
+    tcase_add_test(import, a_long_path_keeps_its_end);
     tcase_add_test(import, a_wrong_importer_is_refused_with_its_fault);
     tcase_add_loop_test(import, real_logs_import_once, 0, 2);
     suite_add_tcase(suite, import);

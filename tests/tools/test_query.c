@@ -135,6 +135,26 @@ START_TEST(ls_lists_the_last_active_session_first)
 }
 END_TEST
 
+START_TEST(ls_on_a_narrow_terminal_leaves_columns_out_and_never_cuts_a_session)
+{
+    static const char session[] = "0199b2c4-5e77-7d02-b1aa-2f60c8d9e413";
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", session);
+    cli.columns = "80";
+    CLI(&cli, NULL, "ls", "--limit", "1");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, session));
+    ck_assert_ptr_nonnull(strstr(cli.out, "HEALTH"));
+    ck_assert_ptr_null(strstr(cli.out, "COST"));
+    ck_assert_uint_le(strcspn(cli.out, "\n"), 80);
+    cli.columns = "200";
+    CLI(&cli, NULL, "ls", "--limit", "1");
+    ck_assert_ptr_nonnull(strstr(cli.out, "COST"));
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(query_filters_by_session_type_time_and_seq)
 {
     struct cli cli;
@@ -404,6 +424,7 @@ Suite *suite_query(void)
     tcase_add_test(answers, ls_shows_no_time_where_none_is_known);
     tcase_add_test(answers, a_table_of_events_is_narrow_off_a_terminal_too);
     tcase_add_test(answers, ls_lists_the_last_active_session_first);
+    tcase_add_test(answers, ls_on_a_narrow_terminal_leaves_columns_out_and_never_cuts_a_session);
     tcase_add_test(answers, query_filters_by_session_type_time_and_seq);
     tcase_add_test(answers, sql_answers_and_changes_nothing);
     tcase_add_test(answers, what_events_hold_never_steers_the_terminal);
