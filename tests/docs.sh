@@ -1,6 +1,6 @@
 #!/bin/sh
 # docs.sh COMMAND BUILD CC: what the pages show works, and what they name is there. Every C example compiles, the
-# journal in format.md proves itself to the program beside it, and every command of guide.md runs, one after the other.
+# journal in format.md proves itself to the program beside it, and every command of README.md and guide.md runs.
 set -eu
 command=$1 build=$2 CC=$3
 cd "$(dirname "$0")/.."
@@ -30,17 +30,25 @@ sed '3s/make/mAke/' "$work/journal" | "$work/check" >"$work/out" || true
 grep -q "^line 3 does" "$work/out"
 
 # Shells of others may be missing; what they are asked for is theirs to answer.
-cat >"$work/guide" <<'END'
+cat >"$work/missing" <<'END'
 command -v jq >/dev/null || jq() { cat; }
 command -v sqlite3 >/dev/null || sqlite3() { :; }
 END
-awk '/^```sh$/ { inside = 1; next } /^```/ { inside = 0 } inside' docs/guide.md >>"$work/guide"
 mkdir "$work/bin"
 ln -s "$command" "$work/bin/annal"
-PATH=$work/bin:$PATH TMPDIR=$work sh -eu "$work/guide" >"$work/out" 2>&1 || {
-    tail -n 20 "$work/out"
-    exit 1
+
+# run PAGE: its commands for the shell; a tail that would wait for ever ends at the end.
+run() {
+    cp "$work/missing" "$work/commands"
+    awk '/^```sh$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$1" |
+        sed 's/^\(annal tail .*\) --follow/\1/' >>"$work/commands"
+    PATH=$work/bin:$PATH TMPDIR=$work ANNAL_STORE=$work/first sh -eu "$work/commands" >"$work/out" 2>&1 || {
+        tail -n 20 "$work/out"
+        exit 1
+    }
 }
+run README.md
+run docs/guide.md
 
 n=1
 while block guide.md c $n >"$work/example.c" && [ -s "$work/example.c" ]; do
