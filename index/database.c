@@ -4,6 +4,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,6 +34,23 @@ static annal_status status_of(int rc)
     }
 }
 
+/* Why a file could not be used; 0: it was perhaps deleted meanwhile. */
+static int errno_of(sqlite3 *db, int rc)
+{
+    switch (rc) {
+    case SQLITE_FULL:
+    case SQLITE_IOERR_SHMSIZE:
+        return ENOSPC;
+    case SQLITE_READONLY_DBMOVED:
+        return 0;
+    default:
+        break;
+    }
+    if ((rc & 0xff) == SQLITE_READONLY || (rc & 0xff) == SQLITE_PERM)
+        return EACCES;
+    return db == NULL ? 0 : sqlite3_system_errno(db);
+}
+
 annal_status annal__db_fail(annal_error *err, sqlite3 *db, int rc, const char *format, ...)
 {
     char what[256];
@@ -44,8 +62,10 @@ annal_status annal__db_fail(annal_error *err, sqlite3 *db, int rc, const char *f
     annal_status status = status_of(rc);
     if (status == ANNAL_ERR_BUSY)
         return annal__fail(err, status, "%s: another program keeps the database to itself", what);
-    return annal__fail(err, status, "%s: %s", what,
-                       db == NULL ? sqlite3_errstr(rc) : sqlite3_errmsg(db));
+    annal__fail(err, status, "%s: %s", what, db == NULL ? sqlite3_errstr(rc) : sqlite3_errmsg(db));
+    if (err != NULL && status == ANNAL_ERR_IO)
+        err->os_errno = errno_of(db, rc);
+    return status;
 }
 
 /* ---- SQL functions for packs ---- */

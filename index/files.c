@@ -19,6 +19,17 @@ static annal_status path_with(const char *database, const char *suffix, struct b
     return ANNAL_OK;
 }
 
+annal_status annal__file_check(const char *path, annal_error *err)
+{
+    const struct io *io = &annal__system_io;
+    struct stat file;
+    if (io->stat(io->arg, path, &file) == 0 && S_ISDIR(file.st_mode)) {
+        errno = EISDIR;
+        return annal__fail_errno(err, "a directory stands in the place of '%s'", path);
+    }
+    return ANNAL_OK;
+}
+
 bool annal__file_is_there(const char *path)
 {
     const struct io *io = &annal__system_io;

@@ -17,6 +17,9 @@ struct file_id {
 
 bool annal__file_is_there(const char *path);
 
+/* Refuses a directory, in words that say what to do about it. */
+annal_status annal__file_check(const char *path, annal_error *err);
+
 /* Of the file that is called database and suffix; one that is not there has inode 0. */
 struct file_id annal__file_id(const char *database, const char *suffix);
 bool annal__file_is_same(struct file_id a, struct file_id b);

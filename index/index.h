@@ -31,6 +31,15 @@ struct writer {
     int wal_pages; /* after the last commit */
 };
 
+/* What stands in for a sessions.db that cannot be had; see spare.c. */
+struct spare {
+    pthread_mutex_t mutex;
+    annal_index *index;     /* in memory; NULL until it is needed */
+    bool in_use;            /* the last catch-up was of this one */
+    int64_t until_us;       /* until then sessions.db is not tried again */
+    struct stamp caught_up; /* of the last catch-up of sessions.db; id 0: none yet */
+};
+
 struct annal_index {
     annal_store *store;
     uint32_t wait_ms;
@@ -41,8 +50,8 @@ struct annal_index {
     bool private; /* read-only store without one: in memory, and keep holds it there */
     sqlite3 *keep;
     bool follows;
-    uint64_t changed_since;       /* the chore's; see annal_store_changed() */
-    _Atomic int64_t caught_up_id; /* of the stamp that was caught up last; 0: none yet */
+    uint64_t changed_since; /* the chore's; see annal_store_changed() */
+    struct spare spare;
     struct index_lock lock;
     struct writer writer; /* under lock */
 };
@@ -79,18 +88,45 @@ bool annal__index_heal(annal_index *index);
 annal_status annal__index_reader(annal_index *index, uint32_t wait_ms, sqlite3 **out_db,
                                  struct stamp *out_stamp, annal_error *err);
 
+/* A private index in memory of the same store, whatever stands on disk. */
+annal_status annal__index_open_private(annal_store *store, uint32_t wait_ms,
+                                       annal_index **out_index, annal_error *err);
+
 /* ---- indexer.c ---- */
 
 /*
- * annal_index_catch_up() for several sessions, all when count is 0. *out_stamp tells which database
- * is caught up now.
+ * Catch up on several sessions, all when count is 0. *out_stamp tells which database is caught up
+ * now. *out_stuck: it failed because sessions.db cannot be made or written, or is deleted again and
+ * again.
  */
-annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessions, size_t count,
-                                   const annal_catch_up_options *options, struct stamp *out_stamp,
-                                   annal_error *err);
+annal_status annal__index_run(annal_index *index, const annal_slice *sessions, size_t count,
+                              const annal_catch_up_options *options, struct stamp *out_stamp,
+                              bool *out_stuck, annal_error *err);
+
+/* Whether a failure says that trying again is of no use: no space, no permission. */
+bool annal__index_is_hopeless(const annal_error *why);
 
 /* The chore of options.follow. */
 annal_status annal__index_follow(void *arg, annal_error *err);
+
+/* ---- spare.c ---- */
+
+/* annal__index_run(), on the spare where it must be; *out_used is which one is caught up now. */
+annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessions, size_t count,
+                                   const annal_catch_up_options *options, annal_index **out_used,
+                                   struct stamp *out_stamp, annal_error *err);
+
+/* From now on, and for some seconds, the spare. why is logged unless sessions.db was deleted. */
+annal_status annal__spare_begin(annal_index *index, const annal_error *why, annal_error *err);
+
+/* Whether what failed with status is a sessions.db for which a spare can stand in. */
+bool annal__spare_helps(const annal_index *index, annal_status status);
+
+/* The index that was caught up last, and up to where (id 0: never). */
+annal_index *annal__spare_or_self(annal_index *index, struct stamp *out_caught_up);
+
+/* annal__index_reader() on whichever it is, and on the spare when sessions.db cannot be had. */
+annal_status annal__spare_reader(annal_index *index, sqlite3 **out_db, annal_error *err);
 
 /* ---- plan.c ---- */
 

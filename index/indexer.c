@@ -19,6 +19,7 @@
 #include "index/plan.h"
 #include "journal/base/error.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -351,20 +352,28 @@ static annal_status run_plan(annal_index *index, struct plan *plan, int64_t dead
     return plan->unreadable.status;
 }
 
-/* Whether to plan again: sessions.db was deleted, made anew or found corrupt under the work. */
-static bool plan_again(annal_index *index, annal_status status, const struct plan *plan,
-                       unsigned attempt)
+bool annal__index_is_hopeless(const annal_error *why)
+{
+    static const int numbers[] = {ENOSPC, EDQUOT, EFBIG, EACCES, EPERM, EROFS, EISDIR, ENOTDIR};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (why->os_errno == numbers[i])
+            return true;
+    return false;
+}
+
+/* Whether sessions.db was deleted, made anew, found corrupt or found not to be usable at all. */
+static bool is_about_database(annal_index *index, annal_status status, const struct plan *plan)
 {
     if (status == ANNAL_ERR_CONFLICT)
         return true;
-    if (index->frozen || plan->unreadable.status < 0 || attempt >= ATTEMPTS_MAX)
+    if (index->frozen || plan->unreadable.status < 0)
         return false;
     return status == ANNAL_ERR_IO || (status == ANNAL_ERR_CORRUPT && annal__index_heal(index));
 }
 
-annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessions, size_t count,
-                                   const annal_catch_up_options *options, struct stamp *out_stamp,
-                                   annal_error *err)
+annal_status annal__index_run(annal_index *index, const annal_slice *sessions, size_t count,
+                              const annal_catch_up_options *options, struct stamp *out_stamp,
+                              bool *out_stuck, annal_error *err)
 {
     static const annal_catch_up_options defaults;
     if (options == NULL)
@@ -372,32 +381,32 @@ annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessio
     int64_t deadline_us =
         annal__deadline_after(options->timeout_ms == 0 ? index->wait_ms : options->timeout_ms);
     annal_status status = ANNAL_OK;
+    annal_error why = {0};
     bool again = true;
-    for (unsigned attempt = 0; again; attempt++) {
+    *out_stuck = false;
+    for (unsigned attempt = 1; again; attempt++) {
         struct plan plan = {0};
-        status = annal__plan_make(index, sessions, count, &plan, err);
+        status = annal__plan_make(index, sessions, count, &plan, &why);
         if (status >= 0)
-            status = run_plan(index, &plan, deadline_us, options, err);
+            status = run_plan(index, &plan, deadline_us, options, &why);
         *out_stamp = plan.stamp;
-        again = plan_again(index, status, &plan, attempt);
-        if (status >= 0)
-            index->caught_up_id = plan.stamp.id;
+        again = is_about_database(index, status, &plan);
         annal__plan_done(&plan);
-        if (again && annal__deadline_passed(deadline_us)) {
+        if (again && (attempt >= ATTEMPTS_MAX || annal__index_is_hopeless(&why))) {
             again = false;
-            status = annal__fail(err, ANNAL_ERR_BUSY, "somebody keeps deleting the index");
-        }
-        if (again)
+            *out_stuck = !index->private;
+        } else if (again && annal__deadline_passed(deadline_us)) {
+            again = false;
+            status = ANNAL_ERR_BUSY;
+        } else if (again) {
             annal__pause(attempt);
+        }
     }
+    if (status == ANNAL_ERR_CONFLICT || (status == ANNAL_ERR_BUSY && why.status != ANNAL_ERR_BUSY))
+        status = annal__fail(&why, ANNAL_ERR_BUSY, "somebody keeps deleting the index");
+    if (status < 0 && err != NULL)
+        *err = why;
     return status;
-}
-
-annal_status annal_index_catch_up(annal_index *index, annal_slice session,
-                                  const annal_catch_up_options *options, annal_error *err)
-{
-    struct stamp stamp;
-    return annal__index_catch_up(index, &session, session.len > 0, options, &stamp, err);
 }
 
 annal_status annal_index_rebuild(annal_index *index, const annal_catch_up_options *options,
@@ -410,8 +419,10 @@ annal_status annal_index_rebuild(annal_index *index, const annal_catch_up_option
         patient.timeout_ms = ANNAL_NO_TIMEOUT;
     annal_status status =
         annal__index_discard(index, annal__deadline_after(patient.timeout_ms), err);
+    struct stamp stamp;
+    bool stuck;
     if (status >= 0)
-        status = annal_index_catch_up(index, (annal_slice){0}, &patient, err);
+        status = annal__index_run(index, NULL, 0, &patient, &stamp, &stuck, err);
     return status;
 }
 

@@ -151,45 +151,67 @@ static bool holds(struct stamp opened, struct stamp caught_up)
     return opened.id == caught_up.id && opened.commits >= caught_up.commits;
 }
 
+#define ATTEMPTS_MAX 5
+
+/* One attempt; *out_db stays NULL when sessions.db was deleted between the two. */
+static annal_status catch_up_once(annal_index *index, const annal_slice *sessions, size_t count,
+                                  const annal_catch_up_options *options, sqlite3 **out_db,
+                                  annal_error *out_behind, annal_error *err)
+{
+    struct stamp caught_up = {0}, opened = {0};
+    annal_index *used = index;
+    sqlite3 *db = NULL;
+    *out_behind = (annal_error){0};
+    annal_status behind =
+        annal__index_catch_up(index, sessions, count, options, &used, &caught_up, out_behind);
+    annal_status status = annal__index_reader(used, index->wait_ms, &db, &opened, err);
+    if (status < 0)
+        return status;
+    if (behind >= 0 && !holds(opened, caught_up))
+        annal__db_close(db);
+    else
+        *out_db = db;
+    return ANNAL_OK;
+}
+
 static annal_status catch_up_and_open(annal_index *index, const annal_slice *sessions, size_t count,
                                       uint32_t timeout_ms, sqlite3 **out_db,
                                       annal_error *out_behind, annal_error *err)
 {
     const annal_catch_up_options options = {.timeout_ms = timeout_ms};
-    uint32_t wait_ms = timeout_ms == 0 ? index->wait_ms : timeout_ms;
-    int64_t deadline_us = annal__deadline_after(wait_ms);
-    for (;;) {
-        struct stamp caught_up = {0}, opened = {0};
-        sqlite3 *db = NULL;
-        *out_behind = (annal_error){0};
-        annal_status behind =
-            annal__index_catch_up(index, sessions, count, &options, &caught_up, out_behind);
-        annal_status status = annal__index_reader(index, index->wait_ms, &db, &opened, err);
-        if (status < 0)
+    annal_error why = {0};
+    for (unsigned attempt = 1;; attempt++) {
+        annal_status status =
+            catch_up_once(index, sessions, count, &options, out_db, out_behind, &why);
+        bool failed = annal__spare_helps(index, status);
+        if ((status >= 0 && *out_db != NULL) || (status < 0 && !failed) ||
+            attempt > 2 * ATTEMPTS_MAX) {
+            if (status < 0 && err != NULL)
+                *err = why;
             return status;
-        if (behind < 0 || holds(opened, caught_up) || annal__deadline_passed(deadline_us)) {
-            if (behind >= 0 && !holds(opened, caught_up))
-                annal__fail(out_behind, ANNAL_ERR_BUSY, "somebody keeps deleting the index");
-            *out_db = db;
-            return ANNAL_OK;
         }
-        annal__db_close(db); /* deleted between the two */
+        if (attempt >= ATTEMPTS_MAX || annal__index_is_hopeless(&why))
+            status = annal__spare_begin(index, &why, err);
+        if (attempt >= ATTEMPTS_MAX && status < 0)
+            return status;
     }
 }
 
 /*
- * The index as it stands. One that was made anew since this process caught up stands for nothing:
- * *out_db stays NULL.
+ * The index as it stands. One that was made anew since this process caught up, or that lost what was
+ * caught up, stands for nothing: *out_db stays NULL.
  */
 static annal_status open_as_indexed(annal_index *index, sqlite3 **out_db, annal_error *err)
 {
     sqlite3 *db = NULL;
-    struct stamp stamp;
-    annal_status status = annal__index_reader(index, index->wait_ms, &db, &stamp, err);
+    struct stamp opened, caught_up;
+    annal_index *used = annal__spare_or_self(index, &caught_up);
+    annal_status status = annal__index_reader(used, index->wait_ms, &db, &opened, err);
+    if (used == index && annal__spare_helps(index, status))
+        return ANNAL_OK;
     if (status < 0)
         return status;
-    int64_t caught_up_id = index->caught_up_id;
-    if (caught_up_id != 0 && caught_up_id != stamp.id)
+    if (caught_up.id != 0 && !holds(opened, caught_up))
         annal__db_close(db);
     else
         *out_db = db;
@@ -258,9 +280,8 @@ annal_status annal_index_lag_each(annal_index *index, annal_slice session, annal
 {
     struct each_lag each = {.index = index, .fn = fn, .arg = arg, .err = err};
     sqlite3 *db = NULL;
-    struct stamp stamp;
     annal_session_info info;
-    annal_status status = annal__index_reader(index, index->wait_ms, &db, &stamp, err);
+    annal_status status = annal__spare_reader(index, &db, err);
     if (status >= 0)
         status = annal__db_prepare(db, INDEX_GET_CURSOR, &each.get_cursor, err);
     if (status >= 0 && session.len == 0)

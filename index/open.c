@@ -30,7 +30,7 @@
 #define WAL_PAGES_CHECKPOINT 2000 /* 8 MiB */
 #define CACHE_KIB            16384
 #define FOLLOW_PERIOD_MS     100
-#define IO_ATTEMPTS          20
+#define IO_ATTEMPTS          5
 
 /* ---- The writer's connection ---- */
 
@@ -210,8 +210,11 @@ static annal_status ensure_writer(annal_index *index, annal_error *err)
         if (status < 0)
             return status;
     }
-    if (index->private || annal__file_is_there(index->path))
+    if (!index->private)
+        status = annal__file_check(index->path, err);
+    if (status >= 0 && (index->private || annal__file_is_there(index->path)))
         status = open_existing(index, &whose, err);
+    bool fills = status >= 0 && (writer->db == NULL || whose == EMPTY);
     if (status >= 0 && writer->db == NULL) {
         status = annal__files_make(index->path, err);
         whose = EMPTY;
@@ -226,6 +229,8 @@ static annal_status ensure_writer(annal_index *index, annal_error *err)
         status = read_stamp(writer->db, &writer->stamp, err);
     if (status < 0) {
         close_writer(writer);
+        if (fills && status == ANNAL_ERR_IO && !index->private) /* a full disk: no empty file */
+            (void)annal__files_remove(index->path, NULL);
         return status;
     }
     writer->wal = annal__file_id(index->path, "-wal"); /* reading has opened them */
@@ -283,10 +288,15 @@ annal_status annal__index_begin(annal_index *index, int64_t deadline_us, annal_e
         return annal__fail(err, ANNAL_ERR_IO,
                            "the store is open for reading only, so its index stays as it is");
     for (unsigned attempt = 0;; attempt++) {
-        annal_status status = begin_once(index, deadline_us, err);
-        bool again = status == ANNAL_ERR_BUSY || (status == ANNAL_ERR_IO && attempt < IO_ATTEMPTS);
-        if (!again || annal__deadline_passed(deadline_us))
+        annal_error why = {0};
+        annal_status status = begin_once(index, deadline_us, &why);
+        bool again = status == ANNAL_ERR_BUSY || (status == ANNAL_ERR_IO && attempt < IO_ATTEMPTS &&
+                                                  !annal__index_is_hopeless(&why));
+        if (!again || annal__deadline_passed(deadline_us)) {
+            if (status < 0 && err != NULL)
+                *err = why;
             return status;
+        }
         annal__pause(attempt);
     }
 }
@@ -399,7 +409,7 @@ annal_status annal__index_reader(annal_index *index, uint32_t wait_ms, sqlite3 *
     for (unsigned attempt = 0;; attempt++) {
         annal_status status = open_reader(index, index->path, wait_ms, out_db, out_stamp, err);
         if (status >= 0 || status == ANNAL_ERR_BUSY || annal__deadline_passed(deadline_us) ||
-            (attempt >= IO_ATTEMPTS && annal__file_is_there(index->path)))
+            attempt >= IO_ATTEMPTS)
             return status;
         /* Missing, foreign, or deleted this moment: see to it that it is there; fails in time. */
         status = annal__index_begin(index, deadline_us, err);
@@ -413,16 +423,9 @@ annal_status annal__index_reader(annal_index *index, uint32_t wait_ms, sqlite3 *
 
 /* ---- Open and close ---- */
 
-/* A read-only store: its sessions.db as it is, or a private database in memory. */
-static annal_status open_read_only(annal_index *index, annal_error *err)
+/* A database in memory, under a name of its own. */
+static annal_status make_private(annal_index *index, annal_error *err)
 {
-    sqlite3 *db = NULL;
-    struct stamp stamp;
-    if (annal__file_is_there(index->path) && open_frozen(index, &db, &stamp, NULL) >= 0) {
-        annal__db_close(db);
-        index->frozen = true;
-        return ANNAL_OK;
-    }
     annal__free(index->path);
     char name[64];
     snprintf(name, sizeof name, "file:/annal-index-%p?vfs=memdb", (void *)index);
@@ -431,6 +434,18 @@ static annal_status open_read_only(annal_index *index, annal_error *err)
         return annal__fail(err, ANNAL_ERR_NOMEM, "the index");
     index->private = true;
     return open_keep(index, err);
+}
+
+/* A read-only store: its sessions.db as it is, or a private database in memory. */
+static annal_status open_read_only(annal_index *index, annal_error *err)
+{
+    sqlite3 *db = NULL;
+    struct stamp stamp;
+    if (!annal__file_is_there(index->path) || open_frozen(index, &db, &stamp, NULL) < 0)
+        return make_private(index, err);
+    annal__db_close(db);
+    index->frozen = true;
+    return ANNAL_OK;
 }
 
 static annal_status follow(annal_index *index, annal_error *err)
@@ -450,20 +465,22 @@ static int64_t layout_of(const annal_pack *core)
                      INT32_MAX);
 }
 
-annal_status annal_index_open(annal_store *store, const annal_index_options *options,
-                              annal_index **out_index, annal_error *err)
+/* Without a database yet. */
+static annal_status index_new(annal_store *store, uint32_t wait_ms, annal_index **out_index,
+                              annal_error *err)
 {
-    static const annal_index_options defaults;
-    if (options == NULL)
-        options = &defaults;
     const char *root = annal_store_path(store);
     size_t path_bytes = strlen(root) + sizeof "/sessions.db";
     annal_index *index = annal__zalloc(sizeof *index);
     if (index == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "the index of '%s'", root);
     index->store = store;
-    index->wait_ms = options->wait_ms == 0 ? WAIT_MS_DEFAULT : options->wait_ms;
+    index->wait_ms = wait_ms == 0 ? WAIT_MS_DEFAULT : wait_ms;
     annal_status status = annal__index_lock_init(&index->lock, err);
+    if (status >= 0 && pthread_mutex_init(&index->spare.mutex, NULL) != 0) {
+        annal__index_lock_done(&index->lock);
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "the index of '%s'", root);
+    }
     if (status < 0) {
         annal__free(index);
         return status;
@@ -477,10 +494,6 @@ annal_status annal_index_open(annal_store *store, const annal_index_options *opt
     status = annal_pack_core(&index->core, err);
     if (status >= 0)
         index->user_version = layout_of(index->core);
-    if (status >= 0 && annal_store_is_read_only(store))
-        status = open_read_only(index, err);
-    else if (status >= 0 && options->follow)
-        status = follow(index, err);
     if (status < 0)
         goto done;
     *out_index = index;
@@ -488,6 +501,39 @@ annal_status annal_index_open(annal_store *store, const annal_index_options *opt
 
 done:
     annal_index_close(index);
+    return status;
+}
+
+annal_status annal_index_open(annal_store *store, const annal_index_options *options,
+                              annal_index **out_index, annal_error *err)
+{
+    static const annal_index_options defaults;
+    annal_index *index = NULL;
+    if (options == NULL)
+        options = &defaults;
+    annal_status status = index_new(store, options->wait_ms, &index, err);
+    if (status >= 0 && annal_store_is_read_only(store))
+        status = open_read_only(index, err);
+    else if (status >= 0 && options->follow)
+        status = follow(index, err);
+    if (status < 0)
+        annal_index_close(index);
+    else
+        *out_index = index;
+    return status;
+}
+
+annal_status annal__index_open_private(annal_store *store, uint32_t wait_ms,
+                                       annal_index **out_index, annal_error *err)
+{
+    annal_index *index = NULL;
+    annal_status status = index_new(store, wait_ms, &index, err);
+    if (status >= 0)
+        status = make_private(index, err);
+    if (status < 0)
+        annal_index_close(index);
+    else
+        *out_index = index;
     return status;
 }
 
@@ -522,6 +568,8 @@ void annal_index_close(annal_index *index)
         tidy(index);
     close_writer(&index->writer);
     annal__db_close(index->keep);
+    annal_index_close(index->spare.index);
+    pthread_mutex_destroy(&index->spare.mutex);
     annal__index_lock_done(&index->lock);
     annal_pack_free(index->core);
     annal__free(index->path);

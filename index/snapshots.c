@@ -67,8 +67,7 @@ annal_status annal_index_snapshot_newest(annal_index *index, annal_slice session
 {
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
-    struct stamp stamp;
-    annal_status status = annal__index_reader(index, index->wait_ms, &db, &stamp, err);
+    annal_status status = annal__spare_reader(index, &db, err);
     if (status >= 0)
         status = annal__db_prepare(db,
                                    "SELECT seq, state FROM snapshots WHERE session_id = ?1 "

@@ -4,6 +4,7 @@
 
 #include "journal/base/clock.h"
 #include "journal/base/io.h"
+#include "journal/base/log.h"
 #include "journal/commit.h"
 #include "journal/filelock.h"
 #include "journal/held.h"
@@ -116,9 +117,6 @@ annal_status annal__store_check_writable(const annal_store *store, annal_error *
 /* STORE/<part>/<name>; ANNAL_ERR_LIMIT when it is too long. */
 annal_status annal__store_path(const annal_store *store, struct buf *out, const char *part,
                                const char *name, annal_error *err);
-
-void annal__store_log(const annal_store *store, annal_log_level level, const char *format, ...)
-    ANNAL_PRINTF(3, 4);
 
 /* Counted syncs. -1 with errno. */
 int annal__store_fdatasync(annal_store *store, int fd);

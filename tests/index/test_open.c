@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -196,6 +197,156 @@ START_TEST(whenever_it_is_deleted_every_answer_is_whole)
     deleter.stop = true;
     pthread_join(thread, NULL);
     ck_assert_uint_gt(deleter.deleted, 3);
+    fixture_done(&f);
+}
+END_TEST
+
+/* ---- A sessions.db that cannot be had ---- */
+
+static void note_warning(void *arg, annal_log_level level, const char *message)
+{
+    if (level == ANNAL_LOG_WARNING)
+        text_add(arg, message, strlen(message));
+}
+
+/* The store again, with a log. */
+static void reopen_with_log(struct fixture *f, struct text *log)
+{
+    const annal_store_options options = {.no_keeper = true, .log = note_warning, .log_arg = log};
+    text_add(log, "", 0);
+    annal_index_close(f->index);
+    ck_ok(annal_store_close(f->store, err));
+    ck_ok(annal_store_open(f->path, &options, &f->store, err));
+    ck_ok(annal_index_open(f->store, NULL, &f->index, err));
+}
+
+/* No file of this process may grow beyond bytes: as a disk that is full. */
+static void limit_files(rlim_t bytes)
+{
+    struct rlimit limit;
+    signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+START_TEST(a_full_disk_is_answered_from_memory_and_keeps_no_empty_index)
+{
+    struct fixture f;
+    struct text log = {0};
+    struct stat file;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    char *before = fixture_dump(&f);
+    reopen_with_log(&f, &log);
+    remove_index(&f);
+    limit_files(0);
+    char *after = fixture_dump(&f);
+    limit_files(RLIM_INFINITY);
+    ck_assert_str_eq(after, before);
+    ck_assert_ptr_nonnull(strstr(log.ptr, "cannot be kept"));
+    ck_assert_ptr_null(strstr(strstr(log.ptr, "cannot be kept") + 1, "cannot be kept"));
+    ck_assert_int_ne(stat(db_path(&f), &file), 0);
+    free(before);
+    free(after);
+    free(log.ptr);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(an_index_that_cannot_grow_is_answered_from_memory)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+    fixture_append_many(&f, "s2", 2000, 1767684240000000);
+    fixture_reopen(&f, NULL); /* its WAL is empty now */
+    limit_files(8192);
+    char *counted = fixture_sql(&f, "SELECT COUNT(*) FROM event_index");
+    annal_error err = {0};
+    annal_status rebuilt = annal_index_rebuild(f.index, NULL, &err);
+    limit_files(RLIM_INFINITY);
+    ck_assert_str_eq(counted, "2008\n");
+    ck_assert_int_eq(rebuilt, ANNAL_ERR_IO); /* what writes it says so */
+    free(counted);
+    ck_sql(&f, "SELECT COUNT(*) FROM event_index", "2008\n");
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_directory_in_the_place_of_the_index_is_named_and_left_alone)
+{
+    struct fixture f;
+    struct text log = {0};
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    ck_assert_int_eq(mkdir(db_path(&f), 0700), 0);
+    reopen_with_log(&f, &log);
+    ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
+    ck_assert_ptr_nonnull(strstr(log.ptr, "a directory stands in the place of '"));
+    ck_assert_int_eq(rmdir(db_path(&f)), 0);
+    free(log.ptr);
+    fixture_done(&f);
+}
+END_TEST
+
+static void *delete_at_once(void *arg)
+{
+    struct deleter *deleter = arg;
+    while (!deleter->stop) {
+        for (int i = 0; i < 3; i++)
+            deleter->deleted += unlink(deleter->paths[i]) == 0;
+        usleep(500);
+    }
+    return NULL;
+}
+
+START_TEST(an_index_deleted_faster_than_it_is_made_costs_no_answer)
+{
+    struct fixture f;
+    struct deleter deleter = {0};
+    pthread_t thread;
+    const annal_sql_options as_indexed = {.as_indexed = true};
+    FIXTURE_INIT(&f);
+    deleter.paths[0] = db_path(&f);
+    deleter.paths[1] = tmpdir_path(&f.dir, "store/sessions.db-shm");
+    deleter.paths[2] = tmpdir_path(&f.dir, "store/sessions.db-wal");
+    fixture_append_many(&f, "s1", 1500, 1767684240000000);
+    ck_assert_int_eq(pthread_create(&thread, NULL, delete_at_once, &deleter), 0);
+    for (int i = 0; i < 3; i++) {
+        struct text text = {0};
+        fixture_reopen(&f, NULL);
+        ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+        ck_ok(annal_sql(f.index, ANNAL_SLICE("SELECT COUNT(*) FROM event_index"), &as_indexed,
+                        text_row, &text, err));
+        ck_assert_str_eq(text.ptr, "1500\n");
+        free(text.ptr);
+    }
+    deleter.stop = true;
+    pthread_join(thread, NULL);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_wal_deleted_after_the_catch_up_is_noticed)
+{
+    struct fixture f;
+    struct text text = {0};
+    const annal_sql_options as_indexed = {.as_indexed = true};
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    fixture_reopen(&f, NULL);
+    ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+    fixture_reopen(&f, NULL); /* all of it is in sessions.db */
+    fixture_append_session(&f, "s2");
+    ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+    unlink(tmpdir_path(&f.dir, "store/sessions.db-wal"));
+    unlink(tmpdir_path(&f.dir, "store/sessions.db-shm"));
+    ck_ok(annal_sql(f.index, ANNAL_SLICE("SELECT COUNT(*) FROM event_index"), &as_indexed, text_row,
+                    &text, err));
+    ck_assert_str_eq(text.ptr, "16\n");
+    free(text.ptr);
     fixture_done(&f);
 }
 END_TEST
@@ -521,6 +672,11 @@ Suite *suite_open(void)
     tcase_add_test(all, a_forked_child_leaves_the_index_of_its_parent_alone);
     tcase_add_test(all, a_read_only_store_is_answered_from_its_index_and_what_stands_behind_it);
     tcase_add_test(all, a_read_only_store_without_index_is_answered_from_its_journals);
+    tcase_add_test(all, a_full_disk_is_answered_from_memory_and_keeps_no_empty_index);
+    tcase_add_test(all, an_index_that_cannot_grow_is_answered_from_memory);
+    tcase_add_test(all, a_directory_in_the_place_of_the_index_is_named_and_left_alone);
+    tcase_add_test(all, an_index_deleted_faster_than_it_is_made_costs_no_answer);
+    tcase_add_test(all, a_wal_deleted_after_the_catch_up_is_noticed);
     suite_add_tcase(suite, all);
     return suite;
 }

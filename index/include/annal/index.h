@@ -32,6 +32,10 @@ typedef struct annal_index_options {
  * program made is first moved aside to sessions.db.foreign. Any thread, and an index may be used by
  * many threads at once. The store must outlive it.
  *
+ * Where sessions.db cannot be made or written (no space, no permission), or is deleted faster than
+ * it is made, readers are answered from an index in memory, made from the journals: slower, and the
+ * same. But for the deletion the store's log is told why.
+ *
  * In a store that is open for reading only nothing is written: a sessions.db that stands there is
  * read as it is, and where there is none, a private one is made in memory from the journals.
  */
