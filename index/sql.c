@@ -1,5 +1,6 @@
 #include "index/database.h"
 #include "index/index.h"
+#include "journal/base/alloc.h"
 #include "journal/base/error.h"
 
 /*
@@ -56,4 +57,75 @@ annal_status annal_sql(annal_index *index, annal_slice sql, const annal_sql_opti
     if (status == ANNAL_ERR_CORRUPT && !call.stopped && annal__index_heal(index) && !call.begun)
         status = run(index, sql, &call, err);
     return status;
+}
+
+/* ---- Views ---- */
+
+struct annal_view {
+    annal_index *index;
+    sqlite3 *db; /* in a transaction that the first SELECT fixed */
+    sqlite3_stmt *get_cursor;
+};
+
+static annal_status fix(annal_view *view, annal_error *err)
+{
+    uint64_t seq;
+    annal_status status = annal__db_exec(view->db, "BEGIN", err);
+    if (status >= 0)
+        status = annal__db_prepare(view->db, INDEX_GET_CURSOR, &view->get_cursor, err);
+    if (status >= 0)
+        status = annal_view_indexed_seq(view, (annal_slice){0}, &seq, err);
+    return status;
+}
+
+annal_status annal_view_open(annal_index *index, annal_view **out_view, annal_error *err)
+{
+    annal_view *view = annal__zalloc(sizeof *view);
+    if (view == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "a view of '%s'", index->path);
+    view->index = index;
+    annal_status status = annal__index_read(index, NULL, 0, true, 0, &view->db, NULL, err);
+    if (status >= 0)
+        status = fix(view, err);
+    if (status < 0) {
+        annal_view_close(view);
+        return status;
+    }
+    *out_view = view;
+    return ANNAL_OK;
+}
+
+annal_status annal_view_sql(annal_view *view, annal_slice sql, const annal_sql_options *options,
+                            annal_row_fn fn, void *arg, annal_error *err)
+{
+    static const annal_sql_options defaults;
+    struct call call = {.options = options == NULL ? &defaults : options, .fn = fn, .arg = arg};
+    annal_sql_options own = *call.options;
+    own.columns = own.columns == NULL ? NULL : hand_on_columns;
+    annal_status status = annal__db_select(view->db, sql, &own, hand_on_row, &call, err);
+    if (status == ANNAL_ERR_CORRUPT && !call.stopped)
+        (void)annal__index_heal(view->index);
+    return status;
+}
+
+annal_status annal_view_indexed_seq(annal_view *view, annal_slice session, uint64_t *out_seq,
+                                    annal_error *err)
+{
+    annal_position from;
+    bool known;
+    annal_status status = annal__index_cursor(view->get_cursor, session, &from, &known, err);
+    if (status == ANNAL_ERR_CORRUPT)
+        (void)annal__index_heal(view->index);
+    if (status >= 0)
+        *out_seq = known ? from.seq - 1 : 0;
+    return status;
+}
+
+void annal_view_close(annal_view *view)
+{
+    if (view == NULL)
+        return;
+    sqlite3_finalize(view->get_cursor);
+    annal__db_close(view->db);
+    annal__free(view);
 }

@@ -141,6 +141,37 @@ void annal_state_free(annal_state *state)
     annal__free(state);
 }
 
+static annal_status add_delete(void *arg, const annal_row *row)
+{
+    return annal__buf_printf(arg, "DELETE FROM \"%.*s\";", ANNAL_FMT(row->values[0].bytes));
+}
+
+annal_status annal_state_reset(annal_state *state, annal_slice session, annal_error *err)
+{
+    struct buf sql = {0};
+    annal_status status = annal_session_id_check(session, err);
+    if (status >= 0 && state->in_transaction)
+        status = annal__db_exec(state->db, "ROLLBACK", err);
+    if (status >= 0)
+        status = annal__db_select(state->db,
+                                  ANNAL_SLICE("SELECT name FROM sqlite_schema WHERE type = 'table'"
+                                              " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"),
+                                  NULL, add_delete, &sql, err);
+    if (status >= 0 && annal__buf_cstr(&sql) == NULL)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "state of session '%.*s'", ANNAL_FMT(session));
+    if (status >= 0)
+        status = annal__db_exec(state->db, sql.ptr, err);
+    annal__buf_done(&sql);
+    if (status < 0)
+        return status;
+    annal__applier_forget(state->applier);
+    memset(state->session, 0, sizeof state->session);
+    memcpy(state->session, session.ptr, session.len);
+    state->seq = state->refused = 0;
+    state->in_transaction = false;
+    return ANNAL_OK;
+}
+
 uint64_t annal_state_seq(const annal_state *state)
 {
     return state->seq;

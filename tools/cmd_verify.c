@@ -17,6 +17,7 @@ struct verify {
     const struct args *args;
     annal_store *store;
     annal_index *index; /* NULL: there is none yet */
+    struct index_check check;
     struct progress progress;
     uint64_t sessions, events, bytes, findings;
 };
@@ -54,16 +55,20 @@ static void found_in_replay(void *arg, const annal_replay_finding *finding)
 }
 
 /* What is made from the journal: rows, tables, snapshots. */
-static annal_status verify_derived(struct verify *verify, annal_slice session, annal_error *err)
+static annal_status verify_derived(struct verify *verify, annal_slice session, uint64_t last_seq,
+                                   annal_error *err)
 {
     annal_replay_verify_result result;
+    bool has_snapshots = false;
     if (verify->index == NULL)
         return ANNAL_OK;
     annal_status status =
-        verify_index_session(verify->store, verify->index, session, print_finding, verify, err);
+        verify_index_session(&verify->check, session, last_seq, print_finding, verify, err);
+    if (status == ANNAL_OK)
+        status = verify_index_has_snapshots(&verify->check, session, &has_snapshots, err);
     if (status == ANNAL_OK && args_has(verify->args, "replay"))
         status = annal_replay_verify(verify->index, session, found_in_replay, verify, &result, err);
-    else if (status == ANNAL_OK)
+    else if (status == ANNAL_OK && has_snapshots)
         status = annal_snapshot_each(verify->index, session, found_in_snapshot, verify, err);
     return status;
 }
@@ -78,7 +83,7 @@ static int verify_session(struct verify *verify, const struct session_name *sess
         progress_hide(&verify->progress);
         return fail_error(&err);
     }
-    if (verify_derived(verify, annal_slice_of(session->id), &err) < 0) {
+    if (verify_derived(verify, annal_slice_of(session->id), result.last_seq, &err) < 0) {
         progress_hide(&verify->progress);
         return fail_error(&err);
     }
@@ -97,9 +102,14 @@ static void print_summary(const struct verify *verify)
                verify->sessions, verify->events, verify->bytes, verify->findings);
         return;
     }
-    printf("verified %s session%s, %s event%s, %s: %s%s\n", human_count(sessions, verify->sessions),
-           verify->sessions == 1 ? "" : "s", human_count(events, verify->events),
-           verify->events == 1 ? "" : "s", human_bytes(bytes, verify->bytes),
+    char lag[60] = "";
+    if (verify->check.lagging > 0)
+        snprintf(lag, sizeof lag, " (the index lags behind %s of them)",
+                 human_count(findings, verify->check.lagging));
+    printf("verified %s session%s%s, %s event%s, %s: %s%s\n",
+           human_count(sessions, verify->sessions), verify->sessions == 1 ? "" : "s", lag,
+           human_count(events, verify->events), verify->events == 1 ? "" : "s",
+           human_bytes(bytes, verify->bytes),
            verify->findings == 0 ? "nothing found" : human_count(findings, verify->findings),
            verify->findings == 0   ? ""
            : verify->findings == 1 ? " finding"
@@ -145,8 +155,10 @@ static int run(const struct args *args)
     int exit_status = store_open(args, OPEN_READ, 0, &verify.store);
     if (exit_status == 0)
         exit_status = open_index(&verify);
+    verify.check = (struct index_check){.store = verify.store, .index = verify.index};
     if (exit_status == 0)
         exit_status = verify_all(&verify);
+    verify_index_done(&verify.check);
     annal_index_close(verify.index);
     return store_close(verify.store, exit_status);
 }

@@ -23,6 +23,16 @@ static int add(void *arg, annal_slice session, uint64_t journal_bytes)
     return 0;
 }
 
+static bool is_listed(const struct session_list *list, annal_slice session)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const char *id = list->names[i].id;
+        if (strlen(id) == session.len && memcmp(id, session.ptr, session.len) == 0)
+            return true;
+    }
+    return false;
+}
+
 int sessions_collect(annal_store *store, const struct args *args, struct session_list *list)
 {
     annal_error err = {0};
@@ -32,6 +42,8 @@ int sessions_collect(annal_store *store, const struct args *args, struct session
         int exit_status = args_session(args, i, &session);
         if (exit_status != 0)
             return exit_status;
+        if (is_listed(list, session))
+            continue;
         if (annal_session_info_get(store, session, &info, &err) < 0)
             return fail_error(&err);
         exit_status = add(list, session, info.bytes);

@@ -4,11 +4,9 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 
-#include <annal/pack.h>
-
 #include <string.h>
 
-enum { FOUND_MAX = 1000, TRIES = 5 };
+enum { FOUND_MAX = 1000, TRIES = 5, VIEW_SESSIONS = 64 };
 
 struct comparison {
     annal_slice session;
@@ -118,14 +116,14 @@ static int add_row(void *arg, const annal_row *row)
     return status;
 }
 
-static annal_status compare_table(struct comparison *comparison, annal_index *index,
+static annal_status compare_table(struct comparison *comparison, annal_view *view,
                                   const char *query, const char *what)
 {
     struct buf indexed = {0}, folded = {0};
     annal_value session = {.kind = ANNAL_VALUE_TEXT, .bytes = comparison->session};
-    annal_sql_options options = {.params = &session, .param_count = 1, .as_indexed = true};
+    annal_sql_options options = {.params = &session, .param_count = 1};
     annal_slice sql = annal_slice_of(query);
-    annal_status status = annal_sql(index, sql, &options, add_row, &indexed, comparison->err);
+    annal_status status = annal_view_sql(view, sql, &options, add_row, &indexed, comparison->err);
     if (status == ANNAL_OK)
         status =
             annal_state_sql(comparison->state, sql, &options, add_row, &folded, comparison->err);
@@ -138,46 +136,39 @@ static annal_status compare_table(struct comparison *comparison, annal_index *in
     return status;
 }
 
-static annal_status compare_tables(struct comparison *comparison, annal_index *index)
+static annal_status compare_tables(struct comparison *comparison, annal_view *view)
 {
-    annal_status status = compare_table(comparison, index, "SELECT * FROM sessions WHERE id = ?1",
+    annal_status status = compare_table(comparison, view, "SELECT * FROM sessions WHERE id = ?1",
                                         "the row in sessions is not what the events give");
     if (status == ANNAL_OK)
-        status = compare_table(comparison, index,
-                               "SELECT * FROM turns WHERE session_id = ?1 ORDER BY id",
-                               "the rows in turns are not what the events give");
+        status =
+            compare_table(comparison, view, "SELECT * FROM turns WHERE session_id = ?1 ORDER BY id",
+                          "the rows in turns are not what the events give");
     return status;
 }
 
 /* ---- A session ---- */
 
-static annal_status compare(struct comparison *comparison, annal_store *store, annal_index *index)
+static annal_status compare(struct comparison *comparison, struct index_check *check)
 {
     annal_value session = {.kind = ANNAL_VALUE_TEXT, .bytes = comparison->session};
-    annal_sql_options options = {.params = &session, .param_count = 1, .as_indexed = true};
-    annal_status status =
-        annal_state_new(comparison->session, NULL, 0, &comparison->state, comparison->err);
+    annal_sql_options options = {.params = &session, .param_count = 1};
+    annal_error *err = comparison->err;
+    annal_status status = annal_state_reset(check->state, comparison->session, err);
+    comparison->state = check->state;
     if (status == ANNAL_OK)
-        status =
-            annal_cursor_open(store, comparison->session, 1, &comparison->cursor, comparison->err);
+        status = annal_cursor_open(check->store, comparison->session, 1, &comparison->cursor, err);
     if (status == ANNAL_OK)
         status = next_event(comparison);
     if (status == ANNAL_OK)
-        status = annal_sql(index, annal_slice_of(index_rows), &options, compare_row, comparison,
-                           comparison->err);
+        status = annal_view_sql(check->view, annal_slice_of(index_rows), &options, compare_row,
+                                comparison, err);
     if (status == ANNAL_OK)
         status = skip_events(comparison, UINT64_MAX);
     if (status == ANNAL_OK && !comparison->damaged)
-        status = compare_tables(comparison, index);
+        status = compare_tables(comparison, check->view);
     annal_cursor_close(comparison->cursor);
-    annal_state_free(comparison->state);
     return status;
-}
-
-static int take_lag(void *arg, const annal_index_lag *lag)
-{
-    *(uint64_t *)arg = lag->indexed_seq;
-    return 0;
 }
 
 static void tell(const struct comparison *comparison, annal_finding_fn fn, void *arg)
@@ -191,25 +182,72 @@ static void tell(const struct comparison *comparison, annal_finding_fn fn, void 
     }
 }
 
-annal_status verify_index_session(annal_store *store, annal_index *index, annal_slice session,
+static annal_status view_anew(struct index_check *check, annal_error *err)
+{
+    const annal_pack *core = annal_index_core(check->index);
+    annal_view_close(check->view);
+    check->view = NULL;
+    check->viewed = 0;
+    annal_status status = annal_view_open(check->index, &check->view, err);
+    if (status == ANNAL_OK && check->state == NULL)
+        status = annal_state_new(ANNAL_SLICE("none"), &core, 1, &check->state, err);
+    return status;
+}
+
+annal_status verify_index_session(struct index_check *check, annal_slice session, uint64_t last_seq,
                                   annal_finding_fn fn, void *arg, annal_error *err)
 {
     uint64_t after = 0;
+    annal_status status = ANNAL_OK;
     struct found *found = annal__zalloc(FOUND_MAX * sizeof *found);
     if (found == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "verify the index: out of memory");
-    annal_status status = annal_index_lag_each(index, session, take_lag, &after, err);
+    if (check->view == NULL || ++check->viewed > VIEW_SESSIONS)
+        status = view_anew(check, err);
+    if (status == ANNAL_OK)
+        status = annal_view_indexed_seq(check->view, session, &after, err);
     for (int i = 0; status == ANNAL_OK && i < TRIES; i++) {
         struct comparison comparison = {
             .session = session, .err = err, .found = found, .indexed_seq = after};
-        status = compare(&comparison, store, index);
+        status = compare(&comparison, check);
+        if (status == ANNAL_OK && comparison.found_count == 0)
+            break;
+        /* Not so when the journal was replaced, or the index made anew, since the view was opened. */
+        if (status == ANNAL_OK || status == ANNAL_ERR_CORRUPT)
+            status = view_anew(check, err);
         if (status == ANNAL_OK)
-            status = annal_index_lag_each(index, session, take_lag, &after, err);
+            status = annal_view_indexed_seq(check->view, session, &after, err);
         if (status == ANNAL_OK && after == comparison.indexed_seq) {
             tell(&comparison, fn, arg);
             break;
         }
     }
+    check->lagging += after < last_seq;
     annal__free(found);
     return status;
+}
+
+static int take_any(void *arg, const annal_row *row)
+{
+    (void)row;
+    *(bool *)arg = true;
+    return 0;
+}
+
+annal_status verify_index_has_snapshots(struct index_check *check, annal_slice session,
+                                        bool *out_has, annal_error *err)
+{
+    annal_value value = {.kind = ANNAL_VALUE_TEXT, .bytes = session};
+    const annal_sql_options options = {.params = &value, .param_count = 1};
+    *out_has = false;
+    return annal_view_sql(check->view,
+                          ANNAL_SLICE("SELECT 1 FROM snapshots WHERE session_id = ?1 LIMIT 1"),
+                          &options, take_any, out_has, err);
+}
+
+void verify_index_done(struct index_check *check)
+{
+    annal_view_close(check->view);
+    annal_state_free(check->state);
+    *check = (struct index_check){0};
 }

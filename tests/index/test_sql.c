@@ -103,6 +103,49 @@ START_TEST(a_callback_can_stop)
         annal_sql(f.index, ANNAL_SLICE("VALUES (1), (2)"), NULL, stop_at_once, &calls, NULL),
         ANNAL_ERR_CORRUPT);
     ck_assert_int_eq(calls, 1);
+
+    annal_view *view = NULL;
+    fixture_append_session(&f, "s1");
+    ck_sql(&f, "SELECT count(*) FROM event_index", "8\n");
+    ck_ok(annal_view_open(f.index, &view, err));
+    ck_assert_int_eq(
+        annal_view_sql(view, ANNAL_SLICE("VALUES (1), (2)"), NULL, stop_at_once, &calls, NULL),
+        ANNAL_ERR_CORRUPT);
+    ck_assert_int_eq(calls, 2);
+    annal_view_close(view);
+    ck_ok(annal_view_open(f.index, &view, err));
+    uint64_t seq = 0;
+    ck_ok(annal_view_indexed_seq(view, ANNAL_SLICE("s1"), &seq, err));
+    ck_assert_uint_eq(seq, 8); /* what the callback answered is no word on the index */
+    annal_view_close(view);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_view_stays_as_it_was_when_it_was_opened)
+{
+    struct fixture f;
+    annal_view *view = NULL;
+    uint64_t seq = 7;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s1");
+    ck_ok(annal_view_open(f.index, &view, err));
+    ck_ok(annal_view_indexed_seq(view, ANNAL_SLICE("s1"), &seq, err));
+    ck_assert_uint_eq(seq, 0);
+    ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+    for (int i = 0; i < 2; i++) {
+        struct text text = {0};
+        ck_ok(annal_view_indexed_seq(view, ANNAL_SLICE("s1"), &seq, err));
+        ck_ok(annal_view_sql(view, ANNAL_SLICE("SELECT count(*) FROM event_index"), NULL, text_row,
+                             &text, err));
+        ck_assert_str_eq(text.ptr, i == 0 ? "0\n" : "8\n");
+        ck_assert_uint_eq(seq, i == 0 ? 0 : 8);
+        free(text.ptr);
+        annal_view_close(view);
+        view = NULL;
+        if (i == 0)
+            ck_ok(annal_view_open(f.index, &view, err));
+    }
     fixture_done(&f);
 }
 END_TEST
@@ -204,6 +247,7 @@ Suite *suite_sql(void)
     tcase_add_test(all, wrong_sql_is_refused_with_the_reason);
     tcase_add_test(all, columns_and_parameters);
     tcase_add_test(all, a_callback_can_stop);
+    tcase_add_test(all, a_view_stays_as_it_was_when_it_was_opened);
     tcase_add_test(all, events_has_every_event_with_its_payload);
     tcase_add_test(all, events_answers_like_the_index_whatever_is_asked);
     tcase_add_test(all, a_join_with_events_begins_at_the_few_sessions);

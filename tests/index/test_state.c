@@ -305,6 +305,29 @@ START_TEST(bytes_that_are_no_state_of_this_session_are_refused)
 }
 END_TEST
 
+START_TEST(a_state_that_was_reset_is_a_new_one_of_another_session)
+{
+    annal_state *state = core_state();
+    char *first = json(state);
+    for (int i = 0; i < 2; i++) { /* with and without a transaction under way */
+        apply(state, 1, "session.created", "{\"model\":\"m\"}");
+        apply(state, 2, "turn.started", "{\"turn_id\":\"t\"}");
+        if (i == 0)
+            ck_state(state, "SELECT id, events FROM sessions", "s|2\n");
+        ck_ok(annal_state_reset(state, ANNAL_SLICE("s2"), err));
+        ck_assert_uint_eq(annal_state_seq(state), 0);
+        char *empty = json(state);
+        ck_assert_str_eq(empty, first);
+        free(empty);
+    }
+    apply(state, 1, "a", "{}");
+    ck_state(state, "SELECT id, events, model FROM sessions", "s2|1|\n");
+    ck_assert_int_eq(annal_state_reset(state, ANNAL_SLICE(".."), NULL), ANNAL_ERR_INVALID);
+    free(first);
+    annal_state_free(state);
+}
+END_TEST
+
 START_TEST(events_come_in_order)
 {
     annal_state *state = core_state();
@@ -368,6 +391,7 @@ Suite *suite_state(void)
     tcase_add_test(state, the_envelope_can_be_bound);
     tcase_add_test(state, a_state_survives_being_bytes_at_every_seq);
     tcase_add_test(state, bytes_that_are_no_state_of_this_session_are_refused);
+    tcase_add_test(state, a_state_that_was_reset_is_a_new_one_of_another_session);
     tcase_add_test(state, events_come_in_order);
     tcase_add_test(state, sql_over_a_state_only_reads);
     tcase_add_test(state, the_pack_version_changes_with_any_byte_of_a_pack);

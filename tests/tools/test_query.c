@@ -406,10 +406,36 @@ START_TEST(verify_finds_an_index_that_is_not_what_the_journals_say)
         assert_holds(&cli, changes[i].finding);
         assert_holds(&cli, "5 events, ");
     }
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(an_index_that_lags_is_no_finding_but_told)
+{
+    struct cli cli;
+    begin(&cli);
     CLI(&cli, NULL, "reindex");
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
+    assert_holds(&cli, "verified 2 sessions, 5 events, ");
     CLI(&cli, history, "append", "old");
     CLI(&cli, NULL, "verify");
     cli_assert_done(&cli);
+    assert_holds(&cli, "verified 2 sessions (the index lags behind 1 of them), 9 events, ");
+    assert_holds(&cli, ": nothing found\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_session_that_is_named_twice_is_one)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, NULL, "verify", "new", "old", "new");
+    cli_assert_done(&cli);
+    assert_holds(&cli, "verified 2 sessions, 5 events, ");
+    CLI(&cli, NULL, "query", "new", "new", "--count");
+    assert_out(&cli, "1\n");
     cli_done(&cli);
 }
 END_TEST
@@ -432,6 +458,8 @@ Suite *suite_query(void)
     tcase_add_test(answers, without_the_index_every_answer_is_the_same);
     tcase_add_loop_test(answers, a_store_on_read_only_media_is_read_with_or_without_an_index, 0, 2);
     tcase_add_test(answers, verify_finds_an_index_that_is_not_what_the_journals_say);
+    tcase_add_test(answers, an_index_that_lags_is_no_finding_but_told);
+    tcase_add_test(answers, a_session_that_is_named_twice_is_one);
     tcase_add_test(answers, stats_counts_and_shows_what_lags);
     suite_add_tcase(suite, answers);
     return suite;

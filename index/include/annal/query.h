@@ -121,6 +121,37 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_sql(annal_index *index, annal_slic
                                                   const annal_sql_options *options, annal_row_fn fn,
                                                   void *arg, annal_error *err);
 
+/* ---- Several SELECTs over the same ---- */
+
+/*
+ * The index as it stood when the view was opened, for SELECTs that must fit together or are many:
+ * what is indexed meanwhile does not show, and does not shorten the write-ahead log of sessions.db,
+ * so close it soon. It does not catch up. One thread at a time; close it before the index.
+ */
+typedef struct annal_view annal_view;
+
+/* ANNAL_ERR_BUSY  another program keeps sessions.db locked */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_view_open(annal_index *index, annal_view **out_view,
+                                                        annal_error *err);
+
+/*
+ * As annal_sql(), without events; of the options only params and columns count. After
+ * ANNAL_ERR_CORRUPT sessions.db was thrown away, where that is possible: close the view and open
+ * another.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_view_sql(annal_view *view, annal_slice sql,
+                                                       const annal_sql_options *options,
+                                                       annal_row_fn fn, void *arg,
+                                                       annal_error *err);
+
+/* Up to which event a session is indexed in this view; 0: it is not known yet. */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_view_indexed_seq(annal_view *view,
+                                                               annal_slice session,
+                                                               uint64_t *out_seq, annal_error *err);
+
+/* NULL is accepted. */
+ANNAL_API void annal_view_close(annal_view *view);
+
 #ifdef __cplusplus
 }
 #endif
