@@ -2,10 +2,11 @@
 #
 #   make test                         build with sanitizers, run every test
 #   make demo [LOGS=PATH KIND=codex]  build, and show what Annal does
-#   make build, make install [PREFIX=/usr/local] [DESTDIR=]
+#   make build, make install [prefix=/usr/local] [DESTDIR=]
 #   make bench, make format, make clean
 
-PREFIX ?= /usr/local
+# Both spellings are usual.
+prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
 .PHONY: build test summary demo install bench format clean setup
@@ -30,7 +31,7 @@ demo: setup
 
 # The cache of the loader knows a new library only after ldconfig.
 install: build
-	cmake --install build/release --prefix '$(PREFIX)'
+	cmake --install build/release --prefix '$(prefix)'
 	@[ -n "$$DESTDIR" ] || ldconfig 2>/dev/null || true
 
 bench: setup

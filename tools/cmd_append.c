@@ -234,7 +234,7 @@ static const struct option options[] = {
     {"type", "T", "every line is the data of an event of this type", false},
     {"level", "LEVEL", "sync (default), batch or os: when an event is done", false},
     {"expect-seq", "N", "append only if the last seq is N; 0: none is there", false},
-    {"wait", "SECONDS", "how long for a session that another process has (10)", false},
+    {"wait", "SECONDS", "how long to wait while another process has it (10)", false},
     {NULL, NULL, NULL, false}};
 
 const struct command cmd_append = {

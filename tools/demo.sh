@@ -33,7 +33,7 @@ trimmed() {
     LC_ALL=C awk -v most="$1" -v width="$COLUMNS" -v dim="$dim" -v plain="$plain" '
         function wide(text) { gsub(/[\200-\277]/, "", text); return length(text) > width }
         NR <= most { print "    " (wide($0) ? substr($0, 1, width - 3) "..." : $0) }
-        END { if (NR > most) print dim "    ... " NR - most " more lines" plain }'
+        END { if (NR > most) print dim "    ... " NR - most " more line" (NR > most + 1 ? "s" : "") plain }'
 }
 
 # run LINES WORD...: show the command, run it, show the first lines of what it prints.

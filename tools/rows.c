@@ -73,8 +73,13 @@ int rows_columns(void *arg, const annal_row *row)
 int rows_row(void *arg, const annal_row *row)
 {
     struct rows *rows = arg;
-    for (size_t i = 0; i < row->count; i++)
+    for (size_t i = 0; i < row->count; i++) {
+        annal_value_kind kind = row->values[i].kind;
+        if (!rows->begun) /* a column is what its first value is */
+            rows->columns[i].right = kind == ANNAL_VALUE_INTEGER || kind == ANNAL_VALUE_REAL;
         rows_cell(rows->table, &row->values[i]);
+    }
+    rows->begun = true;
     table_row(rows->table);
     return out_wanted() ? 0 : ANNAL_END;
 }

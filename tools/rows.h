@@ -13,6 +13,7 @@ struct rows {
     struct column *columns;
     char **names;
     int count;
+    bool begun; /* there was a row */
 };
 
 /* For annal_sql(): options.columns, and fn. arg is a struct rows. */

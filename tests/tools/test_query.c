@@ -200,7 +200,7 @@ START_TEST(sql_answers_and_changes_nothing)
     const char *query = "SELECT session_id, count(*) AS n, 1.5 AS r, NULL AS e FROM events"
                         " WHERE type = 'tool.called' GROUP BY 1 ORDER BY 1";
     CLI(&cli, NULL, "sql", query);
-    assert_out(&cli, "session_id  n  r    e\nnew         1  1.5  \nold         1  1.5  \n");
+    assert_out(&cli, "session_id  n    r  e\nnew         1  1.5  \nold         1  1.5  \n");
     CLI(&cli, NULL, "sql", query, "--json");
     assert_out(&cli, "{\"session_id\":\"new\",\"n\":1,\"r\":1.5,\"e\":null}\n"
                      "{\"session_id\":\"old\",\"n\":1,\"r\":1.5,\"e\":null}\n");

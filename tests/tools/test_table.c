@@ -97,9 +97,9 @@ START_TEST(characters_that_are_wide_or_combine_keep_the_columns)
         "SELECT * FROM (VALUES ('\u65e5\u672c', 1), ('e\u0301', 2), ('abcd', 3))");
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "column1  column2\n"
-                              "\u65e5\u672c     1\n"
-                              "e\u0301        2\n"
-                              "abcd     3\n");
+                              "\u65e5\u672c           1\n"
+                              "e\u0301              2\n"
+                              "abcd           3\n");
     cli_done(&cli);
 }
 END_TEST
