@@ -15,7 +15,8 @@ static int print_all(annal_store *store, annal_slice session, uint64_t from_seq)
     while (status >= 0 && out_wanted()) {
         status = annal_cursor_next(cursor, &event, &err);
         if (status == ANNAL_END) {
-            int at_end = event_check_end(store, session, annal_cursor_position(cursor));
+            int waits = 0;
+            int at_end = event_check_end(store, session, annal_cursor_position(cursor), &waits);
             exit_status = at_end != EXIT_DONE ? at_end : exit_status;
             break;
         }

@@ -129,17 +129,34 @@ static void print_row(struct table *table, annal_slice session, const annal_even
     table_row(table);
 }
 
+/* An answer without an upper bound holds the sessions to their last line: was it the last? */
+static int check_ends(struct query *query)
+{
+    int waits = 0;
+    int exit_status = EXIT_DONE;
+    if (query->list.count == 0)
+        exit_status = sessions_collect(query->store, query->args, &query->list);
+    for (size_t i = 0; exit_status <= EXIT_REFUSED && i < query->list.count; i++) {
+        int at_end = event_check_end(query->store, annal_slice_of(query->list.names[i].id),
+                                     (annal_position){0}, &waits);
+        exit_status = at_end != EXIT_DONE ? at_end : exit_status;
+    }
+    return exit_status;
+}
+
 static int print_events(struct query *query, annal_query *events, struct table *table)
 {
     annal_error err = {0};
     annal_slice session;
     annal_event event;
+    uint64_t count = 0;
     int exit_status = EXIT_DONE;
     annal_status status = ANNAL_OK;
     while (status >= 0 && out_wanted()) {
         status = annal_query_next(events, &session, &event, &err);
         if (status == ANNAL_END)
             break;
+        count++;
         if (status == ANNAL_DAMAGE) {
             say("session '%.*s', event %" PRIu64 " at byte %" PRIu64
                 ": the journal does not prove it ('annal verify' tells more)",
@@ -151,7 +168,12 @@ static int print_events(struct query *query, annal_query *events, struct table *
             print_row(table, session, &event);
         }
     }
-    return status < 0 ? fail_error(&err) : exit_status;
+    if (status < 0)
+        return fail_error(&err);
+    const annal_filter *filter = &query->filter;
+    bool to_the_end = filter->to_seq == 0 && filter->until_us == 0 && out_wanted() &&
+                      (filter->limit == 0 || count < filter->limit);
+    return exit_status == EXIT_DONE && to_the_end ? check_ends(query) : exit_status;
 }
 
 static int answer(struct query *query)

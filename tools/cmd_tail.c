@@ -38,6 +38,7 @@ static int tail_session(annal_store *store, annal_slice session, uint64_t from_s
 {
     annal_error err = {0};
     annal_tail *tail = NULL;
+    int waits = 0;
     annal_session_info info;
     /* A tail would wait for a session that is not there; without --follow there is nothing to wait for. */
     if (!forever && annal_session_info_get(store, session, &info, &err) < 0)
@@ -47,7 +48,7 @@ static int tail_session(annal_store *store, annal_slice session, uint64_t from_s
     int exit_status = follow(tail, session, forever);
     annal_tail_close(tail);
     if (!forever && exit_status == EXIT_DONE && out_wanted())
-        exit_status = event_check_end(store, session, (annal_position){0});
+        exit_status = event_check_end(store, session, (annal_position){0}, &waits);
     return exit_status;
 }
 

@@ -7,7 +7,7 @@
 #include <poll.h>
 #include <stdio.h>
 
-enum { END_TRIES = 20, END_WAIT_MS = 10 };
+enum { END_WAITS = 20, END_WAIT_MS = 10 };
 
 /* No member but data can hold a character that JSON would escape: the journal refuses them. */
 static void print_member(const char *name, annal_slice text)
@@ -38,13 +38,15 @@ void event_say_damage(annal_slice session, const annal_damage *damage)
         damage->seq, damage->offset, damage->what);
 }
 
-int event_check_end(annal_store *store, annal_slice session, annal_position here)
+int event_check_end(annal_store *store, annal_slice session, annal_position here, int *waits)
 {
     annal_error err = {0};
     annal_session_info info;
-    for (int i = 0; i <= END_TRIES; i++) {
-        if (i > 0)
+    for (int i = 0; i < 2 || *waits < END_WAITS; i++) {
+        if (i > 0) {
             (void)poll(NULL, 0, END_WAIT_MS);
+            (*waits)++;
+        }
         if (annal_session_info_get(store, session, &info, &err) < 0)
             return fail_error(&err);
         if (i == 0 && info.end_offset > here.offset)

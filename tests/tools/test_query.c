@@ -427,6 +427,34 @@ START_TEST(an_index_that_lags_is_no_finding_but_told)
 }
 END_TEST
 
+START_TEST(a_query_that_reads_to_the_end_names_what_proves_nothing_there)
+{
+    static const struct {
+        const char *words[5];
+        int exit_status;
+    } queries[] = {{{"query"}, EXIT_REFUSED},
+                   {{"query", "old", "--format", "csv"}, EXIT_REFUSED},
+                   {{"query", "--limit", "100"}, EXIT_REFUSED},
+                   {{"query", "new"}, EXIT_DONE},
+                   {{"query", "--limit", "2"}, EXIT_DONE},
+                   {{"query", "old", "--seq", "..2"}, EXIT_DONE}};
+    struct cli cli;
+    size_t len;
+    begin(&cli);
+    char *journal = cli_journal(&cli, "old", &len);
+    cli_journal_write(&cli, "old", journal, len - 30);
+    free(journal);
+    for (size_t i = 0; i < sizeof queries / sizeof queries[0]; i++) {
+        cli_run(&cli, NULL, queries[i].words);
+        if (queries[i].exit_status == EXIT_DONE)
+            cli_assert_done(&cli);
+        else
+            cli_assert_refused(&cli, EXIT_REFUSED, ", after event 3, prove nothing");
+    }
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(a_session_that_is_named_twice_is_one)
 {
     struct cli cli;
@@ -459,6 +487,7 @@ Suite *suite_query(void)
     tcase_add_loop_test(answers, a_store_on_read_only_media_is_read_with_or_without_an_index, 0, 2);
     tcase_add_test(answers, verify_finds_an_index_that_is_not_what_the_journals_say);
     tcase_add_test(answers, an_index_that_lags_is_no_finding_but_told);
+    tcase_add_test(answers, a_query_that_reads_to_the_end_names_what_proves_nothing_there);
     tcase_add_test(answers, a_session_that_is_named_twice_is_one);
     tcase_add_test(answers, stats_counts_and_shows_what_lags);
     suite_add_tcase(suite, answers);
