@@ -125,10 +125,10 @@ static bool proves(annal_slice line, uint64_t h_before, uint64_t *out_h)
 
 static annal_status report(struct scan *scan, uint64_t length, bool event_lost, const char *what)
 {
-    scan->damage = (annal_damage){.seq = scan->offset == 0 ? 0 : scan->next_seq,
+    scan->damage = (annal_damage){.seq = scan->offset > 0 || event_lost ? scan->next_seq : 0,
                                   .offset = scan->offset,
                                   .length = length,
-                                  .event_lost = event_lost && scan->offset > 0,
+                                  .event_lost = event_lost,
                                   .what = what};
     return ANNAL_DAMAGE;
 }
@@ -223,11 +223,16 @@ static annal_status pass_damaged_line(struct scan *scan, annal_error *err)
     bool last = scan->offset + length >= scan->resume;
     uint64_t h;
     bool whole = annal__frame_trailer(line, &h);
-    report(scan, length, true,
+    /* The header stands first, but something may stand before it, or it may be gone. */
+    annal_event event;
+    struct frame_header header;
+    bool lost = scan->offset > 0 ? !annal__frame_parse_header(line, &header)
+                                 : annal__frame_parse_event(line, &event);
+    report(scan, length, lost,
            whole ? "this line does not match its hash, or the line before it is not what it was"
                  : "these bytes are not an event");
     /* A piece of a line does not count; the line that it was cut from does. */
-    if (scan->offset > 0 && (whole || last))
+    if (lost && (whole || last))
         scan->next_seq++;
     scan->offset += length;
     if (last) {
@@ -243,7 +248,7 @@ static annal_status deliver(struct scan *scan, annal_slice line, uint64_t h, ann
 {
     annal_event event = {0};
     if (!annal__frame_parse_event(line, &event)) {
-        report(scan, line.len, true, "this line is proven, and is no event");
+        report(scan, line.len, scan->offset > 0, "this line is proven, and is no event");
         scan->offset += line.len;
         scan->h = h;
         return ANNAL_DAMAGE;

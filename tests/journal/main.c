@@ -2,25 +2,36 @@
 
 Suite *suite_alloc(void);
 Suite *suite_buf(void);
+Suite *suite_checkpoint(void);
 Suite *suite_clock(void);
 Suite *suite_commit(void);
 Suite *suite_cursor(void);
 Suite *suite_error(void);
+Suite *suite_frame(void);
 Suite *suite_hash(void);
+Suite *suite_held(void);
+Suite *suite_ids(void);
 Suite *suite_io(void);
 Suite *suite_json(void);
 Suite *suite_keeper(void);
+Suite *suite_layout(void);
 Suite *suite_limits(void);
+Suite *suite_log(void);
 Suite *suite_recover(void);
+Suite *suite_scan(void);
 Suite *suite_session(void);
+Suite *suite_slot(void);
+Suite *suite_store(void);
 Suite *suite_time(void);
 Suite *suite_verify(void);
 Suite *suite_writer(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_alloc,   suite_buf,  suite_clock,  suite_commit, suite_cursor, suite_error,
-    suite_hash,    suite_io,   suite_json,   suite_keeper, suite_limits, suite_recover,
-    suite_session, suite_time, suite_verify, suite_writer, NULL,
+    suite_alloc,  suite_buf,     suite_checkpoint, suite_clock,  suite_commit, suite_cursor,
+    suite_error,  suite_frame,   suite_hash,       suite_held,   suite_ids,    suite_io,
+    suite_json,   suite_keeper,  suite_layout,     suite_limits, suite_log,    suite_recover,
+    suite_scan,   suite_session, suite_slot,       suite_store,  suite_time,   suite_verify,
+    suite_writer, NULL,
 };
 
 int main(int argc, char **argv)

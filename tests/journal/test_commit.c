@@ -449,6 +449,86 @@ START_TEST(any_length_of_a_journal_from_the_checkpoint_on_is_made_whole)
 }
 END_TEST
 
+/* Others may fill it between the look at its size and the append. */
+START_TEST(an_append_that_finds_the_group_full_waits_for_the_next)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    const annal_store_options options = {.create = true, .no_keeper = true, .batch_ms = 1000000};
+    annal_store *store = NULL;
+    struct group *group = NULL;
+    uint64_t seq = 0;
+    ck_ok(annal_store_open(tmpdir_path(&dir, "store"), &options, &store, err));
+    char *data = malloc(GROUP_BYTES_SOFT + 100);
+    annal_slice large = event_data(data, GROUP_BYTES_SOFT + 100, 1, GROUP_BYTES_SOFT);
+    ck_ok(append_slice(store, "s", large, NULL, ANNAL_LEVEL_BATCH, &seq, err));
+    free(data);
+    uint64_t number = store->commit.current->number;
+    const struct group_record record = {.session =
+                                            annal__session_get(store, ANNAL_SLICE("s"), NULL)};
+    ck_assert_int_eq(annal__commit_add(store, &record, ANNAL_SLICE(""), ANNAL_SLICE(""),
+                                       ANNAL_SLICE("x\n"), 1, 1, true, &group, NULL),
+                     ANNAL_END);
+    ck_assert_ptr_null(group);
+    ck_assert_uint_eq(store->commit.current->number, number);
+    append_numbers(store, "s", 2, 3, ANNAL_LEVEL_BATCH);
+    ck_assert_uint_eq(store->commit.current->number, number + 1);
+    ck_ok(annal_sync(store, err));
+    ck_numbers(store, "s", 3);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+#define FILLERS 6
+
+struct filler {
+    pthread_t thread;
+    annal_store *store;
+    char session[16];
+    annal_status status;
+};
+
+static void *fill_group(void *arg)
+{
+    struct filler *self = arg;
+    size_t room = GROUP_BYTES_SOFT - 1000;
+    char *data = malloc(room);
+    uint64_t seq;
+    for (uint64_t number = 1; number <= 4 && self->status == ANNAL_OK; number++)
+        self->status =
+            append_slice(self->store, self->session, event_data(data, room, number, room - 100),
+                         NULL, ANNAL_LEVEL_BATCH, &seq, NULL);
+    free(data);
+    return NULL;
+}
+
+START_TEST(large_appends_side_by_side_are_all_taken)
+{
+    struct tmpdir dir;
+    struct filler fillers[FILLERS] = {0};
+    TMPDIR_INIT(&dir);
+    annal_store *store = store_open(tmpdir_path(&dir, "store"));
+    for (int i = 0; i < FILLERS; i++) {
+        fillers[i].store = store;
+        session_name(fillers[i].session, i / 2);
+        ck_assert_int_eq(pthread_create(&fillers[i].thread, NULL, fill_group, &fillers[i]), 0);
+    }
+    for (int i = 0; i < FILLERS; i++) {
+        pthread_join(fillers[i].thread, NULL);
+        ck_assert_int_eq(fillers[i].status, ANNAL_OK);
+    }
+    ck_ok(annal_sync(store, err));
+    for (int i = 0; i < FILLERS / 2; i++) {
+        char name[16];
+        session_name(name, i);
+        ck_assert_uint_eq(read_session(store, name, NULL, NULL), 8);
+    }
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
 Suite *suite_commit(void)
 {
     Suite *suite = suite_create("commit");
@@ -466,6 +546,8 @@ Suite *suite_commit(void)
     tcase_add_test(regions, a_log_of_small_regions_is_begun_again_and_again);
     tcase_add_test(regions, an_event_larger_than_a_region_makes_the_log_grow);
     tcase_add_test(regions, any_length_of_a_journal_from_the_checkpoint_on_is_made_whole);
+    tcase_add_test(regions, an_append_that_finds_the_group_full_waits_for_the_next);
+    tcase_add_test(regions, large_appends_side_by_side_are_all_taken);
     suite_add_tcase(suite, regions);
     return suite;
 }

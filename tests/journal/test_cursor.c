@@ -1,7 +1,9 @@
+#include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
 #include "tests/support/tmpdir.h"
 
 #include <check.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,6 +121,31 @@ START_TEST(an_event_is_read_at_its_place_also_behind_damage_and_never_a_wrong_on
 }
 END_TEST
 
+START_TEST(a_place_that_cannot_be_read_is_not_taken_for_a_stale_one)
+{
+    struct failing_io disk;
+    annal_store *failing = NULL;
+    annal_cursor *cursor = NULL;
+    annal_event event;
+    failing_io_init(&disk);
+    disk.with_errno = EIO;
+    const struct seams seams = {&disk.io, &annal__system_clock, NULL};
+    const annal_store_options options = {.read_only = true};
+    ck_ok(annal__store_open(tmpdir_path(&dir, "store"), &options, &seams, &failing, err));
+    ck_ok(annal_cursor_open(failing, ANNAL_SLICE("s"), 1, &cursor, err));
+    ck_ok(annal_cursor_next(cursor, &event, err));
+    annal_position here = annal_cursor_position(cursor);
+    annal_cursor_close(cursor);
+    disk.fail_at = disk.calls + 2; /* open, then the read */
+    ck_status(ANNAL_ERR_IO, annal_cursor_open_at(failing, ANNAL_SLICE("s"), here.seq, here.offset,
+                                                 here.h_before, &cursor, err));
+    ck_ok(annal_cursor_open_at(failing, ANNAL_SLICE("s"), here.seq, here.offset, here.h_before,
+                               &cursor, err));
+    annal_cursor_close(cursor);
+    store_close(failing);
+}
+END_TEST
+
 Suite *suite_cursor(void)
 {
     Suite *suite = suite_create("cursor");
@@ -126,6 +153,7 @@ Suite *suite_cursor(void)
     tcase_add_checked_fixture(cursors, setup, teardown);
     tcase_add_test(cursors, a_cursor_begins_at_any_event_and_goes_on_when_there_is_more);
     tcase_add_test(cursors, a_place_is_taken_up_again_and_a_stale_one_is_noticed);
+    tcase_add_test(cursors, a_place_that_cannot_be_read_is_not_taken_for_a_stale_one);
     tcase_add_test(cursors, an_event_is_read_at_its_place_also_behind_damage_and_never_a_wrong_one);
     suite_add_tcase(suite, cursors);
     return suite;

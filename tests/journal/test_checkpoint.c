@@ -1,0 +1,111 @@
+#include "journal/checkpoint.h"
+
+#include "tests/support/failing_io.h"
+#include "tests/support/journals.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+
+static struct tmpdir dir;
+static struct failing_io disk;
+static annal_store *store;
+
+static void set_up(void)
+{
+    TMPDIR_INIT(&dir);
+    failing_io_init(&disk);
+    disk.with_errno = EIO;
+    const struct seams seams = {&disk.io, &annal__system_clock, NULL};
+    store = store_open_seams(tmpdir_path(&dir, "store"), &seams);
+}
+
+static void tear_down(void)
+{
+    tmpdir_done(&dir);
+}
+
+static uint64_t syncs(void)
+{
+    return atomic_load(&store->syncs);
+}
+
+static void append_to_many(unsigned sessions, uint64_t number)
+{
+    for (unsigned i = 0; i < sessions; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "s%u", i);
+        append_numbers(store, name, number, number, ANNAL_LEVEL_BATCH);
+    }
+    ck_ok(annal_sync(store, err));
+}
+
+/* Below eight the caller syncs alone, from there on it has helpers. */
+START_TEST(every_dirty_journal_is_synced_once_and_the_directory_when_names_are_new)
+{
+    static const unsigned counts[] = {1, 7, 40};
+    uint64_t number = 1;
+    for (size_t i = 0; i < 3; i++, number += 2) {
+        append_to_many(counts[i], number);
+        uint64_t before = syncs(), epoch = store->slot.log.epoch;
+        ck_ok(annal__checkpoint_epoch(store, epoch, err));
+        ck_assert_uint_eq(syncs() - before, counts[i] + 1);
+        ck_assert_uint_ge(store->commit.released, epoch);
+        before = syncs();
+        ck_ok(annal__checkpoint_epoch(store, epoch, err));
+        ck_assert_uint_eq(syncs(), before); /* nothing is dirty */
+        append_to_many(counts[i], number + 1);
+        before = syncs();
+        ck_ok(annal__checkpoint_epoch(store, epoch, err));
+        ck_assert_uint_eq(syncs() - before, counts[i]); /* no name is new */
+    }
+    store_close(store);
+}
+END_TEST
+
+START_TEST(what_is_released_never_goes_back)
+{
+    append_to_many(1, 1);
+    ck_ok(annal__checkpoint_epoch(store, 5, err));
+    ck_ok(annal__checkpoint_epoch(store, 3, err));
+    ck_assert_uint_eq(store->commit.released, 5);
+    store_close(store);
+}
+END_TEST
+
+START_TEST(a_sync_that_failed_releases_nothing_stops_the_store_and_is_made_good_at_the_next_open)
+{
+    /* In turn: a journal, and the directory. */
+    for (unsigned which = 1; which <= 2; which++) {
+        uint64_t seq;
+        append_to_many(1, 1);
+        uint64_t released = store->commit.released;
+        disk.fail_at = disk.calls + which;
+        ck_status(ANNAL_ERR_IO, annal__checkpoint_epoch(store, store->slot.log.epoch, err));
+        ck_assert_uint_eq(store->commit.released, released);
+        ck_status(ANNAL_ERR_CLOSED, append_number(store, "s0", 2, 40, ANNAL_LEVEL_SYNC, &seq, err));
+        ck_assert_int_eq(annal_store_close(store, NULL), ANNAL_ERR_CLOSED);
+        store = store_open(tmpdir_path(&dir, "store"));
+        ck_numbers(store, "s0", 1);
+        store_close(store);
+        tmpdir_done(&dir);
+        set_up();
+    }
+    store_close(store);
+}
+END_TEST
+
+Suite *suite_checkpoint(void)
+{
+    Suite *suite = suite_create("checkpoint");
+    TCase *tests = tcase_create("checkpoint");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, every_dirty_journal_is_synced_once_and_the_directory_when_names_are_new);
+    tcase_add_test(tests, what_is_released_never_goes_back);
+    tcase_add_test(
+        tests,
+        a_sync_that_failed_releases_nothing_stops_the_store_and_is_made_good_at_the_next_open);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,153 @@
+#include "journal/frame.h"
+
+#include "tests/support/journals.h"
+
+#include <check.h>
+#include <string.h>
+
+static const struct frame_header header = {
+    .session = {"sess_1", 6}, .file = {0x17, 0x5a, 0xff}, .created_us = 1767684240500000};
+
+static const annal_draft draft = {.type = {"tool.called", 11},
+                                  .id = {"c1", 2},
+                                  .cause = {"sess_0:16", 9},
+                                  .data = {"{\"a\":1}", 7}};
+
+static annal_slice last_line(const struct buf *buf, size_t start)
+{
+    return (annal_slice){buf->ptr + start, buf->len - start};
+}
+
+START_TEST(a_line_says_what_the_draft_said_in_the_order_of_the_format)
+{
+    static const char expected[] =
+        "{\"seq\":7,\"ts\":\"2026-01-06T07:24:00.500000Z\",\"type\":\"tool.called\",\"id\":\"c1\","
+        "\"cause\":\"sess_0:16\",\"data\":{\"a\":1},\"h\":\"";
+    struct buf out = {0};
+    uint64_t h = 0, trailer = 0;
+    annal_event event;
+    ck_assert_int_eq(annal__frame_encode_event(&out, &draft, 7, 1767684240500000, 3, &h), ANNAL_OK);
+    annal_slice line = last_line(&out, 0);
+    ck_assert_uint_eq(line.len, sizeof expected - 1 + 16 + 3);
+    ck_assert_int_eq(memcmp(line.ptr, expected, sizeof expected - 1), 0);
+    ck_assert_int_eq(memcmp(line.ptr + line.len - 3, "\"}\n", 3), 0);
+    ck_assert(annal__frame_trailer(line, &trailer));
+    ck_assert_uint_eq(trailer, h);
+    ck_assert_uint_eq(annal__frame_hash(line, 3), h);
+    ck_assert_uint_ne(annal__frame_hash(line, 4), h);
+
+    ck_assert(annal__frame_parse_event(line, &event));
+    ck_assert_uint_eq(event.seq, 7);
+    ck_assert_int_eq(event.ts_us, 1767684240500000);
+    ck_assert_uint_eq(event.type.len, draft.type.len);
+    ck_assert_uint_eq(event.id.len, draft.id.len);
+    ck_assert_uint_eq(event.cause.len, draft.cause.len);
+    ck_assert_uint_eq(event.data.len, draft.data.len);
+    ck_assert_int_eq(memcmp(event.data.ptr, draft.data.ptr, draft.data.len), 0);
+    annal__buf_done(&out);
+}
+END_TEST
+
+START_TEST(a_line_is_appended_behind_what_the_buffer_holds)
+{
+    struct buf out = {0};
+    uint64_t first = 0, second = 0;
+    ck_assert_int_eq(annal__frame_encode_header(&out, &header, &first), ANNAL_OK);
+    size_t start = out.len;
+    ck_assert_int_eq(annal__frame_encode_event(&out, &draft, 1, 0, first, &second), ANNAL_OK);
+    ck_assert_uint_eq(annal__frame_hash(last_line(&out, start), first), second);
+    ck_assert_uint_eq(annal__frame_hash((annal_slice){out.ptr, start}, 0), first);
+    annal__buf_done(&out);
+}
+END_TEST
+
+START_TEST(a_header_says_whose_journal_it_is)
+{
+    struct buf out = {0};
+    struct frame_header found;
+    annal_event event;
+    uint64_t h;
+    char text[33];
+    ck_assert_int_eq(annal__frame_encode_header(&out, &header, &h), ANNAL_OK);
+    ck_assert(annal__frame_parse_header(last_line(&out, 0), &found));
+    ck_assert_int_eq(memcmp(found.file, header.file, sizeof header.file), 0);
+    ck_assert_int_eq(found.created_us, header.created_us);
+    ck_assert_uint_eq(found.session.len, 6);
+    ck_assert(!annal__frame_parse_event(last_line(&out, 0), &event));
+    annal__frame_file_id_text(header.file, text);
+    ck_assert_str_eq(text, "175aff00000000000000000000000000");
+    annal__buf_done(&out);
+}
+END_TEST
+
+#define H "\"h\":\"0123456789abcdef\"}\n"
+
+START_TEST(what_is_not_a_line_of_ours_is_not_parsed)
+{
+    static const char *const lines[] = {
+        "",
+        "\n",
+        "," H,
+        "{\"seq\":1," H,
+        "{\"seq\":0,\"ts\":\"2026-01-06T07:24:00.500000Z\",\"type\":\"t\",\"data\":1," H,
+        "{\"seq\":,\"ts\":\"2026-01-06T07:24:00.500000Z\",\"type\":\"t\",\"data\":1," H,
+        "{\"seq\":1,\"ts\":\"2026-01-06T07:24:00Z\",\"type\":\"t\",\"data\":1," H,
+        "{\"seq\":1,\"ts\":\"2026-01-06T07:24:00.500000Z\",\"type\":\"t\",\"data\":," H,
+        "{\"seq\":1,\"ts\":\"2026-01-06T07:24:00.500000Z\",\"data\":1," H,
+        "{\"seq\":1,\"ts\":\"2026-01-06T07:24:00.500000Z\",\"type\":\"t\",\"cause\":\"s:1\","
+        "\"id\":\"i\",\"data\":1," H,
+        "{ \"seq\":1,\"ts\":\"2026-01-06T07:24:00.500000Z\",\"type\":\"t\",\"data\":1," H,
+        "{\"annal\":2,\"session\":\"s\",\"file\":\"175aff00000000000000000000000000\","
+        "\"created\":\"2026-01-06T07:24:00.500000Z\",\"fork\":null," H,
+        "{\"annal\":1,\"session\":\"s\",\"file\":\"175AFF00000000000000000000000000\","
+        "\"created\":\"2026-01-06T07:24:00.500000Z\",\"fork\":null," H,
+        "{\"annal\":1,\"session\":\"s\",\"file\":\"175a\","
+        "\"created\":\"2026-01-06T07:24:00.500000Z\",\"fork\":null," H,
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        annal_event event;
+        struct frame_header found;
+        ck_assert_msg(!annal__frame_parse_event(annal_slice_of(lines[i]), &event), "%s", lines[i]);
+        ck_assert_msg(!annal__frame_parse_header(annal_slice_of(lines[i]), &found), "%s", lines[i]);
+    }
+}
+END_TEST
+
+START_TEST(a_trailer_has_sixteen_small_hex_digits_at_their_place)
+{
+    static const struct {
+        const char *text;
+        bool fits;
+    } cases[] = {
+        {",\"h\":\"0123456789abcdef\"}\n", true},
+        {"x,\"h\":\"0123456789abcdef\"}\n", true},
+        /* The newline is not looked at. */
+        {",\"h\":\"0123456789abcdef\"} ", true},
+        {",\"h\":\"0123456789ABCDEF\"}\n", false},
+        {",\"h\":\"0123456789abcdeg\"}\n", false},
+        {",\"h\":\"0123456789abcde\"}\n", false},
+        {",\"g\":\"0123456789abcdef\"}\n", false},
+        {",\"h\":\"0123456789abcdef\"]\n", false},
+        {"", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t h = 0;
+        ck_assert_msg(annal__frame_trailer(annal_slice_of(cases[i].text), &h) == cases[i].fits,
+                      "%s", cases[i].text);
+        ck_assert_uint_eq(h, cases[i].fits ? UINT64_C(0x0123456789abcdef) : 0);
+    }
+}
+END_TEST
+
+Suite *suite_frame(void)
+{
+    Suite *suite = suite_create("frame");
+    TCase *tests = tcase_create("frame");
+    tcase_add_test(tests, a_line_says_what_the_draft_said_in_the_order_of_the_format);
+    tcase_add_test(tests, a_line_is_appended_behind_what_the_buffer_holds);
+    tcase_add_test(tests, a_header_says_whose_journal_it_is);
+    tcase_add_test(tests, what_is_not_a_line_of_ours_is_not_parsed);
+    tcase_add_test(tests, a_trailer_has_sixteen_small_hex_digits_at_their_place);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

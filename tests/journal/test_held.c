@@ -1,0 +1,140 @@
+#include "journal/held.h"
+
+#include "tests/support/journals.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+static struct tmpdir dir;
+static struct held held;
+static struct stat log_file = {.st_dev = 3, .st_ino = 77};
+static const uint8_t boot[16] = "this boot";
+
+static void set_up(void)
+{
+    TMPDIR_INIT(&dir);
+    ck_ok(annal__held_open(&annal__system_io, tmpdir_path(&dir, "00.held"), true, &held, err));
+    annal__held_clear(&held);
+}
+
+static void tear_down(void)
+{
+    annal__held_close(&held);
+    tmpdir_done(&dir);
+}
+
+static annal_slice name(char out[24], unsigned number)
+{
+    return (annal_slice){out, (size_t)snprintf(out, 24, "session-%u", number)};
+}
+
+START_TEST(a_list_speaks_of_one_boot_and_one_log)
+{
+    static const uint8_t other_boot[16] = "other boot";
+    struct stat other = log_file;
+    ck_assert(!annal__held_is_for(&held, boot, &log_file)); /* rule (5): not before it is bound */
+    annal__held_bind(&held, boot, &log_file);
+    ck_assert(annal__held_is_for(&held, boot, &log_file));
+    ck_assert(!annal__held_is_for(&held, other_boot, &log_file));
+    other.st_ino++;
+    ck_assert(!annal__held_is_for(&held, boot, &other));
+    other = log_file;
+    other.st_dev++;
+    ck_assert(!annal__held_is_for(&held, boot, &other));
+    annal__held_clear(&held);
+    ck_assert(!annal__held_is_for(&held, boot, &log_file));
+}
+END_TEST
+
+START_TEST(a_missing_list_is_empty_and_speaks_of_nothing)
+{
+    struct held none;
+    ck_ok(annal__held_open(&annal__system_io, tmpdir_path(&dir, "07.held"), false, &none, err));
+    ck_assert_ptr_null(none.header);
+    ck_assert(!annal__held_is_for(&none, boot, &log_file));
+    ck_assert_int_eq(annal__held_find(&none, ANNAL_SLICE("s")), -1);
+    annal__held_close(&none);
+}
+END_TEST
+
+START_TEST(a_name_is_seen_through_another_map_until_it_is_removed)
+{
+    struct held other;
+    uint32_t index = 99;
+    ck_ok(annal__held_open(&annal__system_io, tmpdir_path(&dir, "00.held"), false, &other, err));
+    ck_assert_int_eq(annal__held_find(&other, ANNAL_SLICE("s")), -1);
+    ck_ok(annal__held_add(&held, ANNAL_SLICE("s"), &index, err));
+    ck_assert_int_eq(annal__held_find(&other, ANNAL_SLICE("s")), (int)index);
+    ck_assert_int_eq(annal__held_find(&other, ANNAL_SLICE("t")), -1);
+    annal_slice id = annal__held_id(annal__held_entry(&other, index));
+    ck_assert_uint_eq(id.len, 1);
+    ck_assert_int_eq(id.ptr[0], 's');
+    annal__held_remove(&held, index);
+    ck_assert_int_eq(annal__held_find(&other, ANNAL_SLICE("s")), -1);
+    annal__held_close(&other);
+}
+END_TEST
+
+START_TEST(removing_an_entry_changes_the_word_that_others_sleep_on)
+{
+    uint32_t index = 0;
+    ck_ok(annal__held_add(&held, ANNAL_SLICE("s"), &index, err));
+    struct held_entry *entry = annal__held_entry(&held, index);
+    atomic_store(&entry->word, HELD_WANTED);
+    annal__held_remove(&held, index);
+    ck_assert_uint_ne(atomic_load(&entry->word), HELD_WANTED);
+    annal__futex_wait(&entry->word, HELD_WANTED, 1000000000); /* does not sleep */
+    ck_ok(annal__held_add(&held, ANNAL_SLICE("t"), &index, err));
+    ck_assert_uint_eq(atomic_load(&annal__held_entry(&held, index)->word), HELD_QUIET);
+}
+END_TEST
+
+START_TEST(a_list_grows_and_what_was_in_it_stays)
+{
+    char text[24];
+    uint32_t index = 0;
+    for (unsigned i = 0; i < 300; i++) {
+        ck_ok(annal__held_add(&held, name(text, i), &index, err));
+        ck_assert_uint_eq(index, i);
+    }
+    ck_assert_uint_ge(annal__held_entries(&held), 300);
+    annal__held_remove(&held, 7);
+    for (unsigned i = 0; i < 300; i++)
+        ck_assert_int_eq(annal__held_find(&held, name(text, i)), i == 7 ? -1 : (int)i);
+    ck_ok(annal__held_add(&held, ANNAL_SLICE("again"), &index, err));
+    ck_assert_uint_eq(index, 7);
+    annal__held_remove_all(&held);
+    for (unsigned i = 0; i < 300; i++)
+        ck_assert_int_eq(annal__held_find(&held, name(text, i)), -1);
+}
+END_TEST
+
+START_TEST(a_count_or_an_id_that_cannot_be_is_not_believed)
+{
+    uint32_t index = 0;
+    ck_ok(annal__held_add(&held, ANNAL_SLICE("s"), &index, err));
+    atomic_store(&held.header->entries, UINT32_MAX);
+    ck_assert_uint_eq(annal__held_entries(&held), 64);
+    ck_assert_int_eq(annal__held_find(&held, ANNAL_SLICE("t")), -1);
+    annal__held_entry(&held, index)->id_bytes = 100000;
+    ck_assert_uint_eq(annal__held_id(annal__held_entry(&held, index)).len, 0);
+    ck_assert_int_eq(annal__held_find(&held, ANNAL_SLICE("s")), -1);
+}
+END_TEST
+
+Suite *suite_held(void)
+{
+    Suite *suite = suite_create("held");
+    TCase *tests = tcase_create("held");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, a_list_speaks_of_one_boot_and_one_log);
+    tcase_add_test(tests, a_missing_list_is_empty_and_speaks_of_nothing);
+    tcase_add_test(tests, a_name_is_seen_through_another_map_until_it_is_removed);
+    tcase_add_test(tests, removing_an_entry_changes_the_word_that_others_sleep_on);
+    tcase_add_test(tests, a_list_grows_and_what_was_in_it_stays);
+    tcase_add_test(tests, a_count_or_an_id_that_cannot_be_is_not_believed);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,150 @@
+#include "journal/layout.h"
+
+#include "tests/support/journals.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct tmpdir dir;
+
+static void set_up(void)
+{
+    TMPDIR_INIT(&dir);
+}
+
+static void tear_down(void)
+{
+    tmpdir_done(&dir);
+}
+
+/* A disk whose filesystem calls itself what the test says. */
+struct named_disk {
+    struct io io;
+    uint64_t fs_type;
+};
+
+static int named_space(void *arg, int fd, struct io_space *out)
+{
+    const struct named_disk *disk = arg;
+    int result = annal__system_io.space(NULL, fd, out);
+    out->fs_type = disk->fs_type;
+    return result;
+}
+
+static void remember_message(void *arg, annal_log_level level, const char *message)
+{
+    (void)level;
+    snprintf(arg, 512, "%s", message);
+}
+
+static annal_status open_on(uint64_t fs_type, char log[512], annal_error *err)
+{
+    struct named_disk disk = {.io = annal__system_io, .fs_type = fs_type};
+    disk.io.arg = &disk;
+    disk.io.space = named_space;
+    const struct seams seams = {&disk.io, &annal__system_clock, NULL};
+    const annal_store_options options = {
+        .create = true, .no_keeper = true, .log = remember_message, .log_arg = log};
+    annal_store *store = NULL;
+    annal_status status =
+        annal__store_open(tmpdir_path(&dir, "store"), &options, &seams, &store, err);
+    if (status == ANNAL_OK)
+        store_close(store);
+    return status;
+}
+
+START_TEST(a_network_filesystem_is_refused_and_named)
+{
+    static const struct {
+        uint64_t type;
+        const char *name;
+    } cases[] = {{0x6969, "(NFS)"},      {0x517b, "(SMB)"},    {0xff534d42, "(CIFS)"},
+                 {0xfe534d42, "(SMB2)"}, {0x01021997, "(9P)"}, {0x65735546, "(FUSE)"},
+                 {0x00c36400, "(Ceph)"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        annal_error err = {0};
+        char log[512] = "";
+        ck_assert_int_eq(open_on(cases[i].type, log, &err), ANNAL_ERR_UNSUPPORTED);
+        ck_assert_msg(strstr(err.message, cases[i].name) != NULL, "%s", err.message);
+    }
+}
+END_TEST
+
+START_TEST(a_filesystem_that_copies_on_write_is_used_with_a_warning)
+{
+    char log[512] = "";
+    ck_ok(open_on(0x9123683e, log, err));
+    ck_assert_msg(strstr(log, "Btrfs") != NULL, "%s", log);
+    log[0] = '\0';
+    ck_ok(open_on(0xef53, log, err)); /* ext4 */
+    ck_assert_str_eq(log, "");
+}
+END_TEST
+
+START_TEST(a_store_of_a_newer_version_is_not_opened_and_one_without_a_version_is)
+{
+    static const struct {
+        const char *text;
+        annal_status status;
+    } cases[] = {{"1\n", ANNAL_OK},
+                 {"", ANNAL_OK},
+                 {"2\n", ANNAL_ERR_UNSUPPORTED},
+                 {"123", ANNAL_ERR_UNSUPPORTED}};
+    const char *version = tmpdir_path(&dir, "store/locks/version");
+    char log[512];
+    ck_ok(open_on(0xef53, log, err));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        file_write(version, cases[i].text, strlen(cases[i].text));
+        ck_status(cases[i].status, open_on(0xef53, log, err));
+    }
+    ck_assert_int_eq(unlink(version), 0);
+    ck_ok(open_on(0xef53, log, err));
+    ck_assert_int_eq(access(version, F_OK), 0);
+}
+END_TEST
+
+START_TEST(directories_are_made_also_above_the_store_and_are_private)
+{
+    static const char *const names[] = {
+        "a", "a/b", "a/b/store", "a/b/store/events", "a/b/store/commit", "a/b/store/locks"};
+    annal_store *store = store_open(tmpdir_path(&dir, "a/b/store"));
+    store_close(store);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct stat info;
+        ck_assert_int_eq(stat(tmpdir_path(&dir, names[i]), &info), 0);
+        ck_assert_int_eq(info.st_mode & 07777, 0700);
+    }
+}
+END_TEST
+
+START_TEST(a_file_where_a_directory_should_be_is_said_so)
+{
+    annal_error err = {0};
+    annal_store *store = NULL;
+    const annal_store_options options = {.create = true, .no_keeper = true};
+    file_write(tmpdir_path(&dir, "file"), "x", 1);
+    ck_assert_int_eq(annal_store_open(tmpdir_path(&dir, "file"), &options, &store, &err),
+                     ANNAL_ERR_IO);
+    ck_assert_msg(strstr(err.message, "file") != NULL, "%s", err.message);
+    ck_assert_int_eq(annal_store_open(tmpdir_path(&dir, "file"), NULL, &store, &err),
+                     ANNAL_ERR_NOTFOUND);
+}
+END_TEST
+
+Suite *suite_layout(void)
+{
+    Suite *suite = suite_create("layout");
+    TCase *tests = tcase_create("layout");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, a_network_filesystem_is_refused_and_named);
+    tcase_add_test(tests, a_filesystem_that_copies_on_write_is_used_with_a_warning);
+    tcase_add_test(tests, a_store_of_a_newer_version_is_not_opened_and_one_without_a_version_is);
+    tcase_add_test(tests, directories_are_made_also_above_the_store_and_are_private);
+    tcase_add_test(tests, a_file_where_a_directory_should_be_is_said_so);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,229 @@
+#include "journal/log.h"
+
+#include "journal/base/alloc.h"
+#include "tests/support/journals.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct tmpdir dir;
+static struct log log_;
+static const char *path;
+
+static void set_up(void)
+{
+    TMPDIR_INIT(&dir);
+    path = tmpdir_path(&dir, "00.log");
+    ck_ok(annal__log_create(&annal__system_io, path, 1 << 16, 1, &log_, err));
+    annal__log_switch(&log_);
+}
+
+static void tear_down(void)
+{
+    annal__log_close(&log_);
+    tmpdir_done(&dir);
+}
+
+static void write_group_of(uint64_t released, annal_slice payload)
+{
+    struct buf toc = {0}, bytes = {0};
+    struct record record = {.type = RECORD_BYTES,
+                            .session = ANNAL_SLICE("sess_1"),
+                            .file = {1, 2, 3},
+                            .offset = 100,
+                            .length = payload.len,
+                            .first_seq = 4,
+                            .last_seq = 5,
+                            .h_before = 6,
+                            .h_after = 7};
+    ck_assert_int_eq(annal__log_put_record(&toc, &record), ANNAL_OK);
+    ck_assert_int_eq(annal__buf_append_slice(&bytes, payload), ANNAL_OK);
+    ck_ok(annal__log_write_group(&log_, 1, &toc, &bytes, released, err));
+    annal__buf_done(&toc);
+    annal__buf_done(&bytes);
+}
+
+/* Open it anew, as recovery does, and find what is there. */
+static struct log_group *find(size_t *out_count)
+{
+    struct log again;
+    struct log_group *groups = NULL;
+    ck_ok(annal__log_open(&annal__system_io, path, false, &again, err));
+    ck_ok(annal__log_find_groups(&again, &groups, out_count, err));
+    annal__log_close(&again);
+    return groups;
+}
+
+static void flip(uint64_t at)
+{
+    size_t len;
+    char *bytes = file_read(path, &len);
+    ck_assert_uint_lt(at, len);
+    bytes[at] ^= 1;
+    file_write(path, bytes, len);
+    free(bytes);
+}
+
+START_TEST(groups_are_found_in_order_with_all_they_hold)
+{
+    write_group_of(0, ANNAL_SLICE("one"));
+    write_group_of(0, ANNAL_SLICE("two"));
+    annal__log_switch(&log_);
+    write_group_of(1, ANNAL_SLICE("three"));
+    size_t count = 0;
+    struct log_group *groups = find(&count);
+    ck_assert_uint_eq(count, 3);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_uint_eq(groups[i].group, i + 1);
+        ck_assert_uint_eq(groups[i].epoch, i < 2 ? 1 : 2);
+        ck_assert_uint_eq(groups[i].records, 1);
+    }
+    struct buf bytes = {0};
+    struct record record;
+    ck_ok(annal__log_read_group(&log_, &groups[1], &bytes, err));
+    annal_slice toc = {bytes.ptr, (size_t)groups[1].toc_bytes};
+    ck_assert(annal__log_take_record(&toc, &record));
+    ck_assert_uint_eq(toc.len, 0);
+    ck_assert(!annal__log_take_record(&toc, &record));
+    ck_assert_int_eq(record.type, RECORD_BYTES);
+    ck_assert_uint_eq(record.session.len, 6);
+    ck_assert_int_eq(memcmp(record.session.ptr, "sess_1", 6), 0);
+    ck_assert_uint_eq(record.file[2], 3);
+    ck_assert_uint_eq(record.offset, 100);
+    ck_assert_uint_eq(record.length, 3);
+    ck_assert_uint_eq(record.first_seq, 4);
+    ck_assert_uint_eq(record.last_seq, 5);
+    ck_assert_uint_eq(record.h_before, 6);
+    ck_assert_uint_eq(record.h_after, 7);
+    ck_assert_int_eq(memcmp(bytes.ptr + groups[1].toc_bytes, "two", 3), 0);
+    annal__buf_done(&bytes);
+    annal__free(groups);
+}
+END_TEST
+
+START_TEST(a_damaged_group_is_not_found_and_hides_none_behind_it)
+{
+    for (int i = 0; i < 3; i++)
+        write_group_of(0, ANNAL_SLICE("something"));
+    /* In turn: a byte of the header, of the toc, of the payload of the second group. */
+    static const unsigned places[] = {0, 20, 33, 57, 70, 64 + 80 + 2};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        uint64_t at = log_.block * 2 + places[i];
+        size_t count = 0;
+        flip(at);
+        struct log_group *groups = find(&count);
+        ck_assert_uint_eq(count, 2);
+        ck_assert_uint_eq(groups[0].group, 1);
+        ck_assert_uint_eq(groups[1].group, 3);
+        annal__free(groups);
+        flip(at);
+    }
+    size_t count = 0;
+    annal__free(find(&count));
+    ck_assert_uint_eq(count, 3);
+}
+END_TEST
+
+/* Somebody appends, as data, a group of another log, placed so that it begins at a block. */
+START_TEST(a_foreign_group_in_a_payload_is_not_believed)
+{
+    struct log other;
+    struct buf none = {0}, payload = {0};
+    const char *other_path = tmpdir_path(&dir, "01.log");
+    ck_ok(annal__log_create(&annal__system_io, other_path, 1 << 16, 1, &other, err));
+    annal__log_switch(&other);
+    other.group = 8;
+    ck_ok(annal__log_write_group(&other, 0, &none, &none, 1000, err));
+    size_t len, block = other.block;
+    annal__log_close(&other);
+    char *bytes = file_read(other_path, &len);
+    size_t before = block - 64 - 80; /* header and toc of the group around it */
+    ck_assert_int_eq(annal__buf_append_zeros(&payload, before), ANNAL_OK);
+    ck_assert_int_eq(annal__buf_append(&payload, bytes + block, block), ANNAL_OK);
+    write_group_of(0, annal__buf_slice(&payload));
+    free(bytes);
+
+    size_t count = 0;
+    struct log_group *groups = find(&count);
+    ck_assert_uint_eq(count, 1);
+    annal__free(groups);
+    flip(log_.block + 20); /* and with the group around it damaged, every block is looked at */
+    groups = find(&count);
+    ck_assert_uint_eq(count, 0);
+    ck_assert_uint_eq(annal__log_released(groups, count), 0);
+    annal__free(groups);
+    annal__buf_done(&payload);
+}
+END_TEST
+
+START_TEST(released_is_the_largest_that_any_group_says)
+{
+    static const struct log_group groups[] = {{.released = 2}, {.released = 7}, {.released = 5}};
+    ck_assert_uint_eq(annal__log_released(groups, 0), 0);
+    ck_assert_uint_eq(annal__log_released(groups, 1), 2);
+    ck_assert_uint_eq(annal__log_released(groups, 3), 7);
+}
+END_TEST
+
+START_TEST(a_group_fits_while_a_block_is_left_for_an_empty_one)
+{
+    uint64_t room = log_.regions[0].bytes;
+    ck_assert(annal__log_fits(&log_, room - log_.block));
+    ck_assert(!annal__log_fits(&log_, room));
+    write_group_of(0, ANNAL_SLICE("x"));
+    ck_assert_uint_eq(annal__log_group_bytes(&log_, 80, 1), log_.block);
+    ck_assert(annal__log_fits(&log_, room - 2 * log_.block));
+    ck_assert(!annal__log_fits(&log_, room - log_.block));
+}
+END_TEST
+
+START_TEST(a_log_whose_first_block_is_damaged_is_not_opened)
+{
+    struct log again;
+    annal__log_close(&log_);
+    for (uint64_t at = 0; at < 88; at++) {
+        flip(at);
+        ck_status(ANNAL_ERR_CORRUPT, annal__log_open(&annal__system_io, path, true, &again, err));
+        flip(at);
+    }
+    ck_ok(annal__log_open(&annal__system_io, path, true, &again, err));
+    annal__log_close(&again);
+    ck_assert_int_eq(truncate(path, 100), 0);
+    ck_status(ANNAL_ERR_CORRUPT, annal__log_open(&annal__system_io, path, true, &again, err));
+    ck_assert_int_eq(unlink(path), 0);
+    ck_status(ANNAL_ERR_NOTFOUND, annal__log_open(&annal__system_io, path, true, &again, err));
+}
+END_TEST
+
+START_TEST(a_log_sees_that_its_name_went_to_another_file)
+{
+    ck_assert(annal__log_is_in_place(&log_));
+    const char *aside = tmpdir_path(&dir, "aside");
+    ck_assert_int_eq(rename(path, aside), 0);
+    ck_assert(!annal__log_is_in_place(&log_));
+    file_write(path, "", 0);
+    ck_assert(!annal__log_is_in_place(&log_));
+    ck_assert_int_eq(rename(aside, path), 0);
+    ck_assert(annal__log_is_in_place(&log_));
+}
+END_TEST
+
+Suite *suite_log(void)
+{
+    Suite *suite = suite_create("log");
+    TCase *tests = tcase_create("log");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, groups_are_found_in_order_with_all_they_hold);
+    tcase_add_test(tests, a_damaged_group_is_not_found_and_hides_none_behind_it);
+    tcase_add_test(tests, a_foreign_group_in_a_payload_is_not_believed);
+    tcase_add_test(tests, released_is_the_largest_that_any_group_says);
+    tcase_add_test(tests, a_group_fits_while_a_block_is_left_for_an_empty_one);
+    tcase_add_test(tests, a_log_whose_first_block_is_damaged_is_not_opened);
+    tcase_add_test(tests, a_log_sees_that_its_name_went_to_another_file);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,273 @@
+#include "journal/scan.h"
+
+#include "tests/support/failing_io.h"
+#include "tests/support/journals.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EVENTS 6
+#define LINES  (EVENTS + 1) /* the header is line 0 */
+
+static struct tmpdir dir;
+static struct buf journal;
+static size_t starts[LINES + 1];
+static uint64_t hashes[LINES];
+
+static void set_up(void)
+{
+    static const struct frame_header header = {.session = {"s", 1}, .created_us = 1};
+    static const annal_draft draft = {.type = {"t", 1}, .data = {"{\"text\":\"abcdef\"}", 17}};
+    TMPDIR_INIT(&dir);
+    ck_assert_int_eq(annal__frame_encode_header(&journal, &header, &hashes[0]), ANNAL_OK);
+    for (uint64_t seq = 1; seq <= EVENTS; seq++) {
+        starts[seq] = journal.len;
+        ck_assert_int_eq(annal__frame_encode_event(&journal, &draft, seq, (int64_t)seq,
+                                                   hashes[seq - 1], &hashes[seq]),
+                         ANNAL_OK);
+    }
+    starts[LINES] = journal.len;
+}
+
+static void tear_down(void)
+{
+    annal__buf_done(&journal);
+    tmpdir_done(&dir);
+}
+
+static int open_bytes(const struct io *io, annal_slice bytes)
+{
+    const char *path = tmpdir_path(&dir, "journal");
+    file_write(path, bytes.len == 0 ? "" : bytes.ptr, bytes.len);
+    int fd = io->open(io->arg, path, O_RDONLY, 0);
+    ck_assert_int_ge(fd, 0);
+    return fd;
+}
+
+/*
+ * What a walk over these bytes gives: a digit for an event, !n for a lost one, ~n for damage that loses
+ * none, and a dot at the end. What was lost was reported where it lies.
+ */
+static void walk(annal_slice bytes, char out[64])
+{
+    struct scan scan;
+    annal_status status = ANNAL_OK;
+    size_t used = 0;
+    annal__scan_init(&scan, &annal__system_io, open_bytes(&annal__system_io, bytes));
+    while (status != ANNAL_END) {
+        annal_event event = {0};
+        ck_assert_uint_lt(used, 60);
+        status = annal__scan_next(&scan, &event, NULL);
+        ck_assert_int_ge(status, 0);
+        if (status == ANNAL_OK) {
+            used += (size_t)sprintf(out + used, "%d", (int)event.seq);
+            ck_assert_uint_eq(event.h, hashes[event.seq]);
+            ck_assert_uint_eq(event.data.len, 17);
+        } else if (status == ANNAL_DAMAGE) {
+            used += (size_t)sprintf(out + used, "%c%d", scan.damage.event_lost ? '!' : '~',
+                                    (int)scan.damage.seq);
+            ck_assert_uint_gt(scan.damage.length, 0);
+            ck_assert_uint_le(scan.damage.offset + scan.damage.length, bytes.len);
+        }
+    }
+    sprintf(out + used, ".");
+    annal__scan_done(&scan);
+}
+
+static void put_line(struct buf *out, size_t line)
+{
+    annal_slice bytes = {journal.ptr + starts[line], starts[line + 1] - starts[line]};
+    ck_assert_int_eq(annal__buf_append_slice(out, bytes), ANNAL_OK);
+}
+
+/* Line numbers in the order in which they stand; x: a line that is none of ours. */
+static void ck_order(const char *order, const char *expected)
+{
+    struct buf bytes = {0};
+    char trace[64];
+    for (const char *at = order; *at != '\0'; at++) {
+        if (*at == 'x')
+            ck_assert_int_eq(annal__buf_append_slice(&bytes, ANNAL_SLICE("hello\n")), ANNAL_OK);
+        else
+            put_line(&bytes, (size_t)(*at - '0'));
+    }
+    walk(annal__buf_slice(&bytes), trace);
+    annal__buf_done(&bytes);
+    ck_assert_msg(strcmp(trace, expected) == 0, "%s: %s, not %s", order, trace, expected);
+}
+
+START_TEST(lines_that_are_dropped_doubled_swapped_or_foreign_show)
+{
+    static const struct {
+        const char *order, *expected;
+    } cases[] = {
+        {"0123456", "123456."},
+        {"0", "."},
+        {"", "."},
+        {"012456", "12!356."},
+        {"01233456", "123!4456."},
+        {"012435", "12."},
+        {"0124356", "12!3!4!56."},
+        {"012x3456", "12!3!3456."},
+        {"123456", "!123456."},
+        {"x0123456", "~0~1123456."},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ck_order(cases[i].order, cases[i].expected);
+}
+END_TEST
+
+/* From the end of line 3: one byte becomes another. */
+START_TEST(a_changed_byte_costs_its_event_and_in_the_trailer_not_even_that)
+{
+    static const struct {
+        size_t line, from_end;
+        char byte;
+        const char *expected;
+    } cases[] = {
+        {3, 30, 'X', "12!3456."},    /* in the data */
+        {3, 10, 'x', "12~33456."},   /* in the hash */
+        {3, 10, '\n', "12~33456."},  /* the same, and it makes two lines of one */
+        {3, 30, '\n', "12!3!3456."}, /* in the data: two pieces, one event */
+        {3, 1, 'x', "12~33456."},    /* the newline */
+        {0, 30, 'X', "~0123456."},   /* the header */
+        {0, 1, 'x', "~0123456."},    /* its newline */
+        {6, 30, 'X', "12345."},      /* the last line: not yet */
+        {6, 1, 'x', "12345."},       /* its newline */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char trace[64];
+        size_t at = starts[cases[i].line + 1] - cases[i].from_end;
+        char before = journal.ptr[at];
+        journal.ptr[at] = cases[i].byte;
+        walk(annal__buf_slice(&journal), trace);
+        journal.ptr[at] = before;
+        ck_assert_msg(strcmp(trace, cases[i].expected) == 0, "case %d: %s, not %s", (int)i, trace,
+                      cases[i].expected);
+    }
+}
+END_TEST
+
+START_TEST(a_line_that_is_cut_is_not_yet_there_and_comes_when_it_is_whole)
+{
+    for (size_t cut = starts[EVENTS]; cut < starts[LINES]; cut++) {
+        struct scan scan;
+        annal_event event;
+        int fd = open_bytes(&annal__system_io, (annal_slice){journal.ptr, cut});
+        annal__scan_init(&scan, &annal__system_io, fd);
+        for (uint64_t seq = 1; seq < EVENTS; seq++)
+            ck_ok(annal__scan_next(&scan, &event, err));
+        ck_assert_int_eq(annal__scan_next(&scan, &event, NULL), ANNAL_END);
+        ck_assert_uint_eq(scan.offset, starts[EVENTS]);
+        file_write(tmpdir_path(&dir, "journal"), journal.ptr, journal.len);
+        ck_ok(annal__scan_next(&scan, &event, err));
+        ck_assert_uint_eq(event.seq, EVENTS);
+        annal__scan_done(&scan);
+    }
+}
+END_TEST
+
+START_TEST(seeking_stands_before_the_event_or_where_it_will_come)
+{
+    for (uint64_t seq = 0; seq <= EVENTS + 2; seq++) {
+        struct scan scan;
+        annal_event event;
+        annal__scan_init(&scan, &annal__system_io,
+                         open_bytes(&annal__system_io, annal__buf_slice(&journal)));
+        ck_ok(annal__scan_seek(&scan, seq, err));
+        annal_status status = annal__scan_next(&scan, &event, NULL);
+        ck_assert_int_eq(status, seq <= EVENTS ? ANNAL_OK : ANNAL_END);
+        ck_assert(status == ANNAL_END || event.seq == (seq == 0 ? 1 : seq));
+        annal__scan_done(&scan);
+    }
+}
+END_TEST
+
+START_TEST(the_hash_before_a_place_is_there_or_not_or_cannot_be_read)
+{
+    struct failing_io disk;
+    struct scan scan;
+    uint64_t h = 0;
+    failing_io_init(&disk);
+    annal__scan_init(&scan, &disk.io, open_bytes(&disk.io, annal__buf_slice(&journal)));
+    for (size_t line = 1; line <= LINES; line++) {
+        ck_assert_int_eq(annal__scan_h_before(&scan, starts[line], &h, NULL), ANNAL_OK);
+        ck_assert_uint_eq(h, hashes[line - 1]);
+    }
+    ck_assert_int_eq(annal__scan_h_before(&scan, starts[2] + 1, &h, NULL), ANNAL_END);
+    ck_assert_int_eq(annal__scan_h_before(&scan, 0, &h, NULL), ANNAL_END);
+    ck_assert_int_eq(annal__scan_h_before(&scan, journal.len + 5, &h, NULL), ANNAL_END);
+    disk.with_errno = EIO;
+    disk.fail_at = disk.calls + 1;
+    ck_status(ANNAL_ERR_IO, annal__scan_h_before(&scan, starts[2], &h, err));
+    annal__scan_done(&scan);
+}
+END_TEST
+
+/* ---- Tails ---- */
+
+static struct journal_tail tail_of(annal_slice bytes)
+{
+    struct journal_tail tail = {0};
+    int fd = open_bytes(&annal__system_io, bytes);
+    ck_ok(annal__scan_tail(&annal__system_io, fd, &tail, err));
+    annal__system_io.close(NULL, fd);
+    ck_assert_uint_eq(tail.size, bytes.len);
+    return tail;
+}
+
+START_TEST(the_tail_says_where_the_last_proven_line_ends_and_what_follows_it)
+{
+    for (size_t cut = 0; cut <= journal.len; cut++) {
+        size_t last = 0; /* lines that are whole */
+        while (last < LINES && starts[last + 1] <= cut)
+            last++;
+        struct journal_tail tail = tail_of((annal_slice){journal.ptr, cut});
+        ck_assert_int_eq(tail.has_header, last > 0);
+        ck_assert_uint_eq(tail.end, starts[last]);
+        ck_assert_uint_eq(tail.seq, last > 0 ? last - 1 : 0);
+        ck_assert_int_eq(tail.state, cut == starts[last] ? TAIL_WHOLE : TAIL_TORN);
+        if (last > 0) {
+            ck_assert_uint_eq(tail.h, hashes[last - 1]);
+            ck_assert_uint_eq(tail.offset, starts[last - 1]);
+        }
+        if (last > 1)
+            ck_assert_int_eq(tail.ts_us, (int64_t)last - 1);
+    }
+}
+END_TEST
+
+START_TEST(a_whole_last_line_that_does_not_match_is_damage_and_not_torn)
+{
+    static const size_t from_end[] = {30, 10};
+    for (size_t i = 0; i < 2; i++) {
+        char *at = journal.ptr + journal.len - from_end[i];
+        *at ^= 1;
+        struct journal_tail tail = tail_of(annal__buf_slice(&journal));
+        *at ^= 1;
+        ck_assert_int_eq(tail.state, TAIL_DAMAGED);
+        ck_assert_uint_eq(tail.seq, EVENTS - 1);
+        ck_assert_uint_eq(tail.end, starts[EVENTS]);
+    }
+}
+END_TEST
+
+Suite *suite_scan(void)
+{
+    Suite *suite = suite_create("scan");
+    TCase *tests = tcase_create("scan");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, lines_that_are_dropped_doubled_swapped_or_foreign_show);
+    tcase_add_test(tests, a_changed_byte_costs_its_event_and_in_the_trailer_not_even_that);
+    tcase_add_test(tests, a_line_that_is_cut_is_not_yet_there_and_comes_when_it_is_whole);
+    tcase_add_test(tests, seeking_stands_before_the_event_or_where_it_will_come);
+    tcase_add_test(tests, the_hash_before_a_place_is_there_or_not_or_cannot_be_read);
+    tcase_add_test(tests, the_tail_says_where_the_last_proven_line_ends_and_what_follows_it);
+    tcase_add_test(tests, a_whole_last_line_that_does_not_match_is_damage_and_not_torn);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,254 @@
+#include "journal/slot.h"
+
+#include "tests/support/journals.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct tmpdir dir;
+static const char *path;
+
+static void set_up(void)
+{
+    TMPDIR_INIT(&dir);
+    path = tmpdir_path(&dir, "store");
+}
+
+static void tear_down(void)
+{
+    tmpdir_done(&dir);
+}
+
+/* A store object that does not wait for others. */
+static annal_store *open_hasty(const struct seams *seams)
+{
+    static const struct seams system = {.io = &annal__system_io, .clock = &annal__system_clock};
+    const annal_store_options options = {.no_keeper = true, .wait_ms = 60};
+    annal_store *store = NULL;
+    ck_ok(annal__store_open(path, &options, seams == NULL ? &system : seams, &store, err));
+    return store;
+}
+
+static bool is_there(const char *name)
+{
+    return access(tmpdir_path(&dir, name), F_OK) == 0;
+}
+
+/* That the append is answered so, with a message that names all of these. */
+static void ck_refused(annal_store *store, const char *session, annal_status expected,
+                       const char *word, const char *other_word)
+{
+    annal_error err = {0};
+    uint64_t seq;
+    annal_status status = append_number(store, session, 9, 20, ANNAL_LEVEL_SYNC, &seq, &err);
+    ck_assert_msg(status == expected, "%s: %s", annal_status_name(status), err.message);
+    ck_assert_msg(strstr(err.message, word) != NULL && strstr(err.message, other_word) != NULL,
+                  "%s", err.message);
+}
+
+/* ---- Claiming ---- */
+
+START_TEST(each_writer_has_a_slot_of_its_own_and_the_lowest_empty_one_is_taken_again)
+{
+    annal_store *a = store_open(path), *b = store_open(path);
+    append_numbers(a, "a", 1, 1, ANNAL_LEVEL_SYNC);
+    append_numbers(b, "b", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_assert_uint_eq(a->slot.number, 0);
+    ck_assert_uint_eq(b->slot.number, 1);
+    store_close(a);
+    annal_store *c = store_open(path);
+    append_numbers(c, "c", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_assert_uint_eq(c->slot.number, 0);
+    store_close(b);
+    store_close(c);
+    ck_assert(!is_there("store/commit/02.log"));
+}
+END_TEST
+
+START_TEST(an_empty_slot_goes_on_in_a_new_epoch_behind_its_last_group)
+{
+    annal_store *store = store_open(path);
+    append_numbers(store, "s", 1, 4, ANNAL_LEVEL_SYNC);
+    uint64_t group = store->slot.log.group, epoch = store->slot.log.epoch;
+    ck_assert_uint_ge(group, 4);
+    store_close(store);
+    store = store_open(path);
+    append_numbers(store, "s", 5, 5, ANNAL_LEVEL_SYNC);
+    ck_assert_uint_gt(store->slot.log.group, group);
+    ck_assert_uint_gt(store->slot.log.epoch, epoch);
+    store_abandon(store);
+    store = store_open(path); /* and what it says is newer than all that stood there */
+    ck_numbers(store, "s", 5);
+    store_close(store);
+}
+END_TEST
+
+START_TEST(slots_from_8_on_are_removed_when_they_are_empty)
+{
+    annal_store *stores[10];
+    for (int i = 0; i < 10; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "s%d", i);
+        stores[i] = store_open(path);
+        append_numbers(stores[i], name, 1, 1, ANNAL_LEVEL_SYNC);
+    }
+    ck_assert(is_there("store/commit/09.log") && is_there("store/locks/09.held"));
+    store_abandon(stores[9]); /* this one by who recovers it */
+    for (int i = 0; i < 9; i++)
+        store_close(stores[i]);
+    annal_store *store = store_open(path);
+    ck_numbers(store, "s9", 1);
+    store_close(store);
+    ck_assert(is_there("store/commit/07.log") && is_there("store/locks/07.held"));
+    ck_assert(!is_there("store/commit/08.log") && !is_there("store/locks/08.held"));
+    ck_assert(!is_there("store/commit/09.log") && !is_there("store/locks/09.held"));
+}
+END_TEST
+
+START_TEST(a_slot_of_the_dead_is_recovered_before_it_is_claimed)
+{
+    annal_store *dead = store_open(path), *heir = store_open(path);
+    append_numbers(dead, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    store_abandon(dead);
+    ck_assert_int_eq(truncate(tmpdir_path(&dir, "store/events/s.jsonl"), 0), 0);
+    append_numbers(heir, "t", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_assert_uint_eq(heir->slot.number, 0);
+    ck_numbers(heir, "s", 3);
+    store_close(heir);
+}
+END_TEST
+
+START_TEST(what_was_left_while_a_log_was_made_is_removed_after_an_hour)
+{
+    static const struct timespec long_ago[2] = {{1000000, 0}, {1000000, 0}};
+    store_close(store_open(path));
+    file_write(tmpdir_path(&dir, "store/commit/.new-1-0xa"), "x", 1);
+    file_write(tmpdir_path(&dir, "store/commit/.new-2-0xb"), "x", 1);
+    ck_assert_int_eq(utimensat(AT_FDCWD, tmpdir_path(&dir, "store/commit/.new-1-0xa"), long_ago, 0),
+                     0);
+    store_close(store_open(path));
+    ck_assert(!is_there("store/commit/.new-1-0xa"));
+    ck_assert(is_there("store/commit/.new-2-0xb")); /* somebody may be at it */
+}
+END_TEST
+
+/* ---- Taking ---- */
+
+START_TEST(a_session_of_a_dead_owner_goes_to_who_wants_it)
+{
+    annal_store *dead = store_open(path), *heir = store_open(path);
+    append_numbers(dead, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    append_numbers(heir, "t", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_assert_uint_eq(heir->slot.number, 1);
+    store_abandon(dead);
+    append_numbers(heir, "s", 4, 4, ANNAL_LEVEL_SYNC);
+    ck_numbers(heir, "s", 4);
+    store_close(heir);
+}
+END_TEST
+
+static void damage_first_block(const char *log)
+{
+    size_t len;
+    char *bytes = file_read(log, &len);
+    bytes[20] ^= 1;
+    file_write(log, bytes, len);
+    free(bytes);
+}
+
+START_TEST(a_log_with_a_damaged_first_block_keeps_only_what_it_may_hold)
+{
+    static const uint8_t boot[16] = "next";
+    const struct seams rebooted = {&annal__system_io, &annal__system_clock, boot};
+    const char *log = tmpdir_path(&dir, "store/commit/00.log");
+    annal_store *store = store_open(path);
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    store_abandon(store);
+    damage_first_block(log);
+
+    /* In this boot its list says what it holds. */
+    store = open_hasty(NULL);
+    ck_refused(store, "s", ANNAL_ERR_CORRUPT, "commit log 00, move it away", "00.log is damaged");
+    append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC);
+    store_close(store);
+
+    /* In another one it may hold anything. */
+    store = open_hasty(&rebooted);
+    ck_refused(store, "u", ANNAL_ERR_CORRUPT, "commit log 00, move it away", "00.log is damaged");
+    ck_assert_int_eq(rename(log, tmpdir_path(&dir, "aside")), 0);
+    append_numbers(store, "s", 4, 4, ANNAL_LEVEL_SYNC);
+    append_numbers(store, "u", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_numbers(store, "s", 4);
+    store_close(store);
+}
+END_TEST
+
+/* ---- Files that go away under their owner ---- */
+
+START_TEST(a_log_that_was_removed_under_its_owner_is_not_written_any_more)
+{
+    annal_store *owner = store_open(path);
+    append_numbers(owner, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/commit/00.log")), 0);
+    ck_refused(owner, "s", ANNAL_ERR_UNKNOWN, "00.log", "was removed");
+    ck_refused(owner, "s", ANNAL_ERR_CLOSED, "00.log", "was removed");
+    annal_store *other = open_hasty(NULL);
+    append_numbers(other, "s", 3, 3, ANNAL_LEVEL_SYNC);
+    ck_assert_int_eq(annal_store_close(owner, NULL), ANNAL_ERR_CLOSED);
+    ck_numbers(other, "s", 3);
+    store_close(other);
+}
+END_TEST
+
+START_TEST(an_owner_whose_locks_were_removed_keeps_all_it_has_until_it_closes)
+{
+    char command[600];
+    annal_store *owner = store_open(path);
+    append_numbers(owner, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    snprintf(command, sizeof command, "rm -r '%s/locks'", path);
+    ck_assert_int_eq(system(command), 0);
+    annal_store *other = open_hasty(NULL);
+    for (uint64_t number = 3; number <= 5; number++) {
+        append_numbers(owner, "s", number, number, ANNAL_LEVEL_SYNC);
+        append_numbers(owner, "new", number - 2, number - 2, ANNAL_LEVEL_SYNC);
+        ck_refused(other, "s", ANNAL_ERR_BUSY, "commit log 00", "locks/");
+        ck_refused(other, "another", ANNAL_ERR_BUSY, "commit log 00", "locks/");
+    }
+    store_close(owner);
+    append_numbers(other, "s", 6, 6, ANNAL_LEVEL_SYNC);
+    append_numbers(other, "new", 4, 4, ANNAL_LEVEL_SYNC);
+    ck_numbers(other, "s", 6);
+    ck_numbers(other, "new", 4);
+    store_close(other);
+}
+END_TEST
+
+Suite *suite_slot(void)
+{
+    Suite *suite = suite_create("slot");
+    TCase *claim = tcase_create("claim");
+    tcase_set_timeout(claim, 30);
+    tcase_add_checked_fixture(claim, set_up, tear_down);
+    tcase_add_test(claim,
+                   each_writer_has_a_slot_of_its_own_and_the_lowest_empty_one_is_taken_again);
+    tcase_add_test(claim, an_empty_slot_goes_on_in_a_new_epoch_behind_its_last_group);
+    tcase_add_test(claim, slots_from_8_on_are_removed_when_they_are_empty);
+    tcase_add_test(claim, a_slot_of_the_dead_is_recovered_before_it_is_claimed);
+    tcase_add_test(claim, what_was_left_while_a_log_was_made_is_removed_after_an_hour);
+    suite_add_tcase(suite, claim);
+    TCase *take = tcase_create("take");
+    tcase_set_timeout(take, 30);
+    tcase_add_checked_fixture(take, set_up, tear_down);
+    tcase_add_test(take, a_session_of_a_dead_owner_goes_to_who_wants_it);
+    tcase_add_test(take, a_log_with_a_damaged_first_block_keeps_only_what_it_may_hold);
+    tcase_add_test(take, a_log_that_was_removed_under_its_owner_is_not_written_any_more);
+    tcase_add_test(take, an_owner_whose_locks_were_removed_keeps_all_it_has_until_it_closes);
+    suite_add_tcase(suite, take);
+    return suite;
+}

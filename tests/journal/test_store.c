@@ -1,0 +1,109 @@
+#include "journal/store.h"
+
+#include "tests/support/failing_io.h"
+#include "tests/support/journals.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct tmpdir dir;
+
+static void set_up(void)
+{
+    TMPDIR_INIT(&dir);
+}
+
+static void tear_down(void)
+{
+    tmpdir_done(&dir);
+}
+
+START_TEST(a_missing_store_is_only_made_when_asked_for)
+{
+    const char *path = tmpdir_path(&dir, "store");
+    const annal_store_options asked = {.create = true, .no_keeper = true};
+    const annal_store_options reading = {.create = true, .read_only = true};
+    annal_store *store = NULL;
+    ck_status(ANNAL_ERR_NOTFOUND, annal_store_open(path, NULL, &store, err));
+    ck_status(ANNAL_ERR_NOTFOUND, annal_store_open(path, &reading, &store, err));
+    ck_status(ANNAL_ERR_INVALID, annal_store_open("", &asked, &store, err));
+    ck_status(ANNAL_ERR_INVALID, annal_store_open(NULL, &asked, &store, err));
+    ck_assert_ptr_null(store);
+    ck_assert_int_eq(access(path, F_OK), -1);
+    ck_ok(annal_store_open(path, &asked, &store, err));
+    store_close(store);
+    ck_ok(annal_store_open(path, NULL, &store, err));
+    store_close(store);
+}
+END_TEST
+
+START_TEST(a_relative_path_stays_the_same_store_when_the_process_moves)
+{
+    char before[4096];
+    annal_store *store = NULL;
+    const annal_store_options options = {.create = true, .no_keeper = true};
+    const char *path = tmpdir_path(&dir, "store");
+    ck_assert_ptr_nonnull(getcwd(before, sizeof before));
+    ck_assert_int_eq(chdir(dir.path), 0);
+    annal_status status = annal_store_open("store///", &options, &store, NULL);
+    ck_assert_int_eq(chdir(before), 0);
+    ck_assert_int_eq(status, ANNAL_OK);
+    const char *named = annal_store_path(store);
+    ck_assert_int_eq(named[0], '/');
+    ck_assert_str_eq(named + strlen(named) - strlen("/store"), "/store");
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    store_close(store);
+    ck_ok(annal_store_open(path, NULL, &store, err));
+    ck_numbers(store, "s", 3);
+    store_close(store);
+}
+END_TEST
+
+START_TEST(a_store_that_could_not_be_opened_leaves_no_descriptor_and_no_lock)
+{
+    const char *path = tmpdir_path(&dir, "store");
+    struct failing_io disk;
+    const annal_store_options options = {.create = true, .no_keeper = true};
+    annal_store *store = store_open(path);
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    store_close(store);
+    int first_free = dup(0);
+    close(first_free);
+    failing_io_init(&disk);
+    disk.with_errno = EIO;
+    const struct seams seams = {&disk.io, &annal__system_clock, NULL};
+    annal_status status = ANNAL_ERR_IO;
+    for (unsigned at = 1; status < 0 || disk.calls >= at; at++) {
+        disk.calls = 0;
+        disk.fail_at = at;
+        status = annal__store_open(path, &options, &seams, &store, NULL);
+        if (status == ANNAL_OK) {
+            disk.fail_at = 0;
+            store_close(store);
+        }
+        int now_free = dup(0);
+        close(now_free);
+        ck_assert_int_eq(now_free, first_free);
+        if (status == ANNAL_OK && disk.calls < at)
+            break;
+        store = store_open(path); /* nobody keeps anything from us */
+        ck_numbers(store, "s", 3);
+        store_close(store);
+    }
+}
+END_TEST
+
+Suite *suite_store(void)
+{
+    Suite *suite = suite_create("store");
+    TCase *tests = tcase_create("store");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, a_missing_store_is_only_made_when_asked_for);
+    tcase_add_test(tests, a_relative_path_stays_the_same_store_when_the_process_moves);
+    tcase_add_test(tests, a_store_that_could_not_be_opened_leaves_no_descriptor_and_no_lock);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
