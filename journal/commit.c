@@ -352,8 +352,7 @@ static annal_status apply_record(annal_store *store, const struct group *group,
         session->refused = true;
         session->refusal = failure;
     }
-    if (--session->pending == 0)
-        pthread_cond_broadcast(&session->moved);
+    session->pending--;
     pthread_mutex_unlock(&session->lock);
     /* The log must keep these bytes, so it can never be released: nothing more can be taken. */
     if (status < 0 && failure.message[0] != '\0')

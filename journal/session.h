@@ -38,7 +38,7 @@ struct session {
     struct session *next; /* in its bucket of the table */
 
     pthread_mutex_t lock;
-    pthread_cond_t moved; /* state or pending changed */
+    pthread_cond_t moved; /* state or in_use changed */
 
     /* Guarded by lock. */
     enum session_state state;

@@ -389,8 +389,11 @@ static annal_status publish_and_adopt(annal_store *store, struct log *log, annal
     annal_status status = publish_log(store, log, &number, err);
     if (status == ANNAL_OK)
         status = slot_path(store, &path, "locks", number, err);
-    if (status == ANNAL_OK)
+    if (status == ANNAL_OK) {
+        /* Not the list that stands there: an owner whose log was removed may still write to it. */
+        store->io->unlink(store->io->arg, path.ptr);
         status = annal__held_open(store->io, path.ptr, true, &held, err);
+    }
     if (status == ANNAL_OK)
         status = adopt(store, number, log, &held, err);
     annal__held_close(&held);
@@ -517,7 +520,8 @@ void annal__slot_leave(annal_store *store)
     header->end_epoch = slot->log.epoch;
     header->end_group = slot->log.group;
     atomic_store(&header->state, HELD_EMPTY);
-    remove_slot(store, slot->number);
+    if (annal__log_is_in_place(&slot->log))
+        remove_slot(store, slot->number);
 }
 
 /* ---- Taking a session ---- */

@@ -206,6 +206,26 @@ START_TEST(a_log_that_was_removed_under_its_owner_is_not_written_any_more)
 }
 END_TEST
 
+START_TEST(an_owner_whose_log_was_removed_harms_nobody_when_it_closes)
+{
+    annal_store *owner = store_open(path);
+    append_numbers(owner, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/commit/00.log")), 0);
+    annal_store *other = open_hasty(NULL);
+    append_numbers(other, "s", 3, 3, ANNAL_LEVEL_SYNC);
+    ck_assert_uint_eq(other->slot.number, 0);
+    store_close(owner);
+    ck_assert_int_ge(annal__held_find(&other->slot.held, ANNAL_SLICE("s")), 0);
+    ck_assert_uint_eq(atomic_load(&other->slot.held.header->state), HELD_OWNED);
+    annal_store *third = open_hasty(NULL);
+    ck_refused(third, "s", ANNAL_ERR_BUSY, "in use by process", "");
+    store_close(third);
+    append_numbers(other, "s", 4, 4, ANNAL_LEVEL_SYNC);
+    ck_numbers(other, "s", 4);
+    store_close(other);
+}
+END_TEST
+
 START_TEST(an_owner_whose_locks_were_removed_keeps_all_it_has_until_it_closes)
 {
     char command[600];
@@ -248,6 +268,7 @@ Suite *suite_slot(void)
     tcase_add_test(take, a_session_of_a_dead_owner_goes_to_who_wants_it);
     tcase_add_test(take, a_log_with_a_damaged_first_block_keeps_only_what_it_may_hold);
     tcase_add_test(take, a_log_that_was_removed_under_its_owner_is_not_written_any_more);
+    tcase_add_test(take, an_owner_whose_log_was_removed_harms_nobody_when_it_closes);
     tcase_add_test(take, an_owner_whose_locks_were_removed_keeps_all_it_has_until_it_closes);
     suite_add_tcase(suite, take);
     return suite;
