@@ -14,7 +14,7 @@
 /* A journal that is being redone. */
 struct target {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    int fd; /* -1: there is no journal */
+    int fd; /* -1: there is no journal, or it is not open */
     bool stopped;
     bool skipped; /* another file stands in its place: nothing of it is needed */
     struct target *next;
@@ -25,58 +25,37 @@ struct redo {
     struct log *log;
     struct held *held;
     struct target *buckets[TARGET_BUCKETS];
+    uint32_t open; /* descriptors */
     size_t stopped;
     annal_error first; /* why the first one was stopped */
 };
 
 /* ---- Targets ---- */
 
-static void close_targets(struct redo *redo)
+static size_t bucket_of(annal_slice session)
+{
+    return annal__hash(session.ptr, session.len, 0) % TARGET_BUCKETS;
+}
+
+static void close_target(struct redo *redo, struct target *target)
+{
+    if (target->fd < 0)
+        return;
+    redo->store->io->close(redo->store->io->arg, target->fd);
+    target->fd = -1;
+    redo->open--;
+}
+
+static void free_targets(struct redo *redo)
 {
     for (size_t i = 0; i < TARGET_BUCKETS; i++) {
         while (redo->buckets[i] != NULL) {
             struct target *target = redo->buckets[i];
             redo->buckets[i] = target->next;
-            if (target->fd >= 0)
-                redo->store->io->close(redo->store->io->arg, target->fd);
+            close_target(redo, target);
             annal__free(target);
         }
     }
-}
-
-static annal_status open_target(struct redo *redo, annal_slice session, struct target **out_target,
-                                annal_error *err)
-{
-    size_t bucket = annal__hash(session.ptr, session.len, 0) % TARGET_BUCKETS;
-    for (struct target *t = redo->buckets[bucket]; t != NULL; t = t->next) {
-        if (strlen(t->session) == session.len &&
-            memcmp(t->session, session.ptr, session.len) == 0) {
-            *out_target = t;
-            return ANNAL_OK;
-        }
-    }
-    struct buf path = {0};
-    struct target *target = annal__zalloc(sizeof *target);
-    if (target == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "recover: no memory");
-    memcpy(target->session, session.ptr, session.len);
-    target->fd = -1;
-    annal_status status = annal__journal_path(redo->store, session, &path, err);
-    if (status == ANNAL_OK) {
-        const struct io *io = redo->store->io;
-        target->fd = io->open(io->arg, path.ptr, O_RDWR, 0);
-        if (target->fd < 0 && errno != ENOENT)
-            status = annal__fail_errno(err, "open %s", path.ptr);
-    }
-    annal__buf_done(&path);
-    if (status < 0) {
-        annal__free(target);
-        return status;
-    }
-    target->next = redo->buckets[bucket];
-    redo->buckets[bucket] = target;
-    *out_target = target;
-    return ANNAL_OK;
 }
 
 /* Rule (3): report it, and touch this journal no more. */
@@ -84,12 +63,89 @@ static void stop_target(struct redo *redo, struct target *target, const char *wh
 {
     annal_error reason;
     annal__fail(&reason, ANNAL_ERR_CORRUPT,
-                "session '%s' cannot be redone at byte %" PRIu64 " of its journal: %s",
+                "session '%s' cannot be redone at byte %" PRIu64 " of its journal: %.300s",
                 target->session, offset, why);
     annal__store_log(redo->store, ANNAL_LOG_WARNING, "%s", reason.message);
     target->stopped = true;
     if (redo->stopped++ == 0)
         redo->first = reason;
+}
+
+static struct target *find_target(const struct redo *redo, annal_slice session)
+{
+    struct target *target = redo->buckets[bucket_of(session)];
+    while (target != NULL && (strlen(target->session) != session.len ||
+                              memcmp(target->session, session.ptr, session.len) != 0))
+        target = target->next;
+    return target;
+}
+
+/* Sync all that are open, through the descriptors that wrote. */
+static annal_status sync_targets(struct redo *redo, annal_error *err)
+{
+    for (size_t i = 0; i < TARGET_BUCKETS; i++) {
+        for (struct target *target = redo->buckets[i]; target != NULL; target = target->next) {
+            if (target->fd >= 0 && annal__store_fdatasync(redo->store, target->fd) < 0)
+                return annal__fail_errno(err, "sync the journal of session '%s'", target->session);
+        }
+    }
+    return ANNAL_OK;
+}
+
+/* The dead process may have had more sessions than we may have open, beside our own. */
+static annal_status make_room(struct redo *redo, annal_error *err)
+{
+    if (redo->open < redo->store->descriptors_max / 2)
+        return ANNAL_OK;
+    annal_status status = sync_targets(redo, err);
+    for (size_t i = 0; i < TARGET_BUCKETS && status == ANNAL_OK; i++) {
+        for (struct target *target = redo->buckets[i]; target != NULL; target = target->next)
+            close_target(redo, target);
+    }
+    return status;
+}
+
+/* Its fd stays -1 when there is no journal; what else cannot be opened is stopped. */
+static annal_status open_journal(struct redo *redo, struct target *target, int flags,
+                                 annal_error *err)
+{
+    struct buf path = {0};
+    const struct io *io = redo->store->io;
+    annal_status status = make_room(redo, err);
+    if (status == ANNAL_OK)
+        status = annal__journal_path(redo->store, annal_slice_of(target->session), &path, err);
+    if (status < 0)
+        goto done;
+    target->fd = io->open(io->arg, path.ptr, O_RDWR | flags, 0600);
+    redo->open += target->fd >= 0;
+    if (target->fd < 0 && errno != ENOENT) {
+        annal_error failure;
+        annal__fail_errno(&failure, "open %s", path.ptr);
+        stop_target(redo, target, failure.message, 0);
+    }
+
+done:
+    annal__buf_done(&path);
+    return status;
+}
+
+static annal_status open_target(struct redo *redo, annal_slice session, struct target **out_target,
+                                annal_error *err)
+{
+    struct target *target = find_target(redo, session);
+    if (target == NULL) {
+        target = annal__zalloc(sizeof *target);
+        if (target == NULL)
+            return annal__fail(err, ANNAL_ERR_NOMEM, "recover: no memory");
+        memcpy(target->session, session.ptr, session.len);
+        target->fd = -1;
+        target->next = redo->buckets[bucket_of(session)];
+        redo->buckets[bucket_of(session)] = target;
+    }
+    *out_target = target;
+    if (target->fd >= 0 || target->stopped || target->skipped)
+        return ANNAL_OK;
+    return open_journal(redo, target, 0, err);
 }
 
 /* ---- Records ---- */
@@ -124,17 +180,11 @@ static annal_status redo_create(struct redo *redo, struct target *target,
                                 const struct record *record, annal_slice bytes, annal_error *err)
 {
     const struct io *io = redo->store->io;
-    struct buf path = {0};
     annal_status status = ANNAL_OK;
     if (target->fd < 0) {
-        status = annal__journal_path(redo->store, annal_slice_of(target->session), &path, err);
-        if (status < 0)
-            goto done;
-        target->fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT | O_EXCL, 0600);
-        if (target->fd < 0) {
-            status = annal__fail_errno(err, "create %s", path.ptr);
-            goto done;
-        }
+        status = open_journal(redo, target, O_CREAT | O_EXCL, err);
+        if (status < 0 || target->stopped)
+            return status;
         atomic_store(&redo->store->events_dirty, true);
     }
     /* Never over a header that verifies. */
@@ -143,9 +193,6 @@ static annal_status redo_create(struct redo *redo, struct target *target,
     if (status == ANNAL_OK && owner == OWNER_NONE &&
         annal__write_all(io, target->fd, bytes.ptr, bytes.len, 0) < 0)
         status = annal__fail_errno(err, "write the journal of session '%s'", target->session);
-
-done:
-    annal__buf_done(&path);
     return status;
 }
 
@@ -187,7 +234,7 @@ static annal_status look_at_place(const struct redo *redo, const struct target *
     }
     *out_place = PLACE_FITS;
     /* Another line than ours that proves itself: two histories. */
-    const char *end = memchr(there.ptr, '\n', (size_t)got);
+    const char *end = got == 0 ? NULL : memchr(there.ptr, '\n', (size_t)got);
     if (end != NULL && memcmp(there.ptr, bytes.ptr, (size_t)got) != 0) {
         annal_slice line = {there.ptr, (size_t)(end - there.ptr) + 1};
         if (annal__frame_trailer(line, &h) && annal__frame_hash(line, record->h_before) == h)
@@ -260,8 +307,15 @@ static annal_status redo_group(struct redo *redo, const struct log_group *group,
         status = open_target(redo, record.session, &target, err);
         if (status < 0 || target->stopped || target->skipped)
             continue;
-        status = record.type == RECORD_CREATE ? redo_create(redo, target, &record, data, err)
-                                              : redo_bytes(redo, target, &record, data, err);
+        annal_error failure;
+        status = record.type == RECORD_CREATE ? redo_create(redo, target, &record, data, &failure)
+                                              : redo_bytes(redo, target, &record, data, &failure);
+        if (status == ANNAL_ERR_IO) { /* one bad journal does not keep the others */
+            stop_target(redo, target, failure.message, record.offset);
+            status = ANNAL_OK;
+        } else if (status < 0 && err != NULL) {
+            *err = failure;
+        }
     }
     atomic_fetch_add(&redo->store->recovered_groups, 1);
     return status;
@@ -314,20 +368,6 @@ static annal_status hold_all(struct redo *redo, const struct stat *log,
     return status;
 }
 
-static annal_status sync_targets(struct redo *redo, annal_error *err)
-{
-    for (size_t i = 0; i < TARGET_BUCKETS; i++) {
-        for (struct target *target = redo->buckets[i]; target != NULL; target = target->next) {
-            if (target->fd >= 0 && annal__store_fdatasync(redo->store, target->fd) < 0)
-                return annal__fail_errno(err, "sync the journal of session '%s'", target->session);
-        }
-    }
-    atomic_store(&redo->store->events_dirty, true); /* a killed owner may have made journals */
-    if (annal__store_sync_events(redo->store) < 0)
-        return annal__fail_errno(err, "sync directory %s/events", redo->store->path);
-    return ANNAL_OK;
-}
-
 /* Journals with bytes that only the page cache holds are synced too. */
 static annal_status open_loose(struct redo *redo, annal_error *err)
 {
@@ -373,8 +413,8 @@ static void keep_stopped(struct redo *redo)
         struct held_entry *entry = annal__held_entry(redo->held, i);
         if (atomic_load(&entry->hash) == 0)
             continue;
-        struct target *target = NULL;
-        if (open_target(redo, annal__held_id(entry), &target, NULL) == ANNAL_OK && !target->stopped)
+        const struct target *target = find_target(redo, annal__held_id(entry));
+        if (target == NULL || !target->stopped)
             annal__held_remove(redo->held, i);
     }
 }
@@ -412,6 +452,11 @@ annal_status annal__recover(annal_store *store, struct log *log, struct held *he
         status = sync_targets(redo, err);
     if (status < 0)
         goto done;
+    atomic_store(&store->events_dirty, true); /* a killed owner may have made journals */
+    if (annal__store_sync_events(store) < 0) {
+        status = annal__fail_errno(err, "sync directory %s/events", store->path);
+        goto done;
+    }
     if (redo->stopped > 0) {
         keep_stopped(redo);
         status = ANNAL_ERR_CORRUPT;
@@ -422,7 +467,7 @@ annal_status annal__recover(annal_store *store, struct log *log, struct held *he
     status = mark_empty(redo, groups, count, err);
 
 done:
-    close_targets(redo);
+    free_targets(redo);
     annal__free(groups);
     annal__free(redo);
     return status;

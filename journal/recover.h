@@ -5,7 +5,7 @@
  * (2) The log is synced and its cache dropped first: the cache may show what the disk does not have.
  * (3) A record is written only where the journal is contiguous up to it and ends there in `h before`.
  *     What does not fit is reported, and that session is stopped: it stays in the held list, and the
- *     slot keeps its log.
+ *     slot keeps its log. So is a journal that cannot be opened, read or written, until the next time.
  * (4) It never truncates and never leaves a hole, and every step may be done again: a crash in the
  *     middle is recovered the same way.
  * (5) Bytes are written also when they look equal: the kernel may have lost them without a word.

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -99,12 +100,84 @@ START_TEST(a_recovery_that_broke_off_anywhere_is_done_again_in_full)
 }
 END_TEST
 
+START_TEST(one_journal_that_cannot_be_opened_keeps_no_other_session)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    const char *journal = tmpdir_path(&dir, "store/events/s1.jsonl");
+    uint64_t seq;
+    leave_behind(path, 3);
+    ck_assert_int_eq(unlink(journal), 0);
+    ck_assert_int_eq(mkdir(journal, 0700), 0);
+    annal_store *store = store_open(path);
+    for (int i = 0; i < SESSIONS; i++) {
+        char name[16];
+        session_name(name, i);
+        if (i == 1) {
+            ck_status(ANNAL_ERR_CORRUPT,
+                      append_number(store, name, 4, 40, ANNAL_LEVEL_SYNC, &seq, err));
+            continue;
+        }
+        append_numbers(store, name, 4, 4, ANNAL_LEVEL_SYNC);
+        ck_numbers(store, name, 4);
+    }
+    ck_assert_int_eq(rmdir(journal), 0);
+    append_numbers(store, "s1", 4, 4, ANNAL_LEVEL_SYNC);
+    check_all(store, 4);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+#define MANY 60
+
+START_TEST(more_sessions_are_redone_than_may_be_open_at_a_time)
+{
+    struct tmpdir dir;
+    struct rlimit limit, low;
+    char name[16];
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *store = store_open(path);
+    for (uint64_t number = 1; number <= 3; number++) {
+        for (int i = 0; i < MANY; i++) {
+            session_name(name, i);
+            append_numbers(store, name, number, number, ANNAL_LEVEL_BATCH);
+        }
+        ck_ok(annal_sync(store, err));
+    }
+    store_abandon(store);
+    for (int i = 0; i < MANY; i++) {
+        char journal[512];
+        session_name(name, i);
+        snprintf(journal, sizeof journal, "%s/events/%s.jsonl", path, name);
+        ck_assert_int_eq(truncate(journal, 0), 0);
+    }
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    low = limit;
+    low.rlim_cur = 40;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+    annal_status status = annal_store_open(path, NULL, &store, NULL);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_int_eq(status, ANNAL_OK);
+    for (int i = 0; i < MANY; i++) {
+        session_name(name, i);
+        ck_numbers(store, name, 3);
+    }
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
 Suite *suite_recover(void)
 {
     Suite *suite = suite_create("recover");
     TCase *redo = tcase_create("redo");
     tcase_set_timeout(redo, 60);
     tcase_add_test(redo, what_the_log_has_is_redone_in_this_boot_and_in_another);
+    tcase_add_test(redo, one_journal_that_cannot_be_opened_keeps_no_other_session);
+    tcase_add_test(redo, more_sessions_are_redone_than_may_be_open_at_a_time);
     tcase_add_test(redo, a_recovery_that_broke_off_anywhere_is_done_again_in_full);
     suite_add_tcase(suite, redo);
     return suite;
