@@ -239,7 +239,7 @@ const struct command cmd_query = {
     .about = "Prints the events for which everything holds that was asked: of one session in\n"
              "order of seq, of several by time. Without SESSION all sessions are searched.\n"
              "The index finds them, the journals give them, and every hash is checked on the\n"
-             "way.",
+             "way. What is damaged is named on standard error; then the exit status is 1.",
     .examples = "  annal query sess_1 --seq 10..20\n"
                 "  annal query --type 'tool.*' --since 2h --format table\n"
                 "  annal query --type tool.failed --since 2026-01-06 --count\n"

@@ -175,7 +175,8 @@ const struct command cmd_verify = {
     .about = "Reads the journals of the sessions (without SESSION: of all) from the first\n"
              "byte to the last, and checks every hash, every seq, and that every data is\n"
              "JSON. Changes nothing. Each finding names session, seq and offset. Exit\n"
-             "status: 0 nothing found, 1 findings.",
+             "status: 0 nothing found, 1 findings. Where there is an index it is compared as\n"
+             "far as it goes; one that lags is told, and is no finding.",
     .examples = "  annal verify\n  annal verify --replay\n  annal verify sess_1 --json\n",
     .options = options,
     .run = run};
