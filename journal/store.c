@@ -133,6 +133,23 @@ static void free_store(annal_store *store)
     annal__free(store);
 }
 
+/*
+ * Also where the store is: somebody may have removed locks/, and nothing in it is needed. That it is
+ * not there yet is no failure when it is to be made, so err does not hear of it.
+ */
+static annal_status find_or_make(annal_store *store, const annal_store_options *options,
+                                 annal_error *err)
+{
+    annal_error missing = {0};
+    annal_status status = annal__layout_find(store, &missing);
+    if (!options->read_only &&
+        (status == ANNAL_OK || (options->create && status == ANNAL_ERR_NOTFOUND)))
+        return annal__layout_make(store, err);
+    if (status < 0 && err != NULL)
+        *err = missing;
+    return status;
+}
+
 annal_status annal__store_open(const char *path, const annal_store_options *options,
                                const struct seams *seams, annal_store **out_store, annal_error *err)
 {
@@ -151,11 +168,7 @@ annal_status annal__store_open(const char *path, const annal_store_options *opti
     status = resolve_path(store, path, err);
     if (status < 0)
         goto done;
-    /* Somebody may have removed locks/: nothing in it is needed. */
-    status = annal__layout_find(store, err);
-    if (!options->read_only &&
-        (status == ANNAL_OK || (options->create && status == ANNAL_ERR_NOTFOUND)))
-        status = annal__layout_make(store, err);
+    status = find_or_make(store, options, err);
     if (status == ANNAL_OK)
         status = annal__layout_open_events(store, err);
     if (status == ANNAL_OK)
