@@ -15,8 +15,12 @@ struct annal_query {
     annal_store *store;
     sqlite3 *db;
     sqlite3_stmt *stmt;
-    int rc;      /* of the step that gave the next row */
-    bool handed; /* that row was handed out */
+    int rc;                /* of the step that gave the next row */
+    bool handed;           /* that row was handed out */
+    sqlite3_stmt *damages; /* what was damaged already when it was indexed; after the rows */
+    bool at_damages, ended;
+    bool one_session, descending;
+    uint64_t limit, rows, last_seq;
     annal_lag lag;
     struct buf line;
 };
@@ -159,6 +163,47 @@ static annal_status prepare_events(sqlite3 *db, const annal_filter *filter, bool
     return status;
 }
 
+#define NEXT_ROW                                                                                   \
+    "IFNULL((SELECT MIN(n.seq) FROM event_index AS n WHERE n.session_id = f.session_id "           \
+    "AND n.seq >= f.seq), 9223372036854775807)"
+#define NEXT_DAMAGE                                                                                \
+    "IFNULL((SELECT MIN(n.seq) FROM _findings AS n WHERE n.session_id = f.session_id "             \
+    "AND n.kind = 'damage' AND n.seq > f.seq), 9223372036854775807)"
+
+/*
+ * Stretches of the journals that were damaged when they were indexed, so that no row stands for them;
+ * one lasts until the next event that has a row, or the next damage. Their types and times are not known. ?2 and ?3 are
+ * also where a limit ended the rows.
+ */
+static annal_status prepare_damages(sqlite3 *db, const annal_filter *filter, sqlite3_stmt **out,
+                                    annal_error *err)
+{
+    struct buf sql = {0};
+    sqlite3_stmt *stmt = NULL;
+    const char *sessions = filter->session_count == 0   ? ""
+                           : filter->session_count == 1 ? "AND session_id = ?1 "
+                                                        : "AND session_id IN (SELECT value FROM "
+                                                          "json_each(?1)) ";
+    annal_status status = annal__buf_printf(
+        &sql,
+        "SELECT session_id, seq, '', '', offset, length FROM _findings AS f WHERE kind = 'damage' "
+        "%sAND (?2 = 0 OR seq >= ?2 OR ?2 < MIN(" NEXT_ROW ", " NEXT_DAMAGE ")) "
+        "AND (?3 = 0 OR seq <= ?3) ORDER BY session_id, offset",
+        sessions);
+    if (status < 0 || annal__buf_cstr(&sql) == NULL)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
+    else
+        status = annal__db_prepare(db, sql.ptr, &stmt, err);
+    if (status >= 0)
+        status = bind_filter(stmt, filter, err);
+    annal__buf_done(&sql);
+    if (status < 0)
+        sqlite3_finalize(stmt);
+    else
+        *out = stmt;
+    return status;
+}
+
 /* ---- The query ---- */
 
 /* A connection for this filter, and what is not in the index yet beside it. */
@@ -185,8 +230,13 @@ static annal_status start(annal_index *index, const annal_filter *filter, annal_
     annal_status status = open_for(index, filter, &query->db, &with_rest, &query->lag, err);
     if (status >= 0)
         status = prepare_events(query->db, filter, with_rest, &query->stmt, err);
+    if (status >= 0)
+        status = prepare_damages(query->db, filter, &query->damages, err);
     if (status < 0)
         return status;
+    query->one_session = filter->session_count == 1;
+    query->descending = filter->descending;
+    query->limit = filter->limit;
     query->rc = sqlite3_step(query->stmt);
     if (query->rc != SQLITE_ROW && query->rc != SQLITE_DONE)
         return annal__db_fail(err, query->db, query->rc, "a query over the index");
@@ -196,8 +246,10 @@ static annal_status start(annal_index *index, const annal_filter *filter, annal_
 static void stop(annal_query *query)
 {
     sqlite3_finalize(query->stmt);
+    sqlite3_finalize(query->damages);
     annal__db_close(query->db);
     query->stmt = NULL;
+    query->damages = NULL;
     query->db = NULL;
 }
 
@@ -253,6 +305,25 @@ static annal_event indexed_event(sqlite3_stmt *stmt)
     return event;
 }
 
+/* After the rows. What a limit cut off from one session's is not told. */
+static annal_status next_damage(annal_query *query, annal_slice *out_session,
+                                annal_event *out_event, annal_error *err)
+{
+    if (!query->at_damages && query->one_session && query->limit > 0 && query->rows == query->limit)
+        sqlite3_bind_int64(query->damages, query->descending ? 2 : 3, clamp(query->last_seq));
+    query->at_damages = true;
+    int rc = sqlite3_step(query->damages);
+    if (rc == SQLITE_DONE) {
+        query->ended = true;
+        return ANNAL_END;
+    }
+    if (rc != SQLITE_ROW)
+        return annal__db_fail(err, query->db, rc, "a query over the index");
+    *out_session = annal__db_column(query->damages, 0);
+    *out_event = indexed_event(query->damages);
+    return ANNAL_DAMAGE;
+}
+
 annal_status annal_query_next(annal_query *query, annal_slice *out_session, annal_event *out_event,
                               annal_error *err)
 {
@@ -260,11 +331,13 @@ annal_status annal_query_next(annal_query *query, annal_slice *out_session, anna
         query->rc = sqlite3_step(query->stmt);
     query->handed = true;
     if (query->rc == SQLITE_DONE)
-        return ANNAL_END;
+        return query->ended ? ANNAL_END : next_damage(query, out_session, out_event, err);
     if (query->rc != SQLITE_ROW)
         return annal__db_fail(err, query->db, query->rc, "a query over the index");
     annal_slice session = annal__db_column(query->stmt, 0);
     annal_event event = indexed_event(query->stmt);
+    query->rows++;
+    query->last_seq = event.seq;
     annal__buf_clear(&query->line);
     annal_status status = annal__buf_reserve(&query->line, event.length);
     if (status == ANNAL_ERR_NOMEM)

@@ -7,16 +7,21 @@
  *     constraint that says too little costs time, never rows.
  * (2) id and data are read from the journal when a row's id or data is asked for, once per row; a
  *     line that does not prove itself gives NULL.
+ * (3) The log of the store is told of such a line; and of what had been damaged before it could be
+ *     indexed, in the sessions and seqs that are asked for: a second SELECT behind the first.
  */
 #include "index/database.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
+#include "journal/base/log.h"
 
 #include <annal/journal.h>
 
 #include <string.h>
+
+#define TOLD_MAX 20 /* damages that one scan names */
 
 enum column { SESSION_ID, SEQ, TIMESTAMP, TYPE, ID, DATA };
 
@@ -31,6 +36,9 @@ struct table {
 struct events {
     sqlite3_vtab_cursor base;
     sqlite3_stmt *stmt;
+    sqlite3_stmt *damages; /* the second statement of idxStr, when there is one */
+    uint64_t told_at;      /* offset of the damage that was told last */
+    unsigned told;
     sqlite3_int64 row;
     bool at_end;
     bool have_line; /* line and event are of this row */
@@ -93,7 +101,8 @@ struct bounds {
     bool range[4];
 };
 
-static struct bounds put_constraints(sqlite3_index_info *info, sqlite3_str *sql)
+static struct bounds put_constraints(sqlite3_index_info *info, sqlite3_str *sql,
+                                     sqlite3_str *damages)
 {
     struct bounds bounds = {0};
     int used = 0;
@@ -106,6 +115,8 @@ static struct bounds put_constraints(sqlite3_index_info *info, sqlite3_str *sql)
         if (sqlite3_stricmp(sqlite3_vtab_collation(info, i), "BINARY") != 0)
             continue;
         sqlite3_str_appendf(sql, " AND %s %s ?%d", column_names[column], text, ++used);
+        if (column == SESSION_ID || column == SEQ)
+            sqlite3_str_appendf(damages, " AND %s %s ?%d", column_names[column], text, used);
         info->aConstraintUsage[i].argvIndex = used;
         if (op == SQLITE_INDEX_CONSTRAINT_EQ)
             bounds.equal[column] = true;
@@ -138,7 +149,10 @@ static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
     sqlite3_str *sql = sqlite3_str_new(NULL);
     sqlite3_str_appendf(sql, "SELECT session_id, seq, timestamp, type, offset, length "
                              "FROM event_index WHERE 1");
-    struct bounds bounds = put_constraints(info, sql);
+    sqlite3_str *damages = sqlite3_str_new(NULL);
+    sqlite3_str_appendf(damages,
+                        "SELECT session_id, seq, offset FROM _findings WHERE kind = 'damage'");
+    struct bounds bounds = put_constraints(info, sql, damages);
     bool ordered = info->nOrderBy == 1;
     int column = ordered ? info->aOrderBy[0].iColumn : -1;
     if (ordered && column >= SESSION_ID && column <= TYPE) {
@@ -146,6 +160,11 @@ static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
                             info->aOrderBy[0].desc ? " DESC" : "");
         info->orderByConsumed = 1;
     }
+    char *second = sqlite3_str_finish(damages);
+    sqlite3_str_appendf(sql, ";");
+    if (second != NULL && (info->colUsed & (1u << ID | 1u << DATA)) != 0) /* rule 3 */
+        sqlite3_str_appendf(sql, "%s", second);
+    sqlite3_free(second);
     info->idxStr = sqlite3_str_finish(sql);
     if (info->idxStr == NULL)
         return SQLITE_NOMEM;
@@ -171,6 +190,7 @@ static int close_events(sqlite3_vtab_cursor *base)
 {
     struct events *events = (struct events *)base;
     sqlite3_finalize(events->stmt);
+    sqlite3_finalize(events->damages);
     annal__buf_done(&events->line);
     annal__free(events);
     return SQLITE_OK;
@@ -186,21 +206,61 @@ static int next_event(sqlite3_vtab_cursor *base)
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+static void tell_damage(struct events *events, annal_slice session, sqlite3_int64 seq,
+                        sqlite3_int64 offset)
+{
+    const struct table *table = (struct table *)events->base.pVtab;
+    if (events->told == TOLD_MAX || (events->told > 0 && events->told_at == (uint64_t)offset))
+        return;
+    events->told++;
+    events->told_at = (uint64_t)offset;
+    annal__store_log(table->store, ANNAL_LOG_WARNING,
+                     "session '%.*s', event %lld at byte %lld: the journal does not prove it",
+                     ANNAL_FMT(session), (long long)seq, (long long)offset);
+}
+
+static int tell_damages(struct events *events, int count, sqlite3_value **values)
+{
+    int rc = SQLITE_ROW;
+    if (events->damages == NULL)
+        return SQLITE_OK;
+    for (int i = 0; i < count; i++) /* one that the statement does not name is refused: good */
+        sqlite3_bind_value(events->damages, i + 1, values[i]);
+    while ((rc = sqlite3_step(events->damages)) == SQLITE_ROW)
+        tell_damage(events, annal__db_column(events->damages, 0),
+                    sqlite3_column_int64(events->damages, 1),
+                    sqlite3_column_int64(events->damages, 2));
+    sqlite3_reset(events->damages);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* Both statements of idxStr; the inner side of a join asks for the same again and again. */
+static int prepare_scan(struct events *events, const char *sql)
+{
+    sqlite3 *db = ((struct table *)events->base.pVtab)->db;
+    const char *second = NULL;
+    if (events->stmt != NULL) {
+        const char *old = sqlite3_sql(events->stmt);
+        if (strncmp(old, sql, strlen(old)) == 0)
+            return sqlite3_reset(events->stmt);
+    }
+    sqlite3_finalize(events->stmt);
+    sqlite3_finalize(events->damages);
+    events->stmt = NULL;
+    events->damages = NULL;
+    int rc = sqlite3_prepare_v2(db, sql, -1, &events->stmt, &second);
+    return rc == SQLITE_OK ? sqlite3_prepare_v2(db, second, -1, &events->damages, NULL) : rc;
+}
+
 static int filter_events(sqlite3_vtab_cursor *base, int number, const char *sql, int count,
                          sqlite3_value **values)
 {
     (void)number;
     struct events *events = (struct events *)base;
-    struct table *table = (struct table *)base->pVtab;
-    int rc = SQLITE_OK;
     events->row = 0;
-    if (events->stmt != NULL && strcmp(sqlite3_sql(events->stmt), sql) == 0) {
-        sqlite3_reset(events->stmt); /* the inner side of a join: once for every outer row */
-    } else {
-        sqlite3_finalize(events->stmt);
-        events->stmt = NULL;
-        rc = sqlite3_prepare_v2(table->db, sql, -1, &events->stmt, NULL);
-    }
+    int rc = prepare_scan(events, sql);
+    if (rc == SQLITE_OK)
+        rc = tell_damages(events, count, values);
     for (int i = 0; rc == SQLITE_OK && i < count; i++)
         rc = sqlite3_bind_value(events->stmt, i + 1, values[i]);
     return rc == SQLITE_OK ? next_event(base) : rc;
@@ -232,6 +292,9 @@ static int read_line(struct events *events)
         table->base.zErrMsg = sqlite3_mprintf("%s", err.message);
         return SQLITE_ERROR;
     }
+    if (events->damaged)
+        tell_damage(events, annal__db_column(events->stmt, 0),
+                    sqlite3_column_int64(events->stmt, 1), sqlite3_column_int64(events->stmt, 4));
     events->have_line = true;
     return SQLITE_OK;
 }

@@ -239,6 +239,50 @@ START_TEST(a_join_with_events_begins_at_the_few_sessions)
 }
 END_TEST
 
+static void note_warning(void *arg, annal_log_level level, const char *message)
+{
+    if (level == ANNAL_LOG_WARNING) {
+        text_add(arg, message, strlen(message));
+        text_add(arg, "\n", 1);
+    }
+}
+
+START_TEST(the_log_names_what_is_damaged_in_the_answer_whenever_it_was_indexed)
+{
+    struct fixture f;
+    struct text log = {0};
+    FIXTURE_INIT(&f);
+    const annal_store_options options = {.no_keeper = true, .log = note_warning, .log_arg = &log};
+    fixture_append_many(&f, "x", 3, 1767684240000000);
+    annal_index_close(f.index);
+    ck_ok(annal_store_close(f.store, err));
+    ck_ok(annal_store_open(f.path, &options, &f.store, err));
+    ck_ok(annal_index_open(f.store, NULL, &f.index, err));
+    ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+    size_t length = 0;
+    const char *path = tmpdir_path(&f.dir, "store/events/x.jsonl");
+    char *journal = file_read(path, &length);
+    *strstr(strstr(journal, "\"seq\":2"), "something") = 'S';
+    file_write(path, journal, length);
+    free(journal);
+    for (int round = 0; round < 2; round++) {
+        text_add(&log, "", 0);
+        log.len = 0;
+        ck_sql(&f, "SELECT COUNT(data) FROM events WHERE session_id = 'x'", "2\n");
+        ck_assert_ptr_nonnull(strstr(log.ptr, "session 'x', event 2 at byte"));
+        ck_assert_ptr_null(strchr(strchr(log.ptr, '\n') + 1, '\n'));
+        text_add(&log, "", 0);
+        log.len = 0;
+        log.ptr[0] = '\0';
+        ck_sql(&f, "SELECT data IS NULL FROM events WHERE seq = 3", "0\n");
+        ck_assert_str_eq(log.ptr, "");
+        ck_ok(annal_index_rebuild(f.index, NULL, err));
+    }
+    free(log.ptr);
+    fixture_done(&f);
+}
+END_TEST
+
 Suite *suite_sql(void)
 {
     Suite *suite = suite_create("sql");
@@ -251,6 +295,7 @@ Suite *suite_sql(void)
     tcase_add_test(all, events_has_every_event_with_its_payload);
     tcase_add_test(all, events_answers_like_the_index_whatever_is_asked);
     tcase_add_test(all, a_join_with_events_begins_at_the_few_sessions);
+    tcase_add_test(all, the_log_names_what_is_damaged_in_the_answer_whenever_it_was_indexed);
     suite_add_tcase(suite, all);
     return suite;
 }

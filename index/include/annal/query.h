@@ -56,7 +56,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_open(annal_index *index,
  *
  * ANNAL_END     there is no further one
  * ANNAL_DAMAGE  its line does not prove itself now. *out_session and the event's seq, ts, type,
- * offset and length are from the index, the rest is empty. Go on with the next call.
+ * offset and length are from the index, the rest is empty. Go on with the next call. What was
+ * damaged already when it was indexed comes last, once each, by session and seq, whatever types and
+ * times were asked for: those are not known, and empty too.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_next(annal_query *query,
                                                          annal_slice *out_session,
@@ -66,7 +68,7 @@ ANNAL_API annal_lag annal_query_lag(const annal_query *query);
 
 ANNAL_API void annal_query_close(annal_query *query);
 
-/* How many events annal_query_next() would give. *out_lag may be NULL. Any thread. */
+/* How many events annal_query_next() would give, but for damage that comes last. *out_lag may be NULL. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_count(annal_index *index,
                                                           const annal_filter *filter,
                                                           uint64_t *out_count, annal_lag *out_lag,
@@ -111,8 +113,9 @@ typedef struct annal_sql_options {
 /*
  * Run one SELECT (or WITH, VALUES, EXPLAIN) over sessions.db, after catching up; fn gets each row.
  * Besides the tables there is events(session_id, seq, timestamp, type, id, data): every event with
- * its payload, which is read from the journal only where id or data is asked for (NULL when that
- * line is damaged). arg is also handed to options->columns. Any thread.
+ * its payload, which is read from the journal only where id or data is asked for. An event whose
+ * line is damaged has NULL there, or no row when it was damaged already when it was indexed; where
+ * id or data is asked for, the store's log names both. arg is also handed to options->columns. Any thread.
  *
  * ANNAL_ERR_SQL   the SQL is wrong, or would write
  * ANNAL_ERR_BUSY  another program keeps sessions.db locked
