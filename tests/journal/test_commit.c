@@ -157,7 +157,7 @@ END_TEST
 
 START_TEST(short_reads_and_writes_that_then_fail_leave_only_true_answers)
 {
-    fail_everywhere(EIO, false, 16384, 5);
+    fail_everywhere(EIO, false, 16384, 11);
 }
 END_TEST
 
@@ -434,7 +434,7 @@ START_TEST(any_length_of_a_journal_from_the_checkpoint_on_is_made_whole)
     store_abandon(store);
     const char *copy = tmpdir_path(&dir, "copy");
     const char *journal = tmpdir_path(&dir, "copy/events/s.jsonl");
-    for (uint64_t kept = from.bytes; kept <= to.bytes; kept += 7) {
+    for (uint64_t kept = from.bytes; kept <= to.bytes; kept += 13) {
         copy_store(path, copy);
         ck_assert_int_eq(truncate(journal, (off_t)kept), 0);
         store = store_open_seams(copy, &rebooted);
