@@ -10,7 +10,7 @@ trap 'rm -f "$report"' EXIT
 
 under() {
     name=$(basename "$1")
-    if CK_FORK=no timeout 240 valgrind --quiet --error-exitcode=9 --leak-check=full \
+    if CK_FORK=no timeout 600 valgrind --quiet --error-exitcode=9 --leak-check=full \
         --errors-for-leak-kinds=definite,indirect --child-silent-after-fork=yes \
         "$@" >"$report" 2>&1; then
         echo "$name: no errors. $(grep 'Checks:' "$report" || true)"
