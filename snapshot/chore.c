@@ -34,7 +34,7 @@ struct annal_snapshots {
     annal_store *store;
     annal_snapshot_policy policy;
     uint64_t since; /* see annal_store_changed() */
-    int64_t budget_us;
+    _Atomic int64_t budget_us;
     struct entry *entries; /* sorted by session */
     size_t count;
     size_t cap;
