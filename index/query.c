@@ -136,11 +136,30 @@ static annal_status bind_filter(sqlite3_stmt *stmt, const annal_filter *filter, 
     return ANNAL_OK;
 }
 
+/* Prepare the text that was put together with this status, bind the filter, free the text. */
+static annal_status prepare_filtered(sqlite3 *db, annal_status status, struct buf *sql,
+                                     const annal_filter *filter, sqlite3_stmt **out,
+                                     annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    if (status < 0 || annal__buf_cstr(sql) == NULL)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
+    else
+        status = annal__db_prepare(db, sql->ptr, &stmt, err);
+    if (status >= 0)
+        status = bind_filter(stmt, filter, err);
+    annal__buf_done(sql);
+    if (status < 0)
+        sqlite3_finalize(stmt);
+    else
+        *out = stmt;
+    return status;
+}
+
 static annal_status prepare_events(sqlite3 *db, const annal_filter *filter, bool with_rest,
                                    sqlite3_stmt **out, annal_error *err)
 {
     struct buf sql = {0};
-    sqlite3_stmt *stmt = NULL;
     annal_status status =
         annal__buf_printf(&sql, "SELECT session_id, seq, type, timestamp, offset, length");
     if (status >= 0)
@@ -149,18 +168,7 @@ static annal_status prepare_events(sqlite3 *db, const annal_filter *filter, bool
         status = put_order(&sql, filter);
     if (status >= 0)
         status = annal__buf_printf(&sql, " LIMIT ?6");
-    if (status < 0 || annal__buf_cstr(&sql) == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
-    else
-        status = annal__db_prepare(db, sql.ptr, &stmt, err);
-    if (status >= 0)
-        status = bind_filter(stmt, filter, err);
-    annal__buf_done(&sql);
-    if (status < 0)
-        sqlite3_finalize(stmt);
-    else
-        *out = stmt;
-    return status;
+    return prepare_filtered(db, status, &sql, filter, out, err);
 }
 
 #define NEXT_ROW                                                                                   \
@@ -179,7 +187,6 @@ static annal_status prepare_damages(sqlite3 *db, const annal_filter *filter, sql
                                     annal_error *err)
 {
     struct buf sql = {0};
-    sqlite3_stmt *stmt = NULL;
     const char *sessions = filter->session_count == 0   ? ""
                            : filter->session_count == 1 ? "AND session_id = ?1 "
                                                         : "AND session_id IN (SELECT value FROM "
@@ -190,18 +197,7 @@ static annal_status prepare_damages(sqlite3 *db, const annal_filter *filter, sql
         "%sAND (?2 = 0 OR seq >= ?2 OR ?2 < MIN(" NEXT_ROW ", " NEXT_DAMAGE ")) "
         "AND (?3 = 0 OR seq <= ?3) ORDER BY session_id, offset",
         sessions);
-    if (status < 0 || annal__buf_cstr(&sql) == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
-    else
-        status = annal__db_prepare(db, sql.ptr, &stmt, err);
-    if (status >= 0)
-        status = bind_filter(stmt, filter, err);
-    annal__buf_done(&sql);
-    if (status < 0)
-        sqlite3_finalize(stmt);
-    else
-        *out = stmt;
-    return status;
+    return prepare_filtered(db, status, &sql, filter, out, err);
 }
 
 /* ---- The query ---- */
