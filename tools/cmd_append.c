@@ -5,8 +5,17 @@
  * batch, then synced once, then acknowledged in their order. As soon as the input would have to be
  * waited for, everything read so far is synced and acknowledged, so one event is never held back
  * for the next.
+ *
+ * (1) Every line that was read gets one answer, in the order of the lines: {"seq":N}, {"refused":"…"}
+ *     (nothing of it was written, and nothing will be) or {"unknown":"…"} (storage failed under it:
+ *     append it again with the same id, and see).
+ * (2) The first answer that is no seq ends the command: what follows may mean nothing without it.
+ * (3) When a sync fails, every line that waited for it is unknown; a line that was refused behind
+ *     them still has its answer.
  */
 #include "journal/base/buf.h"
+#include "journal/base/error.h"
+#include "journal/base/json.h"
 #include "tools/args.h"
 #include "tools/line.h"
 #include "tools/open.h"
@@ -47,6 +56,8 @@ struct append {
     size_t pending_events;
     size_t pending_bytes;
     uint64_t line; /* number of the line at hand */
+    struct buf
+        last_answer; /* of the line that ends the command, until those before it have theirs */
 };
 
 static int read_options(struct append *append)
@@ -82,11 +93,22 @@ static int read_options(struct append *append)
     return exit_status;
 }
 
+static void add_answer(struct buf *answers, const char *kind, const char *sentence)
+{
+    /* Without memory for it the exit status and the sentence on stderr are all there is. */
+    if (annal__buf_printf(answers, "{\"%s\":", kind) < 0 ||
+        annal__json_quote(answers, annal_slice_of(sentence)) < 0 ||
+        annal__buf_append(answers, "}\n", 2) < 0)
+        annal__buf_clear(answers);
+}
+
 static int fail_line(struct append *append, annal_error *err)
 {
     annal_error placed = *err;
     snprintf(placed.message, sizeof placed.message, "line %" PRIu64 ": %.450s", append->line,
              err->message);
+    add_answer(&append->last_answer, err->status == ANNAL_ERR_UNKNOWN ? "unknown" : "refused",
+               placed.message);
     return fail_error(&placed);
 }
 
@@ -98,34 +120,50 @@ static int open_writer(struct append *append, const annal_draft *first)
         return 0;
     if (annal_draft_check(first, &err) < 0)
         return fail_line(append, &err);
-    if (append->expects && append->expected_seq > 0 && !store_is_there(append->args))
-        return fail_refused("line %" PRIu64 ": append to session '%.*s': there is no store yet, so "
-                            "it does not end at seq %" PRIu64,
-                            append->line, ANNAL_FMT(append->session), append->expected_seq);
+    if (append->expects && append->expected_seq > 0 && !store_is_there(append->args)) {
+        annal__fail(&err, ANNAL_ERR_CONFLICT,
+                    "append to session '%.*s': there is no store yet, so it does not end at seq "
+                    "%" PRIu64,
+                    ANNAL_FMT(append->session), append->expected_seq);
+        return fail_line(append, &err);
+    }
     int exit_status = store_open(append->args, OPEN_CREATE, append->wait_ms, &append->store);
-    if (exit_status != 0)
+    if (exit_status != 0) { /* it said why */
+        add_answer(&append->last_answer, "refused", "the store could not be opened");
         return exit_status;
+    }
     if (annal_writer_open(append->store, append->session,
                           &(annal_writer_options){.wait_ms = append->wait_ms}, &append->writer,
                           &err) < 0)
-        return fail_error(&err);
+        return fail_line(append, &err);
     return 0;
+}
+
+/* Rule (3). */
+static int fail_sync(struct append *append, const annal_error *err)
+{
+    annal__buf_clear(&append->acks);
+    for (size_t i = 0; i < append->pending_events; i++)
+        add_answer(&append->acks, "unknown", err->message);
+    (void)fail_error(err);
+    return EXIT_STORAGE;
 }
 
 /* Make durable what was appended, then say so. */
 static int acknowledge(struct append *append)
 {
     annal_error err = {0};
-    if (append->acks.len == 0)
+    int exit_status = 0;
+    if (append->pending_events == 0)
         return 0;
     if (append->level == ANNAL_LEVEL_SYNC && annal_sync(append->store, &err) < 0)
-        return fail_error(&err);
+        exit_status = fail_sync(append, &err);
     out_slice(annal__buf_slice(&append->acks));
     annal__buf_clear(&append->acks);
     append->pending_events = 0;
     append->pending_bytes = 0;
     (void)out_flush(); /* whether anybody still listens changes nothing: main() looks at the end */
-    return 0;
+    return exit_status;
 }
 
 static int append_line(struct append *append, annal_slice line)
@@ -184,9 +222,12 @@ static bool can_read_now(void)
 static int read_input(struct append *append, bool *out_at_end)
 {
     struct buf *input = &append->input;
-    if (input->len > LINE_BYTES_MAX || annal__buf_reserve(input, READ_BYTES) < 0)
-        return fail_refused("line %" PRIu64 ": the line is longer than %zu bytes", append->line + 1,
-                            LINE_BYTES_MAX);
+    if (input->len > LINE_BYTES_MAX || annal__buf_reserve(input, READ_BYTES) < 0) {
+        annal_error err = {0};
+        annal__fail(&err, ANNAL_ERR_LIMIT, "the line is longer than %zu bytes", LINE_BYTES_MAX);
+        append->line++;
+        return fail_line(append, &err);
+    }
     ssize_t count;
     do
         count = read(STDIN_FILENO, input->ptr + input->len, READ_BYTES);
@@ -211,7 +252,8 @@ static int append_input(struct append *append)
             exit_status = append_lines(append, at_end);
     }
     int acknowledged = acknowledge(append);
-    return exit_status != 0 ? exit_status : acknowledged;
+    out_slice(annal__buf_slice(&append->last_answer));
+    return acknowledged != 0 ? acknowledged : exit_status;
 }
 
 static int run(const struct args *args)
@@ -227,6 +269,7 @@ static int run(const struct args *args)
     annal__buf_done(&append.input);
     annal__buf_done(&append.scratch);
     annal__buf_done(&append.acks);
+    annal__buf_done(&append.last_answer);
     return exit_status;
 }
 
@@ -243,17 +286,21 @@ const struct command cmd_append = {
     .operands_min = 1,
     .operands_max = 1,
     .summary = "append events to a session",
-    .about = "Reads one JSON object a line from standard input, {\"type\":…,\"data\":…} and if\n"
-             "you like \"id\", \"ts\" and \"cause\", and prints {\"seq\":N} for each, once it is\n"
-             "durable. data is kept byte for byte. With an id an event can be appended again\n"
-             "without doing harm: the answer is its first seq.\n"
-             "\n"
-             "A line that is not accepted ends the command with exit status 1 and names its\n"
-             "number: of that line nothing is written, what stood before it stays. The store\n"
-             "and the session are made when they are missing.\n"
-             "\n"
-             "Levels: sync survives a power cut; batch is acknowledged at once and durable\n"
-             "within 10 ms; os survives the end of the process, not of the machine.",
+    .about =
+        "Reads one JSON object a line from standard input, {\"type\":…,\"data\":…} and if\n"
+        "you like \"id\", \"ts\" and \"cause\", and prints {\"seq\":N} for each, once it is\n"
+        "durable. data is kept byte for byte. With an id an event can be appended again\n"
+        "without doing harm: the answer is its first seq.\n"
+        "\n"
+        "The answer to a line is one of three: {\"seq\":N}; {\"refused\":\"why\"}, nothing of\n"
+        "it was written and nothing will be; {\"unknown\":\"why\"}, storage failed under it:\n"
+        "append it again with the same id to see. The first line that gets no seq ends\n"
+        "the command, with exit status 1 (3 when the storage failed, or it is unknown);\n"
+        "what stood before it stays. The store and the session are made when they are\n"
+        "missing.\n"
+        "\n"
+        "Levels: sync survives a power cut; batch is acknowledged at once and durable\n"
+        "within 10 ms; os survives the end of the process, not of the machine.",
     .examples =
         "  echo '{\"type\":\"note.added\",\"data\":{\"text\":\"hello\"}}' | annal append sess_1\n"
         "  echo '{\"text\":\"hello\"}' | annal append sess_1 --type note.added\n"

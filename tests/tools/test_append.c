@@ -48,6 +48,22 @@ static const struct refusal bad_lines[] = {
     {"{\"type\":\"a\",\"data\":1,\"ts\":1700000000}", "\"ts\" is not a string"},
 };
 
+/* That stdout is what came before and then one last answer, an object of one member that holds what. */
+static void ck_answer(const struct cli *cli, const char *before, const char *kind, const char *what)
+{
+    char begin[40], plain[80];
+    size_t length = strlen(before);
+    snprintf(begin, sizeof begin, "{\"%s\":\"", kind);
+    snprintf(plain, sizeof plain, "%.*s", (int)strcspn(what, "\""), what);
+    ck_assert_msg(strncmp(cli->out, before, length) == 0, "stdout: %s", cli->out);
+    const char *answer = cli->out + length;
+    ck_assert_msg(strncmp(answer, begin, strlen(begin)) == 0, "stdout: %s", cli->out);
+    ck_assert_msg(strstr(answer, plain) != NULL, "no '%s' in: %s", plain, cli->out);
+    ck_assert_msg(strchr(answer, '\n') == cli->out + cli->out_len - 1 &&
+                      strcmp(cli->out + cli->out_len - 3, "\"}\n") == 0,
+                  "stdout: %s", cli->out);
+}
+
 START_TEST(a_bad_line_gets_one_sentence_that_names_it_and_nothing_is_written)
 {
     struct cli cli;
@@ -57,7 +73,7 @@ START_TEST(a_bad_line_gets_one_sentence_that_names_it_and_nothing_is_written)
     CLI(&cli, input, "append", "s1");
     cli_assert_refused(&cli, EXIT_REFUSED, bad_lines[_i].what);
     ck_assert_ptr_nonnull(strstr(cli.err, "line 1"));
-    ck_assert_str_eq(cli.out, "");
+    ck_answer(&cli, "", "refused", bad_lines[_i].what);
     ck_assert_int_ne(access(cli.store, F_OK), 0);
     cli_done(&cli);
 }
@@ -93,7 +109,7 @@ START_TEST(what_stood_before_a_bad_line_stays_and_was_acknowledged)
     CLI_INIT(&cli);
     CLI(&cli, GOOD "\n" GOOD "\nnonsense\n" GOOD "\n", "append", "s1");
     cli_assert_refused(&cli, EXIT_REFUSED, "line 3");
-    ck_assert_str_eq(cli.out, "{\"seq\":1}\n{\"seq\":2}\n");
+    ck_answer(&cli, "{\"seq\":1}\n{\"seq\":2}\n", "refused", "line 3: ");
     CLI(&cli, GOOD, "append", "s1");
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "{\"seq\":3}\n");
@@ -181,6 +197,7 @@ START_TEST(the_same_id_again_is_the_same_event_and_with_other_bytes_a_conflict)
     ck_assert_str_eq(cli.out, "{\"seq\":1}\n");
     CLI(&cli, "{\"type\":\"a\",\"data\":2,\"id\":\"x\"}\n", "append", "s1");
     cli_assert_refused(&cli, EXIT_REFUSED, "line 1");
+    ck_answer(&cli, "", "refused", "id 'x' is taken");
     CLI(&cli, NULL, "query", "s1", "--count");
     ck_assert_str_eq(cli.out, "1\n");
     cli_done(&cli);
@@ -195,7 +212,7 @@ START_TEST(expect_seq_speaks_of_the_first_line_only)
     cli_assert_done(&cli);
     CLI(&cli, GOOD "\n", "append", "s1", "--expect-seq", "0");
     cli_assert_refused(&cli, EXIT_REFUSED, "line 1");
-    ck_assert_str_eq(cli.out, "");
+    ck_answer(&cli, "", "refused", "it ends at seq 2, not at 0");
     CLI(&cli, GOOD "\n", "append", "s1", "--expect-seq", "7");
     cli_assert_refused(&cli, EXIT_REFUSED, "line 1");
     CLI(&cli, GOOD "\n" GOOD "\n", "append", "s1", "--expect-seq", "2");
@@ -322,7 +339,7 @@ START_TEST(a_read_only_directory_is_a_storage_failure_and_says_so)
         fprintf(stderr, "skipped: the command cannot be run as another user here\n");
     } else {
         cli_assert_refused(&cli, EXIT_STORAGE, cli.store);
-        ck_assert_str_eq(cli.out, "");
+        ck_answer(&cli, "", "refused", "could not be opened");
         ck_assert_int_eq(cli_journals(&cli), 0);
     }
     cli_done(&cli);
@@ -336,6 +353,32 @@ START_TEST(a_file_where_the_store_should_be_is_a_storage_failure)
     file_write(cli.store, "x", 1);
     CLI(&cli, GOOD "\n", "append", "s1");
     cli_assert_refused(&cli, EXIT_STORAGE, cli.store);
+    cli_done(&cli);
+}
+END_TEST
+
+/* What its log would have kept can be redone by nobody. */
+START_TEST(a_line_under_which_the_storage_fails_is_unknown_and_ends_the_command_with_3)
+{
+    struct cli cli;
+    int input, output, status;
+    char answer[800] = "";
+    CLI_INIT(&cli);
+    pid_t pid = cli_start(&cli, (const char *[]){"append", "s1", NULL}, &input, &output);
+    ck_assert_int_eq(write(input, GOOD "\n", sizeof GOOD), sizeof GOOD);
+    ck_assert_int_eq(read(output, answer, sizeof answer), 10);
+    ck_assert_int_eq(unlink(tmpdir_path(&cli.dir, "store/commit/00.log")), 0);
+    ck_assert_int_eq(write(input, GOOD "\n" GOOD "\n", 2 * sizeof GOOD), 2 * sizeof GOOD);
+    close(input);
+    size_t len = 0;
+    for (ssize_t got = 1; got > 0 && len < sizeof answer - 1; len += (size_t)got)
+        got = read(output, answer + len, sizeof answer - 1 - len);
+    answer[len] = '\0';
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_STORAGE);
+    ck_assert_msg(strncmp(answer, "{\"unknown\":\"", 12) == 0, "%s", answer);
+    ck_assert_ptr_nonnull(strstr(answer, "00.log"));
+    close(output);
     cli_done(&cli);
 }
 END_TEST
@@ -380,6 +423,8 @@ Suite *suite_append(void)
                         0, 3);
     tcase_add_test(sessions, an_event_is_acknowledged_while_the_input_stays_open);
     tcase_add_test(sessions, two_appends_take_turns_on_one_session);
+    tcase_add_test(sessions,
+                   a_line_under_which_the_storage_fails_is_unknown_and_ends_the_command_with_3);
     tcase_add_test(sessions, acks_that_nobody_reads_lose_nothing_and_say_nothing);
     suite_add_tcase(suite, sessions);
 
