@@ -129,7 +129,8 @@ static int open_writer(struct append *append, const annal_draft *first)
     }
     int exit_status = store_open(append->args, OPEN_CREATE, append->wait_ms, &append->store);
     if (exit_status != 0) { /* it said why */
-        add_answer(&append->last_answer, "refused", "the store could not be opened");
+        add_answer(&append->last_answer, "refused",
+                   "the store could not be opened; why is on standard error");
         return exit_status;
     }
     if (annal_writer_open(append->store, append->session,

@@ -355,7 +355,7 @@ START_TEST(a_store_on_read_only_media_is_read_with_or_without_an_index)
         cli_assert_refused(&cli, EXIT_STORAGE, cli.store);
         CLI(&cli, history, "append", "old");
         cli_assert_refused(&cli, EXIT_STORAGE, cli.store);
-        ck_assert_str_eq(cli.out, "");
+        ck_assert_ptr_null(strstr(cli.out, "\"seq\""));
     } else {
         fprintf(stderr, "skipped: the command cannot be run as another user here\n");
     }
