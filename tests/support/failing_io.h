@@ -6,6 +6,10 @@
  *     failing_io_init(&disk);
  *     disk.fail_at = 3;
  *     annal__publish_file(&disk.io, …);
+ *
+ * With by_table every function of the seam is counted, and the call fails in one of the ways that fit it:
+ * way 0, 1, …, of which afterwards `ways` says how many there are. A way is an errno, or a count that is
+ * short, or the first half of a write before the disk is full, or a listing that breaks off.
  */
 #ifndef TESTS_SUPPORT_FAILING_IO_H
 #define TESTS_SUPPORT_FAILING_IO_H
@@ -16,12 +20,19 @@
 
 struct failing_io {
     struct io io; /* its arg is this struct: do not copy */
-    _Atomic unsigned
-        calls; /* open, pread, pwrite, fdatasync, fsync, ftruncate, rename, mkdir, flock so far */
+    /* counted so far: open, pread, pwrite, fdatasync, fsync, ftruncate, rename, mkdir, flock */
+    _Atomic unsigned calls;
     unsigned fail_at; /* which of them fails */
     int with_errno;   /* ENOSPC unless set */
     bool for_good;    /* all later ones fail too */
     size_t short_len; /* if set, every pread and pwrite moves at most this much */
+
+    bool by_table;
+    bool lazy;    /* syncs say yes and O_DIRECT is left out: for loops of thousands of stores */
+    unsigned way; /* of the call that fails; later calls fail in the same one, or in their first */
+    unsigned ways;
+    char failed[64]; /* "pwrite EIO": what failed first, for messages; empty: nothing yet */
+    bool full;       /* half of a write was taken: the next one finds the disk full */
 };
 
 void failing_io_init(struct failing_io *disk);
