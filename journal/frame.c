@@ -43,6 +43,10 @@ annal_status annal__frame_encode_header(struct buf *out, const struct frame_head
     annal_status status = annal__buf_printf(
         out, "{\"annal\":1,\"session\":\"%.*s\",\"file\":\"%s\",\"created\":\"%s\",\"fork\":null",
         ANNAL_FMT(header->session), file, created);
+    if (status == ANNAL_OK && header->is_replacement) {
+        annal__frame_file_id_text(header->replaces, file);
+        status = annal__buf_printf(out, ",\"replaces\":\"%s\"", file);
+    }
     if (status < 0)
         return status;
     return append_trailer(out, start, 0, out_h);
@@ -305,6 +309,18 @@ bool annal__frame_parse_event(annal_slice line, annal_event *out_event)
     return true;
 }
 
+static void take_file_id(struct walk *walk, uint8_t out[FRAME_FILE_ID_BYTES])
+{
+    annal_slice text = take_string(walk);
+    walk->fits = walk->fits && text.len == 2 * FRAME_FILE_ID_BYTES;
+    for (size_t i = 0; walk->fits && i < FRAME_FILE_ID_BYTES; i++) {
+        int high = hex_value(text.ptr[2 * i]);
+        int low = hex_value(text.ptr[2 * i + 1]);
+        walk->fits = high >= 0 && low >= 0;
+        out[i] = (uint8_t)((unsigned)high << 4 | (unsigned)low);
+    }
+}
+
 bool annal__frame_parse_header(annal_slice line, struct frame_header *out_header)
 {
     if (line.len < FRAME_TRAILER_BYTES)
@@ -314,17 +330,22 @@ bool annal__frame_parse_header(annal_slice line, struct frame_header *out_header
     need(&walk, ANNAL_SLICE("{\"annal\":1,\"session\":\""));
     header.session = take_string(&walk);
     need(&walk, ANNAL_SLICE(",\"file\":\""));
-    annal_slice file = take_string(&walk);
+    take_file_id(&walk, header.file);
     need(&walk, ANNAL_SLICE(",\"created\":\""));
     header.created_us = take_time(&walk);
     need(&walk, ANNAL_SLICE(",\"fork\":"));
-    bool fits = walk.fits && file.len == 2 * FRAME_FILE_ID_BYTES;
-    for (size_t i = 0; fits && i < FRAME_FILE_ID_BYTES; i++) {
-        int high = hex_value(file.ptr[2 * i]);
-        int low = hex_value(file.ptr[2 * i + 1]);
-        fits = high >= 0 && low >= 0;
-        header.file[i] = (uint8_t)((unsigned)high << 4 | (unsigned)low);
+    if (walk.fits && skip(&walk, ANNAL_SLICE("{\"session\":\""))) {
+        header.fork = take_string(&walk);
+        while (walk.fits && !skip(&walk, ANNAL_SLICE("}")))
+            walk.fits = walk.at++ < walk.end;
+    } else {
+        need(&walk, ANNAL_SLICE("null"));
     }
+    if (walk.fits && skip(&walk, ANNAL_SLICE(",\"replaces\":\""))) {
+        header.is_replacement = true;
+        take_file_id(&walk, header.replaces);
+    }
+    bool fits = walk.fits && walk.at == walk.end;
     if (fits)
         *out_header = header;
     return fits;

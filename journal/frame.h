@@ -12,6 +12,8 @@
  *     the header's seed is 0. So a line proves itself by the line before it, and every flipped bit
  *     and every dropped, doubled, swapped or foreign line shows.
  * (5) seq rises by one from line to line.
+ * (6) A header may say more between fork and the trailer: "replaces":"<32 hex>" in a journal that was
+ *     made from another one of this session, and took its place. Its events keep their seq and ts.
  */
 #ifndef JOURNAL_FRAME_H
 #define JOURNAL_FRAME_H
@@ -30,6 +32,10 @@ struct frame_header {
     annal_slice session; /* points into the line */
     uint8_t file[FRAME_FILE_ID_BYTES];
     int64_t created_us;
+    annal_slice
+        fork; /* the session that this one is a fork of; points into the line; empty: none */
+    bool is_replacement;
+    uint8_t replaces[FRAME_FILE_ID_BYTES]; /* the file id of the journal that stood here before */
 };
 
 /* Append the header line of a new journal to out. ANNAL_ERR_NOMEM only. */

@@ -80,6 +80,45 @@ START_TEST(a_header_says_whose_journal_it_is)
 }
 END_TEST
 
+START_TEST(a_header_may_say_what_it_replaces_and_of_whom_it_is_a_fork)
+{
+    static const char fork[] =
+        "{\"annal\":1,\"session\":\"child\",\"file\":\"175aff00000000000000000000000000\","
+        "\"created\":\"2026-01-06T07:24:00.500000Z\",\"fork\":{\"session\":\"sess_0\",\"seq\":16,"
+        "\"h\":\"00000000000000ff\"},\"replaces\":\"0100000000000000000000000000000a\""
+        ",\"h\":\"0000000000000000\"}\n";
+    struct frame_header replacement = header;
+    struct frame_header found;
+    struct buf out = {0};
+    uint64_t h;
+    replacement.is_replacement = true;
+    replacement.replaces[15] = 0xab;
+    ck_assert_int_eq(annal__frame_encode_header(&out, &replacement, &h), ANNAL_OK);
+    ck_assert(annal__frame_parse_header(last_line(&out, 0), &found));
+    ck_assert(found.is_replacement);
+    ck_assert_uint_eq(found.replaces[15], 0xab);
+    ck_assert_uint_eq(found.fork.len, 0);
+
+    ck_assert(annal__frame_parse_header((annal_slice){fork, sizeof fork - 1}, &found));
+    ck_assert_uint_eq(found.fork.len, 6);
+    ck_assert_int_eq(memcmp(found.fork.ptr, "sess_0", 6), 0);
+    ck_assert_uint_eq(found.replaces[0], 1);
+    ck_assert_uint_eq(found.replaces[15], 10);
+    /* Cut anywhere and given another trailer it is no header. */
+    for (size_t cut = 1; cut < sizeof fork - FRAME_TRAILER_BYTES; cut++) {
+        char line[sizeof fork];
+        size_t kept = sizeof fork - 1 - FRAME_TRAILER_BYTES - cut;
+        memcpy(line, fork, kept);
+        memcpy(line + kept, fork + sizeof fork - 1 - FRAME_TRAILER_BYTES, FRAME_TRAILER_BYTES);
+        bool whole =
+            annal__frame_parse_header((annal_slice){line, kept + FRAME_TRAILER_BYTES}, &found);
+        ck_assert_int_eq(whole,
+                         cut == sizeof ",\"replaces\":\"0100000000000000000000000000000a\"" - 1);
+    }
+    annal__buf_done(&out);
+}
+END_TEST
+
 #define H "\"h\":\"0123456789abcdef\"}\n"
 
 START_TEST(what_is_not_a_line_of_ours_is_not_parsed)
@@ -146,6 +185,7 @@ Suite *suite_frame(void)
     tcase_add_test(tests, a_line_says_what_the_draft_said_in_the_order_of_the_format);
     tcase_add_test(tests, a_line_is_appended_behind_what_the_buffer_holds);
     tcase_add_test(tests, a_header_says_whose_journal_it_is);
+    tcase_add_test(tests, a_header_may_say_what_it_replaces_and_of_whom_it_is_a_fork);
     tcase_add_test(tests, what_is_not_a_line_of_ours_is_not_parsed);
     tcase_add_test(tests, a_trailer_has_sixteen_small_hex_digits_at_their_place);
     suite_add_tcase(suite, tests);
