@@ -2,7 +2,6 @@
 
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
-#include "journal/base/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,9 +18,8 @@ static annal_status path_with(const char *database, const char *suffix, struct b
     return ANNAL_OK;
 }
 
-annal_status annal__file_check(const char *path, annal_error *err)
+annal_status annal__file_check(const struct io *io, const char *path, annal_error *err)
 {
-    const struct io *io = &annal__system_io;
     struct stat file;
     if (io->stat(io->arg, path, &file) == 0 && S_ISDIR(file.st_mode)) {
         errno = EISDIR;
@@ -30,16 +28,15 @@ annal_status annal__file_check(const char *path, annal_error *err)
     return ANNAL_OK;
 }
 
-bool annal__file_is_there(const char *path)
+bool annal__file_is_there(const struct io *io, const char *path)
 {
-    const struct io *io = &annal__system_io;
     struct stat file;
     return io->stat(io->arg, path, &file) == 0;
 }
 
-static annal_status remove_file(const char *database, const char *suffix, annal_error *err)
+static annal_status remove_file(const struct io *io, const char *database, const char *suffix,
+                                annal_error *err)
 {
-    const struct io *io = &annal__system_io;
     struct buf path = {0};
     annal_status status = path_with(database, suffix, &path, err);
     if (status >= 0 && io->unlink(io->arg, path.ptr) < 0 && errno != ENOENT)
@@ -48,39 +45,39 @@ static annal_status remove_file(const char *database, const char *suffix, annal_
     return status;
 }
 
-static annal_status remove_satellites(const char *database, annal_error *err)
+static annal_status remove_satellites(const struct io *io, const char *database, annal_error *err)
 {
-    annal_status status = remove_file(database, "-wal", err);
+    annal_status status = remove_file(io, database, "-wal", err);
     if (status >= 0)
-        status = remove_file(database, "-shm", err);
+        status = remove_file(io, database, "-shm", err);
     if (status >= 0)
-        status = remove_file(database, "-journal", err);
+        status = remove_file(io, database, "-journal", err);
     return status;
 }
 
-annal_status annal__files_remove(const char *database, annal_error *err)
+annal_status annal__files_remove(const struct io *io, const char *database, annal_error *err)
 {
-    annal_status status = remove_file(database, "", err);
-    return status < 0 ? status : remove_satellites(database, err);
+    annal_status status = remove_file(io, database, "", err);
+    return status < 0 ? status : remove_satellites(io, database, err);
 }
 
 /* The first of .foreign, .foreign2, … that is not taken. */
-static annal_status find_free_name(const char *database, struct buf *out, annal_error *err)
+static annal_status find_free_name(const struct io *io, const char *database, struct buf *out,
+                                   annal_error *err)
 {
     for (int i = 1; i <= FOREIGN_NAMES; i++) {
         char suffix[32];
         snprintf(suffix, sizeof suffix, i == 1 ? ".foreign" : ".foreign%d", i);
         annal_status status = path_with(database, suffix, out, err);
-        if (status < 0 || !annal__file_is_there(out->ptr))
+        if (status < 0 || !annal__file_is_there(io, out->ptr))
             return status;
     }
     return annal__fail(err, ANNAL_ERR_IO, "move '%s' aside: '%s' is taken too", database, out->ptr);
 }
 
-static annal_status move_file(const char *database, const char *to, const char *suffix,
-                              annal_error *err)
+static annal_status move_file(const struct io *io, const char *database, const char *to,
+                              const char *suffix, annal_error *err)
 {
-    const struct io *io = &annal__system_io;
     struct buf old = {0}, new = {0};
     annal_status status = path_with(database, suffix, &old, err);
     if (status >= 0)
@@ -92,25 +89,24 @@ static annal_status move_file(const char *database, const char *to, const char *
     return status;
 }
 
-annal_status annal__files_move_aside(const char *database, annal_error *err)
+annal_status annal__files_move_aside(const struct io *io, const char *database, annal_error *err)
 {
     struct buf to = {0};
-    annal_status status = find_free_name(database, &to, err);
+    annal_status status = find_free_name(io, database, &to, err);
     /* The database last: after a crash in between the same name is free, and the rest follows. */
     if (status >= 0)
-        status = move_file(database, to.ptr, "-wal", err);
+        status = move_file(io, database, to.ptr, "-wal", err);
     if (status >= 0)
-        status = move_file(database, to.ptr, "-journal", err);
+        status = move_file(io, database, to.ptr, "-journal", err);
     if (status >= 0)
-        status = move_file(database, to.ptr, "", err);
+        status = move_file(io, database, to.ptr, "", err);
     annal__buf_done(&to);
-    return status < 0 ? status : remove_satellites(database, err);
+    return status < 0 ? status : remove_satellites(io, database, err);
 }
 
-annal_status annal__files_make(const char *database, annal_error *err)
+annal_status annal__files_make(const struct io *io, const char *database, annal_error *err)
 {
-    const struct io *io = &annal__system_io;
-    annal_status status = remove_satellites(database, err);
+    annal_status status = remove_satellites(io, database, err);
     if (status < 0)
         return status;
     int fd = io->open(io->arg, database, O_RDWR | O_CREAT | O_EXCL, 0600);
@@ -120,9 +116,8 @@ annal_status annal__files_make(const char *database, annal_error *err)
     return ANNAL_OK;
 }
 
-struct file_id annal__file_id(const char *database, const char *suffix)
+struct file_id annal__file_id(const struct io *io, const char *database, const char *suffix)
 {
-    const struct io *io = &annal__system_io;
     struct buf path = {0};
     struct stat file = {0};
     if (path_with(database, suffix, &path, NULL) < 0 || io->stat(io->arg, path.ptr, &file) < 0)

@@ -5,9 +5,7 @@
 #ifndef INDEX_FILES_H
 #define INDEX_FILES_H
 
-#include <annal/base.h>
-
-#include <sys/types.h>
+#include "journal/base/io.h"
 
 /* A file as the kernel knows it. */
 struct file_id {
@@ -15,22 +13,22 @@ struct file_id {
     ino_t inode;
 };
 
-bool annal__file_is_there(const char *path);
+bool annal__file_is_there(const struct io *io, const char *path);
 
 /* Refuses a directory, in words that say what to do about it. */
-annal_status annal__file_check(const char *path, annal_error *err);
+annal_status annal__file_check(const struct io *io, const char *path, annal_error *err);
 
 /* Of the file that is called database and suffix; one that is not there has inode 0. */
-struct file_id annal__file_id(const char *database, const char *suffix);
+struct file_id annal__file_id(const struct io *io, const char *database, const char *suffix);
 bool annal__file_is_same(struct file_id a, struct file_id b);
 
 /* Make an empty file of mode 0600, which SQLite then fills; nothing of an older one stays beside it. */
-annal_status annal__files_make(const char *database, annal_error *err);
+annal_status annal__files_make(const struct io *io, const char *database, annal_error *err);
 
 /* Delete it and what stands beside it. */
-annal_status annal__files_remove(const char *database, annal_error *err);
+annal_status annal__files_remove(const struct io *io, const char *database, annal_error *err);
 
 /* Move it, with its WAL or rollback journal, to the first free name of .foreign, .foreign2, … */
-annal_status annal__files_move_aside(const char *database, annal_error *err);
+annal_status annal__files_move_aside(const struct io *io, const char *database, annal_error *err);
 
 #endif

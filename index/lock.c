@@ -3,7 +3,6 @@
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
-#include "journal/base/io.h"
 
 #include <annal/index.h>
 
@@ -35,8 +34,9 @@ void annal__pause(unsigned attempt)
     nanosleep(&pause, NULL);
 }
 
-annal_status annal__index_lock_init(struct index_lock *lock, annal_error *err)
+annal_status annal__index_lock_init(struct index_lock *lock, const struct io *io, annal_error *err)
 {
+    lock->io = io;
     lock->fd = -1;
     lock->pid = getpid();
     int failed = pthread_mutex_init(&lock->mutex, NULL);
@@ -47,7 +47,7 @@ annal_status annal__index_lock_init(struct index_lock *lock, annal_error *err)
 
 void annal__index_lock_done(struct index_lock *lock)
 {
-    const struct io *io = &annal__system_io;
+    const struct io *io = lock->io;
     if (lock->fd >= 0)
         io->close(io->arg, lock->fd);
     pthread_mutex_destroy(&lock->mutex);
@@ -61,7 +61,7 @@ bool annal__index_lock_is_ours(const struct index_lock *lock)
 static annal_status open_lock_file(struct index_lock *lock, const char *store_path,
                                    annal_error *err)
 {
-    const struct io *io = &annal__system_io;
+    const struct io *io = lock->io;
     struct buf path = {0};
     annal_status status = annal__buf_printf(&path, "%s/locks", store_path);
     const char *name = status < 0 ? NULL : annal__buf_cstr(&path);
@@ -96,7 +96,7 @@ static annal_status take_mutex(struct index_lock *lock, int64_t deadline_us, ann
 annal_status annal__index_lock_take(struct index_lock *lock, const char *store_path,
                                     int64_t deadline_us, annal_error *err)
 {
-    const struct io *io = &annal__system_io;
+    const struct io *io = lock->io;
     if (!annal__index_lock_is_ours(lock))
         return annal__fail(err, ANNAL_ERR_CLOSED,
                            "this index was opened by process %d; open it again after fork()",
@@ -124,7 +124,7 @@ annal_status annal__index_lock_take(struct index_lock *lock, const char *store_p
 
 void annal__index_lock_give(struct index_lock *lock)
 {
-    const struct io *io = &annal__system_io;
+    const struct io *io = lock->io;
     if (lock->fd >= 0)
         io->flock(io->arg, lock->fd, LOCK_UN);
     pthread_mutex_unlock(&lock->mutex);

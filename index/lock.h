@@ -14,12 +14,12 @@
 #ifndef INDEX_LOCK_H
 #define INDEX_LOCK_H
 
-#include <annal/base.h>
+#include "journal/base/io.h"
 
 #include <pthread.h>
-#include <sys/types.h>
 
 struct index_lock {
+    const struct io *io;
     pthread_mutex_t mutex;
     int fd; /* -1 until it is first taken; guarded by mutex */
     pid_t pid;
@@ -32,7 +32,7 @@ bool annal__deadline_passed(int64_t deadline_us);
 /* Sleep a little, longer with each attempt (1 to 20 ms). */
 void annal__pause(unsigned attempt);
 
-annal_status annal__index_lock_init(struct index_lock *lock, annal_error *err);
+annal_status annal__index_lock_init(struct index_lock *lock, const struct io *io, annal_error *err);
 void annal__index_lock_done(struct index_lock *lock);
 
 /* False in a child of the process that opened the index. */

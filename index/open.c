@@ -22,6 +22,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "journal/base/seam.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +32,11 @@
 #define CACHE_KIB            16384
 #define FOLLOW_PERIOD_MS     100
 #define IO_ATTEMPTS          5
+
+static const struct io *io_of(const annal_index *index)
+{
+    return annal__store_io(index->store);
+}
 
 /* ---- The writer's connection ---- */
 
@@ -158,8 +164,8 @@ static annal_status open_existing(annal_index *index, enum whose *out_whose, ann
     if (*out_whose == OURS || *out_whose == EMPTY)
         return ANNAL_OK;
     close_writer(&index->writer);
-    return *out_whose == STALE ? annal__files_remove(index->path, err)
-                               : annal__files_move_aside(index->path, err);
+    return *out_whose == STALE ? annal__files_remove(io_of(index), index->path, err)
+                               : annal__files_move_aside(io_of(index), index->path, err);
 }
 
 enum moved { IN_PLACE, MOVED, TORN_APART };
@@ -173,8 +179,9 @@ static enum moved was_moved(const annal_index *index)
     if (sqlite3_file_control(writer->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
         moved)
         return MOVED;
-    return annal__file_is_same(annal__file_id(index->path, "-wal"), writer->wal) &&
-                   annal__file_is_same(annal__file_id(index->path, "-shm"), writer->shm)
+    return annal__file_is_same(annal__file_id(io_of(index), index->path, "-wal"), writer->wal) &&
+                   annal__file_is_same(annal__file_id(io_of(index), index->path, "-shm"),
+                                       writer->shm)
                ? IN_PLACE
                : TORN_APART;
 }
@@ -206,17 +213,18 @@ static annal_status ensure_writer(annal_index *index, annal_error *err)
         if (moved == IN_PLACE)
             return ANNAL_OK;
         close_writer(writer);
-        status = moved == TORN_APART ? annal__files_remove(index->path, err) : ANNAL_OK;
+        status =
+            moved == TORN_APART ? annal__files_remove(io_of(index), index->path, err) : ANNAL_OK;
         if (status < 0)
             return status;
     }
     if (!index->private)
-        status = annal__file_check(index->path, err);
-    if (status >= 0 && (index->private || annal__file_is_there(index->path)))
+        status = annal__file_check(io_of(index), index->path, err);
+    if (status >= 0 && (index->private || annal__file_is_there(io_of(index), index->path)))
         status = open_existing(index, &whose, err);
     bool fills = status >= 0 && (writer->db == NULL || whose == EMPTY);
     if (status >= 0 && writer->db == NULL) {
-        status = annal__files_make(index->path, err);
+        status = annal__files_make(io_of(index), index->path, err);
         whose = EMPTY;
         if (status >= 0)
             status = open_writer(index, SQLITE_OPEN_CREATE, err);
@@ -230,11 +238,11 @@ static annal_status ensure_writer(annal_index *index, annal_error *err)
     if (status < 0) {
         close_writer(writer);
         if (fills && status == ANNAL_ERR_IO && !index->private) /* a full disk: no empty file */
-            (void)annal__files_remove(index->path, NULL);
+            (void)annal__files_remove(io_of(index), index->path, NULL);
         return status;
     }
-    writer->wal = annal__file_id(index->path, "-wal"); /* reading has opened them */
-    writer->shm = annal__file_id(index->path, "-shm");
+    writer->wal = annal__file_id(io_of(index), index->path, "-wal"); /* reading has opened them */
+    writer->shm = annal__file_id(io_of(index), index->path, "-shm");
     return ANNAL_OK;
 }
 
@@ -271,7 +279,7 @@ static annal_status begin_once(annal_index *index, int64_t deadline_us, annal_er
     status = begin_transaction(index, err);
     if (status == ANNAL_ERR_CORRUPT) { /* a derived file: once more, from nothing */
         close_writer(&index->writer);
-        status = annal__files_remove(index->path, err);
+        status = annal__files_remove(io_of(index), index->path, err);
         if (status >= 0)
             status = begin_transaction(index, err);
     }
@@ -335,7 +343,8 @@ annal_status annal__index_discard(annal_index *index, int64_t deadline_us, annal
     if (status < 0)
         return status;
     close_writer(&index->writer);
-    status = index->private ? open_keep(index, err) : annal__files_remove(index->path, err);
+    status = index->private ? open_keep(index, err)
+                            : annal__files_remove(io_of(index), index->path, err);
     annal__index_lock_give(&index->lock);
     return status;
 }
@@ -441,7 +450,8 @@ static annal_status open_read_only(annal_index *index, annal_error *err)
 {
     sqlite3 *db = NULL;
     struct stamp stamp;
-    if (!annal__file_is_there(index->path) || open_frozen(index, &db, &stamp, NULL) < 0)
+    if (!annal__file_is_there(io_of(index), index->path) ||
+        open_frozen(index, &db, &stamp, NULL) < 0)
         return make_private(index, err);
     annal__db_close(db);
     index->frozen = true;
@@ -476,7 +486,7 @@ static annal_status index_new(annal_store *store, uint32_t wait_ms, annal_index 
         return annal__fail(err, ANNAL_ERR_NOMEM, "the index of '%s'", root);
     index->store = store;
     index->wait_ms = wait_ms == 0 ? WAIT_MS_DEFAULT : wait_ms;
-    annal_status status = annal__index_lock_init(&index->lock, err);
+    annal_status status = annal__index_lock_init(&index->lock, io_of(index), err);
     if (status >= 0 && pthread_mutex_init(&index->spare.mutex, NULL) != 0) {
         annal__index_lock_done(&index->lock);
         status = annal__fail(err, ANNAL_ERR_NOMEM, "the index of '%s'", root);

@@ -1,5 +1,6 @@
 /* What every file of this folder asks the store object: paths, time, the log, checks, counted syncs. */
 #include "journal/base/error.h"
+#include "journal/base/seam.h"
 #include "journal/store.h"
 
 #include <stdio.h>
@@ -35,6 +36,16 @@ void annal__store_log(const annal_store *store, annal_log_level level, const cha
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     store->log(store->log_arg, level, message);
+}
+
+const struct io *annal__store_io(const annal_store *store)
+{
+    return store->io;
+}
+
+const struct clock *annal__store_clock(const annal_store *store)
+{
+    return store->clock;
 }
 
 int64_t annal__now_us(const annal_store *store)

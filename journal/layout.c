@@ -13,18 +13,19 @@ static const char *const directories[] = {"events", "commit", "locks"};
 /* Make the store's directory and the missing ones above it. */
 static annal_status make_path(const annal_store *store, annal_error *err)
 {
+    const struct io *io = store->io;
     annal_status status = ANNAL_OK;
     struct stat found;
     for (char *slash = strchr(store->path + 1, '/'); status == ANNAL_OK && slash != NULL;
          slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         /* Whatever stands there already, also behind a link, is not ours to judge. */
-        if (stat(store->path, &found) < 0)
-            status = annal__make_dir(store->io, store->path, err);
+        if (io->stat(io->arg, store->path, &found) < 0)
+            status = annal__make_dir(io, store->path, err);
         *slash = '/';
     }
-    if (status == ANNAL_OK && stat(store->path, &found) < 0)
-        status = annal__make_dir(store->io, store->path, err);
+    if (status == ANNAL_OK && io->stat(io->arg, store->path, &found) < 0)
+        status = annal__make_dir(io, store->path, err);
     return status;
 }
 

@@ -17,7 +17,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
-#include "journal/base/io.h"
+#include "journal/base/seam.h"
 
 #include <annal/tail.h>
 
@@ -105,7 +105,7 @@ static bool take_announcements(annal_tail *tail)
 
 static bool identify(const annal_tail *tail, dev_t *device, ino_t *inode)
 {
-    const struct io *io = &annal__system_io;
+    const struct io *io = annal__store_io(tail->store);
     return io->identify(io->arg, tail->journal_path.ptr, device, inode) == 0;
 }
 

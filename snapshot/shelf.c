@@ -1,7 +1,7 @@
 #include "snapshot/shelf.h"
 
 #include "journal/base/error.h"
-#include "journal/base/io.h"
+#include "journal/base/seam.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ static annal_status path_of(const struct shelf *shelf, uint64_t seq, struct buf 
 static annal_status read_file(const struct shelf *shelf, const struct snapshot_header *header,
                               struct buf *out, annal_error *err)
 {
-    const struct io *io = &annal__system_io;
+    const struct io *io = annal__store_io(shelf->store);
     struct buf path = {0};
     int fd = -1;
     annal_status status = path_of(shelf, header->seq, &path, err);
@@ -75,7 +75,7 @@ done:
 static annal_status write_file(const struct shelf *shelf, uint64_t seq, annal_slice frame,
                                annal_error *err)
 {
-    const struct io *io = &annal__system_io;
+    const struct io *io = annal__store_io(shelf->store);
     struct buf path = {.limit = PATH_LIMIT};
     annal_status status = annal__buf_printf(&path, "%s/snapshots", annal_store_path(shelf->store));
     if (status >= 0)
@@ -97,6 +97,7 @@ static annal_status write_file(const struct shelf *shelf, uint64_t seq, annal_sl
 static int sweep_one(void *arg, const char *name)
 {
     const struct shelf *shelf = arg;
+    const struct io *io = annal__store_io(shelf->store);
     char *end = NULL;
     struct buf path = {0};
     struct shelf_row row = {0};
@@ -109,17 +110,17 @@ static int sweep_one(void *arg, const char *name)
     annal__shelf_row_done(&row);
     if (known && !named && path_of(shelf, 0, &path, NULL) >= 0 &&
         annal__buf_printf(&path, "/%s", name) >= 0)
-        (void)annal__system_io.unlink(annal__system_io.arg, path.ptr);
+        (void)io->unlink(io->arg, path.ptr);
     annal__buf_done(&path);
     return 0;
 }
 
 void annal__shelf_sweep(const struct shelf *shelf)
 {
+    const struct io *io = annal__store_io(shelf->store);
     struct buf path = {0};
     if (path_of(shelf, 0, &path, NULL) >= 0)
-        (void)annal__system_io.list(annal__system_io.arg, path.ptr, sweep_one,
-                                    (void *)(uintptr_t)shelf);
+        (void)io->list(io->arg, path.ptr, sweep_one, (void *)(uintptr_t)shelf);
     annal__buf_done(&path);
 }
 

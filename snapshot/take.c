@@ -1,7 +1,7 @@
 #include "snapshot/take.h"
 
-#include "journal/base/clock.h"
 #include "journal/base/error.h"
+#include "journal/base/seam.h"
 
 #include <string.h>
 
@@ -109,13 +109,13 @@ static annal_status take_here(struct taker *taker, annal_error *err)
     bool adopted = false;
     annal_slice raw = {0};
     struct buf base = {.limit = SNAPSHOT_RAW_BYTES_MAX}, frame = {0};
+    const struct clock *clock = annal__store_clock(taker->shelf.store);
     struct snapshot_header header = {.seq = taker->here.seq,
                                      .offset = taker->here.offset,
                                      .h = taker->here_h,
                                      .pack_version = taker->shelf.pack_version,
                                      .number = taker->newest.number + 1,
-                                     .created_us =
-                                         annal__system_clock.wall_us(annal__system_clock.arg)};
+                                     .created_us = clock->wall_us(clock->arg)};
     memcpy(header.file, taker->shelf.info.file, sizeof header.file);
     annal_status status = find_base(taker, &header, &base, err);
     if (status >= 0)

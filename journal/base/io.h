@@ -3,7 +3,8 @@
  * put another disk under it. Functions behave like the system calls of their name: -1 and errno on
  * failure. Short reads and writes are possible; annal__write_all() and annal__read_full() loop.
  *
- * What stays outside: SQLite (it has a VFS of its own), and memory that is shared through map_shared.
+ * What stays outside: SQLite (it has a VFS of its own), memory that is shared through map_shared, and
+ * inotify, which only says when to look. The floors above the journal ask seam.h for it.
  */
 #ifndef JOURNAL_BASE_IO_H
 #define JOURNAL_BASE_IO_H

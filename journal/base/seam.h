@@ -1,0 +1,17 @@
+/*
+ * The seams of a store, for the floors above the journal: what tests put under the journal, they put
+ * under everything. journal/context.c answers.
+ */
+#ifndef JOURNAL_BASE_SEAM_H
+#define JOURNAL_BASE_SEAM_H
+
+#include "journal/base/clock.h"
+#include "journal/base/io.h"
+
+#include <annal/store.h>
+
+/* Both live as long as the store. */
+const struct io *annal__store_io(const annal_store *store);
+const struct clock *annal__store_clock(const annal_store *store);
+
+#endif
