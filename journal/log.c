@@ -81,14 +81,20 @@ static uint32_t block_bytes(const struct stat *file)
     return (uint32_t)file->st_blksize;
 }
 
+/* Where the copy of block 0 stands. */
+static uint64_t copy_offset(const struct log *log)
+{
+    const struct region *last = &log->regions[LOG_REGIONS - 1];
+    return last->offset + last->bytes + log->block - LOG_BLOCK_BYTES;
+}
+
 static annal_status fill_with_zeros(struct log *log, annal_error *err)
 {
     annal_status status = reserve_scratch(log, ZERO_FILL_BYTES, err);
     if (status < 0)
         return status;
     memset(log->scratch, 0, ZERO_FILL_BYTES);
-    const struct region *last = &log->regions[LOG_REGIONS - 1];
-    uint64_t end = last->offset + last->bytes;
+    uint64_t end = copy_offset(log) + LOG_BLOCK_BYTES;
     for (uint64_t at = 0; at < end; at += ZERO_FILL_BYTES) {
         size_t piece = end - at < ZERO_FILL_BYTES ? (size_t)(end - at) : ZERO_FILL_BYTES;
         if (annal__write_all(log->io, log->fd, log->scratch, piece, at) < 0)
@@ -97,15 +103,15 @@ static annal_status fill_with_zeros(struct log *log, annal_error *err)
     return ANNAL_OK;
 }
 
-static annal_status write_first_block(struct log *log, const uint8_t slot_id[16], int64_t now_us,
-                                      annal_error *err)
+/* Block 0 and its copy. */
+static annal_status write_first_blocks(struct log *log, int64_t now_us, annal_error *err)
 {
     char *block = log->scratch;
-    memset(block, 0, log->block);
+    memset(block, 0, LOG_BLOCK_BYTES);
     memcpy(block, log_magic, 8);
     put(block + 8, LOG_VERSION, 4);
     put(block + 12, log->block, 4);
-    memcpy(block + 16, slot_id, 16);
+    memcpy(block + 16, log->slot_id, LOG_SLOT_ID_BYTES);
     for (unsigned i = 0; i < LOG_REGIONS; i++) {
         put(block + 32 + 16 * i, log->regions[i].offset, 8);
         put(block + 40 + 16 * i, log->regions[i].bytes, 8);
@@ -113,7 +119,8 @@ static annal_status write_first_block(struct log *log, const uint8_t slot_id[16]
     put(block + 64, (uint64_t)getpid(), 4);
     put(block + 72, (uint64_t)now_us, 8);
     put(block + LOG_HASHED_BYTES, annal__hash(block, LOG_HASHED_BYTES, 0), 8);
-    if (annal__write_all(log->io, log->fd, block, log->block, 0) < 0 ||
+    if (annal__write_all(log->io, log->fd, block, LOG_BLOCK_BYTES, 0) < 0 ||
+        annal__write_all(log->io, log->fd, block, LOG_BLOCK_BYTES, copy_offset(log)) < 0 ||
         log->io->fsync(log->io->arg, log->fd) < 0)
         return annal__fail_errno(err, "write commit log %s", log->path);
     return ANNAL_OK;
@@ -123,7 +130,6 @@ annal_status annal__log_create(const struct io *io, const char *path, uint64_t r
                                int64_t now_us, struct log *out_log, annal_error *err)
 {
     struct log log = {.io = io};
-    uint8_t slot_id[16];
     annal_status status = ANNAL_OK;
     snprintf(log.path, sizeof log.path, "%s", path);
     struct stat file;
@@ -132,7 +138,7 @@ annal_status annal__log_create(const struct io *io, const char *path, uint64_t r
         return annal__fail_errno(err, "create commit log %s", path);
     if (io->fstat(io->arg, log.fd, &file) < 0 ||
         io->flock(io->arg, log.fd, LOCK_EX | LOCK_NB) < 0 ||
-        getrandom(slot_id, sizeof slot_id, 0) != (ssize_t)sizeof slot_id) {
+        getrandom(log.slot_id, sizeof log.slot_id, 0) != (ssize_t)sizeof log.slot_id) {
         status = annal__fail_errno(err, "prepare commit log %s", path);
         goto done;
     }
@@ -143,10 +149,10 @@ annal_status annal__log_create(const struct io *io, const char *path, uint64_t r
     for (unsigned i = 0; i < LOG_REGIONS; i++)
         log.regions[i] =
             (struct region){.offset = log.block + i * region_bytes, .bytes = region_bytes};
-    log.seed = take((const char *)slot_id + 8, 8);
+    log.seed = take((const char *)log.slot_id + 8, 8);
     status = fill_with_zeros(&log, err);
     if (status == ANNAL_OK)
-        status = write_first_block(&log, slot_id, now_us, err);
+        status = write_first_blocks(&log, now_us, err);
     if (status < 0)
         goto done;
     *out_log = log;
@@ -169,23 +175,39 @@ static bool is_sane(const struct log *log)
     return sane;
 }
 
-static annal_status read_first_block(struct log *log, annal_error *err)
+/* The block at an offset, into scratch. */
+static annal_status read_block(struct log *log, uint64_t offset, annal_error *err)
 {
-    annal_status status = reserve_scratch(log, LOG_BLOCK_BYTES, err);
-    if (status < 0)
-        return status;
     const char *block = log->scratch;
-    ssize_t got = annal__read_full(log->io, log->fd, log->scratch, LOG_BLOCK_BYTES, 0);
+    ssize_t got = annal__read_full(log->io, log->fd, log->scratch, LOG_BLOCK_BYTES, offset);
     if (got < 0)
         return annal__fail_errno(err, "read commit log %s", log->path);
     if (got < (ssize_t)LOG_BLOCK_BYTES || memcmp(block, log_magic, 8) != 0 ||
         take(block + LOG_HASHED_BYTES, 8) != annal__hash(block, LOG_HASHED_BYTES, 0))
         return annal__fail(err, ANNAL_ERR_CORRUPT, "the first block of commit log %s is damaged",
                            log->path);
+    return ANNAL_OK;
+}
+
+/* Block 0, or, when it is damaged or cannot be read, its copy. */
+static annal_status read_first_block(struct log *log, uint64_t file_bytes, annal_error *err)
+{
+    annal_status status = reserve_scratch(log, LOG_BLOCK_BYTES, err);
+    if (status < 0)
+        return status;
+    const char *block = log->scratch;
+    status = read_block(log, 0, err);
+    log->first_damaged = status < 0;
+    if (status < 0 && file_bytes % LOG_BLOCK_BYTES == 0 && file_bytes > LOG_BLOCK_BYTES &&
+        read_block(log, file_bytes - LOG_BLOCK_BYTES, NULL) == ANNAL_OK)
+        status = ANNAL_OK;
+    if (status < 0)
+        return status;
     if (take(block + 8, 4) != LOG_VERSION)
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "commit log %s is of version %u", log->path,
                            (unsigned)take(block + 8, 4));
     log->block = (uint32_t)take(block + 12, 4);
+    memcpy(log->slot_id, block + 16, LOG_SLOT_ID_BYTES);
     log->seed = take(block + 24, 8);
     for (unsigned i = 0; i < LOG_REGIONS; i++)
         log->regions[i] = (struct region){.offset = take(block + 32 + 16 * i, 8),
@@ -193,6 +215,20 @@ static annal_status read_first_block(struct log *log, annal_error *err)
     if (!is_sane(log))
         return annal__fail(err, ANNAL_ERR_CORRUPT, "commit log %s names regions that cannot be",
                            log->path);
+    return ANNAL_OK;
+}
+
+annal_status annal__log_mend(struct log *log, annal_error *err)
+{
+    if (!log->first_damaged)
+        return ANNAL_OK;
+    annal_status status = read_block(log, copy_offset(log), err);
+    if (status < 0)
+        return status;
+    if (annal__write_all(log->io, log->fd, log->scratch, LOG_BLOCK_BYTES, 0) < 0 ||
+        log->io->fsync(log->io->arg, log->fd) < 0)
+        return annal__fail_errno(err, "write commit log %s", log->path);
+    log->first_damaged = false;
     return ANNAL_OK;
 }
 
@@ -211,7 +247,7 @@ annal_status annal__log_open(const struct io *io, const char *path, bool write, 
     if (io->fstat(io->arg, log.fd, &file) < 0)
         status = annal__fail_errno(err, "look at commit log %s", path);
     else
-        status = read_first_block(&log, err);
+        status = read_first_block(&log, (uint64_t)file.st_size, err);
     log.device = file.st_dev;
     log.inode = file.st_ino;
     if (status < 0) {

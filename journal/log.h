@@ -13,6 +13,8 @@
  *   64  4  pid of the maker      68  4  zero
  *   72  8  when it was made, microseconds
  *   80  8  XXH3-64 of the 80 bytes before
+ * The last 4096 bytes of the file, behind the regions, repeat it: without the seed no group could be
+ * told from anything else, so one bad sector must not take it away. Either copy will do.
  *
  * A region holds groups, each at a multiple of the block size and padded with zeros to the next:
  *    0  8  "ANNALGRP"
@@ -38,6 +40,7 @@
 #include "journal/frame.h"
 
 #define LOG_BLOCK_BYTES    4096u
+#define LOG_SLOT_ID_BYTES  16
 #define LOG_REGIONS        2u
 #define LOG_REGION_FIRST   ((uint64_t)1 << 20)
 #define LOG_REGION_DEFAULT ((uint64_t)64 << 20)
@@ -68,8 +71,10 @@ struct log {
     char path[4200];
     dev_t device; /* what the name stood for when it was opened */
     ino_t inode;
-    uint64_t seed;
+    uint8_t slot_id[LOG_SLOT_ID_BYTES];
+    uint64_t seed; /* its last 8 bytes */
     uint32_t block;
+    bool first_damaged; /* block 0 is, and its copy was read */
     struct region regions[LOG_REGIONS];
 
     /* Where the next group goes; touched by the leader only. */
@@ -87,9 +92,12 @@ struct log {
 annal_status annal__log_create(const struct io *io, const char *path, uint64_t region_bytes,
                                int64_t now_us, struct log *out_log, annal_error *err);
 
-/* Open an existing one and read block 0. ANNAL_ERR_NOTFOUND, ANNAL_ERR_CORRUPT. */
+/* Open an existing one and read block 0, or its copy. ANNAL_ERR_NOTFOUND, ANNAL_ERR_CORRUPT. */
 annal_status annal__log_open(const struct io *io, const char *path, bool write, struct log *out_log,
                              annal_error *err);
+
+/* Write block 0 again from its copy, if it is damaged. The caller has locked the log. */
+annal_status annal__log_mend(struct log *log, annal_error *err);
 
 /* Closing gives the lock back too. */
 void annal__log_close(struct log *log);

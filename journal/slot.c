@@ -122,8 +122,15 @@ static annal_status other_lock(annal_store *store, struct other *other, annal_er
                     store->io->fstat(store->io->arg, other->log.fd, &ours) == 0 &&
                     store->io->stat(store->io->arg, path.ptr, &theirs) == 0 &&
                     ours.st_ino == theirs.st_ino;
-    if (!other->locked)
+    if (!other->locked) {
         annal__log_close(&other->log);
+    } else if (other->log.first_damaged) {
+        annal__store_log(store, ANNAL_LOG_WARNING,
+                         "the first block of commit log %02" PRIu32
+                         " is damaged; it is written again from its copy",
+                         other->number);
+        status = annal__log_mend(&other->log, err);
+    }
 
 done:
     annal__buf_done(&path);

@@ -181,17 +181,36 @@ START_TEST(a_group_fits_while_a_block_is_left_for_an_empty_one)
 }
 END_TEST
 
-START_TEST(a_log_whose_first_block_is_damaged_is_not_opened)
+START_TEST(one_sound_copy_of_the_first_block_is_enough_and_mends_the_other)
 {
     struct log again;
+    size_t len;
+    write_group_of(0, ANNAL_SLICE("one"));
     annal__log_close(&log_);
+    char *whole = file_read(path, &len);
     for (uint64_t at = 0; at < 88; at++) {
+        flip(at);
+        ck_ok(annal__log_open(&annal__system_io, path, true, &again, err));
+        ck_assert(again.first_damaged);
+        ck_ok(annal__log_mend(&again, err));
+        annal__log_close(&again);
+        size_t count = 0, mended_len;
+        annal__free(find(&count));
+        ck_assert_uint_eq(count, 1);
+        char *mended = file_read(path, &mended_len);
+        ck_assert_uint_eq(mended_len, len);
+        ck_assert_int_eq(memcmp(mended, whole, len), 0);
+        free(mended);
+        flip(len - LOG_BLOCK_BYTES + at);
+        ck_ok(annal__log_open(&annal__system_io, path, true, &again, err));
+        ck_assert(!again.first_damaged);
+        annal__log_close(&again);
         flip(at);
         ck_status(ANNAL_ERR_CORRUPT, annal__log_open(&annal__system_io, path, true, &again, err));
         flip(at);
+        flip(len - LOG_BLOCK_BYTES + at);
     }
-    ck_ok(annal__log_open(&annal__system_io, path, true, &again, err));
-    annal__log_close(&again);
+    free(whole);
     ck_assert_int_eq(truncate(path, 100), 0);
     ck_status(ANNAL_ERR_CORRUPT, annal__log_open(&annal__system_io, path, true, &again, err));
     ck_assert_int_eq(unlink(path), 0);
@@ -222,7 +241,7 @@ Suite *suite_log(void)
     tcase_add_test(tests, a_foreign_group_in_a_payload_is_not_believed);
     tcase_add_test(tests, released_is_the_largest_that_any_group_says);
     tcase_add_test(tests, a_group_fits_while_a_block_is_left_for_an_empty_one);
-    tcase_add_test(tests, a_log_whose_first_block_is_damaged_is_not_opened);
+    tcase_add_test(tests, one_sound_copy_of_the_first_block_is_enough_and_mends_the_other);
     tcase_add_test(tests, a_log_sees_that_its_name_went_to_another_file);
     suite_add_tcase(suite, tests);
     return suite;

@@ -153,16 +153,39 @@ START_TEST(a_session_of_a_dead_owner_goes_to_who_wants_it)
 }
 END_TEST
 
-static void damage_first_block(const char *log)
+static void damage_first_block(const char *log, bool copy_too)
 {
     size_t len;
     char *bytes = file_read(log, &len);
     bytes[20] ^= 1;
+    bytes[len - 4096 + 20] ^= copy_too;
     file_write(log, bytes, len);
     free(bytes);
 }
 
-START_TEST(a_log_with_a_damaged_first_block_keeps_only_what_it_may_hold)
+START_TEST(damage_to_the_first_block_alone_costs_nothing)
+{
+    const char *log = tmpdir_path(&dir, "store/commit/00.log");
+    annal_store *store = store_open(path);
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    store_abandon(store);
+    ck_assert_int_eq(truncate(tmpdir_path(&dir, "store/events/s.jsonl"), 0), 0);
+    for (uint64_t number = 4; number <= 5; number++) {
+        damage_first_block(log, false);
+        store = open_hasty(NULL);
+        append_numbers(store, "s", number, number, ANNAL_LEVEL_SYNC);
+        ck_assert_uint_eq(store->slot.number, 0);
+        ck_numbers(store, "s", number);
+        store_close(store);
+    }
+    struct log again;
+    ck_ok(annal__log_open(&annal__system_io, log, false, &again, err));
+    ck_assert(!again.first_damaged);
+    annal__log_close(&again);
+}
+END_TEST
+
+START_TEST(a_log_with_both_first_blocks_damaged_keeps_only_what_it_may_hold)
 {
     static const uint8_t boot[16] = "next";
     const struct seams rebooted = {&annal__system_io, &annal__system_clock, boot};
@@ -170,7 +193,7 @@ START_TEST(a_log_with_a_damaged_first_block_keeps_only_what_it_may_hold)
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
     store_abandon(store);
-    damage_first_block(log);
+    damage_first_block(log, true);
 
     /* In this boot its list says what it holds. */
     store = open_hasty(NULL);
@@ -266,7 +289,8 @@ Suite *suite_slot(void)
     tcase_set_timeout(take, 30);
     tcase_add_checked_fixture(take, set_up, tear_down);
     tcase_add_test(take, a_session_of_a_dead_owner_goes_to_who_wants_it);
-    tcase_add_test(take, a_log_with_a_damaged_first_block_keeps_only_what_it_may_hold);
+    tcase_add_test(take, damage_to_the_first_block_alone_costs_nothing);
+    tcase_add_test(take, a_log_with_both_first_blocks_damaged_keeps_only_what_it_may_hold);
     tcase_add_test(take, a_log_that_was_removed_under_its_owner_is_not_written_any_more);
     tcase_add_test(take, an_owner_whose_log_was_removed_harms_nobody_when_it_closes);
     tcase_add_test(take, an_owner_whose_locks_were_removed_keeps_all_it_has_until_it_closes);
