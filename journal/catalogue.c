@@ -142,22 +142,6 @@ done:
     return status;
 }
 
-void annal_store_stats_get(annal_store *store, annal_store_stats *out_stats)
-{
-    *out_stats = (annal_store_stats){
-        .events = atomic_load(&store->events),
-        .payload_bytes = atomic_load(&store->payload_bytes),
-        .groups = atomic_load(&store->groups),
-        .log_bytes = atomic_load(&store->log_bytes),
-        .journal_bytes = atomic_load(&store->journal_bytes),
-        .syncs = atomic_load(&store->syncs),
-        .checkpoints = atomic_load(&store->checkpoints),
-        .recovered_groups = atomic_load(&store->recovered_groups),
-        .torn_bytes = atomic_load(&store->torn_bytes),
-        .sessions_owned = atomic_load(&store->sessions_owned),
-    };
-}
-
 struct changed_walk {
     uint64_t since;
     annal_session_fn fn;

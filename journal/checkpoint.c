@@ -130,6 +130,7 @@ annal_status annal__checkpoint_epoch(annal_store *store, uint64_t epoch, annal_e
     if (status < 0)
         return status;
     pthread_mutex_lock(&store->checkpoint_lock);
+    int64_t begun_us = annal__now_us(store);
     status = annal__session_each(store, collect_dirty, &work, err);
     if (status == ANNAL_OK)
         status = sync_all(&work, err);
@@ -140,8 +141,12 @@ annal_status annal__checkpoint_epoch(annal_store *store, uint64_t epoch, annal_e
         pthread_mutex_lock(&store->commit.lock);
         if (store->commit.released < epoch)
             store->commit.released = epoch;
+        int64_t epoch_us = store->commit.epoch_us[epoch % LOG_REGIONS];
         pthread_mutex_unlock(&store->commit.lock);
-        atomic_fetch_add_explicit(&store->checkpoints, 1, memory_order_relaxed);
+        int64_t now_us = annal__now_us(store);
+        annal__metrics_add(store, METRIC_CHECKPOINTS, 1);
+        annal__metrics_record(store, HISTOGRAM_CHECKPOINT_US, (uint64_t)(now_us - begun_us));
+        annal__metrics_record(store, HISTOGRAM_CHECKPOINT_LAG_US, (uint64_t)(now_us - epoch_us));
     }
     pthread_mutex_unlock(&store->checkpoint_lock);
     annal__free(work.sessions);

@@ -127,6 +127,7 @@ void annal__commit_fail(annal_store *store, const annal_error *failure)
     pthread_mutex_lock(&store->commit.lock);
     stop_all(&store->commit, failure);
     pthread_mutex_unlock(&store->commit.lock);
+    annal__metrics_add(store, METRIC_STOPPED, 1);
     annal__store_log(store, ANNAL_LOG_WARNING, "%s: the store takes no more work",
                      failure->message);
 }
@@ -231,6 +232,19 @@ static annal_status put_record(struct buf *toc, const struct group_record *from)
     return status < 0 ? status : annal__log_put_record(toc, &record);
 }
 
+/* Write a group to the log and sync it, measured. bytes is what it takes there. */
+static annal_status log_group(annal_store *store, uint64_t bytes, uint32_t records,
+                              const struct buf *toc, const struct buf *payload, uint64_t released,
+                              annal_error *err)
+{
+    int64_t begun_us = annal__now_us(store);
+    annal_status status =
+        annal__log_write_group(&store->slot.log, records, toc, payload, released, err);
+    annal__metrics_synced(store, HISTOGRAM_SYNC_US, begun_us);
+    annal__metrics_add(store, METRIC_LOG_BYTES, bytes);
+    return status;
+}
+
 static annal_status write_released(annal_store *store, annal_error *err)
 {
     static const struct buf nothing;
@@ -238,9 +252,7 @@ static annal_status write_released(annal_store *store, annal_error *err)
     uint64_t released = store->commit.released;
     pthread_mutex_unlock(&store->commit.lock);
     struct log *log = &store->slot.log;
-    atomic_fetch_add_explicit(&store->log_bytes, log->block, memory_order_relaxed);
-    atomic_fetch_add_explicit(&store->syncs, 1, memory_order_relaxed);
-    return annal__log_write_group(log, 0, &nothing, &nothing, released, err);
+    return log_group(store, log->block, 0, &nothing, &nothing, released, err);
 }
 
 static void fill_region(struct log *log)
@@ -295,9 +307,10 @@ static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_erro
         return status;
     pthread_mutex_lock(&store->commit.lock);
     store->commit.full = log->epoch;
+    log->begun_us = annal__now_us(store);
+    store->commit.epoch_us[(log->epoch + 1) % LOG_REGIONS] = log->begun_us;
     pthread_mutex_unlock(&store->commit.lock);
     annal__log_switch(log);
-    log->begun_us = annal__now_us(store);
     annal__keeper_ring(store);
     return ANNAL_OK;
 }
@@ -326,10 +339,10 @@ static annal_status write_group(annal_store *store, const struct group *group, a
     pthread_mutex_lock(&store->commit.lock);
     uint64_t released = store->commit.released;
     pthread_mutex_unlock(&store->commit.lock);
-    status = annal__log_write_group(log, records, &toc, &group->payload, released, err);
-    atomic_fetch_add_explicit(&store->log_bytes, bytes, memory_order_relaxed);
-    atomic_fetch_add_explicit(&store->syncs, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&store->groups, 1, memory_order_relaxed);
+    status = log_group(store, bytes, records, &toc, &group->payload, released, err);
+    annal__metrics_add(store, METRIC_GROUPS, 1);
+    annal__metrics_record(store, HISTOGRAM_GROUP_EVENTS, group->events);
+    annal__metrics_record(store, HISTOGRAM_GROUP_BYTES, group->payload.len);
 
 done:
     annal__buf_done(&toc);
@@ -365,8 +378,8 @@ static void apply_group(annal_store *store, const struct group *group)
 {
     for (size_t i = 0; i < group->count; i++)
         (void)apply_record(store, group, &group->records[i]);
-    atomic_fetch_add_explicit(&store->events, group->events, memory_order_relaxed);
-    atomic_fetch_add_explicit(&store->payload_bytes, group->data_bytes, memory_order_relaxed);
+    annal__metrics_add(store, METRIC_EVENTS, group->events);
+    annal__metrics_add(store, METRIC_PAYLOAD_BYTES, group->data_bytes);
     atomic_store(&store->appended_us, annal__now_us(store));
     if (atomic_load(&store->keeper.idle))
         annal__keeper_ring(store);

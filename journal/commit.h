@@ -17,6 +17,7 @@
 #define JOURNAL_COMMIT_H
 
 #include "journal/base/buf.h"
+#include "journal/log.h"
 #include "journal/session.h"
 
 #include <stdatomic.h>
@@ -72,6 +73,7 @@ struct commit {
     uint64_t applied;
     uint64_t released; /* every epoch up to this one is checkpointed */
     uint64_t full;     /* every epoch up to this one has left its region: wants a checkpoint */
+    int64_t epoch_us[LOG_REGIONS]; /* monotonic: when the epoch of each region was begun */
     uint64_t unapplied_bytes;
     bool failed;
     annal_error failure;

@@ -1,8 +1,9 @@
-/* What every file of this folder asks the store object: paths, time, the log, checks, counted syncs. */
+/* What every file of this folder asks the store object: paths, time, the log, checks, measured syncs. */
 #include "journal/base/error.h"
 #include "journal/base/seam.h"
 #include "journal/store.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -74,8 +75,12 @@ annal_status annal__store_check_writable(const annal_store *store, annal_error *
 
 int annal__store_fdatasync(annal_store *store, int fd)
 {
-    atomic_fetch_add_explicit(&store->syncs, 1, memory_order_relaxed);
-    return store->io->fdatasync(store->io->arg, fd);
+    int64_t begun_us = annal__now_us(store);
+    int result = store->io->fdatasync(store->io->arg, fd);
+    int why = errno;
+    annal__metrics_synced(store, HISTOGRAM_JOURNAL_SYNC_US, begun_us);
+    errno = why;
+    return result;
 }
 
 int annal__store_sync_events(annal_store *store)
@@ -83,7 +88,7 @@ int annal__store_sync_events(annal_store *store)
     int result = 0;
     pthread_mutex_lock(&store->events_lock);
     if (atomic_exchange(&store->events_dirty, false)) {
-        atomic_fetch_add_explicit(&store->syncs, 1, memory_order_relaxed);
+        annal__metrics_add(store, METRIC_SYNCS, 1);
         result = store->io->fsync(store->io->arg, store->events_dir);
         if (result < 0)
             atomic_store(&store->events_dirty, true);

@@ -317,7 +317,7 @@ static annal_status redo_group(struct redo *redo, const struct log_group *group,
             *err = failure;
         }
     }
-    atomic_fetch_add(&redo->store->recovered_groups, 1);
+    annal__metrics_add(redo->store, METRIC_RECOVERED_GROUPS, 1);
     return status;
 }
 
@@ -439,6 +439,7 @@ annal_status annal__recover(annal_store *store, struct log *log, struct held *he
     /* Rule (2): what it cannot sync will not be read. */
     (void)annal__store_fdatasync(store, log->fd);
     (void)store->io->drop_cache(store->io->arg, log->fd);
+    annal__metrics_add(store, METRIC_RECOVERIES, 1);
     status = annal__log_find_groups(log, &groups, &count, err);
     if (status == ANNAL_OK && !annal__held_is_for(held, store->boot, &file))
         status = hold_all(redo, &file, groups, count, err);

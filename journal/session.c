@@ -228,7 +228,7 @@ static annal_status cut_torn_tail(annal_store *store, struct session *session,
         status = annal__fail_errno(err, "cut the torn tail of session '%s'", session->id);
         goto done;
     }
-    atomic_fetch_add(&store->torn_bytes, length);
+    annal__metrics_add(store, METRIC_TORN_BYTES, length);
     annal__store_log(store, ANNAL_LOG_WARNING,
                      "session '%s': %zu bytes of an unfinished line were cut and kept in events/%s",
                      session->id, length, name);
@@ -346,12 +346,13 @@ annal_status annal__session_own(annal_store *store, struct session *session, uin
     if (status == ANNAL_OK) {
         session->held_index = held_index;
         session->state = SESSION_OWNED;
-        atomic_fetch_add(&store->sessions_owned, 1);
+        atomic_fetch_add(&store->metrics.sessions_owned, 1);
     } else {
         close_journal(store, session);
         if (taken)
             annal__held_remove(&store->slot.held, held_index);
         session->state = SESSION_FREE;
+        annal__metrics_add(store, METRIC_REFUSED_OPENS, 1);
     }
     pthread_cond_broadcast(&session->moved);
     return status;
@@ -385,7 +386,7 @@ static annal_status give_back(annal_store *store, struct session *session, annal
         session->yield_until_us = annal__now_us(store) + YIELD_US;
     close_journal(store, session);
     annal__held_remove(&store->slot.held, session->held_index);
-    atomic_fetch_sub(&store->sessions_owned, 1);
+    atomic_fetch_sub(&store->metrics.sessions_owned, 1);
     return ANNAL_OK;
 }
 
@@ -504,6 +505,6 @@ annal_status annal__session_write(annal_store *store, struct session *session, u
     session->dirty = true;
     session->used_us = annal__now_us(store);
     session->changed = atomic_fetch_add(&store->changes, 1) + 1;
-    atomic_fetch_add_explicit(&store->journal_bytes, bytes.len, memory_order_relaxed);
+    annal__metrics_add(store, METRIC_JOURNAL_BYTES, bytes.len);
     return ANNAL_OK;
 }

@@ -625,8 +625,9 @@ annal_status annal__slot_take(annal_store *store, annal_slice session, uint32_t 
         return annal__fail(err, ANNAL_ERR_NOMEM, "take session '%.*s': no memory",
                            ANNAL_FMT(session));
     annal_status status = annal__slot_claim(store, err);
-    int64_t deadline_us = annal__now_us(store) + (int64_t)wait_ms * 1000;
-    bool found = true;
+    int64_t begun_us = annal__now_us(store);
+    int64_t deadline_us = begun_us + (int64_t)wait_ms * 1000;
+    bool found = true, waited = false;
     while (status == ANNAL_OK && found) {
         struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
         int entry = -1;
@@ -645,9 +646,13 @@ annal_status annal__slot_take(annal_store *store, annal_slice session, uint32_t 
             status = refuse_busy(session, &other, err);
         else if (status == ANNAL_OK && found)
             wait_for_owner(&other, entry);
+        waited = waited || (found && !other.locked);
         if (found)
             other_done(&other);
     }
+    if (waited)
+        annal__metrics_record(store, HISTOGRAM_SESSION_WAIT_US,
+                              (uint64_t)(annal__now_us(store) - begun_us));
     annal__free(list);
     return status;
 }

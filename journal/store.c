@@ -117,6 +117,7 @@ static void free_store(annal_store *store)
     if (store == NULL)
         return;
     annal__sessions_done(store);
+    annal__metrics_close(store);
     annal__log_close(&store->slot.log);
     annal__held_close(&store->slot.held);
     annal__commit_done(&store->commit);
@@ -175,6 +176,8 @@ annal_status annal__store_open(const char *path, const annal_store_options *opti
         status = annal__layout_check_filesystem(store, err);
     if (status == ANNAL_OK)
         status = annal__layout_check_version(store, err);
+    if (status == ANNAL_OK)
+        annal__metrics_open(store);
     if (status == ANNAL_OK && !store->read_only)
         status = annal__slots_recover(store, err);
     if (status == ANNAL_OK && store->read_only)

@@ -9,6 +9,7 @@
 #include "journal/filelock.h"
 #include "journal/held.h"
 #include "journal/log.h"
+#include "journal/metrics.h"
 #include "journal/session.h"
 
 #include <annal/journal.h>
@@ -97,10 +98,7 @@ struct annal_store {
     _Atomic uint64_t space_free;
     _Atomic uint64_t log_region_bytes; /* of our log; 0: we have none yet */
 
-    /* Counters, relaxed. */
-    _Atomic uint64_t events, payload_bytes, groups, log_bytes, journal_bytes, syncs, checkpoints,
-        recovered_groups, torn_bytes;
-    _Atomic uint32_t sessions_owned;
+    struct metrics metrics;
 };
 
 /* annal_store_open() with other seams. */
@@ -118,7 +116,7 @@ annal_status annal__store_check_writable(const annal_store *store, annal_error *
 annal_status annal__store_path(const annal_store *store, struct buf *out, const char *part,
                                const char *name, annal_error *err);
 
-/* Counted syncs. -1 with errno. */
+/* Measured syncs. -1 with errno. */
 int annal__store_fdatasync(annal_store *store, int fd);
 int annal__store_sync_events(annal_store *store);
 

@@ -452,8 +452,8 @@ static annal_status write_loose(struct append *append, const struct advance *adv
     if (session->loose.len == 0)
         session->loose_first_seq = session->seq + 1;
     (void)annal__buf_append_slice(&session->loose, annal__buf_slice(&append->lines));
-    atomic_fetch_add(&store->events, append->count);
-    atomic_fetch_add(&store->payload_bytes, append->data_bytes);
+    annal__metrics_add(store, METRIC_EVENTS, append->count);
+    annal__metrics_add(store, METRIC_PAYLOAD_BYTES, append->data_bytes);
     move_session(append, advance);
     annal_error failure;
     if (session->loose.len > SESSION_LOOSE_BYTES_MAX &&
@@ -571,6 +571,11 @@ static void keep_in_passing(annal_store *store)
         annal__keeper_round(store);
 }
 
+static void count_failure(annal_store *store, annal_status status)
+{
+    annal__metrics_add(store, status == ANNAL_ERR_UNKNOWN ? METRIC_UNKNOWN : METRIC_REFUSED, 1);
+}
+
 annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts, size_t count,
                                  const annal_append_options *options, uint64_t *out_seq,
                                  annal_error *err)
@@ -597,8 +602,10 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
         status = annal__commit_check(writer->store, err);
     if (status == ANNAL_OK)
         status = check_space(writer->store, append.data_bytes, err);
-    if (status < 0)
+    if (status < 0) {
+        count_failure(writer->store, status);
         return status;
+    }
 
     do {
         status = annal__commit_make_room(writer->store, err);
@@ -614,6 +621,8 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
     keep_in_passing(writer->store);
     if (status == ANNAL_OK)
         *out_seq = seq;
+    else
+        count_failure(writer->store, status);
     return status;
 }
 

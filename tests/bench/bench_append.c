@@ -10,6 +10,7 @@
  * Prints one JSON object: appends a second (medians over the rounds) and the two ratios.
  */
 #include <annal/journal.h>
+#include <annal/metrics.h>
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -145,8 +146,8 @@ int main(int argc, char **argv)
         ratios[0][i] = rates[1][i] / rates[0][i];
         ratios[1][i] = rates[2][i] / rates[1][i];
     }
-    annal_store_stats stats;
-    annal_store_stats_get(store, &stats);
+    annal_metrics stats;
+    annal_store_metrics_get(store, ANNAL_METRICS_OF_OBJECT, &stats);
     if (annal_store_close(store, &err) < 0)
         die("close", &err);
     printf("{\"bare\":%.0f,\"writer\":%.0f,\"threads\":%.0f,\"writer_to_bare\":%.2f,"

@@ -17,6 +17,7 @@ Suite *suite_keeper(void);
 Suite *suite_layout(void);
 Suite *suite_limits(void);
 Suite *suite_log(void);
+Suite *suite_metrics(void);
 Suite *suite_recover(void);
 Suite *suite_scan(void);
 Suite *suite_session(void);
@@ -27,11 +28,12 @@ Suite *suite_verify(void);
 Suite *suite_writer(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_alloc,  suite_buf,     suite_checkpoint, suite_clock,  suite_commit, suite_cursor,
-    suite_error,  suite_frame,   suite_hash,       suite_held,   suite_ids,    suite_io,
-    suite_json,   suite_keeper,  suite_layout,     suite_limits, suite_log,    suite_recover,
-    suite_scan,   suite_session, suite_slot,       suite_store,  suite_time,   suite_verify,
-    suite_writer, NULL,
+    suite_alloc,   suite_buf,   suite_checkpoint, suite_clock,   suite_commit,
+    suite_cursor,  suite_error, suite_frame,      suite_hash,    suite_held,
+    suite_ids,     suite_io,    suite_json,       suite_keeper,  suite_layout,
+    suite_limits,  suite_log,   suite_metrics,    suite_recover, suite_scan,
+    suite_session, suite_slot,  suite_store,      suite_time,    suite_verify,
+    suite_writer,  NULL,
 };
 
 int main(int argc, char **argv)

@@ -28,7 +28,7 @@ static void tear_down(void)
 
 static uint64_t syncs(void)
 {
-    return atomic_load(&store->syncs);
+    return atomic_load(&store->metrics.own.counters[METRIC_SYNCS]);
 }
 
 static void append_to_many(unsigned sessions, uint64_t number)

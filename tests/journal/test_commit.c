@@ -301,8 +301,8 @@ START_TEST(without_room_an_append_is_refused_and_works_again_when_there_is_room)
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open_seams(path, &seams);
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
-    annal_store_stats before, after;
-    annal_store_stats_get(store, &before);
+    annal_metrics before, after;
+    annal_store_metrics_get(store, ANNAL_METRICS_OF_OBJECT, &before);
 
     disk.free_bytes = 16 << 20;
     time.monotonic_us += 200000;
@@ -312,7 +312,7 @@ START_TEST(without_room_an_append_is_refused_and_works_again_when_there_is_room)
                          ANNAL_ERR_IO);
         ck_assert_int_eq(err.os_errno, ENOSPC);
     }
-    annal_store_stats_get(store, &after);
+    annal_store_metrics_get(store, ANNAL_METRICS_OF_OBJECT, &after);
     ck_assert_uint_eq(after.journal_bytes, before.journal_bytes);
     ck_assert_uint_eq(after.log_bytes, before.log_bytes);
 
@@ -378,8 +378,8 @@ START_TEST(a_log_of_small_regions_is_begun_again_and_again)
     ck_ok(annal__store_open(path, &options, &seams, &store, err));
     for (uint64_t number = 1; number <= 110; number++)
         ck_ok(append_number(store, "s", number, 50000, ANNAL_LEVEL_SYNC, &seq, err));
-    annal_store_stats stats;
-    annal_store_stats_get(store, &stats);
+    annal_metrics stats;
+    annal_store_metrics_get(store, ANNAL_METRICS_OF_OBJECT, &stats);
     ck_assert_uint_ge(stats.checkpoints, 3);
     store_abandon(store);
     store = store_open_seams(path, &rebooted);

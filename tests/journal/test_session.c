@@ -214,8 +214,8 @@ START_TEST(a_store_whose_journal_sync_failed_gives_nothing_back_before_its_log_i
         }
         ck_assert_int_eq(annal_store_close(failing, NULL), ANNAL_ERR_CLOSED);
         append_numbers(other, "s", 4, 4, ANNAL_LEVEL_SYNC);
-        annal_store_stats stats;
-        annal_store_stats_get(other, &stats);
+        annal_metrics stats;
+        annal_store_metrics_get(other, ANNAL_METRICS_OF_OBJECT, &stats);
         ck_assert_uint_ge(stats.recovered_groups, 3);
         ck_numbers(other, "s", 4);
         store_close(other);
@@ -248,8 +248,8 @@ START_TEST(a_torn_tail_is_cut_by_who_takes_the_session_and_kept_aside)
         ck_assert_int_eq(stat(tmpdir_path(&dir, "store/events/.torn"), &info), -1);
         append_numbers(store, "s", 4, 5, ANNAL_LEVEL_SYNC);
         ck_numbers(store, "s", 5);
-        annal_store_stats stats;
-        annal_store_stats_get(store, &stats);
+        annal_metrics stats;
+        annal_store_metrics_get(store, ANNAL_METRICS_OF_OBJECT, &stats);
         ck_assert_uint_eq(stats.torn_bytes, extra);
         ck_assert_int_eq(stat(tmpdir_path(&dir, "store/events/.torn"), &info), 0);
         store_close(store);

@@ -107,22 +107,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_sessions(annal_store *store,
                                                              annal_session_fn fn, void *arg,
                                                              annal_error *err);
 
-/* Counters of this store object since it was opened. */
-typedef struct annal_store_stats {
-    uint64_t events;        /* appended */
-    uint64_t payload_bytes; /* of their data */
-    uint64_t groups;        /* commit log writes */
-    uint64_t log_bytes;     /* written to the commit log, padding included */
-    uint64_t journal_bytes; /* written to journals */
-    uint64_t syncs;         /* fdatasync and fsync, of all files */
-    uint64_t checkpoints;
-    uint64_t recovered_groups; /* redone from logs of processes that died */
-    uint64_t torn_bytes;       /* cut from journal tails, kept under events/.torn */
-    uint32_t sessions_owned;
-} annal_store_stats;
-
-ANNAL_API void annal_store_stats_get(annal_store *store, annal_store_stats *out_stats);
-
 /*
  * A chore: work of a higher floor that the keeper does in the background.
  *

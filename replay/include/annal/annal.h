@@ -54,6 +54,7 @@
 #include <annal/import.h>
 #include <annal/index.h>
 #include <annal/journal.h>
+#include <annal/metrics.h>
 #include <annal/pack.h>
 #include <annal/query.h>
 #include <annal/replay.h>

@@ -1,0 +1,88 @@
+/*
+ * Metrics: what a store did, counted and measured.
+ *
+ * They are kept twice: for one store object since it was opened, and for the store as a whole, over all
+ * processes that used it. The second lives in shared memory (locks/metrics), is never synced, and begins anew
+ * when that file is removed; where it cannot be had, it is that of the object alone.
+ *
+ * Counting costs a few relaxed atomic additions a group, none an event. Numbers that belong together
+ * may be read while a group lies between them.
+ */
+#ifndef ANNAL_METRICS_H
+#define ANNAL_METRICS_H
+
+#include <annal/store.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * How often which size was seen. Bucket i counts the values up to annal_histogram_bound(i) and above the
+ * bound before it: 0, 1, 2, 5, 10, 20, 50, … 5,000,000,000, and everything above.
+ */
+#define ANNAL_HISTOGRAM_BUCKETS 32
+
+typedef struct annal_histogram {
+    uint64_t count;
+    uint64_t sum;
+    uint64_t max;
+    uint64_t buckets[ANNAL_HISTOGRAM_BUCKETS];
+} annal_histogram;
+
+/* The largest value that bucket counts; UINT64_MAX for the last one. Any thread. */
+ANNAL_API uint64_t annal_histogram_bound(size_t bucket);
+
+/*
+ * The value that so large a share (0 to 1) of all is not above, estimated within its bucket: 0.5 is the
+ * median. 0 when nothing was counted. Any thread.
+ */
+ANNAL_API uint64_t annal_histogram_quantile(const annal_histogram *histogram, double share);
+
+typedef struct annal_metrics {
+    int64_t since_us; /* when counting began */
+
+    uint64_t events;        /* appended */
+    uint64_t payload_bytes; /* of their data */
+    uint64_t groups;        /* commit log writes that carried events */
+    uint64_t log_bytes;     /* written to commit logs, padding included */
+    uint64_t journal_bytes; /* written to journals */
+    uint64_t syncs;         /* fdatasync and fsync of commit logs, journals and their directory */
+    uint64_t slow_syncs;    /* that took longer than a second; each is also logged */
+    uint64_t refused;       /* appends that were refused: nothing was written */
+    uint64_t unknown;       /* appends whose outcome is not known: storage failed under them */
+    uint64_t stopped;       /* store objects that took no more work after storage failed */
+    uint64_t behind;        /* sessions whose journal could not be written at once */
+    uint64_t checkpoints;
+    uint64_t opens;            /* of the store for writing */
+    uint64_t refused_opens;    /* of sessions to append to: damaged, or in use for too long */
+    uint64_t recoveries;       /* commit logs of processes that died, redone */
+    uint64_t recovered_groups; /* in them */
+    uint64_t torn_bytes;       /* cut from journal tails, kept under events/.torn */
+
+    annal_histogram sync_us;         /* writing and syncing a group: what a sync append waits for */
+    annal_histogram journal_sync_us; /* syncing one journal */
+    annal_histogram group_events;    /* events that shared one sync */
+    annal_histogram group_bytes;     /* of journal in it */
+    annal_histogram checkpoint_us;   /* how long a checkpoint took */
+    annal_histogram checkpoint_lag_us; /* from the begin of a region to the end of its checkpoint */
+    annal_histogram session_wait_us;   /* waiting for a session that another process had */
+
+    uint32_t sessions_owned; /* by this store object, now */
+} annal_metrics;
+
+typedef enum annal_metrics_of {
+    ANNAL_METRICS_OF_STORE =
+        0, /* all processes; read-only stores: as it was when they were opened */
+    ANNAL_METRICS_OF_OBJECT = 1 /* this store object, since it was opened */
+} annal_metrics_of;
+
+/* Any thread. */
+ANNAL_API void annal_store_metrics_get(annal_store *store, annal_metrics_of of,
+                                       annal_metrics *out_metrics);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,78 @@
+/*
+ * Counters and histograms, in this object and in memory that all processes of the store share.
+ *
+ * (1) locks/metrics is a struct metrics_block, in the machine's byte order: it never leaves the machine. It
+ *     is made of written zeros, so that no access meets a hole, and begins to count when its magic is set.
+ * (2) It is never synced and may vanish at any moment: whoever has it mapped goes on counting into what no
+ *     name stands for any more. A block with another magic, that of another version, is left alone.
+ * (3) Everything is added relaxed; nothing is decided by these numbers.
+ */
+#ifndef JOURNAL_METRICS_H
+#define JOURNAL_METRICS_H
+
+#include <annal/metrics.h>
+
+#include <stdatomic.h>
+
+enum metric {
+    METRIC_EVENTS,
+    METRIC_PAYLOAD_BYTES,
+    METRIC_GROUPS,
+    METRIC_LOG_BYTES,
+    METRIC_JOURNAL_BYTES,
+    METRIC_SYNCS,
+    METRIC_SLOW_SYNCS,
+    METRIC_REFUSED,
+    METRIC_UNKNOWN,
+    METRIC_STOPPED,
+    METRIC_BEHIND,
+    METRIC_CHECKPOINTS,
+    METRIC_OPENS,
+    METRIC_REFUSED_OPENS,
+    METRIC_RECOVERIES,
+    METRIC_RECOVERED_GROUPS,
+    METRIC_TORN_BYTES,
+    METRICS_COUNT
+};
+
+enum histogram {
+    HISTOGRAM_SYNC_US,
+    HISTOGRAM_JOURNAL_SYNC_US,
+    HISTOGRAM_GROUP_EVENTS,
+    HISTOGRAM_GROUP_BYTES,
+    HISTOGRAM_CHECKPOINT_US,
+    HISTOGRAM_CHECKPOINT_LAG_US,
+    HISTOGRAM_SESSION_WAIT_US,
+    HISTOGRAMS_COUNT
+};
+
+struct metrics_histogram {
+    _Atomic uint64_t sum;
+    _Atomic uint64_t max;
+    _Atomic uint64_t buckets[ANNAL_HISTOGRAM_BUCKETS];
+};
+
+struct metrics_block {
+    _Atomic uint64_t magic;
+    _Atomic int64_t since_us;
+    _Atomic uint64_t counters[METRICS_COUNT];
+    struct metrics_histogram histograms[HISTOGRAMS_COUNT];
+};
+
+struct metrics {
+    struct metrics_block own;
+    struct metrics_block *shared; /* mapped; NULL: could not be had */
+    _Atomic uint32_t sessions_owned;
+};
+
+/* Begin to count; a store that is open for reading only reads what is there. Never fails. */
+void annal__metrics_open(annal_store *store);
+void annal__metrics_close(annal_store *store);
+
+void annal__metrics_add(annal_store *store, enum metric metric, uint64_t amount);
+void annal__metrics_record(annal_store *store, enum histogram histogram, uint64_t value);
+
+/* A sync that began at begun_us (monotonic) is over: counts it, measures it, warns when it was slow. */
+void annal__metrics_synced(annal_store *store, enum histogram histogram, int64_t begun_us);
+
+#endif
