@@ -118,7 +118,7 @@ annal_status annal_session_info_get(annal_store *store, annal_slice session,
                                  : annal__fail_errno(err, "open %s", path.ptr);
         goto done;
     }
-    status = annal__scan_tail(store->io, fd, &tail, err);
+    status = annal__scan_tail(store->io, fd, &annal__codec_json, &tail, err);
     if (status < 0) {
         annal__error_context(err, "session '%.*s'", ANNAL_FMT(session));
         goto done;

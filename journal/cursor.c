@@ -50,7 +50,7 @@ static annal_status cursor_new(annal_store *store, annal_slice session, annal_cu
     cursor->store = store;
     for (size_t i = 0; i < session.len; i++)
         cursor->session[i] = session.ptr[i];
-    annal__scan_init(&cursor->scan, store->io, fd);
+    annal__scan_init(&cursor->scan, store->io, fd, &annal__codec_json);
     *out_cursor = cursor;
     return ANNAL_OK;
 }
@@ -149,7 +149,7 @@ static annal_status read_by_walking(struct scan *scan, uint64_t seq, uint64_t of
     const char *line = scan->window.ptr + (offset - scan->window_offset);
     for (size_t i = 0; i < length; i++)
         bytes[i] = line[i];
-    annal__frame_parse_event((annal_slice){bytes, length}, &event);
+    scan->codec->parse_event((annal_slice){bytes, length}, &event);
     *out_event = event;
     out_event->h = scan->h;
     return ANNAL_OK;
@@ -164,14 +164,14 @@ annal_status annal_event_read_at(annal_store *store, annal_slice session, uint64
     if (status < 0)
         return status;
     struct scan scan;
-    annal__scan_init(&scan, store->io, fd);
+    annal__scan_init(&scan, store->io, fd, &annal__codec_json);
     uint64_t h_before = 0, h = 0;
-    annal_slice line = {bytes, length};
+    annal_slice frame = {bytes, length};
     annal_event event = {0};
     bool proven = annal__scan_h_before(&scan, offset, &h_before, NULL) == ANNAL_OK &&
                   annal__read_full(store->io, fd, bytes, length, offset) == (ssize_t)length &&
-                  annal__frame_trailer(line, &h) && annal__frame_hash(line, h_before) == h &&
-                  annal__frame_parse_event(line, &event) && event.seq == seq;
+                  annal__frame_proves(scan.codec, frame, offset, h_before, &h) &&
+                  scan.codec->parse_event(frame, &event) && event.seq == seq;
     if (proven)
         event.h = h;
     else

@@ -37,7 +37,7 @@
 
 #include "journal/base/buf.h"
 #include "journal/base/io.h"
-#include "journal/frame.h"
+#include "journal/codec.h"
 
 #define LOG_BLOCK_BYTES    4096u
 #define LOG_SLOT_ID_BYTES  16

@@ -14,6 +14,7 @@
 /* A journal that is being redone. */
 struct target {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    const struct codec *codec;
     int fd; /* -1: there is no journal, or it is not open */
     bool stopped;
     bool skipped; /* another file stands in its place: nothing of it is needed */
@@ -138,6 +139,7 @@ static annal_status open_target(struct redo *redo, annal_slice session, struct t
         if (target == NULL)
             return annal__fail(err, ANNAL_ERR_NOMEM, "recover: no memory");
         memcpy(target->session, session.ptr, session.len);
+        target->codec = &annal__codec_json;
         target->fd = -1;
         target->next = redo->buckets[bucket_of(session)];
         redo->buckets[bucket_of(session)] = target;
@@ -162,15 +164,10 @@ static annal_status compare_file(const struct redo *redo, const struct target *t
     ssize_t got = annal__read_full(io, target->fd, bytes, sizeof bytes, 0);
     if (got < 0)
         return annal__fail_errno(err, "read the journal of session '%s'", target->session);
-    const char *newline = memchr(bytes, '\n', (size_t)got);
-    *out_owner = OWNER_NONE;
-    if (newline == NULL)
-        return ANNAL_OK;
-    annal_slice line = {bytes, (size_t)(newline - bytes) + 1};
     struct frame_header header;
     uint64_t h;
-    if (annal__frame_trailer(line, &h) && annal__frame_hash(line, 0) == h &&
-        annal__frame_parse_header(line, &header))
+    *out_owner = OWNER_NONE;
+    if (annal__frame_first(target->codec, (annal_slice){bytes, (size_t)got}, &header, &h))
         *out_owner =
             memcmp(header.file, record->file, sizeof header.file) == 0 ? OWNER_SAME : OWNER_OTHER;
     return ANNAL_OK;
@@ -204,25 +201,24 @@ static annal_status look_at_place(const struct redo *redo, const struct target *
                                   enum place *out_place, annal_error *err)
 {
     const struct io *io = redo->store->io;
-    char trailer[FRAME_TRAILER_BYTES];
-    struct buf there = {.limit = FRAME_LINE_BYTES_MAX};
+    const struct codec *codec = target->codec;
+    char end[FRAME_TRAILER_BYTES_MAX];
+    annal_slice before = {end, codec->trailer_bytes};
+    struct buf there = {.limit = FRAME_BYTES_MAX};
     uint64_t h = 0;
     annal_status status = ANNAL_OK;
     ssize_t got = 0;
     *out_place = PLACE_GAP;
-    if (record->offset >= sizeof trailer)
-        got = annal__read_full(io, target->fd, trailer, sizeof trailer,
-                               record->offset - sizeof trailer);
+    if (record->offset >= before.len)
+        got = annal__read_full(io, target->fd, end, before.len, record->offset - before.len);
     if (got < 0) {
         status = annal__fail_errno(err, "read the journal of session '%s'", target->session);
         goto done;
     }
-    if (got < (ssize_t)sizeof trailer ||
-        !annal__frame_trailer((annal_slice){trailer, sizeof trailer}, &h) || h != record->h_before)
+    if (got < (ssize_t)before.len || !codec->trailer(before, &h) || h != record->h_before)
         goto done;
 
-    const char *newline = memchr(bytes.ptr, '\n', bytes.len);
-    size_t first = newline == NULL ? bytes.len : (size_t)(newline - bytes.ptr) + 1;
+    size_t first = codec->measure(bytes, 0, true);
     if (annal__buf_append_zeros(&there, first) < 0) {
         status = annal__fail(err, ANNAL_ERR_NOMEM, "recover: no memory");
         goto done;
@@ -233,11 +229,11 @@ static annal_status look_at_place(const struct redo *redo, const struct target *
         goto done;
     }
     *out_place = PLACE_FITS;
-    /* Another line than ours that proves itself: two histories. */
-    const char *end = got == 0 ? NULL : memchr(there.ptr, '\n', (size_t)got);
-    if (end != NULL && memcmp(there.ptr, bytes.ptr, (size_t)got) != 0) {
-        annal_slice line = {there.ptr, (size_t)(end - there.ptr) + 1};
-        if (annal__frame_trailer(line, &h) && annal__frame_hash(line, record->h_before) == h)
+    /* Another event than ours that proves itself: two histories. */
+    annal_slice other = {there.ptr, (size_t)got};
+    if (got > 0 && memcmp(there.ptr, bytes.ptr, (size_t)got) != 0) {
+        other.len = codec->measure(other, 0, true);
+        if (annal__frame_proves(codec, other, record->offset, record->h_before, &h))
             *out_place = PLACE_CONFLICT;
     }
 

@@ -4,16 +4,18 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/param.h>
 
 #define READ_BYTES       ((size_t)64 << 10)
-#define WINDOW_BYTES_MAX (3 * (FRAME_LINE_BYTES_MAX + READ_BYTES))
+#define WINDOW_BYTES_MAX (3 * (FRAME_BYTES_MAX + READ_BYTES))
 
-/* How many lines a newline that was written into a trailer can have made of one. */
-#define JOINED_LINES_MAX 3
+/* How many frames a damaged trailer can have made of one: a newline that was written into it. */
+#define JOINED_FRAMES_MAX 3
 
-void annal__scan_init(struct scan *scan, const struct io *io, int fd)
+void annal__scan_init(struct scan *scan, const struct io *io, int fd, const struct codec *codec)
 {
-    *scan = (struct scan){.io = io, .fd = fd, .window = {.limit = WINDOW_BYTES_MAX}, .next_seq = 1};
+    *scan = (struct scan){
+        .io = io, .fd = fd, .codec = codec, .window = {.limit = WINDOW_BYTES_MAX}, .next_seq = 1};
 }
 
 void annal__scan_done(struct scan *scan)
@@ -42,7 +44,7 @@ static annal_status read_more(struct scan *scan, annal_error *err)
     size_t want = scan->window.len > READ_BYTES ? scan->window.len : READ_BYTES;
     annal_status status = annal__buf_reserve(&scan->window, want);
     if (status < 0)
-        return annal__fail(err, status, "read a journal: no memory for a line of %zu bytes",
+        return annal__fail(err, status, "read a journal: no memory for a frame of %zu bytes",
                            scan->window.len);
     ssize_t got = annal__read_full(scan->io, scan->fd, scan->window.ptr + scan->window.len, want,
                                    scan->window_offset + scan->window.len);
@@ -68,57 +70,55 @@ static void slide(struct scan *scan, uint64_t keep, uint64_t offset)
 }
 
 /*
- * The line at offset, newline included; a line longer than any may be is cut there. Bytes from keep
- * on stay in the window. ANNAL_END when no newline is there yet.
+ * The frame at offset, or what stands before the next one; longer than any frame may be it is cut
+ * there. Bytes from keep on stay in the window. ANNAL_END when its end is not there yet.
  */
-static annal_status line_at(struct scan *scan, uint64_t offset, uint64_t keep,
-                            annal_slice *out_line, annal_error *err)
+static annal_status frame_at(struct scan *scan, uint64_t offset, uint64_t keep,
+                             annal_slice *out_frame, annal_error *err)
 {
     slide(scan, keep, offset);
     size_t searched = 0;
+    bool all = false;
     for (;;) {
         size_t start = (size_t)(offset - scan->window_offset);
-        if (start + searched < scan->window.len) {
-            const char *line = scan->window.ptr + start;
-            size_t have = scan->window.len - start;
-            const char *newline = memchr(line + searched, '\n', have - searched);
-            size_t length = newline == NULL ? have : (size_t)(newline - line) + 1;
-            if (newline != NULL || have >= FRAME_LINE_BYTES_MAX) {
-                *out_line = (annal_slice){
-                    line, length < FRAME_LINE_BYTES_MAX ? length : FRAME_LINE_BYTES_MAX};
+        if (start < scan->window.len && (start + searched < scan->window.len || all)) {
+            annal_slice have = {scan->window.ptr + start, scan->window.len - start};
+            size_t length = scan->codec->measure(have, searched, all);
+            if (length == 0 && have.len >= FRAME_BYTES_MAX)
+                length = have.len;
+            if (length > 0) {
+                *out_frame = (annal_slice){have.ptr, MIN(length, FRAME_BYTES_MAX)};
                 return ANNAL_OK;
             }
-            searched = have;
+            searched = have.len;
         }
-        annal_status status = read_more(scan, err);
-        if (status != ANNAL_OK)
+        annal_status status = all ? ANNAL_END : read_more(scan, err);
+        if (status < 0 || all)
             return status;
+        all = status == ANNAL_END;
     }
 }
 
 annal_status annal__scan_h_before(const struct scan *scan, uint64_t offset, uint64_t *out_h,
                                   annal_error *err)
 {
-    char bytes[FRAME_TRAILER_BYTES];
-    if (offset < sizeof bytes)
+    char bytes[FRAME_TRAILER_BYTES_MAX];
+    annal_slice trailer = {bytes, scan->codec->trailer_bytes};
+    if (offset < trailer.len)
         return ANNAL_END;
-    ssize_t got = annal__read_full(scan->io, scan->fd, bytes, sizeof bytes, offset - sizeof bytes);
+    ssize_t got = annal__read_full(scan->io, scan->fd, bytes, trailer.len, offset - trailer.len);
     if (got < 0)
         return annal__fail_errno(err, "read a journal at byte %llu", (unsigned long long)offset);
-    bool ends = got == (ssize_t)sizeof bytes && bytes[sizeof bytes - 1] == '\n' &&
-                annal__frame_trailer((annal_slice){bytes, sizeof bytes}, out_h);
-    return ends ? ANNAL_OK : ANNAL_END;
+    bool there = got == (ssize_t)trailer.len && scan->codec->ends(trailer) &&
+                 scan->codec->trailer(trailer, out_h);
+    return there ? ANNAL_OK : ANNAL_END;
 }
 
 /* Rule (1). */
-static bool proves(annal_slice line, uint64_t h_before, uint64_t *out_h)
+static bool proves(const struct scan *scan, annal_slice frame, uint64_t offset, uint64_t h_before,
+                   uint64_t *out_h)
 {
-    uint64_t h = 0;
-    if (!annal__frame_trailer(line, &h) || line.ptr[line.len - 1] != '\n' ||
-        annal__frame_hash(line, h_before) != h)
-        return false;
-    *out_h = h;
-    return true;
+    return annal__frame_proves(scan->codec, frame, offset, h_before, out_h);
 }
 
 /* ---- Damage ---- */
@@ -147,91 +147,75 @@ static annal_status report_sound(struct scan *scan, uint64_t length, uint64_t h,
     return status;
 }
 
-/* Rule (3): a line whose newline was lost runs into the next one. */
-static bool find_lost_newline(const struct scan *scan, annal_slice line, size_t *out_length,
-                              uint64_t *out_h)
-{
-    for (size_t end = FRAME_TRAILER_BYTES; end < line.len; end++) {
-        uint64_t h;
-        annal_slice prefix = {line.ptr, end};
-        if (line.ptr[end - 2] == '}' && annal__frame_trailer(prefix, &h) &&
-            annal__frame_hash(prefix, scan->h) == h) {
-            *out_length = end;
-            *out_h = h;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The h that the bytes from the damaged line up to end should have, were they one line. */
+/* The h that the bytes from the damaged frame up to end should have, were they one frame. */
 static bool joined_h(struct scan *scan, uint64_t end, uint64_t *out_h)
 {
-    if (end - scan->offset < FRAME_TRAILER_BYTES || scan->window_offset > scan->offset)
+    if (end - scan->offset < scan->codec->trailer_bytes || scan->window_offset > scan->offset)
         return false;
     annal_slice joined = {scan->window.ptr + (scan->offset - scan->window_offset),
                           (size_t)(end - scan->offset)};
     annal_event event;
     struct frame_header header;
-    if (!(scan->offset == 0 ? annal__frame_parse_header(joined, &header)
-                            : annal__frame_parse_event(joined, &event)))
+    if (!(scan->offset == 0 ? scan->codec->parse_header(joined, &header)
+                            : scan->codec->parse_event(joined, &event)))
         return false;
-    *out_h = annal__frame_hash(joined, scan->h);
+    *out_h = scan->codec->hash(joined, scan->offset, scan->h);
     return true;
 }
 
-/* Rule (2): the line at scan->offset does not match. */
-static annal_status diagnose(struct scan *scan, annal_slice line, annal_error *err)
+/* Rule (2): the frame at scan->offset does not match. */
+static annal_status diagnose(struct scan *scan, annal_slice frame, annal_error *err)
 {
     size_t length;
     uint64_t h;
-    if (find_lost_newline(scan, line, &length, &h))
+    if (scan->codec->split != NULL &&
+        scan->codec->split(frame, scan->h, &length, &h)) /* rule (3) */
         return report_sound(scan, length, h, "the newline behind this line is damaged");
 
     uint64_t written_h = 0;
-    bool has_written = annal__frame_trailer(line, &written_h);
-    uint64_t end = scan->offset + line.len;
-    for (int lines = 1;; lines++) {
+    bool has_written = scan->codec->trailer(frame, &written_h);
+    uint64_t end = scan->offset + frame.len;
+    for (int frames = 1;; frames++) {
         uint64_t should_h = 0;
-        bool has_should = lines <= JOINED_LINES_MAX && joined_h(scan, end, &should_h);
+        bool has_should = frames <= JOINED_FRAMES_MAX && joined_h(scan, end, &should_h);
         annal_slice next;
         annal_status status =
-            line_at(scan, end, lines < JOINED_LINES_MAX ? scan->offset : end, &next, err);
+            frame_at(scan, end, frames < JOINED_FRAMES_MAX ? scan->offset : end, &next, err);
         if (status != ANNAL_OK)
             return status; /* rule (4) */
-        if (has_should && proves(next, should_h, &h))
+        if (has_should && proves(scan, next, end, should_h, &h))
             return report_sound(scan, end - scan->offset, should_h,
-                                "the hash or the newline of this line is damaged");
-        if (has_written && proves(next, written_h, &h)) {
+                                "the hash or the end of this frame is damaged");
+        if (has_written && proves(scan, next, end, written_h, &h)) {
             scan->resume = end;
             scan->resume_h = written_h;
             return ANNAL_OK;
         }
-        has_written = annal__frame_trailer(next, &written_h);
+        has_written = scan->codec->trailer(next, &written_h);
         end += next.len;
     }
 }
 
-/* Report the next of the damaged lines before scan->resume. */
-static annal_status pass_damaged_line(struct scan *scan, annal_error *err)
+/* Report the next of the damaged frames before scan->resume. */
+static annal_status pass_damaged_frame(struct scan *scan, annal_error *err)
 {
-    annal_slice line;
-    annal_status status = line_at(scan, scan->offset, scan->offset, &line, err);
+    annal_slice frame;
+    annal_status status = frame_at(scan, scan->offset, scan->offset, &frame, err);
     if (status != ANNAL_OK)
         return status;
-    uint64_t length = line.len;
+    uint64_t length = frame.len;
     bool last = scan->offset + length >= scan->resume;
     uint64_t h;
-    bool whole = annal__frame_trailer(line, &h);
+    bool whole = scan->codec->trailer(frame, &h);
     /* The header stands first, but something may stand before it, or it may be gone. */
     annal_event event;
     struct frame_header header;
-    bool lost = scan->offset > 0 ? !annal__frame_parse_header(line, &header)
-                                 : annal__frame_parse_event(line, &event);
+    bool lost = scan->offset > 0 ? !scan->codec->parse_header(frame, &header)
+                                 : scan->codec->parse_event(frame, &event);
     report(scan, length, lost,
-           whole ? "this line does not match its hash, or the line before it is not what it was"
+           whole ? "this event does not match its hash, or the one before it is not what it was"
                  : "these bytes are not an event");
-    /* A piece of a line does not count; the line that it was cut from does. */
+    /* A piece of a frame does not count; the frame that it was cut from does. */
     if (lost && (whole || last))
         scan->next_seq++;
     scan->offset += length;
@@ -244,19 +228,20 @@ static annal_status pass_damaged_line(struct scan *scan, annal_error *err)
 
 /* ---- Walking ---- */
 
-static annal_status deliver(struct scan *scan, annal_slice line, uint64_t h, annal_event *out_event)
+static annal_status deliver(struct scan *scan, annal_slice frame, uint64_t h,
+                            annal_event *out_event)
 {
     annal_event event = {0};
-    if (!annal__frame_parse_event(line, &event)) {
-        report(scan, line.len, scan->offset > 0, "this line is proven, and is no event");
-        scan->offset += line.len;
+    if (!scan->codec->parse_event(frame, &event)) {
+        report(scan, frame.len, scan->offset > 0, "these bytes are proven, and are no event");
+        scan->offset += frame.len;
         scan->h = h;
         return ANNAL_DAMAGE;
     }
     event.h = h;
     event.offset = scan->offset;
-    event.length = line.len;
-    scan->offset += line.len;
+    event.length = frame.len;
+    scan->offset += frame.len;
     scan->h = h;
     scan->next_seq = event.seq + 1;
     *out_event = event;
@@ -265,17 +250,17 @@ static annal_status deliver(struct scan *scan, annal_slice line, uint64_t h, ann
 
 static annal_status deliver_sound(struct scan *scan, annal_event *out_event, annal_error *err)
 {
-    annal_slice line;
-    annal_status status = line_at(scan, scan->offset, scan->offset, &line, err);
+    annal_slice frame;
+    annal_status status = frame_at(scan, scan->offset, scan->offset, &frame, err);
     while (status == ANNAL_OK &&
            scan->window_offset + scan->window.len < scan->offset + scan->sound_length)
         status = read_more(scan, err);
     if (status != ANNAL_OK)
         return status;
-    line.ptr = scan->window.ptr + (scan->offset - scan->window_offset);
-    line.len = (size_t)scan->sound_length;
+    frame.ptr = scan->window.ptr + (scan->offset - scan->window_offset);
+    frame.len = (size_t)scan->sound_length;
     scan->sound_length = 0;
-    return deliver(scan, line, scan->sound_h, out_event);
+    return deliver(scan, frame, scan->sound_h, out_event);
 }
 
 annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_error *err)
@@ -285,21 +270,21 @@ annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_e
 
     for (;;) {
         if (scan->resume > 0)
-            return pass_damaged_line(scan, err);
+            return pass_damaged_frame(scan, err);
 
-        annal_slice line;
+        annal_slice frame;
         uint64_t h;
-        annal_status status = line_at(scan, scan->offset, scan->offset, &line, err);
-        if (status == ANNAL_OK && proves(line, scan->h, &h)) {
+        annal_status status = frame_at(scan, scan->offset, scan->offset, &frame, err);
+        if (status == ANNAL_OK && proves(scan, frame, scan->offset, scan->h, &h)) {
             struct frame_header header;
-            if (scan->offset > 0 || !annal__frame_parse_header(line, &header))
-                return deliver(scan, line, h, out_event);
-            scan->offset = line.len;
+            if (scan->offset > 0 || !scan->codec->parse_header(frame, &header))
+                return deliver(scan, frame, h, out_event);
+            scan->offset = frame.len;
             scan->h = h;
             continue;
         }
         if (status == ANNAL_OK)
-            status = diagnose(scan, line, err);
+            status = diagnose(scan, frame, err);
         if (status == ANNAL_END)
             annal__buf_clear(&scan->window); /* what stands there may be cut and written again */
         if (status != ANNAL_OK)
@@ -309,19 +294,19 @@ annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_e
 
 /* ---- Seeking ---- */
 
-/* The first line that begins at or behind offset and proves itself; ANNAL_END when there is none near. */
+/* The first frame that begins at or behind offset and proves itself; ANNAL_END when there is none near. */
 static annal_status probe(struct scan *scan, uint64_t offset, annal_event *out_event,
                           uint64_t *out_h_before, annal_error *err)
 {
-    annal_slice line;
-    annal_status status = line_at(scan, offset, offset, &line, err); /* the rest of some line */
+    annal_slice frame;
+    annal_status status = frame_at(scan, offset, offset, &frame, err); /* the rest of some frame */
     for (int tries = 0; status == ANNAL_OK && tries < 4; tries++) {
-        offset += line.len;
+        offset += frame.len;
         uint64_t h_before, h;
         annal_status before = annal__scan_h_before(scan, offset, &h_before, err);
-        status = before < 0 ? before : line_at(scan, offset, offset, &line, err);
-        if (status == ANNAL_OK && before == ANNAL_OK && proves(line, h_before, &h) &&
-            annal__frame_parse_event(line, out_event)) {
+        status = before < 0 ? before : frame_at(scan, offset, offset, &frame, err);
+        if (status == ANNAL_OK && before == ANNAL_OK && proves(scan, frame, offset, h_before, &h) &&
+            scan->codec->parse_event(frame, out_event)) {
             out_event->offset = offset;
             *out_h_before = h_before;
             return ANNAL_OK;
@@ -375,23 +360,21 @@ annal_status annal__scan_seek(struct scan *scan, uint64_t seq, annal_error *err)
 
 /* ---- The tail ---- */
 
-/* Look for the last proven line in bytes [from, size) of the file, which buf holds. */
-static bool find_proven_line(const struct buf *buf, uint64_t from, struct journal_tail *tail)
+/* Look for the last proven frame in bytes [from, size) of the file, which buf holds. */
+static bool find_proven_frame(const struct codec *codec, const struct buf *buf, uint64_t from,
+                              struct journal_tail *tail)
 {
-    size_t end = buf->len;
-    while (end > 0 && buf->ptr[end - 1] != '\n')
-        end--;
-    while (end > 0) {
-        size_t start = end - 1;
-        while (start > 0 && buf->ptr[start - 1] != '\n')
-            start--;
-        annal_slice line = {buf->ptr + start, end - start};
+    annal_slice bytes = annal__buf_slice(buf);
+    size_t start, end;
+    while (codec->find_last(bytes, &start, &end)) {
+        annal_slice frame = {buf->ptr + start, end - start};
         annal_slice before = {buf->ptr, start};
         uint64_t h_before = 0, h;
         bool first = start == 0 && from == 0;
-        if ((first || annal__frame_trailer(before, &h_before)) && proves(line, h_before, &h)) {
+        if ((first || codec->trailer(before, &h_before)) &&
+            annal__frame_proves(codec, frame, from + start, h_before, &h)) {
             annal_event event;
-            if (annal__frame_parse_event(line, &event)) {
+            if (codec->parse_event(frame, &event)) {
                 tail->seq = event.seq;
                 tail->ts_us = event.ts_us;
             } else if (!first) {
@@ -402,34 +385,19 @@ static bool find_proven_line(const struct buf *buf, uint64_t from, struct journa
             tail->end = from + end;
             return true;
         }
-        end = start;
+        bytes.len = end - 1;
     }
     return false;
 }
 
-/*
- * A write that broke off leaves a piece of a line, so no newline. What has a newline, or everything of a line
- * but that, was whole once: it is damaged. Unless it is too short to have been an event.
- */
-static enum tail_state judge_rest(const struct buf *buf, size_t rest)
+/* What was whole once and does not prove itself is damaged, unless it is too short to have been an event. */
+static enum tail_state judge_rest(const struct codec *codec, const struct buf *buf, size_t rest)
 {
     annal_slice bytes = {buf->ptr + rest, buf->len - rest};
-    uint64_t h;
     if (bytes.len == 0)
         return TAIL_WHOLE;
-    bool was_whole = memchr(bytes.ptr, '\n', bytes.len) != NULL || annal__frame_trailer(bytes, &h);
-    return was_whole && bytes.len >= FRAME_EVENT_BYTES_MIN ? TAIL_DAMAGED : TAIL_TORN;
-}
-
-static void read_header(const struct buf *first, struct journal_tail *tail)
-{
-    const char *newline = first->len == 0 ? NULL : memchr(first->ptr, '\n', first->len);
-    if (newline == NULL)
-        return;
-    annal_slice line = {first->ptr, (size_t)(newline - first->ptr) + 1};
-    uint64_t h;
-    tail->has_header = proves(line, 0, &h) && annal__frame_parse_header(line, &tail->header);
-    tail->header.session = (annal_slice){NULL, 0};
+    return bytes.len >= codec->event_bytes_min && codec->was_whole(bytes) ? TAIL_DAMAGED
+                                                                          : TAIL_TORN;
 }
 
 static annal_status read_range(const struct io *io, int fd, uint64_t from, uint64_t to,
@@ -447,8 +415,8 @@ static annal_status read_range(const struct io *io, int fd, uint64_t from, uint6
     return ANNAL_OK;
 }
 
-annal_status annal__scan_tail(const struct io *io, int fd, struct journal_tail *out_tail,
-                              annal_error *err)
+annal_status annal__scan_tail(const struct io *io, int fd, const struct codec *codec,
+                              struct journal_tail *out_tail, annal_error *err)
 {
     struct buf buf = {.limit = WINDOW_BYTES_MAX};
     struct journal_tail tail = {0};
@@ -462,8 +430,9 @@ annal_status annal__scan_tail(const struct io *io, int fd, struct journal_tail *
     status = read_range(io, fd, 0, head, &buf, err);
     if (status < 0)
         goto done;
-    if (head > 0)
-        read_header(&buf, &tail);
+    uint64_t h;
+    tail.has_header = annal__frame_first(codec, annal__buf_slice(&buf), &tail.header, &h);
+    tail.header.session = (annal_slice){NULL, 0};
 
     for (uint64_t reach = READ_BYTES;; reach *= 4) {
         if (reach > WINDOW_BYTES_MAX)
@@ -472,9 +441,9 @@ annal_status annal__scan_tail(const struct io *io, int fd, struct journal_tail *
         status = read_range(io, fd, from, tail.size, &buf, err);
         if (status < 0)
             goto done;
-        bool found = find_proven_line(&buf, from, &tail);
+        bool found = find_proven_frame(codec, &buf, from, &tail);
         if (found || from == 0) {
-            tail.state = judge_rest(&buf, (size_t)(tail.end - (found ? from : 0)));
+            tail.state = judge_rest(codec, &buf, (size_t)(tail.end - (found ? from : 0)));
             break;
         }
         if (reach == WINDOW_BYTES_MAX) {

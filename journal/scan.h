@@ -1,12 +1,12 @@
 /*
- * Walking through a journal, line by line, with proof.
+ * Walking through a journal, frame by frame, with proof.
  *
- * (1) A line is proven when its trailer matches its hash, seeded with the h of the line before it.
- * (2) When a line does not match, what follows it decides what happened. If the next line matches
- *     with the h that this line should have had, only the trailer is damaged: the event is sound. If
- *     it matches with the h in the trailer, this line is damaged and nothing else is. Otherwise the
- *     walk goes on until two neighbours prove each other; what lies between is reported line by line.
- * (3) Two lines that lost the newline between them are told apart by the trailer of the first.
+ * (1) A frame is proven when its trailer matches its hash, seeded with the h of the frame before it.
+ * (2) When a frame does not match, what follows it decides what happened. If the next frame matches
+ *     with the h that this frame should have had, only the trailer is damaged: the event is sound. If
+ *     it matches with the h in the trailer, this frame is damaged and nothing else is. Otherwise the
+ *     walk goes on until two neighbours prove each other; what lies between is reported frame by frame.
+ * (3) Two JSON lines that lost the newline between them are told apart by the trailer of the first.
  * (4) Bytes at the end that nothing proves are "not yet", never damage: somebody may be writing them.
  *     The position does not move past them. Only who owns the session, or a verification of a
  *     session that nobody owns, may call them torn or damaged.
@@ -16,36 +16,37 @@
 
 #include "journal/base/buf.h"
 #include "journal/base/io.h"
-#include "journal/frame.h"
+#include "journal/codec.h"
 
 #include <annal/journal.h>
 
 struct scan {
     const struct io *io;
-    int fd;            /* the scan's own; closed by annal__scan_done() */
+    int fd; /* the scan's own; closed by annal__scan_done() */
+    const struct codec *codec;
     struct buf window; /* bytes of the file from window_offset on */
     uint64_t window_offset;
 
-    uint64_t offset; /* of the next line */
-    uint64_t h;      /* of the line before it; see (1) */
+    uint64_t offset; /* of the next frame */
+    uint64_t h;      /* of the frame before it; see (1) */
     uint64_t next_seq;
     annal_damage damage; /* after ANNAL_DAMAGE */
 
     /* Between ANNAL_DAMAGE and what comes after it. */
-    uint64_t resume; /* damaged lines end here, and a proven line begins; 0: none */
+    uint64_t resume; /* damaged frames end here, and a proven frame begins; 0: none */
     uint64_t resume_h;
     uint64_t
-        sound_length; /* of the line at offset, whose event is sound though it is damaged; 0: none */
+        sound_length; /* of the frame at offset, whose event is sound though it is damaged; 0: none */
     uint64_t sound_h;
 };
 
 /* Begin at the first byte of the file; the header comes first and is checked on the way. Takes fd. */
-void annal__scan_init(struct scan *scan, const struct io *io, int fd);
+void annal__scan_init(struct scan *scan, const struct io *io, int fd, const struct codec *codec);
 
 /* Free memory and close fd. */
 void annal__scan_done(struct scan *scan);
 
-/* Stand at a line that begins at offset, behind a line with hash h. */
+/* Stand at a frame that begins at offset, behind a frame with hash h. */
 void annal__scan_set(struct scan *scan, uint64_t seq, uint64_t offset, uint64_t h);
 
 /* ANNAL_OK with an event, ANNAL_END, ANNAL_DAMAGE, or a failure. Slices live until the next call. */
@@ -54,14 +55,14 @@ annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_e
 /* Move to event seq by bisection over the file; without proof there, to the first event. */
 annal_status annal__scan_seek(struct scan *scan, uint64_t seq, annal_error *err);
 
-/* The h in the trailer of the line that ends at offset. ANNAL_END: no line ends there. */
+/* The h in the trailer of the frame that ends at offset. ANNAL_END: no frame ends there. */
 annal_status annal__scan_h_before(const struct scan *scan, uint64_t offset, uint64_t *out_h,
                                   annal_error *err);
 
 enum tail_state {
-    TAIL_WHOLE,  /* the last byte ends a proven line */
-    TAIL_TORN,   /* behind the last proven line stands a piece of a line: the trace of a crash */
-    TAIL_DAMAGED /* behind it stands what was a whole line once, and does not prove itself */
+    TAIL_WHOLE,  /* the last byte ends a proven frame */
+    TAIL_TORN,   /* behind the last proven frame stands a piece of a frame: the trace of a crash */
+    TAIL_DAMAGED /* behind it stands what was a whole frame once, and does not prove itself */
 };
 
 /* The end of a journal, found by reading backwards. */
@@ -70,14 +71,14 @@ struct journal_tail {
     struct frame_header header; /* session points nowhere */
     uint64_t seq;               /* of the last proven event; 0: none */
     int64_t ts_us;
-    uint64_t h;      /* of the last proven line */
-    uint64_t offset; /* where that line begins */
+    uint64_t h;      /* of the last proven frame */
+    uint64_t offset; /* where that frame begins */
     uint64_t end;    /* where it ends */
     uint64_t size;   /* of the file */
     enum tail_state state;
 };
 
-annal_status annal__scan_tail(const struct io *io, int fd, struct journal_tail *out_tail,
-                              annal_error *err);
+annal_status annal__scan_tail(const struct io *io, int fd, const struct codec *codec,
+                              struct journal_tail *out_tail, annal_error *err);
 
 #endif

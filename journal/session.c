@@ -36,6 +36,7 @@ static struct session *session_new(const annal_store *store, annal_slice id)
     memcpy(session->id, id.ptr, id.len);
     session->id_bytes = id.len;
     session->fd = -1;
+    session->codec = &annal__codec_json;
     session->header.limit = FRAME_ENVELOPE_BYTES;
     session->loose.limit = 2 * (ANNAL_APPEND_BYTES_MAX + SESSION_LOOSE_BYTES_MAX);
     if (session->path == NULL || pthread_mutex_init(&session->lock, NULL) != 0 ||
@@ -200,7 +201,7 @@ static annal_status open_journal(annal_store *store, struct session *session, bo
 static annal_status cut_torn_tail(annal_store *store, struct session *session,
                                   const struct journal_tail *tail, annal_error *err)
 {
-    struct buf torn = {.limit = 3 * FRAME_LINE_BYTES_MAX};
+    struct buf torn = {.limit = 3 * FRAME_BYTES_MAX};
     struct buf path = {0};
     char name[ANNAL_SESSION_ID_BYTES_MAX + 64];
     size_t length = (size_t)(tail->size - tail->end);
@@ -247,7 +248,7 @@ static annal_status begin_journal(annal_store *store, struct session *session, a
                                   .created_us = store->clock->wall_us(store->clock->arg)};
     memcpy(header.file, session->file, sizeof header.file);
     annal__buf_clear(&session->header);
-    annal_status status = annal__frame_encode_header(&session->header, &header, &session->h);
+    annal_status status = session->codec->encode_header(&session->header, &header, &session->h);
     if (status < 0)
         return annal__fail(err, status, "begin session '%s': no memory", session->id);
     session->create_logged = session->exists = false;
@@ -260,7 +261,7 @@ static annal_status begin_journal(annal_store *store, struct session *session, a
 static annal_status continue_journal(annal_store *store, struct session *session, annal_error *err)
 {
     struct journal_tail tail;
-    annal_status status = annal__scan_tail(store->io, session->fd, &tail, err);
+    annal_status status = annal__scan_tail(store->io, session->fd, session->codec, &tail, err);
     if (status < 0) {
         annal__error_context(err, "session '%s'", session->id);
         return status;

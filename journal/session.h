@@ -18,7 +18,7 @@
 #define JOURNAL_SESSION_H
 
 #include "journal/base/buf.h"
-#include "journal/frame.h"
+#include "journal/codec.h"
 #include "journal/ids.h"
 
 #include <annal/store.h>
@@ -50,6 +50,7 @@ struct session {
     int fd;      /* of the journal, -1: not open */
     dev_t device;
     ino_t inode;
+    const struct codec *codec; /* the format of the journal */
     uint8_t file[FRAME_FILE_ID_BYTES];
     bool create_logged; /* the journal's header is in the log or synced */
     bool exists;        /* the journal's header is in the journal */

@@ -30,7 +30,7 @@ struct append {
     annal_expect expect;
     uint64_t expected_seq;
     uint64_t data_bytes;
-    struct buf lines;
+    struct buf frames;
     bool is_copy; /* these events were there already */
 };
 
@@ -159,7 +159,7 @@ static annal_status open_scan(const struct append *append, struct scan *scan, an
         if (fd < 0)
             status = annal__fail_errno(err, "open %s", path.ptr);
         else
-            annal__scan_init(scan, io, fd);
+            annal__scan_init(scan, io, fd, append->session->codec);
     }
     annal__buf_done(&path);
     return status;
@@ -354,12 +354,16 @@ struct advance {
 
 static annal_status encode(struct append *append, struct advance *advance, annal_error *err)
 {
-    annal__buf_clear(&append->lines);
+    annal__buf_clear(&append->frames);
     for (size_t i = 0; i < append->count; i++) {
         const annal_draft *draft = &append->drafts[i];
         int64_t ts_us = choose_time(append, draft, advance->ts_us);
-        annal_status status = annal__frame_encode_event(&append->lines, draft, advance->seq + 1,
-                                                        ts_us, advance->h, &advance->h);
+        struct frame_place place = {.seq = advance->seq + 1,
+                                    .ts_us = ts_us,
+                                    .offset = append->session->end + append->frames.len,
+                                    .h_before = advance->h};
+        annal_status status =
+            append->session->codec->encode_event(&append->frames, draft, &place, &advance->h);
         if (status < 0)
             return annal__fail(err, status, "append to session '%s': no memory",
                                append->session->id);
@@ -372,18 +376,16 @@ static annal_status encode(struct append *append, struct advance *advance, annal
 static void remember_ids(struct append *append, uint64_t offset)
 {
     struct session *session = append->session;
-    const char *at = append->lines.ptr;
-    const char *end = at + append->lines.len;
+    annal_slice rest = annal__buf_slice(&append->frames);
     for (size_t i = 0; i < append->count && session->ids_loaded; i++) {
         /* Without memory for it, the next append that has an id reads them again. */
         if (append->drafts[i].id.len > 0 &&
             annal__ids_add(&session->ids, append->drafts[i].id, offset) < 0)
             session->ids_loaded = false;
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        if (newline == NULL)
-            break;
-        offset += (uint64_t)(newline + 1 - at);
-        at = newline + 1;
+        size_t length = session->codec->measure(rest, 0, true);
+        offset += length;
+        rest.ptr += length;
+        rest.len -= length;
     }
 }
 
@@ -394,7 +396,7 @@ static void move_session(struct append *append, const struct advance *advance)
     session->seq = advance->seq;
     session->ts_us = advance->ts_us;
     session->h = advance->h;
-    session->end += append->lines.len;
+    session->end += append->frames.len;
 }
 
 /* ---- The two ways into a journal ---- */
@@ -430,8 +432,8 @@ static annal_status write_loose(struct append *append, const struct advance *adv
     annal_store *store = append->store;
     struct buf first = {.limit = session->loose.limit};
     uint64_t offset = session->end;
-    annal_slice bytes = annal__buf_slice(&append->lines);
-    annal_status status = annal__buf_reserve(&session->loose, append->lines.len);
+    annal_slice bytes = annal__buf_slice(&append->frames);
+    annal_status status = annal__buf_reserve(&session->loose, append->frames.len);
     if (status == ANNAL_OK && !session->exists) {
         status = annal__buf_append_slice(&first, annal__buf_slice(&session->header));
         if (status == ANNAL_OK)
@@ -451,7 +453,7 @@ static annal_status write_loose(struct append *append, const struct advance *adv
     }
     if (session->loose.len == 0)
         session->loose_first_seq = session->seq + 1;
-    (void)annal__buf_append_slice(&session->loose, annal__buf_slice(&append->lines));
+    (void)annal__buf_append_slice(&session->loose, annal__buf_slice(&append->frames));
     annal__metrics_add(store, METRIC_EVENTS, append->count);
     annal__metrics_add(store, METRIC_PAYLOAD_BYTES, append->data_bytes);
     move_session(append, advance);
@@ -483,7 +485,7 @@ static annal_status join_group(struct append *append, const struct advance *adva
         header = annal__buf_slice(&session->header);
     annal_status status =
         annal__commit_add(append->store, &record, header, annal__buf_slice(&session->loose),
-                          annal__buf_slice(&append->lines), append->count, append->data_bytes,
+                          annal__buf_slice(&append->frames), append->count, append->data_bytes,
                           append->level == ANNAL_LEVEL_BATCH, out_group, err);
     if (status != ANNAL_OK)
         return status;
@@ -591,7 +593,7 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
         .level = options->level != 0 ? options->level : writer->level,
         .expect = options->expect,
         .expected_seq = options->expected_seq,
-        .lines = {.limit = ANNAL_APPEND_BYTES_MAX + (size_t)count * FRAME_ENVELOPE_BYTES},
+        .frames = {.limit = ANNAL_APPEND_BYTES_MAX + (size_t)count * FRAME_ENVELOPE_BYTES},
     };
     struct group *group = NULL;
     uint64_t seq = 0;
@@ -617,7 +619,7 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
     } while (status == ANNAL_END);
     if (status == ANNAL_OK)
         status = wait_for_group(&append, group, err);
-    annal__buf_done(&append.lines);
+    annal__buf_done(&append.frames);
     keep_in_passing(writer->store);
     if (status == ANNAL_OK)
         *out_seq = seq;

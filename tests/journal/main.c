@@ -7,7 +7,7 @@ Suite *suite_clock(void);
 Suite *suite_commit(void);
 Suite *suite_cursor(void);
 Suite *suite_error(void);
-Suite *suite_frame(void);
+Suite *suite_frame_json(void);
 Suite *suite_hash(void);
 Suite *suite_held(void);
 Suite *suite_ids(void);
@@ -29,7 +29,7 @@ Suite *suite_writer(void);
 
 static Suite *(*const suites[])(void) = {
     suite_alloc,   suite_buf,   suite_checkpoint, suite_clock,   suite_commit,
-    suite_cursor,  suite_error, suite_frame,      suite_hash,    suite_held,
+    suite_cursor,  suite_error, suite_frame_json, suite_hash,    suite_held,
     suite_ids,     suite_io,    suite_json,       suite_keeper,  suite_layout,
     suite_limits,  suite_log,   suite_metrics,    suite_recover, suite_scan,
     suite_session, suite_slot,  suite_store,      suite_time,    suite_verify,

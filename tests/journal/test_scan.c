@@ -13,6 +13,7 @@
 #define EVENTS 6
 #define LINES  (EVENTS + 1) /* the header is line 0 */
 
+static const struct codec *codec = &annal__codec_json;
 static struct tmpdir dir;
 static struct buf journal;
 static size_t starts[LINES + 1];
@@ -23,12 +24,11 @@ static void set_up(void)
     static const struct frame_header header = {.session = {"s", 1}, .created_us = 1};
     static const annal_draft draft = {.type = {"t", 1}, .data = {"{\"text\":\"abcdef\"}", 17}};
     TMPDIR_INIT(&dir);
-    ck_assert_int_eq(annal__frame_encode_header(&journal, &header, &hashes[0]), ANNAL_OK);
+    ck_assert_int_eq(codec->encode_header(&journal, &header, &hashes[0]), ANNAL_OK);
     for (uint64_t seq = 1; seq <= EVENTS; seq++) {
         starts[seq] = journal.len;
-        ck_assert_int_eq(annal__frame_encode_event(&journal, &draft, seq, (int64_t)seq,
-                                                   hashes[seq - 1], &hashes[seq]),
-                         ANNAL_OK);
+        struct frame_place place = {seq, (int64_t)seq, journal.len, hashes[seq - 1]};
+        ck_assert_int_eq(codec->encode_event(&journal, &draft, &place, &hashes[seq]), ANNAL_OK);
     }
     starts[LINES] = journal.len;
 }
@@ -57,7 +57,7 @@ static void walk(annal_slice bytes, char out[64])
     struct scan scan;
     annal_status status = ANNAL_OK;
     size_t used = 0;
-    annal__scan_init(&scan, &annal__system_io, open_bytes(&annal__system_io, bytes));
+    annal__scan_init(&scan, &annal__system_io, open_bytes(&annal__system_io, bytes), codec);
     while (status != ANNAL_END) {
         annal_event event = {0};
         ck_assert_uint_lt(used, 60);
@@ -158,7 +158,7 @@ START_TEST(a_line_that_is_cut_is_not_yet_there_and_comes_when_it_is_whole)
         struct scan scan;
         annal_event event;
         int fd = open_bytes(&annal__system_io, (annal_slice){journal.ptr, cut});
-        annal__scan_init(&scan, &annal__system_io, fd);
+        annal__scan_init(&scan, &annal__system_io, fd, codec);
         for (uint64_t seq = 1; seq < EVENTS; seq++)
             ck_ok(annal__scan_next(&scan, &event, err));
         ck_assert_int_eq(annal__scan_next(&scan, &event, NULL), ANNAL_END);
@@ -177,7 +177,7 @@ START_TEST(seeking_stands_before_the_event_or_where_it_will_come)
         struct scan scan;
         annal_event event;
         annal__scan_init(&scan, &annal__system_io,
-                         open_bytes(&annal__system_io, annal__buf_slice(&journal)));
+                         open_bytes(&annal__system_io, annal__buf_slice(&journal)), codec);
         ck_ok(annal__scan_seek(&scan, seq, err));
         annal_status status = annal__scan_next(&scan, &event, NULL);
         ck_assert_int_eq(status, seq <= EVENTS ? ANNAL_OK : ANNAL_END);
@@ -193,7 +193,7 @@ START_TEST(the_hash_before_a_place_is_there_or_not_or_cannot_be_read)
     struct scan scan;
     uint64_t h = 0;
     failing_io_init(&disk);
-    annal__scan_init(&scan, &disk.io, open_bytes(&disk.io, annal__buf_slice(&journal)));
+    annal__scan_init(&scan, &disk.io, open_bytes(&disk.io, annal__buf_slice(&journal)), codec);
     for (size_t line = 1; line <= LINES; line++) {
         ck_assert_int_eq(annal__scan_h_before(&scan, starts[line], &h, NULL), ANNAL_OK);
         ck_assert_uint_eq(h, hashes[line - 1]);
@@ -214,7 +214,7 @@ static struct journal_tail tail_of(annal_slice bytes)
 {
     struct journal_tail tail = {0};
     int fd = open_bytes(&annal__system_io, bytes);
-    ck_ok(annal__scan_tail(&annal__system_io, fd, &tail, err));
+    ck_ok(annal__scan_tail(&annal__system_io, fd, codec, &tail, err));
     annal__system_io.close(NULL, fd);
     ck_assert_uint_eq(tail.size, bytes.len);
     return tail;

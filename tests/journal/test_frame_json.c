@@ -1,9 +1,11 @@
-#include "journal/frame.h"
+#include "journal/codec.h"
 
 #include "tests/support/journals.h"
 
 #include <check.h>
 #include <string.h>
+
+static const struct codec *const json = &annal__codec_json;
 
 static const struct frame_header header = {
     .session = {"sess_1", 6}, .file = {0x17, 0x5a, 0xff}, .created_us = 1767684240500000};
@@ -26,17 +28,19 @@ START_TEST(a_line_says_what_the_draft_said_in_the_order_of_the_format)
     struct buf out = {0};
     uint64_t h = 0, trailer = 0;
     annal_event event;
-    ck_assert_int_eq(annal__frame_encode_event(&out, &draft, 7, 1767684240500000, 3, &h), ANNAL_OK);
+    ck_assert_int_eq(
+        json->encode_event(&out, &draft, &(struct frame_place){7, 1767684240500000, 0, 3}, &h),
+        ANNAL_OK);
     annal_slice line = last_line(&out, 0);
     ck_assert_uint_eq(line.len, sizeof expected - 1 + 16 + 3);
     ck_assert_int_eq(memcmp(line.ptr, expected, sizeof expected - 1), 0);
     ck_assert_int_eq(memcmp(line.ptr + line.len - 3, "\"}\n", 3), 0);
-    ck_assert(annal__frame_trailer(line, &trailer));
+    ck_assert(json->trailer(line, &trailer));
     ck_assert_uint_eq(trailer, h);
-    ck_assert_uint_eq(annal__frame_hash(line, 3), h);
-    ck_assert_uint_ne(annal__frame_hash(line, 4), h);
+    ck_assert_uint_eq(json->hash(line, 0, 3), h);
+    ck_assert_uint_ne(json->hash(line, 0, 4), h);
 
-    ck_assert(annal__frame_parse_event(line, &event));
+    ck_assert(json->parse_event(line, &event));
     ck_assert_uint_eq(event.seq, 7);
     ck_assert_int_eq(event.ts_us, 1767684240500000);
     ck_assert_uint_eq(event.type.len, draft.type.len);
@@ -52,11 +56,13 @@ START_TEST(a_line_is_appended_behind_what_the_buffer_holds)
 {
     struct buf out = {0};
     uint64_t first = 0, second = 0;
-    ck_assert_int_eq(annal__frame_encode_header(&out, &header, &first), ANNAL_OK);
+    ck_assert_int_eq(json->encode_header(&out, &header, &first), ANNAL_OK);
     size_t start = out.len;
-    ck_assert_int_eq(annal__frame_encode_event(&out, &draft, 1, 0, first, &second), ANNAL_OK);
-    ck_assert_uint_eq(annal__frame_hash(last_line(&out, start), first), second);
-    ck_assert_uint_eq(annal__frame_hash((annal_slice){out.ptr, start}, 0), first);
+    ck_assert_int_eq(
+        json->encode_event(&out, &draft, &(struct frame_place){1, 0, start, first}, &second),
+        ANNAL_OK);
+    ck_assert_uint_eq(json->hash(last_line(&out, start), start, first), second);
+    ck_assert_uint_eq(json->hash((annal_slice){out.ptr, start}, 0, 0), first);
     annal__buf_done(&out);
 }
 END_TEST
@@ -68,12 +74,12 @@ START_TEST(a_header_says_whose_journal_it_is)
     annal_event event;
     uint64_t h;
     char text[33];
-    ck_assert_int_eq(annal__frame_encode_header(&out, &header, &h), ANNAL_OK);
-    ck_assert(annal__frame_parse_header(last_line(&out, 0), &found));
+    ck_assert_int_eq(json->encode_header(&out, &header, &h), ANNAL_OK);
+    ck_assert(json->parse_header(last_line(&out, 0), &found));
     ck_assert_int_eq(memcmp(found.file, header.file, sizeof header.file), 0);
     ck_assert_int_eq(found.created_us, header.created_us);
     ck_assert_uint_eq(found.session.len, 6);
-    ck_assert(!annal__frame_parse_event(last_line(&out, 0), &event));
+    ck_assert(!json->parse_event(last_line(&out, 0), &event));
     annal__frame_file_id_text(header.file, text);
     ck_assert_str_eq(text, "175aff00000000000000000000000000");
     annal__buf_done(&out);
@@ -93,25 +99,26 @@ START_TEST(a_header_may_say_what_it_replaces_and_of_whom_it_is_a_fork)
     uint64_t h;
     replacement.is_replacement = true;
     replacement.replaces[15] = 0xab;
-    ck_assert_int_eq(annal__frame_encode_header(&out, &replacement, &h), ANNAL_OK);
-    ck_assert(annal__frame_parse_header(last_line(&out, 0), &found));
+    ck_assert_int_eq(json->encode_header(&out, &replacement, &h), ANNAL_OK);
+    ck_assert(json->parse_header(last_line(&out, 0), &found));
     ck_assert(found.is_replacement);
     ck_assert_uint_eq(found.replaces[15], 0xab);
     ck_assert_uint_eq(found.fork.len, 0);
 
-    ck_assert(annal__frame_parse_header((annal_slice){fork, sizeof fork - 1}, &found));
+    ck_assert(json->parse_header((annal_slice){fork, sizeof fork - 1}, &found));
     ck_assert_uint_eq(found.fork.len, 6);
     ck_assert_int_eq(memcmp(found.fork.ptr, "sess_0", 6), 0);
     ck_assert_uint_eq(found.replaces[0], 1);
     ck_assert_uint_eq(found.replaces[15], 10);
     /* Cut anywhere and given another trailer it is no header. */
-    for (size_t cut = 1; cut < sizeof fork - FRAME_TRAILER_BYTES; cut++) {
+    for (size_t cut = 1; cut < sizeof fork - FRAME_TRAILER_BYTES_MAX; cut++) {
         char line[sizeof fork];
-        size_t kept = sizeof fork - 1 - FRAME_TRAILER_BYTES - cut;
+        size_t kept = sizeof fork - 1 - FRAME_TRAILER_BYTES_MAX - cut;
         memcpy(line, fork, kept);
-        memcpy(line + kept, fork + sizeof fork - 1 - FRAME_TRAILER_BYTES, FRAME_TRAILER_BYTES);
+        memcpy(line + kept, fork + sizeof fork - 1 - FRAME_TRAILER_BYTES_MAX,
+               FRAME_TRAILER_BYTES_MAX);
         bool whole =
-            annal__frame_parse_header((annal_slice){line, kept + FRAME_TRAILER_BYTES}, &found);
+            json->parse_header((annal_slice){line, kept + FRAME_TRAILER_BYTES_MAX}, &found);
         ck_assert_int_eq(whole,
                          cut == sizeof ",\"replaces\":\"0100000000000000000000000000000a\"" - 1);
     }
@@ -146,8 +153,8 @@ START_TEST(what_is_not_a_line_of_ours_is_not_parsed)
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         annal_event event;
         struct frame_header found;
-        ck_assert_msg(!annal__frame_parse_event(annal_slice_of(lines[i]), &event), "%s", lines[i]);
-        ck_assert_msg(!annal__frame_parse_header(annal_slice_of(lines[i]), &found), "%s", lines[i]);
+        ck_assert_msg(!json->parse_event(annal_slice_of(lines[i]), &event), "%s", lines[i]);
+        ck_assert_msg(!json->parse_header(annal_slice_of(lines[i]), &found), "%s", lines[i]);
     }
 }
 END_TEST
@@ -171,16 +178,16 @@ START_TEST(a_trailer_has_sixteen_small_hex_digits_at_their_place)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint64_t h = 0;
-        ck_assert_msg(annal__frame_trailer(annal_slice_of(cases[i].text), &h) == cases[i].fits,
-                      "%s", cases[i].text);
+        ck_assert_msg(json->trailer(annal_slice_of(cases[i].text), &h) == cases[i].fits, "%s",
+                      cases[i].text);
         ck_assert_uint_eq(h, cases[i].fits ? UINT64_C(0x0123456789abcdef) : 0);
     }
 }
 END_TEST
 
-Suite *suite_frame(void)
+Suite *suite_frame_json(void)
 {
-    Suite *suite = suite_create("frame");
+    Suite *suite = suite_create("frame_json");
     TCase *tests = tcase_create("frame");
     tcase_add_test(tests, a_line_says_what_the_draft_said_in_the_order_of_the_format);
     tcase_add_test(tests, a_line_is_appended_behind_what_the_buffer_holds);

@@ -1,10 +1,25 @@
-#include "journal/frame.h"
-
-#include "journal/base/error.h"
+/*
+ * A journal as JSON lines.
+ *
+ *   {"annal":1,"session":"sess_1","file":"<32 hex>","created":"<time>","fork":null,"h":"<16 hex>"}
+ *   {"seq":1,"ts":"<time>","type":"tool.called","id":"…","cause":"sess_0:16","data":{…},"h":"<16 hex>"}
+ *
+ * (1) One event is one line. No byte of it is a newline but the last.
+ * (2) The members stand in this order; id and cause may be missing. Nothing but data needs a JSON
+ *     parser: the others hold no escapes, and data stands between its key and the trailer.
+ * (3) The trailer has a fixed width: ,"h":"<16 hex>"} and a newline, 25 bytes.
+ * (4) h is XXH3-64 of the line's bytes before the trailer, seeded with the h of the line before it;
+ *     the header's seed is 0. So a line proves itself by the line before it, and every flipped bit
+ *     and every dropped, doubled, swapped or foreign line shows.
+ * (5) A header may say more between fork and the trailer: "replaces":"<32 hex>" in a journal that was
+ *     made from another one of this session, and took its place. Its events keep their seq and ts.
+ */
 #include "journal/base/hash.h"
-#include "journal/base/json.h"
+#include "journal/codec.h"
 
 #include <string.h>
+
+#define TRAILER_BYTES ((size_t)25)
 
 static const char hex_digits[] = "0123456789abcdef";
 
@@ -26,14 +41,14 @@ static annal_status append_trailer(struct buf *out, size_t line_start, uint64_t 
     char trailer[] = ",\"h\":\"0000000000000000\"}\n";
     for (int i = 0; i < 16; i++)
         trailer[6 + i] = hex_digits[h >> (60 - 4 * i) & 15];
-    annal_status status = annal__buf_append(out, trailer, FRAME_TRAILER_BYTES);
+    annal_status status = annal__buf_append(out, trailer, TRAILER_BYTES);
     if (status == ANNAL_OK)
         *out_h = h;
     return status;
 }
 
-annal_status annal__frame_encode_header(struct buf *out, const struct frame_header *header,
-                                        uint64_t *out_h)
+static annal_status encode_header(struct buf *out, const struct frame_header *header,
+                                  uint64_t *out_h)
 {
     char file[33];
     char created[ANNAL_TIME_BYTES];
@@ -71,8 +86,8 @@ static char *put_number(char *at, uint64_t value)
     return at;
 }
 
-annal_status annal__frame_encode_event(struct buf *out, const annal_draft *draft, uint64_t seq,
-                                       int64_t ts_us, uint64_t h_before, uint64_t *out_h)
+static annal_status encode_event(struct buf *out, const annal_draft *draft,
+                                 const struct frame_place *place, uint64_t *out_h)
 {
     annal_status status = annal__buf_reserve(out, draft->data.len + FRAME_ENVELOPE_BYTES);
     if (status < 0)
@@ -80,9 +95,9 @@ annal_status annal__frame_encode_event(struct buf *out, const annal_draft *draft
 
     size_t start = out->len;
     char ts[ANNAL_TIME_BYTES];
-    annal_time_format(ts_us, ts);
+    annal_time_format(place->ts_us, ts);
     char *at = put(out->ptr + start, ANNAL_SLICE("{\"seq\":"));
-    at = put_number(at, seq);
+    at = put_number(at, place->seq);
     at = put(at, ANNAL_SLICE(",\"ts\":\""));
     at = put(at, (annal_slice){ts, ANNAL_TIME_BYTES - 1});
     at = put(at, ANNAL_SLICE("\",\"type\":\""));
@@ -98,121 +113,16 @@ annal_status annal__frame_encode_event(struct buf *out, const annal_draft *draft
     at = put(at, ANNAL_SLICE("\",\"data\":"));
     at = put(at, draft->data);
     out->len = (size_t)(at - out->ptr);
-    return append_trailer(out, start, h_before, out_h);
-}
-
-/* ---- Checking drafts ---- */
-
-annal_status annal_session_id_check(annal_slice session, annal_error *err)
-{
-    if (session.len == 0 || session.len > ANNAL_SESSION_ID_BYTES_MAX)
-        return annal__fail(err, ANNAL_ERR_INVALID,
-                           "a session id has 1 to %d bytes, this one has %zu",
-                           ANNAL_SESSION_ID_BYTES_MAX, session.len);
-    if (session.ptr[0] == '.' || session.ptr[0] == '-')
-        return annal__fail(err, ANNAL_ERR_INVALID, "session id '%.*s' must not start with '%c'",
-                           ANNAL_FMT(session), session.ptr[0]);
-    for (size_t i = 0; i < session.len; i++) {
-        char c = session.ptr[i];
-        bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                    c == '.' || c == '_' || c == '-';
-        if (!fits)
-            return annal__fail(err, ANNAL_ERR_INVALID,
-                               "byte %zu of the session id is not one of [A-Za-z0-9._-]", i + 1);
-    }
-    return ANNAL_OK;
-}
-
-static annal_status check_type(annal_slice type, annal_error *err)
-{
-    if (type.len == 0 || type.len > ANNAL_TYPE_BYTES_MAX)
-        return annal__fail(err, ANNAL_ERR_INVALID, "a type has 1 to %d bytes, this one has %zu",
-                           ANNAL_TYPE_BYTES_MAX, type.len);
-    for (size_t i = 0; i < type.len; i++) {
-        char c = type.ptr[i];
-        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-'))
-            return annal__fail(err, ANNAL_ERR_INVALID,
-                               "byte %zu of the type is not one of [a-z0-9_.-]", i + 1);
-    }
-    return ANNAL_OK;
-}
-
-/* An id stands in its line as it is, so it must be a JSON string without escapes. */
-static annal_status check_id(annal_slice id, annal_error *err)
-{
-    if (id.len > ANNAL_ID_BYTES_MAX)
-        return annal__fail(err, ANNAL_ERR_LIMIT, "an id has at most %d bytes, this one has %zu",
-                           ANNAL_ID_BYTES_MAX, id.len);
-    char quoted[ANNAL_ID_BYTES_MAX + 2];
-    memset(quoted, '"', sizeof quoted);
-    if (id.len > 0)
-        memcpy(quoted + 1, id.ptr, id.len);
-    if ((id.len > 0 &&
-         (memchr(id.ptr, '\\', id.len) != NULL || memchr(id.ptr, 127, id.len) != NULL)) ||
-        annal__json_check((annal_slice){quoted, id.len + 2}, 1, NULL) != JSON_VALID)
-        return annal__fail(err, ANNAL_ERR_INVALID,
-                           "an id is UTF-8 without control characters, '\"' and '\\'");
-    return ANNAL_OK;
-}
-
-static annal_status check_cause(annal_slice cause, annal_error *err)
-{
-    size_t colon = cause.len;
-    while (colon > 0 && cause.ptr[colon - 1] != ':')
-        colon--;
-    bool fits = cause.len <= ANNAL_CAUSE_BYTES_MAX && colon > 0 && colon < cause.len &&
-                cause.len - colon <= 20 &&
-                annal_session_id_check((annal_slice){cause.ptr, colon - 1}, NULL) == ANNAL_OK;
-    for (size_t i = colon; fits && i < cause.len; i++)
-        fits = cause.ptr[i] >= '0' && cause.ptr[i] <= '9';
-    if (!fits)
-        return annal__fail(err, ANNAL_ERR_INVALID,
-                           "a cause names an event as 'session:seq', for instance 'sess_1:16'");
-    return ANNAL_OK;
-}
-
-static annal_status check_data(annal_slice data, annal_error *err)
-{
-    if (data.len > ANNAL_DATA_BYTES_MAX)
-        return annal__fail(err, ANNAL_ERR_LIMIT, "data has at most %u bytes, this one has %zu",
-                           ANNAL_DATA_BYTES_MAX, data.len);
-    size_t offset = 0;
-    json_fault fault = annal__json_check(data, ANNAL_DATA_DEPTH_MAX, &offset);
-    if (fault == JSON_DEPTH)
-        return annal__fail(err, ANNAL_ERR_LIMIT, "data is nested deeper than %d levels at byte %zu",
-                           ANNAL_DATA_DEPTH_MAX, offset);
-    if (fault != JSON_VALID)
-        return annal__fail(err, ANNAL_ERR_INVALID, "data is not one JSON value: %s at byte %zu",
-                           annal__json_fault_text(fault), offset);
-    /* JSON allows line breaks between tokens; a journal of one event a line does not. */
-    const char *lf = memchr(data.ptr, '\n', data.len);
-    const char *cr = memchr(data.ptr, '\r', data.len);
-    if (lf != NULL || cr != NULL)
-        return annal__fail(err, ANNAL_ERR_INVALID,
-                           "data holds a line break at byte %zu; write the JSON on one line",
-                           (size_t)((lf != NULL ? lf : cr) - data.ptr));
-    return ANNAL_OK;
-}
-
-annal_status annal_draft_check(const annal_draft *draft, annal_error *err)
-{
-    annal_status status = check_type(draft->type, err);
-    if (status == ANNAL_OK)
-        status = check_id(draft->id, err);
-    if (status == ANNAL_OK && draft->cause.len > 0)
-        status = check_cause(draft->cause, err);
-    if (status == ANNAL_OK)
-        status = check_data(draft->data, err);
-    return status;
+    return append_trailer(out, start, place->h_before, out_h);
 }
 
 /* ---- Reading ---- */
 
-bool annal__frame_trailer(annal_slice line, uint64_t *out_h)
+static bool read_trailer(annal_slice line, uint64_t *out_h)
 {
-    if (line.len < FRAME_TRAILER_BYTES)
+    if (line.len < TRAILER_BYTES)
         return false;
-    const char *at = line.ptr + line.len - FRAME_TRAILER_BYTES;
+    const char *at = line.ptr + line.len - TRAILER_BYTES;
     if (memcmp(at, ",\"h\":\"", 6) != 0 || memcmp(at + 22, "\"}", 2) != 0)
         return false;
     uint64_t h = 0;
@@ -226,9 +136,10 @@ bool annal__frame_trailer(annal_slice line, uint64_t *out_h)
     return true;
 }
 
-uint64_t annal__frame_hash(annal_slice line, uint64_t h_before)
+static uint64_t hash_line(annal_slice line, uint64_t offset, uint64_t h_before)
 {
-    return annal__hash(line.ptr, line.len - FRAME_TRAILER_BYTES, h_before);
+    (void)offset;
+    return annal__hash(line.ptr, line.len - TRAILER_BYTES, h_before);
 }
 
 /* Walks over the fixed parts of a line; everything fails once one part does not fit. */
@@ -285,11 +196,11 @@ static int64_t take_time(struct walk *walk)
     return time_us;
 }
 
-bool annal__frame_parse_event(annal_slice line, annal_event *out_event)
+static bool parse_event(annal_slice line, annal_event *out_event)
 {
-    if (line.len < FRAME_TRAILER_BYTES)
+    if (line.len < TRAILER_BYTES)
         return false;
-    struct walk walk = {line.ptr, line.ptr + line.len - FRAME_TRAILER_BYTES, true};
+    struct walk walk = {line.ptr, line.ptr + line.len - TRAILER_BYTES, true};
     annal_event event = {0};
     need(&walk, ANNAL_SLICE("{\"seq\":"));
     event.seq = take_number(&walk);
@@ -321,11 +232,11 @@ static void take_file_id(struct walk *walk, uint8_t out[FRAME_FILE_ID_BYTES])
     }
 }
 
-bool annal__frame_parse_header(annal_slice line, struct frame_header *out_header)
+static bool parse_header(annal_slice line, struct frame_header *out_header)
 {
-    if (line.len < FRAME_TRAILER_BYTES)
+    if (line.len < TRAILER_BYTES)
         return false;
-    struct walk walk = {line.ptr, line.ptr + line.len - FRAME_TRAILER_BYTES, true};
+    struct walk walk = {line.ptr, line.ptr + line.len - TRAILER_BYTES, true};
     struct frame_header header = {0};
     need(&walk, ANNAL_SLICE("{\"annal\":1,\"session\":\""));
     header.session = take_string(&walk);
@@ -351,11 +262,68 @@ bool annal__frame_parse_header(annal_slice line, struct frame_header *out_header
     return fits;
 }
 
-void annal__frame_file_id_text(const uint8_t file[FRAME_FILE_ID_BYTES], char out[33])
+/* ---- Finding lines ---- */
+
+static size_t measure(annal_slice bytes, size_t searched, bool all)
 {
-    for (int i = 0; i < FRAME_FILE_ID_BYTES; i++) {
-        out[2 * i] = hex_digits[file[i] >> 4];
-        out[2 * i + 1] = hex_digits[file[i] & 15];
-    }
-    out[32] = '\0';
+    (void)all;
+    const char *newline = memchr(bytes.ptr + searched, '\n', bytes.len - searched);
+    return newline == NULL ? 0 : (size_t)(newline - bytes.ptr) + 1;
 }
+
+static bool ends(annal_slice bytes)
+{
+    return bytes.len > 0 && bytes.ptr[bytes.len - 1] == '\n';
+}
+
+/* A line whose newline was lost. */
+static bool split(annal_slice bytes, uint64_t h_before, size_t *out_length, uint64_t *out_h)
+{
+    for (size_t end = TRAILER_BYTES; end < bytes.len; end++) {
+        uint64_t h;
+        annal_slice prefix = {bytes.ptr, end};
+        if (bytes.ptr[end - 2] == '}' && read_trailer(prefix, &h) &&
+            hash_line(prefix, 0, h_before) == h) {
+            *out_length = end;
+            *out_h = h;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool find_last(annal_slice bytes, size_t *out_start, size_t *out_end)
+{
+    const char *newline = bytes.len == 0 ? NULL : memrchr(bytes.ptr, '\n', bytes.len);
+    if (newline == NULL)
+        return false;
+    const char *before = memrchr(bytes.ptr, '\n', (size_t)(newline - bytes.ptr));
+    *out_start = before == NULL ? 0 : (size_t)(before - bytes.ptr) + 1;
+    *out_end = (size_t)(newline - bytes.ptr) + 1;
+    return true;
+}
+
+/* A write that broke off leaves a piece of a line, so no newline; and not all of a line but that. */
+static bool was_whole(annal_slice bytes)
+{
+    uint64_t h;
+    return memchr(bytes.ptr, '\n', bytes.len) != NULL || read_trailer(bytes, &h);
+}
+
+const struct codec annal__codec_json = {
+    .number = 1,
+    .suffix = ".jsonl",
+    .trailer_bytes = TRAILER_BYTES,
+    .event_bytes_min = 88, /* {"seq":1,"ts":…,"type":"a","data":0,"h":…} */
+    .encode_header = encode_header,
+    .encode_event = encode_event,
+    .measure = measure,
+    .trailer = read_trailer,
+    .ends = ends,
+    .hash = hash_line,
+    .split = split,
+    .parse_event = parse_event,
+    .parse_header = parse_header,
+    .find_last = find_last,
+    .was_whole = was_whole,
+};

@@ -1,0 +1,31 @@
+#include "journal/codec.h"
+
+bool annal__frame_proves(const struct codec *codec, annal_slice frame, uint64_t offset,
+                         uint64_t h_before, uint64_t *out_h)
+{
+    uint64_t h = 0;
+    if (!codec->trailer(frame, &h) || !codec->ends(frame) ||
+        codec->hash(frame, offset, h_before) != h)
+        return false;
+    *out_h = h;
+    return true;
+}
+
+bool annal__frame_first(const struct codec *codec, annal_slice bytes,
+                        struct frame_header *out_header, uint64_t *out_h)
+{
+    size_t length = bytes.len == 0 ? 0 : codec->measure(bytes, 0, true);
+    annal_slice frame = {bytes.ptr, length};
+    return length > 0 && annal__frame_proves(codec, frame, 0, 0, out_h) &&
+           codec->parse_header(frame, out_header);
+}
+
+void annal__frame_file_id_text(const uint8_t file[FRAME_FILE_ID_BYTES], char out[33])
+{
+    static const char hex_digits[] = "0123456789abcdef";
+    for (int i = 0; i < FRAME_FILE_ID_BYTES; i++) {
+        out[2 * i] = hex_digits[file[i] >> 4];
+        out[2 * i + 1] = hex_digits[file[i] & 15];
+    }
+    out[32] = '\0';
+}

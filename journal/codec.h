@@ -1,0 +1,103 @@
+/*
+ * How events lie in a journal: one table of functions for each format.
+ *
+ * A journal is a row of frames: the header first, then one frame for each event. Walking, proving and
+ * finding a way through damage are the same in every format (scan.h); only these functions know its
+ * bytes. What holds for all of them:
+ *
+ * (1) A frame ends in a trailer of fixed width, which holds its h: a hash of the bytes before it that
+ *     follows from the h of the frame before. The header follows from 0.
+ * (2) seq rises by one from frame to frame.
+ * (3) Nothing but data needs a parser: type, id and cause are pointed at where they stand.
+ * (4) The format of a journal shows in the name of its file, and in the toc of a commit log.
+ */
+#ifndef JOURNAL_CODEC_H
+#define JOURNAL_CODEC_H
+
+#include "journal/base/buf.h"
+
+#include <annal/event.h>
+
+#define FRAME_TRAILER_BYTES_MAX ((size_t)25)
+#define FRAME_FILE_ID_BYTES     16
+#define FRAME_ENVELOPE_BYTES    ((size_t)1024) /* more than any envelope needs */
+#define FRAME_BYTES_MAX         (ANNAL_DATA_BYTES_MAX + FRAME_ENVELOPE_BYTES)
+
+struct frame_header {
+    annal_slice session; /* points into the frame */
+    uint8_t file[FRAME_FILE_ID_BYTES];
+    int64_t created_us;
+    /* The session that this one is a fork of; points into the frame; empty: none. */
+    annal_slice fork;
+    bool is_replacement;
+    uint8_t replaces[FRAME_FILE_ID_BYTES]; /* the file id of the journal that stood here before */
+};
+
+/* Where an event goes. */
+struct frame_place {
+    uint64_t seq;
+    int64_t ts_us;
+    uint64_t offset; /* in the journal */
+    uint64_t h_before;
+};
+
+struct codec {
+    uint8_t number;     /* in the toc of a commit log */
+    const char *suffix; /* of a journal's file, ".jsonl" */
+    size_t trailer_bytes;
+    size_t event_bytes_min;
+
+    /* Append the frame of a new journal's header to out. ANNAL_ERR_NOMEM only. */
+    annal_status (*encode_header)(struct buf *out, const struct frame_header *header,
+                                  uint64_t *out_h);
+
+    /* Append the frame of an event to out. The draft was checked with annal_draft_check(). */
+    annal_status (*encode_event)(struct buf *out, const annal_draft *draft,
+                                 const struct frame_place *place, uint64_t *out_h);
+
+    /*
+     * How many of these bytes are the frame that begins with them; when none begins there, how many
+     * stand before something else. 0: that takes more bytes than these, or, when they are all that
+     * there are, nothing ends in them. The first `searched` of them were looked at before, in vain.
+     */
+    size_t (*measure)(annal_slice bytes, size_t searched, bool all);
+
+    /* The h in the trailer that these bytes end with. What only ends a frame is not looked at. */
+    bool (*trailer)(annal_slice bytes, uint64_t *out_h);
+
+    /* Whether the bytes end as a frame does. */
+    bool (*ends)(annal_slice bytes);
+
+    /* The h that a frame at offset should have. It is at least a trailer long. */
+    uint64_t (*hash)(annal_slice frame, uint64_t offset, uint64_t h_before);
+
+    /*
+     * A frame whose end was lost runs into what follows: find it by its proof. NULL where lengths
+     * say what belongs to a frame.
+     */
+    bool (*split)(annal_slice bytes, uint64_t h_before, size_t *out_length, uint64_t *out_h);
+
+    /* The envelope, without looking at h. offset, length and h are the caller's to fill. */
+    bool (*parse_event)(annal_slice frame, annal_event *out_event);
+    bool (*parse_header)(annal_slice frame, struct frame_header *out_header);
+
+    /* What may be the last whole frame in these bytes: it begins at *out_start and ends at *out_end. */
+    bool (*find_last)(annal_slice bytes, size_t *out_start, size_t *out_end);
+
+    /* Whether bytes behind the last frame that proves itself were a whole frame once. */
+    bool (*was_whole)(annal_slice bytes);
+};
+
+extern const struct codec annal__codec_json;
+
+/* Whether a frame proves itself: it ends as one, and its h follows from that before it. */
+bool annal__frame_proves(const struct codec *codec, annal_slice frame, uint64_t offset,
+                         uint64_t h_before, uint64_t *out_h);
+
+/* Read the header at the front of these bytes; false when none proves itself there. */
+bool annal__frame_first(const struct codec *codec, annal_slice bytes,
+                        struct frame_header *out_header, uint64_t *out_h);
+
+void annal__frame_file_id_text(const uint8_t file[FRAME_FILE_ID_BYTES], char out[33]);
+
+#endif

@@ -1,0 +1,110 @@
+/* What may become an event, and what may name a session. */
+#include "journal/base/error.h"
+#include "journal/base/json.h"
+
+#include <annal/event.h>
+
+#include <string.h>
+
+annal_status annal_session_id_check(annal_slice session, annal_error *err)
+{
+    if (session.len == 0 || session.len > ANNAL_SESSION_ID_BYTES_MAX)
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "a session id has 1 to %d bytes, this one has %zu",
+                           ANNAL_SESSION_ID_BYTES_MAX, session.len);
+    if (session.ptr[0] == '.' || session.ptr[0] == '-')
+        return annal__fail(err, ANNAL_ERR_INVALID, "session id '%.*s' must not start with '%c'",
+                           ANNAL_FMT(session), session.ptr[0]);
+    for (size_t i = 0; i < session.len; i++) {
+        char c = session.ptr[i];
+        bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    c == '.' || c == '_' || c == '-';
+        if (!fits)
+            return annal__fail(err, ANNAL_ERR_INVALID,
+                               "byte %zu of the session id is not one of [A-Za-z0-9._-]", i + 1);
+    }
+    return ANNAL_OK;
+}
+
+static annal_status check_type(annal_slice type, annal_error *err)
+{
+    if (type.len == 0 || type.len > ANNAL_TYPE_BYTES_MAX)
+        return annal__fail(err, ANNAL_ERR_INVALID, "a type has 1 to %d bytes, this one has %zu",
+                           ANNAL_TYPE_BYTES_MAX, type.len);
+    for (size_t i = 0; i < type.len; i++) {
+        char c = type.ptr[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-'))
+            return annal__fail(err, ANNAL_ERR_INVALID,
+                               "byte %zu of the type is not one of [a-z0-9_.-]", i + 1);
+    }
+    return ANNAL_OK;
+}
+
+/* An id stands in its line as it is, so it must be a JSON string without escapes. */
+static annal_status check_id(annal_slice id, annal_error *err)
+{
+    if (id.len > ANNAL_ID_BYTES_MAX)
+        return annal__fail(err, ANNAL_ERR_LIMIT, "an id has at most %d bytes, this one has %zu",
+                           ANNAL_ID_BYTES_MAX, id.len);
+    char quoted[ANNAL_ID_BYTES_MAX + 2];
+    memset(quoted, '"', sizeof quoted);
+    if (id.len > 0)
+        memcpy(quoted + 1, id.ptr, id.len);
+    if ((id.len > 0 &&
+         (memchr(id.ptr, '\\', id.len) != NULL || memchr(id.ptr, 127, id.len) != NULL)) ||
+        annal__json_check((annal_slice){quoted, id.len + 2}, 1, NULL) != JSON_VALID)
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "an id is UTF-8 without control characters, '\"' and '\\'");
+    return ANNAL_OK;
+}
+
+static annal_status check_cause(annal_slice cause, annal_error *err)
+{
+    size_t colon = cause.len;
+    while (colon > 0 && cause.ptr[colon - 1] != ':')
+        colon--;
+    bool fits = cause.len <= ANNAL_CAUSE_BYTES_MAX && colon > 0 && colon < cause.len &&
+                cause.len - colon <= 20 &&
+                annal_session_id_check((annal_slice){cause.ptr, colon - 1}, NULL) == ANNAL_OK;
+    for (size_t i = colon; fits && i < cause.len; i++)
+        fits = cause.ptr[i] >= '0' && cause.ptr[i] <= '9';
+    if (!fits)
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "a cause names an event as 'session:seq', for instance 'sess_1:16'");
+    return ANNAL_OK;
+}
+
+static annal_status check_data(annal_slice data, annal_error *err)
+{
+    if (data.len > ANNAL_DATA_BYTES_MAX)
+        return annal__fail(err, ANNAL_ERR_LIMIT, "data has at most %u bytes, this one has %zu",
+                           ANNAL_DATA_BYTES_MAX, data.len);
+    size_t offset = 0;
+    json_fault fault = annal__json_check(data, ANNAL_DATA_DEPTH_MAX, &offset);
+    if (fault == JSON_DEPTH)
+        return annal__fail(err, ANNAL_ERR_LIMIT, "data is nested deeper than %d levels at byte %zu",
+                           ANNAL_DATA_DEPTH_MAX, offset);
+    if (fault != JSON_VALID)
+        return annal__fail(err, ANNAL_ERR_INVALID, "data is not one JSON value: %s at byte %zu",
+                           annal__json_fault_text(fault), offset);
+    /* JSON allows line breaks between tokens; a journal of one event a line does not. */
+    const char *lf = memchr(data.ptr, '\n', data.len);
+    const char *cr = memchr(data.ptr, '\r', data.len);
+    if (lf != NULL || cr != NULL)
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "data holds a line break at byte %zu; write the JSON on one line",
+                           (size_t)((lf != NULL ? lf : cr) - data.ptr));
+    return ANNAL_OK;
+}
+
+annal_status annal_draft_check(const annal_draft *draft, annal_error *err)
+{
+    annal_status status = check_type(draft->type, err);
+    if (status == ANNAL_OK)
+        status = check_id(draft->id, err);
+    if (status == ANNAL_OK && draft->cause.len > 0)
+        status = check_cause(draft->cause, err);
+    if (status == ANNAL_OK)
+        status = check_data(draft->data, err);
+    return status;
+}
