@@ -1,5 +1,6 @@
 #include "journal/base/alloc.h"
 #include "tools/args.h"
+#include "tools/metrics_out.h"
 #include "tools/open.h"
 #include "tools/out.h"
 #include "tools/sessions.h"
@@ -164,6 +165,12 @@ static int print_all(struct stats *stats)
         printf("\nindexed events by type\n");
     if (annal_index_counts(stats->index, (annal_slice){0}, print_type, stats, &err) < 0)
         return fail_error(&err);
+    annal_metrics metrics;
+    annal_store_metrics_get(stats->store, ANNAL_METRICS_OF_STORE, &metrics);
+    if (stats->args->json)
+        metrics_print_json(&metrics);
+    else
+        metrics_print(&metrics);
     if (!stats->args->json && stats->lag_sessions > 0)
         fputc('\n', stdout);
     return EXIT_DONE;
@@ -186,9 +193,12 @@ static int run(const struct args *args)
 const struct command cmd_stats = {
     .name = "stats",
     .operands = "",
-    .summary = "count what is in the store, and how far the index is behind",
-    .about = "Prints totals, the events by type, and the sessions whose index lags behind\n"
-             "their journal. Does not catch up, so it shows the store as it is. With --json:\n"
-             "an object for each session, then the totals, then one for each type.",
-    .examples = "  annal stats\n  annal stats --json | jq 'select(.session_id)'\n",
+    .summary = "count what is in the store, measure how it is written",
+    .about = "Prints totals, the events by type, how the store was written since counting\n"
+             "began (by all processes: syncs, groups, checkpoints, waits), and the sessions\n"
+             "whose index lags behind their journal. Does not catch up, so it shows the store\n"
+             "as it is. With --json: an object for each session, then the totals, then one for\n"
+             "each type, then the measurements, with units in their names.",
+    .examples = "  annal stats\n  annal stats --json | jq 'select(.session_id)'\n"
+                "  annal stats --json | jq 'select(.sync_us_p99).sync_us_p99'\n",
     .run = run};

@@ -1,0 +1,10 @@
+/* The metrics of a store on stdout: a table with small bars, or one JSON object with units in its names. */
+#ifndef TOOLS_METRICS_OUT_H
+#define TOOLS_METRICS_OUT_H
+
+#include <annal/metrics.h>
+
+void metrics_print(const annal_metrics *metrics);
+void metrics_print_json(const annal_metrics *metrics);
+
+#endif
