@@ -85,9 +85,14 @@ annal_status annal_store_sessions(annal_store *store, annal_session_fn fn, void 
         annal_slice session = annal_slice_of(names.names[i]);
         struct stat file;
         status = annal__journal_path(store, session, &path, err);
-        if (status == ANNAL_OK && store->io->stat(store->io->arg, path.ptr, &file) == 0 &&
-            S_ISREG(file.st_mode) && file.st_size > 0)
-            status = fn(arg, session, (uint64_t)file.st_size);
+        if (status < 0)
+            break;
+        if (store->io->stat(store->io->arg, path.ptr, &file) == 0) {
+            if (S_ISREG(file.st_mode) && file.st_size > 0)
+                status = fn(arg, session, (uint64_t)file.st_size);
+        } else if (errno != ENOENT) { /* deleted meanwhile; a session that is there is not left out */
+            status = annal__fail_errno(err, "look at %s", path.ptr);
+        }
     }
 
 done:

@@ -63,7 +63,13 @@ annal_status annal__held_open(const struct io *io, const char *path, bool create
         status = annal__fail_errno(err, "map %s", path);
         goto done;
     }
-    *out_held = (struct held){.io = io, .fd = fd, .header = map};
+    uint64_t bytes = (uint64_t)file.st_size < least ? least : (uint64_t)file.st_size;
+    uint64_t room = (bytes - HELD_HEADER_BYTES) / sizeof(struct held_entry);
+    *out_held =
+        (struct held){.io = io,
+                      .fd = fd,
+                      .header = map,
+                      .entries = room < HELD_ENTRIES_MAX ? (uint32_t)room : HELD_ENTRIES_MAX};
     fd = -1; /* now the list's */
 
 done:
@@ -96,12 +102,7 @@ struct held_entry *annal__held_entry(const struct held *held, uint32_t index)
 
 uint32_t annal__held_entries(const struct held *held)
 {
-    struct stat file;
-    if (held->header == NULL || held->io->fstat(held->io->arg, held->fd, &file) < 0 ||
-        (size_t)file.st_size < HELD_HEADER_BYTES)
-        return 0;
-    uint64_t room = ((uint64_t)file.st_size - HELD_HEADER_BYTES) / sizeof(struct held_entry);
-    return room < HELD_ENTRIES_MAX ? (uint32_t)room : HELD_ENTRIES_MAX;
+    return atomic_load(&held->entries);
 }
 
 void annal__held_clear(struct held *held)
@@ -160,7 +161,7 @@ static void fill_entry(struct held_entry *entry, annal_slice session)
 annal_status annal__held_add(struct held *held, annal_slice session, uint32_t *out_index,
                              annal_error *err)
 {
-    uint32_t entries = held->header->entries;
+    uint32_t entries = annal__held_entries(held);
     uint32_t index = 0;
     while (index < entries && atomic_load(&annal__held_entry(held, index)->hash) != 0)
         index++;
@@ -174,6 +175,7 @@ annal_status annal__held_add(struct held *held, annal_slice session, uint32_t *o
         if (grow_file(held->io, held->fd, file_bytes(entries), file_bytes(more)) < 0)
             return annal__fail_errno(err, "take session '%.*s': grow the held list",
                                      ANNAL_FMT(session));
+        atomic_store(&held->entries, more);
         held->header->entries = more;
     }
     fill_entry(annal__held_entry(held, index), session);

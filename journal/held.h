@@ -59,6 +59,7 @@ struct held {
     const struct io *io;
     int fd;
     struct held_header *header; /* one page, then the entries; mapped at full length */
+    _Atomic uint32_t entries;   /* that may be touched; see annal__held_entries() */
 };
 
 /* Map the file, made if create; *out_held is empty (header NULL) when it is missing. */
@@ -76,7 +77,12 @@ bool annal__held_is_for(const struct held *held, const uint8_t boot[16], const s
 void annal__held_clear(struct held *held);
 void annal__held_bind(struct held *held, const uint8_t boot[16], const struct stat *log);
 
-/* How many entries may be touched: what the file has, whatever the header says. */
+/*
+ * How many entries may be touched: what the file had when it was opened, whatever the header says, and what
+ * we added since. Asking the file again could fail, and who takes that for an empty list takes sessions that
+ * are somebody's, or skips their redo. A list of another slot is opened for one look under locks/claim, so
+ * its owner does not add to it meanwhile (2).
+ */
 uint32_t annal__held_entries(const struct held *held);
 struct held_entry *annal__held_entry(const struct held *held, uint32_t index);
 

@@ -48,7 +48,7 @@ static void release_wanted(annal_store *store)
     annal_error err = {0};
     const struct held *held = &store->slot.held;
     bool some = false;
-    for (uint32_t i = 0; i < held->header->entries && !some; i++) {
+    for (uint32_t i = 0; i < annal__held_entries(held) && !some; i++) {
         struct held_entry *entry = annal__held_entry(held, i);
         some = atomic_load(&entry->hash) != 0 && atomic_load(&entry->word) == HELD_WANTED;
     }

@@ -1,5 +1,6 @@
 #include "journal/held.h"
 
+#include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
 #include "tests/support/tmpdir.h"
 
@@ -124,6 +125,29 @@ START_TEST(a_count_or_an_id_that_cannot_be_is_not_believed)
 }
 END_TEST
 
+/* An owner that seems to hold nothing loses its sessions to others, or their redo. */
+START_TEST(a_list_does_not_look_empty_when_its_file_cannot_be_asked)
+{
+    struct tmpdir own;
+    struct failing_io disk;
+    struct held list = {0};
+    uint32_t index = 0;
+    TMPDIR_INIT(&own);
+    failing_io_init(&disk);
+    disk.by_table = true;
+    ck_ok(annal__held_open(&disk.io, tmpdir_path(&own, "held"), true, &list, err));
+    ck_ok(annal__held_add(&list, ANNAL_SLICE("s"), &index, err));
+    disk.fail_at = disk.calls + 1;
+    disk.for_good = true;
+    ck_assert_uint_eq(annal__held_entries(&list), 64);
+    ck_assert_int_eq(annal__held_find(&list, ANNAL_SLICE("s")), 0);
+    annal__held_remove_all(&list);
+    ck_assert_int_eq(annal__held_find(&list, ANNAL_SLICE("s")), -1);
+    annal__held_close(&list);
+    tmpdir_done(&own);
+}
+END_TEST
+
 Suite *suite_held(void)
 {
     Suite *suite = suite_create("held");
@@ -135,6 +159,7 @@ Suite *suite_held(void)
     tcase_add_test(tests, removing_an_entry_changes_the_word_that_others_sleep_on);
     tcase_add_test(tests, a_list_grows_and_what_was_in_it_stays);
     tcase_add_test(tests, a_count_or_an_id_that_cannot_be_is_not_believed);
+    tcase_add_test(tests, a_list_does_not_look_empty_when_its_file_cannot_be_asked);
     suite_add_tcase(suite, tests);
     return suite;
 }
