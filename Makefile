@@ -3,13 +3,14 @@
 #   make test                         build with sanitizers, run every test
 #   make demo [LOGS=PATH KIND=codex]  build, and show what Annal does
 #   make build, make install [prefix=/usr/local] [DESTDIR=]
+#   make faults                       every call of every scene fails in every way that fits it
 #   make bench, make format, make clean
 
 # Both spellings are usual.
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test summary demo install bench format clean setup
+.PHONY: build test summary faults demo install bench format clean setup
 
 build: setup
 	cmake --workflow --preset release
@@ -28,6 +29,12 @@ demo: setup
 	@echo 'Building; what the compiler says goes to build/demo.log.'
 	@cmake --workflow --preset release >build/demo.log 2>&1 || { cat build/demo.log; exit 1; }
 	@LOGS='$(LOGS)' KIND='$(KIND)' tools/demo.sh build/release/tools/annal
+
+# Stores in memory: nothing is ever synced.
+faults: setup
+	cmake --preset dev
+	cmake --build --preset dev --target test_faults
+	TMPDIR=$${TMPDIR:-/dev/shm} ANNAL_FAULTS=all CK_FORK=no build/dev/tests/crash/test_faults
 
 # The cache of the loader knows a new library only after ldconfig.
 install: build

@@ -1,0 +1,657 @@
+#include "tests/crash/faults.h"
+
+#include "tests/support/runner.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SESSIONS_MOST 16
+#define RUN_SECONDS   60 /* a run that takes longer hangs */
+#define TEXT_BYTES    40
+#define BEGIN_US      INT64_C(1767225600000000) /* 2026-01-01 */
+
+static const char *const source_names[] = {"disk", "heap", "system", "sqlite-disk", "sqlite-heap"};
+
+/* The run that is under way; one at a time. */
+static struct run {
+    const char *scene;
+    enum source source;
+    unsigned at;
+    unsigned way;
+    bool for_good;
+    char failed[64];
+    struct failing_libc libc;
+} run;
+
+static char said[200];
+
+static const char *run_text(void)
+{
+    snprintf(said, sizeof said, "ANNAL_FAULT='%s %s %u %u %s'", run.scene, source_names[run.source],
+             run.at, run.way, run.for_good ? "ever" : "once");
+    return said;
+}
+
+/* ---- Faults ---- */
+
+static void arm(struct life *life)
+{
+    life->once = !run.for_good;
+    switch (run.source) {
+    case FROM_DISK:
+        life->disk.calls = 0;
+        life->disk.fail_at = run.at;
+        life->disk.way = run.way;
+        life->disk.for_good = run.for_good;
+        break;
+    case FROM_HEAP:
+    case FROM_SYSTEM:
+        run.libc =
+            (struct failing_libc){.family = run.source == FROM_HEAP ? LIBC_HEAP : LIBC_SYSTEM,
+                                  .fail_at = run.at,
+                                  .for_good = run.for_good};
+        failing_libc_arm(&run.libc);
+        break;
+    default:
+        break;
+    }
+}
+
+static void disarm(struct life *life)
+{
+    failing_libc_arm(NULL);
+    life->disk.fail_at = 0;
+    life->disk.full = false;
+}
+
+static const char *failed_what(const struct life *life)
+{
+    return run.source == FROM_DISK ? life->disk.failed : run.libc.failed;
+}
+
+/* In how many ways the call that failed may fail. */
+static unsigned ways_of(const struct life *life)
+{
+    return run.source == FROM_DISK ? life->disk.ways : 1;
+}
+
+bool fault_came(const struct life *life)
+{
+    return failed_what(life)[0] != '\0';
+}
+
+void ck_fault(bool holds, const char *format, ...)
+{
+    char what[600];
+    va_list args;
+    if (holds)
+        return;
+    failing_libc_arm(NULL);
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    if (getenv("ANNAL_FAULTS_GO_ON") == NULL)
+        ck_abort_msg("%s (%s): %s", run_text(), run.failed, what);
+    printf("%s (%s): %s\n", run_text(), run.failed, what);
+}
+
+/* ---- Claims ---- */
+
+static void log_stop(void *arg, annal_log_level level, const char *message)
+{
+    struct life *life = arg;
+    (void)level;
+    if (strstr(message, "takes no more work") != NULL)
+        life->stopped = true;
+    if (getenv("ANNAL_FAULT") != NULL)
+        fprintf(stderr, "log: %s\n", message);
+}
+
+bool open_store(struct life *life, const annal_store_options *options)
+{
+    annal_store_options mine = *options;
+    mine.no_keeper = true;
+    mine.wait_ms = 100;
+    mine.log = log_stop;
+    mine.log_arg = life;
+    life->stopped = false;
+    for (int tries = 0; tries < 2; tries++) {
+        annal_error err = {0};
+        bool came = fault_came(life);
+        annal_status status =
+            annal__store_open(life->path, &mine, &life->seams, &life->store, &err);
+        if (status == ANNAL_OK)
+            return true;
+        life->store = NULL;
+        ck_fault(fault_came(life), "open fails by itself: %s", err.message);
+        ck_fault(!came || !life->once, "open fails after the fault: %s", err.message);
+        ck_fault(err.message[0] != '\0', "open does not say why it failed");
+    }
+    return false;
+}
+
+/* Batches that were not made durable may have been lost. */
+static void doubt_pending(struct life *life)
+{
+    for (size_t i = 0; i < life->count; i++) {
+        if (life->claims[i].answer == PENDING)
+            life->claims[i].answer = IN_DOUBT;
+    }
+}
+
+void heard(struct life *life, annal_status status, bool makes_durable)
+{
+    ck_fault(status == ANNAL_OK || fault_came(life), "%s without a fault",
+             annal_status_name(status));
+    if (status < 0)
+        doubt_pending(life);
+    if (status == ANNAL_ERR_UNKNOWN || status == ANNAL_ERR_CLOSED)
+        life->stopped = true;
+    /* What the keeper's work could not do shows in what is tried next. */
+    if (life->store != NULL && annal__commit_check(life->store, NULL) < 0)
+        life->stopped = true;
+    for (size_t i = 0; i < life->count && status == ANNAL_OK && makes_durable; i++) {
+        if (life->claims[i].answer == PENDING)
+            life->claims[i].answer = ACKNOWLEDGED;
+    }
+}
+
+static annal_slice number_data(char out[200], uint64_t number)
+{
+    int length = snprintf(out, 200, "{\"number\":%" PRIu64 ",\"text\":\"", number);
+    for (int i = 0; i < TEXT_BYTES; i++)
+        out[length++] = (char)('a' + (number * 7 + (uint64_t)i) % 26);
+    out[length++] = '"';
+    out[length++] = '}';
+    return (annal_slice){out, (size_t)length};
+}
+
+static enum answer answer_of(annal_status status, annal_level level)
+{
+    if (status == ANNAL_OK)
+        return level == ANNAL_LEVEL_BATCH ? PENDING : ACKNOWLEDGED;
+    return status == ANNAL_ERR_UNKNOWN ? IN_DOUBT : REFUSED;
+}
+
+static annal_status append(struct life *life, const struct claim *claim, annal_level level,
+                           uint64_t *out_seq, annal_error *err)
+{
+    char data[PARTS_MOST][200], ids[PARTS_MOST][40];
+    annal_draft drafts[PARTS_MOST];
+    annal_writer *writer = NULL;
+    annal_status status =
+        annal_writer_open(life->store, annal_slice_of(claim->session), NULL, &writer, err);
+    if (status < 0)
+        return status;
+    for (unsigned i = 0; i < claim->count; i++) {
+        drafts[i] = (annal_draft){.type = ANNAL_SLICE("test.event"),
+                                  .data = number_data(data[i], claim->number + i)};
+        snprintf(ids[i], sizeof ids[i], "id-%" PRIu64, claim->number + i);
+        if (claim->with_ids)
+            drafts[i].id = annal_slice_of(ids[i]);
+    }
+    const annal_append_options options = {.level = level};
+    status = annal_writer_append(writer, drafts, claim->count, &options, out_seq, err);
+    annal_writer_close(writer);
+    return status;
+}
+
+static void try_claim(struct life *life, struct claim *claim, annal_level level)
+{
+    annal_error err = {0};
+    uint64_t seq = 0;
+    bool came = fault_came(life);
+    bool stopped = life->stopped;
+    life->now_us += 200000;
+    annal_status status = append(life, claim, level, &seq, &err);
+    ck_fault(status == ANNAL_OK || fault_came(life), "append to '%s' without a fault: %s",
+             claim->session, err.message);
+    ck_fault(status <= 0 && (status == ANNAL_OK || err.message[0] != '\0'),
+             "append to '%s' answers %d without a reason", claim->session, status);
+    ck_fault(status == ANNAL_OK || !came || !life->once || stopped,
+             "append to '%s' after the fault: %s: %s", claim->session, annal_status_name(status),
+             err.message);
+    if (getenv("ANNAL_FAULT") != NULL)
+        fprintf(stderr, "append %" PRIu64 " to '%s' at level %d: %s %s\n", claim->number,
+                claim->session, level, annal_status_name(status), err.message);
+    heard(life, status, false);
+    enum answer answer = answer_of(status, level);
+    if (status == ANNAL_OK) {
+        ck_fault(claim->seq == 0 || claim->seq == seq, "seq %" PRIu64 " became %" PRIu64,
+                 claim->seq, seq);
+        claim->seq = seq;
+    }
+    if (answer > claim->answer)
+        claim->answer = answer;
+    if (level == ANNAL_LEVEL_OS && claim->count > 1 && answer == IN_DOUBT)
+        claim->in_parts = true;
+}
+
+size_t attempt(struct life *life, const char *session, unsigned count, annal_level level,
+               bool with_ids)
+{
+    ck_fault(life->count < CLAIMS_MOST, "too many claims");
+    struct claim *claim = &life->claims[life->count];
+    *claim = (struct claim){.number = life->numbers + 1, .count = count, .with_ids = with_ids};
+    snprintf(claim->session, sizeof claim->session, "%s", session);
+    life->numbers += count;
+    life->count++;
+    if (life->store != NULL)
+        try_claim(life, claim, level);
+    return life->count - 1;
+}
+
+void attempt_again(struct life *life, size_t claim, annal_level level)
+{
+    if (life->store != NULL)
+        try_claim(life, &life->claims[claim], level);
+}
+
+void close_store(struct life *life)
+{
+    annal_error err = {0};
+    if (life->store == NULL)
+        return;
+    annal_status status = annal_store_close(life->store, &err);
+    life->store = NULL;
+    ck_fault(status == ANNAL_OK || fault_came(life), "close without a fault: %s", err.message);
+    ck_fault(status == ANNAL_OK || err.message[0] != '\0', "close does not say why it failed");
+    heard(life, status, true);
+}
+
+/* ---- The proof ---- */
+
+uint64_t expected_events(const struct life *life, const char *session)
+{
+    uint64_t events = 0;
+    for (size_t i = 0; i < life->count; i++) {
+        if (strcmp(life->claims[i].session, session) == 0)
+            events += life->claims[i].count;
+    }
+    return events;
+}
+
+static bool is_number(const annal_event *event, uint64_t number)
+{
+    char room[200];
+    annal_slice data = number_data(room, number);
+    return data.len == event->data.len && memcmp(data.ptr, event->data.ptr, data.len) == 0;
+}
+
+void ck_event(const struct life *life, const char *session, const annal_event *event)
+{
+    uint64_t before = 0;
+    for (size_t i = 0; i < life->count; i++) {
+        const struct claim *claim = &life->claims[i];
+        if (strcmp(claim->session, session) != 0)
+            continue;
+        if (event->seq <= before + claim->count) {
+            ck_fault(is_number(event, claim->number + event->seq - before - 1),
+                     "session '%s': a wrong event stands at seq %" PRIu64, session, event->seq);
+            return;
+        }
+        before += claim->count;
+    }
+    ck_fault(false, "session '%s': seq %" PRIu64 " was never appended", session, event->seq);
+}
+
+/* The next event of a session, or false at its end. */
+static bool next_event(annal_cursor *cursor, const char *session, annal_event *out_event)
+{
+    annal_error err = {0};
+    annal_status status = annal_cursor_next(cursor, out_event, &err);
+    ck_fault(status == ANNAL_OK || status == ANNAL_END, "read session '%s': %s %s", session,
+             annal_status_name(status), err.message);
+    return status == ANNAL_OK;
+}
+
+/* Rules 1 to 3 for one session: its events against the claims, which stand in the order of their appends. */
+static uint64_t ck_session(struct life *life, const char *session)
+{
+    annal_cursor *cursor = NULL;
+    annal_event event = {0};
+    annal_error err = {0};
+    annal_status status = annal_cursor_open(life->store, annal_slice_of(session), 1, &cursor, &err);
+    ck_fault(status == ANNAL_OK || status == ANNAL_ERR_NOTFOUND, "open session '%s': %s", session,
+             err.message);
+    bool some = status == ANNAL_OK && next_event(cursor, session, &event);
+    uint64_t seq = 0;
+    for (size_t i = 0; i < life->count; i++) {
+        struct claim *claim = &life->claims[i];
+        unsigned there = 0;
+        if (strcmp(claim->session, session) != 0)
+            continue;
+        while (some && there < claim->count && is_number(&event, claim->number + there)) {
+            seq++;
+            ck_fault(event.seq == seq, "session '%s': seq %" PRIu64 " follows %" PRIu64, session,
+                     event.seq, seq - 1);
+            ck_fault(claim->seq == 0 || event.seq == claim->seq + there,
+                     "number %" PRIu64 " stands at seq %" PRIu64, claim->number + there, event.seq);
+            there++;
+            some = next_event(cursor, session, &event);
+        }
+        ck_fault(claim->answer != ACKNOWLEDGED || there == claim->count,
+                 "session '%s': number %" PRIu64 " was acknowledged, and %u of %u events are there",
+                 session, claim->number, there, claim->count);
+        ck_fault(claim->answer != REFUSED || there == 0,
+                 "session '%s': number %" PRIu64 " was refused and is there", session,
+                 claim->number);
+        ck_fault(there == 0 || there == claim->count || claim->in_parts,
+                 "session '%s': %u of %u events of number %" PRIu64 " are there", session, there,
+                 claim->count, claim->number);
+        /* From now on its answer is known. */
+        if (claim->in_parts && there < claim->count)
+            claim->count = there;
+        claim->answer = there > 0 ? ACKNOWLEDGED : REFUSED;
+        claim->seq = there > 0 ? seq - there + 1 : 0;
+    }
+    ck_fault(!some, "session '%s' holds an event that was not appended there, seq %" PRIu64,
+             session, event.seq);
+    annal_cursor_close(cursor);
+    return seq;
+}
+
+static size_t list_sessions(const struct life *life, const char *out_names[SESSIONS_MOST])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < life->count; i++) {
+        size_t j = 0;
+        while (j < count && strcmp(out_names[j], life->claims[i].session) != 0)
+            j++;
+        if (j < count)
+            continue;
+        ck_assert_uint_lt(count, SESSIONS_MOST);
+        out_names[count++] = life->claims[i].session;
+    }
+    return count;
+}
+
+/* Rule 4. */
+static void ck_takes_events(struct life *life)
+{
+    const char *names[SESSIONS_MOST];
+    size_t sessions = list_sessions(life, names);
+    size_t claims = life->count;
+    for (size_t i = 0; i < claims; i++) {
+        if (life->claims[i].with_ids && life->claims[i].count == 1 &&
+            life->claims[i].answer == ACKNOWLEDGED)
+            attempt_again(life, i, ANNAL_LEVEL_SYNC);
+    }
+    for (size_t i = 0; i < sessions; i++)
+        attempt(life, names[i], 1, ANNAL_LEVEL_SYNC, false);
+}
+
+static int count_session(void *arg, annal_slice session, uint64_t journal_bytes)
+{
+    (void)session;
+    *(size_t *)arg += journal_bytes > 0;
+    return 0;
+}
+
+static void ck_sessions(struct life *life, bool verify)
+{
+    const char *names[SESSIONS_MOST];
+    size_t sessions = list_sessions(life, names);
+    size_t listed = 0, there = 0;
+    for (size_t i = 0; i < sessions; i++) {
+        annal_verify_result result = {0};
+        annal_error err = {0};
+        uint64_t last = ck_session(life, names[i]);
+        there += last > 0;
+        if (!verify || last == 0)
+            continue;
+        annal_status status =
+            annal_verify_session(life->store, annal_slice_of(names[i]), NULL, NULL, &result, &err);
+        ck_fault(status == ANNAL_OK, "verify session '%s': %s", names[i], err.message);
+        ck_fault(result.findings == 0 && result.last_seq == last && result.events == last,
+                 "verify session '%s': %" PRIu64 " findings, last seq %" PRIu64, names[i],
+                 result.findings, result.last_seq);
+    }
+    annal_error err = {0};
+    annal_status status = annal_store_sessions(life->store, count_session, &listed, &err);
+    ck_fault(status == ANNAL_OK, "list the sessions: %s", err.message);
+    ck_fault(!verify || listed == there, "%zu sessions are listed and %zu are there", listed,
+             there);
+}
+
+static void prove(struct life *life)
+{
+    const annal_store_options writing = {.create = true};
+    const annal_store_options reading = {.read_only = true};
+    life->once = true; /* nothing fails any more */
+    doubt_pending(life);
+    ck_fault(open_store(life, &writing), "the store does not open");
+    ck_sessions(life, false);
+    ck_takes_events(life);
+    ck_sessions(life, true);
+    close_store(life);
+    ck_fault(open_store(life, &reading), "the store does not open for reading");
+    ck_sessions(life, true);
+    close_store(life);
+}
+
+/* ---- One run ---- */
+
+static unsigned count_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    unsigned count = 0;
+    ck_assert_ptr_nonnull(dir);
+    while (readdir(dir) != NULL)
+        count++;
+    closedir(dir);
+    return count;
+}
+
+static int64_t life_now_us(void *arg)
+{
+    struct life *life = arg;
+    return life->now_us += 100;
+}
+
+static int64_t life_wall_us(void *arg)
+{
+    return BEGIN_US + life_now_us(arg);
+}
+
+/* A copy without the blocks that are zero: logs are mostly those. */
+static void copy_file(const char *from, const char *to, off_t bytes)
+{
+    static char block[65536];
+    static const char zeros[sizeof block];
+    int in = open(from, O_RDONLY | O_CLOEXEC);
+    int out = open(to, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    ck_assert(in >= 0 && out >= 0 && ftruncate(out, bytes) == 0);
+    for (off_t at = 0; at < bytes; at += (off_t)sizeof block) {
+        ssize_t got = pread(in, block, sizeof block, at);
+        ck_assert_int_gt(got, 0);
+        if (memcmp(block, zeros, (size_t)got) != 0)
+            ck_assert_int_eq(pwrite(out, block, (size_t)got, at), got);
+    }
+    close(in);
+    close(out);
+}
+
+static void copy_directory(const char *from, const char *to)
+{
+    DIR *dir = opendir(from);
+    ck_assert_msg(dir != NULL && mkdir(to, 0700) == 0, "copy %s", from);
+    const struct dirent *entry;
+    while ((entry = readdir(dir)) != NULL) {
+        char source[1024], target[1024];
+        struct stat file;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        snprintf(source, sizeof source, "%s/%s", from, entry->d_name);
+        snprintf(target, sizeof target, "%s/%s", to, entry->d_name);
+        ck_assert_int_eq(lstat(source, &file), 0);
+        if (S_ISDIR(file.st_mode))
+            copy_directory(source, target);
+        else
+            copy_file(source, target, file.st_size);
+    }
+    closedir(dir);
+}
+
+static void on_alarm(int number)
+{
+    (void)number;
+    static const char text[] = "\na run hangs: ";
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    (void)!write(STDERR_FILENO, said, strlen(said));
+    (void)!write(STDERR_FILENO, "\n", 1);
+    abort();
+}
+
+static const struct clock life_clock_init = {.wall_us = life_wall_us, .monotonic_us = life_now_us};
+
+static void life_init(struct life *life, struct clock *clock, const char *path)
+{
+    static const uint8_t boot[16] = "the same boot..";
+    life->path = path;
+    failing_io_init(&life->disk);
+    life->disk.by_table = true;
+    life->disk.lazy = true;
+    *clock = life_clock_init;
+    clock->arg = life;
+    life->seams = (struct seams){&life->disk.io, clock, boot};
+}
+
+/* What every run begins with: the store, and the claims about it. */
+struct beginning {
+    const char *path; /* NULL: no store */
+    struct life life;
+};
+
+/* True when the fault came. *out_ways says in how many ways that call may fail. */
+static bool run_once(const struct scene *scene, const struct beginning *beginning,
+                     unsigned *out_ways)
+{
+    struct tmpdir dir;
+    struct clock clock;
+    struct life *life = calloc(1, sizeof *life);
+    ck_assert_ptr_nonnull(life);
+    run.failed[0] = '\0';
+    run.libc = (struct failing_libc){0};
+    (void)run_text();
+    alarm(RUN_SECONDS);
+    TMPDIR_INIT(&dir);
+    if (beginning->path != NULL) {
+        *life = beginning->life;
+        life_init(life, &clock, tmpdir_path(&dir, "store"));
+        copy_directory(beginning->path, life->path);
+    } else {
+        life_init(life, &clock, tmpdir_path(&dir, "store"));
+    }
+    unsigned descriptors = count_descriptors();
+    /* No assertion of Check from here on: it has memory of its own. */
+    long blocks = failing_libc_blocks();
+    if (scene->prepare != NULL)
+        scene->prepare(life);
+    arm(life);
+    scene->live(life);
+    disarm(life);
+    snprintf(run.failed, sizeof run.failed, "%s", failed_what(life));
+    long blocks_left = failing_libc_blocks() - blocks;
+    ck_fault(life->store == NULL, "the scene leaves the store open");
+    ck_fault(count_descriptors() == descriptors, "%u descriptors became %u", descriptors,
+             count_descriptors());
+    ck_fault(blocks_left == 0, "%ld blocks of memory are left", blocks_left);
+    bool came = fault_came(life);
+    *out_ways = ways_of(life);
+    prove(life);
+    tmpdir_done(&dir);
+    free(life);
+    alarm(0);
+    return came;
+}
+
+/* ---- The loops ---- */
+
+struct tally {
+    unsigned calls;
+    unsigned runs;
+};
+
+/* Every way of one call; false when the scene does not make so many calls. */
+static bool fail_at(const struct scene *scene, const struct beginning *beginning, bool all,
+                    struct tally *tally)
+{
+    unsigned ways = 1;
+    if (!all) {
+        run.way = run.at * 7 + run.at / 5;
+        run.for_good = (run.at * 5 + run.at / 3) % 2 == 0;
+        tally->runs++;
+        return run_once(scene, beginning, &ways);
+    }
+    for (run.way = 0; run.way < ways; run.way++) {
+        for (int for_good = 0; for_good < 2; for_good++) {
+            run.for_good = for_good;
+            tally->runs++;
+            if (!run_once(scene, beginning, &ways))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* ANNAL_FAULT names one run; true when it is of this scene, and then it was done. */
+static bool repeat_one(const struct scene *scene, const struct beginning *beginning)
+{
+    const char *wanted = getenv("ANNAL_FAULT");
+    char name[32], source[32], times[32];
+    unsigned ways;
+    if (wanted == NULL)
+        return false;
+    if (sscanf(wanted, "%31s %31s %u %u %31s", name, source, &run.at, &run.way, times) != 5 ||
+        strcmp(name, scene->name) != 0)
+        return true;
+    for (unsigned i = 0; i < SOURCES; i++) {
+        if (strcmp(source_names[i], source) == 0)
+            run.source = (enum source)i;
+    }
+    run.for_good = strcmp(times, "ever") == 0;
+    bool came = run_once(scene, beginning, &ways);
+    printf("%s: %s\n", run_text(), came ? run.failed : "no fault came");
+    return true;
+}
+
+void fail_everywhere(const struct scene *scene)
+{
+    struct tmpdir dir;
+    struct clock clock;
+    struct beginning *beginning = calloc(1, sizeof *beginning);
+    ck_assert_ptr_nonnull(beginning);
+    TMPDIR_INIT(&dir);
+    run = (struct run){.scene = scene->name};
+    signal(SIGALRM, on_alarm);
+    if (scene->build != NULL) {
+        beginning->path = tmpdir_path(&dir, "store");
+        life_init(&beginning->life, &clock, beginning->path);
+        scene->build(&beginning->life);
+    }
+    const char *all = getenv("ANNAL_FAULTS");
+    bool repeated = repeat_one(scene, beginning);
+    for (unsigned i = 0; i < SOURCES && !repeated; i++) {
+        struct tally tally = {0};
+        if ((scene->sources & 1u << i) == 0)
+            continue;
+        run.source = (enum source)i;
+        for (run.at = 1; fail_at(scene, beginning, all != NULL, &tally); run.at += many_or(1, 17))
+            tally.calls = run.at;
+        printf("faults: %s, %s: %u calls, %u runs\n", scene->name, source_names[i], tally.calls,
+               tally.runs);
+    }
+    signal(SIGALRM, SIG_DFL);
+    tmpdir_done(&dir);
+    free(beginning);
+}

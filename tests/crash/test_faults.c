@@ -1,0 +1,411 @@
+/* Every call fails: the scenes of the journal. See faults.h. */
+#include "tests/crash/faults.h"
+
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OF_THE_JOURNAL (1u << FROM_DISK | 1u << FROM_HEAP | 1u << FROM_SYSTEM)
+
+static void sync_all(struct life *life)
+{
+    annal_error err = {0};
+    if (life->store != NULL)
+        heard(life, annal_sync(life->store, &err), true);
+}
+
+static void checkpoint(struct life *life)
+{
+    annal_error err = {0};
+    if (life->store != NULL)
+        heard(life, annal_checkpoint(life->store, &err), true);
+}
+
+static void keep(struct life *life)
+{
+    annal_error err = {0};
+    if (life->store != NULL)
+        heard(life, annal_keep(life->store, &err), false);
+}
+
+/* The next group does not fit into the region of the log any more. */
+static void fill_region(struct life *life)
+{
+    if (life->store == NULL || !life->store->slot.claimed)
+        return;
+    struct log *log = &life->store->slot.log;
+    log->end = log->regions[log->current].bytes - log->block;
+}
+
+/* ---- Writing, from an empty place on ---- */
+
+static void live_write(struct life *life)
+{
+    const annal_store_options options = {.create = true, .region_bytes = LOG_REGION_FIRST};
+    if (!open_store(life, &options))
+        return;
+    attempt(life, "a", 1, ANNAL_LEVEL_SYNC, false);
+    attempt(life, "a", 3, ANNAL_LEVEL_SYNC, false);
+    attempt(life, "b", 1, ANNAL_LEVEL_BATCH, false);
+    attempt(life, "b", 2, ANNAL_LEVEL_BATCH, true);
+    sync_all(life);
+    attempt(life, "c", 1, ANNAL_LEVEL_OS, false);
+    attempt(life, "c", 2, ANNAL_LEVEL_OS, false);
+    attempt(life, "c", 1, ANNAL_LEVEL_SYNC, false);
+    size_t named = attempt(life, "d", 1, ANNAL_LEVEL_SYNC, true);
+    attempt_again(life, named, ANNAL_LEVEL_SYNC);
+    attempt(life, "a", 1, ANNAL_LEVEL_BATCH, false);
+    attempt(life, "c", 1, ANNAL_LEVEL_OS, true);
+    close_store(life);
+}
+
+START_TEST(any_call_of_a_writer_may_fail)
+{
+    static const struct scene scene = {
+        .name = "write", .sources = OF_THE_JOURNAL, .live = live_write};
+    fail_everywhere(&scene);
+}
+END_TEST
+
+/* ---- Regions of the log that fill, checkpoints, a log that grows ---- */
+
+static void open_and_begin(struct life *life, uint64_t region_bytes)
+{
+    const annal_store_options options = {.create = true, .region_bytes = region_bytes};
+    ck_fault(open_store(life, &options), "the store does not open");
+    attempt(life, "a", 1, ANNAL_LEVEL_SYNC, false);
+    attempt(life, "b", 1, ANNAL_LEVEL_OS, false);
+}
+
+static void prepare_rotate(struct life *life)
+{
+    open_and_begin(life, LOG_REGION_FIRST);
+}
+
+static void live_rotate(struct life *life)
+{
+    life->now_us += 1000000; /* the region was not full so soon that the log would grow */
+    fill_region(life);
+    attempt(life, "a", 2, ANNAL_LEVEL_SYNC, false);
+    keep(life);
+    life->now_us += 1000000;
+    fill_region(life);
+    attempt(life, "c", 1, ANNAL_LEVEL_SYNC, false);
+    life->now_us += 1000000;
+    fill_region(life);
+    attempt(life, "a", 1, ANNAL_LEVEL_SYNC, false); /* the other region has no checkpoint yet */
+    attempt(life, "b", 1, ANNAL_LEVEL_SYNC, false);
+    checkpoint(life);
+    attempt(life, "c", 1, ANNAL_LEVEL_BATCH, false);
+    life->now_us += 40000000;
+    keep(life);
+    attempt(life, "a", 1, ANNAL_LEVEL_SYNC, false);
+    close_store(life);
+}
+
+static void prepare_grow(struct life *life)
+{
+    open_and_begin(life, 2 * LOG_REGION_FIRST);
+}
+
+static void live_grow(struct life *life)
+{
+    fill_region(life);
+    attempt(life, "a", 2, ANNAL_LEVEL_SYNC, false);
+    keep(life);
+    fill_region(life);
+    attempt(life, "c", 1, ANNAL_LEVEL_SYNC, false);
+    keep(life);
+    attempt(life, "a", 1, ANNAL_LEVEL_SYNC, false);
+    close_store(life);
+}
+
+START_TEST(any_call_of_a_checkpoint_may_fail)
+{
+    static const struct scene scene = {.name = "rotate",
+                                       .sources = OF_THE_JOURNAL,
+                                       .prepare = prepare_rotate,
+                                       .live = live_rotate};
+    fail_everywhere(&scene);
+}
+END_TEST
+
+START_TEST(any_call_may_fail_while_the_log_grows)
+{
+    static const struct scene scene = {
+        .name = "grow", .sources = OF_THE_JOURNAL, .prepare = prepare_grow, .live = live_grow};
+    fail_everywhere(&scene);
+}
+END_TEST
+
+/* ---- Taking over what a dead process left ---- */
+
+static void path_in(const struct life *life, char out[512], const char *name)
+{
+    snprintf(out, 512, "%s/%s", life->path, name);
+}
+
+/* What the page cache had and the disk has not. */
+static void cut_journal(const struct life *life, const char *name, off_t bytes)
+{
+    char path[512];
+    struct stat file;
+    path_in(life, path, name);
+    ck_fault(stat(path, &file) == 0 && truncate(path, file.st_size - bytes) == 0, "cut %s", path);
+}
+
+static void tear(const struct life *life, const char *name)
+{
+    static const char piece[] = "{\"seq\":3,\"ts\":\"2026-01-01T00:";
+    char path[512];
+    path_in(life, path, name);
+    FILE *file = fopen(path, "ab");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(piece, 1, sizeof piece - 1, file), sizeof piece - 1);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* The process is gone: its locks are free, its list and its log are as they were. */
+static void die(struct life *life)
+{
+    annal_error died = {.status = ANNAL_ERR_IO, .message = "this process is dead"};
+    annal__commit_fail(life->store, &died);
+    (void)annal_store_close(life->store, NULL);
+    life->store = NULL;
+    life->stopped = false;
+}
+
+static void build_dead(struct life *life)
+{
+    const annal_store_options options = {.create = true};
+    char path[512];
+    ck_fault(open_store(life, &options), "the store does not open");
+    attempt(life, "whole", 2, ANNAL_LEVEL_SYNC, false);
+    attempt(life, "torn", 2, ANNAL_LEVEL_SYNC, false);
+    attempt(life, "redo", 2, ANNAL_LEVEL_SYNC, true);
+    close_store(life);
+    tear(life, "events/torn.jsonl");
+    ck_fault(open_store(life, &options), "the store does not open");
+    attempt(life, "redo", 1, ANNAL_LEVEL_SYNC, true);
+    attempt(life, "redo", 3, ANNAL_LEVEL_SYNC, true);
+    attempt(life, "new", 2, ANNAL_LEVEL_SYNC, false);
+    attempt(life, "loose", 2, ANNAL_LEVEL_OS, false);
+    die(life);
+    cut_journal(life, "events/redo.jsonl", 400);
+    path_in(life, path, "events/new.jsonl");
+    ck_fault(unlink(path) == 0, "unlink");
+}
+
+/* The copy has another inode: without this it looks as after a restore. */
+static void bind_again(struct life *life)
+{
+    char path[512];
+    struct stat log;
+    struct held held = {.fd = -1};
+    path_in(life, path, "commit/00.log");
+    ck_fault(lstat(path, &log) == 0, "no log");
+    path_in(life, path, "locks/00.held");
+    ck_fault(annal__held_open(&annal__system_io, path, false, &held, NULL) == ANNAL_OK,
+             "no held list");
+    annal__held_bind(&held, life->seams.boot, &log);
+    annal__held_close(&held);
+}
+
+static void live_take_over(struct life *life)
+{
+    const annal_store_options options = {.create = true, .region_bytes = LOG_REGION_FIRST};
+    if (!open_store(life, &options))
+        return;
+    attempt(life, "whole", 1, ANNAL_LEVEL_SYNC, false);
+    attempt(life, "redo", 1, ANNAL_LEVEL_SYNC, true);
+    attempt(life, "torn", 2, ANNAL_LEVEL_SYNC, false);
+    attempt(life, "loose", 1, ANNAL_LEVEL_OS, false);
+    attempt(life, "new", 1, ANNAL_LEVEL_BATCH, false);
+    attempt_again(life, 2, ANNAL_LEVEL_SYNC); /* ids that are read from the journal */
+    close_store(life);
+}
+
+START_TEST(any_call_of_a_recovery_may_fail)
+{
+    static const struct scene scene = {.name = "take-over",
+                                       .sources = OF_THE_JOURNAL,
+                                       .build = build_dead,
+                                       .prepare = bind_again,
+                                       .live = live_take_over};
+    fail_everywhere(&scene);
+}
+END_TEST
+
+START_TEST(any_call_of_a_recovery_after_a_boot_may_fail)
+{
+    static const struct scene scene = {
+        .name = "boot", .sources = OF_THE_JOURNAL, .build = build_dead, .live = live_take_over};
+    fail_everywhere(&scene);
+}
+END_TEST
+
+/* The process dies while this one has the store open: the session is taken over when it is wanted. */
+static void prepare_widow(struct life *life)
+{
+    const annal_store_options options = {.create = true};
+    bind_again(life);
+    char log[512], aside[512];
+    path_in(life, log, "commit/00.log");
+    path_in(life, aside, "commit/aside");
+    ck_fault(rename(log, aside) == 0, "rename");
+    ck_fault(open_store(life, &options), "the store does not open");
+    ck_fault(rename(aside, log) == 0, "rename");
+}
+
+static void live_widow(struct life *life)
+{
+    attempt(life, "redo", 1, ANNAL_LEVEL_SYNC, true);
+    attempt(life, "new", 1, ANNAL_LEVEL_SYNC, false);
+    close_store(life);
+}
+
+START_TEST(any_call_may_fail_while_a_session_of_a_dead_process_is_taken)
+{
+    static const struct scene scene = {.name = "widow",
+                                       .sources = OF_THE_JOURNAL,
+                                       .build = build_dead,
+                                       .prepare = prepare_widow,
+                                       .live = live_widow};
+    fail_everywhere(&scene);
+}
+END_TEST
+
+/* ---- Reading ---- */
+
+static void build_closed(struct life *life)
+{
+    const annal_store_options options = {.create = true};
+    ck_fault(open_store(life, &options), "the store does not open");
+    attempt(life, "a", 3, ANNAL_LEVEL_SYNC, false);
+    for (int i = 0; i < 5; i++)
+        attempt(life, "b", 3, ANNAL_LEVEL_SYNC, true);
+    close_store(life);
+}
+
+/* A failure is an answer; an end or a damage that is not there is none. */
+static void read_from(struct life *life, const char *session, uint64_t from)
+{
+    annal_cursor *cursor = NULL;
+    annal_event event;
+    annal_error err = {0};
+    uint64_t next = from;
+    annal_status status =
+        annal_cursor_open(life->store, annal_slice_of(session), from, &cursor, &err);
+    while (status == ANNAL_OK && (status = annal_cursor_next(cursor, &event, &err)) == ANNAL_OK) {
+        ck_fault(event.seq == next, "session '%s': seq %" PRIu64 " instead of %" PRIu64, session,
+                 event.seq, next);
+        next++;
+        ck_event(life, session, &event);
+    }
+    ck_fault(status < 0 || next == expected_events(life, session) + 1,
+             "session '%s' ends at seq %" PRIu64 " (%s)", session, next - 1,
+             annal_status_name(status));
+    ck_fault(
+        status != ANNAL_ERR_CORRUPT && status != ANNAL_ERR_NOTFOUND && status != ANNAL_ERR_CONFLICT,
+        "session '%s': a fault is called %s: %s", session, annal_status_name(status), err.message);
+    annal_cursor_close(cursor);
+}
+
+static void verify(struct life *life, const char *session)
+{
+    annal_verify_result result;
+    annal_error err = {0};
+    annal_status status =
+        annal_verify_session(life->store, annal_slice_of(session), NULL, NULL, &result, &err);
+    ck_fault(status < 0 ||
+                 (result.findings == 0 && result.last_seq == expected_events(life, session)),
+             "verify session '%s': %" PRIu64 " findings, last seq %" PRIu64, session,
+             result.findings, result.last_seq);
+    ck_fault(status == ANNAL_OK || fault_came(life), "verify fails: %s", err.message);
+}
+
+static int count_one(void *arg, annal_slice session, uint64_t journal_bytes)
+{
+    (void)session;
+    *(unsigned *)arg += journal_bytes > 0;
+    return 0;
+}
+
+static void look(struct life *life)
+{
+    unsigned sessions = 0;
+    annal_session_info info;
+    annal_error err = {0};
+    annal_event event;
+    annal_status status = annal_store_sessions(life->store, count_one, &sessions, &err);
+    ck_fault(status < 0 || sessions == 2, "%u sessions are listed", sessions);
+    ck_fault(status == ANNAL_OK || fault_came(life), "the list fails: %s", err.message);
+    status = annal_session_info_get(life->store, ANNAL_SLICE("b"), &info, &err);
+    ck_fault(status != ANNAL_ERR_NOTFOUND, "a fault is called no session");
+    if (status < 0)
+        return;
+    ck_fault(info.last_seq == 15 && info.end_offset == info.bytes && info.file[0] != '\0',
+             "the session ends at seq %" PRIu64, info.last_seq);
+    char line[512];
+    annal_position there = {0};
+    annal_cursor *cursor = NULL;
+    if (annal_cursor_open(life->store, ANNAL_SLICE("b"), 14, &cursor, &err) == ANNAL_OK) {
+        there = annal_cursor_position(cursor);
+        status = annal_cursor_next(cursor, &event, &err);
+        if (status == ANNAL_OK)
+            status = annal_event_read_at(life->store, ANNAL_SLICE("b"), 14, there.offset, line,
+                                         (size_t)event.length, &event, &err);
+        ck_fault(status == ANNAL_OK || status == ANNAL_ERR_IO || status == ANNAL_ERR_NOMEM,
+                 "read an event: %s: %s", annal_status_name(status), err.message);
+        if (status == ANNAL_OK)
+            ck_event(life, "b", &event);
+    }
+    annal_cursor_close(cursor);
+    if (there.offset == 0)
+        return;
+    status = annal_cursor_open_at(life->store, ANNAL_SLICE("b"), 14, there.offset, there.h_before,
+                                  &cursor, &err);
+    ck_fault(status == ANNAL_OK || status == ANNAL_ERR_IO || status == ANNAL_ERR_NOMEM,
+             "open a cursor at a place: %s: %s", annal_status_name(status), err.message);
+    if (status == ANNAL_OK)
+        annal_cursor_close(cursor);
+}
+
+static void live_read(struct life *life)
+{
+    const annal_store_options options = {.read_only = true};
+    if (!open_store(life, &options))
+        return;
+    look(life);
+    read_from(life, "a", 1);
+    read_from(life, "b", 1);
+    read_from(life, "b", 9);
+    verify(life, "b");
+    close_store(life);
+}
+
+START_TEST(any_call_of_a_reader_may_fail)
+{
+    static const struct scene scene = {
+        .name = "read", .sources = OF_THE_JOURNAL, .build = build_closed, .live = live_read};
+    fail_everywhere(&scene);
+}
+END_TEST
+
+Suite *suite_faults(void)
+{
+    Suite *suite = suite_create("faults");
+    TCase *tests = tcase_create("journal");
+    tcase_set_timeout(tests, 1200);
+    tcase_add_test(tests, any_call_of_a_writer_may_fail);
+    tcase_add_test(tests, any_call_of_a_checkpoint_may_fail);
+    tcase_add_test(tests, any_call_may_fail_while_the_log_grows);
+    tcase_add_test(tests, any_call_of_a_recovery_may_fail);
+    tcase_add_test(tests, any_call_of_a_recovery_after_a_boot_may_fail);
+    tcase_add_test(tests, any_call_may_fail_while_a_session_of_a_dead_process_is_taken);
+    tcase_add_test(tests, any_call_of_a_reader_may_fail);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
