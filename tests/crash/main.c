@@ -1,11 +1,13 @@
 #include "tests/support/runner.h"
 
 Suite *suite_flips(void);
+Suite *suite_flips_log(void);
 Suite *suite_kill(void);
 Suite *suite_share(void);
 
 static Suite *(*const suites[])(void) = {
     suite_flips,
+    suite_flips_log,
     suite_kill,
     suite_share,
     NULL,
