@@ -4,13 +4,14 @@
 #   make demo [LOGS=PATH KIND=codex]  build, and show what Annal does
 #   make build, make install [prefix=/usr/local] [DESTDIR=]
 #   make faults                       every call of every scene fails in every way that fits it
+#   make flips                        every bit of a journal, a commit log and a snapshot
 #   make bench, make format, make clean
 
 # Both spellings are usual.
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test summary faults demo install bench format clean setup
+.PHONY: build test summary faults flips demo install bench format clean setup
 
 build: setup
 	cmake --workflow --preset release
@@ -23,6 +24,12 @@ test: setup
 summary:
 	@awk '/^[0-9]+\/[0-9]+ Test: /{ folder = $$3 } /^[0-9]+%: Checks/{ print $$0 "   " folder }' \
 		build/dev/Testing/Temporary/LastTest.log
+
+# Each form of damage, also where a run of all tests takes every 29th bit. Some minutes.
+flips: setup
+	cmake --preset bench && cmake --build --preset bench
+	ANNAL_TEST_FULL=1 build/bench/tests/crash/test_crash flips
+	ANNAL_TEST_FULL=1 build/bench/tests/crash/test_crash flips_log
 
 demo: setup
 	@mkdir -p build

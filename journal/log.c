@@ -391,8 +391,13 @@ struct found {
     size_t room;
 };
 
-static annal_status add_found(struct found *found, const struct log_group *group, annal_error *err)
+static annal_status add_found(void *arg, const struct log_group *group, annal_slice bytes,
+                              annal_error *err)
 {
+    struct found *found = arg;
+    (void)bytes;
+    if (group == NULL)
+        return ANNAL_OK;
     if (found->count == found->room) {
         size_t room = found->room == 0 ? 64 : found->room * 2;
         struct log_group *bigger = annal__realloc_array(found->groups, room, sizeof *bigger);
@@ -405,9 +410,13 @@ static annal_status add_found(struct found *found, const struct log_group *group
     return ANNAL_OK;
 }
 
+/* What stands at a block; group is NULL when no group that verifies begins there. */
+typedef annal_status (*block_fn)(void *arg, const struct log_group *group, annal_slice bytes,
+                                 annal_error *err);
+
 /* What verifies counts, wherever it stands: a bad group does not hide the ones behind it. */
-static annal_status find_in_region(struct log *log, unsigned index, struct found *found,
-                                   annal_error *err)
+static annal_status walk_region(struct log *log, unsigned index, block_fn fn, void *arg,
+                                annal_error *err)
 {
     const struct region *region = &log->regions[index];
     annal_status status = reserve_scratch(log, (size_t)region->bytes, err);
@@ -416,20 +425,28 @@ static annal_status find_in_region(struct log *log, unsigned index, struct found
     if (annal__read_full(log->io, log->fd, log->scratch, (size_t)region->bytes, region->offset) !=
         (ssize_t)region->bytes)
         return annal__fail_errno(err, "read commit log %s", log->path);
-    for (uint64_t at = 0; at + log->block <= region->bytes;) {
+    for (uint64_t at = 0; at + log->block <= region->bytes && status == ANNAL_OK;) {
         struct log_group group;
-        if (!parse_group(log->scratch + at, region, at, &group) ||
+        annal_slice bytes = {log->scratch + at, (size_t)(region->bytes - at)};
+        if (!parse_group(bytes.ptr, region, at, &group) ||
             !group_verifies(log, log->scratch + at, &group)) {
+            status = fn(arg, NULL, bytes, err);
             at += log->block;
             continue;
         }
         group.region = index;
-        status = add_found(found, &group, err);
-        if (status < 0)
-            return status;
+        status = fn(arg, &group, bytes, err);
         at += annal__log_group_bytes(log, group.toc_bytes, group.payload_bytes);
     }
-    return ANNAL_OK;
+    return status;
+}
+
+static annal_status walk(struct log *log, block_fn fn, void *arg, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    for (unsigned i = 0; i < LOG_REGIONS && status == ANNAL_OK; i++)
+        status = walk_region(log, i, fn, arg, err);
+    return status;
 }
 
 static int compare_groups(const void *left, const void *right)
@@ -442,12 +459,10 @@ annal_status annal__log_find_groups(struct log *log, struct log_group **out_grou
                                     size_t *out_count, annal_error *err)
 {
     struct found found = {0};
-    for (unsigned i = 0; i < LOG_REGIONS; i++) {
-        annal_status status = find_in_region(log, i, &found, err);
-        if (status < 0) {
-            annal__free(found.groups);
-            return status;
-        }
+    annal_status status = walk(log, add_found, &found, err);
+    if (status < 0) {
+        annal__free(found.groups);
+        return status;
     }
     if (found.count > 0)
         qsort(found.groups, found.count, sizeof *found.groups, compare_groups);
@@ -464,6 +479,49 @@ uint64_t annal__log_released(const struct log_group *groups, size_t count)
             released = groups[i].released;
     }
     return released;
+}
+
+bool annal__log_lost(const struct log *log, const struct log_group *groups, size_t count,
+                     uint64_t *out_last)
+{
+    uint64_t released = annal__log_released(groups, count);
+    bool lost = false;
+    for (size_t i = 0; i < count; i++) {
+        const struct log_group *group = &groups[i];
+        bool follows = i > 0 && group->group - groups[i - 1].group <= 1;
+        bool begins =
+            group->epoch == released + 1 && group->offset == log->regions[group->region].offset;
+        if (group->epoch > released && !follows && !begins) {
+            *out_last = group->group - 1;
+            lost = true;
+        }
+    }
+    return lost;
+}
+
+struct names {
+    annal__log_name_fn fn;
+    void *arg;
+};
+
+/* Damage anywhere in a group leaves most of its toc as it was. */
+static annal_status take_names(void *arg, const struct log_group *group, annal_slice bytes,
+                               annal_error *err)
+{
+    const struct names *names = arg;
+    annal_slice toc = {bytes.ptr + GROUP_HEADER_BYTES, bytes.len - GROUP_HEADER_BYTES};
+    struct record record;
+    annal_status status = ANNAL_OK;
+    while (group == NULL && status == ANNAL_OK && annal__log_take_record(&toc, &record))
+        status = names->fn(names->arg, record.session, err);
+    return status;
+}
+
+annal_status annal__log_lost_names(struct log *log, annal__log_name_fn fn, void *arg,
+                                   annal_error *err)
+{
+    struct names names = {fn, arg};
+    return walk(log, take_names, &names, err);
 }
 
 annal_status annal__log_read_group(struct log *log, const struct log_group *group,

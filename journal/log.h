@@ -143,6 +143,19 @@ annal_status annal__log_find_groups(struct log *log, struct log_group **out_grou
 /* Every epoch up to this one is checkpointed: the groups that count are those behind it. */
 uint64_t annal__log_released(const struct log_group *groups, size_t count);
 
+/*
+ * Whether groups are missing although one behind them is there: by rule 1 that is damage, and not the
+ * trace of a crash. *out_last is the number of the last missing one. Only groups that are not released
+ * count; groups are those of annal__log_find_groups().
+ */
+bool annal__log_lost(const struct log *log, const struct log_group *groups, size_t count,
+                     uint64_t *out_last);
+
+/* The sessions that tocs name which belong to no group that verifies. What they say is not proven. */
+typedef annal_status (*annal__log_name_fn)(void *arg, annal_slice session, annal_error *err);
+annal_status annal__log_lost_names(struct log *log, annal__log_name_fn fn, void *arg,
+                                   annal_error *err);
+
 /* Read toc and payload of a group into bytes. */
 annal_status annal__log_read_group(struct log *log, const struct log_group *group,
                                    struct buf *bytes, annal_error *err);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define TARGET_BUCKETS 1024u
@@ -17,7 +18,8 @@ struct target {
     const struct codec *codec;
     int fd; /* -1: there is no journal, or it is not open */
     bool stopped;
-    bool skipped; /* another file stands in its place: nothing of it is needed */
+    bool skipped;    /* another file stands in its place: nothing of it is needed */
+    uint64_t redone; /* number of the last group that had something for it */
     struct target *next;
 };
 
@@ -303,6 +305,7 @@ static annal_status redo_group(struct redo *redo, const struct log_group *group,
         status = open_target(redo, record.session, &target, err);
         if (status < 0 || target->stopped || target->skipped)
             continue;
+        target->redone = group->group;
         annal_error failure;
         status = record.type == RECORD_CREATE ? redo_create(redo, target, &record, data, &failure)
                                               : redo_bytes(redo, target, &record, data, &failure);
@@ -337,6 +340,19 @@ static annal_status each_group(struct redo *redo, const struct log_group *groups
     return status;
 }
 
+static annal_status hold(struct redo *redo, annal_slice session, annal_error *err)
+{
+    uint32_t index;
+    return annal__held_find(redo->held, session) >= 0
+               ? ANNAL_OK
+               : annal__held_add(redo->held, session, &index, err);
+}
+
+static annal_status hold_named(void *arg, annal_slice session, annal_error *err)
+{
+    return hold(arg, session, err);
+}
+
 static annal_status hold_sessions(struct redo *redo, const struct log_group *group,
                                   struct buf *bytes, annal_error *err)
 {
@@ -345,11 +361,8 @@ static annal_status hold_sessions(struct redo *redo, const struct log_group *gro
         return status;
     annal_slice toc = {bytes->ptr, (size_t)group->toc_bytes};
     struct record record;
-    while (status == ANNAL_OK && annal__log_take_record(&toc, &record)) {
-        uint32_t index;
-        if (annal__held_find(redo->held, record.session) < 0)
-            status = annal__held_add(redo->held, record.session, &index, err);
-    }
+    while (status == ANNAL_OK && annal__log_take_record(&toc, &record))
+        status = hold(redo, record.session, err);
     return status;
 }
 
@@ -358,9 +371,47 @@ static annal_status hold_all(struct redo *redo, const struct stat *log,
                              const struct log_group *groups, size_t count, annal_error *err)
 {
     annal__held_clear(redo->held);
+    uint64_t lost;
     annal_status status = each_group(redo, groups, count, hold_sessions, err);
+    if (status == ANNAL_OK && annal__log_lost(redo->log, groups, count, &lost))
+        status = annal__log_lost_names(redo->log, hold_named, redo, err);
     if (status == ANNAL_OK)
         annal__held_bind(redo->held, redo->store->boot, log);
+    return status;
+}
+
+static annal_status stop_unless_proven(struct redo *redo, annal_slice session, uint64_t lost,
+                                       annal_error *err)
+{
+    struct target *target;
+    struct stat file = {0};
+    char why[100];
+    annal_status status = open_target(redo, session, &target, err);
+    if (status < 0 || target->stopped || target->skipped || target->redone > lost)
+        return status;
+    if (target->fd >= 0 && redo->store->io->fstat(redo->store->io->arg, target->fd, &file) < 0)
+        return annal__fail_errno(err, "look at the journal of session '%s'", target->session);
+    snprintf(why, sizeof why, "group %" PRIu64 " is damaged, and may have held what follows", lost);
+    stop_target(redo, target, why, (uint64_t)file.st_size);
+    return ANNAL_OK;
+}
+
+/* Rule (6). */
+static annal_status stop_unproven(struct redo *redo, const struct log_group *groups, size_t count,
+                                  annal_error *err)
+{
+    uint64_t lost;
+    annal_status status = ANNAL_OK;
+    if (!annal__log_lost(redo->log, groups, count, &lost))
+        return ANNAL_OK;
+    annal__store_log(redo->store, ANNAL_LOG_WARNING,
+                     "group %" PRIu64 " of %s is damaged: acknowledged events may be lost", lost,
+                     redo->log->path);
+    for (uint32_t i = 0; i < annal__held_entries(redo->held) && status == ANNAL_OK; i++) {
+        const struct held_entry *entry = annal__held_entry(redo->held, i);
+        if (atomic_load(&entry->hash) != 0)
+            status = stop_unless_proven(redo, annal__held_id(entry), lost, err);
+    }
     return status;
 }
 
@@ -443,6 +494,8 @@ annal_status annal__recover(annal_store *store, struct log *log, struct held *he
         atomic_store(&held->header->state, HELD_OWNED);
         status = each_group(redo, groups, count, redo_group, err);
     }
+    if (status == ANNAL_OK)
+        status = stop_unproven(redo, groups, count, err);
     if (status == ANNAL_OK)
         status = open_loose(redo, err);
     if (status == ANNAL_OK)

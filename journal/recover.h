@@ -9,6 +9,10 @@
  * (4) It never truncates and never leaves a hole, and every step may be done again: a crash in the
  *     middle is recovered the same way.
  * (5) Bytes are written also when they look equal: the kernel may have lost them without a word.
+ * (6) A group that is missing in front of one that is there was acknowledged (commit-log rule 1). A
+ *     session that a later group goes on with, just where its journal ends, lost nothing by it; every
+ *     other one that is held may have, and is stopped. In another boot that is also who a damaged toc
+ *     seems to name.
  */
 #ifndef JOURNAL_RECOVER_H
 #define JOURNAL_RECOVER_H

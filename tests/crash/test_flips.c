@@ -221,7 +221,7 @@ static void ck_damage(struct bed *bed, const struct damage *damage)
     /* Damage costs its line and no other. */
     for (size_t i = 0; i < count && damage->kind != DAMAGE_CUT; i++) {
         const annal_event *was = &bed->known.events[i];
-        bool hit = damage->from < was->offset + was->length && damage->to > was->offset;
+        bool hit = damage_hits(damage, was->offset, was->offset + was->length);
         ck_assert_msg(hit || came[i], "%s: event %zu does not come", damage->what, i + 1);
     }
     ck_places(bed, damage, came);

@@ -18,6 +18,7 @@
 #include "tests/support/tmpdir.h"
 
 #include <check.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,10 +99,12 @@ static void make_session(struct session_lines *session, unsigned index)
         char data[200];
         const annal_draft draft = {.type = ANNAL_SLICE("test.event"),
                                    .data = event_data(data, sizeof data, i, 20)};
+        const struct frame_place place = {.seq = i, .ts_us = i, .offset = offset, .h_before = h};
         line->offset = offset;
         line->h_before = h;
-        ck_assert_int_eq(i == 0 ? annal__frame_encode_header(&line->bytes, &session->header, &h)
-                                : annal__frame_encode_event(&line->bytes, &draft, i, i, h, &h),
+        ck_assert_int_eq(i == 0
+                             ? annal__codec_json.encode_header(&line->bytes, &session->header, &h)
+                             : annal__codec_json.encode_event(&line->bytes, &draft, &place, &h),
                          ANNAL_OK);
         line->h_after = h;
         offset += line->bytes.len;
@@ -265,7 +268,7 @@ static void ck_recovery(struct bed *bed, const struct damage *damage, bool this_
     const annal_store_options options = {
         .no_keeper = true, .wait_ms = 1, .log = keep_warning, .log_arg = warning};
     annal_store *store = NULL;
-    bool last_is_hit = damage->from < bed->last_end && damage->to > bed->last_offset;
+    bool last_is_hit = damage_hits(damage, bed->last_offset, bed->last_end);
     put_journals(bed);
     unlink(bed->held);
     if (this_boot)
@@ -281,13 +284,37 @@ static void ck_recovery(struct bed *bed, const struct damage *damage, bool this_
     unlink(tmpdir_path(&bed->dir, "store/locks/01.held"));
 }
 
+/* Only the bytes that differ: to write the whole file would take most of the time. */
+static void patch_log(const struct bed *bed, const struct damage *damage, const char *bytes)
+{
+    int fd = bed->io.open(bed->io.arg, bed->log, O_RDWR, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(annal__write_all(&bed->io, fd, bytes + damage->from, damage->to - damage->from,
+                                      damage->from),
+                     0);
+    ck_assert_int_eq(annal__write_all(&bed->io, fd, bytes + damage->from_2,
+                                      damage->to_2 - damage->from_2, damage->from_2),
+                     0);
+    bed->io.close(bed->io.arg, fd);
+}
+
 static void ck_damage(struct bed *bed, const struct damage *damage)
 {
-    file_write(bed->log, damage->bytes, damage->len);
-    if (signature_of(bed) == bed->signature)
-        return; /* all that recovery takes from it is the same */
+    bool same_length = damage->len == bed->len;
+    if (same_length)
+        patch_log(bed, damage, damage->bytes);
+    else
+        file_write(bed->log, damage->bytes, damage->len);
+    if (signature_of(bed) == bed->signature) { /* all that recovery takes from it is the same */
+        if (same_length)
+            patch_log(bed, damage, bed->sound);
+        else
+            file_write(bed->log, bed->sound, bed->len);
+        return;
+    }
     ck_recovery(bed, damage, false);
     ck_recovery(bed, damage, true);
+    file_write(bed->log, bed->sound, bed->len);
 }
 
 /* ---- The bed ---- */
@@ -348,8 +375,8 @@ START_TEST(damage_to_a_commit_log_loses_nothing_without_a_word)
     bed_init(&bed);
     learn(&bed);
     damage_init(&damage, bed.sound, bed.len);
-    damage.steps[DAMAGE_FLIP] = many_or(13, 1009);
-    damage.steps[DAMAGE_CUT] = many_or(101, 1009);
+    damage.steps[DAMAGE_FLIP] = full_or(1, many_or(29, 1009));
+    damage.steps[DAMAGE_CUT] = full_or(1, many_or(101, 1009));
     damage.steps[DAMAGE_SWAP] = damage.steps[DAMAGE_DOUBLE] = 1;
     while (damage_next(&damage))
         ck_damage(&bed, &damage);
@@ -364,7 +391,7 @@ Suite *suite_flips_log(void)
 {
     Suite *suite = suite_create("flips_log");
     TCase *log = tcase_create("log");
-    tcase_set_timeout(log, 240);
+    tcase_set_timeout(log, full_or(3600, 240));
     tcase_add_test(log, damage_to_a_commit_log_loses_nothing_without_a_word);
     suite_add_tcase(suite, log);
     return suite;

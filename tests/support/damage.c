@@ -46,6 +46,8 @@ static void two_blocks(struct damage *damage, size_t number)
         memcpy(damage->bytes + b, damage->sound + a, DAMAGE_LARGE_BLOCK);
     damage->from = a;
     damage->to = a + DAMAGE_LARGE_BLOCK;
+    damage->from_2 = swap ? b : 0;
+    damage->to_2 = swap ? b + DAMAGE_LARGE_BLOCK : 0;
     snprintf(damage->what, sizeof damage->what,
              swap ? "blocks at %zu and %zu swapped" : "block at %zu is that at %zu", a, b);
 }
@@ -53,6 +55,7 @@ static void two_blocks(struct damage *damage, size_t number)
 static void make(struct damage *damage, size_t number)
 {
     damage->len = damage->sound_len;
+    damage->from_2 = damage->to_2 = 0;
     memcpy(damage->bytes, damage->sound, damage->len);
     switch (damage->kind) {
     case DAMAGE_FLIP:
@@ -100,6 +103,11 @@ bool damage_next(struct damage *damage)
         return true;
     }
     return false;
+}
+
+bool damage_hits(const struct damage *damage, size_t from, size_t to)
+{
+    return (damage->from < to && damage->to > from) || (damage->from_2 < to && damage->to_2 > from);
 }
 
 void damage_done(struct damage *damage, const char *name)

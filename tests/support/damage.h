@@ -31,8 +31,9 @@ struct damage {
     char *bytes; /* the damaged file */
     size_t len;
     enum damage_kind kind;
-    size_t from, to; /* the bytes that differ, or are missing, lie in here; of the first block */
-    char what[80];   /* "bit 3 of byte 17 flipped" */
+    size_t from, to;     /* the bytes that differ, or are missing, lie in here, */
+    size_t from_2, to_2; /* or in here: the second of two swapped blocks */
+    char what[80];       /* "bit 3 of byte 17 flipped" */
     size_t counts[DAMAGE_KINDS];
     size_t steps[DAMAGE_KINDS]; /* every one, every second one, …; 0: none of this kind */
     size_t next;
@@ -43,6 +44,9 @@ void damage_init(struct damage *damage, const char *sound, size_t len);
 
 /* false: there are no more. What would change nothing is left out. */
 bool damage_next(struct damage *damage);
+
+/* Whether it hit bytes [from, to) of the sound file. */
+bool damage_hits(const struct damage *damage, size_t from, size_t to);
 
 /* Prints how many there were. */
 void damage_done(struct damage *damage, const char *name);

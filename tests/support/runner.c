@@ -18,3 +18,8 @@ unsigned many_or(unsigned many, unsigned few)
 {
     return getenv("ANNAL_TEST_QUICK") == NULL ? many : few;
 }
+
+unsigned full_or(unsigned full, unsigned usual)
+{
+    return getenv("ANNAL_TEST_FULL") != NULL ? full : usual;
+}
