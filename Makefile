@@ -5,13 +5,14 @@
 #   make build, make install [prefix=/usr/local] [DESTDIR=]
 #   make faults                       every call of every scene fails in every way that fits it
 #   make flips                        every bit of a journal, a commit log and a snapshot
+#   make coverage                     which branches of journal/ the tests take
 #   make bench, make format, make clean
 
 # Both spellings are usual.
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test summary faults flips demo install bench format clean setup
+.PHONY: build test summary faults flips coverage demo install bench format clean setup
 
 build: setup
 	cmake --workflow --preset release
@@ -42,6 +43,12 @@ faults: setup
 	cmake --preset dev
 	cmake --build --preset dev --target test_faults
 	TMPDIR=$${TMPDIR:-/dev/shm} ANNAL_FAULTS=all CK_FORK=no build/dev/tests/crash/test_faults
+
+coverage:
+	@cmake/setup.sh coverage
+	cmake --preset coverage
+	cmake --build --preset coverage
+	tests/coverage.sh build/coverage
 
 # The cache of the loader knows a new library only after ldconfig.
 install: build

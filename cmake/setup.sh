@@ -2,6 +2,7 @@
 # Install the Debian packages that are missing. Says nothing when none is.
 #   setup.sh       what building and testing need
 #   setup.sh ci    what .ci/run needs besides
+#   setup.sh coverage   what make coverage needs besides
 set -eu
 
 packages="cmake ninja-build gcc libc6-dev pkg-config
@@ -9,7 +10,10 @@ packages="cmake ninja-build gcc libc6-dev pkg-config
     check libyajl-dev"
 ci_packages="git g++ clang libclang-rt-dev clang-format shellcheck valgrind"
 
-[ "${1:-}" != ci ] || packages="$packages $ci_packages"
+case ${1:-} in
+ci) packages="$packages $ci_packages" ;;
+coverage) packages="$packages gcovr" ;;
+esac
 
 missing=
 for package in $packages; do
