@@ -1,4 +1,4 @@
-/* The lock files of a store: locks/claim and locks/recovery. */
+/* The lock files of a store: locks/claim, locks/recovery and locks/structure. */
 #ifndef JOURNAL_FILELOCK_H
 #define JOURNAL_FILELOCK_H
 
@@ -15,6 +15,9 @@ struct file_lock {
 
 annal_status annal__file_lock_init(struct file_lock *lock, const char *name);
 annal_status annal__file_lock_take(annal_store *store, struct file_lock *lock, annal_error *err);
+
+/* Without waiting: ANNAL_ERR_BUSY when another process or thread has it. */
+annal_status annal__file_lock_try(annal_store *store, struct file_lock *lock, annal_error *err);
 void annal__file_lock_drop(annal_store *store, struct file_lock *lock);
 void annal__file_lock_done(annal_store *store, struct file_lock *lock);
 

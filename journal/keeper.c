@@ -2,6 +2,7 @@
 
 #include "journal/base/error.h"
 #include "journal/checkpoint.h"
+#include "journal/replace.h"
 
 #include <string.h>
 
@@ -89,6 +90,8 @@ static void checkpoint_when_due(annal_store *store, int64_t now_us)
         complain(store, "checkpoint", annal__commit_rotate(store, &err), &err);
         keeper->rotated_us = now_us;
         keeper->rotated_group = group;
+        if (atomic_load(&store->tombstones))
+            annal__replace_sweep(store);
     }
 }
 

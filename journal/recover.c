@@ -3,6 +3,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "journal/replace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@ struct target {
     const struct codec *codec;
     int fd; /* -1: there is no journal, or it is not open */
     bool stopped;
-    bool skipped;    /* another file stands in its place: nothing of it is needed */
+    bool skipped;    /* the last record was of a journal that is not there any more */
     uint64_t redone; /* number of the last group that had something for it */
     struct target *next;
 };
@@ -147,7 +148,7 @@ static annal_status open_target(struct redo *redo, annal_slice session, struct t
         redo->buckets[bucket_of(session)] = target;
     }
     *out_target = target;
-    if (target->fd >= 0 || target->stopped || target->skipped)
+    if (target->fd >= 0 || target->stopped)
         return ANNAL_OK;
     return open_journal(redo, target, 0, err);
 }
@@ -181,15 +182,20 @@ static annal_status redo_create(struct redo *redo, struct target *target,
     const struct io *io = redo->store->io;
     annal_status status = ANNAL_OK;
     if (target->fd < 0) {
+        target->skipped = annal__replace_is_gone(redo->store, record->file);
+        if (target->skipped)
+            return ANNAL_OK;
         status = open_journal(redo, target, O_CREAT | O_EXCL, err);
         if (status < 0 || target->stopped)
             return status;
         atomic_store(&redo->store->events_dirty, true);
     }
-    /* Never over a header that verifies. */
+    /* Never over a header that verifies, and never for a journal that is gone: then what stands there
+     * is the beginning of another one. */
     enum owner owner;
     status = compare_file(redo, target, record, &owner, err);
     if (status == ANNAL_OK && owner == OWNER_NONE &&
+        !annal__replace_is_gone(redo->store, record->file) &&
         annal__write_all(io, target->fd, bytes.ptr, bytes.len, 0) < 0)
         status = annal__fail_errno(err, "write the journal of session '%s'", target->session);
     return status;
@@ -249,7 +255,9 @@ static annal_status redo_bytes(struct redo *redo, struct target *target,
 {
     const struct io *io = redo->store->io;
     if (target->fd < 0) {
-        stop_target(redo, target, "its journal is missing", record->offset);
+        target->skipped = annal__replace_is_gone(redo->store, record->file);
+        if (!target->skipped)
+            stop_target(redo, target, "its journal is missing", record->offset);
         return ANNAL_OK;
     }
     enum owner owner;
@@ -257,10 +265,11 @@ static annal_status redo_bytes(struct redo *redo, struct target *target,
     annal_status status = compare_file(redo, target, record, &owner, err);
     if (status < 0)
         return status;
-    if (owner == OWNER_OTHER) {
-        target->skipped = true;
+    /* Another journal stands in its place, or the beginning of one: nothing of this one is needed. */
+    target->skipped = owner == OWNER_OTHER ||
+                      (owner == OWNER_NONE && annal__replace_is_gone(redo->store, record->file));
+    if (target->skipped)
         return ANNAL_OK;
-    }
     if (owner == OWNER_NONE) {
         stop_target(redo, target, "its header is damaged", 0);
         return ANNAL_OK;
@@ -303,9 +312,10 @@ static annal_status redo_group(struct redo *redo, const struct log_group *group,
             continue; /* released since: its journal is whole */
         struct target *target = NULL;
         status = open_target(redo, record.session, &target, err);
-        if (status < 0 || target->stopped || target->skipped)
+        if (status < 0 || target->stopped)
             continue;
         target->redone = group->group;
+        target->skipped = false;
         annal_error failure;
         status = record.type == RECORD_CREATE ? redo_create(redo, target, &record, data, &failure)
                                               : redo_bytes(redo, target, &record, data, &failure);

@@ -6,6 +6,8 @@
  * (3) A record is written only where the journal is contiguous up to it and ends there in `h before`.
  *     What does not fit is reported, and that session is stopped: it stays in the held list, and the
  *     slot keeps its log. So is a journal that cannot be opened, read or written, until the next time.
+ *     A record is dropped, without a word, when a journal with another file id stands there, or when
+ *     none does and the one that it names was deleted or replaced on purpose (see replace.h).
  * (4) It never truncates and never leaves a hole, and every step may be done again: a crash in the
  *     middle is recovered the same way.
  * (5) Bytes are written also when they look equal: the kernel may have lost them without a word.

@@ -368,8 +368,8 @@ bool annal__session_is_wanted(annal_store *store, const struct session *session)
                HELD_WANTED;
 }
 
-/* With nothing pending and nobody appending. */
-static annal_status give_back(annal_store *store, struct session *session, annal_error *err)
+/* With nothing pending and nobody appending: sync and close the journal. */
+static annal_status settle(annal_store *store, struct session *session, annal_error *err)
 {
     /* A store that failed keeps what it has until it is closed: its log is redone then, and only for
      * sessions that it still holds. */
@@ -382,20 +382,14 @@ static annal_status give_back(annal_store *store, struct session *session, annal
     status = annal__session_sync(store, session, err);
     if (status < 0)
         return status;
-    struct held_entry *entry = annal__held_entry(&store->slot.held, session->held_index);
-    if (atomic_load(&entry->word) == HELD_WANTED)
-        session->yield_until_us = annal__now_us(store) + YIELD_US;
     close_journal(store, session);
-    annal__held_remove(&store->slot.held, session->held_index);
-    atomic_fetch_sub(&store->metrics.sessions_owned, 1);
     return ANNAL_OK;
 }
 
-annal_status annal__session_release(annal_store *store, struct session *session, annal_error *err)
+/* Keep new appends off, which wait in annal__session_own(), and settle it. */
+static annal_status quiesce(annal_store *store, struct session *session, annal_error *err)
 {
-    if (session->state != SESSION_OWNED)
-        return ANNAL_OK;
-    session->state = SESSION_BUSY; /* new appends wait in annal__session_own() */
+    session->state = SESSION_BUSY;
     annal_status status = ANNAL_OK;
     while (status == ANNAL_OK && (session->pending > 0 || session->in_use)) {
         pthread_mutex_unlock(&session->lock);
@@ -405,10 +399,55 @@ annal_status annal__session_release(annal_store *store, struct session *session,
             pthread_cond_wait(&session->moved, &session->lock);
     }
     if (status == ANNAL_OK)
-        status = give_back(store, session, err);
-    session->state = status == ANNAL_OK ? SESSION_FREE : SESSION_OWNED;
-    pthread_cond_broadcast(&session->moved);
+        status = settle(store, session, err);
+    if (status < 0) {
+        session->state = SESSION_OWNED;
+        pthread_cond_broadcast(&session->moved);
+    }
     return status;
+}
+
+annal_status annal__session_release(annal_store *store, struct session *session, annal_error *err)
+{
+    if (session->state != SESSION_OWNED)
+        return ANNAL_OK;
+    annal_status status = quiesce(store, session, err);
+    if (status < 0)
+        return status;
+    struct held_entry *entry = annal__held_entry(&store->slot.held, session->held_index);
+    if (atomic_load(&entry->word) == HELD_WANTED)
+        session->yield_until_us = annal__now_us(store) + YIELD_US;
+    annal__session_let_go(store, session);
+    return ANNAL_OK;
+}
+
+annal_status annal__session_seize(annal_store *store, struct session *session, annal_error *err)
+{
+    while (session->state == SESSION_BUSY)
+        pthread_cond_wait(&session->moved, &session->lock);
+    if (session->state == SESSION_OWNED)
+        return quiesce(store, session, err);
+    uint32_t held_index = 0;
+    session->state = SESSION_BUSY;
+    pthread_mutex_unlock(&session->lock);
+    annal_status status = annal__slot_take(store, annal__session_id(session), 0, &held_index, err);
+    pthread_mutex_lock(&session->lock);
+    if (status == ANNAL_OK) {
+        session->held_index = held_index;
+        atomic_fetch_add(&store->metrics.sessions_owned, 1);
+    } else {
+        session->state = SESSION_FREE;
+        pthread_cond_broadcast(&session->moved);
+    }
+    return status;
+}
+
+void annal__session_let_go(annal_store *store, struct session *session)
+{
+    annal__held_remove(&store->slot.held, session->held_index);
+    atomic_fetch_sub(&store->metrics.sessions_owned, 1);
+    session->state = SESSION_FREE;
+    pthread_cond_broadcast(&session->moved);
 }
 
 void annal__session_set_loose(annal_store *store, struct session *session, bool loose)

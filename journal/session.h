@@ -94,6 +94,15 @@ annal_status annal__session_own(annal_store *store, struct session *session, uin
  */
 annal_status annal__session_release(annal_store *store, struct session *session, annal_error *err);
 
+/*
+ * Own it with its journal synced and closed, and keep everybody off until annal__session_let_go():
+ * other threads wait in annal__session_own(), other processes for the held entry. Does not look at the
+ * journal, which need not be there or sound. Does not wait for another process: ANNAL_ERR_BUSY, but the
+ * owner has been asked. Called and returns with the lock held; lets go of it in between.
+ */
+annal_status annal__session_seize(annal_store *store, struct session *session, annal_error *err);
+void annal__session_let_go(annal_store *store, struct session *session);
+
 /* Whether another process asked for it. */
 bool annal__session_is_wanted(annal_store *store, const struct session *session);
 

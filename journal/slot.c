@@ -242,6 +242,51 @@ done:
     return status;
 }
 
+static annal_status each_record(struct log *log, slot_record_fn fn, void *arg, annal_error *err)
+{
+    struct log_group *groups = NULL;
+    struct buf bytes = {0};
+    size_t count = 0;
+    annal_status status = annal__log_find_groups(log, &groups, &count, err);
+    uint64_t released = status == ANNAL_OK ? annal__log_released(groups, count) : 0;
+    for (size_t i = 0; i < count && status == ANNAL_OK; i++) {
+        if (groups[i].epoch <= released || groups[i].records == 0)
+            continue;
+        status = annal__log_read_group(log, &groups[i], &bytes, err);
+        annal_slice toc = {bytes.ptr, status == ANNAL_OK ? (size_t)groups[i].toc_bytes : 0};
+        struct record record;
+        while (status == ANNAL_OK && annal__log_take_record(&toc, &record))
+            status = fn(arg, &record, err);
+    }
+    annal__buf_done(&bytes);
+    annal__free(groups);
+    return status;
+}
+
+annal_status annal__slots_each_record(annal_store *store, slot_record_fn fn, void *arg,
+                                      annal_error *err)
+{
+    struct buf path = {0};
+    struct slot_list *list = annal__zalloc(sizeof *list);
+    if (list == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read the commit logs: no memory");
+    annal_status status = list_slots(store, list, err);
+    for (size_t i = 0; i < list->count && status == ANNAL_OK; i++) {
+        struct log log = {.fd = -1};
+        status = slot_path(store, &path, "commit", list->numbers[i], err);
+        if (status == ANNAL_OK)
+            status = annal__log_open(store->io, path.ptr, false, &log, err);
+        if (status == ANNAL_OK)
+            status = each_record(&log, fn, arg, err);
+        else if (status == ANNAL_ERR_NOTFOUND)
+            status = ANNAL_OK; /* it was empty, and its owner took it away */
+        annal__log_close(&log);
+    }
+    annal__buf_done(&path);
+    annal__free(list);
+    return status;
+}
+
 /* How many groups of a log no checkpoint covers, and nobody lives who will see to that. */
 static size_t count_unreleased(annal_store *store, uint32_t number)
 {
@@ -593,7 +638,16 @@ static annal_status refuse_busy(annal_slice session, const struct other *other, 
                        ANNAL_FMT(session), pid);
 }
 
-/* Ask the owner for the session and sleep until something changes, or a slice is over. */
+/* Wake the owner's keeper: the entry says that the session is wanted. */
+static void ask_owner(const struct other *other)
+{
+    if (other->held.header == NULL)
+        return;
+    atomic_fetch_add(&other->held.header->bell, 1);
+    annal__futex_wake(&other->held.header->bell);
+}
+
+/* Sleep until something changes, or a slice is over. */
 static void wait_for_owner(const struct other *other, int entry)
 {
     if (entry < 0) {
@@ -602,8 +656,6 @@ static void wait_for_owner(const struct other *other, int entry)
         return;
     }
     struct held_entry *wanted = annal__held_entry(&other->held, (uint32_t)entry);
-    atomic_fetch_add(&other->held.header->bell, 1);
-    annal__futex_wake(&other->held.header->bell);
     annal__futex_wait(&wanted->word, HELD_WANTED, WAIT_SLICE_US);
 }
 
@@ -640,6 +692,8 @@ annal_status annal__slot_take(annal_store *store, annal_slice session, uint32_t 
         if (status == ANNAL_OK && found && !other.locked && entry >= 0)
             atomic_store(&annal__held_entry(&other.held, (uint32_t)entry)->word, HELD_WANTED);
         annal__file_lock_drop(store, &store->claim_lock);
+        if (status == ANNAL_OK && found && !other.locked && entry >= 0)
+            ask_owner(&other);
         if (status == ANNAL_OK && found && other.locked)
             status = recover_holder(store, &other, session, err);
         else if (status == ANNAL_OK && found && annal__now_us(store) >= deadline_us)

@@ -25,6 +25,14 @@ void annal__slot_leave(annal_store *store);
 /* Recover every slot that no living process has. Called at open. */
 annal_status annal__slots_recover(annal_store *store, annal_error *err);
 
+/*
+ * Call fn for each record of every log that no checkpoint covers, the logs of living processes included.
+ * Stops and returns what fn returned below 0, or why a log cannot be read.
+ */
+typedef annal_status (*slot_record_fn)(void *arg, const struct record *record, annal_error *err);
+annal_status annal__slots_each_record(annal_store *store, slot_record_fn fn, void *arg,
+                                      annal_error *err);
+
 /* The same for a store that is open for reading only: warn of what recovery would bring. */
 void annal__slots_look(annal_store *store);
 

@@ -4,6 +4,7 @@
 #include "journal/base/error.h"
 #include "journal/keeper.h"
 #include "journal/layout.h"
+#include "journal/replace.h"
 #include "journal/slot.h"
 
 #include <fcntl.h>
@@ -91,9 +92,10 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
     store->pid = getpid();
     store->events_dir = -1;
     store->slot.log.fd = store->slot.held.fd = -1;
-    store->claim_lock.fd = store->recovery_lock.fd = -1;
+    store->claim_lock.fd = store->recovery_lock.fd = store->structure_lock.fd = -1;
     atomic_store(&store->keeper.bell, &store->keeper.local_bell);
     store->keeper.rotated_us = annal__now_us(store);
+    atomic_store(&store->appended_us, store->keeper.rotated_us);
     store->descriptors_max = descriptor_limit();
     if (pthread_mutex_init(&store->slot.lock, NULL) != 0 ||
         pthread_mutex_init(&store->sessions_lock, NULL) != 0 ||
@@ -102,6 +104,7 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
         pthread_mutex_init(&store->keeper.round, NULL) != 0 ||
         annal__file_lock_init(&store->claim_lock, "claim") < 0 ||
         annal__file_lock_init(&store->recovery_lock, "recovery") < 0 ||
+        annal__file_lock_init(&store->structure_lock, "structure") < 0 ||
         annal__commit_init(&store->commit) < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "open a store: no memory");
     if (seams->boot != NULL)
@@ -123,6 +126,7 @@ static void free_store(annal_store *store)
     annal__commit_done(&store->commit);
     annal__file_lock_done(store, &store->claim_lock);
     annal__file_lock_done(store, &store->recovery_lock);
+    annal__file_lock_done(store, &store->structure_lock);
     pthread_mutex_destroy(&store->slot.lock);
     pthread_mutex_destroy(&store->sessions_lock);
     pthread_mutex_destroy(&store->checkpoint_lock);
@@ -180,6 +184,8 @@ annal_status annal__store_open(const char *path, const annal_store_options *opti
         annal__metrics_open(store);
     if (status == ANNAL_OK && !store->read_only)
         status = annal__slots_recover(store, err);
+    if (status == ANNAL_OK && !store->read_only)
+        annal__replace_sweep(store);
     if (status == ANNAL_OK && store->read_only)
         annal__slots_look(store);
     if (status == ANNAL_OK && !store->read_only && !options->no_keeper)
@@ -228,6 +234,8 @@ annal_status annal_store_close(annal_store *store, annal_error *err)
                 status = annal__session_each(store, release_if_owned, store, err);
             if (status == ANNAL_OK)
                 annal__slot_leave(store);
+            if (status == ANNAL_OK && atomic_load(&store->tombstones))
+                annal__replace_sweep(store);
         }
     }
     free_store(store);

@@ -79,6 +79,7 @@ struct annal_store {
 
     struct file_lock claim_lock;
     struct file_lock recovery_lock;
+    struct file_lock structure_lock; /* see replace.h */
     struct slot slot;
     struct commit commit;
     struct keeper keeper;
@@ -94,6 +95,7 @@ struct annal_store {
     _Atomic uint64_t changes;  /* counts applied groups and os writes */
     _Atomic int64_t appended_us;     /* monotonic time of the last applied group */
     _Atomic uint32_t loose_sessions; /* have bytes that only the page cache holds */
+    _Atomic bool tombstones;         /* we made some: sweep when the log is empty */
     _Atomic int64_t space_checked_us;
     _Atomic uint64_t space_free;
     _Atomic uint64_t log_region_bytes; /* of our log; 0: we have none yet */

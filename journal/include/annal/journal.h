@@ -155,6 +155,27 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_event_read_at(annal_store *store, 
                                                             annal_event *out_event,
                                                             annal_error *err);
 
+/* ---- Deleting ---- */
+
+/*
+ * Delete a session: its journal goes, durably, and nothing that stands in a commit log brings it back.
+ * out_info (may be NULL): what was deleted; of a damaged journal only its size may be known. The index
+ * and the snapshots follow when they next look.
+ *
+ * The session is taken from its owner first, as for an append. An append that comes later, also
+ * through a writer that is open now, begins the session anew with seq 1 and another file id;
+ * expected_seq tells the two apart. Cursors that are open go on reading what was there. Any thread.
+ *
+ * ANNAL_ERR_NOTFOUND  no such session
+ * ANNAL_ERR_CONFLICT  a fork of the session needs it
+ * ANNAL_ERR_BUSY      somebody else has the session, or is deleting or converting another one, and did
+ *                     not finish in the store's wait_ms
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_delete(annal_store *store,
+                                                             annal_slice session,
+                                                             annal_session_info *out_info,
+                                                             annal_error *err);
+
 /* ---- Proving ---- */
 
 typedef struct annal_finding {

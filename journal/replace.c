@@ -1,0 +1,355 @@
+#include "journal/replace.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/checkpoint.h"
+#include "journal/keeper.h"
+#include "journal/scan.h"
+#include "journal/slot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define GONE         ".gone"
+#define FILE_ID_TEXT (2 * FRAME_FILE_ID_BYTES)
+#define RETRY_US     2000 /* between two tries of locks/structure and of the session */
+
+/* ---- Tombstones ---- */
+
+static annal_status tombstone_path(const annal_store *store, const char *file, struct buf *out,
+                                   annal_error *err)
+{
+    char name[64];
+    snprintf(name, sizeof name, GONE "/%s", file);
+    return annal__store_path(store, out, "events", name, err);
+}
+
+bool annal__replace_is_gone(const annal_store *store, const uint8_t file[FRAME_FILE_ID_BYTES])
+{
+    struct buf path = {0};
+    struct stat found;
+    char text[FILE_ID_TEXT + 1];
+    annal__frame_file_id_text(file, text);
+    bool gone = tombstone_path(store, text, &path, NULL) == ANNAL_OK &&
+                store->io->stat(store->io->arg, path.ptr, &found) == 0;
+    annal__buf_done(&path);
+    return gone;
+}
+
+/* Rule (2). */
+static annal_status bury(annal_store *store, const char *file, annal_slice header, annal_error *err)
+{
+    struct buf path = {0};
+    annal_status status = annal__store_path(store, &path, "events", GONE, err);
+    if (status == ANNAL_OK)
+        status = annal__make_dir(store->io, path.ptr, err);
+    /* Somebody may have made it a moment ago, and died before the sync. */
+    atomic_store(&store->events_dirty, true);
+    if (status == ANNAL_OK)
+        status = annal__checkpoint_events(store, err);
+    if (status == ANNAL_OK)
+        status = tombstone_path(store, file, &path, err);
+    if (status == ANNAL_OK)
+        status = annal__publish_file(store->io, path.ptr, header.ptr, header.len, err);
+    atomic_store(&store->tombstones, true);
+    annal__buf_done(&path);
+    return status;
+}
+
+struct burial {
+    annal_store *store;
+    annal_slice session;
+};
+
+static annal_status bury_record(void *arg, const struct record *record, annal_error *err)
+{
+    const struct burial *burial = arg;
+    char text[FILE_ID_TEXT + 1];
+    if (record->session.len != burial->session.len ||
+        memcmp(record->session.ptr, burial->session.ptr, record->session.len) != 0)
+        return ANNAL_OK;
+    annal__frame_file_id_text(record->file, text);
+    return bury(burial->store, text, (annal_slice){"", 0}, err);
+}
+
+/* ---- What a crash and the years leave ---- */
+
+struct names {
+    struct name {
+        char text[80];
+        bool needed;
+    } * list;
+    size_t count;
+    size_t room;
+    const char *prefix; /* only names that begin so */
+};
+
+static int collect(void *arg, const char *text)
+{
+    struct names *names = arg;
+    if (strncmp(text, names->prefix, strlen(names->prefix)) != 0 ||
+        strlen(text) >= sizeof names->list->text)
+        return 0;
+    if (names->count == names->room) {
+        size_t room = names->room == 0 ? 16 : names->room * 2;
+        struct name *bigger = annal__realloc_array(names->list, room, sizeof *bigger);
+        if (bigger == NULL)
+            return 1; /* the rest another time */
+        names->list = bigger;
+        names->room = room;
+    }
+    struct name *name = &names->list[names->count++];
+    name->needed = false;
+    snprintf(name->text, sizeof name->text, "%s", text);
+    return 0;
+}
+
+static void list_names(annal_store *store, const char *part, const char *prefix,
+                       struct names *out_names)
+{
+    struct buf path = {0};
+    *out_names = (struct names){.prefix = prefix};
+    if (annal__store_path(store, &path, "events", part, NULL) == ANNAL_OK)
+        (void)store->io->list(store->io->arg, path.ptr, collect, out_names);
+    annal__buf_done(&path);
+}
+
+static void remove_name(annal_store *store, const char *part, const char *text)
+{
+    struct buf path = {0};
+    char name[96];
+    snprintf(name, sizeof name, "%s%s%s", part, part[0] == '\0' ? "" : "/", text);
+    if (annal__store_path(store, &path, "events", name, NULL) == ANNAL_OK)
+        (void)store->io->unlink(store->io->arg, path.ptr);
+    annal__buf_done(&path);
+}
+
+static annal_status mark_needed(void *arg, const struct record *record, annal_error *err)
+{
+    (void)err;
+    struct names *names = arg;
+    char text[FILE_ID_TEXT + 1];
+    annal__frame_file_id_text(record->file, text);
+    for (size_t i = 0; i < names->count; i++)
+        names->list[i].needed = names->list[i].needed || strcmp(names->list[i].text, text) == 0;
+    return ANNAL_OK;
+}
+
+void annal__replace_sweep(annal_store *store)
+{
+    struct names tombstones, unfinished = {0};
+    list_names(store, GONE, "", &tombstones);
+    bool locked = tombstones.count > 0 &&
+                  annal__file_lock_try(store, &store->structure_lock, NULL) == ANNAL_OK;
+    if (!locked)
+        goto done;
+    list_names(store, "", ".new-", &unfinished);
+    for (size_t i = 0; i < unfinished.count; i++)
+        remove_name(store, "", unfinished.list[i].text);
+    /* A log that cannot be read may name any file. */
+    if (annal__slots_each_record(store, mark_needed, &tombstones, NULL) < 0)
+        goto done;
+    bool some = false;
+    for (size_t i = 0; i < tombstones.count; i++) {
+        if (tombstones.list[i].needed)
+            some = true;
+        else
+            remove_name(store, GONE, tombstones.list[i].text);
+    }
+    atomic_store(&store->tombstones, some);
+
+done:
+    if (locked)
+        annal__file_lock_drop(store, &store->structure_lock);
+    annal__free(tombstones.list);
+    annal__free(unfinished.list);
+}
+
+/* ---- Having it to ourselves ---- */
+
+/* A session that is about to lose its journal. */
+struct change {
+    annal_store *store;
+    struct session *session;
+    struct buf header; /* the first line of its journal; empty when it is damaged */
+    char file[FILE_ID_TEXT + 1];
+    annal_session_info info;
+};
+
+/* Take the session while locks/structure is held. With sound its journal must be sound at the end. */
+static annal_status seize(struct change *change, bool sound, annal_error *err)
+{
+    struct session *session = change->session;
+    annal_status status = ANNAL_OK;
+    pthread_mutex_lock(&session->lock);
+    if (sound)
+        status = annal__session_own(change->store, session, 0, err);
+    if (status == ANNAL_OK)
+        status = annal__session_seize(change->store, session, err);
+    pthread_mutex_unlock(&session->lock);
+    return status;
+}
+
+/* Rule (1). Whoever has one of the two gets until the store's limit to give it back. */
+static annal_status begin(struct change *change, annal_store *store, annal_slice id, bool sound,
+                          annal_error *err)
+{
+    *change = (struct change){.store = store, .header = {.limit = FRAME_ENVELOPE_BYTES}};
+    annal_status status = annal__store_check_writable(store, err);
+    if (status == ANNAL_OK)
+        status = annal_session_id_check(id, err);
+    if (status == ANNAL_OK)
+        status = annal__commit_check(store, err);
+    if (status < 0)
+        return status;
+    struct session *session = annal__session_get(store, id, err);
+    if (session == NULL)
+        return ANNAL_ERR_NOMEM;
+    change->session = session;
+    int64_t deadline_us = annal__now_us(store) + (int64_t)store->wait_ms * 1000;
+    for (;;) {
+        status = annal__file_lock_try(store, &store->structure_lock, err);
+        if (status == ANNAL_OK) {
+            status = seize(change, sound, err);
+            if (status == ANNAL_OK)
+                break;
+            annal__file_lock_drop(store, &store->structure_lock);
+        }
+        if (status != ANNAL_ERR_BUSY || annal__now_us(store) >= deadline_us) {
+            change->session = NULL;
+            return status;
+        }
+        _Atomic uint32_t never = 0;
+        annal__futex_wait(&never, 0, RETRY_US);
+    }
+    return annal_checkpoint(store, err);
+}
+
+static void end(struct change *change)
+{
+    struct session *session = change->session;
+    annal__buf_done(&change->header);
+    if (session == NULL)
+        return;
+    pthread_mutex_lock(&session->lock);
+    session->changed = atomic_fetch_add(&change->store->changes, 1) + 1; /* chores look at it */
+    annal__session_let_go(change->store, session);
+    pthread_mutex_unlock(&session->lock);
+    annal__file_lock_drop(change->store, &change->store->structure_lock);
+    annal__keeper_ring(change->store);
+}
+
+/* ---- What stands there ---- */
+
+/* The header frame of a journal into out; it stays empty when none proves itself there. */
+static annal_status read_header(annal_store *store, const char *path, const struct codec *codec,
+                                struct buf *out, struct frame_header *out_header, annal_error *err)
+{
+    const struct io *io = store->io;
+    uint64_t h;
+    annal__buf_clear(out);
+    annal_status status = annal__buf_reserve(out, FRAME_ENVELOPE_BYTES);
+    if (status < 0)
+        return annal__fail(err, status, "read %s: no memory", path);
+    int fd = io->open(io->arg, path, O_RDONLY, 0);
+    ssize_t got = fd < 0 ? -1 : annal__read_full(io, fd, out->ptr, FRAME_ENVELOPE_BYTES, 0);
+    if (got < 0)
+        status = annal__fail_errno(err, "read %s", path);
+    if (fd >= 0)
+        io->close(io->arg, fd);
+    annal_slice bytes = {out->ptr, got > 0 ? (size_t)got : 0};
+    if (annal__frame_first(codec, bytes, out_header, &h))
+        out->len = codec->measure(bytes, 0, true);
+    return status;
+}
+
+struct fork_search {
+    annal_store *store;
+    annal_slice session;
+    annal_error *err;
+};
+
+static int refuse_fork(void *arg, annal_slice other, uint64_t bytes)
+{
+    (void)bytes;
+    const struct fork_search *search = arg;
+    struct buf path = {0};
+    struct buf line = {.limit = FRAME_ENVELOPE_BYTES};
+    struct frame_header header = {0};
+    annal_status status = annal__journal_path(search->store, other, &path, search->err);
+    if (status == ANNAL_OK)
+        status =
+            read_header(search->store, path.ptr, &annal__codec_json, &line, &header, search->err);
+    if (status == ANNAL_OK && line.len > 0 && header.fork.len == search->session.len &&
+        memcmp(header.fork.ptr, search->session.ptr, header.fork.len) == 0)
+        status = annal__fail(search->err, ANNAL_ERR_CONFLICT,
+                             "session '%.*s' is needed by its fork '%.*s'; delete that one first",
+                             ANNAL_FMT(search->session), ANNAL_FMT(other));
+    annal__buf_done(&line);
+    annal__buf_done(&path);
+    return status;
+}
+
+/* Look at the journal that goes, and refuse when somebody needs it. */
+static annal_status examine(struct change *change, annal_error *err)
+{
+    annal_store *store = change->store;
+    struct session *session = change->session;
+    annal_slice id = annal__session_id(session);
+    struct stat file;
+    struct frame_header header;
+    if (store->io->stat(store->io->arg, session->path, &file) < 0)
+        return errno == ENOENT
+                   ? annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no session '%s'", session->id)
+                   : annal__fail_errno(err, "look at %s", session->path);
+    annal_status status =
+        read_header(store, session->path, session->codec, &change->header, &header, err);
+    if (status < 0)
+        return status;
+    if (change->header.len > 0)
+        annal__frame_file_id_text(header.file, change->file);
+    struct fork_search search = {store, id, err};
+    status = annal_store_sessions(store, refuse_fork, &search, err);
+    /* Damage keeps nobody from deleting: then less is known of what goes. */
+    if (status == ANNAL_OK && annal_session_info_get(store, id, &change->info, NULL) < 0) {
+        memcpy(change->info.session, id.ptr, id.len);
+        change->info.bytes = (uint64_t)file.st_size;
+    }
+    return status;
+}
+
+/* ---- Deleting ---- */
+
+annal_status annal_session_delete(annal_store *store, annal_slice session,
+                                  annal_session_info *out_info, annal_error *err)
+{
+    struct change change;
+    annal_status status = begin(&change, store, session, false, err);
+    if (status == ANNAL_OK)
+        status = examine(&change, err);
+    if (status < 0)
+        goto done;
+    if (change.header.len > 0) {
+        status = bury(store, change.file, annal__buf_slice(&change.header), err);
+    } else {
+        struct burial burial = {store, session};
+        status = annal__slots_each_record(store, bury_record, &burial, err);
+    }
+    if (status < 0)
+        goto done;
+    if (store->io->unlink(store->io->arg, change.session->path) < 0) {
+        status = annal__fail_errno(err, "delete %s", change.session->path);
+        goto done;
+    }
+    atomic_store(&store->events_dirty, true);
+    status = annal__checkpoint_events(store, err);
+    if (status == ANNAL_OK && out_info != NULL)
+        *out_info = change.info;
+
+done:
+    end(&change);
+    return status;
+}

@@ -1,0 +1,442 @@
+#include "journal/replace.h"
+
+#include "tests/support/failing_io.h"
+#include "tests/support/journals.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const uint8_t another_boot[16] = "another boot";
+
+static const struct seams after_a_power_cut = {
+    .io = &annal__system_io, .clock = &annal__system_clock, .boot = another_boot};
+
+static bool is_there(const char *path)
+{
+    struct stat found;
+    return stat(path, &found) == 0;
+}
+
+/* Names in a directory that begin so; none when it is not there. */
+static unsigned count_names(const char *path, const char *prefix)
+{
+    unsigned count = 0;
+    DIR *dir = opendir(path);
+    if (dir == NULL)
+        return 0;
+    for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir))
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+                 strncmp(entry->d_name, prefix, strlen(prefix)) == 0;
+    closedir(dir);
+    return count;
+}
+
+/* With a keeper, so that it gives its sessions to who wants them. */
+static annal_store *open_generous(const char *path)
+{
+    annal_store *store = NULL;
+    ck_ok(annal_store_open(path, &(annal_store_options){.create = true}, &store, err));
+    return store;
+}
+
+static void ck_no_session(annal_store *store, const char *session)
+{
+    annal_session_info info;
+    ck_status(ANNAL_ERR_NOTFOUND,
+              annal_session_info_get(store, annal_slice_of(session), &info, err));
+}
+
+/* ---- Deleting ---- */
+
+START_TEST(a_deleted_session_is_gone_and_an_append_begins_it_anew)
+{
+    struct tmpdir dir;
+    annal_session_info info, anew;
+    uint64_t seq = 0;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *store = store_open(path);
+    append_numbers(store, "s", 1, 5, ANNAL_LEVEL_SYNC);
+    append_numbers(store, "t", 1, 2, ANNAL_LEVEL_OS);
+    ck_ok(annal_session_delete(store, ANNAL_SLICE("s"), &info, err));
+    ck_assert_uint_eq(info.last_seq, 5);
+    ck_assert_str_eq(info.session, "s");
+    ck_no_session(store, "s");
+    ck_status(ANNAL_ERR_NOTFOUND, annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal_session_delete(store, ANNAL_SLICE("t"), NULL, err));
+    ck_no_session(store, "t");
+
+    ck_ok(append_number(store, "s", 1, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_assert_uint_eq(seq, 1);
+    ck_ok(annal_session_info_get(store, ANNAL_SLICE("s"), &anew, err));
+    ck_assert_str_ne(anew.file, info.file);
+    store_close(store);
+    ck_assert_uint_eq(count_names(tmpdir_path(&dir, "store/events/.gone"), ""), 0);
+    store = store_open(path);
+    ck_numbers(store, "s", 1);
+    ck_no_session(store, "t");
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+/* One process wrote a session, and its log has it; another one deletes it. Then the power fails. */
+static void delete_what_another_log_has(const char *path, annal_store **out_writer,
+                                        annal_store **out_deleter)
+{
+    annal_store *writer = open_generous(path);
+    append_numbers(writer, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    annal_store *deleter = open_generous(path);
+    append_numbers(deleter, "other", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_session_delete(deleter, ANNAL_SLICE("s"), NULL, err));
+    *out_writer = writer;
+    *out_deleter = deleter;
+}
+
+START_TEST(h11_redo_does_not_bring_a_deleted_session_back)
+{
+    for (int tombstone = 0; tombstone < 2; tombstone++) {
+        struct tmpdir dir;
+        annal_store *writer, *deleter;
+        TMPDIR_INIT(&dir);
+        const char *path = tmpdir_path(&dir, "store");
+        delete_what_another_log_has(path, &writer, &deleter);
+        ck_assert_uint_eq(count_names(tmpdir_path(&dir, "store/events/.gone"), ""), 1);
+        store_abandon(deleter);
+        store_abandon(writer);
+        /* Without it the log says that the directory entry was lost: this test would see a revival. */
+        if (tombstone == 0)
+            ck_assert_int_eq(
+                rename(tmpdir_path(&dir, "store/events/.gone"), tmpdir_path(&dir, "gone")), 0);
+        annal_store *store = store_open_seams(path, &after_a_power_cut);
+        if (tombstone == 0)
+            ck_numbers(store, "s", 3);
+        else
+            ck_no_session(store, "s");
+        ck_numbers(store, "other", 1);
+        append_numbers(store, "other", 2, 2, ANNAL_LEVEL_SYNC);
+        store_close(store);
+        /* The logs are empty: nobody needs the tombstone any more. */
+        store = store_open_seams(path, &after_a_power_cut);
+        store_close(store);
+        ck_assert_uint_eq(count_names(tmpdir_path(&dir, "store/events/.gone"), ""), 0);
+        tmpdir_done(&dir);
+    }
+}
+END_TEST
+
+/* Its log has both journals, and of the new one the disk has nothing or a piece yet. */
+START_TEST(h11_a_session_that_was_begun_anew_is_redone_and_the_old_one_is_not)
+{
+    for (int lost = 0; lost < 2; lost++) {
+        struct tmpdir dir;
+        annal_store *writer, *deleter;
+        TMPDIR_INIT(&dir);
+        const char *path = tmpdir_path(&dir, "store");
+        const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
+        delete_what_another_log_has(path, &writer, &deleter);
+        append_numbers(writer, "s", 1, 2, ANNAL_LEVEL_SYNC);
+        store_abandon(deleter);
+        store_abandon(writer);
+        ck_assert_int_eq(lost ? unlink(journal) : truncate(journal, 20), 0);
+        annal_store *store = store_open_seams(path, &after_a_power_cut);
+        ck_numbers(store, "s", 2);
+        store_close(store);
+        tmpdir_done(&dir);
+    }
+}
+END_TEST
+
+START_TEST(a_tombstone_stays_until_no_log_names_its_journal)
+{
+    struct tmpdir dir;
+    annal_store *writer, *deleter;
+    TMPDIR_INIT(&dir);
+    const char *gone = tmpdir_path(&dir, "store/events/.gone");
+    delete_what_another_log_has(tmpdir_path(&dir, "store"), &writer, &deleter);
+    store_close(deleter);
+    ck_assert_uint_eq(count_names(gone, ""), 1);
+    store_close(store_open(tmpdir_path(&dir, "store")));
+    ck_assert_uint_eq(count_names(gone, ""), 1); /* the writer lives, and its log has the session */
+    ck_ok(annal_checkpoint(writer, err));
+    store_close(store_open(tmpdir_path(&dir, "store")));
+    ck_assert_uint_eq(count_names(gone, ""), 0);
+    store_close(writer);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+START_TEST(the_keeper_takes_tombstones_away_when_it_has_emptied_the_log)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    annal_store *store = store_open(tmpdir_path(&dir, "store"));
+    append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_assert_uint_eq(count_names(tmpdir_path(&dir, "store/events/.gone"), ""), 1);
+    store->keeper.rotated_us -= 60000000; /* a minute has passed */
+    ck_ok(annal_keep(store, err));
+    ck_assert_uint_eq(count_names(tmpdir_path(&dir, "store/events/.gone"), ""), 0);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+/* Fails from the at-th call on; false when there were not so many. */
+static bool delete_with_failure(const char *path, const char *gone, const char *events, unsigned at)
+{
+    struct failing_io disk;
+    annal_store *store = store_open(path);
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    append_numbers(store, "t", 1, 3, ANNAL_LEVEL_SYNC);
+    store_close(store);
+
+    failing_io_init(&disk);
+    disk.for_good = true;
+    disk.with_errno = EIO;
+    const struct seams broken = {.io = &disk.io, .clock = &annal__system_clock};
+    store = store_open_seams(path, &broken);
+    append_numbers(store, "s", 4, 5, ANNAL_LEVEL_SYNC);
+    disk.fail_at = disk.calls + at;
+    annal_status status = annal_session_delete(store, ANNAL_SLICE("s"), NULL, NULL);
+    bool failed = disk.calls >= disk.fail_at;
+    ck_assert(failed || status == ANNAL_OK);
+    store_abandon(store);
+
+    for (int round = 0; round < 2; round++) {
+        store = store_open_seams(path, round == 0 ? &after_a_power_cut : NULL);
+        uint64_t last = read_session(store, "s", NULL, NULL);
+        ck_assert_msg(last == 0 || (last == 5 && status != ANNAL_OK), "event %d", (int)last);
+        ck_numbers(store, "t", 3);
+        store_close(store);
+    }
+    ck_assert_uint_eq(count_names(gone, ""), 0);
+    ck_assert_uint_eq(count_names(events, ".new-"), 0);
+    return failed;
+}
+
+START_TEST(h11_a_deletion_that_breaks_off_anywhere_took_place_or_did_not)
+{
+    bool failed = true;
+    for (unsigned at = 1; failed; at++) {
+        struct tmpdir dir;
+        TMPDIR_INIT(&dir);
+        failed =
+            delete_with_failure(tmpdir_path(&dir, "store"), tmpdir_path(&dir, "store/events/.gone"),
+                                tmpdir_path(&dir, "store/events"), at);
+        ck_assert(!failed || at < 200);
+        tmpdir_done(&dir);
+    }
+}
+END_TEST
+
+/* Rule (5): the tombstone of a deletion that broke off before the name went. */
+START_TEST(a_journal_that_stands_there_counts_whatever_tombstones_say)
+{
+    struct tmpdir dir;
+    annal_session_info info;
+    char tombstone[512];
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *store = store_open(path);
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_session_info_get(store, ANNAL_SLICE("s"), &info, err));
+    store_abandon(store);
+    snprintf(tombstone, sizeof tombstone, "%s/events/.gone", path);
+    ck_assert_int_eq(mkdir(tombstone, 0700), 0);
+    snprintf(tombstone, sizeof tombstone, "%s/events/.gone/%s", path, info.file);
+    file_write(tombstone, "", 0);
+    file_write(tmpdir_path(&dir, "store/events/.new-0123"), "{", 1);
+    /* The last event is only in the log. */
+    ck_assert_int_eq(
+        truncate(tmpdir_path(&dir, "store/events/s.jsonl"), (off_t)info.end_offset - 30), 0);
+    store = store_open_seams(path, &after_a_power_cut);
+    ck_numbers(store, "s", 3);
+    ck_assert(!is_there(tombstone));
+    ck_assert(!is_there(tmpdir_path(&dir, "store/events/.new-0123")));
+    append_numbers(store, "s", 4, 4, ANNAL_LEVEL_SYNC);
+    ck_numbers(store, "s", 4);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+START_TEST(a_session_whose_header_is_damaged_can_be_deleted_for_good)
+{
+    struct tmpdir dir;
+    annal_session_info info;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
+    annal_store *writer = open_generous(path);
+    append_numbers(writer, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    annal_store *deleter = open_generous(path);
+    append_numbers(deleter, "s", 4, 4, ANNAL_LEVEL_SYNC); /* so the writer has let go of it */
+    int fd = open(journal, O_WRONLY | O_CLOEXEC);
+    ck_assert_int_eq(pwrite(fd, "x", 1, 3), 1);
+    close(fd);
+    ck_ok(annal_session_delete(deleter, ANNAL_SLICE("s"), &info, err));
+    ck_assert_uint_gt(info.bytes, 300);
+    store_abandon(deleter);
+    store_abandon(writer);
+    annal_store *store = store_open_seams(path, &after_a_power_cut);
+    ck_no_session(store, "s");
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+/* ---- Others ---- */
+
+START_TEST(a_session_that_is_not_given_back_in_time_is_not_deleted)
+{
+    struct tmpdir dir;
+    annal_store *deleter = NULL;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *owner = store_open(path);
+    append_numbers(owner, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_store_open(path, &(annal_store_options){.no_keeper = true, .wait_ms = 20}, &deleter,
+                           err));
+    ck_status(ANNAL_ERR_BUSY, annal_session_delete(deleter, ANNAL_SLICE("s"), NULL, err));
+    ck_numbers(owner, "s", 2);
+    ck_ok(annal_keep(owner, err)); /* now it gives it back: it was asked to */
+    ck_ok(annal_session_delete(deleter, ANNAL_SLICE("s"), NULL, err));
+    append_numbers(owner, "s", 1, 1, ANNAL_LEVEL_SYNC); /* through no descriptor of before */
+    ck_numbers(deleter, "s", 1);
+    store_close(deleter);
+    store_close(owner);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+START_TEST(while_another_process_changes_journals_this_one_does_not)
+{
+    struct tmpdir dir;
+    annal_store *store = NULL;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    ck_ok(annal_store_open(path,
+                           &(annal_store_options){.create = true, .no_keeper = true, .wait_ms = 20},
+                           &store, err));
+    append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    int fd = open(tmpdir_path(&dir, "store/locks/structure"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+    ck_status(ANNAL_ERR_BUSY, annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    append_numbers(store, "s", 3, 3, ANNAL_LEVEL_SYNC);
+    close(fd);
+    ck_ok(annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+START_TEST(h24_a_session_that_a_fork_needs_is_not_deleted)
+{
+    struct tmpdir dir;
+    struct buf line = {0};
+    annal_session_info info;
+    TMPDIR_INIT(&dir);
+    annal_store *store = store_open(tmpdir_path(&dir, "store"));
+    append_numbers(store, "parent", 1, 3, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_session_info_get(store, ANNAL_SLICE("parent"), &info, err));
+    ck_assert_int_eq(annal__buf_printf(
+                         &line,
+                         "{\"annal\":1,\"session\":\"child\",\"file\":\"%032d\",\"created\":"
+                         "\"2026-01-06T07:24:00.000000Z\",\"fork\":{\"session\":\"parent\",\"seq\":"
+                         "2,\"h\":\"%016d\"}",
+                         1, 2),
+                     ANNAL_OK);
+    annal_slice head = annal__buf_slice(&line);
+    uint64_t h = annal__codec_json.hash(
+        (annal_slice){head.ptr, head.len + annal__codec_json.trailer_bytes}, 0, 0);
+    ck_assert_int_eq(annal__buf_printf(&line, ",\"h\":\"%016llx\"}\n", (unsigned long long)h),
+                     ANNAL_OK);
+    file_write(tmpdir_path(&dir, "store/events/child.jsonl"), line.ptr, line.len);
+    ck_status(ANNAL_ERR_CONFLICT, annal_session_delete(store, ANNAL_SLICE("parent"), NULL, err));
+    ck_numbers(store, "parent", 3);
+    append_numbers(store, "parent", 4, 4, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_session_delete(store, ANNAL_SLICE("child"), NULL, err));
+    ck_ok(annal_session_delete(store, ANNAL_SLICE("parent"), NULL, err));
+    annal__buf_done(&line);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+struct appender {
+    annal_store *store;
+    _Atomic bool stop;
+    uint64_t appended;
+};
+
+static void *append_on(void *arg)
+{
+    struct appender *appender = arg;
+    uint64_t last = 0;
+    while (!atomic_load(&appender->stop)) {
+        uint64_t seq = 0;
+        ck_ok(append_number(appender->store, "s", 1, 40, ANNAL_LEVEL_BATCH, &seq, err));
+        ck_assert(seq == last + 1 || seq == 1);
+        last = seq;
+        appender->appended++;
+    }
+    return NULL;
+}
+
+START_TEST(a_thread_that_appends_meanwhile_writes_into_no_deleted_journal)
+{
+    struct tmpdir dir;
+    pthread_t thread;
+    TMPDIR_INIT(&dir);
+    struct appender appender = {.store = open_generous(tmpdir_path(&dir, "store"))};
+    append_numbers(appender.store, "s", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_assert_int_eq(pthread_create(&thread, NULL, append_on, &appender), 0);
+    for (unsigned deleted = 0; deleted < 20;) {
+        annal_error err;
+        annal_status status = annal_session_delete(appender.store, ANNAL_SLICE("s"), NULL, &err);
+        ck_assert_msg(status == ANNAL_OK || status == ANNAL_ERR_NOTFOUND, "%s", err.message);
+        deleted += status == ANNAL_OK;
+    }
+    atomic_store(&appender.stop, true);
+    pthread_join(thread, NULL);
+    ck_ok(annal_sync(appender.store, err));
+    ck_assert_uint_le(read_session(appender.store, "s", NULL, NULL), appender.appended);
+    store_close(appender.store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+Suite *suite_replace(void)
+{
+    Suite *suite = suite_create("replace");
+    TCase *delete = tcase_create("delete");
+    tcase_set_timeout(delete, 60);
+    tcase_add_test(delete, a_deleted_session_is_gone_and_an_append_begins_it_anew);
+    tcase_add_test(delete, h11_redo_does_not_bring_a_deleted_session_back);
+    tcase_add_test(delete, h11_a_session_that_was_begun_anew_is_redone_and_the_old_one_is_not);
+    tcase_add_test(delete, a_tombstone_stays_until_no_log_names_its_journal);
+    tcase_add_test(delete, the_keeper_takes_tombstones_away_when_it_has_emptied_the_log);
+    tcase_add_test(delete, h11_a_deletion_that_breaks_off_anywhere_took_place_or_did_not);
+    tcase_add_test(delete, a_journal_that_stands_there_counts_whatever_tombstones_say);
+    tcase_add_test(delete, a_session_whose_header_is_damaged_can_be_deleted_for_good);
+    suite_add_tcase(suite, delete);
+    TCase *others = tcase_create("others");
+    tcase_set_timeout(others, 60);
+    tcase_add_test(others, a_session_that_is_not_given_back_in_time_is_not_deleted);
+    tcase_add_test(others, while_another_process_changes_journals_this_one_does_not);
+    tcase_add_test(others, h24_a_session_that_a_fork_needs_is_not_deleted);
+    tcase_add_test(others, a_thread_that_appends_meanwhile_writes_into_no_deleted_journal);
+    suite_add_tcase(suite, others);
+    return suite;
+}
