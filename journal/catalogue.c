@@ -132,7 +132,8 @@ annal_status annal_session_info_get(annal_store *store, annal_slice session,
                                .last_seq = tail.seq,
                                .last_ts_us = tail.ts_us,
                                .last_h = tail.h,
-                               .end_offset = tail.end};
+                               .end_offset = tail.end,
+                               .torn = tail.state == TAIL_TORN};
     memcpy(info.session, session.ptr, session.len);
     if (tail.has_header) {
         annal__frame_file_id_text(tail.header.file, info.file);

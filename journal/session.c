@@ -267,11 +267,11 @@ static annal_status continue_journal(annal_store *store, struct session *session
         return status;
     }
     if (tail.state == TAIL_DAMAGED || (tail.size > 0 && tail.end > 0 && !tail.has_header))
-        return annal__fail(
-            err, ANNAL_ERR_CORRUPT,
-            "session '%s' is damaged at byte %" PRIu64 " of its journal: it stays "
-            "readable and takes no more events; 'annal verify %s' shows what is damaged",
-            session->id, tail.has_header ? tail.end : 0, session->id);
+        return annal__fail(err, ANNAL_ERR_CORRUPT,
+                           "session '%s' is damaged at byte %" PRIu64 " of its journal: it stays "
+                           "readable and takes no more events; 'annal repair %s --to NEW' copies "
+                           "what is sound",
+                           session->id, tail.has_header ? tail.end : 0, session->id);
     if (tail.state == TAIL_TORN) {
         status = cut_torn_tail(store, session, &tail, err);
         if (status < 0)

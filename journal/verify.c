@@ -1,3 +1,5 @@
+#include "journal/verify.h"
+
 #include "journal/base/error.h"
 #include "journal/scan.h"
 #include "journal/store.h"
@@ -39,27 +41,38 @@ static void check_event(struct verification *verification, const annal_event *ev
     verification->result.events++;
 }
 
-/*
- * At the end: whether it really is one. The bytes behind the last proven line get time to become an
- * event before they are called damaged.
- */
-static annal_status check_end(struct verification *verification, const annal_cursor *cursor,
-                              annal_store *store, int *tries, annal_error *err)
+annal_status annal__verify_settle(annal_store *store, annal_slice session,
+                                  const annal_cursor *cursor, int *tries, uint64_t *out_bytes,
+                                  annal_error *err)
 {
     annal_session_info info;
     annal_position here = annal_cursor_position(cursor);
-    annal_status status = annal_session_info_get(store, verification->session, &info, err);
+    annal_status status = annal_session_info_get(store, session, &info, err);
     if (status < 0)
         return status;
-    verification->result.bytes = info.bytes;
+    *out_bytes = info.bytes;
     if (info.bytes <= here.offset)
         return ANNAL_END;
-    if ((*tries)++ < SETTLE_TRIES) {
-        _Atomic uint32_t never = 0;
-        annal__futex_wait(&never, 0, SETTLE_US);
-        return ANNAL_OK;
-    }
-    find(verification, here.offset == 0 ? 0 : here.seq, here.offset, info.bytes - here.offset,
+    if ((*tries)++ == SETTLE_TRIES)
+        return ANNAL_DAMAGE;
+    _Atomic uint32_t never = 0;
+    annal__futex_wait(&never, 0, SETTLE_US);
+    return ANNAL_OK;
+}
+
+static annal_status check_end(struct verification *verification, const annal_cursor *cursor,
+                              annal_store *store, int *tries, annal_error *err)
+{
+    annal_position here = annal_cursor_position(cursor);
+    uint64_t bytes = 0;
+    annal_status status =
+        annal__verify_settle(store, verification->session, cursor, tries, &bytes, err);
+    if (status < 0)
+        return status;
+    verification->result.bytes = bytes;
+    if (status != ANNAL_DAMAGE)
+        return status;
+    find(verification, here.offset == 0 ? 0 : here.seq, here.offset, bytes - here.offset,
          here.offset == 0 ? "nothing proves these bytes: the header is damaged"
                           : "nothing proves these bytes at the end: a damaged or unfinished line");
     return ANNAL_END;

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-const struct command *const commands[] = {&cmd_append,  &cmd_import,   &cmd_cat,     &cmd_ls,
-                                          &cmd_show,    &cmd_query,    &cmd_sql,     &cmd_replay,
-                                          &cmd_tail,    &cmd_snapshot, &cmd_stats,   &cmd_verify,
-                                          &cmd_reindex, &cmd_help,     &cmd_version, NULL};
+const struct command *const commands[] = {
+    &cmd_append, &cmd_import,  &cmd_cat,  &cmd_ls,       &cmd_show,  &cmd_query,
+    &cmd_sql,    &cmd_replay,  &cmd_tail, &cmd_snapshot, &cmd_stats, &cmd_verify,
+    &cmd_repair, &cmd_reindex, &cmd_help, &cmd_version,  NULL};
 
 const struct command *command_find(const char *name)
 {

@@ -1,7 +1,7 @@
 # Completion of annal for bash.
 _annal()
 {
-    local verbs="append import cat ls show query sql replay tail snapshot stats verify reindex help version"
+    local verbs="append import cat ls show query sql replay tail snapshot stats verify repair reindex help version"
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
     local verb="" store="" i
     COMPREPLY=()
@@ -27,7 +27,7 @@ _annal()
         mapfile -t COMPREPLY < <(compgen -W "jsonl csv table" -- "$word")
         return
         ;;
-    --type | --since | --until | --seq | --limit | --from | --expect-seq | --wait | --status | --at | --sql)
+    --type | --since | --until | --seq | --limit | --from | --expect-seq | --wait | --status | --at | --sql | --to)
         return
         ;;
     esac
@@ -42,6 +42,7 @@ _annal()
     sql) options+=" --format" ;;
     replay) options+=" --at --sql --format --events --no-snapshots" ;;
     tail) options+=" --from --follow" ;;
+    repair) options+=" --to --dry-run" ;;
     verify) options+=" --replay" ;;
     esac
 
@@ -56,7 +57,7 @@ _annal()
     import)
         mapfile -t COMPREPLY < <(compgen -W "claude-code codex" -f -- "$word")
         ;;
-    append | cat | show | query | verify | replay | tail | snapshot)
+    append | cat | show | query | verify | repair | replay | tail | snapshot)
         # The names of the journals are the names of the sessions.
         store=${store:-${ANNAL_STORE:-${XDG_DATA_HOME:-$HOME/.local/share}/annal}}
         mapfile -t COMPREPLY < <(compgen -W "$(

@@ -206,6 +206,50 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_verify_session(annal_store *store,
                                                              annal_verify_result *out_result,
                                                              annal_error *err);
 
+/* ---- Repairing ---- */
+
+/* Events that did not come over. */
+typedef struct annal_gap {
+    uint64_t first_seq;
+    uint64_t last_seq; /* 0: not known, nothing behind it proves itself */
+    uint64_t offset;   /* of the first bytes that prove nothing, in the damaged journal */
+    uint64_t bytes;
+    const char *what; /* static, one phrase */
+} annal_gap;
+
+typedef void (*annal_gap_fn)(void *arg, const annal_gap *gap);
+
+typedef struct annal_repair_result {
+    uint64_t events;     /* copied */
+    uint64_t gaps;       /* places where events are missing */
+    uint64_t gap_events; /* written in their place */
+    uint64_t lost_bytes; /* in these places */
+    uint64_t mended;     /* places where only a hash, a newline or the header was damaged */
+    uint64_t doubled;    /* events that stood there a second time and were passed over */
+    uint64_t torn_bytes; /* at the end: the piece of an event that was never acknowledged */
+    uint64_t last_seq;   /* of the new session */
+} annal_repair_result;
+
+/*
+ * Copy what proves itself of a session into a new one, `to`, which must not exist; what was copied is
+ * durable when this returns. The damaged journal is only read. Every event keeps its seq, ts, type, id,
+ * cause and data. In the place of each missing event stands one of type annal.gap, whose data says what was
+ * lost: {"session","first_seq","last_seq","offset","bytes","why"}. When nothing behind a gap proves
+ * itself, nobody knows how many events it had: then it is one event, its last_seq is null, and it is the last.
+ *
+ * fn (may be NULL) is told of each gap. With an empty `to` nothing is written: a dry run. Gaps are no
+ * failure of this function. After a failure `to` may hold the first events. Any thread.
+ *
+ * ANNAL_ERR_NOTFOUND  no such session
+ * ANNAL_ERR_CONFLICT  `to` exists, or somebody else appended to it meanwhile
+ * ANNAL_ERR_LIMIT     more than a million events are missing in one place
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_repair(annal_store *store,
+                                                             annal_slice session, annal_slice to,
+                                                             annal_gap_fn fn, void *arg,
+                                                             annal_repair_result *out_result,
+                                                             annal_error *err);
+
 #ifdef __cplusplus
 }
 #endif

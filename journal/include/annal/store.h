@@ -88,6 +88,8 @@ typedef struct annal_session_info {
     uint64_t last_h;
     /* where the last proven line ends; less than bytes: a tail that does not prove itself */
     uint64_t end_offset;
+    /* such a tail is the piece of an event that a crash leaves: the next owner cuts it */
+    bool torn;
 } annal_session_info;
 
 /* Look at the header and the last lines of one journal. Reads a few KB. Any thread. */

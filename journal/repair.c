@@ -1,0 +1,238 @@
+/*
+ * Repair: what is sound of a damaged journal, in a new one.
+ *
+ * (1) Nothing is written to the damaged journal, nothing is guessed: an event is copied when it proves itself,
+ *     with its own type, ts, id, cause and data.
+ * (2) seq has no gaps, and events are named by it (cause, expected_seq, whoever wrote it down). So every
+ *     event that is missing leaves one event annal.gap in its place, and what is copied keeps its seq.
+ * (3) How many are missing is told by the next event that proves itself. Behind the last one nothing tells:
+ *     one gap event then says that its last_seq is not known. A torn tail, the piece of an event that a crash
+ *     leaves, was never acknowledged: it is reported, and no gap.
+ * (4) An event whose seq was copied already (lines that stand twice) is passed over.
+ */
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+#include "journal/base/json.h"
+#include "journal/store.h"
+#include "journal/verify.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* More would not be damage to a journal but another journal. */
+#define GAP_EVENTS_MAX 1000000
+
+static const char gap_type[] = "annal.gap";
+
+struct repair {
+    annal_store *store;
+    annal_slice session;
+    annal_cursor *cursor;
+    annal_writer *writer; /* NULL: a dry run */
+    annal_gap_fn fn;
+    void *arg;
+    annal_repair_result result; /* result.last_seq: of the new journal so far */
+    int64_t last_ts_us;
+    annal_gap gap;   /* passed over since the last event that proved itself; what NULL: nothing */
+    uint64_t passed; /* bytes of it */
+    struct buf text;
+};
+
+/* ---- Writing ---- */
+
+static annal_status append(struct repair *repair, const annal_draft *draft, annal_error *err)
+{
+    const annal_append_options options = {.level = ANNAL_LEVEL_BATCH,
+                                          .expect = ANNAL_EXPECT_SEQ,
+                                          .expected_seq = repair->result.last_seq};
+    uint64_t seq = repair->result.last_seq + 1;
+    annal_status status = ANNAL_OK;
+    if (repair->writer != NULL)
+        status = annal_writer_append(repair->writer, draft, 1, &options, &seq, err);
+    if (status < 0)
+        return status;
+    if (seq != repair->result.last_seq + 1)
+        return annal__fail(
+            err, ANNAL_ERR_CONFLICT,
+            "repair session '%.*s': events %" PRIu64 " and %" PRIu64 " have the same id '%.*s'",
+            ANNAL_FMT(repair->session), seq, repair->result.last_seq + 1, ANNAL_FMT(draft->id));
+    repair->result.last_seq++;
+    return ANNAL_OK;
+}
+
+static annal_status describe_gap(struct repair *repair, annal_error *err)
+{
+    const annal_gap *gap = &repair->gap;
+    struct buf *text = &repair->text;
+    annal__buf_clear(text);
+    annal_status status =
+        annal__buf_printf(text, "{\"session\":\"%.*s\",\"first_seq\":%" PRIu64 ",\"last_seq\":",
+                          ANNAL_FMT(repair->session), gap->first_seq);
+    if (status == ANNAL_OK)
+        status = gap->last_seq == 0 ? annal__buf_printf(text, "null")
+                                    : annal__buf_printf(text, "%" PRIu64, gap->last_seq);
+    if (status == ANNAL_OK)
+        status = annal__buf_printf(text, ",\"offset\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"why\":",
+                                   gap->offset, gap->bytes);
+    if (status == ANNAL_OK)
+        status = annal__json_quote(text, annal_slice_of(gap->what));
+    if (status == ANNAL_OK)
+        status = annal__buf_append(text, "}", 1);
+    return status < 0 ? annal__fail(err, status, "repair session '%.*s': no memory",
+                                    ANNAL_FMT(repair->session))
+                      : ANNAL_OK;
+}
+
+/* Rule (2). count gap events, and fn hears of them once. */
+static annal_status put_gap(struct repair *repair, uint64_t count, int64_t ts_us, annal_error *err)
+{
+    if (count > GAP_EVENTS_MAX)
+        return annal__fail(err, ANNAL_ERR_LIMIT,
+                           "repair session '%.*s': %" PRIu64 " events are missing before event "
+                           "%" PRIu64 ", at most %d gap events are written",
+                           ANNAL_FMT(repair->session), count, repair->gap.first_seq + count,
+                           GAP_EVENTS_MAX);
+    annal_status status = describe_gap(repair, err);
+    const annal_draft draft = {
+        .type = ANNAL_SLICE(gap_type), .data = annal__buf_slice(&repair->text), .ts_us = ts_us};
+    for (uint64_t i = 0; status == ANNAL_OK && i < count; i++)
+        status = append(repair, &draft, err);
+    if (status < 0)
+        return status;
+    repair->result.gaps++;
+    repair->result.gap_events += count;
+    if (repair->fn != NULL)
+        repair->fn(repair->arg, &repair->gap);
+    return ANNAL_OK;
+}
+
+/* ---- Reading ---- */
+
+static void pass_over(struct repair *repair, uint64_t offset, uint64_t bytes, const char *what)
+{
+    if (repair->gap.what == NULL)
+        repair->gap = (annal_gap){.offset = offset, .what = what};
+    repair->gap.bytes += bytes;
+    repair->result.lost_bytes += bytes;
+}
+
+static annal_status copy_event(struct repair *repair, const annal_event *event, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    uint64_t next = repair->result.last_seq + 1;
+    const annal_draft draft = {.type = event->type,
+                               .data = event->data,
+                               .id = event->id,
+                               .cause = event->cause,
+                               .ts_us = event->ts_us};
+    annal_error reason;
+    if (event->seq < next) { /* rule (4) */
+        repair->result.doubled++;
+        return ANNAL_OK;
+    }
+    if (annal_draft_check(&draft, &reason) < 0) {
+        pass_over(repair, event->offset, event->length, "its hash is right, and it is no event");
+        return ANNAL_OK;
+    }
+    if (event->seq > next) {
+        if (repair->gap.what == NULL)
+            pass_over(repair, event->offset, 0, "events are missing before this place");
+        repair->gap.first_seq = next;
+        repair->gap.last_seq = event->seq - 1;
+        status = put_gap(repair, event->seq - next,
+                         repair->last_ts_us != 0 ? repair->last_ts_us : event->ts_us, err);
+    }
+    repair->gap = (annal_gap){0};
+    if (status == ANNAL_OK)
+        status = append(repair, &draft, err);
+    repair->last_ts_us = event->ts_us;
+    repair->result.events += status == ANNAL_OK;
+    return status;
+}
+
+/* Rule (3). */
+static annal_status finish(struct repair *repair, annal_error *err)
+{
+    annal_session_info info;
+    annal_position here = annal_cursor_position(repair->cursor);
+    annal_status status = annal_session_info_get(repair->store, repair->session, &info, err);
+    if (status < 0)
+        return status;
+    if (info.bytes > here.offset && info.torn && here.offset > 0) {
+        repair->result.torn_bytes = info.bytes - here.offset;
+    } else if (info.bytes > here.offset) {
+        pass_over(repair, here.offset, info.bytes - here.offset,
+                  "nothing proves these bytes at the end");
+    }
+    if (repair->gap.what == NULL)
+        return ANNAL_OK;
+    repair->gap.first_seq = repair->result.last_seq + 1;
+    repair->gap.last_seq = 0;
+    return put_gap(repair, 1, repair->last_ts_us, err);
+}
+
+static annal_status copy_all(struct repair *repair, annal_error *err)
+{
+    int tries = 0;
+    annal_status status = ANNAL_OK;
+    while (status >= 0 && status != ANNAL_END) {
+        annal_event event;
+        status = annal_cursor_next(repair->cursor, &event, err);
+        if (status == ANNAL_OK) {
+            status = copy_event(repair, &event, err);
+            tries = 0;
+        } else if (status == ANNAL_DAMAGE) {
+            annal_damage damage = annal_cursor_damage(repair->cursor);
+            if (damage.event_lost)
+                pass_over(repair, damage.offset, damage.length, damage.what);
+            else
+                repair->result.mended++;
+        } else if (status == ANNAL_END) {
+            uint64_t bytes;
+            status = annal__verify_settle(repair->store, repair->session, repair->cursor, &tries,
+                                          &bytes, err);
+            if (status == ANNAL_DAMAGE)
+                status = ANNAL_END;
+        }
+    }
+    return status < 0 ? status : finish(repair, err);
+}
+
+/* ---- The whole ---- */
+
+static annal_status check_new(annal_store *store, annal_slice to, annal_error *err)
+{
+    annal_session_info info;
+    annal_error missing = {0};
+    annal_status status = annal_session_info_get(store, to, &info, &missing);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return ANNAL_OK;
+    if (status < 0 && err != NULL)
+        *err = missing;
+    return status < 0 ? status
+                      : annal__fail(err, ANNAL_ERR_CONFLICT,
+                                    "session '%.*s' exists already; a repair writes a new one",
+                                    ANNAL_FMT(to));
+}
+
+annal_status annal_session_repair(annal_store *store, annal_slice session, annal_slice to,
+                                  annal_gap_fn fn, void *arg, annal_repair_result *out_result,
+                                  annal_error *err)
+{
+    struct repair repair = {.store = store, .session = session, .fn = fn, .arg = arg};
+    annal_status status = annal_cursor_open(store, session, 0, &repair.cursor, err);
+    if (status == ANNAL_OK && to.len > 0)
+        status = check_new(store, to, err);
+    if (status == ANNAL_OK && to.len > 0)
+        status = annal_writer_open(store, to, NULL, &repair.writer, err);
+    if (status == ANNAL_OK)
+        status = copy_all(&repair, err);
+    if (status == ANNAL_OK && to.len > 0)
+        status = annal_sync(store, err);
+    annal_writer_close(repair.writer);
+    annal_cursor_close(repair.cursor);
+    annal__buf_done(&repair.text);
+    if (status == ANNAL_OK)
+        *out_result = repair.result;
+    return status;
+}

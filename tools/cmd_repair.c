@@ -1,0 +1,155 @@
+#include "tools/args.h"
+#include "tools/open.h"
+#include "tools/out.h"
+
+#include <annal/journal.h>
+
+#include <inttypes.h>
+
+struct repair {
+    const struct args *args;
+    annal_slice session;
+    annal_slice to; /* empty: a dry run */
+    annal_store *store;
+};
+
+static void print_gap_json(const struct repair *repair, const annal_gap *gap)
+{
+    printf("{\"session_id\":\"%.*s\",\"first_seq\":%" PRIu64 ",\"last_seq\":",
+           ANNAL_FMT(repair->session), gap->first_seq);
+    if (gap->last_seq == 0)
+        fputs("null", stdout);
+    else
+        printf("%" PRIu64, gap->last_seq);
+    printf(",\"offset\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"why\":", gap->offset, gap->bytes);
+    out_json_string(annal_slice_of(gap->what));
+    fputs("}\n", stdout);
+}
+
+static void print_gap(void *arg, const annal_gap *gap)
+{
+    const struct repair *repair = arg;
+    char bytes[HUMAN_BYTES];
+    if (repair->args->json) {
+        print_gap_json(repair, gap);
+        return;
+    }
+    printf("%.*s: ", ANNAL_FMT(repair->session));
+    if (gap->last_seq == 0)
+        printf("from event %" PRIu64 " on, nobody knows how many", gap->first_seq);
+    else if (gap->last_seq == gap->first_seq)
+        printf("event %" PRIu64, gap->first_seq);
+    else
+        printf("events %" PRIu64 " to %" PRIu64, gap->first_seq, gap->last_seq);
+    printf(": lost with %s at byte %" PRIu64 ": %s\n", human_bytes(bytes, gap->bytes), gap->offset,
+           gap->what);
+}
+
+static void print_summary_json(const struct repair *repair, const annal_repair_result *result)
+{
+    printf("{\"session_id\":\"%.*s\",\"to\":", ANNAL_FMT(repair->session));
+    if (repair->to.len == 0)
+        fputs("null", stdout);
+    else
+        printf("\"%.*s\"", ANNAL_FMT(repair->to));
+    printf(",\"events\":%" PRIu64 ",\"gaps\":%" PRIu64 ",\"gap_events\":%" PRIu64
+           ",\"lost_bytes\":%" PRIu64 ",\"mended\":%" PRIu64 ",\"doubled\":%" PRIu64
+           ",\"torn_bytes\":%" PRIu64 ",\"last_seq\":%" PRIu64 "}\n",
+           result->events, result->gaps, result->gap_events, result->lost_bytes, result->mended,
+           result->doubled, result->torn_bytes, result->last_seq);
+}
+
+static void print_summary(const struct repair *repair, const annal_repair_result *result)
+{
+    char text[HUMAN_BYTES], places[HUMAN_BYTES];
+    bool dry = repair->to.len == 0;
+    if (repair->args->json) {
+        print_summary_json(repair, result);
+        return;
+    }
+    if (dry)
+        printf("would copy ");
+    else
+        printf("copied ");
+    printf("%s event%s", human_count(text, result->events), result->events == 1 ? "" : "s");
+    if (!dry)
+        printf(" to session %.*s", ANNAL_FMT(repair->to));
+    if (result->gaps == 0)
+        printf(": all there are\n");
+    else
+        printf("; %s gap event%s in %s place%s\n", human_count(text, result->gap_events),
+               result->gap_events == 1 ? "" : "s", human_count(places, result->gaps),
+               result->gaps == 1 ? "" : "s");
+    if (result->mended > 0)
+        printf("mended: %s place%s where only a hash, a newline or the header was damaged\n",
+               human_count(text, result->mended), result->mended == 1 ? "" : "s");
+    if (result->doubled > 0)
+        printf("passed over: %s events that stood there twice\n",
+               human_count(text, result->doubled));
+    if (result->torn_bytes > 0)
+        printf("left out: %s at the end, the piece of an event that was never acknowledged\n",
+               human_bytes(text, result->torn_bytes));
+}
+
+static int read_options(struct repair *repair)
+{
+    const struct args *args = repair->args;
+    annal_error err = {0};
+    int exit_status = args_session(args, 0, &repair->session);
+    if (exit_status != 0)
+        return exit_status;
+    repair->to = annal_slice_of(args_get(args, "to"));
+    if (args_has(args, "to") == args_has(args, "dry-run"))
+        return fail_usage("repair needs --to NEW, the session to copy into, or --dry-run");
+    if (args_has(args, "to") && annal_session_id_check(repair->to, &err) < 0)
+        return fail_usage("--to needs the id of a session: %s", err.message);
+    return 0;
+}
+
+static int run(const struct args *args)
+{
+    struct repair repair = {.args = args};
+    annal_repair_result result;
+    annal_error err = {0};
+    int exit_status = read_options(&repair);
+    if (exit_status == 0)
+        exit_status =
+            store_open(args, repair.to.len > 0 ? OPEN_WRITE : OPEN_READ, 0, &repair.store);
+    if (exit_status != 0)
+        return exit_status;
+    if (annal_session_repair(repair.store, repair.session, repair.to, print_gap, &repair, &result,
+                             &err) < 0) {
+        exit_status = fail_error(&err);
+    } else {
+        print_summary(&repair, &result);
+        exit_status = result.gaps > 0 ? EXIT_REFUSED : EXIT_DONE;
+    }
+    return store_close(repair.store, exit_status);
+}
+
+static const struct option options[] = {
+    {"to", "NEW", "the session to copy into; it must not exist", false},
+    {"dry-run", NULL, "say what would be copied, and write nothing", false},
+    {NULL, NULL, NULL, false}};
+
+const struct command cmd_repair = {
+    .name = "repair",
+    .operands = "SESSION",
+    .operands_min = 1,
+    .operands_max = 1,
+    .summary = "copy what is sound of a damaged session into a new one",
+    .about = "Copies every event that proves itself into session NEW, which must not exist;\n"
+             "the damaged journal is only read. Events keep their seq, time, type, id, cause\n"
+             "and data. In the place of each event that is missing NEW has one of type\n"
+             "annal.gap, whose data says what was lost: session, first_seq, last_seq, offset,\n"
+             "bytes, why. Where nothing behind a gap proves itself, nobody knows how many\n"
+             "events it had: it is one event then, its last_seq is null, and NEW ends there.\n"
+             "\n"
+             "Exit status: 0 all events came over, 1 some are missing, each gap was printed.\n"
+             "What other sessions name as a cause still names the old session, which stays.\n"
+             "A repair that broke off leaves NEW in part: repair into another name.",
+    .examples = "  annal repair sess_1 --dry-run\n"
+                "  annal repair sess_1 --to sess_1.repaired\n"
+                "  annal query sess_1.repaired --type annal.gap\n",
+    .options = options,
+    .run = run};
