@@ -129,7 +129,11 @@ static annal_status look_at(annal_snapshots *snapshots, struct entry *entry, ann
         annal_session_info_get(snapshots->store, annal_slice_of(entry->session), &info, err);
     if (status == ANNAL_OK && !entry->known)
         status = look_up_last(snapshots, entry, err);
-    if (status == ANNAL_ERR_NOTFOUND) { /* the session is gone */
+    if (status == ANNAL_ERR_NOTFOUND) { /* the session was deleted */
+        const struct shelf shelf = {.index = snapshots->index,
+                                    .store = snapshots->store,
+                                    .session = annal_slice_of(entry->session)};
+        annal__shelf_sweep(&shelf);
         *entry = (struct entry){.session = entry->session};
         return ANNAL_OK;
     }

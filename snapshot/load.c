@@ -202,9 +202,15 @@ annal_status annal_snapshot_drop(annal_index *index, annal_slice session, annal_
                               .session = annal_slice_of(list.rows[i].session)};
         status = annal_index_snapshot_delete(index, shelf.session, list.rows[i].seq,
                                              SNAPSHOT_WAIT_MS, err);
-        if (status >= 0 &&
+        if (status >= 0 && session.len == 0 &&
             (i + 1 == list.count || strcmp(shelf.session.ptr, list.rows[i + 1].session) != 0))
             annal__shelf_sweep(&shelf);
+    }
+    /* Also when there are no rows: the index may have forgotten a session that was deleted. */
+    if (status >= 0 && session.len > 0) {
+        const struct shelf shelf = {
+            .index = index, .store = annal_index_store(index), .session = session};
+        annal__shelf_sweep(&shelf);
     }
     annal__free(list.rows);
     return status;

@@ -94,9 +94,15 @@ static annal_status write_file(const struct shelf *shelf, uint64_t seq, annal_sl
     return status;
 }
 
+struct sweep {
+    const struct shelf *shelf;
+    bool gone; /* the session was deleted */
+};
+
 static int sweep_one(void *arg, const char *name)
 {
-    const struct shelf *shelf = arg;
+    const struct sweep *sweep = arg;
+    const struct shelf *shelf = sweep->shelf;
     const struct io *io = annal__store_io(shelf->store);
     char *end = NULL;
     struct buf path = {0};
@@ -108,7 +114,7 @@ static int sweep_one(void *arg, const char *name)
     bool known = status >= 0 || status == ANNAL_ERR_NOTFOUND;
     bool named = status >= 0 && row.seq == seq && row.problem == NULL && row.header.in_file;
     annal__shelf_row_done(&row);
-    if (known && !named && path_of(shelf, 0, &path, NULL) >= 0 &&
+    if ((sweep->gone || (known && !named)) && path_of(shelf, 0, &path, NULL) >= 0 &&
         annal__buf_printf(&path, "/%s", name) >= 0)
         (void)io->unlink(io->arg, path.ptr);
     annal__buf_done(&path);
@@ -119,8 +125,12 @@ void annal__shelf_sweep(const struct shelf *shelf)
 {
     const struct io *io = annal__store_io(shelf->store);
     struct buf path = {0};
+    annal_session_info info;
+    struct sweep sweep = {.shelf = shelf};
+    sweep.gone =
+        annal_session_info_get(shelf->store, shelf->session, &info, NULL) == ANNAL_ERR_NOTFOUND;
     if (path_of(shelf, 0, &path, NULL) >= 0)
-        (void)io->list(io->arg, path.ptr, sweep_one, (void *)(uintptr_t)shelf);
+        (void)io->list(io->arg, path.ptr, sweep_one, &sweep);
     annal__buf_done(&path);
 }
 

@@ -58,7 +58,7 @@ annal_status annal__shelf_image(const struct shelf *shelf, const struct shelf_ro
 annal_status annal__shelf_put(const struct shelf *shelf, const struct snapshot_header *header,
                               annal_slice frame, uint32_t wait_ms, annal_error *err);
 
-/* Remove the session's files that no row names. */
+/* Remove the session's files that no row names; all of them when there is no such session any more. */
 void annal__shelf_sweep(const struct shelf *shelf);
 
 #endif

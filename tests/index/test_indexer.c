@@ -249,6 +249,26 @@ START_TEST(a_journal_that_was_replaced_is_indexed_anew_by_itself)
 }
 END_TEST
 
+START_TEST(a_deleted_session_leaves_the_tables_and_comes_back_as_what_it_is_then)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_many(&f, "s", 5, 1000000);
+    fixture_append_many(&f, "t", 2, 1000000);
+    ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("s"), NULL, err));
+    if (_i == 0) { /* and if nobody looked in between, its first events are others */
+        ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+        ck_sql(&f, "SELECT session_id, count(*) FROM event_index GROUP BY 1", "t|2\n");
+    }
+    fixture_append_many(&f, "s", 5, 9000000);
+    ck_ok(annal_index_catch_up(f.index, ANNAL_SLICE("s"), NULL, err));
+    ck_sql(&f, "SELECT count(*), min(timestamp) FROM event_index WHERE session_id = 's'",
+           "5|1970-01-01T00:00:09.000000Z\n");
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(a_journal_that_is_gone_leaves_the_tables)
 {
     struct fixture f;
@@ -500,6 +520,8 @@ Suite *suite_indexer(void)
     tcase_add_test(all, a_progress_callback_can_stop_and_what_was_done_stays);
     tcase_add_test(all, a_journal_that_was_replaced_is_indexed_anew_by_itself);
     tcase_add_test(all, a_journal_that_is_gone_leaves_the_tables);
+    tcase_add_loop_test(all, a_deleted_session_leaves_the_tables_and_comes_back_as_what_it_is_then,
+                        0, 2);
     tcase_add_test(all, damage_costs_its_line_and_is_kept_as_a_finding);
     tcase_add_test(all, payloads_that_a_handler_cannot_take_are_indexed_all_the_same);
     tcase_add_test(all, a_journal_that_cannot_be_read_costs_nobody_else);

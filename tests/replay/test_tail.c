@@ -353,6 +353,24 @@ START_TEST(damage_is_news_and_the_tail_goes_on_behind_it)
 }
 END_TEST
 
+START_TEST(a_tail_of_a_session_that_is_deleted_gives_all_and_then_says_so)
+{
+    annal_event event;
+    append(3);
+    open_tail(1);
+    ck_next(1, 0);
+    ck_ok(annal_session_delete(f.store, S, NULL, err));
+    append(1);
+    ck_next(2, 0);
+    ck_next(3, 0);
+    annal_error error;
+    ck_assert_int_eq(annal_tail_next(tail, 3000, &event, &error), ANNAL_ERR_CONFLICT);
+    annal_tail_close(tail);
+    open_tail(1);
+    ck_next(1, 0);
+}
+END_TEST
+
 START_TEST(a_journal_that_is_replaced_or_deleted_ends_the_tail)
 {
     annal_event event;
@@ -391,6 +409,7 @@ Suite *suite_tail(void)
     tcase_add_test(tc, where_inotify_is_not_to_be_had_a_timer_wakes);
     tcase_add_test(tc, a_torn_tail_that_is_cut_and_written_again_is_given_once);
     tcase_add_test(tc, damage_is_news_and_the_tail_goes_on_behind_it);
+    tcase_add_test(tc, a_tail_of_a_session_that_is_deleted_gives_all_and_then_says_so);
     tcase_add_loop_test(tc, a_journal_that_is_replaced_or_deleted_ends_the_tail, 0, 2);
     suite_add_tcase(suite, tc);
     return suite;

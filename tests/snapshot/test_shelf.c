@@ -106,6 +106,29 @@ START_TEST(dropping_removes_the_files_too)
 }
 END_TEST
 
+/* The index may have let go of the rows before, or may do so after. */
+START_TEST(of_a_deleted_session_no_file_stays)
+{
+    annal_snapshots *snapshots = NULL;
+    move_to_file(210);
+    move_to_file(100);
+    if (_i == 1)
+        ck_ok(annal_snapshots_open(f.index, NULL, &snapshots, err));
+    ck_ok(annal_index_catch_up(f.index, S, NULL, err));
+    ck_ok(annal_session_delete(f.store, S, NULL, err));
+    if (_i == 0) {
+        ck_ok(annal_index_catch_up(f.index, S, NULL, err));
+        ck_assert_uint_eq(files(), 2);
+        ck_ok(annal_snapshot_drop(f.index, S, err));
+    } else {
+        annal_snapshots_close(snapshots);
+    }
+    ck_assert_uint_eq(files(), 0);
+    ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+    ck_listed(&f, S, "");
+}
+END_TEST
+
 Suite *suite_shelf(void)
 {
     Suite *suite = suite_create("shelf");
@@ -115,6 +138,7 @@ Suite *suite_shelf(void)
     tcase_add_test(tc, without_its_file_or_with_a_damaged_one_a_snapshot_does_not_count);
     tcase_add_test(tc, a_file_without_a_row_is_of_no_effect_and_goes_with_the_next);
     tcase_add_test(tc, dropping_removes_the_files_too);
+    tcase_add_loop_test(tc, of_a_deleted_session_no_file_stays, 0, 2);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -3,6 +3,7 @@
 Suite *suite_append(void);
 Suite *suite_args(void);
 Suite *suite_cat(void);
+Suite *suite_delete(void);
 Suite *suite_import(void);
 Suite *suite_importers(void);
 Suite *suite_query(void);
@@ -11,9 +12,9 @@ Suite *suite_replay(void);
 Suite *suite_stats(void);
 Suite *suite_table(void);
 
-static Suite *(*const suites[])(void) = {suite_args,      suite_append, suite_cat,    suite_import,
-                                         suite_importers, suite_query,  suite_repair, suite_replay,
-                                         suite_stats,     suite_table,  NULL};
+static Suite *(*const suites[])(void) = {suite_args,   suite_append,    suite_cat,   suite_delete,
+                                         suite_import, suite_importers, suite_query, suite_repair,
+                                         suite_replay, suite_stats,     suite_table, NULL};
 
 int main(int argc, char **argv)
 {

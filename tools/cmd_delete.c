@@ -1,0 +1,109 @@
+#include "tools/args.h"
+#include "tools/open.h"
+#include "tools/out.h"
+
+#include <annal/snapshot.h>
+
+#include <inttypes.h>
+#include <unistd.h>
+
+#define WAIT_SECONDS_MAX 1000000
+
+static const struct option options[] = {
+    {.name = "yes", .help = "do not ask, also where somebody could answer"},
+    {.name = "wait",
+     .value = "SECONDS",
+     .help = "for a session that another process is writing (10)"},
+    {0}};
+
+/* Only a terminal can answer; elsewhere whoever wrote the command line meant it. */
+static bool is_wanted(const struct args *args)
+{
+    char answer[16];
+    if (args_has(args, "yes") || !isatty(STDIN_FILENO))
+        return true;
+    fprintf(stderr, "delete ");
+    for (int i = 0; i < args->operand_count; i++)
+        fprintf(stderr, "%s%s", i == 0 ? "" : ", ", args->operands[i]);
+    fprintf(stderr, " for ever? [y/N] ");
+    return fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+static void print_deleted(const struct args *args, const annal_session_info *info)
+{
+    char events[HUMAN_BYTES], bytes[HUMAN_BYTES];
+    if (args->json)
+        printf("{\"session_id\":\"%s\",\"deleted\":true,\"events\":%" PRIu64 ",\"bytes\":%" PRIu64
+               ",\"file\":\"%s\"}\n",
+               info->session, info->last_seq, info->bytes, info->file);
+    else
+        printf("deleted %s: %s event%s, %s\n", info->session, human_count(events, info->last_seq),
+               info->last_seq == 1 ? "" : "s", human_bytes(bytes, info->bytes));
+}
+
+/* The index and the snapshots follow by themselves, sooner or later; here they do so at once. */
+static void forget(annal_store *store, annal_slice session, annal_index **index)
+{
+    annal_error err = {0};
+    if ((*index == NULL && annal_index_open(store, NULL, index, &err) < 0) ||
+        annal_snapshot_drop(*index, session, &err) < 0 ||
+        annal_index_catch_up(*index, session, NULL, &err) < 0)
+        say("session '%.*s' is deleted, and stands in the index until that is brought up: %s",
+            ANNAL_FMT(session), err.message);
+}
+
+static int delete_all(const struct args *args, annal_store *store)
+{
+    annal_index *index = NULL;
+    int exit_status = EXIT_DONE;
+    for (int i = 0; i < args->operand_count && exit_status != EXIT_STORAGE; i++) {
+        annal_session_info info;
+        annal_error err = {0};
+        annal_slice session = annal_slice_of(args->operands[i]);
+        if (annal_session_delete(store, session, &info, &err) < 0) {
+            exit_status = fail_error(&err);
+            continue;
+        }
+        print_deleted(args, &info);
+        (void)out_flush();
+        forget(store, session, &index);
+    }
+    annal_index_close(index);
+    return out_finish(exit_status);
+}
+
+static int run(const struct args *args)
+{
+    annal_store *store = NULL;
+    annal_slice session;
+    uint64_t wait_s = 10;
+    int exit_status = args_number(args, "wait", &wait_s);
+    for (int i = 0; i < args->operand_count && exit_status == 0; i++)
+        exit_status = args_session(args, i, &session);
+    if (exit_status == 0 && wait_s > WAIT_SECONDS_MAX)
+        exit_status = fail_usage("--wait is at most %d seconds", WAIT_SECONDS_MAX);
+    if (exit_status == 0)
+        exit_status =
+            store_open(args, OPEN_WRITE, wait_s == 0 ? 1 : (uint32_t)wait_s * 1000, &store);
+    if (exit_status == 0 && !is_wanted(args))
+        exit_status = fail_refused("nothing was deleted");
+    if (exit_status == 0)
+        exit_status = delete_all(args, store);
+    return store_close(store, exit_status);
+}
+
+const struct command cmd_delete = {
+    .name = "delete",
+    .operands = "SESSION...",
+    .operands_min = 1,
+    .operands_max = -1,
+    .summary = "delete sessions for ever",
+    .about = "Deletes the journal of each SESSION, its rows in the index and its snapshots,\n"
+             "and says what it was. On a terminal it asks first. A session that another\n"
+             "process is writing is taken from it, as for an append. An append that comes\n"
+             "later begins the session anew, with seq 1. The exit status is 1 when a SESSION\n"
+             "is not there or is not given back in time; the others are deleted all the same.",
+    .examples = "  annal delete sess_1\n"
+                "  annal delete --yes sess_2 sess_3\n",
+    .options = options,
+    .run = run};
