@@ -150,7 +150,7 @@ void annal__replace_sweep(annal_store *store)
     for (size_t i = 0; i < unfinished.count; i++)
         remove_name(store, "", unfinished.list[i].text);
     /* A log that cannot be read may name any file. */
-    if (annal__slots_each_record(store, mark_needed, &tombstones, NULL) < 0)
+    if (annal__slots_each_record(store, SLOTS_ALL, mark_needed, &tombstones, NULL) < 0)
         goto done;
     bool some = false;
     for (size_t i = 0; i < tombstones.count; i++) {
@@ -336,7 +336,7 @@ annal_status annal_session_delete(annal_store *store, annal_slice session,
         status = bury(store, change.file, annal__buf_slice(&change.header), err);
     } else {
         struct burial burial = {store, session};
-        status = annal__slots_each_record(store, bury_record, &burial, err);
+        status = annal__slots_each_record(store, SLOTS_ALL, bury_record, &burial, err);
     }
     if (status < 0)
         goto done;

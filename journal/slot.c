@@ -263,8 +263,8 @@ static annal_status each_record(struct log *log, slot_record_fn fn, void *arg, a
     return status;
 }
 
-annal_status annal__slots_each_record(annal_store *store, slot_record_fn fn, void *arg,
-                                      annal_error *err)
+annal_status annal__slots_each_record(annal_store *store, enum slots_which which, slot_record_fn fn,
+                                      void *arg, annal_error *err)
 {
     struct buf path = {0};
     struct slot_list *list = annal__zalloc(sizeof *list);
@@ -276,7 +276,8 @@ annal_status annal__slots_each_record(annal_store *store, slot_record_fn fn, voi
         status = slot_path(store, &path, "commit", list->numbers[i], err);
         if (status == ANNAL_OK)
             status = annal__log_open(store->io, path.ptr, false, &log, err);
-        if (status == ANNAL_OK)
+        if (status == ANNAL_OK && (which == SLOTS_ALL || store->io->flock(store->io->arg, log.fd,
+                                                                          LOCK_SH | LOCK_NB) == 0))
             status = each_record(&log, fn, arg, err);
         else if (status == ANNAL_ERR_NOTFOUND)
             status = ANNAL_OK; /* it was empty, and its owner took it away */
@@ -285,47 +286,6 @@ annal_status annal__slots_each_record(annal_store *store, slot_record_fn fn, voi
     annal__buf_done(&path);
     annal__free(list);
     return status;
-}
-
-/* How many groups of a log no checkpoint covers, and nobody lives who will see to that. */
-static size_t count_unreleased(annal_store *store, uint32_t number)
-{
-    struct buf path = {0};
-    struct log log = {.fd = -1};
-    struct log_group *groups = NULL;
-    size_t count = 0;
-    size_t unreleased = 0;
-    if (slot_path(store, &path, "commit", number, NULL) == ANNAL_OK &&
-        annal__log_open(store->io, path.ptr, false, &log, NULL) == ANNAL_OK &&
-        store->io->flock(store->io->arg, log.fd, LOCK_SH | LOCK_NB) == 0 &&
-        annal__log_find_groups(&log, &groups, &count, NULL) == ANNAL_OK) {
-        uint64_t released = annal__log_released(groups, count);
-        for (size_t i = 0; i < count; i++)
-            unreleased += groups[i].epoch > released && groups[i].records > 0;
-    }
-    annal__free(groups);
-    annal__log_close(&log);
-    annal__buf_done(&path);
-    return unreleased;
-}
-
-void annal__slots_look(annal_store *store)
-{
-    struct slot_list *list = annal__zalloc(sizeof *list);
-    if (list == NULL || list_slots(store, list, NULL) < 0)
-        goto done;
-    for (size_t i = 0; i < list->count; i++) {
-        size_t unreleased = count_unreleased(store, list->numbers[i]);
-        if (unreleased > 0)
-            annal__store_log(store, ANNAL_LOG_WARNING,
-                             "commit log %02" PRIu32
-                             " holds %zu groups of events that may not be in "
-                             "their journals yet; open the store for writing once to see them",
-                             list->numbers[i], unreleased);
-    }
-
-done:
-    annal__free(list);
 }
 
 /* ---- Claiming ---- */

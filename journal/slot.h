@@ -26,14 +26,12 @@ void annal__slot_leave(annal_store *store);
 annal_status annal__slots_recover(annal_store *store, annal_error *err);
 
 /*
- * Call fn for each record of every log that no checkpoint covers, the logs of living processes included.
- * Stops and returns what fn returned below 0, or why a log cannot be read.
+ * Call fn for each record that no checkpoint covers, of every log or of those of dead processes. Stops and
+ * returns what fn returned below 0, or why a log cannot be read.
  */
+enum slots_which { SLOTS_ALL, SLOTS_DEAD };
 typedef annal_status (*slot_record_fn)(void *arg, const struct record *record, annal_error *err);
-annal_status annal__slots_each_record(annal_store *store, slot_record_fn fn, void *arg,
-                                      annal_error *err);
-
-/* The same for a store that is open for reading only: warn of what recovery would bring. */
-void annal__slots_look(annal_store *store);
+annal_status annal__slots_each_record(annal_store *store, enum slots_which which, slot_record_fn fn,
+                                      void *arg, annal_error *err);
 
 #endif

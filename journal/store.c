@@ -6,6 +6,7 @@
 #include "journal/layout.h"
 #include "journal/replace.h"
 #include "journal/slot.h"
+#include "journal/unseen.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -187,7 +188,7 @@ annal_status annal__store_open(const char *path, const annal_store_options *opti
     if (status == ANNAL_OK && !store->read_only)
         annal__replace_sweep(store);
     if (status == ANNAL_OK && store->read_only)
-        annal__slots_look(store);
+        annal__unseen_warn(store);
     if (status == ANNAL_OK && !store->read_only && !options->no_keeper)
         status = annal__keeper_start(store, err);
     if (status < 0)

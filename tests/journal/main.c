@@ -26,6 +26,7 @@ Suite *suite_session(void);
 Suite *suite_slot(void);
 Suite *suite_store(void);
 Suite *suite_time(void);
+Suite *suite_unseen(void);
 Suite *suite_verify(void);
 Suite *suite_writer(void);
 
@@ -34,7 +35,7 @@ static Suite *(*const suites[])(void) = {
     suite_error,   suite_frame_json, suite_hash,       suite_held,   suite_ids,     suite_io,
     suite_json,    suite_keeper,     suite_layout,     suite_limits, suite_log,     suite_metrics,
     suite_recover, suite_repair,     suite_replace,    suite_scan,   suite_session, suite_slot,
-    suite_store,   suite_time,       suite_verify,     suite_writer, NULL,
+    suite_store,   suite_time,       suite_unseen,     suite_verify, suite_writer,  NULL,
 };
 
 int main(int argc, char **argv)

@@ -1,0 +1,104 @@
+#include "journal/unseen.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/hash.h"
+#include "journal/replace.h"
+#include "journal/slot.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define BUCKETS    1024u
+#define NAMED_MOST 4 /* sessions that the warning names */
+
+/* A journal that some record is for. */
+struct named {
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    uint8_t file[FRAME_FILE_ID_BYTES];
+    uint64_t last_seq;
+    struct named *next;
+};
+
+struct unseen {
+    annal_store *store;
+    struct named *buckets[BUCKETS];
+    uint64_t events;
+    uint64_t sessions;
+    struct buf text; /* "session 'a' (events 5 to 9), …" */
+};
+
+static annal_status note_record(void *arg, const struct record *record, annal_error *err)
+{
+    struct unseen *unseen = arg;
+    struct named **bucket =
+        &unseen->buckets[annal__hash(record->file, sizeof record->file, 0) % BUCKETS];
+    struct named *named = *bucket;
+    while (named != NULL && memcmp(named->file, record->file, sizeof named->file) != 0)
+        named = named->next;
+    if (named == NULL) {
+        named = annal__zalloc(sizeof *named);
+        if (named == NULL)
+            return annal__fail(err, ANNAL_ERR_NOMEM, "no memory");
+        memcpy(named->session, record->session.ptr, record->session.len);
+        memcpy(named->file, record->file, sizeof named->file);
+        named->next = *bucket;
+        *bucket = named;
+    }
+    if (record->last_seq > named->last_seq)
+        named->last_seq = record->last_seq;
+    return ANNAL_OK;
+}
+
+/* Compare what the logs have with what stands in the journal. */
+static void count(struct unseen *unseen, const struct named *named)
+{
+    annal_session_info info = {0};
+    char file[2 * FRAME_FILE_ID_BYTES + 1];
+    annal_slice session = annal_slice_of(named->session);
+    annal_status status = annal_session_info_get(unseen->store, session, &info, NULL);
+    annal__frame_file_id_text(named->file, file);
+    bool gone = status == ANNAL_ERR_NOTFOUND && annal__replace_is_gone(unseen->store, named->file);
+    bool other = status == ANNAL_OK && info.file[0] != '\0' && strcmp(info.file, file) != 0;
+    if (gone || other || named->last_seq <= info.last_seq)
+        return;
+    unseen->events += named->last_seq - info.last_seq;
+    if (unseen->sessions++ < NAMED_MOST)
+        (void)annal__buf_printf(&unseen->text, "%s%s from %" PRIu64 " to %" PRIu64,
+                                unseen->text.len == 0 ? "" : ", ", named->session,
+                                info.last_seq + 1, named->last_seq);
+}
+
+void annal__unseen_warn(annal_store *store)
+{
+    struct unseen *unseen = annal__zalloc(sizeof *unseen);
+    if (unseen == NULL)
+        return;
+    unseen->store = store;
+    unseen->text.limit = 400;
+    annal_error err = {0};
+    if (annal__slots_each_record(store, SLOTS_DEAD, note_record, unseen, &err) < 0)
+        annal__store_log(store, ANNAL_LOG_WARNING,
+                         "some events may be only in a commit log that cannot be read: %s",
+                         err.message);
+    for (size_t i = 0; i < BUCKETS; i++) {
+        while (unseen->buckets[i] != NULL) {
+            struct named *named = unseen->buckets[i];
+            unseen->buckets[i] = named->next;
+            count(unseen, named);
+            annal__free(named);
+        }
+    }
+    if (unseen->events > 0)
+        annal__store_log(
+            store, ANNAL_LOG_WARNING,
+            "%" PRIu64 " durable event%s of %" PRIu64 " session%s %s still only in the "
+            "commit log, and not shown: %.*s%s; open the store for writing once to see "
+            "them",
+            unseen->events, unseen->events == 1 ? "" : "s", unseen->sessions,
+            unseen->sessions == 1 ? "" : "s", unseen->events == 1 ? "is" : "are",
+            (int)unseen->text.len, unseen->text.ptr == NULL ? "" : unseen->text.ptr,
+            unseen->sessions > NAMED_MOST ? ", …" : "");
+    annal__buf_done(&unseen->text);
+    annal__free(unseen);
+}

@@ -1,0 +1,114 @@
+#include "tests/support/journals.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct remarks {
+    unsigned count;
+    char last[600];
+};
+
+static void note_remark(void *arg, annal_log_level level, const char *message)
+{
+    struct remarks *remarks = arg;
+    if (level != ANNAL_LOG_WARNING)
+        return;
+    remarks->count++;
+    snprintf(remarks->last, sizeof remarks->last, "%s", message);
+}
+
+static annal_store *open_to_read(const char *path, struct remarks *remarks)
+{
+    annal_store *store = NULL;
+    *remarks = (struct remarks){0};
+    ck_ok(annal_store_open(
+        path, &(annal_store_options){.read_only = true, .log = note_remark, .log_arg = remarks},
+        &store, err));
+    return store;
+}
+
+/* Of s the last two events are not in the journal, of t nothing is, of u all is. */
+static void leave_behind(struct tmpdir *dir, const char *path)
+{
+    annal_session_info info;
+    annal_store *store = store_open(path);
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_session_info_get(store, ANNAL_SLICE("s"), &info, err));
+    append_numbers(store, "s", 4, 5, ANNAL_LEVEL_SYNC);
+    append_numbers(store, "t", 1, 2, ANNAL_LEVEL_SYNC);
+    append_numbers(store, "u", 1, 2, ANNAL_LEVEL_SYNC);
+    store_abandon(store);
+    ck_assert_int_eq(truncate(tmpdir_path(dir, "store/events/s.jsonl"), (off_t)info.end_offset), 0);
+    ck_assert_int_eq(unlink(tmpdir_path(dir, "store/events/t.jsonl")), 0);
+}
+
+START_TEST(h20_a_reader_that_may_not_write_says_how_many_durable_events_it_does_not_show)
+{
+    struct tmpdir dir;
+    struct remarks remarks;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    leave_behind(&dir, path);
+    annal_store *store = open_to_read(path, &remarks);
+    ck_assert_uint_eq(remarks.count, 1);
+    ck_assert_ptr_nonnull(strstr(remarks.last, "4 durable events of 2 sessions are still only"));
+    ck_assert_ptr_nonnull(strstr(remarks.last, "s from 4 to 5"));
+    ck_assert_ptr_nonnull(strstr(remarks.last, "t from 1 to 2"));
+    ck_numbers(store, "s", 3);
+    ck_numbers(store, "u", 2);
+    store_close(store);
+
+    store_close(store_open(path)); /* redoes them */
+    store = open_to_read(path, &remarks);
+    ck_assert_msg(remarks.count == 0, "%s", remarks.last);
+    ck_numbers(store, "s", 5);
+    ck_numbers(store, "t", 2);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+START_TEST(nothing_is_said_of_a_living_writer_of_deleted_sessions_and_of_what_is_whole)
+{
+    struct tmpdir dir;
+    struct remarks remarks;
+    annal_session_info info;
+    char tombstone[512];
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *writer = store_open(path);
+    append_numbers(writer, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_session_info_get(writer, ANNAL_SLICE("s"), &info, err));
+    store_close(open_to_read(path, &remarks));
+    ck_assert_msg(remarks.count == 0, "%s", remarks.last);
+    store_abandon(writer);
+    store_close(open_to_read(path, &remarks)); /* the log has it, and so has the journal */
+    ck_assert_msg(remarks.count == 0, "%s", remarks.last);
+
+    const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
+    ck_assert_int_eq(unlink(journal), 0);
+    store_close(open_to_read(path, &remarks));
+    ck_assert_uint_eq(remarks.count, 1);
+    snprintf(tombstone, sizeof tombstone, "store/events/.gone/%s", info.file);
+    ck_ok(annal__make_dir(&annal__system_io, tmpdir_path(&dir, "store/events/.gone"), err));
+    file_write(tmpdir_path(&dir, tombstone), "", 0);
+    store_close(open_to_read(path, &remarks));
+    ck_assert_msg(remarks.count == 0, "%s", remarks.last);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+Suite *suite_unseen(void)
+{
+    Suite *suite = suite_create("unseen");
+    TCase *unseen = tcase_create("unseen");
+    tcase_add_test(unseen,
+                   h20_a_reader_that_may_not_write_says_how_many_durable_events_it_does_not_show);
+    tcase_add_test(unseen,
+                   nothing_is_said_of_a_living_writer_of_deleted_sessions_and_of_what_is_whole);
+    suite_add_tcase(suite, unseen);
+    return suite;
+}
