@@ -24,6 +24,7 @@ static annal_status collect_dirty(void *arg, struct session *session, annal_erro
     struct work *work = arg;
     annal_status status = ANNAL_OK;
     pthread_mutex_lock(&session->lock);
+    session->marked = false; /* loose.h rule (3) */
     if (session->dirty && session->fd >= 0) {
         if (work->count == work->room) {
             size_t room = work->room == 0 ? 64 : work->room * 2;
@@ -96,6 +97,13 @@ static annal_status sync_all(struct work *work, annal_error *err)
         return failure.status;
     }
     return ANNAL_OK;
+}
+
+annal_status annal__checkpoint_journals(annal_store *store, struct session **sessions, size_t count,
+                                        annal_error *err)
+{
+    struct work work = {.store = store, .sessions = sessions, .count = count};
+    return sync_all(&work, err);
 }
 
 /* Every group that is durable now must be in its journal before the journals are synced. */

@@ -10,6 +10,10 @@
 /* Sync events/, if names in it changed. A failure stops the store. */
 annal_status annal__checkpoint_events(annal_store *store, annal_error *err);
 
+/* Sync the journals of these sessions, which are in use, four at a time. A failure stops the store. */
+annal_status annal__checkpoint_journals(annal_store *store, struct session **sessions, size_t count,
+                                        annal_error *err);
+
 /*
  * Sync every journal that was written in epochs up to this one, and then events/; afterwards
  * commit.released is at least epoch. A failed sync stops the store, and the log keeps everything: the

@@ -143,7 +143,9 @@ static annal_status add_record(struct group *group, const struct group_record *r
 {
     /* Most often the same session goes on where its last record ended. */
     struct group_record *last = group->count > 0 ? &group->records[group->count - 1] : NULL;
-    if (last != NULL && last->session == record->session && !record->create) {
+    if (last != NULL && last->session == record->session && !record->create &&
+        record->offset == last->offset + last->length - last->header_bytes) {
+        last->mark = record->mark;
         last->length += record->length;
         last->last_seq = record->last_seq;
         last->h_after = record->h_after;
@@ -210,9 +212,12 @@ done:
 
 /* ---- Leading ---- */
 
-static annal_status put_record(struct buf *toc, const struct group_record *from)
+/* One entry for the header of a new journal, one for its bytes, one for the mark. */
+static annal_status put_record(struct buf *toc, const struct group_record *from,
+                               uint32_t *io_records)
 {
     const struct session *session = from->session;
+    uint64_t length = from->length - from->header_bytes;
     struct record record = {.session = annal__session_id(session)};
     memcpy(record.file, session->file, sizeof record.file);
     annal_status status = ANNAL_OK;
@@ -221,15 +226,30 @@ static annal_status put_record(struct buf *toc, const struct group_record *from)
         record.length = from->header_bytes;
         record.h_after = from->h_before;
         status = annal__log_put_record(toc, &record);
+        ++*io_records;
     }
-    record.type = RECORD_BYTES;
     record.offset = from->offset;
-    record.length = from->length - from->header_bytes;
     record.first_seq = from->first_seq;
     record.last_seq = from->last_seq;
     record.h_before = from->h_before;
     record.h_after = from->h_after;
-    return status < 0 ? status : annal__log_put_record(toc, &record);
+    if (status == ANNAL_OK && (length > 0 || !from->mark)) {
+        record.type = RECORD_BYTES;
+        record.length = length;
+        status = annal__log_put_record(toc, &record);
+        ++*io_records;
+    }
+    if (status == ANNAL_OK && from->mark) {
+        record.type = RECORD_LOOSE;
+        record.offset = from->offset + length;
+        record.length = 0;
+        record.first_seq = from->last_seq + 1;
+        record.last_seq = from->last_seq;
+        record.h_before = from->h_after;
+        status = annal__log_put_record(toc, &record);
+        ++*io_records;
+    }
+    return status;
 }
 
 /* Write a group to the log and sync it, measured. bytes is what it takes there. */
@@ -321,10 +341,8 @@ static annal_status write_group(annal_store *store, const struct group *group, a
     struct log *log = &store->slot.log;
     uint32_t records = 0;
     annal_status status = ANNAL_OK;
-    for (size_t i = 0; i < group->count && status == ANNAL_OK; i++) {
-        status = put_record(&toc, &group->records[i]);
-        records += group->records[i].create ? 2 : 1;
-    }
+    for (size_t i = 0; i < group->count && status == ANNAL_OK; i++)
+        status = put_record(&toc, &group->records[i], &records);
     if (status < 0) {
         annal__fail(err, status, "write a group: no memory");
         goto done;
@@ -340,9 +358,11 @@ static annal_status write_group(annal_store *store, const struct group *group, a
     uint64_t released = store->commit.released;
     pthread_mutex_unlock(&store->commit.lock);
     status = log_group(store, bytes, records, &toc, &group->payload, released, err);
-    annal__metrics_add(store, METRIC_GROUPS, 1);
-    annal__metrics_record(store, HISTOGRAM_GROUP_EVENTS, group->events);
-    annal__metrics_record(store, HISTOGRAM_GROUP_BYTES, group->payload.len);
+    if (group->payload.len > 0) { /* more than marks */
+        annal__metrics_add(store, METRIC_GROUPS, 1);
+        annal__metrics_record(store, HISTOGRAM_GROUP_EVENTS, group->events);
+        annal__metrics_record(store, HISTOGRAM_GROUP_BYTES, group->payload.len);
+    }
 
 done:
     annal__buf_done(&toc);
@@ -357,10 +377,12 @@ static annal_status apply_record(annal_store *store, const struct group *group,
     annal_error failure = {0};
     uint64_t offset = record->offset - record->header_bytes;
     annal_slice bytes = {group->payload.ptr + record->at, record->length};
+    annal_status status = ANNAL_OK;
     pthread_mutex_lock(&session->lock);
-    annal_status status = session->refused
-                              ? ANNAL_ERR_UNKNOWN
-                              : annal__session_write(store, session, offset, bytes, &failure);
+    if (session->refused)
+        status = ANNAL_ERR_UNKNOWN;
+    else if (record->length > 0)
+        status = annal__session_write(store, session, offset, bytes, &failure);
     if (status < 0 && !session->refused) {
         session->refused = true;
         session->refusal = failure;
@@ -551,6 +573,8 @@ annal_status annal__commit_rotate(annal_store *store, annal_error *err)
     pthread_mutex_lock(&commit->lock);
     if (status < 0)
         stop_all(commit, &failure);
+    else
+        commit->rotated = commit->durable;
     stop_leading(commit);
     pthread_mutex_unlock(&commit->lock);
     if (status < 0 && err != NULL)

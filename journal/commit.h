@@ -24,10 +24,11 @@
 
 #define GROUP_BYTES_SOFT ((size_t)8 << 20) /* a group that has so many takes no more */
 
-/* Bytes of one session in a group. */
+/* Bytes of one session in a group; none with neither create nor mark says that it is durable so far. */
 struct group_record {
     struct session *session;
     bool create; /* the journal's header comes first in the bytes */
+    bool mark;   /* behind them bytes of level os may follow: see loose.h */
     size_t header_bytes;
     uint64_t offset; /* in the journal, of what follows the header */
     size_t at;       /* in the payload */
@@ -73,6 +74,7 @@ struct commit {
     uint64_t applied;
     uint64_t released; /* every epoch up to this one is checkpointed */
     uint64_t full;     /* every epoch up to this one has left its region: wants a checkpoint */
+    uint64_t rotated;  /* every group up to this one is released, and the log says so itself */
     int64_t epoch_us[LOG_REGIONS]; /* monotonic: when the epoch of each region was begun */
     uint64_t unapplied_bytes;
     bool failed;

@@ -50,7 +50,7 @@ struct held_header {
 struct held_entry {
     _Atomic uint64_t hash;
     _Atomic uint32_t word;  /* futex */
-    _Atomic uint32_t loose; /* has bytes that only the page cache holds */
+    _Atomic uint32_t loose; /* has bytes of level os that nobody was told are durable */
     uint32_t id_bytes;
     char id[ANNAL_SESSION_ID_BYTES_MAX + 36]; /* makes 256 bytes */
 };

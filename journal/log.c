@@ -555,7 +555,8 @@ bool annal__log_take_record(annal_slice *toc, struct record *out_record)
                             .h_after = take(at + 64, 8)};
     memcpy(record.file, at + 8, FRAME_FILE_ID_BYTES);
     size_t bytes = RECORD_FIXED_BYTES + (size_t)round_up(record.session.len, 8);
-    if (bytes > toc->len || (record.type != RECORD_CREATE && record.type != RECORD_BYTES) ||
+    if (bytes > toc->len || record.type < RECORD_CREATE || record.type > RECORD_LOOSE ||
+        (record.type == RECORD_LOOSE && record.length > 0) ||
         annal_session_id_check(record.session, NULL) < 0)
         return false;
     toc->ptr += bytes;

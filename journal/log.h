@@ -26,11 +26,18 @@
  *   64     toc, then payload
  *
  * A toc entry:
- *    0  1  type: 1 create, 2 bytes     1  1  format: 1 JSON lines     2  2  session id bytes     4  4  zero
+ *    0  1  type: 1 create, 2 bytes, 3 loose     1  1  format: 1 JSON lines
+ *    2  2  session id bytes     4  4  zero
  *    8 16  file id
  *   24  8  offset     32  8  length     40  8  first seq     48  8  last seq
  *   56  8  h before   64  8  h after    72     session id, padded with zeros to a multiple of 8
  * The payload is the bytes of the records, one after the other.
+ *
+ * create: the header line of a new journal. bytes: what stands in the journal from offset on; a record
+ * of no bytes says that the journal is durable up to there. loose, the mark of level os, has no bytes:
+ * from offset on, where event `first seq` follows a line with `h before`, the journal may hold bytes
+ * that no sync has covered, and none of them was acknowledged as durable, until a later record of
+ * its session says something else. loose.h has the rules.
  */
 #ifndef JOURNAL_LOG_H
 #define JOURNAL_LOG_H
@@ -45,7 +52,7 @@
 #define LOG_REGION_FIRST   ((uint64_t)1 << 20)
 #define LOG_REGION_DEFAULT ((uint64_t)64 << 20)
 
-enum record_type { RECORD_CREATE = 1, RECORD_BYTES = 2 };
+enum record_type { RECORD_CREATE = 1, RECORD_BYTES = 2, RECORD_LOOSE = 3 };
 
 struct record {
     enum record_type type;

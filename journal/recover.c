@@ -4,6 +4,8 @@
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/replace.h"
+#include "journal/scan.h"
+#include "journal/torn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +23,10 @@ struct target {
     bool stopped;
     bool skipped;    /* the last record was of a journal that is not there any more */
     uint64_t redone; /* number of the last group that had something for it */
+    bool loose;      /* the last word about it is a mark: rule (7) */
+    uint64_t loose_offset;
+    uint64_t loose_seq;
+    uint64_t loose_h; /* of the line before */
     struct target *next;
 };
 
@@ -190,6 +196,7 @@ static annal_status redo_create(struct redo *redo, struct target *target,
             return status;
         atomic_store(&redo->store->events_dirty, true);
     }
+    target->loose = false; /* what was before is another journal */
     /* Never over a header that verifies, and never for a journal that is gone: then what stands there
      * is the beginning of another one. */
     enum owner owner;
@@ -225,6 +232,9 @@ static annal_status look_at_place(const struct redo *redo, const struct target *
     }
     if (got < (ssize_t)before.len || !codec->trailer(before, &h) || h != record->h_before)
         goto done;
+    *out_place = PLACE_FITS;
+    if (bytes.len == 0) /* it only says how far the journal is durable */
+        goto done;
 
     size_t first = codec->measure(bytes, 0, true);
     if (annal__buf_append_zeros(&there, first) < 0) {
@@ -236,7 +246,6 @@ static annal_status look_at_place(const struct redo *redo, const struct target *
         status = annal__fail_errno(err, "read the journal of session '%s'", target->session);
         goto done;
     }
-    *out_place = PLACE_FITS;
     /* Another event than ours that proves itself: two histories. */
     annal_slice other = {there.ptr, (size_t)got};
     if (got > 0 && memcmp(there.ptr, bytes.ptr, (size_t)got) != 0) {
@@ -250,19 +259,23 @@ done:
     return status;
 }
 
-static annal_status redo_bytes(struct redo *redo, struct target *target,
-                               const struct record *record, annal_slice bytes, annal_error *err)
+/* Whether this is the file that the record means, and may be written where it says. */
+static annal_status check_record(struct redo *redo, struct target *target,
+                                 const struct record *record, annal_slice bytes, bool *out_fits,
+                                 annal_error *err)
 {
-    const struct io *io = redo->store->io;
+    enum owner owner;
+    enum place place = PLACE_GAP;
+    *out_fits = false;
     if (target->fd < 0) {
         target->skipped = annal__replace_is_gone(redo->store, record->file);
         if (!target->skipped)
             stop_target(redo, target, "its journal is missing", record->offset);
         return ANNAL_OK;
     }
-    enum owner owner;
-    enum place place;
     annal_status status = compare_file(redo, target, record, &owner, err);
+    if (status == ANNAL_OK && owner == OWNER_SAME)
+        status = look_at_place(redo, target, record, bytes, &place, err);
     if (status < 0)
         return status;
     /* Another journal stands in its place, or the beginning of one: nothing of this one is needed. */
@@ -270,23 +283,29 @@ static annal_status redo_bytes(struct redo *redo, struct target *target,
                       (owner == OWNER_NONE && annal__replace_is_gone(redo->store, record->file));
     if (target->skipped)
         return ANNAL_OK;
-    if (owner == OWNER_NONE) {
+    if (owner == OWNER_NONE)
         stop_target(redo, target, "its header is damaged", 0);
-        return ANNAL_OK;
-    }
-    status = look_at_place(redo, target, record, bytes, &place, err);
-    if (status < 0)
-        return status;
-    switch (place) {
-    case PLACE_GAP:
+    else if (place == PLACE_GAP)
         stop_target(redo, target, "the line before is not the one that was there", record->offset);
-        return ANNAL_OK;
-    case PLACE_CONFLICT:
+    else if (place == PLACE_CONFLICT)
         stop_target(redo, target, "another event stands there", record->offset);
-        return ANNAL_OK;
-    case PLACE_FITS:
-        break;
-    }
+    else
+        *out_fits = true;
+    return ANNAL_OK;
+}
+
+static annal_status redo_bytes(struct redo *redo, struct target *target,
+                               const struct record *record, annal_slice bytes, annal_error *err)
+{
+    const struct io *io = redo->store->io;
+    bool fits;
+    annal_status status = check_record(redo, target, record, bytes, &fits, err);
+    if (status < 0 || !fits)
+        return status;
+    target->loose = record->type == RECORD_LOOSE;
+    target->loose_offset = record->offset;
+    target->loose_seq = record->first_seq;
+    target->loose_h = record->h_before;
     if (annal__write_all(io, target->fd, bytes.ptr, bytes.len, record->offset) < 0) /* rule (5) */
         return annal__fail_errno(err, "write the journal of session '%s'", target->session);
     return ANNAL_OK;
@@ -425,7 +444,7 @@ static annal_status stop_unproven(struct redo *redo, const struct log_group *gro
     return status;
 }
 
-/* Journals with bytes that only the page cache holds are synced too. */
+/* Journals with bytes of level os that nobody was told are durable are synced too. */
 static annal_status open_loose(struct redo *redo, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -434,6 +453,78 @@ static annal_status open_loose(struct redo *redo, annal_error *err)
         struct target *target;
         if (atomic_load(&entry->hash) != 0 && atomic_load(&entry->loose) != 0)
             status = open_target(redo, annal__held_id(entry), &target, err);
+    }
+    return status;
+}
+
+/* Where the proven bytes behind a mark end. */
+static annal_status find_loose_end(const struct redo *redo, const struct target *target,
+                                   uint64_t *out_end, annal_error *err)
+{
+    const struct io *io = redo->store->io;
+    struct buf path = {0};
+    struct scan scan = {.fd = -1};
+    annal_event event;
+    annal_status status =
+        annal__journal_path(redo->store, annal_slice_of(target->session), &path, err);
+    if (status < 0)
+        goto done;
+    int fd = io->open(io->arg, path.ptr, O_RDONLY, 0);
+    if (fd < 0) {
+        status = annal__fail_errno(err, "open %s", path.ptr);
+        goto done;
+    }
+    annal__scan_init(&scan, io, fd, target->codec);
+    annal__scan_set(&scan, target->loose_seq, target->loose_offset, target->loose_h);
+    *out_end = target->loose_offset;
+    while ((status = annal__scan_next(&scan, &event, err)) == ANNAL_OK)
+        *out_end = event.offset + event.length;
+
+done:
+    annal__scan_done(&scan);
+    annal__buf_done(&path);
+    return status < 0 ? status : ANNAL_OK;
+}
+
+/* Rule (7). */
+static annal_status cut_loose_tail(struct redo *redo, struct target *target, annal_error *err)
+{
+    struct stat file;
+    uint64_t end;
+    annal_status status =
+        target->fd >= 0 ? ANNAL_OK : open_journal(redo, target, 0, err); /* it was closed */
+    if (status < 0 || target->stopped)
+        return status;
+    if (target->fd < 0) {
+        stop_target(redo, target, "its journal is missing", target->loose_offset);
+        return ANNAL_OK;
+    }
+    annal_error failure;
+    status = find_loose_end(redo, target, &end, &failure);
+    if (status == ANNAL_OK && redo->store->io->fstat(redo->store->io->arg, target->fd, &file) < 0)
+        status =
+            annal__fail_errno(&failure, "look at the journal of session '%s'", target->session);
+    if (status == ANNAL_OK && end < (uint64_t)file.st_size)
+        status = annal__torn_cut(redo->store, annal_slice_of(target->session), target->fd, end,
+                                 (uint64_t)file.st_size, &failure);
+    if (status == ANNAL_ERR_IO) {
+        stop_target(redo, target, failure.message, target->loose_offset);
+        return ANNAL_OK;
+    }
+    if (status < 0 && err != NULL)
+        *err = failure;
+    return status;
+}
+
+static annal_status cut_loose_tails(struct redo *redo, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < TARGET_BUCKETS && status == ANNAL_OK; i++) {
+        for (struct target *target = redo->buckets[i]; target != NULL && status == ANNAL_OK;
+             target = target->next) {
+            if (target->loose && !target->stopped && !target->skipped)
+                status = cut_loose_tail(redo, target, err);
+        }
     }
     return status;
 }
@@ -506,6 +597,8 @@ annal_status annal__recover(annal_store *store, struct log *log, struct held *he
     }
     if (status == ANNAL_OK)
         status = stop_unproven(redo, groups, count, err);
+    if (status == ANNAL_OK)
+        status = cut_loose_tails(redo, err);
     if (status == ANNAL_OK)
         status = open_loose(redo, err);
     if (status == ANNAL_OK)

@@ -8,13 +8,17 @@
  *     slot keeps its log. So is a journal that cannot be opened, read or written, until the next time.
  *     A record is dropped, without a word, when a journal with another file id stands there, or when
  *     none does and the one that it names was deleted or replaced on purpose (see replace.h).
- * (4) It never truncates and never leaves a hole, and every step may be done again: a crash in the
- *     middle is recovered the same way.
+ * (4) It never leaves a hole, never cuts but under (7), and every step may be done again: a crash in
+ *     the middle is recovered the same way.
  * (5) Bytes are written also when they look equal: the kernel may have lost them without a word.
  * (6) A group that is missing in front of one that is there was acknowledged (commit-log rule 1). A
  *     session that a later group goes on with, just where its journal ends, lost nothing by it; every
  *     other one that is held may have, and is stopped. In another boot that is also who a damaged toc
  *     seems to name.
+ * (7) Where the last word about a session is a mark (loose.h), what follows it was acknowledged to
+ *     nobody. A power cut leaves holes and pieces of it, a killed process a piece of a line. From the
+ *     mark on every line has to prove itself; what does not, and all behind it, is kept under
+ *     events/.torn and cut. Damage before the mark is damage.
  */
 #ifndef JOURNAL_RECOVER_H
 #define JOURNAL_RECOVER_H

@@ -4,8 +4,10 @@
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/checkpoint.h"
+#include "journal/loose.h"
 #include "journal/scan.h"
 #include "journal/slot.h"
+#include "journal/torn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -197,49 +199,6 @@ static annal_status open_journal(annal_store *store, struct session *session, bo
 
 /* ---- Taking ---- */
 
-/* Commit-log rule 13: keep the bytes under events/.torn, then cut. */
-static annal_status cut_torn_tail(annal_store *store, struct session *session,
-                                  const struct journal_tail *tail, annal_error *err)
-{
-    struct buf torn = {.limit = 3 * FRAME_BYTES_MAX};
-    struct buf path = {0};
-    char name[ANNAL_SESSION_ID_BYTES_MAX + 64];
-    size_t length = (size_t)(tail->size - tail->end);
-    annal_status status = annal__store_path(store, &path, "events", ".torn", err);
-    if (status == ANNAL_OK)
-        status = annal__make_dir(store->io, path.ptr, err);
-    if (status == ANNAL_OK && annal__buf_append_zeros(&torn, length) < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "cut the torn tail of session '%s': no memory",
-                             session->id);
-    if (status < 0)
-        goto done;
-    if (annal__read_full(store->io, session->fd, torn.ptr, length, tail->end) != (ssize_t)length) {
-        status = annal__fail_errno(err, "read the torn tail of session '%s'", session->id);
-        goto done;
-    }
-    snprintf(name, sizeof name, ".torn/%s.%" PRIu64 ".%" PRId64, session->id, tail->end,
-             store->clock->wall_us(store->clock->arg));
-    status = annal__store_path(store, &path, "events", name, err);
-    if (status == ANNAL_OK)
-        status = annal__publish_file(store->io, path.ptr, torn.ptr, length, err);
-    if (status < 0)
-        goto done;
-    if (store->io->ftruncate(store->io->arg, session->fd, tail->end) < 0 ||
-        store->io->fsync(store->io->arg, session->fd) < 0) {
-        status = annal__fail_errno(err, "cut the torn tail of session '%s'", session->id);
-        goto done;
-    }
-    annal__metrics_add(store, METRIC_TORN_BYTES, length);
-    annal__store_log(store, ANNAL_LOG_WARNING,
-                     "session '%s': %zu bytes of an unfinished line were cut and kept in events/%s",
-                     session->id, length, name);
-
-done:
-    annal__buf_done(&torn);
-    annal__buf_done(&path);
-    return status;
-}
-
 static annal_status begin_journal(annal_store *store, struct session *session, annal_error *err)
 {
     if (getrandom(session->file, sizeof session->file, 0) != (ssize_t)sizeof session->file)
@@ -273,7 +232,8 @@ static annal_status continue_journal(annal_store *store, struct session *session
                            "what is sound",
                            session->id, tail.has_header ? tail.end : 0, session->id);
     if (tail.state == TAIL_TORN) {
-        status = cut_torn_tail(store, session, &tail, err);
+        status = annal__torn_cut(store, annal__session_id(session), session->fd, tail.end,
+                                 tail.size, err);
         if (status < 0)
             return status;
     }
@@ -298,6 +258,8 @@ static annal_status read_journal(annal_store *store, struct session *session, an
     session->ids_loaded = false;
     session->refused = false;
     session->dirty = false;
+    session->marked = false;
+    session->mark_group = 0;
     annal__buf_clear(&session->loose);
     annal_status status = open_journal(store, session, false, &found, err);
     if (status == ANNAL_OK)
@@ -382,6 +344,7 @@ static annal_status settle(annal_store *store, struct session *session, annal_er
     status = annal__session_sync(store, session, err);
     if (status < 0)
         return status;
+    annal__session_set_loose(store, session, false);
     close_journal(store, session);
     return ANNAL_OK;
 }
@@ -398,6 +361,8 @@ static annal_status quiesce(annal_store *store, struct session *session, annal_e
         while (session->in_use)
             pthread_cond_wait(&session->moved, &session->lock);
     }
+    while (status == ANNAL_OK && !session->refused && annal__loose_has_mark(store, session))
+        status = annal__loose_end(store, session, err);
     if (status == ANNAL_OK)
         status = settle(store, session, err);
     if (status < 0) {
@@ -450,6 +415,11 @@ void annal__session_let_go(annal_store *store, struct session *session)
     pthread_cond_broadcast(&session->moved);
 }
 
+bool annal__session_is_loose(const annal_store *store, const struct session *session)
+{
+    return atomic_load(&annal__held_entry(&store->slot.held, session->held_index)->loose) != 0;
+}
+
 void annal__session_set_loose(annal_store *store, struct session *session, bool loose)
 {
     struct held_entry *entry = annal__held_entry(&store->slot.held, session->held_index);
@@ -479,13 +449,11 @@ annal_status annal__session_sync(annal_store *store, struct session *session, an
     annal_status status = annal__checkpoint_events(store, err);
     if (status < 0)
         return status;
-    /* What was loose is on the disk now. */
+    /* What was loose is on the disk now; that the log says so is up to annal_sync(). */
     if (session->loose.len > 0) {
         annal__buf_clear(&session->loose);
         session->logged = session->end;
         session->logged_h = session->h;
-        session->create_logged = true;
-        annal__session_set_loose(store, session, false);
     }
     return ANNAL_OK;
 }

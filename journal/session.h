@@ -11,7 +11,9 @@
  *     The next record starts there (commit-log rule 3).
  * (2) `pending` records in groups hold bytes of this session that are not in the journal yet. While
  *     there are any, an append of level os joins the current group.
- * (3) The descriptor stays open from a write until the sync that covers it: a descriptor opened later
+ * (3) While `marked`, a durable group says that bytes may follow which no sync covers: only then level os
+ *     writes to the journal directly. Whoever releases the group takes the mark away first.
+ * (4) The descriptor stays open from a write until the sync that covers it: a descriptor opened later
  *     would not be told of a failed writeback.
  */
 #ifndef JOURNAL_SESSION_H
@@ -64,7 +66,9 @@ struct session {
     struct buf loose;
     uint64_t loose_first_seq; /* the first event in loose */
     uint32_t pending;
-    bool dirty; /* the journal has bytes that no sync has covered */
+    bool marked;         /* or about to be: true for sure when nothing is pending; see (3) */
+    uint64_t mark_group; /* the group of the last mark that no later record took back; 0: none */
+    bool dirty;          /* the journal has bytes that no sync has covered */
     struct ids ids;
     bool ids_loaded;
     uint64_t changed; /* the store's change counter at the last apply */
@@ -113,7 +117,11 @@ annal_status annal__session_write(annal_store *store, struct session *session, u
 /* fdatasync the journal if it is dirty; and the directory when the journal is new. Lock held. */
 annal_status annal__session_sync(annal_store *store, struct session *session, annal_error *err);
 
-/* Say in the held list whether it has bytes that only the page cache holds. Lock held. */
+/*
+ * In the held list: whether it has bytes of level os of which no durable group says that they are durable.
+ * Lock held, session owned or being given back.
+ */
+bool annal__session_is_loose(const annal_store *store, const struct session *session);
 void annal__session_set_loose(annal_store *store, struct session *session, bool loose);
 
 /* The path of a session's journal. */

@@ -94,7 +94,7 @@ struct annal_store {
     _Atomic bool events_dirty; /* names in events/ that no sync has covered */
     _Atomic uint64_t changes;  /* counts applied groups and os writes */
     _Atomic int64_t appended_us;     /* monotonic time of the last applied group */
-    _Atomic uint32_t loose_sessions; /* have bytes that only the page cache holds */
+    _Atomic uint32_t loose_sessions; /* their held entries say `loose` */
     _Atomic bool tombstones;         /* we made some: sweep when the log is empty */
     _Atomic int64_t space_checked_us;
     _Atomic uint64_t space_free;

@@ -1,6 +1,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/keeper.h"
+#include "journal/loose.h"
 #include "journal/scan.h"
 #include "journal/slot.h"
 #include "journal/store.h"
@@ -410,8 +411,7 @@ static annal_status take_back(const struct append *append, annal_status status, 
     struct session *session = append->session;
     const struct io *io = append->store->io;
     if (status != ANNAL_ERR_UNKNOWN && append->count == 1 &&
-        (session->fd < 0 ||
-         io->ftruncate(io->arg, session->fd, session->exists ? session->end : 0) == 0))
+        (session->fd < 0 || io->ftruncate(io->arg, session->fd, session->end) == 0))
         return status;
     session->refused = true;
     annal__fail(&session->refusal, ANNAL_ERR_CLOSED,
@@ -424,46 +424,31 @@ static annal_status take_back(const struct append *append, annal_status status, 
         session->id);
 }
 
-/* Level os: into the page cache, no log. More than 1 MiB of such bytes is synced (rule 3). */
+/* Level os: into the page cache, behind a mark. More than 1 MiB of such bytes is synced (rule 3). */
 static annal_status write_loose(struct append *append, const struct advance *advance,
                                 annal_error *err)
 {
     struct session *session = append->session;
     annal_store *store = append->store;
-    struct buf first = {.limit = session->loose.limit};
-    uint64_t offset = session->end;
     annal_slice bytes = annal__buf_slice(&append->frames);
-    annal_status status = annal__buf_reserve(&session->loose, append->frames.len);
-    if (status == ANNAL_OK && !session->exists) {
-        status = annal__buf_append_slice(&first, annal__buf_slice(&session->header));
-        if (status == ANNAL_OK)
-            status = annal__buf_append_slice(&first, bytes);
-        bytes = annal__buf_slice(&first);
-        offset = 0;
-    }
-    if (status < 0) {
-        annal__fail(err, status, "append to session '%s': no memory", session->id);
-        goto done;
-    }
+    annal_status status = annal__buf_reserve(&session->loose, bytes.len);
+    if (status < 0)
+        return annal__fail(err, status, "append to session '%s': no memory", session->id);
     annal__session_set_loose(store, session, true);
-    status = annal__session_write(store, session, offset, bytes, err);
-    if (status < 0) {
-        status = take_back(append, status, err);
-        goto done;
-    }
+    status = annal__session_write(store, session, session->end, bytes, err);
+    if (status < 0)
+        return take_back(append, status, err);
     if (session->loose.len == 0)
         session->loose_first_seq = session->seq + 1;
-    (void)annal__buf_append_slice(&session->loose, annal__buf_slice(&append->frames));
+    (void)annal__buf_append_slice(&session->loose, bytes);
     annal__metrics_add(store, METRIC_EVENTS, append->count);
     annal__metrics_add(store, METRIC_PAYLOAD_BYTES, append->data_bytes);
+    atomic_store(&store->appended_us, session->used_us);
     move_session(append, advance);
     annal_error failure;
     if (session->loose.len > SESSION_LOOSE_BYTES_MAX &&
         annal__session_sync(store, session, &failure) < 0)
         status = annal__fail(err, ANNAL_ERR_UNKNOWN, "%.400s", failure.message);
-
-done:
-    annal__buf_done(&first);
     return status;
 }
 
@@ -474,6 +459,7 @@ static annal_status join_group(struct append *append, const struct advance *adva
     struct group_record record = {
         .session = session,
         .create = !session->create_logged,
+        .mark = session->marked,
         .offset = session->logged,
         .first_seq = session->loose.len > 0 ? session->loose_first_seq : session->seq + 1,
         .last_seq = advance->seq,
@@ -493,17 +479,15 @@ static annal_status join_group(struct append *append, const struct advance *adva
     annal__buf_clear(&session->loose);
     annal__session_set_loose(append->store, session, false);
     session->create_logged = true;
+    session->mark_group = record.mark ? (*out_group)->number : 0;
     session->logged = session->end;
     session->logged_h = session->h;
     return ANNAL_OK;
 }
 
-/*
- * With the session's lock held. *out_group is NULL when there is nothing to wait for. ANNAL_END: the
- * current group is full, nothing was done.
- */
-static annal_status append_locked(struct append *append, uint32_t wait_ms, uint64_t *out_seq,
-                                  struct group **out_group, annal_error *err)
+/* Own the session, and see whether these events may be appended. ANNAL_END: they are there already. */
+static annal_status prepare(struct append *append, uint32_t wait_ms, uint64_t *out_seq,
+                            annal_error *err)
 {
     struct session *session = append->session;
     annal_status status;
@@ -520,19 +504,36 @@ static annal_status append_locked(struct append *append, uint32_t wait_ms, uint6
             status = check_expected(append, out_seq, err);
         /* The lock was let go of while waiting: somebody may have given the session away. */
     } while (status == ANNAL_OK && session->state != SESSION_OWNED);
-    if (status == ANNAL_END) {
-        append->is_copy = true;
-        return ANNAL_OK;
-    }
-    if (status < 0)
-        return status;
+    return status;
+}
+
+/*
+ * With the session's lock held. *out_group is NULL when there is nothing to wait for. ANNAL_END: the
+ * current group is full, nothing was done.
+ */
+static annal_status append_locked(struct append *append, uint32_t wait_ms, uint64_t *out_seq,
+                                  struct group **out_group, annal_error *err)
+{
+    struct session *session = append->session;
+    bool loose = false;
+    do {
+        annal_status status = prepare(append, wait_ms, out_seq, err);
+        append->is_copy = status == ANNAL_END;
+        if (status != ANNAL_OK)
+            return append->is_copy ? ANNAL_OK : status;
+        loose = append->level == ANNAL_LEVEL_OS && session->pending == 0;
+        if (!loose || session->marked)
+            break;
+        status = annal__loose_mark(append->store, session, err);
+        if (status != ANNAL_OK)
+            return status;
+    } while (true);
 
     struct advance advance = {session->seq, session->ts_us, session->h};
     uint64_t first = session->seq + 1;
-    status = encode(append, &advance, err);
+    annal_status status = encode(append, &advance, err);
     if (status < 0)
         return status;
-    bool loose = append->level == ANNAL_LEVEL_OS && session->pending == 0;
     status =
         loose ? write_loose(append, &advance, err) : join_group(append, &advance, out_group, err);
     if (status == ANNAL_OK)
@@ -630,26 +631,11 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
 
 /* ---- The whole store ---- */
 
-static annal_status sync_if_loose(void *arg, struct session *session, annal_error *err)
-{
-    annal_store *store = arg;
-    annal_status status = ANNAL_OK;
-    pthread_mutex_lock(&session->lock);
-    while (session->state == SESSION_BUSY && session->loose.len > 0)
-        pthread_cond_wait(&session->moved, &session->lock); /* it is being released */
-    if (session->state == SESSION_OWNED && session->loose.len > 0)
-        status = annal__session_sync(store, session, err);
-    pthread_mutex_unlock(&session->lock);
-    return status;
-}
-
 annal_status annal_sync(annal_store *store, annal_error *err)
 {
     annal_status status = annal__store_check_writable(store, err);
     if (status == ANNAL_OK)
-        status = annal__commit_flush(store, err);
-    if (status == ANNAL_OK && atomic_load(&store->loose_sessions) > 0)
-        status = annal__session_each(store, sync_if_loose, store, err);
+        status = annal__loose_sync(store, err);
     return status;
 }
 

@@ -22,7 +22,10 @@ typedef enum annal_level {
     ANNAL_LEVEL_SYNC = 1,    /* returns when durable: survives a power cut */
     /* returns at once; durable within batch_ms, or when annal_sync() returns */
     ANNAL_LEVEL_BATCH = 2,
-    /* in the page cache: survives the end of the process, not of the machine */
+    /*
+     * in the page cache: survives the end of the process. Of what a power cut finds there a prefix is left.
+     * The way for bulk: written once; annal_sync() now and then makes all of it durable
+     */
     ANNAL_LEVEL_OS = 3
 } annal_level;
 
@@ -67,7 +70,10 @@ ANNAL_API bool annal_store_is_read_only(const annal_store *store);
 ANNAL_API void annal_store_log(const annal_store *store, annal_log_level level,
                                const char *message);
 
-/* Return when every append of this store object that has returned is durable. Any thread. */
+/*
+ * Return when every append of this store object that has returned is durable, whatever its level: one
+ * sync, and one more for each journal that has more than 256 KiB of level os. Any thread.
+ */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_sync(annal_store *store, annal_error *err);
 
 /* One round of the keeper's work, for stores opened with no_keeper. Any thread. */

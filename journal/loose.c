@@ -1,0 +1,279 @@
+#include "journal/loose.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/checkpoint.h"
+
+/* More loose bytes of one session than this are cheaper to sync than to write twice. */
+#define CARRIED_BYTES_MAX ((size_t)256 << 10)
+
+/* A session whose loose bytes are synced in the journal. */
+struct direct {
+    struct session *session;
+    bool in_use;  /* by us: its descriptor stays open */
+    uint64_t end; /* of the session when its sync began */
+    uint64_t seq;
+    uint64_t h;
+};
+
+struct sync {
+    annal_store *store;
+    struct direct *direct;
+    struct session **files; /* those of them that are to be synced */
+    size_t count;
+    size_t file_count;
+    size_t room;
+    bool missed; /* one was being given back: look again when it is */
+};
+
+/*
+ * Say something of the session in the current group: its loose bytes, if carry; a mark behind them, if
+ * mark. ANNAL_END: the group is full.
+ */
+static annal_status say(annal_store *store, struct session *session, bool carry, bool mark,
+                        struct group **out_group, annal_error *err)
+{
+    uint64_t first_seq = session->loose.len > 0 ? session->loose_first_seq : session->seq + 1;
+    struct group_record record = {.session = session,
+                                  .create = !session->create_logged,
+                                  .mark = mark,
+                                  .offset = session->logged,
+                                  .first_seq = first_seq,
+                                  .last_seq = carry ? session->seq : first_seq - 1,
+                                  .h_before = session->logged_h,
+                                  .h_after = carry ? session->h : session->logged_h};
+    annal_slice header = {NULL, 0}, loose = {NULL, 0};
+    if (record.create)
+        header = annal__buf_slice(&session->header);
+    if (carry)
+        loose = annal__buf_slice(&session->loose);
+    annal_status status = annal__commit_add(store, &record, header, loose, (annal_slice){NULL, 0},
+                                            0, 0, false, out_group, err);
+    if (status != ANNAL_OK)
+        return status;
+    session->create_logged = true;
+    session->marked = mark;
+    session->mark_group = mark ? (*out_group)->number : 0;
+    if (carry) {
+        annal__buf_clear(&session->loose);
+        session->logged = session->end;
+        session->logged_h = session->h;
+    }
+    if (session->loose.len == 0)
+        annal__session_set_loose(store, session, false);
+    return ANNAL_OK;
+}
+
+annal_status annal__loose_mark(annal_store *store, struct session *session, annal_error *err)
+{
+    struct group *group = NULL;
+    annal_status status = say(store, session, false, true, &group, err);
+    if (status != ANNAL_OK)
+        return status;
+    pthread_mutex_unlock(&session->lock);
+    annal_error failure;
+    status = annal__commit_wait(store, group, &failure);
+    if (status == ANNAL_ERR_UNKNOWN) /* the mark may be there; what it is for is not */
+        status = annal__fail(err, ANNAL_ERR_CLOSED,
+                             "append to session '%s': refused, nothing was written: %.300s",
+                             session->id, failure.message);
+    else if (status < 0 && err != NULL)
+        *err = failure;
+    pthread_mutex_lock(&session->lock);
+    return status;
+}
+
+bool annal__loose_has_mark(annal_store *store, const struct session *session)
+{
+    pthread_mutex_lock(&store->commit.lock);
+    bool has = session->mark_group > store->commit.rotated;
+    pthread_mutex_unlock(&store->commit.lock);
+    return has;
+}
+
+annal_status annal__loose_end(annal_store *store, struct session *session, annal_error *err)
+{
+    struct group *group = NULL;
+    annal_status status = annal__session_sync(store, session, err);
+    if (status == ANNAL_OK)
+        status = say(store, session, false, false, &group, err);
+    if (status < 0)
+        return status;
+    pthread_mutex_unlock(&session->lock);
+    if (status == ANNAL_OK)
+        status = annal__commit_wait(store, group, err);
+    else
+        status = annal__commit_make_room(store, err);
+    pthread_mutex_lock(&session->lock);
+    return status;
+}
+
+/* ---- Acknowledging ---- */
+
+/* With the session's lock held: whether it has something that annal_sync() has to say. */
+static bool is_loose(const annal_store *store, const struct session *session)
+{
+    return session->state == SESSION_OWNED && annal__session_is_loose(store, session);
+}
+
+/* Who gives a session back syncs its journal. */
+static bool is_being_synced(const struct session *session)
+{
+    return session->state == SESSION_BUSY && session->loose.len > 0;
+}
+
+static annal_status say_and_leave(annal_store *store, struct session *session, bool carry,
+                                  annal_error *err)
+{
+    struct group *group = NULL;
+    annal_status status = say(store, session, carry, true, &group, err);
+    if (status == ANNAL_OK)
+        annal__commit_leave(store, group);
+    return status;
+}
+
+static annal_status carry_if_few(void *arg, struct session *session, annal_error *err)
+{
+    annal_store *store = arg;
+    annal_status status;
+    do {
+        pthread_mutex_lock(&session->lock);
+        while (is_being_synced(session))
+            pthread_cond_wait(&session->moved, &session->lock);
+        bool few = is_loose(store, session) && !session->refused && session->loose.len > 0 &&
+                   session->loose.len <= CARRIED_BYTES_MAX;
+        status = few ? say_and_leave(store, session, true, err) : ANNAL_OK;
+        pthread_mutex_unlock(&session->lock);
+        if (status == ANNAL_END && (status = annal__commit_make_room(store, err)) == ANNAL_OK)
+            status = ANNAL_END;
+    } while (status == ANNAL_END);
+    return status;
+}
+
+static annal_status make_room(struct sync *sync, annal_error *err)
+{
+    if (sync->count < sync->room)
+        return ANNAL_OK;
+    size_t room = sync->room == 0 ? 64 : sync->room * 2;
+    struct direct *direct = annal__realloc_array(sync->direct, room, sizeof *direct);
+    if (direct != NULL)
+        sync->direct = direct;
+    struct session **files = annal__realloc_array(sync->files, room, sizeof *files);
+    if (files != NULL)
+        sync->files = files;
+    if (direct == NULL || files == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "sync: no memory");
+    sync->room = room;
+    return ANNAL_OK;
+}
+
+static annal_status collect(void *arg, struct session *session, annal_error *err)
+{
+    struct sync *sync = arg;
+    annal_status status = ANNAL_OK;
+    pthread_mutex_lock(&session->lock);
+    bool loose = is_loose(sync->store, session);
+    sync->missed =
+        sync->missed || is_being_synced(session); /* not to be waited for with our lock */
+    if (loose)
+        status = make_room(sync, err);
+    if (loose && status == ANNAL_OK) {
+        struct direct *direct = &sync->direct[sync->count++];
+        *direct = (struct direct){.session = session,
+                                  .in_use = session->dirty && session->fd >= 0,
+                                  .end = session->end,
+                                  .seq = session->seq,
+                                  .h = session->h};
+        if (direct->in_use) {
+            session->dirty =
+                false; /* as in a checkpoint: bytes that come now are of a later sync */
+            session->in_use = true;
+            sync->files[sync->file_count++] = session;
+        }
+    }
+    pthread_mutex_unlock(&session->lock);
+    return status;
+}
+
+/* What was loose when the sync began is durable now, unless a group carries it already. */
+static void settle(struct session *session, const struct direct *direct)
+{
+    if (session->loose.len == 0 || session->logged >= direct->end)
+        return;
+    annal__buf_consume(&session->loose, (size_t)(direct->end - session->logged));
+    session->logged = direct->end;
+    session->logged_h = direct->h;
+    session->loose_first_seq = direct->seq + 1;
+}
+
+static void put_back(const struct sync *sync, bool synced)
+{
+    for (size_t i = 0; i < sync->count; i++) {
+        struct session *session = sync->direct[i].session;
+        pthread_mutex_lock(&session->lock);
+        if (synced)
+            settle(session, &sync->direct[i]);
+        if (sync->direct[i].in_use) {
+            session->in_use = false;
+            session->dirty = session->dirty || !synced;
+            pthread_cond_broadcast(&session->moved);
+        }
+        pthread_mutex_unlock(&session->lock);
+    }
+}
+
+static annal_status mark_behind(struct sync *sync, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < sync->count && status >= 0;) {
+        struct session *session = sync->direct[i].session;
+        pthread_mutex_lock(&session->lock);
+        status = is_loose(sync->store, session) ? say_and_leave(sync->store, session, false, err)
+                                                : ANNAL_OK;
+        pthread_mutex_unlock(&session->lock);
+        if (status == ANNAL_OK)
+            i++;
+        else if (status == ANNAL_END)
+            status = annal__commit_make_room(sync->store, err);
+    }
+    return status;
+}
+
+/* The others: their journals are synced, and then marks behind what was synced go into the log. */
+static annal_status sync_directly(annal_store *store, bool *out_missed, annal_error *err)
+{
+    struct sync sync = {.store = store};
+    pthread_mutex_lock(&store->checkpoint_lock);
+    annal_status status = annal__session_each(store, collect, &sync, err);
+    if (status == ANNAL_OK)
+        status = annal__checkpoint_journals(store, sync.files, sync.file_count, err);
+    /* New names first: settled bytes are not written again. */
+    if (status == ANNAL_OK)
+        status = annal__checkpoint_events(store, err);
+    put_back(&sync, status == ANNAL_OK);
+    pthread_mutex_unlock(&store->checkpoint_lock);
+    if (status == ANNAL_OK)
+        status = mark_behind(&sync, err);
+    if (status == ANNAL_OK && sync.count > 0)
+        status = annal__commit_flush(store, err);
+    *out_missed = sync.missed;
+    annal__free(sync.direct);
+    annal__free(sync.files);
+    return status;
+}
+
+annal_status annal__loose_sync(annal_store *store, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    bool missed;
+    do {
+        missed = false;
+        if (atomic_load(&store->loose_sessions) > 0)
+            status = annal__session_each(store, carry_if_few, store, err);
+        if (status == ANNAL_OK)
+            status = annal__commit_flush(store, err);
+        if (status == ANNAL_OK && atomic_load(&store->loose_sessions) > 0)
+            status = sync_directly(store, &missed, err);
+    } while (status == ANNAL_OK && missed);
+    return status;
+}

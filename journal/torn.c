@@ -1,0 +1,85 @@
+#include "journal/torn.h"
+
+#include "journal/base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#define PIECE_BYTES ((size_t)1 << 20)
+
+/* Copy [from, to) of one file to the begin of another. -1 with errno. */
+static int copy_range(const struct io *io, int from_fd, uint64_t from, uint64_t to, int to_fd,
+                      struct buf *piece)
+{
+    for (uint64_t at = from; at < to;) {
+        size_t want = to - at < piece->cap ? (size_t)(to - at) : piece->cap;
+        ssize_t got = annal__read_full(io, from_fd, piece->ptr, want, at);
+        if (got == 0)
+            errno = EIO; /* it was as long as that a moment ago */
+        if (got <= 0 || annal__write_all(io, to_fd, piece->ptr, (size_t)got, at - from) < 0)
+            return -1;
+        at += (uint64_t)got;
+    }
+    return 0;
+}
+
+/* Under a temporary name first: what has the name of a piece is all of it. */
+static annal_status keep_bytes(annal_store *store, const char *name, int fd, uint64_t from,
+                               uint64_t to, annal_error *err)
+{
+    const struct io *io = store->io;
+    struct buf dir = {0}, path = {0}, temporary = {0}, piece = {.limit = PIECE_BYTES};
+    int copy = -1;
+    annal_status status = annal__store_path(store, &dir, "events", ".torn", err);
+    if (status == ANNAL_OK)
+        status = annal__make_dir(io, dir.ptr, err);
+    if (status < 0)
+        goto done;
+    if (annal__buf_printf(&path, "%s/%s", dir.ptr, name) < 0 ||
+        annal__buf_printf(&temporary, "%s.tmp", path.ptr) < 0 ||
+        annal__buf_reserve(&piece, PIECE_BYTES) < 0) {
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "keep the torn bytes of %s: no memory", name);
+        goto done;
+    }
+    copy = io->open(io->arg, temporary.ptr, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    if (copy < 0 || copy_range(io, fd, from, to, copy, &piece) < 0 ||
+        io->fsync(io->arg, copy) < 0 || io->rename(io->arg, temporary.ptr, path.ptr) < 0) {
+        status = annal__fail_errno(err, "keep torn bytes as %s", path.ptr);
+        goto done;
+    }
+    status = annal__sync_dir(io, dir.ptr, err);
+
+done:
+    if (copy >= 0)
+        io->close(io->arg, copy);
+    if (status < 0 && temporary.ptr != NULL)
+        io->unlink(io->arg, temporary.ptr);
+    annal__buf_done(&dir);
+    annal__buf_done(&path);
+    annal__buf_done(&temporary);
+    annal__buf_done(&piece);
+    return status;
+}
+
+annal_status annal__torn_cut(annal_store *store, annal_slice session, int fd, uint64_t from,
+                             uint64_t to, annal_error *err)
+{
+    char name[ANNAL_SESSION_ID_BYTES_MAX + 64];
+    snprintf(name, sizeof name, "%.*s.%" PRIu64 ".%" PRId64, ANNAL_FMT(session), from,
+             store->clock->wall_us(store->clock->arg));
+    annal_status status = keep_bytes(store, name, fd, from, to, err);
+    if (status < 0)
+        return status;
+    if (store->io->ftruncate(store->io->arg, fd, from) < 0 ||
+        store->io->fsync(store->io->arg, fd) < 0)
+        return annal__fail_errno(err, "cut the torn tail of session '%.*s'", ANNAL_FMT(session));
+    annal__metrics_add(store, METRIC_TORN_BYTES, to - from);
+    annal__store_log(store, ANNAL_LOG_WARNING,
+                     "session '%.*s': %" PRIu64
+                     " bytes at its end were never whole; they were cut and kept in "
+                     "events/.torn/%s",
+                     ANNAL_FMT(session), to - from, name);
+    return ANNAL_OK;
+}

@@ -1,0 +1,17 @@
+/*
+ * Cutting the end of a journal (commit-log rule 13): only what does not prove itself, only by who
+ * owns the session or recovers its slot, and only after the bytes are safe under events/.torn/.
+ */
+#ifndef JOURNAL_TORN_H
+#define JOURNAL_TORN_H
+
+#include "journal/store.h"
+
+/*
+ * Keep bytes [from, to) of the journal that fd has open as events/.torn/<session>.<from>.<time>, synced;
+ * then cut them off, and sync that. Broken off anywhere it may be done again.
+ */
+annal_status annal__torn_cut(annal_store *store, annal_slice session, int fd, uint64_t from,
+                             uint64_t to, annal_error *err);
+
+#endif

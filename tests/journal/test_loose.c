@@ -1,0 +1,596 @@
+/*
+ * Level os and the marks in the log. A power cut is played by giving the store up, changing what stands in
+ * the journal behind the last byte that some sync covered, and opening it in another boot.
+ */
+#include "tests/support/failing_io.h"
+#include "tests/support/journals.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct fixture {
+    struct tmpdir dir;
+    const char *path;
+    const char *journal; /* of session "s" */
+    annal_store *store;
+};
+
+static void fixture_open(struct fixture *f)
+{
+    f->path = tmpdir_path(&f->dir, "store");
+    f->journal = tmpdir_path(&f->dir, "store/events/s.jsonl");
+    f->store = store_open(f->path);
+}
+
+#define FIXTURE_INIT(f) (TMPDIR_INIT(&(f)->dir), fixture_open(f))
+
+static void fixture_done(struct fixture *f)
+{
+    store_close(f->store);
+    tmpdir_done(&f->dir);
+}
+
+static annal_store *open_in_another_boot(const char *path, const struct io *io)
+{
+    static const uint8_t boot[16] = "another boot";
+    const struct seams seams = {io, &annal__system_clock, boot};
+    return store_open_seams(path, &seams);
+}
+
+static void reopen_after_power_cut(struct fixture *f)
+{
+    f->store = open_in_another_boot(f->path, &annal__system_io);
+}
+
+static size_t size_of(const char *path)
+{
+    struct stat info;
+    ck_assert_int_eq(stat(path, &info), 0);
+    return (size_t)info.st_size;
+}
+
+static void flip(const char *path, size_t at)
+{
+    size_t len;
+    char *bytes = file_read(path, &len);
+    ck_assert_uint_lt(at, len);
+    bytes[at] = (char)(bytes[at] ^ 4);
+    file_write(path, bytes, len);
+    free(bytes);
+}
+
+static uint64_t stats_syncs(annal_store *store)
+{
+    annal_metrics stats;
+    annal_store_metrics_get(store, ANNAL_METRICS_OF_OBJECT, &stats);
+    return stats.syncs;
+}
+
+static uint64_t stats_torn(annal_store *store)
+{
+    annal_metrics stats;
+    annal_store_metrics_get(store, ANNAL_METRICS_OF_OBJECT, &stats);
+    return stats.torn_bytes;
+}
+
+static size_t findings(annal_store *store)
+{
+    annal_verify_result result;
+    annal_error err = {0};
+    annal_status status =
+        annal_verify_session(store, annal_slice_of("s"), NULL, NULL, &result, &err);
+    ck_assert_msg(status >= 0, "%s", err.message);
+    return (size_t)result.findings;
+}
+
+/* ---- What a power cut may leave behind the durable bytes ---- */
+
+enum harm { HARM_NONE, HARM_CUT, HARM_ZEROS, HARM_HOLE, HARM_PIECE, HARM_BIT, HARM_COUNT };
+
+/* Do it to bytes [from, end), part of parts of the way in. */
+static void harm(const char *path, size_t from, enum harm what, int part, int parts)
+{
+    size_t len;
+    char *bytes = file_read(path, &len);
+    size_t at = from + (len - from) * (size_t)part / (size_t)parts;
+    size_t width = (len - from) / 4 + 1;
+    size_t to = at + width < len ? at + width : len;
+    switch (what) {
+    case HARM_CUT: /* the file did not become longer */
+        len = at;
+        break;
+    case HARM_ZEROS: /* it did, and nothing from here on was written */
+        memset(bytes + at, 0, len - at);
+        break;
+    case HARM_HOLE: /* what is behind was written */
+        memset(bytes + at, 0, to - at);
+        break;
+    case HARM_PIECE: /* something else */
+        memset(bytes + at, '\n', to - at);
+        break;
+    case HARM_BIT:
+        if (at < len)
+            bytes[at] = (char)(bytes[at] ^ 1);
+        break;
+    case HARM_NONE:
+    case HARM_COUNT:
+        break;
+    }
+    file_write(path, bytes, len);
+    free(bytes);
+}
+
+/* The session has a prefix of numbers 1 to last, at least to durable; and takes events. Returns its end. */
+static uint64_t check_prefix(struct fixture *f, uint64_t durable, uint64_t last)
+{
+    uint64_t end = read_session(f->store, "s", NULL, NULL);
+    ck_assert_uint_ge(end, durable);
+    ck_assert_uint_le(end, last);
+    ck_numbers(f->store, "s", end);
+    append_numbers(f->store, "s", end + 1, end + 1, ANNAL_LEVEL_OS);
+    append_numbers(f->store, "s", end + 2, end + 3, ANNAL_LEVEL_SYNC);
+    ck_numbers(f->store, "s", end + 3);
+    ck_assert_uint_eq(findings(f->store), 0);
+    return end;
+}
+
+#define PARTS 4
+
+START_TEST(what_a_power_cut_leaves_of_level_os_is_a_prefix)
+{
+    for (int what = 0; what < HARM_COUNT; what++) {
+        for (int part = 0; part < PARTS; part++) {
+            struct fixture f;
+            FIXTURE_INIT(&f);
+            append_numbers(f.store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+            size_t durable = size_of(f.journal);
+            append_numbers(f.store, "s", 4, 9, ANNAL_LEVEL_OS);
+            store_abandon(f.store);
+            harm(f.journal, durable, (enum harm)what, part, PARTS);
+            reopen_after_power_cut(&f);
+            uint64_t end = check_prefix(&f, 3, 9);
+            ck_assert(what != HARM_NONE || end == 9);
+            ck_assert(what != HARM_ZEROS || part != 0 || end == 3);
+            ck_assert(stats_torn(f.store) > 0 || what == HARM_NONE || what == HARM_CUT);
+            fixture_done(&f);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_session_that_began_at_level_os_is_a_prefix_too)
+{
+    for (int what = 0; what < HARM_COUNT; what++) {
+        for (int part = 0; part < PARTS; part++) {
+            struct fixture f;
+            FIXTURE_INIT(&f);
+            append_numbers(f.store, "s", 1, 6, ANNAL_LEVEL_OS);
+            store_abandon(f.store);
+            harm(f.journal, 0, (enum harm)what, part, PARTS);
+            reopen_after_power_cut(&f);
+            check_prefix(&f, 0, 6);
+            fixture_done(&f);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_journal_whose_name_was_lost_begins_again_empty)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    append_numbers(f.store, "s", 1, 6, ANNAL_LEVEL_OS);
+    store_abandon(f.store);
+    ck_assert_int_eq(unlink(f.journal), 0);
+    reopen_after_power_cut(&f);
+    ck_assert_uint_eq(check_prefix(&f, 0, 6), 0);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(what_was_cut_is_kept_byte_for_byte)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    append_numbers(f.store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    size_t durable = size_of(f.journal);
+    append_numbers(f.store, "s", 3, 8, ANNAL_LEVEL_OS);
+    store_abandon(f.store);
+    harm(f.journal, durable, HARM_HOLE, 0, PARTS);
+    size_t len, kept_len = 0;
+    char *bytes = file_read(f.journal, &len), *kept = NULL;
+    reopen_after_power_cut(&f);
+    DIR *dir = opendir(tmpdir_path(&f.dir, "store/events/.torn"));
+    ck_assert_ptr_nonnull(dir);
+    for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        char path[600];
+        if (entry->d_name[0] == '.')
+            continue;
+        ck_assert_ptr_null(kept);
+        snprintf(path, sizeof path, "%s/events/.torn/%s", f.path, entry->d_name);
+        kept = file_read(path, &kept_len);
+    }
+    closedir(dir);
+    ck_assert_uint_eq(kept_len, len - durable);
+    ck_assert_int_eq(memcmp(kept, bytes + durable, kept_len), 0);
+    ck_assert_uint_eq(size_of(f.journal), durable);
+    ck_assert_uint_eq(stats_torn(f.store), kept_len);
+    free(bytes);
+    free(kept);
+    fixture_done(&f);
+}
+END_TEST
+
+/* The process was killed inside pwrite(2): the kernel lost nothing. */
+START_TEST(a_line_that_a_killed_process_began_is_cut_in_the_same_boot)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    append_numbers(f.store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    append_numbers(f.store, "s", 3, 8, ANNAL_LEVEL_OS);
+    store_abandon(f.store);
+    ck_assert_int_eq(truncate(f.journal, (off_t)size_of(f.journal) - 30), 0);
+    f.store = store_open(f.path);
+    ck_numbers(f.store, "s", 7);
+    ck_assert_uint_eq(check_prefix(&f, 7, 7), 7);
+    ck_assert_uint_gt(stats_torn(f.store), 0);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_recovery_of_a_loose_tail_that_broke_off_is_done_again)
+{
+    bool failed = true;
+    for (unsigned at = 1; failed; at++) {
+        struct fixture f;
+        struct failing_io disk;
+        FIXTURE_INIT(&f);
+        append_numbers(f.store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+        size_t durable = size_of(f.journal);
+        append_numbers(f.store, "s", 4, 9, ANNAL_LEVEL_OS);
+        store_abandon(f.store);
+        harm(f.journal, durable, HARM_HOLE, 2, PARTS);
+        failing_io_init(&disk);
+        disk.fail_at = at;
+        disk.for_good = true;
+        disk.with_errno = EIO;
+        static const uint8_t boot[16] = "another boot";
+        const struct seams broken = {&disk.io, &annal__system_clock, boot};
+        const annal_store_options options = {.no_keeper = true};
+        annal_status status = annal__store_open(f.path, &options, &broken, &f.store, NULL);
+        failed = disk.calls >= at;
+        if (status == ANNAL_OK)
+            (void)annal_store_close(f.store, NULL);
+        reopen_after_power_cut(&f);
+        uint64_t end = check_prefix(&f, 3, 9);
+        ck_assert_uint_lt(end, 9);
+        fixture_done(&f);
+    }
+}
+END_TEST
+
+/* ---- Damage, and what was acknowledged ---- */
+
+START_TEST(damage_before_the_mark_stays_damage)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    append_numbers(f.store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_checkpoint(f.store, err)); /* the log cannot mend it */
+    size_t durable = size_of(f.journal);
+    append_numbers(f.store, "s", 4, 9, ANNAL_LEVEL_OS);
+    store_abandon(f.store);
+    flip(f.journal, durable - 100); /* event 3 */
+    size_t whole = size_of(f.journal);
+    reopen_after_power_cut(&f);
+    ck_assert_uint_eq(size_of(f.journal), whole);
+    ck_assert_uint_eq(findings(f.store), 1);
+    fixture_done(&f);
+}
+END_TEST
+
+/* 300 KB are synced in the journal, 3 KB go through the log, which mends what rots. */
+START_TEST(what_annal_sync_acknowledged_is_never_taken_for_a_loose_tail)
+{
+    for (int large = 0; large < 2; large++) {
+        struct fixture f;
+        uint64_t seq;
+        FIXTURE_INIT(&f);
+        for (uint64_t number = 1; number <= 6; number++)
+            ck_ok(append_number(f.store, "s", number, large ? 60000 : 600, ANNAL_LEVEL_OS, &seq,
+                                err));
+        ck_ok(annal_sync(f.store, err));
+        size_t acknowledged = size_of(f.journal);
+        append_numbers(f.store, "s", 7, 9, ANNAL_LEVEL_OS);
+        store_abandon(f.store);
+        flip(f.journal, acknowledged - 400); /* event 6 */
+        harm(f.journal, acknowledged, HARM_HOLE, 1, PARTS);
+        reopen_after_power_cut(&f);
+        ck_assert_uint_ge(size_of(f.journal), acknowledged);
+        if (large)
+            ck_assert_uint_eq(findings(f.store), 1);
+        else
+            check_prefix(&f, 6, 9);
+        fixture_done(&f);
+    }
+}
+END_TEST
+
+/* More than 1 MiB was synced on the way, which nobody was told. */
+START_TEST(what_was_synced_and_not_acknowledged_is_a_prefix)
+{
+    struct fixture f;
+    uint64_t seq;
+    FIXTURE_INIT(&f);
+    for (uint64_t number = 1; number <= 40; number++)
+        ck_ok(append_number(f.store, "s", number, 60000, ANNAL_LEVEL_OS, &seq, err));
+    store_abandon(f.store);
+    harm(f.journal, 1200000, HARM_HOLE, 2, PARTS);
+    reopen_after_power_cut(&f);
+    check_prefix(&f, 18, 39);
+    fixture_done(&f);
+}
+END_TEST
+
+/* Another process went on with the session; the first one's log still has its mark. */
+START_TEST(a_session_that_was_given_back_is_not_cut_by_an_old_mark)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    append_numbers(f.store, "s", 1, 3, ANNAL_LEVEL_OS);
+    append_numbers(f.store, "other", 1, 3, ANNAL_LEVEL_SYNC);
+    struct session *session = annal__session_get(f.store, annal_slice_of("s"), NULL);
+    pthread_mutex_lock(&session->lock);
+    ck_ok(annal__session_release(f.store, session, err));
+    pthread_mutex_unlock(&session->lock);
+    annal_store *second = store_open(f.path);
+    append_numbers(second, "s", 4, 6, ANNAL_LEVEL_SYNC);
+    store_close(second);
+    size_t acknowledged = size_of(f.journal);
+    store_abandon(f.store);
+    flip(f.journal, acknowledged - 100); /* event 6 */
+    reopen_after_power_cut(&f);
+    ck_assert_uint_eq(size_of(f.journal), acknowledged);
+    ck_assert_uint_eq(findings(f.store), 1);
+    fixture_done(&f);
+}
+END_TEST
+
+/* ---- Where marks begin and end ---- */
+
+START_TEST(a_mark_costs_one_sync_and_a_checkpoint_takes_it_away)
+{
+    struct fixture f;
+    TMPDIR_INIT(&f.dir);
+    f.path = tmpdir_path(&f.dir, "store");
+    f.journal = tmpdir_path(&f.dir, "store/events/s.jsonl");
+    const annal_store_options small_log = {
+        .create = true, .no_keeper = true, .region_bytes = LOG_REGION_FIRST}; /* does not grow */
+    ck_ok(annal_store_open(f.path, &small_log, &f.store, err));
+    append_numbers(f.store, "s", 1, 1, ANNAL_LEVEL_SYNC);
+    for (int round = 0; round < 2; round++) {
+        uint64_t number = 2 + 10 * (uint64_t)round;
+        uint64_t before = stats_syncs(f.store);
+        append_numbers(f.store, "s", number, number + 9, ANNAL_LEVEL_OS);
+        ck_assert_uint_eq(stats_syncs(f.store), before + 1);
+        ck_ok(annal_checkpoint(f.store, err));
+    }
+    /* Events of level sync between them carry the mark on. */
+    append_numbers(f.store, "s", 22, 22, ANNAL_LEVEL_OS);
+    uint64_t before = stats_syncs(f.store);
+    append_numbers(f.store, "s", 23, 23, ANNAL_LEVEL_SYNC);
+    size_t durable = size_of(f.journal);
+    append_numbers(f.store, "s", 24, 29, ANNAL_LEVEL_OS);
+    ck_assert_uint_eq(stats_syncs(f.store), before + 1);
+    store_abandon(f.store);
+    harm(f.journal, durable, HARM_ZEROS, 2, PARTS);
+    reopen_after_power_cut(&f);
+    check_prefix(&f, 23, 28);
+    fixture_done(&f);
+}
+END_TEST
+
+/* A checkpoint of the keeper releases what left its region; the mark of what comes now stands behind that. */
+START_TEST(what_is_written_after_a_checkpoint_has_a_mark_that_is_not_released)
+{
+    struct fixture f;
+    uint64_t seq;
+    FIXTURE_INIT(&f);
+    append_numbers(f.store, "s", 1, 2, ANNAL_LEVEL_OS);
+    ck_ok(annal_checkpoint(f.store, err));
+    size_t durable = size_of(f.journal);
+    append_numbers(f.store, "s", 3, 8, ANNAL_LEVEL_OS);
+    /* Fills regions: their checkpoints take the mark away, and sync what it was for. */
+    for (uint64_t number = 1; number <= 60; number++) {
+        ck_ok(append_number(f.store, "other", number, 100000, ANNAL_LEVEL_SYNC, &seq, err));
+        if (number % 10 == 0) {
+            durable = size_of(f.journal);
+            uint64_t last = 8 + number / 10;
+            append_numbers(f.store, "s", last, last, ANNAL_LEVEL_OS);
+        }
+    }
+    uint64_t last = read_session(f.store, "s", NULL, NULL);
+    store_abandon(f.store);
+    harm(f.journal, durable, HARM_ZEROS, 1, 2);
+    reopen_after_power_cut(&f);
+    check_prefix(&f, last - 1, last - 1);
+    fixture_done(&f);
+}
+END_TEST
+
+#define MANY 100
+
+START_TEST(annal_sync_of_many_sessions_shares_one_sync)
+{
+    struct fixture f;
+    char name[16];
+    FIXTURE_INIT(&f);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "s%d", i);
+        append_numbers(f.store, name, 1, 10, ANNAL_LEVEL_OS);
+    }
+    uint64_t before = stats_syncs(f.store);
+    ck_ok(annal_sync(f.store, err));
+    ck_assert_uint_eq(stats_syncs(f.store), before + 1);
+    ck_ok(annal_sync(f.store, err)); /* there is nothing left to say */
+    ck_assert_uint_eq(stats_syncs(f.store), before + 1);
+    store_abandon(f.store);
+    for (int i = 0; i < MANY; i++) {
+        char journal[512];
+        snprintf(journal, sizeof journal, "%s/events/s%d.jsonl", f.path, i);
+        ck_assert_int_eq(i % 2 == 0 ? unlink(journal) : truncate(journal, 300), 0);
+    }
+    reopen_after_power_cut(&f);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "s%d", i);
+        ck_numbers(f.store, name, 10);
+    }
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(many_bytes_of_level_os_are_written_once)
+{
+    struct fixture f;
+    uint64_t seq;
+    annal_metrics before, after;
+    FIXTURE_INIT(&f);
+    append_numbers(f.store, "s", 1, 1, ANNAL_LEVEL_OS);
+    annal_store_metrics_get(f.store, ANNAL_METRICS_OF_OBJECT, &before);
+    for (uint64_t number = 2; number <= 60; number++)
+        ck_ok(append_number(f.store, "s", number, 60000, ANNAL_LEVEL_OS, &seq, err));
+    ck_ok(annal_sync(f.store, err));
+    annal_store_metrics_get(f.store, ANNAL_METRICS_OF_OBJECT, &after);
+    uint64_t payload = after.payload_bytes - before.payload_bytes;
+    uint64_t written =
+        after.journal_bytes + after.log_bytes - before.journal_bytes - before.log_bytes;
+    ck_assert_uint_lt(written, payload + payload / 100 + 2 * 4096);
+    ck_numbers(f.store, "s", 60);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(without_its_mark_nothing_of_level_os_is_written)
+{
+    struct fixture f;
+    struct failing_io disk;
+    uint64_t seq;
+    TMPDIR_INIT(&f.dir);
+    f.path = tmpdir_path(&f.dir, "store");
+    f.journal = tmpdir_path(&f.dir, "store/events/s.jsonl");
+    failing_io_init(&disk);
+    const struct seams seams = {&disk.io, &annal__system_clock, NULL};
+    f.store = store_open_seams(f.path, &seams);
+    append_numbers(f.store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    size_t size = size_of(f.journal);
+    disk.fail_at = disk.calls + 1;
+    disk.for_good = true;
+    annal_status status = append_number(f.store, "s", 4, 40, ANNAL_LEVEL_OS, &seq, NULL);
+    ck_assert_int_lt(status, 0);
+    ck_assert_int_ne(status, ANNAL_ERR_UNKNOWN);
+    ck_assert_uint_eq(size_of(f.journal), size);
+    disk.fail_at = 0;
+    store_abandon(f.store);
+    f.store = store_open(f.path);
+    ck_numbers(f.store, "s", 3);
+    fixture_done(&f);
+}
+END_TEST
+
+/* ---- Scenarios ---- */
+
+/* The record of 11 carries 1 to 10, however little of the journal is left. */
+START_TEST(h1_os_then_sync_survives_a_power_cut)
+{
+    for (int what = 0; what < HARM_COUNT; what++) {
+        for (int part = 0; part < PARTS; part++) {
+            struct fixture f;
+            FIXTURE_INIT(&f);
+            append_numbers(f.store, "s", 1, 10, ANNAL_LEVEL_OS);
+            append_numbers(f.store, "s", 11, 11, ANNAL_LEVEL_SYNC);
+            store_abandon(f.store);
+            harm(f.journal, 0, (enum harm)what, part, PARTS);
+            reopen_after_power_cut(&f);
+            ck_assert_uint_eq(check_prefix(&f, 11, 11), 11);
+            fixture_done(&f);
+        }
+    }
+}
+END_TEST
+
+/* Above 1 MiB the journal is synced instead, and the record begins where that ended. */
+START_TEST(h1_many_os_then_sync_survive_a_power_cut)
+{
+    struct fixture f;
+    uint64_t seq;
+    FIXTURE_INIT(&f);
+    for (uint64_t number = 1; number <= 20; number++)
+        ck_ok(append_number(f.store, "s", number, 60000, ANNAL_LEVEL_OS, &seq, err));
+    append_numbers(f.store, "s", 21, 21, ANNAL_LEVEL_SYNC);
+    store_abandon(f.store);
+    harm(f.journal, 1100000, HARM_ZEROS, 0, PARTS); /* the sync came at event 18 */
+    reopen_after_power_cut(&f);
+    ck_assert_uint_eq(check_prefix(&f, 21, 21), 21);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(h12_os_behind_a_pending_group_leaves_no_hole)
+{
+    for (int cut = 0; cut < 2; cut++) {
+        struct fixture f;
+        FIXTURE_INIT(&f);
+        append_numbers(f.store, "s", 1, 3, ANNAL_LEVEL_OS);
+        append_numbers(f.store, "s", 4, 5, ANNAL_LEVEL_BATCH);
+        append_numbers(f.store, "s", 6, 6,
+                       ANNAL_LEVEL_OS); /* behind bytes that are in no journal */
+        ck_numbers(f.store, "s", 6);
+        store_abandon(f.store);
+        if (cut)
+            ck_assert_int_eq(truncate(f.journal, 0), 0);
+        reopen_after_power_cut(&f);
+        ck_assert_uint_eq(check_prefix(&f, 6, 6), 6);
+        fixture_done(&f);
+    }
+}
+END_TEST
+
+Suite *suite_loose(void)
+{
+    Suite *suite = suite_create("loose");
+    TCase *power = tcase_create("power");
+    tcase_set_timeout(power, 60);
+    tcase_add_test(power, what_a_power_cut_leaves_of_level_os_is_a_prefix);
+    tcase_add_test(power, a_session_that_began_at_level_os_is_a_prefix_too);
+    tcase_add_test(power, a_journal_whose_name_was_lost_begins_again_empty);
+    tcase_add_test(power, what_was_cut_is_kept_byte_for_byte);
+    tcase_add_test(power, a_line_that_a_killed_process_began_is_cut_in_the_same_boot);
+    tcase_add_test(power, a_recovery_of_a_loose_tail_that_broke_off_is_done_again);
+    tcase_add_test(power, damage_before_the_mark_stays_damage);
+    tcase_add_test(power, what_annal_sync_acknowledged_is_never_taken_for_a_loose_tail);
+    tcase_add_test(power, what_was_synced_and_not_acknowledged_is_a_prefix);
+    tcase_add_test(power, a_session_that_was_given_back_is_not_cut_by_an_old_mark);
+    suite_add_tcase(suite, power);
+    TCase *marks = tcase_create("marks");
+    tcase_set_timeout(marks, 60);
+    tcase_add_test(marks, a_mark_costs_one_sync_and_a_checkpoint_takes_it_away);
+    tcase_add_test(marks, what_is_written_after_a_checkpoint_has_a_mark_that_is_not_released);
+    tcase_add_test(marks, annal_sync_of_many_sessions_shares_one_sync);
+    tcase_add_test(marks, many_bytes_of_level_os_are_written_once);
+    tcase_add_test(marks, without_its_mark_nothing_of_level_os_is_written);
+    suite_add_tcase(suite, marks);
+    TCase *scenarios = tcase_create("scenarios");
+    tcase_set_timeout(scenarios, 60);
+    tcase_add_test(scenarios, h1_os_then_sync_survives_a_power_cut);
+    tcase_add_test(scenarios, h1_many_os_then_sync_survive_a_power_cut);
+    tcase_add_test(scenarios, h12_os_behind_a_pending_group_leaves_no_hole);
+    suite_add_tcase(suite, scenarios);
+    return suite;
+}
