@@ -14,10 +14,13 @@ static annal_status try_row(const struct shelf *shelf, const struct shelf_row *r
 {
     struct buf image = {.limit = SNAPSHOT_RAW_BYTES_MAX};
     annal_state *state = NULL;
-    *out_problem = row->problem != NULL ? row->problem : annal__shelf_stale(shelf, &row->header);
-    if (*out_problem != NULL)
-        return ANNAL_OK;
-    annal_status status = annal__shelf_image(shelf, row, &image, err);
+    annal_status status = ANNAL_OK;
+    *out_problem = row->problem;
+    if (row->problem == NULL)
+        status = annal__shelf_stale(shelf, &row->header, out_problem, err);
+    if (status < 0 || *out_problem != NULL)
+        return status;
+    status = annal__shelf_image(shelf, row, &image, err);
     if (status >= 0)
         status = annal_state_deserialize(shelf->session, shelf->packs, shelf->pack_count,
                                          annal__buf_slice(&image), &state, err);
@@ -158,9 +161,12 @@ static annal_status examine(const struct shelf *shelf, const struct listed *list
         out_info->raw_bytes = header->raw_bytes;
         out_info->base_seq = header->base_seq;
         out_info->in_file = header->in_file;
-        out_info->stale = annal__shelf_stale(shelf, header) != NULL;
+        const char *why = NULL;
+        status = annal__shelf_stale(shelf, header, &why, err);
+        out_info->stale = why != NULL;
     }
-    status = try_row(shelf, &row, &state, out_problem, err);
+    if (status >= 0)
+        status = try_row(shelf, &row, &state, out_problem, err);
     annal_state_free(state);
     annal__shelf_row_done(&row);
     return status;

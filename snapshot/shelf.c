@@ -58,6 +58,11 @@ static annal_status read_file(const struct shelf *shelf, const struct snapshot_h
         goto done;
     fd = io->open(io->arg, path.ptr, O_RDONLY, 0);
     ssize_t got = fd < 0 ? -1 : annal__read_full(io, fd, out->ptr, (size_t)header->frame_bytes, 0);
+    /* A file that is gone or lies on bad sectors is damage; one that just now cannot be had is none. */
+    if (got < 0 && errno != ENOENT && errno != EIO) {
+        status = annal__fail_errno(err, "read %s", path.ptr);
+        goto done;
+    }
     if (got != (ssize_t)header->frame_bytes) {
         status = annal__fail(err, ANNAL_ERR_CORRUPT, "read %s: %s", path.ptr,
                              got < 0 ? strerror(errno) : "it is cut short");
@@ -157,17 +162,26 @@ void annal__shelf_row_done(struct shelf_row *row)
     *row = (struct shelf_row){0};
 }
 
-const char *annal__shelf_stale(const struct shelf *shelf, const struct snapshot_header *header)
+annal_status annal__shelf_stale(const struct shelf *shelf, const struct snapshot_header *header,
+                                const char **out_why, annal_error *err)
 {
     annal_cursor *cursor = NULL;
+    *out_why = NULL;
     if (strcmp(header->file, shelf->info.file) != 0)
-        return "it is of another journal";
-    if (header->pack_version != shelf->pack_version)
-        return "it was made with other packs";
+        *out_why = "it is of another journal";
+    else if (header->pack_version != shelf->pack_version)
+        *out_why = "it was made with other packs";
+    if (*out_why != NULL)
+        return ANNAL_OK;
     annal_status status = annal_cursor_open_at(shelf->store, shelf->session, header->seq + 1,
-                                               header->offset, header->h, &cursor, NULL);
+                                               header->offset, header->h, &cursor, err);
     annal_cursor_close(cursor);
-    return status < 0 ? "the journal is not what it was made from" : NULL;
+    if (status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_CORRUPT ||
+        status == ANNAL_ERR_NOTFOUND) {
+        *out_why = "the journal is not what it was made from";
+        return ANNAL_OK;
+    }
+    return status;
 }
 
 /* The row that header is stored against. */

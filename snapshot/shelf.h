@@ -45,10 +45,11 @@ annal_status annal__shelf_row(const struct shelf *shelf, uint64_t at_most,
 void annal__shelf_row_done(struct shelf_row *row);
 
 /*
- * NULL when a snapshot with this header counts (container.c, rule 1), else why not, in one phrase.
- * What is in the frame is not looked at.
+ * *out_why is NULL when a snapshot with this header counts (container.c, rule 1), else why not, in one
+ * phrase. What is in the frame is not looked at. A journal that cannot be read says nothing: that is a failure.
  */
-const char *annal__shelf_stale(const struct shelf *shelf, const struct snapshot_header *header);
+annal_status annal__shelf_stale(const struct shelf *shelf, const struct snapshot_header *header,
+                                const char **out_why, annal_error *err);
 
 /* The state of a row, unpacked onto its bases. ANNAL_ERR_CORRUPT when that is not possible. */
 annal_status annal__shelf_image(const struct shelf *shelf, const struct shelf_row *row,

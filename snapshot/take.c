@@ -96,8 +96,12 @@ static annal_status adopt_here(struct taker *taker, bool *out_adopted, annal_err
     annal_status status = annal__shelf_row(&taker->shelf, taker->here.seq, &row, err);
     if (status == ANNAL_ERR_NOTFOUND)
         status = ANNAL_OK;
-    *out_adopted = row.bytes.ptr != NULL && row.seq == taker->here.seq && row.problem == NULL &&
-                   annal__shelf_stale(&taker->shelf, &row.header) == NULL;
+    bool sound =
+        status >= 0 && row.bytes.ptr != NULL && row.seq == taker->here.seq && row.problem == NULL;
+    const char *why = NULL;
+    if (sound)
+        status = annal__shelf_stale(&taker->shelf, &row.header, &why, err);
+    *out_adopted = sound && status >= 0 && why == NULL;
     if (*out_adopted)
         taker->newest = row.header;
     annal__shelf_row_done(&row);

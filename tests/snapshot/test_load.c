@@ -1,5 +1,7 @@
+#include "journal/store.h"
 #include "snapshot/container.h"
 #include "tests/snapshot/fold.h"
+#include "tests/support/failing_io.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -180,6 +182,39 @@ START_TEST(without_sessions_db_there_are_no_snapshots_and_no_failure)
 }
 END_TEST
 
+static int ck_sound(void *arg, annal_slice session, const annal_snapshot_info *info,
+                    const char *problem)
+{
+    (void)session;
+    ck_assert_msg(problem == NULL && !info->stale, "at %u: %s", *(unsigned *)arg, problem);
+    return 0;
+}
+
+START_TEST(a_journal_that_cannot_be_read_makes_no_snapshot_stale)
+{
+    static struct failing_io disk; /* the fixture closes the store */
+    failing_io_init(&disk);
+    disk.by_table = true;
+    const struct seams seams = {&disk.io, &annal__system_clock, NULL};
+    const annal_store_options options = {.no_keeper = true};
+    append_turns(&f, "s", 1, 210);
+    take();
+    annal_index_close(f.index);
+    ck_ok(annal_store_close(f.store, err));
+    ck_ok(annal__store_open(f.path, &options, &seams, &f.store, err));
+    ck_ok(annal_index_open(f.store, NULL, &f.index, err));
+    bool failed = true;
+    for (unsigned at = 1; failed; at++) {
+        disk.calls = 0;
+        disk.fail_at = at;
+        annal_status status = annal_snapshot_each(f.index, S, ck_sound, &at, NULL);
+        failed = disk.calls >= at;
+        ck_assert(failed || status == ANNAL_OK);
+    }
+    disk.fail_at = 0;
+}
+END_TEST
+
 Suite *suite_load(void)
 {
     Suite *suite = suite_create("load");
@@ -193,6 +228,7 @@ Suite *suite_load(void)
     tcase_add_test(tc, a_snapshot_of_a_session_deleted_and_made_again_does_not_count);
     tcase_add_test(tc, a_snapshot_counts_only_for_the_packs_that_it_was_made_with);
     tcase_add_test(tc, a_snapshot_is_not_that_of_its_neighbours_row);
+    tcase_add_test(tc, a_journal_that_cannot_be_read_makes_no_snapshot_stale);
     tcase_add_test(tc, dropping_leaves_no_snapshot_and_no_other_session_s);
     tcase_add_test(tc, without_sessions_db_there_are_no_snapshots_and_no_failure);
     suite_add_tcase(suite, tc);
