@@ -17,6 +17,7 @@
 #define SESSIONS_MOST 16
 #define RUN_SECONDS   60 /* a run that takes longer hangs */
 #define TEXT_BYTES    40
+#define CALLS_MOST    1000                      /* of a scene and a source, in a full run */
 #define BEGIN_US      INT64_C(1767225600000000) /* 2026-01-01 */
 
 static const char *const source_names[] = {"disk", "heap", "system", "sqlite-disk", "sqlite-heap"};
@@ -28,8 +29,10 @@ static struct run {
     unsigned at;
     unsigned way;
     bool for_good;
+    unsigned calls; /* that could have failed */
     char failed[64];
     struct failing_libc libc;
+    struct failing_sqlite sqlite;
 } run;
 
 static char said[200];
@@ -61,7 +64,15 @@ static void arm(struct life *life)
                                   .for_good = run.for_good};
         failing_libc_arm(&run.libc);
         break;
-    default:
+    case FROM_SQLITE_DISK:
+    case FROM_SQLITE_HEAP:
+        run.sqlite = (struct failing_sqlite){.heap = run.source == FROM_SQLITE_HEAP,
+                                             .fail_at = run.at,
+                                             .way = run.way,
+                                             .for_good = run.for_good};
+        failing_sqlite_arm(&run.sqlite);
+        break;
+    case SOURCES:
         break;
     }
 }
@@ -69,19 +80,32 @@ static void arm(struct life *life)
 static void disarm(struct life *life)
 {
     failing_libc_arm(NULL);
+    failing_sqlite_arm(NULL);
     life->disk.fail_at = 0;
     life->disk.full = false;
 }
 
 static const char *failed_what(const struct life *life)
 {
-    return run.source == FROM_DISK ? life->disk.failed : run.libc.failed;
+    if (run.source == FROM_DISK)
+        return life->disk.failed;
+    return run.source == FROM_HEAP || run.source == FROM_SYSTEM ? run.libc.failed
+                                                                : run.sqlite.failed;
 }
 
 /* In how many ways the call that failed may fail. */
 static unsigned ways_of(const struct life *life)
 {
-    return run.source == FROM_DISK ? life->disk.ways : 1;
+    if (run.source == FROM_DISK)
+        return life->disk.ways;
+    return run.source == FROM_SQLITE_DISK ? run.sqlite.ways : 1;
+}
+
+static unsigned calls_of(const struct life *life)
+{
+    if (run.source == FROM_DISK)
+        return life->disk.calls;
+    return run.source == FROM_HEAP || run.source == FROM_SYSTEM ? run.libc.calls : run.sqlite.calls;
 }
 
 bool fault_came(const struct life *life)
@@ -96,6 +120,7 @@ void ck_fault(bool holds, const char *format, ...)
     if (holds)
         return;
     failing_libc_arm(NULL);
+    failing_sqlite_arm(NULL);
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
@@ -274,10 +299,21 @@ uint64_t expected_events(const struct life *life, const char *session)
 {
     uint64_t events = 0;
     for (size_t i = 0; i < life->count; i++) {
-        if (strcmp(life->claims[i].session, session) == 0)
+        if (strcmp(life->claims[i].session, session) == 0 && life->claims[i].answer == ACKNOWLEDGED)
             events += life->claims[i].count;
     }
     return events;
+}
+
+bool is_certain(const struct life *life, const char *session)
+{
+    for (size_t i = 0; i < life->count; i++) {
+        enum answer answer = life->claims[i].answer;
+        if (strcmp(life->claims[i].session, session) == 0 && answer != ACKNOWLEDGED &&
+            answer != REFUSED)
+            return false;
+    }
+    return true;
 }
 
 static bool is_number(const annal_event *event, uint64_t number)
@@ -292,7 +328,7 @@ void ck_event(const struct life *life, const char *session, const annal_event *e
     uint64_t before = 0;
     for (size_t i = 0; i < life->count; i++) {
         const struct claim *claim = &life->claims[i];
-        if (strcmp(claim->session, session) != 0)
+        if (strcmp(claim->session, session) != 0 || claim->answer == REFUSED)
             continue;
         if (event->seq <= before + claim->count) {
             ck_fault(is_number(event, claim->number + event->seq - before - 1),
@@ -542,6 +578,7 @@ static bool run_once(const struct scene *scene, const struct beginning *beginnin
     ck_assert_ptr_nonnull(life);
     run.failed[0] = '\0';
     run.libc = (struct failing_libc){0};
+    run.sqlite = (struct failing_sqlite){0};
     (void)run_text();
     alarm(RUN_SECONDS);
     TMPDIR_INIT(&dir);
@@ -555,6 +592,7 @@ static bool run_once(const struct scene *scene, const struct beginning *beginnin
     unsigned descriptors = count_descriptors();
     /* No assertion of Check from here on: it has memory of its own. */
     long blocks = failing_libc_blocks();
+    int64_t bytes = failing_sqlite_bytes();
     if (scene->prepare != NULL)
         scene->prepare(life);
     arm(life);
@@ -565,10 +603,15 @@ static bool run_once(const struct scene *scene, const struct beginning *beginnin
     ck_fault(life->store == NULL, "the scene leaves the store open");
     ck_fault(count_descriptors() == descriptors, "%u descriptors became %u", descriptors,
              count_descriptors());
+    ck_fault(failing_sqlite_bytes() == bytes, "%" PRId64 " bytes of SQLite's are left",
+             failing_sqlite_bytes() - bytes);
     ck_fault(blocks_left == 0, "%ld blocks of memory are left", blocks_left);
     bool came = fault_came(life);
     *out_ways = ways_of(life);
+    run.calls = calls_of(life);
     prove(life);
+    if (scene->prove != NULL)
+        scene->prove(life);
     tmpdir_done(&dir);
     free(life);
     alarm(0);
@@ -604,6 +647,22 @@ static bool fail_at(const struct scene *scene, const struct beginning *beginning
     return true;
 }
 
+/* How many there are while nothing fails. */
+static unsigned count_calls(const struct scene *scene, const struct beginning *beginning)
+{
+    unsigned ways;
+    run.at = 0;
+    (void)run_once(scene, beginning, &ways);
+    return run.calls;
+}
+
+/* SQLite asks for memory tens of thousands of times: not even a full run tries each. */
+static unsigned step_of(const struct scene *scene, bool all, unsigned calls)
+{
+    unsigned most = all ? CALLS_MOST : many_or(scene->runs == 0 ? calls : scene->runs, 10);
+    return calls <= most ? 1 : calls / most;
+}
+
 /* ANNAL_FAULT names one run; true when it is of this scene, and then it was done. */
 static bool repeat_one(const struct scene *scene, const struct beginning *beginning)
 {
@@ -634,6 +693,8 @@ void fail_everywhere(const struct scene *scene)
     TMPDIR_INIT(&dir);
     run = (struct run){.scene = scene->name};
     signal(SIGALRM, on_alarm);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    failing_sqlite_install();
     if (scene->build != NULL) {
         beginning->path = tmpdir_path(&dir, "store");
         life_init(&beginning->life, &clock, beginning->path);
@@ -646,10 +707,13 @@ void fail_everywhere(const struct scene *scene)
         if ((scene->sources & 1u << i) == 0)
             continue;
         run.source = (enum source)i;
-        for (run.at = 1; fail_at(scene, beginning, all != NULL, &tally); run.at += many_or(1, 17))
-            tally.calls = run.at;
-        printf("faults: %s, %s: %u calls, %u runs\n", scene->name, source_names[i], tally.calls,
-               tally.runs);
+        tally.calls = count_calls(scene, beginning);
+        unsigned step = step_of(scene, all != NULL, tally.calls);
+        run.at = 1;
+        while (fail_at(scene, beginning, all != NULL, &tally))
+            run.at += step;
+        printf("faults: %s, %s: %u calls in steps of %u, %u runs\n", scene->name, source_names[i],
+               tally.calls, step, tally.runs);
     }
     signal(SIGALRM, SIG_DFL);
     tmpdir_done(&dir);

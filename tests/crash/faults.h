@@ -20,6 +20,7 @@
 #define TESTS_CRASH_FAULTS_H
 
 #include "journal/store.h"
+#include "tests/crash/failing_sqlite.h"
 #include "tests/support/failing_io.h"
 #include "tests/support/failing_libc.h"
 
@@ -57,9 +58,11 @@ struct life {
 struct scene {
     const char *name;
     unsigned sources;                   /* bits of enum source */
+    unsigned runs;                      /* of each source in a quick run; 0: one for every call */
     void (*build)(struct life *life);   /* makes the store that every run begins with, or NULL */
     void (*prepare)(struct life *life); /* in each run, before anything fails, or NULL */
     void (*live)(struct life *life);
+    void (*prove)(struct life *life); /* more than the journals, on a disk that works, or NULL */
 };
 
 /* Run it for every call of every source. */
@@ -86,8 +89,12 @@ void attempt_again(struct life *life, size_t claim, annal_level level);
 /* Sync, then close life->store if it is open. */
 void close_store(struct life *life);
 
-/* That the session holds, from event seq on, what the claims say; for scenes in which nothing is in doubt. */
+/*
+ * For scenes that read: how many events of a session were acknowledged; whether that is all there can be; and
+ * that an event is the one that was appended at its seq.
+ */
 uint64_t expected_events(const struct life *life, const char *session);
+bool is_certain(const struct life *life, const char *session);
 void ck_event(const struct life *life, const char *session, const annal_event *event);
 
 #endif

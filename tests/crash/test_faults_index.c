@@ -1,0 +1,320 @@
+/* Every call fails: the scenes of the index, of snapshots and of replay. See faults.h. */
+#include "tests/crash/faults.h"
+
+#include <annal/annal.h>
+
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EVERYTHING                                                                                 \
+    (1u << FROM_DISK | 1u << FROM_HEAP | 1u << FROM_SYSTEM | 1u << FROM_SQLITE_DISK |              \
+     1u << FROM_SQLITE_HEAP)
+#define WAIT_MS 50
+
+static void build_store(struct life *life)
+{
+    const annal_store_options options = {.create = true};
+    ck_fault(open_store(life, &options), "the store does not open");
+    attempt(life, "a", 3, ANNAL_LEVEL_SYNC, false);
+    for (int i = 0; i < 4; i++)
+        attempt(life, "b", 3, ANNAL_LEVEL_SYNC, true);
+    close_store(life);
+}
+
+/* An answer that is a failure needs a fault, and a reason. */
+static void ck_failure(const struct life *life, annal_status status, const annal_error *err,
+                       const char *what)
+{
+    ck_fault(status >= 0 || fault_came(life), "%s without a fault: %s: %s", what,
+             annal_status_name(status), err->message);
+    ck_fault(status >= 0 || err->message[0] != '\0', "%s: %s without a reason", what,
+             annal_status_name(status));
+}
+
+static annal_index *open_index(struct life *life)
+{
+    const annal_index_options options = {.wait_ms = WAIT_MS};
+    annal_index *index = NULL;
+    for (int tries = 0; tries < 2; tries++) {
+        annal_error err = {0};
+        bool came = fault_came(life);
+        annal_status status = annal_index_open(life->store, &options, &index, &err);
+        ck_failure(life, status, &err, "open the index");
+        if (status == ANNAL_OK)
+            return index;
+        ck_fault(!came || !life->once, "open the index after the fault: %s", err.message);
+    }
+    return NULL;
+}
+
+static void catch_up(struct life *life, annal_index *index, bool rebuild)
+{
+    annal_error err = {0};
+    const annal_catch_up_options options = {.timeout_ms = 1000};
+    bool came = fault_came(life);
+    annal_status status = rebuild ? annal_index_rebuild(index, &options, &err)
+                                  : annal_index_catch_up(index, (annal_slice){0}, &options, &err);
+    ck_failure(life, status, &err, "catch up");
+    ck_fault(status == ANNAL_OK || !came || !life->once, "catch up after the fault: %s: %s",
+             annal_status_name(status), err.message);
+}
+
+/* What is told is true, and all of it, unless the answer says that it is behind. */
+static void query(struct life *life, annal_index *index, const char *session)
+{
+    annal_query *query = NULL;
+    annal_event event;
+    annal_slice which;
+    annal_error err = {0};
+    const annal_slice sessions[] = {annal_slice_of(session)};
+    const annal_filter filter = {.sessions = sessions, .session_count = 1};
+    uint64_t next = 1;
+    uint64_t count = 0;
+    annal_lag lag = {0};
+    annal_status status = annal_query_open(index, &filter, &query, &err);
+    while (status == ANNAL_OK &&
+           (status = annal_query_next(query, &which, &event, &err)) == ANNAL_OK) {
+        ck_fault(event.seq == next, "the query gives seq %" PRIu64 " instead of %" PRIu64,
+                 event.seq, next);
+        next++;
+        if (is_certain(life, session))
+            ck_event(life, session, &event);
+    }
+    ck_failure(life, status, &err, "query");
+    ck_fault(status != ANNAL_DAMAGE, "the query calls a fault damage");
+    if (query != NULL)
+        lag = annal_query_lag(query);
+    annal_query_close(query);
+    ck_fault(status < 0 || lag.bytes > 0 || !is_certain(life, session) ||
+                 next == expected_events(life, session) + 1,
+             "the query ends at seq %" PRIu64, next - 1);
+    status = annal_query_count(index, &filter, &count, &lag, &err);
+    ck_failure(life, status, &err, "count");
+    ck_fault(status < 0 || lag.bytes > 0 || !is_certain(life, session) ||
+                 count == expected_events(life, session),
+             "%" PRIu64 " events are counted", count);
+}
+
+static int take_integer(void *arg, const annal_row *row)
+{
+    *(int64_t *)arg = row->values[0].integer;
+    return 0;
+}
+
+static void ask_sql(struct life *life, annal_index *index, const char *sql)
+{
+    annal_error err = {0};
+    annal_lag lag = {0};
+    int64_t number = -1;
+    const annal_sql_options options = {.out_lag = &lag};
+    annal_status status =
+        annal_sql(index, annal_slice_of(sql), &options, take_integer, &number, &err);
+    ck_failure(life, status, &err, sql);
+    ck_fault(status < 0 || lag.bytes > 0 || !is_certain(life, "b") ||
+                 number == (int64_t)expected_events(life, "b"),
+             "%s: %" PRId64, sql, number);
+}
+
+static int check_lag(void *arg, const annal_index_lag *lag)
+{
+    ck_fault(lag->indexed_seq <= lag->journal_seq, "the index is ahead of the journal");
+    *(uint64_t *)arg += 1;
+    return 0;
+}
+
+static int count_events(void *arg, annal_slice type, uint64_t events)
+{
+    (void)type;
+    *(uint64_t *)arg += events;
+    return 0;
+}
+
+static void look_at_index(struct life *life, annal_index *index)
+{
+    annal_error err = {0};
+    uint64_t sessions = 0, events = 0;
+    annal_status status = annal_index_lag_each(index, (annal_slice){0}, check_lag, &sessions, &err);
+    ck_failure(life, status, &err, "lag");
+    ck_fault(status < 0 || sessions == 2, "the lag of %" PRIu64 " sessions", sessions);
+    status = annal_index_counts(index, ANNAL_SLICE("b"), count_events, &events, &err);
+    ck_failure(life, status, &err, "counts");
+    ck_fault(status < 0 || events <= expected_events(life, "b"), "%" PRIu64 " events are counted",
+             events);
+}
+
+static void live_index(struct life *life)
+{
+    const annal_store_options options = {.create = true, .region_bytes = LOG_REGION_FIRST};
+    if (!open_store(life, &options))
+        return;
+    annal_index *index = open_index(life);
+    if (index != NULL) {
+        catch_up(life, index, false);
+        query(life, index, "b");
+        ask_sql(life, index, "SELECT count(*) FROM event_index WHERE session_id = 'b'");
+        ask_sql(life, index, "SELECT count(data) FROM events WHERE session_id = 'b'");
+        attempt(life, "b", 1, ANNAL_LEVEL_SYNC, false);
+        query(life, index, "b");
+        look_at_index(life, index);
+        catch_up(life, index, true);
+        query(life, index, "b");
+    }
+    annal_index_close(index);
+    close_store(life);
+}
+
+static void prove_index(struct life *life)
+{
+    const annal_store_options options = {.create = true};
+    ck_fault(open_store(life, &options), "the store does not open");
+    annal_index *index = open_index(life);
+    for (int i = 0; i < 2; i++) {
+        catch_up(life, index, i == 1);
+        query(life, index, "a");
+        query(life, index, "b");
+        ask_sql(life, index, "SELECT count(*) FROM event_index WHERE session_id = 'b'");
+        ask_sql(life, index, "SELECT count(data) FROM events WHERE session_id = 'b'");
+    }
+    annal_index_close(index);
+    close_store(life);
+}
+
+START_TEST(any_call_of_the_index_may_fail)
+{
+    static const struct scene scene = {.name = "index",
+                                       .sources = EVERYTHING,
+                                       .runs = 6,
+                                       .build = build_store,
+                                       .live = live_index,
+                                       .prove = prove_index};
+    fail_everywhere(&scene);
+}
+END_TEST
+
+/* ---- Snapshots and replay ---- */
+
+struct text {
+    char bytes[4096];
+    size_t length;
+};
+
+static int add_text(void *arg, const char *bytes, size_t len)
+{
+    struct text *text = arg;
+    if (text->length + len > sizeof text->bytes)
+        return 1;
+    memcpy(text->bytes + text->length, bytes, len);
+    text->length += len;
+    return 0;
+}
+
+static struct text wanted; /* the state of session b at event 9 */
+
+static annal_status replay(annal_index *index, bool no_snapshots, struct text *out,
+                           annal_error *err)
+{
+    annal_state *state = NULL;
+    const annal_moment at = {.kind = ANNAL_AT_SEQ, .seq = 9};
+    const annal_replay_options options = {.no_snapshots = no_snapshots};
+    annal_status status =
+        annal_replay_open(index, ANNAL_SLICE("b"), at, &options, &state, NULL, err);
+    if (status == ANNAL_OK)
+        status = annal_state_json(state, add_text, out, err);
+    annal_state_free(state);
+    return status;
+}
+
+static void build_replay(struct life *life)
+{
+    const annal_store_options options = {.create = true};
+    annal_error err = {0};
+    build_store(life);
+    ck_fault(open_store(life, &options), "the store does not open");
+    annal_index *index = open_index(life);
+    catch_up(life, index, false);
+    wanted.length = 0;
+    annal_status status = replay(index, true, &wanted, &err);
+    ck_fault(status == ANNAL_OK && wanted.length > 0, "replay: %s", err.message);
+    annal_index_close(index);
+    close_store(life);
+}
+
+static void take_snapshot(struct life *life, annal_index *index, uint64_t every_events)
+{
+    annal_snapshot_info info;
+    annal_error err = {0};
+    bool came = fault_came(life);
+    const annal_snapshot_policy policy = {.every_events = every_events};
+    annal_status status = annal_snapshot_take(index, ANNAL_SLICE("b"), &policy, &info, &err);
+    ck_failure(life, status, &err, "take a snapshot");
+    ck_fault(status == ANNAL_OK || !came || !life->once || life->stopped,
+             "take a snapshot after the fault: %s", err.message);
+}
+
+static void ck_replay(struct life *life, annal_index *index)
+{
+    struct text text = {.length = 0};
+    annal_replay_verify_result result;
+    annal_error err = {0};
+    bool came = fault_came(life);
+    annal_status status = replay(index, false, &text, &err);
+    ck_failure(life, status, &err, "replay");
+    ck_fault(status < 0 || (text.length == wanted.length &&
+                            memcmp(text.bytes, wanted.bytes, text.length) == 0),
+             "replay gives %.*s", (int)text.length, text.bytes);
+    ck_fault(status == ANNAL_OK || !came || !life->once, "replay after the fault: %s", err.message);
+    status = annal_replay_verify(index, ANNAL_SLICE("b"), NULL, NULL, &result, &err);
+    ck_failure(life, status, &err, "verify the snapshots");
+    ck_fault(status < 0 || result.findings == 0, "%" PRIu64 " findings", result.findings);
+}
+
+static void live_replay(struct life *life)
+{
+    const annal_store_options options = {.create = true, .region_bytes = LOG_REGION_FIRST};
+    if (!open_store(life, &options))
+        return;
+    annal_index *index = open_index(life);
+    if (index != NULL) {
+        take_snapshot(life, index, 4);
+        ck_replay(life, index);
+    }
+    annal_index_close(index);
+    close_store(life);
+}
+
+static void prove_replay(struct life *life)
+{
+    const annal_store_options options = {.create = true};
+    ck_fault(open_store(life, &options), "the store does not open");
+    annal_index *index = open_index(life);
+    ck_replay(life, index);
+    take_snapshot(life, index, 4);
+    ck_replay(life, index);
+    annal_index_close(index);
+    close_store(life);
+}
+
+START_TEST(any_call_of_a_replay_may_fail)
+{
+    static const struct scene scene = {.name = "replay",
+                                       .sources = EVERYTHING,
+                                       .runs = 6,
+                                       .build = build_replay,
+                                       .live = live_replay,
+                                       .prove = prove_replay};
+    fail_everywhere(&scene);
+}
+END_TEST
+
+Suite *suite_faults_index(void)
+{
+    Suite *suite = suite_create("faults_index");
+    TCase *tests = tcase_create("index");
+    tcase_set_timeout(tests, 1200);
+    tcase_add_test(tests, any_call_of_the_index_may_fail);
+    tcase_add_test(tests, any_call_of_a_replay_may_fail);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
