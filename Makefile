@@ -5,6 +5,7 @@
 #   make build, make install [prefix=/usr/local] [DESTDIR=]
 #   make faults                       every call of every scene fails in every way that fits it
 #   make flips                        every bit of a journal, a commit log and a snapshot
+#   make power                        the power is cut after every operation, in 200 ways
 #   make coverage                     which branches of journal/ the tests take
 #   make bench, make format, make clean
 
@@ -12,7 +13,7 @@
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test summary faults flips coverage demo install bench format clean setup
+.PHONY: build test summary faults flips power coverage demo install bench format clean setup
 
 build: setup
 	cmake --workflow --preset release
@@ -43,6 +44,11 @@ faults: setup
 	cmake --preset dev
 	cmake --build --preset dev --target test_faults
 	TMPDIR=$${TMPDIR:-/dev/shm} ANNAL_FAULTS=all CK_FORK=no build/dev/tests/crash/test_faults
+
+# Some minutes. What is counted is printed at the end.
+power: setup
+	cmake --preset bench && cmake --build --preset bench --target test_power
+	build/bench/tests/crash/test_power full
 
 coverage:
 	@cmake/setup.sh coverage

@@ -1,0 +1,45 @@
+/* What was appended to each session and what was promised about it: what a crash is judged by. */
+#ifndef TESTS_CRASH_POWER_MODEL_H
+#define TESTS_CRASH_POWER_MODEL_H
+
+#include <annal/journal.h>
+
+#define MODEL_SESSIONS 8
+
+struct model_event {
+    char *type, *id, *data;
+    bool joined; /* to the one before: both are there or none is */
+    bool loose;  /* of level os */
+};
+
+struct model_session {
+    char name[40];
+    struct model_event *events; /* event seq n is events[n - 1] */
+    size_t count, room;
+    size_t durable; /* that survive a power cut */
+    size_t kept;    /* that survive the end of the process */
+};
+
+struct model {
+    struct model_session sessions[MODEL_SESSIONS];
+    size_t count;
+    uint64_t version; /* counts promises */
+};
+
+void model_done(struct model *model);
+
+struct model_session *model_session(struct model *model, const char *name); /* added if need be */
+/* Whether there are events of level os that a power cut may take back. */
+bool model_is_loose(const struct model_session *session);
+const struct model_session *model_find(const struct model *model, annal_slice name); /* or NULL */
+
+/* An append begins: from now on it may be there, and nothing else may. */
+void model_append(struct model *model, const char *session, const annal_draft *drafts, size_t count,
+                  annal_level level);
+/* It returned: at a level; or it was refused, and never will be there. */
+void model_acknowledge(struct model *model, const char *session, annal_level level);
+void model_refuse(struct model *model, const char *session, size_t count);
+/* annal_sync(), a checkpoint or a close returned. */
+void model_sync(struct model *model);
+
+#endif

@@ -1,0 +1,241 @@
+#include "tests/crash/power_workloads.h"
+
+#include "tests/support/journals.h"
+
+#include <annal/annal.h>
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REGION_BYTES (1 << 20)
+
+/* One process and its store. */
+struct program {
+    struct power_run *run;
+    annal_store *store;
+    annal_index *index;
+    unsigned appended; /* numbers the events */
+};
+
+/* ---- Steps ---- */
+
+static void begin(struct program *program, struct power_run *run, bool with_index)
+{
+    const annal_store_options options = {
+        .create = true, .no_keeper = true, .wait_ms = 1, .region_bytes = REGION_BYTES};
+    const annal_index_options index_options = {.follow = true};
+    *program = (struct program){.run = run, .appended = program->appended};
+    ck_ok(power_open(sim_process_new(run->disk), &options, &program->store, err));
+    if (with_index)
+        ck_ok(annal_index_open(program->store, &index_options, &program->index, err));
+}
+
+static void end(struct program *program)
+{
+    annal_index_close(program->index);
+    ck_ok(annal_store_close(program->store, err));
+    model_sync(&program->run->model);
+    program->store = NULL;
+    program->index = NULL;
+}
+
+/* Append count events as one, with so many bytes of text each. */
+static annal_status try_append(struct program *program, const char *session, size_t count,
+                               size_t pad, annal_level level, annal_error *err)
+{
+    struct model *model = &program->run->model;
+    annal_draft drafts[4] = {0};
+    char *data[4] = {NULL}, ids[4][32];
+    annal_writer *writer = NULL;
+    uint64_t seq = 0;
+    const annal_append_options options = {.level = level};
+    ck_assert_uint_le(count, 4);
+    for (size_t i = 0; i < count; i++) {
+        unsigned number = ++program->appended;
+        data[i] = malloc(pad + 80);
+        ck_assert_ptr_nonnull(data[i]);
+        int length = snprintf(data[i], pad + 80, "{\"n\":%u,\"text\":\"", number);
+        for (size_t j = 0; j < pad; j++)
+            data[i][(size_t)length + j] = (char)('a' + (j * 7 + number) % 26);
+        snprintf(data[i] + (size_t)length + pad, 3, "\"}");
+        snprintf(ids[i], sizeof ids[i], "id-%u", number);
+        drafts[i] = (annal_draft){
+            .type = annal_slice_of(number % 5 == 0 ? "turn.completed" : "tool.called"),
+            .data = annal_slice_of(data[i]),
+            .id = annal_slice_of(number % 3 == 0 ? ids[i] : "")};
+    }
+    model_append(model, session, drafts, count, level);
+    annal_status status =
+        annal_writer_open(program->store, annal_slice_of(session), NULL, &writer, err);
+    if (status == ANNAL_OK)
+        status = annal_writer_append(writer, drafts, count, &options, &seq, err);
+    annal_writer_close(writer);
+    for (size_t i = 0; i < count; i++)
+        free(data[i]);
+    if (status == ANNAL_OK) {
+        model_acknowledge(model, session, level);
+        ck_assert_uint_eq(seq + count - 1, model_session(model, session)->count);
+    } else if (status != ANNAL_ERR_UNKNOWN) {
+        model_refuse(model, session, count);
+    }
+    return status;
+}
+
+static void append(struct program *program, const char *session, size_t count, size_t pad,
+                   annal_level level)
+{
+    ck_ok(try_append(program, session, count, pad, level, err));
+}
+
+static void keep(struct program *program)
+{
+    ck_ok(annal_keep(program->store, err));
+}
+
+static void sync_store(struct program *program)
+{
+    ck_ok(annal_sync(program->store, err));
+    model_sync(&program->run->model);
+}
+
+static void checkpoint(struct program *program)
+{
+    ck_ok(annal_checkpoint(program->store, err));
+    model_sync(&program->run->model);
+}
+
+static void wait_seconds(struct program *program, int seconds)
+{
+    program->run->disk->now_us += (int64_t)seconds * 1000000;
+}
+
+static void snapshot(struct program *program, const char *session)
+{
+    annal_snapshot_info info;
+    ck_ok(annal_snapshot_take(program->index, annal_slice_of(session), NULL, &info, err));
+}
+
+/* ---- Workloads ---- */
+
+/* Sync and batch, several sessions, some events as one; a checkpoint, a quiet time, a second life. */
+static void run_levels(struct power_run *run)
+{
+    struct program program = {0};
+    begin(&program, run, false);
+    append(&program, "a", 1, 40, ANNAL_LEVEL_SYNC);
+    append(&program, "b", 2, 700, ANNAL_LEVEL_BATCH);
+    append(&program, "a", 3, 300, ANNAL_LEVEL_BATCH);
+    sync_store(&program);
+    append(&program, "c", 1, 5000, ANNAL_LEVEL_SYNC);
+    append(&program, "b", 1, 10, ANNAL_LEVEL_BATCH);
+    append(&program, "b", 1, 10, ANNAL_LEVEL_SYNC);
+    checkpoint(&program);
+    append(&program, "a", 1, 100, ANNAL_LEVEL_SYNC);
+    append(&program, "c", 4, 900, ANNAL_LEVEL_SYNC);
+    wait_seconds(&program, 6);
+    keep(&program); /* empties the log */
+    append(&program, "d", 1, 100, ANNAL_LEVEL_SYNC);
+    append(&program, "a", 1, 100, ANNAL_LEVEL_BATCH);
+    wait_seconds(&program, 31);
+    keep(&program);
+    append(&program, "d", 2, 600, ANNAL_LEVEL_SYNC);
+    end(&program);
+    begin(&program, run, false);
+    append(&program, "a", 1, 2000, ANNAL_LEVEL_SYNC);
+    append(&program, "d", 1, 10, ANNAL_LEVEL_SYNC);
+    end(&program);
+}
+
+/* Index, tables and snapshots, over a close and an index that was thrown away. */
+static void run_index(struct power_run *run)
+{
+    struct program program = {0};
+    begin(&program, run, true);
+    append(&program, "a", 3, 200, ANNAL_LEVEL_SYNC);
+    append(&program, "b", 1, 200, ANNAL_LEVEL_SYNC);
+    wait_seconds(&program, 1);
+    keep(&program); /* indexes */
+    append(&program, "a", 2, 800, ANNAL_LEVEL_SYNC);
+    snapshot(&program, "a");
+    append(&program, "b", 2, 100, ANNAL_LEVEL_BATCH);
+    sync_store(&program);
+    wait_seconds(&program, 1);
+    keep(&program);
+    snapshot(&program, "b");
+    end(&program);
+    begin(&program, run, true);
+    append(&program, "a", 1, 10, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_index_rebuild(program.index, NULL, err));
+    append(&program, "c", 2, 10, ANNAL_LEVEL_SYNC);
+    snapshot(&program, "c");
+    end(&program);
+}
+
+/* Enough bytes to fill the regions of the log, one after the other. */
+static void run_regions(struct power_run *run)
+{
+    struct program program = {0};
+    begin(&program, run, false);
+    append(&program, "small", 1, 100, ANNAL_LEVEL_SYNC);
+    for (int i = 0; i < 9; i++) {
+        append(&program, "large", 1, 300000, ANNAL_LEVEL_SYNC);
+        append(&program, "small", 1, 100, ANNAL_LEVEL_SYNC);
+        wait_seconds(&program, 1);
+        keep(&program);
+    }
+    end(&program);
+}
+
+/* Two processes that take a session from each other. */
+static void run_share(struct power_run *run)
+{
+    struct program one = {0}, two = {.appended = 1000};
+    begin(&one, run, false);
+    begin(&two, run, false);
+    append(&one, "shared", 1, 100, ANNAL_LEVEL_SYNC);
+    append(&two, "other", 1, 100, ANNAL_LEVEL_SYNC);
+    for (int i = 0; i < 2; i++) {
+        ck_status(ANNAL_ERR_BUSY, try_append(&two, "shared", 1, 50, ANNAL_LEVEL_SYNC, err));
+        keep(&one); /* gives it back */
+        append(&two, "shared", 2, 300, ANNAL_LEVEL_SYNC);
+        append(&two, "other", 1, 100, ANNAL_LEVEL_BATCH);
+        ck_status(ANNAL_ERR_BUSY, try_append(&one, "shared", 1, 50, ANNAL_LEVEL_SYNC, err));
+        keep(&two);
+        append(&one, "shared", 1, 100, ANNAL_LEVEL_SYNC);
+    }
+    annal_error none = {0};
+    ck_assert_int_eq(annal_store_close(two.store, &none), ANNAL_OK);
+    append(&one, "other", 1, 20, ANNAL_LEVEL_SYNC);
+    end(&one);
+}
+
+/* Level os: kept when a process dies, and a prefix of it, or nothing, when the power goes. */
+static void run_cached(struct power_run *run)
+{
+    struct program program = {0};
+    begin(&program, run, false);
+    append(&program, "a", 1, 700, ANNAL_LEVEL_OS);
+    append(&program, "a", 1, 300, ANNAL_LEVEL_OS);
+    append(&program, "a", 1, 100, ANNAL_LEVEL_SYNC);
+    append(&program, "b", 1, 100, ANNAL_LEVEL_SYNC);
+    append(&program, "b", 2, 900, ANNAL_LEVEL_OS);
+    append(&program, "a", 1, 1200, ANNAL_LEVEL_OS);
+    append(&program, "a", 1, 10, ANNAL_LEVEL_BATCH);
+    sync_store(&program);
+    append(&program, "b", 1, 10, ANNAL_LEVEL_OS);
+    wait_seconds(&program, 31);
+    keep(&program);
+    append(&program, "b", 1, 600, ANNAL_LEVEL_OS);
+    end(&program);
+}
+
+const struct power_workload power_workloads[] = {
+    {.name = "levels", .run = run_levels},
+    {.name = "cached", .run = run_cached, .kills_only = true},
+    {.name = "index", .run = run_index},
+    {.name = "regions", .run = run_regions},
+    {.name = "share", .run = run_share},
+    {.name = NULL},
+};
