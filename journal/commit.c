@@ -146,6 +146,8 @@ static annal_status add_record(struct group *group, const struct group_record *r
     if (last != NULL && last->session == record->session && !record->create &&
         record->offset == last->offset + last->length - last->header_bytes) {
         last->mark = record->mark;
+        if (last->length == 0)
+            last->loose = record->loose;
         last->length += record->length;
         last->last_seq = record->last_seq;
         last->h_after = record->h_after;
@@ -177,6 +179,7 @@ annal_status annal__commit_add(annal_store *store, const struct group_record *re
     placed.at = group->payload.len;
     placed.header_bytes = header.len;
     placed.length = header.len + loose.len + lines.len;
+    placed.loose = header.len == 0 ? loose.len : 0;
     annal_status status = commit->failed ? refuse(commit, err) : ANNAL_OK;
     if (status == ANNAL_OK && is_full(group))
         status = ANNAL_END;
@@ -375,13 +378,14 @@ static annal_status apply_record(annal_store *store, const struct group *group,
 {
     struct session *session = record->session;
     annal_error failure = {0};
-    uint64_t offset = record->offset - record->header_bytes;
-    annal_slice bytes = {group->payload.ptr + record->at, record->length};
+    uint64_t offset = record->offset - record->header_bytes + record->loose;
+    annal_slice bytes = {group->payload.ptr + record->at + record->loose,
+                         record->length - record->loose};
     annal_status status = ANNAL_OK;
     pthread_mutex_lock(&session->lock);
     if (session->refused)
         status = ANNAL_ERR_UNKNOWN;
-    else if (record->length > 0)
+    else if (bytes.len > 0)
         status = annal__session_write(store, session, offset, bytes, &failure);
     if (status < 0 && !session->refused) {
         session->refused = true;

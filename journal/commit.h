@@ -33,6 +33,7 @@ struct group_record {
     uint64_t offset; /* in the journal, of what follows the header */
     size_t at;       /* in the payload */
     size_t length;   /* header included */
+    size_t loose;    /* so many of the first ones stand in the journal already */
     uint64_t first_seq;
     uint64_t last_seq;
     uint64_t h_before;

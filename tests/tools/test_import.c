@@ -1,4 +1,5 @@
 /* annal import: what is appended, what is not, and what is said about it. */
+#include "journal/base/buf.h"
 #include "tests/support/real_logs.h"
 #include "tests/tools/cli.h"
 #include "tools/command.h"
@@ -7,10 +8,12 @@
 #include <annal/import.h>
 #include <annal/journal.h>
 #include <check.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define FIXTURES ANNAL_SOURCE "/tests/data"
@@ -330,6 +333,111 @@ START_TEST(a_wrong_importer_is_refused_with_its_fault)
 }
 END_TEST
 
+/* ---- A power cut in the middle ---- */
+
+#define LONG_LINES 3000
+
+/* A log of more than 1 MiB. */
+static void write_long_log(const char *path)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    for (int i = 0; i < LONG_LINES; i++)
+        fprintf(file,
+                "{\"type\":\"user\",\"uuid\":\"u%d\",\"sessionId\":\"s-1\",\"timestamp\":"
+                "\"2026-03-01T10:%02d:%02d.000Z\",\"message\":{\"role\":\"user\",\"content\":"
+                "\"%0600d\"}}\n",
+                i, i / 60, i % 60, i);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void die_later(void *arg, uint64_t bytes_done)
+{
+    (void)arg;
+    if (bytes_done >= (uint64_t)1 << 20)
+        kill(getpid(), SIGKILL);
+}
+
+static void import_and_die(const char *store_path, const char *log)
+{
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        annal_store *store = NULL;
+        struct importer importer = {0};
+        struct import_report report = {0};
+        const struct import_options options = {.progress = die_later};
+        const annal_store_options create = {.create = true};
+        if (importer_find("claude-code", &importer) &&
+            annal_store_open(store_path, &create, &store, NULL) == ANNAL_OK)
+            (void)import_file(store, &importer, log, &options, &report, NULL);
+        _exit(0);
+    }
+    int how = 0;
+    ck_assert_int_eq(waitpid(child, &how, 0), child);
+    ck_assert(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
+}
+
+/* All events of s-1, and how many. */
+static uint64_t read_all(const char *store_path, struct buf *out)
+{
+    annal_store *store = NULL;
+    annal_cursor *cursor = NULL;
+    annal_event event;
+    uint64_t count = 0;
+    ck_assert_int_eq(annal_store_open(store_path, NULL, &store, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal_cursor_open(store, ANNAL_SLICE("s-1"), 1, &cursor, NULL), ANNAL_OK);
+    while (annal_cursor_next(cursor, &event, NULL) == ANNAL_OK) {
+        ck_assert_uint_eq(event.seq, ++count);
+        ck_assert_int_eq(annal__buf_printf(out, "%.*s %.*s %.*s\n", ANNAL_FMT(event.type),
+                                           ANNAL_FMT(event.id), ANNAL_FMT(event.data)),
+                         ANNAL_OK);
+    }
+    annal_cursor_close(cursor);
+    ck_assert_int_eq(annal_store_close(store, NULL), ANNAL_OK);
+    return count;
+}
+
+/* A store without locks/ is what another boot finds: no held list that means anything. */
+START_TEST(h1_an_import_that_a_power_cut_ended_is_finished_by_the_next)
+{
+    struct cli cli;
+    struct buf expected = {0}, got = {0}, part = {0};
+    CLI_INIT(&cli);
+    const char *log = tmpdir_path(&cli.dir, "s-1.jsonl");
+    const char *broken = tmpdir_path(&cli.dir, "broken");
+    const char *journal = tmpdir_path(&cli.dir, "broken/events/s-1.jsonl");
+    write_long_log(log);
+    CLI(&cli, NULL, "import", "claude-code", log);
+    cli_assert_done(&cli);
+
+    import_and_die(broken, log);
+    size_t len;
+    char *bytes = file_read(journal, &len);
+    ck_assert_uint_gt(len, 600000);
+    memset(bytes + len / 2, 0, len / 4); /* never written */
+    file_write(journal, bytes, len - 1000);
+    free(bytes);
+    ck_assert_int_eq(rename(tmpdir_path(&cli.dir, "broken/locks"), tmpdir_path(&cli.dir, "old")),
+                     0);
+    uint64_t count = read_all(tmpdir_path(&cli.dir, "store"), &expected);
+    ck_assert_uint_lt(read_all(broken, &part), count);
+
+    CLI(&cli, NULL, "import", "claude-code", log, "--store", broken);
+    cli_assert_done(&cli);
+    ck_assert_uint_eq(read_all(broken, &got), count);
+    ck_assert_uint_ge(count, LONG_LINES);
+    ck_assert(got.len == expected.len && memcmp(got.ptr, expected.ptr, got.len) == 0);
+    ck_assert(part.len > 0 && memcmp(part.ptr, expected.ptr, part.len) == 0);
+    CLI(&cli, NULL, "verify", "--store", broken);
+    cli_assert_done(&cli);
+    annal__buf_done(&expected);
+    annal__buf_done(&got);
+    annal__buf_done(&part);
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(real_logs_import_once)
 {
     static const char *const kinds[] = {"claude-code", "codex"};
@@ -369,6 +477,7 @@ Suite *suite_import(void)
     tcase_add_test(import, a_log_that_may_not_be_read_is_refused_before_anything_is_written);
     tcase_add_test(import, a_long_path_keeps_its_end);
     tcase_add_test(import, a_wrong_importer_is_refused_with_its_fault);
+    tcase_add_test(import, h1_an_import_that_a_power_cut_ended_is_finished_by_the_next);
     tcase_add_loop_test(import, real_logs_import_once, 0, 2);
     suite_add_tcase(suite, import);
     return suite;
