@@ -102,6 +102,23 @@ void model_refuse(struct model *model, const char *name, size_t count)
     model->version++;
 }
 
+void model_delete(struct model *model, const char *name)
+{
+    model_session(model, name)->deleting = true;
+    model->version++;
+}
+
+void model_deleted(struct model *model, const char *name, bool done)
+{
+    struct model_session *session = model_session(model, name);
+    session->deleting = false;
+    if (done) {
+        drop_events(session, 0);
+        session->durable = session->kept = 0;
+    }
+    model->version++;
+}
+
 void model_sync(struct model *model)
 {
     for (size_t i = 0; i < model->count; i++)

@@ -18,6 +18,7 @@ struct model_session {
     size_t count, room;
     size_t durable; /* that survive a power cut */
     size_t kept;    /* that survive the end of the process */
+    bool deleting;  /* all of it may be gone */
 };
 
 struct model {
@@ -39,6 +40,9 @@ void model_append(struct model *model, const char *session, const annal_draft *d
 /* It returned: at a level; or it was refused, and never will be there. */
 void model_acknowledge(struct model *model, const char *session, annal_level level);
 void model_refuse(struct model *model, const char *session, size_t count);
+/* A deletion begins: until it returns all may be there or nothing. It returned: done, or refused. */
+void model_delete(struct model *model, const char *session);
+void model_deleted(struct model *model, const char *session, bool done);
 /* annal_sync(), a checkpoint or a close returned. */
 void model_sync(struct model *model);
 

@@ -89,6 +89,14 @@ static void append(struct program *program, const char *session, size_t count, s
     ck_ok(try_append(program, session, count, pad, level, err));
 }
 
+static annal_status try_delete(struct program *program, const char *session, annal_error *err)
+{
+    model_delete(&program->run->model, session);
+    annal_status status = annal_session_delete(program->store, annal_slice_of(session), NULL, err);
+    model_deleted(&program->run->model, session, status == ANNAL_OK);
+    return status;
+}
+
 static void keep(struct program *program)
 {
     ck_ok(annal_keep(program->store, err));
@@ -231,11 +239,35 @@ static void run_cached(struct power_run *run)
     end(&program);
 }
 
+/* Sessions are deleted and begun anew, also one that the log of another process has redo for. */
+static void run_delete(struct power_run *run)
+{
+    struct program one = {0}, two = {.appended = 1000};
+    begin(&one, run, false);
+    append(&one, "a", 2, 100, ANNAL_LEVEL_SYNC);
+    append(&one, "b", 1, 600, ANNAL_LEVEL_BATCH);
+    ck_ok(try_delete(&one, "a", err));
+    append(&one, "a", 1, 50, ANNAL_LEVEL_SYNC);
+    append(&one, "shared", 3, 200, ANNAL_LEVEL_SYNC);
+    begin(&two, run, false);
+    append(&two, "c", 1, 20, ANNAL_LEVEL_SYNC);
+    ck_status(ANNAL_ERR_BUSY, try_delete(&two, "shared", err));
+    keep(&one); /* gives it back, and keeps its redo */
+    ck_ok(try_delete(&two, "shared", err));
+    append(&one, "shared", 1, 700, ANNAL_LEVEL_SYNC);
+    append(&two, "c", 1, 20, ANNAL_LEVEL_SYNC);
+    end(&two);
+    append(&one, "shared", 1, 10, ANNAL_LEVEL_SYNC);
+    ck_ok(try_delete(&one, "b", err));
+    end(&one);
+}
+
 const struct power_workload power_workloads[] = {
     {.name = "levels", .run = run_levels},
     {.name = "cached", .run = run_cached, .kills_only = true},
     {.name = "index", .run = run_index},
     {.name = "regions", .run = run_regions},
     {.name = "share", .run = run_share},
+    {.name = "delete", .run = run_delete},
     {.name = NULL},
 };
