@@ -6,6 +6,7 @@
 #   make faults                       every call of every scene fails in every way that fits it
 #   make flips                        every bit of a journal, a commit log and a snapshot
 #   make power                        the power is cut after every operation, in 200 ways
+#   make fuzz [SECONDS=60]            every fuzzer for so long, with clang
 #   make coverage                     which branches of journal/ the tests take
 #   make bench, make format, make clean
 
@@ -32,6 +33,12 @@ flips: setup
 	cmake --preset bench && cmake --build --preset bench
 	ANNAL_TEST_FULL=1 build/bench/tests/crash/test_crash flips
 	ANNAL_TEST_FULL=1 build/bench/tests/crash/test_crash flips_log
+
+# Each fuzzer for so long; what one finds stays in build/fuzz/tests/fuzz.
+SECONDS ?= 60
+fuzz: setup
+	cmake --preset fuzz && cmake --build --preset fuzz --target fuzzers
+	tests/fuzz/run.sh build/fuzz '$(SECONDS)'
 
 demo: setup
 	@mkdir -p build

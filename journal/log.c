@@ -21,7 +21,6 @@
 #define FORMAT_JSON_LINES   1u
 #define ZERO_FILL_BYTES     ((size_t)1 << 20)
 #define LOG_BLOCK_BYTES_MAX 65536
-#define REGION_MAX          ((uint64_t)1 << 40)
 
 static const char log_magic[8] = {'A', 'N', 'N', 'A', 'L', 'L', 'O', 'G'};
 static const char group_magic[8] = {'A', 'N', 'N', 'A', 'L', 'G', 'R', 'P'};
@@ -166,12 +165,12 @@ done:
 }
 
 /* Whoever made its hash right, sizes that we never write are not worked with. */
-static bool is_sane(const struct log *log)
+static bool is_sane(const struct log *log, uint64_t file_bytes)
 {
     bool sane = log->block >= LOG_BLOCK_BYTES && log->block <= LOG_BLOCK_BYTES_MAX;
     for (unsigned i = 0; i < LOG_REGIONS && sane; i++)
-        sane = log->regions[i].bytes >= 2 * log->block && log->regions[i].bytes <= REGION_MAX &&
-               log->regions[i].offset <= LOG_REGIONS * REGION_MAX;
+        sane = log->regions[i].bytes >= 2 * log->block && log->regions[i].bytes <= file_bytes &&
+               log->regions[i].offset <= file_bytes - log->regions[i].bytes;
     return sane;
 }
 
@@ -212,8 +211,9 @@ static annal_status read_first_block(struct log *log, uint64_t file_bytes, annal
     for (unsigned i = 0; i < LOG_REGIONS; i++)
         log->regions[i] = (struct region){.offset = take(block + 32 + 16 * i, 8),
                                           .bytes = take(block + 40 + 16 * i, 8)};
-    if (!is_sane(log))
-        return annal__fail(err, ANNAL_ERR_CORRUPT, "commit log %s names regions that cannot be",
+    if (!is_sane(log, file_bytes))
+        return annal__fail(err, ANNAL_ERR_CORRUPT,
+                           "commit log %s is cut short, or names regions that cannot be",
                            log->path);
     return ANNAL_OK;
 }

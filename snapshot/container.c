@@ -202,6 +202,11 @@ annal_status annal__snapshot_unpack(const struct snapshot_header *header, annal_
                                     annal_slice base, struct buf *out, annal_error *err)
 {
     size_t raw_bytes = (size_t)header->raw_bytes, code = 0;
+    /* Both say how large the state is; room is made when they agree. */
+    if (ZSTD_getFrameContentSize(frame.ptr, frame.len) != raw_bytes)
+        return annal__fail(err, ANNAL_ERR_CORRUPT,
+                           "the snapshot at %llu does not unpack: its frame is of another length",
+                           (unsigned long long)header->seq);
     ZSTD_DCtx *zstd = ZSTD_createDCtx();
     annal_status status = annal__buf_reserve(out, raw_bytes);
     if (zstd == NULL || status < 0) {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define SEEDS_MAX   256
-#define INPUT_MAX   4096
+#define INPUT_MAX   8192
 #define ROUNDS      40000
 #define CHANGES_MAX 4
 

@@ -1,0 +1,100 @@
+/*
+ * Arbitrary words as a command line.
+ *
+ * (1) It is taken, or refused as wrong usage.
+ * (2) What was taken is made of the words that were given, and of options that the verb has; the words that
+ *     are options are not operands too.
+ * (3) Numbers, times and formats answer too, whatever their text is.
+ */
+#include "tests/fuzz/fuzz.h"
+#include "tools/args.h"
+
+#include <string.h>
+
+#define WORDS_MAX 24
+
+static void ask(const struct args *args)
+{
+    uint64_t number = 7, limit = 7;
+    int64_t time_us = 0;
+    enum out_format format = OUT_TABLE;
+    annal_slice session;
+    for (int i = 0; i < args->value_count; i++) {
+        const char *name = args->values[i].option->name;
+        int at = 0;
+        MUST(args_has(args, name));
+        MUST(args->values[i].option->value == NULL || args_next(args, name, &at) != NULL);
+        if (args->values[i].text == NULL)
+            continue;
+        int status = args_number(args, name, &number);
+        MUST(status == 0 || status == EXIT_USAGE);
+        status = args_time(args, name, &time_us);
+        MUST(status == 0 || status == EXIT_USAGE);
+    }
+    (void)args_format(args, &format);
+    (void)args_limit(args, &limit);
+    MUST(limit > 0);
+    for (int i = 0; i < args->operand_count; i++) {
+        if (args_session(args, i, &session) == 0)
+            MUST(annal_session_id_check(session, NULL) == ANNAL_OK);
+    }
+}
+
+static bool is_word(char **words, int count, const char *text)
+{
+    for (int i = 0; i < count; i++) {
+        if (text >= words[i] && text <= words[i] + strlen(words[i]))
+            return true;
+    }
+    return false;
+}
+
+static void check(const struct args *args, char **words, int count)
+{
+    MUST(args->operand_count + args->value_count < count);
+    for (int i = 0; i < args->operand_count; i++)
+        MUST(is_word(words, count, args->operands[i]));
+    for (int i = 0; i < args->value_count; i++) {
+        const struct args_value *value = &args->values[i];
+        MUST((value->text == NULL) == (value->option->value == NULL));
+        MUST(value->text == NULL || is_word(words, count, value->text));
+    }
+    if (args->command != NULL && !args->help)
+        MUST(args->operand_count >= args->command->operands_min &&
+             (args->command->operands_max < 0 ||
+              args->operand_count <= args->command->operands_max));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+    static FILE *nowhere;
+    char *words[WORDS_MAX + 1];
+    int count = 1;
+    struct args args;
+    char *text = malloc(len + 1);
+    MUST(text != NULL);
+    memcpy(text, bytes, len);
+    text[len] = '\0';
+    if (nowhere == NULL) {
+        nowhere = fopen("/dev/null", "w");
+        MUST(nowhere != NULL);
+    }
+    words[0] = text + len;
+    char *rest = text, *word;
+    while (count < WORDS_MAX && (word = strsep(&rest, "\n")) != NULL)
+        words[count++] = word;
+    words[count] = NULL;
+
+    FILE *told = stderr;
+    stderr = nowhere;
+    int status = args_parse(&args, count, words);
+    if (status == 0)
+        ask(&args);
+    stderr = told;
+    MUST(status == 0 || status == EXIT_USAGE);
+    if (status == 0)
+        check(&args, words, count);
+    args_done(&args);
+    free(text);
+    return 0;
+}
