@@ -14,7 +14,7 @@
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test summary faults flips power coverage demo install bench format clean setup
+.PHONY: build test summary faults flips fuzz power coverage demo install bench format clean setup
 
 build: setup
 	cmake --workflow --preset release

@@ -21,6 +21,7 @@
 #define FORMAT_JSON_LINES   1u
 #define ZERO_FILL_BYTES     ((size_t)1 << 20)
 #define LOG_BLOCK_BYTES_MAX 65536
+#define NUMBER_MAX          ((uint64_t)1 << 62) /* of an epoch or group: we never come so far */
 
 static const char log_magic[8] = {'A', 'N', 'N', 'A', 'L', 'L', 'O', 'G'};
 static const char group_magic[8] = {'A', 'N', 'N', 'A', 'L', 'G', 'R', 'P'};
@@ -373,6 +374,8 @@ static bool parse_group(const char *at, const struct region *region, uint64_t of
     uint64_t room = region->bytes - offset_in_region - GROUP_HEADER_BYTES;
     if (group.toc_bytes > room || group.payload_bytes > room - group.toc_bytes)
         return false;
+    if (group.epoch == 0 || group.epoch > NUMBER_MAX || group.group > NUMBER_MAX)
+        return false;
     *out_group = group;
     return true;
 }
@@ -535,8 +538,10 @@ annal_status annal__log_read_group(struct log *log, const struct log_group *grou
         (ssize_t)size)
         return annal__fail_errno(err, "read commit log %s", log->path);
     annal__buf_clear(bytes);
-    status = annal__buf_append(bytes, log->scratch + GROUP_HEADER_BYTES,
-                               (size_t)(group->toc_bytes + group->payload_bytes));
+    status = annal__buf_reserve(bytes, 1); /* so that there is a pointer, also to nothing */
+    if (status == ANNAL_OK)
+        status = annal__buf_append(bytes, log->scratch + GROUP_HEADER_BYTES,
+                                   (size_t)(group->toc_bytes + group->payload_bytes));
     return status < 0 ? annal__fail(err, status, "read a commit log: no memory") : ANNAL_OK;
 }
 

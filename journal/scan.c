@@ -393,9 +393,9 @@ static bool find_proven_frame(const struct codec *codec, const struct buf *buf, 
 /* What was whole once and does not prove itself is damaged, unless it is too short to have been an event. */
 static enum tail_state judge_rest(const struct codec *codec, const struct buf *buf, size_t rest)
 {
-    annal_slice bytes = {buf->ptr + rest, buf->len - rest};
-    if (bytes.len == 0)
+    if (rest == buf->len)
         return TAIL_WHOLE;
+    annal_slice bytes = {buf->ptr + rest, buf->len - rest};
     return bytes.len >= codec->event_bytes_min && codec->was_whole(bytes) ? TAIL_DAMAGED
                                                                           : TAIL_TORN;
 }

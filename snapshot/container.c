@@ -208,7 +208,7 @@ annal_status annal__snapshot_unpack(const struct snapshot_header *header, annal_
                            "the snapshot at %llu does not unpack: its frame is of another length",
                            (unsigned long long)header->seq);
     ZSTD_DCtx *zstd = ZSTD_createDCtx();
-    annal_status status = annal__buf_reserve(out, raw_bytes);
+    annal_status status = annal__buf_reserve(out, raw_bytes > 0 ? raw_bytes : 1);
     if (zstd == NULL || status < 0) {
         status =
             annal__fail(err, ANNAL_ERR_NOMEM, "snapshot at %llu", (unsigned long long)header->seq);

@@ -61,7 +61,9 @@ static void make_bed(void)
     struct log log;
     const struct io io = page_io();
     const char *base = getenv("TMPDIR");
-    snprintf(bed.path, sizeof bed.path, "%.40s/annal-fuzz-XXXXXX", base == NULL ? "/tmp" : base);
+    if (base == NULL)
+        base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    snprintf(bed.path, sizeof bed.path, "%.40s/annal-fuzz-XXXXXX", base);
     MUST(mkdtemp(bed.path) != NULL);
     snprintf(path, sizeof path, "%s/00.log", bed.path);
     MUST(annal__log_create(&io, path, BLOCKS * LOG_BLOCK_BYTES, 1, &log, NULL) == ANNAL_OK);
