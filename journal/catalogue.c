@@ -90,7 +90,8 @@ annal_status annal_store_sessions(annal_store *store, annal_session_fn fn, void 
         if (store->io->stat(store->io->arg, path.ptr, &file) == 0) {
             if (S_ISREG(file.st_mode) && file.st_size > 0)
                 status = fn(arg, session, (uint64_t)file.st_size);
-        } else if (errno != ENOENT) { /* deleted meanwhile; a session that is there is not left out */
+        } else if (errno !=
+                   ENOENT) { /* deleted meanwhile; a session that is there is not left out */
             status = annal__fail_errno(err, "look at %s", path.ptr);
         }
     }

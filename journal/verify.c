@@ -14,7 +14,9 @@
 struct verification {
     annal_slice session;
     annal_finding_fn fn;
+    annal_verified_fn event_fn;
     void *arg;
+    bool passed; /* damage, since the last event */
     annal_verify_result result;
 };
 
@@ -27,6 +29,7 @@ static void find(struct verification *verification, uint64_t seq, uint64_t offse
                              .length = length,
                              .what = what};
     verification->result.findings++;
+    verification->passed = true;
     if (verification->fn != NULL)
         verification->fn(verification->arg, &finding);
 }
@@ -36,9 +39,13 @@ static void check_event(struct verification *verification, const annal_event *ev
     annal_draft draft = {
         .type = event->type, .data = event->data, .id = event->id, .cause = event->cause};
     annal_error reason;
+    bool passed = verification->passed;
     if (annal_draft_check(&draft, &reason) < 0)
         find(verification, event->seq, event->offset, event->length, reason.message);
     verification->result.events++;
+    if (verification->event_fn != NULL)
+        verification->event_fn(verification->arg, event, passed);
+    verification->passed = false;
 }
 
 annal_status annal__verify_settle(annal_store *store, annal_slice session,
@@ -81,7 +88,15 @@ static annal_status check_end(struct verification *verification, const annal_cur
 annal_status annal_verify_session(annal_store *store, annal_slice session, annal_finding_fn fn,
                                   void *arg, annal_verify_result *out_result, annal_error *err)
 {
-    struct verification verification = {.session = session, .fn = fn, .arg = arg};
+    return annal_verify_events(store, session, fn, NULL, arg, out_result, err);
+}
+
+annal_status annal_verify_events(annal_store *store, annal_slice session, annal_finding_fn fn,
+                                 annal_verified_fn event_fn, void *arg,
+                                 annal_verify_result *out_result, annal_error *err)
+{
+    struct verification verification = {
+        .session = session, .fn = fn, .event_fn = event_fn, .arg = arg};
     annal_cursor *cursor = NULL;
     uint64_t next_seq = 1;
     int tries = 0;

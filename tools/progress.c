@@ -33,7 +33,12 @@ static void draw(const struct progress *progress, uint64_t done, const char *det
         memset(bar, '#', full);
         memset(bar + full, '.', BAR_CELLS - full);
         bar[BAR_CELLS] = '\0';
-        fprintf(stderr, "\r\033[K%s [%s] %3.0f%% %.*s", progress->what, bar, share * 100,
+        int64_t took_us = now_us() - progress->begun_us;
+        text[0] = '\0';
+        if (share > 0.01 && share < 1)
+            snprintf(text, sizeof text, "%.0f s left ",
+                     (double)took_us / 1000000 * (1 - share) / share);
+        fprintf(stderr, "\r\033[K%s [%s] %3.0f%% %s%.*s", progress->what, bar, share * 100, text,
                 DETAIL_BYTES, detail == NULL ? "" : detail);
     } else {
         fprintf(stderr, "\r\033[K%s %s %.*s", progress->what, human_count(text, done), DETAIL_BYTES,

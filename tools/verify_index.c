@@ -6,98 +6,121 @@
 
 #include <string.h>
 
-enum { FOUND_MAX = 1000, TRIES = 5, VIEW_SESSIONS = 64 };
+enum { FOUND_MAX = 1000, TRIES = 5, VIEW_SESSIONS = 64, PAGE_ROWS = 256, TEXT_BYTES = 80 };
 
-struct comparison {
-    annal_slice session;
-    annal_error *err;
-    struct found {
-        uint64_t seq;
-        uint64_t offset;
-        const char *what;
-    } * found; /* told only when the index stood still meanwhile */
-    size_t found_count;
-    uint64_t indexed_seq; /* compare up to here */
-    annal_cursor *cursor;
-    annal_state *state; /* of the events passed so far */
-    annal_event event;  /* that comes next in the journal */
-    bool at_end;
-    bool gap;     /* damage lies before event: rows that it explains are no findings */
-    bool damaged; /* somewhere: the tables cannot be folded anew */
+struct index_row {
+    uint64_t seq;
+    uint64_t offset;
+    uint64_t length;
+    size_t type_bytes, time_bytes; /* what does not fit is longer than any that is right */
+    char type[TEXT_BYTES];
+    char time[TEXT_BYTES];
 };
 
-static void report(struct comparison *comparison, uint64_t seq, uint64_t offset, const char *what)
-{
-    if (comparison->found_count < FOUND_MAX)
-        comparison->found[comparison->found_count++] = (struct found){seq, offset, what};
-}
+struct index_found {
+    uint64_t seq;
+    uint64_t offset;
+    const char *what;
+};
 
-static annal_status next_event(struct comparison *comparison)
+static void report(struct index_check *check, uint64_t seq, uint64_t offset, const char *what)
 {
-    annal_status status;
-    comparison->gap = false;
-    while ((status = annal_cursor_next(comparison->cursor, &comparison->event, comparison->err)) ==
-           ANNAL_DAMAGE)
-        comparison->gap = comparison->damaged = true;
-    if (status < 0)
-        return status;
-    comparison->at_end = status == ANNAL_END || comparison->event.seq > comparison->indexed_seq;
-    return comparison->at_end
-               ? ANNAL_OK
-               : annal_state_apply(comparison->state, &comparison->event, comparison->err);
+    if (check->found_count < FOUND_MAX)
+        check->found[check->found_count++] = (struct index_found){seq, offset, what};
 }
 
 /* ---- event_index ---- */
 
 static const char index_rows[] = "SELECT seq, offset, length, type, timestamp FROM event_index"
-                                 " WHERE session_id = ?1 ORDER BY seq";
+                                 " WHERE session_id = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq"
+                                 " LIMIT 256";
 
-static bool is_text(const annal_value *value, annal_slice text)
+_Static_assert(PAGE_ROWS == 256, "as the query says");
+
+static size_t take_text(char to[TEXT_BYTES], annal_slice text)
 {
-    return value->bytes.len == text.len &&
-           (text.len == 0 || memcmp(value->bytes.ptr, text.ptr, text.len) == 0);
+    memcpy(to, text.ptr, text.len < TEXT_BYTES ? text.len : TEXT_BYTES);
+    return text.len;
 }
 
-static bool is_row_of(const annal_row *row, const annal_event *event)
+static int take_row(void *arg, const annal_row *from)
 {
-    char ts[ANNAL_TIME_BYTES];
-    annal_time_format(event->ts_us, ts);
-    return (uint64_t)row->values[1].integer == event->offset &&
-           (uint64_t)row->values[2].integer == event->length &&
-           is_text(&row->values[3], event->type) && is_text(&row->values[4], annal_slice_of(ts));
+    struct index_check *check = arg;
+    struct index_row *row = &check->rows[check->row_count++];
+    row->seq = (uint64_t)from->values[0].integer;
+    row->offset = (uint64_t)from->values[1].integer;
+    row->length = (uint64_t)from->values[2].integer;
+    row->type_bytes = take_text(row->type, from->values[3].bytes);
+    row->time_bytes = take_text(row->time, from->values[4].bytes);
+    return check->row_count == PAGE_ROWS ? ANNAL_END : 0;
 }
 
-/* The events before seq have no row. */
-static annal_status skip_events(struct comparison *comparison, uint64_t seq)
+/* The next row, NULL when there is none. */
+static const struct index_row *peek_row(struct index_check *check)
 {
-    annal_status status = ANNAL_OK;
-    while (status == ANNAL_OK && !comparison->at_end && comparison->event.seq < seq) {
-        report(comparison, comparison->event.seq, comparison->event.offset,
-               "the index has no row for this event");
-        status = next_event(comparison);
+    if (check->row_next == check->row_count && !check->rows_end && check->status == ANNAL_OK) {
+        int64_t last = check->row_count > 0 ? (int64_t)check->rows[check->row_count - 1].seq : -1;
+        const annal_value params[] = {
+            {.kind = ANNAL_VALUE_TEXT, .bytes = check->session},
+            {.kind = ANNAL_VALUE_INTEGER, .integer = last},
+            {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)check->indexed_seq}};
+        const annal_sql_options options = {.params = params, .param_count = 3};
+        check->row_count = check->row_next = 0;
+        check->status = annal_view_sql(check->view, annal_slice_of(index_rows), &options, take_row,
+                                       check, &check->error);
+        check->rows_end = check->row_count < PAGE_ROWS;
+        if (check->status > 0)
+            check->status = ANNAL_OK;
     }
-    return status;
+    return check->row_next < check->row_count ? &check->rows[check->row_next] : NULL;
 }
 
-static int compare_row(void *arg, const annal_row *row)
+static bool is_text(const char *text, size_t bytes, annal_slice expected)
 {
-    struct comparison *comparison = arg;
-    uint64_t seq = (uint64_t)row->values[0].integer;
-    if (seq > comparison->indexed_seq)
-        return ANNAL_OK; /* indexed since */
-    annal_status status = skip_events(comparison, seq);
-    if (status < 0)
-        return status;
-    if (comparison->at_end || comparison->event.seq != seq) {
-        if (!comparison->gap)
-            report(comparison, seq, (uint64_t)row->values[1].integer,
+    return bytes == expected.len && bytes <= TEXT_BYTES &&
+           (bytes == 0 || memcmp(text, expected.ptr, bytes) == 0);
+}
+
+static bool is_row_of(const struct index_row *row, const annal_event *event)
+{
+    char time[ANNAL_TIME_BYTES];
+    annal_time_format(event->ts_us, time);
+    return row->offset == event->offset && row->length == event->length &&
+           is_text(row->type, row->type_bytes, event->type) &&
+           is_text(row->time, row->time_bytes, annal_slice_of(time));
+}
+
+/* The rows before seq have no event; where something is damaged, that is why. */
+static void pass_rows(struct index_check *check, uint64_t seq, bool after_damage)
+{
+    const struct index_row *row;
+    while ((row = peek_row(check)) != NULL && row->seq < seq) {
+        if (!after_damage)
+            report(check, row->seq, row->offset,
                    "the index has a row for an event that the journal does not have");
-        return ANNAL_OK;
+        check->row_next++;
     }
-    if (!is_row_of(row, &comparison->event))
-        report(comparison, seq, comparison->event.offset,
-               "the row of the index is not what the journal says");
-    return next_event(comparison);
+}
+
+void verify_index_event(struct index_check *check, const annal_event *event, bool after_damage)
+{
+    check->damaged = check->damaged || after_damage;
+    if (check->index == NULL || check->status < 0 || event->seq > check->indexed_seq)
+        return;
+    pass_rows(check, event->seq, after_damage);
+    const struct index_row *row = peek_row(check);
+    if (check->status < 0)
+        return;
+    if (row == NULL || row->seq != event->seq) {
+        report(check, event->seq, event->offset, "the index has no row for this event");
+    } else {
+        if (!is_row_of(row, event))
+            report(check, event->seq, event->offset,
+                   "the row of the index is not what the journal says");
+        check->row_next++;
+    }
+    if (!check->damaged)
+        check->status = annal_state_apply(check->state, event, &check->error);
 }
 
 /* ---- sessions and turns ---- */
@@ -116,71 +139,36 @@ static int add_row(void *arg, const annal_row *row)
     return status;
 }
 
-static annal_status compare_table(struct comparison *comparison, annal_view *view,
-                                  const char *query, const char *what)
+static annal_status compare_table(struct index_check *check, const char *query, const char *what,
+                                  annal_error *err)
 {
     struct buf indexed = {0}, folded = {0};
-    annal_value session = {.kind = ANNAL_VALUE_TEXT, .bytes = comparison->session};
+    annal_value session = {.kind = ANNAL_VALUE_TEXT, .bytes = check->session};
     annal_sql_options options = {.params = &session, .param_count = 1};
     annal_slice sql = annal_slice_of(query);
-    annal_status status = annal_view_sql(view, sql, &options, add_row, &indexed, comparison->err);
+    annal_status status = annal_view_sql(check->view, sql, &options, add_row, &indexed, err);
     if (status == ANNAL_OK)
-        status =
-            annal_state_sql(comparison->state, sql, &options, add_row, &folded, comparison->err);
+        status = annal_state_sql(check->state, sql, &options, add_row, &folded, err);
     if (status == ANNAL_OK &&
         (indexed.len != folded.len ||
          (indexed.len > 0 && memcmp(indexed.ptr, folded.ptr, indexed.len) != 0)))
-        report(comparison, comparison->indexed_seq, 0, what);
+        report(check, check->indexed_seq, 0, what);
     annal__buf_done(&indexed);
     annal__buf_done(&folded);
     return status;
 }
 
-static annal_status compare_tables(struct comparison *comparison, annal_view *view)
+static annal_status compare_tables(struct index_check *check, annal_error *err)
 {
-    annal_status status = compare_table(comparison, view, "SELECT * FROM sessions WHERE id = ?1",
-                                        "the row in sessions is not what the events give");
+    annal_status status = compare_table(check, "SELECT * FROM sessions WHERE id = ?1",
+                                        "the row in sessions is not what the events give", err);
     if (status == ANNAL_OK)
-        status =
-            compare_table(comparison, view, "SELECT * FROM turns WHERE session_id = ?1 ORDER BY id",
-                          "the rows in turns are not what the events give");
+        status = compare_table(check, "SELECT * FROM turns WHERE session_id = ?1 ORDER BY id",
+                               "the rows in turns are not what the events give", err);
     return status;
 }
 
 /* ---- A session ---- */
-
-static annal_status compare(struct comparison *comparison, struct index_check *check)
-{
-    annal_value session = {.kind = ANNAL_VALUE_TEXT, .bytes = comparison->session};
-    annal_sql_options options = {.params = &session, .param_count = 1};
-    annal_error *err = comparison->err;
-    annal_status status = annal_state_reset(check->state, comparison->session, err);
-    comparison->state = check->state;
-    if (status == ANNAL_OK)
-        status = annal_cursor_open(check->store, comparison->session, 1, &comparison->cursor, err);
-    if (status == ANNAL_OK)
-        status = next_event(comparison);
-    if (status == ANNAL_OK)
-        status = annal_view_sql(check->view, annal_slice_of(index_rows), &options, compare_row,
-                                comparison, err);
-    if (status == ANNAL_OK)
-        status = skip_events(comparison, UINT64_MAX);
-    if (status == ANNAL_OK && !comparison->damaged)
-        status = compare_tables(comparison, check->view);
-    annal_cursor_close(comparison->cursor);
-    return status;
-}
-
-static void tell(const struct comparison *comparison, annal_finding_fn fn, void *arg)
-{
-    for (size_t i = 0; i < comparison->found_count; i++) {
-        const struct found *found = &comparison->found[i];
-        fn(arg, &(annal_finding){.session = comparison->session,
-                                 .seq = found->seq,
-                                 .offset = found->offset,
-                                 .what = found->what});
-    }
-}
 
 static annal_status view_anew(struct index_check *check, annal_error *err)
 {
@@ -194,37 +182,89 @@ static annal_status view_anew(struct index_check *check, annal_error *err)
     return status;
 }
 
-annal_status verify_index_session(struct index_check *check, annal_slice session, uint64_t last_seq,
-                                  annal_finding_fn fn, void *arg, annal_error *err)
+static annal_status begin(struct index_check *check, annal_error *err)
 {
-    uint64_t after = 0;
     annal_status status = ANNAL_OK;
-    struct found *found = annal__zalloc(FOUND_MAX * sizeof *found);
-    if (found == NULL)
+    if (check->rows == NULL)
+        check->rows = annal__zalloc(PAGE_ROWS * sizeof *check->rows);
+    if (check->found == NULL)
+        check->found = annal__zalloc(FOUND_MAX * sizeof *check->found);
+    if (check->rows == NULL || check->found == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "verify the index: out of memory");
     if (check->view == NULL || ++check->viewed > VIEW_SESSIONS)
         status = view_anew(check, err);
     if (status == ANNAL_OK)
-        status = annal_view_indexed_seq(check->view, session, &after, err);
-    for (int i = 0; status == ANNAL_OK && i < TRIES; i++) {
-        struct comparison comparison = {
-            .session = session, .err = err, .found = found, .indexed_seq = after};
-        status = compare(&comparison, check);
-        if (status == ANNAL_OK && comparison.found_count == 0)
-            break;
-        /* Not so when the journal was replaced, or the index made anew, since the view was opened. */
-        if (status == ANNAL_OK || status == ANNAL_ERR_CORRUPT)
-            status = view_anew(check, err);
-        if (status == ANNAL_OK)
-            status = annal_view_indexed_seq(check->view, session, &after, err);
-        if (status == ANNAL_OK && after == comparison.indexed_seq) {
-            tell(&comparison, fn, arg);
-            break;
-        }
-    }
-    check->lagging += after < last_seq;
-    annal__free(found);
+        status = annal_view_indexed_seq(check->view, check->session, &check->indexed_seq, err);
+    if (status == ANNAL_OK)
+        status = annal_state_reset(check->state, check->session, err);
     return status;
+}
+
+void verify_index_begin(struct index_check *check, annal_slice session)
+{
+    bool again = check->session.ptr == session.ptr && check->tries > 0;
+    check->session = session;
+    check->tries = again ? check->tries : 0;
+    check->indexed_seq = 0;
+    check->row_count = check->row_next = check->found_count = 0;
+    check->rows_end = check->damaged = false;
+    check->status = check->index == NULL ? ANNAL_OK : begin(check, &check->error);
+}
+
+static void tell(const struct index_check *check, annal_finding_fn fn, void *arg)
+{
+    for (size_t i = 0; i < check->found_count; i++) {
+        const struct index_found *found = &check->found[i];
+        fn(arg, &(annal_finding){.session = check->session,
+                                 .seq = found->seq,
+                                 .offset = found->offset,
+                                 .what = found->what});
+    }
+}
+
+/* Findings count only when a view that is opened now says the same as the one that was compared. */
+static annal_status settle(struct index_check *check, annal_status status, annal_error *err)
+{
+    uint64_t before = check->indexed_seq, now = 0;
+    if (status < 0 && status != ANNAL_ERR_CORRUPT)
+        return status;
+    status = view_anew(check, err);
+    if (status == ANNAL_OK)
+        status = annal_view_indexed_seq(check->view, check->session, &now, err);
+    if (status < 0)
+        return status;
+    bool stands = now == before && check->status == ANNAL_OK;
+    return stands || ++check->tries >= TRIES ? ANNAL_OK : ANNAL_END;
+}
+
+annal_status verify_index_end(struct index_check *check, uint64_t last_seq, bool at_damage,
+                              annal_finding_fn fn, void *arg, annal_error *err)
+{
+    if (check->index == NULL)
+        return ANNAL_OK;
+    check->damaged = check->damaged || at_damage;
+    annal_status status = check->status;
+    annal_error failure = check->error;
+    if (status == ANNAL_OK) {
+        pass_rows(check, UINT64_MAX, at_damage);
+        status = check->status;
+        failure = check->error;
+    }
+    if (status == ANNAL_OK && !check->damaged)
+        status = compare_tables(check, &failure);
+    if (status < 0 && err != NULL)
+        *err = failure;
+    if (status < 0)
+        check->status = status;
+    if (status < 0 || check->found_count > 0)
+        status = settle(check, status, err);
+    if (status != ANNAL_OK)
+        return status;
+    if (check->status == ANNAL_OK)
+        tell(check, fn, arg);
+    check->lagging += check->indexed_seq < last_seq;
+    check->tries = 0;
+    return ANNAL_OK;
 }
 
 static int take_any(void *arg, const annal_row *row)
@@ -234,10 +274,9 @@ static int take_any(void *arg, const annal_row *row)
     return 0;
 }
 
-annal_status verify_index_has_snapshots(struct index_check *check, annal_slice session,
-                                        bool *out_has, annal_error *err)
+annal_status verify_index_has_snapshots(struct index_check *check, bool *out_has, annal_error *err)
 {
-    annal_value value = {.kind = ANNAL_VALUE_TEXT, .bytes = session};
+    annal_value value = {.kind = ANNAL_VALUE_TEXT, .bytes = check->session};
     const annal_sql_options options = {.params = &value, .param_count = 1};
     *out_has = false;
     return annal_view_sql(check->view,
@@ -249,5 +288,7 @@ void verify_index_done(struct index_check *check)
 {
     annal_view_close(check->view);
     annal_state_free(check->state);
+    annal__free(check->rows);
+    annal__free(check->found);
     *check = (struct index_check){0};
 }

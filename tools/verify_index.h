@@ -1,6 +1,13 @@
 /*
- * Is the index what the journals say? Proved by walking both side by side, and by folding the session
- * anew: the rows of event_index against the events, the rows of sessions and turns against the state.
+ * Is the index what the journals say? Proved while the journal is read for its own sake: the rows of
+ * event_index against the events as they pass, the rows of sessions and turns against what the events give
+ * when they are folded anew.
+ *
+ *     verify_index_begin(&check, session);
+ *     … verify_index_event(&check, &event, after_damage), for every event …
+ *     status = verify_index_end(&check, last_seq, at_damage, fn, arg, &err);
+ *
+ * ANNAL_END means that the index was made anew or moved on meanwhile, so that nothing can be said: again.
  */
 #ifndef TOOLS_VERIFY_INDEX_H
 #define TOOLS_VERIFY_INDEX_H
@@ -9,26 +16,41 @@
 #include <annal/journal.h>
 #include <annal/pack.h>
 
-/* What the sessions of one run share, since each is made at a price. Begins as {.store, .index}. */
+struct index_row;
+struct index_found;
+
+/* What the sessions that one thread verifies share, since each is made at a price. Begins as {.index}. */
 struct index_check {
-    annal_store *store;
-    annal_index *index;
+    annal_index *index; /* NULL: there is none, and nothing is found */
     annal_view *view;   /* renewed now and then */
     annal_state *state; /* what the session at hand is folded in */
     unsigned viewed;    /* sessions looked at in view */
     uint64_t lagging;   /* sessions of which the index does not know the last events */
+
+    /* Of the session at hand. */
+    annal_slice session;
+    annal_status status; /* below 0: the comparison failed, and error says why */
+    annal_error error;
+    uint64_t indexed_seq; /* compare up to here */
+    struct index_row *rows;
+    size_t row_count;
+    size_t row_next;
+    bool rows_end;
+    bool damaged; /* somewhere: the tables cannot be folded anew */
+    unsigned tries;
+    struct index_found *found; /* told only when the index stood still meanwhile */
+    size_t found_count;
 };
 
-/*
- * Compare one session as far as it is indexed now; what the index does not know yet is lag and no
- * finding. Does not catch up. fn is called with each finding. last_seq is the journal's.
- */
-annal_status verify_index_session(struct index_check *check, annal_slice session, uint64_t last_seq,
-                                  annal_finding_fn fn, void *arg, annal_error *err);
+void verify_index_begin(struct index_check *check, annal_slice session);
+void verify_index_event(struct index_check *check, const annal_event *event, bool after_damage);
+
+/* last_seq is the journal's; at_damage: its end does not prove itself. fn is called with each finding. */
+annal_status verify_index_end(struct index_check *check, uint64_t last_seq, bool at_damage,
+                              annal_finding_fn fn, void *arg, annal_error *err);
 
 /* Whether the session, which was compared just now, has snapshots. */
-annal_status verify_index_has_snapshots(struct index_check *check, annal_slice session,
-                                        bool *out_has, annal_error *err);
+annal_status verify_index_has_snapshots(struct index_check *check, bool *out_has, annal_error *err);
 
 void verify_index_done(struct index_check *check);
 

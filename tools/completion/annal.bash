@@ -27,7 +27,7 @@ _annal()
         mapfile -t COMPREPLY < <(compgen -W "jsonl csv table" -- "$word")
         return
         ;;
-    --type | --since | --until | --seq | --limit | --from | --expect-seq | --wait | --status | --at | --sql | --to)
+    --type | --since | --until | --seq | --limit | --from | --expect-seq | --wait | --status | --at | --sql | --to | --jobs)
         return
         ;;
     esac
@@ -44,7 +44,7 @@ _annal()
     replay) options+=" --at --sql --format --events --no-snapshots" ;;
     tail) options+=" --from --follow" ;;
     repair) options+=" --to --dry-run" ;;
-    verify) options+=" --replay" ;;
+    verify) options+=" --replay --jobs" ;;
     esac
 
     if [[ $word == -* ]]; then

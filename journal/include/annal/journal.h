@@ -206,6 +206,19 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_verify_session(annal_store *store,
                                                              annal_verify_result *out_result,
                                                              annal_error *err);
 
+/*
+ * The same, and every event that proves itself is handed to event_fn on the way, so that what was made from
+ * the events can be proved in one reading. after_damage: something before it did not prove itself. The event
+ * lives until the callback returns; arg is that of both.
+ */
+typedef void (*annal_verified_fn)(void *arg, const annal_event *event, bool after_damage);
+
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_verify_events(annal_store *store, annal_slice session,
+                                                            annal_finding_fn fn,
+                                                            annal_verified_fn event_fn, void *arg,
+                                                            annal_verify_result *out_result,
+                                                            annal_error *err);
+
 /* ---- Repairing ---- */
 
 /* Events that did not come over. */

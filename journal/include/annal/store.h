@@ -115,6 +115,29 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_sessions(annal_store *store,
                                                              annal_session_fn fn, void *arg,
                                                              annal_error *err);
 
+/* A commit log, as it was found. */
+typedef struct annal_log_info {
+    uint32_t number;
+    bool living;         /* a process has it */
+    uint32_t pid;        /* of the process that has it, or had it last in this boot; 0: not known */
+    uint32_t sessions;   /* that it owns */
+    uint64_t bytes;      /* of the file */
+    uint64_t groups;     /* that verify and carry events */
+    uint64_t unreleased; /* of them: which no checkpoint covers yet */
+    uint64_t unreleased_bytes; /* of journal, in these */
+    const char *what;          /* what is damaged; static; NULL: nothing */
+} annal_log_info;
+
+/* Return 0 to go on, anything else to stop; that value is handed through. */
+typedef int (*annal_log_info_fn)(void *arg, const annal_log_info *info);
+
+/*
+ * Call fn for every commit log, in order of number. Reads them whole and changes nothing. The groups of a
+ * log that somebody writes are those of one moment. Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_logs(annal_store *store, annal_log_info_fn fn,
+                                                         void *arg, annal_error *err);
+
 /*
  * A chore: work of a higher floor that the keeper does in the background.
  *

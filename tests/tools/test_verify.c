@@ -1,0 +1,158 @@
+#include "tests/tools/cli.h"
+#include "tools/command.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SESSIONS 12
+
+/* So many sessions, and the journals of those named in damaged have a wrong byte. */
+static void sessions_init(struct cli *cli, const char *damaged, const char *file, int line)
+{
+    char name[8];
+    cli_init(cli, file, line);
+    for (int i = 0; i < SESSIONS; i++) {
+        snprintf(name, sizeof name, "s%02d", i);
+        CLI(cli, "{\"text\":\"one\"}\n{\"text\":\"two\"}\n{\"text\":\"three\"}\n", "append", name,
+            "--type", "n");
+        cli_assert_done(cli);
+        if (strstr(damaged, name) == NULL)
+            continue;
+        size_t len;
+        char *journal = cli_journal(cli, name, &len);
+        *strstr(journal, "two") = 'T';
+        cli_journal_write(cli, name, journal, len);
+        free(journal);
+    }
+}
+
+START_TEST(findings_come_in_the_order_of_the_sessions_whatever_the_number_of_jobs)
+{
+    static const char *const jobs[] = {"--jobs=1", "--jobs=2", "--jobs=16"};
+    struct cli cli;
+    char *first = NULL;
+    sessions_init(&cli, "s00 s03 s07 s11", __FILE__, __LINE__);
+    CLI(&cli, NULL, "ls"); /* makes an index */
+    for (int i = 0; i < 3; i++) {
+        CLI(&cli, NULL, "verify", jobs[i]);
+        ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+        ck_assert_str_eq(cli.err, "");
+        const char *at = cli.out;
+        for (int session = 0; session < SESSIONS; session++) {
+            char line[60];
+            if (session != 0 && session != 3 && session != 7 && session != 11)
+                continue;
+            snprintf(line, sizeof line, "s%02d: event 2 at byte ", session);
+            at = strstr(at, line);
+            ck_assert_msg(at != NULL, "no '%s' in its place: %s", line, cli.out);
+            snprintf(line, sizeof line, "s%02d: 'annal repair s%02d --to NEW'", session, session);
+            at = strstr(at, line);
+            ck_assert_msg(at != NULL, "no '%s' in its place: %s", line, cli.out);
+        }
+        ck_assert_ptr_nonnull(strstr(cli.out, "verified 12 sessions, 32 events, "));
+        if (first == NULL)
+            first = strdup(cli.out);
+        ck_assert_str_eq(cli.out, first);
+    }
+    free(first);
+    CLI(&cli, NULL, "verify", "--jobs=0");
+    cli_assert_refused(&cli, EXIT_USAGE, "--jobs");
+    cli_done(&cli);
+}
+END_TEST
+
+/* More than is kept of one session before its turn, and more than one page of index rows. */
+START_TEST(a_session_full_of_damage_is_told_whole)
+{
+    enum { EVENTS = 900 };
+    struct cli cli;
+    size_t len, found = 0;
+    char *input = malloc(EVENTS * 8), *at = input;
+    CLI_INIT(&cli);
+    for (int i = 1; i <= EVENTS; i++)
+        at += sprintf(at, "[\"x\"]\n");
+    CLI(&cli, input, "append", "s1", "--type", "n");
+    CLI(&cli, NULL, "reindex");
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
+    char *journal = cli_journal(&cli, "s1", &len);
+    int line = 0;
+    for (char *x = journal; (x = strstr(x, "[\"x\"]")) != NULL; x++)
+        if (line++ % 2 == 0)
+            x[2] = 'y';
+    cli_journal_write(&cli, "s1", journal, len);
+    CLI(&cli, NULL, "verify", "s1", "--json");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    for (const char *c = cli.out; (c = strstr(c, "\"what\"")) != NULL; c++)
+        found++;
+    ck_assert_uint_ge(found, EVENTS / 2);
+    free(journal);
+    free(input);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_damaged_commit_log_is_a_finding_and_one_that_is_written_is_none)
+{
+    struct cli cli;
+    int input, output;
+    char ack[40];
+    CLI_INIT(&cli);
+    pid_t pid =
+        cli_start(&cli, (const char *[]){"append", "s1", "--type", "n", NULL}, &input, &output);
+    ck_assert_int_eq(write(input, "1\n", 2), 2);
+    ck_assert_int_gt(read(output, ack, sizeof ack), 0);
+    CLI(&cli, NULL, "verify", "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"unreleased_groups\":1,\"findings\":0}"));
+    close(input);
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    close(output);
+    const char *log = tmpdir_path(&cli.dir, "store/commit/00.log");
+    size_t len;
+    char *bytes = file_read(log, &len);
+    memset(bytes, 'x', 512);
+    memset(bytes + len - 4096, 'x', 4096);
+    file_write(log, bytes, len);
+    free(bytes);
+    CLI(&cli, NULL, "verify");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_ptr_nonnull(strstr(cli.out, "commit log 00: its first block is damaged"));
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(what_cannot_be_read_is_a_storage_failure_and_the_others_are_verified)
+{
+    struct cli cli;
+    char name[8];
+    sessions_init(&cli, "s05", __FILE__, __LINE__);
+    snprintf(name, sizeof name, "s04");
+    ck_assert_int_eq(unlink(tmpdir_path(&cli.dir, "store/events/s04.jsonl")), 0);
+    ck_assert_int_eq(symlink("/dev/null", tmpdir_path(&cli.dir, "store/events/s04.jsonl")), 0);
+    CLI(&cli, NULL, "verify", "s03", "s05");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_ptr_nonnull(strstr(cli.out, "s05: event 2"));
+    CLI(&cli, NULL, "verify", name);
+    cli_assert_refused(&cli, EXIT_STORAGE, "s04");
+    cli_done(&cli);
+}
+END_TEST
+
+Suite *suite_verify(void)
+{
+    Suite *suite = suite_create("verify");
+    TCase *command = tcase_create("command");
+    tcase_set_timeout(command, 30);
+    tcase_add_test(command, findings_come_in_the_order_of_the_sessions_whatever_the_number_of_jobs);
+    tcase_add_test(command, a_session_full_of_damage_is_told_whole);
+    tcase_add_test(command, a_damaged_commit_log_is_a_finding_and_one_that_is_written_is_none);
+    tcase_add_test(command, what_cannot_be_read_is_a_storage_failure_and_the_others_are_verified);
+    suite_add_tcase(suite, command);
+    return suite;
+}
