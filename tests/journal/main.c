@@ -23,6 +23,7 @@ Suite *suite_recover(void);
 Suite *suite_repair(void);
 Suite *suite_replace(void);
 Suite *suite_scan(void);
+Suite *suite_scenarios(void);
 Suite *suite_session(void);
 Suite *suite_slot(void);
 Suite *suite_store(void);
@@ -32,12 +33,13 @@ Suite *suite_verify(void);
 Suite *suite_writer(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_alloc,   suite_buf,        suite_checkpoint, suite_clock,   suite_commit, suite_cursor,
-    suite_error,   suite_frame_json, suite_hash,       suite_held,    suite_ids,    suite_io,
-    suite_json,    suite_keeper,     suite_layout,     suite_limits,  suite_log,    suite_loose,
-    suite_metrics, suite_recover,    suite_repair,     suite_replace, suite_scan,   suite_session,
-    suite_slot,    suite_store,      suite_time,       suite_unseen,  suite_verify, suite_writer,
-    NULL,
+    suite_alloc,  suite_buf,     suite_checkpoint, suite_clock,     suite_commit,
+    suite_cursor, suite_error,   suite_frame_json, suite_hash,      suite_held,
+    suite_ids,    suite_io,      suite_json,       suite_keeper,    suite_layout,
+    suite_limits, suite_log,     suite_loose,      suite_metrics,   suite_recover,
+    suite_repair, suite_replace, suite_scan,       suite_scenarios, suite_session,
+    suite_slot,   suite_store,   suite_time,       suite_unseen,    suite_verify,
+    suite_writer, NULL,
 };
 
 int main(int argc, char **argv)

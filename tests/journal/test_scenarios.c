@@ -1,0 +1,164 @@
+/* Scenarios of docs/failures.md that belong to no one file. */
+#include "tests/support/journals.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const uint8_t another_boot[16] = "another boot";
+
+static uint64_t journal_bytes(annal_store *store, const char *session)
+{
+    annal_session_info info;
+    ck_ok(annal_session_info_get(store, annal_slice_of(session), &info, err));
+    return info.bytes;
+}
+
+/*
+ * One process writes a session and gives it away, another goes on; then the power fails. The slot of
+ * either may be the lower one, which is recovered first.
+ */
+START_TEST(h4b_a_session_that_changed_hands_is_redone_whichever_log_comes_first)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *lower = store_open(path);
+    annal_store *upper = store_open(path);
+    append_numbers(lower, "l", 1, 1, ANNAL_LEVEL_SYNC);
+    append_numbers(upper, "u", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_assert_uint_lt(lower->slot.number, upper->slot.number);
+    annal_store *first = _i == 0 ? lower : upper, *second = _i == 0 ? upper : lower;
+
+    append_numbers(first, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    uint64_t seq;
+    annal_writer *writer = NULL;
+    const annal_draft draft = {.type = ANNAL_SLICE("a"), .data = ANNAL_SLICE("1")};
+    ck_ok(annal_writer_open(second, ANNAL_SLICE("s"), &(annal_writer_options){.wait_ms = 1},
+                            &writer, err));
+    ck_status(ANNAL_ERR_BUSY, annal_writer_append(writer, &draft, 1, NULL, &seq, err));
+    annal_writer_close(writer);
+    ck_ok(annal_keep(first, err)); /* gives it away, synced */
+    uint64_t synced = journal_bytes(second, "s");
+    append_numbers(second, "s", 4, 6, ANNAL_LEVEL_SYNC);
+    store_abandon(lower);
+    store_abandon(upper);
+    ck_assert_int_eq(truncate(tmpdir_path(&dir, "store/events/s.jsonl"), (off_t)synced), 0);
+
+    const struct seams seams = {
+        .io = &annal__system_io, .clock = &annal__system_clock, .boot = another_boot};
+    annal_store *store = store_open_seams(path, &seams);
+    ck_numbers(store, "s", 6);
+    ck_numbers(store, "l", 1);
+    ck_numbers(store, "u", 1);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+/* ---- What is asked of the disk, and when ---- */
+
+static struct watch {
+    char journal[512];
+    unsigned synced;   /* descriptors, so far */
+    unsigned dropped;  /* caches */
+    unsigned too_soon; /* what must not have happened */
+    off_t journal_bytes;
+} watch;
+
+static int note_drop(void *arg, int fd)
+{
+    watch.dropped++;
+    watch.too_soon += watch.synced == 0;
+    return annal__system_io.drop_cache(arg, fd);
+}
+
+static int note_sync(void *arg, int fd)
+{
+    watch.synced++;
+    return annal__system_io.fdatasync(arg, fd);
+}
+
+/* A region is read at once: only then so many bytes are asked for. */
+static ssize_t note_read(void *arg, int fd, void *bytes, size_t len, uint64_t offset)
+{
+    watch.too_soon += len >= (size_t)1 << 20 && watch.dropped == 0;
+    return annal__system_io.pread(arg, fd, bytes, len, offset);
+}
+
+START_TEST(h13_f6_recovery_asks_the_disk_for_a_log_and_not_the_cache)
+{
+    struct tmpdir dir;
+    struct io io = annal__system_io;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *store = store_open(path);
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    store_abandon(store);
+    watch = (struct watch){0};
+    io.drop_cache = note_drop;
+    io.fdatasync = note_sync;
+    io.pread = note_read;
+    const struct seams seams = {.io = &io, .clock = &annal__system_clock, .boot = another_boot};
+    store = store_open_seams(path, &seams);
+    ck_assert_uint_eq(watch.dropped, 1);
+    ck_assert_uint_eq(watch.too_soon, 0);
+    ck_numbers(store, "s", 3);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+static off_t size_of(const char *path)
+{
+    struct stat file;
+    return stat(path, &file) == 0 ? file.st_size : 0;
+}
+
+/* When the log's sync begins, the journal has nothing new; nor has it when that returns. */
+static int look_at_journal(void *arg, int fd)
+{
+    watch.too_soon += size_of(watch.journal) != watch.journal_bytes;
+    int result = annal__system_io.fdatasync(arg, fd);
+    watch.too_soon += size_of(watch.journal) != watch.journal_bytes;
+    watch.synced++;
+    return result;
+}
+
+START_TEST(f16_nothing_enters_a_journal_before_its_group_is_synced)
+{
+    struct tmpdir dir;
+    struct io io = annal__system_io;
+    TMPDIR_INIT(&dir);
+    watch = (struct watch){0};
+    snprintf(watch.journal, sizeof watch.journal, "%s", tmpdir_path(&dir, "store/events/s.jsonl"));
+    io.fdatasync = look_at_journal;
+    const struct seams seams = {.io = &io, .clock = &annal__system_clock};
+    annal_store *store = store_open_seams(tmpdir_path(&dir, "store"), &seams);
+    for (uint64_t number = 1; number <= 5; number++) {
+        unsigned synced = watch.synced;
+        append_numbers(store, "s", number, number, ANNAL_LEVEL_SYNC);
+        ck_assert_uint_gt(watch.synced, synced);
+        ck_assert_int_gt(size_of(watch.journal), watch.journal_bytes);
+        watch.journal_bytes = size_of(watch.journal);
+    }
+    ck_assert_uint_eq(watch.too_soon, 0);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+Suite *suite_scenarios(void)
+{
+    Suite *suite = suite_create("scenarios");
+    TCase *scenarios = tcase_create("scenarios");
+    tcase_add_loop_test(scenarios,
+                        h4b_a_session_that_changed_hands_is_redone_whichever_log_comes_first, 0, 2);
+    tcase_add_test(scenarios, h13_f6_recovery_asks_the_disk_for_a_log_and_not_the_cache);
+    tcase_add_test(scenarios, f16_nothing_enters_a_journal_before_its_group_is_synced);
+    suite_add_tcase(suite, scenarios);
+    return suite;
+}
