@@ -23,7 +23,7 @@ under() {
 }
 
 for program in "$build"/tests/*/test_*; do
-    [ "${program##*/}" != test_crash ] && [ "${program##*/}" != test_power ] || continue
+    case ${program##*/} in test_crash | test_power) continue ;; esac
     [ ! -f "$program" ] || [ ! -x "$program" ] || under "$program"
 done
 for program in "$build"/tests/fuzz/fuzz_*; do

@@ -110,7 +110,7 @@ static bool read_events(struct power_check *check, annal_store *store,
         if (status == ANNAL_OK)
             good = check_event(check, session, &event, ++*out_count);
     }
-    if (good && status == ANNAL_DAMAGE && !model_is_loose(session))
+    if (good && status == ANNAL_DAMAGE)
         good = wrong(check, "session %s is damaged behind event %zu: %s", session->name, *out_count,
                      annal_cursor_damage(cursor).what);
     else if (good && status < 0)
@@ -143,9 +143,6 @@ static bool check_session(struct power_check *check, annal_store *store,
     if (*out_count < session->count && session->events[*out_count].joined)
         return wrong(check, "session %s: event %zu is left and %zu, appended with it, is not",
                      session->name, *out_count, *out_count + 1);
-    /* What level os left unfinished is cut when somebody takes the session: append_more(). */
-    if (model_is_loose(session))
-        return true;
     annal_status status = annal_verify_session(store, annal_slice_of(session->name), note_finding,
                                                check, &result, &err);
     if (status == ANNAL_ERR_NOTFOUND && *out_count == 0)

@@ -217,7 +217,7 @@ static int crash_workload(void *arg, struct sim_disk *disk, const struct sim_op 
     if (!is_wanted(explorer, 0, op->number, 0))
         return 0;
     sim_choices_init(&choices, disk, mix(explorer->settings->seed, op->number, 0), subsets);
-    while (!explorer->workload->kills_only && sim_choices_next(&choices)) {
+    while (sim_choices_next(&choices)) {
         struct sim_disk *left = sim_disk_crash(disk, &choices);
         if (is_wanted(explorer, 0, op->number, choices.number))
             visit(explorer, left, false, op->number, choices.number);

@@ -26,7 +26,6 @@ struct power_run {
 struct power_workload {
     const char *name;
     void (*run)(struct power_run *run);
-    bool kills_only; /* its power is not cut */
 };
 
 struct power_settings {

@@ -46,15 +46,6 @@ struct model_session *model_session(struct model *model, const char *name)
     return &model->sessions[i];
 }
 
-bool model_is_loose(const struct model_session *session)
-{
-    for (size_t i = session->durable; i < session->count; i++) {
-        if (session->events[i].loose)
-            return true;
-    }
-    return false;
-}
-
 static char *copy(annal_slice slice)
 {
     char *text = malloc(slice.len + 1);
@@ -79,8 +70,7 @@ void model_append(struct model *model, const char *name, const annal_draft *draf
             (struct model_event){.type = copy(drafts[i].type),
                                  .id = copy(drafts[i].id),
                                  .data = copy(drafts[i].data),
-                                 .joined = level != ANNAL_LEVEL_OS && i > 0,
-                                 .loose = level == ANNAL_LEVEL_OS};
+                                 .joined = level != ANNAL_LEVEL_OS && i > 0};
     }
     model->version++;
 }

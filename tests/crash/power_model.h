@@ -9,7 +9,6 @@
 struct model_event {
     char *type, *id, *data;
     bool joined; /* to the one before: both are there or none is */
-    bool loose;  /* of level os */
 };
 
 struct model_session {
@@ -30,8 +29,6 @@ struct model {
 void model_done(struct model *model);
 
 struct model_session *model_session(struct model *model, const char *name); /* added if need be */
-/* Whether there are events of level os that a power cut may take back. */
-bool model_is_loose(const struct model_session *session);
 const struct model_session *model_find(const struct model *model, annal_slice name); /* or NULL */
 
 /* An append begins: from now on it may be there, and nothing else may. */

@@ -262,12 +262,30 @@ static void run_delete(struct power_run *run)
     end(&one);
 }
 
+/* A deleted session also leaves the index, and its snapshots count for no other of its name. */
+static void run_forget(struct power_run *run)
+{
+    struct program program = {0};
+    begin(&program, run, true);
+    append(&program, "a", 3, 200, ANNAL_LEVEL_SYNC);
+    append(&program, "b", 1, 100, ANNAL_LEVEL_SYNC);
+    snapshot(&program, "a");
+    ck_ok(try_delete(&program, "a", err));
+    append(&program, "a", 1, 50, ANNAL_LEVEL_SYNC);
+    append(&program, "c", 1, 600, ANNAL_LEVEL_OS);
+    ck_ok(try_delete(&program, "c", err));
+    append(&program, "a", 2, 10, ANNAL_LEVEL_BATCH);
+    sync_store(&program);
+    wait_seconds(&program, 1);
+    keep(&program);
+    checkpoint(&program);
+    ck_ok(try_delete(&program, "b", err));
+    end(&program);
+}
+
 const struct power_workload power_workloads[] = {
-    {.name = "levels", .run = run_levels},
-    {.name = "cached", .run = run_cached, .kills_only = true},
-    {.name = "index", .run = run_index},
-    {.name = "regions", .run = run_regions},
-    {.name = "share", .run = run_share},
-    {.name = "delete", .run = run_delete},
-    {.name = NULL},
+    {.name = "levels", .run = run_levels}, {.name = "cached", .run = run_cached},
+    {.name = "index", .run = run_index},   {.name = "regions", .run = run_regions},
+    {.name = "share", .run = run_share},   {.name = "delete", .run = run_delete},
+    {.name = "forget", .run = run_forget}, {.name = NULL},
 };

@@ -24,7 +24,7 @@
 Suite *suite_sim_disk(void);
 
 static const struct power_settings full = {
-    .subsets = 200, .recovery_every = 40, .recovery_subsets = 8, .index_every = 10};
+    .subsets = 200, .recovery_every = 150, .recovery_subsets = 6, .index_every = 10};
 static const struct power_settings quick = {
     .subsets = 2, .recovery_every = 151, .recovery_subsets = 1, .index_every = 40};
 
