@@ -1,7 +1,7 @@
 # Completion of annal for bash.
 _annal()
 {
-    local verbs="append import cat ls show query sql replay tail snapshot stats verify repair reindex delete help version"
+    local verbs="append import cat ls show query sql replay tail snapshot stats verify repair doctor reindex delete help version"
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
     local verb="" store="" i
     COMPREPLY=()
@@ -43,6 +43,7 @@ _annal()
     sql) options+=" --format" ;;
     replay) options+=" --at --sql --format --events --no-snapshots" ;;
     tail) options+=" --from --follow" ;;
+    doctor) options+=" --disk" ;;
     repair) options+=" --to --dry-run" ;;
     verify) options+=" --replay --jobs" ;;
     esac

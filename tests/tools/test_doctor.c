@@ -1,0 +1,153 @@
+#include "tests/tools/cli.h"
+#include "tools/command.h"
+#include "tools/disk_probe.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Whether the store has a line of this check with this result. */
+static bool has_line(const struct cli *cli, const char *check, const char *result)
+{
+    char line[100];
+    snprintf(line, sizeof line, "{\"check\":\"%s\",\"result\":\"%s\"", check, result);
+    return strstr(cli->out, line) != NULL;
+}
+
+START_TEST(a_store_that_is_well_has_no_warning_of_its_own)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, "1\n", "append", "s1", "--type", "n");
+    CLI(&cli, NULL, "doctor", "--json");
+    ck_assert_str_eq(cli.err, "");
+    ck_assert(has_line(&cli, "store", "ok"));
+    ck_assert(has_line(&cli, "commit log", "ok"));
+    ck_assert(has_line(&cli, "journals", "ok"));
+    ck_assert(has_line(&cli, "index", "ok"));
+    ck_assert(has_line(&cli, "leftovers", "ok"));
+    ck_assert(has_line(&cli, "history", "ok"));
+    ck_assert_ptr_null(strstr(cli.out, "journal ends"));
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_damaged_end_other_users_and_leftovers_are_warned_of_with_what_to_do)
+{
+    struct cli cli;
+    size_t len;
+    CLI_INIT(&cli);
+    CLI(&cli, "{\"n\":\"one\"}\n{\"n\":\"two\"}\n", "append", "s1", "--type", "n");
+    char *journal = cli_journal(&cli, "s1", &len);
+    *strstr(journal, "two") = 'T';
+    cli_journal_write(&cli, "s1", journal, len);
+    free(journal);
+    ck_assert_int_eq(chmod(cli.store, 0755), 0);
+    const char *left = tmpdir_path(&cli.dir, "store/events/x.tmp-0011223344556677");
+    file_write(left, "x", 1);
+    const struct timespec old[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+    ck_assert_int_eq(utimensat(-1, left, old, 0), 0);
+    CLI(&cli, NULL, "doctor", "--json");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert(has_line(&cli, "store", "warning"));
+    ck_assert(has_line(&cli, "journal ends", "warning"));
+    ck_assert(has_line(&cli, "leftovers", "warning"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "1 damaged: s1"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "annal repair SESSION --to NEW"));
+    CLI(&cli, NULL, "doctor");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_ptr_nonnull(strstr(cli.out, "warning  journal ends 1 damaged: s1\n"));
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(doctor_names_the_process_that_has_a_commit_log)
+{
+    struct cli cli;
+    int input, output, status;
+    char ack[40], owner[60];
+    CLI_INIT(&cli);
+    pid_t pid =
+        cli_start(&cli, (const char *[]){"append", "s1", "--type", "n", NULL}, &input, &output);
+    ck_assert_int_eq(write(input, "1\n", 2), 2);
+    ck_assert_int_gt(read(output, ack, sizeof ack), 0);
+    CLI(&cli, NULL, "doctor");
+    snprintf(owner, sizeof owner, "process %d has it, and 1 session;", (int)pid);
+    ck_assert_msg(strstr(cli.out, owner) != NULL, "no '%s' in %s", owner, cli.out);
+    ck_assert_ptr_nonnull(strstr(cli.out, "1 groups not checkpointed"));
+    close(input);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    close(output);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(the_probe_measures_and_leaves_no_file)
+{
+    struct cli cli;
+    int names = 0;
+    CLI_INIT(&cli);
+    CLI(&cli, "1\n", "append", "s1", "--type", "n");
+    CLI(&cli, NULL, "doctor", "--disk", "--json");
+    ck_assert(cli.exit_status == EXIT_DONE || cli.exit_status == EXIT_REFUSED);
+    ck_assert_ptr_nonnull(strstr(cli.out, "{\"check\":\"disk\","));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"sync_us_p50\":"));
+    ck_assert_ptr_null(strstr(cli.out, "\"sync_us_p50\":null"));
+    DIR *directory = opendir(cli.store);
+    ck_assert_ptr_nonnull(directory);
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
+        names += strstr(entry->d_name, "probe") != NULL;
+    closedir(directory);
+    ck_assert_int_eq(names, 0);
+    cli_done(&cli);
+}
+END_TEST
+
+static struct disk_probe judged(double write_us, double sync_us, int rotational)
+{
+    struct disk_probe probe = {.filesystem = "ext4",
+                               .device = "sda",
+                               .rotational = rotational,
+                               .plain = {.rounds = 100, .p50_us = write_us},
+                               .overwrite = {.rounds = 100, .p50_us = sync_us}};
+    disk_probe_judge(&probe);
+    return probe;
+}
+
+START_TEST(a_sync_is_suspicious_when_it_costs_nothing_or_less_than_a_turn)
+{
+    ck_assert(judged(1, 1.5, 0).suspicious);
+    ck_assert(judged(5, 4, 0).suspicious);
+    ck_assert(!judged(1, 110, 0).suspicious);
+    ck_assert(!judged(1, 110, -1).suspicious);
+    ck_assert(judged(1, 110, 1).suspicious);
+    ck_assert(!judged(1, 8300, 1).suspicious);
+    struct disk_probe memory = {.filesystem = "tmpfs", .in_memory = true};
+    disk_probe_judge(&memory);
+    ck_assert(memory.suspicious);
+    ck_assert_ptr_nonnull(strstr(memory.conclusion, "memory"));
+    ck_assert_ptr_nonnull(strstr(judged(1, 110, 0).conclusion, "no proof"));
+}
+END_TEST
+
+Suite *suite_doctor(void)
+{
+    Suite *suite = suite_create("doctor");
+    TCase *store = tcase_create("store");
+    tcase_add_test(store, a_store_that_is_well_has_no_warning_of_its_own);
+    tcase_add_test(store, a_damaged_end_other_users_and_leftovers_are_warned_of_with_what_to_do);
+    tcase_add_test(store, doctor_names_the_process_that_has_a_commit_log);
+    suite_add_tcase(suite, store);
+
+    TCase *disk = tcase_create("disk");
+    tcase_set_timeout(disk, 30);
+    tcase_add_test(disk, the_probe_measures_and_leaves_no_file);
+    tcase_add_test(disk, a_sync_is_suspicious_when_it_costs_nothing_or_less_than_a_turn);
+    suite_add_tcase(suite, disk);
+    return suite;
+}

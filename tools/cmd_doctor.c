@@ -1,0 +1,419 @@
+#include "journal/base/buf.h"
+#include "tools/args.h"
+#include "tools/disk_probe.h"
+#include "tools/open.h"
+#include "tools/out.h"
+
+#include <annal/index.h>
+#include <annal/journal.h>
+#include <annal/metrics.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LEFTOVER_SECONDS = 3600, NAMED_SESSIONS = 5, PROBE_SECONDS = 2 };
+
+/* Appends are refused before so little is free. */
+static const uint64_t reserve_bytes = 16 << 20;
+static const uint64_t little_bytes = 512 << 20;
+
+struct doctor {
+    const struct args *args;
+    annal_store *store;
+    uint64_t warnings;
+    bool living; /* some process writes now */
+    uint64_t sessions, bytes, damaged, torn;
+    char named[NAMED_SESSIONS * (ANNAL_SESSION_ID_BYTES_MAX + 2)]; /* of the damaged ones */
+};
+
+/* One line: what was looked at, what was found, and, when advice is not NULL, that it is not well. */
+static void tell(struct doctor *doctor, const char *check, const char *advice, const char *format,
+                 ...) ANNAL_PRINTF(4, 5);
+
+static void tell(struct doctor *doctor, const char *check, const char *advice, const char *format,
+                 ...)
+{
+    char found[1200];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(found, sizeof found, format, list);
+    va_end(list);
+    doctor->warnings += advice != NULL;
+    if (doctor->args->json) {
+        printf("{\"check\":\"%s\",\"result\":\"%s\",\"found\":", check,
+               advice == NULL ? "ok" : "warning");
+        out_json_string(annal_slice_of(found));
+        fputs(",\"advice\":", stdout);
+        if (advice == NULL)
+            fputs("null", stdout);
+        else
+            out_json_string(annal_slice_of(advice));
+        fputs("}\n", stdout);
+        return;
+    }
+    bool colours = out_colours(stdout);
+    printf("%s%-8s%s %-12s ", colours ? (advice == NULL ? "\033[32m" : "\033[33m") : "",
+           advice == NULL ? "ok" : "warning", colours ? "\033[0m" : "", check);
+    out_plain(annal_slice_of(found));
+    fputc('\n', stdout);
+    if (advice != NULL) {
+        printf("%-22s", "");
+        out_plain(annal_slice_of(advice));
+        fputc('\n', stdout);
+    }
+}
+
+/* ---- The place ---- */
+
+static void check_place(struct doctor *doctor)
+{
+    const char *path = annal_store_path(doctor->store);
+    struct stat info;
+    struct statfs fs;
+    char free_text[HUMAN_BYTES];
+    if (stat(path, &info) != 0 || statfs(path, &fs) != 0) {
+        tell(doctor, "store", "look at it as the user who owns it", "%s cannot be looked at", path);
+        return;
+    }
+    bool open_to_others = (info.st_mode & 077) != 0;
+    tell(doctor, "store", open_to_others ? "chmod 700 keeps other users out" : NULL,
+         "%s, version 1, mode %04o%s", path, (unsigned)info.st_mode & 07777,
+         annal_store_is_read_only(doctor->store) ? ", cannot be written from here" : "");
+
+    uint64_t type = (uint64_t)(uint32_t)fs.f_type;
+    const char *name = filesystem_name(type);
+    const char *advice = NULL;
+    if (name != NULL && (strcmp(name, "tmpfs") == 0 || strcmp(name, "ramfs") == 0))
+        advice = "it is memory: nothing in this store survives a restart; put it on a disk";
+    else if (name != NULL && (strcmp(name, "Btrfs") == 0 || strcmp(name, "ZFS") == 0 ||
+                              strcmp(name, "bcachefs") == 0))
+        advice = "it copies on write, so syncs cost more; ext4 or XFS is quicker";
+    if (name != NULL)
+        tell(doctor, "filesystem", advice, "%s", name);
+    else
+        tell(doctor, "filesystem", advice, "0x%" PRIx64, type);
+
+    uint64_t free_bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+    advice = free_bytes < 2 * reserve_bytes
+                 ? "appends are refused when less than 16 MiB and what is under way is free"
+             : free_bytes < little_bytes ? "make room before appends are refused (16 MiB)"
+                                         : NULL;
+    tell(doctor, "space", advice, "%s free", human_bytes(free_text, free_bytes));
+}
+
+/* ---- Commit logs ---- */
+
+static int check_log(void *arg, const annal_log_info *log)
+{
+    struct doctor *doctor = arg;
+    char bytes[HUMAN_BYTES], held[HUMAN_BYTES], owner[60] = "nobody has it";
+    const char *advice = NULL;
+    if (log->living)
+        snprintf(owner, sizeof owner, "process %" PRIu32 " has it, and %" PRIu32 " session%s",
+                 log->pid, log->sessions, log->sessions == 1 ? "" : "s");
+    doctor->living = doctor->living || log->living;
+    if (log->what != NULL)
+        advice = "keep a copy; what it alone held is lost. Moved away, the others go on";
+    else if (!log->living && log->unreleased > 0 && !annal_store_is_read_only(doctor->store))
+        advice = "it could not be redone: 'annal verify' shows which session is damaged; its "
+                 "sessions take no more events until the log is moved away";
+    tell(doctor, "commit log", advice,
+         "%02" PRIu32 ": %s, %s; %" PRIu64 " groups not checkpointed (%s)%s%s", log->number,
+         human_bytes(bytes, log->bytes), owner, log->unreleased,
+         human_bytes(held, log->unreleased_bytes), log->what == NULL ? "" : "; ",
+         log->what == NULL ? "" : log->what);
+    return 0;
+}
+
+/* ---- Journals ---- */
+
+static int check_session(void *arg, annal_slice session, uint64_t journal_bytes)
+{
+    struct doctor *doctor = arg;
+    annal_session_info info;
+    size_t len = strlen(doctor->named);
+    doctor->sessions++;
+    doctor->bytes += journal_bytes;
+    if (annal_session_info_get(doctor->store, session, &info, NULL) < 0)
+        return 0;
+    if (info.end_offset == info.bytes && info.file[0] != '\0')
+        return 0;
+    if (info.torn) {
+        doctor->torn++;
+        return 0;
+    }
+    if (doctor->damaged++ < NAMED_SESSIONS)
+        snprintf(doctor->named + len, sizeof doctor->named - len, "%s%.*s", len > 0 ? " " : "",
+                 ANNAL_FMT(session));
+    return 0;
+}
+
+static annal_status check_journals(struct doctor *doctor, annal_error *err)
+{
+    char sessions[HUMAN_BYTES], bytes[HUMAN_BYTES];
+    annal_status status = annal_store_sessions(doctor->store, check_session, doctor, err);
+    if (status < 0)
+        return status;
+    tell(doctor, "journals", NULL, "%s session%s, %s", human_count(sessions, doctor->sessions),
+         doctor->sessions == 1 ? "" : "s", human_bytes(bytes, doctor->bytes));
+    if (doctor->torn > 0)
+        tell(doctor, "journal ends", NULL, "%s end%s with a piece of an event: %s",
+             human_count(sessions, doctor->torn), doctor->torn == 1 ? "s" : "",
+             doctor->living ? "being written" : "the trace of a crash, which the next append cuts");
+    if (doctor->damaged > 0)
+        tell(doctor, "journal ends",
+             "they take no more events: 'annal repair SESSION --to NEW' copies what is sound",
+             "%s damaged: %s%s", human_count(sessions, doctor->damaged), doctor->named,
+             doctor->damaged > NAMED_SESSIONS ? " …" : "");
+    return ANNAL_OK;
+}
+
+/* ---- The index ---- */
+
+struct lag {
+    uint64_t sessions;
+    uint64_t bytes;
+};
+
+static int add_lag(void *arg, const annal_index_lag *lag)
+{
+    struct lag *sum = arg;
+    if (lag->indexed_bytes < lag->journal_bytes) {
+        sum->sessions++;
+        sum->bytes += lag->journal_bytes - lag->indexed_bytes;
+    }
+    return 0;
+}
+
+static annal_status check_index(struct doctor *doctor, annal_error *err)
+{
+    struct buf path = {0};
+    struct lag lag = {0};
+    char text[HUMAN_BYTES], bytes[HUMAN_BYTES];
+    annal_index *index = NULL;
+    annal_status status = ANNAL_OK;
+    struct stat info;
+    if (annal__buf_printf(&path, "%s/sessions.db", annal_store_path(doctor->store)) < 0 ||
+        annal__buf_cstr(&path) == NULL || stat(path.ptr, &info) != 0) {
+        tell(doctor, "index", NULL, "there is none; the next reader makes it");
+        goto done;
+    }
+    status = annal_index_open(doctor->store, NULL, &index, err);
+    if (status == ANNAL_OK)
+        status = annal_index_lag_each(index, (annal_slice){0}, add_lag, &lag, err);
+    if (status == ANNAL_OK)
+        tell(doctor, "index", NULL,
+             lag.sessions == 0 ? "%s, knows everything" : "%s, behind by %s, sessions: %" PRIu64,
+             human_bytes(text, (uint64_t)info.st_size), human_bytes(bytes, lag.bytes),
+             lag.sessions);
+
+done:
+    annal_index_close(index);
+    annal__buf_done(&path);
+    return status;
+}
+
+/* ---- What was left lying ---- */
+
+struct leftovers {
+    uint64_t count;
+    uint64_t bytes;
+};
+
+static bool is_temporary(const char *name)
+{
+    return strncmp(name, ".new-", 5) == 0 || strncmp(name, ".probe-", 7) == 0 ||
+           strstr(name, ".tmp-") != NULL;
+}
+
+/* Files of a directory: those that look temporary and are old, or all. */
+static struct leftovers count_files(const struct doctor *doctor, const char *directory, bool all)
+{
+    struct leftovers found = {0};
+    struct buf path = {0};
+    struct stat info;
+    struct timespec now;
+    DIR *dir = NULL;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (annal__buf_printf(&path, "%s/%s", annal_store_path(doctor->store), directory) == ANNAL_OK &&
+        annal__buf_cstr(&path) != NULL)
+        dir = opendir(path.ptr);
+    for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
+        if (fstatat(dirfd(dir), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(info.st_mode))
+            continue;
+        if (!all &&
+            (!is_temporary(entry->d_name) || now.tv_sec - info.st_mtim.tv_sec < LEFTOVER_SECONDS))
+            continue;
+        found.count++;
+        found.bytes += (uint64_t)info.st_size;
+    }
+    if (dir != NULL)
+        closedir(dir);
+    annal__buf_done(&path);
+    return found;
+}
+
+static void check_leftovers(struct doctor *doctor)
+{
+    static const char *const directories[] = {"", "events", "commit", "snapshots"};
+    char text[HUMAN_BYTES], bytes[HUMAN_BYTES];
+    struct leftovers torn = count_files(doctor, "events/.torn", true);
+    struct leftovers old = {0};
+    if (torn.count > 0)
+        tell(doctor, "torn tails", NULL, "%s kept in events/.torn, %s",
+             human_count(text, torn.count), human_bytes(bytes, torn.bytes));
+    for (size_t i = 0; i < sizeof directories / sizeof directories[0]; i++) {
+        struct leftovers here = count_files(doctor, directories[i], false);
+        old.count += here.count;
+        old.bytes += here.bytes;
+    }
+    tell(doctor, "leftovers",
+         old.count > 0 ? "temporary files that a process left when it died; they may be removed"
+                       : NULL,
+         "%s older than an hour, %s", human_count(text, old.count), human_bytes(bytes, old.bytes));
+}
+
+/* ---- What happened ---- */
+
+static void check_history(struct doctor *doctor)
+{
+    annal_metrics metrics;
+    char since[ANNAL_TIME_BYTES] = "";
+    annal_store_metrics_get(doctor->store, ANNAL_METRICS_OF_STORE, &metrics);
+    if (metrics.since_us == 0)
+        return;
+    annal_time_format(metrics.since_us, since);
+    const char *advice = NULL;
+    if (metrics.stopped > 0 || metrics.unknown > 0)
+        advice = "the disk failed under appends: look at the kernel's log (dmesg)";
+    else if (metrics.slow_syncs > 0)
+        advice = "syncs took longer than a second: the disk was busy or is failing";
+    tell(doctor, "history", advice,
+         "since %s: %" PRIu64 " appends unknown, %" PRIu64 " stores stopped, %" PRIu64
+         " sessions behind, %" PRIu64 " slow syncs, %" PRIu64 " logs recovered",
+         since, metrics.unknown, metrics.stopped, metrics.behind, metrics.slow_syncs,
+         metrics.recoveries);
+}
+
+/* ---- The disk ---- */
+
+static void print_cost_json(const char *name, const struct probe_cost *cost)
+{
+    if (cost->rounds == 0)
+        printf(",\"%s_us_p50\":null,\"%s_us_p99\":null", name, name);
+    else
+        printf(",\"%s_us_p50\":%.1f,\"%s_us_p99\":%.1f", name, cost->p50_us, name, cost->p99_us);
+}
+
+static void print_cost(const char *what, const struct probe_cost *cost)
+{
+    if (cost->rounds == 0)
+        printf("  %-42s %s\n", what, strerror(cost->error));
+    else
+        printf("  %-42s %9.1f us %9.1f us\n", what, cost->p50_us, cost->p99_us);
+}
+
+static void print_probe(struct doctor *doctor, const struct disk_probe *probe)
+{
+    double rate = probe->overwrite.p50_us > 0 ? 1e6 / probe->overwrite.p50_us : 0;
+    if (doctor->args->json) {
+        printf("{\"check\":\"disk\",\"result\":\"%s\",\"found\":",
+               probe->suspicious ? "warning" : "ok");
+        out_json_string(annal_slice_of(probe->conclusion));
+        printf(",\"filesystem\":\"%s\",\"device\":\"%s\",\"write_cache\":\"%s\",\"rotational\":%s",
+               probe->filesystem, probe->device, probe->write_cache,
+               probe->rotational < 0 ? "null"
+               : probe->rotational   ? "true"
+                                     : "false");
+        print_cost_json("write", &probe->plain);
+        print_cost_json("sync", &probe->overwrite);
+        print_cost_json("growing_sync", &probe->growing);
+        print_cost_json("direct_sync", &probe->direct);
+        printf(",\"appends_per_second\":%.0f}\n", rate);
+        doctor->warnings += probe->suspicious;
+        return;
+    }
+    tell(doctor, "disk",
+         probe->suspicious ? "see docs/limits.md: a sync that returned is believed" : NULL, "%s",
+         probe->conclusion);
+    printf("\n  %-42s %12s %12s\n", "", "half below", "99 % below");
+    print_cost("write 4 KiB into memory", &probe->plain);
+    print_cost("write 4 KiB over old ones and sync", &probe->overwrite);
+    print_cost("write 4 KiB at the end and sync", &probe->growing);
+    print_cost("write 4 KiB past the cache and sync", &probe->direct);
+    printf("\n  about %.0f durable appends a second by one writer that waits for each;\n"
+           "  writers that append at the same time share syncs\n",
+           rate);
+}
+
+static int check_disk(struct doctor *doctor)
+{
+    struct disk_probe probe;
+    int failed = disk_probe_run(annal_store_path(doctor->store), PROBE_SECONDS, &probe);
+    if (failed != 0)
+        return fail_storage("measure the disk of %s: %s", annal_store_path(doctor->store),
+                            strerror(failed));
+    print_probe(doctor, &probe);
+    return EXIT_DONE;
+}
+
+/* ---- The whole ---- */
+
+static int examine(struct doctor *doctor)
+{
+    annal_error err = {0};
+    check_place(doctor);
+    annal_status status = annal_store_logs(doctor->store, check_log, doctor, &err);
+    if (status == ANNAL_OK)
+        status = check_journals(doctor, &err);
+    if (status == ANNAL_OK)
+        status = check_index(doctor, &err);
+    if (status < 0)
+        return fail_error(&err);
+    check_leftovers(doctor);
+    check_history(doctor);
+    return EXIT_DONE;
+}
+
+static int run(const struct args *args)
+{
+    struct doctor doctor = {.args = args};
+    int exit_status = store_open(args, OPEN_READ, 0, &doctor.store);
+    if (exit_status == 0)
+        exit_status = args_has(args, "disk") ? check_disk(&doctor) : examine(&doctor);
+    if (exit_status == 0 && doctor.warnings > 0)
+        exit_status = EXIT_REFUSED;
+    return store_close(doctor.store, exit_status);
+}
+
+static const struct option options[] = {
+    {"disk", NULL, "measure what a sync costs here, and whether it is done", false},
+    {NULL, NULL, NULL, false}};
+
+const struct command cmd_doctor = {
+    .name = "doctor",
+    .operands = "",
+    .summary = "say whether the store is well, and what to do",
+    .about = "Looks at the place of the store, the space left, the commit logs and who has\n"
+             "them, the ends of the journals, the index, files that were left lying, and what\n"
+             "failed since counting began. Each line is ok or a warning, with what to do.\n"
+             "'annal verify' reads everything; this takes a moment.\n"
+             "\n"
+             "--disk writes to nameless files in the store's directory for two seconds, says\n"
+             "what a sync costs and so how many appends a second to expect, and warns of a\n"
+             "disk that seems to ignore syncs. That it keeps what it synced only a power cut\n"
+             "can prove.\n"
+             "\n"
+             "Exit status: 0 all is well, 1 there are warnings.",
+    .examples =
+        "  annal doctor\n  annal doctor --disk\n  annal doctor --json | jq 'select(.advice)'\n",
+    .options = options,
+    .run = run};
