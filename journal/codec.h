@@ -10,6 +10,8 @@
  * (2) seq rises by one from frame to frame.
  * (3) Nothing but data needs a parser: type, id and cause are pointed at where they stand.
  * (4) The format of a journal shows in the name of its file, and in the toc of a commit log.
+ * (5) A header of a newer version proves itself like any other. Nothing but the version is relied on;
+ *     events are read as far as they have the shape that is known, and nothing is appended.
  */
 #ifndef JOURNAL_CODEC_H
 #define JOURNAL_CODEC_H
@@ -23,7 +25,10 @@
 #define FRAME_ENVELOPE_BYTES    ((size_t)1024) /* more than any envelope needs */
 #define FRAME_BYTES_MAX         (ANNAL_DATA_BYTES_MAX + FRAME_ENVELOPE_BYTES)
 
+#define FRAME_VERSION 1
+
 struct frame_header {
+    uint32_t version;    /* FRAME_VERSION, or a newer one: then the rest may be missing */
     annal_slice session; /* points into the frame */
     uint8_t file[FRAME_FILE_ID_BYTES];
     int64_t created_us;

@@ -238,7 +238,12 @@ static bool parse_header(annal_slice line, struct frame_header *out_header)
         return false;
     struct walk walk = {line.ptr, line.ptr + line.len - TRAILER_BYTES, true};
     struct frame_header header = {0};
-    need(&walk, ANNAL_SLICE("{\"annal\":1,\"session\":\""));
+    need(&walk, ANNAL_SLICE("{\"annal\":"));
+    uint64_t version = take_number(&walk);
+    if (!walk.fits || version == 0 || version > UINT32_MAX)
+        return false;
+    header.version = (uint32_t)version;
+    need(&walk, ANNAL_SLICE(",\"session\":\""));
     header.session = take_string(&walk);
     need(&walk, ANNAL_SLICE(",\"file\":\""));
     take_file_id(&walk, header.file);
@@ -257,9 +262,11 @@ static bool parse_header(annal_slice line, struct frame_header *out_header)
         take_file_id(&walk, header.replaces);
     }
     bool fits = walk.fits && walk.at == walk.end;
-    if (fits)
+    if (version > FRAME_VERSION && !fits)
+        header = (struct frame_header){.version = header.version};
+    if (fits || version > FRAME_VERSION)
         *out_header = header;
-    return fits;
+    return fits || version > FRAME_VERSION;
 }
 
 /* ---- Finding lines ---- */

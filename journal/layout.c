@@ -133,10 +133,17 @@ annal_status annal__layout_check_version(annal_store *store, annal_error *err)
         status = annal__fail_errno(err, "read %s", path.ptr);
         goto done;
     }
-    if (strtol(text, NULL, 10) > STORE_VERSION)
+    long version = strtol(text, NULL, 10);
+    if (version > STORE_VERSION && store->read_only)
+        annal__store_log(store, ANNAL_LOG_WARNING,
+                         "store %s is of version %ld, and this library knows version %d: it is "
+                         "read as far as that goes",
+                         store->path, version, STORE_VERSION);
+    else if (version > STORE_VERSION)
         status = annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                             "store %s is of version %ld, this library knows version %d",
-                             store->path, strtol(text, NULL, 10), STORE_VERSION);
+                             "store %s is of version %ld, and this library writes version %d: it "
+                             "can be opened for reading only",
+                             store->path, version, STORE_VERSION);
 
 done:
     if (fd >= 0)

@@ -204,8 +204,9 @@ static annal_status read_first_block(struct log *log, uint64_t file_bytes, annal
     if (status < 0)
         return status;
     if (take(block + 8, 4) != LOG_VERSION)
-        return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "commit log %s is of version %u", log->path,
-                           (unsigned)take(block + 8, 4));
+        return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
+                           "commit log %s is of version %u, and this library knows version %u",
+                           log->path, (unsigned)take(block + 8, 4), LOG_VERSION);
     log->block = (uint32_t)take(block + 12, 4);
     memcpy(log->slot_id, block + 16, LOG_SLOT_ID_BYTES);
     log->seed = take(block + 24, 8);
@@ -362,7 +363,7 @@ annal_status annal__log_write_group(struct log *log, uint32_t records, const str
 static bool parse_group(const char *at, const struct region *region, uint64_t offset_in_region,
                         struct log_group *out_group)
 {
-    if (memcmp(at, group_magic, 8) != 0 || take(at + 8, 4) != LOG_VERSION)
+    if (memcmp(at, group_magic, 8) != 0)
         return false;
     struct log_group group = {.offset = region->offset + offset_in_region,
                               .records = (uint32_t)take(at + 12, 4),
@@ -437,6 +438,11 @@ static annal_status walk_region(struct log *log, unsigned index, block_fn fn, vo
             at += log->block;
             continue;
         }
+        if (take(bytes.ptr + 8, 4) != LOG_VERSION)
+            return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
+                               "commit log %s holds a group of version %u, and this library knows "
+                               "version %u",
+                               log->path, (unsigned)take(bytes.ptr + 8, 4), LOG_VERSION);
         group.region = index;
         status = fn(arg, &group, bytes, err);
         at += annal__log_group_bytes(log, group.toc_bytes, group.payload_bytes);

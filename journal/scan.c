@@ -228,16 +228,45 @@ static annal_status pass_damaged_frame(struct scan *scan, annal_error *err)
 
 /* ---- Walking ---- */
 
+/* The version of the format that the header names; what is no header that proves itself is of ours. */
+static annal_status read_version(const struct scan *scan, uint32_t *out_version, annal_error *err)
+{
+    char bytes[FRAME_ENVELOPE_BYTES];
+    struct frame_header header;
+    uint64_t h;
+    ssize_t got = annal__read_full(scan->io, scan->fd, bytes, sizeof bytes, 0);
+    if (got < 0)
+        return annal__fail_errno(err, "read the header of a journal");
+    bool is_header =
+        annal__frame_first(scan->codec, (annal_slice){bytes, (size_t)got}, &header, &h);
+    *out_version = is_header ? header.version : FRAME_VERSION;
+    return ANNAL_OK;
+}
+
+/* A frame that proves itself and has not the shape of an event: of a newer version, or nobody's. */
+static annal_status refuse_shape(struct scan *scan, annal_slice frame, uint64_t h, annal_error *err)
+{
+    uint32_t version;
+    annal_status status = read_version(scan, &version, err);
+    if (status < 0)
+        return status;
+    if (version > FRAME_VERSION)
+        return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
+                           "event %llu is of version %u of the format, and this library knows "
+                           "version %d: read it with a newer one",
+                           (unsigned long long)scan->next_seq, version, FRAME_VERSION);
+    report(scan, frame.len, scan->offset > 0, "these bytes are proven, and are no event");
+    scan->offset += frame.len;
+    scan->h = h;
+    return ANNAL_DAMAGE;
+}
+
 static annal_status deliver(struct scan *scan, annal_slice frame, uint64_t h,
-                            annal_event *out_event)
+                            annal_event *out_event, annal_error *err)
 {
     annal_event event = {0};
-    if (!scan->codec->parse_event(frame, &event)) {
-        report(scan, frame.len, scan->offset > 0, "these bytes are proven, and are no event");
-        scan->offset += frame.len;
-        scan->h = h;
-        return ANNAL_DAMAGE;
-    }
+    if (!scan->codec->parse_event(frame, &event))
+        return refuse_shape(scan, frame, h, err);
     event.h = h;
     event.offset = scan->offset;
     event.length = frame.len;
@@ -260,7 +289,7 @@ static annal_status deliver_sound(struct scan *scan, annal_event *out_event, ann
     frame.ptr = scan->window.ptr + (scan->offset - scan->window_offset);
     frame.len = (size_t)scan->sound_length;
     scan->sound_length = 0;
-    return deliver(scan, frame, scan->sound_h, out_event);
+    return deliver(scan, frame, scan->sound_h, out_event, err);
 }
 
 annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_error *err)
@@ -278,7 +307,7 @@ annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_e
         if (status == ANNAL_OK && proves(scan, frame, scan->offset, scan->h, &h)) {
             struct frame_header header;
             if (scan->offset > 0 || !scan->codec->parse_header(frame, &header))
-                return deliver(scan, frame, h, out_event);
+                return deliver(scan, frame, h, out_event, err);
             scan->offset = frame.len;
             scan->h = h;
             continue;
@@ -377,7 +406,7 @@ static bool find_proven_frame(const struct codec *codec, const struct buf *buf, 
             if (codec->parse_event(frame, &event)) {
                 tail->seq = event.seq;
                 tail->ts_us = event.ts_us;
-            } else if (!first) {
+            } else if (!first && tail->header.version <= FRAME_VERSION) {
                 return false;
             }
             tail->h = h;

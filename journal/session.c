@@ -225,6 +225,11 @@ static annal_status continue_journal(annal_store *store, struct session *session
         annal__error_context(err, "session '%s'", session->id);
         return status;
     }
+    if (tail.has_header && tail.header.version > FRAME_VERSION)
+        return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
+                           "session '%s' is of version %u of the format, and this library writes "
+                           "version %d: it stays readable and takes no more events from it",
+                           session->id, tail.header.version, FRAME_VERSION);
     if (tail.state == TAIL_DAMAGED || (tail.size > 0 && tail.end > 0 && !tail.has_header))
         return annal__fail(err, ANNAL_ERR_CORRUPT,
                            "session '%s' is damaged at byte %" PRIu64 " of its journal: it stays "

@@ -77,7 +77,8 @@ int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
         goto done;
 
     annal_status status = annal_store_open(path, &options, out_store, &err);
-    if (status == ANNAL_ERR_IO && mode == OPEN_READ && is_read_only_media(&err)) {
+    if (mode == OPEN_READ &&
+        (status == ANNAL_ERR_UNSUPPORTED || (status == ANNAL_ERR_IO && is_read_only_media(&err)))) {
         options.read_only = true;
         status = annal_store_open(path, &options, out_store, &err);
     }

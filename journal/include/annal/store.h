@@ -47,7 +47,8 @@ typedef struct annal_store_options {
  *
  * ANNAL_ERR_NOTFOUND     there is no store at path, and create was not asked for
  * ANNAL_ERR_IO           the directory cannot be read, or, without read_only, not be written
- * ANNAL_ERR_UNSUPPORTED  a network filesystem, or a store of a newer version
+ * ANNAL_ERR_UNSUPPORTED  a network filesystem; or a store of a newer version, which read_only opens with
+ *                        a warning, as far as this library can read it
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_open(const char *path,
                                                          const annal_store_options *options,
