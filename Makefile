@@ -5,6 +5,7 @@
 #   make build, make install [prefix=/usr/local] [DESTDIR=]
 #   make faults                       every call of every scene fails in every way that fits it
 #   make flips                        every bit of a journal, a commit log and a snapshot
+#   make soak ROUNDS=100000 SEED=1    writers are killed with SIGKILL; what was acknowledged is there
 #   make power                        the power is cut after every operation, in 200 ways
 #   make fuzz [SECONDS=60]            every fuzzer for so long, with clang
 #   make coverage                     which branches of journal/ the tests take
@@ -14,7 +15,7 @@
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test summary faults flips fuzz power coverage demo install bench format clean setup
+.PHONY: build test summary soak faults flips fuzz power coverage demo install bench format clean setup
 
 build: setup
 	cmake --workflow --preset release
@@ -53,6 +54,11 @@ faults: setup
 	TMPDIR=$${TMPDIR:-/dev/shm} ANNAL_FAULTS=all CK_FORK=no build/dev/tests/crash/test_faults
 
 # Some minutes. What is counted is printed at the end.
+# SECONDS_MOST ends it earlier; the last line says how to go on: FIRST=.
+soak: setup
+	cmake --preset bench && cmake --build --preset bench --target soak
+	build/bench/tests/crash/soak $(or $(ROUNDS),100000) $(or $(SEED),1) $(or $(FIRST),0) $(SECONDS_MOST)
+
 power: setup
 	cmake --preset bench && cmake --build --preset bench --target test_power
 	build/bench/tests/crash/test_power full

@@ -6,11 +6,7 @@ Suite *suite_kill(void);
 Suite *suite_share(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_flips,
-    suite_flips_log,
-    suite_kill,
-    suite_share,
-    NULL,
+    suite_flips, suite_flips_log, suite_kill, suite_share, NULL,
 };
 
 int main(int argc, char **argv)

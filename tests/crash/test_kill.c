@@ -1,382 +1,43 @@
-/*
- * Writers are killed with SIGKILL at random moments.
- *
- * A writer process has lanes, one thread each. Lane L appends its units 1, 2, 3, …; a unit is one append of
- * one to three events, in a session that follows from lane and unit. Before an append the lane writes down
- * that it tries, after it that it is acknowledged, in memory that outlives the process. The parent kills,
- * opens the store again, and proves:
- *
- * (1) every acknowledged event stands where its seq says, with its bytes;
- * (2) no event stands twice, no unit in part, no seq is missing, and verify finds nothing;
- * (3) with ids, a lane begins with the unit that is in doubt: then each of its units is there exactly once.
- */
-#include "tests/support/journals.h"
-#include "tests/support/random.h"
-#include "tests/support/tmpdir.h"
+/* 200 rounds of kill.h; `make soak` plays as many as one likes. */
+#include "tests/crash/kill.h"
 
 #include <check.h>
-#include <inttypes.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-#define SESSIONS   3
-#define LANES      6 /* the first half is process 0, the others process 1 */
-#define UNIT_MOST  3
-#define ACKS_MOST  40000
-#define SEQS_MOST  (3 * ACKS_MOST)
-#define ROUNDS     10 /* of each store */
-#define BATCH_SYNC 5
-#define UNITS_FAST 20 /* in one life of a lane; then one a millisecond: proving stays quick */
-
-struct ack {
-    uint64_t number;
-    uint64_t seq;
-    uint32_t session;
-};
-
-struct lane {
-    _Atomic uint64_t tried;
-    _Atomic uint64_t acknowledged;
-};
-
-/* Shared with the writers. */
-struct board {
-    struct lane lanes[LANES];
-    _Atomic uint32_t stop;
-    _Atomic uint32_t acks;
-    struct ack list[ACKS_MOST];
-};
-
-struct plan {
-    const char *path;
-    struct board *board;
-    bool with_ids;
-    annal_level level;
-};
-
-static uint64_t number_of(unsigned lane, uint64_t unit, unsigned part)
-{
-    return (lane + 1) * UINT64_C(1000000000) + unit * 10 + part;
-}
-
-static unsigned session_of(unsigned lane, uint64_t unit)
-{
-    return (unsigned)((lane + unit) % SESSIONS);
-}
-
-static unsigned parts_of(uint64_t unit)
-{
-    return 1 + (unsigned)(unit % UNIT_MOST);
-}
-
-static void session_name(char out[16], unsigned session)
-{
-    snprintf(out, 16, "s%u", session);
-}
-
-static void sleep_us(uint64_t us)
-{
-    const struct timespec time = {(time_t)(us / 1000000), (long)(us % 1000000 * 1000)};
-    nanosleep(&time, NULL);
-}
-
-/* ---- The writer process: no assertions of Check here, it would go on as a second runner ---- */
-
-static void need(annal_status status, const annal_error *err)
-{
-    if (status == ANNAL_OK)
-        return;
-    fprintf(stderr, "writer: %s: %s\n", annal_status_name(status), err->message);
-    abort();
-}
-
-static void acknowledge(struct board *board, unsigned lane, uint64_t unit, uint64_t seq)
-{
-    for (unsigned part = 0; part < parts_of(unit); part++) {
-        uint32_t at = atomic_load(&board->acks);
-        if (at == ACKS_MOST)
-            return;
-        /* Filled before it counts; lanes take turns by the exchange. */
-        while (!atomic_compare_exchange_weak(&board->acks, &at, at + 1))
-            if (at >= ACKS_MOST)
-                return;
-        board->list[at] =
-            (struct ack){number_of(lane, unit, part), seq + part, session_of(lane, unit)};
-    }
-}
-
-struct worker {
-    pthread_t thread;
-    const struct plan *plan;
-    annal_store *store;
-    unsigned lane;
-};
-
-static uint64_t append_unit(const struct worker *worker, uint64_t unit)
-{
-    char data[UNIT_MOST][400], ids[UNIT_MOST][40], name[16];
-    annal_draft drafts[UNIT_MOST];
-    annal_writer *writer = NULL;
-    annal_error err;
-    uint64_t seq = 0;
-    const annal_writer_options options = {.level = worker->plan->level};
-    for (unsigned part = 0; part < parts_of(unit); part++) {
-        uint64_t number = number_of(worker->lane, unit, part);
-        drafts[part] = (annal_draft){.type = ANNAL_SLICE("test.event")};
-        drafts[part].data = event_data(data[part], sizeof data[part], number, number % 300);
-        snprintf(ids[part], sizeof ids[part], "id-%" PRIu64, number);
-        if (worker->plan->with_ids)
-            drafts[part].id = annal_slice_of(ids[part]);
-    }
-    session_name(name, session_of(worker->lane, unit));
-    need(annal_writer_open(worker->store, annal_slice_of(name), &options, &writer, &err), &err);
-    need(annal_writer_append(writer, drafts, parts_of(unit), NULL, &seq, &err), &err);
-    annal_writer_close(writer);
-    return seq;
-}
-
-static void *work(void *arg)
-{
-    const struct worker *worker = arg;
-    struct board *board = worker->plan->board;
-    struct lane *lane = &board->lanes[worker->lane];
-    uint64_t unit = worker->plan->with_ids ? lane->acknowledged : lane->tried;
-    uint64_t seqs[BATCH_SYNC];
-    uint64_t slow_from = unit + UNITS_FAST;
-    bool batch = worker->plan->level == ANNAL_LEVEL_BATCH;
-    while (!atomic_load(&board->stop)) {
-        unsigned many = batch ? BATCH_SYNC : 1;
-        for (unsigned i = 0; i < many; i++) {
-            atomic_store(&lane->tried, unit + 1 + i);
-            seqs[i] = append_unit(worker, unit + 1 + i);
-        }
-        annal_error err;
-        if (batch)
-            need(annal_sync(worker->store, &err), &err);
-        if (unit > slow_from)
-            sleep_us(1000);
-        for (unsigned i = 0; i < many; i++) {
-            unit++;
-            acknowledge(board, worker->lane, unit, seqs[i]);
-            atomic_store(&lane->acknowledged, unit);
-        }
-    }
-    return NULL;
-}
-
-static void be_a_writer(const struct plan *plan, unsigned process)
-{
-    struct worker workers[LANES / 2];
-    annal_store *store = NULL;
-    annal_error err;
-    /* A small log, so that regions are begun again and again. */
-    const annal_store_options options = {
-        .create = true, .level = plan->level, .region_bytes = 1 << 20};
-    need(annal_store_open(plan->path, &options, &store, &err), &err);
-    for (unsigned i = 0; i < LANES / 2; i++) {
-        workers[i] =
-            (struct worker){.plan = plan, .store = store, .lane = process * (LANES / 2) + i};
-        if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
-            abort();
-    }
-    for (unsigned i = 0; i < LANES / 2; i++)
-        pthread_join(workers[i].thread, NULL);
-    need(annal_store_close(store, &err), &err);
-    _exit(0);
-}
-
-static pid_t start(const struct plan *plan, unsigned process)
-{
-    fflush(NULL);
-    pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
-    if (pid == 0)
-        be_a_writer(plan, process);
-    return pid;
-}
-
-/* ---- The parent ---- */
-
-static void kill_it(pid_t pid)
-{
-    int how;
-    ck_assert_int_eq(kill(pid, SIGKILL), 0);
-    ck_assert_int_eq(waitpid(pid, &how, 0), pid);
-    ck_assert_msg(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL, "a writer ended by itself");
-}
-
-static void ck_goes_on(struct board *board, unsigned process)
-{
-    uint64_t before = 0, now = 0;
-    const struct lane *lanes = &board->lanes[process * (LANES / 2)];
-    for (unsigned i = 0; i < LANES / 2; i++)
-        before += lanes[i].acknowledged;
-    for (int tries = 0; tries < 20000 && now < before + 12; tries++) {
-        now = 0;
-        for (unsigned i = 0; i < LANES / 2; i++)
-            now += lanes[i].acknowledged;
-        sleep_us(1000);
-    }
-    ck_assert_msg(now >= before + 12, "the living process does not go on");
-}
-
-static void end_in_order(struct board *board, pid_t pid)
-{
-    int how;
-    atomic_store(&board->stop, 1);
-    ck_assert_int_eq(waitpid(pid, &how, 0), pid);
-    ck_assert_msg(WIFEXITED(how) && WEXITSTATUS(how) == 0, "a writer failed");
-    atomic_store(&board->stop, 0);
-}
-
-struct proof {
-    const struct plan *plan;
-    unsigned session;
-    const uint64_t *expected; /* by seq; 0: never acknowledged */
-    uint64_t last_unit[LANES];
-    uint64_t open; /* the number that must come next, 0: a new unit */
-};
-
-static void check_event(void *arg, const annal_event *event)
-{
-    struct proof *proof = arg;
-    uint64_t number = event_number(event);
-    unsigned lane = (unsigned)(number / 1000000000) - 1;
-    uint64_t unit = number % 1000000000 / 10;
-    unsigned part = (unsigned)(number % 10);
-    ck_assert_uint_lt(event->seq, SEQS_MOST);
-    ck_assert_uint_lt(lane, LANES);
-    if (proof->expected[event->seq] != 0)
-        ck_assert_uint_eq(number, proof->expected[event->seq]);
-    ck_assert(proof->open == 0 ? part == 0 : number == proof->open);
-    ck_assert_uint_eq(session_of(lane, unit), proof->session);
-    if (part == 0) {
-        ck_assert_uint_gt(unit, proof->last_unit[lane]);
-        if (proof->plan->with_ids && proof->last_unit[lane] > 0)
-            ck_assert_uint_eq(unit, proof->last_unit[lane] + SESSIONS);
-        proof->last_unit[lane] = unit;
-    }
-    proof->open = part + 1 < parts_of(unit) ? number + 1 : 0;
-}
-
-static void prove(const struct plan *plan)
-{
-    static uint64_t expected[SESSIONS][SEQS_MOST];
-    memset(expected, 0, sizeof expected);
-    uint64_t highest[SESSIONS] = {0};
-    uint32_t acks = atomic_load(&plan->board->acks);
-    for (uint32_t i = 0; i < acks; i++) {
-        const struct ack *ack = &plan->board->list[i];
-        if (ack->seq == 0) /* killed between taking the place and filling it */
-            continue;
-        ck_assert_uint_lt(ack->seq, SEQS_MOST);
-        expected[ack->session][ack->seq] = ack->number;
-        if (ack->seq > highest[ack->session])
-            highest[ack->session] = ack->seq;
-    }
-    annal_store *store = store_open(plan->path);
-    for (unsigned session = 0; session < SESSIONS; session++) {
-        struct proof proof = {.plan = plan, .session = session, .expected = expected[session]};
-        char name[16];
-        session_name(name, session);
-        uint64_t last = read_session(store, name, check_event, &proof);
-        ck_assert_uint_ge(last, highest[session]);
-        ck_assert_uint_eq(proof.open, 0);
-        annal_verify_result result = {0};
-        if (last > 0)
-            ck_ok(annal_verify_session(store, annal_slice_of(name), NULL, NULL, &result, err));
-        ck_assert_uint_eq(result.findings, 0);
-        ck_assert_uint_eq(result.events, last);
-    }
-    store_close(store);
-}
-
-static void play_round(const struct plan *plan, struct random *random)
-{
-    uint64_t moment_us = random_below(random, 10000);
-    pid_t first = start(plan, 0);
-    switch (random_below(random, 4)) {
-    case 0: /* two at once, killed one after the other */
-    case 1: {
-        pid_t second = start(plan, 1);
-        sleep_us(moment_us);
-        kill_it(first);
-        sleep_us(random_below(random, 5000));
-        kill_it(second);
-        break;
-    }
-    case 2: { /* one lives on and takes what the other held */
-        pid_t second = start(plan, 1);
-        sleep_us(moment_us);
-        kill_it(first);
-        ck_goes_on(plan->board, 1);
-        end_in_order(plan->board, second);
-        break;
-    }
-    default:
-        sleep_us(moment_us);
-        kill_it(first);
-    }
-}
-
-static void play(annal_level level, bool with_ids, struct random *random)
-{
-    struct tmpdir dir;
-    TMPDIR_INIT(&dir);
-    struct board *board =
-        mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ck_assert(board != MAP_FAILED);
-    const struct plan plan = {tmpdir_path(&dir, "store"), board, with_ids, level};
-    store_close(store_open(plan.path));
-    /* On a busy machine no random moment may be late enough to see an acknowledgement: this one is. */
-    pid_t pid = start(&plan, 0);
-    ck_goes_on(board, 0);
-    kill_it(pid);
-    prove(&plan);
-    for (int round = 0; round < ROUNDS; round++) {
-        play_round(&plan, random);
-        prove(&plan);
-    }
-    ck_assert_uint_gt(atomic_load(&board->acks), 0);
-    munmap(board, sizeof *board);
-    tmpdir_done(&dir);
-}
+#define ROUNDS 10 /* of each store */
 
 START_TEST(what_was_acknowledged_at_level_sync_is_there_after_kill_9)
 {
     struct random random = random_init(11);
+    struct kill_counts counts = {.stores = 0};
     for (int store = 0; store < 8; store++)
-        play(ANNAL_LEVEL_SYNC, false, &random);
+        kill_play(ANNAL_LEVEL_SYNC, false, ROUNDS, &random, &counts);
 }
 END_TEST
 
 START_TEST(an_append_with_an_id_is_there_exactly_once_after_kill_9_and_retry)
 {
     struct random random = random_init(12);
+    struct kill_counts counts = {.stores = 0};
     for (int store = 0; store < 6; store++)
-        play(store < 2 ? ANNAL_LEVEL_BATCH : ANNAL_LEVEL_SYNC, true, &random);
+        kill_play(store < 2 ? ANNAL_LEVEL_BATCH : ANNAL_LEVEL_SYNC, true, ROUNDS, &random, &counts);
 }
 END_TEST
 
 START_TEST(what_annal_sync_covered_is_there_after_kill_9)
 {
     struct random random = random_init(13);
+    struct kill_counts counts = {.stores = 0};
     for (int store = 0; store < 2; store++)
-        play(ANNAL_LEVEL_BATCH, false, &random);
+        kill_play(ANNAL_LEVEL_BATCH, false, ROUNDS, &random, &counts);
 }
 END_TEST
 
 START_TEST(level_os_survives_kill_9)
 {
     struct random random = random_init(14);
+    struct kill_counts counts = {.stores = 0};
     for (int store = 0; store < 4; store++)
-        play(ANNAL_LEVEL_OS, store % 2 == 0, &random);
+        kill_play(ANNAL_LEVEL_OS, store % 2 == 0, ROUNDS, &random, &counts);
 }
 END_TEST
 

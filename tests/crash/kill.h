@@ -1,0 +1,20 @@
+/* Writers that are killed with SIGKILL, again and again, in one store: see kill.c. */
+#ifndef TESTS_CRASH_KILL_H
+#define TESTS_CRASH_KILL_H
+
+#include "tests/support/random.h"
+
+#include <annal/store.h>
+
+struct kill_counts {
+    uint64_t stores;
+    uint64_t rounds;
+    uint64_t kills;
+    uint64_t acknowledged; /* events, each of them looked for after every round */
+};
+
+/* A new store, so many rounds, all proofs; adds to counts. A broken promise fails the test. */
+void kill_play(annal_level level, bool with_ids, int rounds, struct random *random,
+               struct kill_counts *counts);
+
+#endif

@@ -1,0 +1,83 @@
+/*
+ * soak [ROUNDS [SEED [FIRST [SECONDS]]]]: the kill test for as long as one likes.
+ *
+ * Store n of a seed is always played the same way, as far as the scheduler lets it be: level, ids and moments
+ * follow from seed and n. What was played is printed as it goes, with what to start again with.
+ */
+#include "tests/crash/kill.h"
+
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define STORE_ROUNDS 20
+#define PRINT_EVERY  50 /* stores */
+
+static struct {
+    uint64_t rounds;
+    uint64_t seed;
+    uint64_t first;
+    uint64_t seconds;
+} wanted = {.rounds = 100000, .seed = 1, .seconds = UINT64_MAX};
+
+static struct kill_counts counts;
+
+static uint64_t seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec;
+}
+
+static void print_counts(uint64_t next, uint64_t begun)
+{
+    printf("soak: %" PRIu64 " of %" PRIu64 " rounds, %" PRIu64 " stores, %" PRIu64
+           " kills, %" PRIu64 " acknowledged events, none lost; %" PRIu64
+           " s; go on with: seed %" PRIu64 " first %" PRIu64 "\n",
+           counts.rounds, wanted.rounds, counts.stores, counts.kills, counts.acknowledged,
+           seconds_now() - begun, wanted.seed, next);
+    fflush(stdout);
+}
+
+START_TEST(what_was_acknowledged_is_there_after_any_number_of_kills)
+{
+    uint64_t begun = seconds_now();
+    uint64_t store = wanted.first;
+    for (; counts.rounds < wanted.rounds && seconds_now() - begun < wanted.seconds; store++) {
+        /* The levels by weight: sync is what is promised most. */
+        static const annal_level levels[] = {ANNAL_LEVEL_SYNC, ANNAL_LEVEL_SYNC, ANNAL_LEVEL_BATCH,
+                                             ANNAL_LEVEL_OS};
+        struct random random = {.state = wanted.seed * UINT64_C(0x9e3779b97f4a7c15) + store};
+        annal_level level = levels[random_below(&random, 4)];
+        bool with_ids = random_below(&random, 2) == 0;
+        kill_play(level, with_ids, STORE_ROUNDS, &random, &counts);
+        if (counts.stores % PRINT_EVERY == 0)
+            print_counts(store + 1, begun);
+    }
+    print_counts(store, begun);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        wanted.rounds = strtoull(argv[1], NULL, 10);
+    if (argc > 2)
+        wanted.seed = strtoull(argv[2], NULL, 10);
+    if (argc > 3)
+        wanted.first = strtoull(argv[3], NULL, 10);
+    if (argc > 4)
+        wanted.seconds = strtoull(argv[4], NULL, 10);
+    Suite *suite = suite_create("soak");
+    TCase *kills = tcase_create("kill");
+    tcase_add_test(kills, what_was_acknowledged_is_there_after_any_number_of_kills);
+    suite_add_tcase(suite, kills);
+    SRunner *runner = srunner_create(suite);
+    srunner_set_fork_status(runner, CK_NOFORK); /* no time limit, and it prints as it goes */
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
