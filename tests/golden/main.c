@@ -1,8 +1,10 @@
 #include "tests/support/runner.h"
 
+Suite *suite_golden(void);
 Suite *suite_versions(void);
 
 static Suite *(*const suites[])(void) = {
+    suite_golden,
     suite_versions,
     NULL,
 };
