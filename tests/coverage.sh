@@ -8,9 +8,11 @@ find "$build" -name '*.gcda' -delete
 [ -n "${TMPDIR:-}" ] || [ ! -w /dev/shm ] || export TMPDIR=/dev/shm
 
 # A test that fails is the business of make test; what it reached counts all the same.
-CK_FORK=no ANNAL_FAULTS=all ctest --test-dir "$build" --output-on-failure --timeout 1200 \
-    --tests-regex '^(journal|crash|faults|index|snapshot|replay|tools)$' ||
-    echo "coverage.sh: not every test passed"
+# Programs that run as somebody else cannot write what they counted, and would say so among what they print.
+export CK_FORK=no GCOV_ERROR_FILE=/dev/null
+ctest --test-dir "$build" --output-on-failure --parallel 2 \
+    --tests-regex '^(journal|crash|index|snapshot|replay|tools)$' || echo "coverage.sh: not every test passed"
+CK_RUN_SUITE=faults ANNAL_FAULTS=all "$build/tests/crash/test_faults" || echo "coverage.sh: not every fault is borne"
 
 # An assertion that fails ends the process: its other branch is a bug of ours, and has no test.
 report() {

@@ -17,7 +17,7 @@
 #define SESSIONS_MOST 16
 #define RUN_SECONDS   60 /* a run that takes longer hangs */
 #define TEXT_BYTES    40
-#define CALLS_MOST    1000                      /* of a scene and a source, in a full run */
+#define CALLS_MOST    300                       /* of a scene and a source, in a full run */
 #define BEGIN_US      INT64_C(1767225600000000) /* 2026-01-01 */
 
 static const char *const source_names[] = {"disk", "heap", "system", "sqlite-disk", "sqlite-heap"};

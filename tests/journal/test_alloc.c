@@ -17,10 +17,12 @@ START_TEST(no_bytes_at_all_are_still_a_block)
 {
     void *zeroed = annal__zalloc(0);
     void *array = annal__realloc_array(NULL, 0, 8);
+    void *of_nothing = annal__realloc_array(NULL, 8, 0);
     void *aligned = annal__alloc_aligned(4096, 0);
-    ck_assert(zeroed != NULL && array != NULL && aligned != NULL);
+    ck_assert(zeroed != NULL && array != NULL && of_nothing != NULL && aligned != NULL);
     annal__free(zeroed);
     annal__free(array);
+    annal__free(of_nothing);
     annal__free(aligned);
     annal__free(NULL);
 }

@@ -104,6 +104,7 @@ START_TEST(nothing_can_be_appended_from_nowhere)
     struct buf buf = {0};
     ck_assert_int_eq(annal__buf_append(&buf, NULL, 0), ANNAL_OK);
     ck_assert_int_eq(annal__buf_append_slice(&buf, (annal_slice){NULL, 0}), ANNAL_OK);
+    ck_assert_int_eq(annal__buf_append_zeros(&buf, 0), ANNAL_OK);
     ck_assert_uint_eq(buf.len, 0);
     annal__buf_done(&buf);
 }

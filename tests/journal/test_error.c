@@ -78,6 +78,7 @@ START_TEST(every_status_has_a_name)
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         ck_assert_str_ne(annal_status_name(all[i]), "no such status");
+    ck_assert_str_eq(annal_status_name((annal_status)-99), "no such status");
 }
 END_TEST
 

@@ -6,9 +6,11 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 static struct tmpdir dir;
@@ -276,6 +278,71 @@ START_TEST(the_disk_tells_its_space_and_its_block)
     ck_assert_uint_gt(space.fs_type, 0);
     ck_assert_int_eq(io->fsync(io->arg, fd), 0);
     io->close(io->arg, fd);
+    ck_assert_int_eq(io->space(io->arg, fd, &space), -1);
+    ck_assert_int_eq(errno, EBADF);
+}
+END_TEST
+
+static int held_by_us;
+static volatile sig_atomic_t alarms;
+
+/* The second one comes while the lock is waited for again. */
+static void on_alarm(int number)
+{
+    (void)number;
+    if (++alarms == 2)
+        (void)flock(held_by_us, LOCK_UN);
+}
+
+/* F9 */
+START_TEST(f9_a_lock_is_waited_for_through_signals)
+{
+    const struct io *io = &annal__system_io;
+    const char *path = tmpdir_path(&dir, "lock");
+    const struct sigaction action = {.sa_handler = on_alarm}; /* without SA_RESTART */
+    const struct itimerval soon = {{0, 10000}, {0, 10000}}, never = {{0, 0}, {0, 0}};
+    struct sigaction before;
+    held_by_us = io->open(io->arg, path, O_RDWR | O_CREAT, 0600);
+    int other = io->open(io->arg, path, O_RDWR, 0);
+    alarms = 0;
+    ck_assert_int_eq(io->flock(io->arg, held_by_us, LOCK_EX), 0);
+    sigaction(SIGALRM, &action, &before);
+    setitimer(ITIMER_REAL, &soon, NULL);
+    int result = io->flock(io->arg, other, LOCK_EX);
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &before, NULL);
+    ck_assert_int_eq(result, 0);
+    ck_assert_int_ge(alarms, 2);
+    io->close(io->arg, held_by_us);
+    io->close(io->arg, other);
+}
+END_TEST
+
+static int made_all_the_same(void *arg, const char *path, mode_t mode)
+{
+    (void)arg;
+    (void)path;
+    (void)mode;
+    return 0;
+}
+
+START_TEST(the_parent_of_a_directory_may_be_the_root)
+{
+    struct io io = annal__system_io;
+    io.mkdir = made_all_the_same;
+    ck_assert_int_eq(annal__make_dir(&io, "/annal-that-is-not-made", NULL), ANNAL_OK);
+}
+END_TEST
+
+START_TEST(a_directory_that_may_be_there_and_cannot_be_looked_at_is_a_failure)
+{
+    const char *path = tmpdir_path(&dir, "d");
+    ck_assert_int_eq(annal__make_dir(&disk.io, path, NULL), ANNAL_OK);
+    disk.by_table = true;
+    disk.fail_at = disk.calls + 2; /* mkdir says that it exists, then the look */
+    disk.way = 0;
+    ck_assert_int_eq(annal__make_dir(&disk.io, path, NULL), ANNAL_ERR_IO);
+    ck_assert_int_eq(annal__make_dir(&disk.io, path, NULL), ANNAL_OK);
 }
 END_TEST
 
@@ -300,6 +367,9 @@ Suite *suite_io(void)
                    a_file_can_be_published_under_a_relative_name_but_not_under_an_endless_one);
     tcase_add_test(tests, the_cache_of_a_synced_file_can_be_dropped_and_its_bytes_stay);
     tcase_add_test(tests, the_disk_tells_its_space_and_its_block);
+    tcase_add_test(tests, f9_a_lock_is_waited_for_through_signals);
+    tcase_add_test(tests, the_parent_of_a_directory_may_be_the_root);
+    tcase_add_test(tests, a_directory_that_may_be_there_and_cannot_be_looked_at_is_a_failure);
     Suite *suite = suite_create("io");
     suite_add_tcase(suite, tests);
     return suite;

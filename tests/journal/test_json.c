@@ -292,6 +292,7 @@ START_TEST(every_fault_has_a_phrase)
 {
     for (int i = JSON_VALID; i <= JSON_EMPTY; i++)
         ck_assert_str_ne(annal__json_fault_text((json_fault)i), "no such fault");
+    ck_assert_str_eq(annal__json_fault_text((json_fault)99), "no such fault");
 }
 END_TEST
 
@@ -335,6 +336,40 @@ START_TEST(a_quote_that_does_not_fit_leaves_the_buffer_as_it_was)
 }
 END_TEST
 
+START_TEST(a_quote_that_has_no_room_anywhere_leaves_the_buffer_as_it_was)
+{
+    annal_slice text = ANNAL_SLICE("a\"\x01\xff\xc3\xa9z");
+    struct buf whole = {0};
+    ck_assert_int_eq(annal__json_quote(&whole, text), ANNAL_OK);
+    for (size_t room = 1; room < whole.len; room++) {
+        struct buf out = {.limit = room};
+        ck_assert_int_eq(annal__json_quote(&out, text), ANNAL_ERR_LIMIT);
+        ck_assert_uint_eq(out.len, 0);
+        annal__buf_done(&out);
+    }
+    annal__buf_done(&whole);
+}
+END_TEST
+
+START_TEST(an_empty_text_is_quoted_as_nothing_and_is_utf8)
+{
+    struct buf out = {0};
+    ck_assert_int_eq(annal__json_quote(&out, (annal_slice){NULL, 0}), ANNAL_OK);
+    ck_assert_uint_eq(out.len, 2);
+    ck_assert(annal__is_utf8((annal_slice){NULL, 0}));
+    annal__buf_done(&out);
+}
+END_TEST
+
+START_TEST(a_key_that_is_no_good_string_is_refused)
+{
+    static const annal_slice texts[] = {ANNAL_SLICE("{\"a\\x\":1}"), ANNAL_SLICE("{\"a\xff\":1}"),
+                                        ANNAL_SLICE("{\"a"), ANNAL_SLICE("{\"a\":1,\"b\x02\":1}")};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        ck_assert_int_ne(annal__json_check(texts[i], 8, NULL), JSON_VALID);
+}
+END_TEST
+
 Suite *suite_json(void)
 {
     TCase *tests = tcase_create("json");
@@ -356,6 +391,9 @@ Suite *suite_json(void)
     tcase_add_test(tests, every_fault_has_a_phrase);
     tcase_add_test(tests, a_quoted_text_is_json_and_keeps_its_characters);
     tcase_add_test(tests, a_quoted_byte_that_is_not_utf8_becomes_the_replacement_character);
+    tcase_add_test(tests, a_quote_that_has_no_room_anywhere_leaves_the_buffer_as_it_was);
+    tcase_add_test(tests, an_empty_text_is_quoted_as_nothing_and_is_utf8);
+    tcase_add_test(tests, a_key_that_is_no_good_string_is_refused);
     tcase_add_test(tests, a_quote_that_does_not_fit_leaves_the_buffer_as_it_was);
     Suite *suite = suite_create("json");
     suite_add_tcase(suite, tests);
