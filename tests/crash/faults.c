@@ -14,11 +14,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SESSIONS_MOST 16
-#define RUN_SECONDS   60 /* a run that takes longer hangs */
-#define TEXT_BYTES    40
-#define CALLS_MOST    300                       /* of a scene and a source, in a full run */
-#define BEGIN_US      INT64_C(1767225600000000) /* 2026-01-01 */
+#define SESSIONS_MOST   16
+#define RUN_SECONDS     60 /* a run that takes longer hangs */
+#define TEXT_BYTES      40
+#define LONG_TEXT_BYTES 120000
+#define DATA_BYTES      (LONG_TEXT_BYTES + 100)
+#define RUNS_QUICK      50                        /* of a scene and a source, in a quick run */
+#define CALLS_MOST      300                       /* of a scene and a source, in a full run */
+#define BEGIN_US        INT64_C(1767225600000000) /* 2026-01-01 */
 
 static const char *const source_names[] = {"disk", "heap", "system", "sqlite-disk", "sqlite-heap"};
 
@@ -190,11 +193,11 @@ void heard(struct life *life, annal_status status, bool makes_durable)
     }
 }
 
-static annal_slice number_data(char out[200], uint64_t number)
+static annal_slice number_data(char out[DATA_BYTES], uint64_t number, unsigned text_bytes)
 {
-    int length = snprintf(out, 200, "{\"number\":%" PRIu64 ",\"text\":\"", number);
-    for (int i = 0; i < TEXT_BYTES; i++)
-        out[length++] = (char)('a' + (number * 7 + (uint64_t)i) % 26);
+    int length = snprintf(out, DATA_BYTES, "{\"number\":%" PRIu64 ",\"text\":\"", number);
+    for (unsigned i = 0; i < text_bytes; i++)
+        out[length++] = (char)('a' + (number * 7 + i) % 26);
     out[length++] = '"';
     out[length++] = '}';
     return (annal_slice){out, (size_t)length};
@@ -210,7 +213,8 @@ static enum answer answer_of(annal_status status, annal_level level)
 static annal_status append(struct life *life, const struct claim *claim, annal_level level,
                            uint64_t *out_seq, annal_error *err)
 {
-    char data[PARTS_MOST][200], ids[PARTS_MOST][40];
+    static char data[PARTS_MOST][DATA_BYTES];
+    char ids[PARTS_MOST][40];
     annal_draft drafts[PARTS_MOST];
     annal_writer *writer = NULL;
     annal_status status =
@@ -218,8 +222,9 @@ static annal_status append(struct life *life, const struct claim *claim, annal_l
     if (status < 0)
         return status;
     for (unsigned i = 0; i < claim->count; i++) {
-        drafts[i] = (annal_draft){.type = ANNAL_SLICE("test.event"),
-                                  .data = number_data(data[i], claim->number + i)};
+        drafts[i] =
+            (annal_draft){.type = ANNAL_SLICE("test.event"),
+                          .data = number_data(data[i], claim->number + i, claim->text_bytes)};
         snprintf(ids[i], sizeof ids[i], "id-%" PRIu64, claim->number + i);
         if (claim->with_ids)
             drafts[i].id = annal_slice_of(ids[i]);
@@ -266,7 +271,10 @@ size_t attempt(struct life *life, const char *session, unsigned count, annal_lev
 {
     ck_fault(life->count < CLAIMS_MOST, "too many claims");
     struct claim *claim = &life->claims[life->count];
-    *claim = (struct claim){.number = life->numbers + 1, .count = count, .with_ids = with_ids};
+    *claim = (struct claim){.number = life->numbers + 1,
+                            .count = count,
+                            .with_ids = with_ids,
+                            .text_bytes = life->long_texts ? LONG_TEXT_BYTES : TEXT_BYTES};
     snprintf(claim->session, sizeof claim->session, "%s", session);
     life->numbers += count;
     life->count++;
@@ -279,6 +287,29 @@ void attempt_again(struct life *life, size_t claim, annal_level level)
 {
     if (life->store != NULL)
         try_claim(life, &life->claims[claim], level);
+}
+
+void delete_session(struct life *life, const char *session)
+{
+    annal_error err = {0};
+    if (life->store == NULL)
+        return;
+    bool came = fault_came(life);
+    bool stopped = life->stopped;
+    annal_status status = annal_session_delete(life->store, annal_slice_of(session), NULL, &err);
+    ck_fault(status == ANNAL_OK || fault_came(life), "delete '%s' without a fault: %s", session,
+             err.message);
+    ck_fault(status == ANNAL_OK || err.message[0] != '\0', "delete does not say why it failed");
+    ck_fault(status == ANNAL_OK || status == ANNAL_ERR_NOTFOUND || !came || !life->once || stopped,
+             "delete '%s' after the fault: %s", session, err.message);
+    heard(life, status, false);
+    for (size_t i = 0; i < life->count; i++) {
+        struct claim *claim = &life->claims[i];
+        if (strcmp(claim->session, session) != 0 || claim->answer == REFUSED)
+            continue;
+        claim->answer = status == ANNAL_OK ? REFUSED : IN_DOUBT;
+        claim->seq = 0;
+    }
 }
 
 void close_store(struct life *life)
@@ -316,10 +347,10 @@ bool is_certain(const struct life *life, const char *session)
     return true;
 }
 
-static bool is_number(const annal_event *event, uint64_t number)
+static bool is_number(const annal_event *event, const struct claim *claim, uint64_t part)
 {
-    char room[200];
-    annal_slice data = number_data(room, number);
+    static char room[DATA_BYTES];
+    annal_slice data = number_data(room, claim->number + part, claim->text_bytes);
     return data.len == event->data.len && memcmp(data.ptr, event->data.ptr, data.len) == 0;
 }
 
@@ -331,7 +362,7 @@ void ck_event(const struct life *life, const char *session, const annal_event *e
         if (strcmp(claim->session, session) != 0 || claim->answer == REFUSED)
             continue;
         if (event->seq <= before + claim->count) {
-            ck_fault(is_number(event, claim->number + event->seq - before - 1),
+            ck_fault(is_number(event, claim, event->seq - before - 1),
                      "session '%s': a wrong event stands at seq %" PRIu64, session, event->seq);
             return;
         }
@@ -366,7 +397,7 @@ static uint64_t ck_session(struct life *life, const char *session)
         unsigned there = 0;
         if (strcmp(claim->session, session) != 0)
             continue;
-        while (some && there < claim->count && is_number(&event, claim->number + there)) {
+        while (some && there < claim->count && is_number(&event, claim, there)) {
             seq++;
             ck_fault(event.seq == seq, "session '%s': seq %" PRIu64 " follows %" PRIu64, session,
                      event.seq, seq - 1);
@@ -426,10 +457,18 @@ static void ck_takes_events(struct life *life)
         attempt(life, names[i], 1, ANNAL_LEVEL_SYNC, false);
 }
 
+struct listing {
+    const char **names;
+    size_t count;
+    size_t listed; /* of them */
+};
+
 static int count_session(void *arg, annal_slice session, uint64_t journal_bytes)
 {
-    (void)session;
-    *(size_t *)arg += journal_bytes > 0;
+    struct listing *listing = arg;
+    for (size_t i = 0; i < listing->count && journal_bytes > 0; i++)
+        listing->listed += strlen(listing->names[i]) == session.len &&
+                           memcmp(listing->names[i], session.ptr, session.len) == 0;
     return 0;
 }
 
@@ -437,7 +476,8 @@ static void ck_sessions(struct life *life, bool verify)
 {
     const char *names[SESSIONS_MOST];
     size_t sessions = list_sessions(life, names);
-    size_t listed = 0, there = 0;
+    struct listing listing = {names, sessions, 0};
+    size_t there = 0;
     for (size_t i = 0; i < sessions; i++) {
         annal_verify_result result = {0};
         annal_error err = {0};
@@ -453,10 +493,10 @@ static void ck_sessions(struct life *life, bool verify)
                  result.findings, result.last_seq);
     }
     annal_error err = {0};
-    annal_status status = annal_store_sessions(life->store, count_session, &listed, &err);
+    annal_status status = annal_store_sessions(life->store, count_session, &listing, &err);
     ck_fault(status == ANNAL_OK, "list the sessions: %s", err.message);
-    ck_fault(!verify || listed == there, "%zu sessions are listed and %zu are there", listed,
-             there);
+    ck_fault(!verify || listing.listed == there, "%zu sessions are listed and %zu are there",
+             listing.listed, there);
 }
 
 static void prove(struct life *life)
@@ -659,7 +699,7 @@ static unsigned count_calls(const struct scene *scene, const struct beginning *b
 /* SQLite asks for memory tens of thousands of times: not even a full run tries each. */
 static unsigned step_of(const struct scene *scene, bool all, unsigned calls)
 {
-    unsigned most = all ? CALLS_MOST : many_or(scene->runs == 0 ? calls : scene->runs, 10);
+    unsigned most = all ? CALLS_MOST : many_or(scene->runs == 0 ? RUNS_QUICK : scene->runs, 10);
     return calls <= most ? 1 : calls / most;
 }
 

@@ -14,7 +14,8 @@
  * (6) a fault that came once: what is tried after it succeeds, unless the store said that it has stopped.
  *
  * A run that fails prints `scene source call way once|ever`; ANNAL_FAULT='…' repeats that one. A quick run
- * (the default) tries each call in one of its ways; ANNAL_FAULTS=all, which make faults sets, in all of them.
+ * (the default) tries some dozens of the calls, each in one of its ways; ANNAL_FAULTS=all, which make faults
+ * sets, tries all calls in all ways.
  */
 #ifndef TESTS_CRASH_FAULTS_H
 #define TESTS_CRASH_FAULTS_H
@@ -37,6 +38,7 @@ struct claim {
     uint64_t number;
     unsigned count;
     bool with_ids;
+    unsigned text_bytes;
     bool in_parts; /* level os: a write that fails may leave the first of several */
     enum answer answer;
     uint64_t seq;
@@ -53,12 +55,13 @@ struct life {
     struct claim claims[CLAIMS_MOST];
     size_t count;
     uint64_t numbers;
+    bool long_texts; /* of the events to come */
 };
 
 struct scene {
     const char *name;
     unsigned sources;                   /* bits of enum source */
-    unsigned runs;                      /* of each source in a quick run; 0: one for every call */
+    unsigned runs;                      /* of each source in a quick run; 0: the usual number */
     void (*build)(struct life *life);   /* makes the store that every run begins with, or NULL */
     void (*prepare)(struct life *life); /* in each run, before anything fails, or NULL */
     void (*live)(struct life *life);
@@ -85,6 +88,9 @@ size_t attempt(struct life *life, const char *session, unsigned count, annal_lev
                bool with_ids);
 /* The same events once more, with their ids. */
 void attempt_again(struct life *life, size_t claim, annal_level level);
+
+/* Delete a session: what it held is gone, or in doubt. */
+void delete_session(struct life *life, const char *session);
 
 /* Sync, then close life->store if it is open. */
 void close_store(struct life *life);

@@ -394,6 +394,167 @@ START_TEST(any_call_of_a_reader_may_fail)
 }
 END_TEST
 
+/* What a log holds of the dead, and a reader may not redo. */
+static int count_log(void *arg, const annal_log_info *info)
+{
+    *(unsigned *)arg += 1;
+    ck_fault(info->what == NULL, "the fault is called damage of the log: %s", info->what);
+    return 0;
+}
+
+static void live_unseen(struct life *life)
+{
+    const annal_store_options options = {.read_only = true};
+    annal_error err = {0};
+    unsigned logs = 0;
+    if (!open_store(life, &options))
+        return;
+    annal_status status = annal_store_logs(life->store, count_log, &logs, &err);
+    ck_fault(status < 0 || logs == 1, "%u logs", logs);
+    ck_fault(status == ANNAL_OK || fault_came(life), "the logs fail: %s", err.message);
+    close_store(life);
+}
+
+START_TEST(any_call_of_a_reader_of_unfinished_logs_may_fail)
+{
+    static const struct scene scene = {.name = "unseen",
+                                       .sources = OF_THE_JOURNAL,
+                                       .build = build_dead,
+                                       .prepare = bind_again,
+                                       .live = live_unseen};
+    fail_everywhere(&scene);
+}
+END_TEST
+
+/* ---- Level os, many bytes ---- */
+
+static void live_loose(struct life *life)
+{
+    const annal_store_options options = {.create = true, .region_bytes = LOG_REGION_FIRST};
+    if (!open_store(life, &options))
+        return;
+    life->long_texts = true;
+    attempt(life, "many", 3, ANNAL_LEVEL_OS, false);
+    life->long_texts = false;
+    attempt(life, "few", 1, ANNAL_LEVEL_OS, false);
+    sync_all(life);
+    attempt(life, "few", 1, ANNAL_LEVEL_OS, false);
+    attempt(life, "many", 1, ANNAL_LEVEL_OS, false);
+    attempt(life, "many", 1, ANNAL_LEVEL_SYNC, false);
+    life->long_texts = true;
+    attempt(life, "many", 3, ANNAL_LEVEL_OS, false);
+    attempt(life, "other", 3, ANNAL_LEVEL_OS, false);
+    life->long_texts = false;
+    attempt(life, "many", 1, ANNAL_LEVEL_SYNC, false);
+    checkpoint(life);
+    attempt(life, "few", 2, ANNAL_LEVEL_OS, false);
+    attempt(life, "few", 1, ANNAL_LEVEL_BATCH, false);
+    close_store(life);
+}
+
+START_TEST(any_call_may_fail_while_loose_bytes_are_made_durable)
+{
+    static const struct scene scene = {
+        .name = "loose", .sources = OF_THE_JOURNAL, .live = live_loose};
+    fail_everywhere(&scene);
+}
+END_TEST
+
+/* ---- Deleting ---- */
+
+static void live_delete(struct life *life)
+{
+    const annal_store_options options = {.create = true, .region_bytes = LOG_REGION_FIRST};
+    if (!open_store(life, &options))
+        return;
+    attempt(life, "a", 1, ANNAL_LEVEL_SYNC, false);
+    delete_session(life, "b");
+    attempt(life, "b", 2, ANNAL_LEVEL_SYNC, false);
+    delete_session(life, "a");
+    attempt(life, "b", 1, ANNAL_LEVEL_OS, false);
+    attempt(life, "a", 1, ANNAL_LEVEL_SYNC, false);
+    close_store(life);
+}
+
+START_TEST(any_call_of_a_deletion_may_fail)
+{
+    static const struct scene scene = {
+        .name = "delete", .sources = OF_THE_JOURNAL, .build = build_closed, .live = live_delete};
+    fail_everywhere(&scene);
+}
+END_TEST
+
+/* ---- Repairing ---- */
+
+static void build_hurt(struct life *life)
+{
+    const annal_store_options options = {.create = true};
+    char path[512], byte;
+    ck_fault(open_store(life, &options), "the store does not open");
+    for (int i = 0; i < 4; i++)
+        attempt(life, "hurt", 2, ANNAL_LEVEL_SYNC, true);
+    close_store(life);
+    /* From now on it is nobody's claim: it cannot be proved. */
+    life->count = 0;
+    path_in(life, path, "events/hurt.jsonl");
+    FILE *file = fopen(path, "r+b");
+    ck_assert_ptr_nonnull(file);
+    ck_assert(fseek(file, 600, SEEK_SET) == 0 && fread(&byte, 1, 1, file) == 1);
+    byte ^= 1;
+    ck_assert(fseek(file, 600, SEEK_SET) == 0 && fwrite(&byte, 1, 1, file) == 1);
+    ck_assert_int_eq(fclose(file), 0);
+    tear(life, "events/hurt.jsonl");
+}
+
+static void repair(struct life *life, const char *to)
+{
+    annal_repair_result result;
+    annal_verify_result proof;
+    annal_error err = {0};
+    annal_status status = annal_session_repair(life->store, ANNAL_SLICE("hurt"), annal_slice_of(to),
+                                               NULL, NULL, &result, &err);
+    ck_fault(status == ANNAL_OK || fault_came(life), "repair fails: %s", err.message);
+    ck_fault(status == ANNAL_OK || err.message[0] != '\0', "repair does not say why it failed");
+    ck_fault(status < 0 || (result.events == 7 && result.gaps == 1 && result.last_seq == 8),
+             "%" PRIu64 " events are repaired, with %" PRIu64 " gaps, to seq %" PRIu64,
+             result.events, result.gaps, result.last_seq);
+    if (status < 0 || to[0] == '\0')
+        return;
+    status = annal_verify_session(life->store, annal_slice_of(to), NULL, NULL, &proof, &err);
+    ck_fault(status == ANNAL_OK || fault_came(life), "verify fails: %s", err.message);
+    ck_fault(status < 0 || (proof.findings == 0 && proof.last_seq == 8),
+             "what was repaired ends at seq %" PRIu64, proof.last_seq);
+}
+
+static void live_repair(struct life *life)
+{
+    const annal_store_options options = {.create = true, .region_bytes = LOG_REGION_FIRST};
+    if (!open_store(life, &options))
+        return;
+    repair(life, "");
+    repair(life, "mended");
+    close_store(life);
+}
+
+static void prove_repair(struct life *life)
+{
+    const annal_store_options options = {.create = true};
+    ck_fault(open_store(life, &options), "the store does not open");
+    repair(life, "mended-again");
+    close_store(life);
+}
+
+START_TEST(any_call_of_a_repair_may_fail)
+{
+    static const struct scene scene = {.name = "repair",
+                                       .sources = OF_THE_JOURNAL,
+                                       .build = build_hurt,
+                                       .live = live_repair,
+                                       .prove = prove_repair};
+    fail_everywhere(&scene);
+}
+END_TEST
+
 Suite *suite_faults(void)
 {
     Suite *suite = suite_create("faults");
@@ -406,6 +567,10 @@ Suite *suite_faults(void)
     tcase_add_test(tests, any_call_of_a_recovery_after_a_boot_may_fail);
     tcase_add_test(tests, any_call_may_fail_while_a_session_of_a_dead_process_is_taken);
     tcase_add_test(tests, any_call_of_a_reader_may_fail);
+    tcase_add_test(tests, any_call_of_a_reader_of_unfinished_logs_may_fail);
+    tcase_add_test(tests, any_call_may_fail_while_loose_bytes_are_made_durable);
+    tcase_add_test(tests, any_call_of_a_deletion_may_fail);
+    tcase_add_test(tests, any_call_of_a_repair_may_fail);
     suite_add_tcase(suite, tests);
     return suite;
 }
