@@ -22,7 +22,7 @@ struct annal_query {
     bool one_session, descending;
     uint64_t limit, rows, last_seq;
     annal_lag lag;
-    struct buf line;
+    annal_event_buffer *buffer;
 };
 
 /* ---- The SELECT ---- */
@@ -280,7 +280,7 @@ void annal_query_close(annal_query *query)
     if (query == NULL)
         return;
     stop(query);
-    annal__buf_done(&query->line);
+    annal_event_buffer_free(query->buffer);
     annal__free(query);
 }
 
@@ -334,15 +334,8 @@ annal_status annal_query_next(annal_query *query, annal_slice *out_session, anna
     annal_event event = indexed_event(query->stmt);
     query->rows++;
     query->last_seq = event.seq;
-    annal__buf_clear(&query->line);
-    annal_status status = annal__buf_reserve(&query->line, event.length);
-    if (status == ANNAL_ERR_NOMEM)
-        return annal__fail(err, status, "an event of %llu bytes", (unsigned long long)event.length);
-    if (status < 0)
-        status = ANNAL_ERR_CORRUPT; /* no line is that long */
-    else
-        status = annal_event_read_at(query->store, session, event.seq, event.offset,
-                                     query->line.ptr, event.length, &event, err);
+    annal_status status = annal_event_read_at(query->store, session, event.seq, event.offset,
+                                              event.length, &query->buffer, &event, err);
     if (status < 0 && status != ANNAL_ERR_CORRUPT && status != ANNAL_ERR_NOTFOUND)
         return status;
     *out_session = session;

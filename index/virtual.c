@@ -43,7 +43,7 @@ struct events {
     bool at_end;
     bool have_line; /* line and event are of this row */
     bool damaged;
-    struct buf line;
+    annal_event_buffer *buffer;
     annal_event event;
 };
 
@@ -191,7 +191,7 @@ static int close_events(sqlite3_vtab_cursor *base)
     struct events *events = (struct events *)base;
     sqlite3_finalize(events->stmt);
     sqlite3_finalize(events->damages);
-    annal__buf_done(&events->line);
+    annal_event_buffer_free(events->buffer);
     annal__free(events);
     return SQLITE_OK;
 }
@@ -277,15 +277,14 @@ static int read_line(struct events *events)
     if (events->have_line)
         return SQLITE_OK;
     struct table *table = (struct table *)events->base.pVtab;
-    size_t length = (size_t)sqlite3_column_int64(events->stmt, 5);
-    annal__buf_clear(&events->line);
-    if (annal__buf_reserve(&events->line, length) < 0)
-        return SQLITE_NOMEM;
     annal_error err;
     annal_status status = annal_event_read_at(table->store, annal__db_column(events->stmt, 0),
                                               (uint64_t)sqlite3_column_int64(events->stmt, 1),
                                               (uint64_t)sqlite3_column_int64(events->stmt, 4),
-                                              events->line.ptr, length, &events->event, &err);
+                                              (uint64_t)sqlite3_column_int64(events->stmt, 5),
+                                              &events->buffer, &events->event, &err);
+    if (status == ANNAL_ERR_NOMEM)
+        return SQLITE_NOMEM;
     events->damaged = status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_NOTFOUND;
     if (status < 0 && !events->damaged) {
         sqlite3_free(table->base.zErrMsg);

@@ -24,41 +24,84 @@ void annal_store_log(const annal_store *store, annal_log_level level, const char
     annal__store_log(store, level, "%s", message);
 }
 
+struct name {
+    char *session;
+    const struct codec *codec;
+};
+
 struct names {
-    char **names; /* session ids */
+    struct name *list;
     size_t count;
     size_t room;
     bool no_memory;
 };
 
-static const char journal_suffix[] = ".jsonl";
+/* The format that the name of a file says; NULL: it is no journal. *out_length: of the session's id. */
+static const struct codec *codec_of_name(const char *name, size_t *out_length)
+{
+    size_t length = strlen(name);
+    for (size_t i = 0; i < CODEC_COUNT; i++) {
+        size_t suffix = strlen(annal__codecs[i]->suffix);
+        if (length > suffix && strcmp(name + length - suffix, annal__codecs[i]->suffix) == 0 &&
+            annal_session_id_check((annal_slice){name, length - suffix}, NULL) == ANNAL_OK) {
+            *out_length = length - suffix;
+            return annal__codecs[i];
+        }
+    }
+    return NULL;
+}
 
 static int collect_name(void *arg, const char *name)
 {
     struct names *names = arg;
-    size_t length = strlen(name);
-    size_t suffix = sizeof journal_suffix - 1;
-    if (length <= suffix || strcmp(name + length - suffix, journal_suffix) != 0 ||
-        annal_session_id_check((annal_slice){name, length - suffix}, NULL) < 0)
+    size_t length;
+    const struct codec *codec = codec_of_name(name, &length);
+    if (codec == NULL)
         return 0;
     if (names->count == names->room) {
         size_t room = names->room == 0 ? 64 : names->room * 2;
-        char **bigger = annal__realloc_array(names->names, room, sizeof *bigger);
+        struct name *bigger = annal__realloc_array(names->list, room, sizeof *bigger);
         names->no_memory = bigger == NULL;
         if (bigger == NULL)
             return 1;
-        names->names = bigger;
+        names->list = bigger;
         names->room = room;
     }
-    names->names[names->count] = annal__strndup(name, length - suffix);
-    names->no_memory = names->names[names->count] == NULL;
+    struct name *last = &names->list[names->count];
+    *last = (struct name){annal__strndup(name, length), codec};
+    names->no_memory = last->session == NULL;
     names->count += !names->no_memory;
     return names->no_memory;
 }
 
 static int compare_names(const void *left, const void *right)
 {
-    return strcmp(*(char *const *)left, *(char *const *)right);
+    const struct name *a = left, *b = right;
+    int order = strcmp(a->session, b->session);
+    return order != 0 ? order : (int)a->codec->format - (int)b->codec->format;
+}
+
+/* fn, unless there is nothing in it. */
+static annal_status visit_name(annal_store *store, const struct name *name, annal_session_fn fn,
+                               void *arg, bool *out_visited, annal_error *err)
+{
+    struct buf path = {0};
+    struct stat file;
+    annal_slice session = annal_slice_of(name->session);
+    annal_status status = annal__journal_path(store, session, name->codec, &path, err);
+    if (status < 0)
+        goto done;
+    if (store->io->stat(store->io->arg, path.ptr, &file) == 0) {
+        *out_visited = S_ISREG(file.st_mode) && file.st_size > 0;
+        if (*out_visited)
+            status = fn(arg, session, (uint64_t)file.st_size);
+    } else if (errno != ENOENT) { /* deleted meanwhile; a session that is there is not left out */
+        status = annal__fail_errno(err, "look at %s", path.ptr);
+    }
+
+done:
+    annal__buf_done(&path);
+    return status;
 }
 
 annal_status annal_store_sessions(annal_store *store, annal_session_fn fn, void *arg,
@@ -80,26 +123,19 @@ annal_status annal_store_sessions(annal_store *store, annal_session_fn fn, void 
         goto done;
     }
     if (names.count > 0)
-        qsort(names.names, names.count, sizeof *names.names, compare_names);
+        qsort(names.list, names.count, sizeof *names.list, compare_names);
+    bool visited = false;
     for (size_t i = 0; i < names.count && status == ANNAL_OK; i++) {
-        annal_slice session = annal_slice_of(names.names[i]);
-        struct stat file;
-        status = annal__journal_path(store, session, &path, err);
-        if (status < 0)
-            break;
-        if (store->io->stat(store->io->arg, path.ptr, &file) == 0) {
-            if (S_ISREG(file.st_mode) && file.st_size > 0)
-                status = fn(arg, session, (uint64_t)file.st_size);
-        } else if (errno !=
-                   ENOENT) { /* deleted meanwhile; a session that is there is not left out */
-            status = annal__fail_errno(err, "look at %s", path.ptr);
-        }
+        /* In both formats: one session all the same. */
+        visited = visited && strcmp(names.list[i].session, names.list[i - 1].session) == 0;
+        if (!visited)
+            status = visit_name(store, &names.list[i], fn, arg, &visited, err);
     }
 
 done:
     for (size_t i = 0; i < names.count; i++)
-        annal__free(names.names[i]);
-    annal__free(names.names);
+        annal__free(names.list[i].session);
+    annal__free(names.list);
     annal__buf_done(&path);
     return status;
 }
@@ -107,29 +143,23 @@ done:
 annal_status annal_session_info_get(annal_store *store, annal_slice session,
                                     annal_session_info *out_info, annal_error *err)
 {
-    struct buf path = {0};
+    const struct codec *codec = NULL;
     struct journal_tail tail;
     int fd = -1;
     annal_status status = annal__store_check(store, err);
     if (status == ANNAL_OK)
         status = annal_session_id_check(session, err);
     if (status == ANNAL_OK)
-        status = annal__journal_path(store, session, &path, err);
+        status = annal__journal_open(store, session, &fd, &codec, err);
     if (status < 0)
-        goto done;
-    fd = store->io->open(store->io->arg, path.ptr, O_RDONLY, 0);
-    if (fd < 0) {
-        status = errno == ENOENT ? annal__fail(err, ANNAL_ERR_NOTFOUND,
-                                               "there is no session '%.*s'", ANNAL_FMT(session))
-                                 : annal__fail_errno(err, "open %s", path.ptr);
-        goto done;
-    }
-    status = annal__scan_tail(store->io, fd, &annal__codec_json, &tail, err);
+        return status;
+    status = annal__scan_tail(store->io, fd, codec, &tail, err);
     if (status < 0) {
         annal__error_context(err, "session '%.*s'", ANNAL_FMT(session));
         goto done;
     }
-    annal_session_info info = {.bytes = tail.size,
+    annal_session_info info = {.format = codec->format,
+                               .bytes = tail.size,
                                .last_seq = tail.seq,
                                .last_ts_us = tail.ts_us,
                                .last_h = tail.h,
@@ -143,9 +173,7 @@ annal_status annal_session_info_get(annal_store *store, annal_slice session,
     *out_info = info;
 
 done:
-    if (fd >= 0)
-        store->io->close(store->io->arg, fd);
-    annal__buf_done(&path);
+    store->io->close(store->io->arg, fd);
     return status;
 }
 

@@ -1,5 +1,16 @@
 #include "journal/codec.h"
 
+const struct codec *const annal__codecs[CODEC_COUNT] = {&annal__codec_json, &annal__codec_msgpack};
+
+const struct codec *annal__codec_of(unsigned format)
+{
+    for (size_t i = 0; i < CODEC_COUNT; i++) {
+        if (annal__codecs[i]->format == format)
+            return annal__codecs[i];
+    }
+    return NULL;
+}
+
 bool annal__frame_proves(const struct codec *codec, annal_slice frame, uint64_t offset,
                          uint64_t h_before, uint64_t *out_h)
 {

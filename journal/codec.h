@@ -47,8 +47,8 @@ struct frame_place {
 };
 
 struct codec {
-    uint8_t number;     /* in the toc of a commit log */
-    const char *suffix; /* of a journal's file, ".jsonl" */
+    annal_format format; /* its number stands in the toc of a commit log */
+    const char *suffix;  /* of a journal's file, ".jsonl" */
     size_t trailer_bytes;
     size_t event_bytes_min;
 
@@ -56,7 +56,7 @@ struct codec {
     annal_status (*encode_header)(struct buf *out, const struct frame_header *header,
                                   uint64_t *out_h);
 
-    /* Append the frame of an event to out. The draft was checked with annal_draft_check(). */
+    /* Append the frame of an event to out. The draft was checked, and its data is in this format. */
     annal_status (*encode_event)(struct buf *out, const annal_draft *draft,
                                  const struct frame_place *place, uint64_t *out_h);
 
@@ -82,7 +82,7 @@ struct codec {
      */
     bool (*split)(annal_slice bytes, uint64_t h_before, size_t *out_length, uint64_t *out_h);
 
-    /* The envelope, without looking at h. offset, length and h are the caller's to fill. */
+    /* The envelope, without looking at h; data as it stands there. offset, length and h are the caller's to fill. */
     bool (*parse_event)(annal_slice frame, annal_event *out_event);
     bool (*parse_header)(annal_slice frame, struct frame_header *out_header);
 
@@ -94,6 +94,14 @@ struct codec {
 };
 
 extern const struct codec annal__codec_json;
+extern const struct codec annal__codec_msgpack;
+
+/* Every codec; the first is the default. */
+#define CODEC_COUNT 2
+extern const struct codec *const annal__codecs[CODEC_COUNT];
+
+/* NULL for a number that is none of ours. */
+const struct codec *annal__codec_of(unsigned format);
 
 /* Whether a frame proves itself: it ends as one, and its h follows from that before it. */
 bool annal__frame_proves(const struct codec *codec, annal_slice frame, uint64_t offset,

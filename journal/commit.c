@@ -221,7 +221,8 @@ static annal_status put_record(struct buf *toc, const struct group_record *from,
 {
     const struct session *session = from->session;
     uint64_t length = from->length - from->header_bytes;
-    struct record record = {.session = annal__session_id(session)};
+    struct record record = {.format = session->codec->format,
+                            .session = annal__session_id(session)};
     memcpy(record.file, session->file, sizeof record.file);
     annal_status status = ANNAL_OK;
     if (from->create) {

@@ -4,6 +4,7 @@
 #include "journal/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -19,12 +20,77 @@ annal_status annal__store_path(const annal_store *store, struct buf *out, const 
     return ANNAL_OK;
 }
 
-annal_status annal__journal_path(const annal_store *store, annal_slice session, struct buf *out,
-                                 annal_error *err)
+annal_status annal__journal_path(const annal_store *store, annal_slice session,
+                                 const struct codec *codec, struct buf *out, annal_error *err)
 {
     char name[ANNAL_SESSION_ID_BYTES_MAX + 8];
-    snprintf(name, sizeof name, "%.*s.jsonl", ANNAL_FMT(session));
+    snprintf(name, sizeof name, "%.*s%s", ANNAL_FMT(session), codec->suffix);
     return annal__store_path(store, out, "events", name, err);
+}
+
+annal_status annal__journal_find(const annal_store *store, annal_slice session,
+                                 struct buf *out_path, const struct codec **out_codec,
+                                 annal_error *err)
+{
+    const struct codec *empty = NULL;
+    for (size_t i = 0; i < CODEC_COUNT; i++) {
+        struct stat file;
+        annal_status status = annal__journal_path(store, session, annal__codecs[i], out_path, err);
+        if (status < 0)
+            return status;
+        if (store->io->stat(store->io->arg, out_path->ptr, &file) == 0) {
+            if (file.st_size > 0) {
+                *out_codec = annal__codecs[i];
+                return ANNAL_OK;
+            }
+            empty = empty == NULL ? annal__codecs[i] : empty;
+        } else if (errno != ENOENT) {
+            return annal__fail_errno(err, "look at %s", out_path->ptr);
+        }
+    }
+    *out_codec = empty;
+    return annal__journal_path(store, session, empty == NULL ? annal__codecs[0] : empty, out_path,
+                               err);
+}
+
+annal_status annal__journal_open(const annal_store *store, annal_slice session, int *out_fd,
+                                 const struct codec **out_codec, annal_error *err)
+{
+    struct buf path = {0};
+    annal_status status = ANNAL_OK;
+    int fd = -1;
+    /* A second time: one may have taken the place of the other while we looked. */
+    for (int tries = 0; tries < 2 && fd < 0 && status == ANNAL_OK; tries++) {
+        status = annal__journal_find(store, session, &path, out_codec, err);
+        if (status == ANNAL_OK && *out_codec != NULL) {
+            fd = store->io->open(store->io->arg, path.ptr, O_RDONLY, 0);
+            if (fd < 0 && errno != ENOENT)
+                status = annal__fail_errno(err, "open %s", path.ptr);
+        }
+    }
+    if (status == ANNAL_OK && fd < 0)
+        status =
+            annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no session '%.*s'", ANNAL_FMT(session));
+    if (status == ANNAL_OK)
+        *out_fd = fd;
+    annal__buf_done(&path);
+    return status;
+}
+
+bool annal__journal_is_double(const annal_store *store, annal_slice session,
+                              const struct codec *codec)
+{
+    struct buf path = {0};
+    bool found = false;
+    for (size_t i = 0; i < CODEC_COUNT && !found; i++) {
+        struct stat file;
+        found = annal__codecs[i] != codec &&
+                annal__journal_path(store, session, annal__codecs[i], &path, NULL) == ANNAL_OK &&
+                store->io->stat(store->io->arg, path.ptr, &file) == 0 && S_ISREG(file.st_mode) &&
+                file.st_size > 0;
+    }
+    annal__buf_done(&path);
+    return found;
 }
 
 void annal__store_log(const annal_store *store, annal_log_level level, const char *format, ...)

@@ -1,5 +1,6 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/data.h"
 #include "journal/scan.h"
 #include "journal/store.h"
 
@@ -10,47 +11,43 @@ struct annal_cursor {
     annal_store *store;
     uint64_t from_seq;
     struct scan scan;
+    struct buf
+        json; /* the data of the event that was given out last, if its journal has another format */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
 };
 
-static annal_status open_journal(annal_store *store, annal_slice session, int *out_fd,
+static annal_status open_journal(annal_store *store, annal_slice session, struct scan *scan,
                                  annal_error *err)
 {
-    struct buf path = {0};
+    const struct codec *codec = NULL;
+    int fd = -1;
     annal_status status = annal__store_check(store, err);
     if (status == ANNAL_OK)
         status = annal_session_id_check(session, err);
     if (status == ANNAL_OK)
-        status = annal__journal_path(store, session, &path, err);
-    if (status == ANNAL_OK) {
-        *out_fd = store->io->open(store->io->arg, path.ptr, O_RDONLY, 0);
-        if (*out_fd < 0 && errno == ENOENT)
-            status = annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no session '%.*s'",
-                                 ANNAL_FMT(session));
-        else if (*out_fd < 0)
-            status = annal__fail_errno(err, "open %s", path.ptr);
-    }
-    annal__buf_done(&path);
+        status = annal__journal_open(store, session, &fd, &codec, err);
+    if (status == ANNAL_OK)
+        annal__scan_init(scan, store->io, fd, codec);
     return status;
 }
 
 static annal_status cursor_new(annal_store *store, annal_slice session, annal_cursor **out_cursor,
                                annal_error *err)
 {
-    int fd;
-    annal_status status = open_journal(store, session, &fd, err);
+    struct scan scan;
+    annal_status status = open_journal(store, session, &scan, err);
     if (status < 0)
         return status;
     annal_cursor *cursor = annal__zalloc(sizeof *cursor);
     if (cursor == NULL) {
-        store->io->close(store->io->arg, fd);
+        annal__scan_done(&scan);
         return annal__fail(err, ANNAL_ERR_NOMEM, "read session '%.*s': no memory",
                            ANNAL_FMT(session));
     }
     cursor->store = store;
     for (size_t i = 0; i < session.len; i++)
         cursor->session[i] = session.ptr[i];
-    annal__scan_init(&cursor->scan, store->io, fd, &annal__codec_json);
+    cursor->scan = scan;
     *out_cursor = cursor;
     return ANNAL_OK;
 }
@@ -109,6 +106,8 @@ annal_status annal_cursor_next(annal_cursor *cursor, annal_event *out_event, ann
     do {
         status = annal__scan_next(&cursor->scan, out_event, err);
     } while (status == ANNAL_OK && out_event->seq < cursor->from_seq);
+    if (status == ANNAL_OK)
+        status = annal__data_show(out_event, &cursor->json, err);
     if (status < 0)
         annal__error_context(err, "session '%s'", cursor->session);
     return status;
@@ -129,12 +128,46 @@ void annal_cursor_close(annal_cursor *cursor)
     if (cursor == NULL)
         return;
     annal__scan_done(&cursor->scan);
+    annal__buf_done(&cursor->json);
     annal__free(cursor);
 }
 
-/* A neighbour is damaged, so the line cannot prove itself alone: walk to it. */
-static annal_status read_by_walking(struct scan *scan, uint64_t seq, uint64_t offset, char *bytes,
-                                    size_t length, annal_event *out_event, annal_error *err)
+/* ---- One event ---- */
+
+struct annal_event_buffer {
+    struct buf frame;
+    struct buf json;
+};
+
+void annal_event_buffer_free(annal_event_buffer *buffer)
+{
+    if (buffer == NULL)
+        return;
+    annal__buf_done(&buffer->frame);
+    annal__buf_done(&buffer->json);
+    annal__free(buffer);
+}
+
+/* Read the bytes that stand there into the buffer. Less than length: the journal ends before. */
+static annal_status read_frame(const struct scan *scan, uint64_t offset, uint64_t length,
+                               annal_event_buffer *buffer, annal_error *err)
+{
+    annal__buf_clear(&buffer->frame);
+    if (length > FRAME_BYTES_MAX)
+        return ANNAL_OK; /* no event is that long */
+    annal_status status = annal__buf_reserve(&buffer->frame, (size_t)length);
+    if (status < 0)
+        return annal__fail(err, status, "read an event of %llu bytes: no memory",
+                           (unsigned long long)length);
+    ssize_t got = annal__read_full(scan->io, scan->fd, buffer->frame.ptr, (size_t)length, offset);
+    buffer->frame.len = got < 0 ? 0 : (size_t)got;
+    return ANNAL_OK;
+}
+
+/* A neighbour is damaged, so the event cannot prove itself alone: walk to it. */
+static annal_status read_by_walking(struct scan *scan, uint64_t seq, uint64_t offset,
+                                    uint64_t length, annal_event_buffer *buffer,
+                                    annal_event *out_event, annal_error *err)
 {
     annal_status status = annal__scan_seek(scan, seq, err);
     annal_event event;
@@ -146,46 +179,61 @@ static annal_status read_by_walking(struct scan *scan, uint64_t seq, uint64_t of
         return status;
     if (event.seq != seq || event.offset != offset || event.length != length)
         return ANNAL_END;
-    const char *line = scan->window.ptr + (offset - scan->window_offset);
-    for (size_t i = 0; i < length; i++)
-        bytes[i] = line[i];
-    scan->codec->parse_event((annal_slice){bytes, length}, &event);
+    annal_slice frame = {scan->window.ptr + (offset - scan->window_offset), (size_t)length};
+    annal__buf_clear(&buffer->frame);
+    status = annal__buf_append_slice(&buffer->frame, frame);
+    if (status < 0)
+        return annal__fail(err, status, "read an event of %llu bytes: no memory",
+                           (unsigned long long)length);
+    scan->codec->parse_event(annal__buf_slice(&buffer->frame), &event);
     *out_event = event;
     out_event->h = scan->h;
     return ANNAL_OK;
 }
 
-annal_status annal_event_read_at(annal_store *store, annal_slice session, uint64_t seq,
-                                 uint64_t offset, char *bytes, size_t length,
-                                 annal_event *out_event, annal_error *err)
+static annal_status read_event(struct scan *scan, uint64_t seq, uint64_t offset, uint64_t length,
+                               annal_event_buffer *buffer, annal_event *out_event, annal_error *err)
 {
-    int fd;
-    annal_status status = open_journal(store, session, &fd, err);
+    uint64_t h_before = 0, h = 0;
+    annal_event event = {0};
+    annal_status status = read_frame(scan, offset, length, buffer, err);
     if (status < 0)
         return status;
-    struct scan scan;
-    annal__scan_init(&scan, store->io, fd, &annal__codec_json);
-    uint64_t h_before = 0, h = 0;
-    annal_slice frame = {bytes, length};
-    annal_event event = {0};
-    bool proven = annal__scan_h_before(&scan, offset, &h_before, NULL) == ANNAL_OK &&
-                  annal__read_full(store->io, fd, bytes, length, offset) == (ssize_t)length &&
-                  annal__frame_proves(scan.codec, frame, offset, h_before, &h) &&
-                  scan.codec->parse_event(frame, &event) && event.seq == seq;
-    if (proven)
+    annal_slice frame = annal__buf_slice(&buffer->frame);
+    if (frame.len == length && annal__scan_h_before(scan, offset, &h_before, NULL) == ANNAL_OK &&
+        annal__frame_proves(scan->codec, frame, offset, h_before, &h) &&
+        scan->codec->parse_event(frame, &event) && event.seq == seq)
         event.h = h;
     else
-        status = read_by_walking(&scan, seq, offset, bytes, length, &event, err);
-    if (status == ANNAL_OK) {
-        event.offset = offset;
-        event.length = length;
+        status = read_by_walking(scan, seq, offset, length, buffer, &event, err);
+    if (status != ANNAL_OK)
+        return status;
+    event.offset = offset;
+    event.length = length;
+    status = annal__data_show(&event, &buffer->json, err);
+    if (status == ANNAL_OK)
         *out_event = event;
-    } else if (status > 0) {
+    return status;
+}
+
+annal_status annal_event_read_at(annal_store *store, annal_slice session, uint64_t seq,
+                                 uint64_t offset, uint64_t length, annal_event_buffer **buffer,
+                                 annal_event *out_event, annal_error *err)
+{
+    struct scan scan;
+    if (*buffer == NULL)
+        *buffer = annal__zalloc(sizeof **buffer);
+    if (*buffer == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read an event: no memory");
+    annal_status status = open_journal(store, session, &scan, err);
+    if (status < 0)
+        return status;
+    status = read_event(&scan, seq, offset, length, *buffer, out_event, err);
+    if (status > 0)
         status =
             annal__fail(err, ANNAL_ERR_CORRUPT,
                         "session '%.*s': byte %llu does not begin event %llu, or it is damaged",
                         ANNAL_FMT(session), (unsigned long long)offset, (unsigned long long)seq);
-    }
     annal__scan_done(&scan);
     return status;
 }

@@ -1,6 +1,7 @@
 /* What may become an event, and what may name a session. */
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "journal/data.h"
 
 #include <annal/event.h>
 
@@ -74,11 +75,8 @@ static annal_status check_cause(annal_slice cause, annal_error *err)
     return ANNAL_OK;
 }
 
-static annal_status check_data(annal_slice data, annal_error *err)
+static annal_status check_json(annal_slice data, annal_error *err)
 {
-    if (data.len > ANNAL_DATA_BYTES_MAX)
-        return annal__fail(err, ANNAL_ERR_LIMIT, "data has at most %u bytes, this one has %zu",
-                           ANNAL_DATA_BYTES_MAX, data.len);
     size_t offset = 0;
     json_fault fault = annal__json_check(data, ANNAL_DATA_DEPTH_MAX, &offset);
     if (fault == JSON_DEPTH)
@@ -97,6 +95,19 @@ static annal_status check_data(annal_slice data, annal_error *err)
     return ANNAL_OK;
 }
 
+static annal_status check_data(annal_format format, annal_slice data, annal_error *err)
+{
+    struct buf json = {0};
+    if (data.len > ANNAL_DATA_BYTES_MAX)
+        return annal__fail(err, ANNAL_ERR_LIMIT, "data has at most %u bytes, this one has %zu",
+                           ANNAL_DATA_BYTES_MAX, data.len);
+    if (format != ANNAL_FORMAT_MSGPACK)
+        return check_json(data, err);
+    annal_status status = annal__data_to_json(data, &json, err);
+    annal__buf_done(&json);
+    return status;
+}
+
 annal_status annal_draft_check(const annal_draft *draft, annal_error *err)
 {
     annal_status status = check_type(draft->type, err);
@@ -105,6 +116,6 @@ annal_status annal_draft_check(const annal_draft *draft, annal_error *err)
     if (status == ANNAL_OK && draft->cause.len > 0)
         status = check_cause(draft->cause, err);
     if (status == ANNAL_OK)
-        status = check_data(draft->data, err);
+        status = check_data(draft->data_format, draft->data, err);
     return status;
 }

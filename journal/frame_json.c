@@ -201,7 +201,7 @@ static bool parse_event(annal_slice line, annal_event *out_event)
     if (line.len < TRAILER_BYTES)
         return false;
     struct walk walk = {line.ptr, line.ptr + line.len - TRAILER_BYTES, true};
-    annal_event event = {0};
+    annal_event event = {.format = ANNAL_FORMAT_JSON};
     need(&walk, ANNAL_SLICE("{\"seq\":"));
     event.seq = take_number(&walk);
     need(&walk, ANNAL_SLICE(",\"ts\":\""));
@@ -318,7 +318,7 @@ static bool was_whole(annal_slice bytes)
 }
 
 const struct codec annal__codec_json = {
-    .number = 1,
+    .format = ANNAL_FORMAT_JSON,
     .suffix = ".jsonl",
     .trailer_bytes = TRAILER_BYTES,
     .event_bytes_min = 88, /* {"seq":1,"ts":…,"type":"a","data":0,"h":…} */

@@ -18,7 +18,6 @@
 #define GROUP_HEADER_BYTES  64u
 #define GROUP_HASH_AT       56u
 #define RECORD_FIXED_BYTES  72u
-#define FORMAT_JSON_LINES   1u
 #define ZERO_FILL_BYTES     ((size_t)1 << 20)
 #define LOG_BLOCK_BYTES_MAX 65536
 #define NUMBER_MAX          ((uint64_t)1 << 62) /* of an epoch or group: we never come so far */
@@ -306,7 +305,7 @@ annal_status annal__log_put_record(struct buf *toc, const struct record *record)
         return status;
     char *at = toc->ptr + start;
     put(at, record->type, 1);
-    put(at + 1, FORMAT_JSON_LINES, 1);
+    put(at + 1, record->format, 1);
     put(at + 2, record->session.len, 2);
     memcpy(at + 8, record->file, FRAME_FILE_ID_BYTES);
     put(at + 24, record->offset, 8);
@@ -557,6 +556,7 @@ bool annal__log_take_record(annal_slice *toc, struct record *out_record)
         return false;
     const char *at = toc->ptr;
     struct record record = {.type = (enum record_type)take(at, 1),
+                            .format = (annal_format)take(at + 1, 1),
                             .session = {at + RECORD_FIXED_BYTES, (size_t)take(at + 2, 2)},
                             .offset = take(at + 24, 8),
                             .length = take(at + 32, 8),
@@ -568,7 +568,7 @@ bool annal__log_take_record(annal_slice *toc, struct record *out_record)
     size_t bytes = RECORD_FIXED_BYTES + (size_t)round_up(record.session.len, 8);
     if (bytes > toc->len || record.type < RECORD_CREATE || record.type > RECORD_LOOSE ||
         (record.type == RECORD_LOOSE && record.length > 0) ||
-        annal_session_id_check(record.session, NULL) < 0)
+        annal__codec_of(record.format) == NULL || annal_session_id_check(record.session, NULL) < 0)
         return false;
     toc->ptr += bytes;
     toc->len -= bytes;

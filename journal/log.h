@@ -26,7 +26,7 @@
  *   64     toc, then payload
  *
  * A toc entry:
- *    0  1  type: 1 create, 2 bytes, 3 loose     1  1  format: 1 JSON lines
+ *    0  1  type: 1 create, 2 bytes, 3 loose     1  1  format: 1 JSON lines, 2 msgpack
  *    2  2  session id bytes     4  4  zero
  *    8 16  file id
  *   24  8  offset     32  8  length     40  8  first seq     48  8  last seq
@@ -56,6 +56,7 @@ enum record_type { RECORD_CREATE = 1, RECORD_BYTES = 2, RECORD_LOOSE = 3 };
 
 struct record {
     enum record_type type;
+    annal_format format; /* of the journal */
     annal_slice session;
     uint8_t file[FRAME_FILE_ID_BYTES];
     uint64_t offset;

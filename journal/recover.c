@@ -115,6 +115,24 @@ static annal_status make_room(struct redo *redo, annal_error *err)
     return status;
 }
 
+/* The journal that stands there, whatever its format, or else the one of the target's. */
+static annal_status find_journal(const struct redo *redo, struct target *target, struct buf *path,
+                                 annal_error *err)
+{
+    const struct io *io = redo->store->io;
+    const struct codec *found = NULL;
+    struct stat file;
+    annal_slice session = annal_slice_of(target->session);
+    annal_status status = annal__journal_find(redo->store, session, path, &found, err);
+    if (status < 0)
+        return status;
+    if (found != NULL && (io->stat(io->arg, path->ptr, &file) < 0 || file.st_size == 0))
+        found = NULL; /* nothing that would have a format */
+    if (found != NULL)
+        target->codec = found;
+    return annal__journal_path(redo->store, session, target->codec, path, err);
+}
+
 /* Its fd stays -1 when there is no journal; what else cannot be opened is stopped. */
 static annal_status open_journal(struct redo *redo, struct target *target, int flags,
                                  annal_error *err)
@@ -123,7 +141,7 @@ static annal_status open_journal(struct redo *redo, struct target *target, int f
     const struct io *io = redo->store->io;
     annal_status status = make_room(redo, err);
     if (status == ANNAL_OK)
-        status = annal__journal_path(redo->store, annal_slice_of(target->session), &path, err);
+        status = find_journal(redo, target, &path, err);
     if (status < 0)
         goto done;
     target->fd = io->open(io->arg, path.ptr, O_RDWR | flags, 0600);
@@ -148,7 +166,7 @@ static annal_status open_target(struct redo *redo, annal_slice session, struct t
         if (target == NULL)
             return annal__fail(err, ANNAL_ERR_NOMEM, "recover: no memory");
         memcpy(target->session, session.ptr, session.len);
-        target->codec = &annal__codec_json;
+        target->codec = annal__codecs[0];
         target->fd = -1;
         target->next = redo->buckets[bucket_of(session)];
         redo->buckets[bucket_of(session)] = target;
@@ -191,6 +209,7 @@ static annal_status redo_create(struct redo *redo, struct target *target,
         target->skipped = annal__replace_is_gone(redo->store, record->file);
         if (target->skipped)
             return ANNAL_OK;
+        target->codec = annal__codec_of(record->format);
         status = open_journal(redo, target, O_CREAT | O_EXCL, err);
         if (status < 0 || target->stopped)
             return status;
@@ -465,8 +484,8 @@ static annal_status find_loose_end(const struct redo *redo, const struct target 
     struct buf path = {0};
     struct scan scan = {.fd = -1};
     annal_event event;
-    annal_status status =
-        annal__journal_path(redo->store, annal_slice_of(target->session), &path, err);
+    annal_status status = annal__journal_path(redo->store, annal_slice_of(target->session),
+                                              target->codec, &path, err);
     if (status < 0)
         goto done;
     int fd = io->open(io->arg, path.ptr, O_RDONLY, 0);

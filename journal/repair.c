@@ -13,6 +13,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "journal/data.h"
 #include "journal/store.h"
 #include "journal/verify.h"
 
@@ -120,11 +121,7 @@ static annal_status copy_event(struct repair *repair, const annal_event *event, 
 {
     annal_status status = ANNAL_OK;
     uint64_t next = repair->result.last_seq + 1;
-    const annal_draft draft = {.type = event->type,
-                               .data = event->data,
-                               .id = event->id,
-                               .cause = event->cause,
-                               .ts_us = event->ts_us};
+    const annal_draft draft = annal__data_draft(event);
     annal_error reason;
     if (event->seq < next) { /* rule (4) */
         repair->result.doubled++;
@@ -215,6 +212,21 @@ static annal_status check_new(annal_store *store, annal_slice to, annal_error *e
                                     ANNAL_FMT(to));
 }
 
+/* The copy has the format of the original. */
+static annal_status open_writer(struct repair *repair, annal_slice to, annal_error *err)
+{
+    struct buf path = {0};
+    const struct codec *codec = NULL;
+    annal_writer_options options = {0};
+    annal_status status = annal__journal_find(repair->store, repair->session, &path, &codec, err);
+    annal__buf_done(&path);
+    if (status < 0)
+        return status;
+    if (codec != NULL)
+        options.format = codec->format;
+    return annal_writer_open(repair->store, to, &options, &repair->writer, err);
+}
+
 annal_status annal_session_repair(annal_store *store, annal_slice session, annal_slice to,
                                   annal_gap_fn fn, void *arg, annal_repair_result *out_result,
                                   annal_error *err)
@@ -224,7 +236,7 @@ annal_status annal_session_repair(annal_store *store, annal_slice session, annal
     if (status == ANNAL_OK && to.len > 0)
         status = check_new(store, to, err);
     if (status == ANNAL_OK && to.len > 0)
-        status = annal_writer_open(store, to, NULL, &repair.writer, err);
+        status = open_writer(&repair, to, err);
     if (status == ANNAL_OK)
         status = copy_all(&repair, err);
     if (status == ANNAL_OK && to.len > 0)

@@ -279,10 +279,10 @@ static int refuse_fork(void *arg, annal_slice other, uint64_t bytes)
     struct buf path = {0};
     struct buf line = {.limit = FRAME_ENVELOPE_BYTES};
     struct frame_header header = {0};
-    annal_status status = annal__journal_path(search->store, other, &path, search->err);
-    if (status == ANNAL_OK)
-        status =
-            read_header(search->store, path.ptr, &annal__codec_json, &line, &header, search->err);
+    const struct codec *codec = NULL;
+    annal_status status = annal__journal_find(search->store, other, &path, &codec, search->err);
+    if (status == ANNAL_OK && codec != NULL)
+        status = read_header(search->store, path.ptr, codec, &line, &header, search->err);
     if (status == ANNAL_OK && line.len > 0 && header.fork.len == search->session.len &&
         memcmp(header.fork.ptr, search->session.ptr, header.fork.len) == 0)
         status = annal__fail(search->err, ANNAL_ERR_CONFLICT,

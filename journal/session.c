@@ -32,13 +32,14 @@ static struct session *session_new(const annal_store *store, annal_slice id)
     struct session *session = annal__zalloc(sizeof *session);
     if (session == NULL)
         return NULL;
-    if (annal__journal_path(store, id, &path, NULL) == ANNAL_OK)
+    /* The longest suffix is the first. */
+    if (annal__journal_path(store, id, annal__codecs[0], &path, NULL) == ANNAL_OK)
         session->path = annal__strndup(path.ptr, path.len);
     annal__buf_done(&path);
     memcpy(session->id, id.ptr, id.len);
     session->id_bytes = id.len;
     session->fd = -1;
-    session->codec = &annal__codec_json;
+    session->codec = annal__codecs[0];
     session->header.limit = FRAME_ENVELOPE_BYTES;
     session->loose.limit = 2 * (ANNAL_APPEND_BYTES_MAX + SESSION_LOOSE_BYTES_MAX);
     if (session->path == NULL || pthread_mutex_init(&session->lock, NULL) != 0 ||
@@ -199,21 +200,34 @@ static annal_status open_journal(annal_store *store, struct session *session, bo
 
 /* ---- Taking ---- */
 
-static annal_status begin_journal(annal_store *store, struct session *session, annal_error *err)
+static void set_codec(struct session *session, const struct codec *codec)
 {
+    char *suffix = session->path + strlen(session->path) - strlen(session->codec->suffix);
+    memcpy(suffix, codec->suffix, strlen(codec->suffix) + 1);
+    session->codec = codec;
+}
+
+annal_status annal__session_begin(annal_store *store, struct session *session,
+                                  const struct codec *codec, annal_error *err)
+{
+    if (codec != session->codec) {
+        close_journal(store, session); /* of 0 bytes */
+        set_codec(session, codec);
+    }
     if (getrandom(session->file, sizeof session->file, 0) != (ssize_t)sizeof session->file)
         return annal__fail_errno(err, "make an id for the journal of session '%s'", session->id);
     struct frame_header header = {.session = annal__session_id(session),
                                   .created_us = store->clock->wall_us(store->clock->arg)};
     memcpy(header.file, session->file, sizeof header.file);
     annal__buf_clear(&session->header);
-    annal_status status = session->codec->encode_header(&session->header, &header, &session->h);
+    annal_status status = codec->encode_header(&session->header, &header, &session->h);
     if (status < 0)
         return annal__fail(err, status, "begin session '%s': no memory", session->id);
     session->create_logged = session->exists = false;
     session->seq = 0;
     session->ts_us = INT64_MIN;
-    session->end = session->header.len;
+    session->logged = session->end = session->header.len;
+    session->logged_h = session->h;
     return ANNAL_OK;
 }
 
@@ -243,7 +257,7 @@ static annal_status continue_journal(annal_store *store, struct session *session
             return status;
     }
     if (tail.end == 0)
-        return begin_journal(store, session, err);
+        return annal__session_begin(store, session, session->codec, err);
     /* It may have been copied into place and never synced. */
     if (annal__store_fdatasync(store, session->fd) < 0)
         return annal__fail_errno(err, "sync the journal of session '%s'", session->id);
@@ -253,6 +267,26 @@ static annal_status continue_journal(annal_store *store, struct session *session
     session->ts_us = tail.seq > 0 ? tail.ts_us : INT64_MIN;
     session->h = tail.h;
     session->end = tail.end;
+    return ANNAL_OK;
+}
+
+/* Another process may have made it, or made another one of it. */
+static annal_status find_journal(annal_store *store, struct session *session, annal_error *err)
+{
+    struct buf path = {0};
+    const struct codec *codec = NULL;
+    annal_slice id = annal__session_id(session);
+    annal_status status = annal__journal_find(store, id, &path, &codec, err);
+    annal__buf_done(&path);
+    if (status < 0)
+        return status;
+    set_codec(session, codec == NULL ? store->codec : codec);
+    if (codec != NULL && annal__journal_is_double(store, id, codec))
+        return annal__fail(
+            err, ANNAL_ERR_CORRUPT,
+            "session '%s' has two journals, one in each format: it stays readable and "
+            "takes no more events; move the wrong one away",
+            session->id);
     return ANNAL_OK;
 }
 
@@ -266,9 +300,12 @@ static annal_status read_journal(annal_store *store, struct session *session, an
     session->marked = false;
     session->mark_group = 0;
     annal__buf_clear(&session->loose);
-    annal_status status = open_journal(store, session, false, &found, err);
+    annal_status status = find_journal(store, session, err);
     if (status == ANNAL_OK)
-        status = found ? continue_journal(store, session, err) : begin_journal(store, session, err);
+        status = open_journal(store, session, false, &found, err);
+    if (status == ANNAL_OK)
+        status = found ? continue_journal(store, session, err)
+                       : annal__session_begin(store, session, session->codec, err);
     session->logged = session->end;
     session->logged_h = session->h;
     return status;

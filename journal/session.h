@@ -36,7 +36,6 @@ struct session {
     /* Set once. */
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
     size_t id_bytes;
-    char *path;           /* of the journal */
     struct session *next; /* in its bucket of the table */
 
     pthread_mutex_t lock;
@@ -53,6 +52,7 @@ struct session {
     dev_t device;
     ino_t inode;
     const struct codec *codec; /* the format of the journal */
+    char *path;                /* of the journal; its suffix is the codec's */
     uint8_t file[FRAME_FILE_ID_BYTES];
     bool create_logged; /* the journal's header is in the log or synced */
     bool exists;        /* the journal's header is in the journal */
@@ -124,8 +124,28 @@ annal_status annal__session_sync(annal_store *store, struct session *session, an
 bool annal__session_is_loose(const annal_store *store, const struct session *session);
 void annal__session_set_loose(annal_store *store, struct session *session, bool loose);
 
-/* The path of a session's journal. */
-annal_status annal__journal_path(const annal_store *store, annal_slice session, struct buf *out,
+/* The path of a session's journal in one format. */
+annal_status annal__journal_path(const annal_store *store, annal_slice session,
+                                 const struct codec *codec, struct buf *out, annal_error *err);
+
+/*
+ * Which journal a session has: its path, and the codec of its format. Without any: the path that it would
+ * have in the default format, and *out_codec is NULL. A file of 0 bytes is one only when there is no other.
+ */
+annal_status annal__journal_find(const annal_store *store, annal_slice session,
+                                 struct buf *out_path, const struct codec **out_codec,
                                  annal_error *err);
+
+/* The same, and open it for reading. ANNAL_ERR_NOTFOUND without any. */
+annal_status annal__journal_open(const annal_store *store, annal_slice session, int *out_fd,
+                                 const struct codec **out_codec, annal_error *err);
+
+/* Whether a journal in another format than this one stands there too. */
+bool annal__journal_is_double(const annal_store *store, annal_slice session,
+                              const struct codec *codec);
+
+/* Begin a journal in this format. There is none, and nothing of one is in the log. Lock held. */
+annal_status annal__session_begin(annal_store *store, struct session *session,
+                                  const struct codec *codec, annal_error *err);
 
 #endif

@@ -83,6 +83,9 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
     store->clock = seams->clock;
     store->read_only = options->read_only;
     store->level = options->level != 0 ? options->level : ANNAL_LEVEL_SYNC;
+    store->codec = annal__codec_of(options->format);
+    if (store->codec == NULL)
+        store->codec = annal__codecs[0];
     store->batch_ms = options->batch_ms != 0 ? options->batch_ms : BATCH_MS_DEFAULT;
     store->wait_ms = options->wait_ms != 0 ? options->wait_ms : WAIT_MS_DEFAULT;
     store->region_bytes = options->region_bytes != 0 ? options->region_bytes : LOG_REGION_DEFAULT;

@@ -68,6 +68,7 @@ struct annal_store {
     char *path;
     bool read_only;
     annal_level level;
+    const struct codec *codec; /* of new journals */
     uint32_t batch_ms;
     uint32_t wait_ms;
     uint64_t region_bytes;

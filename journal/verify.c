@@ -1,6 +1,7 @@
 #include "journal/verify.h"
 
 #include "journal/base/error.h"
+#include "journal/data.h"
 #include "journal/scan.h"
 #include "journal/store.h"
 
@@ -36,8 +37,7 @@ static void find(struct verification *verification, uint64_t seq, uint64_t offse
 
 static void check_event(struct verification *verification, const annal_event *event)
 {
-    annal_draft draft = {
-        .type = event->type, .data = event->data, .id = event->id, .cause = event->cause};
+    const annal_draft draft = annal__data_draft(event);
     annal_error reason;
     bool passed = verification->passed;
     if (annal_draft_check(&draft, &reason) < 0)
@@ -85,6 +85,17 @@ static annal_status check_end(struct verification *verification, const annal_cur
     return ANNAL_END;
 }
 
+static void check_double(struct verification *verification, const annal_store *store)
+{
+    struct buf path = {0};
+    const struct codec *codec = NULL;
+    if (annal__journal_find(store, verification->session, &path, &codec, NULL) == ANNAL_OK &&
+        codec != NULL && annal__journal_is_double(store, verification->session, codec))
+        find(verification, 0, 0, 0,
+             "a second journal of this session stands here, in the other format");
+    annal__buf_done(&path);
+}
+
 annal_status annal_verify_session(annal_store *store, annal_slice session, annal_finding_fn fn,
                                   void *arg, annal_verify_result *out_result, annal_error *err)
 {
@@ -122,6 +133,8 @@ annal_status annal_verify_events(annal_store *store, annal_slice session, annal_
         }
     }
     annal_cursor_close(cursor);
+    if (status >= 0)
+        check_double(&verification, store);
     if (status < 0)
         return status;
     verification.result.last_seq = next_seq - 1;

@@ -1,5 +1,6 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/data.h"
 #include "journal/keeper.h"
 #include "journal/loose.h"
 #include "journal/scan.h"
@@ -19,13 +20,18 @@ struct annal_writer {
     struct session *session;
     annal_level level;
     uint32_t wait_ms;
+    const struct codec *codec; /* NULL: any */
 };
 
 /* One call of annal_writer_append(). */
 struct append {
     annal_store *store;
     struct session *session;
-    const annal_draft *drafts;
+    const struct codec *codec; /* that is asked for; NULL: any */
+    const annal_draft *given;
+    const annal_draft *drafts; /* the same, with data in the journal's format */
+    struct buf converted; /* annal_draft: what drafts points to if some data had another format */
+    struct buf converted_data;
     size_t count;
     annal_level level;
     annal_expect expect;
@@ -53,6 +59,7 @@ annal_status annal_writer_open(annal_store *store, annal_slice session,
                            ANNAL_FMT(session));
     writer->store = store;
     writer->level = options->level != 0 ? options->level : store->level;
+    writer->codec = annal__codec_of(options->format);
     writer->wait_ms = options->wait_ms != 0 ? options->wait_ms : store->wait_ms;
     writer->session = annal__session_get(store, session, err);
     if (writer->session == NULL) {
@@ -147,23 +154,93 @@ static annal_status check_space(annal_store *store, uint64_t bytes, annal_error 
     return ANNAL_OK;
 }
 
+/* ---- The format of the journal ---- */
+
+/* A journal that does not exist yet gets the format that is asked for; one that does keeps its own. */
+static annal_status choose_format(const struct append *append, annal_error *err)
+{
+    struct session *session = append->session;
+    const struct codec *wanted = append->codec;
+    bool begun = session->create_logged || session->exists;
+    if (wanted == NULL || wanted == session->codec)
+        return ANNAL_OK;
+    if (!begun)
+        return annal__session_begin(append->store, session, wanted, err);
+    return annal__fail(
+        err, ANNAL_ERR_INVALID,
+        "append to session '%s': its journal is %s%s, and a session keeps its format", session->id,
+        session->id, session->codec->suffix);
+}
+
+static bool fits_format(const annal_draft *draft, const struct codec *codec)
+{
+    return (draft->data_format == ANNAL_FORMAT_MSGPACK) == (codec->format == ANNAL_FORMAT_MSGPACK);
+}
+
+static annal_status convert_draft(struct append *append, size_t i, annal_error *err)
+{
+    const annal_draft *draft = &append->drafts[i];
+    struct buf *out = &append->converted_data;
+    annal_status status = draft->data_format == ANNAL_FORMAT_MSGPACK
+                              ? annal__data_to_json(draft->data, out, err)
+                              : annal__data_to_msgpack(draft->data, out, err);
+    if (status < 0 && append->count > 1)
+        annal__error_context(err, "append to session '%s': event %zu of %zu", append->session->id,
+                             i + 1, append->count);
+    else if (status < 0)
+        annal__error_context(err, "append to session '%s'", append->session->id);
+    return status;
+}
+
+/* Give every draft data in the journal's format. */
+static annal_status convert_drafts(struct append *append, annal_error *err)
+{
+    const struct codec *codec = append->session->codec;
+    size_t first = 0;
+    while (first < append->count && fits_format(&append->drafts[first], codec))
+        first++;
+    if (first == append->count)
+        return ANNAL_OK;
+    annal__buf_clear(&append->converted);
+    annal__buf_clear(&append->converted_data);
+    append->drafts = append->given;
+    annal_status status =
+        annal__buf_append_zeros(&append->converted, append->count * sizeof *append->drafts);
+    if (status < 0)
+        return annal__fail(err, status, "append to session '%s': no memory", append->session->id);
+    /* All that do not fit go behind each other into one buffer, which may move until the last is in. */
+    annal_draft *converted = (annal_draft *)(void *)append->converted.ptr;
+    for (size_t i = 0; i < append->count && status == ANNAL_OK; i++) {
+        size_t start = append->converted_data.len;
+        converted[i] = append->drafts[i];
+        if (fits_format(&append->drafts[i], codec))
+            continue;
+        status = convert_draft(append, i, err);
+        converted[i].data = (annal_slice){NULL, append->converted_data.len - start};
+    }
+    size_t at = 0;
+    for (size_t i = 0; i < append->count && status == ANNAL_OK; i++) {
+        if (converted[i].data.ptr == NULL) {
+            converted[i].data.ptr = append->converted_data.ptr + at;
+            at += converted[i].data.len;
+        }
+        converted[i].data_format = codec->format;
+    }
+    if (status == ANNAL_OK)
+        append->drafts = converted;
+    return status;
+}
+
 /* ---- Exactly once ---- */
 
 static annal_status open_scan(const struct append *append, struct scan *scan, annal_error *err)
 {
-    struct buf path = {0};
     const struct io *io = append->store->io;
-    annal_status status =
-        annal__journal_path(append->store, annal__session_id(append->session), &path, err);
-    if (status == ANNAL_OK) {
-        int fd = io->open(io->arg, path.ptr, O_RDONLY, 0);
-        if (fd < 0)
-            status = annal__fail_errno(err, "open %s", path.ptr);
-        else
-            annal__scan_init(scan, io, fd, append->session->codec);
-    }
-    annal__buf_done(&path);
-    return status;
+    int fd = io->open(io->arg, append->session->path, O_RDONLY, 0);
+    if (fd < 0)
+        return annal__fail_errno(err, "open %s", append->session->path);
+    annal__scan_init(scan, io, fd, append->session->codec);
+    return ANNAL_OK;
 }
 
 static bool same_slice(annal_slice a, annal_slice b)
@@ -498,6 +575,10 @@ static annal_status prepare(struct append *append, uint32_t wait_ms, uint64_t *o
                 *err = session->refusal;
             return ANNAL_ERR_CLOSED;
         }
+        if (status == ANNAL_OK)
+            status = choose_format(append, err);
+        if (status == ANNAL_OK)
+            status = convert_drafts(append, err);
         if (status == ANNAL_OK && any_id(append))
             status = find_copies(append, out_seq, err);
         if (status == ANNAL_OK)
@@ -589,6 +670,8 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
     struct append append = {
         .store = writer->store,
         .session = writer->session,
+        .codec = writer->codec,
+        .given = drafts,
         .drafts = drafts,
         .count = count,
         .level = options->level != 0 ? options->level : writer->level,
@@ -621,6 +704,8 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
     if (status == ANNAL_OK)
         status = wait_for_group(&append, group, err);
     annal__buf_done(&append.frames);
+    annal__buf_done(&append.converted_data);
+    annal__buf_done(&append.converted);
     keep_in_passing(writer->store);
     if (status == ANNAL_OK)
         *out_seq = seq;

@@ -41,7 +41,8 @@ struct annal_tail {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     uint64_t from_seq;
     struct buf events_path;
-    struct buf journal_path;
+    struct buf journal_paths[2]; /* one for each format; a session has one of them */
+    unsigned journal;            /* the one that was there last */
     int fd;
     bool has_inotify;     /* fd is one; else a timer */
     int events_watch;     /* -1: none */
@@ -103,10 +104,17 @@ static bool take_announcements(annal_tail *tail)
 
 /* ---- The journal ---- */
 
-static bool identify(const annal_tail *tail, dev_t *device, ino_t *inode)
+static bool identify(annal_tail *tail, dev_t *device, ino_t *inode)
 {
     const struct io *io = annal__store_io(tail->store);
-    return io->identify(io->arg, tail->journal_path.ptr, device, inode) == 0;
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned journal = tail->journal ^ i;
+        if (io->identify(io->arg, tail->journal_paths[journal].ptr, device, inode) == 0) {
+            tail->journal = journal;
+            return true;
+        }
+    }
+    return false;
 }
 
 /*
@@ -119,7 +127,7 @@ static annal_status attach(annal_tail *tail, annal_error *err)
     ino_t inode, inode_after;
     if (!identify(tail, &device, &inode))
         return ANNAL_END;
-    int journal_watch = watch(tail, &tail->journal_path, WATCH_JOURNAL);
+    int journal_watch = watch(tail, &tail->journal_paths[tail->journal], WATCH_JOURNAL);
     if (journal_watch < 0 && tail->has_inotify && errno != ENOENT) {
         annal_status status = use_timer(tail, err);
         if (status < 0)
@@ -179,9 +187,10 @@ static annal_status make_paths(annal_tail *tail, annal_error *err)
 {
     annal_status status =
         annal__buf_printf(&tail->events_path, "%s/events", annal_store_path(tail->store));
-    if (status >= 0)
-        status = annal__buf_printf(&tail->journal_path, "%s/%s.jsonl", tail->events_path.ptr,
-                                   tail->session);
+    static const char *const suffixes[] = {".jsonl", ".mpk"};
+    for (unsigned i = 0; i < 2 && status >= 0; i++)
+        status = annal__buf_printf(&tail->journal_paths[i], "%s/%s%s", tail->events_path.ptr,
+                                   tail->session, suffixes[i]);
     return status < 0 ? annal__fail(err, status, "tail of session '%s'", tail->session) : ANNAL_OK;
 }
 
@@ -216,7 +225,7 @@ annal_status annal_tail_open(annal_store *store, annal_slice session, uint64_t f
     *tail = (annal_tail){.store = store,
                          .from_seq = from_seq == 0 ? 1 : from_seq,
                          .events_path = {.limit = PATH_LIMIT},
-                         .journal_path = {.limit = PATH_LIMIT},
+                         .journal_paths = {{.limit = PATH_LIMIT}, {.limit = PATH_LIMIT}},
                          .fd = -1,
                          .events_watch = -1};
     memcpy(tail->session, session.ptr, session.len);
@@ -237,7 +246,8 @@ void annal_tail_close(annal_tail *tail)
     if (tail->fd >= 0)
         close(tail->fd);
     annal__buf_done(&tail->events_path);
-    annal__buf_done(&tail->journal_path);
+    annal__buf_done(&tail->journal_paths[0]);
+    annal__buf_done(&tail->journal_paths[1]);
     annal__free(tail);
 }
 

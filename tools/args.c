@@ -255,6 +255,18 @@ int args_format(const struct args *args, enum out_format *out)
     return 0;
 }
 
+int args_journal_format(const struct args *args, annal_format *out)
+{
+    const char *text = args_get(args, "format");
+    if (text != NULL && strcmp(text, "jsonl") == 0)
+        *out = ANNAL_FORMAT_JSON;
+    else if (text != NULL && strcmp(text, "msgpack") == 0)
+        *out = ANNAL_FORMAT_MSGPACK;
+    else if (text != NULL)
+        return fail_usage("--format is jsonl or msgpack, and was given '%s'", text);
+    return 0;
+}
+
 bool parse_number(const char *text, uint64_t *out)
 {
     uint64_t number = 0;

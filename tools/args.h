@@ -53,6 +53,9 @@ int args_limit(const struct args *args, uint64_t *out);
 /* A time, ISO 8601 or an age such as 45s, 30m, 2h, 7d, 2w; *out stays when it was not given. */
 int args_time(const struct args *args, const char *name, int64_t *out_us);
 
+/* --format jsonl|msgpack, the format of a new journal; otherwise *out stays. */
+int args_journal_format(const struct args *args, annal_format *out);
+
 /* --format jsonl|csv|table, and --json, which is the same as jsonl; otherwise *out stays. */
 int args_format(const struct args *args, enum out_format *out);
 

@@ -44,6 +44,7 @@ struct append {
     annal_slice type;
     annal_level level;
     uint32_t wait_ms;
+    annal_format format;
     bool expects; /* for the first line */
     uint64_t expected_seq;
 
@@ -84,6 +85,8 @@ static int read_options(struct append *append)
                           err.message);
     append->expects = args_has(args, "expect-seq");
     int exit_status = args_number(args, "expect-seq", &append->expected_seq);
+    if (exit_status == 0)
+        exit_status = args_journal_format(args, &append->format);
     if (exit_status == 0)
         exit_status = args_number(args, "wait", &wait_seconds);
     if (exit_status == 0 && wait_seconds > WAIT_SECONDS_MAX)
@@ -133,9 +136,10 @@ static int open_writer(struct append *append, const annal_draft *first)
                    "the store could not be opened; why is on standard error");
         return exit_status;
     }
-    if (annal_writer_open(append->store, append->session,
-                          &(annal_writer_options){.wait_ms = append->wait_ms}, &append->writer,
-                          &err) < 0)
+    if (annal_writer_open(
+            append->store, append->session,
+            &(annal_writer_options){.wait_ms = append->wait_ms, .format = append->format},
+            &append->writer, &err) < 0)
         return fail_line(append, &err);
     return 0;
 }
@@ -278,6 +282,7 @@ static const struct option options[] = {
     {"type", "T", "every line is the data of an event of this type", false},
     {"level", "LEVEL", "sync (default), batch or os: when an event is done", false},
     {"expect-seq", "N", "append only if the last seq is N; 0: none is there", false},
+    {"format", "FORMAT", "of a new journal: jsonl (default) or msgpack", false},
     {"wait", "SECONDS", "how long to wait while another process has it (10)", false},
     {NULL, NULL, NULL, false}};
 
@@ -300,12 +305,16 @@ const struct command cmd_append = {
         "what stood before it stays. The store and the session are made when they are\n"
         "missing.\n"
         "\n"
+        "A session keeps the format that it was made in. As msgpack it takes less room;\n"
+        "every command reads both, and 'annal cat' prints both as JSON.\n"
+        "\n"
         "Levels: sync survives a power cut; batch is acknowledged at once and durable\n"
         "within 10 ms; os survives the end of the process, not of the machine.",
     .examples =
         "  echo '{\"type\":\"note.added\",\"data\":{\"text\":\"hello\"}}' | annal append sess_1\n"
         "  echo '{\"text\":\"hello\"}' | annal append sess_1 --type note.added\n"
         "  my-agent | annal append sess_1 --level batch\n"
+        "  my-agent | annal append sess_3 --format msgpack\n"
         "  echo '{\"n\":1}' | annal append sess_2 --type first --expect-seq 0\n",
     .options = options,
     .run = run};

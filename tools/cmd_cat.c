@@ -57,7 +57,8 @@ const struct command cmd_cat = {
     .operands_max = 1,
     .summary = "print the events of a session, straight from its journal",
     .about = "Prints one JSON object a line: seq, ts, type, id and cause where the event has\n"
-             "them, and data byte for byte as it was appended. Every hash is checked on the\n"
+             "them, and data byte for byte as it was appended; from a msgpack journal, as\n"
+             "JSON of the same value. Every hash is checked on the\n"
              "way; what is damaged is named on standard error, everything else is printed,\n"
              "and the exit status is 1.",
     .examples =

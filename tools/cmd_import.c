@@ -304,6 +304,10 @@ static int run(const struct args *args)
     return exit_status;
 }
 
+static const struct option options[] = {
+    {"format", "FORMAT", "of new journals: jsonl (default) or msgpack", false},
+    {NULL, NULL, NULL, false}};
+
 const struct command cmd_import = {
     .name = "import",
     .operands = "KIND PATH...",
@@ -324,6 +328,6 @@ const struct command cmd_import = {
              "event as added; it is there once.",
     .examples = "  annal import claude-code ~/.claude/projects\n"
                 "  annal import codex ~/.codex/sessions --json\n",
-    .options = NULL,
+    .options = options,
     .run = run,
 };

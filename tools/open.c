@@ -69,6 +69,9 @@ int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
                                    .wait_ms = wait_ms,
                                    .log = say_log};
     annal_error err = {0};
+    int wrong = mode == OPEN_CREATE ? args_journal_format(args, &options.format) : 0;
+    if (wrong != 0)
+        return wrong;
     char *path = store_path(args);
     if (path == NULL)
         return fail_usage("there is no $HOME to find the store in: name it with --store DIR");

@@ -348,20 +348,21 @@ static void look(struct life *life)
         return;
     ck_fault(info.last_seq == 15 && info.end_offset == info.bytes && info.file[0] != '\0',
              "the session ends at seq %" PRIu64, info.last_seq);
-    char line[512];
+    annal_event_buffer *buffer = NULL;
     annal_position there = {0};
     annal_cursor *cursor = NULL;
     if (annal_cursor_open(life->store, ANNAL_SLICE("b"), 14, &cursor, &err) == ANNAL_OK) {
         there = annal_cursor_position(cursor);
         status = annal_cursor_next(cursor, &event, &err);
         if (status == ANNAL_OK)
-            status = annal_event_read_at(life->store, ANNAL_SLICE("b"), 14, there.offset, line,
-                                         (size_t)event.length, &event, &err);
+            status = annal_event_read_at(life->store, ANNAL_SLICE("b"), 14, there.offset,
+                                         event.length, &buffer, &event, &err);
         ck_fault(status == ANNAL_OK || status == ANNAL_ERR_IO || status == ANNAL_ERR_NOMEM,
                  "read an event: %s: %s", annal_status_name(status), err.message);
         if (status == ANNAL_OK)
             ck_event(life, "b", &event);
     }
+    annal_event_buffer_free(buffer);
     annal_cursor_close(cursor);
     if (there.offset == 0)
         return;

@@ -122,13 +122,12 @@ static uint64_t last_below(const struct known *known, size_t len)
 /* An event at its place is the one that was there, or is refused. */
 static void ck_places(const struct bed *bed, const struct damage *damage, const bool *came)
 {
-    char bytes[1024];
+    annal_event_buffer *buffer = NULL;
     for (size_t i = 0; i < bed->known.count; i++) {
         const annal_event *was = &bed->known.events[i];
         annal_event event;
-        ck_assert_uint_le(was->length, sizeof bytes);
         annal_status status = annal_event_read_at(bed->store, ANNAL_SLICE(S), was->seq, was->offset,
-                                                  bytes, (size_t)was->length, &event, NULL);
+                                                  was->length, &buffer, &event, NULL);
         ck_assert_msg(status == ANNAL_ERR_CORRUPT ||
                           (status == ANNAL_OK && known_same(&bed->known, &event)),
                       "%s: a wrong event at the place of %zu: %s", damage->what, i + 1,
@@ -136,6 +135,7 @@ static void ck_places(const struct bed *bed, const struct damage *damage, const 
         ck_assert_msg(!came[i] || status == ANNAL_OK, "%s: event %zu is not at its place",
                       damage->what, i + 1);
     }
+    annal_event_buffer_free(buffer);
 }
 
 static size_t files_in(const char *path)

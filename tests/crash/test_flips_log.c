@@ -115,6 +115,7 @@ static void put_lines(struct buf *toc, struct buf *payload, const struct session
                       unsigned first, unsigned last)
 {
     struct record record = {.type = first == 0 ? RECORD_CREATE : RECORD_BYTES,
+                            .format = ANNAL_FORMAT_JSON,
                             .session = annal_slice_of(session->name),
                             .offset = session->lines[first].offset,
                             .first_seq = first,

@@ -32,6 +32,7 @@ static void write_group_of(uint64_t released, annal_slice payload)
 {
     struct buf toc = {0}, bytes = {0};
     struct record record = {.type = RECORD_BYTES,
+                            .format = ANNAL_FORMAT_JSON,
                             .session = ANNAL_SLICE("sess_1"),
                             .file = {1, 2, 3},
                             .offset = 100,

@@ -13,16 +13,19 @@
 #define EVENTS 6
 #define LINES  (EVENTS + 1) /* the header is line 0 */
 
-static const struct codec *codec = &annal__codec_json;
+static const struct codec *codec;
 static struct tmpdir dir;
 static struct buf journal;
 static size_t starts[LINES + 1];
 static uint64_t hashes[LINES];
 
-static void set_up(void)
+static annal_draft draft;
+
+static void set_up(const struct codec *of, annal_slice data)
 {
     static const struct frame_header header = {.session = {"s", 1}, .created_us = 1};
-    static const annal_draft draft = {.type = {"t", 1}, .data = {"{\"text\":\"abcdef\"}", 17}};
+    codec = of;
+    draft = (annal_draft){.type = {"t", 1}, .data = data, .data_format = codec->format};
     TMPDIR_INIT(&dir);
     ck_assert_int_eq(codec->encode_header(&journal, &header, &hashes[0]), ANNAL_OK);
     for (uint64_t seq = 1; seq <= EVENTS; seq++) {
@@ -31,6 +34,17 @@ static void set_up(void)
         ck_assert_int_eq(codec->encode_event(&journal, &draft, &place, &hashes[seq]), ANNAL_OK);
     }
     starts[LINES] = journal.len;
+}
+
+static void set_up_json(void)
+{
+    set_up(&annal__codec_json, ANNAL_SLICE("{\"text\":\"abcdef\"}"));
+}
+
+static void set_up_msgpack(void)
+{
+    set_up(&annal__codec_msgpack, ANNAL_SLICE("\x81\xa4text\xb0"
+                                              "abcdefghijklmnop"));
 }
 
 static void tear_down(void)
@@ -66,7 +80,7 @@ static void walk(annal_slice bytes, char out[64])
         if (status == ANNAL_OK) {
             used += (size_t)sprintf(out + used, "%d", (int)event.seq);
             ck_assert_uint_eq(event.h, hashes[event.seq]);
-            ck_assert_uint_eq(event.data.len, 17);
+            ck_assert_uint_eq(event.data.len, draft.data.len);
         } else if (status == ANNAL_DAMAGE) {
             used += (size_t)sprintf(out + used, "%c%d", scan.damage.event_lost ? '!' : '~',
                                     (int)scan.damage.seq);
@@ -256,18 +270,69 @@ START_TEST(a_whole_last_line_that_does_not_match_is_damage_and_not_torn)
 }
 END_TEST
 
-Suite *suite_scan(void)
+/* A frame of msgpack proves itself only where it stands: behind what shifts it nothing does. */
+START_TEST(frames_of_msgpack_that_are_dropped_doubled_swapped_or_foreign_show)
 {
-    Suite *suite = suite_create("scan");
-    TCase *tests = tcase_create("scan");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, lines_that_are_dropped_doubled_swapped_or_foreign_show);
-    tcase_add_test(tests, a_changed_byte_costs_its_event_and_in_the_trailer_not_even_that);
+    static const struct {
+        const char *order, *expected;
+    } cases[] = {
+        {"0123456", "123456."},    {"0", "."},           {"", "."},
+        {"012456", "12."},         {"01233456", "123."}, {"012435", "12."},
+        {"0124356", "12!3!4!56."}, {"012x3456", "12."},  {"123456", "."},
+        {"x0123456", "."},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ck_order(cases[i].order, cases[i].expected);
+}
+END_TEST
+
+START_TEST(a_changed_byte_costs_its_event_and_in_the_hash_not_even_that)
+{
+    for (size_t frame = 0; frame < LINES; frame++) {
+        for (size_t at = starts[frame]; at < starts[frame + 1]; at++) {
+            char trace[64];
+            bool in_hash = starts[frame + 1] - at <= 9;
+            const char *expected = frame == 0        ? "~0123456."
+                                   : frame == EVENTS ? "12345."
+                                   : frame != 3      ? NULL
+                                   : in_hash         ? "12~33456."
+                                                     : "12!3456.";
+            for (int bit = 0; bit < 8 && expected != NULL; bit++) {
+                journal.ptr[at] ^= (char)(1 << bit);
+                walk(annal__buf_slice(&journal), trace);
+                journal.ptr[at] ^= (char)(1 << bit);
+                ck_assert_msg(strcmp(trace, expected) == 0,
+                              "frame %zu, byte %zu, bit %d: %s, not %s", frame, at - starts[frame],
+                              bit, trace, expected);
+            }
+        }
+    }
+}
+END_TEST
+
+static void add_tests_of_all(TCase *tests)
+{
     tcase_add_test(tests, a_line_that_is_cut_is_not_yet_there_and_comes_when_it_is_whole);
     tcase_add_test(tests, seeking_stands_before_the_event_or_where_it_will_come);
     tcase_add_test(tests, the_hash_before_a_place_is_there_or_not_or_cannot_be_read);
     tcase_add_test(tests, the_tail_says_where_the_last_proven_line_ends_and_what_follows_it);
     tcase_add_test(tests, a_whole_last_line_that_does_not_match_is_damage_and_not_torn);
-    suite_add_tcase(suite, tests);
+}
+
+Suite *suite_scan(void)
+{
+    Suite *suite = suite_create("scan");
+    TCase *json = tcase_create("scan of JSON lines");
+    TCase *msgpack = tcase_create("scan of msgpack");
+    tcase_add_checked_fixture(json, set_up_json, tear_down);
+    tcase_add_test(json, lines_that_are_dropped_doubled_swapped_or_foreign_show);
+    tcase_add_test(json, a_changed_byte_costs_its_event_and_in_the_trailer_not_even_that);
+    add_tests_of_all(json);
+    suite_add_tcase(suite, json);
+    tcase_add_checked_fixture(msgpack, set_up_msgpack, tear_down);
+    tcase_add_test(msgpack, frames_of_msgpack_that_are_dropped_doubled_swapped_or_foreign_show);
+    tcase_add_test(msgpack, a_changed_byte_costs_its_event_and_in_the_hash_not_even_that);
+    add_tests_of_all(msgpack);
+    suite_add_tcase(suite, msgpack);
     return suite;
 }

@@ -24,7 +24,9 @@ _annal()
         return
         ;;
     --format)
-        mapfile -t COMPREPLY < <(compgen -W "jsonl csv table" -- "$word")
+        local formats="jsonl csv table"
+        [[ $verb == append || $verb == import ]] && formats="jsonl msgpack"
+        mapfile -t COMPREPLY < <(compgen -W "$formats" -- "$word")
         return
         ;;
     --type | --since | --until | --seq | --limit | --from | --expect-seq | --wait | --status | --at | --sql | --to | --jobs)
@@ -35,7 +37,8 @@ _annal()
     local options="--store --json --help"
     case $verb in
     "") options+=" --version" ;;
-    append) options+=" --type --level --expect-seq --wait" ;;
+    append) options+=" --type --level --expect-seq --wait --format" ;;
+    import) options+=" --format" ;;
     cat) options+=" --from" ;;
     delete) options+=" --yes --wait" ;;
     ls) options+=" --status --limit" ;;
@@ -63,8 +66,8 @@ _annal()
         # The names of the journals are the names of the sessions.
         store=${store:-${ANNAL_STORE:-${XDG_DATA_HOME:-$HOME/.local/share}/annal}}
         mapfile -t COMPREPLY < <(compgen -W "$(
-            cd -- "$store/events" 2>/dev/null && for i in *.jsonl; do
-                [[ -e $i ]] && printf '%s\n' "${i%.jsonl}"
+            cd -- "$store/events" 2>/dev/null && for i in *.jsonl *.mpk; do
+                [[ -e $i ]] && printf '%s\n' "${i%.*}"
             done
         )" -- "$word")
         ;;

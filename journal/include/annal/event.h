@@ -20,31 +20,42 @@ extern "C" {
 #define ANNAL_APPEND_EVENTS_MAX    65536       /* drafts in one append */
 #define ANNAL_APPEND_BYTES_MAX     (80u << 20) /* bytes of one append, envelopes included */
 
+/* The two formats of a journal, and of data: docs/format.md. */
+typedef enum annal_format {
+    ANNAL_FORMAT_DEFAULT = 0, /* the next wider setting: writer, store; in the end JSON */
+    ANNAL_FORMAT_JSON = 1,    /* JSON lines, <session>.jsonl */
+    ANNAL_FORMAT_MSGPACK = 2  /* msgpack, <session>.mpk */
+} annal_format;
+
 typedef struct annal_event {
     uint64_t seq;      /* 1, 2, 3, … without gaps */
     int64_t ts_us;     /* UTC; order is by seq, never by ts */
     annal_slice type;  /* dotted lower case, "tool.called" */
     annal_slice id;    /* the caller's name for this event; empty when it has none */
     annal_slice cause; /* "session:seq" of the event that led to this one; empty when none */
-    annal_slice data;  /* one JSON value, byte for byte as it was given */
-    uint64_t h;        /* chain hash of this event; see docs/format.md */
-    uint64_t offset;   /* where its line begins in the journal, in bytes */
-    uint64_t length;   /* of its line, newline included */
+    /* One JSON value: byte for byte as it was given, or what the journal's msgpack says in JSON. */
+    annal_slice data;
+    annal_slice msgpack; /* the data of a msgpack journal, byte for byte; else empty */
+    annal_format format; /* of the journal */
+    uint64_t h;          /* chain hash of this event; see docs/format.md */
+    uint64_t offset;     /* where it begins in the journal, in bytes */
+    uint64_t length;     /* of all of it in the journal: its line with the newline, its array */
 } annal_event;
 
 typedef struct annal_draft {
     annal_slice type; /* required */
-    /* required: one JSON value, RFC 8259, valid UTF-8, no line break outside strings */
+    /* required: one JSON value, RFC 8259, valid UTF-8, no line break outside strings; or one msgpack value */
     annal_slice data;
     annal_slice id;    /* optional: makes the append exactly-once; see annal_writer_append() */
     annal_slice cause; /* optional: "session:seq" */
     /* 0: now, but never before the session's last event. Imports bring their own */
     int64_t ts_us;
+    annal_format data_format; /* of data, whatever the journal's; default: JSON */
 } annal_draft;
 
 /*
- * ANNAL_OK when draft may become an event: its type, id and cause, and its data as JSON within the
- * limits; else ANNAL_ERR_INVALID or ANNAL_ERR_LIMIT with the reason. annal_writer_append() does this
+ * ANNAL_OK when draft may become an event: its type, id and cause, and its data within the limits, as
+ * JSON or as msgpack that can be said in JSON; else ANNAL_ERR_INVALID or ANNAL_ERR_LIMIT with the reason. annal_writer_append() does this
  * by itself. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_draft_check(const annal_draft *draft,

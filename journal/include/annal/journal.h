@@ -17,6 +17,8 @@ typedef struct annal_writer annal_writer;
 typedef struct annal_writer_options {
     annal_level level; /* default: the store's */
     uint32_t wait_ms;  /* default: the store's */
+    /* of the journal, if it must be made: default the store's. One that is there must be in it */
+    annal_format format;
 } annal_writer_options;
 
 /*
@@ -70,7 +72,12 @@ typedef struct annal_append_options {
  * expected_seq; read the session's end to see how far it came. Append one at a time, or at another
  * level, what must not come in part.
  *
- * ANNAL_ERR_INVALID   a type, id, cause or data that is not accepted; the message says which and where
+ * Data may be given as JSON or as msgpack, whatever the journal's format; it is kept byte for byte when it
+ * is in that format, else as the same value (docs/format.md says what becomes of what). The same data
+ * means: the same bytes once in the journal's format.
+ *
+ * ANNAL_ERR_INVALID   a type, id, cause or data that is not accepted; the message says which and where; or
+ *                     the writer asks for another format than the journal has
  * ANNAL_ERR_LIMIT     larger than ANNAL_DATA_BYTES_MAX and its kin
  * ANNAL_ERR_CONFLICT  expected_seq is not where the session stands, or id is taken
  * ANNAL_ERR_BUSY      another process has the session and did not give it back in time
@@ -121,7 +128,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open_at(annal_store *store,
                                                              annal_error *err);
 
 /*
- * The next event; every event's hash is checked. Its slices live until the next call on this cursor.
+ * The next event; every event's hash is checked. Its data is JSON, whatever the format of the journal;
+ * from msgpack that JSON cannot say, which no append accepts, it is {"$msgpack.raw":"<base64>"}. Its
+ * slices live until the next call on this cursor.
  *
  * ANNAL_END     no further event that proves itself is there now; ask again later
  * ANNAL_DAMAGE  bytes that do not prove themselves were passed over; annal_cursor_damage() tells
@@ -145,15 +154,17 @@ ANNAL_API annal_position annal_cursor_position(const annal_cursor *cursor);
 ANNAL_API void annal_cursor_close(annal_cursor *cursor);
 
 /*
- * Read one event at a known place. bytes is the caller's buffer of length bytes, which the event's
- * slices point into. ANNAL_ERR_CORRUPT when the line is not event seq or does not match its hash.
- * Any thread.
+ * Read one event at a known place, of which an index keeps offset and length. *buffer is NULL at first,
+ * and made; the event's slices point into it until the next call with it, or its free. Each thread has
+ * its own. ANNAL_ERR_CORRUPT when event seq is not there or does not match its hash. Any thread.
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_event_read_at(annal_store *store, annal_slice session,
-                                                            uint64_t seq, uint64_t offset,
-                                                            char *bytes, size_t length,
-                                                            annal_event *out_event,
-                                                            annal_error *err);
+typedef struct annal_event_buffer annal_event_buffer;
+
+ANNAL_API void annal_event_buffer_free(annal_event_buffer *buffer);
+
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_event_read_at(
+    annal_store *store, annal_slice session, uint64_t seq, uint64_t offset, uint64_t length,
+    annal_event_buffer **buffer, annal_event *out_event, annal_error *err);
 
 /* ---- Deleting ---- */
 
@@ -197,7 +208,8 @@ typedef struct annal_verify_result {
 
 /*
  * Read one journal from its first byte to its last and check the header, every hash, every seq, and
- * that every data is JSON. Read-only; memory is bounded by the largest event. fn may be NULL. Damage
+ * that every data is JSON, or msgpack that JSON can say; and that there is no second journal in the other
+ * format. Read-only; memory is bounded by the largest event. fn may be NULL. Damage
  * is no failure of this function: look at findings. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_verify_session(annal_store *store,

@@ -30,12 +30,13 @@ typedef enum annal_level {
 } annal_level;
 
 typedef struct annal_store_options {
-    bool create;       /* make the directory and what is in it when it is missing */
-    bool read_only;    /* never write; recovery is left to others */
-    bool no_keeper;    /* no thread; call annal_keep() now and then */
-    annal_level level; /* default: sync */
-    uint32_t batch_ms; /* default: 10 */
-    uint32_t wait_ms;  /* how long to wait for a session of another process; default: 10,000 */
+    bool create;         /* make the directory and what is in it when it is missing */
+    bool read_only;      /* never write; recovery is left to others */
+    bool no_keeper;      /* no thread; call annal_keep() now and then */
+    annal_level level;   /* default: sync */
+    annal_format format; /* of journals that are made; default: JSON lines */
+    uint32_t batch_ms;   /* default: 10 */
+    uint32_t wait_ms;    /* how long to wait for a session of another process; default: 10,000 */
     /* a commit log region may grow to this; default: 64 MiB, least: 1 MiB */
     uint64_t region_bytes;
     annal_log_fn log;
@@ -87,10 +88,11 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_checkpoint(annal_store *store, ann
 
 typedef struct annal_session_info {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    char file[33];      /* id of the journal file, 32 hex digits; "" when the header is damaged */
-    int64_t created_us; /* from the header; 0 when it is damaged */
-    uint64_t bytes;     /* size of the journal file */
-    uint64_t last_seq;  /* of the last event that proves itself; 0 when there is none */
+    char file[33];       /* id of the journal file, 32 hex digits; "" when the header is damaged */
+    annal_format format; /* of the journal */
+    int64_t created_us;  /* from the header; 0 when it is damaged */
+    uint64_t bytes;      /* size of the journal file */
+    uint64_t last_seq;   /* of the last event that proves itself; 0 when there is none */
     int64_t last_ts_us;
     uint64_t last_h;
     /* where the last proven line ends; less than bytes: a tail that does not prove itself */

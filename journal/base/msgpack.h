@@ -1,0 +1,60 @@
+/*
+ * msgpack: putting values behind each other, and walking over values that stand behind each other.
+ *
+ * Packing is msgpack-c's. Walking is ours: msgpack-c builds a tree, and gives up at 32 levels
+ * (docs/decisions/0009).
+ */
+#ifndef JOURNAL_BASE_MSGPACK_H
+#define JOURNAL_BASE_MSGPACK_H
+
+#include "journal/base/buf.h"
+
+/* Append a value to out. ANNAL_ERR_NOMEM or ANNAL_ERR_LIMIT, and then a piece of it may be in out. */
+annal_status annal__pack_nil(struct buf *out);
+annal_status annal__pack_bool(struct buf *out, bool value);
+annal_status annal__pack_uint(struct buf *out, uint64_t value); /* as short as can be */
+annal_status annal__pack_int(struct buf *out, int64_t value);
+annal_status annal__pack_double(struct buf *out, double value);
+annal_status annal__pack_str(struct buf *out, annal_slice bytes);
+annal_status annal__pack_bin(struct buf *out, annal_slice bytes);
+annal_status annal__pack_ext(struct buf *out, int8_t type, annal_slice bytes);
+annal_status annal__pack_array(struct buf *out, size_t count); /* count values follow */
+annal_status annal__pack_map(struct buf *out, size_t count);   /* count pairs follow */
+
+/* Of fixed width: 5, 9 and 9 bytes whatever the value. */
+annal_status annal__pack_fixed_uint32(struct buf *out, uint32_t value);
+annal_status annal__pack_fixed_uint64(struct buf *out, uint64_t value);
+annal_status annal__pack_fixed_int64(struct buf *out, int64_t value);
+
+enum unpacked_kind {
+    UNPACKED_NIL,
+    UNPACKED_BOOL,
+    UNPACKED_UINT, /* 0 and above, however it is written */
+    UNPACKED_INT,  /* below 0 */
+    UNPACKED_DOUBLE,
+    UNPACKED_STR,
+    UNPACKED_BIN,
+    UNPACKED_EXT,
+    UNPACKED_ARRAY, /* its values follow */
+    UNPACKED_MAP    /* its keys and values follow */
+};
+
+struct unpacked {
+    enum unpacked_kind kind;
+    bool boolean;
+    uint64_t uint;
+    int64_t sint;
+    double real;
+    annal_slice bytes; /* of str, bin and ext; points into what was walked */
+    int8_t ext_type;
+    uint32_t count; /* of the values of an array, of the pairs of a map */
+};
+
+/* Take one value, or the head of an array or map, off the front of rest. false: none stands there. */
+bool annal__unpack(annal_slice *rest, struct unpacked *out);
+
+/* The big-endian number in these bytes. */
+uint32_t annal__get_uint32(const char *at);
+uint64_t annal__get_uint64(const char *at);
+
+#endif

@@ -1,0 +1,179 @@
+#include "journal/base/number.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Decimals ---- */
+
+/* A number as its digits, 0.d1d2d3… times ten to a power. */
+struct decimal {
+    bool negative;
+    bool huge;         /* the exponent is beyond what we count */
+    const char *digit; /* the first that is not 0, or NULL for zero */
+    size_t count;      /* of digits up to the last that is not 0 */
+    int64_t power;
+};
+
+#define POWER_MAX ((int64_t)1 << 50) /* far above any number of digits */
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static int64_t read_exponent(const char *at, const char *end, bool *out_huge)
+{
+    bool negative = at < end && *at == '-';
+    int64_t value = 0;
+    if (at < end && (*at == '-' || *at == '+'))
+        at++;
+    for (; at < end; at++) {
+        value = value * 10 + (*at - '0');
+        if (value > POWER_MAX) {
+            *out_huge = true;
+            value = POWER_MAX;
+        }
+    }
+    return negative ? -value : value;
+}
+
+static struct decimal read_decimal(annal_slice text)
+{
+    struct decimal decimal = {0};
+    const char *at = text.ptr;
+    const char *end = at + text.len;
+    size_t seen = 0; /* digits since the first that is not 0 */
+    bool behind_point = false;
+    decimal.negative = at < end && *at == '-';
+    at += decimal.negative;
+    for (; at < end && (is_digit(*at) || *at == '.'); at++) {
+        if (*at == '.') {
+            behind_point = true;
+            continue;
+        }
+        if (decimal.digit == NULL && *at != '0')
+            decimal.digit = at;
+        if (decimal.digit == NULL) {
+            decimal.power -= behind_point;
+            continue;
+        }
+        decimal.power += !behind_point;
+        seen++;
+        if (*at != '0')
+            decimal.count = seen;
+    }
+    if (at < end) /* on the e */
+        decimal.power += read_exponent(at + 1, end, &decimal.huge);
+    return decimal;
+}
+
+static char next_digit(const char **at)
+{
+    while (**at == '.')
+        ++*at;
+    return *(*at)++;
+}
+
+bool annal__number_equal(annal_slice a, annal_slice b)
+{
+    if (a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0)
+        return true;
+    struct decimal left = read_decimal(a), right = read_decimal(b);
+    if (left.negative != right.negative || (left.digit == NULL) != (right.digit == NULL))
+        return false;
+    if (left.digit == NULL)
+        return true;
+    if (left.huge || right.huge || left.power != right.power || left.count != right.count)
+        return false;
+    for (size_t i = 0; i < left.count; i++) {
+        if (next_digit(&left.digit) != next_digit(&right.digit))
+            return false;
+    }
+    return true;
+}
+
+/* ---- Doubles ---- */
+
+/* The calling thread's locale is "C" from begin to end: others write a comma for the point. */
+static locale_t begin_plain_locale(locale_t *out_plain)
+{
+    *out_plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    return uselocale(*out_plain);
+}
+
+static void end_plain_locale(locale_t plain, locale_t before)
+{
+    uselocale(before);
+    if (plain != (locale_t)0)
+        freelocale(plain);
+}
+
+static size_t print_shortest(double real, char out[NUMBER_TEXT_BYTES])
+{
+    int length = 0;
+    for (int digits = 15; digits <= 17; digits++) {
+        length = snprintf(out, NUMBER_TEXT_BYTES, "%.*g", digits, real);
+        if (strtod(out, NULL) == real)
+            break;
+    }
+    if (strpbrk(out, ".e") == NULL) {
+        memcpy(out + length, ".0", 3);
+        length += 2;
+    }
+    return (size_t)length;
+}
+
+size_t annal__number_print(double real, char out[NUMBER_TEXT_BYTES])
+{
+    locale_t plain;
+    locale_t before = begin_plain_locale(&plain);
+    size_t length = print_shortest(real, out);
+    end_plain_locale(plain, before);
+    return length;
+}
+
+static struct number read_double(annal_slice text)
+{
+    struct number number = {.kind = NUMBER_OTHER};
+    char copy[64], shortest[NUMBER_TEXT_BYTES];
+    if (text.len >= sizeof copy)
+        return number;
+    memcpy(copy, text.ptr, text.len);
+    copy[text.len] = '\0';
+    locale_t plain;
+    locale_t before = begin_plain_locale(&plain);
+    number.real = strtod(copy, NULL);
+    if (isfinite(number.real)) {
+        size_t length = print_shortest(number.real, shortest);
+        if (annal__number_equal(text, (annal_slice){shortest, length}))
+            number.kind = NUMBER_DOUBLE;
+    }
+    end_plain_locale(plain, before);
+    return number;
+}
+
+struct number annal__number_read(annal_slice text)
+{
+    struct number number = {.kind = NUMBER_UINT};
+    const char *at = text.ptr;
+    const char *end = at + text.len;
+    bool negative = at < end && *at == '-';
+    for (at += negative; at < end; at++) {
+        unsigned digit = (unsigned)(*at - '0');
+        if (digit > 9)
+            return read_double(text);
+        if (number.uint > (UINT64_MAX - digit) / 10)
+            return read_double(text);
+        number.uint = number.uint * 10 + digit;
+    }
+    if (!negative)
+        return number;
+    if (number.uint == 0 || number.uint > (uint64_t)1 << 63)
+        return read_double(text); /* -0 is a number of its own */
+    number.kind = NUMBER_INT;
+    number.sint = (int64_t)(0 - number.uint);
+    return number;
+}

@@ -1,0 +1,728 @@
+#include "journal/data.h"
+
+#include "journal/base/base64.h"
+#include "journal/base/error.h"
+#include "journal/base/json.h"
+#include "journal/base/msgpack.h"
+#include "journal/base/number.h"
+
+#include <math.h>
+#include <string.h>
+
+#define BIN_KEY "$msgpack.bin"
+#define EXT_KEY "$msgpack.ext"
+
+/* ---- JSON, token by token; it was checked ---- */
+
+enum token_kind {
+    TOKEN_OPEN_OBJECT,
+    TOKEN_OPEN_ARRAY,
+    TOKEN_CLOSE,
+    TOKEN_STRING, /* text has its quotes */
+    TOKEN_NUMBER,
+    TOKEN_TRUE,
+    TOKEN_FALSE,
+    TOKEN_NULL
+};
+
+struct token {
+    enum token_kind kind;
+    annal_slice text;
+};
+
+static bool is_between(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == ',' || c == ':';
+}
+
+static size_t string_length(annal_slice rest)
+{
+    size_t at = 1;
+    while (rest.ptr[at] != '"')
+        at += rest.ptr[at] == '\\' ? 2 : 1;
+    return at + 1;
+}
+
+static size_t number_length(annal_slice rest)
+{
+    size_t at = 1;
+    while (at < rest.len && strchr("0123456789.eE+-", rest.ptr[at]) != NULL && rest.ptr[at] != '\0')
+        at++;
+    return at;
+}
+
+static bool next_token(annal_slice *rest, struct token *out)
+{
+    while (rest->len > 0 && is_between(*rest->ptr)) {
+        rest->ptr++;
+        rest->len--;
+    }
+    if (rest->len == 0)
+        return false;
+    size_t length = 1;
+    switch (*rest->ptr) {
+    case '{':
+        out->kind = TOKEN_OPEN_OBJECT;
+        break;
+    case '[':
+        out->kind = TOKEN_OPEN_ARRAY;
+        break;
+    case '}':
+    case ']':
+        out->kind = TOKEN_CLOSE;
+        break;
+    case '"':
+        out->kind = TOKEN_STRING;
+        length = string_length(*rest);
+        break;
+    case 't':
+        out->kind = TOKEN_TRUE;
+        length = 4;
+        break;
+    case 'f':
+        out->kind = TOKEN_FALSE;
+        length = 5;
+        break;
+    case 'n':
+        out->kind = TOKEN_NULL;
+        length = 4;
+        break;
+    default:
+        out->kind = TOKEN_NUMBER;
+        length = number_length(*rest);
+    }
+    out->text = (annal_slice){rest->ptr, length};
+    rest->ptr += length;
+    rest->len -= length;
+    return true;
+}
+
+static annal_slice inside(annal_slice quoted)
+{
+    return (annal_slice){quoted.ptr + 1, quoted.len - 2};
+}
+
+static bool is_text(annal_slice slice, const char *text)
+{
+    return slice.len == strlen(text) && memcmp(slice.ptr, text, slice.len) == 0;
+}
+
+/* ---- Strings ---- */
+
+static unsigned read_hex(const char *at)
+{
+    unsigned value = 0;
+    for (int i = 0; i < 4; i++) {
+        unsigned char c = (unsigned char)at[i];
+        value = value << 4 | (unsigned)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
+    }
+    return value;
+}
+
+static annal_status put_character(struct buf *out, unsigned code)
+{
+    char bytes[4];
+    size_t length;
+    if (code < 0x80) {
+        bytes[0] = (char)code;
+        length = 1;
+    } else if (code < 0x800) {
+        bytes[0] = (char)(0xc0 | code >> 6);
+        bytes[1] = (char)(0x80 | (code & 63));
+        length = 2;
+    } else if (code < 0x10000) {
+        bytes[0] = (char)(0xe0 | code >> 12);
+        bytes[1] = (char)(0x80 | (code >> 6 & 63));
+        bytes[2] = (char)(0x80 | (code & 63));
+        length = 3;
+    } else {
+        bytes[0] = (char)(0xf0 | code >> 18);
+        bytes[1] = (char)(0x80 | (code >> 12 & 63));
+        bytes[2] = (char)(0x80 | (code >> 6 & 63));
+        bytes[3] = (char)(0x80 | (code & 63));
+        length = 4;
+    }
+    return annal__buf_append(out, bytes, length);
+}
+
+static bool is_low_half(const char *at, const char *end)
+{
+    return end - at >= 6 && at[0] == '\\' && at[1] == 'u' && (read_hex(at + 2) & 0xfc00) == 0xdc00;
+}
+
+/* One escape; at is on its backslash. Half of a surrogate pair comes out as three bytes that are no UTF-8. */
+static annal_status put_escape(struct buf *out, const char **at, const char *end, bool *out_half)
+{
+    static const char letters[] = "b\bf\fn\nr\rt\t";
+    char c = (*at)[1];
+    if (c != 'u') {
+        const char *pair = letters;
+        while (*pair != '\0' && *pair != c)
+            pair += 2;
+        *at += 2;
+        return annal__buf_append(out, *pair == '\0' ? &c : pair + 1, 1);
+    }
+    unsigned code = read_hex(*at + 2);
+    *at += 6;
+    if ((code & 0xfc00) == 0xd800 && is_low_half(*at, end)) {
+        code = 0x10000 + ((code & 0x3ff) << 10 | (read_hex(*at + 2) & 0x3ff));
+        *at += 6;
+    } else if ((code & 0xf800) == 0xd800) {
+        *out_half = true;
+    }
+    return put_character(out, code);
+}
+
+/* The characters of a JSON string. *out_half: it has half a surrogate pair. */
+static annal_status decode_string(annal_slice quoted, struct buf *out, bool *out_half)
+{
+    annal_slice text = inside(quoted);
+    const char *at = text.ptr;
+    const char *end = at + text.len;
+    annal_status status = ANNAL_OK;
+    *out_half = false;
+    annal__buf_clear(out);
+    while (status == ANNAL_OK && at < end) {
+        const char *escape = memchr(at, '\\', (size_t)(end - at));
+        const char *stop = escape == NULL ? end : escape;
+        status = annal__buf_append(out, at, (size_t)(stop - at));
+        at = stop;
+        if (status == ANNAL_OK && at < end)
+            status = put_escape(out, &at, end, out_half);
+    }
+    return status;
+}
+
+/* ---- To msgpack ---- */
+
+/* What an object says that is the spelling of a bin or ext. */
+struct spelling {
+    bool is_ext;
+    int8_t type;
+    struct buf key, base64;
+};
+
+struct packing {
+    struct buf *out;
+    struct buf
+        counts; /* uint32_t: what each array and object holds, keys counted too, in their order */
+    size_t opened;   /* how many of them were packed */
+    struct buf text; /* a string without escapes; or bytes */
+    struct spelling spelling;
+};
+
+static uint32_t *count_at(const struct packing *packing, size_t index)
+{
+    return (uint32_t *)(void *)packing->counts.ptr + index;
+}
+
+static annal_status count_values(struct packing *packing, annal_slice json)
+{
+    uint32_t open[ANNAL_DATA_DEPTH_MAX];
+    uint32_t arrays = 0;
+    size_t depth = 0;
+    struct token token;
+    while (next_token(&json, &token)) {
+        if (token.kind == TOKEN_CLOSE) {
+            depth--;
+            continue;
+        }
+        if (depth > 0)
+            ++*count_at(packing, open[depth - 1]);
+        if (token.kind != TOKEN_OPEN_OBJECT && token.kind != TOKEN_OPEN_ARRAY)
+            continue;
+        open[depth++] = arrays++;
+        annal_status status = annal__buf_append_zeros(&packing->counts, sizeof(uint32_t));
+        if (status < 0)
+            return status;
+    }
+    return ANNAL_OK;
+}
+
+static annal_status pack_string(struct packing *packing, annal_slice quoted)
+{
+    bool half = false;
+    if (memchr(quoted.ptr, '\\', quoted.len) == NULL)
+        return annal__pack_str(packing->out, inside(quoted));
+    annal_status status = decode_string(quoted, &packing->text, &half);
+    if (status < 0)
+        return status;
+    return half ? annal__pack_ext(packing->out, DATA_EXT_JSON, quoted)
+                : annal__pack_str(packing->out, annal__buf_slice(&packing->text));
+}
+
+static annal_status pack_number(struct packing *packing, annal_slice text)
+{
+    struct number number = annal__number_read(text);
+    switch (number.kind) {
+    case NUMBER_UINT:
+        return annal__pack_uint(packing->out, number.uint);
+    case NUMBER_INT:
+        return annal__pack_int(packing->out, number.sint);
+    case NUMBER_DOUBLE:
+        return annal__pack_double(packing->out, number.real);
+    case NUMBER_OTHER:
+        break;
+    }
+    return annal__pack_ext(packing->out, DATA_EXT_JSON, text);
+}
+
+static bool read_ext_type(annal_slice text, int8_t *out_type)
+{
+    struct number number = annal__number_read(text);
+    bool fits = (number.kind == NUMBER_UINT && number.uint < 128 && number.uint != DATA_EXT_JSON) ||
+                (number.kind == NUMBER_INT && number.sint >= -128);
+    if (fits)
+        *out_type = (int8_t)(number.kind == NUMBER_UINT ? (int64_t)number.uint : number.sint);
+    return fits;
+}
+
+/*
+ * rest stands behind the bracket of an object with one member. Whether that is a spelling, and then rest
+ * stands behind all of it. However it is escaped: to_json() would take it for one.
+ */
+static annal_status read_spelling(annal_slice *rest, struct spelling *out, bool *out_found)
+{
+    annal_slice at = *rest;
+    struct token key, value, type;
+    bool half;
+    *out_found = false;
+    (void)next_token(&at, &key);
+    (void)next_token(&at, &value);
+    annal_status status = decode_string(key.text, &out->key, &half);
+    if (status < 0)
+        return status;
+    out->is_ext = is_text(annal__buf_slice(&out->key), EXT_KEY);
+    if (out->is_ext &&
+        (value.kind != TOKEN_OPEN_ARRAY || !next_token(&at, &type) || type.kind != TOKEN_NUMBER ||
+         !read_ext_type(type.text, &out->type) || !next_token(&at, &value)))
+        return ANNAL_OK;
+    if ((!out->is_ext && !is_text(annal__buf_slice(&out->key), BIN_KEY)) ||
+        value.kind != TOKEN_STRING)
+        return ANNAL_OK;
+    status = decode_string(value.text, &out->base64, &half);
+    if (status < 0 || !annal__base64_check(annal__buf_slice(&out->base64)))
+        return status;
+    if (out->is_ext && (!next_token(&at, &value) || value.kind != TOKEN_CLOSE))
+        return ANNAL_OK;
+    (void)next_token(&at, &value); /* the closing bracket */
+    *out_found = true;
+    *rest = at;
+    return ANNAL_OK;
+}
+
+static annal_status pack_object(struct packing *packing, annal_slice *rest)
+{
+    uint32_t count = *count_at(packing, packing->opened++) / 2;
+    struct spelling *spelling = &packing->spelling;
+    bool found = false;
+    annal_status status = ANNAL_OK;
+    if (count == 1)
+        status = read_spelling(rest, spelling, &found);
+    if (status < 0)
+        return status;
+    if (!found)
+        return annal__pack_map(packing->out, count);
+    packing->opened += spelling->is_ext; /* its array */
+    annal__buf_clear(&packing->text);
+    status = annal__base64_take(&packing->text, annal__buf_slice(&spelling->base64));
+    if (status < 0)
+        return status;
+    annal_slice bytes = annal__buf_slice(&packing->text);
+    return spelling->is_ext ? annal__pack_ext(packing->out, spelling->type, bytes)
+                            : annal__pack_bin(packing->out, bytes);
+}
+
+static annal_status pack_values(struct packing *packing, annal_slice json)
+{
+    annal_status status = ANNAL_OK;
+    struct token token;
+    while (status == ANNAL_OK && next_token(&json, &token)) {
+        switch (token.kind) {
+        case TOKEN_OPEN_OBJECT:
+            status = pack_object(packing, &json);
+            break;
+        case TOKEN_OPEN_ARRAY:
+            status = annal__pack_array(packing->out, *count_at(packing, packing->opened++));
+            break;
+        case TOKEN_CLOSE:
+            break;
+        case TOKEN_STRING:
+            status = pack_string(packing, token.text);
+            break;
+        case TOKEN_NUMBER:
+            status = pack_number(packing, token.text);
+            break;
+        case TOKEN_TRUE:
+        case TOKEN_FALSE:
+            status = annal__pack_bool(packing->out, token.kind == TOKEN_TRUE);
+            break;
+        case TOKEN_NULL:
+            status = annal__pack_nil(packing->out);
+            break;
+        }
+    }
+    return status;
+}
+
+/* Give out no more than the largest data; a limit of its own stays. */
+static size_t limit_to_data(struct buf *out)
+{
+    size_t before = out->limit;
+    size_t limit = before == 0 ? BUF_LIMIT_DEFAULT : before;
+    if (limit > out->len + ANNAL_DATA_BYTES_MAX)
+        out->limit = out->len + ANNAL_DATA_BYTES_MAX;
+    return before;
+}
+
+static annal_status fail_size(annal_status status, const char *what, annal_error *err)
+{
+    if (status == ANNAL_ERR_LIMIT)
+        return annal__fail(err, status, "data has more than %u bytes as %s", ANNAL_DATA_BYTES_MAX,
+                           what);
+    return annal__fail(err, status, "data cannot be made %s: no memory", what);
+}
+
+annal_status annal__data_to_msgpack(annal_slice json, struct buf *out, annal_error *err)
+{
+    struct packing packing = {.out = out};
+    size_t start = out->len, offset = 0;
+    json_fault fault = annal__json_check(json, ANNAL_DATA_DEPTH_MAX, &offset);
+    if (fault != JSON_VALID)
+        return annal__fail(err, fault == JSON_DEPTH ? ANNAL_ERR_LIMIT : ANNAL_ERR_INVALID,
+                           "data is not one JSON value: %s at byte %zu",
+                           annal__json_fault_text(fault), offset);
+    size_t limit = limit_to_data(out);
+    annal_status status = count_values(&packing, json);
+    if (status == ANNAL_OK)
+        status = pack_values(&packing, json);
+    out->limit = limit;
+    annal__buf_done(&packing.counts);
+    annal__buf_done(&packing.text);
+    annal__buf_done(&packing.spelling.key);
+    annal__buf_done(&packing.spelling.base64);
+    if (status < 0) {
+        out->len = start;
+        return fail_size(status, "msgpack", err);
+    }
+    return ANNAL_OK;
+}
+
+/* ---- To JSON ---- */
+
+struct level {
+    uint64_t left; /* values to come, keys counted too */
+    bool is_map;
+    bool begun;
+};
+
+struct printing {
+    struct buf *out;
+    annal_slice rest;
+    size_t depth;
+    const char *fault; /* why it cannot be said in JSON */
+    struct level levels[ANNAL_DATA_DEPTH_MAX];
+};
+
+static annal_status refuse(struct printing *printing, const char *fault)
+{
+    printing->fault = fault;
+    return ANNAL_ERR_INVALID;
+}
+
+static annal_status put(struct printing *printing, annal_slice text)
+{
+    return annal__buf_append_slice(printing->out, text);
+}
+
+static annal_status put_str(struct printing *printing, annal_slice text)
+{
+    if (!annal__is_utf8(text))
+        return refuse(printing, "a str that is not UTF-8");
+    return annal__json_quote(printing->out, text);
+}
+
+static annal_status put_real(struct printing *printing, double real)
+{
+    char text[NUMBER_TEXT_BYTES];
+    if (!isfinite(real))
+        return refuse(printing, "a number that is not finite");
+    return annal__buf_append(printing->out, text, annal__number_print(real, text));
+}
+
+static annal_status put_bytes(struct printing *printing, const struct unpacked *value)
+{
+    bool is_ext = value->kind == UNPACKED_EXT;
+    if (printing->depth + 1 + is_ext > ANNAL_DATA_DEPTH_MAX)
+        return ANNAL_DAMAGE;
+    annal_status status =
+        is_ext ? annal__buf_printf(printing->out, "{\"" EXT_KEY "\":[%d,\"", value->ext_type)
+               : put(printing, ANNAL_SLICE("{\"" BIN_KEY "\":\""));
+    if (status == ANNAL_OK)
+        status = annal__base64_put(printing->out, value->bytes);
+    if (status == ANNAL_OK)
+        status = put(printing, is_ext ? ANNAL_SLICE("\"]}") : ANNAL_SLICE("\"}"));
+    return status;
+}
+
+/* The JSON text of a number or string. */
+static bool is_leaf(annal_slice text)
+{
+    return text.len > 0 &&
+           (text.ptr[0] == '"' || text.ptr[0] == '-' ||
+            (text.ptr[0] >= '0' && text.ptr[0] <= '9')) &&
+           text.ptr[text.len - 1] != ' ' && text.ptr[text.len - 1] != '\t' &&
+           text.ptr[text.len - 1] != '\n' && text.ptr[text.len - 1] != '\r' &&
+           annal__json_check(text, 0, NULL) == JSON_VALID;
+}
+
+static annal_status put_ext(struct printing *printing, const struct unpacked *value)
+{
+    if (value->ext_type != DATA_EXT_JSON)
+        return put_bytes(printing, value);
+    if (!is_leaf(value->bytes))
+        return refuse(printing, "an ext of type 74 that is no JSON text");
+    return put(printing, value->bytes);
+}
+
+/* rest stands behind the head of a map of one pair. */
+static bool is_spelling(annal_slice rest)
+{
+    struct unpacked key, value;
+    if (!annal__unpack(&rest, &key) || key.kind != UNPACKED_STR || !annal__unpack(&rest, &value))
+        return false;
+    if (is_text(key.bytes, EXT_KEY)) {
+        struct unpacked type;
+        if (value.kind != UNPACKED_ARRAY || value.count != 2 || !annal__unpack(&rest, &type) ||
+            !((type.kind == UNPACKED_UINT && type.uint < 128 && type.uint != DATA_EXT_JSON) ||
+              (type.kind == UNPACKED_INT && type.sint >= -128)) ||
+            !annal__unpack(&rest, &value))
+            return false;
+    } else if (!is_text(key.bytes, BIN_KEY)) {
+        return false;
+    }
+    return value.kind == UNPACKED_STR && annal__base64_check(value.bytes);
+}
+
+static annal_status open_level(struct printing *printing, const struct unpacked *value)
+{
+    bool is_map = value->kind == UNPACKED_MAP;
+    if (printing->depth == ANNAL_DATA_DEPTH_MAX)
+        return ANNAL_DAMAGE;
+    if (is_map && value->count == 1 && is_spelling(printing->rest))
+        return refuse(printing, "a map that is how JSON spells a bin or ext");
+    printing->levels[printing->depth++] =
+        (struct level){(uint64_t)value->count * (is_map ? 2 : 1), is_map, false};
+    return put(printing, is_map ? ANNAL_SLICE("{") : ANNAL_SLICE("["));
+}
+
+static annal_status put_value(struct printing *printing, const struct unpacked *value)
+{
+    switch (value->kind) {
+    case UNPACKED_NIL:
+        return put(printing, ANNAL_SLICE("null"));
+    case UNPACKED_BOOL:
+        return put(printing, value->boolean ? ANNAL_SLICE("true") : ANNAL_SLICE("false"));
+    case UNPACKED_UINT:
+        return annal__buf_printf(printing->out, "%llu", (unsigned long long)value->uint);
+    case UNPACKED_INT:
+        return annal__buf_printf(printing->out, "%lld", (long long)value->sint);
+    case UNPACKED_DOUBLE:
+        return put_real(printing, value->real);
+    case UNPACKED_STR:
+        return put_str(printing, value->bytes);
+    case UNPACKED_BIN:
+        return put_bytes(printing, value);
+    case UNPACKED_EXT:
+        return put_ext(printing, value);
+    case UNPACKED_ARRAY:
+    case UNPACKED_MAP:
+        break;
+    }
+    return open_level(printing, value);
+}
+
+/* The comma or colon before a value, and whether it may be a key. */
+static annal_status put_between(struct printing *printing, const struct unpacked *value)
+{
+    if (printing->depth == 0)
+        return ANNAL_OK;
+    struct level *level = &printing->levels[printing->depth - 1];
+    bool is_key = level->is_map && level->left % 2 == 0;
+    if (is_key && value->kind != UNPACKED_STR &&
+        (value->kind != UNPACKED_EXT || value->ext_type != DATA_EXT_JSON || value->bytes.len == 0 ||
+         value->bytes.ptr[0] != '"'))
+        return refuse(printing, "a key that is no str");
+    level->left--;
+    if (!level->begun) {
+        level->begun = true;
+        return ANNAL_OK;
+    }
+    return put(printing, level->is_map && !is_key ? ANNAL_SLICE(":") : ANNAL_SLICE(","));
+}
+
+static annal_status put_all(struct printing *printing)
+{
+    annal_status status = ANNAL_OK;
+    do {
+        struct unpacked value;
+        annal_slice before = printing->rest;
+        if (!annal__unpack(&printing->rest, &value))
+            return refuse(printing, "something that is not msgpack, or not all of it");
+        status = put_between(printing, &value);
+        if (status == ANNAL_OK)
+            status = put_value(printing, &value);
+        if (status != ANNAL_OK) {
+            printing->rest = before;
+            break;
+        }
+        while (status == ANNAL_OK && printing->depth > 0 &&
+               printing->levels[printing->depth - 1].left == 0) {
+            printing->depth--;
+            status = put(printing, printing->levels[printing->depth].is_map ? ANNAL_SLICE("}")
+                                                                            : ANNAL_SLICE("]"));
+        }
+    } while (status == ANNAL_OK && printing->depth > 0);
+    if (status == ANNAL_OK && printing->rest.len > 0)
+        return refuse(printing, "more than one value");
+    return status;
+}
+
+annal_status annal__data_to_json(annal_slice msgpack, struct buf *out, annal_error *err)
+{
+    struct printing printing;
+    printing.out = out;
+    printing.rest = msgpack;
+    printing.depth = 0;
+    printing.fault = NULL;
+    size_t start = out->len;
+    size_t limit = limit_to_data(out);
+    annal_status status = put_all(&printing);
+    out->limit = limit;
+    if (status == ANNAL_OK)
+        return ANNAL_OK;
+    out->len = start;
+    size_t at = msgpack.len - printing.rest.len;
+    if (status == ANNAL_DAMAGE)
+        return annal__fail(err, ANNAL_ERR_LIMIT, "data is nested deeper than %d levels at byte %zu",
+                           ANNAL_DATA_DEPTH_MAX, at);
+    if (printing.fault != NULL)
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "data is not msgpack that JSON can say: %s at byte %zu", printing.fault,
+                           at);
+    return fail_size(status, "JSON", err);
+}
+
+annal_status annal__data_show(annal_event *event, struct buf *json, annal_error *err)
+{
+    if (event->format != ANNAL_FORMAT_MSGPACK)
+        return ANNAL_OK;
+    event->msgpack = event->data;
+    annal__buf_clear(json);
+    annal_status status = annal__data_to_json(event->msgpack, json, err);
+    if (status == ANNAL_ERR_INVALID || status == ANNAL_ERR_LIMIT) {
+        status = annal__buf_printf(json, "{\"$msgpack.raw\":\"");
+        if (status == ANNAL_OK)
+            status = annal__base64_put(json, event->msgpack);
+        if (status == ANNAL_OK)
+            status = annal__buf_append(json, "\"}", 2);
+    }
+    if (status < 0)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read event %llu: no memory",
+                           (unsigned long long)event->seq);
+    event->data = annal__buf_slice(json);
+    return ANNAL_OK;
+}
+
+annal_draft annal__data_draft(const annal_event *event)
+{
+    return (annal_draft){.type = event->type,
+                         .data =
+                             event->format == ANNAL_FORMAT_MSGPACK ? event->msgpack : event->data,
+                         .id = event->id,
+                         .cause = event->cause,
+                         .ts_us = event->ts_us,
+                         .data_format = event->format};
+}
+
+/* ---- The same? ---- */
+
+static annal_status strings_equal(annal_slice a, annal_slice b, struct buf scratch[2],
+                                  bool *out_equal)
+{
+    bool half;
+    *out_equal = a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0;
+    if (*out_equal)
+        return ANNAL_OK;
+    annal_status status = decode_string(a, &scratch[0], &half);
+    if (status == ANNAL_OK)
+        status = decode_string(b, &scratch[1], &half);
+    *out_equal =
+        status == ANNAL_OK && scratch[0].len == scratch[1].len &&
+        (scratch[0].len == 0 || memcmp(scratch[0].ptr, scratch[1].ptr, scratch[0].len) == 0);
+    return status;
+}
+
+/* Both were checked. */
+static annal_status json_equal(annal_slice a, annal_slice b, bool *out_equal)
+{
+    struct buf scratch[2] = {{0}, {0}};
+    annal_status status = ANNAL_OK;
+    bool equal = true, more = true;
+    while (status == ANNAL_OK && equal && more) {
+        struct token left, right;
+        more = next_token(&a, &left);
+        equal = next_token(&b, &right) == more;
+        if (!equal || !more)
+            break;
+        if (left.kind != right.kind)
+            equal = false;
+        else if (left.kind == TOKEN_STRING)
+            status = strings_equal(left.text, right.text, scratch, &equal);
+        else if (left.kind == TOKEN_NUMBER)
+            equal = annal__number_equal(left.text, right.text);
+    }
+    annal__buf_done(&scratch[0]);
+    annal__buf_done(&scratch[1]);
+    *out_equal = equal;
+    return status;
+}
+
+/* Data as JSON that was checked: itself, or made in scratch. *out_readable is false when it is neither. */
+static annal_status as_json(annal_format format, annal_slice data, struct buf *scratch,
+                            annal_slice *out_json, bool *out_readable)
+{
+    annal_status status = ANNAL_OK;
+    *out_json = data;
+    if (format == ANNAL_FORMAT_MSGPACK) {
+        status = annal__data_to_json(data, scratch, NULL);
+        *out_json = annal__buf_slice(scratch);
+        *out_readable = status == ANNAL_OK;
+        return status == ANNAL_ERR_NOMEM ? status : ANNAL_OK;
+    }
+    *out_readable = annal__json_check(data, ANNAL_DATA_DEPTH_MAX, NULL) == JSON_VALID;
+    return ANNAL_OK;
+}
+
+annal_status annal__data_equal(annal_format format_a, annal_slice a, annal_format format_b,
+                               annal_slice b, bool *out_equal, annal_error *err)
+{
+    struct buf scratch_a = {0}, scratch_b = {0};
+    annal_slice json_a, json_b;
+    bool readable_a = false, readable_b = false;
+    bool equal = (format_a == ANNAL_FORMAT_MSGPACK) == (format_b == ANNAL_FORMAT_MSGPACK) &&
+                 a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+    annal_status status = ANNAL_OK;
+    if (!equal)
+        status = as_json(format_a, a, &scratch_a, &json_a, &readable_a);
+    if (!equal && status == ANNAL_OK)
+        status = as_json(format_b, b, &scratch_b, &json_b, &readable_b);
+    if (readable_a && readable_b && status == ANNAL_OK)
+        status = json_equal(json_a, json_b, &equal);
+    annal__buf_done(&scratch_a);
+    annal__buf_done(&scratch_b);
+    if (status < 0)
+        return annal__fail(err, status, "compare data: no memory");
+    *out_equal = equal;
+    return ANNAL_OK;
+}
