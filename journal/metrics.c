@@ -12,17 +12,24 @@
 
 /* ---- Histograms ---- */
 
+/* A table: it is searched a few times a group. */
+#define DECADE(ten) UINT64_C(1) * (ten), UINT64_C(2) * (ten), UINT64_C(5) * (ten)
+static const uint64_t bounds[ANNAL_HISTOGRAM_BUCKETS] = {0,
+                                                         DECADE(1),
+                                                         DECADE(10),
+                                                         DECADE(100),
+                                                         DECADE(1000),
+                                                         DECADE(10000),
+                                                         DECADE(100000),
+                                                         DECADE(1000000),
+                                                         DECADE(10000000),
+                                                         DECADE(100000000),
+                                                         DECADE(1000000000),
+                                                         UINT64_MAX};
+
 uint64_t annal_histogram_bound(size_t bucket)
 {
-    static const uint64_t steps[] = {1, 2, 5};
-    uint64_t bound = 1;
-    if (bucket == 0)
-        return 0;
-    if (bucket >= ANNAL_HISTOGRAM_BUCKETS - 1)
-        return UINT64_MAX;
-    for (size_t i = 0; i < (bucket - 1) / 3; i++)
-        bound *= 10;
-    return bound * steps[(bucket - 1) % 3];
+    return bucket < ANNAL_HISTOGRAM_BUCKETS ? bounds[bucket] : UINT64_MAX;
 }
 
 static size_t bucket_of(uint64_t value)
@@ -30,7 +37,7 @@ static size_t bucket_of(uint64_t value)
     size_t low = 0, high = ANNAL_HISTOGRAM_BUCKETS - 1;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (value <= annal_histogram_bound(middle))
+        if (value <= bounds[middle])
             high = middle;
         else
             low = middle + 1;
