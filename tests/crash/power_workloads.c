@@ -239,6 +239,39 @@ static void run_cached(struct power_run *run)
     end(&program);
 }
 
+/* Level os in bulk: synced in the journal, over a checkpoint, and given away. */
+static void run_bulk(struct power_run *run)
+{
+    struct program one = {0}, two = {.appended = 1000};
+    begin(&one, run, false);
+    append(&one, "a", 1, 300000, ANNAL_LEVEL_OS);
+    append(&one, "b", 2, 700, ANNAL_LEVEL_OS);
+    sync_store(&one);
+    append(&one, "a", 1, 900, ANNAL_LEVEL_OS);
+    append(&one, "b", 1, 900, ANNAL_LEVEL_OS);
+    checkpoint(&one);
+    append(&one, "a", 1, 700, ANNAL_LEVEL_OS);
+    append(&one, "b", 1, 30, ANNAL_LEVEL_SYNC);
+    append(&one, "b", 1, 700, ANNAL_LEVEL_OS);
+    begin(&two, run, false);
+    ck_status(ANNAL_ERR_BUSY, try_append(&two, "a", 1, 50, ANNAL_LEVEL_OS, err));
+    keep(&one); /* gives it back, with what is loose in it */
+    append(&two, "a", 2, 300, ANNAL_LEVEL_OS);
+    append(&two, "a", 1, 300, ANNAL_LEVEL_SYNC);
+    append(&two, "a", 1, 600, ANNAL_LEVEL_OS);
+    ck_status(ANNAL_ERR_BUSY, try_append(&one, "a", 1, 50, ANNAL_LEVEL_OS, err));
+    keep(&two);
+    append(&one, "a", 1, 1100, ANNAL_LEVEL_OS);
+    append(&one, "b", 1, 600, ANNAL_LEVEL_OS);
+    annal_error none = {0};
+    ck_assert_int_eq(annal_store_close(two.store, &none), ANNAL_OK);
+    append(&one, "c", 1, 600, ANNAL_LEVEL_OS);
+    end(&one);
+    begin(&one, run, false);
+    append(&one, "a", 1, 600, ANNAL_LEVEL_OS);
+    end(&one);
+}
+
 /* Sessions are deleted and begun anew, also one that the log of another process has redo for. */
 static void run_delete(struct power_run *run)
 {
@@ -284,8 +317,13 @@ static void run_forget(struct power_run *run)
 }
 
 const struct power_workload power_workloads[] = {
-    {.name = "levels", .run = run_levels}, {.name = "cached", .run = run_cached},
-    {.name = "index", .run = run_index},   {.name = "regions", .run = run_regions},
-    {.name = "share", .run = run_share},   {.name = "delete", .run = run_delete},
-    {.name = "forget", .run = run_forget}, {.name = NULL},
+    {.name = "levels", .run = run_levels},
+    {.name = "cached", .run = run_cached},
+    {.name = "bulk", .run = run_bulk},
+    {.name = "index", .run = run_index},
+    {.name = "regions", .run = run_regions},
+    {.name = "share", .run = run_share},
+    {.name = "delete", .run = run_delete},
+    {.name = "forget", .run = run_forget},
+    {.name = NULL},
 };

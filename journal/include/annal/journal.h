@@ -67,8 +67,8 @@ typedef struct annal_append_options {
  * one; with ANNAL_EXPECT_SEQ the events behind expected_seq are compared, without limit. With several drafts
  * either all are there already, side by side, or none.
  *
- * Level os writes no log: a process that is killed in the middle of such an append of several events may
- * leave the first of them, whole. The same append is then ANNAL_ERR_CONFLICT, by its ids or by its
+ * Level os writes no log: a process that is killed in the middle of such an append of several events, or a
+ * power cut before annal_sync(), may leave the first of them, whole. The same append is then ANNAL_ERR_CONFLICT, by its ids or by its
  * expected_seq; read the session's end to see how far it came. Append one at a time, or at another
  * level, what must not come in part.
  *
