@@ -22,6 +22,7 @@
 #define SEED 20261120
 
 Suite *suite_sim_disk(void);
+Suite *suite_power_cases(void);
 
 static const struct power_settings full = {
     .subsets = 200, .recovery_every = 150, .recovery_subsets = 6, .index_every = 10};
@@ -80,8 +81,10 @@ int main(int argc, char **argv)
     mallopt(M_MMAP_THRESHOLD, 64 << 20); /* buffers of a megabyte come and go with every store */
     mallopt(M_TRIM_THRESHOLD, 64 << 20);
     SRunner *runner = srunner_create(suite_power());
-    if (argc < 2)
+    if (argc < 2) {
         srunner_add_suite(runner, suite_sim_disk());
+        srunner_add_suite(runner, suite_power_cases());
+    }
     srunner_set_fork_status(runner, CK_NOFORK); /* it counts */
     srunner_run(runner, NULL, NULL, CK_ENV);
     int failed = srunner_ntests_failed(runner);

@@ -47,13 +47,14 @@ static struct {
 static int64_t look_at_clock(void *arg)
 {
     struct sim_disk *disk = arg;
-    return disk->now_us += TICK_US;
+    return disk->now_us += disk->tick_us;
 }
 
 struct sim_disk *sim_disk_empty(const struct sim_disk *like)
 {
     struct sim_disk *disk = sim_alloc(1, sizeof *disk);
     disk->clock = (struct clock){look_at_clock, look_at_clock, disk};
+    disk->tick_us = TICK_US;
     disk->now_us = like == NULL ? START_US : like->now_us;
     disk->free_bytes = like == NULL ? UINT64_C(1) << 40 : like->free_bytes;
     disk->last_inode = like == NULL ? 0 : like->last_inode;
@@ -762,6 +763,14 @@ void sim_process_close_all(struct sim_process *process)
 {
     while (sim_process_open_files(process) > 0)
         sim_process_close_last(process);
+}
+
+void sim_disk_lose_writes(struct sim_process *process, const char *path)
+{
+    struct sim_inode *inode = find(process, path);
+    if (inode == NULL)
+        abort();
+    drop_dirty_pages(inode);
 }
 
 void sim_disk_flip(struct sim_process *process, const char *path, uint64_t offset, uint8_t mask)

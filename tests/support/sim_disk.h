@@ -79,6 +79,7 @@ struct sim_process {
 struct sim_disk {
     struct clock clock; /* goes on by a little with every look; its arg is this struct */
     int64_t now_us;
+    int64_t tick_us; /* how much a look at the clock takes; more makes waiting short */
     uint8_t boot[16];
     uint64_t ops;
     uint64_t free_bytes;
@@ -166,6 +167,12 @@ struct sim_disk *sim_disk_kill(struct sim_disk *disk, const struct sim_op *in_fl
  * were ever mapped are left out.
  */
 uint64_t sim_disk_hash(struct sim_disk *disk, const char *directory);
+
+/*
+ * Writing a file back failed, and whoever had it open was told, or is dead: its dirty pages are called
+ * clean, and the disk does not have them. A descriptor that is opened from now on never hears of it.
+ */
+void sim_disk_lose_writes(struct sim_process *process, const char *path);
 
 /* Flip the bits of mask in one byte of the page cache and of the disk, as rot does. */
 void sim_disk_flip(struct sim_process *process, const char *path, uint64_t offset, uint8_t mask);

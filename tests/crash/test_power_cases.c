@@ -1,0 +1,412 @@
+/*
+ * The ways in which a write path loses events that were known before this one was built, each on the
+ * simulated disk: processes that die with their locks going one by one, power cuts at the worst moment.
+ */
+#include "tests/crash/power_check.h"
+#include "tests/support/journals.h"
+
+#include <annal/annal.h>
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+
+#define OUTCOMES 60 /* of one power cut, at most */
+
+/* A process and its store. */
+struct side {
+    struct sim_process *process;
+    annal_store *store;
+};
+
+static struct sim_disk *disk;
+static struct model model;
+static unsigned appended;
+
+/* What the disk does to an operation: fail it, or let the process die before it. */
+static struct {
+    enum sim_op_kind kind;
+    const char *name;
+    int fail;                 /* an errno, once */
+    struct sim_process *kill; /* dies instead */
+    bool check;               /* cut the power here, whatever the operation is */
+} trap;
+
+static void set_up(void)
+{
+    disk = sim_disk_new();
+    model = (struct model){0};
+    memset(&trap, 0, sizeof trap);
+}
+
+static void tear_down(void)
+{
+    sim_disk_free(disk);
+    model_done(&model);
+}
+
+/* ---- Steps ---- */
+
+static struct side open_side(void)
+{
+    const annal_store_options options = {
+        .create = true, .no_keeper = true, .wait_ms = 1, .region_bytes = 1 << 20};
+    struct side side = {.process = sim_process_new(disk)};
+    ck_ok(power_open(side.process, &options, &side.store, err));
+    return side;
+}
+
+static void close_side(struct side *side)
+{
+    ck_ok(annal_store_close(side->store, err));
+    model_sync(&model);
+    side->store = NULL;
+}
+
+/* Its memory; the process itself is dead, so nothing of it reaches the disk. */
+static void bury(struct side *side)
+{
+    sim_process_kill(side->process);
+    (void)annal_store_close(side->store, NULL);
+    sim_process_close_all(side->process);
+    side->store = NULL;
+}
+
+static annal_status try_add(struct side *side, const char *session, size_t pad, annal_level level,
+                            annal_error *err)
+{
+    annal_writer *writer = NULL;
+    uint64_t seq = 0;
+    char *data = malloc(pad + 64);
+    ck_assert_ptr_nonnull(data);
+    int length = snprintf(data, pad + 64, "{\"n\":%u,\"text\":\"", ++appended);
+    memset(data + length, 'x', pad);
+    snprintf(data + (size_t)length + pad, 3, "\"}");
+    const annal_draft draft = {.type = ANNAL_SLICE("step"), .data = annal_slice_of(data)};
+    const annal_append_options options = {.level = level};
+    model_append(&model, session, &draft, 1, level);
+    annal_status status =
+        annal_writer_open(side->store, annal_slice_of(session), NULL, &writer, err);
+    if (status == ANNAL_OK)
+        status = annal_writer_append(writer, &draft, 1, &options, &seq, err);
+    annal_writer_close(writer);
+    free(data);
+    if (status == ANNAL_OK) {
+        model_acknowledge(&model, session, level);
+        ck_assert_uint_eq(seq, model_session(&model, session)->count);
+    } else if (status != ANNAL_ERR_UNKNOWN) {
+        model_refuse(&model, session, 1);
+    }
+    return status;
+}
+
+static void add(struct side *side, const char *session, annal_level level)
+{
+    ck_ok(try_add(side, session, 300, level, err));
+}
+
+/* Another process has the session; asking for it makes that one want to give it back. */
+static void ask(struct side *side, const char *session)
+{
+    int64_t tick_us = disk->tick_us;
+    disk->tick_us = 1000;
+    ck_status(ANNAL_ERR_BUSY, try_add(side, session, 10, ANNAL_LEVEL_SYNC, err));
+    disk->tick_us = tick_us;
+}
+
+/* What is there when a store was opened stays there; what is not never comes. */
+static void settle(struct side *side, const char *session)
+{
+    annal_session_info info = {0};
+    struct model_session *expected = model_session(&model, session);
+    annal_error err = {0};
+    annal_status status = annal_session_info_get(side->store, annal_slice_of(session), &info, &err);
+    ck_assert_msg(status == ANNAL_OK || status == ANNAL_ERR_NOTFOUND, "%s", err.message);
+    ck_assert_uint_le(info.last_seq, expected->count);
+    model_refuse(&model, session, expected->count - (size_t)info.last_seq);
+    model_sync(&model);
+}
+
+/* Takes the disk. */
+static void check_left(struct sim_disk *left, bool killed, uint64_t number)
+{
+    struct power_check check = {.model = &model, .killed = killed};
+    bool good = power_check_disk(&check, left);
+    ck_assert_msg(good, "outcome %u: %s", (unsigned)number, check.why);
+    sim_disk_free(left);
+}
+
+/* Cut the power now, in every way or in many. */
+static void cut_power(void)
+{
+    struct sim_choices choices;
+    sim_choices_init(&choices, disk, 1, OUTCOMES);
+    while (sim_choices_next(&choices))
+        check_left(sim_disk_crash(disk, &choices), false, choices.number);
+}
+
+static int spring(void *arg, struct sim_disk *of, const struct sim_op *op)
+{
+    (void)arg;
+    (void)of;
+    if (trap.check)
+        cut_power();
+    if (trap.name == NULL || op->kind != trap.kind || strcmp(op->name, trap.name) != 0)
+        return 0;
+    trap.name = NULL;
+    if (trap.kill != NULL)
+        sim_process_kill(trap.kill);
+    return trap.fail;
+}
+
+static void set_trap(enum sim_op_kind kind, const char *name, int fail, struct sim_process *kill)
+{
+    trap.kind = kind;
+    trap.name = name;
+    trap.fail = fail;
+    trap.kill = kill;
+    disk->hook = spring;
+}
+
+/* ---- The cases ---- */
+
+START_TEST(h1_what_was_cached_before_a_sync_is_durable_with_it)
+{
+    struct side one = open_side();
+    for (int i = 0; i < 5; i++)
+        add(&one, "s", ANNAL_LEVEL_OS);
+    add(&one, "s", ANNAL_LEVEL_SYNC);
+    ck_assert_uint_eq(model_session(&model, "s")->durable, 6);
+    cut_power();
+    for (int i = 0; i < 3; i++) /* more than goes through the log */
+        ck_ok(try_add(&one, "s", 600000, ANNAL_LEVEL_OS, err));
+    add(&one, "s", ANNAL_LEVEL_SYNC);
+    cut_power();
+    close_side(&one);
+}
+END_TEST
+
+/* The group is synced in the log of one; it dies before its journal has it, and lets go step by step. */
+START_TEST(h2_h3_a_session_of_the_dead_is_taken_only_after_its_log_was_redone)
+{
+    bool last_first = _i == 1;
+    struct side one = open_side(), two = open_side();
+    add(&two, "other", ANNAL_LEVEL_SYNC);
+    add(&one, "s", ANNAL_LEVEL_SYNC);
+    set_trap(SIM_WRITE, "s.jsonl", 0, one.process);
+    /* Whatever it could still answer, the log has the event. */
+    (void)try_add(&one, "s", 100, ANNAL_LEVEL_SYNC, NULL);
+    ck_assert(one.process->dead);
+    annal_status status = ANNAL_ERR_BUSY;
+    int waited = 0;
+    disk->tick_us = 1000;
+    while (status == ANNAL_ERR_BUSY) {
+        status = try_add(&two, "s", 200, ANNAL_LEVEL_SYNC, NULL);
+        if (status == ANNAL_ERR_BUSY) {
+            waited++;
+            ck_assert_uint_gt(sim_process_open_files(one.process), 0);
+            if (last_first)
+                sim_process_close_last(one.process);
+            else
+                sim_process_close_first(one.process);
+        }
+    }
+    ck_assert_int_eq(status, ANNAL_OK); /* as the third: try_add() looks at its seq */
+    ck_assert_int_gt(waited, 0);
+    bury(&one);
+    cut_power();
+    close_side(&two);
+}
+END_TEST
+
+START_TEST(h4b_a_session_that_changed_hands_is_whole_whichever_log_is_redone_first)
+{
+    struct side one = open_side(), two = open_side();
+    for (int i = 0; i < 2; i++) {
+        add(&one, "s", ANNAL_LEVEL_SYNC);
+        add(&one, "s", ANNAL_LEVEL_OS);
+        ask(&two, "s");
+        ck_ok(annal_keep(one.store, err));
+        add(&two, "s", ANNAL_LEVEL_SYNC);
+        cut_power();
+        ask(&one, "s");
+        ck_ok(annal_keep(two.store, err));
+    }
+    close_side(&two);
+    close_side(&one);
+}
+END_TEST
+
+/* Nobody is left who was told, and what the journal says it has, the disk has not. */
+START_TEST(h5_recovery_writes_again_what_the_cache_already_shows)
+{
+    struct side one = open_side();
+    char path[80];
+    add(&one, "s", ANNAL_LEVEL_SYNC);
+    add(&one, "s", ANNAL_LEVEL_SYNC);
+    snprintf(path, sizeof path, "%s/store/events/s.jsonl", one.process->root);
+    sim_disk_lose_writes(one.process, path);
+    bury(&one);
+    struct side two = open_side();
+    ck_ok(annal_store_close(two.store, err));
+    cut_power();
+}
+END_TEST
+
+START_TEST(h5_a_journal_whose_sync_failed_is_never_taken_for_synced)
+{
+    struct side one = open_side();
+    annal_error err = {0};
+    add(&one, "s", ANNAL_LEVEL_SYNC);
+    set_trap(SIM_SYNC, "s.jsonl", EIO, NULL);
+    annal_status status = annal_checkpoint(one.store, &err);
+    ck_assert_ptr_null(trap.name);
+    cut_power();
+    if (status == ANNAL_OK)
+        status = try_add(&one, "s", 100, ANNAL_LEVEL_SYNC, &err);
+    ck_assert(status == ANNAL_OK || err.message[0] != '\0');
+    cut_power();
+    (void)annal_store_close(one.store, NULL);
+    cut_power();
+    struct side two = open_side();
+    ck_assert_int_eq(annal_store_close(two.store, &err), ANNAL_OK);
+    cut_power();
+}
+END_TEST
+
+START_TEST(h6_a_journal_that_another_made_keeps_its_name)
+{
+    struct side one = open_side(), two = open_side();
+    add(&one, "s", ANNAL_LEVEL_SYNC);
+    ask(&two, "s");
+    ck_ok(annal_keep(one.store, err));
+    add(&two, "s", ANNAL_LEVEL_SYNC);
+    ck_ok(annal_checkpoint(two.store, err));
+    cut_power();
+    ck_ok(annal_store_close(two.store, err));
+    cut_power();
+    close_side(&one);
+}
+END_TEST
+
+/* Refused or unknown: what was refused never comes back, not even when the cache reaches the disk. */
+START_TEST(h8_a_group_whose_sync_failed_comes_back_for_nobody_who_was_refused)
+{
+    struct side one = open_side();
+    add(&one, "s", ANNAL_LEVEL_SYNC);
+    set_trap(SIM_SYNC, "00.log", EIO, NULL);
+    annal_error err = {0};
+    annal_status status = try_add(&one, "s", 100, ANNAL_LEVEL_SYNC, &err);
+    ck_assert_int_ne(status, ANNAL_OK);
+    ck_assert_ptr_null(trap.name);
+    cut_power();
+    if (status != ANNAL_ERR_UNKNOWN) { /* then it goes on, in another log */
+        trap.check = true;
+        add(&one, "s", ANNAL_LEVEL_SYNC);
+        add(&one, "t", ANNAL_LEVEL_SYNC);
+        trap.check = false;
+    }
+    bury(&one);
+    struct side two = open_side();
+    settle(&two, "s");
+    add(&two, "s", ANNAL_LEVEL_SYNC);
+    cut_power();
+    close_side(&two);
+}
+END_TEST
+
+/* The process dies after a failed sync; the cache shows the group, the disk does not have it. */
+START_TEST(h13_recovery_shows_nothing_that_a_power_cut_takes_back)
+{
+    struct side one = open_side();
+    add(&one, "s", ANNAL_LEVEL_SYNC);
+    set_trap(SIM_SYNC, "00.log", EIO, one.process);
+    ck_assert_int_ne(try_add(&one, "s", 100, ANNAL_LEVEL_SYNC, NULL), ANNAL_OK);
+    char path[80];
+    struct sim_process *kernel = sim_process_new(disk);
+    snprintf(path, sizeof path, "%s/store/commit/00.log", kernel->root);
+    sim_disk_lose_writes(kernel, path);
+    bury(&one);
+    struct side two = open_side();
+    settle(&two, "s");
+    cut_power();
+    add(&two, "s", ANNAL_LEVEL_SYNC);
+    cut_power();
+    close_side(&two);
+}
+END_TEST
+
+/* The log still holds the groups of a region that was checkpointed, of a journal that is another now. */
+START_TEST(h14_a_region_that_was_checkpointed_is_redone_for_nobody)
+{
+    struct side one = open_side();
+    add(&one, "s", ANNAL_LEVEL_SYNC);
+    add(&one, "s", ANNAL_LEVEL_SYNC);
+    ck_ok(annal_checkpoint(one.store, err));
+    model_delete(&model, "s");
+    ck_ok(annal_session_delete(one.store, ANNAL_SLICE("s"), NULL, err));
+    model_deleted(&model, "s", true);
+    for (int i = 0; i < 3; i++) {
+        disk->hook = spring;
+        trap.check = true;
+        add(&one, "s", ANNAL_LEVEL_SYNC); /* begins a region */
+        trap.check = false;
+        ck_ok(annal_checkpoint(one.store, err));
+    }
+    close_side(&one);
+}
+END_TEST
+
+/* On this disk, who waits for a lock that another process has ends the test. */
+START_TEST(h16_no_append_and_no_checkpoint_waits_for_the_index)
+{
+    struct side one = open_side();
+    annal_index *index = NULL;
+    const annal_index_options options = {.follow = true};
+    ck_ok(annal_index_open(one.store, &options, &index, err));
+    add(&one, "s", ANNAL_LEVEL_SYNC);
+    ck_ok(annal_keep(one.store, err));
+    struct sim_process *other = sim_process_new(disk);
+    char path[80];
+    snprintf(path, sizeof path, "%s/store/locks/index", other->root);
+    int fd = other->io.open(other, path, O_RDWR | O_CREAT, 0600);
+    ck_assert_int_eq(other->io.flock(other, fd, LOCK_EX | LOCK_NB), 0);
+    annal_metrics before, after;
+    annal_store_metrics_get(one.store, ANNAL_METRICS_OF_OBJECT, &before);
+    for (int i = 0; i < 8; i++) {
+        ck_ok(try_add(&one, "s", 300000, ANNAL_LEVEL_SYNC, err));
+        ck_ok(annal_keep(one.store, err));
+    }
+    annal_store_metrics_get(one.store, ANNAL_METRICS_OF_OBJECT, &after);
+    ck_assert_uint_gt(after.checkpoints, before.checkpoints);
+    cut_power();
+    ck_assert_int_eq(other->io.flock(other, fd, LOCK_UN), 0);
+    annal_index_close(index);
+    close_side(&one);
+}
+END_TEST
+
+Suite *suite_power_cases(void)
+{
+    Suite *suite = suite_create("power_cases");
+    TCase *tests = tcase_create("power_cases");
+    tcase_set_timeout(tests, 0);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, h1_what_was_cached_before_a_sync_is_durable_with_it);
+    tcase_add_loop_test(tests, h2_h3_a_session_of_the_dead_is_taken_only_after_its_log_was_redone,
+                        0, 2);
+    tcase_add_test(tests, h4b_a_session_that_changed_hands_is_whole_whichever_log_is_redone_first);
+    tcase_add_test(tests, h5_recovery_writes_again_what_the_cache_already_shows);
+    tcase_add_test(tests, h5_a_journal_whose_sync_failed_is_never_taken_for_synced);
+    tcase_add_test(tests, h6_a_journal_that_another_made_keeps_its_name);
+    tcase_add_test(tests, h8_a_group_whose_sync_failed_comes_back_for_nobody_who_was_refused);
+    tcase_add_test(tests, h13_recovery_shows_nothing_that_a_power_cut_takes_back);
+    tcase_add_test(tests, h14_a_region_that_was_checkpointed_is_redone_for_nobody);
+    tcase_add_test(tests, h16_no_append_and_no_checkpoint_waits_for_the_index);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
