@@ -1,3 +1,4 @@
+#include "tests/support/failing_libc.h"
 #include "tests/support/journals.h"
 #include "tests/support/tmpdir.h"
 
@@ -82,6 +83,52 @@ START_TEST(a_chore_runs_after_appends_and_once_more_when_it_is_removed)
 }
 END_TEST
 
+START_TEST(a_keeper_has_eight_chores_and_forgets_only_those_it_has)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    annal_store *store = store_open(tmpdir_path(&dir, "store"));
+    _Atomic int runs[CHORES_MAX + 1] = {0};
+    annal_chore chore = {.name = "count", .period_ms = 1, .run = count_run};
+    for (int i = 0; i < CHORES_MAX; i++) {
+        chore.arg = (void *)&runs[i];
+        ck_ok(annal_chore_add(store, &chore, err));
+    }
+    chore.arg = (void *)&runs[CHORES_MAX];
+    ck_status(ANNAL_ERR_LIMIT, annal_chore_add(store, &chore, err));
+    annal_chore_remove(store, (void *)&runs[CHORES_MAX]);
+    ck_assert_int_eq(runs[CHORES_MAX], 0);
+    for (int i = 0; i < CHORES_MAX; i++) {
+        annal_chore_remove(store, (void *)&runs[i]);
+        ck_assert_int_eq(runs[i], 1);
+    }
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+START_TEST(a_store_whose_keeper_cannot_start_is_not_opened)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    const annal_store_options options = {.create = true};
+    annal_store *store = NULL;
+    store_close(store_open(path));
+    bool failed = true;
+    for (unsigned at = 1; failed; at++) {
+        struct failing_libc plan = {.family = LIBC_SYSTEM, .fail_at = at};
+        failing_libc_arm(&plan);
+        annal_status status = annal_store_open(path, &options, &store, NULL);
+        failing_libc_arm(NULL);
+        failed = plan.failed[0] != '\0';
+        ck_assert_int_eq(status, failed ? ANNAL_ERR_NOMEM : ANNAL_OK);
+    }
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
 Suite *suite_keeper(void)
 {
     Suite *suite = suite_create("keeper");
@@ -90,6 +137,8 @@ Suite *suite_keeper(void)
     tcase_add_test(keeper, the_keeper_commits_a_batch_soon_without_being_asked);
     tcase_add_test(keeper, without_a_keeper_annal_keep_commits_batches_that_are_due);
     tcase_add_test(keeper, a_chore_runs_after_appends_and_once_more_when_it_is_removed);
+    tcase_add_test(keeper, a_keeper_has_eight_chores_and_forgets_only_those_it_has);
+    tcase_add_test(keeper, a_store_whose_keeper_cannot_start_is_not_opened);
     suite_add_tcase(suite, keeper);
     return suite;
 }

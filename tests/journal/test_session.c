@@ -352,6 +352,49 @@ START_TEST(a_journal_that_was_replaced_is_not_written)
 }
 END_TEST
 
+START_TEST(a_journal_that_is_gone_or_appears_is_not_written)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
+    annal_store *store = store_open(path);
+    uint64_t seq;
+    append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    store->descriptors_max = 1; /* the journal of s is closed to make room */
+    append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_assert_int_eq(rename(journal, tmpdir_path(&dir, "aside")), 0);
+    ck_status(ANNAL_ERR_UNKNOWN, append_number(store, "s", 3, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_assert_int_eq(rename(tmpdir_path(&dir, "aside"), journal), 0);
+    (void)annal_store_close(store, NULL);
+    store = store_open(path);
+    ck_numbers(store, "s", 3);
+    /* In the place of a journal that is not made yet somebody puts another. */
+    ck_ok(append_number(store, "u", 1, 40, ANNAL_LEVEL_BATCH, &seq, err));
+    file_write(tmpdir_path(&dir, "store/events/u.jsonl"), "something else\n", 15);
+    ck_assert_int_lt(annal_sync(store, NULL), 0);
+    (void)annal_store_close(store, NULL);
+    size_t len;
+    char *bytes = file_read(tmpdir_path(&dir, "store/events/u.jsonl"), &len);
+    ck_assert_str_eq(bytes, "something else\n");
+    free(bytes);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+START_TEST(a_fifo_in_the_place_of_a_journal_is_refused_and_waits_for_nobody)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    annal_store *store = store_open(tmpdir_path(&dir, "store"));
+    uint64_t seq;
+    ck_assert_int_eq(mkfifo(tmpdir_path(&dir, "store/events/s.jsonl"), 0600), 0);
+    ck_status(ANNAL_ERR_INVALID, append_number(store, "s", 1, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
 Suite *suite_session(void)
 {
     Suite *suite = suite_create("session");
@@ -360,6 +403,8 @@ Suite *suite_session(void)
     tcase_add_test(tails, a_damaged_end_is_readable_and_takes_no_more_events);
     tcase_add_test(tails, no_damage_to_the_last_event_makes_room_for_another);
     tcase_add_test(tails, a_journal_that_was_replaced_is_not_written);
+    tcase_add_test(tails, a_journal_that_is_gone_or_appears_is_not_written);
+    tcase_add_test(tails, a_fifo_in_the_place_of_a_journal_is_refused_and_waits_for_nobody);
     suite_add_tcase(suite, tails);
     TCase *sharing = tcase_create("sharing");
     tcase_set_timeout(sharing, 120);

@@ -224,6 +224,70 @@ START_TEST(expected_seq_is_compared_with_where_the_session_stands)
 }
 END_TEST
 
+/* What a session remembers of its ids is bounded; here as after very many others. */
+static void forget_ids(struct fixture *f)
+{
+    struct session *session = annal__session_get(f->store, ANNAL_SLICE("s"), NULL);
+    ck_assert(session != NULL && session->ids_loaded);
+    annal__ids_done(&session->ids);
+}
+
+START_TEST(a_retry_with_its_expected_seq_is_recognised_without_limit)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    uint64_t seq = 0;
+    const annal_draft first = draft("one", "1"), other = draft("one", "2"),
+                      plain = draft(NULL, "3");
+    const annal_draft pair[] = {draft("two", "2"), draft("three", "3")};
+    const annal_draft longer[] = {draft("two", "2"), draft("three", "3"), draft("four", "4")};
+    const annal_append_options zero = {.expect = ANNAL_EXPECT_SEQ};
+    const annal_append_options one = {.expect = ANNAL_EXPECT_SEQ, .expected_seq = 1};
+    ck_ok(append(&f, &first, 1, &zero, &seq, err));
+    ck_ok(append(&f, pair, 2, &one, &seq, err));
+    forget_ids(&f);
+    ck_ok(append(&f, &first, 1, &zero, &seq, err));
+    ck_assert_uint_eq(seq, 1);
+    ck_ok(append(&f, pair, 2, &one, &seq, err));
+    ck_assert_uint_eq(seq, 2);
+    ck_status(ANNAL_ERR_CONFLICT, append(&f, &other, 1, &zero, &seq, err));
+    ck_status(ANNAL_ERR_CONFLICT, append(&f, longer, 3, &one, &seq, err));
+    ck_status(ANNAL_ERR_CONFLICT, append(&f, &plain, 1, &one, &seq, err));
+    ck_assert_uint_eq(count(&f), 3);
+    /* Nobody is told what cannot be read. */
+    ck_assert_int_eq(
+        rename(tmpdir_path(&f.dir, "store/events/s.jsonl"), tmpdir_path(&f.dir, "aside")), 0);
+    ck_status(ANNAL_ERR_IO, append(&f, &first, 1, &zero, &seq, err));
+    ck_assert_int_eq(
+        rename(tmpdir_path(&f.dir, "aside"), tmpdir_path(&f.dir, "store/events/s.jsonl")), 0);
+    ck_ok(append(&f, &first, 1, &zero, &seq, err));
+    ck_assert_uint_eq(seq, 1);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(an_id_is_found_behind_many_events_that_have_none)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    enum { MANY = ANNAL_APPEND_EVENTS_MAX };
+    uint64_t seq = 0;
+    const annal_draft named = draft("first", "1"), other = draft("first", "2");
+    annal_draft *drafts = calloc(MANY, sizeof *drafts);
+    ck_assert_ptr_nonnull(drafts);
+    for (size_t i = 0; i < MANY; i++)
+        drafts[i] = draft(NULL, "0");
+    ck_ok(append(&f, &named, 1, NULL, &seq, err));
+    ck_ok(append(&f, drafts, MANY, NULL, &seq, err));
+    free(drafts);
+    fixture_reopen(&f);
+    ck_ok(append(&f, &named, 1, NULL, &seq, err));
+    ck_assert_uint_eq(seq, 1);
+    ck_status(ANNAL_ERR_CONFLICT, append(&f, &other, 1, NULL, &seq, err));
+    fixture_done(&f);
+}
+END_TEST
+
 /* ---- Levels ---- */
 
 /* H1, H12: events of level os lie between others; nothing may end up behind a hole. */
@@ -531,6 +595,8 @@ static void add_exactly_once(Suite *suite)
     tcase_add_test(once, several_events_with_ids_are_all_there_or_none);
     tcase_add_test(once, the_same_id_from_many_threads_at_once_is_one_event);
     tcase_add_test(once, expected_seq_is_compared_with_where_the_session_stands);
+    tcase_add_test(once, a_retry_with_its_expected_seq_is_recognised_without_limit);
+    tcase_add_test(once, an_id_is_found_behind_many_events_that_have_none);
     suite_add_tcase(suite, once);
 }
 

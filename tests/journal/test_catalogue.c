@@ -1,0 +1,141 @@
+#include "journal/store.h"
+
+#include "tests/support/failing_io.h"
+#include "tests/support/journals.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct tmpdir dir;
+static const char *path;
+static annal_store *store;
+
+static void set_up(void)
+{
+    TMPDIR_INIT(&dir);
+    path = tmpdir_path(&dir, "store");
+    store = store_open(path);
+}
+
+static void tear_down(void)
+{
+    store_close(store);
+    tmpdir_done(&dir);
+}
+
+static void make_journal(const char *name)
+{
+    char inside[300];
+    snprintf(inside, sizeof inside, "store/events/%s", name);
+    file_write(tmpdir_path(&dir, inside), "x", 1);
+}
+
+static int count_session(void *arg, annal_slice session, uint64_t journal_bytes)
+{
+    (void)session;
+    *(unsigned *)arg += journal_bytes > 0;
+    return 0;
+}
+
+START_TEST(what_is_no_journal_is_no_session)
+{
+    unsigned count = 0;
+    char name[32];
+    static const char *const others[] = {".jsonl", "-a.jsonl", ".b.jsonl", "c", "d.json", "jsonl"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        make_journal(others[i]);
+    ck_assert_int_eq(mkdir(tmpdir_path(&dir, "store/events/directory.jsonl"), 0700), 0);
+    file_write(tmpdir_path(&dir, "store/events/empty.jsonl"), "", 0);
+    for (int i = 0; i < 150; i++) {
+        snprintf(name, sizeof name, "s%d.jsonl", i);
+        make_journal(name);
+    }
+    ck_ok(annal_store_sessions(store, count_session, &count, err));
+    ck_assert_uint_eq(count, 150);
+}
+END_TEST
+
+static int delete_next(void *arg, annal_slice session, uint64_t journal_bytes)
+{
+    *(unsigned *)arg += journal_bytes > 0;
+    if (session.len == 1 && session.ptr[0] == 'a')
+        ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/events/b.jsonl")), 0);
+    return 0;
+}
+
+START_TEST(a_session_that_is_deleted_while_the_list_is_told_is_left_out)
+{
+    unsigned count = 0;
+    make_journal("a.jsonl");
+    make_journal("b.jsonl");
+    make_journal("c.jsonl");
+    ck_ok(annal_store_sessions(store, delete_next, &count, err));
+    ck_assert_uint_eq(count, 2);
+}
+END_TEST
+
+/* What cannot be looked at is there all the same. */
+START_TEST(a_session_that_cannot_be_looked_at_is_a_failure_and_not_left_out)
+{
+    struct failing_io disk;
+    failing_io_init(&disk);
+    const struct seams seams = {&disk.io, &annal__system_clock, NULL};
+    const annal_store_options options = {.read_only = true};
+    annal_store *reader = NULL;
+    make_journal("a.jsonl");
+    make_journal("b.jsonl");
+    ck_ok(annal__store_open(path, &options, &seams, &reader, err));
+    disk.by_table = true;
+    for (unsigned at = 1; at <= 3; at++) { /* the list, and a look at each */
+        unsigned count = 0;
+        disk.calls = 0;
+        disk.fail_at = at;
+        ck_status(ANNAL_ERR_IO, annal_store_sessions(reader, count_session, &count, err));
+    }
+    disk.fail_at = 0;
+    store_close(reader);
+}
+END_TEST
+
+static int stop_at_once(void *arg, annal_slice session, uint64_t journal_bytes)
+{
+    (void)session;
+    (void)journal_bytes;
+    ++*(unsigned *)arg;
+    return 7;
+}
+
+START_TEST(who_is_told_may_stop)
+{
+    unsigned count = 0;
+    append_numbers(store, "a", 1, 1, ANNAL_LEVEL_SYNC);
+    append_numbers(store, "b", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_assert_int_eq((int)annal_store_sessions(store, stop_at_once, &count, NULL), 7);
+    ck_assert_uint_eq(count, 1);
+    /* What was changed and not told comes again. */
+    ck_assert_uint_eq(annal_store_changed(store, 0, stop_at_once, &count), 0);
+    ck_assert_uint_eq(count, 2);
+    uint64_t now = annal_store_changed(store, 0, count_session, &count);
+    ck_assert_uint_gt(now, 0);
+    ck_assert_uint_eq(count, 4);
+    ck_assert_uint_eq(annal_store_changed(store, now, stop_at_once, &count), now);
+    ck_assert_uint_eq(count, 4);
+}
+END_TEST
+
+Suite *suite_catalogue(void)
+{
+    Suite *suite = suite_create("catalogue");
+    TCase *tests = tcase_create("catalogue");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, what_is_no_journal_is_no_session);
+    tcase_add_test(tests, a_session_that_is_deleted_while_the_list_is_told_is_left_out);
+    tcase_add_test(tests, a_session_that_cannot_be_looked_at_is_a_failure_and_not_left_out);
+    tcase_add_test(tests, who_is_told_may_stop);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,160 @@
+#include "journal/store.h"
+
+#include "tests/support/journals.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct tmpdir dir;
+static const char *path;
+static annal_store *store;
+
+static void set_up(void)
+{
+    TMPDIR_INIT(&dir);
+    path = tmpdir_path(&dir, "store");
+    store = store_open(path);
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+}
+
+static void tear_down(void)
+{
+    store_close(store);
+    tmpdir_done(&dir);
+}
+
+static int no_session(void *arg, annal_slice session, uint64_t journal_bytes)
+{
+    (void)arg;
+    (void)session;
+    (void)journal_bytes;
+    ck_abort_msg("a session is told");
+    return 0;
+}
+
+static int no_log(void *arg, const annal_log_info *info)
+{
+    (void)arg;
+    (void)info;
+    ck_abort_msg("a log is told");
+    return 0;
+}
+
+static annal_status run_never(void *arg, annal_error *err)
+{
+    (void)arg;
+    (void)err;
+    ck_abort_msg("a chore is run");
+    return ANNAL_OK;
+}
+
+static void ck_reads_are(annal_status expected)
+{
+    annal_cursor *cursor = NULL;
+    annal_session_info info;
+    annal_event event;
+    annal_verify_result result;
+    annal_repair_result repaired;
+    char line[300];
+    const annal_slice s = ANNAL_SLICE("s");
+    ck_status(expected, annal_cursor_open(store, s, 1, &cursor, err));
+    ck_status(expected, annal_cursor_open_at(store, s, 1, 0, 0, &cursor, err));
+    ck_status(expected, annal_event_read_at(store, s, 1, 0, line, sizeof line, &event, err));
+    ck_status(expected, annal_session_info_get(store, s, &info, err));
+    ck_status(expected, annal_store_sessions(store, no_session, NULL, err));
+    ck_status(expected, annal_store_logs(store, no_log, NULL, err));
+    ck_status(expected, annal_verify_session(store, s, NULL, NULL, &result, err));
+    ck_status(expected,
+              annal_session_repair(store, s, (annal_slice){0}, NULL, NULL, &repaired, err));
+}
+
+static void ck_writes_are(annal_status expected)
+{
+    annal_writer *writer = NULL;
+    annal_repair_result repaired;
+    const annal_slice s = ANNAL_SLICE("s");
+    ck_status(expected, annal_writer_open(store, s, NULL, &writer, err));
+    ck_status(expected, annal_sync(store, err));
+    ck_status(expected, annal_checkpoint(store, err));
+    ck_status(expected, annal_session_delete(store, s, NULL, err));
+    ck_status(expected,
+              annal_session_repair(store, s, ANNAL_SLICE("to"), NULL, NULL, &repaired, err));
+}
+
+/* F13. The child has the parent's memory; what it would write would be the parent's to know. */
+START_TEST(a_child_of_fork_may_do_nothing_with_the_store_of_its_parent)
+{
+    annal_writer *writer = NULL;
+    uint64_t seq;
+    const annal_chore chore = {.name = "never", .run = run_never};
+    const annal_draft draft = {.type = ANNAL_SLICE("t"), .data = ANNAL_SLICE("1")};
+    ck_ok(annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, err));
+    store->pid++; /* what a child sees */
+    ck_reads_are(ANNAL_ERR_CLOSED);
+    ck_writes_are(ANNAL_ERR_CLOSED);
+    ck_status(ANNAL_ERR_CLOSED, annal_writer_append(writer, &draft, 1, NULL, &seq, err));
+    ck_status(ANNAL_ERR_CLOSED, annal_keep(store, err));
+    ck_status(ANNAL_ERR_CLOSED, annal_chore_add(store, &chore, err));
+    annal_chore_remove(store, NULL);
+    store->pid--;
+    annal_writer_close(writer);
+    ck_numbers(store, "s", 3);
+}
+END_TEST
+
+START_TEST(a_child_of_fork_may_close_the_store_of_its_parent_and_writes_nothing)
+{
+    pid_t child = fork();
+    if (child == 0)
+        _exit(annal_store_close(store, NULL) == ANNAL_OK ? 0 : 1);
+    int outcome;
+    ck_assert_int_eq(waitpid(child, &outcome, 0), child);
+    ck_assert(WIFEXITED(outcome) && WEXITSTATUS(outcome) == 0);
+    append_numbers(store, "s", 4, 5, ANNAL_LEVEL_SYNC);
+    ck_numbers(store, "s", 5);
+}
+END_TEST
+
+START_TEST(what_was_opened_for_reading_is_not_written)
+{
+    const annal_store_options reading = {.read_only = true};
+    store_close(store);
+    ck_ok(annal_store_open(path, &reading, &store, err));
+    ck_writes_are(ANNAL_ERR_IO);
+    ck_numbers(store, "s", 3);
+}
+END_TEST
+
+START_TEST(what_is_no_session_id_is_refused_by_whoever_reads)
+{
+    annal_cursor *cursor = NULL;
+    annal_session_info info;
+    annal_event event;
+    char line[300];
+    static const annal_slice bad[] = {ANNAL_SLICE(""), ANNAL_SLICE("../s"), ANNAL_SLICE(".s")};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        ck_status(ANNAL_ERR_INVALID, annal_cursor_open(store, bad[i], 1, &cursor, err));
+        ck_status(ANNAL_ERR_INVALID, annal_cursor_open_at(store, bad[i], 1, 0, 0, &cursor, err));
+        ck_status(ANNAL_ERR_INVALID,
+                  annal_event_read_at(store, bad[i], 1, 0, line, sizeof line, &event, err));
+        ck_status(ANNAL_ERR_INVALID, annal_session_info_get(store, bad[i], &info, err));
+        ck_status(ANNAL_ERR_INVALID, annal_session_delete(store, bad[i], NULL, err));
+    }
+}
+END_TEST
+
+Suite *suite_context(void)
+{
+    Suite *suite = suite_create("context");
+    TCase *tests = tcase_create("context");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, a_child_of_fork_may_do_nothing_with_the_store_of_its_parent);
+    tcase_add_test(tests, a_child_of_fork_may_close_the_store_of_its_parent_and_writes_nothing);
+    tcase_add_test(tests, what_was_opened_for_reading_is_not_written);
+    tcase_add_test(tests, what_is_no_session_id_is_refused_by_whoever_reads);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
