@@ -58,11 +58,11 @@ static void ck_reads_are(annal_status expected)
     annal_event event;
     annal_verify_result result;
     annal_repair_result repaired;
-    char line[300];
+    annal_event_buffer *buffer = NULL;
     const annal_slice s = ANNAL_SLICE("s");
     ck_status(expected, annal_cursor_open(store, s, 1, &cursor, err));
     ck_status(expected, annal_cursor_open_at(store, s, 1, 0, 0, &cursor, err));
-    ck_status(expected, annal_event_read_at(store, s, 1, 0, line, sizeof line, &event, err));
+    ck_status(expected, annal_event_read_at(store, s, 1, 0, 100, &buffer, &event, err));
     ck_status(expected, annal_session_info_get(store, s, &info, err));
     ck_status(expected, annal_store_sessions(store, no_session, NULL, err));
     ck_status(expected, annal_store_logs(store, no_log, NULL, err));
@@ -133,13 +133,13 @@ START_TEST(what_is_no_session_id_is_refused_by_whoever_reads)
     annal_cursor *cursor = NULL;
     annal_session_info info;
     annal_event event;
-    char line[300];
+    annal_event_buffer *buffer = NULL;
     static const annal_slice bad[] = {ANNAL_SLICE(""), ANNAL_SLICE("../s"), ANNAL_SLICE(".s")};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         ck_status(ANNAL_ERR_INVALID, annal_cursor_open(store, bad[i], 1, &cursor, err));
         ck_status(ANNAL_ERR_INVALID, annal_cursor_open_at(store, bad[i], 1, 0, 0, &cursor, err));
         ck_status(ANNAL_ERR_INVALID,
-                  annal_event_read_at(store, bad[i], 1, 0, line, sizeof line, &event, err));
+                  annal_event_read_at(store, bad[i], 1, 0, 100, &buffer, &event, err));
         ck_status(ANNAL_ERR_INVALID, annal_session_info_get(store, bad[i], &info, err));
         ck_status(ANNAL_ERR_INVALID, annal_session_delete(store, bad[i], NULL, err));
     }
