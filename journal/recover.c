@@ -157,8 +157,9 @@ done:
     return status;
 }
 
-static annal_status open_target(struct redo *redo, annal_slice session, struct target **out_target,
-                                annal_error *err)
+/* format: of the journal if there is none, or only an empty file. */
+static annal_status open_target(struct redo *redo, annal_slice session, annal_format format,
+                                struct target **out_target, annal_error *err)
 {
     struct target *target = find_target(redo, session);
     if (target == NULL) {
@@ -166,7 +167,6 @@ static annal_status open_target(struct redo *redo, annal_slice session, struct t
         if (target == NULL)
             return annal__fail(err, ANNAL_ERR_NOMEM, "recover: no memory");
         memcpy(target->session, session.ptr, session.len);
-        target->codec = annal__codecs[0];
         target->fd = -1;
         target->next = redo->buckets[bucket_of(session)];
         redo->buckets[bucket_of(session)] = target;
@@ -174,6 +174,7 @@ static annal_status open_target(struct redo *redo, annal_slice session, struct t
     *out_target = target;
     if (target->fd >= 0 || target->stopped)
         return ANNAL_OK;
+    target->codec = annal__codec_of(format);
     return open_journal(redo, target, 0, err);
 }
 
@@ -209,7 +210,6 @@ static annal_status redo_create(struct redo *redo, struct target *target,
         target->skipped = annal__replace_is_gone(redo->store, record->file);
         if (target->skipped)
             return ANNAL_OK;
-        target->codec = annal__codec_of(record->format);
         status = open_journal(redo, target, O_CREAT | O_EXCL, err);
         if (status < 0 || target->stopped)
             return status;
@@ -349,7 +349,7 @@ static annal_status redo_group(struct redo *redo, const struct log_group *group,
         if (annal__held_find(redo->held, record.session) < 0)
             continue; /* released since: its journal is whole */
         struct target *target = NULL;
-        status = open_target(redo, record.session, &target, err);
+        status = open_target(redo, record.session, record.format, &target, err);
         if (status < 0 || target->stopped)
             continue;
         target->redone = group->group;
@@ -434,7 +434,7 @@ static annal_status stop_unless_proven(struct redo *redo, annal_slice session, u
     struct target *target;
     struct stat file = {0};
     char why[100];
-    annal_status status = open_target(redo, session, &target, err);
+    annal_status status = open_target(redo, session, ANNAL_FORMAT_JSON, &target, err);
     if (status < 0 || target->stopped || target->skipped || target->redone > lost)
         return status;
     if (target->fd >= 0 && redo->store->io->fstat(redo->store->io->arg, target->fd, &file) < 0)
@@ -471,7 +471,7 @@ static annal_status open_loose(struct redo *redo, annal_error *err)
         struct held_entry *entry = annal__held_entry(redo->held, i);
         struct target *target;
         if (atomic_load(&entry->hash) != 0 && atomic_load(&entry->loose) != 0)
-            status = open_target(redo, annal__held_id(entry), &target, err);
+            status = open_target(redo, annal__held_id(entry), ANNAL_FORMAT_JSON, &target, err);
     }
     return status;
 }
