@@ -69,6 +69,7 @@ static void ck_reads_are(annal_status expected)
     ck_status(expected, annal_verify_session(store, s, NULL, NULL, &result, err));
     ck_status(expected,
               annal_session_repair(store, s, (annal_slice){0}, NULL, NULL, &repaired, err));
+    annal_event_buffer_free(buffer);
 }
 
 static void ck_writes_are(annal_status expected)
@@ -143,6 +144,7 @@ START_TEST(what_is_no_session_id_is_refused_by_whoever_reads)
         ck_status(ANNAL_ERR_INVALID, annal_session_info_get(store, bad[i], &info, err));
         ck_status(ANNAL_ERR_INVALID, annal_session_delete(store, bad[i], NULL, err));
     }
+    annal_event_buffer_free(buffer);
 }
 END_TEST
 
