@@ -1,5 +1,6 @@
 #include "tests/index/fixture.h"
 
+#include "tests/support/journals.h"
 #include "tests/support/random.h"
 
 #include "index/index.h"
@@ -244,6 +245,44 @@ START_TEST(a_journal_that_was_replaced_is_indexed_anew_by_itself)
     ck_sql(&f, "SELECT DISTINCT type FROM event_index WHERE session_id = 's1'", "new.one\n");
     ck_sql(&f, "SELECT id, events, total_turns FROM sessions ORDER BY id", "s1|30|0\ns2|8|2\n");
     ck_sql(&f, "SELECT COUNT(*) FROM snapshots", "0\n");
+    check_equals_rebuild(&f);
+    fixture_done(&f);
+}
+END_TEST
+
+/* Nothing in another process's journal tells cached events from durable ones, so the index has both. */
+START_TEST(h25_an_index_that_is_ahead_of_what_a_power_cut_left_is_mended)
+{
+    static const uint8_t boot[16] = "another boot";
+    const struct seams seams = {&annal__system_io, &annal__system_clock, boot};
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s2");
+    append_numbers(f.store, "s1", 1, 3, ANNAL_LEVEL_SYNC);
+    append_numbers(f.store, "s1", 4, 9, ANNAL_LEVEL_OS);
+    catch_up(&f, "");
+    ck_ok(annal_index_snapshot_put(f.index, ANNAL_SLICE("s1"), 8, ANNAL_SLICE("x"), 0, 0, err));
+    ck_sql(&f, "SELECT COUNT(*) FROM event_index WHERE session_id = 's1'", "9\n");
+    annal_index_close(f.index);
+    store_abandon(f.store);
+    size_t length;
+    char *bytes = file_read(journal_path(&f, "s1"), &length);
+    memset(bytes + length - 300, 0, 150); /* of the last three events */
+    file_write(journal_path(&f, "s1"), bytes, length);
+    free(bytes);
+
+    f.store = store_open_seams(f.path, &seams);
+    ck_ok(annal_index_open(f.store, NULL, &f.index, err));
+    catch_up(&f, "");
+    char *left = fixture_sql(&f, "SELECT COUNT(*) FROM event_index WHERE session_id = 's1'");
+    uint64_t last = strtoull(left, NULL, 10);
+    free(left);
+    ck_assert(last >= 3 && last < 9);
+    ck_sql(&f, "SELECT COUNT(*) FROM snapshots", "0\n");
+    append_numbers(f.store, "s1", last + 1, 12, ANNAL_LEVEL_OS);
+    ck_numbers(f.store, "s1", 12);
+    ck_sql(&f, "SELECT COUNT(*), MAX(seq) FROM event_index WHERE session_id = 's1'", "12|12\n");
+    ck_sql(&f, "SELECT id, events FROM sessions WHERE id = 's2'", "s2|8\n");
     check_equals_rebuild(&f);
     fixture_done(&f);
 }
@@ -519,6 +558,7 @@ Suite *suite_indexer(void)
     tcase_add_test(all, a_transaction_that_is_full_goes_on_in_the_next);
     tcase_add_test(all, a_progress_callback_can_stop_and_what_was_done_stays);
     tcase_add_test(all, a_journal_that_was_replaced_is_indexed_anew_by_itself);
+    tcase_add_test(all, h25_an_index_that_is_ahead_of_what_a_power_cut_left_is_mended);
     tcase_add_test(all, a_journal_that_is_gone_leaves_the_tables);
     tcase_add_loop_test(all, a_deleted_session_leaves_the_tables_and_comes_back_as_what_it_is_then,
                         0, 2);
