@@ -138,6 +138,84 @@ static annal_status mark_needed(void *arg, const struct record *record, annal_er
     return ANNAL_OK;
 }
 
+/* The header frame of a journal into out; it stays empty when none proves itself there. */
+static annal_status read_header(annal_store *store, const char *path, const struct codec *codec,
+                                struct buf *out, struct frame_header *out_header, annal_error *err)
+{
+    const struct io *io = store->io;
+    uint64_t h;
+    annal__buf_clear(out);
+    annal_status status = annal__buf_reserve(out, FRAME_ENVELOPE_BYTES);
+    if (status < 0)
+        return annal__fail(err, status, "read %s: no memory", path);
+    int fd = io->open(io->arg, path, O_RDONLY, 0);
+    ssize_t got = fd < 0 ? -1 : annal__read_full(io, fd, out->ptr, FRAME_ENVELOPE_BYTES, 0);
+    if (got < 0)
+        status = annal__fail_errno(err, "read %s", path);
+    if (fd >= 0)
+        io->close(io->arg, fd);
+    annal_slice bytes = {out->ptr, got > 0 ? (size_t)got : 0};
+    if (annal__frame_first(codec, bytes, out_header, &h))
+        out->len = codec->measure(bytes, 0, true);
+    return status;
+}
+
+/* The header of a journal; false when there is none. */
+static bool header_at(annal_store *store, annal_slice session, const struct codec *codec,
+                      struct buf *path, struct buf *frame, struct frame_header *out_header)
+{
+    return annal__journal_path(store, session, codec, path, NULL) == ANNAL_OK &&
+           read_header(store, path->ptr, codec, frame, out_header, NULL) == ANNAL_OK &&
+           frame->len > 0;
+}
+
+static bool replaces(const struct frame_header *one, const struct frame_header *other)
+{
+    return one->is_replacement && memcmp(one->replaces, other->file, sizeof other->file) == 0;
+}
+
+/*
+ * Rule (5): a conversion that broke off between its two names. What readers have seen all the time is
+ * the first of them; the other goes, whichever of the two is the new one.
+ */
+static void settle_pair(annal_store *store, annal_slice session)
+{
+    struct buf path = {0}, frames[CODEC_COUNT] = {0};
+    struct frame_header headers[CODEC_COUNT];
+    bool all = true;
+    for (size_t i = 0; i < CODEC_COUNT; i++) {
+        frames[i].limit = FRAME_ENVELOPE_BYTES;
+        all = all && header_at(store, session, annal__codecs[i], &path, &frames[i], &headers[i]);
+    }
+    if (all && (replaces(&headers[0], &headers[1]) || replaces(&headers[1], &headers[0]))) {
+        (void)store->io->unlink(store->io->arg, path.ptr); /* the second's */
+        atomic_store(&store->events_dirty, true);
+        (void)annal__store_sync_events(store);
+    }
+    for (size_t i = 0; i < CODEC_COUNT; i++)
+        annal__buf_done(&frames[i]);
+    annal__buf_done(&path);
+}
+
+/* The session of a tombstone, as its header says. */
+static void settle_double(annal_store *store, const char *tombstone)
+{
+    struct buf path = {0}, frame = {.limit = FRAME_ENVELOPE_BYTES};
+    struct frame_header header = {0};
+    if (tombstone_path(store, tombstone, &path, NULL) < 0)
+        goto done;
+    for (size_t i = 0; i < CODEC_COUNT && frame.len == 0; i++) {
+        if (read_header(store, path.ptr, annal__codecs[i], &frame, &header, NULL) < 0)
+            break;
+    }
+    if (frame.len > 0)
+        settle_pair(store, header.session);
+
+done:
+    annal__buf_done(&frame);
+    annal__buf_done(&path);
+}
+
 void annal__replace_sweep(annal_store *store)
 {
     struct names tombstones, unfinished = {0};
@@ -149,6 +227,8 @@ void annal__replace_sweep(annal_store *store)
     list_names(store, "", ".new-", &unfinished);
     for (size_t i = 0; i < unfinished.count; i++)
         remove_name(store, "", unfinished.list[i].text);
+    for (size_t i = 0; i < tombstones.count; i++)
+        settle_double(store, tombstones.list[i].text);
     /* A log that cannot be read may name any file. */
     if (annal__slots_each_record(store, SLOTS_ALL, mark_needed, &tombstones, NULL) < 0)
         goto done;
@@ -170,15 +250,6 @@ done:
 
 /* ---- Having it to ourselves ---- */
 
-/* A session that is about to lose its journal. */
-struct change {
-    annal_store *store;
-    struct session *session;
-    struct buf header; /* the first line of its journal; empty when it is damaged */
-    char file[FILE_ID_TEXT + 1];
-    annal_session_info info;
-};
-
 /* Take the session while locks/structure is held. With sound its journal must be sound at the end. */
 static annal_status seize(struct change *change, bool sound, annal_error *err)
 {
@@ -194,10 +265,10 @@ static annal_status seize(struct change *change, bool sound, annal_error *err)
 }
 
 /* Rule (1). Whoever has one of the two gets until the store's limit to give it back. */
-static annal_status begin(struct change *change, annal_store *store, annal_slice id, bool sound,
-                          annal_error *err)
+annal_status annal__change_begin(struct change *change, annal_store *store, annal_slice id,
+                                 bool sound, annal_error *err)
 {
-    *change = (struct change){.store = store, .header = {.limit = FRAME_ENVELOPE_BYTES}};
+    *change = (struct change){.store = store, .frame = {.limit = FRAME_ENVELOPE_BYTES}};
     annal_status status = annal__store_check_writable(store, err);
     if (status == ANNAL_OK)
         status = annal_session_id_check(id, err);
@@ -228,10 +299,11 @@ static annal_status begin(struct change *change, annal_store *store, annal_slice
     return annal_checkpoint(store, err);
 }
 
-static void end(struct change *change)
+void annal__change_end(struct change *change)
 {
     struct session *session = change->session;
-    annal__buf_done(&change->header);
+    annal__buf_done(&change->frame);
+    annal__buf_done(&change->path);
     if (session == NULL)
         return;
     pthread_mutex_lock(&session->lock);
@@ -243,28 +315,6 @@ static void end(struct change *change)
 }
 
 /* ---- What stands there ---- */
-
-/* The header frame of a journal into out; it stays empty when none proves itself there. */
-static annal_status read_header(annal_store *store, const char *path, const struct codec *codec,
-                                struct buf *out, struct frame_header *out_header, annal_error *err)
-{
-    const struct io *io = store->io;
-    uint64_t h;
-    annal__buf_clear(out);
-    annal_status status = annal__buf_reserve(out, FRAME_ENVELOPE_BYTES);
-    if (status < 0)
-        return annal__fail(err, status, "read %s: no memory", path);
-    int fd = io->open(io->arg, path, O_RDONLY, 0);
-    ssize_t got = fd < 0 ? -1 : annal__read_full(io, fd, out->ptr, FRAME_ENVELOPE_BYTES, 0);
-    if (got < 0)
-        status = annal__fail_errno(err, "read %s", path);
-    if (fd >= 0)
-        io->close(io->arg, fd);
-    annal_slice bytes = {out->ptr, got > 0 ? (size_t)got : 0};
-    if (annal__frame_first(codec, bytes, out_header, &h))
-        out->len = codec->measure(bytes, 0, true);
-    return status;
-}
 
 struct fork_search {
     annal_store *store;
@@ -293,63 +343,87 @@ static int refuse_fork(void *arg, annal_slice other, uint64_t bytes)
     return status;
 }
 
-/* Look at the journal that goes, and refuse when somebody needs it. */
-static annal_status examine(struct change *change, annal_error *err)
+/* Look at one journal of the session. ANNAL_ERR_NOTFOUND: there is none. */
+static annal_status look_at_journal(struct change *change, annal_error *err)
 {
     annal_store *store = change->store;
-    struct session *session = change->session;
-    annal_slice id = annal__session_id(session);
-    struct stat file;
-    struct frame_header header;
-    if (store->io->stat(store->io->arg, session->path, &file) < 0)
-        return errno == ENOENT
-                   ? annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no session '%s'", session->id)
-                   : annal__fail_errno(err, "look at %s", session->path);
-    annal_status status =
-        read_header(store, session->path, session->codec, &change->header, &header, err);
-    if (status < 0)
-        return status;
-    if (change->header.len > 0)
-        annal__frame_file_id_text(header.file, change->file);
-    struct fork_search search = {store, id, err};
-    status = annal_store_sessions(store, refuse_fork, &search, err);
-    /* Damage keeps nobody from deleting: then less is known of what goes. */
-    if (status == ANNAL_OK && annal_session_info_get(store, id, &change->info, NULL) < 0) {
-        memcpy(change->info.session, id.ptr, id.len);
-        change->info.bytes = (uint64_t)file.st_size;
-    }
+    annal_slice id = annal__session_id(change->session);
+    annal_status status = annal__journal_find(store, id, &change->path, &change->codec, err);
+    if (status == ANNAL_OK && change->codec == NULL)
+        status =
+            annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no session '%s'", change->session->id);
+    if (status == ANNAL_OK)
+        status = read_header(store, change->path.ptr, change->codec, &change->frame,
+                             &change->header, err);
     return status;
 }
 
+annal_status annal__change_examine(struct change *change, annal_error *err)
+{
+    annal_store *store = change->store;
+    annal_slice id = annal__session_id(change->session);
+    struct stat file;
+    annal_status status = look_at_journal(change, err);
+    if (status < 0)
+        return status;
+    struct fork_search search = {store, id, err};
+    status = annal_store_sessions(store, refuse_fork, &search, err);
+    if (status < 0)
+        return status;
+    /* Damage keeps nobody from deleting: then less is known of what goes. */
+    if (annal_session_info_get(store, id, &change->info, NULL) < 0) {
+        change->info = (annal_session_info){.format = change->codec->format};
+        memcpy(change->info.session, id.ptr, id.len);
+        if (store->io->stat(store->io->arg, change->path.ptr, &file) == 0)
+            change->info.bytes = (uint64_t)file.st_size;
+    }
+    return ANNAL_OK;
+}
+
+annal_status annal__change_bury(struct change *change, annal_error *err)
+{
+    char file[FILE_ID_TEXT + 1];
+    if (change->frame.len > 0) {
+        annal__frame_file_id_text(change->header.file, file);
+        return bury(change->store, file, annal__buf_slice(&change->frame), err);
+    }
+    /* Nobody can say which file it was: every one of this session that a log names. */
+    struct burial burial = {change->store, annal__session_id(change->session)};
+    return annal__slots_each_record(change->store, SLOTS_ALL, bury_record, &burial, err);
+}
+
 /* ---- Deleting ---- */
+
+/* Rule (3). */
+static annal_status delete_journal(struct change *change, annal_error *err)
+{
+    annal_store *store = change->store;
+    annal_status status = annal__change_bury(change, err);
+    if (status < 0)
+        return status;
+    if (store->io->unlink(store->io->arg, change->path.ptr) < 0)
+        return annal__fail_errno(err, "delete %s", change->path.ptr);
+    atomic_store(&store->events_dirty, true);
+    return annal__checkpoint_events(store, err);
+}
 
 annal_status annal_session_delete(annal_store *store, annal_slice session,
                                   annal_session_info *out_info, annal_error *err)
 {
     struct change change;
-    annal_status status = begin(&change, store, session, false, err);
+    annal_status status = annal__change_begin(&change, store, session, false, err);
     if (status == ANNAL_OK)
-        status = examine(&change, err);
-    if (status < 0)
-        goto done;
-    if (change.header.len > 0) {
-        status = bury(store, change.file, annal__buf_slice(&change.header), err);
-    } else {
-        struct burial burial = {store, session};
-        status = annal__slots_each_record(store, SLOTS_ALL, bury_record, &burial, err);
+        status = annal__change_examine(&change, err);
+    if (status == ANNAL_OK)
+        status = delete_journal(&change, err);
+    /* A conversion that broke off may have left a second one. */
+    while (status == ANNAL_OK && annal__journal_is_double(store, session, NULL)) {
+        status = look_at_journal(&change, err);
+        if (status == ANNAL_OK)
+            status = delete_journal(&change, err);
     }
-    if (status < 0)
-        goto done;
-    if (store->io->unlink(store->io->arg, change.session->path) < 0) {
-        status = annal__fail_errno(err, "delete %s", change.session->path);
-        goto done;
-    }
-    atomic_store(&store->events_dirty, true);
-    status = annal__checkpoint_events(store, err);
     if (status == ANNAL_OK && out_info != NULL)
         *out_info = change.info;
-
-done:
-    end(&change);
+    annal__change_end(&change);
     return status;
 }

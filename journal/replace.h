@@ -9,12 +9,16 @@
  * (2) First a tombstone, events/.gone/<file id>, is made durable. Redo for this file id is dropped from
  *     then on, where no journal stands. It holds the header line of the journal, for people.
  * (3) Deleting: the name is removed, and events/ synced.
- * (4) Replacing: the new journal is written as events/.new-<file id>, whose header says `replaces`, and
- *     synced; proved against the old one; renamed over it; events/ is synced. So at every moment a whole
- *     journal stands there, for every reader (docs/decisions/0007).
- * (5) A journal that stands there counts, whatever tombstones say. So after a crash nothing is half
- *     done: either the old one is there, and may even have grown since, or it is gone. What is left to
- *     do is to remove .new- files: nobody but who holds locks/structure writes one.
+ * (4) Replacing: the new journal is written as events/.new-<file id>, whose header says `replaces`,
+ *     synced, proved against the old one, and renamed to its name; events/ is synced. It is another name
+ *     than the old one's, for it is of another format; the old name is removed then, and events/ synced.
+ *     For a moment both stand there: readers take the first format in annal__codecs, so for them the
+ *     switch is the rename or the removal, and at every moment they find one whole journal
+ *     (docs/decisions/0007).
+ * (5) A journal that stands there counts, whatever tombstones say, and of two that of the first format.
+ *     So after a crash nothing is half done: the old one is there (and may even have grown since), or it
+ *     is gone. What is left to do is to remove the second of two and .new- files: nobody but who holds
+ *     locks/structure makes them.
  * (6) A tombstone goes when no log holds a record of its file id that no checkpoint covers. There
  *     will never be another: nobody can write that file any more.
  */
@@ -28,5 +32,32 @@ bool annal__replace_is_gone(const annal_store *store, const uint8_t file[FRAME_F
 
 /* Rules (5) and (6). Does nothing when somebody else is at it; the next time will do. */
 void annal__replace_sweep(annal_store *store);
+
+/* A session that is about to lose its journal. */
+struct change {
+    annal_store *store;
+    struct session *session;   /* NULL: it could not be had */
+    const struct codec *codec; /* of its journal */
+    struct buf path;
+    struct buf frame; /* the header, as it stands there; empty when it is damaged */
+    struct frame_header header;
+    annal_session_info info;
+};
+
+/*
+ * Rule (1). With sound, the end of the journal must be so. Whoever has the lock or the session gets until
+ * the store's limit to give it back. annal__change_end() is called in any case.
+ */
+annal_status annal__change_begin(struct change *change, annal_store *store, annal_slice id,
+                                 bool sound, annal_error *err);
+
+/* Look at the journal that goes. ANNAL_ERR_NOTFOUND; ANNAL_ERR_CONFLICT when a fork needs it. */
+annal_status annal__change_examine(struct change *change, annal_error *err);
+
+/* Rule (2). */
+annal_status annal__change_bury(struct change *change, annal_error *err);
+
+/* Let go of everything. */
+void annal__change_end(struct change *change);
 
 #endif

@@ -41,8 +41,8 @@ struct command {
     int (*run)(const struct args *args);
 };
 
-extern const struct command cmd_append, cmd_cat, cmd_delete, cmd_help, cmd_import, cmd_ls,
-    cmd_query, cmd_reindex;
+extern const struct command cmd_append, cmd_cat, cmd_convert, cmd_delete, cmd_help, cmd_import,
+    cmd_ls, cmd_query, cmd_reindex;
 extern const struct command cmd_doctor, cmd_repair, cmd_replay, cmd_show, cmd_snapshot, cmd_sql,
     cmd_stats, cmd_tail;
 extern const struct command cmd_verify, cmd_version;

@@ -383,11 +383,11 @@ struct appender {
 static void *append_on(void *arg)
 {
     struct appender *appender = arg;
-    uint64_t last = 0;
+    uint64_t last = 1;
     while (!atomic_load(&appender->stop)) {
         uint64_t seq = 0;
         ck_ok(append_number(appender->store, "s", 1, 40, ANNAL_LEVEL_BATCH, &seq, err));
-        ck_assert(seq == last + 1 || seq == 1);
+        ck_assert_msg(seq == last + 1 || seq == 1, "seq %d after %d", (int)seq, (int)last);
         last = seq;
         appender->appended++;
     }

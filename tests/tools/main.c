@@ -3,6 +3,7 @@
 Suite *suite_append(void);
 Suite *suite_args(void);
 Suite *suite_cat(void);
+Suite *suite_convert(void);
 Suite *suite_delete(void);
 Suite *suite_doctor(void);
 Suite *suite_import(void);
@@ -15,9 +16,9 @@ Suite *suite_table(void);
 Suite *suite_verify(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_append, suite_args,      suite_cat,    suite_delete, suite_doctor,
-    suite_import, suite_importers, suite_query,  suite_repair, suite_replay,
-    suite_stats,  suite_table,     suite_verify, NULL,
+    suite_append, suite_args,   suite_cat,       suite_convert, suite_delete,
+    suite_doctor, suite_import, suite_importers, suite_query,   suite_repair,
+    suite_replay, suite_stats,  suite_table,     suite_verify,  NULL,
 };
 
 int main(int argc, char **argv)

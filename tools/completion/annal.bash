@@ -1,7 +1,7 @@
 # Completion of annal for bash.
 _annal()
 {
-    local verbs="append import cat ls show query sql replay tail snapshot stats verify repair doctor reindex delete help version"
+    local verbs="append import cat ls show query sql replay tail snapshot stats verify repair doctor reindex convert delete help version"
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
     local verb="" store="" i
     COMPREPLY=()
@@ -40,6 +40,7 @@ _annal()
     append) options+=" --type --level --expect-seq --wait --format" ;;
     import) options+=" --format" ;;
     cat) options+=" --from" ;;
+    convert) options+=" --format" ;;
     delete) options+=" --yes --wait" ;;
     ls) options+=" --status --limit" ;;
     query) options+=" --type --since --until --seq --limit --count --format" ;;
@@ -62,7 +63,7 @@ _annal()
     import)
         mapfile -t COMPREPLY < <(compgen -W "claude-code codex" -f -- "$word")
         ;;
-    append | cat | delete | show | query | verify | repair | replay | tail | snapshot)
+    append | cat | convert | delete | show | query | verify | repair | replay | tail | snapshot)
         # The names of the journals are the names of the sessions.
         store=${store:-${ANNAL_STORE:-${XDG_DATA_HOME:-$HOME/.local/share}/annal}}
         mapfile -t COMPREPLY < <(compgen -W "$(

@@ -187,6 +187,43 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_delete(annal_store *store,
                                                              annal_session_info *out_info,
                                                              annal_error *err);
 
+/* ---- Converting ---- */
+
+/* Called now and then while it goes on. Anything but 0 stops it, and ANNAL_END is the answer. */
+typedef int (*annal_convert_fn)(void *arg, uint64_t bytes_done, uint64_t bytes_total);
+
+typedef struct annal_convert_options {
+    annal_format format; /* required */
+    annal_convert_fn progress;
+    void *arg;
+} annal_convert_options;
+
+typedef struct annal_convert_result {
+    uint64_t events; /* copied, read back and compared; 0 when the journal had the format already */
+    uint64_t bytes_before;
+    uint64_t bytes_after;
+} annal_convert_result;
+
+/*
+ * Put a journal of another format in the place of a session's: with the same events, as to seq, ts,
+ * type, id, cause and the value of data (docs/format.md says what becomes of what), but another file id
+ * and other hashes. The new journal is synced, read back and compared event by event before it takes the
+ * place, so until then nothing has happened. Needs room on the disk for both; memory is bounded by the
+ * largest event. The session is taken from its owner first, as for an append, and appends wait
+ * meanwhile. Tails end with ANNAL_ERR_CONFLICT; index and snapshots are made anew. Any thread.
+ *
+ * ANNAL_ERR_NOTFOUND  no such session
+ * ANNAL_ERR_CORRUPT   it is damaged: annal_session_repair() copies what is sound
+ * ANNAL_ERR_INVALID   an event cannot be said in that format, or no format is named
+ * ANNAL_ERR_CONFLICT  a fork of the session needs it
+ * ANNAL_ERR_BUSY      as for annal_session_delete()
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_convert(annal_store *store,
+                                                              annal_slice session,
+                                                              const annal_convert_options *options,
+                                                              annal_convert_result *out_result,
+                                                              annal_error *err);
+
 /* ---- Proving ---- */
 
 typedef struct annal_finding {

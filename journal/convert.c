@@ -1,0 +1,342 @@
+/*
+ * Converting a journal: a copy of it in another format takes its place, as replace.h says.
+ *
+ * (1) Every event keeps its seq, ts, type, id and cause, and its data as the same value. The file id and
+ *     every h are new: an h is a hash of bytes.
+ * (2) The copy is synced, read back, proved, and compared with the original event by event, before it
+ *     takes the name.
+ * (3) Only what is sound is converted: damage would be lost without a word.
+ * (4) Memory is bounded by the largest event, a few times over, whatever the size of the journal.
+ */
+#include "journal/base/error.h"
+#include "journal/checkpoint.h"
+#include "journal/data.h"
+#include "journal/replace.h"
+#include "journal/scan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define WRITE_BYTES ((size_t)1 << 20)
+
+struct conversion {
+    struct change change;
+    const annal_convert_options *options;
+    const struct codec *from;
+    const struct codec *to;
+    struct buf path;   /* of the copy: events/.new-<file id> */
+    struct buf target; /* the name that it will have */
+    int fd;            /* of the copy; -1: not made */
+    uint64_t written;
+    uint64_t h;     /* of the last frame */
+    struct buf out; /* frames that are not written yet */
+    struct buf data;
+    annal_convert_result result;
+};
+
+/* ANNAL_END when the caller's callback wants no more. */
+static annal_status tell(const struct conversion *conversion, uint64_t done)
+{
+    const annal_convert_options *options = conversion->options;
+    if (options->progress != NULL &&
+        options->progress(options->arg, done, 2 * conversion->result.bytes_before) != 0)
+        return ANNAL_END;
+    return ANNAL_OK;
+}
+
+static annal_status open_scan(const struct conversion *conversion, const char *path,
+                              const struct codec *codec, struct scan *out_scan, annal_error *err)
+{
+    const struct io *io = conversion->change.store->io;
+    int fd = io->open(io->arg, path, O_RDONLY, 0);
+    if (fd < 0)
+        return annal__fail_errno(err, "open %s", path);
+    annal__scan_init(out_scan, io, fd, codec);
+    return ANNAL_OK;
+}
+
+/* ---- Writing the copy ---- */
+
+static annal_status write_out(struct conversion *conversion, annal_error *err)
+{
+    const struct io *io = conversion->change.store->io;
+    struct buf *out = &conversion->out;
+    if (annal__write_all(io, conversion->fd, out->ptr, out->len, conversion->written) < 0)
+        return annal__fail_errno(err, "write %s", conversion->path.ptr);
+    conversion->written += out->len;
+    annal__buf_clear(out);
+    return ANNAL_OK;
+}
+
+/* The data of an event in the format of the copy. */
+static annal_status translate(struct conversion *conversion, const annal_event *event,
+                              annal_draft *draft, annal_error *err)
+{
+    struct buf *data = &conversion->data;
+    annal__buf_clear(data);
+    annal_status status = conversion->to->format == ANNAL_FORMAT_MSGPACK
+                              ? annal__data_to_msgpack(event->data, data, err)
+                              : annal__data_to_json(event->data, data, err);
+    draft->data = annal__buf_slice(data);
+    if (status == ANNAL_OK)
+        status = annal_draft_check(draft, err);
+    if (status < 0)
+        annal__error_context(err, "convert session '%s': event %" PRIu64,
+                             conversion->change.session->id, event->seq);
+    return status;
+}
+
+static annal_status copy_event(struct conversion *conversion, const annal_event *event,
+                               annal_error *err)
+{
+    annal_draft draft = {.type = event->type,
+                         .id = event->id,
+                         .cause = event->cause,
+                         .ts_us = event->ts_us,
+                         .data_format = conversion->to->format};
+    annal_status status = translate(conversion, event, &draft, err);
+    if (status < 0)
+        return status;
+    const struct frame_place place = {.seq = event->seq,
+                                      .ts_us = event->ts_us,
+                                      .offset = conversion->written + conversion->out.len,
+                                      .h_before = conversion->h};
+    status = conversion->to->encode_event(&conversion->out, &draft, &place, &conversion->h);
+    if (status < 0)
+        return annal__fail(err, status, "convert session '%s': no memory",
+                           conversion->change.session->id);
+    return conversion->out.len >= WRITE_BYTES ? write_out(conversion, err) : ANNAL_OK;
+}
+
+/* Rule (3). */
+static annal_status refuse_damage(const struct conversion *conversion, uint64_t offset,
+                                  annal_error *err)
+{
+    const char *id = conversion->change.session->id;
+    return annal__fail(err, ANNAL_ERR_CORRUPT,
+                       "session '%s' is damaged at byte %" PRIu64 " of its journal and is not "
+                       "converted; 'annal repair %s --to NEW' copies what is sound",
+                       id, offset, id);
+}
+
+static annal_status copy_events(struct conversion *conversion, annal_error *err)
+{
+    struct scan scan;
+    annal_status status =
+        open_scan(conversion, conversion->change.path.ptr, conversion->from, &scan, err);
+    if (status < 0)
+        return status;
+    while (status == ANNAL_OK) {
+        annal_event event;
+        status = annal__scan_next(&scan, &event, err);
+        if (status == ANNAL_OK && event.seq != conversion->result.events + 1)
+            status = ANNAL_DAMAGE;
+        if (status == ANNAL_OK)
+            status = copy_event(conversion, &event, err);
+        if (status == ANNAL_OK) {
+            conversion->result.events++;
+            status = tell(conversion, scan.offset);
+            if (status == ANNAL_END)
+                goto done;
+        }
+    }
+    if (status == ANNAL_DAMAGE ||
+        (status == ANNAL_END && scan.offset != conversion->result.bytes_before))
+        status = refuse_damage(conversion, scan.offset, err);
+    else if (status == ANNAL_END)
+        status = write_out(conversion, err);
+
+done:
+    annal__scan_done(&scan);
+    return status;
+}
+
+/* The header, with what it replaces. */
+static annal_status begin_copy(struct conversion *conversion, annal_error *err)
+{
+    annal_store *store = conversion->change.store;
+    const struct frame_header *old = &conversion->change.header;
+    struct frame_header header = {.session = annal__session_id(conversion->change.session),
+                                  .created_us = old->created_us,
+                                  .is_replacement = true};
+    char name[64] = ".new-";
+    if (getrandom(header.file, sizeof header.file, 0) != (ssize_t)sizeof header.file)
+        return annal__fail_errno(err, "make an id for a journal");
+    memcpy(header.replaces, old->file, sizeof header.replaces);
+    annal__frame_file_id_text(header.file, name + strlen(name));
+    annal_status status = annal__store_path(store, &conversion->path, "events", name, err);
+    if (status < 0)
+        return status;
+    conversion->fd =
+        store->io->open(store->io->arg, conversion->path.ptr, O_RDWR | O_CREAT | O_EXCL, 0600);
+    if (conversion->fd < 0)
+        return annal__fail_errno(err, "create %s", conversion->path.ptr);
+    status = conversion->to->encode_header(&conversion->out, &header, &conversion->h);
+    return status < 0 ? annal__fail(err, status, "convert a journal: no memory") : ANNAL_OK;
+}
+
+/* ---- Proving the copy ---- */
+
+static bool same_slice(annal_slice a, annal_slice b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+static annal_status compare(const struct conversion *conversion, const annal_event *old,
+                            const annal_event *new, annal_error *err)
+{
+    bool same = old->seq == new->seq &&
+                old->ts_us == new->ts_us &&same_slice(old->type, new->type) &&
+                same_slice(old->id, new->id) && same_slice(old->cause, new->cause);
+    annal_status status = ANNAL_OK;
+    if (same)
+        status = annal__data_equal(old->format, old->data, new->format, new->data, &same, err);
+    if (status == ANNAL_OK && !same)
+        status = annal__fail(err, ANNAL_ERR_CORRUPT,
+                             "convert session '%s': event %" PRIu64
+                             " is not the same in the copy; the journal stays as it was",
+                             conversion->change.session->id, old->seq);
+    return status;
+}
+
+/* Rule (2). */
+static annal_status prove_copy(struct conversion *conversion, annal_error *err)
+{
+    struct scan old = {.fd = -1}, new = {.fd = -1};
+    uint64_t events = 0;
+    annal_status status =
+        open_scan(conversion, conversion->change.path.ptr, conversion->from, &old, err);
+    if (status == ANNAL_OK)
+        status = open_scan(conversion, conversion->path.ptr, conversion->to, &new, err);
+    while (status == ANNAL_OK && events < conversion->result.events) {
+        annal_event before, after;
+        status = annal__scan_next(&old, &before, err);
+        if (status == ANNAL_OK)
+            status = annal__scan_next(&new, &after, err);
+        if (status > 0)
+            status = annal__fail(err, ANNAL_ERR_CORRUPT,
+                                 "convert session '%s': event %" PRIu64
+                                 " of the copy cannot be read back; the journal stays as it was",
+                                 conversion->change.session->id, events + 1);
+        if (status == ANNAL_OK)
+            status = compare(conversion, &before, &after, err);
+        events++;
+        if (status == ANNAL_OK)
+            status = tell(conversion, conversion->result.bytes_before + old.offset);
+    }
+    if (status == ANNAL_OK && new.offset != conversion->written)
+        status = annal__fail(err, ANNAL_ERR_CORRUPT,
+                             "convert session '%s': the copy has %" PRIu64 " bytes and not %" PRIu64
+                             "; the journal stays as it was",
+                             conversion->change.session->id, new.offset, conversion->written);
+    annal__scan_done(&old);
+    annal__scan_done(&new);
+    return status;
+}
+
+/* ---- Taking the place ---- */
+
+static annal_status check_space(const struct conversion *conversion, annal_error *err)
+{
+    annal_store *store = conversion->change.store;
+    struct io_space space;
+    if (store->io->space(store->io->arg, store->events_dir, &space) < 0)
+        return annal__fail_errno(err, "look at the free space of %s", store->path);
+    if (space.free_bytes >= conversion->result.bytes_before + FREE_RESERVE_BYTES)
+        return ANNAL_OK;
+    errno = ENOSPC;
+    return annal__fail_errno(err, "convert session '%s': a copy of %" PRIu64 " bytes",
+                             conversion->change.session->id, conversion->result.bytes_before);
+}
+
+/* See rule (4) of replace.h. */
+static annal_status take_place(struct conversion *conversion, annal_error *err)
+{
+    annal_store *store = conversion->change.store;
+    const struct io *io = store->io;
+    const char *old = conversion->change.path.ptr;
+    if (io->rename(io->arg, conversion->path.ptr, conversion->target.ptr) < 0)
+        return annal__fail_errno(err, "rename %s to %s", conversion->path.ptr,
+                                 conversion->target.ptr);
+    io->close(io->arg, conversion->fd);
+    conversion->fd = -1;
+    atomic_store(&store->events_dirty, true);
+    annal_status status = annal__checkpoint_events(store, err);
+    if (status < 0)
+        return status;
+    if (io->unlink(io->arg, old) < 0)
+        return annal__fail_errno(err, "remove %s", old);
+    atomic_store(&store->events_dirty, true);
+    return annal__checkpoint_events(store, err);
+}
+
+static annal_status convert(struct conversion *conversion, annal_error *err)
+{
+    const struct io *io = conversion->change.store->io;
+    struct change *change = &conversion->change;
+    annal_status status = check_space(conversion, err);
+    if (status == ANNAL_OK) /* first: it is what makes the sweep look for .new- files */
+        status = annal__change_bury(change, err);
+    if (status == ANNAL_OK)
+        status = begin_copy(conversion, err);
+    if (status == ANNAL_OK)
+        status = copy_events(conversion, err);
+    if (status == ANNAL_OK && io->fsync(io->arg, conversion->fd) < 0)
+        status = annal__fail_errno(err, "sync %s", conversion->path.ptr);
+    if (status == ANNAL_OK)
+        status = prove_copy(conversion, err);
+    if (status == ANNAL_OK)
+        status = take_place(conversion, err);
+    conversion->result.bytes_after = conversion->written;
+    return status;
+}
+
+static void conversion_done(struct conversion *conversion)
+{
+    const struct io *io = conversion->change.store->io;
+    if (conversion->fd >= 0) {
+        io->close(io->arg, conversion->fd);
+        io->unlink(io->arg, conversion->path.ptr);
+    }
+    annal__buf_done(&conversion->path);
+    annal__buf_done(&conversion->target);
+    annal__buf_done(&conversion->out);
+    annal__buf_done(&conversion->data);
+    annal__change_end(&conversion->change);
+}
+
+annal_status annal_session_convert(annal_store *store, annal_slice session,
+                                   const annal_convert_options *options,
+                                   annal_convert_result *out_result, annal_error *err)
+{
+    struct conversion conversion = {.options = options,
+                                    .fd = -1,
+                                    .to = annal__codec_of(options->format),
+                                    .out = {.limit = WRITE_BYTES + FRAME_BYTES_MAX},
+                                    .data = {.limit = FRAME_BYTES_MAX}};
+    if (conversion.to == NULL)
+        return annal__fail(err, ANNAL_ERR_INVALID, "convert session '%.*s': no format is named",
+                           ANNAL_FMT(session));
+    annal_status status = annal__change_begin(&conversion.change, store, session, true, err);
+    if (status == ANNAL_OK)
+        status = annal__change_examine(&conversion.change, err);
+    if (status < 0)
+        goto done;
+    conversion.from = conversion.change.codec;
+    conversion.result.bytes_before = conversion.result.bytes_after = conversion.change.info.bytes;
+    if (conversion.from == conversion.to)
+        goto done; /* nothing to do */
+    status = annal__journal_path(store, session, conversion.to, &conversion.target, err);
+    if (status == ANNAL_OK)
+        status = convert(&conversion, err);
+
+done:
+    conversion_done(&conversion);
+    if (status == ANNAL_OK)
+        *out_result = conversion.result;
+    return status;
+}

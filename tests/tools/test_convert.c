@@ -1,0 +1,82 @@
+#include "tests/tools/cli.h"
+#include "tools/command.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct cli cli;
+
+static void setup(void)
+{
+    CLI_INIT(&cli);
+    CLI(&cli,
+        "{\"type\":\"note.added\",\"id\":\"a\",\"data\":{\"n\":1}}\n"
+        "{\"type\":\"note.added\",\"data\":[1,2,3]}\n",
+        "append", "s1");
+}
+
+static void teardown(void)
+{
+    cli_done(&cli);
+}
+
+START_TEST(a_converted_session_says_what_was_proved_and_answers_the_same)
+{
+    CLI(&cli, NULL, "cat", "s1");
+    char *before = strdup(cli.out);
+    CLI(&cli, NULL, "convert", "s1", "--format", "msgpack");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(
+        strstr(cli.out, "converted s1 to msgpack: 2 events compared, all the same; "));
+    ck_assert_int_eq(access(tmpdir_path(&cli.dir, "store/events/s1.mpk"), F_OK), 0);
+    ck_assert_int_eq(access(tmpdir_path(&cli.dir, "store/events/s1.jsonl"), F_OK), -1);
+    CLI(&cli, NULL, "cat", "s1");
+    ck_assert_str_eq(cli.out, before);
+    CLI(&cli, NULL, "query", "--count", "s1");
+    ck_assert_str_eq(cli.out, "2\n");
+    CLI(&cli, NULL, "verify");
+    ck_assert_int_eq(cli.exit_status, EXIT_DONE);
+    CLI(&cli, NULL, "convert", "s1", "--format", "msgpack");
+    ck_assert_str_eq(cli.out, "s1 is msgpack already\n");
+    CLI(&cli, NULL, "--json", "convert", "s1", "--format", "jsonl");
+    ck_assert_ptr_nonnull(strstr(
+        cli.out,
+        "{\"session_id\":\"s1\",\"format\":\"jsonl\",\"events_compared\":2,\"bytes_before\":"));
+    CLI(&cli, NULL, "cat", "s1");
+    ck_assert_str_eq(cli.out, before);
+    free(before);
+}
+END_TEST
+
+START_TEST(what_cannot_be_converted_is_refused)
+{
+    size_t len;
+    CLI(&cli, NULL, "convert", "s1");
+    cli_assert_refused(&cli, EXIT_USAGE, "--format");
+    CLI(&cli, NULL, "convert", "s1", "--format", "xml");
+    cli_assert_refused(&cli, EXIT_USAGE, "xml");
+    CLI(&cli, NULL, "convert", "none", "--format", "msgpack");
+    cli_assert_refused(&cli, EXIT_REFUSED, "there is no session 'none'");
+    char *bytes = cli_journal(&cli, "s1", &len);
+    bytes[len / 2] ^= 1;
+    cli_journal_write(&cli, "s1", bytes, len);
+    free(bytes);
+    CLI(&cli, NULL, "convert", "s1", "--format", "msgpack");
+    cli_assert_refused(&cli, EXIT_REFUSED, "annal repair s1 --to NEW");
+}
+END_TEST
+
+Suite *suite_convert(void)
+{
+    Suite *suite = suite_create("convert");
+    TCase *convert = tcase_create("convert");
+    tcase_add_checked_fixture(convert, setup, teardown);
+    tcase_set_timeout(convert, 60);
+    tcase_add_test(convert, a_converted_session_says_what_was_proved_and_answers_the_same);
+    tcase_add_test(convert, what_cannot_be_converted_is_refused);
+    suite_add_tcase(suite, convert);
+    return suite;
+}

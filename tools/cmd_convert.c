@@ -1,0 +1,113 @@
+#include "tools/args.h"
+#include "tools/open.h"
+#include "tools/out.h"
+#include "tools/progress.h"
+
+#include <annal/snapshot.h>
+
+#include <inttypes.h>
+
+static const struct option options[] = {
+    {.name = "format", .value = "FORMAT", .help = "jsonl or msgpack; required"}, {0}};
+
+struct convert {
+    const struct args *args;
+    annal_store *store;
+    annal_index *index; /* NULL: not opened yet */
+    annal_format format;
+    struct progress progress;
+    const char *session;
+};
+
+static int show(void *arg, uint64_t bytes_done, uint64_t bytes_total)
+{
+    struct convert *convert = arg;
+    convert->progress.total = bytes_total;
+    progress_set(&convert->progress, bytes_done, convert->session);
+    return 0;
+}
+
+static void print_result(const struct convert *convert, const annal_convert_result *result)
+{
+    const char *format = convert->format == ANNAL_FORMAT_JSON ? "jsonl" : "msgpack";
+    char events[HUMAN_BYTES], before[HUMAN_BYTES], after[HUMAN_BYTES];
+    if (convert->args->json)
+        printf("{\"session_id\":\"%s\",\"format\":\"%s\",\"events_compared\":%" PRIu64
+               ",\"bytes_before\":%" PRIu64 ",\"bytes_after\":%" PRIu64 "}\n",
+               convert->session, format, result->events, result->bytes_before, result->bytes_after);
+    else if (result->events == 0 && result->bytes_before == result->bytes_after)
+        printf("%s is %s already\n", convert->session, format);
+    else
+        printf("converted %s to %s: %s event%s compared, all the same; %s before, %s after\n",
+               convert->session, format, human_count(events, result->events),
+               result->events == 1 ? "" : "s", human_bytes(before, result->bytes_before),
+               human_bytes(after, result->bytes_after));
+}
+
+/* What was made from the old journal does not count any more; what is next asked makes it anew. */
+static void forget(struct convert *convert, annal_slice session)
+{
+    annal_error err = {0};
+    if ((convert->index == NULL &&
+         annal_index_open(convert->store, NULL, &convert->index, &err) < 0) ||
+        annal_snapshot_drop(convert->index, session, &err) < 0 ||
+        annal_index_catch_up(convert->index, session, NULL, &err) < 0)
+        say("session '%.*s' is converted, and its index is brought up later: %s",
+            ANNAL_FMT(session), err.message);
+}
+
+static int convert_one(struct convert *convert)
+{
+    annal_error err = {0};
+    annal_convert_result result;
+    annal_slice session = annal_slice_of(convert->session);
+    const annal_convert_options how = {.format = convert->format, .progress = show, .arg = convert};
+    progress_begin(&convert->progress, "convert", 0);
+    annal_status status = annal_session_convert(convert->store, session, &how, &result, &err);
+    progress_hide(&convert->progress);
+    if (status < 0)
+        return fail_error(&err);
+    print_result(convert, &result);
+    (void)out_flush();
+    if (result.events > 0)
+        forget(convert, session);
+    return EXIT_DONE;
+}
+
+static int run(const struct args *args)
+{
+    struct convert convert = {.args = args, .format = ANNAL_FORMAT_DEFAULT};
+    annal_slice session;
+    int exit_status = args_journal_format(args, &convert.format);
+    if (exit_status == 0 && convert.format == ANNAL_FORMAT_DEFAULT)
+        exit_status = fail_usage("convert needs --format jsonl or --format msgpack");
+    for (int i = 0; i < args->operand_count && exit_status == 0; i++)
+        exit_status = args_session(args, i, &session);
+    if (exit_status == 0)
+        exit_status = store_open(args, OPEN_WRITE, 0, &convert.store);
+    if (exit_status != 0)
+        return exit_status;
+    for (int i = 0; i < args->operand_count && exit_status != EXIT_STORAGE; i++) {
+        convert.session = args->operands[i];
+        int one = convert_one(&convert);
+        exit_status = one > exit_status ? one : exit_status;
+    }
+    annal_index_close(convert.index);
+    return out_finish(store_close(convert.store, exit_status));
+}
+
+const struct command cmd_convert = {
+    .name = "convert",
+    .operands = "SESSION...",
+    .operands_min = 1,
+    .operands_max = -1,
+    .summary = "give sessions a journal of the other format",
+    .about = "Copies every event of each SESSION into a journal of the other format, reads the\n"
+             "copy back, compares it event by event, and only then puts it in the place of\n"
+             "the old one: seq, time, type, id, cause and the value of data are the same.\n"
+             "A damaged session is refused; 'annal repair' copies what is sound of it. The\n"
+             "exit status is 1 when a SESSION was not converted; the others are all the same.",
+    .examples = "  annal convert sess_1 --format msgpack\n"
+                "  annal convert sess_1 sess_2 --format jsonl\n",
+    .options = options,
+    .run = run};
