@@ -54,7 +54,8 @@ struct verify {
     size_t turn; /* session whose result is printed now */
     unsigned running;
     struct outcome outcomes[WINDOW];
-    uint64_t sessions, events, bytes, findings, lagging, unreleased;
+    uint64_t sessions, events, bytes, findings, lagging;
+    uint64_t logs, groups, unreleased, unreleased_bytes; /* of the commit logs */
     int exit_status;
 };
 
@@ -332,7 +333,10 @@ static int found_log(void *arg, const annal_log_info *log)
         !annal_store_is_read_only(verify->store))
         snprintf(what, sizeof what, "%" PRIu64 " groups of events cannot be redone",
                  log->unreleased);
+    verify->logs++;
+    verify->groups += log->groups;
     verify->unreleased += log->unreleased;
+    verify->unreleased_bytes += log->unreleased_bytes;
     if (what[0] == '\0')
         return 0;
     verify->findings++;
@@ -358,16 +362,21 @@ static void print_summary(const struct verify *verify)
     char sessions[HUMAN_BYTES], events[HUMAN_BYTES], bytes[HUMAN_BYTES], findings[HUMAN_BYTES];
     if (verify->args->json) {
         printf("{\"sessions\":%" PRIu64 ",\"events\":%" PRIu64 ",\"bytes\":%" PRIu64
-               ",\"lagging\":%" PRIu64 ",\"unreleased_groups\":%" PRIu64 ",\"findings\":%" PRIu64
-               "}\n",
-               verify->sessions, verify->events, verify->bytes, verify->lagging, verify->unreleased,
-               verify->findings);
+               ",\"lagging\":%" PRIu64 ",\"commit_logs\":%" PRIu64 ",\"groups\":%" PRIu64
+               ",\"unreleased_groups\":%" PRIu64 ",\"unreleased_bytes\":%" PRIu64
+               ",\"findings\":%" PRIu64 "}\n",
+               verify->sessions, verify->events, verify->bytes, verify->lagging, verify->logs,
+               verify->groups, verify->unreleased, verify->unreleased_bytes, verify->findings);
         return;
     }
     char lag[60] = "";
     if (verify->lagging > 0)
         snprintf(lag, sizeof lag, " (the index lags behind %s of them)",
                  human_count(findings, verify->lagging));
+    if (verify->unreleased > 0)
+        printf("commit logs: %s groups of events (%s) that no checkpoint covers yet\n",
+               human_count(events, verify->unreleased),
+               human_bytes(bytes, verify->unreleased_bytes));
     printf("verified %s session%s%s, %s event%s, %s: %s%s\n",
            human_count(sessions, verify->sessions), verify->sessions == 1 ? "" : "s", lag,
            human_count(events, verify->events), verify->events == 1 ? "" : "s",
