@@ -212,31 +212,33 @@ static annal_status check_new(annal_store *store, annal_slice to, annal_error *e
                                     ANNAL_FMT(to));
 }
 
-/* The copy has the format of the original. */
-static annal_status open_writer(struct repair *repair, annal_slice to, annal_error *err)
+/* Unless asked otherwise the copy has the format of the original. */
+static annal_status open_writer(struct repair *repair, annal_slice to, annal_format format,
+                                annal_error *err)
 {
-    struct buf path = {0};
-    const struct codec *codec = NULL;
-    annal_writer_options options = {0};
-    annal_status status = annal__journal_find(repair->store, repair->session, &path, &codec, err);
-    annal__buf_done(&path);
+    annal_session_info info;
+    annal_writer_options options = {.format = format};
+    annal_status status = annal_session_info_get(repair->store, repair->session, &info, err);
     if (status < 0)
         return status;
-    if (codec != NULL)
-        options.format = codec->format;
+    if (format == ANNAL_FORMAT_DEFAULT)
+        options.format = info.format;
     return annal_writer_open(repair->store, to, &options, &repair->writer, err);
 }
 
 annal_status annal_session_repair(annal_store *store, annal_slice session, annal_slice to,
-                                  annal_gap_fn fn, void *arg, annal_repair_result *out_result,
-                                  annal_error *err)
+                                  const annal_repair_options *options, annal_gap_fn fn, void *arg,
+                                  annal_repair_result *out_result, annal_error *err)
 {
+    static const annal_repair_options defaults;
     struct repair repair = {.store = store, .session = session, .fn = fn, .arg = arg};
+    if (options == NULL)
+        options = &defaults;
     annal_status status = annal_cursor_open(store, session, 0, &repair.cursor, err);
     if (status == ANNAL_OK && to.len > 0)
         status = check_new(store, to, err);
     if (status == ANNAL_OK && to.len > 0)
-        status = open_writer(&repair, to, err);
+        status = open_writer(&repair, to, options->format, err);
     if (status == ANNAL_OK)
         status = copy_all(&repair, err);
     if (status == ANNAL_OK && to.len > 0)

@@ -10,6 +10,7 @@ struct repair {
     const struct args *args;
     annal_slice session;
     annal_slice to; /* empty: a dry run */
+    annal_format format;
     annal_store *store;
 };
 
@@ -103,7 +104,7 @@ static int read_options(struct repair *repair)
         return fail_usage("repair needs --to NEW, the session to copy into, or --dry-run");
     if (args_has(args, "to") && annal_session_id_check(repair->to, &err) < 0)
         return fail_usage("--to needs the id of a session: %s", err.message);
-    return 0;
+    return args_journal_format(args, &repair->format);
 }
 
 static int run(const struct args *args)
@@ -117,8 +118,9 @@ static int run(const struct args *args)
             store_open(args, repair.to.len > 0 ? OPEN_WRITE : OPEN_READ, 0, &repair.store);
     if (exit_status != 0)
         return exit_status;
-    if (annal_session_repair(repair.store, repair.session, repair.to, print_gap, &repair, &result,
-                             &err) < 0) {
+    if (annal_session_repair(repair.store, repair.session, repair.to,
+                             &(annal_repair_options){.format = repair.format}, print_gap, &repair,
+                             &result, &err) < 0) {
         exit_status = fail_error(&err);
     } else {
         print_summary(&repair, &result);
@@ -129,6 +131,7 @@ static int run(const struct args *args)
 
 static const struct option options[] = {
     {"to", "NEW", "the session to copy into; it must not exist", false},
+    {"format", "FORMAT", "of NEW: jsonl or msgpack; default: as SESSION", false},
     {"dry-run", NULL, "say what would be copied, and write nothing", false},
     {NULL, NULL, NULL, false}};
 

@@ -58,6 +58,7 @@ struct plan {
     struct board *board;
     bool with_ids;
     annal_level level;
+    annal_format format;
 };
 
 static uint64_t number_of(unsigned lane, uint64_t unit, unsigned part)
@@ -177,7 +178,7 @@ static void be_a_writer(const struct plan *plan, unsigned process)
     annal_error err;
     /* A small log, so that regions are begun again and again. */
     const annal_store_options options = {
-        .create = true, .level = plan->level, .region_bytes = 1 << 20};
+        .create = true, .level = plan->level, .format = plan->format, .region_bytes = 1 << 20};
     need(annal_store_open(plan->path, &options, &store, &err), &err);
     for (unsigned i = 0; i < LANES / 2; i++) {
         workers[i] =
@@ -326,15 +327,15 @@ static void play_round(const struct plan *plan, struct random *random, struct ki
     }
 }
 
-void kill_play(annal_level level, bool with_ids, int rounds, struct random *random,
-               struct kill_counts *counts)
+void kill_play(annal_level level, annal_format format, bool with_ids, int rounds,
+               struct random *random, struct kill_counts *counts)
 {
     struct tmpdir dir;
     TMPDIR_INIT(&dir);
     struct board *board =
         mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert(board != MAP_FAILED);
-    const struct plan plan = {tmpdir_path(&dir, "store"), board, with_ids, level};
+    const struct plan plan = {tmpdir_path(&dir, "store"), board, with_ids, level, format};
     store_close(store_open(plan.path));
     /* On a busy machine no random moment may be late enough to see an acknowledgement: this one is. */
     pid_t pid = start(&plan, 0);

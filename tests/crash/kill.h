@@ -14,7 +14,7 @@ struct kill_counts {
 };
 
 /* A new store, so many rounds, all proofs; adds to counts. A broken promise fails the test. */
-void kill_play(annal_level level, bool with_ids, int rounds, struct random *random,
-               struct kill_counts *counts);
+void kill_play(annal_level level, annal_format format, bool with_ids, int rounds,
+               struct random *random, struct kill_counts *counts);
 
 #endif

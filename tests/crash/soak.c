@@ -51,8 +51,10 @@ START_TEST(what_was_acknowledged_is_there_after_any_number_of_kills)
                                              ANNAL_LEVEL_OS};
         struct random random = {.state = wanted.seed * UINT64_C(0x9e3779b97f4a7c15) + store};
         annal_level level = levels[random_below(&random, 4)];
+        annal_format format =
+            random_below(&random, 2) == 0 ? ANNAL_FORMAT_JSON : ANNAL_FORMAT_MSGPACK;
         bool with_ids = random_below(&random, 2) == 0;
-        kill_play(level, with_ids, STORE_ROUNDS, &random, &counts);
+        kill_play(level, format, with_ids, STORE_ROUNDS, &random, &counts);
         if (counts.stores % PRINT_EVERY == 0)
             print_counts(store + 1, begun);
     }

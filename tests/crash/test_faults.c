@@ -513,7 +513,7 @@ static void repair(struct life *life, const char *to)
     annal_verify_result proof;
     annal_error err = {0};
     annal_status status = annal_session_repair(life->store, ANNAL_SLICE("hurt"), annal_slice_of(to),
-                                               NULL, NULL, &result, &err);
+                                               NULL, NULL, NULL, &result, &err);
     ck_fault(status == ANNAL_OK || fault_came(life), "repair fails: %s", err.message);
     ck_fault(status == ANNAL_OK || err.message[0] != '\0', "repair does not say why it failed");
     ck_fault(status < 0 || (result.events == 7 && result.gaps == 1 && result.last_seq == 8),

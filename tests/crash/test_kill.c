@@ -5,12 +5,15 @@
 
 #define ROUNDS 10 /* of each store */
 
+/* Every third store is kept as msgpack. */
+#define FORMAT_OF(store) ((store) % 3 == 1 ? ANNAL_FORMAT_MSGPACK : ANNAL_FORMAT_JSON)
+
 START_TEST(what_was_acknowledged_at_level_sync_is_there_after_kill_9)
 {
     struct random random = random_init(11);
     struct kill_counts counts = {.stores = 0};
     for (int store = 0; store < 8; store++)
-        kill_play(ANNAL_LEVEL_SYNC, false, ROUNDS, &random, &counts);
+        kill_play(ANNAL_LEVEL_SYNC, FORMAT_OF(store), false, ROUNDS, &random, &counts);
 }
 END_TEST
 
@@ -19,7 +22,8 @@ START_TEST(an_append_with_an_id_is_there_exactly_once_after_kill_9_and_retry)
     struct random random = random_init(12);
     struct kill_counts counts = {.stores = 0};
     for (int store = 0; store < 6; store++)
-        kill_play(store < 2 ? ANNAL_LEVEL_BATCH : ANNAL_LEVEL_SYNC, true, ROUNDS, &random, &counts);
+        kill_play(store < 2 ? ANNAL_LEVEL_BATCH : ANNAL_LEVEL_SYNC, FORMAT_OF(store), true, ROUNDS,
+                  &random, &counts);
 }
 END_TEST
 
@@ -28,7 +32,7 @@ START_TEST(what_annal_sync_covered_is_there_after_kill_9)
     struct random random = random_init(13);
     struct kill_counts counts = {.stores = 0};
     for (int store = 0; store < 2; store++)
-        kill_play(ANNAL_LEVEL_BATCH, false, ROUNDS, &random, &counts);
+        kill_play(ANNAL_LEVEL_BATCH, FORMAT_OF(store), false, ROUNDS, &random, &counts);
 }
 END_TEST
 
@@ -37,7 +41,7 @@ START_TEST(level_os_survives_kill_9)
     struct random random = random_init(14);
     struct kill_counts counts = {.stores = 0};
     for (int store = 0; store < 4; store++)
-        kill_play(ANNAL_LEVEL_OS, store % 2 == 0, ROUNDS, &random, &counts);
+        kill_play(ANNAL_LEVEL_OS, FORMAT_OF(store), store % 2 == 0, ROUNDS, &random, &counts);
 }
 END_TEST
 

@@ -68,7 +68,7 @@ static void ck_reads_are(annal_status expected)
     ck_status(expected, annal_store_logs(store, no_log, NULL, err));
     ck_status(expected, annal_verify_session(store, s, NULL, NULL, &result, err));
     ck_status(expected,
-              annal_session_repair(store, s, (annal_slice){0}, NULL, NULL, &repaired, err));
+              annal_session_repair(store, s, (annal_slice){0}, NULL, NULL, NULL, &repaired, err));
     annal_event_buffer_free(buffer);
 }
 
@@ -82,7 +82,7 @@ static void ck_writes_are(annal_status expected)
     ck_status(expected, annal_checkpoint(store, err));
     ck_status(expected, annal_session_delete(store, s, NULL, err));
     ck_status(expected,
-              annal_session_repair(store, s, ANNAL_SLICE("to"), NULL, NULL, &repaired, err));
+              annal_session_repair(store, s, ANNAL_SLICE("to"), NULL, NULL, NULL, &repaired, err));
 }
 
 /* F13. The child has the parent's memory; what it would write would be the parent's to know. */

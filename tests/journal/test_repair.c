@@ -119,8 +119,8 @@ static annal_repair_result repair(struct journal *journal, const char *to, struc
     struct gaps ignored = {.count = 0};
     size_t len;
     char *before = file_read(journal->file, &len), *after;
-    ck_ok(annal_session_repair(journal->store, ANNAL_SLICE("old"), annal_slice_of(to), note_gap,
-                               gaps != NULL ? gaps : &ignored, &result, err));
+    ck_ok(annal_session_repair(journal->store, ANNAL_SLICE("old"), annal_slice_of(to), NULL,
+                               note_gap, gaps != NULL ? gaps : &ignored, &result, err));
     after = file_read(journal->file, NULL);
     ck_assert_mem_eq(before, after, len);
     free(before);
@@ -240,6 +240,35 @@ START_TEST(lines_that_were_cut_out_leave_gap_events)
 }
 END_TEST
 
+/* The data of both formats is the same value, so what comes over is too. */
+START_TEST(a_repair_may_change_the_format)
+{
+    static const annal_format formats[] = {ANNAL_FORMAT_MSGPACK, ANNAL_FORMAT_JSON};
+    struct journal journal;
+    annal_repair_result result;
+    annal_session_info info;
+    char name[8] = "old", next[8];
+    journal_init(&journal, __FILE__, __LINE__);
+    journal.bytes[journal.starts[4] + 90] ^= 1;
+    journal_write(&journal, journal.bytes, journal.len);
+    for (size_t i = 0; i < 2; i++) {
+        const annal_repair_options options = {.format = formats[i]};
+        snprintf(next, sizeof next, "new%zu", i);
+        ck_ok(annal_session_repair(journal.store, annal_slice_of(name), annal_slice_of(next),
+                                   &options, NULL, NULL, &result, err));
+        ck_ok(annal_session_info_get(journal.store, annal_slice_of(next), &info, err));
+        ck_assert_int_eq(info.format, formats[i]);
+        ck_copy(&journal, next, 4, 4, EVENTS);
+        snprintf(name, sizeof name, "%s", next);
+    }
+    ck_ok(annal_session_repair(journal.store, ANNAL_SLICE("new0"), ANNAL_SLICE("new2"), NULL, NULL,
+                               NULL, &result, err));
+    ck_ok(annal_session_info_get(journal.store, ANNAL_SLICE("new2"), &info, err));
+    ck_assert_int_eq(info.format, ANNAL_FORMAT_MSGPACK);
+    journal_done(&journal);
+}
+END_TEST
+
 START_TEST(a_dry_run_says_the_same_and_writes_nothing)
 {
     struct journal journal;
@@ -264,12 +293,13 @@ START_TEST(a_session_that_exists_is_never_repaired_into)
     append_numbers(journal.store, "new", 1, 2, ANNAL_LEVEL_SYNC);
     ck_status(ANNAL_ERR_CONFLICT,
               annal_session_repair(journal.store, ANNAL_SLICE("old"), ANNAL_SLICE("new"), NULL,
-                                   NULL, &result, err));
+                                   NULL, NULL, &result, err));
     ck_status(ANNAL_ERR_CONFLICT,
               annal_session_repair(journal.store, ANNAL_SLICE("old"), ANNAL_SLICE("old"), NULL,
+                                   NULL, NULL, &result, err));
+    ck_status(ANNAL_ERR_NOTFOUND,
+              annal_session_repair(journal.store, ANNAL_SLICE("none"), ANNAL_SLICE("x"), NULL, NULL,
                                    NULL, &result, err));
-    ck_status(ANNAL_ERR_NOTFOUND, annal_session_repair(journal.store, ANNAL_SLICE("none"),
-                                                       ANNAL_SLICE("x"), NULL, NULL, &result, err));
     ck_numbers(journal.store, "new", 2);
     journal_done(&journal);
 }
@@ -330,6 +360,7 @@ Suite *suite_repair(void)
     tcase_add_test(copies, a_torn_tail_was_never_acknowledged_and_is_no_gap);
     tcase_add_test(copies, lines_that_stand_twice_are_passed_over);
     tcase_add_test(copies, lines_that_were_cut_out_leave_gap_events);
+    tcase_add_test(copies, a_repair_may_change_the_format);
     tcase_add_test(copies, a_dry_run_says_the_same_and_writes_nothing);
     suite_add_tcase(suite, copies);
 

@@ -48,7 +48,7 @@ _annal()
     replay) options+=" --at --sql --format --events --no-snapshots" ;;
     tail) options+=" --from --follow" ;;
     doctor) options+=" --disk" ;;
-    repair) options+=" --to --dry-run" ;;
+    repair) options+=" --to --format --dry-run" ;;
     verify) options+=" --replay --jobs" ;;
     esac
 

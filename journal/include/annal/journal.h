@@ -292,6 +292,10 @@ typedef struct annal_repair_result {
     uint64_t last_seq;   /* of the new session */
 } annal_repair_result;
 
+typedef struct annal_repair_options {
+    annal_format format; /* of the new journal; default: that of the damaged one */
+} annal_repair_options;
+
 /*
  * Copy what proves itself of a session into a new one, `to`, which must not exist; what was copied is
  * durable when this returns. The damaged journal is only read. Every event keeps its seq, ts, type, id,
@@ -306,11 +310,9 @@ typedef struct annal_repair_result {
  * ANNAL_ERR_CONFLICT  `to` exists, or somebody else appended to it meanwhile
  * ANNAL_ERR_LIMIT     more than a million events are missing in one place
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_repair(annal_store *store,
-                                                             annal_slice session, annal_slice to,
-                                                             annal_gap_fn fn, void *arg,
-                                                             annal_repair_result *out_result,
-                                                             annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_repair(
+    annal_store *store, annal_slice session, annal_slice to, const annal_repair_options *options,
+    annal_gap_fn fn, void *arg, annal_repair_result *out_result, annal_error *err);
 
 #ifdef __cplusplus
 }
