@@ -68,6 +68,12 @@ find docs $folders README.md -name '*.md' -exec cat {} + |
     *) grep -rqw --include='*.[ch]' "$name" $folders || echo "nothing is called $name" ;;
     esac
 done >"$work/out"
+# The tests that failures.md and limits.md name: words with three underscores or more.
+# shellcheck disable=SC2016 # backquotes on purpose
+grep -ohE '`[a-z0-9]+(_[a-z0-9]+){3,}`' docs/failures.md docs/limits.md | tr -d '`' | sort -u |
+    while read -r name; do
+        grep -rq --include='*.c' "START_TEST($name)" tests || echo "there is no test $name"
+    done >>"$work/out"
 [ ! -s "$work/out" ] || {
     cat "$work/out"
     exit 1

@@ -230,7 +230,7 @@ static void ck_damage(struct bed *bed, const struct damage *damage)
     unlink(bed->journal);
 }
 
-START_TEST(damage_to_a_journal_is_reported_and_never_makes_a_wrong_event)
+START_TEST(f3_damage_to_a_journal_is_reported_and_never_makes_a_wrong_event)
 {
     struct bed bed = {0};
     struct damage damage;
@@ -250,7 +250,7 @@ Suite *suite_flips(void)
     Suite *suite = suite_create("flips");
     TCase *journal = tcase_create("journal");
     tcase_set_timeout(journal, 120);
-    tcase_add_test(journal, damage_to_a_journal_is_reported_and_never_makes_a_wrong_event);
+    tcase_add_test(journal, f3_damage_to_a_journal_is_reported_and_never_makes_a_wrong_event);
     suite_add_tcase(suite, journal);
     return suite;
 }

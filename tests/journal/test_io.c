@@ -60,7 +60,7 @@ START_TEST(a_published_file_is_there_whole_and_private)
 END_TEST
 
 /* Calls: create, write, sync, rename; then open the directory and sync it. */
-START_TEST(a_file_whose_publishing_failed_is_the_old_one_or_the_new_one_and_leaves_no_trace)
+START_TEST(f7_f10_a_file_whose_publishing_failed_is_the_old_one_or_the_new_one_and_leaves_no_trace)
 {
     const char *path = tmpdir_path(&dir, "f");
     ck_assert_int_eq(annal__publish_file(&disk.io, path, "old", 3, NULL), ANNAL_OK);
@@ -97,7 +97,7 @@ START_TEST(short_writes_and_reads_are_carried_on)
 }
 END_TEST
 
-START_TEST(an_interrupted_write_or_read_is_taken_up_again)
+START_TEST(f9_an_interrupted_write_or_read_is_taken_up_again)
 {
     char bytes[4] = {0};
     int fd = disk.io.open(disk.io.arg, tmpdir_path(&dir, "f"), O_RDWR | O_CREAT, 0600);
@@ -352,9 +352,10 @@ Suite *suite_io(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_published_file_is_there_whole_and_private);
     tcase_add_test(
-        tests, a_file_whose_publishing_failed_is_the_old_one_or_the_new_one_and_leaves_no_trace);
+        tests,
+        f7_f10_a_file_whose_publishing_failed_is_the_old_one_or_the_new_one_and_leaves_no_trace);
     tcase_add_test(tests, short_writes_and_reads_are_carried_on);
-    tcase_add_test(tests, an_interrupted_write_or_read_is_taken_up_again);
+    tcase_add_test(tests, f9_an_interrupted_write_or_read_is_taken_up_again);
     tcase_add_test(tests, a_write_of_nothing_at_all_is_an_error_and_no_endless_loop);
     tcase_add_test(tests, a_symbolic_link_is_not_followed);
     tcase_add_test(tests, an_open_file_does_not_pass_to_another_program);
