@@ -37,10 +37,17 @@ static bool is_between(char c)
 
 static size_t string_length(annal_slice rest)
 {
-    size_t at = 1;
-    while (rest.ptr[at] != '"')
-        at += rest.ptr[at] == '\\' ? 2 : 1;
-    return at + 1;
+    const char *at = rest.ptr + 1;
+    const char *end = rest.ptr + rest.len;
+    const char *quote = NULL; /* the next one, which may be escaped */
+    for (;;) {
+        if (quote == NULL || quote < at)
+            quote = memchr(at, '"', (size_t)(end - at));
+        const char *escape = memchr(at, '\\', (size_t)(quote - at));
+        if (escape == NULL)
+            return (size_t)(quote - rest.ptr) + 1;
+        at = escape + 2;
+    }
 }
 
 static size_t number_length(annal_slice rest)

@@ -169,6 +169,26 @@ START_TEST(the_descriptor_announces_a_session_that_is_made)
 }
 END_TEST
 
+START_TEST(a_session_of_msgpack_is_followed_like_any_other)
+{
+    annal_writer *writer = NULL;
+    const annal_draft draft = {.type = ANNAL_SLICE("a.one"), .data = ANNAL_SLICE("{}")};
+    uint64_t seq;
+    open_tail(0);
+    ck_none(0);
+    ck_ok(annal_writer_open(f.store, S, &(annal_writer_options){.format = ANNAL_FORMAT_MSGPACK},
+                            &writer, err));
+    for (uint64_t i = 1; i <= 3; i++) {
+        ck_assert(!is_readable(0));
+        ck_ok(annal_writer_append(writer, &draft, 1, NULL, &seq, err));
+        ck_assert(is_readable(1000));
+        ck_next(i, 0);
+        ck_none(0);
+    }
+    annal_writer_close(writer);
+}
+END_TEST
+
 /* ---- While others append ---- */
 
 #define EVENTS 10000
@@ -404,6 +424,7 @@ Suite *suite_tail(void)
     tcase_add_test(tc, a_name_that_is_no_session_is_refused);
     tcase_add_test(tc, the_descriptor_is_readable_when_something_came_and_not_before);
     tcase_add_test(tc, the_descriptor_announces_a_session_that_is_made);
+    tcase_add_test(tc, a_session_of_msgpack_is_followed_like_any_other);
     tcase_add_test(tc, h38_while_a_thread_appends_no_event_is_missing_or_doubled);
     tcase_add_test(tc, what_another_process_appends_wakes_a_tail);
     tcase_add_test(tc, where_inotify_is_not_to_be_had_a_timer_wakes);

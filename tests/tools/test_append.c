@@ -400,6 +400,37 @@ START_TEST(acks_that_nobody_reads_lose_nothing_and_say_nothing)
 }
 END_TEST
 
+START_TEST(a_session_is_made_in_the_format_that_is_asked_for_and_keeps_it)
+{
+    static const char event[] =
+        "{\"type\":\"t\",\"id\":\"i\",\"ts\":\"2026-01-06T07:24:00.000001Z\","
+        "\"data\":{\"n\":[1,2.5,1e400],\"text\":\"caf\xc3\xa9 \\ud800\"}}\n";
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, event, "append", "j", "--format", "jsonl");
+    cli_assert_done(&cli);
+    CLI(&cli, event, "append", "m", "--format", "msgpack");
+    cli_assert_done(&cli);
+    CLI(&cli, event, "append", "m"); /* the same id: it is there */
+    ck_assert_str_eq(cli.out, "{\"seq\":1}\n");
+    free(file_read(tmpdir_path(&cli.dir, "store/events/j.jsonl"), NULL));
+    free(file_read(tmpdir_path(&cli.dir, "store/events/m.mpk"), NULL));
+    CLI(&cli, NULL, "cat", "j");
+    char *json = strdup(cli.out);
+    CLI(&cli, NULL, "cat", "m");
+    ck_assert_str_eq(cli.out, json);
+    free(json);
+    CLI(&cli, "{\"type\":\"t\",\"data\":1}\n", "append", "m", "--format", "jsonl");
+    ck_answer(&cli, "", "refused", "keeps its format");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    CLI(&cli, NULL, "append", "m", "--format", "xml");
+    cli_assert_refused(&cli, EXIT_USAGE, "jsonl or msgpack");
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
+    cli_done(&cli);
+}
+END_TEST
+
 Suite *suite_append(void)
 {
     Suite *suite = suite_create("append");
@@ -422,6 +453,7 @@ Suite *suite_append(void)
     tcase_add_loop_test(sessions, every_level_acknowledges_and_keeps_ten_thousand_events_in_order,
                         0, 3);
     tcase_add_test(sessions, an_event_is_acknowledged_while_the_input_stays_open);
+    tcase_add_test(sessions, a_session_is_made_in_the_format_that_is_asked_for_and_keeps_it);
     tcase_add_test(sessions, two_appends_take_turns_on_one_session);
     tcase_add_test(sessions,
                    a_line_under_which_the_storage_fails_is_unknown_and_ends_the_command_with_3);

@@ -458,6 +458,45 @@ START_TEST(real_logs_import_once)
 }
 END_TEST
 
+/* Nobody above the journals needs to know in which format they are. */
+START_TEST(an_import_as_msgpack_gives_the_same_events_tables_and_states)
+{
+    static const char *const asked[][4] = {
+        {"ls", "--json", NULL},
+        {"query", "--json", NULL},
+        {"sql", "SELECT * FROM turns ORDER BY 1, 2", "--json", NULL},
+        {"sql", "SELECT session_id, seq, type, id, data FROM events ORDER BY 1, 2", "--json", NULL},
+        {"replay", "e2a90d14-61b7-4c0e-8f35-b7c9d2a4f066", "--json", NULL},
+        {"cat", "e2a90d14-61b7-4c0e-8f35-b7c9d2a4f066", NULL},
+        {"tail", "e2a90d14-61b7-4c0e-8f35-b7c9d2a4f066", NULL},
+    };
+    char *said[sizeof asked / sizeof *asked];
+    for (int msgpack = 0; msgpack < 2; msgpack++) {
+        struct cli cli;
+        CLI_INIT(&cli);
+        CLI(&cli, NULL, "import", "claude-code", FIXTURES "/claude-code", "--format",
+            msgpack ? "msgpack" : "jsonl");
+        cli_assert_done(&cli);
+        ck_assert_int_eq(cli_journals(&cli), 4);
+        for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+            cli_run(&cli, NULL, asked[i]);
+            cli_assert_done(&cli);
+            if (!msgpack)
+                said[i] = strdup(cli.out);
+            else
+                ck_assert_str_eq(cli.out, said[i]);
+            if (msgpack)
+                free(said[i]);
+        }
+        CLI(&cli, NULL, "verify", "--replay");
+        cli_assert_done(&cli);
+        CLI(&cli, NULL, "import", "claude-code", FIXTURES "/claude-code");
+        ASSERT_OUT(&cli, " 0 events added");
+        cli_done(&cli);
+    }
+}
+END_TEST
+
 Suite *suite_import(void)
 {
     Suite *suite = suite_create("import");
@@ -465,6 +504,7 @@ Suite *suite_import(void)
     tcase_set_timeout(import, 120);
     tcase_add_test(import, a_second_import_adds_nothing);
     tcase_add_test(import, each_log_has_its_report);
+    tcase_add_test(import, an_import_as_msgpack_gives_the_same_events_tables_and_states);
     tcase_add_test(import, a_file_imported_as_it_grows_gives_what_the_whole_gives);
     tcase_add_test(import, a_last_line_that_is_not_whole_waits);
     tcase_add_test(import, a_session_whose_first_lines_have_no_time_was_created_at_its_first_time);
