@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATIENCE_US = 300000, REDRAW_US = 100000, BAR_CELLS = 24, DETAIL_BYTES = 30 };
+enum { PATIENCE_US = 300000, REDRAW_US = 100000, BAR_CELLS = 20, DETAIL_BYTES = 18 };
 
 static int64_t now_us(void)
 {
@@ -33,13 +33,14 @@ static void draw(const struct progress *progress, uint64_t done, const char *det
         memset(bar, '#', full);
         memset(bar + full, '.', BAR_CELLS - full);
         bar[BAR_CELLS] = '\0';
+        char total[HUMAN_BYTES], left[30] = "";
         int64_t took_us = now_us() - progress->begun_us;
-        text[0] = '\0';
         if (share > 0.01 && share < 1)
-            snprintf(text, sizeof text, "%.0f s left ",
+            snprintf(left, sizeof left, "%.0f s left ",
                      (double)took_us / 1000000 * (1 - share) / share);
-        fprintf(stderr, "\r\033[K%s [%s] %3.0f%% %s%.*s", progress->what, bar, share * 100, text,
-                DETAIL_BYTES, detail == NULL ? "" : detail);
+        fprintf(stderr, "\r\033[K%s [%s] %s of %s %s%.*s", progress->what, bar,
+                human_bytes(text, part), human_bytes(total, progress->total), left, DETAIL_BYTES,
+                detail == NULL ? "" : detail);
     } else {
         fprintf(stderr, "\r\033[K%s %s %.*s", progress->what, human_count(text, done), DETAIL_BYTES,
                 detail == NULL ? "" : detail);

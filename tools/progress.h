@@ -10,7 +10,7 @@
 
 struct progress {
     const char *what; /* "verify" */
-    uint64_t total;   /* 0: not known, no bar */
+    uint64_t total;   /* in bytes; 0: not known, no bar */
     bool on_terminal;
     bool drawn;
     int64_t begun_us;
