@@ -1,6 +1,7 @@
 #include "journal/checkpoint.h"
 
 #include "tests/support/failing_io.h"
+#include "tests/support/failing_libc.h"
 #include "tests/support/journals.h"
 #include "tests/support/tmpdir.h"
 
@@ -64,6 +65,40 @@ START_TEST(every_dirty_journal_is_synced_once_and_the_directory_when_names_are_n
 }
 END_TEST
 
+START_TEST(without_threads_to_help_the_caller_syncs_every_journal_alone)
+{
+    for (unsigned at = 1; at <= 4; at++) {
+        struct failing_libc plan = {.family = LIBC_SYSTEM, .fail_at = at, .for_good = true};
+        append_to_many(12, at);
+        uint64_t before = syncs();
+        failing_libc_arm(&plan);
+        annal_status status = annal__checkpoint_epoch(store, store->slot.log.epoch, NULL);
+        failing_libc_arm(NULL);
+        ck_assert_int_eq(status, ANNAL_OK);
+        ck_assert_uint_eq(syncs() - before, 12 + (at == 1)); /* the names are new the first time */
+    }
+    store_close(store);
+}
+END_TEST
+
+START_TEST(without_memory_for_the_list_nothing_is_released)
+{
+    bool failed = true;
+    for (unsigned at = 1; failed; at++) {
+        struct failing_libc plan = {.family = LIBC_HEAP, .fail_at = at};
+        append_to_many(100, at);
+        uint64_t before = store->commit.released;
+        failing_libc_arm(&plan);
+        annal_status status = annal__checkpoint_epoch(store, store->slot.log.epoch, NULL);
+        failing_libc_arm(NULL);
+        failed = plan.failed[0] != '\0';
+        ck_assert_int_eq(status, failed ? ANNAL_ERR_NOMEM : ANNAL_OK);
+        ck_assert(!failed || store->commit.released == before);
+    }
+    store_close(store);
+}
+END_TEST
+
 START_TEST(what_is_released_never_goes_back)
 {
     append_to_many(1, 1);
@@ -101,6 +136,8 @@ Suite *suite_checkpoint(void)
     Suite *suite = suite_create("checkpoint");
     TCase *tests = tcase_create("checkpoint");
     tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, without_threads_to_help_the_caller_syncs_every_journal_alone);
+    tcase_add_test(tests, without_memory_for_the_list_nothing_is_released);
     tcase_add_test(tests, every_dirty_journal_is_synced_once_and_the_directory_when_names_are_new);
     tcase_add_test(tests, what_is_released_never_goes_back);
     tcase_add_test(

@@ -1,10 +1,14 @@
 #include "journal/log.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/hash.h"
+#include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
 #include "tests/support/tmpdir.h"
 
 #include <check.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -232,12 +236,139 @@ START_TEST(a_log_sees_that_its_name_went_to_another_file)
 }
 END_TEST
 
+/* Write a number into both first blocks, with a hash that is right. */
+static void put_field(size_t at, uint64_t value, size_t bytes)
+{
+    size_t len;
+    char *whole = file_read(path, &len);
+    char *blocks[] = {whole, whole + len - LOG_BLOCK_BYTES};
+    for (int i = 0; i < 2; i++) {
+        memcpy(blocks[i] + at, &value, bytes);
+        uint64_t hash = annal__hash(blocks[i], 80, 0);
+        memcpy(blocks[i] + 80, &hash, sizeof hash);
+    }
+    file_write(path, whole, len);
+    free(whole);
+}
+
+START_TEST(numbers_that_we_never_write_are_not_worked_with_whoever_made_their_hash_right)
+{
+    static const struct {
+        size_t at;
+        uint64_t value;
+        size_t bytes;
+        annal_status status;
+    } fields[] = {
+        {8, 2, 4, ANNAL_ERR_UNSUPPORTED},
+        {8, 0, 4, ANNAL_ERR_UNSUPPORTED},
+        {12, 512, 4, ANNAL_ERR_CORRUPT},
+        {12, 131072, 4, ANNAL_ERR_CORRUPT},
+        {32, UINT64_MAX, 8, ANNAL_ERR_CORRUPT},
+        {48, (uint64_t)1 << 30, 8, ANNAL_ERR_CORRUPT},
+        {40, 4096, 8, ANNAL_ERR_CORRUPT},
+        {56, 0, 8, ANNAL_ERR_CORRUPT},
+        {40, (uint64_t)1 << 40, 8, ANNAL_ERR_CORRUPT},
+        {56, UINT64_MAX, 8, ANNAL_ERR_CORRUPT},
+    };
+    size_t len;
+    struct log again;
+    annal__log_close(&log_);
+    char *whole = file_read(path, &len);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        put_field(fields[i].at, fields[i].value, fields[i].bytes);
+        ck_status(fields[i].status, annal__log_open(&annal__system_io, path, true, &again, err));
+        file_write(path, whole, len);
+    }
+    ck_ok(annal__log_open(&annal__system_io, path, true, &again, err));
+    annal__log_close(&again);
+    free(whole);
+}
+END_TEST
+
+static blksize_t told_blksize;
+
+static int fstat_with_blksize(void *arg, int fd, struct stat *out)
+{
+    (void)arg;
+    int result = annal__system_io.fstat(NULL, fd, out);
+    out->st_blksize = told_blksize;
+    return result;
+}
+
+static int open_without_direct(void *arg, const char *name, int flags, mode_t mode)
+{
+    (void)arg;
+    if ((flags & O_DIRECT) != 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    return annal__system_io.open(NULL, name, flags, mode);
+}
+
+START_TEST(a_log_suits_the_filesystem_that_it_is_on)
+{
+    static const struct {
+        blksize_t told;
+        uint32_t block;
+    } cases[] = {{512, 4096}, {4096, 4096}, {16384, 16384}, {65536, 65536}, {1 << 20, 4096}};
+    struct io io = annal__system_io;
+    io.fstat = fstat_with_blksize;
+    io.open = open_without_direct;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct log made, again;
+        struct buf nothing = {0};
+        const char *name = tmpdir_path(&dir, "suited.log");
+        told_blksize = cases[i].told;
+        ck_ok(annal__log_create(&io, name, 1 << 20, 1, &made, err));
+        ck_assert_uint_eq(made.block, cases[i].block);
+        annal__log_switch(&made);
+        ck_ok(annal__log_write_group(&made, 0, &nothing, &nothing, 0, err));
+        ck_assert_uint_eq(made.end % cases[i].block, 0);
+        annal__log_close(&made);
+        ck_ok(annal__log_open(&io, name, false, &again, err));
+        ck_assert_uint_eq(again.block, cases[i].block);
+        annal__log_close(&again);
+        ck_assert_int_eq(unlink(name), 0);
+    }
+}
+END_TEST
+
+START_TEST(a_first_block_that_cannot_be_mended_is_a_failure_and_stays_to_be_mended)
+{
+    struct failing_io disk;
+    failing_io_init(&disk);
+    annal__log_close(&log_);
+    flip(3);
+    bool failed = true;
+    for (unsigned at = 1; failed; at++) {
+        struct log again;
+        ck_ok(annal__log_open(&disk.io, path, true, &again, err));
+        ck_assert(again.first_damaged);
+        disk.calls = 0;
+        disk.fail_at = at;
+        annal_status status = annal__log_mend(&again, NULL);
+        failed = disk.calls >= at;
+        disk.fail_at = 0;
+        ck_assert(failed ? status == ANNAL_ERR_IO && again.first_damaged
+                         : status == ANNAL_OK && !again.first_damaged);
+        ck_ok(annal__log_mend(&again, err));
+        ck_ok(annal__log_mend(&again, err)); /* nothing is to be done */
+        annal__log_close(&again);
+        flip(3);
+    }
+}
+END_TEST
+
 Suite *suite_log(void)
 {
     Suite *suite = suite_create("log");
     TCase *tests = tcase_create("log");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, groups_are_found_in_order_with_all_they_hold);
+    tcase_add_test(tests,
+                   numbers_that_we_never_write_are_not_worked_with_whoever_made_their_hash_right);
+    tcase_add_test(tests, a_log_suits_the_filesystem_that_it_is_on);
+    tcase_add_test(tests, a_first_block_that_cannot_be_mended_is_a_failure_and_stays_to_be_mended);
     tcase_add_test(tests, h33_f2_a_damaged_group_is_not_found_and_hides_none_behind_it);
     tcase_add_test(tests, f26_a_foreign_group_in_a_payload_is_not_believed);
     tcase_add_test(tests, released_is_the_largest_that_any_group_says);

@@ -7,6 +7,8 @@
 #include <check.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct tmpdir dir;
@@ -96,12 +98,76 @@ START_TEST(a_store_that_could_not_be_opened_leaves_no_descriptor_and_no_lock)
 }
 END_TEST
 
+START_TEST(a_relative_path_from_a_directory_that_is_gone_is_a_failure)
+{
+    char before[4096];
+    annal_store *store = NULL;
+    const annal_store_options options = {.create = true, .no_keeper = true};
+    const char *gone = tmpdir_path(&dir, "gone");
+    ck_assert_ptr_nonnull(getcwd(before, sizeof before));
+    ck_assert_int_eq(mkdir(gone, 0700), 0);
+    ck_assert_int_eq(chdir(gone), 0);
+    ck_assert_int_eq(rmdir(gone), 0);
+    annal_status status = annal_store_open("store", &options, &store, NULL);
+    ck_assert_int_eq(chdir(before), 0);
+    ck_assert_int_eq(status, ANNAL_ERR_IO);
+}
+END_TEST
+
+START_TEST(the_limit_of_descriptors_is_shared_with_the_host)
+{
+    static const struct {
+        rlim_t limit;
+        uint32_t journals;
+    } cases[] = {{200, 16}, {256, 128}, {1024, 512}};
+    const char *path = tmpdir_path(&dir, "store");
+    struct rlimit before;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct rlimit limit = {cases[i].limit, before.rlim_max};
+        if (cases[i].limit > before.rlim_max)
+            continue;
+        ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        annal_store *store = store_open(path);
+        ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+        ck_assert_uint_eq(store->descriptors_max, cases[i].journals);
+        store_close(store);
+    }
+    const struct rlimit most = {before.rlim_max, before.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &most), 0);
+    annal_store *store = store_open(path);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    ck_assert_uint_le(store->descriptors_max, 32768);
+    store_close(store);
+}
+END_TEST
+
+START_TEST(the_level_of_the_store_is_that_of_appends_which_name_none)
+{
+    const annal_store_options options = {
+        .create = true, .no_keeper = true, .level = ANNAL_LEVEL_OS, .region_bytes = 1};
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *store = NULL;
+    ck_ok(annal_store_open(path, &options, &store, err));
+    append_numbers(store, "s", 1, 2, ANNAL_LEVEL_DEFAULT);
+    ck_assert(store->commit.durable == 0 || read_session(store, "s", NULL, NULL) == 2);
+    ck_assert_uint_eq(store->region_bytes, LOG_REGION_FIRST);
+    store_close(store);
+    store = store_open(path);
+    ck_numbers(store, "s", 2);
+    store_close(store);
+}
+END_TEST
+
 Suite *suite_store(void)
 {
     Suite *suite = suite_create("store");
     TCase *tests = tcase_create("store");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_missing_store_is_only_made_when_asked_for);
+    tcase_add_test(tests, a_relative_path_from_a_directory_that_is_gone_is_a_failure);
+    tcase_add_test(tests, the_limit_of_descriptors_is_shared_with_the_host);
+    tcase_add_test(tests, the_level_of_the_store_is_that_of_appends_which_name_none);
     tcase_add_test(tests, a_relative_path_stays_the_same_store_when_the_process_moves);
     tcase_add_test(tests, a_store_that_could_not_be_opened_leaves_no_descriptor_and_no_lock);
     suite_add_tcase(suite, tests);
