@@ -1,5 +1,9 @@
 #include "journal/codec.h"
 
+#include "journal/base/error.h"
+
+#include <string.h>
+
 const struct codec *const annal__codecs[CODEC_COUNT] = {&annal__codec_json, &annal__codec_msgpack};
 
 const struct codec *annal__codec_of(unsigned format)
@@ -29,6 +33,20 @@ bool annal__frame_first(const struct codec *codec, annal_slice bytes,
     annal_slice frame = {bytes.ptr, length};
     return length > 0 && annal__frame_proves(codec, frame, 0, 0, out_h) &&
            codec->parse_header(frame, out_header);
+}
+
+annal_status annal__frame_check_owner(const struct frame_header *header, annal_slice session,
+                                      annal_error *err)
+{
+    /* A newer version may say it in another way. */
+    bool says = header->version <= FRAME_VERSION || header->session.len > 0;
+    if (!says || (header->session.len == session.len &&
+                  memcmp(header->session.ptr, session.ptr, session.len) == 0))
+        return ANNAL_OK;
+    return annal__fail(err, ANNAL_ERR_CORRUPT,
+                       "the journal of session '%.*s' is that of session '%.*s', moved or copied "
+                       "there: move it away",
+                       ANNAL_FMT(session), ANNAL_FMT(header->session));
 }
 
 void annal__frame_file_id_text(const uint8_t file[FRAME_FILE_ID_BYTES], char out[33])

@@ -111,6 +111,10 @@ bool annal__frame_proves(const struct codec *codec, annal_slice frame, uint64_t 
 bool annal__frame_first(const struct codec *codec, annal_slice bytes,
                         struct frame_header *out_header, uint64_t *out_h);
 
+/* ANNAL_ERR_CORRUPT unless the header is that of this session's journal. */
+annal_status annal__frame_check_owner(const struct frame_header *header, annal_slice session,
+                                      annal_error *err);
+
 void annal__frame_file_id_text(const uint8_t file[FRAME_FILE_ID_BYTES], char out[33]);
 
 #endif

@@ -31,6 +31,20 @@ static annal_status open_journal(annal_store *store, annal_slice session, struct
     return status;
 }
 
+/* A file that was moved, restored or copied to the wrong name holds right events of a wrong session. */
+static annal_status check_owner(const struct scan *scan, annal_slice session, annal_error *err)
+{
+    char bytes[FRAME_ENVELOPE_BYTES];
+    struct frame_header header;
+    uint64_t h;
+    ssize_t got = annal__read_full(scan->io, scan->fd, bytes, sizeof bytes, 0);
+    if (got < 0)
+        return annal__fail_errno(err, "read the journal of session '%.*s'", ANNAL_FMT(session));
+    if (!annal__frame_first(scan->codec, (annal_slice){bytes, (size_t)got}, &header, &h))
+        return ANNAL_OK; /* the walk will tell */
+    return annal__frame_check_owner(&header, session, err);
+}
+
 static annal_status cursor_new(annal_store *store, annal_slice session, annal_cursor **out_cursor,
                                annal_error *err)
 {
@@ -38,11 +52,16 @@ static annal_status cursor_new(annal_store *store, annal_slice session, annal_cu
     annal_status status = open_journal(store, session, &scan, err);
     if (status < 0)
         return status;
-    annal_cursor *cursor = annal__zalloc(sizeof *cursor);
-    if (cursor == NULL) {
+    annal_cursor *cursor = NULL;
+    status = check_owner(&scan, session, err);
+    if (status == ANNAL_OK)
+        cursor = annal__zalloc(sizeof *cursor);
+    if (status == ANNAL_OK && cursor == NULL)
+        status =
+            annal__fail(err, ANNAL_ERR_NOMEM, "read session '%.*s': no memory", ANNAL_FMT(session));
+    if (status < 0) {
         annal__scan_done(&scan);
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read session '%.*s': no memory",
-                           ANNAL_FMT(session));
+        return status;
     }
     cursor->store = store;
     for (size_t i = 0; i < session.len; i++)

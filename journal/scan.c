@@ -461,7 +461,9 @@ annal_status annal__scan_tail(const struct io *io, int fd, const struct codec *c
         goto done;
     uint64_t h;
     tail.has_header = annal__frame_first(codec, annal__buf_slice(&buf), &tail.header, &h);
-    tail.header.session = (annal_slice){NULL, 0};
+    if (tail.header.session.len > 0 && tail.header.session.len < sizeof tail.session)
+        memcpy(tail.session, tail.header.session.ptr, tail.header.session.len);
+    tail.header.session = tail.header.fork = (annal_slice){NULL, 0};
 
     for (uint64_t reach = READ_BYTES;; reach *= 4) {
         if (reach > WINDOW_BYTES_MAX)

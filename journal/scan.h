@@ -68,8 +68,9 @@ enum tail_state {
 /* The end of a journal, found by reading backwards. */
 struct journal_tail {
     bool has_header;
-    struct frame_header header; /* session points nowhere */
-    uint64_t seq;               /* of the last proven event; 0: none */
+    struct frame_header header;                   /* its slices point nowhere: */
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* which session it names */
+    uint64_t seq;                                 /* of the last proven event; 0: none */
     int64_t ts_us;
     uint64_t h;      /* of the last proven frame */
     uint64_t offset; /* where that frame begins */

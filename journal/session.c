@@ -239,6 +239,11 @@ static annal_status continue_journal(annal_store *store, struct session *session
         annal__error_context(err, "session '%s'", session->id);
         return status;
     }
+    tail.header.session = annal_slice_of(tail.session);
+    if (tail.has_header)
+        status = annal__frame_check_owner(&tail.header, annal__session_id(session), err);
+    if (status < 0)
+        return status;
     if (tail.has_header && tail.header.version > FRAME_VERSION)
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
                            "session '%s' is of version %u of the format, and this library writes "

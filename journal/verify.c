@@ -112,7 +112,15 @@ annal_status annal_verify_events(annal_store *store, annal_slice session, annal_
     uint64_t next_seq = 1;
     int tries = 0;
     bool ended = false;
-    annal_status status = annal_cursor_open(store, session, 0, &cursor, err);
+    annal_error failure = {0};
+    annal_status status = annal_cursor_open(store, session, 0, &cursor, &failure);
+    if (status == ANNAL_ERR_CORRUPT) { /* it is another session's */
+        find(&verification, 0, 0, 0, failure.message);
+        status = ANNAL_OK;
+        ended = true;
+    } else if (status < 0 && err != NULL) {
+        *err = failure;
+    }
     while (status >= 0 && !ended) {
         annal_event event;
         status = annal_cursor_next(cursor, &event, err);

@@ -1,5 +1,5 @@
 /*
- * Damage, exhaustively, on a small journal. Each damaged copy is a session of its own in one store; a few
+ * Damage, exhaustively, on a small journal. Each damaged copy stands in a store of its thread; a few
  * threads prove them side by side, since verify gives the end of a journal time to become whole.
  */
 #include "tests/support/journals.h"
@@ -96,13 +96,13 @@ static bool same_event(const struct original *original, const annal_event *event
            event->id.len == (event->seq % 2 == 0 ? 3u : 0u) && event->type.len == 10;
 }
 
-static void ck_events(struct variant *v, annal_slice session)
+static void ck_events(struct variant *v, annal_store *store)
 {
     annal_cursor *cursor = NULL;
     annal_error err = {0};
     bool came[LINES] = {false};
     uint64_t last = 0;
-    annal_status status = annal_cursor_open(v->original->store, session, 1, &cursor, &err);
+    annal_status status = annal_cursor_open(store, ANNAL_SLICE("s"), 1, &cursor, &err);
     while (status >= 0 && status != ANNAL_END) {
         annal_event event;
         status = annal_cursor_next(cursor, &event, &err);
@@ -122,31 +122,29 @@ static void ck_events(struct variant *v, annal_slice session)
     }
 }
 
-static void prove_variant(struct variant *v, int name)
+static void prove_variant(struct variant *v, annal_store *store)
 {
-    char session[16], path[400];
-    snprintf(session, sizeof session, "v%d", name);
-    snprintf(path, sizeof path, "%s/events/%s.jsonl", annal_store_path(v->original->store),
-             session);
+    char path[400];
+    snprintf(path, sizeof path, "%s/events/s.jsonl", annal_store_path(store));
     FILE *file = fopen(path, "wb");
     if (file == NULL || fwrite(v->bytes, 1, v->len, file) != v->len || fclose(file) != 0)
         abort();
-    annal_slice id = annal_slice_of(session);
     struct findings findings = {.variant = v};
     annal_verify_result result = {0};
     annal_error err = {0};
-    if (annal_verify_session(v->original->store, id, note, &findings, &result, &err) < 0)
+    if (annal_verify_session(store, ANNAL_SLICE("s"), note, &findings, &result, &err) < 0)
         snprintf(v->wrong, sizeof v->wrong, "verify: %.150s", err.message);
     else if (v->sound ? findings.count != 0 : !findings.fits)
         snprintf(v->wrong, sizeof v->wrong, "%d findings, of which none fits", (int)findings.count);
     if (v->wrong[0] == '\0')
-        ck_events(v, id);
+        ck_events(v, store);
 }
 
 struct variants {
     struct variant *all;
     size_t count, room;
     _Atomic size_t next;
+    const char *path; /* where stores may be made */
 };
 
 static struct variant *add(struct variants *variants, const struct original *original)
@@ -157,6 +155,7 @@ static struct variant *add(struct variants *variants, const struct original *ori
         ck_assert_ptr_nonnull(variants->all);
     }
     struct variant *v = &variants->all[variants->count++];
+    variants->path = original->dir.path;
     *v = (struct variant){.original = original, .len = original->len, .end = EVENTS};
     v->bytes = malloc(2 * original->len);
     ck_assert_ptr_nonnull(v->bytes);
@@ -168,13 +167,18 @@ static void *prove_some(void *arg)
 {
     struct variants *variants = arg;
     static _Atomic int names;
-    int name = atomic_fetch_add(&names, 1);
-    for (;;) {
-        size_t i = atomic_fetch_add(&variants->next, 1);
-        if (i >= variants->count)
-            return NULL;
-        prove_variant(&variants->all[i], name);
-    }
+    char path[300];
+    snprintf(path, sizeof path, "%s/%d", variants->path, atomic_fetch_add(&names, 1));
+    const annal_store_options options = {.create = true, .no_keeper = true};
+    annal_store *store = NULL;
+    if (annal_store_open(path, &options, &store, NULL) < 0)
+        abort();
+    size_t i;
+    while ((i = atomic_fetch_add(&variants->next, 1)) < variants->count)
+        prove_variant(&variants->all[i], store);
+    if (annal_store_close(store, NULL) < 0)
+        abort();
+    return NULL;
 }
 
 static void prove_all(struct variants *variants)
