@@ -326,14 +326,38 @@ static void run_forget(struct power_run *run)
     end(&program);
 }
 
+static void convert(struct program *program, const char *session, annal_format format)
+{
+    annal_convert_result result;
+    ck_ok(annal_session_convert(program->store, annal_slice_of(session),
+                                &(annal_convert_options){.format = format}, &result, err));
+}
+
+/* Sessions change their format and go on, also one that the log of another process has redo for. */
+static void run_convert(struct power_run *run)
+{
+    struct program one = {0}, two = {.appended = 1000};
+    begin(&one, run, false);
+    append(&one, "a", 2, 100, ANNAL_LEVEL_SYNC);
+    convert(&one, "a", ANNAL_FORMAT_MSGPACK);
+    append(&one, "a", 1, 300, ANNAL_LEVEL_SYNC);
+    append(&one, "shared", 2, 200, ANNAL_LEVEL_SYNC);
+    begin(&two, run, false);
+    append(&two, "c", 1, 20, ANNAL_LEVEL_SYNC);
+    ck_status(ANNAL_ERR_BUSY, try_append(&two, "shared", 1, 50, ANNAL_LEVEL_SYNC, err));
+    keep(&one); /* gives it back, and keeps its redo */
+    convert(&two, "shared", ANNAL_FORMAT_MSGPACK);
+    append(&two, "shared", 1, 60, ANNAL_LEVEL_SYNC);
+    convert(&one, "a", ANNAL_FORMAT_JSON);
+    append(&one, "a", 1, 10, ANNAL_LEVEL_SYNC);
+    end(&two);
+    end(&one);
+}
+
 const struct power_workload power_workloads[] = {
-    {.name = "levels", .run = run_levels},
-    {.name = "cached", .run = run_cached},
-    {.name = "bulk", .run = run_bulk},
-    {.name = "index", .run = run_index},
-    {.name = "regions", .run = run_regions},
-    {.name = "share", .run = run_share},
-    {.name = "delete", .run = run_delete},
-    {.name = "forget", .run = run_forget},
-    {.name = NULL},
+    {.name = "levels", .run = run_levels},   {.name = "cached", .run = run_cached},
+    {.name = "bulk", .run = run_bulk},       {.name = "index", .run = run_index},
+    {.name = "regions", .run = run_regions}, {.name = "share", .run = run_share},
+    {.name = "delete", .run = run_delete},   {.name = "convert", .run = run_convert},
+    {.name = "forget", .run = run_forget},   {.name = NULL},
 };

@@ -151,6 +151,46 @@ START_TEST(f16_nothing_enters_a_journal_before_its_group_is_synced)
 }
 END_TEST
 
+static ssize_t count_read(void *arg, int fd, void *bytes, size_t len, uint64_t offset)
+{
+    ssize_t got = annal__system_io.pread(arg, fd, bytes, len, offset);
+    watch.journal_bytes += got > 0 ? got : 0;
+    return got;
+}
+
+START_TEST(h35_the_end_of_a_journal_is_found_without_reading_it_in_both_formats)
+{
+    struct tmpdir dir;
+    struct io io = annal__system_io;
+    annal_store *store = NULL;
+    annal_writer *writer = NULL;
+    annal_session_info info;
+    uint64_t seq = 0;
+    TMPDIR_INIT(&dir);
+    io.pread = count_read;
+    const struct seams seams = {.io = &io, .clock = &annal__system_clock};
+    const annal_store_options options = {.create = true,
+                                         .no_keeper = true,
+                                         .format =
+                                             _i == 0 ? ANNAL_FORMAT_JSON : ANNAL_FORMAT_MSGPACK};
+    ck_ok(annal__store_open(tmpdir_path(&dir, "store"), &options, &seams, &store, err));
+    ck_ok(annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, err));
+    const annal_draft draft = {.type = ANNAL_SLICE("a"), .data = ANNAL_SLICE("[1,2,3]")};
+    for (int i = 0; i < 20000; i++)
+        ck_ok(annal_writer_append(writer, &draft, 1,
+                                  &(annal_append_options){.level = ANNAL_LEVEL_BATCH}, &seq, err));
+    annal_writer_close(writer);
+    ck_ok(annal_sync(store, err));
+    watch = (struct watch){0};
+    ck_ok(annal_session_info_get(store, ANNAL_SLICE("s"), &info, err));
+    ck_assert_uint_eq(info.last_seq, 20000);
+    ck_assert_uint_gt(info.bytes, 900000);
+    ck_assert_int_le(watch.journal_bytes, 100000);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
 Suite *suite_scenarios(void)
 {
     Suite *suite = suite_create("scenarios");
@@ -159,6 +199,8 @@ Suite *suite_scenarios(void)
                         h4b_a_session_that_changed_hands_is_redone_whichever_log_comes_first, 0, 2);
     tcase_add_test(scenarios, h13_f6_recovery_asks_the_disk_for_a_log_and_not_the_cache);
     tcase_add_test(scenarios, f16_nothing_enters_a_journal_before_its_group_is_synced);
+    tcase_add_loop_test(scenarios,
+                        h35_the_end_of_a_journal_is_found_without_reading_it_in_both_formats, 0, 2);
     suite_add_tcase(suite, scenarios);
     return suite;
 }
