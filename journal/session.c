@@ -346,6 +346,8 @@ annal_status annal__session_own(annal_store *store, struct session *session, uin
     annal_slice id = annal__session_id(session);
     annal_status status = annal__slot_take(store, id, wait_ms, &held_index, err);
     if (status == ANNAL_ERR_LIMIT) { /* the held list is full */
+        /* What releasing one would sync, and say in the log, is done for all at once. */
+        (void)annal__commit_rotate(store, NULL);
         (void)annal__session_each(store, release_if_idle, store, NULL);
         status = annal__slot_take(store, id, wait_ms, &held_index, err);
     }

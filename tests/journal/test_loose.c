@@ -9,6 +9,7 @@
 #include <check.h>
 #include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -516,6 +517,66 @@ START_TEST(without_its_mark_nothing_of_level_os_is_written)
 }
 END_TEST
 
+#define THREADS      4
+#define THREAD_STEPS 60
+
+struct crowd {
+    annal_store *store;
+    _Atomic int first; /* number of the next thread */
+    _Atomic bool stop;
+};
+
+static void *append_in_a_crowd(void *arg)
+{
+    struct crowd *crowd = arg;
+    char name[16];
+    uint64_t seq;
+    int number = atomic_fetch_add(&crowd->first, 1);
+    for (int i = 0; i < THREAD_STEPS; i++) {
+        annal_level level = i % 11 == number ? ANNAL_LEVEL_SYNC : ANNAL_LEVEL_OS;
+        snprintf(name, sizeof name, "s%d", (number + i) % 3);
+        ck_ok(append_number(crowd->store, name, 1, i % 7 == 0 ? 30000 : 50, level, &seq, err));
+        if (i % 20 == 19)
+            ck_ok(annal_sync(crowd->store, err));
+    }
+    return NULL;
+}
+
+static void *checkpoint_in_a_crowd(void *arg)
+{
+    struct crowd *crowd = arg;
+    while (!atomic_load(&crowd->stop))
+        ck_ok(annal_checkpoint(crowd->store, err));
+    return NULL;
+}
+
+START_TEST(threads_append_sync_and_checkpoint_at_once_and_nothing_is_lost)
+{
+    struct fixture f;
+    pthread_t threads[THREADS], other;
+    FIXTURE_INIT(&f);
+    struct crowd crowd = {.store = f.store};
+    ck_assert_int_eq(pthread_create(&other, NULL, checkpoint_in_a_crowd, &crowd), 0);
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, append_in_a_crowd, &crowd), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    atomic_store(&crowd.stop, true);
+    pthread_join(other, NULL);
+    append_numbers(f.store, "s0", 1, 1, ANNAL_LEVEL_OS);
+    store_abandon(f.store);
+    reopen_after_power_cut(&f);
+    uint64_t events = 0;
+    for (int i = 0; i < 3; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "s%d", i);
+        events += read_session(f.store, name, NULL, NULL);
+    }
+    ck_assert_uint_eq(events, THREADS * THREAD_STEPS + 1);
+    fixture_done(&f);
+}
+END_TEST
+
 /* ---- Scenarios ---- */
 
 /* The record of 11 carries 1 to 10, however little of the journal is left. */
@@ -596,6 +657,7 @@ Suite *suite_loose(void)
     tcase_add_test(marks, what_is_written_after_a_checkpoint_has_a_mark_that_is_not_released);
     tcase_add_test(marks, annal_sync_of_many_sessions_shares_one_sync);
     tcase_add_test(marks, many_bytes_of_level_os_are_written_once);
+    tcase_add_test(marks, threads_append_sync_and_checkpoint_at_once_and_nothing_is_lost);
     tcase_add_test(marks, without_its_mark_nothing_of_level_os_is_written);
     suite_add_tcase(suite, marks);
     TCase *scenarios = tcase_create("scenarios");
