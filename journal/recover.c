@@ -205,12 +205,19 @@ static annal_status redo_create(struct redo *redo, struct target *target,
                                 const struct record *record, annal_slice bytes, annal_error *err)
 {
     const struct io *io = redo->store->io;
+    const struct codec *codec = annal__codec_of(record->format);
     annal_status status = ANNAL_OK;
+    struct stat file;
+    /* A name without bytes has no format: an older crash may have left it. */
+    if (target->fd >= 0 && target->codec != codec && io->fstat(io->arg, target->fd, &file) == 0 &&
+        file.st_size == 0)
+        close_target(redo, target);
     if (target->fd < 0) {
         target->skipped = annal__replace_is_gone(redo->store, record->file);
         if (target->skipped)
             return ANNAL_OK;
-        status = open_journal(redo, target, O_CREAT | O_EXCL, err);
+        target->codec = codec;
+        status = open_journal(redo, target, O_CREAT, err);
         if (status < 0 || target->stopped)
             return status;
         atomic_store(&redo->store->events_dirty, true);

@@ -41,7 +41,7 @@ static void end(struct program *program)
     program->index = NULL;
 }
 
-/* Append count events as one, with so many bytes of text each. */
+/* Append count events as one, with so many bytes of text each. Sessions m… are kept as msgpack. */
 static annal_status try_append(struct program *program, const char *session, size_t count,
                                size_t pad, annal_level level, annal_error *err)
 {
@@ -51,6 +51,8 @@ static annal_status try_append(struct program *program, const char *session, siz
     annal_writer *writer = NULL;
     uint64_t seq = 0;
     const annal_append_options options = {.level = level};
+    const annal_writer_options writer_options = {.format = session[0] == 'm' ? ANNAL_FORMAT_MSGPACK
+                                                                             : ANNAL_FORMAT_JSON};
     ck_assert_uint_le(count, 4);
     for (size_t i = 0; i < count; i++) {
         unsigned number = ++program->appended;
@@ -68,7 +70,7 @@ static annal_status try_append(struct program *program, const char *session, siz
     }
     model_append(model, session, drafts, count, level);
     annal_status status =
-        annal_writer_open(program->store, annal_slice_of(session), NULL, &writer, err);
+        annal_writer_open(program->store, annal_slice_of(session), &writer_options, &writer, err);
     if (status == ANNAL_OK)
         status = annal_writer_append(writer, drafts, count, &options, &seq, err);
     annal_writer_close(writer);
@@ -144,7 +146,7 @@ static void run_levels(struct power_run *run)
     begin(&program, run, false);
     append(&program, "a", 1, 40, ANNAL_LEVEL_SYNC);
     append(&program, "b", 2, 700, ANNAL_LEVEL_BATCH);
-    append(&program, "a", 3, 300, ANNAL_LEVEL_BATCH);
+    append(&program, "m", 3, 300, ANNAL_LEVEL_BATCH);
     sync_store(&program);
     append(&program, "c", 1, 5000, ANNAL_LEVEL_SYNC);
     append(&program, "b", 1, 10, ANNAL_LEVEL_BATCH);
@@ -152,6 +154,7 @@ static void run_levels(struct power_run *run)
     checkpoint(&program);
     append(&program, "a", 1, 100, ANNAL_LEVEL_SYNC);
     append(&program, "c", 4, 900, ANNAL_LEVEL_SYNC);
+    append(&program, "m", 2, 600, ANNAL_LEVEL_SYNC);
     wait_seconds(&program, 6);
     keep(&program); /* empties the log */
     append(&program, "d", 1, 100, ANNAL_LEVEL_SYNC);
@@ -176,12 +179,13 @@ static void run_index(struct power_run *run)
     wait_seconds(&program, 1);
     keep(&program); /* indexes */
     append(&program, "a", 2, 800, ANNAL_LEVEL_SYNC);
+    append(&program, "m", 3, 100, ANNAL_LEVEL_SYNC);
     snapshot(&program, "a");
     append(&program, "b", 2, 100, ANNAL_LEVEL_BATCH);
     sync_store(&program);
     wait_seconds(&program, 1);
     keep(&program);
-    snapshot(&program, "b");
+    snapshot(&program, "m");
     end(&program);
     begin(&program, run, true);
     append(&program, "a", 1, 10, ANNAL_LEVEL_SYNC);
@@ -239,10 +243,13 @@ static void run_cached(struct power_run *run)
     append(&program, "a", 1, 100, ANNAL_LEVEL_SYNC);
     append(&program, "b", 1, 100, ANNAL_LEVEL_SYNC);
     append(&program, "b", 2, 900, ANNAL_LEVEL_OS);
+    append(&program, "m", 1, 700, ANNAL_LEVEL_OS);
+    append(&program, "m", 2, 200, ANNAL_LEVEL_OS);
     append(&program, "a", 1, 1200, ANNAL_LEVEL_OS);
     append(&program, "a", 1, 10, ANNAL_LEVEL_BATCH);
     sync_store(&program);
     append(&program, "b", 1, 10, ANNAL_LEVEL_OS);
+    append(&program, "m", 1, 1100, ANNAL_LEVEL_OS);
     wait_seconds(&program, 31);
     keep(&program);
     append(&program, "b", 1, 600, ANNAL_LEVEL_OS);

@@ -88,9 +88,11 @@ static annal_status try_add(struct side *side, const char *session, size_t pad, 
     snprintf(data + (size_t)length + pad, 3, "\"}");
     const annal_draft draft = {.type = ANNAL_SLICE("step"), .data = annal_slice_of(data)};
     const annal_append_options options = {.level = level};
+    const annal_writer_options writer_options = {.format = session[0] == 'm' ? ANNAL_FORMAT_MSGPACK
+                                                                             : ANNAL_FORMAT_JSON};
     model_append(&model, session, &draft, 1, level);
     annal_status status =
-        annal_writer_open(side->store, annal_slice_of(session), NULL, &writer, err);
+        annal_writer_open(side->store, annal_slice_of(session), &writer_options, &writer, err);
     if (status == ANNAL_OK)
         status = annal_writer_append(writer, &draft, 1, &options, &seq, err);
     annal_writer_close(writer);
@@ -390,6 +392,29 @@ START_TEST(h16_no_append_and_no_checkpoint_waits_for_the_index)
 }
 END_TEST
 
+/* As a power cut leaves it behind a journal whose bytes were lost, for whatever session comes next. */
+START_TEST(a_name_without_bytes_hinders_no_recovery_whatever_its_format)
+{
+    struct side one = open_side();
+    const struct io *io = &one.process->io;
+    char path[80];
+    snprintf(path, sizeof path, "%s/store/events/m.%s", one.process->root,
+             _i == 0 ? "jsonl" : "mpk");
+    int fd = io->open(io->arg, path, O_RDWR | O_CREAT, 0600);
+    ck_assert_int_ge(fd, 0);
+    io->close(io->arg, fd);
+    *strrchr(path, '/') = '\0';
+    ck_ok(annal__sync_dir(io, path, err));
+    disk->hook = spring;
+    trap.check = true;
+    add(&one, "m", ANNAL_LEVEL_SYNC); /* msgpack */
+    trap.check = false;
+    add(&one, "m", ANNAL_LEVEL_SYNC);
+    cut_power();
+    close_side(&one);
+}
+END_TEST
+
 Suite *suite_power_cases(void)
 {
     Suite *suite = suite_create("power_cases");
@@ -407,6 +432,7 @@ Suite *suite_power_cases(void)
     tcase_add_test(tests, h13_recovery_shows_nothing_that_a_power_cut_takes_back);
     tcase_add_test(tests, h14_a_region_that_was_checkpointed_is_redone_for_nobody);
     tcase_add_test(tests, h16_no_append_and_no_checkpoint_waits_for_the_index);
+    tcase_add_loop_test(tests, a_name_without_bytes_hinders_no_recovery_whatever_its_format, 0, 2);
     suite_add_tcase(suite, tests);
     return suite;
 }
