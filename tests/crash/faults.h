@@ -55,6 +55,7 @@ struct life {
     struct claim claims[CLAIMS_MOST];
     size_t count;
     uint64_t numbers;
+    bool silent;     /* this run does not ask why */
     bool long_texts; /* of the events to come */
 };
 
@@ -76,6 +77,9 @@ void ck_fault(bool holds, const char *format, ...) __attribute__((format(printf,
 
 /* Whether the fault of this run has come; what is tried from now on succeeds when it came once. */
 bool fault_came(const struct life *life);
+
+/* What to pass as err: NULL in a third of the runs. */
+annal_error *err_for(const struct life *life, annal_error *err);
 
 /* Open life->store. After a fault that came once it must succeed the second time. */
 bool open_store(struct life *life, const annal_store_options *options);

@@ -272,6 +272,40 @@ START_TEST(an_owner_whose_locks_were_removed_keeps_all_it_has_until_it_closes)
 }
 END_TEST
 
+START_TEST(names_that_are_no_slot_are_left_alone)
+{
+    static const char *const names[] = {"store/commit/1000.log", "store/commit/7.old",
+                                        "store/commit/x.log",
+                                        "store/commit/99999999999999999999.log"};
+    store_close(store_open(path));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        file_write(tmpdir_path(&dir, names[i]), "junk", 4);
+    annal_store *store = store_open(path);
+    append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    store_close(store);
+    store = store_open(path);
+    ck_numbers(store, "s", 2);
+    store_close(store);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        ck_assert(is_there(names[i]));
+}
+END_TEST
+
+START_TEST(a_session_that_only_a_forked_child_keeps_is_said_to_be_so)
+{
+    annal_store *owner = store_open(path);
+    append_numbers(owner, "s", 1, 1, ANNAL_LEVEL_SYNC);
+    annal_store *other = open_hasty(NULL);
+    uint32_t pid = owner->slot.held.header->pid;
+    owner->slot.held.header->pid = 0x7fffffff; /* no process has such a number */
+    ck_refused(other, "s", ANNAL_ERR_BUSY, "which is gone", "forked");
+    owner->slot.held.header->pid = pid;
+    ck_refused(other, "s", ANNAL_ERR_BUSY, "in use", "in time");
+    store_close(other);
+    store_close(owner);
+}
+END_TEST
+
 Suite *suite_slot(void)
 {
     Suite *suite = suite_create("slot");
@@ -284,6 +318,8 @@ Suite *suite_slot(void)
     tcase_add_test(claim, slots_from_8_on_are_removed_when_they_are_empty);
     tcase_add_test(claim, h4_a_slot_of_the_dead_is_recovered_before_it_is_claimed);
     tcase_add_test(claim, what_was_left_while_a_log_was_made_is_removed_after_an_hour);
+    tcase_add_test(claim, names_that_are_no_slot_are_left_alone);
+    tcase_add_test(claim, a_session_that_only_a_forked_child_keeps_is_said_to_be_so);
     suite_add_tcase(suite, claim);
     TCase *take = tcase_create("take");
     tcase_set_timeout(take, 30);
