@@ -189,6 +189,8 @@ static annal_status diagnose(struct scan *scan, annal_slice frame, annal_error *
         if (has_written && proves(scan, next, end, written_h, &h)) {
             scan->resume = end;
             scan->resume_h = written_h;
+            annal_event event;
+            scan->resume_seq = scan->codec->parse_event(next, &event) ? event.seq : 0;
             return ANNAL_OK;
         }
         has_written = scan->codec->trailer(next, &written_h);
@@ -204,6 +206,10 @@ static annal_status pass_damaged_frame(struct scan *scan, annal_error *err)
     if (status != ANNAL_OK)
         return status;
     uint64_t length = frame.len;
+    /* Where a frame has lost its length, what stands in its data may look like frames: the last event that is
+     * missing takes all that is left. */
+    if (scan->codec->split == NULL && scan->next_seq + 1 >= scan->resume_seq)
+        length = scan->resume - scan->offset;
     bool last = scan->offset + length >= scan->resume;
     uint64_t h;
     bool whole = scan->codec->trailer(frame, &h);
