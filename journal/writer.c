@@ -418,7 +418,7 @@ static annal_status check_expected(struct append *append, uint64_t *out_seq, ann
 static int64_t choose_time(const struct append *append, const annal_draft *draft, int64_t last_us)
 {
     if (draft->ts_us != 0)
-        return draft->ts_us;
+        return annal__time_clamp(draft->ts_us); /* the same in every format */
     int64_t now_us = append->store->clock->wall_us(append->store->clock->arg);
     return last_us > now_us && last_us - now_us < CLOCK_AHEAD_MAX_US ? last_us : now_us;
 }

@@ -13,4 +13,7 @@ struct clock {
 /* The system's clocks. */
 extern const struct clock annal__system_clock;
 
+/* Into the years 0000 to 9999, which text can say. */
+int64_t annal__time_clamp(int64_t time_us);
+
 #endif

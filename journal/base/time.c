@@ -1,4 +1,5 @@
 /* ISO 8601 in UTC. Days from civil dates after H. Hinnant, "chrono-Compatible Low-Level Date Algorithms". */
+#include "journal/base/clock.h"
 #include "journal/base/error.h"
 
 #include <string.h>
@@ -38,15 +39,18 @@ static void put_digits(char *out, int64_t value, int digits)
     }
 }
 
-void annal_time_format(int64_t time_us, char out[ANNAL_TIME_BYTES])
+int64_t annal__time_clamp(int64_t time_us)
 {
     const int64_t earliest = days_from_civil(0, 1, 1) * US_PER_DAY;
     const int64_t latest = days_from_civil(10000, 1, 1) * US_PER_DAY - 1;
     if (time_us < earliest)
-        time_us = earliest;
-    if (time_us > latest)
-        time_us = latest;
+        return earliest;
+    return time_us > latest ? latest : time_us;
+}
 
+void annal_time_format(int64_t time_us, char out[ANNAL_TIME_BYTES])
+{
+    time_us = annal__time_clamp(time_us);
     int64_t days = time_us / US_PER_DAY;
     int64_t rest = time_us % US_PER_DAY;
     if (rest < 0) {

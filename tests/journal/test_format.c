@@ -164,6 +164,34 @@ START_TEST(many_drafts_of_both_formats_are_appended_as_one)
 }
 END_TEST
 
+START_TEST(a_time_that_no_text_can_say_is_the_same_in_both_formats)
+{
+    static const int64_t times[] = {INT64_MAX, INT64_MIN};
+    for (size_t i = 0; i < 2; i++) {
+        int64_t said[3];
+        for (int format = JSON; format <= MSGPACK; format++) {
+            annal_writer *writer = NULL;
+            annal_cursor *cursor = NULL;
+            annal_event event;
+            uint64_t seq;
+            const char *session = format == JSON ? "j" : "m";
+            const annal_draft draft = {
+                .type = ANNAL_SLICE("t"), .data = compact, .ts_us = times[i]};
+            ck_ok(annal_writer_open(store, annal_slice_of(session),
+                                    &(annal_writer_options){.format = (annal_format)format},
+                                    &writer, err));
+            ck_ok(annal_writer_append(writer, &draft, 1, NULL, &seq, err));
+            ck_ok(annal_cursor_open(store, annal_slice_of(session), seq, &cursor, err));
+            ck_ok(annal_cursor_next(cursor, &event, err));
+            said[format] = event.ts_us;
+            annal_cursor_close(cursor);
+            annal_writer_close(writer);
+        }
+        ck_assert_int_eq(said[JSON], said[MSGPACK]);
+    }
+}
+END_TEST
+
 /* ---- Crashes ---- */
 
 static void append_mpk(uint64_t first, uint64_t last, annal_level level)
@@ -317,6 +345,7 @@ Suite *suite_format(void)
     tcase_add_test(tests, a_session_keeps_its_format_and_another_one_is_refused);
     tcase_add_test(tests, the_default_of_the_store_is_for_sessions_that_are_made);
     tcase_add_test(tests, once_means_the_same_data_in_the_format_of_the_journal);
+    tcase_add_test(tests, a_time_that_no_text_can_say_is_the_same_in_both_formats);
     tcase_add_test(tests, many_drafts_of_both_formats_are_appended_as_one);
     tcase_add_test(tests, a_msgpack_journal_that_never_reached_the_disk_comes_back_from_the_log);
     tcase_add_test(tests, a_torn_tail_of_msgpack_is_cut_and_a_damaged_one_refuses);
