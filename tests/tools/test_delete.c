@@ -2,6 +2,7 @@
 #include "tools/command.h"
 
 #include <check.h>
+#include <pty.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,43 @@ START_TEST(a_session_is_taken_from_the_process_that_writes_it)
 }
 END_TEST
 
+/* On a terminal, with an answer typed; the exit status, and text what was shown. */
+static int delete_on_a_terminal(const char *answer, char *text, size_t room)
+{
+    size_t len = 0;
+    int terminal, how;
+    pid_t pid = forkpty(&terminal, NULL, NULL, NULL);
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0)
+        cli_exec(&cli, (const char *[]){"delete", "s1", "s2", NULL});
+    ck_assert_int_eq(write(terminal, answer, strlen(answer)), (ssize_t)strlen(answer));
+    for (;;) {
+        ssize_t count = read(terminal, text + len, room - 1 - len);
+        if (count <= 0)
+            break;
+        len += (size_t)count;
+    }
+    text[len] = '\0';
+    close(terminal);
+    ck_assert_int_eq(waitpid(pid, &how, 0), pid);
+    ck_assert(WIFEXITED(how));
+    return WEXITSTATUS(how);
+}
+
+START_TEST(on_a_terminal_it_asks_and_takes_only_yes_for_yes)
+{
+    char text[2000];
+    CLI(&cli, EVENT, "append", "s1");
+    CLI(&cli, EVENT, "append", "s2");
+    ck_assert_int_eq(delete_on_a_terminal("\n", text, sizeof text), EXIT_REFUSED);
+    ck_assert_ptr_nonnull(strstr(text, "delete s1, s2 for ever? [y/N]"));
+    ck_assert_ptr_nonnull(strstr(text, "nothing was deleted"));
+    ck_assert_int_eq(cli_journals(&cli), 2);
+    ck_assert_int_eq(delete_on_a_terminal("y\n", text, sizeof text), EXIT_DONE);
+    ck_assert_int_eq(cli_journals(&cli), 0);
+}
+END_TEST
+
 Suite *suite_delete(void)
 {
     Suite *suite = suite_create("delete");
@@ -101,6 +139,7 @@ Suite *suite_delete(void)
     tcase_add_test(delete, what_is_deleted_says_so_and_is_gone_from_everywhere);
     tcase_add_test(delete, several_are_deleted_though_one_of_them_is_not_there);
     tcase_add_test(delete, a_session_is_taken_from_the_process_that_writes_it);
+    tcase_add_test(delete, on_a_terminal_it_asks_and_takes_only_yes_for_yes);
     suite_add_tcase(suite, delete);
     return suite;
 }
