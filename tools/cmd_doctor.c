@@ -72,6 +72,23 @@ static void tell(struct doctor *doctor, const char *check, const char *advice, c
 
 /* ---- The place ---- */
 
+/* What locks/version says; a store without it is of version 1. */
+static int store_version(const char *store)
+{
+    struct buf path = {0};
+    FILE *file = NULL;
+    int version = 1;
+    if (annal__buf_printf(&path, "%s/locks/version", store) == ANNAL_OK &&
+        annal__buf_cstr(&path) != NULL)
+        file = fopen(path.ptr, "re");
+    if (file != NULL && fscanf(file, "%d", &version) != 1)
+        version = 1;
+    if (file != NULL)
+        fclose(file);
+    annal__buf_done(&path);
+    return version;
+}
+
 static void check_place(struct doctor *doctor)
 {
     const char *path = annal_store_path(doctor->store);
@@ -84,7 +101,7 @@ static void check_place(struct doctor *doctor)
     }
     bool open_to_others = (info.st_mode & 077) != 0;
     tell(doctor, "store", open_to_others ? "chmod 700 keeps other users out" : NULL,
-         "%s, version 1, mode %04o%s", path, (unsigned)info.st_mode & 07777,
+         "%s, version %d, mode %04o%s", path, store_version(path), (unsigned)info.st_mode & 07777,
          annal_store_is_read_only(doctor->store) ? ", cannot be written from here" : "");
 
     uint64_t type = (uint64_t)(uint32_t)fs.f_type;
