@@ -1,3 +1,4 @@
+#include "journal/codec.h"
 #include "tests/support/journals.h"
 #include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
@@ -349,11 +350,114 @@ START_TEST(any_flipped_byte_costs_its_event_and_never_brings_a_wrong_one)
 }
 END_TEST
 
+/* ---- Journals whose hashes are right, and which we would never have written ---- */
+
+struct forgery {
+    struct buf bytes;
+    uint64_t h;
+};
+
+static void forge_header(struct forgery *forgery)
+{
+    const struct frame_header header = {.session = ANNAL_SLICE("forged"), .created_us = 1};
+    ck_assert_int_eq(annal__codec_json.encode_header(&forgery->bytes, &header, &forgery->h), 0);
+}
+
+static void forge_event(struct forgery *forgery, uint64_t seq, const char *id, const char *data)
+{
+    const annal_draft draft = {
+        .type = ANNAL_SLICE("t"), .id = annal_slice_of(id), .data = annal_slice_of(data)};
+    const struct frame_place place = {
+        .seq = seq, .ts_us = 1, .offset = forgery->bytes.len, .h_before = forgery->h};
+    ck_assert_int_eq(annal__codec_json.encode_event(&forgery->bytes, &draft, &place, &forgery->h),
+                     0);
+}
+
+static annal_store *store_with(struct tmpdir *dir, struct forgery *forgery)
+{
+    const char *path = tmpdir_path(dir, "store");
+    store_close(store_open(path));
+    file_write(tmpdir_path(dir, "store/events/forged.jsonl"), forgery->bytes.ptr,
+               forgery->bytes.len);
+    annal__buf_done(&forgery->bytes);
+    return store_open(path);
+}
+
+static annal_status repair_forged(annal_store *store, const char *to,
+                                  annal_repair_result *out_result, annal_error *err)
+{
+    return annal_session_repair(store, ANNAL_SLICE("forged"), annal_slice_of(to), NULL, NULL, NULL,
+                                out_result, err);
+}
+
+START_TEST(data_that_is_no_json_is_a_finding_and_a_gap_whatever_its_hash)
+{
+    struct tmpdir dir;
+    struct forgery forgery = {.h = 0};
+    annal_verify_result proof;
+    annal_repair_result result;
+    TMPDIR_INIT(&dir);
+    forge_header(&forgery);
+    forge_event(&forgery, 1, NULL, "1");
+    forge_event(&forgery, 2, NULL, "{\"a\":}");
+    forge_event(&forgery, 3, NULL, "3");
+    forge_event(&forgery, 5, NULL, "5");
+    annal_store *store = store_with(&dir, &forgery);
+    ck_ok(annal_verify_session(store, ANNAL_SLICE("forged"), NULL, NULL, &proof, err));
+    ck_assert_uint_eq(proof.findings, 2);
+    ck_assert_uint_eq(proof.last_seq, 5);
+    ck_ok(repair_forged(store, "new", &result, err));
+    ck_assert_uint_eq(result.events, 3);
+    ck_assert_uint_eq(result.gaps, 2);
+    ck_assert_uint_eq(result.gap_events, 2);
+    ck_assert_uint_eq(result.last_seq, 5);
+    ck_ok(annal_verify_session(store, ANNAL_SLICE("new"), NULL, NULL, &proof, err));
+    ck_assert_uint_eq(proof.findings, 0);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+START_TEST(more_than_a_million_missing_events_are_another_journal)
+{
+    struct tmpdir dir;
+    struct forgery forgery = {.h = 0};
+    annal_repair_result result;
+    TMPDIR_INIT(&dir);
+    forge_header(&forgery);
+    forge_event(&forgery, 1, NULL, "1");
+    forge_event(&forgery, 1000003, NULL, "2");
+    annal_store *store = store_with(&dir, &forgery);
+    ck_status(ANNAL_ERR_LIMIT, repair_forged(store, "", &result, err));
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+START_TEST(two_events_of_one_id_are_not_made_one)
+{
+    struct tmpdir dir;
+    struct forgery forgery = {.h = 0};
+    annal_repair_result result;
+    TMPDIR_INIT(&dir);
+    forge_header(&forgery);
+    forge_event(&forgery, 1, "same", "1");
+    forge_event(&forgery, 2, "same", "1");
+    annal_store *store = store_with(&dir, &forgery);
+    ck_status(ANNAL_ERR_CONFLICT, repair_forged(store, "new", &result, err));
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
 Suite *suite_repair(void)
 {
     Suite *suite = suite_create("repair");
     TCase *copies = tcase_create("copies");
     tcase_add_test(copies, a_sound_session_comes_over_whole);
+    tcase_add_test(copies, data_that_is_no_json_is_a_finding_and_a_gap_whatever_its_hash);
+    tcase_add_test(copies, more_than_a_million_missing_events_are_another_journal);
+    tcase_add_test(copies, two_events_of_one_id_are_not_made_one);
     tcase_add_test(copies, each_missing_event_leaves_a_gap_event_so_that_every_other_keeps_its_seq);
     tcase_add_test(copies,
                    behind_the_last_proven_event_nobody_knows_how_many_and_one_gap_event_says_so);
