@@ -240,19 +240,29 @@ annal_status annal_event_read_at(annal_store *store, annal_slice session, uint64
                                  annal_event *out_event, annal_error *err)
 {
     struct scan scan;
-    if (*buffer == NULL)
-        *buffer = annal__zalloc(sizeof **buffer);
-    if (*buffer == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read an event: no memory");
+    annal_event_buffer *made = NULL;
     annal_status status = open_journal(store, session, &scan, err);
     if (status < 0)
         return status;
-    status = read_event(&scan, seq, offset, length, *buffer, out_event, err);
+    if (*buffer == NULL)
+        made = annal__zalloc(sizeof *made);
+    if (*buffer == NULL && made == NULL) {
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "read an event: no memory");
+        goto done;
+    }
+    status = read_event(&scan, seq, offset, length, made != NULL ? made : *buffer, out_event, err);
     if (status > 0)
         status =
             annal__fail(err, ANNAL_ERR_CORRUPT,
                         "session '%.*s': byte %llu does not begin event %llu, or it is damaged",
                         ANNAL_FMT(session), (unsigned long long)offset, (unsigned long long)seq);
+    if (status == ANNAL_OK && made != NULL) {
+        *buffer = made;
+        made = NULL;
+    }
+
+done:
+    annal_event_buffer_free(made);
     annal__scan_done(&scan);
     return status;
 }
