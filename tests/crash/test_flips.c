@@ -1,5 +1,5 @@
 /*
- * Every bit of a small journal flipped, every length cut, every 512-byte block zeroed.
+ * Every bit of a small journal, in either format, flipped, every length cut, every 512-byte block zeroed.
  *
  * For each: what is read is right or reported, by every way of reading; and who wants to append is
  * refused or goes on behind the last event that is there, and takes nothing away but what it keeps in
@@ -24,6 +24,7 @@
 
 struct bed {
     struct tmpdir dir;
+    annal_format format;
     struct io io;
     annal_store *store;
     const char *journal; /* its path */
@@ -45,8 +46,11 @@ static void open_bed(struct bed *bed)
 {
     bed->io = page_io();
     const struct seams seams = page_seams(&bed->io, NULL);
-    const annal_store_options options = {
-        .create = true, .no_keeper = true, .log = count_warning, .log_arg = &bed->warnings};
+    const annal_store_options options = {.create = true,
+                                         .no_keeper = true,
+                                         .format = bed->format,
+                                         .log = count_warning,
+                                         .log_arg = &bed->warnings};
     ck_ok(annal__store_open(tmpdir_path(&bed->dir, "store"), &options, &seams, &bed->store, err));
     bed->torn = tmpdir_path(&bed->dir, "store/events/.torn");
 }
@@ -97,7 +101,9 @@ static void bed_init(struct bed *bed)
     fill(bed);
     release(bed);
     known_read(&bed->known, bed->store, S);
-    bed->journal = tmpdir_path(&bed->dir, "store/events/" S ".jsonl");
+    bed->journal =
+        tmpdir_path(&bed->dir, bed->format == ANNAL_FORMAT_JSON ? "store/events/" S ".jsonl"
+                                                                : "store/events/" S ".mpk");
     bed->sound = file_read(bed->journal, &bed->len);
 }
 
@@ -232,7 +238,7 @@ static void ck_damage(struct bed *bed, const struct damage *damage)
 
 START_TEST(f3_damage_to_a_journal_is_reported_and_never_makes_a_wrong_event)
 {
-    struct bed bed = {0};
+    struct bed bed = {.format = _i == 0 ? ANNAL_FORMAT_JSON : ANNAL_FORMAT_MSGPACK};
     struct damage damage;
     TMPDIR_INIT(&bed.dir);
     bed_init(&bed);
@@ -240,7 +246,7 @@ START_TEST(f3_damage_to_a_journal_is_reported_and_never_makes_a_wrong_event)
     damage.steps[DAMAGE_FLIP] = many_or(1, 101);
     while (damage_next(&damage))
         ck_damage(&bed, &damage);
-    damage_done(&damage, "journal");
+    damage_done(&damage, _i == 0 ? "journal" : "msgpack journal");
     bed_done(&bed);
 }
 END_TEST
@@ -250,7 +256,8 @@ Suite *suite_flips(void)
     Suite *suite = suite_create("flips");
     TCase *journal = tcase_create("journal");
     tcase_set_timeout(journal, 120);
-    tcase_add_test(journal, f3_damage_to_a_journal_is_reported_and_never_makes_a_wrong_event);
+    tcase_add_loop_test(journal, f3_damage_to_a_journal_is_reported_and_never_makes_a_wrong_event,
+                        0, 2);
     suite_add_tcase(suite, journal);
     return suite;
 }

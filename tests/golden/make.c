@@ -1,7 +1,7 @@
 /*
  * Writes a store as golden files want it, with the version of the format that this library writes.
  *
- *     make_golden DIR       makes DIR/store and DIR/expected; then manifest.sh --write DIR
+ *     make_golden DIR [msgpack]      makes DIR/store and DIR/expected; then manifest.sh --write DIR
  *
  * It is run once for each version, and its files are never rewritten: see README.md. What is in the store:
  *
@@ -13,6 +13,7 @@
  *   replaced   its journal took another's place; the log has records for the one before
  *   deleted    was deleted; the log would bring it back, but for the tombstone
  */
+#include "journal/data.h"
 #include "journal/store.h"
 
 #include <annal/annal.h>
@@ -38,6 +39,7 @@
 static annal_error reason;
 static const char *root;
 static annal_store *store;
+static const struct codec *codec; /* of every journal in it */
 
 /* DIR/<first><name>. Four at a time. */
 static const char *path_of(const char *first, const char *name)
@@ -53,7 +55,7 @@ static const char *path_of(const char *first, const char *name)
 static const char *journal_of(const char *session)
 {
     char name[100];
-    snprintf(name, sizeof name, "%s.jsonl", session);
+    snprintf(name, sizeof name, "%s%s", session, codec->suffix);
     return path_of("store/events/", name);
 }
 
@@ -88,7 +90,7 @@ static const annal_draft plain[] = {
 static void append(const char *session, const annal_draft *drafts, size_t count, annal_level level)
 {
     annal_writer *writer = NULL;
-    const annal_writer_options options = {.level = level};
+    const annal_writer_options options = {.level = level, .format = codec->format};
     uint64_t seq;
     MUST(annal_writer_open(store, annal_slice_of(session), &options, &writer, &reason) == ANNAL_OK);
     MUST(annal_writer_append(writer, drafts, count, NULL, &seq, &reason) == ANNAL_OK);
@@ -176,7 +178,7 @@ static struct frame_header bury(const char *session)
         header.file[i] = (uint8_t)byte;
     }
     header.created_us = info.created_us;
-    MUST(annal__codec_json.encode_header(&line, &header, &h) == ANNAL_OK);
+    MUST(codec->encode_header(&line, &header, &h) == ANNAL_OK);
     (void)mkdir(path_of("store/events/.gone", ""), 0700);
     snprintf(name, sizeof name, "store/events/.gone/%s", info.file);
     write_bytes(path_of(name, ""), line.ptr, line.len, false);
@@ -194,19 +196,26 @@ static void replace(const char *session)
                                   .created_us = 1767684250000000,
                                   .is_replacement = true};
     uint64_t h;
+    struct buf data = {0};
+    const annal_slice text = ANNAL_SLICE("{\"written\":\"by a conversion\"}");
+    MUST((codec->format == ANNAL_FORMAT_JSON
+              ? annal__buf_append_slice(&data, text)
+              : annal__data_to_msgpack(text, &data, &reason)) == ANNAL_OK);
     memcpy(header.replaces, old.file, sizeof old.file);
-    MUST(annal__codec_json.encode_header(&journal, &header, &h) == ANNAL_OK);
+    MUST(codec->encode_header(&journal, &header, &h) == ANNAL_OK);
     for (unsigned number = 1; number <= 3; number++) {
         const annal_draft draft = {.type = ANNAL_SLICE("test.event"),
-                                   .data = ANNAL_SLICE("{\"written\":\"by a conversion\"}")};
+                                   .data = annal__buf_slice(&data),
+                                   .data_format = codec->format};
         const struct frame_place place = {.seq = number,
                                           .ts_us = 1767684240000000 + number,
                                           .offset = journal.len,
                                           .h_before = h};
-        MUST(annal__codec_json.encode_event(&journal, &draft, &place, &h) == ANNAL_OK);
+        MUST(codec->encode_event(&journal, &draft, &place, &h) == ANNAL_OK);
     }
     write_bytes(journal_of(session), journal.ptr, journal.len, false);
     annal__buf_done(&journal);
+    annal__buf_done(&data);
 }
 
 /* ---- The store ---- */
@@ -269,6 +278,17 @@ static void remove_derived(void)
         (void)unlink(path_of("store/", names[i]));
 }
 
+/* The first bytes of its last event stand once more at the end of its journal. */
+static void tear(const char *session)
+{
+    char bytes[1024];
+    uint64_t end = end_of(session, 1);
+    FILE *file = fopen(journal_of(session), "rb");
+    MUST(file != NULL && fseek(file, (long)end, SEEK_SET) == 0);
+    MUST(fread(bytes, 1, 40, file) == 40 && fclose(file) == 0);
+    write_bytes(journal_of(session), bytes, 40, true);
+}
+
 /* The process dies here, and the power fails. */
 static void die(void)
 {
@@ -277,7 +297,7 @@ static void die(void)
     MUST(truncate(journal_of("loose"), (off_t)loose) == 0);
     MUST(unlink(journal_of("made")) == 0);
     MUST(unlink(journal_of("deleted")) == 0);
-    write_bytes(journal_of("torn"), "{\"seq\":3,\"ts\":\"2026-01-06T07", 29, true);
+    tear("torn");
     remove_derived();
     _exit(0); /* without closing the store: its log stays as it is */
 }
@@ -285,10 +305,12 @@ static void die(void)
 int main(int argc, char **argv)
 {
     const annal_store_options options = {.create = true, .no_keeper = true};
-    if (argc != 2) {
-        fprintf(stderr, "usage: %s DIR\n", argv[0]);
+    if (argc < 2 || argc > 3) {
+        fprintf(stderr, "usage: %s DIR [msgpack]\n", argv[0]);
         return 2;
     }
+    codec =
+        argc > 2 && strcmp(argv[2], "msgpack") == 0 ? &annal__codec_msgpack : &annal__codec_json;
     root = argv[1];
     make_directories();
     make_small_log();
