@@ -2,6 +2,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/failure.h"
 
 #include <errno.h>
 
@@ -14,9 +15,23 @@ struct work {
     size_t count;
     size_t room;
     _Atomic size_t next;
-    _Atomic int os_errno; /* of the first sync that failed */
-    _Atomic size_t failed;
+    int *failed; /* for each session the errno of its sync, or 0 */
 };
+
+static annal_status more_room(struct work *work, annal_error *err)
+{
+    size_t room = work->room == 0 ? 64 : work->room * 2;
+    struct session **sessions = annal__realloc_array(work->sessions, room, sizeof *sessions);
+    if (sessions != NULL)
+        work->sessions = sessions;
+    int *failed = annal__realloc_array(work->failed, room, sizeof *failed);
+    if (failed != NULL)
+        work->failed = failed;
+    if (sessions == NULL || failed == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "checkpoint: no memory");
+    work->room = room;
+    return ANNAL_OK;
+}
 
 /* Take the dirty ones; their descriptors stay open until put_back(). */
 static annal_status collect_dirty(void *arg, struct session *session, annal_error *err)
@@ -25,20 +40,13 @@ static annal_status collect_dirty(void *arg, struct session *session, annal_erro
     annal_status status = ANNAL_OK;
     pthread_mutex_lock(&session->lock);
     session->marked = false; /* loose.h rule (3) */
-    if (session->dirty && session->fd >= 0) {
-        if (work->count == work->room) {
-            size_t room = work->room == 0 ? 64 : work->room * 2;
-            struct session **bigger = annal__realloc_array(work->sessions, room, sizeof *bigger);
-            if (bigger == NULL)
-                status = annal__fail(err, ANNAL_ERR_NOMEM, "checkpoint: no memory");
-            else {
-                work->sessions = bigger;
-                work->room = room;
-            }
-        }
+    if (session->dirty && session->fd >= 0 && session->late == LATE_NOT) {
+        if (work->count == work->room)
+            status = more_room(work, err);
         if (status == ANNAL_OK) {
             session->dirty = false; /* bytes that come now are of a later checkpoint */
             session->in_use = true;
+            work->failed[work->count] = 0;
             work->sessions[work->count++] = session;
         }
     }
@@ -46,16 +54,32 @@ static annal_status collect_dirty(void *arg, struct session *session, annal_erro
     return status;
 }
 
-static void put_back(const struct work *work, bool synced)
+/* Commit-log rule 7: what could not be synced is not tried again like this. With the session's lock. */
+static annal_status set_unsynced(const struct work *work, size_t i, annal_error *err)
 {
+    annal_error failure;
+    errno = work->failed[i];
+    annal__fail_errno(&failure, "sync the journal of session '%s'", work->sessions[i]->id);
+    annal__session_set_late(work->store, work->sessions[i], LATE_SYNC, &failure);
+    if (err != NULL)
+        *err = failure;
+    return failure.status;
+}
+
+static annal_status put_back(const struct work *work, bool tried, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
     for (size_t i = 0; i < work->count; i++) {
         struct session *session = work->sessions[i];
         pthread_mutex_lock(&session->lock);
         session->in_use = false;
-        session->dirty = session->dirty || !synced;
+        session->dirty = session->dirty || !tried || work->failed[i] != 0;
+        if (work->failed[i] != 0)
+            status = set_unsynced(work, i, err);
         pthread_cond_broadcast(&session->moved);
         pthread_mutex_unlock(&session->lock);
     }
+    return status;
 }
 
 static void *sync_some(void *arg)
@@ -65,15 +89,12 @@ static void *sync_some(void *arg)
         size_t i = atomic_fetch_add(&work->next, 1);
         if (i >= work->count)
             return NULL;
-        if (annal__store_fdatasync(work->store, work->sessions[i]->fd) < 0) {
-            int none = 0;
-            if (atomic_compare_exchange_strong(&work->os_errno, &none, errno))
-                atomic_store(&work->failed, i);
-        }
+        if (annal__store_fdatasync(work->store, work->sessions[i]->fd) < 0)
+            work->failed[i] = errno;
     }
 }
 
-static annal_status sync_all(struct work *work, annal_error *err)
+static void sync_all(struct work *work)
 {
     pthread_t helpers[HELPERS - 1];
     size_t started = 0;
@@ -85,25 +106,27 @@ static annal_status sync_all(struct work *work, annal_error *err)
     sync_some(work);
     while (started > 0)
         pthread_join(helpers[--started], NULL);
-    if (atomic_load(&work->os_errno) != 0) {
-        /* Never tried again here: the log keeps these bytes, and the next open writes them again. */
-        annal_error failure;
-        errno = atomic_load(&work->os_errno);
-        annal__fail_errno(&failure, "sync the journal of session '%s'",
-                          work->sessions[atomic_load(&work->failed)]->id);
-        annal__commit_fail(work->store, &failure);
-        if (err != NULL)
-            *err = failure;
-        return failure.status;
-    }
-    return ANNAL_OK;
 }
 
 annal_status annal__checkpoint_journals(annal_store *store, struct session **sessions, size_t count,
                                         annal_error *err)
 {
     struct work work = {.store = store, .sessions = sessions, .count = count};
-    return sync_all(&work, err);
+    if (count == 0)
+        return ANNAL_OK;
+    work.failed = annal__zalloc(count * sizeof *work.failed);
+    if (work.failed == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "sync: no memory");
+    sync_all(&work);
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < count; i++) {
+        pthread_mutex_lock(&sessions[i]->lock);
+        if (work.failed[i] != 0)
+            status = set_unsynced(&work, i, err);
+        pthread_mutex_unlock(&sessions[i]->lock);
+    }
+    annal__free(work.failed);
+    return status;
 }
 
 /* Every group that is durable now must be in its journal before the journals are synced. */
@@ -140,9 +163,14 @@ annal_status annal__checkpoint_epoch(annal_store *store, uint64_t epoch, annal_e
     pthread_mutex_lock(&store->checkpoint_lock);
     int64_t begun_us = annal__now_us(store);
     status = annal__session_each(store, collect_dirty, &work, err);
-    if (status == ANNAL_OK)
-        status = sync_all(&work, err);
-    put_back(&work, status == ANNAL_OK);
+    bool tried = status == ANNAL_OK;
+    if (tried)
+        sync_all(&work);
+    annal_status synced = put_back(&work, tried, tried ? err : NULL);
+    if (tried)
+        status = synced;
+    if (status == ANNAL_OK && atomic_load(&store->late_sessions) > 0)
+        status = annal__failure_refuse_late(store, err);
     if (status == ANNAL_OK)
         status = annal__checkpoint_events(store, err);
     if (status == ANNAL_OK) {
@@ -158,5 +186,6 @@ annal_status annal__checkpoint_epoch(annal_store *store, uint64_t epoch, annal_e
     }
     pthread_mutex_unlock(&store->checkpoint_lock);
     annal__free(work.sessions);
+    annal__free(work.failed);
     return status;
 }

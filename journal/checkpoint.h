@@ -16,8 +16,8 @@ annal_status annal__checkpoint_journals(annal_store *store, struct session **ses
 
 /*
  * Sync every journal that was written in epochs up to this one, and then events/; afterwards
- * commit.released is at least epoch. A failed sync stops the store, and the log keeps everything: the
- * next open writes those bytes again.
+ * commit.released is at least epoch. A session whose sync fails is late, and while any is nothing is
+ * released: ANNAL_ERR_IO.
  */
 annal_status annal__checkpoint_epoch(annal_store *store, uint64_t epoch, annal_error *err);
 

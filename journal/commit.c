@@ -3,10 +3,12 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/checkpoint.h"
+#include "journal/failure.h"
 #include "journal/keeper.h"
 #include "journal/slot.h"
 #include "journal/store.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <sched.h>
 #include <string.h>
@@ -52,6 +54,7 @@ static void group_recycle(struct commit *commit, struct group *group)
     group->events = group->data_bytes = 0;
     group->first_us = 0;
     group->outcome = ANNAL_OK;
+    group->replaced = false;
     atomic_store(&group->word, 0);
     commit->spare = group;
 }
@@ -92,6 +95,11 @@ static void tell(struct group *group, uint32_t bits, int sleepers)
 
 static annal_status refuse(const struct commit *commit, annal_error *err)
 {
+    if (!commit->failed) { /* it goes on in a moment */
+        if (err != NULL)
+            *err = commit->failure;
+        return commit->failure.status;
+    }
     return annal__fail(err, ANNAL_ERR_CLOSED,
                        "the store takes no more work since: %.300s; open it again to go on",
                        commit->failure.message);
@@ -114,6 +122,7 @@ static void stop_all(struct commit *commit, const annal_error *failure)
     commit->failed = true;
     if (commit->flying != NULL && commit->flying->number > commit->durable) {
         commit->flying->outcome = ANNAL_ERR_UNKNOWN;
+        commit->flying->failure = *failure;
         tell(commit->flying, GROUP_DONE, INT_MAX);
     }
     /* Nothing of this one was written, and nothing will be. */
@@ -161,7 +170,8 @@ static annal_status add_record(struct group *group, const struct group_record *r
         group->records = bigger;
         group->room = room;
     }
-    group->records[group->count++] = *record;
+    group->records[group->count] = *record;
+    group->records[group->count++].before = annal__session_tail(record->session);
     record->session->pending++;
     return ANNAL_OK;
 }
@@ -180,7 +190,7 @@ annal_status annal__commit_add(annal_store *store, const struct group_record *re
     placed.header_bytes = header.len;
     placed.length = header.len + loose.len + lines.len;
     placed.loose = header.len == 0 ? loose.len : 0;
-    annal_status status = commit->failed ? refuse(commit, err) : ANNAL_OK;
+    annal_status status = commit->failed || commit->refusing ? refuse(commit, err) : ANNAL_OK;
     if (status == ANNAL_OK && is_full(group))
         status = ANNAL_END;
     if (status != ANNAL_OK)
@@ -279,8 +289,10 @@ static annal_status write_released(annal_store *store, annal_error *err)
     return log_group(store, log->block, 0, &nothing, &nothing, released, err);
 }
 
+/* The next group begins another region; that it comes soon says nothing of the size of this one. */
 static void fill_region(struct log *log)
 {
+    log->begun_us = 0;
     log->end = log->regions[log->current].bytes;
 }
 
@@ -291,46 +303,63 @@ static annal_status free_other_region(annal_store *store, annal_error *err)
     uint64_t epoch = log->regions[(log->current + 1) % LOG_REGIONS].epoch;
     if (log->epoch == 0 || epoch <= log->durable_released)
         return ANNAL_OK;
-    annal_status status = annal__checkpoint_epoch(store, epoch, err);
-    return status < 0 ? status : write_released(store, err);
+    annal_status status = annal__failure_checkpoint(store, epoch, err);
+    if (status == ANNAL_OK)
+        status = write_released(store, err);
+    return log->state == LOG_BROKEN ? annal__failure_renew_log(store, err) : status;
+}
+
+/* A log with larger regions, for a group that fits into none of ours. */
+static annal_status grow_on_need(annal_store *store, uint64_t least, annal_error *err)
+{
+    struct log *log = &store->slot.log;
+    struct log fresh = {.fd = -1};
+    uint64_t region = (least + LOG_REGION_FIRST - 1) / LOG_REGION_FIRST * LOG_REGION_FIRST;
+    annal_status status = ANNAL_OK;
+    if (log->epoch > 0)
+        status = annal__failure_checkpoint(store, log->epoch, err);
+    if (status == ANNAL_OK)
+        status = annal__slot_make_log(store, region, &fresh, err);
+    return status < 0 ? status : annal__slot_put_log(store, &fresh, err);
+}
+
+/*
+ * What the keeper should make of our log, 0: leave it. A region that is needed before it was checkpointed is too
+ * small, and one that was full at once. A larger log is not worth the last of the disk.
+ */
+static uint64_t wish(const annal_store *store, bool behind)
+{
+    const struct log *log = &store->slot.log;
+    uint64_t region = log->regions[0].bytes;
+    bool quick = log->epoch > 0 && region < REGION_QUICK_MAX &&
+                 annal__now_us(store) - log->begun_us < REGION_QUICK_US;
+    uint64_t larger = region * 4 < store->region_bytes ? region * 4 : store->region_bytes;
+    if ((!behind && !quick) || larger <= region ||
+        atomic_load(&store->space_free) < LOG_REGIONS * larger + FREE_RESERVE_BYTES)
+        return 0;
+    return larger;
 }
 
 /* Make room for a group in the log: rule 5 of the commit log. */
 static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_error *err)
 {
     struct log *log = &store->slot.log;
-    if (annal__log_fits(log, bytes))
-        return ANNAL_OK;
-    uint64_t region = log->regions[0].bytes;
+    annal_status status = annal__failure_renew_log(store, err);
+    if (status < 0 || annal__log_fits(log, bytes))
+        return status;
     pthread_mutex_lock(&store->commit.lock);
     uint64_t released = store->commit.released;
     pthread_mutex_unlock(&store->commit.lock);
     bool behind = log->regions[(log->current + 1) % LOG_REGIONS].epoch > released;
-    bool quick = log->epoch > 0 && region < REGION_QUICK_MAX &&
-                 annal__now_us(store) - log->begun_us < REGION_QUICK_US;
-
-    uint64_t larger = region;
-    if ((behind || quick) && region < store->region_bytes)
-        larger = region * 4 < store->region_bytes ? region * 4 : store->region_bytes;
-    /* A larger log saves checkpoints, and is not worth the last of the disk. */
-    if (atomic_load(&store->space_free) < LOG_REGIONS * larger + FREE_RESERVE_BYTES)
-        larger = region;
+    uint64_t larger = wish(store, behind);
     uint64_t least = bytes + 2 * (uint64_t)log->block;
-    if (larger < least)
-        larger = (least + LOG_REGION_FIRST - 1) / LOG_REGION_FIRST * LOG_REGION_FIRST;
-    annal_status status = ANNAL_OK;
-    if (larger > region) {
-        if (log->epoch > 0)
-            status = annal__checkpoint_epoch(store, log->epoch, err);
-        if (status == ANNAL_OK)
-            status = annal__slot_grow(store, larger, err);
-    } else {
-        status = free_other_region(store, err);
-    }
+    status = least > log->regions[0].bytes ? grow_on_need(store, least, err)
+                                           : free_other_region(store, err);
     if (status < 0)
         return status;
     pthread_mutex_lock(&store->commit.lock);
     store->commit.full = log->epoch;
+    store->commit.wish_bytes = larger > log->regions[0].bytes ? larger : 0;
     log->begun_us = annal__now_us(store);
     store->commit.epoch_us[(log->epoch + 1) % LOG_REGIONS] = log->begun_us;
     pthread_mutex_unlock(&store->commit.lock);
@@ -339,6 +368,7 @@ static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_erro
     return ANNAL_OK;
 }
 
+/* Below 0 the group was refused, and never happened; ANNAL_ERR_UNKNOWN: that is not certain. */
 static annal_status write_group(annal_store *store, const struct group *group, annal_error *err)
 {
     struct buf toc = {0};
@@ -355,13 +385,16 @@ static annal_status write_group(annal_store *store, const struct group *group, a
     status = make_log_room(store, bytes, err);
     if (status == ANNAL_OK && !annal__log_is_in_place(log))
         /* Nobody would redo it, and others may take our sessions, since they do not see our slot. */
-        status = annal__fail(err, ANNAL_ERR_IO, "commit log %s was removed or replaced", log->path);
+        status =
+            annal__fail(err, ANNAL_ERR_UNKNOWN, "commit log %s was removed or replaced", log->path);
     if (status < 0)
         goto done;
     pthread_mutex_lock(&store->commit.lock);
     uint64_t released = store->commit.released;
     pthread_mutex_unlock(&store->commit.lock);
     status = log_group(store, bytes, records, &toc, &group->payload, released, err);
+    if (status < 0)
+        status = annal__failure_settle(store, err);
     if (group->payload.len > 0) { /* more than marks */
         annal__metrics_add(store, METRIC_GROUPS, 1);
         annal__metrics_record(store, HISTOGRAM_GROUP_EVENTS, group->events);
@@ -374,37 +407,29 @@ done:
 }
 
 /* Write one record into its journal. What fails here is durable all the same: the log has it. */
-static annal_status apply_record(annal_store *store, const struct group *group,
-                                 const struct group_record *record)
+static void apply_record(annal_store *store, struct group *group, struct group_record *record)
 {
     struct session *session = record->session;
     annal_error failure = {0};
     uint64_t offset = record->offset - record->header_bytes + record->loose;
     annal_slice bytes = {group->payload.ptr + record->at + record->loose,
                          record->length - record->loose};
-    annal_status status = ANNAL_OK;
     pthread_mutex_lock(&session->lock);
-    if (session->refused)
-        status = ANNAL_ERR_UNKNOWN;
-    else if (bytes.len > 0)
-        status = annal__session_write(store, session, offset, bytes, &failure);
-    if (status < 0 && !session->refused) {
-        session->refused = true;
-        session->refusal = failure;
-    }
+    /* One that is behind gets everything from the log, in order. */
+    if (session->late != LATE_BYTES && bytes.len > 0 &&
+        annal__session_write(store, session, offset, bytes, &failure) < 0)
+        annal__session_set_late(store, session, LATE_BYTES, &failure);
+    if (session->late == LATE_BYTES && session->refusal.status == ANNAL_ERR_UNKNOWN)
+        group->replaced = record->replaced = true;
     session->pending--;
     pthread_mutex_unlock(&session->lock);
-    /* The log must keep these bytes, so it can never be released: nothing more can be taken. */
-    if (status < 0 && failure.message[0] != '\0')
-        annal__commit_fail(store, &failure);
-    return status;
 }
 
 /* Write a durable group into the journals. */
-static void apply_group(annal_store *store, const struct group *group)
+static void apply_group(annal_store *store, struct group *group)
 {
     for (size_t i = 0; i < group->count; i++)
-        (void)apply_record(store, group, &group->records[i]);
+        apply_record(store, group, &group->records[i]);
     annal__metrics_add(store, METRIC_EVENTS, group->events);
     annal__metrics_add(store, METRIC_PAYLOAD_BYTES, group->data_bytes);
     atomic_store(&store->appended_us, annal__now_us(store));
@@ -418,6 +443,51 @@ static void stop_leading(struct commit *commit)
     if (commit->current->references > 0)
         tell(commit->current, GROUP_LEAD, 1);
     pthread_cond_broadcast(&commit->turn);
+}
+
+/* The end of a group that was refused. With the lock held. */
+static void end_refused(struct commit *commit, struct group *group, const annal_error *why)
+{
+    group->outcome = why->status;
+    group->failure = *why;
+    if (group->first_us > 0) {
+        commit->lost = true;
+        commit->loss = *why;
+    }
+    commit->unapplied_bytes -= group->payload.len;
+    commit->applied = group->number;
+    tell(group, GROUP_DONE, INT_MAX);
+}
+
+/* Rule (4): neither this group nor what was encoded behind it happened. */
+static void refuse_groups(annal_store *store, struct group *group, const annal_error *why)
+{
+    struct commit *commit = &store->commit;
+    struct group *next = group_new();
+    pthread_mutex_lock(&commit->lock);
+    struct group *behind = commit->current;
+    behind->references++;
+    commit->refusing = true;
+    commit->failure = *why;
+    pthread_mutex_unlock(&commit->lock);
+    annal__failure_roll_back(store, group, behind);
+    annal__store_log(store, ANNAL_LOG_WARNING, "%s: %" PRIu64 " events were refused", why->message,
+                     group->events + behind->events);
+
+    pthread_mutex_lock(&commit->lock);
+    commit->refusing = false;
+    commit->refusals++;
+    commit->flying = NULL;
+    end_refused(commit, group, why);
+    if (next == NULL) {
+        stop_all(commit, why);
+    } else {
+        next->number = behind->number + 1;
+        commit->current = next;
+        end_refused(commit, behind, why);
+    }
+    drop_reference(commit, behind);
+    pthread_mutex_unlock(&commit->lock);
 }
 
 /* Lead the current group, which is not empty. Called and returns with the lock held. */
@@ -460,12 +530,15 @@ static void lead(annal_store *store)
         commit->durable = group->number;
         pthread_mutex_unlock(&commit->lock);
         apply_group(store, group);
+    } else if (status != ANNAL_ERR_UNKNOWN) {
+        refuse_groups(store, group, &failure);
+        (void)annal__failure_renew_log(store, NULL); /* else the next group tries again */
     }
 
     pthread_mutex_lock(&commit->lock);
-    if (status < 0) {
+    if (status == ANNAL_ERR_UNKNOWN) {
         stop_all(commit, &failure);
-    } else {
+    } else if (status == ANNAL_OK) {
         commit->unapplied_bytes -= group->payload.len;
         commit->applied = group->number;
         tell(group, GROUP_DONE, INT_MAX);
@@ -487,9 +560,9 @@ static void try_to_lead(annal_store *store, const struct group *group)
     pthread_mutex_unlock(&commit->lock);
 }
 
-annal_status annal__commit_wait(annal_store *store, struct group *group, annal_error *err)
+/* Until it has its end, leading if nobody does. */
+static void wait_for_end(annal_store *store, struct group *group)
 {
-    struct commit *commit = &store->commit;
     try_to_lead(store, group);
     for (uint32_t word = atomic_load(&group->word); (word & GROUP_DONE) == 0;
          word = atomic_load(&group->word)) {
@@ -498,15 +571,36 @@ annal_status annal__commit_wait(annal_store *store, struct group *group, annal_e
         else if (atomic_compare_exchange_strong(&group->word, &word, word & ~(uint32_t)GROUP_LEAD))
             try_to_lead(store, group);
     }
+}
 
+static bool was_replaced(const struct group *group, const struct session *session)
+{
+    bool replaced = false;
+    for (size_t i = 0; group->replaced && i < group->count && !replaced; i++)
+        replaced = group->records[i].replaced && group->records[i].session == session;
+    return replaced;
+}
+
+annal_status annal__commit_wait(annal_store *store, struct group *group,
+                                const struct session *session, annal_error *err)
+{
+    struct commit *commit = &store->commit;
+    wait_for_end(store, group);
     pthread_mutex_lock(&commit->lock);
     annal_status status = group->outcome;
-    if (status == ANNAL_ERR_UNKNOWN)
+    if (status == ANNAL_OK && was_replaced(group, session))
+        status = annal__fail(err, ANNAL_ERR_UNKNOWN,
+                             "the journal of session '%s' was replaced by another file while "
+                             "events were on their way into it",
+                             session->id);
+    else if (status == ANNAL_ERR_UNKNOWN)
         annal__fail(err, status,
                     "%.300s: whether the events are there shows when the store is opened again",
-                    commit->failure.message);
-    else if (status < 0)
+                    group->failure.message);
+    else if (status == ANNAL_ERR_CLOSED)
         status = refuse(commit, err);
+    else if (status < 0 && err != NULL)
+        *err = group->failure;
     drop_reference(commit, group);
     pthread_mutex_unlock(&commit->lock);
     return status;
@@ -527,13 +621,16 @@ annal_status annal__commit_make_room(annal_store *store, annal_error *err)
     bool full = is_full(group);
     group->references += full;
     pthread_mutex_unlock(&commit->lock);
-    return full ? annal__commit_wait(store, group, err) : ANNAL_OK;
+    if (!full)
+        return ANNAL_OK;
+    wait_for_end(store, group);
+    annal__commit_leave(store, group);
+    return annal__commit_check(store, err);
 }
 
 annal_status annal__commit_flush(annal_store *store, annal_error *err)
 {
     struct commit *commit = &store->commit;
-    annal_status status = ANNAL_OK;
     pthread_mutex_lock(&commit->lock);
     struct group *group = commit->current;
     bool some = group->count > 0;
@@ -541,48 +638,131 @@ annal_status annal__commit_flush(annal_store *store, annal_error *err)
     group->references += some;
     pthread_mutex_unlock(&commit->lock);
     if (some)
-        status = annal__commit_wait(store, group, err);
+        wait_for_end(store, group);
 
     pthread_mutex_lock(&commit->lock);
+    if (some)
+        drop_reference(commit, group);
     while (!commit->failed && commit->applied < target)
         pthread_cond_wait(&commit->turn, &commit->lock);
-    if (status == ANNAL_OK && commit->failed)
-        status = refuse(commit, err);
+    annal_status status = commit->failed ? refuse(commit, err) : ANNAL_OK;
     pthread_mutex_unlock(&commit->lock);
     return status;
 }
 
-annal_status annal__commit_rotate(annal_store *store, annal_error *err)
+uint64_t annal__commit_refusals(annal_store *store)
+{
+    pthread_mutex_lock(&store->commit.lock);
+    uint64_t refusals = store->commit.refusals;
+    pthread_mutex_unlock(&store->commit.lock);
+    return refusals;
+}
+
+annal_status annal__commit_take_loss(annal_store *store, annal_error *err)
 {
     struct commit *commit = &store->commit;
-    struct log *log = &store->slot.log;
-    annal_status status = annal__commit_flush(store, err);
-    if (status < 0)
-        return status;
+    annal_status status = ANNAL_OK;
+    pthread_mutex_lock(&commit->lock);
+    if (commit->lost)
+        status = annal__fail(err, commit->loss.status,
+                             "events of level batch were refused after their append returned: "
+                             "%.300s",
+                             commit->loss.message);
+    commit->lost = false;
+    pthread_mutex_unlock(&commit->lock);
+    return status;
+}
+
+/* ---- Leading without a group ---- */
+
+static void take_lead(struct commit *commit)
+{
     pthread_mutex_lock(&commit->lock);
     while (commit->leading)
         pthread_cond_wait(&commit->turn, &commit->lock);
     commit->leading = true;
     pthread_mutex_unlock(&commit->lock);
+}
 
-    annal_error failure = {0};
-    if (log->epoch > log->durable_released) {
-        status = annal__checkpoint_epoch(store, log->epoch, &failure);
-        if (status == ANNAL_OK)
-            status = write_released(store, &failure);
-        /* Groups of a released epoch do not count, so the next one begins a new epoch. */
-        if (status == ANNAL_OK)
-            fill_region(log);
-    }
-
+static void hand_lead_on(struct commit *commit)
+{
     pthread_mutex_lock(&commit->lock);
-    if (status < 0)
-        stop_all(commit, &failure);
-    else
-        commit->rotated = commit->durable;
     stop_leading(commit);
     pthread_mutex_unlock(&commit->lock);
-    if (status < 0 && err != NULL)
-        *err = failure;
+}
+
+annal_status annal__commit_catch_up(annal_store *store, annal_error *err)
+{
+    take_lead(&store->commit);
+    annal_status status = annal__failure_catch_up(store, err);
+    hand_lead_on(&store->commit);
+    return status;
+}
+
+/* With the lead. */
+static annal_status empty_log(annal_store *store, annal_error *err)
+{
+    struct log *log = &store->slot.log;
+    annal_status status = annal__failure_renew_log(store, err);
+    if (status < 0 || log->epoch <= log->durable_released)
+        return status;
+    status = annal__failure_checkpoint(store, log->epoch, err);
+    if (status == ANNAL_OK)
+        status = write_released(store, err);
+    if (log->state == LOG_BROKEN)
+        return annal__failure_renew_log(store, err);
+    /* Groups of a released epoch do not count, so the next one begins a new epoch. */
+    if (status < 0)
+        return status;
+    fill_region(log);
+    pthread_mutex_lock(&store->commit.lock);
+    store->commit.rotated = store->commit.durable;
+    pthread_mutex_unlock(&store->commit.lock);
+    return ANNAL_OK;
+}
+
+annal_status annal__commit_grow(annal_store *store, annal_error *err)
+{
+    struct commit *commit = &store->commit;
+    struct log *log = &store->slot.log;
+    struct log fresh = {.fd = -1};
+    pthread_mutex_lock(&commit->lock);
+    uint64_t region = commit->failed ? 0 : commit->wish_bytes;
+    uint64_t full = commit->full;
+    commit->wish_bytes = 0;
+    pthread_mutex_unlock(&commit->lock);
+    if (region == 0)
+        return ANNAL_OK;
+    annal_status status = annal__slot_make_log(store, region, &fresh, err);
+    /* Most journals are synced before anybody has to wait for it. */
+    if (status == ANNAL_OK)
+        status = annal__checkpoint_epoch(store, full, err);
+    if (status < 0) {
+        annal__slot_drop_log(store, &fresh);
+        return status;
+    }
+    take_lead(commit);
+    status = annal__commit_check(store, err);
+    if (status == ANNAL_OK)
+        status = annal__failure_renew_log(store, err);
+    if (status == ANNAL_OK)
+        status = annal__failure_checkpoint(store, log->epoch, err);
+    if (status == ANNAL_OK && log->regions[0].bytes < region)
+        status = annal__slot_put_log(store, &fresh, err);
+    hand_lead_on(commit);
+    annal__slot_drop_log(store, &fresh);
+    return status;
+}
+
+annal_status annal__commit_rotate(annal_store *store, annal_error *err)
+{
+    annal_status status = annal__commit_flush(store, err);
+    if (status < 0)
+        return status;
+    take_lead(&store->commit);
+    status = annal__commit_check(store, err);
+    if (status == ANNAL_OK)
+        status = empty_log(store, err);
+    hand_lead_on(&store->commit);
     return status;
 }

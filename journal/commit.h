@@ -9,9 +9,9 @@
  * (2) At most one thread leads. It holds no mutex over a system call; who applies holds that of the
  *     session that it writes, and no other.
  * (3) Bytes enter a journal after their group's sync returned 0, in order of group.
- * (4) A failed write or sync stops the store: what was under way is unknown, and no more work is
- *     taken. Nothing is retried: the kernel may have dropped the pages, and a second sync would
- *     succeed without them.
+ * (4) Every group has one of three ends: durable, refused (it never happened, and never will), unknown.
+ *     A group that could not be written is refused with all that was added behind it; failure.h says how
+ *     that is made certain. When it cannot be, the store stops: no more work is taken.
  */
 #ifndef JOURNAL_COMMIT_H
 #define JOURNAL_COMMIT_H
@@ -38,6 +38,8 @@ struct group_record {
     uint64_t last_seq;
     uint64_t h_before;
     uint64_t h_after;
+    struct session_tail before; /* where the session stood */
+    bool replaced;              /* applying it found another file in the journal's place */
 };
 
 /*
@@ -60,7 +62,9 @@ struct group {
     uint64_t data_bytes;
     int64_t first_us; /* monotonic: when the first append of level batch joined; 0: none */
     uint32_t references;
-    annal_status outcome;  /* below 0: the commit failed */
+    annal_status outcome;  /* below 0: refused, or unknown */
+    bool replaced;         /* some record is */
+    annal_error failure;   /* why */
     _Atomic uint32_t word; /* futex; what of enum group_word is true by now */
 };
 
@@ -73,13 +77,18 @@ struct commit {
     uint32_t last_appends; /* in the group that was led last */
     uint64_t durable;
     uint64_t applied;
-    uint64_t released; /* every epoch up to this one is checkpointed */
-    uint64_t full;     /* every epoch up to this one has left its region: wants a checkpoint */
-    uint64_t rotated;  /* every group up to this one is released, and the log says so itself */
+    uint64_t released;   /* every epoch up to this one is checkpointed */
+    uint64_t full;       /* every epoch up to this one has left its region: wants a checkpoint */
+    uint64_t wish_bytes; /* the regions that a larger log should have; 0: ours will do */
+    uint64_t rotated;    /* every group up to this one is released, and the log says so itself */
     int64_t epoch_us[LOG_REGIONS]; /* monotonic: when the epoch of each region was begun */
     uint64_t unapplied_bytes;
-    bool failed;
+    bool failed;   /* no more work is taken */
+    bool refusing; /* for a moment: sessions are being taken back */
     annal_error failure;
+    uint64_t refusals; /* how often groups were refused */
+    bool lost; /* a refused group had events of level batch, and nobody was told; loss says why */
+    annal_error loss;
     pthread_cond_t turn; /* nobody leads any more; applied moves only before that */
     struct group *spare; /* memory to use again */
 };
@@ -98,14 +107,27 @@ annal_status annal__commit_add(annal_store *store, const struct group_record *re
                                uint64_t events, uint64_t data_bytes, bool batch,
                                struct group **out_group, annal_error *err);
 
-/* Wait until the group is applied, leading if nobody does. */
-annal_status annal__commit_wait(annal_store *store, struct group *group, annal_error *err);
+/*
+ * Wait until the group is applied, leading if nobody does. ANNAL_ERR_UNKNOWN also when the journal of this
+ * session was replaced by another file meanwhile: nobody can say what became of the events.
+ */
+annal_status annal__commit_wait(annal_store *store, struct group *group,
+                                const struct session *session, annal_error *err);
 
 /* Give the reference up without waiting. */
 void annal__commit_leave(annal_store *store, struct group *group);
 
-/* Make everything that was added before durable, and wait until it is in the journals. */
+/*
+ * See everything that was added before to its end: applied, or refused. Fails only when the store takes no
+ * more work.
+ */
 annal_status annal__commit_flush(annal_store *store, annal_error *err);
+
+/* How often groups were refused so far. */
+uint64_t annal__commit_refusals(annal_store *store);
+
+/* The loss of batch events that nobody was told yet: tells it, once. */
+annal_status annal__commit_take_loss(annal_store *store, annal_error *err);
 
 /* If the current group is full, wait until it is not the current one. No lock is held. */
 annal_status annal__commit_make_room(annal_store *store, annal_error *err);
@@ -115,6 +137,12 @@ annal_status annal__commit_check(annal_store *store, annal_error *err);
 
 /* Stop the store: rule (4). */
 void annal__commit_fail(annal_store *store, const annal_error *failure);
+
+/* Catch up with late sessions, alone: see failure.h. */
+annal_status annal__commit_catch_up(annal_store *store, annal_error *err);
+
+/* Put a larger log in the place of ours, if the leader wished for one. Made while others append. */
+annal_status annal__commit_grow(annal_store *store, annal_error *err);
 
 /* Checkpoint everything and say so in the log: afterwards the log holds nothing that is needed. */
 annal_status annal__commit_rotate(annal_store *store, annal_error *err);

@@ -2,12 +2,14 @@
 
 #include "journal/base/error.h"
 #include "journal/checkpoint.h"
+#include "journal/failure.h"
 #include "journal/replace.h"
 
 #include <string.h>
 
 #define QUIET_US      5000000  /* after so long without an append, the log is emptied */
 #define ROTATE_US     30000000 /* and at least this often */
+#define RETRY_US      500000   /* between attempts at what the disk refused */
 #define LONG_SLEEP_US 60000000
 
 void annal__keeper_ring(annal_store *store)
@@ -68,10 +70,9 @@ static void commit_batches(annal_store *store, int64_t now_us)
         complain(store, "commit a batch", annal__commit_flush(store, &err), &err);
 }
 
-/* Commit-log rule 7: when it is time. */
-static void checkpoint_when_due(annal_store *store, int64_t now_us)
+/* Commit-log rule 7: when it is time. What fails is tried again, but not at once. */
+static annal_status checkpoint_when_due(annal_store *store, int64_t now_us, annal_error *err)
 {
-    annal_error err = {0};
     struct keeper *keeper = &store->keeper;
     pthread_mutex_lock(&store->commit.lock);
     uint64_t full = store->commit.failed ? 0 : store->commit.full;
@@ -79,20 +80,40 @@ static void checkpoint_when_due(annal_store *store, int64_t now_us)
     bool written = !store->commit.failed && store->commit.durable > keeper->rotated_group;
     uint64_t group = store->commit.durable;
     pthread_mutex_unlock(&store->commit.lock);
-    if (wanted)
-        complain(store, "checkpoint", annal__checkpoint_epoch(store, full, &err), &err);
-    if (!written) {
+    annal_status status = wanted ? annal__checkpoint_epoch(store, full, err) : ANNAL_OK;
+    if (!written)
         keeper->rotated_us = now_us;
-        return;
-    }
-    if (now_us - atomic_load(&store->appended_us) >= QUIET_US ||
-        now_us - keeper->rotated_us >= ROTATE_US) {
-        complain(store, "checkpoint", annal__commit_rotate(store, &err), &err);
+    if (status == ANNAL_OK && written &&
+        (now_us - atomic_load(&store->appended_us) >= QUIET_US ||
+         now_us - keeper->rotated_us >= ROTATE_US)) {
+        status = annal__commit_rotate(store, err);
         keeper->rotated_us = now_us;
-        keeper->rotated_group = group;
-        if (atomic_load(&store->tombstones))
+        if (status == ANNAL_OK)
+            keeper->rotated_group = group;
+        if (status == ANNAL_OK && atomic_load(&store->tombstones))
             annal__replace_sweep(store);
     }
+    return status;
+}
+
+/* What the disk refused is tried again: late sessions first, which no checkpoint can do without. */
+static void tend_log(annal_store *store, int64_t now_us)
+{
+    annal_error err = {0};
+    struct keeper *keeper = &store->keeper;
+    if (now_us < keeper->retry_us || annal__commit_check(store, NULL) < 0)
+        return;
+    annal_status status = ANNAL_OK;
+    bool late = atomic_load(&store->late_sessions) > 0;
+    if (late)
+        status = annal__commit_catch_up(store, &err);
+    if (status == ANNAL_OK && !late)
+        complain(store, "make a larger commit log", annal__commit_grow(store, &err), &err);
+    if (status == ANNAL_OK)
+        status = checkpoint_when_due(store, now_us, &err);
+    keeper->retry_us = status < 0 ? now_us + RETRY_US : 0;
+    if (!late) /* a session that is late has said so */
+        complain(store, "checkpoint", status, &err);
 }
 
 static void run_chore(annal_store *store, struct chore_state *state, int64_t now_us)
@@ -136,10 +157,14 @@ static int64_t next_due(annal_store *store, bool *out_idle)
     bool idle = commit->durable == keeper->rotated_group;
     if (!commit->failed && commit->current->first_us > 0)
         earlier(&wake_us, commit->current->first_us + (int64_t)store->batch_ms * 1000);
+    int64_t log_us = wake_us;
     if (!commit->failed && !idle) {
-        earlier(&wake_us, atomic_load(&store->appended_us) + QUIET_US);
-        earlier(&wake_us, keeper->rotated_us + ROTATE_US);
+        earlier(&log_us, atomic_load(&store->appended_us) + QUIET_US);
+        earlier(&log_us, keeper->rotated_us + ROTATE_US);
     }
+    if (!commit->failed && atomic_load(&store->late_sessions) > 0)
+        log_us = keeper->retry_us;
+    earlier(&wake_us, log_us < keeper->retry_us ? keeper->retry_us : log_us);
     pthread_mutex_unlock(&store->commit.lock);
     for (size_t i = 0; i < keeper->chore_count; i++) {
         if (atomic_load(&store->changes) != keeper->chores[i].ran_at_change)
@@ -159,7 +184,7 @@ void annal__keeper_round(annal_store *store)
     commit_batches(store, now_us);
     if (atomic_load(&keeper->bell) != &keeper->local_bell) {
         release_wanted(store);
-        checkpoint_when_due(store, now_us);
+        tend_log(store, now_us);
     }
     run_chores(store);
     pthread_mutex_unlock(&keeper->round);
@@ -223,8 +248,12 @@ void annal__keeper_stop(annal_store *store)
 annal_status annal_keep(annal_store *store, annal_error *err)
 {
     annal_status status = annal__store_check(store, err);
-    if (status == ANNAL_OK)
-        annal__keeper_round(store);
+    if (status < 0)
+        return status;
+    pthread_mutex_lock(&store->keeper.round);
+    store->keeper.retry_us = 0;
+    pthread_mutex_unlock(&store->keeper.round);
+    annal__keeper_round(store);
     return status;
 }
 

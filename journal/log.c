@@ -27,13 +27,13 @@ static const char group_magic[8] = {'A', 'N', 'N', 'A', 'L', 'G', 'R', 'P'};
 
 /* ---- Numbers, little-endian ---- */
 
-static void put(char *at, uint64_t value, int bytes)
+void annal__put(char *at, uint64_t value, int bytes)
 {
     for (int i = 0; i < bytes; i++)
         at[i] = (char)(uint8_t)(value >> (8 * i));
 }
 
-static uint64_t take(const char *at, int bytes)
+uint64_t annal__take(const char *at, int bytes)
 {
     uint64_t value = 0;
     for (int i = 0; i < bytes; i++)
@@ -108,16 +108,16 @@ static annal_status write_first_blocks(struct log *log, int64_t now_us, annal_er
     char *block = log->scratch;
     memset(block, 0, LOG_BLOCK_BYTES);
     memcpy(block, log_magic, 8);
-    put(block + 8, LOG_VERSION, 4);
-    put(block + 12, log->block, 4);
+    annal__put(block + 8, LOG_VERSION, 4);
+    annal__put(block + 12, log->block, 4);
     memcpy(block + 16, log->slot_id, LOG_SLOT_ID_BYTES);
     for (unsigned i = 0; i < LOG_REGIONS; i++) {
-        put(block + 32 + 16 * i, log->regions[i].offset, 8);
-        put(block + 40 + 16 * i, log->regions[i].bytes, 8);
+        annal__put(block + 32 + 16 * i, log->regions[i].offset, 8);
+        annal__put(block + 40 + 16 * i, log->regions[i].bytes, 8);
     }
-    put(block + 64, (uint64_t)getpid(), 4);
-    put(block + 72, (uint64_t)now_us, 8);
-    put(block + LOG_HASHED_BYTES, annal__hash(block, LOG_HASHED_BYTES, 0), 8);
+    annal__put(block + 64, (uint64_t)getpid(), 4);
+    annal__put(block + 72, (uint64_t)now_us, 8);
+    annal__put(block + LOG_HASHED_BYTES, annal__hash(block, LOG_HASHED_BYTES, 0), 8);
     if (annal__write_all(log->io, log->fd, block, LOG_BLOCK_BYTES, 0) < 0 ||
         annal__write_all(log->io, log->fd, block, LOG_BLOCK_BYTES, copy_offset(log)) < 0 ||
         log->io->fsync(log->io->arg, log->fd) < 0)
@@ -148,7 +148,7 @@ annal_status annal__log_create(const struct io *io, const char *path, uint64_t r
     for (unsigned i = 0; i < LOG_REGIONS; i++)
         log.regions[i] =
             (struct region){.offset = log.block + i * region_bytes, .bytes = region_bytes};
-    log.seed = take((const char *)log.slot_id + 8, 8);
+    log.seed = annal__take((const char *)log.slot_id + 8, 8);
     status = fill_with_zeros(&log, err);
     if (status == ANNAL_OK)
         status = write_first_blocks(&log, now_us, err);
@@ -182,7 +182,7 @@ static annal_status read_block(struct log *log, uint64_t offset, annal_error *er
     if (got < 0)
         return annal__fail_errno(err, "read commit log %s", log->path);
     if (got < (ssize_t)LOG_BLOCK_BYTES || memcmp(block, log_magic, 8) != 0 ||
-        take(block + LOG_HASHED_BYTES, 8) != annal__hash(block, LOG_HASHED_BYTES, 0))
+        annal__take(block + LOG_HASHED_BYTES, 8) != annal__hash(block, LOG_HASHED_BYTES, 0))
         return annal__fail(err, ANNAL_ERR_CORRUPT, "the first block of commit log %s is damaged",
                            log->path);
     return ANNAL_OK;
@@ -202,16 +202,16 @@ static annal_status read_first_block(struct log *log, uint64_t file_bytes, annal
         status = ANNAL_OK;
     if (status < 0)
         return status;
-    if (take(block + 8, 4) != LOG_VERSION)
+    if (annal__take(block + 8, 4) != LOG_VERSION)
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
                            "commit log %s is of version %u, and this library knows version %u",
-                           log->path, (unsigned)take(block + 8, 4), LOG_VERSION);
-    log->block = (uint32_t)take(block + 12, 4);
+                           log->path, (unsigned)annal__take(block + 8, 4), LOG_VERSION);
+    log->block = (uint32_t)annal__take(block + 12, 4);
     memcpy(log->slot_id, block + 16, LOG_SLOT_ID_BYTES);
-    log->seed = take(block + 24, 8);
+    log->seed = annal__take(block + 24, 8);
     for (unsigned i = 0; i < LOG_REGIONS; i++)
-        log->regions[i] = (struct region){.offset = take(block + 32 + 16 * i, 8),
-                                          .bytes = take(block + 40 + 16 * i, 8)};
+        log->regions[i] = (struct region){.offset = annal__take(block + 32 + 16 * i, 8),
+                                          .bytes = annal__take(block + 40 + 16 * i, 8)};
     if (!is_sane(log, file_bytes))
         return annal__fail(err, ANNAL_ERR_CORRUPT,
                            "commit log %s is cut short, or names regions that cannot be",
@@ -304,16 +304,16 @@ annal_status annal__log_put_record(struct buf *toc, const struct record *record)
     if (status < 0)
         return status;
     char *at = toc->ptr + start;
-    put(at, record->type, 1);
-    put(at + 1, record->format, 1);
-    put(at + 2, record->session.len, 2);
+    annal__put(at, record->type, 1);
+    annal__put(at + 1, record->format, 1);
+    annal__put(at + 2, record->session.len, 2);
     memcpy(at + 8, record->file, FRAME_FILE_ID_BYTES);
-    put(at + 24, record->offset, 8);
-    put(at + 32, record->length, 8);
-    put(at + 40, record->first_seq, 8);
-    put(at + 48, record->last_seq, 8);
-    put(at + 56, record->h_before, 8);
-    put(at + 64, record->h_after, 8);
+    annal__put(at + 24, record->offset, 8);
+    annal__put(at + 32, record->length, 8);
+    annal__put(at + 40, record->first_seq, 8);
+    annal__put(at + 48, record->last_seq, 8);
+    annal__put(at + 56, record->h_before, 8);
+    annal__put(at + 64, record->h_after, 8);
     memcpy(at + RECORD_FIXED_BYTES, record->session.ptr, record->session.len);
     return ANNAL_OK;
 }
@@ -323,7 +323,7 @@ annal_status annal__log_write_group(struct log *log, uint32_t records, const str
 {
     uint64_t bytes = annal__log_group_bytes(log, toc->len, payload->len);
     const struct region *region = &log->regions[log->current];
-    ANNAL_ASSERT(log->epoch > 0 && log->end + bytes <= region->bytes);
+    ANNAL_ASSERT(log->epoch > 0 && log->end + bytes <= region->bytes && log->state != LOG_BROKEN);
     annal_status status = reserve_scratch(log, (size_t)bytes, err);
     if (status < 0)
         return status;
@@ -331,25 +331,28 @@ annal_status annal__log_write_group(struct log *log, uint32_t records, const str
     char *at = log->scratch;
     size_t used = GROUP_HEADER_BYTES + toc->len + payload->len;
     memcpy(at, group_magic, 8);
-    put(at + 8, LOG_VERSION, 4);
-    put(at + 12, records, 4);
-    put(at + 16, log->epoch, 8);
-    put(at + 24, log->group + 1, 8);
-    put(at + 32, released, 8);
-    put(at + 40, toc->len, 8);
-    put(at + 48, payload->len, 8);
+    annal__put(at + 8, LOG_VERSION, 4);
+    annal__put(at + 12, records, 4);
+    annal__put(at + 16, log->epoch, 8);
+    annal__put(at + 24, log->group + 1, 8);
+    annal__put(at + 32, released, 8);
+    annal__put(at + 40, toc->len, 8);
+    annal__put(at + 48, payload->len, 8);
     if (toc->len > 0)
         memcpy(at + GROUP_HEADER_BYTES, toc->ptr, toc->len);
     if (payload->len > 0)
         memcpy(at + GROUP_HEADER_BYTES + toc->len, payload->ptr, payload->len);
     memset(at + used, 0, (size_t)bytes - used);
-    put(at + GROUP_HASH_AT, 0, 8);
-    put(at + GROUP_HASH_AT, annal__hash(at, used, log->seed), 8);
+    annal__put(at + GROUP_HASH_AT, 0, 8);
+    annal__put(at + GROUP_HASH_AT, annal__hash(at, used, log->seed), 8);
 
+    log->state = LOG_UNWRITTEN;
     if (annal__write_all(log->io, log->fd, at, (size_t)bytes, region->offset + log->end) < 0)
         return annal__fail_errno(err, "write commit log %s", log->path);
+    log->state = LOG_BROKEN;
     if (log->io->fdatasync(log->io->arg, log->fd) < 0)
         return annal__fail_errno(err, "sync commit log %s", log->path);
+    log->state = LOG_SOUND;
     log->group++;
     log->end += bytes;
     log->durable_released = released;
@@ -365,12 +368,12 @@ static bool parse_group(const char *at, const struct region *region, uint64_t of
     if (memcmp(at, group_magic, 8) != 0)
         return false;
     struct log_group group = {.offset = region->offset + offset_in_region,
-                              .records = (uint32_t)take(at + 12, 4),
-                              .epoch = take(at + 16, 8),
-                              .group = take(at + 24, 8),
-                              .released = take(at + 32, 8),
-                              .toc_bytes = take(at + 40, 8),
-                              .payload_bytes = take(at + 48, 8)};
+                              .records = (uint32_t)annal__take(at + 12, 4),
+                              .epoch = annal__take(at + 16, 8),
+                              .group = annal__take(at + 24, 8),
+                              .released = annal__take(at + 32, 8),
+                              .toc_bytes = annal__take(at + 40, 8),
+                              .payload_bytes = annal__take(at + 48, 8)};
     uint64_t room = region->bytes - offset_in_region - GROUP_HEADER_BYTES;
     if (group.toc_bytes > room || group.payload_bytes > room - group.toc_bytes)
         return false;
@@ -382,8 +385,8 @@ static bool parse_group(const char *at, const struct region *region, uint64_t of
 
 static bool group_verifies(const struct log *log, char *at, const struct log_group *group)
 {
-    uint64_t hash = take(at + GROUP_HASH_AT, 8);
-    put(at + GROUP_HASH_AT, 0, 8);
+    uint64_t hash = annal__take(at + GROUP_HASH_AT, 8);
+    annal__put(at + GROUP_HASH_AT, 0, 8);
     return hash ==
            annal__hash(at, GROUP_HEADER_BYTES + group->toc_bytes + group->payload_bytes, log->seed);
 }
@@ -437,11 +440,11 @@ static annal_status walk_region(struct log *log, unsigned index, block_fn fn, vo
             at += log->block;
             continue;
         }
-        if (take(bytes.ptr + 8, 4) != LOG_VERSION)
+        if (annal__take(bytes.ptr + 8, 4) != LOG_VERSION)
             return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
                                "commit log %s holds a group of version %u, and this library knows "
                                "version %u",
-                               log->path, (unsigned)take(bytes.ptr + 8, 4), LOG_VERSION);
+                               log->path, (unsigned)annal__take(bytes.ptr + 8, 4), LOG_VERSION);
         group.region = index;
         status = fn(arg, &group, bytes, err);
         at += annal__log_group_bytes(log, group.toc_bytes, group.payload_bytes);
@@ -555,15 +558,15 @@ bool annal__log_take_record(annal_slice *toc, struct record *out_record)
     if (toc->len < RECORD_FIXED_BYTES)
         return false;
     const char *at = toc->ptr;
-    struct record record = {.type = (enum record_type)take(at, 1),
-                            .format = (annal_format)take(at + 1, 1),
-                            .session = {at + RECORD_FIXED_BYTES, (size_t)take(at + 2, 2)},
-                            .offset = take(at + 24, 8),
-                            .length = take(at + 32, 8),
-                            .first_seq = take(at + 40, 8),
-                            .last_seq = take(at + 48, 8),
-                            .h_before = take(at + 56, 8),
-                            .h_after = take(at + 64, 8)};
+    struct record record = {.type = (enum record_type)annal__take(at, 1),
+                            .format = (annal_format)annal__take(at + 1, 1),
+                            .session = {at + RECORD_FIXED_BYTES, (size_t)annal__take(at + 2, 2)},
+                            .offset = annal__take(at + 24, 8),
+                            .length = annal__take(at + 32, 8),
+                            .first_seq = annal__take(at + 40, 8),
+                            .last_seq = annal__take(at + 48, 8),
+                            .h_before = annal__take(at + 56, 8),
+                            .h_after = annal__take(at + 64, 8)};
     memcpy(record.file, at + 8, FRAME_FILE_ID_BYTES);
     size_t bytes = RECORD_FIXED_BYTES + (size_t)round_up(record.session.len, 8);
     if (bytes > toc->len || record.type < RECORD_CREATE || record.type > RECORD_LOOSE ||

@@ -73,6 +73,12 @@ struct region {
     uint64_t epoch; /* of the groups that stand in it, 0: none of this process */
 };
 
+enum log_state {
+    LOG_SOUND = 0,
+    LOG_UNWRITTEN, /* a write at the end failed: a whole group or a piece of one may stand there */
+    LOG_BROKEN     /* a sync failed: never written again, rule 11 */
+};
+
 struct log {
     const struct io *io;
     int fd;
@@ -92,9 +98,14 @@ struct log {
     uint64_t group;            /* the last one written */
     uint64_t durable_released; /* what the last durable group says */
     int64_t begun_us;          /* when the current region was begun, monotonic */
-    char *scratch;             /* aligned, for O_DIRECT */
+    enum log_state state;
+    char *scratch; /* aligned, for O_DIRECT */
     size_t scratch_bytes;
 };
+
+/* A number in little-endian bytes. */
+void annal__put(char *at, uint64_t value, int bytes);
+uint64_t annal__take(const char *at, int bytes);
 
 /* Make a zero-filled log of two regions at path, synced and locked. The directory is not synced. */
 annal_status annal__log_create(const struct io *io, const char *path, uint64_t region_bytes,
@@ -125,7 +136,10 @@ void annal__log_switch(struct log *log);
 /* Append a toc entry. */
 annal_status annal__log_put_record(struct buf *toc, const struct record *record);
 
-/* Write a group at the end, and sync it. After a failure nothing may be written to this log again. */
+/*
+ * Write a group at the end, and sync it. When that fails with the state LOG_SOUND nothing was written, with
+ * LOG_UNWRITTEN the next group will overwrite it, with LOG_BROKEN there must be no next one.
+ */
 annal_status annal__log_write_group(struct log *log, uint32_t records, const struct buf *toc,
                                     const struct buf *payload, uint64_t released, annal_error *err);
 

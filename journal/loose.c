@@ -72,7 +72,7 @@ annal_status annal__loose_mark(annal_store *store, struct session *session, anna
         return status;
     pthread_mutex_unlock(&session->lock);
     annal_error failure;
-    status = annal__commit_wait(store, group, &failure);
+    status = annal__commit_wait(store, group, session, &failure);
     if (status == ANNAL_ERR_UNKNOWN) /* the mark may be there; what it is for is not */
         status = annal__fail(err, ANNAL_ERR_CLOSED,
                              "append to session '%s': refused, nothing was written: %.300s",
@@ -101,7 +101,7 @@ annal_status annal__loose_end(annal_store *store, struct session *session, annal
         return status;
     pthread_mutex_unlock(&session->lock);
     if (status == ANNAL_OK)
-        status = annal__commit_wait(store, group, err);
+        status = annal__commit_wait(store, group, session, err);
     else
         status = annal__commit_make_room(store, err);
     pthread_mutex_lock(&session->lock);
@@ -175,8 +175,13 @@ static annal_status collect(void *arg, struct session *session, annal_error *err
     bool loose = is_loose(sync->store, session);
     sync->missed =
         sync->missed || is_being_synced(session); /* not to be waited for with our lock */
-    if (loose)
+    if (loose && session->late != LATE_NOT) {     /* its journal is to be written again first */
+        status = session->refusal.status;
+        if (err != NULL)
+            *err = session->refusal;
+    } else if (loose) {
         status = make_room(sync, err);
+    }
     if (loose && status == ANNAL_OK) {
         struct direct *direct = &sync->direct[sync->count++];
         *direct = (struct direct){.session = session,

@@ -3,9 +3,11 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "journal/failure.h"
 #include "journal/replace.h"
 #include "journal/scan.h"
 #include "journal/torn.h"
+#include "journal/void.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,9 +23,10 @@ struct target {
     const struct codec *codec;
     int fd; /* -1: there is no journal, or it is not open */
     bool stopped;
-    bool skipped;    /* the last record was of a journal that is not there any more */
-    uint64_t redone; /* number of the last group that had something for it */
-    bool loose;      /* the last word about it is a mark: rule (7) */
+    annal_error *reason; /* for being stopped, if there was memory for it */
+    bool skipped;        /* the last record was of a journal that is not there any more */
+    uint64_t redone;     /* number of the last group that had something for it */
+    bool loose;          /* the last word about it is a mark: rule (7) */
     uint64_t loose_offset;
     uint64_t loose_seq;
     uint64_t loose_h; /* of the line before */
@@ -35,7 +38,9 @@ struct redo {
     struct log *log;
     struct held *held;
     struct target *buckets[TARGET_BUCKETS];
-    uint32_t open; /* descriptors */
+    uint32_t open;  /* descriptors */
+    bool own;       /* rule (9) */
+    bool late_only; /* only sessions that are late; else those in the held list */
     size_t stopped;
     annal_error first; /* why the first one was stopped */
 };
@@ -63,6 +68,7 @@ static void free_targets(struct redo *redo)
             struct target *target = redo->buckets[i];
             redo->buckets[i] = target->next;
             close_target(redo, target);
+            annal__free(target->reason);
             annal__free(target);
         }
     }
@@ -75,8 +81,12 @@ static void stop_target(struct redo *redo, struct target *target, const char *wh
     annal__fail(&reason, ANNAL_ERR_CORRUPT,
                 "session '%s' cannot be redone at byte %" PRIu64 " of its journal: %.300s",
                 target->session, offset, why);
-    annal__store_log(redo->store, ANNAL_LOG_WARNING, "%s", reason.message);
+    if (!redo->own) /* who redoes its own says so once, not at every try */
+        annal__store_log(redo->store, ANNAL_LOG_WARNING, "%s", reason.message);
     target->stopped = true;
+    target->reason = annal__zalloc(sizeof *target->reason);
+    if (target->reason != NULL)
+        *target->reason = reason;
     if (redo->stopped++ == 0)
         redo->first = reason;
 }
@@ -91,28 +101,30 @@ static struct target *find_target(const struct redo *redo, annal_slice session)
 }
 
 /* Sync all that are open, through the descriptors that wrote. */
-static annal_status sync_targets(struct redo *redo, annal_error *err)
+static void sync_targets(struct redo *redo)
 {
     for (size_t i = 0; i < TARGET_BUCKETS; i++) {
         for (struct target *target = redo->buckets[i]; target != NULL; target = target->next) {
-            if (target->fd >= 0 && annal__store_fdatasync(redo->store, target->fd) < 0)
-                return annal__fail_errno(err, "sync the journal of session '%s'", target->session);
+            annal_error failure;
+            if (target->fd < 0 || target->stopped ||
+                annal__store_fdatasync(redo->store, target->fd) == 0)
+                continue;
+            annal__fail_errno(&failure, "sync the journal of session '%s'", target->session);
+            stop_target(redo, target, failure.message, 0);
         }
     }
-    return ANNAL_OK;
 }
 
 /* The dead process may have had more sessions than we may have open, beside our own. */
-static annal_status make_room(struct redo *redo, annal_error *err)
+static void make_room(struct redo *redo)
 {
     if (redo->open < redo->store->descriptors_max / 2)
-        return ANNAL_OK;
-    annal_status status = sync_targets(redo, err);
-    for (size_t i = 0; i < TARGET_BUCKETS && status == ANNAL_OK; i++) {
+        return;
+    sync_targets(redo);
+    for (size_t i = 0; i < TARGET_BUCKETS; i++) {
         for (struct target *target = redo->buckets[i]; target != NULL; target = target->next)
             close_target(redo, target);
     }
-    return status;
 }
 
 /* The journal that stands there, whatever its format, or else the one of the target's. */
@@ -139,9 +151,8 @@ static annal_status open_journal(struct redo *redo, struct target *target, int f
 {
     struct buf path = {0};
     const struct io *io = redo->store->io;
-    annal_status status = make_room(redo, err);
-    if (status == ANNAL_OK)
-        status = find_journal(redo, target, &path, err);
+    make_room(redo);
+    annal_status status = find_journal(redo, target, &path, err);
     if (status < 0)
         goto done;
     target->fd = io->open(io->arg, path.ptr, O_RDWR | flags, 0600);
@@ -201,6 +212,34 @@ static annal_status compare_file(const struct redo *redo, const struct target *t
     return ANNAL_OK;
 }
 
+/*
+ * Rule (9): who is alive knows whether the journal was there. One that was and is gone may come back; in
+ * the place of one that was not, only a piece of ours is written over.
+ */
+static const char *refuse_create(const struct redo *redo, const struct target *target,
+                                 annal_slice bytes)
+{
+    char there[FRAME_ENVELOPE_BYTES];
+    if (!redo->own)
+        return NULL;
+    struct session *session =
+        annal__session_get(redo->store, annal_slice_of(target->session), NULL);
+    if (session == NULL)
+        return "no memory";
+    pthread_mutex_lock(&session->lock);
+    bool existed = session->exists;
+    pthread_mutex_unlock(&session->lock);
+    if (existed)
+        return target->fd < 0 ? "its journal is missing" : NULL;
+    if (target->fd < 0)
+        return NULL;
+    ssize_t got = annal__read_full(redo->store->io, target->fd, there, sizeof there, 0);
+    size_t len = got < 0 ? 0 : (size_t)got;
+    if (got < 0 || memcmp(there, bytes.ptr, len < bytes.len ? len : bytes.len) != 0)
+        return "a journal appeared there that is not ours";
+    return NULL;
+}
+
 static annal_status redo_create(struct redo *redo, struct target *target,
                                 const struct record *record, annal_slice bytes, annal_error *err)
 {
@@ -208,6 +247,11 @@ static annal_status redo_create(struct redo *redo, struct target *target,
     const struct codec *codec = annal__codec_of(record->format);
     annal_status status = ANNAL_OK;
     struct stat file;
+    const char *why = refuse_create(redo, target, bytes);
+    if (why != NULL) {
+        stop_target(redo, target, why, 0);
+        return ANNAL_OK;
+    }
     /* A name without bytes has no format: an older crash may have left it. */
     if (target->fd >= 0 && target->codec != codec && io->fstat(io->arg, target->fd, &file) == 0 &&
         file.st_size == 0)
@@ -337,6 +381,13 @@ static annal_status redo_bytes(struct redo *redo, struct target *target,
     return ANNAL_OK;
 }
 
+/* A session that was released since has a whole journal. */
+static bool is_needed(const struct redo *redo, annal_slice session)
+{
+    return redo->late_only ? annal__session_is_late(redo->store, session)
+                           : annal__held_find(redo->held, session) >= 0;
+}
+
 static annal_status redo_group(struct redo *redo, const struct log_group *group, struct buf *bytes,
                                annal_error *err)
 {
@@ -353,8 +404,8 @@ static annal_status redo_group(struct redo *redo, const struct log_group *group,
         annal_slice data = {payload.ptr, (size_t)record.length};
         payload.ptr += record.length;
         payload.len -= (size_t)record.length;
-        if (annal__held_find(redo->held, record.session) < 0)
-            continue; /* released since: its journal is whole */
+        if (!is_needed(redo, record.session))
+            continue;
         struct target *target = NULL;
         status = open_target(redo, record.session, record.format, &target, err);
         if (status < 0 || target->stopped)
@@ -380,16 +431,22 @@ static annal_status redo_group(struct redo *redo, const struct log_group *group,
 typedef annal_status (*group_fn)(struct redo *redo, const struct log_group *group,
                                  struct buf *bytes, annal_error *err);
 
-/* Call fn for the groups that are not released. */
-static annal_status each_group(struct redo *redo, const struct log_group *groups, size_t count,
-                               group_fn fn, annal_error *err)
+/* The groups of a log that count: neither released nor void, in order. */
+struct walk {
+    struct log_group *groups;
+    size_t count;
+    uint64_t released;
+    bool is_void; /* there are more, which never happened: rule (8) */
+};
+
+static annal_status each_group(struct redo *redo, const struct walk *walk, group_fn fn,
+                               annal_error *err)
 {
     struct buf bytes = {0};
     annal_status status = ANNAL_OK;
-    uint64_t released = annal__log_released(groups, count);
-    for (size_t i = 0; i < count && status == ANNAL_OK; i++) {
-        if (groups[i].epoch > released)
-            status = fn(redo, &groups[i], &bytes, err);
+    for (size_t i = 0; i < walk->count && status == ANNAL_OK; i++) {
+        if (walk->groups[i].epoch > walk->released)
+            status = fn(redo, &walk->groups[i], &bytes, err);
     }
     annal__buf_done(&bytes);
     return status;
@@ -422,13 +479,13 @@ static annal_status hold_sessions(struct redo *redo, const struct log_group *gro
 }
 
 /* In another boot nobody knows what this slot held: every session that its log names, before any is redone. */
-static annal_status hold_all(struct redo *redo, const struct stat *log,
-                             const struct log_group *groups, size_t count, annal_error *err)
+static annal_status hold_all(struct redo *redo, const struct stat *log, const struct walk *walk,
+                             annal_error *err)
 {
     annal__held_clear(redo->held);
     uint64_t lost;
-    annal_status status = each_group(redo, groups, count, hold_sessions, err);
-    if (status == ANNAL_OK && annal__log_lost(redo->log, groups, count, &lost))
+    annal_status status = each_group(redo, walk, hold_sessions, err);
+    if (status == ANNAL_OK && annal__log_lost(redo->log, walk->groups, walk->count, &lost))
         status = annal__log_lost_names(redo->log, hold_named, redo, err);
     if (status == ANNAL_OK)
         annal__held_bind(redo->held, redo->store->boot, log);
@@ -452,12 +509,11 @@ static annal_status stop_unless_proven(struct redo *redo, annal_slice session, u
 }
 
 /* Rule (6). */
-static annal_status stop_unproven(struct redo *redo, const struct log_group *groups, size_t count,
-                                  annal_error *err)
+static annal_status stop_unproven(struct redo *redo, const struct walk *walk, annal_error *err)
 {
     uint64_t lost;
     annal_status status = ANNAL_OK;
-    if (!annal__log_lost(redo->log, groups, count, &lost))
+    if (!annal__log_lost(redo->log, walk->groups, walk->count, &lost))
         return ANNAL_OK;
     annal__store_log(redo->store, ANNAL_LOG_WARNING,
                      "group %" PRIu64 " of %s is damaged: acknowledged events may be lost", lost,
@@ -555,15 +611,14 @@ static annal_status cut_loose_tails(struct redo *redo, annal_error *err)
     return status;
 }
 
-/* Say in the log that nothing of it is needed, then in the held list. */
-static annal_status mark_empty(struct redo *redo, const struct log_group *groups, size_t count,
-                               annal_error *err)
+/* Say in the log that nothing of it is needed, unless it is void, and then in the held list. */
+static annal_status mark_empty(struct redo *redo, const struct walk *walk, annal_error *err)
 {
     static const struct buf nothing;
     struct log *log = redo->log;
     struct held_header *header = redo->held->header;
-    if (count > 0) {
-        const struct log_group *last = &groups[count - 1];
+    if (walk->count > 0 && !walk->is_void) {
+        const struct log_group *last = &walk->groups[walk->count - 1];
         log->epoch = last->epoch;
         log->group = last->group;
         log->current = last->region;
@@ -573,6 +628,8 @@ static annal_status mark_empty(struct redo *redo, const struct log_group *groups
             return status;
     }
     annal__held_remove_all(redo->held);
+    if (walk->is_void)
+        return ANNAL_OK; /* not empty: nobody may go on in it */
     header->end_region = log->current;
     header->end_epoch = log->epoch;
     header->end_group = log->group;
@@ -593,61 +650,115 @@ static void keep_stopped(struct redo *redo)
     }
 }
 
-annal_status annal__recover(annal_store *store, struct log *log, struct held *held,
+/* Redo what is needed, and sync all that it touched. */
+static annal_status redo_all(struct redo *redo, const struct walk *walk, annal_error *err)
+{
+    annal_store *store = redo->store;
+    annal_status status = each_group(redo, walk, redo_group, err);
+    if (status == ANNAL_OK && !redo->own)
+        status = stop_unproven(redo, walk, err);
+    if (status == ANNAL_OK && !redo->own)
+        status = cut_loose_tails(redo, err);
+    if (status == ANNAL_OK && !redo->own)
+        status = open_loose(redo, err);
+    if (status < 0)
+        return status;
+    sync_targets(redo);
+    atomic_store(&store->events_dirty, true); /* a killed owner may have made journals */
+    if (annal__store_sync_events(store) < 0)
+        return annal__fail_errno(err, "sync directory %s/events", store->path);
+    return ANNAL_OK;
+}
+
+/* Rule (2): what it cannot sync will not be read. */
+static annal_status look_at_log(struct redo *redo, struct walk *out_walk, annal_error *err)
+{
+    annal_store *store = redo->store;
+    struct stat file;
+    if (store->io->fstat(store->io->arg, redo->log->fd, &file) < 0)
+        return annal__fail_errno(err, "look at %s", redo->log->path);
+    (void)annal__store_fdatasync(store, redo->log->fd);
+    (void)store->io->drop_cache(store->io->arg, redo->log->fd);
+    annal__metrics_add(store, METRIC_RECOVERIES, 1);
+    annal_status status = annal__void_find_groups(redo->log, &out_walk->groups, &out_walk->count,
+                                                  &out_walk->is_void, err);
+    out_walk->released = annal__log_released(out_walk->groups, out_walk->count);
+    if (status == ANNAL_OK && !annal__held_is_for(redo->held, store->boot, &file))
+        status = hold_all(redo, &file, out_walk, err);
+    return status;
+}
+
+annal_status annal__recover(annal_store *store, struct log *log, struct held *held, bool *out_void,
                             annal_error *err)
 {
     struct redo *redo = annal__zalloc(sizeof *redo);
-    struct log_group *groups = NULL;
-    size_t count = 0;
-    struct stat file;
-    annal_status status = ANNAL_OK;
+    struct walk walk = {0};
     if (redo == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "recover: no memory");
     redo->store = store;
     redo->log = log;
     redo->held = held;
-    if (store->io->fstat(store->io->arg, log->fd, &file) < 0) {
-        status = annal__fail_errno(err, "look at %s", log->path);
-        goto done;
-    }
-    /* Rule (2): what it cannot sync will not be read. */
-    (void)annal__store_fdatasync(store, log->fd);
-    (void)store->io->drop_cache(store->io->arg, log->fd);
-    annal__metrics_add(store, METRIC_RECOVERIES, 1);
-    status = annal__log_find_groups(log, &groups, &count, err);
-    if (status == ANNAL_OK && !annal__held_is_for(held, store->boot, &file))
-        status = hold_all(redo, &file, groups, count, err);
-    if (status == ANNAL_OK) {
-        atomic_store(&held->header->state, HELD_OWNED);
-        status = each_group(redo, groups, count, redo_group, err);
-    }
-    if (status == ANNAL_OK)
-        status = stop_unproven(redo, groups, count, err);
-    if (status == ANNAL_OK)
-        status = cut_loose_tails(redo, err);
-    if (status == ANNAL_OK)
-        status = open_loose(redo, err);
-    if (status == ANNAL_OK)
-        status = sync_targets(redo, err);
+    annal_status status = look_at_log(redo, &walk, err);
     if (status < 0)
         goto done;
-    atomic_store(&store->events_dirty, true); /* a killed owner may have made journals */
-    if (annal__store_sync_events(store) < 0) {
-        status = annal__fail_errno(err, "sync directory %s/events", store->path);
-        goto done;
-    }
-    if (redo->stopped > 0) {
+    atomic_store(&held->header->state, HELD_OWNED);
+    status = redo_all(redo, &walk, err);
+    if (status == ANNAL_OK && redo->stopped > 0) {
         keep_stopped(redo);
         status = ANNAL_ERR_CORRUPT;
         if (err != NULL)
             *err = redo->first;
-        goto done;
     }
-    status = mark_empty(redo, groups, count, err);
+    if (status == ANNAL_OK)
+        status = mark_empty(redo, &walk, err);
+    *out_void = walk.is_void;
 
 done:
     free_targets(redo);
-    annal__free(groups);
+    annal__free(walk.groups);
+    annal__free(redo);
+    return status;
+}
+
+/* ---- Our own log ---- */
+
+static void report(const struct redo *redo, redo_done_fn done, void *arg)
+{
+    static const annal_error replaced = {.status = ANNAL_ERR_UNKNOWN,
+                                         .message = "its journal was replaced by another file"};
+    for (size_t i = 0; i < TARGET_BUCKETS; i++) {
+        for (struct target *target = redo->buckets[i]; target != NULL; target = target->next) {
+            struct session *session =
+                annal__session_get(redo->store, annal_slice_of(target->session), NULL);
+            if (session != NULL)
+                done(arg, session, target->skipped ? &replaced : target->reason);
+        }
+    }
+}
+
+annal_status annal__redo_own(annal_store *store, bool all, uint64_t released, redo_done_fn done,
+                             void *arg, annal_error *err)
+{
+    struct redo *redo = annal__zalloc(sizeof *redo);
+    struct walk walk = {0};
+    if (redo == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "write journals again: no memory");
+    redo->store = store;
+    redo->log = &store->slot.log;
+    redo->held = &store->slot.held;
+    redo->own = true;
+    redo->late_only = !all;
+    annal_status status = annal__log_find_groups(redo->log, &walk.groups, &walk.count, err);
+    /* The last one that is there may be one that failed. */
+    while (walk.count > 0 && walk.groups[walk.count - 1].group > redo->log->group)
+        walk.count--;
+    walk.released = released;
+    if (status == ANNAL_OK)
+        status = redo_all(redo, &walk, err);
+    if (status == ANNAL_OK)
+        report(redo, done, arg);
+    free_targets(redo);
+    annal__free(walk.groups);
     annal__free(redo);
     return status;
 }

@@ -19,6 +19,9 @@
  *     nobody. A power cut leaves holes and pieces of it, a killed process a piece of a line. From the
  *     mark on every line has to prove itself; what does not, and all behind it, is kept under
  *     events/.torn and cut. Damage before the mark is damage.
+ * (8) Groups that a void names never happened. A log with a void is not written: it is for the caller to
+ *     remove, once everything before the void is in the journals.
+ * (9) The owner itself redoes from its own log what it could not write, or not sync: the same way.
  */
 #ifndef JOURNAL_RECOVER_H
 #define JOURNAL_RECOVER_H
@@ -26,10 +29,21 @@
 #include "journal/store.h"
 
 /*
- * Recover the slot of this log; held is its list, bound or unknown. ANNAL_OK: the slot is empty now.
- * ANNAL_ERR_CORRUPT: some session was stopped; the message names the first.
+ * Recover the slot of this log; held is its list, bound or unknown. ANNAL_OK: nothing of the log is needed
+ * any more; the slot is empty, or, when *out_void, the log is to be removed. ANNAL_ERR_CORRUPT: some
+ * session was stopped; the message names the first.
  */
-annal_status annal__recover(annal_store *store, struct log *log, struct held *held,
+annal_status annal__recover(annal_store *store, struct log *log, struct held *held, bool *out_void,
                             annal_error *err);
+
+/* What rule (9) did: why is NULL when the session's journal holds, synced, all that the log has of it. */
+typedef void (*redo_done_fn)(void *arg, struct session *session, const annal_error *why);
+
+/*
+ * Rule (9), for the leader of this store object: redo the sessions that are late, or all that are held,
+ * from the groups behind the epoch `released`. done is called for each that the log names.
+ */
+annal_status annal__redo_own(annal_store *store, bool all, uint64_t released, redo_done_fn done,
+                             void *arg, annal_error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/checkpoint.h"
+#include "journal/failure.h"
 #include "journal/loose.h"
 #include "journal/scan.h"
 #include "journal/slot.h"
@@ -131,16 +132,14 @@ static annal_status evict(void *arg, struct session *session, annal_error *err)
     struct eviction *eviction = arg;
     if (session == eviction->keep || pthread_mutex_trylock(&session->lock) != 0)
         return ANNAL_OK;
-    annal_status status = ANNAL_OK;
+    /* Synced first: a descriptor that is opened later is not told of a failed writeback. One that cannot
+     * be synced stays open, and late. */
     if (session->fd >= 0 && session->pending == 0 && !session->in_use &&
-        session->used_us <= eviction->used_before_us) {
-        /* Synced first: a descriptor that is opened later is not told of a failed writeback. */
-        status = annal__session_sync(eviction->store, session, err);
-        if (status == ANNAL_OK)
-            close_journal(eviction->store, session);
-    }
+        session->used_us <= eviction->used_before_us &&
+        annal__session_sync(eviction->store, session, err) == ANNAL_OK)
+        close_journal(eviction->store, session);
     pthread_mutex_unlock(&session->lock);
-    return status;
+    return ANNAL_OK;
 }
 
 static bool has_room(annal_store *store)
@@ -387,9 +386,9 @@ static annal_status settle(annal_store *store, struct session *session, annal_er
     annal_status status = annal__commit_check(store, err);
     if (status < 0)
         return status;
-    if (session->refused)
-        return annal__fail(err, ANNAL_ERR_IO, "session '%s' cannot be given back: %s", session->id,
-                           session->refusal.message);
+    if (session->refused || session->late != LATE_NOT)
+        return annal__fail(err, ANNAL_ERR_IO, "session '%s' cannot be given back: %.300s",
+                           session->id, session->refusal.message);
     status = annal__session_sync(store, session, err);
     if (status < 0)
         return status;
@@ -433,6 +432,15 @@ annal_status annal__session_release(annal_store *store, struct session *session,
         session->yield_until_us = annal__now_us(store) + YIELD_US;
     annal__session_let_go(store, session);
     return ANNAL_OK;
+}
+
+bool annal__session_forget(annal_store *store, struct session *session)
+{
+    if (session->state != SESSION_OWNED || session->pending > 0 || session->in_use)
+        return false;
+    close_journal(store, session);
+    annal__session_let_go(store, session);
+    return true;
 }
 
 annal_status annal__session_seize(annal_store *store, struct session *session, annal_error *err)
@@ -484,17 +492,20 @@ annal_status annal__session_sync(annal_store *store, struct session *session, an
 {
     while (session->in_use) /* a checkpoint is syncing it: dirty tells only when that is done */
         pthread_cond_wait(&session->moved, &session->lock);
-    if (session->dirty && session->fd >= 0) {
-        session->dirty = false;
-        if (annal__store_fdatasync(store, session->fd) < 0) {
-            annal_error failure;
-            annal__fail_errno(&failure, "sync the journal of session '%s'", session->id);
-            annal__commit_fail(store, &failure);
-            if (err != NULL)
-                *err = failure;
-            return failure.status;
-        }
+    annal_error failure = session->refusal;
+    bool late = session->late != LATE_NOT;
+    if (!late && session->dirty && session->fd >= 0 &&
+        annal__store_fdatasync(store, session->fd) < 0) {
+        annal__fail_errno(&failure, "sync the journal of session '%s'", session->id);
+        annal__session_set_late(store, session, LATE_SYNC, &failure);
+        late = true;
     }
+    if (late) {
+        if (err != NULL)
+            *err = failure;
+        return failure.status;
+    }
+    session->dirty = false;
     annal_status status = annal__checkpoint_events(store, err);
     if (status < 0)
         return status;
@@ -504,6 +515,24 @@ annal_status annal__session_sync(annal_store *store, struct session *session, an
         session->logged = session->end;
         session->logged_h = session->h;
     }
+    return ANNAL_OK;
+}
+
+annal_status annal__session_reopen(annal_store *store, struct session *session, annal_error *err)
+{
+    bool found = false;
+    close_journal(store, session);
+    annal_status status = open_journal(store, session, false, &found, err);
+    if (status == ANNAL_OK && !found)
+        status = annal__fail(err, ANNAL_ERR_IO, "the journal of session '%s' is gone", session->id);
+    if (status < 0)
+        return status;
+    session->exists = true;
+    session->dirty = false;
+    if (session->loose.len > 0 && (annal__write_all(store->io, session->fd, session->loose.ptr,
+                                                    session->loose.len, session->logged) < 0 ||
+                                   annal__store_fdatasync(store, session->fd) < 0))
+        return annal__fail_errno(err, "write the journal of session '%s' again", session->id);
     return ANNAL_OK;
 }
 

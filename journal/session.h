@@ -30,6 +30,27 @@
 
 enum session_state { SESSION_FREE, SESSION_BUSY, SESSION_OWNED };
 
+/* A session is late while its journal lacks, or may lack, what only our log has for sure; see failure.h. */
+enum session_late {
+    LATE_NOT,
+    LATE_SYNC, /* a sync of its journal failed: its bytes are to be written again */
+    LATE_BYTES /* behind: its journal could not be written; takes no appends */
+};
+
+/* Where a session stands, to go back to. */
+struct session_tail {
+    bool create_logged;
+    uint64_t mark_group;
+    uint64_t logged;
+    uint64_t logged_h;
+    uint64_t end;
+    uint64_t seq;
+    int64_t ts_us;
+    uint64_t h;
+    size_t loose_bytes;
+    uint64_t loose_first_seq;
+};
+
 #define SESSION_LOOSE_BYTES_MAX ((size_t)1 << 20)
 
 struct session {
@@ -45,10 +66,16 @@ struct session {
     enum session_state state;
     uint32_t held_index;
     int64_t yield_until_us; /* somebody else wants it: do not take it again before */
-    bool refused;           /* no more appends; refusal says why */
-    annal_error refusal;
-    bool in_use; /* its descriptor is being synced; do not close it */
-    int fd;      /* of the journal, -1: not open */
+    bool refused;           /* no more appends until the store is opened again */
+    enum session_late late;
+    annal_error refusal; /* why it is refused or behind */
+    bool redone;         /* the catching up that is under way has seen it */
+    /* The last refusal of groups that it was part of, with a mark or with events. */
+    uint64_t rolled_marks;
+    uint64_t rolled_back;
+    struct annal_writer *lossy; /* writers that have batch events under way */
+    bool in_use;                /* its descriptor is being synced; do not close it */
+    int fd;                     /* of the journal, -1: not open */
     dev_t device;
     ino_t inode;
     const struct codec *codec; /* the format of the journal */
@@ -114,7 +141,10 @@ bool annal__session_is_wanted(annal_store *store, const struct session *session)
 annal_status annal__session_write(annal_store *store, struct session *session, uint64_t offset,
                                   annal_slice bytes, annal_error *err);
 
-/* fdatasync the journal if it is dirty; and the directory when the journal is new. Lock held. */
+/*
+ * fdatasync the journal if it is dirty; and the directory when the journal is new. A journal that cannot
+ * be synced is late. Lock held.
+ */
 annal_status annal__session_sync(annal_store *store, struct session *session, annal_error *err);
 
 /*
@@ -123,6 +153,14 @@ annal_status annal__session_sync(annal_store *store, struct session *session, an
  */
 bool annal__session_is_loose(const annal_store *store, const struct session *session);
 void annal__session_set_loose(annal_store *store, struct session *session, bool loose);
+
+/*
+ * Its journal holds, synced, all that the log has of it: open it anew, write what is loose again. Lock held.
+ */
+annal_status annal__session_reopen(annal_store *store, struct session *session, annal_error *err);
+
+/* Let it go without a look at its journal, which is not ours; false: not now. Lock held. */
+bool annal__session_forget(annal_store *store, struct session *session);
 
 /* The path of a session's journal in one format. */
 annal_status annal__journal_path(const annal_store *store, annal_slice session,

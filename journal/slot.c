@@ -4,6 +4,7 @@
 #include "journal/base/error.h"
 #include "journal/keeper.h"
 #include "journal/recover.h"
+#include "journal/void.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -142,6 +143,27 @@ static bool is_empty(const struct other *other)
     return other->bound && atomic_load(&other->held.header->state) == HELD_EMPTY;
 }
 
+/* A void log of which nothing is needed goes, durably, and then its void. */
+static annal_status discard(annal_store *store, const struct other *other, annal_error *err)
+{
+    struct buf path = {0};
+    annal_status status = annal__file_lock_take(store, &store->claim_lock, err);
+    if (status < 0)
+        return status;
+    status = annal__store_path(store, &path, "commit", "", err);
+    if (status == ANNAL_OK && store->io->unlink(store->io->arg, other->log.path) < 0)
+        status = annal__fail_errno(err, "remove %s", other->log.path);
+    if (status == ANNAL_OK)
+        status = annal__sync_dir(store->io, path.ptr, err);
+    if (status == ANNAL_OK)
+        annal__void_remove(&other->log);
+    if (status == ANNAL_OK && slot_path(store, &path, "locks", other->number, NULL) == ANNAL_OK)
+        store->io->unlink(store->io->arg, path.ptr);
+    annal__file_lock_drop(store, &store->claim_lock);
+    annal__buf_done(&path);
+    return status;
+}
+
 /* Redo what a dead process left. Its held list is made when somebody removed it. */
 static annal_status other_recover(annal_store *store, struct other *other, annal_error *err)
 {
@@ -152,25 +174,31 @@ static annal_status other_recover(annal_store *store, struct other *other, annal
         if (status == ANNAL_OK)
             status = annal__held_open(store->io, path.ptr, true, &other->held, err);
     }
+    bool is_void = false;
     if (status == ANNAL_OK)
-        status = annal__recover(store, &other->log, &other->held, err);
+        status = annal__recover(store, &other->log, &other->held, &is_void, err);
+    if (status == ANNAL_OK && is_void)
+        status = discard(store, other, err);
     annal__buf_done(&path);
     return status;
 }
 
 /*
- * Take an empty slot away whose lock we hold. Low numbers stay, ready for the next process; many
- * writers at once should not leave their logs on the disk for ever.
+ * Take an empty slot away whose lock we hold. Low numbers stay, ready for the next process, unless they have
+ * grown: many writers at once, or quick ones, should not leave their logs on the disk for ever.
  */
-static void remove_slot(annal_store *store, uint32_t number)
+static void remove_slot(annal_store *store, uint32_t number, const struct log *log)
 {
     struct buf path = {0};
-    if (number < SLOTS_KEPT || annal__file_lock_take(store, &store->claim_lock, NULL) < 0)
+    bool small = log->regions[0].bytes <= LOG_REGION_FIRST;
+    if ((number < SLOTS_KEPT && small) ||
+        annal__file_lock_take(store, &store->claim_lock, NULL) < 0)
         return;
-    if (slot_path(store, &path, "locks", number, NULL) == ANNAL_OK)
+    bool ours = annal__log_is_in_place(log);
+    if (ours && slot_path(store, &path, "locks", number, NULL) == ANNAL_OK)
         store->io->unlink(store->io->arg, path.ptr);
-    if (slot_path(store, &path, "commit", number, NULL) == ANNAL_OK)
-        store->io->unlink(store->io->arg, path.ptr);
+    if (ours)
+        store->io->unlink(store->io->arg, log->path);
     annal__file_lock_drop(store, &store->claim_lock);
     annal__buf_done(&path);
 }
@@ -186,7 +214,7 @@ static annal_status recover_one(annal_store *store, uint32_t number, annal_error
     if (status == ANNAL_OK && other.locked)
         status = other_recover(store, &other, err);
     if (status == ANNAL_OK && other.locked)
-        remove_slot(store, number);
+        remove_slot(store, number, &other.log);
     other_done(&other);
     return status;
 }
@@ -197,8 +225,8 @@ static int remove_leftover(void *arg, const char *name)
     annal_store *store = arg;
     struct buf path = {0};
     struct stat file;
-    if (strncmp(name, ".new-", 5) == 0 &&
-        annal__store_path(store, &path, "commit", name, NULL) == ANNAL_OK &&
+    bool leftover = strncmp(name, ".new-", 5) == 0 || strstr(name, ".void.tmp-") != NULL;
+    if (leftover && annal__store_path(store, &path, "commit", name, NULL) == ANNAL_OK &&
         store->io->stat(store->io->arg, path.ptr, &file) == 0 &&
         store->clock->wall_us(store->clock->arg) / 1000000 - file.st_mtime > LEFTOVER_S)
         store->io->unlink(store->io->arg, path.ptr);
@@ -247,7 +275,8 @@ static annal_status each_record(struct log *log, slot_record_fn fn, void *arg, a
     struct log_group *groups = NULL;
     struct buf bytes = {0};
     size_t count = 0;
-    annal_status status = annal__log_find_groups(log, &groups, &count, err);
+    bool is_void;
+    annal_status status = annal__void_find_groups(log, &groups, &count, &is_void, err);
     uint64_t released = status == ANNAL_OK ? annal__log_released(groups, count) : 0;
     for (size_t i = 0; i < count && status == ANNAL_OK; i++) {
         if (groups[i].epoch <= released || groups[i].records == 0)
@@ -313,6 +342,7 @@ static annal_status adopt(annal_store *store, uint32_t number, struct log *log, 
     atomic_store(&store->log_region_bytes, slot->log.regions[0].bytes);
     *log = (struct log){.fd = -1};
     *held = (struct held){.fd = -1};
+    annal__void_remove(&slot->log); /* left by an earlier log of this number */
     pthread_mutex_lock(&store->commit.lock);
     store->commit.released = slot->log.epoch;
     store->commit.durable = store->commit.applied = slot->log.group;
@@ -377,12 +407,12 @@ done:
 }
 
 /* A new log under a name that is not a slot's yet. */
-static annal_status make_log(annal_store *store, uint64_t region_bytes, struct log *out_log,
-                             annal_error *err)
+annal_status annal__slot_make_log(annal_store *store, uint64_t region_bytes, struct log *out_log,
+                                  annal_error *err)
 {
     struct buf path = {0};
     char name[64];
-    snprintf(name, sizeof name, ".new-%ld-%p", (long)getpid(), (void *)store);
+    snprintf(name, sizeof name, ".new-%ld-%p", (long)getpid(), (void *)out_log);
     annal_status status = annal__store_path(store, &path, "commit", name, err);
     if (status == ANNAL_OK) {
         store->io->unlink(store->io->arg, path.ptr);
@@ -457,12 +487,10 @@ static annal_status claim(annal_store *store, annal_error *err)
             other_done(&dead);
         } else if (status == ANNAL_OK && found == FOUND_NONE) {
             /* Outside the lock: filling a file takes milliseconds. */
-            status = make_log(store, LOG_REGION_FIRST, &fresh, err);
+            status = annal__slot_make_log(store, LOG_REGION_FIRST, &fresh, err);
         }
     }
-    if (fresh.fd >= 0)
-        store->io->unlink(store->io->arg, fresh.path);
-    annal__log_close(&fresh);
+    annal__slot_drop_log(store, &fresh);
     annal__free(list);
     return status;
 }
@@ -482,44 +510,55 @@ annal_status annal__slot_claim(annal_store *store, annal_error *err)
     return status;
 }
 
-annal_status annal__slot_grow(annal_store *store, uint64_t region_bytes, annal_error *err)
+void annal__slot_drop_log(annal_store *store, struct log *fresh)
+{
+    if (fresh->fd >= 0)
+        store->io->unlink(store->io->arg, fresh->path);
+    annal__log_close(fresh);
+}
+
+/* With locks/claim held. Whoever finds only one of the two files new loses nothing. */
+static annal_status swap_logs(annal_store *store, struct log *fresh, annal_error *err)
 {
     struct slot *slot = &store->slot;
-    struct log larger = {.fd = -1};
     struct buf path = {0};
     struct stat file;
-    annal_status status = make_log(store, region_bytes, &larger, err);
+    annal_status status = annal__store_path(store, &path, "commit", "", err);
     if (status < 0)
+        return status;
+    if (store->io->fstat(store->io->arg, fresh->fd, &file) < 0 ||
+        store->io->rename(store->io->arg, fresh->path, slot->log.path) < 0) {
+        status = annal__fail_errno(err, "rename %s", fresh->path);
         goto done;
-    larger.epoch = larger.durable_released = slot->log.epoch;
-    larger.group = slot->log.group;
-    larger.end = larger.regions[0].bytes;
-    status = annal__store_path(store, &path, "commit", "", err);
-    if (status == ANNAL_OK)
-        status = annal__file_lock_take(store, &store->claim_lock, err);
-    if (status < 0)
-        goto done;
-    /* Everything is checkpointed: whoever finds only one of the two files new loses nothing. */
-    if (store->io->fstat(store->io->arg, larger.fd, &file) < 0 ||
-        store->io->rename(store->io->arg, larger.path, slot->log.path) < 0) {
-        status = annal__fail_errno(err, "rename %s", larger.path);
-    } else {
-        slot->held.header->device = (uint64_t)file.st_dev;
-        slot->held.header->inode = (uint64_t)file.st_ino;
-        snprintf(larger.path, sizeof larger.path, "%s", slot->log.path);
-        status = annal__sync_dir(store->io, path.ptr, err);
-        annal__log_close(&slot->log);
-        slot->log = larger;
-        atomic_store(&store->log_region_bytes, region_bytes);
-        larger = (struct log){.fd = -1};
     }
-    annal__file_lock_drop(store, &store->claim_lock);
+    slot->held.header->device = (uint64_t)file.st_dev;
+    slot->held.header->inode = (uint64_t)file.st_ino;
+    snprintf(fresh->path, sizeof fresh->path, "%s", slot->log.path);
+    status = annal__sync_dir(store->io, path.ptr, err);
+    if (status < 0)
+        fresh->state = LOG_BROKEN; /* which of the two the name stands for is not certain */
+    annal__log_close(&slot->log);
+    slot->log = *fresh;
+    atomic_store(&store->log_region_bytes, slot->log.regions[0].bytes);
+    *fresh = (struct log){.fd = -1};
 
 done:
-    if (larger.fd >= 0)
-        store->io->unlink(store->io->arg, larger.path);
-    annal__log_close(&larger);
     annal__buf_done(&path);
+    return status;
+}
+
+annal_status annal__slot_put_log(annal_store *store, struct log *fresh, annal_error *err)
+{
+    const struct log *log = &store->slot.log;
+    fresh->epoch = fresh->durable_released = log->epoch;
+    fresh->group = log->group;
+    fresh->end = fresh->regions[0].bytes;
+    annal_status status = annal__file_lock_take(store, &store->claim_lock, err);
+    if (status == ANNAL_OK) {
+        status = swap_logs(store, fresh, err);
+        annal__file_lock_drop(store, &store->claim_lock);
+    }
+    annal__slot_drop_log(store, fresh);
     return status;
 }
 
@@ -532,8 +571,7 @@ void annal__slot_leave(annal_store *store)
     header->end_epoch = slot->log.epoch;
     header->end_group = slot->log.group;
     atomic_store(&header->state, HELD_EMPTY);
-    if (annal__log_is_in_place(&slot->log))
-        remove_slot(store, slot->number);
+    remove_slot(store, slot->number, &slot->log);
 }
 
 /* ---- Taking a session ---- */

@@ -16,8 +16,14 @@ annal_status annal__slot_claim(annal_store *store, annal_error *err);
 annal_status annal__slot_take(annal_store *store, annal_slice session, uint32_t wait_ms,
                               uint32_t *out_held_index, annal_error *err);
 
-/* Put a larger log in the place of ours. Everything is checkpointed; the leader calls. */
-annal_status annal__slot_grow(annal_store *store, uint64_t region_bytes, annal_error *err);
+/*
+ * Make a fresh log, which is no slot's yet; any thread. And put it in the place of ours, of which nothing is
+ * needed any more: the leader calls. *fresh is empty afterwards, whatever came of it.
+ */
+annal_status annal__slot_make_log(annal_store *store, uint64_t region_bytes, struct log *out_log,
+                                  annal_error *err);
+annal_status annal__slot_put_log(annal_store *store, struct log *fresh, annal_error *err);
+void annal__slot_drop_log(annal_store *store, struct log *fresh);
 
 /* The slot is empty: everything released, durably. Mark it so and give it back. */
 void annal__slot_leave(annal_store *store);

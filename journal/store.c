@@ -214,15 +214,43 @@ annal_status annal_store_open(const char *path, const annal_store_options *optio
 
 /* ---- Closing ---- */
 
+struct leaving {
+    annal_store *store;
+    annal_status status; /* of the first that could not be given back */
+};
+
 static annal_status release_if_owned(void *arg, struct session *session, annal_error *err)
 {
-    annal_store *store = arg;
+    struct leaving *leaving = arg;
+    annal_error failure;
     annal_status status = ANNAL_OK;
     pthread_mutex_lock(&session->lock);
     if (session->state == SESSION_OWNED)
-        status = annal__session_release(store, session, err);
+        status = annal__session_release(leaving->store, session, &failure);
     pthread_mutex_unlock(&session->lock);
-    return status;
+    if (status < 0 && leaving->status == ANNAL_OK) {
+        leaving->status = status;
+        if (err != NULL)
+            *err = failure;
+    }
+    return ANNAL_OK; /* the others are */
+}
+
+/* What cannot be given back stays in the held list, and the log is redone at the next open. */
+static annal_status leave_slot(annal_store *store, annal_error *err)
+{
+    struct leaving leaving = {.store = store};
+    annal_status status = annal_checkpoint(store, err);
+    annal_error *first = status < 0 ? NULL : err;
+    (void)annal__session_each(store, release_if_owned, &leaving, first);
+    if (status == ANNAL_OK)
+        status = leaving.status;
+    if (status < 0)
+        return status;
+    annal__slot_leave(store);
+    if (atomic_load(&store->tombstones))
+        annal__replace_sweep(store);
+    return ANNAL_OK;
 }
 
 annal_status annal_store_close(annal_store *store, annal_error *err)
@@ -232,15 +260,8 @@ annal_status annal_store_close(annal_store *store, annal_error *err)
     annal_status status = ANNAL_OK;
     if (store->pid == getpid()) {
         annal__keeper_stop(store);
-        if (store->slot.claimed) {
-            status = annal_checkpoint(store, err);
-            if (status == ANNAL_OK)
-                status = annal__session_each(store, release_if_owned, store, err);
-            if (status == ANNAL_OK)
-                annal__slot_leave(store);
-            if (status == ANNAL_OK && atomic_load(&store->tombstones))
-                annal__replace_sweep(store);
-        }
+        if (store->slot.claimed)
+            status = leave_slot(store, err);
     }
     free_store(store);
     return status;

@@ -56,7 +56,8 @@ struct keeper {
     pthread_mutex_t round;          /* one round at a time; guards what follows */
     struct chore_state chores[CHORES_MAX];
     size_t chore_count;
-    int64_t rotated_us;     /* monotonic */
+    int64_t rotated_us; /* monotonic */
+    int64_t retry_us;   /* monotonic: what the disk refused is not tried before; 0: nothing was */
     uint64_t rotated_group; /* the last group that a rotation covered */
 };
 
@@ -96,6 +97,7 @@ struct annal_store {
     _Atomic uint64_t changes;  /* counts applied groups and os writes */
     _Atomic int64_t appended_us;     /* monotonic time of the last applied group */
     _Atomic uint32_t loose_sessions; /* their held entries say `loose` */
+    _Atomic uint32_t late_sessions;  /* see failure.h */
     _Atomic bool tombstones;         /* we made some: sweep when the log is empty */
     _Atomic int64_t space_checked_us;
     _Atomic uint64_t space_free;

@@ -1,6 +1,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/data.h"
+#include "journal/failure.h"
 #include "journal/keeper.h"
 #include "journal/loose.h"
 #include "journal/scan.h"
@@ -21,10 +22,17 @@ struct annal_writer {
     annal_level level;
     uint32_t wait_ms;
     const struct codec *codec; /* NULL: any */
+
+    /* Guarded by the session's lock. */
+    uint64_t
+        batched_seq;   /* the last one that it was given at level batch; 0: it is not in the list */
+    uint64_t lost_seq; /* events from this one on are lost, and it was not told yet; 0: none */
+    struct annal_writer *next; /* in session->lossy */
 };
 
 /* One call of annal_writer_append(). */
 struct append {
+    annal_writer *writer;
     annal_store *store;
     struct session *session;
     const struct codec *codec; /* that is asked for; NULL: any */
@@ -70,9 +78,58 @@ annal_status annal_writer_open(annal_store *store, annal_slice session,
     return ANNAL_OK;
 }
 
+/* ---- Events that are lost after their append returned ---- */
+
+static void leave_lossy(annal_writer *writer)
+{
+    annal_writer **at = &writer->session->lossy;
+    while (*at != NULL && *at != writer)
+        at = &(*at)->next;
+    if (*at == writer)
+        *at = writer->next;
+    writer->batched_seq = 0;
+}
+
 void annal_writer_close(annal_writer *writer)
 {
+    if (writer == NULL)
+        return;
+    pthread_mutex_lock(&writer->session->lock);
+    leave_lossy(writer);
+    pthread_mutex_unlock(&writer->session->lock);
     annal__free(writer);
+}
+
+static void join_lossy(annal_writer *writer, uint64_t last_seq)
+{
+    if (writer->batched_seq == 0) {
+        writer->next = writer->session->lossy;
+        writer->session->lossy = writer;
+    }
+    writer->batched_seq = last_seq;
+}
+
+void annal__writers_lose(struct session *session, uint64_t seq)
+{
+    for (annal_writer *writer = session->lossy; writer != NULL; writer = writer->next) {
+        if (writer->batched_seq >= seq && writer->lost_seq == 0)
+            writer->lost_seq = seq;
+    }
+}
+
+/* Told once. */
+static annal_status report_loss(annal_writer *writer, annal_error *err)
+{
+    uint64_t seq = writer->lost_seq;
+    writer->lost_seq = 0;
+    if (seq == 0)
+        return ANNAL_OK;
+    leave_lossy(writer);
+    return annal__fail(
+        err, ANNAL_ERR_IO,
+        "append to session '%s': refused, because earlier events of level batch, from seq "
+        "%" PRIu64 " on, could not be written and never happened; append them again",
+        writer->session->id, seq);
 }
 
 /* ---- Before anything is encoded ---- */
@@ -347,6 +404,8 @@ static annal_status find_copies(struct append *append, uint64_t *out_seq, annal_
     annal_error failure;
     if (wait_until_applied(append, &failure) < 0)
         return annal__fail(err, ANNAL_ERR_UNKNOWN, "%.400s", failure.message);
+    if (!session->ids_loaded) /* it was refused: append anew */
+        return find_copies(append, out_seq, err);
 
     struct scan scan;
     bool same = false;
@@ -562,6 +621,17 @@ static annal_status join_group(struct append *append, const struct advance *adva
     return ANNAL_OK;
 }
 
+/* Whether the session takes appends. */
+static annal_status check_health(const struct session *session, annal_error *err)
+{
+    if (!session->refused && session->late != LATE_BYTES)
+        return ANNAL_OK;
+    if (err != NULL)
+        *err = session->refusal;
+    /* Refused, not unknown: nothing of this append is under way. */
+    return session->refused ? ANNAL_ERR_CLOSED : ANNAL_ERR_IO;
+}
+
 /* Own the session, and see whether these events may be appended. ANNAL_END: they are there already. */
 static annal_status prepare(struct append *append, uint32_t wait_ms, uint64_t *out_seq,
                             annal_error *err)
@@ -570,11 +640,10 @@ static annal_status prepare(struct append *append, uint32_t wait_ms, uint64_t *o
     annal_status status;
     do {
         status = annal__session_own(append->store, session, wait_ms, err);
-        if (status == ANNAL_OK && session->refused) {
-            if (err != NULL)
-                *err = session->refusal;
-            return ANNAL_ERR_CLOSED;
-        }
+        if (status == ANNAL_OK)
+            status = report_loss(append->writer, err);
+        if (status == ANNAL_OK)
+            status = check_health(session, err);
         if (status == ANNAL_OK)
             status = choose_format(append, err);
         if (status == ANNAL_OK)
@@ -584,7 +653,8 @@ static annal_status prepare(struct append *append, uint32_t wait_ms, uint64_t *o
         if (status == ANNAL_OK)
             status = check_expected(append, out_seq, err);
         /* The lock was let go of while waiting: somebody may have given the session away. */
-    } while (status == ANNAL_OK && session->state != SESSION_OWNED);
+    } while (status == ANNAL_OK &&
+             (session->state != SESSION_OWNED || check_health(session, NULL) < 0));
     return status;
 }
 
@@ -617,35 +687,46 @@ static annal_status append_locked(struct append *append, uint32_t wait_ms, uint6
         return status;
     status =
         loose ? write_loose(append, &advance, err) : join_group(append, &advance, out_group, err);
-    if (status == ANNAL_OK)
+    if (status == ANNAL_OK) {
         *out_seq = first;
+        if (append->level == ANNAL_LEVEL_BATCH)
+            join_lossy(append->writer, advance.seq);
+    }
     return status;
 }
 
 /* ---- After ---- */
+
+static annal_status sync_all(annal_store *store, annal_error *err)
+{
+    annal_status status = annal__store_check_writable(store, err);
+    if (status < 0)
+        return status;
+    /* What it says in groups of its own is said by nobody when they are refused. */
+    uint64_t refusals = annal__commit_refusals(store);
+    status = annal__loose_sync(store, err);
+    if (status == ANNAL_OK)
+        status = annal__failure_refuse_unknown(store, err);
+    if (status == ANNAL_OK && annal__commit_refusals(store) != refusals)
+        status = annal__fail(err, ANNAL_ERR_IO,
+                             "sync store %s: a write of the commit log failed meanwhile; try again",
+                             store->path);
+    return status;
+}
 
 static annal_status wait_for_group(struct append *append, struct group *group, annal_error *err)
 {
     annal_store *store = append->store;
     /* The first copy is in its journal; as durable as asked it is when everything is. */
     if (append->is_copy && append->level == ANNAL_LEVEL_SYNC)
-        return annal_sync(store, err);
+        return sync_all(store, err);
     if (group == NULL)
         return ANNAL_OK;
     if (append->level == ANNAL_LEVEL_BATCH) {
         annal__commit_leave(store, group);
         return ANNAL_OK;
     }
-    annal_status status = annal__commit_wait(store, group, err);
-    pthread_mutex_lock(&append->session->lock);
-    if (status == ANNAL_OK && append->session->refused &&
-        append->session->refusal.status == ANNAL_ERR_UNKNOWN) {
-        status = ANNAL_ERR_UNKNOWN;
-        if (err != NULL)
-            *err = append->session->refusal;
-    }
-    pthread_mutex_unlock(&append->session->lock);
-    return status;
+    return annal__commit_wait(store, group, append->session, err);
 }
 
 /* Without a keeper somebody has to do what is due: commit old batches, give back what others want. */
@@ -668,6 +749,7 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
     if (options == NULL)
         options = &defaults;
     struct append append = {
+        .writer = writer,
         .store = writer->store,
         .session = writer->session,
         .codec = writer->codec,
@@ -718,10 +800,8 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
 
 annal_status annal_sync(annal_store *store, annal_error *err)
 {
-    annal_status status = annal__store_check_writable(store, err);
-    if (status == ANNAL_OK)
-        status = annal__loose_sync(store, err);
-    return status;
+    annal_status status = sync_all(store, err);
+    return status < 0 ? status : annal__commit_take_loss(store, err);
 }
 
 annal_status annal_checkpoint(annal_store *store, annal_error *err)

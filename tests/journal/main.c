@@ -11,6 +11,7 @@ Suite *suite_convert(void);
 Suite *suite_cursor(void);
 Suite *suite_data(void);
 Suite *suite_error(void);
+Suite *suite_failure(void);
 Suite *suite_format(void);
 Suite *suite_frame_json(void);
 Suite *suite_frame_msgpack(void);
@@ -39,25 +40,19 @@ Suite *suite_verify(void);
 Suite *suite_writer(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_alloc,      suite_buf,
-    suite_catalogue,  suite_checkpoint,
-    suite_clock,      suite_commit,
-    suite_context,    suite_convert,
-    suite_cursor,     suite_data,
-    suite_error,      suite_format,
-    suite_frame_json, suite_frame_msgpack,
-    suite_hash,       suite_held,
-    suite_ids,        suite_io,
-    suite_json,       suite_keeper,
-    suite_layout,     suite_limits,
-    suite_log,        suite_loose,
-    suite_metrics,    suite_recover,
-    suite_repair,     suite_replace,
-    suite_scan,       suite_scenarios,
-    suite_session,    suite_slot,
-    suite_store,      suite_time,
-    suite_unseen,     suite_verify,
-    suite_writer,     NULL,
+    suite_alloc,      suite_buf,        suite_catalogue,
+    suite_checkpoint, suite_clock,      suite_commit,
+    suite_context,    suite_convert,    suite_cursor,
+    suite_data,       suite_error,      suite_failure,
+    suite_format,     suite_frame_json, suite_frame_msgpack,
+    suite_hash,       suite_held,       suite_ids,
+    suite_io,         suite_json,       suite_keeper,
+    suite_layout,     suite_limits,     suite_log,
+    suite_loose,      suite_metrics,    suite_recover,
+    suite_repair,     suite_replace,    suite_scan,
+    suite_scenarios,  suite_session,    suite_slot,
+    suite_store,      suite_time,       suite_unseen,
+    suite_verify,     suite_writer,     NULL,
 };
 
 int main(int argc, char **argv)

@@ -73,7 +73,9 @@ static void live(const char *path, const struct seams *seams, struct life *life)
         }
         if (number == NUMBERS / 2) {
             annal_status status = annal_checkpoint(store, NULL);
-            if (status == ANNAL_OK)
+            if (status < 0) /* tells once of batch events that were refused */
+                memset(ok, 0, sizeof ok);
+            else
                 status = annal_keep(store, NULL);
             ck_assert_int_le(status, 0);
         }

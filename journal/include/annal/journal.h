@@ -61,6 +61,10 @@ typedef struct annal_append_options {
  *                       get the answer.
  *   any other failure   refused: nothing happened, nothing will.
  *
+ * At level batch the answer comes before the events are written. When they are refused after all, the
+ * next append of this writer is refused too, with ANNAL_ERR_IO and a message that names the first seq that
+ * never happened; it says so once. annal_sync() does too.
+ *
  * Exactly once: a draft whose id is already in the session with the same type, data and cause is not
  * appended again; its first seq is the answer, durable as asked, also while the first copy is still
  * in flight. With other bytes: ANNAL_ERR_CONFLICT. Ids are remembered for the last 65,536 events that have
@@ -82,7 +86,8 @@ typedef struct annal_append_options {
  * ANNAL_ERR_CONFLICT  expected_seq is not where the session stands, or id is taken
  * ANNAL_ERR_BUSY      another process has the session and did not give it back in time
  * ANNAL_ERR_CORRUPT   the journal's end is damaged; it stays readable, appends are refused
- * ANNAL_ERR_IO        for instance no space left on the device
+ * ANNAL_ERR_IO        for instance no space left on the device. Also when the session is behind: its events are
+ *                     durable in the commit log, and its journal could not be written yet
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_append(annal_writer *writer,
                                                             const annal_draft *drafts, size_t count,

@@ -75,6 +75,9 @@ ANNAL_API void annal_store_log(const annal_store *store, annal_log_level level,
 /*
  * Return when every append of this store object that has returned is durable, whatever its level: one
  * sync, and one more for each journal that has more than 256 KiB of level os. Any thread.
+ *
+ * ANNAL_ERR_IO  not all could be made durable. Batch events that were refused after their append returned
+ *               never happened; it tells of them once
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_sync(annal_store *store, annal_error *err);
 

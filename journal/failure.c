@@ -1,0 +1,294 @@
+#include "journal/failure.h"
+
+#include "journal/base/error.h"
+#include "journal/checkpoint.h"
+#include "journal/keeper.h"
+#include "journal/recover.h"
+#include "journal/slot.h"
+#include "journal/void.h"
+
+#include <inttypes.h>
+
+/* ---- Rule (2): back to the durable tail ---- */
+
+struct session_tail annal__session_tail(const struct session *session)
+{
+    return (struct session_tail){
+        .create_logged = session->create_logged,
+        .mark_group = session->mark_group,
+        .logged = session->logged,
+        .logged_h = session->logged_h,
+        .end = session->end,
+        .seq = session->seq,
+        .ts_us = session->ts_us,
+        .h = session->h,
+        .loose_bytes = session->loose.len,
+        .loose_first_seq = session->loose_first_seq,
+    };
+}
+
+/* Its events of these groups never happened; loose: what was in its journal before them, at level os. */
+static void take_back(annal_store *store, struct session *session, const struct session_tail *tail,
+                      annal_slice loose)
+{
+    if (session->seq > tail->seq)
+        annal__writers_lose(session, tail->seq + 1);
+    session->logged = tail->logged;
+    session->logged_h = tail->logged_h;
+    session->end = tail->end;
+    session->seq = tail->seq;
+    session->ts_us = tail->ts_us;
+    session->h = tail->h;
+    session->loose_first_seq = tail->loose_first_seq;
+    annal__ids_done(&session->ids);
+    session->ids_loaded = false;
+    annal__buf_clear(&session->loose);
+    if (loose.len == 0)
+        return;
+    annal__session_set_loose(store, session, true);
+    if (annal__buf_append_slice(&session->loose, loose) < 0) {
+        session->refused = true;
+        annal__fail(&session->refusal, ANNAL_ERR_CLOSED,
+                    "session '%s' takes no more events: no memory; open the store again",
+                    session->id);
+    }
+}
+
+/* A record without events is a mark, and moves nothing. The first one of a session knows where it stood. */
+static void roll_back_record(annal_store *store, const struct group *group,
+                             const struct group_record *record, uint64_t pass)
+{
+    struct session *session = record->session;
+    const struct session_tail *tail = &record->before;
+    pthread_mutex_lock(&session->lock);
+    if (session->rolled_marks != pass) {
+        session->create_logged = tail->create_logged;
+        session->mark_group = tail->mark_group;
+        session->marked = false; /* level os asks for another one */
+    }
+    session->rolled_marks = pass;
+    if (record->length > record->header_bytes && session->rolled_back != pass) {
+        session->rolled_back = pass;
+        take_back(store, session, tail,
+                  (annal_slice){group->payload.ptr + record->at + record->header_bytes,
+                                tail->loose_bytes});
+    }
+    session->pending--;
+    pthread_mutex_unlock(&session->lock);
+}
+
+static void roll_back_group(annal_store *store, const struct group *group, uint64_t pass)
+{
+    for (size_t i = 0; i < group->count; i++)
+        roll_back_record(store, group, &group->records[i], pass);
+}
+
+void annal__failure_roll_back(annal_store *store, const struct group *first,
+                              const struct group *second)
+{
+    roll_back_group(store, first, second->number);
+    roll_back_group(store, second, second->number);
+}
+
+/* ---- Rules (1) and (3): the log ---- */
+
+annal_status annal__failure_settle(annal_store *store, annal_error *failure)
+{
+    static const struct buf nothing;
+    struct log *log = &store->slot.log;
+    annal_error why;
+    if (log->state == LOG_SOUND)
+        return failure->status;
+    if (log->state == LOG_UNWRITTEN &&
+        annal__log_write_group(log, 0, &nothing, &nothing, log->durable_released, &why) == 0)
+        return failure->status;
+    log->state = LOG_BROKEN;
+    if (annal__void_write(log, log->group + 1, &why) == ANNAL_OK)
+        return failure->status;
+    annal_error both;
+    annal__fail(&both, ANNAL_ERR_UNKNOWN, "%.200s; then %.200s", failure->message, why.message);
+    both.os_errno = failure->os_errno;
+    *failure = both;
+    return ANNAL_ERR_UNKNOWN;
+}
+
+/* A session that could not be redone is behind, and takes no appends; another one is late no more. */
+static void settle_session(void *arg, struct session *session, const annal_error *why)
+{
+    annal_store *store = arg;
+    annal_error failure;
+    pthread_mutex_lock(&session->lock);
+    session->redone = true;
+    if (why == NULL && session->late != LATE_NOT &&
+        annal__session_reopen(store, session, &failure) < 0)
+        why = &failure;
+    if (why != NULL) {
+        annal__session_set_late(store, session, LATE_BYTES, why);
+        /* Another file stands there, so nothing of this one is needed: look anew at the next append. */
+        if (why->status == ANNAL_ERR_UNKNOWN && annal__session_forget(store, session))
+            why = NULL;
+    }
+    if (why == NULL && session->late != LATE_NOT) {
+        session->late = LATE_NOT;
+        atomic_fetch_sub(&store->late_sessions, 1);
+        session->changed = atomic_fetch_add(&store->changes, 1) + 1;
+        annal__store_log(store, ANNAL_LOG_INFO, "session '%s' takes events again", session->id);
+    }
+    pthread_mutex_unlock(&session->lock);
+}
+
+annal_status annal__failure_renew_log(annal_store *store, annal_error *err)
+{
+    struct log *log = &store->slot.log;
+    if (log->state != LOG_BROKEN)
+        return ANNAL_OK;
+    pthread_mutex_lock(&store->commit.lock);
+    uint64_t released = store->commit.released;
+    pthread_mutex_unlock(&store->commit.lock);
+    annal_status status = annal__redo_own(store, true, released, settle_session, store, err);
+    if (status == ANNAL_OK && atomic_load(&store->late_sessions) > 0)
+        status = annal__failure_refuse_late(store, err);
+    struct log fresh = {.fd = -1};
+    if (status == ANNAL_OK)
+        status = annal__slot_make_log(store, LOG_REGION_FIRST, &fresh, err);
+    if (status == ANNAL_OK)
+        status = annal__slot_put_log(store, &fresh, err);
+    if (status < 0)
+        return status;
+    pthread_mutex_lock(&store->commit.lock);
+    store->commit.released = store->commit.full = log->epoch;
+    store->commit.rotated = store->commit.durable;
+    pthread_mutex_unlock(&store->commit.lock);
+    annal__void_remove(log);
+    annal__store_log(store, ANNAL_LOG_INFO, "commit log %02" PRIu32 " was replaced by a fresh one",
+                     store->slot.number);
+    return ANNAL_OK;
+}
+
+/* ---- Rules (4) and (5): the journals ---- */
+
+void annal__session_set_late(annal_store *store, struct session *session, enum session_late late,
+                             const annal_error *why)
+{
+    if (session->late == LATE_NOT)
+        atomic_fetch_add(&store->late_sessions, 1);
+    bool news = session->late < late;
+    if (news)
+        session->late = late;
+    int os_errno = why->os_errno != 0 ? why->os_errno : session->refusal.os_errno;
+    /* Once another file stood there nobody can say what becomes of them, until it is settled. */
+    bool unknown =
+        why->status == ANNAL_ERR_UNKNOWN || (!news && session->refusal.status == ANNAL_ERR_UNKNOWN);
+    annal__fail(
+        &session->refusal, unknown ? ANNAL_ERR_UNKNOWN : ANNAL_ERR_IO,
+        "session '%s': its events are durable in the commit log and %s: %.300s", session->id,
+        session->late == LATE_BYTES ? "not all in its journal yet; it takes more when they are"
+                                    : "its journal will be written again",
+        why->message);
+    session->refusal.os_errno = os_errno;
+    if (news) {
+        annal__metrics_add(store, METRIC_BEHIND, late == LATE_BYTES);
+        annal__store_log(store, ANNAL_LOG_WARNING, "%s", session->refusal.message);
+        annal__keeper_ring(store);
+    }
+}
+
+bool annal__session_is_late(annal_store *store, annal_slice id)
+{
+    struct session *session = annal__session_get(store, id, NULL);
+    if (session == NULL)
+        return false;
+    pthread_mutex_lock(&session->lock);
+    bool late = session->late != LATE_NOT;
+    pthread_mutex_unlock(&session->lock);
+    return late;
+}
+
+/* Hand on why the first late session is late. */
+static annal_status find_late(void *arg, struct session *session, annal_error *err)
+{
+    (void)arg;
+    annal_status status = ANNAL_OK;
+    pthread_mutex_lock(&session->lock);
+    if (session->late != LATE_NOT) {
+        status = session->refusal.status;
+        if (err != NULL)
+            *err = session->refusal;
+    }
+    pthread_mutex_unlock(&session->lock);
+    return status;
+}
+
+annal_status annal__failure_refuse_late(annal_store *store, annal_error *err)
+{
+    return annal__session_each(store, find_late, NULL, err);
+}
+
+static annal_status find_unknown(void *arg, struct session *session, annal_error *err)
+{
+    annal_error failure;
+    annal_status status = find_late(arg, session, &failure);
+    if (status != ANNAL_ERR_UNKNOWN)
+        return ANNAL_OK;
+    if (err != NULL)
+        *err = failure;
+    return status;
+}
+
+annal_status annal__failure_refuse_unknown(annal_store *store, annal_error *err)
+{
+    if (atomic_load(&store->late_sessions) == 0)
+        return ANNAL_OK;
+    return annal__session_each(store, find_unknown, NULL, err);
+}
+
+static annal_status expect(void *arg, struct session *session, annal_error *err)
+{
+    (void)arg;
+    (void)err;
+    pthread_mutex_lock(&session->lock);
+    session->redone = false;
+    pthread_mutex_unlock(&session->lock);
+    return ANNAL_OK;
+}
+
+/* The log has nothing of it that is needed: only what was loose is to be written again. */
+static annal_status settle_rest(void *arg, struct session *session, annal_error *err)
+{
+    (void)err;
+    pthread_mutex_lock(&session->lock);
+    bool rest = session->late != LATE_NOT && !session->redone;
+    pthread_mutex_unlock(&session->lock);
+    if (rest)
+        settle_session(arg, session, NULL);
+    return ANNAL_OK;
+}
+
+annal_status annal__failure_catch_up(annal_store *store, annal_error *err)
+{
+    if (atomic_load(&store->late_sessions) == 0)
+        return ANNAL_OK;
+    pthread_mutex_lock(&store->commit.lock);
+    uint64_t released = store->commit.released;
+    pthread_mutex_unlock(&store->commit.lock);
+    annal_status status = annal__session_each(store, expect, NULL, err);
+    if (status == ANNAL_OK)
+        status = annal__redo_own(store, false, released, settle_session, store, err);
+    if (status == ANNAL_OK)
+        status = annal__session_each(store, settle_rest, store, err);
+    return status < 0 ? status : annal__failure_refuse_late(store, err);
+}
+
+annal_status annal__failure_checkpoint(annal_store *store, uint64_t epoch, annal_error *err)
+{
+    annal_status status = annal__failure_catch_up(store, err);
+    if (status < 0)
+        return status;
+    status = annal__checkpoint_epoch(store, epoch, err);
+    if (status < 0 && atomic_load(&store->late_sessions) > 0) {
+        status = annal__failure_catch_up(store, err);
+        if (status == ANNAL_OK)
+            status = annal__checkpoint_epoch(store, epoch, err);
+    }
+    return status;
+}

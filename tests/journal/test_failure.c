@@ -1,0 +1,525 @@
+#include "journal/failure.h"
+
+#include "journal/void.h"
+#include "tests/support/journals.h"
+#include "tests/support/picky_io.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOG     "commit/00.log"
+#define JOURNAL "events/s.jsonl"
+
+static const uint8_t next_boot[16] = "the next boot";
+
+static struct tmpdir dir;
+static struct picky_io disk;
+static const char *path;
+static annal_store *store;
+static unsigned warnings;
+
+static void count_warnings(void *arg, annal_log_level level, const char *message)
+{
+    (void)arg;
+    warnings += level == ANNAL_LOG_WARNING && message[0] != '\0';
+}
+
+static void set_up(void)
+{
+    TMPDIR_INIT(&dir);
+    path = tmpdir_path(&dir, "store");
+    picky_io_init(&disk);
+    const struct seams seams = {&disk.io, &annal__system_clock, NULL};
+    const annal_store_options options = {
+        .create = true, .no_keeper = true, .wait_ms = 60, .log = count_warnings};
+    ck_ok(annal__store_open(path, &options, &seams, &store, err));
+    warnings = 0;
+}
+
+static void tear_down(void)
+{
+    tmpdir_done(&dir);
+}
+
+static bool is_there(const char *name)
+{
+    return access(tmpdir_path(&dir, name), F_OK) == 0;
+}
+
+static void reopen(bool rebooted)
+{
+    const struct seams seams = {&disk.io, &annal__system_clock, rebooted ? next_boot : NULL};
+    store = store_open_seams(path, &seams);
+}
+
+/* That an append is refused, and leaves the session where it is. */
+static void ck_refused(const char *session, uint64_t number, int os_errno)
+{
+    annal_error err = {0};
+    uint64_t seq = 77;
+    annal_status status = append_number(store, session, number, 40, ANNAL_LEVEL_SYNC, &seq, &err);
+    ck_assert_msg(status == ANNAL_ERR_IO, "%s: %s", annal_status_name(status), err.message);
+    ck_assert_int_eq(err.os_errno, os_errno);
+    ck_assert_uint_eq(seq, 77);
+}
+
+/* ---- Behind: rule 6 ---- */
+
+START_TEST(h7_a_durable_group_whose_journal_write_fails_stays_acknowledged_and_is_applied_later)
+{
+    static const int errnos[] = {ENOSPC, EIO};
+    for (size_t i = 0; i < 2; i++) {
+        annal_error failure;
+        uint64_t seq = 0;
+        append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+        picky_io_fail(&disk, PICKY_WRITE, JOURNAL, errnos[i], -1);
+        ck_ok(append_number(store, "s", 3, 40, ANNAL_LEVEL_SYNC, &seq, err));
+        ck_assert_uint_eq(seq, 3);
+        ck_assert_uint_eq(warnings, 1);
+        ck_numbers(store, "s", 2); /* readers see a prefix */
+
+        ck_assert_int_eq(append_number(store, "s", 4, 40, ANNAL_LEVEL_SYNC, &seq, &failure),
+                         ANNAL_ERR_IO);
+        ck_assert_ptr_nonnull(strstr(failure.message, "durable in the commit log"));
+        ck_assert_int_eq(failure.os_errno, errnos[i]);
+        ck_refused("s", 4, errnos[i]);
+        ck_assert_uint_eq(warnings, 1); /* said once */
+        append_numbers(store, "t", 1, 3, ANNAL_LEVEL_SYNC);
+        ck_ok(annal_sync(store, err)); /* durable it is */
+        uint64_t released = store->commit.released;
+        ck_status(ANNAL_ERR_IO, annal_checkpoint(store, err));
+        ck_assert_uint_eq(store->commit.released, released);
+
+        picky_io_heal(&disk);
+        ck_ok(annal_keep(store, err));
+        ck_numbers(store, "s", 3);
+        append_numbers(store, "s", 4, 5, ANNAL_LEVEL_SYNC);
+        ck_ok(annal_checkpoint(store, err));
+        ck_assert_uint_gt(store->commit.released, released);
+        ck_numbers(store, "s", 5);
+        store_close(store);
+        tmpdir_done(&dir);
+        set_up();
+    }
+    store_close(store);
+}
+END_TEST
+
+START_TEST(h7_a_new_journal_that_cannot_be_made_is_made_later)
+{
+    uint64_t seq;
+    picky_io_fail(&disk, PICKY_OPEN, JOURNAL, EMFILE, -1)->after = 1; /* when it is taken */
+    ck_ok(append_number(store, "s", 1, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_assert(!is_there("store/" JOURNAL));
+    ck_refused("s", 2, EMFILE);
+    picky_io_heal(&disk);
+    ck_ok(annal_keep(store, err));
+    append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC);
+    ck_numbers(store, "s", 2);
+    store_close(store);
+}
+END_TEST
+
+/* Whatever is still behind at close stays held, for the next open in this boot or another. */
+START_TEST(h7_a_session_that_is_behind_at_close_is_redone_at_the_next_open)
+{
+    for (int rebooted = 0; rebooted <= 1; rebooted++) {
+        uint64_t seq, last = (uint64_t)rebooted * 3;
+        append_numbers(store, "s", last + 1, last + 2, ANNAL_LEVEL_SYNC);
+        append_numbers(store, "t", last + 1, last + 2, ANNAL_LEVEL_SYNC);
+        picky_io_fail(&disk, PICKY_WRITE, JOURNAL, EIO, -1);
+        ck_ok(append_number(store, "s", last + 3, 40, ANNAL_LEVEL_SYNC, &seq, err));
+        ck_ok(append_number(store, "t", last + 3, 40, ANNAL_LEVEL_SYNC, &seq, err));
+        ck_status(ANNAL_ERR_IO, annal_store_close(store, err));
+        picky_io_heal(&disk);
+        reopen(rebooted == 1);
+        ck_numbers(store, "s", last + 3);
+        ck_numbers(store, "t", last + 3);
+    }
+    store_close(store);
+}
+END_TEST
+
+START_TEST(
+    f8_with_one_session_behind_for_long_others_go_on_until_the_log_is_full_and_then_nothing_is_lost)
+{
+    uint64_t seq, number = 1;
+    append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
+    picky_io_fail(&disk, PICKY_WRITE, JOURNAL, ENOSPC, -1);
+    ck_ok(append_number(store, "s", 2, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    annal_status status = ANNAL_OK;
+    while (status == ANNAL_OK && number < 200)
+        status = append_number(store, "t", number++, 50000, ANNAL_LEVEL_SYNC, &seq, NULL);
+    ck_assert_int_eq(status, ANNAL_ERR_IO); /* two regions of 1 MiB are full */
+    ck_assert_uint_gt(number, 30);
+    number--;
+    ck_status(ANNAL_ERR_IO, append_number(store, "t", number, 50000, ANNAL_LEVEL_SYNC, &seq, err));
+    picky_io_heal(&disk);
+    /* The leader catches up itself. */
+    ck_ok(append_number(store, "t", number, 50000, ANNAL_LEVEL_SYNC, &seq, err));
+    append_numbers(store, "s", 3, 3, ANNAL_LEVEL_SYNC);
+    ck_numbers(store, "s", 3);
+    ck_numbers(store, "t", number);
+    store_close(store);
+}
+END_TEST
+
+/* ---- A journal sync that fails: rule 7 ---- */
+
+START_TEST(h5_bytes_that_a_failed_sync_lost_are_written_again_from_the_log)
+{
+    append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_checkpoint(store, err));
+    append_numbers(store, "s", 3, 9, ANNAL_LEVEL_SYNC);
+    append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC);
+    picky_io_fail(&disk, PICKY_SYNC, JOURNAL, EIO, 1); /* what was written since reads as zeros */
+    ck_ok(annal_checkpoint(store, err));
+    ck_assert_uint_eq(disk.failed, 1);
+    ck_assert_uint_eq(warnings, 1);
+    ck_numbers(store, "s", 9);
+    append_numbers(store, "s", 10, 10, ANNAL_LEVEL_SYNC);
+    ck_numbers(store, "s", 10);
+    store_close(store);
+}
+END_TEST
+
+START_TEST(h5_a_session_that_cannot_be_synced_twice_takes_no_events_and_keeps_its_region)
+{
+    append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    uint64_t released = store->commit.released;
+    picky_io_fail(&disk, PICKY_SYNC, JOURNAL, EIO, 2);
+    ck_status(ANNAL_ERR_IO, annal_checkpoint(store, err));
+    ck_assert_uint_eq(store->commit.released, released);
+    ck_assert_uint_ge(warnings, 2);
+    picky_io_fail(&disk, PICKY_SYNC, JOURNAL, EIO, -1);
+    ck_refused("s", 3, EIO);
+    append_numbers(store, "t", 1, 2, ANNAL_LEVEL_SYNC);
+    picky_io_heal(&disk);
+    ck_ok(annal_keep(store, err));
+    append_numbers(store, "s", 3, 3, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_checkpoint(store, err));
+    ck_numbers(store, "s", 3);
+    store_close(store);
+}
+END_TEST
+
+START_TEST(h5_loose_bytes_that_a_failed_sync_lost_are_written_again)
+{
+    append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_checkpoint(store, err));
+    append_numbers(store, "s", 3, 5, ANNAL_LEVEL_OS);
+    picky_io_fail(&disk, PICKY_SYNC, JOURNAL, EIO, 1);
+    annal_error failure;
+    if (annal_sync(store, &failure) < 0) /* or it goes through the log, and the sync comes later */
+        ck_assert_int_eq(failure.status, ANNAL_ERR_IO);
+    ck_ok(annal_keep(store, err));
+    ck_ok(annal_sync(store, err));
+    ck_ok(annal_checkpoint(store, err));
+    append_numbers(store, "s", 6, 6, ANNAL_LEVEL_SYNC);
+    ck_numbers(store, "s", 6);
+    store_close(store);
+}
+END_TEST
+
+START_TEST(h5_a_descriptor_is_closed_only_after_its_sync)
+{
+    store->descriptors_max = 2;
+    append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    append_numbers(store, "a", 1, 1, ANNAL_LEVEL_SYNC);
+    picky_io_fail(&disk, PICKY_SYNC, JOURNAL, EIO, 1);
+    append_numbers(store, "b", 1, 1, ANNAL_LEVEL_SYNC); /* one of the two has to go */
+    append_numbers(store, "c", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_assert_uint_eq(disk.failed, 1);
+    ck_ok(annal_checkpoint(store, err));
+    ck_numbers(store, "s", 2);
+    store_close(store);
+}
+END_TEST
+
+/* ---- A log write that fails: rule 11 ---- */
+
+START_TEST(h9_a_failed_log_write_is_refused_and_the_log_stays_in_use)
+{
+    append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    ino_t inode = store->slot.log.inode;
+    uint64_t group = store->slot.log.group;
+    picky_io_fail(&disk, PICKY_WRITE, LOG, ENOSPC, 1);
+    ck_refused("s", 3, ENOSPC);
+    ck_assert_uint_eq(store->slot.log.group, group + 1); /* an empty one stands there */
+    append_numbers(store, "s", 3, 4, ANNAL_LEVEL_SYNC);
+    ck_assert_uint_eq(store->slot.log.inode, inode);
+    store_abandon(store);
+    ck_assert_int_eq(truncate(tmpdir_path(&dir, "store/" JOURNAL), 0), 0);
+    reopen(true);
+    ck_numbers(store, "s", 4);
+    store_close(store);
+}
+END_TEST
+
+/* A new session, a session with loose bytes, one that has waited: all stand where they stood. */
+START_TEST(h10_what_was_encoded_behind_a_failed_group_is_refused_with_it)
+{
+    uint64_t seq;
+    append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    append_numbers(store, "loose", 1, 2, ANNAL_LEVEL_SYNC);
+    append_numbers(store, "loose", 3, 4, ANNAL_LEVEL_OS);
+    annal_writer *writer = NULL, *other = NULL;
+    ck_ok(annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, err));
+    ck_ok(annal_writer_open(store, ANNAL_SLICE("s"), NULL, &other, err));
+    char data[200];
+    const annal_append_options batch = {.level = ANNAL_LEVEL_BATCH};
+    store->batch_ms = 1000000;
+    for (uint64_t number = 3; number <= 5; number++) {
+        annal_draft draft = {.type = ANNAL_SLICE("n"),
+                             .id = ANNAL_SLICE("x"),
+                             .data = event_data(data, sizeof data, number, 20)};
+        draft.id.len = number == 3;
+        ck_ok(annal_writer_append(writer, &draft, 1, &batch, &seq, err));
+    }
+    append_numbers(store, "loose", 5, 5, ANNAL_LEVEL_BATCH);
+    append_numbers(store, "new", 1, 2, ANNAL_LEVEL_BATCH);
+    picky_io_fail(&disk, PICKY_WRITE, LOG, EIO, 1);
+    ck_refused("t", 1, EIO);
+
+    /* Told once by the writer that had them, with the first seq that is void; and by annal_sync(). */
+    annal_error failure;
+    annal_draft draft = {.type = ANNAL_SLICE("n"), .data = event_data(data, sizeof data, 3, 40)};
+    ck_assert_int_eq(annal_writer_append(writer, &draft, 1, NULL, &seq, &failure), ANNAL_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(failure.message, "from seq 3 on"));
+    draft.id = ANNAL_SLICE("x"); /* of an event that never happened: it is free */
+    ck_assert_int_eq(annal_writer_append(other, &draft, 1, NULL, &seq, &failure), ANNAL_OK);
+    ck_assert_uint_eq(seq, 3);
+    draft = (annal_draft){.type = ANNAL_SLICE("n"), .data = event_data(data, sizeof data, 4, 40)};
+    ck_assert_int_eq(annal_writer_append(writer, &draft, 1, NULL, &seq, &failure), ANNAL_OK);
+    ck_assert_uint_eq(seq, 4);
+    ck_assert_int_eq(annal_sync(store, &failure), ANNAL_ERR_IO);
+    ck_assert_int_eq(annal_sync(store, &failure), ANNAL_OK);
+    annal_writer_close(writer);
+    annal_writer_close(other);
+
+    append_numbers(store, "loose", 5, 6, ANNAL_LEVEL_SYNC);
+    append_numbers(store, "new", 1, 1, ANNAL_LEVEL_SYNC);
+    append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_numbers(store, "s", 4);
+    ck_numbers(store, "loose", 6);
+    ck_numbers(store, "new", 1);
+    store_abandon(store);
+    ck_assert_int_eq(truncate(tmpdir_path(&dir, "store/events/loose.jsonl"), 0), 0);
+    ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/events/new.jsonl")), 0);
+    reopen(true);
+    ck_numbers(store, "s", 4);
+    ck_numbers(store, "loose", 6);
+    ck_numbers(store, "new", 1);
+    ck_numbers(store, "t", 1);
+    store_close(store);
+}
+END_TEST
+
+/* ---- A log sync that fails: rule 11 ---- */
+
+START_TEST(h8_a_failed_log_sync_is_refused_by_a_void_and_the_log_is_replaced)
+{
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    ino_t inode = store->slot.log.inode;
+    picky_io_fail(&disk, PICKY_SYNC, LOG, EIO, 1);
+    ck_refused("s", 4, EIO);
+    ck_assert(!is_there("store/commit/00.void"));
+    ck_assert_uint_ne(store->slot.log.inode, inode);
+    annal_session_info info; /* its bytes were synced before the old log went */
+    ck_ok(annal_session_info_get(store, ANNAL_SLICE("s"), &info, err));
+    append_numbers(store, "s", 4, 6, ANNAL_LEVEL_SYNC);
+    ck_numbers(store, "s", 6);
+    store_abandon(store);
+    ck_assert_int_eq(truncate(tmpdir_path(&dir, "store/" JOURNAL), (off_t)info.bytes), 0);
+    reopen(true);
+    ck_numbers(store, "s", 6);
+    store_close(store);
+}
+END_TEST
+
+/* The process dies with the void durable and the log in place: what the void names stays away. */
+START_TEST(f5_a_group_that_a_void_names_never_comes_back)
+{
+    for (int rebooted = 0; rebooted <= 1; rebooted++) {
+        append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+        picky_io_fail(&disk, PICKY_SYNC, LOG, EIO, 1);
+        picky_io_fail(&disk, PICKY_RENAME, LOG, EIO, -1); /* no fresh log */
+        ck_refused("s", 4, EIO);
+        ck_refused("s", 4, EIO); /* while there is none, nothing is taken */
+        ck_assert(is_there("store/commit/00.void"));
+        /* The group is whole on the disk all the same: picky_io lost it, put it back. */
+        struct log *log = &store->slot.log;
+        struct buf toc = {0}, payload = {0};
+        log->state = LOG_SOUND;
+        ck_ok(annal__log_write_group(log, 0, &toc, &payload, 1000, err));
+        store_abandon(store);
+        picky_io_heal(&disk);
+        reopen(rebooted == 1);
+        ck_numbers(store, "s", 3);
+        ck_assert(!is_there("store/commit/00.void"));
+        ck_assert(!is_there("store/commit/00.log"));
+        append_numbers(store, "s", 4, 5, ANNAL_LEVEL_SYNC);
+        ck_numbers(store, "s", 5);
+        store_close(store);
+        tmpdir_done(&dir);
+        set_up();
+    }
+    store_close(store);
+}
+END_TEST
+
+START_TEST(f4_without_a_void_the_answer_is_unknown_and_the_store_takes_no_more_work)
+{
+    uint64_t seq;
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    append_numbers(store, "s", 4, 4, ANNAL_LEVEL_BATCH);
+    picky_io_fail(&disk, PICKY_SYNC, LOG, EIO, 1);
+    picky_io_fail(&disk, PICKY_RENAME, "00.void", ENOSPC, -1);
+    ck_status(ANNAL_ERR_UNKNOWN, append_number(store, "s", 5, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_status(ANNAL_ERR_CLOSED, append_number(store, "s", 6, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_status(ANNAL_ERR_CLOSED, append_number(store, "t", 1, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_status(ANNAL_ERR_CLOSED, annal_sync(store, err));
+    ck_assert_int_lt(annal_store_close(store, NULL), 0);
+    picky_io_heal(&disk);
+    reopen(false);
+    ck_numbers(store, "s", 3);
+    append_numbers(store, "s", 4, 4, ANNAL_LEVEL_SYNC);
+    store_close(store);
+}
+END_TEST
+
+/* Write, then the empty group, then its sync fail: on to the void. */
+START_TEST(h9_when_the_empty_group_cannot_be_written_either_a_void_decides)
+{
+    static const enum picky_call second[] = {PICKY_WRITE, PICKY_SYNC};
+    for (size_t i = 0; i < 2; i++) {
+        append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+        ino_t inode = store->slot.log.inode;
+        picky_io_fail(&disk, PICKY_WRITE, LOG, EIO, 1);
+        picky_io_fail(&disk, second[i], LOG, EIO, 1);
+        ck_refused("s", 4, EIO);
+        ck_assert_uint_ne(store->slot.log.inode, inode);
+        append_numbers(store, "s", 4, 4, ANNAL_LEVEL_SYNC);
+        ck_numbers(store, "s", 4);
+        store_close(store);
+        tmpdir_done(&dir);
+        set_up();
+    }
+    store_close(store);
+}
+END_TEST
+
+/* The sync of an empty group, at a checkpoint: nobody's events are in it. */
+START_TEST(a_failed_log_sync_at_a_checkpoint_costs_nobody_anything)
+{
+    static const enum picky_call calls[] = {PICKY_SYNC, PICKY_WRITE};
+    for (size_t i = 0; i < 2; i++) {
+        append_numbers(store, "s", i * 2 + 1, i * 2 + 1, ANNAL_LEVEL_SYNC);
+        picky_io_fail(&disk, calls[i], LOG, EIO, 1);
+        annal_status status = annal_checkpoint(store, NULL);
+        ck_assert(status == ANNAL_OK || calls[i] == PICKY_WRITE);
+        append_numbers(store, "s", i * 2 + 2, i * 2 + 2, ANNAL_LEVEL_SYNC);
+    }
+    ck_ok(annal_checkpoint(store, err));
+    ck_numbers(store, "s", 4);
+    store_close(store);
+}
+END_TEST
+
+/* Both fail: the log cannot go while a journal lacks what it has. */
+START_TEST(h8_a_broken_log_stays_while_a_journal_cannot_be_written)
+{
+    uint64_t seq;
+    append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    picky_io_fail(&disk, PICKY_WRITE, JOURNAL, EIO, -1);
+    ck_ok(append_number(store, "s", 3, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    picky_io_fail(&disk, PICKY_SYNC, LOG, EIO, 1);
+    ck_refused("t", 1, EIO);
+    ck_refused("t", 1, EIO);
+    ck_assert(is_there("store/commit/00.void"));
+    ck_status(ANNAL_ERR_IO, annal_store_close(store, err));
+    picky_io_heal(&disk);
+    reopen(false);
+    ck_assert(!is_there("store/commit/00.void"));
+    ck_numbers(store, "s", 3);
+    append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC);
+    store_close(store);
+}
+END_TEST
+
+/* ---- The void file ---- */
+
+START_TEST(a_void_speaks_of_its_own_log_only_and_every_flipped_bit_of_it_is_found)
+{
+    const char *name = tmpdir_path(&dir, "store/commit/00.void");
+    uint64_t group = 0;
+    append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
+    struct log log = store->slot.log;
+    ck_ok(annal__void_read(&log, &group, err));
+    ck_assert_uint_eq(group, VOID_NOTHING);
+    ck_ok(annal__void_write(&log, 1234567890123, err));
+    ck_ok(annal__void_read(&log, &group, err));
+    ck_assert_uint_eq(group, 1234567890123);
+    size_t len;
+    char *bytes = file_read(name, &len);
+    ck_assert_uint_eq(len, 48);
+    for (size_t bit = 0; bit < 8 * len; bit++) {
+        bytes[bit / 8] ^= (char)(1 << bit % 8);
+        file_write(name, bytes, len);
+        ck_status(ANNAL_ERR_CORRUPT, annal__void_read(&log, &group, err));
+        bytes[bit / 8] ^= (char)(1 << bit % 8);
+    }
+    for (size_t cut = 0; cut < len; cut++) {
+        file_write(name, bytes, cut);
+        ck_status(ANNAL_ERR_CORRUPT, annal__void_read(&log, &group, err));
+    }
+    file_write(name, bytes, len);
+    free(bytes);
+    log.slot_id[3] ^= 1;
+    ck_ok(annal__void_read(&log, &group, err));
+    ck_assert_uint_eq(group, VOID_NOTHING);
+    annal__void_remove(&log);
+    ck_assert(!is_there("store/commit/00.void"));
+    store_close(store);
+}
+END_TEST
+
+Suite *suite_failure(void)
+{
+    Suite *suite = suite_create("failure");
+    TCase *journals = tcase_create("journals");
+    tcase_add_checked_fixture(journals, set_up, tear_down);
+    tcase_add_test(
+        journals,
+        h7_a_durable_group_whose_journal_write_fails_stays_acknowledged_and_is_applied_later);
+    tcase_add_test(journals, h7_a_new_journal_that_cannot_be_made_is_made_later);
+    tcase_add_test(journals, h7_a_session_that_is_behind_at_close_is_redone_at_the_next_open);
+    tcase_add_test(
+        journals,
+        f8_with_one_session_behind_for_long_others_go_on_until_the_log_is_full_and_then_nothing_is_lost);
+    tcase_add_test(journals, h5_bytes_that_a_failed_sync_lost_are_written_again_from_the_log);
+    tcase_add_test(journals,
+                   h5_a_session_that_cannot_be_synced_twice_takes_no_events_and_keeps_its_region);
+    tcase_add_test(journals, h5_loose_bytes_that_a_failed_sync_lost_are_written_again);
+    tcase_add_test(journals, h5_a_descriptor_is_closed_only_after_its_sync);
+    suite_add_tcase(suite, journals);
+    TCase *log = tcase_create("log");
+    tcase_add_checked_fixture(log, set_up, tear_down);
+    tcase_add_test(log, h9_a_failed_log_write_is_refused_and_the_log_stays_in_use);
+    tcase_add_test(log, h10_what_was_encoded_behind_a_failed_group_is_refused_with_it);
+    tcase_add_test(log, h8_a_failed_log_sync_is_refused_by_a_void_and_the_log_is_replaced);
+    tcase_add_test(log, f5_a_group_that_a_void_names_never_comes_back);
+    tcase_add_test(log, f4_without_a_void_the_answer_is_unknown_and_the_store_takes_no_more_work);
+    tcase_add_test(log, h9_when_the_empty_group_cannot_be_written_either_a_void_decides);
+    tcase_add_test(log, a_failed_log_sync_at_a_checkpoint_costs_nobody_anything);
+    tcase_add_test(log, h8_a_broken_log_stays_while_a_journal_cannot_be_written);
+    tcase_add_test(log, a_void_speaks_of_its_own_log_only_and_every_flipped_bit_of_it_is_found);
+    suite_add_tcase(suite, log);
+    return suite;
+}

@@ -1,0 +1,51 @@
+/*
+ * The system's I/O, except that some calls on some files fail: those of one kind, on a file whose path
+ * contains a word.
+ *
+ *     struct picky_io disk;
+ *     picky_io_init(&disk);
+ *     picky_io_fail(&disk, PICKY_SYNC, "commit/00.log", EIO, 1);
+ *
+ * A sync that fails loses what was written since the last one, as the kernel does after a failed
+ * writeback: those bytes read as zeros from then on. Not for disks that many threads make picky.
+ */
+#ifndef TESTS_SUPPORT_PICKY_IO_H
+#define TESTS_SUPPORT_PICKY_IO_H
+
+#include "journal/base/io.h"
+
+#define PICKY_RULES 4
+#define PICKY_FILES 64
+
+enum picky_call { PICKY_OPEN, PICKY_WRITE, PICKY_SYNC, PICKY_RENAME, PICKY_UNLINK, PICKY_CALLS };
+
+struct picky_rule {
+    enum picky_call call;
+    const char *word;
+    int with_errno;
+    int times; /* still to fail; below 0: for ever */
+    int after; /* so many calls go well first */
+};
+
+struct picky_file {
+    char path[512];
+    uint64_t unsynced_from, unsynced_to;
+};
+
+struct picky_io {
+    struct io io; /* its arg is this struct: do not copy */
+    struct picky_rule rules[PICKY_RULES];
+    struct picky_file files[PICKY_FILES]; /* by descriptor */
+    unsigned failed;                      /* calls so far */
+};
+
+void picky_io_init(struct picky_io *disk);
+
+/* Fail the calls of this kind on files whose path contains word, so many times; below 0 for ever. */
+struct picky_rule *picky_io_fail(struct picky_io *disk, enum picky_call call, const char *word,
+                                 int with_errno, int times);
+
+/* No more failures. */
+void picky_io_heal(struct picky_io *disk);
+
+#endif
