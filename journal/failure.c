@@ -137,6 +137,17 @@ static void settle_session(void *arg, struct session *session, const annal_error
     pthread_mutex_unlock(&session->lock);
 }
 
+/* The marks of level os stand in the log that goes; what was written behind them is synced with the rest. */
+static annal_status take_mark(void *arg, struct session *session, annal_error *err)
+{
+    (void)arg;
+    (void)err;
+    pthread_mutex_lock(&session->lock);
+    session->marked = false;
+    pthread_mutex_unlock(&session->lock);
+    return ANNAL_OK;
+}
+
 annal_status annal__failure_renew_log(annal_store *store, annal_error *err)
 {
     struct log *log = &store->slot.log;
@@ -145,7 +156,9 @@ annal_status annal__failure_renew_log(annal_store *store, annal_error *err)
     pthread_mutex_lock(&store->commit.lock);
     uint64_t released = store->commit.released;
     pthread_mutex_unlock(&store->commit.lock);
-    annal_status status = annal__redo_own(store, true, released, settle_session, store, err);
+    annal_status status = annal__session_each(store, take_mark, NULL, err);
+    if (status == ANNAL_OK)
+        status = annal__redo_own(store, true, released, settle_session, store, err);
     if (status == ANNAL_OK && atomic_load(&store->late_sessions) > 0)
         status = annal__failure_refuse_late(store, err);
     struct log fresh = {.fd = -1};

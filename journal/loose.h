@@ -12,6 +12,7 @@
  *     behind them: the next append of level os need not wait for another one.
  * (3) A checkpoint takes all marks away before it syncs, because it releases the groups that they stand in:
  *     what is written from then on has its mark in a group that is not being released.
+ *     So does whoever replaces the log (failure.h).
  * (4) annal_sync() acknowledges. Few loose bytes go through the log, of all sessions in one group. Many
  *     are synced in the journal, so they are written once; then a mark behind them, durable before
  *     annal_sync() returns, says so: what rots later is damage, and is never taken for a loose tail.

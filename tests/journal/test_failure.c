@@ -343,6 +343,29 @@ START_TEST(h8_a_failed_log_sync_is_refused_by_a_void_and_the_log_is_replaced)
 }
 END_TEST
 
+START_TEST(h8_level_os_has_its_mark_in_the_fresh_log_too)
+{
+    const char *journal = tmpdir_path(&dir, "store/events/other.jsonl");
+    size_t durable, len;
+    append_numbers(store, "other", 1, 3, ANNAL_LEVEL_OS); /* marked in the log that goes */
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    picky_io_fail(&disk, PICKY_SYNC, LOG, EIO, 1);
+    ck_refused("s", 4, EIO);
+    free(file_read(journal, &durable)); /* synced before the old log went */
+    append_numbers(store, "other", 4, 9, ANNAL_LEVEL_OS);
+    store_abandon(store);
+    char *bytes = file_read(journal, &len);
+    memset(bytes + durable + 200, 0, len - durable - 250);
+    file_write(journal, bytes, len);
+    free(bytes);
+    reopen(true);
+    ck_numbers(store, "other", 4);
+    append_numbers(store, "other", 5, 5, ANNAL_LEVEL_SYNC);
+    ck_numbers(store, "other", 5);
+    store_close(store);
+}
+END_TEST
+
 /* The process dies with the void durable and the log in place: what the void names stays away. */
 START_TEST(f5_a_group_that_a_void_names_never_comes_back)
 {
@@ -514,6 +537,7 @@ Suite *suite_failure(void)
     tcase_add_test(log, h9_a_failed_log_write_is_refused_and_the_log_stays_in_use);
     tcase_add_test(log, h10_what_was_encoded_behind_a_failed_group_is_refused_with_it);
     tcase_add_test(log, h8_a_failed_log_sync_is_refused_by_a_void_and_the_log_is_replaced);
+    tcase_add_test(log, h8_level_os_has_its_mark_in_the_fresh_log_too);
     tcase_add_test(log, f5_a_group_that_a_void_names_never_comes_back);
     tcase_add_test(log, f4_without_a_void_the_answer_is_unknown_and_the_store_takes_no_more_work);
     tcase_add_test(log, h9_when_the_empty_group_cannot_be_written_either_a_void_decides);
