@@ -206,27 +206,33 @@ static void set_codec(struct session *session, const struct codec *codec)
     session->codec = codec;
 }
 
+/* All or nothing: what failed half way would leave a header of another format, and it would be written. */
 annal_status annal__session_begin(annal_store *store, struct session *session,
                                   const struct codec *codec, annal_error *err)
 {
+    struct frame_header header = {.session = annal__session_id(session),
+                                  .created_us = store->clock->wall_us(store->clock->arg)};
+    struct buf frame = {.limit = session->header.limit};
+    uint64_t h = 0;
+    if (getrandom(header.file, sizeof header.file, 0) != (ssize_t)sizeof header.file)
+        return annal__fail_errno(err, "make an id for the journal of session '%s'", session->id);
+    annal_status status = codec->encode_header(&frame, &header, &h);
+    if (status < 0) {
+        annal__buf_done(&frame);
+        return annal__fail(err, status, "begin session '%s': no memory", session->id);
+    }
     if (codec != session->codec) {
         close_journal(store, session); /* of 0 bytes */
         set_codec(session, codec);
     }
-    if (getrandom(session->file, sizeof session->file, 0) != (ssize_t)sizeof session->file)
-        return annal__fail_errno(err, "make an id for the journal of session '%s'", session->id);
-    struct frame_header header = {.session = annal__session_id(session),
-                                  .created_us = store->clock->wall_us(store->clock->arg)};
-    memcpy(header.file, session->file, sizeof header.file);
-    annal__buf_clear(&session->header);
-    annal_status status = codec->encode_header(&session->header, &header, &session->h);
-    if (status < 0)
-        return annal__fail(err, status, "begin session '%s': no memory", session->id);
+    memcpy(session->file, header.file, sizeof session->file);
+    annal__buf_done(&session->header);
+    session->header = frame; /* now the session's */
     session->create_logged = session->exists = false;
     session->seq = 0;
     session->ts_us = INT64_MIN;
     session->logged = session->end = session->header.len;
-    session->logged_h = session->h;
+    session->logged_h = session->h = h;
     return ANNAL_OK;
 }
 

@@ -1,5 +1,6 @@
 #include "journal/base/hash.h"
 #include "tests/support/failing_io.h"
+#include "tests/support/failing_libc.h"
 #include "tests/support/journals.h"
 #include "tests/support/tmpdir.h"
 
@@ -586,6 +587,49 @@ START_TEST(h36_f22_time_does_not_go_back_unless_it_was_far_ahead)
 }
 END_TEST
 
+static annal_status append_msgpack(struct fixture *f, const annal_draft *event, uint64_t *out_seq)
+{
+    annal_writer *writer = NULL;
+    const annal_writer_options options = {.format = ANNAL_FORMAT_MSGPACK};
+    annal_status status = annal_writer_open(f->store, ANNAL_SLICE("s"), &options, &writer, NULL);
+    if (status == ANNAL_OK)
+        status = annal_writer_append(writer, event, 1, NULL, out_seq, NULL);
+    annal_writer_close(writer);
+    return status;
+}
+
+START_TEST(a_session_whose_beginning_failed_is_begun_again_whole_in_the_format_asked_for)
+{
+    static const enum libc_family families[] = {LIBC_HEAP, LIBC_SYSTEM};
+    for (size_t i = 0; i < 2; i++) {
+        bool failed = true;
+        for (unsigned at = 1; failed; at++) {
+            struct fixture f;
+            struct failing_libc plan = {.family = families[i], .fail_at = at};
+            uint64_t seq = 0, first_seq = 0;
+            const annal_draft one = draft(NULL, "1"), two = draft(NULL, "2");
+            FIXTURE_INIT(&f);
+            failing_libc_arm(&plan);
+            annal_status first = append_msgpack(&f, &one, &first_seq);
+            failing_libc_arm(NULL);
+            failed = plan.failed[0] != '\0';
+            ck_assert(failed || first == ANNAL_OK);
+            annal_status second = append_msgpack(&f, &two, &seq);
+            if (second == ANNAL_ERR_CLOSED) { /* without memory to go on it said that it stops */
+                (void)annal_store_close(f.store, NULL);
+                f.store = store_open(f.path);
+                second = append_msgpack(&f, &two, &seq);
+            }
+            ck_assert_int_eq(second, ANNAL_OK);
+            ck_assert_uint_eq(seq, first == ANNAL_OK ? 2 : 1);
+            fixture_reopen(&f);
+            ck_assert_uint_eq(count(&f), seq);
+            fixture_done(&f);
+        }
+    }
+}
+END_TEST
+
 static void add_exactly_once(Suite *suite)
 {
     TCase *once = tcase_create("exactly once");
@@ -607,6 +651,8 @@ Suite *suite_writer(void)
     TCase *levels = tcase_create("levels");
     tcase_set_timeout(levels, 60);
     tcase_add_test(levels, levels_mix_in_any_order_and_survive_together);
+    tcase_add_test(levels,
+                   a_session_whose_beginning_failed_is_begun_again_whole_in_the_format_asked_for);
     tcase_add_test(levels, more_than_a_mebibyte_of_level_os_is_synced_and_goes_on);
     tcase_add_test(levels, a_write_of_level_os_that_breaks_off_is_taken_back);
     suite_add_tcase(suite, levels);
