@@ -17,7 +17,7 @@
 #define SESSIONS_MOST   16
 #define RUN_SECONDS     60 /* a run that takes longer hangs */
 #define TEXT_BYTES      40
-#define LONG_TEXT_BYTES 120000
+#define LONG_TEXT_BYTES 90000
 #define DATA_BYTES      (LONG_TEXT_BYTES + 100)
 #define RUNS_QUICK      50                        /* of a scene and a source, in a quick run */
 #define CALLS_MOST      300                       /* of a scene and a source, in a full run */
@@ -147,7 +147,7 @@ static void log_stop(void *arg, annal_log_level level, const char *message)
     (void)level;
     if (strstr(message, "takes no more work") != NULL)
         life->stopped = true;
-    if (getenv("ANNAL_FAULT") != NULL)
+    if (run.at != 0 && getenv("ANNAL_FAULT") != NULL && getenv("ANNAL_FAULTS") == NULL)
         fprintf(stderr, "log: %s\n", message);
 }
 
@@ -224,8 +224,9 @@ static annal_status append(struct life *life, const struct claim *claim, annal_l
     char ids[PARTS_MOST][40];
     annal_draft drafts[PARTS_MOST];
     annal_writer *writer = NULL;
+    const annal_writer_options with = {.format = life->format};
     annal_status status =
-        annal_writer_open(life->store, annal_slice_of(claim->session), NULL, &writer, err);
+        annal_writer_open(life->store, annal_slice_of(claim->session), &with, &writer, err);
     if (status < 0)
         return status;
     for (unsigned i = 0; i < claim->count; i++) {
@@ -319,6 +320,26 @@ void delete_session(struct life *life, const char *session)
         claim->answer = status == ANNAL_OK ? REFUSED : IN_DOUBT;
         claim->seq = 0;
     }
+}
+
+void convert_session(struct life *life, const char *session, annal_format format)
+{
+    annal_error err = {0};
+    annal_convert_result result;
+    const annal_convert_options options = {.format = format};
+    if (life->store == NULL)
+        return;
+    bool came = fault_came(life);
+    bool stopped = life->stopped;
+    annal_status status = annal_session_convert(life->store, annal_slice_of(session), &options,
+                                                &result, err_for(life, &err));
+    ck_fault(status == ANNAL_OK || fault_came(life), "convert '%s' without a fault: %s", session,
+             err.message);
+    ck_fault(status == ANNAL_OK || life->silent || err.message[0] != '\0',
+             "convert does not say why it failed");
+    ck_fault(status == ANNAL_OK || !came || !life->once || stopped, "convert after the fault: %s",
+             err.message);
+    heard(life, status, false);
 }
 
 void close_store(struct life *life)
@@ -713,7 +734,7 @@ static unsigned step_of(const struct scene *scene, bool all, unsigned calls)
     return calls <= most ? 1 : calls / most;
 }
 
-/* ANNAL_FAULT names one run; true when it is of this scene, and then it was done. */
+/* ANNAL_FAULT names one run, or a scene; true when nothing is left to do here. */
 static bool repeat_one(const struct scene *scene, const struct beginning *beginning)
 {
     const char *wanted = getenv("ANNAL_FAULT");
@@ -721,9 +742,11 @@ static bool repeat_one(const struct scene *scene, const struct beginning *beginn
     unsigned ways;
     if (wanted == NULL)
         return false;
-    if (sscanf(wanted, "%31s %31s %u %u %31s", name, source, &run.at, &run.way, times) != 5 ||
-        strcmp(name, scene->name) != 0)
+    int words = sscanf(wanted, "%31s %31s %u %u %31s", name, source, &run.at, &run.way, times);
+    if (words < 1 || strcmp(name, scene->name) != 0)
         return true;
+    if (words < 5)
+        return false;
     for (unsigned i = 0; i < SOURCES; i++) {
         if (strcmp(source_names[i], source) == 0)
             run.source = (enum source)i;

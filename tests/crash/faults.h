@@ -13,7 +13,7 @@
  * (5) no descriptor, no block of memory is left behind;
  * (6) a fault that came once: what is tried after it succeeds, unless the store said that it has stopped.
  *
- * A run that fails prints `scene source call way once|ever`; ANNAL_FAULT='…' repeats that one. A quick run
+ * A run that fails prints `scene source call way once|ever`; ANNAL_FAULT='…' repeats that one, ANNAL_FAULT=scene one scene. A quick run
  * (the default) tries some dozens of the calls, each in one of its ways; ANNAL_FAULTS=all, which make faults
  * sets, tries all calls in all ways.
  */
@@ -55,8 +55,9 @@ struct life {
     struct claim claims[CLAIMS_MOST];
     size_t count;
     uint64_t numbers;
-    bool silent;     /* this run does not ask why */
-    bool long_texts; /* of the events to come */
+    annal_format format; /* of sessions that are begun */
+    bool silent;         /* this run does not ask why */
+    bool long_texts;     /* of the events to come */
 };
 
 struct scene {
@@ -95,6 +96,9 @@ void attempt_again(struct life *life, size_t claim, annal_level level);
 
 /* Delete a session: what it held is gone, or in doubt. */
 void delete_session(struct life *life, const char *session);
+
+/* Put a journal of another format in the place of a session's: whatever the answer, every event is there. */
+void convert_session(struct life *life, const char *session, annal_format format);
 
 /* Sync, then close life->store if it is open. */
 void close_store(struct life *life);

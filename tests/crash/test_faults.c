@@ -485,6 +485,53 @@ START_TEST(any_call_of_a_deletion_may_fail)
 }
 END_TEST
 
+/* ---- The other format ---- */
+
+static void live_msgpack(struct life *life)
+{
+    const annal_store_options options = {.create = true, .region_bytes = LOG_REGION_FIRST};
+    life->format = ANNAL_FORMAT_MSGPACK;
+    for (int i = 0; i < 2; i++) {
+        if (!open_store(life, &options))
+            break;
+        attempt(life, "m", 1, ANNAL_LEVEL_SYNC, false);
+        attempt(life, "m", 3, ANNAL_LEVEL_SYNC, false);
+        attempt(life, "m", 1, ANNAL_LEVEL_OS, false);
+        size_t named = attempt(life, "m", 2, ANNAL_LEVEL_BATCH, true);
+        attempt_again(life, named, ANNAL_LEVEL_SYNC);
+        close_store(life);
+    }
+    life->format = ANNAL_FORMAT_DEFAULT;
+}
+
+START_TEST(any_call_of_a_writer_of_msgpack_may_fail)
+{
+    static const struct scene scene = {
+        .name = "msgpack", .sources = OF_THE_JOURNAL, .live = live_msgpack};
+    fail_everywhere(&scene);
+}
+END_TEST
+
+static void live_convert(struct life *life)
+{
+    const annal_store_options options = {.create = true, .region_bytes = LOG_REGION_FIRST};
+    if (!open_store(life, &options))
+        return;
+    convert_session(life, "b", ANNAL_FORMAT_MSGPACK);
+    attempt(life, "b", 1, ANNAL_LEVEL_SYNC, false);
+    convert_session(life, "b", ANNAL_FORMAT_JSON);
+    attempt(life, "b", 1, ANNAL_LEVEL_SYNC, false);
+    close_store(life);
+}
+
+START_TEST(any_call_of_a_conversion_may_fail)
+{
+    static const struct scene scene = {
+        .name = "convert", .sources = OF_THE_JOURNAL, .build = build_closed, .live = live_convert};
+    fail_everywhere(&scene);
+}
+END_TEST
+
 /* ---- Repairing ---- */
 
 static void build_hurt(struct life *life)
@@ -572,6 +619,8 @@ Suite *suite_faults(void)
     tcase_add_test(tests, any_call_of_a_reader_of_unfinished_logs_may_fail);
     tcase_add_test(tests, any_call_may_fail_while_loose_bytes_are_made_durable);
     tcase_add_test(tests, any_call_of_a_deletion_may_fail);
+    tcase_add_test(tests, any_call_of_a_writer_of_msgpack_may_fail);
+    tcase_add_test(tests, any_call_of_a_conversion_may_fail);
     tcase_add_test(tests, any_call_of_a_repair_may_fail);
     suite_add_tcase(suite, tests);
     return suite;
