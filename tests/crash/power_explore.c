@@ -207,6 +207,18 @@ static void kill_processes(struct explorer *explorer, struct sim_disk *disk,
     }
 }
 
+/* What the workload wants to fail; the disk before it was crashed like any other. */
+static int fails(struct power_run *run, const struct sim_op *op)
+{
+    size_t length = strlen(op->name);
+    size_t wanted = run->fail_name == NULL ? 0 : strlen(run->fail_name);
+    if (wanted == 0 || op->kind != run->fail_kind || length < wanted ||
+        strcmp(op->name + length - wanted, run->fail_name) != 0)
+        return 0;
+    run->fail_name = NULL;
+    return run->fail_errno;
+}
+
 static int crash_workload(void *arg, struct sim_disk *disk, const struct sim_op *op)
 {
     struct explorer *explorer = arg;
@@ -215,7 +227,7 @@ static int crash_workload(void *arg, struct sim_disk *disk, const struct sim_op 
     struct sim_choices choices;
     explorer->counts->operations++;
     if (!is_wanted(explorer, 0, op->number, 0))
-        return 0;
+        return fails(&explorer->run, op);
     sim_choices_init(&choices, disk, mix(explorer->settings->seed, op->number, 0), subsets);
     while (sim_choices_next(&choices)) {
         struct sim_disk *left = sim_disk_crash(disk, &choices);
@@ -230,7 +242,7 @@ static int crash_workload(void *arg, struct sim_disk *disk, const struct sim_op 
                 explorer->workload->name, op->number, sim_op_name(op->kind), op->name,
                 explorer->counts->states + explorer->counts->recovery_states);
     random_state = ids;
-    return 0;
+    return fails(&explorer->run, op);
 }
 
 static void read_case(struct explorer *explorer)

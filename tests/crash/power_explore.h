@@ -21,6 +21,10 @@
 struct power_run {
     struct sim_disk *disk;
     struct model model;
+    /* The next operation of this kind on a file whose name ends so fails; NULL: none does. */
+    const char *fail_name;
+    enum sim_op_kind fail_kind;
+    int fail_errno;
 };
 
 struct power_workload {

@@ -5,6 +5,7 @@
 #include <annal/annal.h>
 
 #include <check.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -361,10 +362,76 @@ static void run_convert(struct power_run *run)
     end(&one);
 }
 
+/* The next operation of this kind on such a file fails. */
+static void fail_next(struct program *program, enum sim_op_kind kind, const char *name, int with)
+{
+    program->run->fail_kind = kind;
+    program->run->fail_errno = with;
+    program->run->fail_name = name;
+}
+
+/* What is there after the store was opened again stays; what is not never comes. */
+static void settle(struct program *program, const char *name)
+{
+    annal_session_info info = {0};
+    struct model_session *session = model_session(&program->run->model, name);
+    annal_error err = {0};
+    annal_status status = annal_session_info_get(program->store, annal_slice_of(name), &info, &err);
+    ck_assert_msg(status == ANNAL_OK || status == ANNAL_ERR_NOTFOUND, "%s", err.message);
+    ck_assert_uint_le(info.last_seq, session->count);
+    model_refuse(&program->run->model, name, session->count - (size_t)info.last_seq);
+    model_sync(&program->run->model);
+}
+
+/* An append under which storage fails; where its outcome is unknown, the store is opened again. */
+static void append_failing(struct program *program, const char *session)
+{
+    annal_error err = {0};
+    annal_status status = try_append(program, session, 2, 700, ANNAL_LEVEL_SYNC, &err);
+    ck_assert_int_ne(status, ANNAL_OK);
+    ck_assert_ptr_null(program->run->fail_name);
+    if (status != ANNAL_ERR_UNKNOWN)
+        return;
+    (void)annal_store_close(program->store, NULL);
+    begin(program, program->run, false);
+    settle(program, session);
+}
+
+/* The log cannot be written, or not be synced, and so on through what follows from it. */
+static void run_failing_log(struct power_run *run)
+{
+    struct program program = {0};
+    begin(&program, run, false);
+    append(&program, "a", 1, 100, ANNAL_LEVEL_SYNC);
+    append(&program, "b", 1, 600, ANNAL_LEVEL_SYNC);
+    fail_next(&program, SIM_WRITE, ".log", ENOSPC);
+    append_failing(&program, "a");
+    append(&program, "a", 1, 900, ANNAL_LEVEL_SYNC);
+    fail_next(&program, SIM_SYNC, ".log", EIO);
+    append_failing(&program, "a");
+    append(&program, "a", 1, 300, ANNAL_LEVEL_SYNC);
+    append(&program, "b", 2, 50, ANNAL_LEVEL_BATCH);
+    sync_store(&program);
+    wait_seconds(&program, 31);
+    keep(&program);
+    fail_next(&program, SIM_SYNC, ".log", EIO);
+    append_failing(&program, "c");
+    append(&program, "c", 1, 20, ANNAL_LEVEL_SYNC);
+    end(&program);
+}
+
+/* The same; but what the failed syncs did not vouch for is on the disk. */
+static void run_ghosts(struct power_run *run)
+{
+    run->disk->failed_syncs_write = true;
+    run_failing_log(run);
+}
+
 const struct power_workload power_workloads[] = {
     {.name = "levels", .run = run_levels},   {.name = "cached", .run = run_cached},
     {.name = "bulk", .run = run_bulk},       {.name = "index", .run = run_index},
     {.name = "regions", .run = run_regions}, {.name = "share", .run = run_share},
     {.name = "delete", .run = run_delete},   {.name = "convert", .run = run_convert},
-    {.name = "forget", .run = run_forget},   {.name = NULL},
+    {.name = "forget", .run = run_forget},   {.name = "failing", .run = run_failing_log},
+    {.name = "ghosts", .run = run_ghosts},   {.name = NULL},
 };

@@ -383,12 +383,14 @@ static int d_ftruncate(void *arg, int fd, uint64_t len)
 /* ---- Syncs ---- */
 
 /* Writing back failed: the dirty pages are called clean, whatever of them is on the disk. */
-static void drop_dirty_pages(struct sim_inode *inode)
+static void drop_dirty_pages(struct sim_inode *inode, bool reached_disk)
 {
     size_t kept = 0;
     for (size_t i = 0; i < inode->change_count; i++) {
         if (inode->changes[i].resize)
             inode->changes[kept++] = inode->changes[i];
+        else if (reached_disk && inode->changes[i].sector * SIM_SECTOR < inode->durable->size)
+            sim_image_put(&inode->durable, inode->changes[i].sector, inode->changes[i].bytes);
         else
             sim_sector_drop(inode->changes[i].bytes);
     }
@@ -427,7 +429,7 @@ static int d_fsync(void *arg, int fd)
     int failed = operate_on(process, kind, inode, NULL, 0, 0);
     if (failed != 0) {
         if (!process->dead && !inode->is_dir)
-            drop_dirty_pages(inode);
+            drop_dirty_pages(inode, process->disk->failed_syncs_write);
         return fail(failed);
     }
     if (inode->is_dir) {
@@ -770,7 +772,7 @@ void sim_disk_lose_writes(struct sim_process *process, const char *path)
     struct sim_inode *inode = find(process, path);
     if (inode == NULL)
         abort();
-    drop_dirty_pages(inode);
+    drop_dirty_pages(inode, false);
 }
 
 void sim_disk_flip(struct sim_process *process, const char *path, uint64_t offset, uint8_t mask)

@@ -64,7 +64,7 @@ const char *sim_op_name(enum sim_op_kind kind);
 /*
  * Called before each operation that changes something. Anything but 0 is an errno: the operation fails
  * with it. A SIM_SYNC that fails has dropped its dirty pages: the cache still shows what the disk does
- * not have, and the next sync succeeds.
+ * not have (or has, with failed_syncs_write), and the next sync succeeds.
  */
 typedef int (*sim_hook)(void *arg, struct sim_disk *disk, const struct sim_op *op);
 
@@ -83,6 +83,7 @@ struct sim_disk {
     uint8_t boot[16];
     uint64_t ops;
     uint64_t free_bytes;
+    bool failed_syncs_write; /* what a failed sync drops did reach the disk all the same */
     sim_hook hook;
     void *hook_arg;
 
