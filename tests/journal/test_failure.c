@@ -146,8 +146,7 @@ START_TEST(h7_a_session_that_is_behind_at_close_is_redone_at_the_next_open)
 }
 END_TEST
 
-START_TEST(
-    f8_with_one_session_behind_for_long_others_go_on_until_the_log_is_full_and_then_nothing_is_lost)
+START_TEST(f8_while_one_session_is_behind_others_go_on_until_the_log_is_full)
 {
     uint64_t seq, number = 1;
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
@@ -523,9 +522,7 @@ Suite *suite_failure(void)
         h7_a_durable_group_whose_journal_write_fails_stays_acknowledged_and_is_applied_later);
     tcase_add_test(journals, h7_a_new_journal_that_cannot_be_made_is_made_later);
     tcase_add_test(journals, h7_a_session_that_is_behind_at_close_is_redone_at_the_next_open);
-    tcase_add_test(
-        journals,
-        f8_with_one_session_behind_for_long_others_go_on_until_the_log_is_full_and_then_nothing_is_lost);
+    tcase_add_test(journals, f8_while_one_session_is_behind_others_go_on_until_the_log_is_full);
     tcase_add_test(journals, h5_bytes_that_a_failed_sync_lost_are_written_again_from_the_log);
     tcase_add_test(journals,
                    h5_a_session_that_cannot_be_synced_twice_takes_no_events_and_keeps_its_region);
