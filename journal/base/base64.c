@@ -57,7 +57,7 @@ annal_status annal__base64_take(struct buf *out, annal_slice text)
 {
     size_t bytes = text.len / 4 * 3;
     annal_status status = annal__buf_reserve(out, bytes);
-    if (status < 0)
+    if (status < 0 || bytes == 0)
         return status;
     char *to = out->ptr + out->len;
     for (size_t i = 0; i < text.len; i += 4, to += 3) {
