@@ -34,6 +34,7 @@ flips: setup
 	cmake --preset bench && cmake --build --preset bench
 	ANNAL_TEST_FULL=1 build/bench/tests/crash/test_crash flips
 	ANNAL_TEST_FULL=1 build/bench/tests/crash/test_crash flips_log
+	ANNAL_TEST_FULL=1 build/bench/tests/snapshot/test_snapshot container
 
 # Each fuzzer for so long; what one finds stays in build/fuzz/tests/fuzz.
 SECONDS ?= 60

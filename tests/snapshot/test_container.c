@@ -1,4 +1,5 @@
 #include "snapshot/container.h"
+#include "tests/support/damage.h"
 #include "tests/support/random.h"
 
 #include <check.h>
@@ -124,6 +125,65 @@ START_TEST(against_a_base_a_state_costs_about_what_changed)
 }
 END_TEST
 
+/* Text that compresses as a state does: words that come again, and numbers that do not. */
+static annal_slice rows_of_a_state(struct buf *out, uint64_t seed, unsigned rows)
+{
+    struct random random = random_init(seed);
+    for (unsigned i = 0; i < rows; i++)
+        ck_assert_int_eq(annal__buf_printf(out, "turn %u of session s, tokens %llu;", i,
+                                           (unsigned long long)random_below(&random, 1000)),
+                         ANNAL_OK);
+    return annal__buf_slice(out);
+}
+
+static bool is_same_header(const struct snapshot_header *a, const struct snapshot_header *b)
+{
+    char left[SNAPSHOT_HEADER_BYTES], right[SNAPSHOT_HEADER_BYTES];
+    annal__snapshot_header_write(a, left);
+    annal__snapshot_header_write(b, right);
+    return memcmp(left, right, sizeof left) == 0;
+}
+
+/* _i 0: stored whole, 1: against a base. The frame alone is what a file of a large one holds. */
+START_TEST(a_row_damaged_anywhere_gives_its_state_or_none)
+{
+    struct snapshot_header header = example(), found;
+    struct buf rows = {0}, base_rows = {0}, row = {0}, frame = {0}, out = {0};
+    struct damage damage;
+    size_t harmless = 0;
+    annal_slice raw = rows_of_a_state(&rows, 7, 300);
+    annal_slice base = _i == 0 ? (annal_slice){0} : rows_of_a_state(&base_rows, 8, 280);
+    ck_assert_int_eq(annal__snapshot_pack(&header, raw, base, &frame, NULL), 0);
+    ck_assert_int_eq(annal__buf_append_zeros(&row, SNAPSHOT_HEADER_BYTES), 0);
+    annal__snapshot_header_write(&header, row.ptr);
+    ck_assert_int_eq(annal__buf_append_slice(&row, annal__buf_slice(&frame)), 0);
+
+    damage_init(&damage, row.ptr, row.len);
+    while (damage_next(&damage)) {
+        annal_slice damaged = {damage.bytes, damage.len};
+        annal_slice rest = {damage.bytes + SNAPSHOT_HEADER_BYTES, 0};
+        if (annal__snapshot_header_read(damaged, &found) != NULL)
+            continue;
+        ck_assert_msg(is_same_header(&header, &found), "%s: another header", damage.what);
+        rest.len = damaged.len - SNAPSHOT_HEADER_BYTES;
+        annal__buf_clear(&out);
+        annal_status status = annal__snapshot_unpack(&found, rest, base, &out, NULL);
+        ck_assert_msg(status == ANNAL_OK || status == ANNAL_ERR_CORRUPT, "%s", damage.what);
+        ck_assert_msg(status != ANNAL_OK ||
+                          (out.len == raw.len && memcmp(out.ptr, raw.ptr, raw.len) == 0),
+                      "%s: another state", damage.what);
+        harmless += status == ANNAL_OK;
+    }
+    ck_assert_uint_lt(harmless, 64); /* bits of the frame that nothing depends on */
+    damage_done(&damage, _i == 0 ? "snapshot" : "snapshot against a base");
+    annal__buf_done(&rows);
+    annal__buf_done(&base_rows);
+    annal__buf_done(&row);
+    annal__buf_done(&frame);
+    annal__buf_done(&out);
+}
+END_TEST
+
 START_TEST(the_base_of_a_number_is_it_without_its_lowest_bit)
 {
     static const uint64_t bases[] = {0, 0, 0, 2, 0, 4, 4, 6, 0, 8, 8, 10, 8};
@@ -140,6 +200,7 @@ Suite *suite_container(void)
     tcase_add_test(tc, a_header_with_any_flipped_bit_is_none);
     tcase_add_test(tc, a_row_of_another_length_is_no_snapshot);
     tcase_add_loop_test(tc, a_state_unpacks_to_the_same_bytes, 0, 13);
+    tcase_add_loop_test(tc, a_row_damaged_anywhere_gives_its_state_or_none, 0, 2);
     tcase_add_test(tc, against_a_base_a_state_costs_about_what_changed);
     tcase_add_test(tc, the_base_of_a_number_is_it_without_its_lowest_bit);
     suite_add_tcase(suite, tc);
