@@ -7,6 +7,7 @@
 #   make flips                        every bit of a journal, a commit log and a snapshot
 #   make soak ROUNDS=100000 SEED=1    writers are killed with SIGKILL; what was acknowledged is there
 #   make power                        the power is cut after every operation, in 200 ways
+#   make model                        who may write a session, explored with SPIN
 #   make fuzz [SECONDS=60]            every fuzzer for so long, with clang
 #   make coverage                     which branches of journal/ the tests take
 #   make bench, make format, make clean
@@ -15,7 +16,7 @@
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test summary soak faults flips fuzz power coverage demo install bench format clean setup
+.PHONY: build test summary soak faults flips fuzz power model coverage demo install bench format clean setup
 
 build: setup
 	cmake --workflow --preset release
@@ -63,6 +64,11 @@ soak: setup
 power: setup
 	cmake --preset bench && cmake --build --preset bench --target test_power
 	build/bench/tests/crash/test_power full
+
+# Every state of a model of the ownership rules; and that it is able to fail.
+model:
+	@cmake/setup.sh model
+	tests/model/run.sh
 
 coverage:
 	@cmake/setup.sh coverage

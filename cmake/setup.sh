@@ -2,16 +2,18 @@
 # Install the Debian packages that are missing. Says nothing when none is.
 #   setup.sh       what building and testing need
 #   setup.sh ci    what .ci/run needs besides
+#   setup.sh model      what make model needs besides
 #   setup.sh coverage   what make coverage needs besides
 set -eu
 
 packages="cmake ninja-build gcc libc6-dev pkg-config
     libsqlite3-dev libzstd-dev libxxhash-dev libmsgpack-dev
     check libyajl-dev"
-ci_packages="git g++ clang libclang-rt-dev clang-format shellcheck valgrind"
+ci_packages="git g++ clang libclang-rt-dev clang-format shellcheck valgrind spin"
 
 case ${1:-} in
 ci) packages="$packages $ci_packages" ;;
+model) packages="$packages spin" ;;
 coverage) packages="$packages gcovr" ;;
 esac
 
