@@ -52,8 +52,8 @@ static annal_status try_append(struct program *program, const char *session, siz
     annal_writer *writer = NULL;
     uint64_t seq = 0;
     const annal_append_options options = {.level = level};
-    const annal_writer_options writer_options = {.format = session[0] == 'm' ? ANNAL_FORMAT_MSGPACK
-                                                                             : ANNAL_FORMAT_JSON};
+    const annal_writer_options writer_options = {
+        .format = session[0] == 'm' ? ANNAL_FORMAT_MSGPACK : ANNAL_FORMAT_DEFAULT};
     ck_assert_uint_le(count, 4);
     for (size_t i = 0; i < count; i++) {
         unsigned number = ++program->appended;

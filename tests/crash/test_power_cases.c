@@ -88,8 +88,8 @@ static annal_status try_add(struct side *side, const char *session, size_t pad, 
     snprintf(data + (size_t)length + pad, 3, "\"}");
     const annal_draft draft = {.type = ANNAL_SLICE("step"), .data = annal_slice_of(data)};
     const annal_append_options options = {.level = level};
-    const annal_writer_options writer_options = {.format = session[0] == 'm' ? ANNAL_FORMAT_MSGPACK
-                                                                             : ANNAL_FORMAT_JSON};
+    const annal_writer_options writer_options = {
+        .format = session[0] == 'm' ? ANNAL_FORMAT_MSGPACK : ANNAL_FORMAT_DEFAULT};
     model_append(&model, session, &draft, 1, level);
     annal_status status =
         annal_writer_open(side->store, annal_slice_of(session), &writer_options, &writer, err);
