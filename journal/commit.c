@@ -383,10 +383,9 @@ static annal_status write_group(annal_store *store, const struct group *group, a
     }
     uint64_t bytes = annal__log_group_bytes(log, toc.len, group->payload.len);
     status = make_log_room(store, bytes, err);
-    if (status == ANNAL_OK && !annal__log_is_in_place(log))
+    if (status == ANNAL_OK)
         /* Nobody would redo it, and others may take our sessions, since they do not see our slot. */
-        status =
-            annal__fail(err, ANNAL_ERR_UNKNOWN, "commit log %s was removed or replaced", log->path);
+        status = annal__log_check_place(log, err);
     if (status < 0)
         goto done;
     pthread_mutex_lock(&store->commit.lock);

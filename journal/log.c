@@ -267,12 +267,22 @@ void annal__log_close(struct log *log)
     *log = (struct log){.fd = -1};
 }
 
-bool annal__log_is_in_place(const struct log *log)
+annal_status annal__log_check_place(const struct log *log, annal_error *err)
 {
     dev_t device;
     ino_t inode;
-    return log->io->identify(log->io->arg, log->path, &device, &inode) == 0 &&
-           device == log->device && inode == log->inode;
+    bool found = log->io->identify(log->io->arg, log->path, &device, &inode) == 0;
+    if (!found && errno != ENOENT && errno != ENOTDIR)
+        return annal__fail_errno(err, "look at commit log %s", log->path);
+    if (!found || device != log->device || inode != log->inode)
+        return annal__fail(err, ANNAL_ERR_UNKNOWN, "commit log %s was removed or replaced",
+                           log->path);
+    return ANNAL_OK;
+}
+
+bool annal__log_is_in_place(const struct log *log)
+{
+    return annal__log_check_place(log, NULL) == ANNAL_OK;
 }
 
 /* ---- Writing ---- */

@@ -544,13 +544,23 @@ annal_status annal__session_reopen(annal_store *store, struct session *session, 
 
 /* ---- Writing ---- */
 
-/* Somebody may have put another file in the place of the journal: an editor, a restore. */
-static bool was_replaced(annal_store *store, const struct session *session)
+/*
+ * Somebody may have put another file in the place of the journal: an editor, a restore. When nobody can tell
+ * just now, that is a failure like one of the write.
+ */
+static annal_status check_place(annal_store *store, const struct session *session, annal_error *err)
 {
     dev_t device;
     ino_t inode;
-    return store->io->identify(store->io->arg, session->path, &device, &inode) < 0 ||
-           device != session->device || inode != session->inode;
+    bool found = store->io->identify(store->io->arg, session->path, &device, &inode) == 0;
+    if (!found && errno != ENOENT && errno != ENOTDIR)
+        return annal__fail_errno(err, "look at the journal of session '%s'", session->id);
+    if (!found || device != session->device || inode != session->inode)
+        return annal__fail(err, ANNAL_ERR_UNKNOWN,
+                           "the journal of session '%s' was replaced by another file; open the "
+                           "store again to go on",
+                           session->id);
+    return ANNAL_OK;
 }
 
 /* For writing: its descriptor was closed to make room for others, or it does not exist yet. */
@@ -571,7 +581,7 @@ static annal_status reopen_journal(annal_store *store, struct session *session, 
         return annal__fail(err, ANNAL_ERR_UNKNOWN,
                            "a journal of session '%s' appeared that is not ours", session->id);
     if (session->exists) {
-        /* What was_replaced() compares with the name. */
+        /* What check_place() compares with the name. */
         session->device = device;
         session->inode = inode;
     }
@@ -586,11 +596,9 @@ annal_status annal__session_write(annal_store *store, struct session *session, u
         status = reopen_journal(store, session, err);
     if (status < 0)
         return status;
-    if (was_replaced(store, session))
-        return annal__fail(err, ANNAL_ERR_UNKNOWN,
-                           "the journal of session '%s' was replaced by another file; open the "
-                           "store again to go on",
-                           session->id);
+    status = check_place(store, session, err);
+    if (status < 0)
+        return status;
     if (annal__write_all(store->io, session->fd, bytes.ptr, bytes.len, offset) < 0)
         return annal__fail_errno(err, "write the journal of session '%s'", session->id);
     session->exists = true;

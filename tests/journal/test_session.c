@@ -382,6 +382,39 @@ START_TEST(a_journal_that_is_gone_or_appears_is_not_written)
 }
 END_TEST
 
+/* Nobody can tell is not the same as replaced: no answer is in doubt, and the store goes on. */
+START_TEST(a_name_that_cannot_be_looked_at_just_now_stops_nothing)
+{
+    bool failed = true;
+    unsigned looked = 0;
+    for (unsigned at = 1; failed; at++) {
+        struct tmpdir dir;
+        struct failing_io disk;
+        uint64_t seq = 0;
+        TMPDIR_INIT(&dir);
+        failing_io_init(&disk);
+        const struct seams seams = {&disk.io, &annal__system_clock, NULL};
+        annal_store *store = store_open_seams(tmpdir_path(&dir, "store"), &seams);
+        append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
+        disk.by_table = true;
+        disk.calls = 0;
+        disk.fail_at = at;
+        annal_status status = append_number(store, "s", 2, 40, ANNAL_LEVEL_SYNC, &seq, NULL);
+        failed = disk.calls >= at;
+        if (strncmp(disk.failed, "identify", 8) == 0) {
+            looked++;
+            ck_assert_int_ne(status, ANNAL_ERR_UNKNOWN);
+            uint64_t last = status == ANNAL_OK ? 3 : 2;
+            ck_ok(append_number(store, "s", last, 40, ANNAL_LEVEL_SYNC, &seq, err));
+            ck_numbers(store, "s", last);
+        }
+        (void)annal_store_close(store, NULL);
+        tmpdir_done(&dir);
+    }
+    ck_assert_uint_eq(looked, 2); /* the log's, the journal's */
+}
+END_TEST
+
 START_TEST(a_fifo_in_the_place_of_a_journal_is_refused_and_waits_for_nobody)
 {
     struct tmpdir dir;
@@ -404,6 +437,7 @@ Suite *suite_session(void)
     tcase_add_test(tails, no_damage_to_the_last_event_makes_room_for_another);
     tcase_add_test(tails, h23_f11_a_journal_that_was_replaced_is_not_written);
     tcase_add_test(tails, a_journal_that_is_gone_or_appears_is_not_written);
+    tcase_add_test(tails, a_name_that_cannot_be_looked_at_just_now_stops_nothing);
     tcase_add_test(tails, a_fifo_in_the_place_of_a_journal_is_refused_and_waits_for_nobody);
     suite_add_tcase(suite, tails);
     TCase *sharing = tcase_create("sharing");
