@@ -773,7 +773,8 @@ void fail_everywhere(const struct scene *scene)
         life_init(&beginning->life, &clock, beginning->path);
         scene->build(&beginning->life);
     }
-    const char *all = getenv("ANNAL_FAULTS");
+    const char *wanted = getenv("ANNAL_FAULTS"); /* all, calls, or none */
+    bool all_ways = wanted != NULL && strcmp(wanted, "all") == 0;
     bool repeated = repeat_one(scene, beginning);
     for (unsigned i = 0; i < SOURCES && !repeated; i++) {
         struct tally tally = {0};
@@ -781,9 +782,9 @@ void fail_everywhere(const struct scene *scene)
             continue;
         run.source = (enum source)i;
         tally.calls = count_calls(scene, beginning);
-        unsigned step = step_of(scene, all != NULL, tally.calls);
+        unsigned step = step_of(scene, wanted != NULL, tally.calls);
         run.at = 1;
-        while (fail_at(scene, beginning, all != NULL, &tally))
+        while (fail_at(scene, beginning, all_ways, &tally))
             run.at += step;
         printf("faults: %s, %s: %u calls in steps of %u, %u runs\n", scene->name, source_names[i],
                tally.calls, step, tally.runs);

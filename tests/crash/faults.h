@@ -15,7 +15,7 @@
  *
  * A run that fails prints `scene source call way once|ever`; ANNAL_FAULT='…' repeats that one, ANNAL_FAULT=scene one scene. A quick run
  * (the default) tries some dozens of the calls, each in one of its ways; ANNAL_FAULTS=all, which make faults
- * sets, tries all calls in all ways.
+ * sets, tries all calls in all ways; ANNAL_FAULTS=calls all calls, each in one way.
  */
 #ifndef TESTS_CRASH_FAULTS_H
 #define TESTS_CRASH_FAULTS_H
