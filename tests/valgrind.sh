@@ -1,8 +1,9 @@
 #!/bin/sh
 # valgrind.sh BUILD: every test program of a build without sanitizers, under memcheck. What a test forks
 # is left alone: it mostly exists to be killed.
-# The crash tests do nothing but fork, and count on the speed of what they kill: they are left out. So is the
-# power test, which opens thousands of stores, all of them in the address sanitizer's run too.
+# The crash tests do nothing but fork, and count on the speed of what they kill: they are left out. So are
+# those of power cuts and of faults, which open thousands of stores, all of them in the address sanitizer's
+# run too.
 set -eu
 export ANNAL_TEST_QUICK=1
 build=$1
@@ -11,7 +12,7 @@ trap 'rm -f "$report"' EXIT
 
 under() {
     name=$(basename "$1")
-    if CK_FORK=no timeout 600 valgrind --quiet --error-exitcode=9 --leak-check=full \
+    if CK_FORK=no timeout 1800 valgrind --quiet --error-exitcode=9 --leak-check=full \
         --errors-for-leak-kinds=definite,indirect --child-silent-after-fork=yes \
         "$@" >"$report" 2>&1; then
         echo "$name: no errors. $(grep 'Checks:' "$report" || true)"
@@ -23,7 +24,7 @@ under() {
 }
 
 for program in "$build"/tests/*/test_*; do
-    case ${program##*/} in test_crash | test_power) continue ;; esac
+    case ${program##*/} in test_crash | test_power | test_faults) continue ;; esac
     [ ! -f "$program" ] || [ ! -x "$program" ] || under "$program"
 done
 for program in "$build"/tests/fuzz/fuzz_*; do
