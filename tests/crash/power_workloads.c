@@ -420,7 +420,34 @@ static void run_failing_log(struct power_run *run)
     end(&program);
 }
 
-/* The same; but what the failed syncs did not vouch for is on the disk. */
+/* A journal cannot be written, and not be synced: the log has what was acknowledged, and brings it. */
+static void run_failing_journals(struct power_run *run)
+{
+    struct program program = {0};
+    begin(&program, run, false);
+    append(&program, "a", 1, 100, ANNAL_LEVEL_SYNC);
+    append(&program, "m", 1, 100, ANNAL_LEVEL_SYNC);
+    fail_next(&program, SIM_WRITE, "a.jsonl", EIO);
+    append(&program, "a", 1, 700, ANNAL_LEVEL_SYNC); /* durable is durable */
+    ck_assert_ptr_null(run->fail_name);
+    wait_seconds(&program, 31);
+    keep(&program); /* writes it */
+    append(&program, "a", 1, 200, ANNAL_LEVEL_SYNC);
+    fail_next(&program, SIM_SYNC, "a.jsonl", EIO);
+    checkpoint(&program); /* writes it again */
+    ck_assert_ptr_null(run->fail_name);
+    append(&program, "a", 1, 200, ANNAL_LEVEL_SYNC);
+    append(&program, "m", 2, 600, ANNAL_LEVEL_SYNC);
+    fail_next(&program, SIM_SYNC, "m.mpk", EIO);
+    ck_ok(annal_store_close(program.store, err));
+    ck_assert_ptr_null(run->fail_name);
+    model_sync(&run->model);
+    begin(&program, run, false);
+    append(&program, "m", 1, 20, ANNAL_LEVEL_SYNC);
+    end(&program);
+}
+
+/* As "failing"; but what the failed syncs did not vouch for is on the disk. */
 static void run_ghosts(struct power_run *run)
 {
     run->disk->failed_syncs_write = true;
@@ -428,10 +455,17 @@ static void run_ghosts(struct power_run *run)
 }
 
 const struct power_workload power_workloads[] = {
-    {.name = "levels", .run = run_levels},   {.name = "cached", .run = run_cached},
-    {.name = "bulk", .run = run_bulk},       {.name = "index", .run = run_index},
-    {.name = "regions", .run = run_regions}, {.name = "share", .run = run_share},
-    {.name = "delete", .run = run_delete},   {.name = "convert", .run = run_convert},
-    {.name = "forget", .run = run_forget},   {.name = "failing", .run = run_failing_log},
-    {.name = "ghosts", .run = run_ghosts},   {.name = NULL},
+    {.name = "levels", .run = run_levels},
+    {.name = "cached", .run = run_cached},
+    {.name = "bulk", .run = run_bulk},
+    {.name = "index", .run = run_index},
+    {.name = "regions", .run = run_regions},
+    {.name = "share", .run = run_share},
+    {.name = "delete", .run = run_delete},
+    {.name = "convert", .run = run_convert},
+    {.name = "forget", .run = run_forget},
+    {.name = "failing", .run = run_failing_log},
+    {.name = "ghosts", .run = run_ghosts},
+    {.name = "behind", .run = run_failing_journals},
+    {.name = NULL},
 };
