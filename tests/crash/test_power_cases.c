@@ -33,6 +33,7 @@ static struct {
     const char *name;
     int fail;                 /* an errno, once */
     struct sim_process *kill; /* dies instead */
+    bool stuck;               /* there is no room for another log */
     bool check;               /* cut the power here, whatever the operation is */
 } trap;
 
@@ -176,6 +177,8 @@ static int spring(void *arg, struct sim_disk *of, const struct sim_op *op)
     (void)of;
     if (trap.check)
         cut_power();
+    if (trap.stuck && op->kind == SIM_CREATE && strncmp(op->name, ".new-", 5) == 0)
+        return ENOSPC;
     if (trap.name == NULL || op->kind != trap.kind || strcmp(op->name, trap.name) != 0)
         return 0;
     trap.name = NULL;
@@ -341,6 +344,30 @@ START_TEST(h8_a_group_whose_sync_failed_comes_back_for_nobody_who_was_refused)
 }
 END_TEST
 
+/* The log with the ghost stays, and what says that it is one is a file beside it. */
+START_TEST(h8_what_was_refused_stays_away_although_its_log_stays)
+{
+    struct side one = open_side();
+    annal_error err = {0};
+    disk->failed_syncs_write = true;
+    add(&one, "s", ANNAL_LEVEL_SYNC);
+    set_trap(SIM_SYNC, "00.log", EIO, NULL);
+    trap.stuck = true;
+    annal_status status = try_add(&one, "s", 100, ANNAL_LEVEL_SYNC, &err);
+    ck_assert_int_ne(status, ANNAL_OK);
+    ck_assert_int_ne(status, ANNAL_ERR_UNKNOWN);
+    cut_power();
+    ck_assert_int_ne(try_add(&one, "s", 100, ANNAL_LEVEL_SYNC, &err), ANNAL_OK);
+    cut_power();
+    bury(&one);
+    trap.stuck = false;
+    struct side two = open_side();
+    add(&two, "s", ANNAL_LEVEL_SYNC);
+    cut_power();
+    close_side(&two);
+}
+END_TEST
+
 /* The process dies after a failed sync; the cache shows the group, the disk does not have it. */
 START_TEST(h13_recovery_shows_nothing_that_a_power_cut_takes_back)
 {
@@ -454,6 +481,7 @@ Suite *suite_power_cases(void)
     tcase_add_test(tests, h5_a_journal_whose_sync_failed_is_never_taken_for_synced);
     tcase_add_test(tests, h6_a_journal_that_another_made_keeps_its_name);
     tcase_add_test(tests, h8_a_group_whose_sync_failed_comes_back_for_nobody_who_was_refused);
+    tcase_add_test(tests, h8_what_was_refused_stays_away_although_its_log_stays);
     tcase_add_test(tests, h13_recovery_shows_nothing_that_a_power_cut_takes_back);
     tcase_add_test(tests, h14_a_region_that_was_checkpointed_is_redone_for_nobody);
     tcase_add_test(tests, h16_no_append_and_no_checkpoint_waits_for_the_index);
