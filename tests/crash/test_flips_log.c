@@ -280,9 +280,7 @@ static void ck_recovery(struct bed *bed, const struct damage *damage, bool this_
         ck_session(bed, store, i, damage, warning, last_is_hit);
     (void)annal_store_close(store, NULL);
     bed->recovered++;
-    /* What the appends made. */
-    unlink(tmpdir_path(&bed->dir, "store/commit/01.log"));
-    unlink(tmpdir_path(&bed->dir, "store/locks/01.held"));
+    /* The log that the appends made stays: the next case finds it empty, and need not make one. */
 }
 
 /* Only the bytes that differ: to write the whole file would take most of the time. */
