@@ -289,13 +289,6 @@ static annal_status write_released(annal_store *store, annal_error *err)
     return log_group(store, log->block, 0, &nothing, &nothing, released, err);
 }
 
-/* The next group begins another region; that it comes soon says nothing of the size of this one. */
-static void fill_region(struct log *log)
-{
-    log->begun_us = 0;
-    log->end = log->regions[log->current].bytes;
-}
-
 /* The other region may be overwritten only after a durable group says that it is released. */
 static annal_status free_other_region(annal_store *store, annal_error *err)
 {
@@ -340,21 +333,28 @@ static uint64_t wish(const annal_store *store, bool behind)
     return larger;
 }
 
-/* Make room for a group in the log: rule 5 of the commit log. */
+/*
+ * Make room for a group in the log: rule 5 of the commit log. Groups of a released epoch do not count, so none
+ * joins one, however much room its region has.
+ */
 static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_error *err)
 {
     struct log *log = &store->slot.log;
     annal_status status = annal__failure_renew_log(store, err);
-    if (status < 0 || annal__log_fits(log, bytes))
-        return status;
     pthread_mutex_lock(&store->commit.lock);
     uint64_t released = store->commit.released;
     pthread_mutex_unlock(&store->commit.lock);
+    bool counts = log->epoch > released;
+    if (status < 0 || (counts && annal__log_fits(log, bytes)))
+        return status;
     bool behind = log->regions[(log->current + 1) % LOG_REGIONS].epoch > released;
-    uint64_t larger = wish(store, behind);
+    uint64_t larger = counts ? wish(store, behind) : 0;
     uint64_t least = bytes + 2 * (uint64_t)log->block;
-    status = least > log->regions[0].bytes ? grow_on_need(store, least, err)
-                                           : free_other_region(store, err);
+    if (least <= log->regions[0].bytes)
+        status = free_other_region(store, err);
+    /* Also when that had to replace the log: a fresh one is small. */
+    if (status == ANNAL_OK && least > log->regions[0].bytes)
+        status = grow_on_need(store, least, err);
     if (status < 0)
         return status;
     pthread_mutex_lock(&store->commit.lock);
@@ -710,10 +710,8 @@ static annal_status empty_log(annal_store *store, annal_error *err)
         status = write_released(store, err);
     if (log->state == LOG_BROKEN)
         return annal__failure_renew_log(store, err);
-    /* Groups of a released epoch do not count, so the next one begins a new epoch. */
     if (status < 0)
         return status;
-    fill_region(log);
     pthread_mutex_lock(&store->commit.lock);
     store->commit.rotated = store->commit.durable;
     pthread_mutex_unlock(&store->commit.lock);

@@ -455,6 +455,37 @@ START_TEST(a_failed_log_sync_at_a_checkpoint_costs_nobody_anything)
 END_TEST
 
 /* Both fail: the log cannot go while a journal lacks what it has. */
+START_TEST(no_event_joins_an_epoch_that_a_failed_checkpoint_has_released)
+{
+    struct stat journal;
+    append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    picky_io_fail(&disk, PICKY_WRITE, LOG, EIO, 1); /* the group that would say so */
+    ck_status(ANNAL_ERR_IO, annal_checkpoint(store, err));
+    ck_assert_int_eq(stat(tmpdir_path(&dir, "store/" JOURNAL), &journal), 0);
+    append_numbers(store, "s", 3, 3, ANNAL_LEVEL_SYNC);
+    store_abandon(store);
+    ck_assert_int_eq(truncate(tmpdir_path(&dir, "store/" JOURNAL), journal.st_size), 0);
+    reopen(true);
+    ck_numbers(store, "s", 3);
+    store_close(store);
+}
+END_TEST
+
+START_TEST(a_log_that_is_replaced_while_room_is_made_grows_again)
+{
+    uint64_t seq;
+    store->region_bytes = LOG_REGION_FIRST;          /* no larger than need be */
+    for (uint64_t number = 1; number <= 2; number++) /* one in each region */
+        ck_ok(append_number(store, "s", number, 1200000, ANNAL_LEVEL_SYNC, &seq, err));
+    picky_io_fail(&disk, PICKY_SYNC, LOG, EIO, 1);
+    ck_ok(append_number(store, "s", 3, 1200000, ANNAL_LEVEL_SYNC, &seq, err));
+    store_abandon(store);
+    reopen(true);
+    ck_numbers(store, "s", 3);
+    store_close(store);
+}
+END_TEST
+
 START_TEST(h8_a_broken_log_stays_while_a_journal_cannot_be_written)
 {
     uint64_t seq;
@@ -539,6 +570,8 @@ Suite *suite_failure(void)
     tcase_add_test(log, f4_without_a_void_the_answer_is_unknown_and_the_store_takes_no_more_work);
     tcase_add_test(log, h9_when_the_empty_group_cannot_be_written_either_a_void_decides);
     tcase_add_test(log, a_failed_log_sync_at_a_checkpoint_costs_nobody_anything);
+    tcase_add_test(log, no_event_joins_an_epoch_that_a_failed_checkpoint_has_released);
+    tcase_add_test(log, a_log_that_is_replaced_while_room_is_made_grows_again);
     tcase_add_test(log, h8_a_broken_log_stays_while_a_journal_cannot_be_written);
     tcase_add_test(log, a_void_speaks_of_its_own_log_only_and_every_flipped_bit_of_it_is_found);
     suite_add_tcase(suite, log);
