@@ -176,28 +176,27 @@ static annal_status add_record(struct group *group, const struct group_record *r
     return ANNAL_OK;
 }
 
-annal_status annal__commit_add(annal_store *store, const struct group_record *record,
-                               annal_slice header, annal_slice loose, annal_slice lines,
-                               uint64_t events, uint64_t data_bytes, bool batch,
-                               struct group **out_group, annal_error *err)
+annal_status annal__commit_add(annal_store *store, struct group_record *record, annal_slice header,
+                               annal_slice loose, annal_slice lines, uint64_t events,
+                               uint64_t data_bytes, bool batch, struct group **out_group,
+                               annal_error *err)
 {
     struct commit *commit = &store->commit;
     bool ring = false;
     pthread_mutex_lock(&commit->lock);
     struct group *group = commit->current;
-    struct group_record placed = *record;
-    placed.at = group->payload.len;
-    placed.header_bytes = header.len;
-    placed.length = header.len + loose.len + lines.len;
-    placed.loose = header.len == 0 ? loose.len : 0;
+    record->at = group->payload.len;
+    record->header_bytes = header.len;
+    record->length = header.len + loose.len + lines.len;
+    record->loose = header.len == 0 ? loose.len : 0;
     annal_status status = commit->failed || commit->refusing ? refuse(commit, err) : ANNAL_OK;
     if (status == ANNAL_OK && is_full(group))
         status = ANNAL_END;
     if (status != ANNAL_OK)
         goto done;
-    status = annal__buf_reserve(&group->payload, placed.length);
+    status = annal__buf_reserve(&group->payload, record->length);
     if (status == ANNAL_OK)
-        status = add_record(group, &placed);
+        status = add_record(group, record);
     if (status < 0) {
         annal__fail(err, status, "append to session '%s': no memory", record->session->id);
         goto done;
@@ -209,7 +208,7 @@ annal_status annal__commit_add(annal_store *store, const struct group_record *re
     group->events += events;
     group->data_bytes += data_bytes;
     group->references++;
-    commit->unapplied_bytes += placed.length;
+    atomic_fetch_add(&commit->unapplied_bytes, record->length);
     if (batch && group->first_us == 0) {
         group->first_us = annal__now_us(store);
         ring = true;
@@ -409,7 +408,7 @@ done:
 static void apply_record(annal_store *store, struct group *group, struct group_record *record)
 {
     struct session *session = record->session;
-    annal_error failure = {0};
+    annal_error failure;
     uint64_t offset = record->offset - record->header_bytes + record->loose;
     annal_slice bytes = {group->payload.ptr + record->at + record->loose,
                          record->length - record->loose};
@@ -453,7 +452,7 @@ static void end_refused(struct commit *commit, struct group *group, const annal_
         commit->lost = true;
         commit->loss = *why;
     }
-    commit->unapplied_bytes -= group->payload.len;
+    atomic_fetch_sub(&commit->unapplied_bytes, group->payload.len);
     commit->applied = group->number;
     tell(group, GROUP_DONE, INT_MAX);
 }
@@ -538,7 +537,7 @@ static void lead(annal_store *store)
     if (status == ANNAL_ERR_UNKNOWN) {
         stop_all(commit, &failure);
     } else if (status == ANNAL_OK) {
-        commit->unapplied_bytes -= group->payload.len;
+        atomic_fetch_sub(&commit->unapplied_bytes, group->payload.len);
         commit->applied = group->number;
         tell(group, GROUP_DONE, INT_MAX);
     }

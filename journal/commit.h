@@ -82,30 +82,31 @@ struct commit {
     uint64_t wish_bytes; /* the regions that a larger log should have; 0: ours will do */
     uint64_t rotated;    /* every group up to this one is released, and the log says so itself */
     int64_t epoch_us[LOG_REGIONS]; /* monotonic: when the epoch of each region was begun */
-    uint64_t unapplied_bytes;
-    bool failed;   /* no more work is taken */
-    bool refusing; /* for a moment: sessions are being taken back */
+    bool failed;                   /* no more work is taken */
+    bool refusing;                 /* for a moment: sessions are being taken back */
     annal_error failure;
     uint64_t refusals; /* how often groups were refused */
     bool lost; /* a refused group had events of level batch, and nobody was told; loss says why */
     annal_error loss;
     pthread_cond_t turn; /* nobody leads any more; applied moves only before that */
     struct group *spare; /* memory to use again */
+    /* Not guarded. */
+    _Atomic uint64_t unapplied_bytes; /* in groups, and not in their journals yet */
 };
 
 annal_status annal__commit_init(struct commit *commit);
 void annal__commit_done(struct commit *commit);
 
 /*
- * Put a record into the current group. payload is copied. The session's lock is held, so the order
- * of its records is that of its seqs. *out_group is to be passed to one of the two below; it carries a
- * reference. ANNAL_END: the group is full and nothing was added; let go of the session, call
- * annal__commit_make_room(), and begin again.
+ * Put a record into the current group; its place there is filled in, and payload copied. The session's lock
+ * is held, so the order of its records is that of its seqs. *out_group is to be passed to one of the two
+ * below; it carries a reference. ANNAL_END: the group is full and nothing was added; let go of the session,
+ * call annal__commit_make_room(), and begin again.
  */
-annal_status annal__commit_add(annal_store *store, const struct group_record *record,
-                               annal_slice header, annal_slice loose, annal_slice lines,
-                               uint64_t events, uint64_t data_bytes, bool batch,
-                               struct group **out_group, annal_error *err);
+annal_status annal__commit_add(annal_store *store, struct group_record *record, annal_slice header,
+                               annal_slice loose, annal_slice lines, uint64_t events,
+                               uint64_t data_bytes, bool batch, struct group **out_group,
+                               annal_error *err);
 
 /*
  * Wait until the group is applied, leading if nobody does. ANNAL_ERR_UNKNOWN also when the journal of this

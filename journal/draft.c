@@ -44,15 +44,15 @@ static annal_status check_type(annal_slice type, annal_error *err)
 /* An id stands in its line as it is, so it must be a JSON string without escapes. */
 static annal_status check_id(annal_slice id, annal_error *err)
 {
+    if (id.len == 0)
+        return ANNAL_OK;
     if (id.len > ANNAL_ID_BYTES_MAX)
         return annal__fail(err, ANNAL_ERR_LIMIT, "an id has at most %d bytes, this one has %zu",
                            ANNAL_ID_BYTES_MAX, id.len);
     char quoted[ANNAL_ID_BYTES_MAX + 2];
-    memset(quoted, '"', sizeof quoted);
-    if (id.len > 0)
-        memcpy(quoted + 1, id.ptr, id.len);
-    if ((id.len > 0 &&
-         (memchr(id.ptr, '\\', id.len) != NULL || memchr(id.ptr, 127, id.len) != NULL)) ||
+    memcpy(quoted + 1, id.ptr, id.len);
+    quoted[0] = quoted[id.len + 1] = '"';
+    if (memchr(id.ptr, '\\', id.len) != NULL || memchr(id.ptr, 127, id.len) != NULL ||
         annal__json_check((annal_slice){quoted, id.len + 2}, 1, NULL) != JSON_VALID)
         return annal__fail(err, ANNAL_ERR_INVALID,
                            "an id is UTF-8 without control characters, '\"' and '\\'");

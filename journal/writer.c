@@ -196,9 +196,7 @@ static annal_status check_space(annal_store *store, uint64_t bytes, annal_error 
         atomic_store(&store->space_free, space.free_bytes);
         atomic_store(&store->space_checked_us, now_us);
     }
-    pthread_mutex_lock(&store->commit.lock);
-    uint64_t needed = store->commit.unapplied_bytes + bytes + FREE_RESERVE_BYTES;
-    pthread_mutex_unlock(&store->commit.lock);
+    uint64_t needed = atomic_load(&store->commit.unapplied_bytes) + bytes + FREE_RESERVE_BYTES;
     /* An append larger than a region makes the log grow, to regions of at most twice its size. */
     if (bytes + LOG_REGION_FIRST / 2 > atomic_load(&store->log_region_bytes) &&
         bytes > LOG_REGION_FIRST / 2)

@@ -466,8 +466,7 @@ START_TEST(h40_an_append_that_finds_the_group_full_waits_for_the_next)
     ck_ok(append_slice(store, "s", large, NULL, ANNAL_LEVEL_BATCH, &seq, err));
     free(data);
     uint64_t number = store->commit.current->number;
-    const struct group_record record = {.session =
-                                            annal__session_get(store, ANNAL_SLICE("s"), NULL)};
+    struct group_record record = {.session = annal__session_get(store, ANNAL_SLICE("s"), NULL)};
     ck_assert_int_eq(annal__commit_add(store, &record, ANNAL_SLICE(""), ANNAL_SLICE(""),
                                        ANNAL_SLICE("x\n"), 1, 1, true, &group, NULL),
                      ANNAL_END);
