@@ -15,6 +15,7 @@
 
 #define CLOCK_AHEAD_MAX_US  ((int64_t)5 * 60 * 1000000)
 #define FREE_CHECK_EVERY_US 100000
+#define FRAMES_KEPT_BYTES   ((size_t)64 << 10) /* a writer's memory for frames that it keeps */
 
 struct annal_writer {
     annal_store *store;
@@ -28,6 +29,7 @@ struct annal_writer {
         batched_seq;   /* the last one that it was given at level batch; 0: it is not in the list */
     uint64_t lost_seq; /* events from this one on are lost, and it was not told yet; 0: none */
     struct annal_writer *next; /* in session->lossy */
+    struct buf frames;         /* of the append that is under way */
 };
 
 /* One call of annal_writer_append(). */
@@ -45,7 +47,6 @@ struct append {
     annal_expect expect;
     uint64_t expected_seq;
     uint64_t data_bytes;
-    struct buf frames;
     bool is_copy; /* these events were there already */
 };
 
@@ -97,6 +98,7 @@ void annal_writer_close(annal_writer *writer)
     pthread_mutex_lock(&writer->session->lock);
     leave_lossy(writer);
     pthread_mutex_unlock(&writer->session->lock);
+    annal__buf_done(&writer->frames);
     annal__free(writer);
 }
 
@@ -489,16 +491,18 @@ struct advance {
 
 static annal_status encode(struct append *append, struct advance *advance, annal_error *err)
 {
-    annal__buf_clear(&append->frames);
+    struct buf *frames = &append->writer->frames;
+    annal__buf_clear(frames);
+    frames->limit = ANNAL_APPEND_BYTES_MAX + append->count * FRAME_ENVELOPE_BYTES;
     for (size_t i = 0; i < append->count; i++) {
         const annal_draft *draft = &append->drafts[i];
         int64_t ts_us = choose_time(append, draft, advance->ts_us);
         struct frame_place place = {.seq = advance->seq + 1,
                                     .ts_us = ts_us,
-                                    .offset = append->session->end + append->frames.len,
+                                    .offset = append->session->end + frames->len,
                                     .h_before = advance->h};
         annal_status status =
-            append->session->codec->encode_event(&append->frames, draft, &place, &advance->h);
+            append->session->codec->encode_event(frames, draft, &place, &advance->h);
         if (status < 0)
             return annal__fail(err, status, "append to session '%s': no memory",
                                append->session->id);
@@ -511,7 +515,7 @@ static annal_status encode(struct append *append, struct advance *advance, annal
 static void remember_ids(struct append *append, uint64_t offset)
 {
     struct session *session = append->session;
-    annal_slice rest = annal__buf_slice(&append->frames);
+    annal_slice rest = annal__buf_slice(&append->writer->frames);
     for (size_t i = 0; i < append->count && session->ids_loaded; i++) {
         /* Without memory for it, the next append that has an id reads them again. */
         if (append->drafts[i].id.len > 0 &&
@@ -531,7 +535,7 @@ static void move_session(struct append *append, const struct advance *advance)
     session->seq = advance->seq;
     session->ts_us = advance->ts_us;
     session->h = advance->h;
-    session->end += append->frames.len;
+    session->end += append->writer->frames.len;
 }
 
 /* ---- The two ways into a journal ---- */
@@ -564,7 +568,7 @@ static annal_status write_loose(struct append *append, const struct advance *adv
 {
     struct session *session = append->session;
     annal_store *store = append->store;
-    annal_slice bytes = annal__buf_slice(&append->frames);
+    annal_slice bytes = annal__buf_slice(&append->writer->frames);
     annal_status status = annal__buf_reserve(&session->loose, bytes.len);
     if (status < 0)
         return annal__fail(err, status, "append to session '%s': no memory", session->id);
@@ -605,8 +609,8 @@ static annal_status join_group(struct append *append, const struct advance *adva
         header = annal__buf_slice(&session->header);
     annal_status status =
         annal__commit_add(append->store, &record, header, annal__buf_slice(&session->loose),
-                          annal__buf_slice(&append->frames), append->count, append->data_bytes,
-                          append->level == ANNAL_LEVEL_BATCH, out_group, err);
+                          annal__buf_slice(&append->writer->frames), append->count,
+                          append->data_bytes, append->level == ANNAL_LEVEL_BATCH, out_group, err);
     if (status != ANNAL_OK)
         return status;
     move_session(append, advance);
@@ -757,7 +761,6 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
         .level = options->level != 0 ? options->level : writer->level,
         .expect = options->expect,
         .expected_seq = options->expected_seq,
-        .frames = {.limit = ANNAL_APPEND_BYTES_MAX + (size_t)count * FRAME_ENVELOPE_BYTES},
     };
     struct group *group = NULL;
     uint64_t seq = 0;
@@ -779,11 +782,12 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
             break;
         pthread_mutex_lock(&writer->session->lock);
         status = append_locked(&append, writer->wait_ms, &seq, &group, err);
+        if (writer->frames.cap > FRAMES_KEPT_BYTES)
+            annal__buf_done(&writer->frames);
         pthread_mutex_unlock(&writer->session->lock);
     } while (status == ANNAL_END);
     if (status == ANNAL_OK)
         status = wait_for_group(&append, group, err);
-    annal__buf_done(&append.frames);
     annal__buf_done(&append.converted_data);
     annal__buf_done(&append.converted);
     keep_in_passing(writer->store);
