@@ -6,6 +6,7 @@
 #include "journal/checkpoint.h"
 #include "journal/failure.h"
 #include "journal/loose.h"
+#include "journal/replace.h"
 #include "journal/scan.h"
 #include "journal/slot.h"
 #include "journal/torn.h"
@@ -291,7 +292,10 @@ static annal_status find_journal(annal_store *store, struct session *session, an
     if (status < 0)
         return status;
     set_codec(session, codec == NULL ? store->codec : codec);
-    if (codec != NULL && annal__journal_is_double(store, id, codec))
+    if (codec == NULL || !annal__journal_is_double(store, id, codec))
+        return ANNAL_OK;
+    annal__replace_sweep(store); /* a conversion broke off between the two names */
+    if (annal__journal_is_double(store, id, codec))
         return annal__fail(
             err, ANNAL_ERR_CORRUPT,
             "session '%s' has two journals, one in each format: it stays readable and "

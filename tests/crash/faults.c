@@ -339,8 +339,6 @@ void convert_session(struct life *life, const char *session, annal_format format
              "convert does not say why it failed");
     ck_fault(status == ANNAL_OK || !came || !life->once || stopped, "convert after the fault: %s",
              err.message);
-    /* A conversion that broke off may leave both journals until the store is opened again: appends say so. */
-    life->stopped = life->stopped || status < 0;
     heard(life, status, false);
 }
 

@@ -265,24 +265,27 @@ START_TEST(h11_of_two_names_the_one_that_readers_saw_stays)
     const char *path = tmpdir_path(&dir, "store");
     const char *json = tmpdir_path(&dir, "store/events/s.jsonl");
     const char *msgpack = tmpdir_path(&dir, "store/events/s.mpk");
-    const char *old = _i == 0 ? json : msgpack;
+    bool from_json = _i % 2 == 0, reopen = _i / 2 == 1;
+    const char *old = from_json ? json : msgpack;
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
-    if (_i == 1)
+    if (!from_json)
         ck_ok(convert_to(store, "s", ANNAL_FORMAT_MSGPACK, &result, err));
     size_t len;
     char *bytes = file_read(old, &len);
-    ck_ok(convert_to(store, "s", _i == 0 ? ANNAL_FORMAT_MSGPACK : ANNAL_FORMAT_JSON, &result, err));
+    ck_ok(
+        convert_to(store, "s", from_json ? ANNAL_FORMAT_MSGPACK : ANNAL_FORMAT_JSON, &result, err));
     file_write(old, bytes, len); /* its removal did not take place */
     free(bytes);
     ck_numbers(store, "s", 3);
-    uint64_t seq;
-    ck_status(ANNAL_ERR_CORRUPT, append_number(store, "s", 4, 40, ANNAL_LEVEL_SYNC, &seq, err));
-    store_abandon(store);
-    store = store_open_seams(path, &after_a_power_cut);
-    ck_assert(is_there(json) && !is_there(msgpack));
-    ck_numbers(store, "s", 3);
+    if (reopen) {
+        store_abandon(store);
+        store = store_open_seams(path, &after_a_power_cut);
+        ck_numbers(store, "s", 3);
+    }
     append_numbers(store, "s", 4, 4, ANNAL_LEVEL_SYNC);
+    ck_assert(is_there(json) && !is_there(msgpack));
+    ck_numbers(store, "s", 4);
     store_close(store);
     tmpdir_done(&dir);
 }
@@ -318,7 +321,7 @@ Suite *suite_convert(void)
     tcase_add_test(convert, a_damaged_session_is_not_converted_and_the_sentence_says_what_to_do);
     tcase_add_test(convert, a_conversion_can_be_stopped_and_nothing_has_happened);
     tcase_add_loop_test(convert, h11_a_conversion_that_breaks_off_anywhere_loses_nothing, 0, 2);
-    tcase_add_loop_test(convert, h11_of_two_names_the_one_that_readers_saw_stays, 0, 2);
+    tcase_add_loop_test(convert, h11_of_two_names_the_one_that_readers_saw_stays, 0, 4);
     tcase_add_test(convert, both_journals_of_a_session_are_deleted);
     suite_add_tcase(suite, convert);
     return suite;
