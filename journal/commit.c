@@ -131,14 +131,21 @@ static void stop_all(struct commit *commit, const annal_error *failure)
     pthread_cond_broadcast(&commit->turn);
 }
 
-void annal__commit_fail(annal_store *store, const annal_error *failure)
+static void announce_stop(annal_store *store, const annal_error *failure)
 {
-    pthread_mutex_lock(&store->commit.lock);
-    stop_all(&store->commit, failure);
-    pthread_mutex_unlock(&store->commit.lock);
     annal__metrics_add(store, METRIC_STOPPED, 1);
     annal__store_log(store, ANNAL_LOG_WARNING, "%s: the store takes no more work",
                      failure->message);
+}
+
+void annal__commit_fail(annal_store *store, const annal_error *failure)
+{
+    pthread_mutex_lock(&store->commit.lock);
+    bool news = !store->commit.failed;
+    stop_all(&store->commit, failure);
+    pthread_mutex_unlock(&store->commit.lock);
+    if (news)
+        announce_stop(store, failure);
 }
 
 /* ---- Adding ---- */
@@ -486,6 +493,8 @@ static void refuse_groups(annal_store *store, struct group *group, const annal_e
     }
     drop_reference(commit, behind);
     pthread_mutex_unlock(&commit->lock);
+    if (next == NULL)
+        announce_stop(store, why);
 }
 
 /* Lead the current group, which is not empty. Called and returns with the lock held. */
@@ -497,7 +506,9 @@ static void lead(annal_store *store)
     annal_error failure = {0};
     if (next == NULL) {
         annal__fail(&failure, ANNAL_ERR_NOMEM, "commit: no memory for another group");
-        stop_all(commit, &failure);
+        pthread_mutex_unlock(&commit->lock);
+        annal__commit_fail(store, &failure);
+        pthread_mutex_lock(&commit->lock);
         return;
     }
     commit->spare = NULL;
@@ -528,15 +539,15 @@ static void lead(annal_store *store)
         commit->durable = group->number;
         pthread_mutex_unlock(&commit->lock);
         apply_group(store, group);
-    } else if (status != ANNAL_ERR_UNKNOWN) {
+    } else if (status == ANNAL_ERR_UNKNOWN) {
+        annal__commit_fail(store, &failure);
+    } else {
         refuse_groups(store, group, &failure);
         (void)annal__failure_renew_log(store, NULL); /* else the next group tries again */
     }
 
     pthread_mutex_lock(&commit->lock);
-    if (status == ANNAL_ERR_UNKNOWN) {
-        stop_all(commit, &failure);
-    } else if (status == ANNAL_OK) {
+    if (status == ANNAL_OK) {
         atomic_fetch_sub(&commit->unapplied_bytes, group->payload.len);
         commit->applied = group->number;
         tell(group, GROUP_DONE, INT_MAX);

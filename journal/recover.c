@@ -736,6 +736,21 @@ static void report(const struct redo *redo, redo_done_fn done, void *arg)
     }
 }
 
+/* We know what we wrote: a group that is needed and cannot be read back is damage, also when it is the last. */
+static annal_status check_own(const struct log *log, const struct walk *walk, annal_error *err)
+{
+    uint64_t lost;
+    if (log->epoch <= walk->released || (log->end == 0 && log->epoch - 1 <= walk->released))
+        return ANNAL_OK;
+    if (walk->count > 0 && walk->groups[walk->count - 1].group == log->group &&
+        !annal__log_lost(log, walk->groups, walk->count, &lost))
+        return ANNAL_OK;
+    return annal__fail(err, ANNAL_ERR_CORRUPT,
+                       "commit log %s does not hold what was written to it: a disk that damages "
+                       "bytes; what journals lack of it is lost",
+                       log->path);
+}
+
 annal_status annal__redo_own(annal_store *store, bool all, uint64_t released, redo_done_fn done,
                              void *arg, annal_error *err)
 {
@@ -753,6 +768,8 @@ annal_status annal__redo_own(annal_store *store, bool all, uint64_t released, re
     while (walk.count > 0 && walk.groups[walk.count - 1].group > redo->log->group)
         walk.count--;
     walk.released = released;
+    if (status == ANNAL_OK)
+        status = check_own(redo->log, &walk, err);
     if (status == ANNAL_OK)
         status = redo_all(redo, &walk, err);
     if (status == ANNAL_OK)

@@ -503,6 +503,11 @@ static annal_status encode(struct append *append, struct advance *advance, annal
                                     .h_before = advance->h};
         annal_status status =
             append->session->codec->encode_event(frames, draft, &place, &advance->h);
+        if (status == ANNAL_ERR_LIMIT)
+            return annal__fail(err, status,
+                               "append to session '%s': more than %u bytes in the format of its "
+                               "journal",
+                               append->session->id, ANNAL_APPEND_BYTES_MAX);
         if (status < 0)
             return annal__fail(err, status, "append to session '%s': no memory",
                                append->session->id);

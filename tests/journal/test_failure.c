@@ -7,6 +7,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,6 +124,44 @@ START_TEST(h7_a_new_journal_that_cannot_be_made_is_made_later)
     append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC);
     ck_numbers(store, "s", 2);
     store_close(store);
+}
+END_TEST
+
+/* What is missing at the end of our own log leaves no gap that a record before would show. */
+START_TEST(a_session_that_is_behind_stays_so_when_the_log_lost_its_events)
+{
+    uint64_t seq;
+    append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    picky_io_fail(&disk, PICKY_WRITE, JOURNAL, EIO, -1);
+    ck_ok(append_number(store, "s", 3, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    const struct log *log = &store->slot.log;
+    uint64_t last = log->regions[log->current].offset + log->end - log->block;
+    int fd = open(tmpdir_path(&dir, "store/" LOG), O_WRONLY);
+    ck_assert_int_eq(pwrite(fd, "rot", 3, (off_t)last + 80), 3);
+    close(fd);
+    picky_io_heal(&disk);
+    ck_ok(annal_keep(store, err));
+    ck_assert_int_eq(append_number(store, "s", 4, 40, ANNAL_LEVEL_SYNC, &seq, NULL), ANNAL_ERR_IO);
+    ck_status(ANNAL_ERR_CORRUPT, annal_checkpoint(store, err));
+    append_numbers(store, "t", 1, 2, ANNAL_LEVEL_SYNC);
+    ck_numbers(store, "s", 2);
+    ck_assert_int_lt(annal_store_close(store, NULL), 0);
+}
+END_TEST
+
+START_TEST(a_store_that_stops_says_so_once_and_counts_it)
+{
+    annal_metrics metrics;
+    append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
+    picky_io_fail(&disk, PICKY_SYNC, LOG, EIO, 1);
+    picky_io_fail(&disk, PICKY_RENAME, "00.void", ENOSPC, -1);
+    uint64_t seq;
+    ck_status(ANNAL_ERR_UNKNOWN, append_number(store, "s", 2, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_status(ANNAL_ERR_CLOSED, append_number(store, "s", 3, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_assert_uint_eq(warnings, 1);
+    annal_store_metrics_get(store, ANNAL_METRICS_OF_OBJECT, &metrics);
+    ck_assert_uint_eq(metrics.stopped, 1);
+    ck_assert_int_lt(annal_store_close(store, NULL), 0);
 }
 END_TEST
 
@@ -552,6 +591,7 @@ Suite *suite_failure(void)
         journals,
         h7_a_durable_group_whose_journal_write_fails_stays_acknowledged_and_is_applied_later);
     tcase_add_test(journals, h7_a_new_journal_that_cannot_be_made_is_made_later);
+    tcase_add_test(journals, a_session_that_is_behind_stays_so_when_the_log_lost_its_events);
     tcase_add_test(journals, h7_a_session_that_is_behind_at_close_is_redone_at_the_next_open);
     tcase_add_test(journals, f8_while_one_session_is_behind_others_go_on_until_the_log_is_full);
     tcase_add_test(journals, h5_bytes_that_a_failed_sync_lost_are_written_again_from_the_log);
@@ -570,6 +610,7 @@ Suite *suite_failure(void)
     tcase_add_test(log, f4_without_a_void_the_answer_is_unknown_and_the_store_takes_no_more_work);
     tcase_add_test(log, h9_when_the_empty_group_cannot_be_written_either_a_void_decides);
     tcase_add_test(log, a_failed_log_sync_at_a_checkpoint_costs_nobody_anything);
+    tcase_add_test(log, a_store_that_stops_says_so_once_and_counts_it);
     tcase_add_test(log, no_event_joins_an_epoch_that_a_failed_checkpoint_has_released);
     tcase_add_test(log, a_log_that_is_replaced_while_room_is_made_grows_again);
     tcase_add_test(log, h8_a_broken_log_stays_while_a_journal_cannot_be_written);
