@@ -15,17 +15,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#define SLOTS_MAX     1000
 #define SLOTS_KEPT    8
 #define LEFTOVER_S    3600  /* nobody needs so long to make a log */
 #define WAIT_SLICE_US 50000 /* an owner that was killed wakes nobody */
 
 /* ---- Which slots there are ---- */
-
-struct slot_list {
-    uint32_t numbers[SLOTS_MAX];
-    size_t count;
-};
 
 static int collect_number(void *arg, const char *name)
 {
@@ -45,7 +39,8 @@ static int compare_numbers(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-static annal_status list_slots(annal_store *store, struct slot_list *out_list, annal_error *err)
+annal_status annal__slots_list(const annal_store *store, struct slot_list *out_list,
+                               annal_error *err)
 {
     struct buf path = {0};
     out_list->count = 0;
@@ -59,7 +54,7 @@ static annal_status list_slots(annal_store *store, struct slot_list *out_list, a
     return status;
 }
 
-static annal_status slot_path(const annal_store *store, struct buf *out, const char *part,
+annal_status annal__slot_path(const annal_store *store, struct buf *out, const char *part,
                               uint32_t number, annal_error *err)
 {
     char name[32];
@@ -90,11 +85,11 @@ static annal_status other_open(annal_store *store, uint32_t number, struct other
     struct buf path = {0};
     struct stat file = {0};
     struct other other = {.number = number, .log = {.fd = -1}, .held = {.fd = -1}};
-    annal_status status = slot_path(store, &path, "commit", number, err);
+    annal_status status = annal__slot_path(store, &path, "commit", number, err);
     if (status == ANNAL_OK && store->io->stat(store->io->arg, path.ptr, &file) < 0)
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "slot %" PRIu32 " is gone", number);
     if (status == ANNAL_OK)
-        status = slot_path(store, &path, "locks", number, err);
+        status = annal__slot_path(store, &path, "locks", number, err);
     if (status == ANNAL_OK)
         status = annal__held_open(store->io, path.ptr, false, &other.held, err);
     if (status < 0)
@@ -114,7 +109,7 @@ static annal_status other_lock(annal_store *store, struct other *other, annal_er
 {
     struct buf path = {0};
     struct stat ours, theirs;
-    annal_status status = slot_path(store, &path, "commit", other->number, err);
+    annal_status status = annal__slot_path(store, &path, "commit", other->number, err);
     if (status == ANNAL_OK)
         status = annal__log_open(store->io, path.ptr, true, &other->log, err);
     if (status < 0)
@@ -157,7 +152,8 @@ static annal_status discard(annal_store *store, const struct other *other, annal
         status = annal__sync_dir(store->io, path.ptr, err);
     if (status == ANNAL_OK)
         annal__void_remove(&other->log);
-    if (status == ANNAL_OK && slot_path(store, &path, "locks", other->number, NULL) == ANNAL_OK)
+    if (status == ANNAL_OK &&
+        annal__slot_path(store, &path, "locks", other->number, NULL) == ANNAL_OK)
         store->io->unlink(store->io->arg, path.ptr);
     annal__file_lock_drop(store, &store->claim_lock);
     annal__buf_done(&path);
@@ -170,7 +166,7 @@ static annal_status other_recover(annal_store *store, struct other *other, annal
     struct buf path = {0};
     annal_status status = ANNAL_OK;
     if (other->held.header == NULL) {
-        status = slot_path(store, &path, "locks", other->number, err);
+        status = annal__slot_path(store, &path, "locks", other->number, err);
         if (status == ANNAL_OK)
             status = annal__held_open(store->io, path.ptr, true, &other->held, err);
     }
@@ -195,7 +191,7 @@ static void remove_slot(annal_store *store, uint32_t number, const struct log *l
         annal__file_lock_take(store, &store->claim_lock, NULL) < 0)
         return;
     bool ours = annal__log_is_in_place(log);
-    if (ours && slot_path(store, &path, "locks", number, NULL) == ANNAL_OK)
+    if (ours && annal__slot_path(store, &path, "locks", number, NULL) == ANNAL_OK)
         store->io->unlink(store->io->arg, path.ptr);
     if (ours)
         store->io->unlink(store->io->arg, log->path);
@@ -254,7 +250,7 @@ annal_status annal__slots_recover(annal_store *store, annal_error *err)
         goto done;
     status = remove_leftovers(store, err);
     if (status == ANNAL_OK)
-        status = list_slots(store, list, err);
+        status = annal__slots_list(store, list, err);
     for (size_t i = 0; i < list->count && status == ANNAL_OK; i++) {
         annal_error failure;
         annal_status one = recover_one(store, list->numbers[i], &failure);
@@ -299,10 +295,10 @@ annal_status annal__slots_each_record(annal_store *store, enum slots_which which
     struct slot_list *list = annal__zalloc(sizeof *list);
     if (list == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "read the commit logs: no memory");
-    annal_status status = list_slots(store, list, err);
+    annal_status status = annal__slots_list(store, list, err);
     for (size_t i = 0; i < list->count && status == ANNAL_OK; i++) {
         struct log log = {.fd = -1};
-        status = slot_path(store, &path, "commit", list->numbers[i], err);
+        status = annal__slot_path(store, &path, "commit", list->numbers[i], err);
         if (status == ANNAL_OK)
             status = annal__log_open(store->io, path.ptr, false, &log, err);
         if (status == ANNAL_OK && (which == SLOTS_ALL || store->io->flock(store->io->arg, log.fd,
@@ -380,7 +376,7 @@ static annal_status publish_log(annal_store *store, struct log *log, uint32_t *o
     annal_status status = ANNAL_OK;
     uint32_t number = 0;
     for (; number < SLOTS_MAX; number++) {
-        status = slot_path(store, &path, "commit", number, err);
+        status = annal__slot_path(store, &path, "commit", number, err);
         if (status < 0)
             goto done;
         if (store->io->stat(store->io->arg, path.ptr, &file) < 0 && errno == ENOENT)
@@ -430,7 +426,7 @@ static annal_status publish_and_adopt(annal_store *store, struct log *log, annal
     uint32_t number = 0;
     annal_status status = publish_log(store, log, &number, err);
     if (status == ANNAL_OK)
-        status = slot_path(store, &path, "locks", number, err);
+        status = annal__slot_path(store, &path, "locks", number, err);
     if (status == ANNAL_OK) {
         /* Not the list that stands there: an owner whose log was removed may still write to it. */
         store->io->unlink(store->io->arg, path.ptr);
@@ -452,7 +448,7 @@ static annal_status claim_once(annal_store *store, struct slot_list *list, uint3
     annal_status status = annal__file_lock_take(store, &store->claim_lock, err);
     if (status < 0)
         return status;
-    status = list_slots(store, list, err);
+    status = annal__slots_list(store, list, err);
     for (size_t i = 0; i < list->count && status == ANNAL_OK && *out_found == FOUND_NONE; i++) {
         if (list->numbers[i] >= from)
             *out_found = try_slot(store, list->numbers[i], out_dead);
@@ -582,7 +578,7 @@ static annal_status find_holder(annal_store *store, struct slot_list *list, anna
                                 annal_error *err)
 {
     *out_found = false;
-    annal_status status = list_slots(store, list, err);
+    annal_status status = annal__slots_list(store, list, err);
     for (size_t i = 0; i < list->count && status == ANNAL_OK; i++) {
         if (list->numbers[i] == store->slot.number)
             continue;

@@ -31,6 +31,17 @@ void annal__slot_leave(annal_store *store);
 /* Recover every slot that no living process has. Called at open. */
 annal_status annal__slots_recover(annal_store *store, annal_error *err);
 
+/* The slots that have a log, in order of number; and where a slot has its file: part is commit or locks. */
+#define SLOTS_MAX 1000
+struct slot_list {
+    uint32_t numbers[SLOTS_MAX];
+    size_t count;
+};
+annal_status annal__slots_list(const annal_store *store, struct slot_list *out_list,
+                               annal_error *err);
+annal_status annal__slot_path(const annal_store *store, struct buf *out, const char *part,
+                              uint32_t number, annal_error *err);
+
 /*
  * Call fn for each record that no checkpoint covers, of every log or of those of dead processes. Stops and
  * returns what fn returned below 0, or why a log cannot be read.
