@@ -281,7 +281,8 @@ static annal_status log_group(annal_store *store, uint64_t bytes, uint32_t recor
     annal_status status =
         annal__log_write_group(&store->slot.log, records, toc, payload, released, err);
     annal__metrics_synced(store, HISTOGRAM_SYNC_US, begun_us);
-    annal__metrics_add(store, METRIC_LOG_BYTES, bytes);
+    if (status == ANNAL_OK)
+        annal__metrics_add(store, METRIC_LOG_BYTES, bytes);
     return status;
 }
 
@@ -398,9 +399,9 @@ static annal_status write_group(annal_store *store, const struct group *group, a
     uint64_t released = store->commit.released;
     pthread_mutex_unlock(&store->commit.lock);
     status = log_group(store, bytes, records, &toc, &group->payload, released, err);
-    if (status < 0)
+    if (status < 0) {
         status = annal__failure_settle(store, err);
-    if (group->payload.len > 0) { /* more than marks */
+    } else if (group->payload.len > 0) { /* more than marks */
         annal__metrics_add(store, METRIC_GROUPS, 1);
         annal__metrics_record(store, HISTOGRAM_GROUP_EVENTS, group->events);
         annal__metrics_record(store, HISTOGRAM_GROUP_BYTES, group->payload.len);

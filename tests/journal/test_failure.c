@@ -161,6 +161,7 @@ START_TEST(a_store_that_stops_says_so_once_and_counts_it)
     ck_assert_uint_eq(warnings, 1);
     annal_store_metrics_get(store, ANNAL_METRICS_OF_OBJECT, &metrics);
     ck_assert_uint_eq(metrics.stopped, 1);
+    ck_assert_uint_eq(metrics.groups, 1); /* the one that happened */
     ck_assert_int_lt(annal_store_close(store, NULL), 0);
 }
 END_TEST

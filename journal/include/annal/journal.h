@@ -56,9 +56,10 @@ typedef struct annal_append_options {
  *
  * The answer is one of three:
  *   ANNAL_OK            done, at the level that was asked for. At sync: they survive a power cut.
- *   ANNAL_ERR_UNKNOWN   storage failed while they were under way. They may or may not be there; this
- *                       store takes no more work. Open it again to see; with an id, append again and
- *                       get the answer.
+ *   ANNAL_ERR_UNKNOWN   storage failed, or another file took the journal's place, while they were under
+ *                       way. They may or may not be there. With an id, append again and get the answer;
+ *                       when that is ANNAL_ERR_CLOSED, the session or the whole store object takes no
+ *                       more work: open the store again to see.
  *   any other failure   refused: nothing happened, nothing will.
  *
  * At level batch the answer comes before the events are written. When they are refused after all, the
