@@ -53,7 +53,7 @@ static size_t string_length(annal_slice rest)
 static size_t number_length(annal_slice rest)
 {
     size_t at = 1;
-    while (at < rest.len && strchr("0123456789.eE+-", rest.ptr[at]) != NULL && rest.ptr[at] != '\0')
+    while (at < rest.len && strchr("0123456789.eE+-", rest.ptr[at]) != NULL)
         at++;
     return at;
 }
@@ -274,9 +274,17 @@ static annal_status pack_number(struct packing *packing, annal_slice text)
     return annal__pack_ext(packing->out, DATA_EXT_JSON, text);
 }
 
-static bool read_ext_type(annal_slice text, int8_t *out_type)
+/* What at stands behind opened an array of a type: read it, and what follows it. Brackets close: there is more. */
+static bool read_ext_type(annal_slice *at, struct token *value, int8_t *out_type)
 {
-    struct number number = annal__number_read(text);
+    struct token type;
+    if (value->kind != TOKEN_OPEN_ARRAY)
+        return false;
+    (void)next_token(at, &type);
+    (void)next_token(at, value);
+    if (type.kind != TOKEN_NUMBER)
+        return false;
+    struct number number = annal__number_read(type.text);
     bool fits = (number.kind == NUMBER_UINT && number.uint < 128 && number.uint != DATA_EXT_JSON) ||
                 (number.kind == NUMBER_INT && number.sint >= -128);
     if (fits)
@@ -291,7 +299,7 @@ static bool read_ext_type(annal_slice text, int8_t *out_type)
 static annal_status read_spelling(annal_slice *rest, struct spelling *out, bool *out_found)
 {
     annal_slice at = *rest;
-    struct token key, value, type;
+    struct token key, value;
     bool half;
     *out_found = false;
     (void)next_token(&at, &key);
@@ -300,9 +308,7 @@ static annal_status read_spelling(annal_slice *rest, struct spelling *out, bool 
     if (status < 0)
         return status;
     out->is_ext = is_text(annal__buf_slice(&out->key), EXT_KEY);
-    if (out->is_ext &&
-        (value.kind != TOKEN_OPEN_ARRAY || !next_token(&at, &type) || type.kind != TOKEN_NUMBER ||
-         !read_ext_type(type.text, &out->type) || !next_token(&at, &value)))
+    if (out->is_ext && !read_ext_type(&at, &value, &out->type))
         return ANNAL_OK;
     if ((!out->is_ext && !is_text(annal__buf_slice(&out->key), BIN_KEY)) ||
         value.kind != TOKEN_STRING)
@@ -310,8 +316,11 @@ static annal_status read_spelling(annal_slice *rest, struct spelling *out, bool 
     status = decode_string(value.text, &out->base64, &half);
     if (status < 0 || !annal__base64_check(annal__buf_slice(&out->base64)))
         return status;
-    if (out->is_ext && (!next_token(&at, &value) || value.kind != TOKEN_CLOSE))
-        return ANNAL_OK;
+    if (out->is_ext) {
+        (void)next_token(&at, &value);
+        if (value.kind != TOKEN_CLOSE)
+            return ANNAL_OK;
+    }
     (void)next_token(&at, &value); /* the closing bracket */
     *out_found = true;
     *rest = at;
@@ -664,9 +673,9 @@ static annal_status strings_equal(annal_slice a, annal_slice b, struct buf scrat
     annal_status status = decode_string(a, &scratch[0], &half);
     if (status == ANNAL_OK)
         status = decode_string(b, &scratch[1], &half);
-    *out_equal =
-        status == ANNAL_OK && scratch[0].len == scratch[1].len &&
-        (scratch[0].len == 0 || memcmp(scratch[0].ptr, scratch[1].ptr, scratch[0].len) == 0);
+    if (status == ANNAL_OK) /* neither is empty: that has one spelling */
+        *out_equal = scratch[0].len == scratch[1].len &&
+                     memcmp(scratch[0].ptr, scratch[1].ptr, scratch[0].len) == 0;
     return status;
 }
 
@@ -675,10 +684,10 @@ static annal_status json_equal(annal_slice a, annal_slice b, bool *out_equal)
 {
     struct buf scratch[2] = {{0}, {0}};
     annal_status status = ANNAL_OK;
-    bool equal = true, more = true;
-    while (status == ANNAL_OK && equal && more) {
+    bool equal = true;
+    while (status == ANNAL_OK && equal) {
         struct token left, right;
-        more = next_token(&a, &left);
+        bool more = next_token(&a, &left);
         equal = next_token(&b, &right) == more;
         if (!equal || !more)
             break;

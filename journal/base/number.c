@@ -24,12 +24,12 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+/* A number has a digit at its end: there is a character behind each sign and each e. */
 static int64_t read_exponent(const char *at, const char *end, bool *out_huge)
 {
-    bool negative = at < end && *at == '-';
+    bool negative = *at == '-';
     int64_t value = 0;
-    if (at < end && (*at == '-' || *at == '+'))
-        at++;
+    at += negative || *at == '+';
     for (; at < end; at++) {
         value = value * 10 + (*at - '0');
         if (value > POWER_MAX) {
@@ -47,7 +47,7 @@ static struct decimal read_decimal(annal_slice text)
     const char *end = at + text.len;
     size_t seen = 0; /* digits since the first that is not 0 */
     bool behind_point = false;
-    decimal.negative = at < end && *at == '-';
+    decimal.negative = *at == '-';
     at += decimal.negative;
     for (; at < end && (is_digit(*at) || *at == '.'); at++) {
         if (*at == '.') {
@@ -160,7 +160,7 @@ struct number annal__number_read(annal_slice text)
     struct number number = {.kind = NUMBER_UINT};
     const char *at = text.ptr;
     const char *end = at + text.len;
-    bool negative = at < end && *at == '-';
+    bool negative = *at == '-';
     for (at += negative; at < end; at++) {
         unsigned digit = (unsigned)(*at - '0');
         if (digit > 9)

@@ -2,6 +2,7 @@
 
 #include "journal/base/json.h"
 #include "journal/base/msgpack.h"
+#include "tests/support/failing_libc.h"
 #include "tests/support/journals.h"
 #include "tests/support/real_logs.h"
 #include "tests/support/tmpdir.h"
@@ -37,6 +38,7 @@ START_TEST(json_comes_back_from_msgpack_as_the_same_value)
     static const char *const cases[][2] = {
         {"null", "null"},
         {" [ true , false ] ", "[true,false]"},
+        {"\t[\r\n1\t,\n2.5e+1\r]\n", "[1,25.0]"},
         {"{}", "{}"},
         {"[[],{},[[]],{\"a\":{}}]", "[[],{},[[]],{\"a\":{}}]"},
         {"{\"b\":1,\"a\":2,\"b\":3}", "{\"b\":1,\"a\":2,\"b\":3}"},
@@ -66,6 +68,9 @@ START_TEST(what_no_number_or_str_holds_is_kept_as_its_text)
         "1e99999999999999999999",
         "\"\\ud800\"",
         "\"a\\udc00\\ud800b\\n\"",
+        "\"\\ud800abcdef\"",
+        "\"\\ud800\\nabcd\"",
+        "\"\\ud800\\u0041\"",
     };
     for (size_t i = 0; i < sizeof leaves / sizeof *leaves; i++) {
         struct buf msgpack = {0};
@@ -120,7 +125,13 @@ START_TEST(what_only_looks_like_such_a_spelling_stays_an_object)
         "{\"$msgpack.bin\":\"AA==\",\"more\":1}",
         "{\"$msgpack.ext\":[74,\"AA==\"]}",
         "{\"$msgpack.ext\":[128,\"AA==\"]}",
+        "{\"$msgpack.ext\":[-129,\"AA==\"]}",
+        "{\"$msgpack.ext\":[\"1\",\"AA==\"]}",
         "{\"$msgpack.ext\":[1.0,\"AA==\"]}",
+        "{\"$msgpack.ext\":[]}",
+        "{\"$msgpack.ext\":{\"1\":\"AA==\"}}",
+        "{\"$msgpack.ext\":[1,2]}",
+        "{\"$msgpack.ext\":[1,\"A\"]}",
         "{\"$msgpack.ext\":[1,\"AA==\",2]}",
         "{\"$msgpack.ext\":[1]}",
         "{\"$msgpack.ext\":\"AA==\"}",
@@ -159,12 +170,40 @@ START_TEST(msgpack_that_json_cannot_say_is_refused_with_a_reason)
         {"\x81\xc7\x01\x4a"
          "7\x02",
          6, "a key that is no str"},
+        {"\x81\xc7\x00\x4a\x02", 5, "a key that is no str"},
+        {"\x81\xd4\x01\x22\x02", 5, "a key that is no str"},
+        {"\x81\xc1", 2, "not msgpack"},
+        {"\x81\xa1"
+         "a",
+         3, "not all of it"},
+        {"\x81\xac$msgpack.ext", 14, "not all of it"},
+        {"\x81\xac$msgpack.ext\x92", 15, "not all of it"},
+        {"\x81\xac$msgpack.ext\x92\x01", 16, "not all of it"},
+        {"\x81\xac$msgpack.ext\x92\x01\xa4"
+         "AA==",
+         21, "how JSON spells"},
+        {"\x81\xac$msgpack.ext\x92\xd0\x80\xa4"
+         "AA==",
+         22, "how JSON spells"},
         {"\xcb\x7f\xf8\x00\x00\x00\x00\x00\x00", 9, "not finite"},
         {"\xca\x7f\x80\x00\x00", 5, "not finite"},
         {"\xa1\xff", 2, "not UTF-8"},
         {"\xd4\x4a{", 3, "no JSON text"},
+        {"\xc7\x00\x4a", 3, "no JSON text"},
+        {"\xd4\x4a ", 3, "no JSON text"},
+        {"\xd4\x4a:", 3, "no JSON text"},
+        {"\xd4\x4a-", 3, "no JSON text"},
         {"\xd5\x4a"
          "1 ",
+         4, "no JSON text"},
+        {"\xd5\x4a"
+         "1\t",
+         4, "no JSON text"},
+        {"\xd5\x4a"
+         "1\n",
+         4, "no JSON text"},
+        {"\xd5\x4a"
+         "1\r",
          4, "no JSON text"},
         {"\x81\xac$msgpack.bin\xa4"
          "AA==",
@@ -231,6 +270,151 @@ START_TEST(data_that_grows_beyond_the_limit_on_the_way_is_refused)
 }
 END_TEST
 
+/* Which a map with such a key is not, if its value is another. */
+START_TEST(a_map_that_only_looks_like_such_a_spelling_is_said_in_json)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+        const char *json;
+    } cases[] = {
+        {"\x81\xac$msgpack.ext\x01", 15, "{\"$msgpack.ext\":1}"},
+        {"\x81\xac$msgpack.ext\x91\x01", 16, "{\"$msgpack.ext\":[1]}"},
+        {"\x81\xac$msgpack.ext\x92\x01\x02", 17, "{\"$msgpack.ext\":[1,2]}"},
+        {"\x81\xac$msgpack.ext\x92\x4a\xa0", 17, "{\"$msgpack.ext\":[74,\"\"]}"},
+        {"\x81\xac$msgpack.ext\x92\xcc\x80\xa0", 18, "{\"$msgpack.ext\":[128,\"\"]}"},
+        {"\x81\xac$msgpack.ext\x92\xd1\xff\x7f\xa0", 19, "{\"$msgpack.ext\":[-129,\"\"]}"},
+        {"\x81\xac$msgpack.ext\x92\xc0\xa0", 17, "{\"$msgpack.ext\":[null,\"\"]}"},
+        {"\x81\xac$msgpack.ext\x92\x01\xa1"
+         "A",
+         18, "{\"$msgpack.ext\":[1,\"A\"]}"},
+        {"\x81\xac$msgpack.bin\x01", 15, "{\"$msgpack.bin\":1}"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct buf json = {0};
+        ck_ok(annal__data_to_json((annal_slice){cases[i].bytes, cases[i].len}, &json, err));
+        ck_assert_str_eq(annal__buf_cstr(&json), cases[i].json);
+        annal__buf_done(&json);
+    }
+}
+END_TEST
+
+START_TEST(what_is_not_one_json_value_is_refused_with_a_reason)
+{
+    char deep[ANNAL_DATA_DEPTH_MAX + 1];
+    struct buf out = {0};
+    memset(deep, '[', sizeof deep);
+    ck_status(ANNAL_ERR_INVALID, annal__data_to_msgpack(ANNAL_SLICE("[1"), &out, err));
+    ck_status(ANNAL_ERR_LIMIT, annal__data_to_msgpack((annal_slice){deep, sizeof deep}, &out, err));
+    ck_assert_uint_eq(out.len, 0);
+    annal__buf_done(&out);
+}
+END_TEST
+
+/* One of everything that data may hold, some of it too long for a buffer's first memory. */
+static const char everything[] =
+    "{\"a\":[true,null,1,-1,0.5,1e400,\"\\u00e9 and seventy bytes and more of text behind it, for "
+    "which more memory is asked\",\"\\ud800\",[]],\"b\":{\"$msgpack.bin\":\"AAAA\"},\"c\":{"
+    "\"$msgpack.ext\":[5,\"AAAA\"]},\"d\":{}}";
+
+START_TEST(whatever_the_room_that_is_too_small_the_buffer_stays_as_it_was)
+{
+    struct buf msgpack = {0}, json = {0};
+    to_msgpack(everything, &msgpack);
+    ck_ok(annal__data_to_json(annal__buf_slice(&msgpack), &json, err));
+    for (size_t limit = 1; limit < msgpack.len; limit++) {
+        struct buf out = {.limit = limit};
+        ck_status(ANNAL_ERR_LIMIT, annal__data_to_msgpack(ANNAL_SLICE(everything), &out, err));
+        ck_assert_uint_eq(out.len, 0);
+        annal__buf_done(&out);
+    }
+    for (size_t limit = 1; limit < json.len; limit++) {
+        struct buf out = {.limit = limit};
+        ck_status(ANNAL_ERR_LIMIT, annal__data_to_json(annal__buf_slice(&msgpack), &out, err));
+        ck_assert_uint_eq(out.len, 0);
+        annal__buf_done(&out);
+    }
+    annal__buf_done(&msgpack);
+    annal__buf_done(&json);
+}
+END_TEST
+
+/* What one event goes through, told how often memory was asked for and whether it was there. */
+static annal_status go_through_all(bool *out_equal, annal_error *err)
+{
+    struct buf msgpack = {0}, json = {0}, shown = {0}, raw = {0};
+    annal_event unsaid = {.seq = 1, .format = ANNAL_FORMAT_MSGPACK, .data = ANNAL_SLICE("\xc1")};
+    annal_slice text = ANNAL_SLICE(everything);
+    annal_status status = annal__data_to_msgpack(text, &msgpack, err);
+    annal_event event = {
+        .seq = 2, .format = ANNAL_FORMAT_MSGPACK, .data = annal__buf_slice(&msgpack)};
+    if (status == ANNAL_OK)
+        status = annal__data_to_json(annal__buf_slice(&msgpack), &json, err);
+    if (status == ANNAL_OK)
+        status = annal__data_show(&event, &shown, err);
+    if (status == ANNAL_OK)
+        status = annal__data_show(&unsaid, &raw, err);
+    if (status == ANNAL_OK)
+        status = annal__data_equal(ANNAL_FORMAT_MSGPACK, annal__buf_slice(&msgpack),
+                                   ANNAL_FORMAT_JSON, text, out_equal, err);
+    annal__buf_done(&msgpack);
+    annal__buf_done(&json);
+    annal__buf_done(&shown);
+    annal__buf_done(&raw);
+    return status;
+}
+
+START_TEST(whichever_memory_is_not_there_it_is_said_and_nothing_leaks)
+{
+    unsigned failed = 0;
+    for (unsigned at = 1;; at++) {
+        struct failing_libc plan = {.family = LIBC_HEAP, .fail_at = at};
+        annal_error err = {0};
+        bool equal = false;
+        long before = failing_libc_blocks();
+        failing_libc_arm(&plan);
+        annal_status status = go_through_all(&equal, &err);
+        failing_libc_arm(NULL);
+        ck_assert_int_eq(failing_libc_blocks(), before);
+        if (plan.failed[0] == '\0') {
+            ck_assert_int_eq(status, ANNAL_OK);
+            ck_assert(equal);
+            break;
+        }
+        ck_assert_msg(status == ANNAL_ERR_NOMEM, "call %u: %s", at, err.message);
+        ck_assert_ptr_nonnull(strstr(err.message, "no memory"));
+        failed++;
+    }
+    ck_assert_uint_gt(failed, 10);
+}
+END_TEST
+
+/* The room is the reader's; what does not fit is not half shown. */
+START_TEST(raw_bytes_that_have_no_room_are_not_shown)
+{
+    size_t whole = sizeof "{\"$msgpack.raw\":\"wQ==\"}" - 1;
+    for (size_t limit = 1; limit <= whole; limit++) {
+        struct buf json = {.limit = limit};
+        annal_event event = {.seq = 1, .format = ANNAL_FORMAT_MSGPACK, .data = ANNAL_SLICE("\xc1")};
+        ck_status(limit < whole ? ANNAL_ERR_NOMEM : ANNAL_OK, annal__data_show(&event, &json, err));
+        ck_assert_uint_eq(event.data.len, limit < whole ? 1 : whole);
+        annal__buf_done(&json);
+    }
+}
+END_TEST
+
+START_TEST(what_cannot_be_read_equals_nothing_of_the_other_format)
+{
+    static const char *const cases[][2] = {{"nul", "\xc0"}, {"null", "\xc1"}, {"nul", "\xc1"}};
+    for (size_t i = 0; i < 3; i++) {
+        bool equal = true;
+        ck_ok(annal__data_equal(ANNAL_FORMAT_JSON, annal_slice_of(cases[i][0]),
+                                ANNAL_FORMAT_MSGPACK, annal_slice_of(cases[i][1]), &equal, err));
+        ck_assert(!equal);
+    }
+}
+END_TEST
+
 START_TEST(equal_means_the_same_value_and_nothing_less)
 {
     static const struct {
@@ -251,6 +435,9 @@ START_TEST(equal_means_the_same_value_and_nothing_less)
         {"10000000000000000000000", "1e22", true},
         {"10000000000000000000001", "1e22", false},
         {"0.1", "0.10000000000000001", false},
+        {"{\"a\":7} ", "{\"a\":7}", true},
+        {"\"\\u0041\"", "\"A\\u0041\"", false},
+        {"", "", true},
         {"nul", "nul", true},
         {"nul", "null", false},
     };
@@ -333,6 +520,12 @@ Suite *suite_data(void)
     tcase_add_test(tests, msgpack_that_json_cannot_say_is_refused_with_a_reason);
     tcase_add_test(tests, msgpack_is_as_deep_as_json_may_be_and_no_deeper);
     tcase_add_test(tests, data_that_grows_beyond_the_limit_on_the_way_is_refused);
+    tcase_add_test(tests, a_map_that_only_looks_like_such_a_spelling_is_said_in_json);
+    tcase_add_test(tests, what_is_not_one_json_value_is_refused_with_a_reason);
+    tcase_add_test(tests, whatever_the_room_that_is_too_small_the_buffer_stays_as_it_was);
+    tcase_add_test(tests, whichever_memory_is_not_there_it_is_said_and_nothing_leaks);
+    tcase_add_test(tests, raw_bytes_that_have_no_room_are_not_shown);
+    tcase_add_test(tests, what_cannot_be_read_equals_nothing_of_the_other_format);
     tcase_add_test(tests, equal_means_the_same_value_and_nothing_less);
     tcase_add_test(tests, everything_in_real_logs_comes_back_as_the_same_value);
     suite_add_tcase(suite, tests);

@@ -281,6 +281,254 @@ START_TEST(what_is_not_a_frame_of_ours_is_not_parsed)
 }
 END_TEST
 
+/* ---- Frames by hand: what another program, or a newer one, could write ---- */
+
+static const char file_id[FRAME_FILE_ID_BYTES] = "0123456789abcdef";
+
+static void begin_frame(struct buf *out, size_t values)
+{
+    annal__buf_clear(out);
+    ck_assert_int_eq(annal__pack_array(out, values), ANNAL_OK);
+    ck_assert_int_eq(annal__pack_fixed_uint32(out, 0), ANNAL_OK);
+}
+
+/* With its length at both ends; nobody who parses asks for h. */
+static annal_slice end_frame(struct buf *out)
+{
+    size_t length = out->len + 14;
+    ck_assert_int_eq(annal__pack_fixed_uint32(out, (uint32_t)length), ANNAL_OK);
+    memcpy(out->ptr + 1, out->ptr + out->len - 5, 5);
+    ck_assert_int_eq(annal__pack_fixed_uint64(out, 0), ANNAL_OK);
+    return annal__buf_slice(out);
+}
+
+/* What stands between the version and the trailer, or between ts and it. */
+static annal_slice header_of(struct buf *out, uint64_t version, annal_slice rest)
+{
+    begin_frame(out, 10);
+    ck_assert_int_eq(annal__pack_str(out, ANNAL_SLICE("annal")), ANNAL_OK);
+    ck_assert_int_eq(annal__pack_uint(out, version), ANNAL_OK);
+    ck_assert_int_eq(annal__buf_append_slice(out, rest), ANNAL_OK);
+    return end_frame(out);
+}
+
+static annal_slice event_of(struct buf *out, uint64_t seq, annal_slice rest)
+{
+    begin_frame(out, 9);
+    ck_assert_int_eq(annal__pack_fixed_uint64(out, seq), ANNAL_OK);
+    ck_assert_int_eq(annal__pack_fixed_int64(out, 5), ANNAL_OK);
+    ck_assert_int_eq(annal__buf_append_slice(out, rest), ANNAL_OK);
+    return end_frame(out);
+}
+
+START_TEST(an_event_has_a_type_an_id_and_a_cause_that_are_text_or_nil_and_data)
+{
+    static const struct {
+        annal_slice rest;
+        uint64_t seq;
+        bool fits;
+    } cases[] = {
+        {{"\xa4type\xc0\xc0\x01", 8}, 1, true},  {{"\xa4type\xa2id\xa2id\x01", 12}, 1, true},
+        {{"\xa4type\xc0\xc0\x01", 8}, 0, false}, {{"\xa0\xc0\xc0\xa4type", 8}, 1, false},
+        {{"\x01\xc0\xc0\xa4type", 8}, 1, false}, {{"\xa4type\xa0\xc0\x01", 8}, 1, false},
+        {{"\xa4type\x02\xc0\x01", 8}, 1, false}, {{"\xa4type\xc0\xa0\x01", 8}, 1, false},
+        {{"\xa5types\xc0\xc0", 8}, 1, false},    {{"\xa5types\xc0\xc1", 8}, 1, false},
+        {{"\xa5types\xc1\xc0", 8}, 1, false},
+    };
+    struct buf out = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        annal_event event;
+        annal_slice frame = event_of(&out, cases[i].seq, cases[i].rest);
+        ck_assert_msg(codec->parse_event(frame, &event) == cases[i].fits, "case %zu", i);
+    }
+    annal__buf_done(&out);
+}
+END_TEST
+
+/* The fields of a header behind the version, from text so that each case is one change. */
+static annal_slice header_fields(struct buf *out, annal_slice session, annal_slice file,
+                                 annal_slice created, annal_slice fork, annal_slice replaces)
+{
+    annal__buf_clear(out);
+    ck_assert_int_eq(annal__buf_append_slice(out, session), ANNAL_OK);
+    ck_assert_int_eq(annal__buf_append_slice(out, file), ANNAL_OK);
+    ck_assert_int_eq(annal__buf_append_slice(out, created), ANNAL_OK);
+    ck_assert_int_eq(annal__buf_append_slice(out, fork), ANNAL_OK);
+    ck_assert_int_eq(annal__buf_append_slice(out, replaces), ANNAL_OK);
+    return annal__buf_slice(out);
+}
+
+START_TEST(a_header_that_does_not_have_what_version_1_says_is_none)
+{
+    const annal_slice session = ANNAL_SLICE("\xa4sess"), nil = ANNAL_SLICE("\xc0"),
+                      none = {NULL, 0}, number = ANNAL_SLICE("\x07"),
+                      created = ANNAL_SLICE("\xd3\0\0\0\0\0\0\0\x05"),
+                      fork = ANNAL_SLICE("\x93\xa4sire\x03\x09");
+    struct buf id = {0}, fields = {0}, out = {0};
+    struct frame_header found;
+    ck_assert_int_eq(annal__pack_bin(&id, (annal_slice){file_id, sizeof file_id}), ANNAL_OK);
+    annal_slice file = annal__buf_slice(&id);
+    const struct {
+        annal_slice session, file, created, fork, replaces;
+        bool fits;
+    } cases[] = {
+        {session, file, created, nil, nil, true},
+        {session, file, created, fork, file, true},
+        {number, file, created, nil, nil, false},
+        {session, nil, created, nil, nil, false},
+        {session, number, created, nil, nil, false},
+        {session, ANNAL_SLICE("\xc4\x01x"), created, nil, nil, false},
+        {session, ANNAL_SLICE("\xc1"), created, nil, nil, false},
+        {session, file, none, nil, nil, false},
+        {session, file, ANNAL_SLICE("\xcf\0\0\0\0\0\0\0\x05"), nil, nil, false},
+        {session, file, created, none, none, false},
+        {session, file, created, number, nil, false},
+        {session, file, created, ANNAL_SLICE("\x92\xa4sire\x03"), nil, false},
+        {session, file, created, ANNAL_SLICE("\x93\x01\x03\x09"), nil, false},
+        {session, file, created, ANNAL_SLICE("\x93\xa4sire\xc0\x09"), nil, false},
+        {session, file, created, ANNAL_SLICE("\x93\xa4sire\x03\xc0"), nil, false},
+        {session, file, created, nil, none, false},
+        {session, file, created, nil, number, false},
+        {session, file, created, nil, ANNAL_SLICE("\xc0\xc0"), false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        annal_slice rest = header_fields(&fields, cases[i].session, cases[i].file, cases[i].created,
+                                         cases[i].fork, cases[i].replaces);
+        found = (struct frame_header){0};
+        ck_assert_msg(codec->parse_header(header_of(&out, 1, rest), &found) == cases[i].fits,
+                      "case %zu", i);
+        if (i == 1) {
+            ck_assert(found.fork.len == 4 && memcmp(found.fork.ptr, "sire", 4) == 0);
+            ck_assert(found.is_replacement);
+        }
+    }
+    annal__buf_done(&id);
+    annal__buf_done(&fields);
+    annal__buf_done(&out);
+}
+END_TEST
+
+START_TEST(of_a_newer_header_the_version_is_read_and_no_more)
+{
+    const annal_slice other = ANNAL_SLICE("\x01\x02\x03 something that nobody knows yet");
+    struct frame_header found;
+    struct buf out = {0};
+    ck_assert(codec->parse_header(header_of(&out, 2, other), &found));
+    ck_assert_uint_eq(found.version, 2);
+    ck_assert_uint_eq(found.session.len, 0);
+    ck_assert(!found.is_replacement);
+    ck_assert(codec->parse_header(header_of(&out, UINT32_MAX, other), &found));
+    ck_assert(!codec->parse_header(header_of(&out, 1, other), &found));
+    ck_assert(!codec->parse_header(header_of(&out, 0, other), &found));
+    ck_assert(!codec->parse_header(header_of(&out, (uint64_t)UINT32_MAX + 1, other), &found));
+    annal__buf_done(&out);
+}
+END_TEST
+
+START_TEST(no_last_frame_is_found_in_bytes_that_end_before_the_smallest_could)
+{
+    char bytes[64] = {0};
+    size_t start, end;
+    ck_assert(!codec->find_last((annal_slice){bytes, sizeof bytes}, &start, &end));
+    bytes[20] = '\xcf';
+    ck_assert(!codec->find_last((annal_slice){bytes, sizeof bytes}, &start, &end));
+    bytes[50] = '\xcf';
+    ck_assert(!codec->find_last((annal_slice){bytes, sizeof bytes}, &start, &end));
+    ck_assert(!codec->find_last((annal_slice){bytes, 10}, &start, &end));
+}
+END_TEST
+
+/* A search from the end is not misled by a mark, a length, or a trailer that belongs to no frame. */
+START_TEST(the_last_frame_is_found_before_bytes_that_only_end_like_one)
+{
+    struct journal journal;
+    size_t start = 0, end = 0;
+    put_header(&journal);
+    size_t first = journal.bytes.len;
+    put_event(&journal, draft.data);
+    size_t last = journal.bytes.len;
+    static const uint32_t lengths[] = {0, 42, 43, 60, 1u << 30};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        journal.bytes.len = last;
+        ck_assert_int_eq(annal__buf_append_zeros(&journal.bytes, 46), ANNAL_OK);
+        ck_assert_int_eq(annal__pack_fixed_uint32(&journal.bytes, lengths[i]), ANNAL_OK);
+        ck_assert_int_eq(annal__pack_fixed_uint64(&journal.bytes, 9), ANNAL_OK);
+        ck_assert(codec->find_last(annal__buf_slice(&journal.bytes), &start, &end));
+        ck_assert_uint_eq(start, first);
+        ck_assert_uint_eq(end, last);
+    }
+    annal__buf_done(&journal.bytes);
+}
+END_TEST
+
+START_TEST(a_frame_that_is_not_all_there_yet_is_waited_for_and_not_beyond_the_end)
+{
+    struct journal journal;
+    struct buf torn = {0};
+    put_header(&journal);
+    size_t start = journal.bytes.len;
+    put_event(&journal, draft.data);
+    annal_slice frame = {journal.bytes.ptr + start, journal.bytes.len - start};
+    for (size_t len = 0; len < frame.len; len++)
+        ck_assert_uint_eq(codec->measure((annal_slice){frame.ptr, len}, 0, false), 0);
+    /* Behind damage: the next frame may begin in bytes that are still to come. */
+    ck_assert_int_eq(annal__buf_append(&torn, "damage", 6), ANNAL_OK);
+    ck_assert_int_eq(annal__buf_append(&torn, frame.ptr, frame.len - 1), ANNAL_OK);
+    ck_assert_uint_eq(codec->measure(annal__buf_slice(&torn), 0, false), 0);
+    ck_assert_uint_eq(codec->measure(annal__buf_slice(&torn), 0, true), 0);
+    ck_assert_int_eq(annal__buf_append(&torn, frame.ptr + frame.len - 1, 1), ANNAL_OK);
+    ck_assert_uint_eq(codec->measure(annal__buf_slice(&torn), 0, false), 6);
+    /* Its trailer damaged: only what follows it can say so. */
+    torn.ptr[torn.len - 14] ^= 1;
+    annal_slice damaged = {torn.ptr + 6, frame.len};
+    ck_assert_uint_eq(codec->measure(damaged, 0, false), 0);
+    ck_assert_uint_eq(codec->measure(annal__buf_slice(&torn), 0, true), 0);
+    annal__buf_done(&torn);
+    annal__buf_done(&journal.bytes);
+}
+END_TEST
+
+START_TEST(a_frame_whose_trailer_has_two_of_its_three_marks_was_whole)
+{
+    struct journal journal;
+    put_header(&journal);
+    size_t start = journal.bytes.len;
+    put_event(&journal, draft.data);
+    annal_slice frame = {journal.bytes.ptr + start, journal.bytes.len - start};
+    char *end = journal.bytes.ptr + journal.bytes.len;
+    ck_assert(codec->was_whole(frame));
+    static const size_t marks[] = {14, 13, 9};
+    for (size_t i = 0; i < 3; i++) {
+        end[-(ptrdiff_t)marks[i]] ^= 1;
+        ck_assert(codec->was_whole(frame));
+        end[-(ptrdiff_t)marks[(i + 1) % 3]] ^= 1;
+        ck_assert(!codec->was_whole(frame));
+        end[-(ptrdiff_t)marks[i]] ^= 1;
+        end[-(ptrdiff_t)marks[(i + 1) % 3]] ^= 1;
+    }
+    /* Its head is gone, or says more than is there: its end is what tells. */
+    journal.bytes.ptr[start] = 0;
+    ck_assert(codec->was_whole(frame));
+    ck_assert(!codec->was_whole((annal_slice){frame.ptr, frame.len - 1}));
+    journal.bytes.ptr[start] = '\x99';
+    journal.bytes.ptr[start + 4] = 1;
+    ck_assert(codec->was_whole(frame));
+    annal__buf_done(&journal.bytes);
+}
+END_TEST
+
+START_TEST(a_frame_without_room_is_not_begun)
+{
+    struct buf out = {.limit = FRAME_ENVELOPE_BYTES - 1};
+    struct frame_place place = {1, 1, 0, 0};
+    uint64_t h = 0;
+    ck_assert_int_eq(codec->encode_header(&out, &header, &h), ANNAL_ERR_LIMIT);
+    ck_assert_int_eq(codec->encode_event(&out, &draft, &place, &h), ANNAL_ERR_LIMIT);
+    ck_assert_uint_eq(out.len, 0);
+    annal__buf_done(&out);
+}
+END_TEST
+
 static void set_up(void)
 {
     TMPDIR_INIT(&dir);
@@ -303,6 +551,14 @@ Suite *suite_frame_msgpack(void)
     tcase_add_test(tests, msgpack_c_gives_up_at_32_levels_and_we_do_not);
     tcase_add_test(tests, a_journal_inside_an_event_is_never_taken_for_events);
     tcase_add_test(tests, what_is_not_a_frame_of_ours_is_not_parsed);
+    tcase_add_test(tests, an_event_has_a_type_an_id_and_a_cause_that_are_text_or_nil_and_data);
+    tcase_add_test(tests, a_header_that_does_not_have_what_version_1_says_is_none);
+    tcase_add_test(tests, of_a_newer_header_the_version_is_read_and_no_more);
+    tcase_add_test(tests, no_last_frame_is_found_in_bytes_that_end_before_the_smallest_could);
+    tcase_add_test(tests, the_last_frame_is_found_before_bytes_that_only_end_like_one);
+    tcase_add_test(tests, a_frame_that_is_not_all_there_yet_is_waited_for_and_not_beyond_the_end);
+    tcase_add_test(tests, a_frame_whose_trailer_has_two_of_its_three_marks_was_whole);
+    tcase_add_test(tests, a_frame_without_room_is_not_begun);
     suite_add_tcase(suite, tests);
     return suite;
 }
