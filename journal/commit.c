@@ -79,6 +79,7 @@ annal_status annal__commit_init(struct commit *commit)
 void annal__commit_done(struct commit *commit)
 {
     group_free(commit->current);
+    group_free(commit->last);
     group_free(commit->spare);
     pthread_cond_destroy(&commit->turn);
     pthread_mutex_destroy(&commit->lock);
@@ -121,8 +122,13 @@ static void stop_all(struct commit *commit, const annal_error *failure)
         commit->failure = *failure;
     commit->failed = true;
     if (commit->flying != NULL && commit->flying->number > commit->durable) {
-        commit->flying->outcome = ANNAL_ERR_UNKNOWN;
+        commit->flying->outcome =
+            failure->status == ANNAL_ERR_CLOSED ? ANNAL_ERR_CLOSED : ANNAL_ERR_UNKNOWN;
         commit->flying->failure = *failure;
+        if (commit->last == NULL) {
+            commit->last = commit->flying;
+            commit->last->references++;
+        }
         tell(commit->flying, GROUP_DONE, INT_MAX);
     }
     /* Nothing of this one was written, and nothing will be. */
@@ -375,7 +381,10 @@ static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_erro
     return ANNAL_OK;
 }
 
-/* Below 0 the group was refused, and never happened; ANNAL_ERR_UNKNOWN: that is not certain. */
+/*
+ * Below 0 the group was refused, and never happened; ANNAL_ERR_UNKNOWN: that is not certain. With that and
+ * with ANNAL_ERR_CLOSED no more work can be taken.
+ */
 static annal_status write_group(annal_store *store, const struct group *group, annal_error *err)
 {
     struct buf toc = {0};
@@ -456,10 +465,8 @@ static void end_refused(struct commit *commit, struct group *group, const annal_
 {
     group->outcome = why->status;
     group->failure = *why;
-    if (group->first_us > 0) {
-        commit->lost = true;
-        commit->loss = *why;
-    }
+    commit->lost = commit->lost || group->first_us > 0;
+    commit->loss = *why;
     atomic_fetch_sub(&commit->unapplied_bytes, group->payload.len);
     commit->applied = group->number;
     tell(group, GROUP_DONE, INT_MAX);
@@ -540,7 +547,7 @@ static void lead(annal_store *store)
         commit->durable = group->number;
         pthread_mutex_unlock(&commit->lock);
         apply_group(store, group);
-    } else if (status == ANNAL_ERR_UNKNOWN) {
+    } else if (status == ANNAL_ERR_UNKNOWN || status == ANNAL_ERR_CLOSED) {
         annal__commit_fail(store, &failure);
     } else {
         refuse_groups(store, group, &failure);
@@ -681,6 +688,33 @@ annal_status annal__commit_take_loss(annal_store *store, annal_error *err)
     commit->lost = false;
     pthread_mutex_unlock(&commit->lock);
     return status;
+}
+
+/* The seq of the session's first event in a group. */
+static uint64_t first_seq_in(const struct group *group, const struct session *session)
+{
+    for (size_t i = 0; group != NULL && i < group->count; i++) {
+        if (group->records[i].session == session)
+            return group->records[i].before.seq + 1;
+    }
+    return UINT64_MAX;
+}
+
+void annal__commit_find_lost(annal_store *store, const struct session *session,
+                             uint64_t *out_unknown_seq, uint64_t *out_refused_seq,
+                             annal_error *out_why)
+{
+    struct commit *commit = &store->commit;
+    *out_unknown_seq = *out_refused_seq = UINT64_MAX;
+    pthread_mutex_lock(&commit->lock);
+    const struct group *last = commit->last;
+    if (last != NULL && last->number > commit->durable)
+        *(last->outcome == ANNAL_ERR_UNKNOWN ? out_unknown_seq : out_refused_seq) =
+            first_seq_in(last, session);
+    if (commit->failed && *out_refused_seq == UINT64_MAX)
+        *out_refused_seq = first_seq_in(commit->current, session);
+    *out_why = commit->failed ? commit->failure : commit->loss;
+    pthread_mutex_unlock(&commit->lock);
 }
 
 /* ---- Leading without a group ---- */

@@ -11,7 +11,8 @@
  * (3) Bytes enter a journal after their group's sync returned 0, in order of group.
  * (4) Every group has one of three ends: durable, refused (it never happened, and never will), unknown.
  *     A group that could not be written is refused with all that was added behind it; failure.h says how
- *     that is made certain. When it cannot be, the store stops: no more work is taken.
+ *     that is made certain. When it cannot be, the store stops: no more work is taken. Then the group under
+ *     way is unknown, unless nothing of it was written, and what is behind it is refused.
  */
 #ifndef JOURNAL_COMMIT_H
 #define JOURNAL_COMMIT_H
@@ -73,6 +74,7 @@ struct commit {
     /* Guarded by lock. */
     struct group *current; /* still takes appends */
     struct group *flying;  /* being written, or NULL */
+    struct group *last;    /* it was flying when the store stopped; NULL: none was, or it goes on */
     bool leading;
     uint32_t last_appends; /* in the group that was led last */
     uint64_t durable;
@@ -85,9 +87,9 @@ struct commit {
     bool failed;                   /* no more work is taken */
     bool refusing;                 /* for a moment: sessions are being taken back */
     annal_error failure;
-    uint64_t refusals; /* how often groups were refused */
-    bool lost; /* a refused group had events of level batch, and nobody was told; loss says why */
-    annal_error loss;
+    uint64_t refusals;   /* how often groups were refused */
+    bool lost;           /* a refused group had events of level batch, and nobody was told */
+    annal_error loss;    /* why the last refused group was */
     pthread_cond_t turn; /* nobody leads any more; applied moves only before that */
     struct group *spare; /* memory to use again */
     /* Not guarded. */
@@ -129,6 +131,14 @@ uint64_t annal__commit_refusals(annal_store *store);
 
 /* The loss of batch events that nobody was told yet: tells it, once. */
 annal_status annal__commit_take_loss(annal_store *store, annal_error *err);
+
+/*
+ * Once the store takes no more work: from which seq on this session's events are unknown, and from which on
+ * they were refused by that; UINT64_MAX: none are. *out_why: why it stopped, or groups were refused last.
+ */
+void annal__commit_find_lost(annal_store *store, const struct session *session,
+                             uint64_t *out_unknown_seq, uint64_t *out_refused_seq,
+                             annal_error *out_why);
 
 /* If the current group is full, wait until it is not the current one. No lock is held. */
 annal_status annal__commit_make_room(annal_store *store, annal_error *err);

@@ -658,6 +658,7 @@ annal_draft annal__data_draft(const annal_event *event)
                          .id = event->id,
                          .cause = event->cause,
                          .ts_us = event->ts_us,
+                         .has_ts = true,
                          .data_format = event->format};
 }
 

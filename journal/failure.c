@@ -199,6 +199,8 @@ void annal__session_set_late(annal_store *store, struct session *session, enum s
                                     : "its journal will be written again",
         why->message);
     session->refusal.os_errno = os_errno;
+    if (unknown)
+        annal__writers_doubt(session);
     if (news) {
         annal__metrics_add(store, METRIC_BEHIND, late == LATE_BYTES);
         annal__store_log(store, ANNAL_LOG_WARNING, "%s", session->refusal.message);

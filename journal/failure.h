@@ -63,4 +63,7 @@ annal_status annal__failure_checkpoint(annal_store *store, uint64_t epoch, annal
 /* Tell the writers of a session whose batch events from this seq on are lost. Lock held. In writer.c. */
 void annal__writers_lose(struct session *session, uint64_t seq);
 
+/* Another file stands in the journal's place: nobody can speak for their events. Likewise. */
+void annal__writers_doubt(struct session *session);
+
 #endif

@@ -275,7 +275,7 @@ annal_status annal__log_check_place(const struct log *log, annal_error *err)
     if (!found && errno != ENOENT && errno != ENOTDIR)
         return annal__fail_errno(err, "look at commit log %s", log->path);
     if (!found || device != log->device || inode != log->inode)
-        return annal__fail(err, ANNAL_ERR_UNKNOWN, "commit log %s was removed or replaced",
+        return annal__fail(err, ANNAL_ERR_CLOSED, "commit log %s was removed or replaced",
                            log->path);
     return ANNAL_OK;
 }

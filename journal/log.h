@@ -124,7 +124,7 @@ void annal__log_close(struct log *log);
 /* Whether its name still stands for the file that is open. */
 bool annal__log_is_in_place(const struct log *log);
 
-/* The same: ANNAL_ERR_UNKNOWN when it stands for another file or none, ANNAL_ERR_IO when nobody can tell now. */
+/* The same: ANNAL_ERR_CLOSED when it stands for another file or none, ANNAL_ERR_IO when nobody can tell now. */
 annal_status annal__log_check_place(const struct log *log, annal_error *err);
 
 /* The bytes that a group takes in a region. */

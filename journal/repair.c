@@ -84,9 +84,14 @@ static annal_status describe_gap(struct repair *repair, annal_error *err)
                       : ANNAL_OK;
 }
 
-/* Rule (2). count gap events, and fn hears of them once. */
-static annal_status put_gap(struct repair *repair, uint64_t count, int64_t ts_us, annal_error *err)
+/*
+ * Rule (2). count gap events, and fn hears of them once. next: the event behind them, NULL: none. They have the
+ * time of the event before them, else of the one behind, else the present one.
+ */
+static annal_status put_gap(struct repair *repair, uint64_t count, const annal_event *next,
+                            annal_error *err)
 {
+    bool first = repair->result.events == 0;
     if (count > GAP_EVENTS_MAX)
         return annal__fail(err, ANNAL_ERR_LIMIT,
                            "repair session '%.*s': %" PRIu64 " events are missing before event "
@@ -94,8 +99,10 @@ static annal_status put_gap(struct repair *repair, uint64_t count, int64_t ts_us
                            ANNAL_FMT(repair->session), count, repair->gap.first_seq + count,
                            GAP_EVENTS_MAX);
     annal_status status = describe_gap(repair, err);
-    const annal_draft draft = {
-        .type = ANNAL_SLICE(gap_type), .data = annal__buf_slice(&repair->text), .ts_us = ts_us};
+    const annal_draft draft = {.type = ANNAL_SLICE(gap_type),
+                               .data = annal__buf_slice(&repair->text),
+                               .ts_us = first && next != NULL ? next->ts_us : repair->last_ts_us,
+                               .has_ts = !first || next != NULL};
     for (uint64_t i = 0; status == ANNAL_OK && i < count; i++)
         status = append(repair, &draft, err);
     if (status < 0)
@@ -136,8 +143,7 @@ static annal_status copy_event(struct repair *repair, const annal_event *event, 
             pass_over(repair, event->offset, 0, "events are missing before this place");
         repair->gap.first_seq = next;
         repair->gap.last_seq = event->seq - 1;
-        status = put_gap(repair, event->seq - next,
-                         repair->last_ts_us != 0 ? repair->last_ts_us : event->ts_us, err);
+        status = put_gap(repair, event->seq - next, event, err);
     }
     repair->gap = (annal_gap){0};
     if (status == ANNAL_OK)
@@ -165,7 +171,7 @@ static annal_status finish(struct repair *repair, annal_error *err)
         return ANNAL_OK;
     repair->gap.first_seq = repair->result.last_seq + 1;
     repair->gap.last_seq = 0;
-    return put_gap(repair, 1, repair->last_ts_us, err);
+    return put_gap(repair, 1, NULL, err);
 }
 
 static annal_status copy_all(struct repair *repair, annal_error *err)

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define CLOCK_AHEAD_MAX_US  ((int64_t)5 * 60 * 1000000)
@@ -27,7 +28,10 @@ struct annal_writer {
     /* Guarded by the session's lock. */
     uint64_t
         batched_seq;   /* the last one that it was given at level batch; 0: it is not in the list */
-    uint64_t lost_seq; /* events from this one on are lost, and it was not told yet; 0: none */
+    uint64_t lost_seq; /* events from this one on are lost; 0: none, or everybody was told */
+    bool loss_told;    /* by an append; annal_writer_sync() tells it too, before the next one */
+    uint64_t doubt_seq;        /* events from this one on may be lost; 0: none */
+    bool loose;                /* it has, or found, events that were written at level os */
     struct annal_writer *next; /* in session->lossy */
     struct buf frames;         /* of the append that is under way */
 };
@@ -119,14 +123,29 @@ void annal__writers_lose(struct session *session, uint64_t seq)
     }
 }
 
+void annal__writers_doubt(struct session *session)
+{
+    for (annal_writer *writer = session->lossy; writer != NULL; writer = writer->next)
+        writer->doubt_seq = 1;
+}
+
+static void forget_loss(annal_writer *writer)
+{
+    leave_lossy(writer);
+    writer->lost_seq = 0;
+    writer->loss_told = false;
+}
+
 /* Told once. */
 static annal_status report_loss(annal_writer *writer, annal_error *err)
 {
     uint64_t seq = writer->lost_seq;
-    writer->lost_seq = 0;
-    if (seq == 0)
+    if (writer->loss_told)
+        forget_loss(writer);
+    if (seq == 0 || writer->lost_seq == 0)
         return ANNAL_OK;
     leave_lossy(writer);
+    writer->loss_told = true;
     return annal__fail(
         err, ANNAL_ERR_IO,
         "append to session '%s': refused, because earlier events of level batch, from seq "
@@ -476,7 +495,7 @@ static annal_status check_expected(struct append *append, uint64_t *out_seq, ann
 /* A live append does not go back in time, unless the last event is far ahead of the clock. */
 static int64_t choose_time(const struct append *append, const annal_draft *draft, int64_t last_us)
 {
-    if (draft->ts_us != 0)
+    if (draft->has_ts || draft->ts_us != 0)
         return annal__time_clamp(draft->ts_us); /* the same in every format */
     int64_t now_us = append->store->clock->wall_us(append->store->clock->arg);
     return last_us > now_us && last_us - now_us < CLOCK_AHEAD_MAX_US ? last_us : now_us;
@@ -661,7 +680,8 @@ static annal_status prepare(struct append *append, uint32_t wait_ms, uint64_t *o
             status = check_expected(append, out_seq, err);
         /* The lock was let go of while waiting: somebody may have given the session away. */
     } while (status == ANNAL_OK &&
-             (session->state != SESSION_OWNED || check_health(session, NULL) < 0));
+             (session->state != SESSION_OWNED || check_health(session, NULL) < 0 ||
+              append->writer->lost_seq != 0));
     return status;
 }
 
@@ -677,6 +697,8 @@ static annal_status append_locked(struct append *append, uint32_t wait_ms, uint6
     do {
         annal_status status = prepare(append, wait_ms, out_seq, err);
         append->is_copy = status == ANNAL_END;
+        if (append->is_copy && session->loose.len > 0)
+            append->writer->loose = true;
         if (status != ANNAL_OK)
             return append->is_copy ? ANNAL_OK : status;
         loose = append->level == ANNAL_LEVEL_OS && session->pending == 0;
@@ -696,7 +718,8 @@ static annal_status append_locked(struct append *append, uint32_t wait_ms, uint6
         loose ? write_loose(append, &advance, err) : join_group(append, &advance, out_group, err);
     if (status == ANNAL_OK) {
         *out_seq = first;
-        if (append->level == ANNAL_LEVEL_BATCH)
+        append->writer->loose = append->writer->loose || loose;
+        if (append->level != ANNAL_LEVEL_SYNC && !loose)
             join_lossy(append->writer, advance.seq);
     }
     return status;
@@ -801,6 +824,80 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
     else
         count_failure(writer->store, status);
     return status;
+}
+
+/* ---- What became of it ---- */
+
+/*
+ * Of what was encoded for this writer: every group of it has its end by now. Session's lock held. *why is why,
+ * if something is lost.
+ */
+static void find_fate(const annal_writer *writer, annal_sync_result *out, annal_error *why)
+{
+    const struct session *session = writer->session;
+    uint64_t unknown, refused;
+    annal__commit_find_lost(writer->store, session, &unknown, &refused, why);
+    *out = (annal_sync_result){writer->doubt_seq, writer->lost_seq};
+    if (out->unknown_seq > 0)
+        *why = session->refusal;
+    else if (writer->batched_seq >= unknown)
+        out->unknown_seq = unknown;
+    if (out->refused_seq == 0 && writer->batched_seq >= refused)
+        out->refused_seq = refused;
+    if (out->refused_seq > 0 && out->unknown_seq >= out->refused_seq)
+        out->unknown_seq = 0;
+}
+
+static annal_status fail_fate(const annal_writer *writer, const annal_sync_result *result,
+                              const annal_error *why, annal_error *err)
+{
+    char unknown[80] = "", refused[80] = "";
+    bool both = result->unknown_seq > 0 && result->refused_seq > 0;
+    if (result->unknown_seq > 0)
+        snprintf(unknown, sizeof unknown, "events from seq %" PRIu64 " on may or may not be there",
+                 result->unknown_seq);
+    if (result->refused_seq > 0)
+        snprintf(refused, sizeof refused, "events from seq %" PRIu64 " on never happened",
+                 result->refused_seq);
+    annal_status status =
+        annal__fail(err, result->unknown_seq > 0 ? ANNAL_ERR_UNKNOWN : ANNAL_ERR_IO,
+                    "sync session '%s': %s%s%s: %.300s", writer->session->id, unknown,
+                    both ? ", and " : "", refused, why->message);
+    if (err != NULL)
+        err->os_errno = why->os_errno;
+    return status;
+}
+
+annal_status annal_writer_sync(annal_writer *writer, annal_sync_result *out_result,
+                               annal_error *err)
+{
+    annal_store *store = writer->store;
+    struct session *session = writer->session;
+    annal_sync_result result;
+    annal_error failure, why;
+    annal_status status = annal__store_check_writable(store, err);
+    if (status < 0)
+        return status;
+    pthread_mutex_lock(&session->lock);
+    bool loose = writer->loose;
+    pthread_mutex_unlock(&session->lock);
+    /* That this failed does not say whose events it cost. At level os it may be ours. */
+    status = loose ? sync_all(store, &failure) : annal__commit_flush(store, &failure);
+    pthread_mutex_lock(&session->lock);
+    find_fate(writer, &result, &why);
+    writer->doubt_seq = 0;
+    if (writer->lost_seq > 0 || session->pending == 0)
+        forget_loss(writer);
+    pthread_mutex_unlock(&session->lock);
+    if (loose && status < 0) {
+        result = (annal_sync_result){.unknown_seq = 1};
+        why = failure;
+    }
+    if (out_result != NULL)
+        *out_result = result;
+    if (result.unknown_seq == 0 && result.refused_seq == 0)
+        return ANNAL_OK;
+    return fail_fate(writer, &result, &why, err);
 }
 
 /* ---- The whole store ---- */

@@ -7,11 +7,11 @@
  * for the next.
  *
  * (1) Every line that was read gets one answer, in the order of the lines: {"seq":N}, {"refused":"…"}
- *     (nothing of it was written, and nothing will be) or {"unknown":"…"} (storage failed under it:
- *     append it again with the same id, and see).
+ *     (nothing of it is there, and nothing will be) or {"unknown":"…"} (storage failed under it, and
+ *     nobody can say: append it again with the same id, and see).
  * (2) The first answer that is no seq ends the command: what follows may mean nothing without it.
- * (3) When a sync fails, every line that waited for it is unknown; a line that was refused behind
- *     them still has its answer.
+ * (3) When a sync fails, the lines that waited for it are told apart: some may be durable. A line that
+ *     was refused behind them still has its answer.
  */
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -53,8 +53,8 @@ struct append {
     struct buf input;
     size_t searched; /* of it, without finding a line break */
     struct buf scratch;
-    struct buf acks; /* of events that are appended but not acknowledged */
-    size_t pending_events;
+    struct buf seqs; /* uint64_t: of events that are appended but not acknowledged */
+    struct buf answers;
     size_t pending_bytes;
     uint64_t line; /* number of the line at hand */
     struct buf
@@ -145,27 +145,42 @@ static int open_writer(struct append *append, const annal_draft *first)
 }
 
 /* Rule (3). */
-static int fail_sync(struct append *append, const annal_error *err)
+static void answer(struct append *append, uint64_t seq, const annal_sync_result *result,
+                   const annal_error *err)
 {
-    annal__buf_clear(&append->acks);
-    for (size_t i = 0; i < append->pending_events; i++)
-        add_answer(&append->acks, "unknown", err->message);
-    (void)fail_error(err);
-    return EXIT_STORAGE;
+    struct buf *answers = &append->answers;
+    annal__buf_clear(answers);
+    if (result->refused_seq > 0 && seq >= result->refused_seq)
+        add_answer(answers, "refused", err->message);
+    else if (result->unknown_seq > 0 && seq >= result->unknown_seq)
+        add_answer(answers, "unknown", err->message);
+    else
+        (void)annal__buf_printf(answers, "{\"seq\":%" PRIu64 "}\n", seq);
+    out_slice(annal__buf_slice(answers));
 }
 
 /* Make durable what was appended, then say so. */
 static int acknowledge(struct append *append)
 {
     annal_error err = {0};
+    annal_sync_result result = {0};
     int exit_status = 0;
-    if (append->pending_events == 0)
+    size_t events = append->seqs.len / sizeof(uint64_t);
+    if (events == 0)
         return 0;
-    if (append->level == ANNAL_LEVEL_SYNC && annal_sync(append->store, &err) < 0)
-        exit_status = fail_sync(append, &err);
-    out_slice(annal__buf_slice(&append->acks));
-    annal__buf_clear(&append->acks);
-    append->pending_events = 0;
+    if (append->level == ANNAL_LEVEL_SYNC && annal_writer_sync(append->writer, &result, &err) < 0) {
+        (void)fail_error(&err);
+        exit_status = EXIT_STORAGE;
+        /* It tells of the loss once too, and nobody else writes here: its close need not say it again. */
+        if (annal_sync(append->store, NULL) < 0)
+            exit_status = EXIT_STORAGE;
+    }
+    for (size_t i = 0; i < events; i++) {
+        uint64_t seq;
+        memcpy(&seq, append->seqs.ptr + i * sizeof seq, sizeof seq);
+        answer(append, seq, &result, &err);
+    }
+    annal__buf_clear(&append->seqs);
     append->pending_bytes = 0;
     (void)out_flush(); /* whether anybody still listens changes nothing: main() looks at the end */
     return exit_status;
@@ -186,14 +201,18 @@ static int append_line(struct append *append, annal_slice line)
                                                                                : append->level,
                                     .expect = append->expects ? ANNAL_EXPECT_SEQ : ANNAL_EXPECT_ANY,
                                     .expected_seq = append->expected_seq};
+    if (annal__buf_reserve(&append->seqs, sizeof seq) < 0) {
+        annal__fail(&err, ANNAL_ERR_NOMEM, "append to session '%.*s': out of memory",
+                    ANNAL_FMT(append->session));
+        return fail_line(append, &err);
+    }
     if (annal_writer_append(append->writer, &draft, 1, &options, &seq, &err) < 0)
         return fail_line(append, &err);
     append->expects = false;
-    if (annal__buf_printf(&append->acks, "{\"seq\":%" PRIu64 "}\n", seq) < 0)
-        return fail_storage("append to session '%.*s': out of memory", ANNAL_FMT(append->session));
-    append->pending_events++;
+    (void)annal__buf_append(&append->seqs, &seq, sizeof seq);
     append->pending_bytes += line.len;
-    if (append->pending_events < PENDING_EVENTS_MAX && append->pending_bytes < PENDING_BYTES_MAX)
+    if (append->seqs.len < PENDING_EVENTS_MAX * sizeof seq &&
+        append->pending_bytes < PENDING_BYTES_MAX)
         return 0;
     return acknowledge(append);
 }
@@ -273,7 +292,8 @@ static int run(const struct args *args)
     exit_status = store_close(append.store, exit_status);
     annal__buf_done(&append.input);
     annal__buf_done(&append.scratch);
-    annal__buf_done(&append.acks);
+    annal__buf_done(&append.seqs);
+    annal__buf_done(&append.answers);
     annal__buf_done(&append.last_answer);
     return exit_status;
 }
@@ -299,11 +319,11 @@ const struct command cmd_append = {
         "without doing harm: the answer is its first seq.\n"
         "\n"
         "The answer to a line is one of three: {\"seq\":N}; {\"refused\":\"why\"}, nothing of\n"
-        "it was written and nothing will be; {\"unknown\":\"why\"}, storage failed under it:\n"
-        "append it again with the same id to see. The first line that gets no seq ends\n"
-        "the command, with exit status 1 (3 when the storage failed, or it is unknown);\n"
-        "what stood before it stays. The store and the session are made when they are\n"
-        "missing.\n"
+        "it is there and nothing will be; {\"unknown\":\"why\"}, storage failed and nobody\n"
+        "can say: append it again with the same id to see. The first line that gets no\n"
+        "seq ends the command, with exit status 1 (3 when the storage failed, or it is\n"
+        "unknown); what stood before it stays. The store and the session are made when\n"
+        "they are missing.\n"
         "\n"
         "A session keeps the format that it was made in. As msgpack it takes less room;\n"
         "every command reads both, and 'annal cat' prints both as JSON.\n"

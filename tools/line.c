@@ -235,11 +235,8 @@ static annal_status fill_draft(annal_slice values[KEY_COUNT], struct buf *scratc
     draft->data = values[KEY_DATA];
     if (ts.ptr == NULL)
         return ANNAL_OK;
-    status = annal_time_parse(ts, &draft->ts_us, err);
-    if (status == ANNAL_OK && draft->ts_us == 0)
-        return annal__fail(err, ANNAL_ERR_INVALID,
-                           "\"ts\" is the epoch itself, which means no time");
-    return status;
+    draft->has_ts = true;
+    return annal_time_parse(ts, &draft->ts_us, err);
 }
 
 static annal_slice trim(annal_slice text)

@@ -134,6 +134,38 @@ START_TEST(a_converted_session_has_every_event_and_goes_on)
 }
 END_TEST
 
+/* For a draft 0 means the present time, unless it says that it has one. */
+START_TEST(the_first_moment_of_1970_is_a_time_and_copies_keep_it)
+{
+    struct tmpdir dir;
+    annal_convert_result converted;
+    annal_repair_result repaired;
+    uint64_t seq;
+    TMPDIR_INIT(&dir);
+    annal_store *store = store_open(tmpdir_path(&dir, "store"));
+    annal_writer *writer = NULL;
+    ck_ok(annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, err));
+    const annal_draft draft = {
+        .type = ANNAL_SLICE("t"), .data = ANNAL_SLICE("null"), .has_ts = true};
+    ck_ok(annal_writer_append(writer, &draft, 1, NULL, &seq, err));
+    annal_writer_close(writer);
+    char *first = dump(store, "s");
+    ck_assert_str_eq(first, "1 0 t   null\n");
+    ck_ok(convert_to(store, "s", ANNAL_FORMAT_MSGPACK, &converted, err));
+    char *second = dump(store, "s");
+    ck_assert_str_eq(first, second);
+    ck_ok(annal_session_repair(store, ANNAL_SLICE("s"), ANNAL_SLICE("copy"), NULL, NULL, NULL,
+                               &repaired, err));
+    char *third = dump(store, "copy");
+    ck_assert_str_eq(first, third);
+    free(first);
+    free(second);
+    free(third);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
 START_TEST(ids_are_known_in_a_converted_session)
 {
     struct tmpdir dir;
@@ -317,6 +349,7 @@ Suite *suite_convert(void)
     TCase *convert = tcase_create("convert");
     tcase_set_timeout(convert, 60);
     tcase_add_test(convert, a_converted_session_has_every_event_and_goes_on);
+    tcase_add_test(convert, the_first_moment_of_1970_is_a_time_and_copies_keep_it);
     tcase_add_test(convert, ids_are_known_in_a_converted_session);
     tcase_add_test(convert, a_damaged_session_is_not_converted_and_the_sentence_says_what_to_do);
     tcase_add_test(convert, a_conversion_can_be_stopped_and_nothing_has_happened);

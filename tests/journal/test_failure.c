@@ -583,6 +583,170 @@ START_TEST(a_void_speaks_of_its_own_log_only_and_every_flipped_bit_of_it_is_foun
 }
 END_TEST
 
+/* ---- What became of a writer's events ---- */
+
+static annal_writer *writer_of_s(void)
+{
+    annal_writer *writer = NULL;
+    ck_ok(annal_writer_open(store, ANNAL_SLICE("s"),
+                            &(annal_writer_options){.level = ANNAL_LEVEL_BATCH}, &writer, err));
+    store->batch_ms = 1000000; /* not before it is asked for */
+    return writer;
+}
+
+static annal_status append_batch(annal_writer *writer, uint64_t number)
+{
+    char data[100];
+    uint64_t seq = 0;
+    const annal_draft draft = {.type = ANNAL_SLICE("n"),
+                               .data = event_data(data, sizeof data, number, 40)};
+    annal_status status = annal_writer_append(writer, &draft, 1, NULL, &seq, NULL);
+    if (status == ANNAL_OK)
+        ck_assert_uint_eq(seq, number);
+    return status;
+}
+
+static void ck_fate(annal_writer *writer, annal_status expected, uint64_t unknown, uint64_t refused)
+{
+    annal_sync_result result = {77, 77};
+    annal_error failure = {0};
+    annal_status status = annal_writer_sync(writer, &result, &failure);
+    ck_assert_msg(status == expected, "%s: %s", annal_status_name(status), failure.message);
+    ck_assert_uint_eq(result.unknown_seq, unknown);
+    ck_assert_uint_eq(result.refused_seq, refused);
+}
+
+START_TEST(a_writer_is_told_which_events_are_durable_and_which_were_refused)
+{
+    annal_writer *writer = writer_of_s(), *other = writer_of_s();
+    append_batch(writer, 1);
+    ck_fate(writer, ANNAL_OK, 0, 0);
+    append_batch(writer, 2);
+    append_batch(other, 3);
+    append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC); /* these two with it */
+    append_batch(writer, 4);
+    append_batch(writer, 5);
+    picky_io_fail(&disk, PICKY_SYNC, LOG, EIO, 1);
+    ck_fate(writer, ANNAL_ERR_IO, 0, 4);
+    ck_fate(writer, ANNAL_OK, 0, 0); /* once */
+    ck_fate(other, ANNAL_OK, 0, 0);  /* it lost nothing */
+    append_batch(writer, 4);         /* nor is the append told of it again */
+    ck_fate(writer, ANNAL_OK, 0, 0);
+    annal_writer_close(writer);
+    annal_writer_close(other);
+    ck_numbers(store, "s", 4);
+    store_abandon(store);
+    reopen(true);
+    ck_numbers(store, "s", 4);
+    store_close(store);
+}
+END_TEST
+
+START_TEST(a_loss_that_an_append_told_of_is_told_by_seq_until_the_next_append)
+{
+    for (int again = 0; again <= 1; again++) {
+        annal_writer *writer = writer_of_s();
+        append_batch(writer, 1);
+        append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC);
+        append_batch(writer, 2);
+        append_batch(writer, 3);
+        picky_io_fail(&disk, PICKY_WRITE, LOG, ENOSPC, 1);
+        ck_refused("t", 2, ENOSPC);
+        ck_assert_int_eq(append_batch(writer, 4), ANNAL_ERR_IO);
+        if (again == 0)
+            ck_fate(writer, ANNAL_ERR_IO, 0, 2);
+        ck_assert_int_eq(append_batch(writer, 2), ANNAL_OK);
+        ck_fate(writer, ANNAL_OK, 0, 0);
+        ck_numbers(store, "s", 2);
+        annal_writer_close(writer);
+        ck_status(ANNAL_ERR_IO, annal_sync(store, err)); /* it tells of the loss too */
+        store_close(store);
+        tmpdir_done(&dir);
+        set_up();
+    }
+    store_close(store);
+}
+END_TEST
+
+/* Appends to the next group while one is being synced. */
+static annal_writer *late_writer;
+static int (*sync_before)(void *arg, int fd);
+
+static int sync_late(void *arg, int fd)
+{
+    if (late_writer != NULL && fd == store->slot.log.fd) {
+        annal_writer *writer = late_writer;
+        late_writer = NULL;
+        ck_assert_int_eq(append_batch(writer, 5), ANNAL_OK);
+        ck_assert_int_eq(append_batch(writer, 6), ANNAL_OK);
+    }
+    return sync_before(arg, fd);
+}
+
+START_TEST(f4_without_a_void_only_the_events_of_that_group_are_unknown)
+{
+    annal_writer *writer = writer_of_s(), *other = writer_of_s();
+    append_batch(other, 1);
+    append_batch(writer, 2);
+    append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC);
+    append_batch(writer, 3);
+    append_batch(writer, 4);
+    picky_io_fail(&disk, PICKY_SYNC, LOG, EIO, 1);
+    picky_io_fail(&disk, PICKY_RENAME, "00.void", ENOSPC, -1);
+    sync_before = disk.io.fdatasync;
+    disk.io.fdatasync = sync_late;
+    late_writer = writer;
+    ck_fate(writer, ANNAL_ERR_UNKNOWN, 3, 5);
+    ck_fate(writer, ANNAL_ERR_UNKNOWN, 3, 5); /* it stays so */
+    ck_fate(other, ANNAL_OK, 0, 0);
+    ck_assert_int_eq(append_batch(writer, 7), ANNAL_ERR_CLOSED);
+    ck_fate(writer, ANNAL_ERR_UNKNOWN, 3, 5);
+    annal_writer_close(writer);
+    annal_writer_close(other);
+    ck_assert_int_lt(annal_store_close(store, NULL), 0);
+    picky_io_heal(&disk);
+    reopen(false);
+    ck_numbers(store, "s", 2);
+    store_close(store);
+}
+END_TEST
+
+START_TEST(h23_what_went_to_a_journal_that_was_replaced_is_unknown_to_its_writer)
+{
+    annal_writer *writer = writer_of_s();
+    append_batch(writer, 1);
+    ck_fate(writer, ANNAL_OK, 0, 0);
+    append_batch(writer, 2);
+    const char *journal = tmpdir_path(&dir, "store/" JOURNAL);
+    const char *copy = tmpdir_path(&dir, "copy");
+    size_t len;
+    char *bytes = file_read(journal, &len);
+    file_write(copy, bytes, len);
+    free(bytes);
+    ck_assert_int_eq(rename(copy, journal), 0);
+    ck_fate(writer, ANNAL_ERR_UNKNOWN, 1, 0);
+    annal_writer_close(writer);
+    (void)annal_store_close(store, NULL);
+}
+END_TEST
+
+START_TEST(level_os_that_cannot_be_synced_is_unknown_to_its_writer)
+{
+    annal_writer *writer = NULL;
+    ck_ok(annal_writer_open(store, ANNAL_SLICE("s"),
+                            &(annal_writer_options){.level = ANNAL_LEVEL_OS}, &writer, err));
+    ck_assert_int_eq(append_batch(writer, 1), ANNAL_OK);
+    ck_fate(writer, ANNAL_OK, 0, 0);
+    ck_assert_int_eq(append_batch(writer, 2), ANNAL_OK);
+    picky_io_fail(&disk, PICKY_SYNC, LOG, EIO, 1);
+    ck_fate(writer, ANNAL_ERR_UNKNOWN, 1, 0);
+    ck_fate(writer, ANNAL_OK, 0, 0); /* in the fresh log */
+    annal_writer_close(writer);
+    ck_numbers(store, "s", 2);
+    store_close(store);
+}
+END_TEST
+
 Suite *suite_failure(void)
 {
     Suite *suite = suite_create("failure");
@@ -617,5 +781,14 @@ Suite *suite_failure(void)
     tcase_add_test(log, h8_a_broken_log_stays_while_a_journal_cannot_be_written);
     tcase_add_test(log, a_void_speaks_of_its_own_log_only_and_every_flipped_bit_of_it_is_found);
     suite_add_tcase(suite, log);
+
+    TCase *writers = tcase_create("writers");
+    tcase_add_checked_fixture(writers, set_up, tear_down);
+    tcase_add_test(writers, a_writer_is_told_which_events_are_durable_and_which_were_refused);
+    tcase_add_test(writers, a_loss_that_an_append_told_of_is_told_by_seq_until_the_next_append);
+    tcase_add_test(writers, f4_without_a_void_only_the_events_of_that_group_are_unknown);
+    tcase_add_test(writers, h23_what_went_to_a_journal_that_was_replaced_is_unknown_to_its_writer);
+    tcase_add_test(writers, level_os_that_cannot_be_synced_is_unknown_to_its_writer);
+    suite_add_tcase(suite, writers);
     return suite;
 }

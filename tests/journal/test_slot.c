@@ -219,7 +219,7 @@ START_TEST(h32_a_log_that_was_removed_under_its_owner_is_not_written_any_more)
     annal_store *owner = store_open(path);
     append_numbers(owner, "s", 1, 2, ANNAL_LEVEL_SYNC);
     ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/commit/00.log")), 0);
-    ck_refused(owner, "s", ANNAL_ERR_UNKNOWN, "00.log", "was removed");
+    ck_refused(owner, "s", ANNAL_ERR_CLOSED, "00.log", "was removed");
     ck_refused(owner, "s", ANNAL_ERR_CLOSED, "00.log", "was removed");
     annal_store *other = open_hasty(NULL);
     append_numbers(other, "s", 3, 3, ANNAL_LEVEL_SYNC);

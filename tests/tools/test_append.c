@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -173,7 +174,8 @@ START_TEST(id_ts_and_cause_come_back)
     CLI(&cli,
         "{\"ts\":\"2026-01-06T08:24:00.5+01:00\",\"cause\":\"other:7\",\"id\":\"caf\\u00e9\","
         "\"type\":\"a\","
-        "\"data\":1}\n{\"type\":\"b\",\"id\":null,\"ts\":null,\"cause\":null,\"data\":2}",
+        "\"data\":1}\n{\"type\":\"b\",\"id\":null,\"ts\":null,\"cause\":null,\"data\":2}\n"
+        "{\"type\":\"c\",\"ts\":\"1970-01-01T00:00:00Z\",\"data\":3}",
         "append", "s1");
     cli_assert_done(&cli);
     CLI(&cli, NULL, "cat", "s1");
@@ -182,6 +184,7 @@ START_TEST(id_ts_and_cause_come_back)
                                  "\"type\":\"a\",\"id\":\"caf\xc3\xa9\",\"cause\":\"other:7\","
                                  "\"data\":1}\n"));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"type\":\"b\",\"data\":2}\n"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"ts\":\"1970-01-01T00:00:00.000000Z\",\"type\":\"c\""));
     cli_done(&cli);
 }
 END_TEST
@@ -357,29 +360,121 @@ START_TEST(a_file_where_the_store_should_be_is_a_storage_failure)
 }
 END_TEST
 
-/* What its log would have kept can be redone by nobody. */
-START_TEST(a_line_under_which_the_storage_fails_is_unknown_and_ends_the_command_with_3)
-{
+/* `annal append s1` that has appended one event and waits for more. */
+struct running {
     struct cli cli;
-    int input, output, status;
-    char answer[800] = "";
-    CLI_INIT(&cli);
-    pid_t pid = cli_start(&cli, (const char *[]){"append", "s1", NULL}, &input, &output);
-    ck_assert_int_eq(write(input, GOOD "\n", sizeof GOOD), sizeof GOOD);
-    ck_assert_int_eq(read(output, answer, sizeof answer), 10);
-    ck_assert_int_eq(unlink(tmpdir_path(&cli.dir, "store/commit/00.log")), 0);
-    ck_assert_int_eq(write(input, GOOD "\n" GOOD "\n", 2 * sizeof GOOD), 2 * sizeof GOOD);
-    close(input);
+    pid_t pid;
+    int input, output;
+    char answers[4000];
+};
+
+static void start(struct running *run)
+{
+    run->pid =
+        cli_start(&run->cli, (const char *[]){"append", "s1", NULL}, &run->input, &run->output);
+    ck_assert_int_eq(write(run->input, GOOD "\n", sizeof GOOD), sizeof GOOD);
+    ck_assert_int_eq(read(run->output, run->answers, sizeof run->answers), 10);
+}
+
+/* Its other answers, to these lines. Storage fails under them. */
+static void finish(struct running *run, const char *lines, size_t bytes)
+{
+    int status;
     size_t len = 0;
-    for (ssize_t got = 1; got > 0 && len < sizeof answer - 1; len += (size_t)got)
-        got = read(output, answer + len, sizeof answer - 1 - len);
-    answer[len] = '\0';
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    for (size_t at = 0; at < bytes;) {
+        ssize_t done = write(run->input, lines + at, bytes - at);
+        ck_assert_int_gt(done, 0);
+        at += (size_t)done;
+    }
+    close(run->input);
+    for (ssize_t got = 1; got > 0 && len < sizeof run->answers - 1; len += (size_t)got)
+        got = read(run->output, run->answers + len, sizeof run->answers - 1 - len);
+    run->answers[len] = '\0';
+    close(run->output);
+    ck_assert_int_eq(waitpid(run->pid, &status, 0), run->pid);
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_STORAGE);
-    ck_assert_msg(strncmp(answer, "{\"unknown\":\"", 12) == 0, "%s", answer);
-    ck_assert_ptr_nonnull(strstr(answer, "00.log"));
-    close(output);
-    cli_done(&cli);
+}
+
+static unsigned count(const char *text, const char *word)
+{
+    unsigned found = 0;
+    for (const char *at = text; (at = strstr(at, word)) != NULL; at++)
+        found++;
+    return found;
+}
+
+static void ck_events(struct cli *cli, unsigned expected)
+{
+    char number[20];
+    snprintf(number, sizeof number, "%u\n", expected);
+    CLI(cli, NULL, "query", "s1", "--count");
+    ck_assert_str_eq(cli->out, number);
+}
+
+/* Its bytes may have gone into the one or the other. */
+START_TEST(lines_whose_journal_is_replaced_under_them_are_unknown_and_end_the_command_with_3)
+{
+    struct running run;
+    size_t len;
+    CLI_INIT(&run.cli);
+    start(&run);
+    char *journal = cli_journal(&run.cli, "s1", &len);
+    const char *copy = tmpdir_path(&run.cli.dir, "copy");
+    file_write(copy, journal, len);
+    free(journal);
+    ck_assert_int_eq(rename(copy, tmpdir_path(&run.cli.dir, "store/events/s1.jsonl")), 0);
+    finish(&run, GOOD "\n", sizeof GOOD);
+    ck_assert_msg(strncmp(run.answers, "{\"unknown\":\"", 12) == 0, "%s", run.answers);
+    ck_assert_uint_eq(count(run.answers, "\n"), 1);
+    cli_done(&run.cli);
+}
+END_TEST
+
+START_TEST(lines_whose_log_is_removed_before_them_are_refused_and_are_not_there)
+{
+    struct running run;
+    CLI_INIT(&run.cli);
+    start(&run);
+    ck_assert_int_eq(unlink(tmpdir_path(&run.cli.dir, "store/commit/00.log")), 0);
+    finish(&run, GOOD "\n" GOOD "\n", 2 * sizeof GOOD);
+    ck_assert_msg(strncmp(run.answers, "{\"refused\":\"", 12) == 0, "%s", run.answers);
+    ck_assert_ptr_nonnull(strstr(run.answers, "00.log"));
+    ck_assert_uint_eq(count(run.answers, "\n"), count(run.answers, "{\"refused\""));
+    ck_events(&run.cli, 1);
+    cli_done(&run.cli);
+}
+END_TEST
+
+/* A log that cannot grow, for one large event. */
+START_TEST(lines_that_a_full_disk_takes_no_more_are_refused_those_before_have_their_seq)
+{
+    enum { LARGE = 3 << 20 };
+    struct running run;
+    struct rlimit limit;
+    CLI_INIT(&run.cli);
+    signal(SIGXFSZ, SIG_IGN); /* the command too: its writes then fail */
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = LARGE;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    start(&run);
+    limit.rlim_cur = before;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+
+    char *lines = malloc(LARGE + 200);
+    int len = sprintf(lines, GOOD "\n{\"type\":\"n\",\"data\":\"");
+    memset(lines + len, 'x', LARGE);
+    memcpy(lines + len + LARGE, "\"}\n", 3);
+    finish(&run, lines, (size_t)len + LARGE + 3);
+    free(lines);
+    /* The second may have been synced alone, before the large one was read. */
+    unsigned kept = count(run.answers, "{\"seq\":2}");
+    ck_assert_uint_eq(count(run.answers, "{\"refused\":\""), 2 - kept);
+    ck_assert_uint_eq(count(run.answers, "\n"), 2);
+    ck_events(&run.cli, 1 + kept);
+    CLI(&run.cli, NULL, "verify");
+    cli_assert_done(&run.cli);
+    cli_done(&run.cli);
 }
 END_TEST
 
@@ -455,12 +550,16 @@ Suite *suite_append(void)
     tcase_add_test(sessions, an_event_is_acknowledged_while_the_input_stays_open);
     tcase_add_test(sessions, a_session_is_made_in_the_format_that_is_asked_for_and_keeps_it);
     tcase_add_test(sessions, two_appends_take_turns_on_one_session);
-    tcase_add_test(sessions,
-                   a_line_under_which_the_storage_fails_is_unknown_and_ends_the_command_with_3);
     tcase_add_test(sessions, acks_that_nobody_reads_lose_nothing_and_say_nothing);
     suite_add_tcase(suite, sessions);
 
     TCase *storage = tcase_create("storage");
+    tcase_set_timeout(storage, 60);
+    tcase_add_test(
+        storage, lines_whose_journal_is_replaced_under_them_are_unknown_and_end_the_command_with_3);
+    tcase_add_test(storage, lines_whose_log_is_removed_before_them_are_refused_and_are_not_there);
+    tcase_add_test(storage,
+                   lines_that_a_full_disk_takes_no_more_are_refused_those_before_have_their_seq);
     tcase_add_test(storage, a_store_of_somebody_else_is_not_called_missing);
     tcase_add_test(storage, a_read_only_directory_is_a_storage_failure_and_says_so);
     tcase_add_test(storage, a_file_where_the_store_should_be_is_a_storage_failure);

@@ -48,8 +48,9 @@ typedef struct annal_draft {
     annal_slice data;
     annal_slice id;    /* optional: makes the append exactly-once; see annal_writer_append() */
     annal_slice cause; /* optional: "session:seq" */
-    /* 0: now, but never before the session's last event. Imports bring their own */
+    /* 0, without has_ts: now, but never before the session's last event. Imports bring their own */
     int64_t ts_us;
+    bool has_ts;              /* ts_us is the time, also when it is 0: 1970-01-01T00:00:00Z */
     annal_format data_format; /* of data, whatever the journal's; default: JSON */
 } annal_draft;
 

@@ -34,7 +34,10 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_open(annal_store *store, an
                                                           annal_writer **out_writer,
                                                           annal_error *err);
 
-/* Free the writer. What it appended stays; durability of batch appends is annal_sync()'s matter. */
+/*
+ * Free the writer. What it appended stays; durability of batch appends is the matter of annal_writer_sync()
+ * and annal_sync().
+ */
 ANNAL_API void annal_writer_close(annal_writer *writer);
 
 typedef enum annal_expect {
@@ -64,7 +67,8 @@ typedef struct annal_append_options {
  *
  * At level batch the answer comes before the events are written. When they are refused after all, the
  * next append of this writer is refused too, with ANNAL_ERR_IO and a message that names the first seq that
- * never happened; it says so once. annal_sync() does too.
+ * never happened; it says so once. annal_sync() does too. annal_writer_sync() says
+ * what became of each; what it told, the next append does not tell again.
  *
  * Exactly once: a draft whose id is already in the session with the same type, data and cause is not
  * appended again; its first seq is the answer, durable as asked, also while the first copy is still
@@ -94,6 +98,33 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_append(annal_writer *writer
                                                             const annal_draft *drafts, size_t count,
                                                             const annal_append_options *options,
                                                             uint64_t *out_seq, annal_error *err);
+
+/* What became of a writer's events, by their seq. */
+typedef struct annal_sync_result {
+    /* from this one on they may or may not be there; 0: no such event */
+    uint64_t unknown_seq;
+    /* from this one on they never happened, and never will; 0: no such event. Decides where both do */
+    uint64_t refused_seq;
+} annal_sync_result;
+
+/*
+ * Return when what this writer appended is durable, whatever its level, or when it is certain that it is
+ * not: the answer of annal_writer_append() at level sync, for all the events since the last
+ * annal_writer_sync(). What other writers and sessions lose does not show here.
+ *
+ * *out_result (may be NULL) is set on success, both 0, and on the two failures below. An event of this
+ * writer is durable when its seq is below both; else refused when it is at refused_seq or above; else
+ * unknown. A refused seq is given to the next event that is appended. A loss that an append of this writer told
+ * of is told here too, if no other append came in between. Any thread.
+ *
+ * ANNAL_ERR_IO       some events were refused, the others are durable
+ * ANNAL_ERR_UNKNOWN  storage failed, and of some events nobody can say: open the store again to see. Also when
+ *                    their journal was replaced by another file, or when events of level os cannot be synced
+ *                    (unknown_seq is then 1)
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_sync(annal_writer *writer,
+                                                          annal_sync_result *out_result,
+                                                          annal_error *err);
 
 /* ---- Reading ---- */
 
