@@ -118,18 +118,13 @@ void annal__metrics_synced(annal_store *store, enum histogram histogram, int64_t
 /* Make the file as long as a block, by written zeros. */
 static bool fill(const struct io *io, int fd)
 {
-    static const char zeros[512];
+    static const struct metrics_block zeros;
     struct stat file;
     if (io->fstat(io->arg, fd, &file) < 0)
         return false;
-    for (uint64_t at = (uint64_t)file.st_size; at < sizeof(struct metrics_block);) {
-        size_t piece = sizeof(struct metrics_block) - at;
-        piece = piece < sizeof zeros ? piece : sizeof zeros;
-        if (annal__write_all(io, fd, zeros, piece, at) < 0)
-            return false;
-        at += piece;
-    }
-    return true;
+    uint64_t bytes = (uint64_t)file.st_size;
+    return bytes >= sizeof zeros ||
+           annal__write_all(io, fd, (const char *)&zeros + bytes, sizeof zeros - bytes, bytes) == 0;
 }
 
 /* Rule (2). */
