@@ -6,11 +6,13 @@ Suite *suite_buf(void);
 Suite *suite_catalogue(void);
 Suite *suite_checkpoint(void);
 Suite *suite_clock(void);
+Suite *suite_codec(void);
 Suite *suite_commit(void);
 Suite *suite_context(void);
 Suite *suite_convert(void);
 Suite *suite_cursor(void);
 Suite *suite_data(void);
+Suite *suite_draft(void);
 Suite *suite_error(void);
 Suite *suite_failure(void);
 Suite *suite_format(void);
@@ -43,15 +45,28 @@ Suite *suite_verify(void);
 Suite *suite_writer(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_alloc,         suite_base64,  suite_buf,     suite_catalogue, suite_checkpoint,
-    suite_clock,         suite_commit,  suite_context, suite_convert,   suite_cursor,
-    suite_data,          suite_error,   suite_failure, suite_format,    suite_frame_json,
-    suite_frame_msgpack, suite_hash,    suite_held,    suite_ids,       suite_io,
-    suite_json,          suite_keeper,  suite_layout,  suite_limits,    suite_log,
-    suite_loose,         suite_metrics, suite_msgpack, suite_number,    suite_recover,
-    suite_repair,        suite_replace, suite_scan,    suite_scenarios, suite_session,
-    suite_slot,          suite_store,   suite_time,    suite_unseen,    suite_verify,
-    suite_writer,        NULL,
+    suite_alloc,      suite_base64,
+    suite_buf,        suite_catalogue,
+    suite_checkpoint, suite_clock,
+    suite_codec,      suite_commit,
+    suite_context,    suite_convert,
+    suite_cursor,     suite_data,
+    suite_draft,      suite_error,
+    suite_failure,    suite_format,
+    suite_frame_json, suite_frame_msgpack,
+    suite_hash,       suite_held,
+    suite_ids,        suite_io,
+    suite_json,       suite_keeper,
+    suite_layout,     suite_limits,
+    suite_log,        suite_loose,
+    suite_metrics,    suite_msgpack,
+    suite_number,     suite_recover,
+    suite_repair,     suite_replace,
+    suite_scan,       suite_scenarios,
+    suite_session,    suite_slot,
+    suite_store,      suite_time,
+    suite_unseen,     suite_verify,
+    suite_writer,     NULL,
 };
 
 int main(int argc, char **argv)

@@ -359,6 +359,32 @@ START_TEST(a_first_block_that_cannot_be_mended_is_a_failure_and_stays_to_be_mend
 }
 END_TEST
 
+START_TEST(a_record_that_says_what_no_record_says_is_none)
+{
+    const struct record sound = {
+        .type = RECORD_LOOSE, .format = ANNAL_FORMAT_MSGPACK, .session = ANNAL_SLICE("sess_1")};
+    struct record cases[6], found;
+    for (size_t i = 0; i < 6; i++)
+        cases[i] = sound;
+    cases[1].type = (enum record_type)0;
+    cases[2].type = (enum record_type)4;
+    cases[3].length = 1;
+    cases[4].format = (annal_format)9;
+    cases[5].session = ANNAL_SLICE("../../x");
+    for (size_t i = 0; i < 6; i++) {
+        struct buf toc = {0};
+        ck_assert_int_eq(annal__log_put_record(&toc, &cases[i]), ANNAL_OK);
+        annal_slice rest = annal__buf_slice(&toc);
+        ck_assert_msg(annal__log_take_record(&rest, &found) == (i == 0), "case %zu", i);
+        for (size_t len = 0; len < toc.len && i == 0; len++) {
+            rest = (annal_slice){toc.ptr, len};
+            ck_assert_msg(!annal__log_take_record(&rest, &found), "cut at byte %zu", len);
+        }
+        annal__buf_done(&toc);
+    }
+}
+END_TEST
+
 Suite *suite_log(void)
 {
     Suite *suite = suite_create("log");
@@ -375,6 +401,7 @@ Suite *suite_log(void)
     tcase_add_test(tests, a_group_fits_while_a_block_is_left_for_an_empty_one);
     tcase_add_test(tests, one_sound_copy_of_the_first_block_is_enough_and_mends_the_other);
     tcase_add_test(tests, a_log_sees_that_its_name_went_to_another_file);
+    tcase_add_test(tests, a_record_that_says_what_no_record_says_is_none);
     suite_add_tcase(suite, tests);
     return suite;
 }

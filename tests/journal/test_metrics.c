@@ -14,6 +14,7 @@ START_TEST(bounds_rise_and_every_value_lies_below_its_bound)
     ck_assert_uint_eq(annal_histogram_bound(6), 50);
     ck_assert_uint_eq(annal_histogram_bound(30), UINT64_C(5000000000));
     ck_assert_uint_eq(annal_histogram_bound(31), UINT64_MAX);
+    ck_assert_uint_eq(annal_histogram_bound(ANNAL_HISTOGRAM_BUCKETS), UINT64_MAX);
     for (size_t i = 1; i < ANNAL_HISTOGRAM_BUCKETS; i++)
         ck_assert_uint_gt(annal_histogram_bound(i), annal_histogram_bound(i - 1));
 }
@@ -26,6 +27,7 @@ START_TEST(a_quantile_lies_in_the_bucket_of_its_rank_and_never_above_the_largest
     histogram = (annal_histogram){.count = 100, .max = 130};
     histogram.buckets[7] = 90; /* 51 to 100 */
     histogram.buckets[8] = 10; /* 101 to 200 */
+    ck_assert_uint_eq(annal_histogram_quantile(&histogram, 0), 50);
     uint64_t median = annal_histogram_quantile(&histogram, 0.5);
     ck_assert(median > 50 && median <= 100);
     uint64_t p99 = annal_histogram_quantile(&histogram, 0.99);

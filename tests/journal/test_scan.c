@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define EVENTS 6
@@ -222,6 +223,143 @@ START_TEST(the_hash_before_a_place_is_there_or_not_or_cannot_be_read)
 }
 END_TEST
 
+/* ---- Frames that prove themselves and are no events ---- */
+
+/* Make a frame prove itself again after a change; its last 8 bytes are h. */
+static void seal(size_t line, uint64_t h_before)
+{
+    annal_slice frame = {journal.ptr + starts[line], starts[line + 1] - starts[line]};
+    uint64_t h = codec->hash(frame, starts[line], h_before);
+    for (size_t i = 1; i <= 8; i++, h >>= 8)
+        journal.ptr[starts[line + 1] - i] = (char)h;
+    ck_assert(codec->trailer(frame, &hashes[line]));
+}
+
+/* The header is of this version, and event 3 has one value more than ours have. */
+static void make_newer(char version)
+{
+    journal.ptr[12] = version;
+    journal.ptr[starts[3]] = '\x9a';
+    for (size_t line = 0; line < LINES; line++)
+        seal(line, line == 0 ? 0 : hashes[line - 1]);
+}
+
+static annal_status walk_to_the_third(const struct io *io, struct scan *scan, annal_error *err)
+{
+    annal_event event;
+    annal_status status = ANNAL_OK;
+    annal__scan_init(scan, io, open_bytes(&annal__system_io, annal__buf_slice(&journal)), codec);
+    for (uint64_t seq = 1; seq <= 3 && status == ANNAL_OK; seq++)
+        status = annal__scan_next(scan, &event, err);
+    return status;
+}
+
+START_TEST(an_event_of_a_newer_version_is_refused_by_name_and_not_called_damage)
+{
+    struct scan scan;
+    annal_error failure = {0};
+    make_newer(2);
+    ck_assert_int_eq(walk_to_the_third(&annal__system_io, &scan, &failure), ANNAL_ERR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(failure.message, "event 3 is of version 2"));
+    annal__scan_done(&scan);
+    make_newer(1);
+    ck_assert_int_eq(walk_to_the_third(&annal__system_io, &scan, &failure), ANNAL_DAMAGE);
+    ck_assert_ptr_nonnull(strstr(scan.damage.what, "proven, and are no event"));
+    annal_event event;
+    ck_ok(annal__scan_next(&scan, &event, err));
+    ck_assert_uint_eq(event.seq, 4);
+    annal__scan_done(&scan);
+}
+END_TEST
+
+START_TEST(which_version_it_is_may_not_be_readable)
+{
+    bool failed = true;
+    make_newer(2);
+    for (unsigned at = 1; failed; at++) {
+        struct failing_io disk;
+        struct scan scan;
+        annal_error err = {0};
+        failing_io_init(&disk);
+        disk.with_errno = EIO;
+        disk.fail_at = at;
+        annal_status status = walk_to_the_third(&disk.io, &scan, &err);
+        failed = disk.calls >= at;
+        ck_assert_int_eq(status, failed ? ANNAL_ERR_IO : ANNAL_ERR_UNSUPPORTED);
+        annal__scan_done(&scan);
+    }
+}
+END_TEST
+
+/* ---- Long journals ---- */
+
+#define LONG_EVENTS 40
+
+/* Now and then an event is longer than the piece that a search looks at. */
+static void make_long(void)
+{
+    size_t room = 200000;
+    char *data = malloc(room);
+    uint64_t h = hashes[EVENTS];
+    ck_assert_ptr_nonnull(data);
+    memset(data, ' ', room);
+    data[0] = codec->format == ANNAL_FORMAT_JSON ? '1' : '\x01';
+    for (uint64_t seq = EVENTS + 1; seq <= LONG_EVENTS; seq++) {
+        struct frame_place place = {seq, (int64_t)seq, journal.len, h};
+        draft.data = (annal_slice){data, seq % 7 == 0 ? room : 9000};
+        ck_assert_int_eq(codec->encode_event(&journal, &draft, &place, &h), ANNAL_OK);
+    }
+    free(data);
+}
+
+static annal_status seek_and_read(const struct io *io, uint64_t seq, uint64_t *out_seq,
+                                  annal_error *err)
+{
+    struct scan scan;
+    annal_event event = {0};
+    int fd = annal__system_io.open(NULL, tmpdir_path(&dir, "journal"), O_RDONLY, 0);
+    annal__scan_init(&scan, io, fd, codec);
+    annal_status status = annal__scan_seek(&scan, seq, err);
+    if (status == ANNAL_OK)
+        status = annal__scan_next(&scan, &event, err);
+    *out_seq = event.seq;
+    annal__scan_done(&scan);
+    return status;
+}
+
+START_TEST(every_event_of_a_long_journal_is_found_whatever_their_lengths)
+{
+    make_long();
+    annal__system_io.close(NULL, open_bytes(&annal__system_io, annal__buf_slice(&journal)));
+    for (uint64_t seq = 1; seq <= LONG_EVENTS; seq++) {
+        uint64_t found;
+        ck_ok(seek_and_read(&annal__system_io, seq, &found, err));
+        ck_assert_uint_eq(found, seq);
+    }
+}
+END_TEST
+
+START_TEST(a_search_whose_read_fails_anywhere_says_so)
+{
+    bool failed = true;
+    unsigned at = 1;
+    make_long();
+    annal__system_io.close(NULL, open_bytes(&annal__system_io, annal__buf_slice(&journal)));
+    for (; failed; at++) {
+        struct failing_io disk;
+        uint64_t found;
+        failing_io_init(&disk);
+        disk.with_errno = EIO;
+        disk.fail_at = at;
+        annal_status status = seek_and_read(&disk.io, 30, &found, NULL);
+        failed = disk.calls >= at;
+        ck_assert_int_eq(status, failed ? ANNAL_ERR_IO : ANNAL_OK);
+        ck_assert(failed || found == 30);
+    }
+    ck_assert_uint_gt(at, 5);
+}
+END_TEST
+
 /* ---- Tails ---- */
 
 static struct journal_tail tail_of(annal_slice bytes)
@@ -315,6 +453,8 @@ static void add_tests_of_all(TCase *tests)
     tcase_add_test(tests, h19_a_line_that_is_cut_is_not_yet_there_and_comes_when_it_is_whole);
     tcase_add_test(tests, seeking_stands_before_the_event_or_where_it_will_come);
     tcase_add_test(tests, the_hash_before_a_place_is_there_or_not_or_cannot_be_read);
+    tcase_add_test(tests, every_event_of_a_long_journal_is_found_whatever_their_lengths);
+    tcase_add_test(tests, a_search_whose_read_fails_anywhere_says_so);
     tcase_add_test(tests, the_tail_says_where_the_last_proven_line_ends_and_what_follows_it);
     tcase_add_test(tests, a_whole_last_line_that_does_not_match_is_damage_and_not_torn);
 }
@@ -332,6 +472,8 @@ Suite *suite_scan(void)
     tcase_add_checked_fixture(msgpack, set_up_msgpack, tear_down);
     tcase_add_test(msgpack, frames_of_msgpack_that_are_dropped_doubled_swapped_or_foreign_show);
     tcase_add_test(msgpack, a_changed_byte_costs_its_event_and_in_the_hash_not_even_that);
+    tcase_add_test(msgpack, an_event_of_a_newer_version_is_refused_by_name_and_not_called_damage);
+    tcase_add_test(msgpack, which_version_it_is_may_not_be_readable);
     add_tests_of_all(msgpack);
     suite_add_tcase(suite, msgpack);
     return suite;

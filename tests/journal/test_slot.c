@@ -306,6 +306,26 @@ START_TEST(a_session_that_only_a_forked_child_keeps_is_said_to_be_so)
 }
 END_TEST
 
+START_TEST(slots_are_the_files_that_are_named_as_logs_in_their_order)
+{
+    static const char *const names[] = {"09.log",  "03.log",     "07.log", "05.log",
+                                        "04.logs", "x.log",      "06",     "99999.log",
+                                        ":1.log",  "08.log.old", "02.log", "-1.log"};
+    static const uint32_t numbers[] = {2, 3, 5, 7, 9};
+    static struct slot_list list;
+    annal_store *store = store_open(tmpdir_path(&dir, "store"));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "store/commit/%s", names[i]);
+        file_write(tmpdir_path(&dir, name), "", 0);
+    }
+    ck_ok(annal__slots_list(store, &list, err));
+    ck_assert_uint_eq(list.count, 5);
+    ck_assert_mem_eq(list.numbers, numbers, sizeof numbers);
+    store_close(store);
+}
+END_TEST
+
 Suite *suite_slot(void)
 {
     Suite *suite = suite_create("slot");
@@ -320,6 +340,7 @@ Suite *suite_slot(void)
     tcase_add_test(claim, what_was_left_while_a_log_was_made_is_removed_after_an_hour);
     tcase_add_test(claim, names_that_are_no_slot_are_left_alone);
     tcase_add_test(claim, a_session_that_only_a_forked_child_keeps_is_said_to_be_so);
+    tcase_add_test(claim, slots_are_the_files_that_are_named_as_logs_in_their_order);
     suite_add_tcase(suite, claim);
     TCase *take = tcase_create("take");
     tcase_set_timeout(take, 30);

@@ -101,6 +101,37 @@ START_TEST(nothing_is_said_of_a_living_writer_of_deleted_sessions_and_of_what_is
 }
 END_TEST
 
+START_TEST(one_event_is_spoken_of_as_one_and_of_many_sessions_the_first_are_named)
+{
+    for (unsigned sessions = 1; sessions <= 9; sessions += 8) {
+        struct tmpdir dir;
+        struct remarks remarks;
+        TMPDIR_INIT(&dir);
+        const char *path = tmpdir_path(&dir, "store");
+        annal_store *store = store_open(path);
+        for (unsigned i = 0; i < sessions; i++) {
+            char name[32];
+            snprintf(name, sizeof name, "s%u", i);
+            append_numbers(store, name, 1, 1, ANNAL_LEVEL_SYNC);
+        }
+        store_abandon(store);
+        for (unsigned i = 0; i < sessions; i++) {
+            char name[64];
+            snprintf(name, sizeof name, "store/events/s%u.jsonl", i);
+            ck_assert_int_eq(unlink(tmpdir_path(&dir, name)), 0);
+        }
+        store_close(open_to_read(path, &remarks));
+        ck_assert_uint_eq(remarks.count, 1);
+        ck_assert_msg(strstr(remarks.last, sessions == 1
+                                               ? "1 durable event of 1 session is still only"
+                                               : "9 durable events of 9 sessions are still only"),
+                      "%s", remarks.last);
+        ck_assert((strstr(remarks.last, ", …;") != NULL) == (sessions > 1));
+        tmpdir_done(&dir);
+    }
+}
+END_TEST
+
 Suite *suite_unseen(void)
 {
     Suite *suite = suite_create("unseen");
@@ -109,6 +140,7 @@ Suite *suite_unseen(void)
                    h20_a_reader_that_may_not_write_says_how_many_durable_events_it_does_not_show);
     tcase_add_test(unseen,
                    nothing_is_said_of_a_living_writer_of_deleted_sessions_and_of_what_is_whole);
+    tcase_add_test(unseen, one_event_is_spoken_of_as_one_and_of_many_sessions_the_first_are_named);
     suite_add_tcase(suite, unseen);
     return suite;
 }

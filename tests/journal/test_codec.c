@@ -1,0 +1,68 @@
+#include "journal/codec.h"
+
+#include "tests/support/journals.h"
+
+#include <check.h>
+
+static const struct frame_header header = {.version = FRAME_VERSION, .session = {"sess", 4}};
+
+START_TEST(a_journal_belongs_to_the_session_that_its_header_names)
+{
+    struct frame_header newer = header;
+    ck_ok(annal__frame_check_owner(&header, ANNAL_SLICE("sess"), err));
+    ck_status(ANNAL_ERR_CORRUPT, annal__frame_check_owner(&header, ANNAL_SLICE("same"), err));
+    ck_status(ANNAL_ERR_CORRUPT, annal__frame_check_owner(&header, ANNAL_SLICE("session"), err));
+    /* A newer version may say it elsewhere; what it says where we look counts. */
+    newer.version = FRAME_VERSION + 1;
+    ck_status(ANNAL_ERR_CORRUPT, annal__frame_check_owner(&newer, ANNAL_SLICE("same"), err));
+    newer.session.len = 0;
+    ck_ok(annal__frame_check_owner(&newer, ANNAL_SLICE("same"), err));
+    newer.version = FRAME_VERSION;
+    ck_status(ANNAL_ERR_CORRUPT, annal__frame_check_owner(&newer, ANNAL_SLICE("same"), err));
+}
+END_TEST
+
+START_TEST(what_stands_first_is_a_header_only_if_it_proves_itself_and_is_one)
+{
+    static const annal_draft draft = {.type = {"t", 1}, .data = {"1", 1}};
+    for (size_t i = 0; i < CODEC_COUNT; i++) {
+        const struct codec *codec = annal__codecs[i];
+        annal_draft event = draft;
+        struct frame_place place = {1, 1, 0, 0};
+        struct frame_header found;
+        struct buf out = {0};
+        uint64_t h = 0;
+        event.data_format = codec->format;
+        ck_assert_int_eq(codec->encode_header(&out, &header, &h), ANNAL_OK);
+        ck_assert(annal__frame_first(codec, annal__buf_slice(&out), &found, &h));
+        ck_assert(!annal__frame_first(codec, (annal_slice){out.ptr, 0}, &found, &h));
+        ck_assert(!annal__frame_first(codec, (annal_slice){out.ptr, out.len - 1}, &found, &h));
+        out.ptr[out.len - codec->trailer_bytes] ^= 1;
+        ck_assert(!annal__frame_first(codec, annal__buf_slice(&out), &found, &h));
+        annal__buf_clear(&out);
+        ck_assert_int_eq(codec->encode_event(&out, &event, &place, &h), ANNAL_OK);
+        ck_assert(annal__frame_proves(codec, annal__buf_slice(&out), 0, 0, &h));
+        ck_assert(!annal__frame_first(codec, annal__buf_slice(&out), &found, &h));
+        annal__buf_done(&out);
+    }
+}
+END_TEST
+
+START_TEST(a_format_that_is_none_of_ours_has_no_codec)
+{
+    ck_assert_ptr_eq(annal__codec_of(ANNAL_FORMAT_JSON), &annal__codec_json);
+    ck_assert_ptr_eq(annal__codec_of(ANNAL_FORMAT_MSGPACK), &annal__codec_msgpack);
+    ck_assert_ptr_null(annal__codec_of(99));
+}
+END_TEST
+
+Suite *suite_codec(void)
+{
+    Suite *suite = suite_create("codec");
+    TCase *tests = tcase_create("codec");
+    tcase_add_test(tests, a_journal_belongs_to_the_session_that_its_header_names);
+    tcase_add_test(tests, what_stands_first_is_a_header_only_if_it_proves_itself_and_is_one);
+    tcase_add_test(tests, a_format_that_is_none_of_ours_has_no_codec);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
