@@ -1,11 +1,16 @@
+#include "journal/base/alloc.h"
+#include "journal/log.h"
+#include "journal/scan.h"
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
 #include "tests/support/tmpdir.h"
 
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -170,6 +175,174 @@ START_TEST(more_sessions_are_redone_than_may_be_open_at_a_time)
 }
 END_TEST
 
+/* ---- Journals that are not what the log knew ---- */
+
+static void note_last(void *arg, annal_log_level level, const char *message)
+{
+    if (level == ANNAL_LOG_WARNING)
+        snprintf(arg, 600, "%s", message);
+}
+
+/* In the boot after, as after a power cut, or in this one. */
+static annal_store *open_after(const char *path, bool rebooted, char said[600])
+{
+    const struct seams seams = {.io = &annal__system_io,
+                                .clock = &annal__system_clock,
+                                .boot = rebooted ? another_boot : NULL};
+    const annal_store_options options = {.no_keeper = true, .log = note_last, .log_arg = said};
+    annal_store *store = NULL;
+    said[0] = '\0';
+    ck_ok(annal__store_open(path, &options, &seams, &store, err));
+    return store;
+}
+
+enum change { NO_CHANGE, GONE, HEADER_DAMAGED, CUT, ANOTHER_EVENT, ANOTHER_JOURNAL };
+
+/* Of a journal of which three events were there when the log began. */
+static void change_journal(const char *journal, enum change change, size_t third)
+{
+    size_t len;
+    char *bytes = file_read(journal, &len);
+    struct journal_tail tail;
+    struct buf out = {0};
+    switch (change) {
+    case NO_CHANGE:
+        break;
+    case GONE:
+        ck_assert_int_eq(unlink(journal), 0);
+        break;
+    case HEADER_DAMAGED:
+        bytes[20] ^= 1;
+        file_write(journal, bytes, len);
+        break;
+    case CUT:
+        file_write(journal, bytes, third - 1);
+        break;
+    case ANOTHER_EVENT: {
+        const annal_draft draft = {.type = ANNAL_SLICE("t"), .data = ANNAL_SLICE("\"another\"")};
+        uint64_t h;
+        file_write(journal, bytes, third);
+        int fd = open(journal, O_RDONLY);
+        ck_ok(annal__scan_tail(&annal__system_io, fd, &annal__codec_json, &tail, err));
+        close(fd);
+        const struct frame_place place = {4, tail.ts_us, third, tail.h};
+        ck_assert_int_eq(annal__buf_append(&out, bytes, third), ANNAL_OK);
+        ck_assert_int_eq(annal__codec_json.encode_event(&out, &draft, &place, &h), ANNAL_OK);
+        file_write(journal, out.ptr, out.len);
+        break;
+    }
+    case ANOTHER_JOURNAL: {
+        const struct frame_header header = {.session = ANNAL_SLICE("s"), .created_us = 1};
+        uint64_t h;
+        ck_assert_int_eq(annal__codec_json.encode_header(&out, &header, &h), ANNAL_OK);
+        file_write(journal, out.ptr, out.len);
+        break;
+    }
+    }
+    annal__buf_done(&out);
+    free(bytes);
+}
+
+START_TEST(a_journal_that_is_not_what_the_log_knew_is_not_written_and_the_reason_is_said)
+{
+    static const struct {
+        enum change change;
+        const char *reason; /* NULL: all is redone; empty: nothing of it is needed */
+    } cases[] = {
+        {NO_CHANGE, NULL},
+        {GONE, "its journal is missing"},
+        {HEADER_DAMAGED, "its header is damaged"},
+        {CUT, "the line before is not the one that was there"},
+        {ANOTHER_EVENT, "another event stands there"},
+        {ANOTHER_JOURNAL, ""},
+    };
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        const char *reason = cases[i / 2].reason;
+        struct tmpdir dir;
+        char said[600];
+        annal_session_info info;
+        uint64_t seq;
+        TMPDIR_INIT(&dir);
+        const char *path = tmpdir_path(&dir, "store");
+        const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
+        annal_store *store = store_open(path);
+        append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+        ck_ok(annal_session_info_get(store, ANNAL_SLICE("s"), &info, err));
+        ck_ok(annal_checkpoint(store, err));
+        append_numbers(store, "s", 4, 5, ANNAL_LEVEL_SYNC);
+        store_abandon(store);
+        change_journal(journal, cases[i / 2].change, (size_t)info.end_offset);
+
+        store = open_after(path, i % 2 == 1, said);
+        if (reason == NULL) {
+            ck_numbers(store, "s", 5);
+            append_numbers(store, "s", 6, 6, ANNAL_LEVEL_SYNC);
+        } else if (reason[0] == '\0') {
+            ck_assert_msg(said[0] == '\0', "%s", said);
+            append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+            ck_numbers(store, "s", 2);
+        } else {
+            ck_status(ANNAL_ERR_CORRUPT,
+                      append_number(store, "s", 6, 40, ANNAL_LEVEL_SYNC, &seq, err));
+            ck_assert_msg(strstr(said, reason) != NULL, "%s: %s", reason, said);
+        }
+        append_numbers(store, "t", 1, 2, ANNAL_LEVEL_SYNC);
+        store_close(store);
+        tmpdir_done(&dir);
+    }
+}
+END_TEST
+
+/* ---- A damaged group in front of sound ones: rule (6) ---- */
+
+/* Flip a byte in the group that wrote event 2 of t, of s 1, s 2, t 1, t 2, u 1, s 3. */
+static void damage_group(const char *path)
+{
+    struct log log;
+    struct log_group *groups = NULL;
+    size_t count = 0;
+    char byte;
+    ck_ok(annal__log_open(&annal__system_io, path, false, &log, err));
+    ck_ok(annal__log_find_groups(&log, &groups, &count, err));
+    annal__log_close(&log);
+    ck_assert_uint_eq(count, 6);
+    off_t at = (off_t)groups[3].offset + 80;
+    annal__free(groups);
+    int fd = open(path, O_RDWR);
+    ck_assert_int_eq(pread(fd, &byte, 1, at), 1);
+    byte ^= 1;
+    ck_assert_int_eq(pwrite(fd, &byte, 1, at), 1);
+    close(fd);
+}
+
+START_TEST(of_the_sessions_of_a_damaged_log_only_those_that_prove_themselves_behind_it_go_on)
+{
+    for (int rebooted = 0; rebooted < 2; rebooted++) {
+        struct tmpdir dir;
+        char said[600];
+        uint64_t seq;
+        TMPDIR_INIT(&dir);
+        const char *path = tmpdir_path(&dir, "store");
+        annal_store *store = store_open(path);
+        append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+        append_numbers(store, "t", 1, 2, ANNAL_LEVEL_SYNC);
+        append_numbers(store, "u", 1, 1, ANNAL_LEVEL_SYNC);
+        append_numbers(store, "s", 3, 3, ANNAL_LEVEL_SYNC);
+        store_abandon(store);
+        damage_group(tmpdir_path(&dir, "store/commit/00.log"));
+
+        store = open_after(path, rebooted, said);
+        ck_assert_msg(strstr(said, "may have held what follows") != NULL, "%s", said);
+        append_numbers(store, "s", 4, 4, ANNAL_LEVEL_SYNC);
+        append_numbers(store, "u", 2, 2, ANNAL_LEVEL_SYNC);
+        ck_numbers(store, "s", 4);
+        ck_status(ANNAL_ERR_CORRUPT, append_number(store, "t", 3, 40, ANNAL_LEVEL_SYNC, &seq, err));
+        store_close(store);
+        tmpdir_done(&dir);
+    }
+}
+END_TEST
+
 Suite *suite_recover(void)
 {
     Suite *suite = suite_create("recover");
@@ -179,6 +352,10 @@ Suite *suite_recover(void)
     tcase_add_test(redo, h34_one_journal_that_cannot_be_opened_keeps_no_other_session);
     tcase_add_test(redo, more_sessions_are_redone_than_may_be_open_at_a_time);
     tcase_add_test(redo, a_recovery_that_broke_off_anywhere_is_done_again_in_full);
+    tcase_add_test(redo,
+                   a_journal_that_is_not_what_the_log_knew_is_not_written_and_the_reason_is_said);
+    tcase_add_test(
+        redo, of_the_sessions_of_a_damaged_log_only_those_that_prove_themselves_behind_it_go_on);
     suite_add_tcase(suite, redo);
     return suite;
 }

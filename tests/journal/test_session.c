@@ -1,3 +1,5 @@
+#include "journal/codec.h"
+
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
 #include "tests/support/random.h"
@@ -10,6 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const struct seams system_seams = {.io = &annal__system_io, .clock = &annal__system_clock};
 
@@ -428,6 +431,60 @@ START_TEST(a_fifo_in_the_place_of_a_journal_is_refused_and_waits_for_nobody)
 }
 END_TEST
 
+/* ---- Files that stand where a journal would ---- */
+
+static void ck_append(const char *path, const char *session, annal_status expected,
+                      const char *reason)
+{
+    annal_store *store = store_open(path);
+    annal_error err = {0};
+    uint64_t seq;
+    annal_status status = append_number(store, session, 9, 40, ANNAL_LEVEL_SYNC, &seq, &err);
+    ck_assert_msg(status == expected, "%s: %s", annal_status_name(status), err.message);
+    ck_assert_msg(strstr(err.message, reason) != NULL, "%s", err.message);
+    store_close(store);
+}
+
+START_TEST(h23_a_file_that_is_no_journal_of_this_session_takes_no_events_and_says_why)
+{
+    struct tmpdir dir;
+    size_t len;
+    struct frame_header header = {.session = ANNAL_SLICE("n"), .created_us = 1};
+    struct buf newer = {0};
+    uint64_t h;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *store = store_open(path);
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    store_close(store);
+    char *bytes = file_read(tmpdir_path(&dir, "store/events/s.jsonl"), &len);
+    /* Copied to another name. */
+    file_write(tmpdir_path(&dir, "store/events/copy.jsonl"), bytes, len);
+    ck_append(path, "copy", ANNAL_ERR_CORRUPT, "copy");
+    /* Its header damaged, its events sound. */
+    bytes[20] ^= 1;
+    file_write(tmpdir_path(&dir, "store/events/s.jsonl"), bytes, len);
+    ck_append(path, "s", ANNAL_ERR_CORRUPT, "damaged at byte 0");
+    bytes[20] ^= 1;
+    /* Less than a header: nothing was acknowledged, it is kept aside and the session begins. */
+    file_write(tmpdir_path(&dir, "store/events/torn.jsonl"), bytes, 30);
+    ck_append(path, "torn", ANNAL_OK, "");
+    ck_assert_int_eq(access(tmpdir_path(&dir, "store/events/.torn"), F_OK), 0);
+    /* Of a newer version, which may mean other things by it. */
+    const struct codec *codec = &annal__codec_msgpack;
+    ck_assert_int_eq(codec->encode_header(&newer, &header, &h), ANNAL_OK);
+    newer.ptr[12] = 2;
+    h = codec->hash(annal__buf_slice(&newer), 0, 0);
+    for (size_t i = 1; i <= 8; i++, h >>= 8)
+        newer.ptr[newer.len - i] = (char)h;
+    file_write(tmpdir_path(&dir, "store/events/n.mpk"), newer.ptr, newer.len);
+    ck_append(path, "n", ANNAL_ERR_UNSUPPORTED, "of version 2 of the format");
+    annal__buf_done(&newer);
+    free(bytes);
+    tmpdir_done(&dir);
+}
+END_TEST
+
 Suite *suite_session(void)
 {
     Suite *suite = suite_create("session");
@@ -439,6 +496,8 @@ Suite *suite_session(void)
     tcase_add_test(tails, a_journal_that_is_gone_or_appears_is_not_written);
     tcase_add_test(tails, a_name_that_cannot_be_looked_at_just_now_stops_nothing);
     tcase_add_test(tails, a_fifo_in_the_place_of_a_journal_is_refused_and_waits_for_nobody);
+    tcase_add_test(tails,
+                   h23_a_file_that_is_no_journal_of_this_session_takes_no_events_and_says_why);
     suite_add_tcase(suite, tails);
     TCase *sharing = tcase_create("sharing");
     tcase_set_timeout(sharing, 120);
