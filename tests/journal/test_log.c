@@ -385,6 +385,41 @@ START_TEST(a_record_that_says_what_no_record_says_is_none)
 }
 END_TEST
 
+START_TEST(a_group_whose_header_names_what_cannot_be_is_not_there)
+{
+    static const struct {
+        unsigned at;
+        uint64_t value;
+    } cases[] = {
+        {16, 0},       {16, UINT64_MAX}, {24, UINT64_MAX}, {40, UINT64_MAX},
+        {40, 1 << 20}, {48, UINT64_MAX}, {48, 1 << 20},
+    };
+    write_group_of(0, ANNAL_SLICE("one"));
+    write_group_of(0, ANNAL_SLICE("two"));
+    size_t count = 0;
+    struct log_group *groups = find(&count);
+    ck_assert_uint_eq(count, 2);
+    off_t second = (off_t)groups[1].offset;
+    annal__free(groups);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char before[8], field[8];
+        int fd = open(path, O_RDWR);
+        for (size_t j = 0; j < 8; j++)
+            field[j] = (char)(cases[i].value >> 8 * j);
+        ck_assert_int_eq(pread(fd, before, 8, second + cases[i].at), 8);
+        ck_assert_int_eq(pwrite(fd, field, 8, second + cases[i].at), 8);
+        groups = find(&count);
+        ck_assert_uint_eq(count, 1);
+        ck_assert_uint_eq(groups[0].group, 1);
+        annal__free(groups);
+        ck_assert_int_eq(pwrite(fd, before, 8, second + cases[i].at), 8);
+        close(fd);
+    }
+    annal__free(find(&count));
+    ck_assert_uint_eq(count, 2);
+}
+END_TEST
+
 Suite *suite_log(void)
 {
     Suite *suite = suite_create("log");
@@ -401,6 +436,7 @@ Suite *suite_log(void)
     tcase_add_test(tests, a_group_fits_while_a_block_is_left_for_an_empty_one);
     tcase_add_test(tests, one_sound_copy_of_the_first_block_is_enough_and_mends_the_other);
     tcase_add_test(tests, a_log_sees_that_its_name_went_to_another_file);
+    tcase_add_test(tests, a_group_whose_header_names_what_cannot_be_is_not_there);
     tcase_add_test(tests, a_record_that_says_what_no_record_says_is_none);
     suite_add_tcase(suite, tests);
     return suite;
