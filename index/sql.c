@@ -69,12 +69,12 @@ struct annal_view {
 
 static annal_status fix(annal_view *view, annal_error *err)
 {
-    uint64_t seq;
+    annal_position unused;
     annal_status status = annal__db_exec(view->db, "BEGIN", err);
     if (status >= 0)
         status = annal__db_prepare(view->db, INDEX_GET_CURSOR, &view->get_cursor, err);
     if (status >= 0)
-        status = annal_view_indexed_seq(view, (annal_slice){0}, &seq, err);
+        status = annal_view_position(view, (annal_slice){0}, &unused, err);
     return status;
 }
 
@@ -108,8 +108,8 @@ annal_status annal_view_sql(annal_view *view, annal_slice sql, const annal_sql_o
     return status;
 }
 
-annal_status annal_view_indexed_seq(annal_view *view, annal_slice session, uint64_t *out_seq,
-                                    annal_error *err)
+annal_status annal_view_position(annal_view *view, annal_slice session,
+                                 annal_position *out_position, annal_error *err)
 {
     annal_position from;
     bool known;
@@ -117,7 +117,7 @@ annal_status annal_view_indexed_seq(annal_view *view, annal_slice session, uint6
     if (status == ANNAL_ERR_CORRUPT)
         (void)annal__index_heal(view->index);
     if (status >= 0)
-        *out_seq = known ? from.seq - 1 : 0;
+        *out_position = known ? from : (annal_position){.seq = 1};
     return status;
 }
 

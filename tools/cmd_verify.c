@@ -299,6 +299,7 @@ static int verify_sessions(struct verify *verify)
         verify->jobs = (unsigned)verify->list.count;
     for (; started < verify->jobs; started++) {
         workers[started].verify = verify;
+        workers[started].check.store = verify->store;
         workers[started].check.index = verify->index;
         pthread_mutex_lock(&verify->lock);
         verify->running++;
@@ -470,8 +471,9 @@ const struct command cmd_verify = {
     .summary = "prove that nothing is damaged",
     .about = "Reads the journals of the sessions (without SESSION: of all) from the first\n"
              "byte to the last, and checks every hash, every seq, and that every data is\n"
-             "JSON. Changes nothing. Each finding names session, seq and offset, and they are\n"
-             "printed in the order of the sessions. Where there is an index its rows, tables\n"
+             "JSON. What a crash left unfinished is finished first, as by every command;\n"
+             "nothing else is changed. Each finding names session, seq and offset, and they\n"
+             "are printed in the order of the sessions. Where there is an index its rows, tables\n"
              "and snapshots are compared as far as it goes; one that lags is told, and is no\n"
              "finding. Without SESSION the commit logs are read too.\n"
              "\n"

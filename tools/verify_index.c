@@ -112,11 +112,14 @@ void verify_index_event(struct index_check *check, const annal_event *event, boo
     if (check->status < 0)
         return;
     if (row == NULL || row->seq != event->seq) {
+        check->contradicted = true;
         report(check, event->seq, event->offset, "the index has no row for this event");
     } else {
-        if (!is_row_of(row, event))
+        if (!is_row_of(row, event)) {
+            check->contradicted = true;
             report(check, event->seq, event->offset,
                    "the row of the index is not what the journal says");
+        }
         check->row_next++;
     }
     if (!check->damaged)
@@ -182,6 +185,22 @@ static annal_status view_anew(struct index_check *check, annal_error *err)
     return status;
 }
 
+/* How far the index knows this session, and whether that is still a place in its journal. */
+static annal_status find_place(struct index_check *check, annal_error *err)
+{
+    annal_position at;
+    annal_cursor *cursor = NULL;
+    annal_status status = annal_view_position(check->view, check->session, &at, err);
+    if (status < 0)
+        return status;
+    check->indexed_seq = at.seq - 1;
+    status = annal_cursor_open_at(check->store, check->session, at.seq, at.offset, at.h_before,
+                                  &cursor, err);
+    annal_cursor_close(cursor);
+    check->stale = status == ANNAL_ERR_CONFLICT;
+    return check->stale ? ANNAL_OK : status;
+}
+
 static annal_status begin(struct index_check *check, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -194,7 +213,7 @@ static annal_status begin(struct index_check *check, annal_error *err)
     if (check->view == NULL || ++check->viewed > VIEW_SESSIONS)
         status = view_anew(check, err);
     if (status == ANNAL_OK)
-        status = annal_view_indexed_seq(check->view, check->session, &check->indexed_seq, err);
+        status = find_place(check, err);
     if (status == ANNAL_OK)
         status = annal_state_reset(check->state, check->session, err);
     return status;
@@ -207,7 +226,7 @@ void verify_index_begin(struct index_check *check, annal_slice session)
     check->tries = again ? check->tries : 0;
     check->indexed_seq = 0;
     check->row_count = check->row_next = check->found_count = 0;
-    check->rows_end = check->damaged = false;
+    check->rows_end = check->damaged = check->stale = check->contradicted = false;
     check->status = check->index == NULL ? ANNAL_OK : begin(check, &check->error);
 }
 
@@ -225,15 +244,15 @@ static void tell(const struct index_check *check, annal_finding_fn fn, void *arg
 /* Findings count only when a view that is opened now says the same as the one that was compared. */
 static annal_status settle(struct index_check *check, annal_status status, annal_error *err)
 {
-    uint64_t before = check->indexed_seq, now = 0;
+    annal_position now;
     if (status < 0 && status != ANNAL_ERR_CORRUPT)
         return status;
     status = view_anew(check, err);
     if (status == ANNAL_OK)
-        status = annal_view_indexed_seq(check->view, check->session, &now, err);
+        status = annal_view_position(check->view, check->session, &now, err);
     if (status < 0)
         return status;
-    bool stands = now == before && check->status == ANNAL_OK;
+    bool stands = now.seq - 1 == check->indexed_seq && check->status == ANNAL_OK;
     return stands || ++check->tries >= TRIES ? ANNAL_OK : ANNAL_END;
 }
 
@@ -260,9 +279,10 @@ annal_status verify_index_end(struct index_check *check, uint64_t last_seq, bool
         status = settle(check, status, err);
     if (status != ANNAL_OK)
         return status;
-    if (check->status == ANNAL_OK)
+    bool other = check->stale && (check->contradicted || check->found_count == 0);
+    if (check->status == ANNAL_OK && !other)
         tell(check, fn, arg);
-    check->lagging += check->indexed_seq < last_seq;
+    check->lagging += other || check->indexed_seq < last_seq;
     check->tries = 0;
     return ANNAL_OK;
 }

@@ -7,6 +7,9 @@
  *     … verify_index_event(&check, &event, after_damage), for every event …
  *     status = verify_index_end(&check, last_seq, at_damage, fn, arg, &err);
  *
+ * A journal that was replaced or begun anew since it was indexed is no finding: the next catch-up sees that the
+ * place where it stood is gone, and begins again. Until then the index lags.
+ *
  * ANNAL_END means that the index was made anew or moved on meanwhile, so that nothing can be said: again.
  */
 #ifndef TOOLS_VERIFY_INDEX_H
@@ -19,8 +22,9 @@
 struct index_row;
 struct index_found;
 
-/* What the sessions that one thread verifies share, since each is made at a price. Begins as {.index}. */
+/* What the sessions that one thread verifies share, since each is made at a price. Begins as {.store, .index}. */
 struct index_check {
+    annal_store *store;
     annal_index *index; /* NULL: there is none, and nothing is found */
     annal_view *view;   /* renewed now and then */
     annal_state *state; /* what the session at hand is folded in */
@@ -32,6 +36,8 @@ struct index_check {
     annal_status status; /* below 0: the comparison failed, and error says why */
     annal_error error;
     uint64_t indexed_seq; /* compare up to here */
+    bool stale;           /* the index stands at a place that the journal does not have */
+    bool contradicted;    /* a row says another thing than the event of its seq */
     struct index_row *rows;
     size_t row_count;
     size_t row_next;

@@ -427,6 +427,24 @@ START_TEST(an_index_that_lags_is_no_finding_but_told)
 }
 END_TEST
 
+START_TEST(a_session_begun_anew_since_it_was_indexed_is_no_finding)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, NULL, "reindex");
+    ck_assert_int_eq(unlink(tmpdir_path(&cli.dir, "store/events/old.jsonl")), 0);
+    CLI(&cli, "{\"type\":\"other\",\"data\":1}\n", "append", "old");
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
+    assert_holds(&cli, "the index lags behind 1 of them");
+    CLI(&cli, NULL, "ls");
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
+    assert_holds(&cli, "verified 2 sessions, ");
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(a_query_that_reads_to_the_end_names_what_proves_nothing_there)
 {
     static const struct {
@@ -487,6 +505,7 @@ Suite *suite_query(void)
     tcase_add_loop_test(answers, a_store_on_read_only_media_is_read_with_or_without_an_index, 0, 2);
     tcase_add_test(answers, f24_verify_finds_an_index_that_is_not_what_the_journals_say);
     tcase_add_test(answers, an_index_that_lags_is_no_finding_but_told);
+    tcase_add_test(answers, a_session_begun_anew_since_it_was_indexed_is_no_finding);
     tcase_add_test(answers, a_query_that_reads_to_the_end_names_what_proves_nothing_there);
     tcase_add_test(answers, a_session_that_is_named_twice_is_one);
     tcase_add_test(answers, stats_counts_and_shows_what_lags);

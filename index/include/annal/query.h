@@ -5,6 +5,7 @@
 #define ANNAL_QUERY_H
 
 #include <annal/index.h>
+#include <annal/journal.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -147,10 +148,13 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_view_sql(annal_view *view, annal_s
                                                        annal_row_fn fn, void *arg,
                                                        annal_error *err);
 
-/* Up to which event a session is indexed in this view; 0: it is not known yet. */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_view_indexed_seq(annal_view *view,
-                                                               annal_slice session,
-                                                               uint64_t *out_seq, annal_error *err);
+/*
+ * Where the index stands in a session's journal, in this view: the event that it does not know yet, where
+ * that begins, and the hash before it. Seq 1 at offset 0: the session is not known.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_view_position(annal_view *view, annal_slice session,
+                                                            annal_position *out_position,
+                                                            annal_error *err);
 
 /* NULL is accepted. */
 ANNAL_API void annal_view_close(annal_view *view);
