@@ -1,6 +1,6 @@
 /*
- * A SQLite database as files: itself, and beside it what SQLite finds by name (-wal, -shm, -journal).
- * All of this is for the holder of the index lock, while no connection of ours is open.
+ * A SQLite database as files: itself, and beside it what SQLite finds by name (-wal, -shm,
+ * -journal). All of this is for the holder of the index lock, while no connection of ours is open.
  */
 #ifndef INDEX_FILES_H
 #define INDEX_FILES_H
@@ -22,7 +22,8 @@ annal_status annal__file_check(const struct io *io, const char *path, annal_erro
 struct file_id annal__file_id(const struct io *io, const char *database, const char *suffix);
 bool annal__file_is_same(struct file_id a, struct file_id b);
 
-/* Make an empty file of mode 0600, which SQLite then fills; nothing of an older one stays beside it. */
+/* Make an empty file of mode 0600, which SQLite then fills; nothing of an older one stays beside
+ * it. */
 annal_status annal__files_make(const struct io *io, const char *database, annal_error *err);
 
 /* Delete it and what stands beside it. */

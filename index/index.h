@@ -142,8 +142,8 @@ annal_status annal__index_cursor(sqlite3_stmt *get_cursor, annal_slice session,
 
 /*
  * What every reader begins with: catch up (unless as_indexed) on these sessions, all when there are
- * none, and open a connection. A catch-up that did not finish is told in *out_lag (may be NULL), not
- * a failure.
+ * none, and open a connection. A catch-up that did not finish is told in *out_lag (may be NULL),
+ * not a failure.
  */
 annal_status annal__index_read(annal_index *index, const annal_slice *sessions, size_t count,
                                bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,

@@ -39,8 +39,8 @@ void annal__index_lock_done(struct index_lock *lock);
 bool annal__index_lock_is_ours(const struct index_lock *lock);
 
 /*
- * ANNAL_ERR_BUSY when the deadline passes; a deadline of 0 only tries. ANNAL_ERR_CLOSED in a child of
- * fork(). Without a store_path
+ * ANNAL_ERR_BUSY when the deadline passes; a deadline of 0 only tries. ANNAL_ERR_CLOSED in a child
+ * of fork(). Without a store_path
  * (nothing is shared with other processes) only threads are excluded.
  */
 annal_status annal__index_lock_take(struct index_lock *lock, const char *store_path,

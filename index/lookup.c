@@ -198,8 +198,8 @@ static annal_status catch_up_and_open(annal_index *index, const annal_slice *ses
 }
 
 /*
- * The index as it stands. One that was made anew since this process caught up, or that lost what was
- * caught up, stands for nothing: *out_db stays NULL.
+ * The index as it stands. One that was made anew since this process caught up, or that lost what
+ * was caught up, stands for nothing: *out_db stays NULL.
  */
 static annal_status open_as_indexed(annal_index *index, sqlite3 **out_db, annal_error *err)
 {

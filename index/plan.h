@@ -1,8 +1,8 @@
 /*
  * What is to be indexed: which journals are longer than their cursors, found without the lock. Each
  * session is done up to the size that it had then, so that a busy writer does not keep a reader for
- * ever. A plan for all sessions compares sizes only: opening every journal would cost each reader of
- * a store with 100,000 sessions some seconds, to find what no program of ours does.
+ * ever. A plan for all sessions compares sizes only: opening every journal would cost each reader
+ * of a store with 100,000 sessions some seconds, to find what no program of ours does.
  */
 #ifndef INDEX_PLAN_H
 #define INDEX_PLAN_H
@@ -28,7 +28,8 @@ struct plan {
     annal_error unreadable; /* the first journal that could not be read, and why */
 };
 
-/* These sessions, all when count is 0. The plan starts empty, and is to be done after a failure too. */
+/* These sessions, all when count is 0. The plan starts empty, and is to be done after a failure
+ * too. */
 annal_status annal__plan_make(annal_index *index, const annal_slice *sessions, size_t count,
                               struct plan *plan, annal_error *err);
 void annal__plan_done(struct plan *plan);

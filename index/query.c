@@ -179,9 +179,9 @@ static annal_status prepare_events(sqlite3 *db, const annal_filter *filter, bool
     "AND n.kind = 'damage' AND n.seq > f.seq), 9223372036854775807)"
 
 /*
- * Stretches of the journals that were damaged when they were indexed, so that no row stands for them;
- * one lasts until the next event that has a row, or the next damage. Their types and times are not known. ?2 and ?3 are
- * also where a limit ended the rows.
+ * Stretches of the journals that were damaged when they were indexed, so that no row stands for
+ * them; one lasts until the next event that has a row, or the next damage. Their types and times
+ * are not known. ?2 and ?3 are also where a limit ended the rows.
  */
 static annal_status prepare_damages(sqlite3 *db, const annal_filter *filter, sqlite3_stmt **out,
                                     annal_error *err)

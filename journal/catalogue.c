@@ -1,4 +1,5 @@
-/* What callers ask of a store without writing: which sessions there are, what is known of one, counters. */
+/* What callers ask of a store without writing: which sessions there are, what is known of one,
+ * counters. */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/scan.h"
@@ -36,7 +37,8 @@ struct names {
     bool no_memory;
 };
 
-/* The format that the name of a file says; NULL: it is no journal. *out_length: of the session's id. */
+/* The format that the name of a file says; NULL: it is no journal. *out_length: of the session's
+ * id. */
 static const struct codec *codec_of_name(const char *name, size_t *out_length)
 {
     size_t length = strlen(name);

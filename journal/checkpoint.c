@@ -54,7 +54,8 @@ static annal_status collect_dirty(void *arg, struct session *session, annal_erro
     return status;
 }
 
-/* Commit-log rule 7: what could not be synced is not tried again like this. With the session's lock. */
+/* Commit-log rule 7: what could not be synced is not tried again like this. With the session's
+ * lock. */
 static annal_status set_unsynced(const struct work *work, size_t i, annal_error *err)
 {
     annal_error failure;

@@ -1,17 +1,17 @@
 /*
  * How events lie in a journal: one table of functions for each format.
  *
- * A journal is a row of frames: the header first, then one frame for each event. Walking, proving and
- * finding a way through damage are the same in every format (scan.h); only these functions know its
- * bytes. What holds for all of them:
+ * A journal is a row of frames: the header first, then one frame for each event. Walking, proving
+ * and finding a way through damage are the same in every format (scan.h); only these functions know
+ * its bytes. What holds for all of them:
  *
- * (1) A frame ends in a trailer of fixed width, which holds its h: a hash of the bytes before it that
- *     follows from the h of the frame before. The header follows from 0.
+ * (1) A frame ends in a trailer of fixed width, which holds its h: a hash of the bytes before it
+ *     that follows from the h of the frame before. The header follows from 0.
  * (2) seq rises by one from frame to frame.
  * (3) Nothing but data needs a parser: type, id and cause are pointed at where they stand.
  * (4) The format of a journal shows in the name of its file, and in the toc of a commit log.
- * (5) A header of a newer version proves itself like any other. Nothing but the version is relied on;
- *     events are read as far as they have the shape that is known, and nothing is appended.
+ * (5) A header of a newer version proves itself like any other. Nothing but the version is relied
+ *     on; events are read as far as they have the shape that is known, and nothing is appended.
  */
 #ifndef JOURNAL_CODEC_H
 #define JOURNAL_CODEC_H
@@ -56,7 +56,8 @@ struct codec {
     annal_status (*encode_header)(struct buf *out, const struct frame_header *header,
                                   uint64_t *out_h);
 
-    /* Append the frame of an event to out. The draft was checked, and its data is in this format. */
+    /* Append the frame of an event to out. The draft was checked, and its data is in this format.
+     * */
     annal_status (*encode_event)(struct buf *out, const annal_draft *draft,
                                  const struct frame_place *place, uint64_t *out_h);
 
@@ -82,11 +83,13 @@ struct codec {
      */
     bool (*split)(annal_slice bytes, uint64_t h_before, size_t *out_length, uint64_t *out_h);
 
-    /* The envelope, without looking at h; data as it stands there. offset, length and h are the caller's to fill. */
+    /* The envelope, without looking at h; data as it stands there. offset, length and h are the
+     * caller's to fill. */
     bool (*parse_event)(annal_slice frame, annal_event *out_event);
     bool (*parse_header)(annal_slice frame, struct frame_header *out_header);
 
-    /* What may be the last whole frame in these bytes: it begins at *out_start and ends at *out_end. */
+    /* What may be the last whole frame in these bytes: it begins at *out_start and ends at
+     * *out_end. */
     bool (*find_last)(annal_slice bytes, size_t *out_start, size_t *out_end);
 
     /* Whether bytes behind the last frame that proves itself were a whole frame once. */

@@ -330,8 +330,9 @@ static annal_status grow_on_need(annal_store *store, uint64_t least, annal_error
 }
 
 /*
- * What the keeper should make of our log, 0: leave it. A region that is needed before it was checkpointed is too
- * small, and one that was full at once. A larger log is not worth the last of the disk.
+ * What the keeper should make of our log, 0: leave it. A region that is needed before it was
+ * checkpointed is too small, and one that was full at once. A larger log is not worth the last of
+ * the disk.
  */
 static uint64_t wish(const annal_store *store, bool behind)
 {
@@ -347,8 +348,8 @@ static uint64_t wish(const annal_store *store, bool behind)
 }
 
 /*
- * Make room for a group in the log: rule 5 of the commit log. Groups of a released epoch do not count, so none
- * joins one, however much room its region has.
+ * Make room for a group in the log: rule 5 of the commit log. Groups of a released epoch do not
+ * count, so none joins one, however much room its region has.
  */
 static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_error *err)
 {
@@ -382,8 +383,8 @@ static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_erro
 }
 
 /*
- * Below 0 the group was refused, and never happened; ANNAL_ERR_UNKNOWN: that is not certain. With that and
- * with ANNAL_ERR_CLOSED no more work can be taken.
+ * Below 0 the group was refused, and never happened; ANNAL_ERR_UNKNOWN: that is not certain. With
+ * that and with ANNAL_ERR_CLOSED no more work can be taken.
  */
 static annal_status write_group(annal_store *store, const struct group *group, annal_error *err)
 {
@@ -400,7 +401,8 @@ static annal_status write_group(annal_store *store, const struct group *group, a
     uint64_t bytes = annal__log_group_bytes(log, toc.len, group->payload.len);
     status = make_log_room(store, bytes, err);
     if (status == ANNAL_OK)
-        /* Nobody would redo it, and others may take our sessions, since they do not see our slot. */
+        /* Nobody would redo it, and others may take our sessions, since they do not see our slot.
+         * */
         status = annal__log_check_place(log, err);
     if (status < 0)
         goto done;
@@ -526,8 +528,8 @@ static void lead(annal_store *store)
     bool crowd = commit->last_appends > 1 || group->appends > 1;
     commit->last_appends = group->appends;
     pthread_mutex_unlock(&commit->lock);
-    /* Those whom the group before has just woken are about to append: let them, it is one sync less.
-     * Not for one appender alone: on a busy machine it would give its time to strangers. */
+    /* Those whom the group before has just woken are about to append: let them, it is one sync
+     * less. Not for one appender alone: on a busy machine it would give its time to strangers. */
     if (crowd)
         sched_yield();
     pthread_mutex_lock(&commit->lock);

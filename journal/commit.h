@@ -2,17 +2,18 @@
  * Group commit: one sync for everybody who is waiting.
  *
  * Appenders put their lines into the current group. Who waits and finds nobody leading leads: it
- * closes the group, writes it to the commit log, syncs, writes the same bytes to the journals, wakes
- * those it covered, and hands on the lead. Rules 1 to 6 of the commit log, and:
+ * closes the group, writes it to the commit log, syncs, writes the same bytes to the journals,
+ * wakes those it covered, and hands on the lead. Rules 1 to 6 of the commit log, and:
  *
  * (1) durable <= written, and groups become durable and applied in order of their number.
  * (2) At most one thread leads. It holds no mutex over a system call; who applies holds that of the
  *     session that it writes, and no other.
  * (3) Bytes enter a journal after their group's sync returned 0, in order of group.
- * (4) Every group has one of three ends: durable, refused (it never happened, and never will), unknown.
- *     A group that could not be written is refused with all that was added behind it; failure.h says how
- *     that is made certain. When it cannot be, the store stops: no more work is taken. Then the group under
- *     way is unknown, unless nothing of it was written, and what is behind it is refused.
+ * (4) Every group has one of three ends: durable, refused (it never happened, and never will),
+ *     unknown. A group that could not be written is refused with all that was added behind it;
+ *     failure.h says how that is made certain. When it cannot be, the store stops: no more work is
+ *     taken. Then the group under way is unknown, unless nothing of it was written, and what is
+ *     behind it is refused.
  */
 #ifndef JOURNAL_COMMIT_H
 #define JOURNAL_COMMIT_H
@@ -25,7 +26,8 @@
 
 #define GROUP_BYTES_SOFT ((size_t)8 << 20) /* a group that has so many takes no more */
 
-/* Bytes of one session in a group; none with neither create nor mark says that it is durable so far. */
+/* Bytes of one session in a group; none with neither create nor mark says that it is durable so
+ * far. */
 struct group_record {
     struct session *session;
     bool create; /* the journal's header comes first in the bytes */
@@ -100,10 +102,10 @@ annal_status annal__commit_init(struct commit *commit);
 void annal__commit_done(struct commit *commit);
 
 /*
- * Put a record into the current group; its place there is filled in, and payload copied. The session's lock
- * is held, so the order of its records is that of its seqs. *out_group is to be passed to one of the two
- * below; it carries a reference. ANNAL_END: the group is full and nothing was added; let go of the session,
- * call annal__commit_make_room(), and begin again.
+ * Put a record into the current group; its place there is filled in, and payload copied. The
+ * session's lock is held, so the order of its records is that of its seqs. *out_group is to be
+ * passed to one of the two below; it carries a reference. ANNAL_END: the group is full and nothing
+ * was added; let go of the session, call annal__commit_make_room(), and begin again.
  */
 annal_status annal__commit_add(annal_store *store, struct group_record *record, annal_slice header,
                                annal_slice loose, annal_slice lines, uint64_t events,
@@ -111,8 +113,8 @@ annal_status annal__commit_add(annal_store *store, struct group_record *record, 
                                annal_error *err);
 
 /*
- * Wait until the group is applied, leading if nobody does. ANNAL_ERR_UNKNOWN also when the journal of this
- * session was replaced by another file meanwhile: nobody can say what became of the events.
+ * Wait until the group is applied, leading if nobody does. ANNAL_ERR_UNKNOWN also when the journal
+ * of this session was replaced by another file meanwhile: nobody can say what became of the events.
  */
 annal_status annal__commit_wait(annal_store *store, struct group *group,
                                 const struct session *session, annal_error *err);
@@ -121,8 +123,8 @@ annal_status annal__commit_wait(annal_store *store, struct group *group,
 void annal__commit_leave(annal_store *store, struct group *group);
 
 /*
- * See everything that was added before to its end: applied, or refused. Fails only when the store takes no
- * more work.
+ * See everything that was added before to its end: applied, or refused. Fails only when the store
+ * takes no more work.
  */
 annal_status annal__commit_flush(annal_store *store, annal_error *err);
 
@@ -133,8 +135,9 @@ uint64_t annal__commit_refusals(annal_store *store);
 annal_status annal__commit_take_loss(annal_store *store, annal_error *err);
 
 /*
- * Once the store takes no more work: from which seq on this session's events are unknown, and from which on
- * they were refused by that; UINT64_MAX: none are. *out_why: why it stopped, or groups were refused last.
+ * Once the store takes no more work: from which seq on this session's events are unknown, and from
+ * which on they were refused by that; UINT64_MAX: none are. *out_why: why it stopped, or groups
+ * were refused last.
  */
 void annal__commit_find_lost(annal_store *store, const struct session *session,
                              uint64_t *out_unknown_seq, uint64_t *out_refused_seq,

@@ -1,4 +1,5 @@
-/* What every file of this folder asks the store object: paths, time, the log, checks, measured syncs. */
+/* What every file of this folder asks the store object: paths, time, the log, checks, measured
+ * syncs. */
 #include "journal/base/error.h"
 #include "journal/base/seam.h"
 #include "journal/store.h"

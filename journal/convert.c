@@ -1,10 +1,10 @@
 /*
  * Converting a journal: a copy of it in another format takes its place, as replace.h says.
  *
- * (1) Every event keeps its seq, ts, type, id and cause, and its data as the same value. The file id and
- *     every h are new: an h is a hash of bytes.
- * (2) The copy is synced, read back, proved, and compared with the original event by event, before it
- *     takes the name.
+ * (1) Every event keeps its seq, ts, type, id and cause, and its data as the same value. The file
+ *     id and every h are new: an h is a hash of bytes.
+ * (2) The copy is synced, read back, proved, and compared with the original event by event, before
+ *     it takes the name.
  * (3) Only what is sound is converted: damage would be lost without a word.
  * (4) Memory is bounded by the largest event, a few times over, whatever the size of the journal.
  */

@@ -31,7 +31,8 @@ static annal_status open_journal(annal_store *store, annal_slice session, struct
     return status;
 }
 
-/* A file that was moved, restored or copied to the wrong name holds right events of a wrong session. */
+/* A file that was moved, restored or copied to the wrong name holds right events of a wrong
+ * session. */
 static annal_status check_owner(const struct scan *scan, annal_slice session, annal_error *err)
 {
     char bytes[FRAME_ENVELOPE_BYTES];

@@ -157,7 +157,8 @@ static bool is_low_half(const char *at, const char *end)
     return end - at >= 6 && at[0] == '\\' && at[1] == 'u' && (read_hex(at + 2) & 0xfc00) == 0xdc00;
 }
 
-/* One escape; at is on its backslash. Half of a surrogate pair comes out as three bytes that are no UTF-8. */
+/* One escape; at is on its backslash. Half of a surrogate pair comes out as three bytes that are no
+ * UTF-8. */
 static annal_status put_escape(struct buf *out, const char **at, const char *end, bool *out_half)
 {
     static const char letters[] = "b\bf\fn\nr\rt\t";
@@ -274,7 +275,8 @@ static annal_status pack_number(struct packing *packing, annal_slice text)
     return annal__pack_ext(packing->out, DATA_EXT_JSON, text);
 }
 
-/* What at stands behind opened an array of a type: read it, and what follows it. Brackets close: there is more. */
+/* What at stands behind opened an array of a type: read it, and what follows it. Brackets close:
+ * there is more. */
 static bool read_ext_type(annal_slice *at, struct token *value, int8_t *out_type)
 {
     struct token type;
@@ -293,8 +295,8 @@ static bool read_ext_type(annal_slice *at, struct token *value, int8_t *out_type
 }
 
 /*
- * rest stands behind the bracket of an object with one member. Whether that is a spelling, and then rest
- * stands behind all of it. However it is escaped: to_json() would take it for one.
+ * rest stands behind the bracket of an object with one member. Whether that is a spelling, and then
+ * rest stands behind all of it. However it is escaped: to_json() would take it for one.
  */
 static annal_status read_spelling(annal_slice *rest, struct spelling *out, bool *out_found)
 {
@@ -705,7 +707,8 @@ static annal_status json_equal(annal_slice a, annal_slice b, bool *out_equal)
     return status;
 }
 
-/* Data as JSON that was checked: itself, or made in scratch. *out_readable is false when it is neither. */
+/* Data as JSON that was checked: itself, or made in scratch. *out_readable is false when it is
+ * neither. */
 static annal_status as_json(annal_format format, annal_slice data, struct buf *scratch,
                             annal_slice *out_json, bool *out_readable)
 {

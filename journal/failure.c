@@ -27,7 +27,8 @@ struct session_tail annal__session_tail(const struct session *session)
     };
 }
 
-/* Its events of these groups never happened; loose: what was in its journal before them, at level os. */
+/* Its events of these groups never happened; loose: what was in its journal before them, at level
+ * os. */
 static void take_back(annal_store *store, struct session *session, const struct session_tail *tail,
                       annal_slice loose)
 {
@@ -54,7 +55,8 @@ static void take_back(annal_store *store, struct session *session, const struct 
     }
 }
 
-/* A record without events is a mark, and moves nothing. The first one of a session knows where it stood. */
+/* A record without events is a mark, and moves nothing. The first one of a session knows where it
+ * stood. */
 static void roll_back_record(annal_store *store, const struct group *group,
                              const struct group_record *record, uint64_t pass)
 {
@@ -112,7 +114,8 @@ annal_status annal__failure_settle(annal_store *store, annal_error *failure)
     return ANNAL_ERR_UNKNOWN;
 }
 
-/* A session that could not be redone is behind, and takes no appends; another one is late no more. */
+/* A session that could not be redone is behind, and takes no appends; another one is late no more.
+ * */
 static void settle_session(void *arg, struct session *session, const annal_error *why)
 {
     annal_store *store = arg;
@@ -124,7 +127,8 @@ static void settle_session(void *arg, struct session *session, const annal_error
         why = &failure;
     if (why != NULL) {
         annal__session_set_late(store, session, LATE_BYTES, why);
-        /* Another file stands there, so nothing of this one is needed: look anew at the next append. */
+        /* Another file stands there, so nothing of this one is needed: look anew at the next
+         * append. */
         if (why->status == ANNAL_ERR_UNKNOWN && annal__session_forget(store, session))
             why = NULL;
     }
@@ -137,7 +141,8 @@ static void settle_session(void *arg, struct session *session, const annal_error
     pthread_mutex_unlock(&session->lock);
 }
 
-/* The marks of level os stand in the log that goes; what was written behind them is synced with the rest. */
+/* The marks of level os stand in the log that goes; what was written behind them is synced with the
+ * rest. */
 static annal_status take_mark(void *arg, struct session *session, annal_error *err)
 {
     (void)arg;

@@ -2,7 +2,8 @@
  * A journal as JSON lines.
  *
  *   {"annal":1,"session":"sess_1","file":"<32 hex>","created":"<time>","fork":null,"h":"<16 hex>"}
- *   {"seq":1,"ts":"<time>","type":"tool.called","id":"…","cause":"sess_0:16","data":{…},"h":"<16 hex>"}
+ *   {"seq":1,"ts":"<time>","type":"tool.called","id":"…","cause":"sess_0:16","data":{…},"h":"<16
+ *   hex>"}
  *
  * (1) One event is one line. No byte of it is a newline but the last.
  * (2) The members stand in this order; id and cause may be missing. Nothing but data needs a JSON
@@ -11,8 +12,9 @@
  * (4) h is XXH3-64 of the line's bytes before the trailer, seeded with the h of the line before it;
  *     the header's seed is 0. So a line proves itself by the line before it, and every flipped bit
  *     and every dropped, doubled, swapped or foreign line shows.
- * (5) A header may say more between fork and the trailer: "replaces":"<32 hex>" in a journal that was
- *     made from another one of this session, and took its place. Its events keep their seq and ts.
+ * (5) A header may say more between fork and the trailer: "replaces":"<32 hex>" in a journal that
+ *     was made from another one of this session, and took its place. Its events keep their seq and
+ *     ts.
  */
 #include "journal/base/hash.h"
 #include "journal/codec.h"
@@ -310,7 +312,8 @@ static bool find_last(annal_slice bytes, size_t *out_start, size_t *out_end)
     return true;
 }
 
-/* A write that broke off leaves a piece of a line, so no newline; and not all of a line but that. */
+/* A write that broke off leaves a piece of a line, so no newline; and not all of a line but that.
+ * */
 static bool was_whole(annal_slice bytes)
 {
     uint64_t h;

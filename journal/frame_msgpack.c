@@ -12,15 +12,17 @@
  *   id, cause str, or nil; session, type: str
  *   data      one value
  *
- * (1) The length stands at a fixed place from either end: frames are found without decoding, forwards
- *     and backwards. Both must agree.
- * (2) h stands in the last 9 bytes and covers all bytes before them. It is XXH3-64, seeded with the h of
- *     the frame before XOR the offset of this one in the file; both are 0 for the header.
- * (3) A newer version may have more values; the first four, or in the header three, and the last two stay.
+ * (1) The length stands at a fixed place from either end: frames are found without decoding,
+ *     forwards and backwards. Both must agree.
+ * (2) h stands in the last 9 bytes and covers all bytes before them. It is XXH3-64, seeded with the
+ *     h of the frame before XOR the offset of this one in the file; both are 0 for the header.
+ * (3) A newer version may have more values; the first four, or in the header three, and the last
+ *     two stay.
  * (4) A frame proves itself only where it stands. data may hold the bytes of a journal, this one's
- *     too (an agent reads its own files), and no byte of msgpack tells them from frames, as a newline
- *     does in JSON lines: a reader that looks for the next frame behind damage, in the middle of the
- *     file, or behind half an event that is being written, would take them for events.
+ *     too (an agent reads its own files), and no byte of msgpack tells them from frames, as a
+ *     newline does in JSON lines: a reader that looks for the next frame behind damage, in the
+ *     middle of the file, or behind half an event that is being written, would take them for
+ *     events.
  */
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
@@ -250,7 +252,8 @@ static bool parse_header(annal_slice frame, struct frame_header *out_header)
 
 /* ---- Finding frames ---- */
 
-/* Whether a frame of this length, of which the last bytes are given, says the length at its end too. */
+/* Whether a frame of this length, of which the last bytes are given, says the length at its end
+ * too. */
 static bool tail_agrees(const char *end, size_t length)
 {
     return end[-14] == MARK_UINT32 && end[-9] == MARK_UINT64 &&
@@ -262,7 +265,8 @@ static annal_slice behind(annal_slice bytes, size_t count)
     return (annal_slice){bytes.ptr + count, bytes.len - count};
 }
 
-/* Where the next whole frame stands behind the first byte. 0: nowhere; or more bytes are needed to say. */
+/* Where the next whole frame stands behind the first byte. 0: nowhere; or more bytes are needed to
+ * say. */
 static size_t find_next(annal_slice bytes, bool all)
 {
     for (size_t at = 1; at + HEAD_BYTES <= bytes.len; at++) {
@@ -322,7 +326,8 @@ static bool find_last(annal_slice bytes, size_t *out_start, size_t *out_end)
     return false;
 }
 
-/* Two of three marks of a trailer: one damaged byte leaves so many, and a piece of data seldom has them. */
+/* Two of three marks of a trailer: one damaged byte leaves so many, and a piece of data seldom has
+ * them. */
 static bool has_trailer(const char *end, size_t length)
 {
     return (end[-14] == MARK_UINT32) + (end[-9] == MARK_UINT64) +

@@ -5,8 +5,8 @@
  * (1) The list means something only in the boot and for the log (device, inode) that it names.
  * (2) Names are added under locks/claim only, and by the slot's owner only. Removing needs no lock.
  * (3) An entry's id is written before its hash, which makes it valid; hash 0 is a free entry.
- * (4) Whoever wants a session sets its entry's word to HELD_WANTED, rings the owner's bell, and sleeps on the
- *     word; the owner frees the entry and wakes it.
+ * (4) Whoever wants a session sets its entry's word to HELD_WANTED, rings the owner's bell, and
+ *     sleeps on the word; the owner frees the entry and wakes it.
  * (5) A list is filled before it is bound (1), so that a part of one is never taken for all of it.
  * (6) The file grows by written zeros, so that no access meets a hole, and never shrinks.
  *
@@ -71,17 +71,17 @@ void annal__held_close(struct held *held);
 bool annal__held_is_for(const struct held *held, const uint8_t boot[16], const struct stat *log);
 
 /*
- * Make an empty list that means nothing yet: entries are added, and only then is it bound. So whoever
- * dies in between leaves a list whose content is unknown, never a part of one.
+ * Make an empty list that means nothing yet: entries are added, and only then is it bound. So
+ * whoever dies in between leaves a list whose content is unknown, never a part of one.
  */
 void annal__held_clear(struct held *held);
 void annal__held_bind(struct held *held, const uint8_t boot[16], const struct stat *log);
 
 /*
- * How many entries may be touched: what the file had when it was opened, whatever the header says, and what
- * we added since. Asking the file again could fail, and who takes that for an empty list takes sessions that
- * are somebody's, or skips their redo. A list of another slot is opened for one look under locks/claim, so
- * its owner does not add to it meanwhile (2).
+ * How many entries may be touched: what the file had when it was opened, whatever the header says,
+ * and what we added since. Asking the file again could fail, and who takes that for an empty list
+ * takes sessions that are somebody's, or skips their redo. A list of another slot is opened for one
+ * look under locks/claim, so its owner does not add to it meanwhile (2).
  */
 uint32_t annal__held_entries(const struct held *held);
 struct held_entry *annal__held_entry(const struct held *held, uint32_t index);

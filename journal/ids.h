@@ -2,8 +2,8 @@
  * The ids of a session's last events, for exactly-once appends.
  *
  * Two generations of up to IDS_REMEMBERED ids each: when the young one is full it becomes the old
- * one. So at least the last IDS_REMEMBERED ids are known, in bounded memory. An id is kept as its hash
- * and the place of its event; the caller compares the bytes there.
+ * one. So at least the last IDS_REMEMBERED ids are known, in bounded memory. An id is kept as its
+ * hash and the place of its event; the caller compares the bytes there.
  */
 #ifndef JOURNAL_IDS_H
 #define JOURNAL_IDS_H

@@ -191,9 +191,9 @@ void annal__keeper_round(annal_store *store)
 }
 
 /*
- * How long to sleep. Ringing for every append would cost the appender a system call, so it rings only a
- * keeper that said it is idle. Either it sees that, or the keeper, which looks again after saying so,
- * sees what it did.
+ * How long to sleep. Ringing for every append would cost the appender a system call, so it rings
+ * only a keeper that said it is idle. Either it sees that, or the keeper, which looks again after
+ * saying so, sees what it did.
  */
 static int64_t choose_sleep(annal_store *store)
 {

@@ -1,6 +1,6 @@
 /*
- * The keeper: the one background thread of an open store. Checkpoints, commits batches in time, gives
- * sessions back to who wants them, runs the chores of higher floors.
+ * The keeper: the one background thread of an open store. Checkpoints, commits batches in time,
+ * gives sessions back to who wants them, runs the chores of higher floors.
  */
 #ifndef JOURNAL_KEEPER_H
 #define JOURNAL_KEEPER_H

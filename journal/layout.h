@@ -16,7 +16,8 @@ annal_status annal__layout_open_events(annal_store *store, annal_error *err);
 /* Refuse network filesystems, warn of those that copy on write. */
 annal_status annal__layout_check_filesystem(const annal_store *store, annal_error *err);
 
-/* Refuse to write a store of a newer version, warn of reading one; write the version into a new one. */
+/* Refuse to write a store of a newer version, warn of reading one; write the version into a new
+ * one. */
 annal_status annal__layout_check_version(annal_store *store, annal_error *err);
 
 #endif

@@ -2,8 +2,9 @@
  * The commit log file: commit/<nn>.log.
  *
  * One fdatasync covers one file, so the events of all sessions of a process become durable here
- * first, and only then go to their journals. The file is filled with zeros once and overwritten ever
- * after, so that a sync never has to change the file's metadata. commit-log rules in parentheses.
+ * first, and only then go to their journals. The file is filled with zeros once and overwritten
+ * ever after, so that a sync never has to change the file's metadata. commit-log rules in
+ * parentheses.
  *
  * Block 0 (4096 bytes, the fields in its first 512, little-endian):
  *    0  8  "ANNALLOG"
@@ -13,8 +14,8 @@
  *   64  4  pid of the maker      68  4  zero
  *   72  8  when it was made, microseconds
  *   80  8  XXH3-64 of the 80 bytes before
- * The last 4096 bytes of the file, behind the regions, repeat it: without the seed no group could be
- * told from anything else, so one bad sector must not take it away. Either copy will do.
+ * The last 4096 bytes of the file, behind the regions, repeat it: without the seed no group could
+ * be told from anything else, so one bad sector must not take it away. Either copy will do.
  *
  * A region holds groups, each at a multiple of the block size and padded with zeros to the next:
  *    0  8  "ANNALGRP"
@@ -33,11 +34,11 @@
  *   56  8  h before   64  8  h after    72     session id, padded with zeros to a multiple of 8
  * The payload is the bytes of the records, one after the other.
  *
- * create: the header line of a new journal. bytes: what stands in the journal from offset on; a record
- * of no bytes says that the journal is durable up to there. loose, the mark of level os, has no bytes:
- * from offset on, where event `first seq` follows a line with `h before`, the journal may hold bytes
- * that no sync has covered, and none of them was acknowledged as durable, until a later record of
- * its session says something else. loose.h has the rules.
+ * create: the header line of a new journal. bytes: what stands in the journal from offset on; a
+ * record of no bytes says that the journal is durable up to there. loose, the mark of level os, has
+ * no bytes: from offset on, where event `first seq` follows a line with `h before`, the journal may
+ * hold bytes that no sync has covered, and none of them was acknowledged as durable, until a later
+ * record of its session says something else. loose.h has the rules.
  */
 #ifndef JOURNAL_LOG_H
 #define JOURNAL_LOG_H
@@ -124,7 +125,8 @@ void annal__log_close(struct log *log);
 /* Whether its name still stands for the file that is open. */
 bool annal__log_is_in_place(const struct log *log);
 
-/* The same: ANNAL_ERR_CLOSED when it stands for another file or none, ANNAL_ERR_IO when nobody can tell now. */
+/* The same: ANNAL_ERR_CLOSED when it stands for another file or none, ANNAL_ERR_IO when nobody can
+ * tell now. */
 annal_status annal__log_check_place(const struct log *log, annal_error *err);
 
 /* The bytes that a group takes in a region. */
@@ -140,8 +142,9 @@ void annal__log_switch(struct log *log);
 annal_status annal__log_put_record(struct buf *toc, const struct record *record);
 
 /*
- * Write a group at the end, and sync it. When that fails with the state LOG_SOUND nothing was written, with
- * LOG_UNWRITTEN the next group will overwrite it, with LOG_BROKEN there must be no next one.
+ * Write a group at the end, and sync it. When that fails with the state LOG_SOUND nothing was
+ * written, with LOG_UNWRITTEN the next group will overwrite it, with LOG_BROKEN there must be no
+ * next one.
  */
 annal_status annal__log_write_group(struct log *log, uint32_t records, const struct buf *toc,
                                     const struct buf *payload, uint64_t released, annal_error *err);
@@ -159,8 +162,8 @@ struct log_group {
 };
 
 /*
- * Find every group that verifies, in order of group number. *out_groups is freed with annal__free().
- * The caller has synced the log and dropped its cache.
+ * Find every group that verifies, in order of group number. *out_groups is freed with
+ * annal__free(). The caller has synced the log and dropped its cache.
  */
 annal_status annal__log_find_groups(struct log *log, struct log_group **out_groups,
                                     size_t *out_count, annal_error *err);
@@ -169,14 +172,15 @@ annal_status annal__log_find_groups(struct log *log, struct log_group **out_grou
 uint64_t annal__log_released(const struct log_group *groups, size_t count);
 
 /*
- * Whether groups are missing although one behind them is there: by rule 1 that is damage, and not the
- * trace of a crash. *out_last is the number of the last missing one. Only groups that are not released
- * count; groups are those of annal__log_find_groups().
+ * Whether groups are missing although one behind them is there: by rule 1 that is damage, and not
+ * the trace of a crash. *out_last is the number of the last missing one. Only groups that are not
+ * released count; groups are those of annal__log_find_groups().
  */
 bool annal__log_lost(const struct log *log, const struct log_group *groups, size_t count,
                      uint64_t *out_last);
 
-/* The sessions that tocs name which belong to no group that verifies. What they say is not proven. */
+/* The sessions that tocs name which belong to no group that verifies. What they say is not proven.
+ * */
 typedef annal_status (*annal__log_name_fn)(void *arg, annal_slice session, annal_error *err);
 annal_status annal__log_lost_names(struct log *log, annal__log_name_fn fn, void *arg,
                                    annal_error *err);

@@ -27,8 +27,8 @@ struct sync {
 };
 
 /*
- * Say something of the session in the current group: its loose bytes, if carry; a mark behind them, if
- * mark. ANNAL_END: the group is full.
+ * Say something of the session in the current group: its loose bytes, if carry; a mark behind them,
+ * if mark. ANNAL_END: the group is full.
  */
 static annal_status say(annal_store *store, struct session *session, bool carry, bool mark,
                         struct group **out_group, annal_error *err)

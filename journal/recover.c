@@ -213,8 +213,8 @@ static annal_status compare_file(const struct redo *redo, const struct target *t
 }
 
 /*
- * Rule (9): who is alive knows whether the journal was there. One that was and is gone may come back; in
- * the place of one that was not, only a piece of ours is written over.
+ * Rule (9): who is alive knows whether the journal was there. One that was and is gone may come
+ * back; in the place of one that was not, only a piece of ours is written over.
  */
 static const char *refuse_create(const struct redo *redo, const struct target *target,
                                  annal_slice bytes)
@@ -267,8 +267,8 @@ static annal_status redo_create(struct redo *redo, struct target *target,
         atomic_store(&redo->store->events_dirty, true);
     }
     target->loose = false; /* what was before is another journal */
-    /* Never over a header that verifies, and never for a journal that is gone: then what stands there
-     * is the beginning of another one. */
+    /* Never over a header that verifies, and never for a journal that is gone: then what stands
+     * there is the beginning of another one. */
     enum owner owner;
     status = compare_file(redo, target, record, &owner, err);
     if (status == ANNAL_OK && owner == OWNER_NONE &&
@@ -348,7 +348,8 @@ static annal_status check_record(struct redo *redo, struct target *target,
         status = look_at_place(redo, target, record, bytes, &place, err);
     if (status < 0)
         return status;
-    /* Another journal stands in its place, or the beginning of one: nothing of this one is needed. */
+    /* Another journal stands in its place, or the beginning of one: nothing of this one is needed.
+     * */
     target->skipped = owner == OWNER_OTHER ||
                       (owner == OWNER_NONE && annal__replace_is_gone(redo->store, record->file));
     if (target->skipped)
@@ -478,7 +479,8 @@ static annal_status hold_sessions(struct redo *redo, const struct log_group *gro
     return status;
 }
 
-/* In another boot nobody knows what this slot held: every session that its log names, before any is redone. */
+/* In another boot nobody knows what this slot held: every session that its log names, before any is
+ * redone. */
 static annal_status hold_all(struct redo *redo, const struct stat *log, const struct walk *walk,
                              annal_error *err)
 {
@@ -736,7 +738,8 @@ static void report(const struct redo *redo, redo_done_fn done, void *arg)
     }
 }
 
-/* We know what we wrote: a group that is needed and cannot be read back is damage, also when it is the last. */
+/* We know what we wrote: a group that is needed and cannot be read back is damage, also when it is
+ * the last. */
 static annal_status check_own(const struct log *log, const struct walk *walk, annal_error *err)
 {
     uint64_t lost;

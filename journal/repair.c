@@ -1,13 +1,14 @@
 /*
  * Repair: what is sound of a damaged journal, in a new one.
  *
- * (1) Nothing is written to the damaged journal, nothing is guessed: an event is copied when it proves itself,
- *     with its own type, ts, id, cause and data.
- * (2) seq has no gaps, and events are named by it (cause, expected_seq, whoever wrote it down). So every
- *     event that is missing leaves one event annal.gap in its place, and what is copied keeps its seq.
- * (3) How many are missing is told by the next event that proves itself. Behind the last one nothing tells:
- *     one gap event then says that its last_seq is not known. A torn tail, the piece of an event that a crash
- *     leaves, was never acknowledged: it is reported, and no gap.
+ * (1) Nothing is written to the damaged journal, nothing is guessed: an event is copied when it
+ *     proves itself, with its own type, ts, id, cause and data.
+ * (2) seq has no gaps, and events are named by it (cause, expected_seq, whoever wrote it down). So
+ *     every event that is missing leaves one event annal.gap in its place, and what is copied keeps
+ *     its seq.
+ * (3) How many are missing is told by the next event that proves itself. Behind the last one
+ *     nothing tells: one gap event then says that its last_seq is not known. A torn tail, the piece
+ *     of an event that a crash leaves, was never acknowledged: it is reported, and no gap.
  * (4) An event whose seq was copied already (lines that stand twice) is passed over.
  */
 #include "journal/base/buf.h"
@@ -85,8 +86,8 @@ static annal_status describe_gap(struct repair *repair, annal_error *err)
 }
 
 /*
- * Rule (2). count gap events, and fn hears of them once. next: the event behind them, NULL: none. They have the
- * time of the event before them, else of the one behind, else the present one.
+ * Rule (2). count gap events, and fn hears of them once. next: the event behind them, NULL: none.
+ * They have the time of the event before them, else of the one behind, else the present one.
  */
 static annal_status put_gap(struct repair *repair, uint64_t count, const annal_event *next,
                             annal_error *err)

@@ -175,8 +175,8 @@ static bool replaces(const struct frame_header *one, const struct frame_header *
 }
 
 /*
- * Rule (5): a conversion that broke off between its two names. What readers have seen all the time is
- * the first of them; the other goes, whichever of the two is the new one.
+ * Rule (5): a conversion that broke off between its two names. What readers have seen all the time
+ * is the first of them; the other goes, whichever of the two is the new one.
  */
 static void settle_pair(annal_store *store, annal_slice session)
 {
@@ -250,7 +250,8 @@ done:
 
 /* ---- Having it to ourselves ---- */
 
-/* Take the session while locks/structure is held. With sound its journal must be sound at the end. */
+/* Take the session while locks/structure is held. With sound its journal must be sound at the end.
+ * */
 static annal_status seize(struct change *change, bool sound, annal_error *err)
 {
     struct session *session = change->session;

@@ -1,24 +1,25 @@
 /*
  * Taking a journal away, and putting another in its place (commit-log rule 12).
  *
- * A commit log, ours or another process's, may hold redo for the journal that goes: written again, it
- * would bring a deleted session back, or put its bytes into the file that stands there now.
+ * A commit log, ours or another process's, may hold redo for the journal that goes: written again,
+ * it would bring a deleted session back, or put its bytes into the file that stands there now.
  *
- * (1) Whoever does this holds locks/structure and the session, which is settled: nothing pending, its
- *     journal synced and closed, our own log checkpointed. Sessions are only tried under the lock.
- * (2) First a tombstone, events/.gone/<file id>, is made durable. Redo for this file id is dropped from
- *     then on, where no journal stands. It holds the header line of the journal, for people.
+ * (1) Whoever does this holds locks/structure and the session, which is settled: nothing pending,
+ *     its journal synced and closed, our own log checkpointed. Sessions are only tried under the
+ *     lock.
+ * (2) First a tombstone, events/.gone/<file id>, is made durable. Redo for this file id is dropped
+ *     from then on, where no journal stands. It holds the header line of the journal, for people.
  * (3) Deleting: the name is removed, and events/ synced.
  * (4) Replacing: the new journal is written as events/.new-<file id>, whose header says `replaces`,
- *     synced, proved against the old one, and renamed to its name; events/ is synced. It is another name
- *     than the old one's, for it is of another format; the old name is removed then, and events/ synced.
- *     For a moment both stand there: readers take the first format in annal__codecs, so for them the
- *     switch is the rename or the removal, and at every moment they find one whole journal
- *     (docs/decisions/0007).
- * (5) A journal that stands there counts, whatever tombstones say, and of two that of the first format.
- *     So after a crash nothing is half done: the old one is there (and may even have grown since), or it
- *     is gone. What is left to do is to remove the second of two and .new- files: nobody but who holds
- *     locks/structure makes them.
+ *     synced, proved against the old one, and renamed to its name; events/ is synced. It is another
+ *     name than the old one's, for it is of another format; the old name is removed then, and
+ *     events/ synced. For a moment both stand there: readers take the first format in
+ *     annal__codecs, so for them the switch is the rename or the removal, and at every moment they
+ *     find one whole journal (docs/decisions/0007).
+ * (5) A journal that stands there counts, whatever tombstones say, and of two that of the first
+ *     format. So after a crash nothing is half done: the old one is there (and may even have grown
+ *     since), or it is gone. What is left to do is to remove the second of two and .new- files:
+ *     nobody but who holds locks/structure makes them.
  * (6) A tombstone goes when no log holds a record of its file id that no checkpoint covers. There
  *     will never be another: nobody can write that file any more.
  */
@@ -45,8 +46,8 @@ struct change {
 };
 
 /*
- * Rule (1). With sound, the end of the journal must be so. Whoever has the lock or the session gets until
- * the store's limit to give it back. annal__change_end() is called in any case.
+ * Rule (1). With sound, the end of the journal must be so. Whoever has the lock or the session gets
+ * until the store's limit to give it back. annal__change_end() is called in any case.
  */
 annal_status annal__change_begin(struct change *change, annal_store *store, annal_slice id,
                                  bool sound, annal_error *err);

@@ -133,7 +133,8 @@ static annal_status report(struct scan *scan, uint64_t length, bool event_lost, 
     return ANNAL_DAMAGE;
 }
 
-/* The event in the next length bytes is sound although they are damaged; it comes with the next call. */
+/* The event in the next length bytes is sound although they are damaged; it comes with the next
+ * call. */
 static annal_status report_sound(struct scan *scan, uint64_t length, uint64_t h, const char *what)
 {
     annal_status status = report(scan, length, false, what);
@@ -206,8 +207,8 @@ static annal_status pass_damaged_frame(struct scan *scan, annal_error *err)
     if (status != ANNAL_OK)
         return status;
     uint64_t length = frame.len;
-    /* Where a frame has lost its length, what stands in its data may look like frames: the last event that is
-     * missing takes all that is left. */
+    /* Where a frame has lost its length, what stands in its data may look like frames: the last
+     * event that is missing takes all that is left. */
     if (scan->codec->split == NULL && scan->next_seq + 1 >= scan->resume_seq)
         length = scan->resume - scan->offset;
     bool last = scan->offset + length >= scan->resume;
@@ -234,7 +235,8 @@ static annal_status pass_damaged_frame(struct scan *scan, annal_error *err)
 
 /* ---- Walking ---- */
 
-/* The version of the format that the header names; what is no header that proves itself is of ours. */
+/* The version of the format that the header names; what is no header that proves itself is of ours.
+ * */
 static annal_status read_version(const struct scan *scan, uint32_t *out_version, annal_error *err)
 {
     char bytes[FRAME_ENVELOPE_BYTES];
@@ -329,7 +331,8 @@ annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_e
 
 /* ---- Seeking ---- */
 
-/* The first frame that begins at or behind offset and proves itself; ANNAL_END when there is none near. */
+/* The first frame that begins at or behind offset and proves itself; ANNAL_END when there is none
+ * near. */
 static annal_status probe(struct scan *scan, uint64_t offset, annal_event *out_event,
                           uint64_t *out_h_before, annal_error *err)
 {
@@ -425,7 +428,8 @@ static bool find_proven_frame(const struct codec *codec, const struct buf *buf, 
     return false;
 }
 
-/* What was whole once and does not prove itself is damaged, unless it is too short to have been an event. */
+/* What was whole once and does not prove itself is damaged, unless it is too short to have been an
+ * event. */
 static enum tail_state judge_rest(const struct codec *codec, const struct buf *buf, size_t rest)
 {
     if (rest == buf->len)

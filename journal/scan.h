@@ -1,14 +1,16 @@
 /*
  * Walking through a journal, frame by frame, with proof.
  *
- * (1) A frame is proven when its trailer matches its hash, seeded with the h of the frame before it.
+ * (1) A frame is proven when its trailer matches its hash, seeded with the h of the frame before
+ *     it.
  * (2) When a frame does not match, what follows it decides what happened. If the next frame matches
- *     with the h that this frame should have had, only the trailer is damaged: the event is sound. If
- *     it matches with the h in the trailer, this frame is damaged and nothing else is. Otherwise the
- *     walk goes on until two neighbours prove each other; what lies between is reported frame by frame.
+ *     with the h that this frame should have had, only the trailer is damaged: the event is sound.
+ *     If it matches with the h in the trailer, this frame is damaged and nothing else is. Otherwise
+ *     the walk goes on until two neighbours prove each other; what lies between is reported frame
+ *     by frame.
  * (3) Two JSON lines that lost the newline between them are told apart by the trailer of the first.
- * (4) Bytes at the end that nothing proves are "not yet", never damage: somebody may be writing them.
- *     The position does not move past them. Only who owns the session, or a verification of a
+ * (4) Bytes at the end that nothing proves are "not yet", never damage: somebody may be writing
+ *     them. The position does not move past them. Only who owns the session, or a verification of a
  *     session that nobody owns, may call them torn or damaged.
  */
 #ifndef JOURNAL_SCAN_H
@@ -41,7 +43,8 @@ struct scan {
     uint64_t sound_h;
 };
 
-/* Begin at the first byte of the file; the header comes first and is checked on the way. Takes fd. */
+/* Begin at the first byte of the file; the header comes first and is checked on the way. Takes fd.
+ * */
 void annal__scan_init(struct scan *scan, const struct io *io, int fd, const struct codec *codec);
 
 /* Free memory and close fd. */
@@ -50,7 +53,8 @@ void annal__scan_done(struct scan *scan);
 /* Stand at a frame that begins at offset, behind a frame with hash h. */
 void annal__scan_set(struct scan *scan, uint64_t seq, uint64_t offset, uint64_t h);
 
-/* ANNAL_OK with an event, ANNAL_END, ANNAL_DAMAGE, or a failure. Slices live until the next call. */
+/* ANNAL_OK with an event, ANNAL_END, ANNAL_DAMAGE, or a failure. Slices live until the next call.
+ * */
 annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_error *err);
 
 /* Move to event seq by bisection over the file; without proof there, to the first event. */

@@ -18,7 +18,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* How long we keep our hands off a session that we just gave away, so that the other one gets it. */
+/* How long we keep our hands off a session that we just gave away, so that the other one gets it.
+ * */
 #define YIELD_US 5000
 
 annal_slice annal__session_id(const struct session *session)
@@ -74,7 +75,8 @@ struct session *annal__session_get(annal_store *store, annal_slice id, annal_err
     return session;
 }
 
-/* Structs are never taken out, and new ones come in front: a walk needs the lock for the heads only. */
+/* Structs are never taken out, and new ones come in front: a walk needs the lock for the heads
+ * only. */
 annal_status annal__session_each(annal_store *store, session_fn fn, void *arg, annal_error *err)
 {
     for (size_t i = 0; i < SESSION_BUCKETS; i++) {
@@ -133,8 +135,8 @@ static annal_status evict(void *arg, struct session *session, annal_error *err)
     struct eviction *eviction = arg;
     if (session == eviction->keep || pthread_mutex_trylock(&session->lock) != 0)
         return ANNAL_OK;
-    /* Synced first: a descriptor that is opened later is not told of a failed writeback. One that cannot
-     * be synced stays open, and late. */
+    /* Synced first: a descriptor that is opened later is not told of a failed writeback. One that
+     * cannot be synced stays open, and late. */
     if (session->fd >= 0 && session->pending == 0 && !session->in_use &&
         session->used_us <= eviction->used_before_us &&
         annal__session_sync(eviction->store, session, err) == ANNAL_OK)
@@ -207,7 +209,8 @@ static void set_codec(struct session *session, const struct codec *codec)
     session->codec = codec;
 }
 
-/* All or nothing: what failed half way would leave a header of another format, and it would be written. */
+/* All or nothing: what failed half way would leave a header of another format, and it would be
+ * written. */
 annal_status annal__session_begin(annal_store *store, struct session *session,
                                   const struct codec *codec, annal_error *err)
 {
@@ -391,8 +394,8 @@ bool annal__session_is_wanted(annal_store *store, const struct session *session)
 /* With nothing pending and nobody appending: sync and close the journal. */
 static annal_status settle(annal_store *store, struct session *session, annal_error *err)
 {
-    /* A store that failed keeps what it has until it is closed: its log is redone then, and only for
-     * sessions that it still holds. */
+    /* A store that failed keeps what it has until it is closed: its log is redone then, and only
+     * for sessions that it still holds. */
     annal_status status = annal__commit_check(store, err);
     if (status < 0)
         return status;
@@ -549,8 +552,8 @@ annal_status annal__session_reopen(annal_store *store, struct session *session, 
 /* ---- Writing ---- */
 
 /*
- * Somebody may have put another file in the place of the journal: an editor, a restore. When nobody can tell
- * just now, that is a failure like one of the write.
+ * Somebody may have put another file in the place of the journal: an editor, a restore. When nobody
+ * can tell just now, that is a failure like one of the write.
  */
 static annal_status check_place(annal_store *store, const struct session *session, annal_error *err)
 {

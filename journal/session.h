@@ -11,10 +11,11 @@
  *     The next record starts there (commit-log rule 3).
  * (2) `pending` records in groups hold bytes of this session that are not in the journal yet. While
  *     there are any, an append of level os joins the current group.
- * (3) While `marked`, a durable group says that bytes may follow which no sync covers: only then level os
- *     writes to the journal directly. Whoever releases the group takes the mark away first.
- * (4) The descriptor stays open from a write until the sync that covers it: a descriptor opened later
- *     would not be told of a failed writeback.
+ * (3) While `marked`, a durable group says that bytes may follow which no sync covers: only then
+ *     level os writes to the journal directly. Whoever releases the group takes the mark away
+ *     first.
+ * (4) The descriptor stays open from a write until the sync that covers it: a descriptor opened
+ *     later would not be told of a failed writeback.
  */
 #ifndef JOURNAL_SESSION_H
 #define JOURNAL_SESSION_H
@@ -30,7 +31,8 @@
 
 enum session_state { SESSION_FREE, SESSION_BUSY, SESSION_OWNED };
 
-/* A session is late while its journal lacks, or may lack, what only our log has for sure; see failure.h. */
+/* A session is late while its journal lacks, or may lack, what only our log has for sure; see
+ * failure.h. */
 enum session_late {
     LATE_NOT,
     LATE_SYNC, /* a sync of its journal failed: its bytes are to be written again */
@@ -127,9 +129,9 @@ annal_status annal__session_release(annal_store *store, struct session *session,
 
 /*
  * Own it with its journal synced and closed, and keep everybody off until annal__session_let_go():
- * other threads wait in annal__session_own(), other processes for the held entry. Does not look at the
- * journal, which need not be there or sound. Does not wait for another process: ANNAL_ERR_BUSY, but the
- * owner has been asked. Called and returns with the lock held; lets go of it in between.
+ * other threads wait in annal__session_own(), other processes for the held entry. Does not look at
+ * the journal, which need not be there or sound. Does not wait for another process: ANNAL_ERR_BUSY,
+ * but the owner has been asked. Called and returns with the lock held; lets go of it in between.
  */
 annal_status annal__session_seize(annal_store *store, struct session *session, annal_error *err);
 void annal__session_let_go(annal_store *store, struct session *session);
@@ -142,20 +144,21 @@ annal_status annal__session_write(annal_store *store, struct session *session, u
                                   annal_slice bytes, annal_error *err);
 
 /*
- * fdatasync the journal if it is dirty; and the directory when the journal is new. A journal that cannot
- * be synced is late. Lock held.
+ * fdatasync the journal if it is dirty; and the directory when the journal is new. A journal that
+ * cannot be synced is late. Lock held.
  */
 annal_status annal__session_sync(annal_store *store, struct session *session, annal_error *err);
 
 /*
- * In the held list: whether it has bytes of level os of which no durable group says that they are durable.
- * Lock held, session owned or being given back.
+ * In the held list: whether it has bytes of level os of which no durable group says that they are
+ * durable. Lock held, session owned or being given back.
  */
 bool annal__session_is_loose(const annal_store *store, const struct session *session);
 void annal__session_set_loose(annal_store *store, struct session *session, bool loose);
 
 /*
- * Its journal holds, synced, all that the log has of it: open it anew, write what is loose again. Lock held.
+ * Its journal holds, synced, all that the log has of it: open it anew, write what is loose again.
+ * Lock held.
  */
 annal_status annal__session_reopen(annal_store *store, struct session *session, annal_error *err);
 
@@ -167,8 +170,9 @@ annal_status annal__journal_path(const annal_store *store, annal_slice session,
                                  const struct codec *codec, struct buf *out, annal_error *err);
 
 /*
- * Which journal a session has: its path, and the codec of its format. Without any: the path that it would
- * have in the default format, and *out_codec is NULL. A file of 0 bytes is one only when there is no other.
+ * Which journal a session has: its path, and the codec of its format. Without any: the path that it
+ * would have in the default format, and *out_codec is NULL. A file of 0 bytes is one only when
+ * there is no other.
  */
 annal_status annal__journal_find(const annal_store *store, annal_slice session,
                                  struct buf *out_path, const struct codec **out_codec,

@@ -180,8 +180,9 @@ static annal_status other_recover(annal_store *store, struct other *other, annal
 }
 
 /*
- * Take an empty slot away whose lock we hold. Low numbers stay, ready for the next process, unless they have
- * grown: many writers at once, or quick ones, should not leave their logs on the disk for ever.
+ * Take an empty slot away whose lock we hold. Low numbers stay, ready for the next process, unless
+ * they have grown: many writers at once, or quick ones, should not leave their logs on the disk for
+ * ever.
  */
 static void remove_slot(annal_store *store, uint32_t number, const struct log *log)
 {
@@ -349,7 +350,8 @@ static annal_status adopt(annal_store *store, uint32_t number, struct log *log, 
 
 enum found { FOUND_NONE, FOUND_CLAIMED, FOUND_DEAD };
 
-/* Look at one existing slot, with locks/claim held. FOUND_DEAD: *out_dead is to be recovered first. */
+/* Look at one existing slot, with locks/claim held. FOUND_DEAD: *out_dead is to be recovered first.
+ * */
 static enum found try_slot(annal_store *store, uint32_t number, struct other *out_dead)
 {
     struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};

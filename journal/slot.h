@@ -9,7 +9,8 @@
 
 #include "journal/store.h"
 
-/* Claim a slot for this store object, unless it has one. Recovers slots of dead processes on the way. */
+/* Claim a slot for this store object, unless it has one. Recovers slots of dead processes on the
+ * way. */
 annal_status annal__slot_claim(annal_store *store, annal_error *err);
 
 /* Name the session in our held list; waits for another owner up to wait_ms. */
@@ -17,8 +18,8 @@ annal_status annal__slot_take(annal_store *store, annal_slice session, uint32_t 
                               uint32_t *out_held_index, annal_error *err);
 
 /*
- * Make a fresh log, which is no slot's yet; any thread. And put it in the place of ours, of which nothing is
- * needed any more: the leader calls. *fresh is empty afterwards, whatever came of it.
+ * Make a fresh log, which is no slot's yet; any thread. And put it in the place of ours, of which
+ * nothing is needed any more: the leader calls. *fresh is empty afterwards, whatever came of it.
  */
 annal_status annal__slot_make_log(annal_store *store, uint64_t region_bytes, struct log *out_log,
                                   annal_error *err);
@@ -31,7 +32,8 @@ void annal__slot_leave(annal_store *store);
 /* Recover every slot that no living process has. Called at open. */
 annal_status annal__slots_recover(annal_store *store, annal_error *err);
 
-/* The slots that have a log, in order of number; and where a slot has its file: part is commit or locks. */
+/* The slots that have a log, in order of number; and where a slot has its file: part is commit or
+ * locks. */
 #define SLOTS_MAX 1000
 struct slot_list {
     uint32_t numbers[SLOTS_MAX];
@@ -43,8 +45,8 @@ annal_status annal__slot_path(const annal_store *store, struct buf *out, const c
                               uint32_t number, annal_error *err);
 
 /*
- * Call fn for each record that no checkpoint covers, of every log or of those of dead processes. Stops and
- * returns what fn returned below 0, or why a log cannot be read.
+ * Call fn for each record that no checkpoint covers, of every log or of those of dead processes.
+ * Stops and returns what fn returned below 0, or why a log cannot be read.
  */
 enum slots_which { SLOTS_ALL, SLOTS_DEAD };
 typedef annal_status (*slot_record_fn)(void *arg, const struct record *record, annal_error *err);

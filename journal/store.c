@@ -143,8 +143,8 @@ static void free_store(annal_store *store)
 }
 
 /*
- * Also where the store is: somebody may have removed locks/, and nothing in it is needed. That it is
- * not there yet is no failure when it is to be made, so err does not hear of it.
+ * Also where the store is: somebody may have removed locks/, and nothing in it is needed. That it
+ * is not there yet is no failure when it is to be made, so err does not hear of it.
  */
 static annal_status find_or_make(annal_store *store, const annal_store_options *options,
                                  annal_error *err)

@@ -8,8 +8,8 @@
 #include "journal/store.h"
 
 /*
- * Keep bytes [from, to) of the journal that fd has open as events/.torn/<session>.<from>.<time>, synced;
- * then cut them off, and sync that. Broken off anywhere it may be done again.
+ * Keep bytes [from, to) of the journal that fd has open as events/.torn/<session>.<from>.<time>,
+ * synced; then cut them off, and sync that. Broken off anywhere it may be done again.
  */
 annal_status annal__torn_cut(annal_store *store, annal_slice session, int fd, uint64_t from,
                              uint64_t to, annal_error *err);

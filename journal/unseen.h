@@ -1,6 +1,7 @@
 /*
- * What readers cannot see: events that are durable, in the log of a process that died, and not in their
- * journals, because nobody opened the store for writing since. One that may not write says so.
+ * What readers cannot see: events that are durable, in the log of a process that died, and not in
+ * their journals, because nobody opened the store for writing since. One that may not write says
+ * so.
  */
 #ifndef JOURNAL_UNSEEN_H
 #define JOURNAL_UNSEEN_H

@@ -1,9 +1,10 @@
 /*
  * commit/<nn>.void: groups of a commit log that never happened (commit-log rule 11).
  *
- * A sync of the log that failed leaves its last group on the disk or not, and nothing that is written
- * into that log later can tell. So a file beside it tells: from this group on, what the log holds is to be
- * ignored. Once it is durable the answer to those events is "refused", whatever happens next.
+ * A sync of the log that failed leaves its last group on the disk or not, and nothing that is
+ * written into that log later can tell. So a file beside it tells: from this group on, what the log
+ * holds is to be ignored. Once it is durable the answer to those events is "refused", whatever
+ * happens next.
  *
  *    0  8  "ANNALVOI"
  *    8  4  version, 1      12  4  zero
@@ -13,8 +14,8 @@
  *
  * (1) It is written whole, under another name first, and never changed.
  * (2) It speaks of the log with this slot id only. Beside another log it means nothing, and may go.
- * (3) A log with a void is not written any more. Its groups before the void are redone as ever, then the
- *     log goes, durably, and only then the void.
+ * (3) A log with a void is not written any more. Its groups before the void are redone as ever,
+ *     then the log goes, durably, and only then the void.
  */
 #ifndef JOURNAL_VOID_H
 #define JOURNAL_VOID_H
@@ -26,7 +27,8 @@
 /* Say durably that this group of the log, and all behind it, never happened. */
 annal_status annal__void_write(const struct log *log, uint64_t group, annal_error *err);
 
-/* The first group that never happened; VOID_NOTHING when there is no void that speaks of this log. */
+/* The first group that never happened; VOID_NOTHING when there is no void that speaks of this log.
+ * */
 annal_status annal__void_read(const struct log *log, uint64_t *out_group, annal_error *err);
 
 /* The groups of a log that happened, as annal__log_find_groups(). *out_void: some did not. */

@@ -232,7 +232,8 @@ static annal_status check_space(annal_store *store, uint64_t bytes, annal_error 
 
 /* ---- The format of the journal ---- */
 
-/* A journal that does not exist yet gets the format that is asked for; one that does keeps its own. */
+/* A journal that does not exist yet gets the format that is asked for; one that does keeps its own.
+ * */
 static annal_status choose_format(const struct append *append, annal_error *err)
 {
     struct session *session = append->session;
@@ -284,7 +285,8 @@ static annal_status convert_drafts(struct append *append, annal_error *err)
         annal__buf_append_zeros(&append->converted, append->count * sizeof *append->drafts);
     if (status < 0)
         return annal__fail(err, status, "append to session '%s': no memory", append->session->id);
-    /* All that do not fit go behind each other into one buffer, which may move until the last is in. */
+    /* All that do not fit go behind each other into one buffer, which may move until the last is
+     * in. */
     annal_draft *converted = (annal_draft *)(void *)append->converted.ptr;
     for (size_t i = 0; i < append->count && status == ANNAL_OK; i++) {
         size_t start = append->converted_data.len;
@@ -454,7 +456,8 @@ static annal_status find_copies(struct append *append, uint64_t *out_seq, annal_
                        session->id, ANNAL_FMT(id));
 }
 
-/* expected_seq lies behind us: a retry finds its events right after it, however long ago that was. */
+/* expected_seq lies behind us: a retry finds its events right after it, however long ago that was.
+ * */
 static annal_status find_copies_behind(struct append *append, uint64_t seq, uint64_t *out_seq,
                                        annal_error *err)
 {
@@ -565,8 +568,9 @@ static void move_session(struct append *append, const struct advance *advance)
 /* ---- The two ways into a journal ---- */
 
 /*
- * A write of level os failed, and a piece of it may stand in the journal. One event without its newline
- * is nothing that a reader saw, and is cut off again; the first of several may be whole, and stays.
+ * A write of level os failed, and a piece of it may stand in the journal. One event without its
+ * newline is nothing that a reader saw, and is cut off again; the first of several may be whole,
+ * and stays.
  */
 static annal_status take_back(const struct append *append, annal_status status, annal_error *err)
 {
@@ -586,7 +590,8 @@ static annal_status take_back(const struct append *append, annal_status status, 
         session->id);
 }
 
-/* Level os: into the page cache, behind a mark. More than 1 MiB of such bytes is synced (rule 3). */
+/* Level os: into the page cache, behind a mark. More than 1 MiB of such bytes is synced (rule 3).
+ * */
 static annal_status write_loose(struct append *append, const struct advance *advance,
                                 annal_error *err)
 {
@@ -658,7 +663,8 @@ static annal_status check_health(const struct session *session, annal_error *err
     return session->refused ? ANNAL_ERR_CLOSED : ANNAL_ERR_IO;
 }
 
-/* Own the session, and see whether these events may be appended. ANNAL_END: they are there already. */
+/* Own the session, and see whether these events may be appended. ANNAL_END: they are there already.
+ * */
 static annal_status prepare(struct append *append, uint32_t wait_ms, uint64_t *out_seq,
                             annal_error *err)
 {
@@ -686,8 +692,8 @@ static annal_status prepare(struct append *append, uint32_t wait_ms, uint64_t *o
 }
 
 /*
- * With the session's lock held. *out_group is NULL when there is nothing to wait for. ANNAL_END: the
- * current group is full, nothing was done.
+ * With the session's lock held. *out_group is NULL when there is nothing to wait for. ANNAL_END:
+ * the current group is full, nothing was done.
  */
 static annal_status append_locked(struct append *append, uint32_t wait_ms, uint64_t *out_seq,
                                   struct group **out_group, annal_error *err)
@@ -759,7 +765,8 @@ static annal_status wait_for_group(struct append *append, struct group *group, a
     return annal__commit_wait(store, group, append->session, err);
 }
 
-/* Without a keeper somebody has to do what is due: commit old batches, give back what others want. */
+/* Without a keeper somebody has to do what is due: commit old batches, give back what others want.
+ * */
 static void keep_in_passing(annal_store *store)
 {
     if (!store->keeper.running)
@@ -829,8 +836,8 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
 /* ---- What became of it ---- */
 
 /*
- * Of what was encoded for this writer: every group of it has its end by now. Session's lock held. *why is why,
- * if something is lost.
+ * Of what was encoded for this writer: every group of it has its end by now. Session's lock held.
+ * *why is why, if something is lost.
  */
 static void find_fate(const annal_writer *writer, annal_sync_result *out, annal_error *why)
 {

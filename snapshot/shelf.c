@@ -58,7 +58,8 @@ static annal_status read_file(const struct shelf *shelf, const struct snapshot_h
         goto done;
     fd = io->open(io->arg, path.ptr, O_RDONLY, 0);
     ssize_t got = fd < 0 ? -1 : annal__read_full(io, fd, out->ptr, (size_t)header->frame_bytes, 0);
-    /* A file that is gone or lies on bad sectors is damage; one that just now cannot be had is none. */
+    /* A file that is gone or lies on bad sectors is damage; one that just now cannot be had is
+     * none. */
     if (got < 0 && errno != ENOENT && errno != EIO) {
         status = annal__fail_errno(err, "read %s", path.ptr);
         goto done;

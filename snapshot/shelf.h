@@ -45,8 +45,9 @@ annal_status annal__shelf_row(const struct shelf *shelf, uint64_t at_most,
 void annal__shelf_row_done(struct shelf_row *row);
 
 /*
- * *out_why is NULL when a snapshot with this header counts (container.c, rule 1), else why not, in one
- * phrase. What is in the frame is not looked at. A journal that cannot be read says nothing: that is a failure.
+ * *out_why is NULL when a snapshot with this header counts (container.c, rule 1), else why not, in
+ * one phrase. What is in the frame is not looked at. A journal that cannot be read says nothing:
+ * that is a failure.
  */
 annal_status annal__shelf_stale(const struct shelf *shelf, const struct snapshot_header *header,
                                 const char **out_why, annal_error *err);
@@ -59,7 +60,8 @@ annal_status annal__shelf_image(const struct shelf *shelf, const struct shelf_ro
 annal_status annal__shelf_put(const struct shelf *shelf, const struct snapshot_header *header,
                               annal_slice frame, uint32_t wait_ms, annal_error *err);
 
-/* Remove the session's files that no row names; all of them when there is no such session any more. */
+/* Remove the session's files that no row names; all of them when there is no such session any more.
+ * */
 void annal__shelf_sweep(const struct shelf *shelf);
 
 #endif

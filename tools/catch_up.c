@@ -3,7 +3,8 @@
 #include "tools/out.h"
 #include "tools/progress.h"
 
-/* How long an event query lets others be in its way, and how often it goes on when it is not them. */
+/* How long an event query lets others be in its way, and how often it goes on when it is not them.
+ * */
 #define ROUND_MS 1000
 #define ROUNDS   10
 

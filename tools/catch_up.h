@@ -15,8 +15,8 @@ int index_open_caught_up(annal_store *store, const struct session_list *sessions
                          annal_index **out_index);
 
 /*
- * The same for event queries, which read from the journals what could not be indexed in time: others
- * are waited for only shortly, and nothing is said yet.
+ * The same for event queries, which read from the journals what could not be indexed in time:
+ * others are waited for only shortly, and nothing is said yet.
  */
 int index_open_for_events(annal_store *store, const struct session_list *sessions,
                           annal_index **out_index);

@@ -6,12 +6,12 @@
  * waited for, everything read so far is synced and acknowledged, so one event is never held back
  * for the next.
  *
- * (1) Every line that was read gets one answer, in the order of the lines: {"seq":N}, {"refused":"…"}
- *     (nothing of it is there, and nothing will be) or {"unknown":"…"} (storage failed under it, and
- *     nobody can say: append it again with the same id, and see).
+ * (1) Every line that was read gets one answer, in the order of the lines: {"seq":N},
+ *     {"refused":"…"} (nothing of it is there, and nothing will be) or {"unknown":"…"} (storage
+ *     failed under it, and nobody can say: append it again with the same id, and see).
  * (2) The first answer that is no seq ends the command: what follows may mean nothing without it.
- * (3) When a sync fails, the lines that waited for it are told apart: some may be durable. A line that
- *     was refused behind them still has its answer.
+ * (3) When a sync fails, the lines that waited for it are told apart: some may be durable. A line
+ *     that was refused behind them still has its answer.
  */
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -171,7 +171,8 @@ static int acknowledge(struct append *append)
     if (append->level == ANNAL_LEVEL_SYNC && annal_writer_sync(append->writer, &result, &err) < 0) {
         (void)fail_error(&err);
         exit_status = EXIT_STORAGE;
-        /* It tells of the loss once too, and nobody else writes here: its close need not say it again. */
+        /* It tells of the loss once too, and nobody else writes here: its close need not say it
+         * again. */
         if (annal_sync(append->store, NULL) < 0)
             exit_status = EXIT_STORAGE;
     }

@@ -1,5 +1,6 @@
 /*
- * Replay: the state of a session at a moment, asked in SQL or printed whole; or the events up to it.
+ * Replay: the state of a session at a moment, asked in SQL or printed whole; or the events up to
+ * it.
  */
 #include "tools/args.h"
 #include "tools/catch_up.h"

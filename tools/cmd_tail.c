@@ -40,7 +40,8 @@ static int tail_session(annal_store *store, annal_slice session, uint64_t from_s
     annal_tail *tail = NULL;
     int waits = 0;
     annal_session_info info;
-    /* A tail would wait for a session that is not there; without --follow there is nothing to wait for. */
+    /* A tail would wait for a session that is not there; without --follow there is nothing to wait
+     * for. */
     if (!forever && annal_session_info_get(store, session, &info, &err) < 0)
         return fail_error(&err);
     if (annal_tail_open(store, session, from_seq, &tail, &err) < 0)

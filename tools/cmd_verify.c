@@ -1,12 +1,12 @@
 /*
- * Verify: threads read the journals, each a session of its own, and the results are printed in the order of
- * the sessions.
+ * Verify: threads read the journals, each a session of its own, and the results are printed in the
+ * order of the sessions.
  *
- * (1) A journal is read once: its events are compared with the index while they pass. (--replay folds it
- *     once more; and where the index moved on in between, that session is compared again.)
- * (2) What a session's findings say is kept until it is that session's turn, up to TEXT_BYTES_MAX; who has
- *     more waits for the turn and prints as it goes. At most WINDOW sessions are ahead of the turn. So memory
- *     is bounded whatever there is to find.
+ * (1) A journal is read once: its events are compared with the index while they pass. (--replay
+ *     folds it once more; and where the index moved on in between, that session is compared again.)
+ * (2) What a session's findings say is kept until it is that session's turn, up to TEXT_BYTES_MAX;
+ *     who has more waits for the turn and prints as it goes. At most WINDOW sessions are ahead of
+ *     the turn. So memory is bounded whatever there is to find.
  * (3) stdout and the progress bar are touched under `lock` only.
  */
 #include "journal/base/alloc.h"
@@ -473,9 +473,9 @@ const struct command cmd_verify = {
              "byte to the last, and checks every hash, every seq, and that every data is\n"
              "JSON. What a crash left unfinished is finished first, as by every command;\n"
              "nothing else is changed. Each finding names session, seq and offset, and they\n"
-             "are printed in the order of the sessions. Where there is an index its rows, tables\n"
-             "and snapshots are compared as far as it goes; one that lags is told, and is no\n"
-             "finding. Without SESSION the commit logs are read too.\n"
+             "are printed in the order of the sessions. Where there is an index its rows,\n"
+             "tables and snapshots are compared as far as it goes; one that lags is told, and\n"
+             "is no finding. Without SESSION the commit logs are read too.\n"
              "\n"
              "Exit status: 0 nothing found, 1 findings, 3 something could not be read. What\n"
              "is damaged stays readable but for the events that it hit; 'annal repair' copies\n"

@@ -1,9 +1,10 @@
 /*
  * What a sync costs in a directory, and whether the disk seems to do it.
  *
- * That a disk keeps what it said it synced can be proved by cutting its power only. What is measured here can
- * make it implausible: a sync that costs no more than a write into memory, or less than a disk of that kind can
- * do. Files of the probe have no name while they are used, so that nothing is left whatever happens.
+ * That a disk keeps what it said it synced can be proved by cutting its power only. What is
+ * measured here can make it implausible: a sync that costs no more than a write into memory, or
+ * less than a disk of that kind can do. Files of the probe have no name while they are used, so
+ * that nothing is left whatever happens.
  */
 #ifndef TOOLS_DISK_PROBE_H
 #define TOOLS_DISK_PROBE_H

@@ -16,8 +16,8 @@ void event_say_damage(annal_slice session, const annal_damage *damage);
 /*
  * At the end of a plain read, which came to here: bytes behind the last proven line, which somebody
  * may be writing, get a moment to become an event. When they do not, they are named on stderr:
- * EXIT_REFUSED. *waits, which begins as 0, is shared by the sessions of one answer: a second damaged
- * one is not waited for as long again.
+ * EXIT_REFUSED. *waits, which begins as 0, is shared by the sessions of one answer: a second
+ * damaged one is not waited for as long again.
  */
 int event_check_end(annal_store *store, annal_slice session, annal_position here, int *waits);
 

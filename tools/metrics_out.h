@@ -1,4 +1,5 @@
-/* The metrics of a store on stdout: a table with small bars, or one JSON object with units in its names. */
+/* The metrics of a store on stdout: a table with small bars, or one JSON object with units in its
+ * names. */
 #ifndef TOOLS_METRICS_OUT_H
 #define TOOLS_METRICS_OUT_H
 

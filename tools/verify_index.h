@@ -1,16 +1,17 @@
 /*
- * Is the index what the journals say? Proved while the journal is read for its own sake: the rows of
- * event_index against the events as they pass, the rows of sessions and turns against what the events give
- * when they are folded anew.
+ * Is the index what the journals say? Proved while the journal is read for its own sake: the rows
+ * of event_index against the events as they pass, the rows of sessions and turns against what the
+ * events give when they are folded anew.
  *
  *     verify_index_begin(&check, session);
  *     … verify_index_event(&check, &event, after_damage), for every event …
  *     status = verify_index_end(&check, last_seq, at_damage, fn, arg, &err);
  *
- * A journal that was replaced or begun anew since it was indexed is no finding: the next catch-up sees that the
- * place where it stood is gone, and begins again. Until then the index lags.
+ * A journal that was replaced or begun anew since it was indexed is no finding: the next catch-up
+ * sees that the place where it stood is gone, and begins again. Until then the index lags.
  *
- * ANNAL_END means that the index was made anew or moved on meanwhile, so that nothing can be said: again.
+ * ANNAL_END means that the index was made anew or moved on meanwhile, so that nothing can be said:
+ * again.
  */
 #ifndef TOOLS_VERIFY_INDEX_H
 #define TOOLS_VERIFY_INDEX_H
@@ -22,7 +23,8 @@
 struct index_row;
 struct index_found;
 
-/* What the sessions that one thread verifies share, since each is made at a price. Begins as {.store, .index}. */
+/* What the sessions that one thread verifies share, since each is made at a price. Begins as
+ * {.store, .index}. */
 struct index_check {
     annal_store *store;
     annal_index *index; /* NULL: there is none, and nothing is found */
@@ -51,7 +53,8 @@ struct index_check {
 void verify_index_begin(struct index_check *check, annal_slice session);
 void verify_index_event(struct index_check *check, const annal_event *event, bool after_damage);
 
-/* last_seq is the journal's; at_damage: its end does not prove itself. fn is called with each finding. */
+/* last_seq is the journal's; at_damage: its end does not prove itself. fn is called with each
+ * finding. */
 annal_status verify_index_end(struct index_check *check, uint64_t last_seq, bool at_damage,
                               annal_finding_fn fn, void *arg, annal_error *err);
 

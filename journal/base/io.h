@@ -1,10 +1,10 @@
 /*
- * The I/O seam: every system call that touches the store goes through a struct io, so that tests can
- * put another disk under it. Functions behave like the system calls of their name: -1 and errno on
- * failure. Short reads and writes are possible; annal__write_all() and annal__read_full() loop.
+ * The I/O seam: every system call that touches the store goes through a struct io, so that tests
+ * can put another disk under it. Functions behave like the system calls of their name: -1 and errno
+ * on failure. Short reads and writes are possible; annal__write_all() and annal__read_full() loop.
  *
- * What stays outside: SQLite (it has a VFS of its own), memory that is shared through map_shared, and
- * inotify, which only says when to look. The floors above the journal ask seam.h for it.
+ * What stays outside: SQLite (it has a VFS of its own), memory that is shared through map_shared,
+ * and inotify, which only says when to look. The floors above the journal ask seam.h for it.
  */
 #ifndef JOURNAL_BASE_IO_H
 #define JOURNAL_BASE_IO_H
@@ -37,8 +37,8 @@ struct io {
     /* lstat: does not follow links */
     int (*stat)(void *arg, const char *path, struct stat *out);
     /*
-     * Which file a name stands for. Asks for nothing else: on Linux from 6.13 on, a stat that asks for
-     * times makes the next write to that file change its metadata, which costs half a sync.
+     * Which file a name stands for. Asks for nothing else: on Linux from 6.13 on, a stat that asks
+     * for times makes the next write to that file change its metadata, which costs half a sync.
      */
     int (*identify)(void *arg, const char *path, dev_t *out_device, ino_t *out_inode);
     int (*rename)(void *arg, const char *from, const char *to);

@@ -32,7 +32,8 @@ struct number annal__number_read(annal_slice text);
 /* The shortest text that gives this finite double, with a point or an exponent. Its length. */
 size_t annal__number_print(double real, char out[NUMBER_TEXT_BYTES]);
 
-/* Whether two numbers of JSON grammar are the same, digit for digit: 1.0 and 10e-1 are, 0 and -0 are not. */
+/* Whether two numbers of JSON grammar are the same, digit for digit: 1.0 and 10e-1 are, 0 and -0
+ * are not. */
 bool annal__number_equal(annal_slice a, annal_slice b);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The seams of a store, for the floors above the journal: what tests put under the journal, they put
- * under everything. journal/context.c answers.
+ * The seams of a store, for the floors above the journal: what tests put under the journal, they
+ * put under everything. journal/context.c answers.
  */
 #ifndef JOURNAL_BASE_SEAM_H
 #define JOURNAL_BASE_SEAM_H

@@ -1,4 +1,5 @@
-/* ISO 8601 in UTC. Days from civil dates after H. Hinnant, "chrono-Compatible Low-Level Date Algorithms". */
+/* ISO 8601 in UTC. Days from civil dates after H. Hinnant, "chrono-Compatible Low-Level Date
+ * Algorithms". */
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 

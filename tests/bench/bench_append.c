@@ -1,7 +1,8 @@
 /*
  * What a durable append costs, beside the least it can cost.
  *
- *   bench_append [DIR [SECONDS]]       DIR is on the disk to measure; default: the current directory
+ *   bench_append [DIR [SECONDS]]       DIR is on the disk to measure; default: the current
+ *   directory
  *
  * In rounds, so that the neighbours of a shared machine disturb all three alike:
  *   bare      one thread: pwrite and fdatasync of 4096 bytes over a zero-filled file

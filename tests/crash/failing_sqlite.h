@@ -1,6 +1,7 @@
 /*
- * SQLite on a disk and a heap of which one call fails. Installed as its default VFS and its allocator, for the
- * whole process; while nothing is armed everything works. Nothing is ever synced.
+ * SQLite on a disk and a heap of which one call fails. Installed as its default VFS and its
+ * allocator, for the whole process; while nothing is armed everything works. Nothing is ever
+ * synced.
  */
 #ifndef TESTS_CRASH_FAILING_SQLITE_H
 #define TESTS_CRASH_FAILING_SQLITE_H

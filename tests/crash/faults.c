@@ -412,7 +412,8 @@ static bool next_event(annal_cursor *cursor, const char *session, annal_event *o
     return status == ANNAL_OK;
 }
 
-/* Rules 1 to 3 for one session: its events against the claims, which stand in the order of their appends. */
+/* Rules 1 to 3 for one session: its events against the claims, which stand in the order of their
+ * appends. */
 static uint64_t ck_session(struct life *life, const char *session)
 {
     annal_cursor *cursor = NULL;

@@ -1,21 +1,26 @@
 /*
  * Every call fails: the loop, the record of what was answered, and the proof.
  *
- * A scene is a workload through the public API. It runs once for every call that it makes, for every way in
- * which that call may fail, failing once and failing from then on, until it runs through without a failure:
- * the fault loops of SQLite's tests. During a run each append is written down as a claim with its answer;
- * afterwards, on a disk that works, the claims are held against the store:
+ * A scene is a workload through the public API. It runs once for every call that it makes, for
+ * every way in which that call may fail, failing once and failing from then on, until it runs
+ * through without a failure: the fault loops of SQLite's tests. During a run each append is written
+ * down as a claim with its answer; afterwards, on a disk that works, the claims are held against
+ * the store:
  *
- * (1) what was acknowledged is there, once, at its seq, with its bytes, after what was appended before it;
+ * (1) what was acknowledged is there, once, at its seq, with its bytes, after what was appended
+ *     before it;
  * (2) what was refused is not there; what is in doubt is there whole, or not at all;
  * (3) nothing else is there; verify finds nothing; the catalogue names every session;
- * (4) every session takes events again, and an append in doubt that has an id has its answer when repeated;
+ * (4) every session takes events again, and an append in doubt that has an id has its answer when
+ *     repeated;
  * (5) no descriptor, no block of memory is left behind;
- * (6) a fault that came once: what is tried after it succeeds, unless the store said that it has stopped.
+ * (6) a fault that came once: what is tried after it succeeds, unless the store said that it has
+ *     stopped.
  *
- * A run that fails prints `scene source call way once|ever`; ANNAL_FAULT='…' repeats that one, ANNAL_FAULT=scene one scene. A quick run
- * (the default) tries some dozens of the calls, each in one of its ways; ANNAL_FAULTS=all, which make faults
- * sets, tries all calls in all ways; ANNAL_FAULTS=calls all calls, each in one way.
+ * A run that fails prints `scene source call way once|ever`; ANNAL_FAULT='…' repeats that one,
+ * ANNAL_FAULT=scene one scene. A quick run (the default) tries some dozens of the calls, each in
+ * one of its ways; ANNAL_FAULTS=all, which make faults sets, tries all calls in all ways;
+ * ANNAL_FAULTS=calls all calls, each in one way.
  */
 #ifndef TESTS_CRASH_FAULTS_H
 #define TESTS_CRASH_FAULTS_H
@@ -97,15 +102,16 @@ void attempt_again(struct life *life, size_t claim, annal_level level);
 /* Delete a session: what it held is gone, or in doubt. */
 void delete_session(struct life *life, const char *session);
 
-/* Put a journal of another format in the place of a session's: whatever the answer, every event is there. */
+/* Put a journal of another format in the place of a session's: whatever the answer, every event is
+ * there. */
 void convert_session(struct life *life, const char *session, annal_format format);
 
 /* Sync, then close life->store if it is open. */
 void close_store(struct life *life);
 
 /*
- * For scenes that read: how many events of a session were acknowledged; whether that is all there can be; and
- * that an event is the one that was appended at its seq.
+ * For scenes that read: how many events of a session were acknowledged; whether that is all there
+ * can be; and that an event is the one that was appended at its seq.
  */
 uint64_t expected_events(const struct life *life, const char *session);
 bool is_certain(const struct life *life, const char *session);

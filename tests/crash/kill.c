@@ -1,14 +1,15 @@
 /*
  * Writers are killed with SIGKILL at random moments.
  *
- * A writer process has lanes, one thread each. Lane L appends its units 1, 2, 3, …; a unit is one append of
- * one to three events, in a session that follows from lane and unit. Before an append the lane writes down
- * that it tries, after it that it is acknowledged, in memory that outlives the process. The parent kills,
- * opens the store again, and proves:
+ * A writer process has lanes, one thread each. Lane L appends its units 1, 2, 3, …; a unit is one
+ * append of one to three events, in a session that follows from lane and unit. Before an append the
+ * lane writes down that it tries, after it that it is acknowledged, in memory that outlives the
+ * process. The parent kills, opens the store again, and proves:
  *
  * (1) every acknowledged event stands where its seq says, with its bytes;
  * (2) no event stands twice, no unit in part, no seq is missing, and verify finds nothing;
- * (3) with ids, a lane begins with the unit that is in doubt: then each of its units is there exactly once.
+ * (3) with ids, a lane begins with the unit that is in doubt: then each of its units is there
+ *     exactly once.
  */
 #include "tests/crash/kill.h"
 
@@ -337,7 +338,8 @@ void kill_play(annal_level level, annal_format format, bool with_ids, int rounds
     ck_assert(board != MAP_FAILED);
     const struct plan plan = {tmpdir_path(&dir, "store"), board, with_ids, level, format};
     store_close(store_open(plan.path));
-    /* On a busy machine no random moment may be late enough to see an acknowledgement: this one is. */
+    /* On a busy machine no random moment may be late enough to see an acknowledgement: this one is.
+     * */
     pid_t pid = start(&plan, 0);
     ck_goes_on(board, 0);
     kill_it(pid);

@@ -37,7 +37,8 @@ void model_append(struct model *model, const char *session, const annal_draft *d
 /* It returned: at a level; or it was refused, and never will be there. */
 void model_acknowledge(struct model *model, const char *session, annal_level level);
 void model_refuse(struct model *model, const char *session, size_t count);
-/* A deletion begins: until it returns all may be there or nothing. It returned: done, or refused. */
+/* A deletion begins: until it returns all may be there or nothing. It returned: done, or refused.
+ * */
 void model_delete(struct model *model, const char *session);
 void model_deleted(struct model *model, const char *session, bool done);
 /* annal_sync(), a checkpoint or a close returned. */

@@ -1,8 +1,9 @@
 /*
  * soak [ROUNDS [SEED [FIRST [SECONDS]]]]: the kill test for as long as one likes.
  *
- * Store n of a seed is always played the same way, as far as the scheduler lets it be: level, ids and moments
- * follow from seed and n. What was played is printed as it goes, with what to start again with.
+ * Store n of a seed is always played the same way, as far as the scheduler lets it be: level, ids
+ * and moments follow from seed and n. What was played is printed as it goes, with what to start
+ * again with.
  */
 #include "tests/crash/kill.h"
 

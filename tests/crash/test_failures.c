@@ -60,8 +60,8 @@ static void count_event(void *arg, const annal_event *event)
 }
 
 /*
- * The kernel may have dropped the pages, and a second sync would succeed without them. Whether the store goes on
- * with another log or takes no more work, its answers are true.
+ * The kernel may have dropped the pages, and a second sync would succeed without them. Whether the
+ * store goes on with another log or takes no more work, its answers are true.
  */
 START_TEST(f4_a_log_whose_sync_failed_is_never_synced_again)
 {
@@ -149,7 +149,8 @@ START_TEST(f20_a_full_disk_under_the_index_fails_no_append_and_is_caught_up_with
         ck_ok(append_number(store, "s", number, 40, ANNAL_LEVEL_SYNC, &seq, err));
         ck_assert_uint_eq(seq, number);
     }
-    /* Readers are answered all the same: from memory, or from what is indexed and the rest of the journal. */
+    /* Readers are answered all the same: from memory, or from what is indexed and the rest of the
+     * journal. */
     annal_lag lag = {0};
     annal_error why = {0};
     annal_status status = annal_query_count(index, &all, &count, &lag, &why);

@@ -1,10 +1,11 @@
 /*
- * Every bit of a small journal, in either format, flipped, every length cut, every 512-byte block zeroed.
+ * Every bit of a small journal, in either format, flipped, every length cut, every 512-byte block
+ * zeroed.
  *
  * For each: what is read is right or reported, by every way of reading; and who wants to append is
- * refused or goes on behind the last event that is there, and takes nothing away but what it keeps in
- * events/.torn and says so. What a damaged journal may look like undamaged is one thing only: cut at
- * the end of a line, it is the journal of an earlier moment.
+ * refused or goes on behind the last event that is there, and takes nothing away but what it keeps
+ * in events/.torn and says so. What a damaged journal may look like undamaged is one thing only:
+ * cut at the end of a line, it is the journal of an earlier moment.
  */
 #include "tests/support/damage.h"
 #include "tests/support/journals.h"

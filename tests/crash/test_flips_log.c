@@ -1,12 +1,12 @@
 /*
- * Every bit of a small commit log flipped, every length cut, every 512-byte block zeroed, every two blocks
- * of 4096 bytes swapped, and each written over each.
+ * Every bit of a small commit log flipped, every length cut, every 512-byte block zeroed, every two
+ * blocks of 4096 bytes swapped, and each written over each.
  *
- * The log has three sessions, seven groups in three epochs, the first of which is released and in part
- * overwritten. It is recovered into journals that hold what was released and nothing else: what a power
- * cut leaves at worst. For each damage: no session holds a wrong event; and one that holds fewer than were
- * acknowledged takes no more events and says why. There is one exception, which no log can tell from the
- * trace of a crash: the last group is damaged.
+ * The log has three sessions, seven groups in three epochs, the first of which is released and in
+ * part overwritten. It is recovered into journals that hold what was released and nothing else:
+ * what a power cut leaves at worst. For each damage: no session holds a wrong event; and one that
+ * holds fewer than were acknowledged takes no more events and says why. There is one exception,
+ * which no log can tell from the trace of a crash: the last group is damaged.
  */
 #include "journal/base/alloc.h"
 #include "journal/base/hash.h"

@@ -1,6 +1,7 @@
 /*
- * The ways in which a write path loses events that were known before this one was built, each on the
- * simulated disk: processes that die with their locks going one by one, power cuts at the worst moment.
+ * The ways in which a write path loses events that were known before this one was built, each on
+ * the simulated disk: processes that die with their locks going one by one, power cuts at the worst
+ * moment.
  */
 #include "tests/crash/power_check.h"
 #include "tests/support/journals.h"
@@ -214,7 +215,8 @@ START_TEST(h1_what_was_cached_before_a_sync_is_durable_with_it)
 }
 END_TEST
 
-/* The group is synced in the log of one; it dies before its journal has it, and lets go step by step. */
+/* The group is synced in the log of one; it dies before its journal has it, and lets go step by
+ * step. */
 START_TEST(h2_h3_a_session_of_the_dead_is_taken_only_after_its_log_was_redone)
 {
     bool last_first = _i == 1;
@@ -318,7 +320,8 @@ START_TEST(h6_a_journal_that_another_made_keeps_its_name)
 }
 END_TEST
 
-/* Refused or unknown: what was refused never comes back, not even when the cache reaches the disk. */
+/* Refused or unknown: what was refused never comes back, not even when the cache reaches the disk.
+ * */
 START_TEST(h8_a_group_whose_sync_failed_comes_back_for_nobody_who_was_refused)
 {
     struct side one = open_side();
@@ -390,7 +393,8 @@ START_TEST(h13_recovery_shows_nothing_that_a_power_cut_takes_back)
 }
 END_TEST
 
-/* The log still holds the groups of a region that was checkpointed, of a journal that is another now. */
+/* The log still holds the groups of a region that was checkpointed, of a journal that is another
+ * now. */
 START_TEST(h14_a_region_that_was_checkpointed_is_redone_for_nobody)
 {
     struct side one = open_side();
@@ -443,7 +447,8 @@ START_TEST(h16_no_append_and_no_checkpoint_waits_for_the_index)
 }
 END_TEST
 
-/* As a power cut leaves it behind a journal whose bytes were lost, for whatever session comes next. */
+/* As a power cut leaves it behind a journal whose bytes were lost, for whatever session comes next.
+ * */
 START_TEST(a_name_without_bytes_hinders_no_recovery_whatever_its_format)
 {
     struct side one = open_side();

@@ -1,6 +1,6 @@
 /*
- * Files that rot, lose their end, stand in each other's place, hold what an earlier use left, or were made to
- * break a parser: failure modes F3 and F24 to F27.
+ * Files that rot, lose their end, stand in each other's place, hold what an earlier use left, or
+ * were made to break a parser: failure modes F3 and F24 to F27.
  */
 #include "journal/base/hash.h"
 #include "tests/support/journals.h"

@@ -1,4 +1,5 @@
-/* What the fuzzers share: a check that says on what it failed, and an input that is read from the front. */
+/* What the fuzzers share: a check that says on what it failed, and an input that is read from the
+ * front. */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
 

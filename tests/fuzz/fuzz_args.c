@@ -2,8 +2,8 @@
  * Arbitrary words as a command line.
  *
  * (1) It is taken, or refused as wrong usage.
- * (2) What was taken is made of the words that were given, and of options that the verb has; the words that
- *     are options are not operands too.
+ * (2) What was taken is made of the words that were given, and of options that the verb has; the
+ *     words that are options are not operands too.
  * (3) Numbers, times and formats answer too, whatever their text is.
  */
 #include "tests/fuzz/fuzz.h"

@@ -1,10 +1,12 @@
 /*
  * Data as msgpack and as JSON, both ways. The first byte says what the rest is.
  *
- * (1) msgpack that becomes JSON becomes JSON on one line, and msgpack-c reads it too (it gives up at 32
- *     levels). The JSON becomes the same value again, perhaps in other bytes: 1e040 in an ext of ours.
- * (2) JSON that the check accepts becomes msgpack, unless it is too deep or too large; msgpack-c reads that;
- *     and it becomes JSON of the same value again, which becomes the same bytes of msgpack.
+ * (1) msgpack that becomes JSON becomes JSON on one line, and msgpack-c reads it too (it gives up
+ *     at 32 levels). The JSON becomes the same value again, perhaps in other bytes: 1e040 in an ext
+ *     of ours.
+ * (2) JSON that the check accepts becomes msgpack, unless it is too deep or too large; msgpack-c
+ *     reads that; and it becomes JSON of the same value again, which becomes the same bytes of
+ *     msgpack.
  * (3) What is refused leaves the buffer as it was.
  * (4) Two data are equal or not whichever comes first.
  */

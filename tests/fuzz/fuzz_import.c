@@ -1,8 +1,8 @@
 /*
  * Arbitrary lines through each importer.
  *
- * (1) No line stops an import: every line that is neither blank nor a repetition gives an event, and all
- *     are counted.
+ * (1) No line stops an import: every line that is neither blank nor a repetition gives an event,
+ *     and all are counted.
  * (2) What comes out is what a session takes: id, type, data, cause.
  * (3) Where a batch ends makes no difference.
  */

@@ -2,11 +2,13 @@
  * The JSON check against two others, and against itself.
  *
  * (1) What we accept, yajl and SQLite accept, and it is UTF-8.
- * (2) What yajl accepts, we accept, unless it is something in which yajl is looser than RFC 8259: it
- *     takes surrogates, overlong forms and characters beyond U+10FFFF, a raw control character in a
- *     string, a byte order mark in front, an unfinished token behind the value; or our limit of depth.
- * (3) What SQLite accepts, we accept, unless it is not UTF-8 (it does not look), holds a NUL (it stops
- *     there), is beyond our limit of depth, or yajl refuses it too (SQLite 3.40 takes {["a"]:1}).
+ * (2) What yajl accepts, we accept, unless it is something in which yajl is looser than RFC 8259:
+ *     it takes surrogates, overlong forms and characters beyond U+10FFFF, a raw control character
+ *     in a string, a byte order mark in front, an unfinished token behind the value; or our limit
+ *     of depth.
+ * (3) What SQLite accepts, we accept, unless it is not UTF-8 (it does not look), holds a NUL (it
+ *     stops there), is beyond our limit of depth, or yajl refuses it too (SQLite 3.40 takes
+ *     {["a"]:1}).
  * (4) A valid text is valid as a member of an array and with space around it, and not valid when
  *     another value follows.
  * (5) Any bytes, quoted, are valid JSON.

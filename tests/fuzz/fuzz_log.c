@@ -1,9 +1,9 @@
 /*
  * Arbitrary bytes as a commit log: found, read, and recovered into a store.
  *
- * The input is cut into pieces of 512 bytes, which stand at the beginnings of the blocks of a small log.
- * Mutations hardly ever hit a hash, so the blocks that a mask names get what a group needs to verify:
- * what its toc says is as hostile as before. Also block 0, when the first byte asks for it.
+ * The input is cut into pieces of 512 bytes, which stand at the beginnings of the blocks of a small
+ * log. Mutations hardly ever hit a hash, so the blocks that a mask names get what a group needs to
+ * verify: what its toc says is as hostile as before. Also block 0, when the first byte asks for it.
  *
  * (1) Whatever is found lies inside its region, in order of number.
  * (2) Records that are taken off a toc lie inside it, and name sessions.

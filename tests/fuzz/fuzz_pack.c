@@ -3,7 +3,8 @@
  *
  * (1) What is refused is refused with a sentence that names the file.
  * (2) What is read has a name, a database, and handlers with types that events may have.
- * (3) Its tables' text and its handlers' are what stands between the section lines: no byte is lost.
+ * (3) Its tables' text and its handlers' are what stands between the section lines: no byte is
+ *     lost.
  * (4) Handlers that compile take no clock and write no file. (Its SQL is not run: it may be any.)
  */
 #include "index/pack.h"

@@ -1,12 +1,12 @@
 /*
  * Walking over arbitrary bytes as if they were a journal.
  *
- * The first byte says how the rest is prepared: a mutation hardly ever hits a hash, so lines get the
- * right one in their trailer, all of them, some, or none.
+ * The first byte says how the rest is prepared: a mutation hardly ever hits a hash, so lines get
+ * the right one in their trailer, all of them, some, or none.
  *
  * (1) The walk ends, and moves on with every step.
- * (2) An event that comes proves itself by the h before it, computed here once more from its bytes; but
- *     one whose trailer was just reported damaged.
+ * (2) An event that comes proves itself by the h before it, computed here once more from its bytes;
+ *     but one whose trailer was just reported damaged.
  * (3) seq and offset rise, except that a proven line may say any seq.
  * (4) Memory stays in proportion to the file.
  * (5) The end of the journal that is read backwards lies inside it, and seeking to any seq ends.
@@ -31,7 +31,8 @@ static void put_hash(char *trailer, uint64_t h)
     memcpy(trailer + 22, "\"}", 2);
 }
 
-/* Give every line that is long enough the trailer that it should have; of each eight, those in mask. */
+/* Give every line that is long enough the trailer that it should have; of each eight, those in
+ * mask. */
 static void mend(char *bytes, size_t len, uint8_t mask)
 {
     uint64_t h = 0;

@@ -3,7 +3,8 @@
  *
  *     make_golden DIR [msgpack]      makes DIR/store and DIR/expected; then manifest.sh --write DIR
  *
- * It is run once for each version, and its files are never rewritten: see README.md. What is in the store:
+ * It is run once for each version, and its files are never rewritten: see README.md. What is in the
+ * store:
  *
  *   plain      each kind of event there is
  *   redo       three events in the journal, three more in the commit log only
@@ -163,7 +164,8 @@ static void write_bytes(const char *path, const void *bytes, size_t len, bool at
     MUST(chmod(path, 0600) == 0);
 }
 
-/* What tells every log that the journal which stands there is gone for good; its header comes back. */
+/* What tells every log that the journal which stands there is gone for good; its header comes back.
+ * */
 static struct frame_header bury(const char *session)
 {
     annal_session_info info;

@@ -1,6 +1,6 @@
 /*
- * Stores that earlier libraries wrote, and died. Each directory beside this file that has a store and what is
- * expected of it is read; README.md says how one is made.
+ * Stores that earlier libraries wrote, and died. Each directory beside this file that has a store
+ * and what is expected of it is read; README.md says how one is made.
  */
 #include "journal/base/hash.h"
 #include "snapshot/container.h"

@@ -250,7 +250,8 @@ START_TEST(f17_a_journal_that_was_replaced_is_indexed_anew_by_itself)
 }
 END_TEST
 
-/* Nothing in another process's journal tells cached events from durable ones, so the index has both. */
+/* Nothing in another process's journal tells cached events from durable ones, so the index has
+ * both. */
 START_TEST(h25_an_index_that_is_ahead_of_what_a_power_cut_left_is_mended)
 {
     static const uint8_t boot[16] = "another boot";

@@ -1,4 +1,5 @@
-/* Sessions in both formats, from the append to the reader: what writer, cursor, catalogue and recovery make of it. */
+/* Sessions in both formats, from the append to the reader: what writer, cursor, catalogue and
+ * recovery make of it. */
 #include "journal/data.h"
 
 #include "tests/support/journals.h"

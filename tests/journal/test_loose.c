@@ -1,6 +1,7 @@
 /*
- * Level os and the marks in the log. A power cut is played by giving the store up, changing what stands in
- * the journal behind the last byte that some sync covered, and opening it in another boot.
+ * Level os and the marks in the log. A power cut is played by giving the store up, changing what
+ * stands in the journal behind the last byte that some sync covered, and opening it in another
+ * boot.
  */
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
@@ -140,7 +141,8 @@ static void harm(const char *path, size_t from, enum harm what, int part, int pa
     free(bytes);
 }
 
-/* The session has a prefix of numbers 1 to last, at least to durable; and takes events. Returns its end. */
+/* The session has a prefix of numbers 1 to last, at least to durable; and takes events. Returns its
+ * end. */
 static uint64_t check_prefix(struct fixture *f, uint64_t durable, uint64_t last)
 {
     uint64_t end = read_session(f->store, "s", NULL, NULL);
@@ -410,7 +412,8 @@ START_TEST(a_mark_costs_one_sync_and_a_checkpoint_takes_it_away)
 }
 END_TEST
 
-/* A checkpoint of the keeper releases what left its region; the mark of what comes now stands behind that. */
+/* A checkpoint of the keeper releases what left its region; the mark of what comes now stands
+ * behind that. */
 START_TEST(what_is_written_after_a_checkpoint_has_a_mark_that_is_not_released)
 {
     struct fixture f;

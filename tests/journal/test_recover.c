@@ -71,7 +71,8 @@ START_TEST(what_the_log_has_is_redone_in_this_boot_and_in_another)
 }
 END_TEST
 
-/* The list of what is held is made anew in another boot; a part of it must never look like all of it. */
+/* The list of what is held is made anew in another boot; a part of it must never look like all of
+ * it. */
 START_TEST(a_recovery_that_broke_off_anywhere_is_done_again_in_full)
 {
     bool failed = true;

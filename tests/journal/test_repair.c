@@ -88,7 +88,8 @@ static bool same(annal_slice a, annal_slice b)
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
-/* That session new is old with gap events in the place of first to last; both are read side by side. */
+/* That session new is old with gap events in the place of first to last; both are read side by
+ * side. */
 static void ck_copy(struct journal *journal, const char *name, uint64_t first, uint64_t last,
                     uint64_t end)
 {

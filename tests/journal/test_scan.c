@@ -64,8 +64,8 @@ static int open_bytes(const struct io *io, annal_slice bytes)
 }
 
 /*
- * What a walk over these bytes gives: a digit for an event, !n for a lost one, ~n for damage that loses
- * none, and a dot at the end. What was lost was reported where it lies.
+ * What a walk over these bytes gives: a digit for an event, !n for a lost one, ~n for damage that
+ * loses none, and a dot at the end. What was lost was reported where it lies.
  */
 static void walk(annal_slice bytes, char out[64])
 {

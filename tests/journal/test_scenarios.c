@@ -18,8 +18,8 @@ static uint64_t journal_bytes(annal_store *store, const char *session)
 }
 
 /*
- * One process writes a session and gives it away, another goes on; then the power fails. The slot of
- * either may be the lower one, which is recovered first.
+ * One process writes a session and gives it away, another goes on; then the power fails. The slot
+ * of either may be the lower one, which is recovered first.
  */
 START_TEST(h4b_a_session_that_changed_hands_is_redone_whichever_log_comes_first)
 {

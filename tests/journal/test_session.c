@@ -292,7 +292,8 @@ START_TEST(a_damaged_end_is_readable_and_takes_no_more_events)
 }
 END_TEST
 
-/* Whatever byte of the last line is damaged: it was acknowledged, so nobody cuts it and takes its seq. */
+/* Whatever byte of the last line is damaged: it was acknowledged, so nobody cuts it and takes its
+ * seq. */
 START_TEST(no_damage_to_the_last_event_makes_room_for_another)
 {
     struct tmpdir dir;

@@ -1,6 +1,7 @@
 /*
- * Damage, exhaustively, on a small journal. Each damaged copy stands in a store of its thread; a few
- * threads prove them side by side, since verify gives the end of a journal time to become whole.
+ * Damage, exhaustively, on a small journal. Each damaged copy stands in a store of its thread; a
+ * few threads prove them side by side, since verify gives the end of a journal time to become
+ * whole.
  */
 #include "tests/support/journals.h"
 #include "tests/support/random.h"
@@ -59,7 +60,8 @@ struct variant {
     const struct original *original;
     char *bytes;
     size_t len;
-    /* Events first to last may be lost, all others come; a finding has one of these seqs. 0: header. */
+    /* Events first to last may be lost, all others come; a finding has one of these seqs. 0:
+     * header. */
     uint64_t first, last;
     /* A finding touches these bytes. */
     size_t from, to;

@@ -39,7 +39,8 @@ struct damage {
     size_t next;
 };
 
-/* Every step is 1 for flip, cut and zero, and 0 for those of large blocks; the caller may change that. */
+/* Every step is 1 for flip, cut and zero, and 0 for those of large blocks; the caller may change
+ * that. */
 void damage_init(struct damage *damage, const char *sound, size_t len);
 
 /* false: there are no more. What would change nothing is left out. */

@@ -34,8 +34,8 @@ enum call {
 };
 
 /*
- * What fits which call. EINTR stands where the kernel may say it of a file and the seam does not hide it;
- * for good it would keep a loop going for ever, so then it is EIO.
+ * What fits which call. EINTR stands where the kernel may say it of a file and the seam does not
+ * hide it; for good it would keep a loop going for ever, so then it is EIO.
  */
 static const struct {
     const char *name;

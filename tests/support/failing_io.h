@@ -7,9 +7,10 @@
  *     disk.fail_at = 3;
  *     annal__publish_file(&disk.io, …);
  *
- * With by_table every function of the seam is counted, and the call fails in one of the ways that fit it:
- * way 0, 1, …, of which afterwards `ways` says how many there are. A way is an errno, or a count that is
- * short, or the first half of a write before the disk is full, or a listing that breaks off.
+ * With by_table every function of the seam is counted, and the call fails in one of the ways that
+ * fit it: way 0, 1, …, of which afterwards `ways` says how many there are. A way is an errno, or a
+ * count that is short, or the first half of a write before the disk is full, or a listing that
+ * breaks off.
  */
 #ifndef TESTS_SUPPORT_FAILING_IO_H
 #define TESTS_SUPPORT_FAILING_IO_H

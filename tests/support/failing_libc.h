@@ -1,8 +1,10 @@
 /*
- * The heap, and what else of the C library may fail, except that one call fails: the fail_at-th of a family.
+ * The heap, and what else of the C library may fail, except that one call fails: the fail_at-th of
+ * a family.
  *
- * For programs that are linked with FAULTS (tests/CMakeLists.txt), where the linker puts these functions in
- * the place of malloc() and its kin. While nothing is armed they only count the blocks that live.
+ * For programs that are linked with FAULTS (tests/CMakeLists.txt), where the linker puts these
+ * functions in the place of malloc() and its kin. While nothing is armed they only count the blocks
+ * that live.
  */
 #ifndef TESTS_SUPPORT_FAILING_LIBC_H
 #define TESTS_SUPPORT_FAILING_LIBC_H

@@ -1,8 +1,8 @@
 /*
  * Short ways of filling a store and of proving what is in it.
  *
- * Event n of a test says of itself which one it is: its data holds a number and a text that follows from
- * it, so that a wrong byte, a wrong place and a copy all show.
+ * Event n of a test says of itself which one it is: its data holds a number and a text that follows
+ * from it, so that a wrong byte, a wrong place and a copy all show.
  */
 #ifndef TESTS_SUPPORT_JOURNALS_H
 #define TESTS_SUPPORT_JOURNALS_H
@@ -44,13 +44,14 @@ annal_status append_slice(annal_store *store, const char *session, annal_slice d
 annal_status append_number(annal_store *store, const char *session, uint64_t number, size_t pad,
                            annal_level level, uint64_t *out_seq, annal_error *err);
 
-/* Append numbers from first to last, one at a time, with 40 bytes of text; failures fail the test. */
+/* Append numbers from first to last, one at a time, with 40 bytes of text; failures fail the test.
+ * */
 void append_numbers(annal_store *store, const char *session, uint64_t first, uint64_t last,
                     annal_level level);
 
 /*
- * Read a session from its first event: seqs without a gap, every event proven, no damage; each is handed
- * to fn (may be NULL). Also verifies. Returns the last seq, 0 when there is no such session.
+ * Read a session from its first event: seqs without a gap, every event proven, no damage; each is
+ * handed to fn (may be NULL). Also verifies. Returns the last seq, 0 when there is no such session.
  */
 typedef void (*event_fn)(void *arg, const annal_event *event);
 uint64_t read_session(annal_store *store, const char *session, event_fn fn, void *arg);
@@ -61,7 +62,8 @@ uint64_t event_number(const annal_event *event);
 /* That the session holds exactly numbers 1 to last, in order. */
 void ck_numbers(annal_store *store, const char *session, uint64_t last);
 
-/* Copy commit/, then events/: what a plain copy of a store, in the order that is documented, gives. */
+/* Copy commit/, then events/: what a plain copy of a store, in the order that is documented, gives.
+ * */
 void copy_store(const char *from, const char *to);
 
 #endif

@@ -14,12 +14,14 @@ struct known {
 void known_read(struct known *known, annal_store *store, const char *session);
 void known_done(struct known *known);
 
-/* Whether the event is the one of this seq: times, names, data, all of it. Its place is not looked at. */
+/* Whether the event is the one of this seq: times, names, data, all of it. Its place is not looked
+ * at. */
 bool known_same(const struct known *known, const annal_event *event);
 
 /*
- * Read a session that may be damaged. A wrong event fails the test, as does one that comes out of order;
- * what names the case. came[n] tells whether event n + 1 came; the return value is how many did.
+ * Read a session that may be damaged. A wrong event fails the test, as does one that comes out of
+ * order; what names the case. came[n] tells whether event n + 1 came; the return value is how many
+ * did.
  */
 struct known_walk {
     bool *came;

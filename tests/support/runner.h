@@ -10,10 +10,12 @@
  */
 int run_suites(int argc, char **argv, Suite *(*const suites[])(void));
 
-/* How much of an exhaustive test to do: many, or few where ANNAL_TEST_QUICK is set (under Valgrind). */
+/* How much of an exhaustive test to do: many, or few where ANNAL_TEST_QUICK is set (under
+ * Valgrind). */
 unsigned many_or(unsigned many, unsigned few);
 
-/* All of it where ANNAL_TEST_FULL is set (make flips), else as much as fits into a run of all tests. */
+/* All of it where ANNAL_TEST_FULL is set (make flips), else as much as fits into a run of all
+ * tests. */
 unsigned full_or(unsigned full, unsigned usual);
 
 #endif

@@ -1,32 +1,34 @@
 /*
  * A disk in memory that loses power.
  *
- * A process sees a page cache, as on any system; what the disk itself has is kept apart, and changes
- * only when something is synced:
+ * A process sees a page cache, as on any system; what the disk itself has is kept apart, and
+ * changes only when something is synced:
  *
  *   data    fdatasync(file) and fsync(file) keep the bytes and the size of that file, nothing else
  *   names   fsync(directory) keeps its entries, not the bytes of the files that they name
  *
  * sim_disk_crash() cuts the power. What was synced is there afterwards; of the rest:
  *
- * (1) Data is kept in sectors of 512 bytes, each by itself, in any file: a sector that was written n
- *     times since the last sync holds the old bytes or any of the n versions.
- * (2) Changes of a file's size are kept up to one of them, in order. Sectors beyond the size that was
- *     kept are gone; sectors within it that were not kept read as zeros. A sector that was cut off
- *     comes back neither with its old bytes nor, while the cut was not kept, with newer ones.
+ * (1) Data is kept in sectors of 512 bytes, each by itself, in any file: a sector that was written
+ *     n times since the last sync holds the old bytes or any of the n versions.
+ * (2) Changes of a file's size are kept up to one of them, in order. Sectors beyond the size that
+ *     was kept are gone; sectors within it that were not kept read as zeros. A sector that was cut
+ *     off comes back neither with its old bytes nor, while the cut was not kept, with newer ones.
  * (3) Changes of names (create, mkdir, rename, unlink) are kept or not each by itself, in any
- *     directory. A rename is one change: the file has its old name or its new one, never both and never
- *     none, also between two directories; it is durable when the directory of the new name was synced.
+ *     directory. A rename is one change: the file has its old name or its new one, never both and
+ *     never none, also between two directories; it is durable when the directory of the new name
+ *     was synced.
  * (4) Memory that is mapped with map_shared is written back at any time: lost, kept, or garbage.
  * (5) The boot id is another one; descriptors, locks and the page cache are gone.
  *
- * This is harsher than ext4, XFS or Btrfs, whose journals keep the order of names, and most sizes. It is
- * what POSIX lets a disk do, but for (3), where all of them keep a rename whole.
+ * This is harsher than ext4, XFS or Btrfs, whose journals keep the order of names, and most sizes.
+ * It is what POSIX lets a disk do, but for (3), where all of them keep a rename whole.
  *
- * sim_disk_kill() ends the processes and not the machine: the page cache stays, locks go, same boot.
+ * sim_disk_kill() ends the processes and not the machine: the page cache stays, locks go, same
+ * boot.
  *
- * A process is a view of the disk with descriptors, locks and maps of its own. Its paths begin with its
- * root, "/sim-<n>", by which sim_vfs finds it too. One thread only.
+ * A process is a view of the disk with descriptors, locks and maps of its own. Its paths begin with
+ * its root, "/sim-<n>", by which sim_vfs finds it too. One thread only.
  */
 #ifndef TESTS_SUPPORT_SIM_DISK_H
 #define TESTS_SUPPORT_SIM_DISK_H
@@ -62,9 +64,9 @@ struct sim_op {
 const char *sim_op_name(enum sim_op_kind kind);
 
 /*
- * Called before each operation that changes something. Anything but 0 is an errno: the operation fails
- * with it. A SIM_SYNC that fails has dropped its dirty pages: the cache still shows what the disk does
- * not have (or has, with failed_syncs_write), and the next sync succeeds.
+ * Called before each operation that changes something. Anything but 0 is an errno: the operation
+ * fails with it. A SIM_SYNC that fails has dropped its dirty pages: the cache still shows what the
+ * disk does not have (or has, with failed_syncs_write), and the next sync succeeds.
  */
 typedef int (*sim_hook)(void *arg, struct sim_disk *disk, const struct sim_op *op);
 
@@ -106,8 +108,9 @@ void sim_disk_free(struct sim_disk *disk); /* with its processes; NULL is fine *
 struct sim_process *sim_process_new(struct sim_disk *disk);
 
 /*
- * It dies: from now on its calls do nothing and fail, and what it has mapped is its own. Its descriptors,
- * and with them its locks, stay until they are closed, in whatever order the kernel likes.
+ * It dies: from now on its calls do nothing and fail, and what it has mapped is its own. Its
+ * descriptors, and with them its locks, stay until they are closed, in whatever order the kernel
+ * likes.
  */
 void sim_process_kill(struct sim_process *process);
 size_t sim_process_open_files(const struct sim_process *process);
@@ -121,7 +124,8 @@ struct sim_process *sim_process_of(const char *path);
 /* ---- Crashes ---- */
 
 /*
- * How a crash chooses. To go through all crashes of a disk, or, if there are too many, through some:
+ * How a crash chooses. To go through all crashes of a disk, or, if there are too many, through
+ * some:
  *
  *     struct sim_choices choices;
  *     sim_choices_init(&choices, disk, seed, most);
@@ -155,8 +159,8 @@ bool sim_choices_goto(struct sim_choices *choices, uint64_t number);
 struct sim_disk *sim_disk_crash(struct sim_disk *disk, struct sim_choices *choices);
 
 /*
- * What is left when all processes die at once; in_flight (may be NULL) is a write of which the first
- * written bytes were done.
+ * What is left when all processes die at once; in_flight (may be NULL) is a write of which the
+ * first written bytes were done.
  */
 struct sim_disk *sim_disk_kill(struct sim_disk *disk, const struct sim_op *in_flight,
                                size_t written);
@@ -164,14 +168,15 @@ struct sim_disk *sim_disk_kill(struct sim_disk *disk, const struct sim_op *in_fl
 /* ---- Looking ---- */
 
 /*
- * A hash of all names and bytes below a directory ("" is the root), as a process sees them; files that
- * were ever mapped are left out.
+ * A hash of all names and bytes below a directory ("" is the root), as a process sees them; files
+ * that were ever mapped are left out.
  */
 uint64_t sim_disk_hash(struct sim_disk *disk, const char *directory);
 
 /*
- * Writing a file back failed, and whoever had it open was told, or is dead: its dirty pages are called
- * clean, and the disk does not have them. A descriptor that is opened from now on never hears of it.
+ * Writing a file back failed, and whoever had it open was told, or is dead: its dirty pages are
+ * called clean, and the disk does not have them. A descriptor that is opened from now on never
+ * hears of it.
  */
 void sim_disk_lose_writes(struct sim_process *process, const char *path);
 

@@ -82,7 +82,8 @@ bool sim_sector_same(const struct sim_sector *a, const struct sim_sector *b);
 struct sim_image *sim_image_ref(struct sim_image *image);
 void sim_image_drop(struct sim_image *image);
 struct sim_sector *sim_image_sector(const struct sim_image *image, uint64_t sector);
-/* These change *image, which becomes the caller's own if it is shared. Takes the reference of bytes. */
+/* These change *image, which becomes the caller's own if it is shared. Takes the reference of
+ * bytes. */
 void sim_image_put(struct sim_image **image, uint64_t sector, struct sim_sector *bytes);
 /* Cut or extend, zeroing what is cut off. */
 void sim_image_resize(struct sim_image **image, uint64_t size);

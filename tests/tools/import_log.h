@@ -24,8 +24,8 @@ struct imported {
 };
 
 /*
- * Import the first most_lines (0: all) lines of bytes as file name of that kind, batch lines at once.
- * A failure fails the test.
+ * Import the first most_lines (0: all) lines of bytes as file name of that kind, batch lines at
+ * once. A failure fails the test.
  */
 void import_log(const char *kind, const char *name, annal_slice bytes, size_t batch,
                 size_t most_lines, struct imported *out);

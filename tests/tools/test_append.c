@@ -49,7 +49,8 @@ static const struct refusal bad_lines[] = {
     {"{\"type\":\"a\",\"data\":1,\"ts\":1700000000}", "\"ts\" is not a string"},
 };
 
-/* That stdout is what came before and then one last answer, an object of one member that holds what. */
+/* That stdout is what came before and then one last answer, an object of one member that holds
+ * what. */
 static void ck_answer(const struct cli *cli, const char *before, const char *kind, const char *what)
 {
     char begin[40], plain[80];

@@ -4,14 +4,16 @@
  * (1) Memory does not grow with the file: it is read in chunks, its lines go to the importer in
  *     batches, their events to the store in appends of bounded size. A line that is longer than
  *     ANNAL_IMPORT_LINE_BYTES_MAX goes in pieces.
- * (2) Nothing is appended twice. The id of an event says what it was made from; the ids that a session
- *     has are read from its journal when the file first touches it. No side file remembers anything,
- *     so none can be lost or be wrong.
+ * (2) Nothing is appended twice. The id of an event says what it was made from; the ids that a
+ *     session has are read from its journal when the file first touches it. No side file remembers
+ *     anything, so none can be lost or be wrong.
  * (3) A last line without a line break may be half of one. It is imported when it is a whole JSON
- *     object or array, which no further byte can turn into another; otherwise it waits, as unfinished.
- * (4) Every byte of a large file is written once: events go to their journals at level os. They are made
- *     durable at the end of the file, before anything is reported, and every SYNC_BYTES. After a power cut each session
- *     has a prefix of its events, and by (2) the next import adds the rest.
+ *     object or array, which no further byte can turn into another; otherwise it waits, as
+ *     unfinished.
+ * (4) Every byte of a large file is written once: events go to their journals at level os. They are
+ *     made durable at the end of the file, before anything is reported, and every SYNC_BYTES. After
+ *     a power cut each session has a prefix of its events, and by (2) the next import adds the
+ *     rest.
  * (5) A byte order mark, and the CR of CRLF, belong to the encoding of the file and not to a line.
  */
 #include "tools/import/import.h"

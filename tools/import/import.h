@@ -44,9 +44,9 @@ struct import_options {
 };
 
 /*
- * Import one file. Everything that was appended is durable when it returns, also when it fails: what
- * was read until then stays, and the next import goes on from there. The report is filled in either
- * case. options may be NULL.
+ * Import one file. Everything that was appended is durable when it returns, also when it fails:
+ * what was read until then stays, and the next import goes on from there. The report is filled in
+ * either case. options may be NULL.
  */
 annal_status import_file(annal_store *store, const struct importer *importer, const char *path,
                          const struct import_options *options, struct import_report *report,

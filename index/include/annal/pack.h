@@ -54,7 +54,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_new(annal_slice session,
                                                         size_t pack_count, annal_state **out_state,
                                                         annal_error *err);
 
-/* Back before the first event, and of this session from now on. A failure as in annal_state_apply(). */
+/* Back before the first event, and of this session from now on. A failure as in
+ * annal_state_apply(). */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_reset(annal_state *state, annal_slice session,
                                                           annal_error *err);
 

@@ -69,7 +69,8 @@ ANNAL_API annal_lag annal_query_lag(const annal_query *query);
 
 ANNAL_API void annal_query_close(annal_query *query);
 
-/* How many events annal_query_next() would give, but for damage that comes last. *out_lag may be NULL. Any thread. */
+/* How many events annal_query_next() would give, but for damage that comes last. *out_lag may be
+ * NULL. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_count(annal_index *index,
                                                           const annal_filter *filter,
                                                           uint64_t *out_count, annal_lag *out_lag,
@@ -116,7 +117,8 @@ typedef struct annal_sql_options {
  * Besides the tables there is events(session_id, seq, timestamp, type, id, data): every event with
  * its payload, which is read from the journal only where id or data is asked for. An event whose
  * line is damaged has NULL there, or no row when it was damaged already when it was indexed; where
- * id or data is asked for, the store's log names both. arg is also handed to options->columns. Any thread.
+ * id or data is asked for, the store's log names both. arg is also handed to options->columns. Any
+ * thread.
  *
  * ANNAL_ERR_SQL   the SQL is wrong, or would write
  * ANNAL_ERR_BUSY  another program keeps sessions.db locked
@@ -149,8 +151,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_view_sql(annal_view *view, annal_s
                                                        annal_error *err);
 
 /*
- * Where the index stands in a session's journal, in this view: the event that it does not know yet, where
- * that begins, and the hash before it. Seq 1 at offset 0: the session is not known.
+ * Where the index stands in a session's journal, in this view: the event that it does not know yet,
+ * where that begins, and the hash before it. Seq 1 at offset 0: the session is not known.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_view_position(annal_view *view, annal_slice session,
                                                             annal_position *out_position,

@@ -44,7 +44,8 @@ typedef struct annal_event {
 
 typedef struct annal_draft {
     annal_slice type; /* required */
-    /* required: one JSON value, RFC 8259, valid UTF-8, no line break outside strings; or one msgpack value */
+    /* required: one JSON value, RFC 8259, valid UTF-8, no line break outside strings; or one
+     * msgpack value */
     annal_slice data;
     annal_slice id;    /* optional: makes the append exactly-once; see annal_writer_append() */
     annal_slice cause; /* optional: "session:seq" */
@@ -55,9 +56,9 @@ typedef struct annal_draft {
 } annal_draft;
 
 /*
- * ANNAL_OK when draft may become an event: its type, id and cause, and its data within the limits, as
- * JSON or as msgpack that can be said in JSON; else ANNAL_ERR_INVALID or ANNAL_ERR_LIMIT with the reason. annal_writer_append() does this
- * by itself. Any thread.
+ * ANNAL_OK when draft may become an event: its type, id and cause, and its data within the limits,
+ * as JSON or as msgpack that can be said in JSON; else ANNAL_ERR_INVALID or ANNAL_ERR_LIMIT with
+ * the reason. annal_writer_append() does this by itself. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_draft_check(const annal_draft *draft,
                                                           annal_error *err);

@@ -35,8 +35,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_open(annal_store *store, an
                                                           annal_error *err);
 
 /*
- * Free the writer. What it appended stays; durability of batch appends is the matter of annal_writer_sync()
- * and annal_sync().
+ * Free the writer. What it appended stays; durability of batch appends is the matter of
+ * annal_writer_sync() and annal_sync().
  */
 ANNAL_API void annal_writer_close(annal_writer *writer);
 
@@ -59,39 +59,42 @@ typedef struct annal_append_options {
  *
  * The answer is one of three:
  *   ANNAL_OK            done, at the level that was asked for. At sync: they survive a power cut.
- *   ANNAL_ERR_UNKNOWN   storage failed, or another file took the journal's place, while they were under
- *                       way. They may or may not be there. With an id, append again and get the answer;
- *                       when that is ANNAL_ERR_CLOSED, the session or the whole store object takes no
- *                       more work: open the store again to see.
+ *   ANNAL_ERR_UNKNOWN   storage failed, or another file took the journal's place, while they were
+ *   under
+ *                       way. They may or may not be there. With an id, append again and get the
+ *                       answer; when that is ANNAL_ERR_CLOSED, the session or the whole store
+ *                       object takes no more work: open the store again to see.
  *   any other failure   refused: nothing happened, nothing will.
  *
- * At level batch the answer comes before the events are written. When they are refused after all, the
- * next append of this writer is refused too, with ANNAL_ERR_IO and a message that names the first seq that
- * never happened; it says so once. annal_sync() does too. annal_writer_sync() says
+ * At level batch the answer comes before the events are written. When they are refused after all,
+ * the next append of this writer is refused too, with ANNAL_ERR_IO and a message that names the
+ * first seq that never happened; it says so once. annal_sync() does too. annal_writer_sync() says
  * what became of each; what it told, the next append does not tell again.
  *
- * Exactly once: a draft whose id is already in the session with the same type, data and cause is not
- * appended again; its first seq is the answer, durable as asked, also while the first copy is still
- * in flight. With other bytes: ANNAL_ERR_CONFLICT. Ids are remembered for the last 65,536 events that have
- * one; with ANNAL_EXPECT_SEQ the events behind expected_seq are compared, without limit. With several drafts
- * either all are there already, side by side, or none.
+ * Exactly once: a draft whose id is already in the session with the same type, data and cause is
+ * not appended again; its first seq is the answer, durable as asked, also while the first copy is
+ * still in flight. With other bytes: ANNAL_ERR_CONFLICT. Ids are remembered for the last 65,536
+ * events that have one; with ANNAL_EXPECT_SEQ the events behind expected_seq are compared, without
+ * limit. With several drafts either all are there already, side by side, or none.
  *
- * Level os writes no log: a process that is killed in the middle of such an append of several events, or a
- * power cut before annal_sync(), may leave the first of them, whole. The same append is then ANNAL_ERR_CONFLICT, by its ids or by its
- * expected_seq; read the session's end to see how far it came. Append one at a time, or at another
- * level, what must not come in part.
+ * Level os writes no log: a process that is killed in the middle of such an append of several
+ * events, or a power cut before annal_sync(), may leave the first of them, whole. The same append
+ * is then ANNAL_ERR_CONFLICT, by its ids or by its expected_seq; read the session's end to see how
+ * far it came. Append one at a time, or at another level, what must not come in part.
  *
- * Data may be given as JSON or as msgpack, whatever the journal's format; it is kept byte for byte when it
- * is in that format, else as the same value (docs/format.md says what becomes of what). The same data
- * means: the same bytes once in the journal's format.
+ * Data may be given as JSON or as msgpack, whatever the journal's format; it is kept byte for byte
+ * when it is in that format, else as the same value (docs/format.md says what becomes of what). The
+ * same data means: the same bytes once in the journal's format.
  *
- * ANNAL_ERR_INVALID   a type, id, cause or data that is not accepted; the message says which and where; or
+ * ANNAL_ERR_INVALID   a type, id, cause or data that is not accepted; the message says which and
+ * where; or
  *                     the writer asks for another format than the journal has
  * ANNAL_ERR_LIMIT     larger than ANNAL_DATA_BYTES_MAX and its kin
  * ANNAL_ERR_CONFLICT  expected_seq is not where the session stands, or id is taken
  * ANNAL_ERR_BUSY      another process has the session and did not give it back in time
  * ANNAL_ERR_CORRUPT   the journal's end is damaged; it stays readable, appends are refused
- * ANNAL_ERR_IO        for instance no space left on the device. Also when the session is behind: its events are
+ * ANNAL_ERR_IO        for instance no space left on the device. Also when the session is behind:
+ * its events are
  *                     durable in the commit log, and its journal could not be written yet
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_append(annal_writer *writer,
@@ -103,24 +106,26 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_append(annal_writer *writer
 typedef struct annal_sync_result {
     /* from this one on they may or may not be there; 0: no such event */
     uint64_t unknown_seq;
-    /* from this one on they never happened, and never will; 0: no such event. Decides where both do */
+    /* from this one on they never happened, and never will; 0: no such event. Decides where both do
+     * */
     uint64_t refused_seq;
 } annal_sync_result;
 
 /*
- * Return when what this writer appended is durable, whatever its level, or when it is certain that it is
- * not: the answer of annal_writer_append() at level sync, for all the events since the last
+ * Return when what this writer appended is durable, whatever its level, or when it is certain that
+ * it is not: the answer of annal_writer_append() at level sync, for all the events since the last
  * annal_writer_sync(). What other writers and sessions lose does not show here.
  *
- * *out_result (may be NULL) is set on success, both 0, and on the two failures below. An event of this
- * writer is durable when its seq is below both; else refused when it is at refused_seq or above; else
- * unknown. A refused seq is given to the next event that is appended. A loss that an append of this writer told
- * of is told here too, if no other append came in between. Any thread.
+ * *out_result (may be NULL) is set on success, both 0, and on the two failures below. An event of
+ * this writer is durable when its seq is below both; else refused when it is at refused_seq or
+ * above; else unknown. A refused seq is given to the next event that is appended. A loss that an
+ * append of this writer told of is told here too, if no other append came in between. Any thread.
  *
  * ANNAL_ERR_IO       some events were refused, the others are durable
- * ANNAL_ERR_UNKNOWN  storage failed, and of some events nobody can say: open the store again to see. Also when
- *                    their journal was replaced by another file, or when events of level os cannot be synced
- *                    (unknown_seq is then 1)
+ * ANNAL_ERR_UNKNOWN  storage failed, and of some events nobody can say: open the store again to
+ * see. Also when
+ *                    their journal was replaced by another file, or when events of level os cannot
+ *                    be synced (unknown_seq is then 1)
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_sync(annal_writer *writer,
                                                           annal_sync_result *out_result,
@@ -153,10 +158,10 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open(annal_store *store, an
                                                           annal_error *err);
 
 /*
- * The same, but standing at a line whose place is known, for instance from the index: event seq begins
- * at offset, and the line before it ends with hash h_before. When the journal does not agree
- * (ANNAL_ERR_CONFLICT) the place is stale: it is another journal now. ANNAL_ERR_IO: it cannot be read,
- * which says nothing about the place.
+ * The same, but standing at a line whose place is known, for instance from the index: event seq
+ * begins at offset, and the line before it ends with hash h_before. When the journal does not agree
+ * (ANNAL_ERR_CONFLICT) the place is stale: it is another journal now. ANNAL_ERR_IO: it cannot be
+ * read, which says nothing about the place.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open_at(annal_store *store,
                                                              annal_slice session, uint64_t seq,
@@ -165,9 +170,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open_at(annal_store *store,
                                                              annal_error *err);
 
 /*
- * The next event; every event's hash is checked. Its data is JSON, whatever the format of the journal;
- * from msgpack that JSON cannot say, which no append accepts, it is {"$msgpack.raw":"<base64>"}. Its
- * slices live until the next call on this cursor.
+ * The next event; every event's hash is checked. Its data is JSON, whatever the format of the
+ * journal; from msgpack that JSON cannot say, which no append accepts, it is
+ * {"$msgpack.raw":"<base64>"}. Its slices live until the next call on this cursor.
  *
  * ANNAL_END     no further event that proves itself is there now; ask again later
  * ANNAL_DAMAGE  bytes that do not prove themselves were passed over; annal_cursor_damage() tells
@@ -191,9 +196,10 @@ ANNAL_API annal_position annal_cursor_position(const annal_cursor *cursor);
 ANNAL_API void annal_cursor_close(annal_cursor *cursor);
 
 /*
- * Read one event at a known place, of which an index keeps offset and length. *buffer is NULL at first,
- * and made; the event's slices point into it until the next call with it, or its free. Each thread has
- * its own. ANNAL_ERR_CORRUPT when event seq is not there or does not match its hash. Any thread.
+ * Read one event at a known place, of which an index keeps offset and length. *buffer is NULL at
+ * first, and made; the event's slices point into it until the next call with it, or its free. Each
+ * thread has its own. ANNAL_ERR_CORRUPT when event seq is not there or does not match its hash. Any
+ * thread.
  */
 typedef struct annal_event_buffer annal_event_buffer;
 
@@ -206,9 +212,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_event_read_at(
 /* ---- Deleting ---- */
 
 /*
- * Delete a session: its journal goes, durably, and nothing that stands in a commit log brings it back.
- * out_info (may be NULL): what was deleted; of a damaged journal only its size may be known. The index
- * and the snapshots follow when they next look.
+ * Delete a session: its journal goes, durably, and nothing that stands in a commit log brings it
+ * back. out_info (may be NULL): what was deleted; of a damaged journal only its size may be known.
+ * The index and the snapshots follow when they next look.
  *
  * The session is taken from its owner first, as for an append. An append that comes later, also
  * through a writer that is open now, begins the session anew with seq 1 and another file id;
@@ -216,7 +222,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_event_read_at(
  *
  * ANNAL_ERR_NOTFOUND  no such session
  * ANNAL_ERR_CONFLICT  a fork of the session needs it
- * ANNAL_ERR_BUSY      somebody else has the session, or is deleting or converting another one, and did
+ * ANNAL_ERR_BUSY      somebody else has the session, or is deleting or converting another one, and
+ * did
  *                     not finish in the store's wait_ms
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_delete(annal_store *store,
@@ -243,11 +250,12 @@ typedef struct annal_convert_result {
 
 /*
  * Put a journal of another format in the place of a session's: with the same events, as to seq, ts,
- * type, id, cause and the value of data (docs/format.md says what becomes of what), but another file id
- * and other hashes. The new journal is synced, read back and compared event by event before it takes the
- * place, so until then nothing has happened. Needs room on the disk for both; memory is bounded by the
- * largest event. The session is taken from its owner first, as for an append, and appends wait
- * meanwhile. Tails end with ANNAL_ERR_CONFLICT; index and snapshots are made anew. Any thread.
+ * type, id, cause and the value of data (docs/format.md says what becomes of what), but another
+ * file id and other hashes. The new journal is synced, read back and compared event by event before
+ * it takes the place, so until then nothing has happened. Needs room on the disk for both; memory
+ * is bounded by the largest event. The session is taken from its owner first, as for an append, and
+ * appends wait meanwhile. Tails end with ANNAL_ERR_CONFLICT; index and snapshots are made anew. Any
+ * thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session
  * ANNAL_ERR_CORRUPT   it is damaged: annal_session_repair() copies what is sound
@@ -282,8 +290,8 @@ typedef struct annal_verify_result {
 
 /*
  * Read one journal from its first byte to its last and check the header, every hash, every seq, and
- * that every data is JSON, or msgpack that JSON can say; and that there is no second journal in the other
- * format. Read-only; memory is bounded by the largest event. fn may be NULL. Damage
+ * that every data is JSON, or msgpack that JSON can say; and that there is no second journal in the
+ * other format. Read-only; memory is bounded by the largest event. fn may be NULL. Damage
  * is no failure of this function: look at findings. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_verify_session(annal_store *store,
@@ -293,9 +301,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_verify_session(annal_store *store,
                                                              annal_error *err);
 
 /*
- * The same, and every event that proves itself is handed to event_fn on the way, so that what was made from
- * the events can be proved in one reading. after_damage: something before it did not prove itself. The event
- * lives until the callback returns; arg is that of both.
+ * The same, and every event that proves itself is handed to event_fn on the way, so that what was
+ * made from the events can be proved in one reading. after_damage: something before it did not
+ * prove itself. The event lives until the callback returns; arg is that of both.
  */
 typedef void (*annal_verified_fn)(void *arg, const annal_event *event, bool after_damage);
 
@@ -334,14 +342,15 @@ typedef struct annal_repair_options {
 } annal_repair_options;
 
 /*
- * Copy what proves itself of a session into a new one, `to`, which must not exist; what was copied is
- * durable when this returns. The damaged journal is only read. Every event keeps its seq, ts, type, id,
- * cause and data. In the place of each missing event stands one of type annal.gap, whose data says what was
- * lost: {"session","first_seq","last_seq","offset","bytes","why"}. When nothing behind a gap proves
- * itself, nobody knows how many events it had: then it is one event, its last_seq is null, and it is the last.
+ * Copy what proves itself of a session into a new one, `to`, which must not exist; what was copied
+ * is durable when this returns. The damaged journal is only read. Every event keeps its seq, ts,
+ * type, id, cause and data. In the place of each missing event stands one of type annal.gap, whose
+ * data says what was lost: {"session","first_seq","last_seq","offset","bytes","why"}. When nothing
+ * behind a gap proves itself, nobody knows how many events it had: then it is one event, its
+ * last_seq is null, and it is the last.
  *
- * fn (may be NULL) is told of each gap. With an empty `to` nothing is written: a dry run. Gaps are no
- * failure of this function. After a failure `to` may hold the first events. Any thread.
+ * fn (may be NULL) is told of each gap. With an empty `to` nothing is written: a dry run. Gaps are
+ * no failure of this function. After a failure `to` may hold the first events. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session
  * ANNAL_ERR_CONFLICT  `to` exists, or somebody else appended to it meanwhile

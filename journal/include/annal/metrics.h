@@ -1,12 +1,13 @@
 /*
  * Metrics: what a store did, counted and measured.
  *
- * They are kept twice: for one store object since it was opened, and for the store as a whole, over all
- * processes that used it. The second lives in shared memory (locks/metrics), is never synced, and begins anew
- * when that file is removed; where it cannot be had, it is that of the object alone.
+ * They are kept twice: for one store object since it was opened, and for the store as a whole, over
+ * all processes that used it. The second lives in shared memory (locks/metrics), is never synced,
+ * and begins anew when that file is removed; where it cannot be had, it is that of the object
+ * alone.
  *
- * Counting costs a few relaxed atomic additions a group, none an event. Numbers that belong together
- * may be read while a group lies between them.
+ * Counting costs a few relaxed atomic additions a group, none an event. Numbers that belong
+ * together may be read while a group lies between them.
  */
 #ifndef ANNAL_METRICS_H
 #define ANNAL_METRICS_H
@@ -18,8 +19,8 @@ extern "C" {
 #endif
 
 /*
- * How often which size was seen. Bucket i counts the values up to annal_histogram_bound(i) and above the
- * bound before it: 0, 1, 2, 5, 10, 20, 50, … 5,000,000,000, and everything above.
+ * How often which size was seen. Bucket i counts the values up to annal_histogram_bound(i) and
+ * above the bound before it: 0, 1, 2, 5, 10, 20, 50, … 5,000,000,000, and everything above.
  */
 #define ANNAL_HISTOGRAM_BUCKETS 32
 
@@ -34,8 +35,8 @@ typedef struct annal_histogram {
 ANNAL_API uint64_t annal_histogram_bound(size_t bucket);
 
 /*
- * The value that so large a share (0 to 1) of all is not above, estimated within its bucket: 0.5 is the
- * median. 0 when nothing was counted. Any thread.
+ * The value that so large a share (0 to 1) of all is not above, estimated within its bucket: 0.5 is
+ * the median. 0 when nothing was counted. Any thread.
  */
 ANNAL_API uint64_t annal_histogram_quantile(const annal_histogram *histogram, double share);
 

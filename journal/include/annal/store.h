@@ -2,8 +2,8 @@
  * A store: a directory that holds everything. docs/format.md says what stands where in it.
  *
  * Open one store object per directory and keep it: it owns a commit log, the sessions that it
- * writes, and one thread, the keeper, which checkpoints, hands sessions to other processes that want
- * them, and runs the chores of the index and of the snapshots.
+ * writes, and one thread, the keeper, which checkpoints, hands sessions to other processes that
+ * want them, and runs the chores of the index and of the snapshots.
  */
 #ifndef ANNAL_STORE_H
 #define ANNAL_STORE_H
@@ -23,8 +23,8 @@ typedef enum annal_level {
     /* returns at once; durable within batch_ms, or when annal_sync() returns */
     ANNAL_LEVEL_BATCH = 2,
     /*
-     * in the page cache: survives the end of the process. Of what a power cut finds there a prefix is left.
-     * The way for bulk: written once; annal_sync() now and then makes all of it durable
+     * in the page cache: survives the end of the process. Of what a power cut finds there a prefix
+     * is left. The way for bulk: written once; annal_sync() now and then makes all of it durable
      */
     ANNAL_LEVEL_OS = 3
 } annal_level;
@@ -48,7 +48,8 @@ typedef struct annal_store_options {
  *
  * ANNAL_ERR_NOTFOUND     there is no store at path, and create was not asked for
  * ANNAL_ERR_IO           the directory cannot be read, or, without read_only, not be written
- * ANNAL_ERR_UNSUPPORTED  a network filesystem; or a store of a newer version, which read_only opens with
+ * ANNAL_ERR_UNSUPPORTED  a network filesystem; or a store of a newer version, which read_only opens
+ * with
  *                        a warning, as far as this library can read it
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_open(const char *path,
@@ -73,10 +74,11 @@ ANNAL_API void annal_store_log(const annal_store *store, annal_log_level level,
                                const char *message);
 
 /*
- * Return when every append of this store object that has returned is durable, whatever its level: one
- * sync, and one more for each journal that has more than 256 KiB of level os. Any thread.
+ * Return when every append of this store object that has returned is durable, whatever its level:
+ * one sync, and one more for each journal that has more than 256 KiB of level os. Any thread.
  *
- * ANNAL_ERR_IO  not all could be made durable. Batch events that were refused after their append returned
+ * ANNAL_ERR_IO  not all could be made durable. Batch events that were refused after their append
+ * returned
  *               never happened; it tells of them once
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_sync(annal_store *store, annal_error *err);
@@ -138,8 +140,8 @@ typedef struct annal_log_info {
 typedef int (*annal_log_info_fn)(void *arg, const annal_log_info *info);
 
 /*
- * Call fn for every commit log, in order of number. Reads them whole and changes nothing. The groups of a
- * log that somebody writes are those of one moment. Any thread.
+ * Call fn for every commit log, in order of number. Reads them whole and changes nothing. The
+ * groups of a log that somebody writes are those of one moment. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_logs(annal_store *store, annal_log_info_fn fn,
                                                          void *arg, annal_error *err);
@@ -147,10 +149,11 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_logs(annal_store *store, ann
 /*
  * A chore: work of a higher floor that the keeper does in the background.
  *
- * run is called by the keeper, or by annal_keep(), on one thread at a time: soon after appends of this
- * store object became readable in their journals, at the latest period_ms after, and once more from
- * annal_chore_remove(). It must not wait for other processes, and must not append to this store.
- * What it returns below 0 is logged; ANNAL_END says that work is left: it is called again in period_ms.
+ * run is called by the keeper, or by annal_keep(), on one thread at a time: soon after appends of
+ * this store object became readable in their journals, at the latest period_ms after, and once more
+ * from annal_chore_remove(). It must not wait for other processes, and must not append to this
+ * store. What it returns below 0 is logged; ANNAL_END says that work is left: it is called again in
+ * period_ms.
  */
 typedef struct annal_chore {
     const char *name; /* static */

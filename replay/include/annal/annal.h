@@ -2,8 +2,9 @@
  * Annal, all of it: an event store for agent sessions.
  *
  * Every session is a journal that only grows and that a person can read: events/<session>.jsonl in
- * the store's directory (or, if asked for, msgpack: .mpk). A SQLite index (sessions.db) makes all journals queryable, and snapshots
- * make any past state near. Only the journals are precious; the rest is made from them again.
+ * the store's directory (or, if asked for, msgpack: .mpk). A SQLite index (sessions.db) makes all
+ * journals queryable, and snapshots make any past state near. Only the journals are precious; the
+ * rest is made from them again.
  *
  *   <annal/store.h>     open a store; list sessions
  *   <annal/journal.h>   append with a writer, read with a cursor, verify
