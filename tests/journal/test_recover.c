@@ -316,6 +316,12 @@ static void damage_group(const char *path)
     close(fd);
 }
 
+static int note_what(void *arg, const annal_log_info *info)
+{
+    snprintf(arg, 600, "%s", info->what == NULL ? "" : info->what);
+    return ANNAL_OK;
+}
+
 START_TEST(of_the_sessions_of_a_damaged_log_only_those_that_prove_themselves_behind_it_go_on)
 {
     for (int rebooted = 0; rebooted < 2; rebooted++) {
@@ -331,6 +337,12 @@ START_TEST(of_the_sessions_of_a_damaged_log_only_those_that_prove_themselves_beh
         append_numbers(store, "s", 3, 3, ANNAL_LEVEL_SYNC);
         store_abandon(store);
         damage_group(tmpdir_path(&dir, "store/commit/00.log"));
+
+        ck_ok(annal_store_open(path, &(annal_store_options){.read_only = true}, &store, err));
+        said[0] = '\0';
+        ck_ok(annal_store_logs(store, note_what, said, err));
+        ck_assert_msg(strstr(said, "a group is missing in front of another") != NULL, "%s", said);
+        store_close(store);
 
         store = open_after(path, rebooted, said);
         ck_assert_msg(strstr(said, "may have held what follows") != NULL, "%s", said);
