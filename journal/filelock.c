@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <sys/file.h>
 
+#define TRIES_MOST 100 /* a filesystem may give a file another number each time it is asked */
+
 annal_status annal__file_lock_init(struct file_lock *lock, const char *name)
 {
     lock->fd = -1;
@@ -15,13 +17,27 @@ annal_status annal__file_lock_init(struct file_lock *lock, const char *name)
     return pthread_mutex_init(&lock->mutex, NULL) == 0 ? ANNAL_OK : ANNAL_ERR_NOMEM;
 }
 
-/* Somebody may have removed the file while we waited; then the lock on it excludes nobody. */
-static bool is_still_there(const annal_store *store, int fd, const char *path)
+/*
+ * Somebody may have removed the file while we waited; then the lock on it excludes nobody. When
+ * nobody can tell, the lock is not had: taking it again would only ask the same question for ever.
+ */
+static annal_status look_at_place(const annal_store *store, int fd, const char *path,
+                                  bool *out_there, annal_error *err)
 {
     struct stat ours, theirs;
-    return store->io->fstat(store->io->arg, fd, &ours) == 0 &&
-           store->io->stat(store->io->arg, path, &theirs) == 0 && ours.st_ino == theirs.st_ino &&
-           ours.st_dev == theirs.st_dev;
+    if (store->io->fstat(store->io->arg, fd, &ours) < 0)
+        return annal__fail_errno(err, "look at lock file %s", path);
+    bool found = store->io->stat(store->io->arg, path, &theirs) == 0;
+    if (!found && errno != ENOENT)
+        return annal__fail_errno(err, "look at lock file %s", path);
+    *out_there = found && ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+    return ANNAL_OK;
+}
+
+static void close_file(annal_store *store, struct file_lock *lock)
+{
+    store->io->close(store->io->arg, lock->fd);
+    lock->fd = -1;
 }
 
 /* With the mutex held; operation is LOCK_EX, or that with LOCK_NB. */
@@ -29,8 +45,14 @@ static annal_status lock_file(annal_store *store, struct file_lock *lock, int op
                               annal_error *err)
 {
     struct buf path = {0};
+    bool there = false;
     annal_status status = annal__store_path(store, &path, "locks", lock->name, err);
-    while (status == ANNAL_OK) {
+    for (int tries = 0; status == ANNAL_OK && !there; tries++) {
+        if (tries == TRIES_MOST) {
+            status = annal__fail(err, ANNAL_ERR_IO, "lock %s: its name keeps going to other files",
+                                 path.ptr);
+            break;
+        }
         if (lock->fd < 0)
             lock->fd = store->io->open(store->io->arg, path.ptr, O_RDWR | O_CREAT, 0600);
         if (lock->fd < 0 || store->io->flock(store->io->arg, lock->fd, operation) < 0) {
@@ -39,10 +61,9 @@ static annal_status lock_file(annal_store *store, struct file_lock *lock, int op
                 status = ANNAL_ERR_BUSY;
             break;
         }
-        if (is_still_there(store, lock->fd, path.ptr))
-            break;
-        store->io->close(store->io->arg, lock->fd);
-        lock->fd = -1;
+        status = look_at_place(store, lock->fd, path.ptr, &there, err);
+        if (!there)
+            close_file(store, lock); /* and with it goes the lock */
     }
     annal__buf_done(&path);
     return status;

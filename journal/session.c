@@ -582,9 +582,13 @@ static annal_status reopen_journal(annal_store *store, struct session *session, 
     if (session->fd < 0)
         return annal__fail(err, ANNAL_ERR_UNKNOWN, "the journal of session '%s' is gone",
                            session->id);
-    struct stat file;
-    if (!session->exists && found &&
-        (store->io->fstat(store->io->arg, session->fd, &file) < 0 || file.st_size > 0))
+    struct stat file = {0};
+    if (!session->exists && found && store->io->fstat(store->io->arg, session->fd, &file) < 0) {
+        status = annal__fail_errno(err, "look at the journal of session '%s'", session->id);
+        close_journal(store, session); /* so that the next write asks again */
+        return status;
+    }
+    if (!session->exists && found && file.st_size > 0)
         return annal__fail(err, ANNAL_ERR_UNKNOWN,
                            "a journal of session '%s' appeared that is not ours", session->id);
     if (session->exists) {

@@ -86,8 +86,11 @@ static annal_status other_open(annal_store *store, uint32_t number, struct other
     struct stat file = {0};
     struct other other = {.number = number, .log = {.fd = -1}, .held = {.fd = -1}};
     annal_status status = annal__slot_path(store, &path, "commit", number, err);
+    /* Only what is surely gone holds nothing: what cannot be looked at may hold any session. */
     if (status == ANNAL_OK && store->io->stat(store->io->arg, path.ptr, &file) < 0)
-        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "slot %" PRIu32 " is gone", number);
+        status = errno == ENOENT
+                     ? annal__fail(err, ANNAL_ERR_NOTFOUND, "slot %" PRIu32 " is gone", number)
+                     : annal__fail_errno(err, "look at commit log %s", path.ptr);
     if (status == ANNAL_OK)
         status = annal__slot_path(store, &path, "locks", number, err);
     if (status == ANNAL_OK)
@@ -108,16 +111,19 @@ done:
 static annal_status other_lock(annal_store *store, struct other *other, annal_error *err)
 {
     struct buf path = {0};
-    struct stat ours, theirs;
     annal_status status = annal__slot_path(store, &path, "commit", other->number, err);
     if (status == ANNAL_OK)
         status = annal__log_open(store->io, path.ptr, true, &other->log, err);
     if (status < 0)
         goto done;
-    other->locked = store->io->flock(store->io->arg, other->log.fd, LOCK_EX | LOCK_NB) == 0 &&
-                    store->io->fstat(store->io->arg, other->log.fd, &ours) == 0 &&
-                    store->io->stat(store->io->arg, path.ptr, &theirs) == 0 &&
-                    ours.st_ino == theirs.st_ino;
+    if (store->io->flock(store->io->arg, other->log.fd, LOCK_EX | LOCK_NB) == 0) {
+        status = annal__log_check_place(&other->log, err);
+        other->locked = status == ANNAL_OK;
+        if (status == ANNAL_ERR_CLOSED)
+            status = ANNAL_OK;
+    } else if (errno != EWOULDBLOCK) {
+        status = annal__fail_errno(err, "lock commit log %s", path.ptr);
+    }
     if (!other->locked) {
         annal__log_close(&other->log);
     } else if (other->log.first_damaged) {
@@ -381,8 +387,12 @@ static annal_status publish_log(annal_store *store, struct log *log, uint32_t *o
         status = annal__slot_path(store, &path, "commit", number, err);
         if (status < 0)
             goto done;
-        if (store->io->stat(store->io->arg, path.ptr, &file) < 0 && errno == ENOENT)
+        if (store->io->stat(store->io->arg, path.ptr, &file) == 0)
+            continue;
+        if (errno == ENOENT)
             break;
+        status = annal__fail_errno(err, "look at commit log %s", path.ptr);
+        goto done;
     }
     if (number == SLOTS_MAX) {
         status = annal__fail(err, ANNAL_ERR_LIMIT, "store %s already has %d processes that write",

@@ -419,6 +419,36 @@ START_TEST(a_name_that_cannot_be_looked_at_just_now_stops_nothing)
 }
 END_TEST
 
+START_TEST(a_name_without_bytes_that_cannot_be_looked_at_just_now_is_not_called_another_file)
+{
+    bool failed = true;
+    for (unsigned at = 1; failed; at++) {
+        struct tmpdir dir;
+        struct failing_io disk;
+        uint64_t seq = 0;
+        TMPDIR_INIT(&dir);
+        failing_io_init(&disk);
+        const struct seams seams = {&disk.io, &annal__system_clock, NULL};
+        annal_store *store = store_open_seams(tmpdir_path(&dir, "store"), &seams);
+        ck_ok(append_number(store, "u", 1, 40, ANNAL_LEVEL_BATCH, &seq, err));
+        file_write(tmpdir_path(&dir, "store/events/u.jsonl"), "", 0);
+        disk.only = "fstat";
+        disk.with_errno = EIO;
+        disk.calls = 0;
+        disk.fail_at = at;
+        annal_status status = annal_sync(store, NULL);
+        failed = disk.calls >= at;
+        disk.fail_at = 0;
+        ck_assert_int_ne(status, ANNAL_ERR_UNKNOWN);
+        ck_ok(annal_checkpoint(store, err)); /* what did not reach the journal does so now */
+        ck_ok(append_number(store, "u", 2, 40, ANNAL_LEVEL_SYNC, &seq, err));
+        ck_numbers(store, "u", 2);
+        store_close(store);
+        tmpdir_done(&dir);
+    }
+}
+END_TEST
+
 START_TEST(a_fifo_in_the_place_of_a_journal_is_refused_and_waits_for_nobody)
 {
     struct tmpdir dir;
@@ -496,6 +526,8 @@ Suite *suite_session(void)
     tcase_add_test(tails, h23_f11_a_journal_that_was_replaced_is_not_written);
     tcase_add_test(tails, a_journal_that_is_gone_or_appears_is_not_written);
     tcase_add_test(tails, a_name_that_cannot_be_looked_at_just_now_stops_nothing);
+    tcase_add_test(
+        tails, a_name_without_bytes_that_cannot_be_looked_at_just_now_is_not_called_another_file);
     tcase_add_test(tails, a_fifo_in_the_place_of_a_journal_is_refused_and_waits_for_nobody);
     tcase_add_test(tails,
                    h23_a_file_that_is_no_journal_of_this_session_takes_no_events_and_says_why);

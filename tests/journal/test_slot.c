@@ -1,9 +1,11 @@
 #include "journal/slot.h"
 
+#include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
 #include "tests/support/tmpdir.h"
 
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -326,6 +328,124 @@ START_TEST(slots_are_the_files_that_are_named_as_logs_in_their_order)
 }
 END_TEST
 
+/* ---- Looks that fail ---- */
+
+/* Open the store and append to session q while one function fails from its at-th call on. */
+static annal_status append_on(struct failing_io *disk, annal_error *err)
+{
+    const struct seams seams = {.io = &disk->io, .clock = &annal__system_clock};
+    const annal_store_options options = {.no_keeper = true, .wait_ms = 60};
+    annal_store *store = NULL;
+    uint64_t seq;
+    annal_status status = annal__store_open(path, &options, &seams, &store, err);
+    if (status < 0)
+        return status;
+    status = append_number(store, "q", 9, 20, ANNAL_LEVEL_SYNC, &seq, err);
+    (void)annal_store_close(store, NULL);
+    return status;
+}
+
+/* Session q, on a disk that works. */
+static uint64_t count_q(void)
+{
+    annal_store *store = store_open(path);
+    uint64_t last = read_session(store, "q", NULL, NULL);
+    store_close(store);
+    return last;
+}
+
+static void leave_dead_owner(void)
+{
+    annal_store *dead = store_open(path);
+    uint64_t seq;
+    ck_ok(append_number(dead, "s", 4, 20, ANNAL_LEVEL_SYNC, &seq, err));
+    store_abandon(dead);
+}
+
+/* An append for each n, until it makes fewer calls; each must come back, or Check ends the test. */
+static void fail_from_each_call_on(const char *function, bool after_death)
+{
+    struct failing_io disk;
+    unsigned refused = 0;
+    bool failed = true;
+    for (unsigned at = 1; failed; at++) {
+        annal_error err = {0};
+        uint64_t before = count_q();
+        if (after_death)
+            leave_dead_owner();
+        failing_io_init(&disk);
+        disk.only = function;
+        disk.with_errno = EIO;
+        disk.for_good = true;
+        disk.lazy = true;
+        disk.fail_at = at;
+        annal_status status = append_on(&disk, &err);
+        failed = disk.calls >= at;
+        refused += status < 0;
+        ck_assert_msg(status == ANNAL_OK || status == ANNAL_ERR_IO, "%s from call %u on: %s: %s",
+                      function, at, annal_status_name(status), err.message);
+        ck_assert_msg(status == ANNAL_OK || strstr(err.message, strerror(EIO)) != NULL,
+                      "%s from call %u on: %s", function, at, err.message);
+        ck_assert_uint_eq(count_q(), before + (status == ANNAL_OK ? 1 : 0));
+    }
+    ck_assert_uint_gt(refused, 0);
+}
+
+static const char *const looks[] = {"fstat", "stat", "identify", "flock"};
+
+START_TEST(an_append_comes_back_with_the_reason_when_looks_fail_from_some_call_on)
+{
+    annal_store *store = store_open(path);
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    store_close(store);
+    fail_from_each_call_on(looks[_i], false);
+    fail_from_each_call_on(looks[_i], true);
+}
+END_TEST
+
+START_TEST(an_append_beside_another_owner_comes_back_when_looks_fail_from_some_call_on)
+{
+    annal_store *owner = store_open(path);
+    append_numbers(owner, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    fail_from_each_call_on(looks[_i], false);
+    append_numbers(owner, "s", 4, 4, ANNAL_LEVEL_SYNC);
+    store_close(owner);
+}
+END_TEST
+
+/* An append to what another owner has, for each n: refused, whatever could be seen. */
+static void fail_to_take(const char *function, bool for_good)
+{
+    bool failed = true;
+    for (unsigned at = 1; failed; at++) {
+        struct failing_io disk;
+        annal_error err = {0};
+        failing_io_init(&disk);
+        disk.only = function;
+        disk.with_errno = EIO;
+        disk.for_good = for_good;
+        disk.lazy = true;
+        disk.fail_at = at;
+        annal_status status = append_on(&disk, &err);
+        failed = disk.calls >= at;
+        ck_assert_msg(status == ANNAL_ERR_IO || status == ANNAL_ERR_BUSY, "%s call %u: %s: %s",
+                      function, at, annal_status_name(status), err.message);
+    }
+}
+
+/* A log that cannot be looked at is not one that is gone: what its owner has stays with it. */
+START_TEST(a_session_of_another_is_not_taken_when_looks_fail)
+{
+    annal_store *owner = store_open(path);
+    append_numbers(owner, "q", 1, 3, ANNAL_LEVEL_SYNC);
+    fail_to_take(looks[_i], true);
+    fail_to_take(looks[_i], false);
+    append_numbers(owner, "q", 4, 4, ANNAL_LEVEL_SYNC);
+    ck_numbers(owner, "q", 4);
+    store_close(owner);
+}
+END_TEST
+
 Suite *suite_slot(void)
 {
     Suite *suite = suite_create("slot");
@@ -352,5 +472,15 @@ Suite *suite_slot(void)
     tcase_add_test(take, an_owner_whose_log_was_removed_harms_nobody_when_it_closes);
     tcase_add_test(take, an_owner_whose_locks_were_removed_keeps_all_it_has_until_it_closes);
     suite_add_tcase(suite, take);
+    TCase *look = tcase_create("look");
+    tcase_set_timeout(look, 30);
+    tcase_add_checked_fixture(look, set_up, tear_down);
+    const int each = sizeof looks / sizeof looks[0];
+    tcase_add_loop_test(
+        look, an_append_comes_back_with_the_reason_when_looks_fail_from_some_call_on, 0, each);
+    tcase_add_loop_test(
+        look, an_append_beside_another_owner_comes_back_when_looks_fail_from_some_call_on, 0, each);
+    tcase_add_loop_test(look, a_session_of_another_is_not_taken_when_looks_fail, 0, each);
+    suite_add_tcase(suite, look);
     return suite;
 }

@@ -98,7 +98,10 @@ static int choose_way(struct failing_io *disk, enum call call, bool first)
 /* Count a call. 0: it does not fail; an errno, which is set, or one of the ways that are none. */
 static int fails(struct failing_io *disk, enum call call)
 {
-    if (!disk->by_table && !table[call].counted)
+    bool counted = disk->by_table || table[call].counted;
+    if (disk->only != NULL)
+        counted = strcmp(disk->only, table[call].name) == 0;
+    if (!counted)
         return 0;
     unsigned count = atomic_fetch_add(&disk->calls, 1) + 1;
     if (disk->full && call == PWRITE) {

@@ -26,6 +26,7 @@ struct failing_io {
     unsigned fail_at; /* which of them fails */
     int with_errno;   /* ENOSPC unless set */
     bool for_good;    /* all later ones fail too */
+    const char *only; /* "fstat": its calls are counted, and no others */
     size_t short_len; /* if set, every pread and pwrite moves at most this much */
 
     bool by_table;
