@@ -1,19 +1,18 @@
 #!/bin/sh
 # coverage.sh BUILD: run the tests of a build with --coverage, then say what of journal/ they reach: lines and
 # branches of each file, and the lines that have a branch which no test takes.
-# Stores go into memory, where that is possible: nothing here asks for a power cut.
 set -eu
 build=$1
 find "$build" -name '*.gcda' -delete
-[ -n "${TMPDIR:-}" ] || [ ! -w /dev/shm ] || export TMPDIR=/dev/shm
+memory=${TMPDIR:-/dev/shm} # nothing that fails there asks for a power cut
 
 # A test that fails is the business of make test; what it reached counts all the same.
 # Programs that run as somebody else cannot write what they counted, and say so among what they print: a few tests of
 # the command fail of that.
 export CK_FORK=no GCOV_ERROR_FILE=/dev/null CK_MAX_MSG_SIZE=1000000
 ctest --test-dir "$build" --output-on-failure --parallel 2 \
-    --tests-regex '^(journal|crash|index|snapshot|replay|tools)$' || echo "coverage.sh: not every test passed"
-CK_RUN_SUITE=faults ANNAL_FAULTS=calls "$build/tests/crash/test_faults" || echo "coverage.sh: not every fault is borne"
+    --tests-regex '^(journal|crash|power|index|snapshot|replay|tools)$' || echo "coverage.sh: not every test passed"
+TMPDIR=$memory CK_RUN_SUITE=faults ANNAL_FAULTS=calls "$build/tests/crash/test_faults" || echo "coverage.sh: not every fault is borne"
 
 # An assertion that fails ends the process: its other branch is a bug of ours, and has no test.
 report() {
