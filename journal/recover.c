@@ -133,12 +133,14 @@ static annal_status find_journal(const struct redo *redo, struct target *target,
 {
     const struct io *io = redo->store->io;
     const struct codec *found = NULL;
-    struct stat file;
+    struct stat file = {0};
     annal_slice session = annal_slice_of(target->session);
     annal_status status = annal__journal_find(redo->store, session, path, &found, err);
     if (status < 0)
         return status;
-    if (found != NULL && (io->stat(io->arg, path->ptr, &file) < 0 || file.st_size == 0))
+    if (found != NULL && io->stat(io->arg, path->ptr, &file) < 0 && errno != ENOENT)
+        return annal__fail_errno(err, "look at %s", path->ptr);
+    if (found != NULL && file.st_size == 0)
         found = NULL; /* nothing that would have a format */
     if (found != NULL)
         target->codec = found;
@@ -151,19 +153,21 @@ static annal_status open_journal(struct redo *redo, struct target *target, int f
 {
     struct buf path = {0};
     const struct io *io = redo->store->io;
+    annal_error failure = {0};
     make_room(redo);
-    annal_status status = find_journal(redo, target, &path, err);
-    if (status < 0)
-        goto done;
-    target->fd = io->open(io->arg, path.ptr, O_RDWR | flags, 0600);
-    redo->open += target->fd >= 0;
-    if (target->fd < 0 && errno != ENOENT) {
-        annal_error failure;
-        annal__fail_errno(&failure, "open %s", path.ptr);
-        stop_target(redo, target, failure.message, 0);
+    annal_status status = find_journal(redo, target, &path, &failure);
+    if (status == ANNAL_OK) {
+        target->fd = io->open(io->arg, path.ptr, O_RDWR | flags, 0600);
+        redo->open += target->fd >= 0;
+        if (target->fd < 0 && errno != ENOENT)
+            status = annal__fail_errno(&failure, "open %s", path.ptr);
     }
-
-done:
+    if (status == ANNAL_ERR_IO) { /* one bad journal does not keep the others */
+        stop_target(redo, target, failure.message, 0);
+        status = ANNAL_OK;
+    } else if (status < 0 && err != NULL) {
+        *err = failure;
+    }
     annal__buf_done(&path);
     return status;
 }
@@ -257,9 +261,9 @@ static annal_status redo_create(struct redo *redo, struct target *target,
         file.st_size == 0)
         close_target(redo, target);
     if (target->fd < 0) {
-        target->skipped = annal__replace_is_gone(redo->store, record->file);
-        if (target->skipped)
-            return ANNAL_OK;
+        status = annal__replace_is_gone(redo->store, record->file, &target->skipped, err);
+        if (status < 0 || target->skipped)
+            return status;
         target->codec = codec;
         status = open_journal(redo, target, O_CREAT, err);
         if (status < 0 || target->stopped)
@@ -270,9 +274,11 @@ static annal_status redo_create(struct redo *redo, struct target *target,
     /* Never over a header that verifies, and never for a journal that is gone: then what stands
      * there is the beginning of another one. */
     enum owner owner;
+    bool gone = false;
     status = compare_file(redo, target, record, &owner, err);
-    if (status == ANNAL_OK && owner == OWNER_NONE &&
-        !annal__replace_is_gone(redo->store, record->file) &&
+    if (status == ANNAL_OK && owner == OWNER_NONE)
+        status = annal__replace_is_gone(redo->store, record->file, &gone, err);
+    if (status == ANNAL_OK && owner == OWNER_NONE && !gone &&
         annal__write_all(io, target->fd, bytes.ptr, bytes.len, 0) < 0)
         status = annal__fail_errno(err, "write the journal of session '%s'", target->session);
     return status;
@@ -336,22 +342,24 @@ static annal_status check_record(struct redo *redo, struct target *target,
 {
     enum owner owner;
     enum place place = PLACE_GAP;
+    bool gone = false;
+    annal_status status = ANNAL_OK;
     *out_fits = false;
     if (target->fd < 0) {
-        target->skipped = annal__replace_is_gone(redo->store, record->file);
-        if (!target->skipped)
+        status = annal__replace_is_gone(redo->store, record->file, &target->skipped, err);
+        if (status == ANNAL_OK && !target->skipped)
             stop_target(redo, target, "its journal is missing", record->offset);
-        return ANNAL_OK;
+        return status;
     }
-    annal_status status = compare_file(redo, target, record, &owner, err);
+    status = compare_file(redo, target, record, &owner, err);
     if (status == ANNAL_OK && owner == OWNER_SAME)
         status = look_at_place(redo, target, record, bytes, &place, err);
+    if (status == ANNAL_OK && owner == OWNER_NONE)
+        status = annal__replace_is_gone(redo->store, record->file, &gone, err);
     if (status < 0)
         return status;
-    /* Another journal stands in its place, or the beginning of one: nothing of this one is needed.
-     * */
-    target->skipped = owner == OWNER_OTHER ||
-                      (owner == OWNER_NONE && annal__replace_is_gone(redo->store, record->file));
+    /* Another journal stands in its place, or the beginning of one: nothing of it is needed. */
+    target->skipped = owner == OWNER_OTHER || gone;
     if (target->skipped)
         return ANNAL_OK;
     if (owner == OWNER_NONE)

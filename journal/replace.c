@@ -27,16 +27,26 @@ static annal_status tombstone_path(const annal_store *store, const char *file, s
     return annal__store_path(store, out, "events", name, err);
 }
 
-bool annal__replace_is_gone(const annal_store *store, const uint8_t file[FRAME_FILE_ID_BYTES])
+annal_status annal__replace_is_gone(const annal_store *store,
+                                    const uint8_t file[FRAME_FILE_ID_BYTES], bool *out_gone,
+                                    annal_error *err)
 {
     struct buf path = {0};
     struct stat found;
     char text[FILE_ID_TEXT + 1];
     annal__frame_file_id_text(file, text);
-    bool gone = tombstone_path(store, text, &path, NULL) == ANNAL_OK &&
-                store->io->stat(store->io->arg, path.ptr, &found) == 0;
+    annal_status status = tombstone_path(store, text, &path, err);
+    if (status < 0)
+        goto done;
+    bool gone = store->io->stat(store->io->arg, path.ptr, &found) == 0;
+    if (!gone && errno != ENOENT && errno != ENOTDIR)
+        status = annal__fail_errno(err, "look at %s", path.ptr);
+    else
+        *out_gone = gone;
+
+done:
     annal__buf_done(&path);
-    return gone;
+    return status;
 }
 
 /* Rule (2). */

@@ -28,8 +28,10 @@
 
 #include "journal/store.h"
 
-/* Whether there is a tombstone for this file. */
-bool annal__replace_is_gone(const annal_store *store, const uint8_t file[FRAME_FILE_ID_BYTES]);
+/* Whether there is a tombstone for this file. A look that fails says neither: ANNAL_ERR_IO. */
+annal_status annal__replace_is_gone(const annal_store *store,
+                                    const uint8_t file[FRAME_FILE_ID_BYTES], bool *out_gone,
+                                    annal_error *err);
 
 /* Rules (5) and (6). Does nothing when somebody else is at it; the next time will do. */
 void annal__replace_sweep(annal_store *store);

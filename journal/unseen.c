@@ -58,7 +58,9 @@ static void count(struct unseen *unseen, const struct named *named)
     annal_slice session = annal_slice_of(named->session);
     annal_status status = annal_session_info_get(unseen->store, session, &info, NULL);
     annal__frame_file_id_text(named->file, file);
-    bool gone = status == ANNAL_ERR_NOTFOUND && annal__replace_is_gone(unseen->store, named->file);
+    bool gone = false;
+    if (status == ANNAL_ERR_NOTFOUND)
+        (void)annal__replace_is_gone(unseen->store, named->file, &gone, NULL);
     bool other = status == ANNAL_OK && info.file[0] != '\0' && strcmp(info.file, file) != 0;
     if (gone || other || named->last_seq <= info.last_seq)
         return;

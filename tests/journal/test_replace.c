@@ -135,6 +135,37 @@ START_TEST(h11_redo_does_not_bring_a_deleted_session_back)
 }
 END_TEST
 
+START_TEST(h11_a_tombstone_that_cannot_be_looked_at_is_not_taken_for_none)
+{
+    struct failing_io disk;
+    const struct seams broken = {
+        .io = &disk.io, .clock = &annal__system_clock, .boot = after_a_power_cut.boot};
+    bool failed = true;
+    for (unsigned at = 1; failed; at++) {
+        struct tmpdir dir;
+        annal_store *writer, *deleter, *store = NULL;
+        TMPDIR_INIT(&dir);
+        const char *path = tmpdir_path(&dir, "store");
+        delete_what_another_log_has(path, &writer, &deleter);
+        store_abandon(deleter);
+        store_abandon(writer);
+        failing_io_init(&disk);
+        disk.only = "stat";
+        disk.with_errno = EIO;
+        disk.fail_at = at;
+        const annal_store_options options = {.no_keeper = true};
+        if (annal__store_open(path, &options, &broken, &store, NULL) == ANNAL_OK)
+            (void)annal_store_close(store, NULL);
+        failed = disk.calls >= at;
+        store = store_open_seams(path, &after_a_power_cut);
+        ck_no_session(store, "s");
+        ck_numbers(store, "other", 1);
+        store_close(store);
+        tmpdir_done(&dir);
+    }
+}
+END_TEST
+
 /* Its log has both journals, and of the new one the disk has nothing or a piece yet. */
 START_TEST(h11_a_session_that_was_begun_anew_is_redone_and_the_old_one_is_not)
 {
@@ -425,6 +456,7 @@ Suite *suite_replace(void)
     tcase_set_timeout(delete, 60);
     tcase_add_test(delete, a_deleted_session_is_gone_and_an_append_begins_it_anew);
     tcase_add_test(delete, h11_redo_does_not_bring_a_deleted_session_back);
+    tcase_add_test(delete, h11_a_tombstone_that_cannot_be_looked_at_is_not_taken_for_none);
     tcase_add_test(delete, h11_a_session_that_was_begun_anew_is_redone_and_the_old_one_is_not);
     tcase_add_test(delete, a_tombstone_stays_until_no_log_names_its_journal);
     tcase_add_test(delete, the_keeper_takes_tombstones_away_when_it_has_emptied_the_log);
