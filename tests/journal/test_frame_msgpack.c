@@ -201,7 +201,7 @@ START_TEST(a_journal_inside_an_event_is_never_taken_for_events)
     struct journal inner, outer;
     struct buf data = {0};
     struct scan scan;
-    size_t starts[32], lost;
+    size_t starts[32] = {0}, lost;
     put_header(&inner);
     for (int i = 0; i < 3000; i++)
         put_event(&inner, draft.data);
