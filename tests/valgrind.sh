@@ -28,5 +28,5 @@ for program in "$build"/tests/*/test_*; do
     [ ! -f "$program" ] || [ ! -x "$program" ] || under "$program"
 done
 for program in "$build"/tests/fuzz/fuzz_*; do
-    [ ! -x "$program" ] || under "$program" "tests/fuzz/corpus/${program##*/fuzz_}" 1000
+    [ ! -x "$program" ] || under "$program" "tests/fuzz/corpus/${program##*/fuzz_}" 100
 done
