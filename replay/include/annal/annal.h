@@ -15,6 +15,7 @@
  *   <annal/replay.h>    the state at any past moment
  *   <annal/tail.h>      follow a session live
  *   <annal/import.h>    foreign logs become events
+ *   <annal/process.h>   which process runs a session, and whether it is proven dead
  *
  * <annal/base.h> holds what they share: a status (0 done, below 0 failed, above 0 news), an error
  * with one sentence in it, a slice of borrowed bytes. A complete program:
@@ -57,6 +58,7 @@
 #include <annal/journal.h>
 #include <annal/metrics.h>
 #include <annal/pack.h>
+#include <annal/process.h>
 #include <annal/query.h>
 #include <annal/replay.h>
 #include <annal/snapshot.h>

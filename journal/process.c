@@ -1,0 +1,147 @@
+#include <annal/process.h>
+
+#include "journal/base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What /proc/PID/stat says behind the name: field 3 is the first word there. */
+struct proc_stat {
+    char state;
+    long threads;   /* field 20 */
+    uint64_t start; /* field 22 */
+};
+
+/* Bytes read, as a string; below 0 with errno. */
+static ssize_t read_small(const char *path, char *text, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, size - 1);
+    int code = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = code;
+    text[got < 0 ? 0 : got] = '\0';
+    return got;
+}
+
+/* False with errno: ENOENT and ESRCH mean that nothing is shown under this id. */
+static bool read_stat(uint32_t pid, struct proc_stat *out)
+{
+    char path[40], text[1024];
+    snprintf(path, sizeof path, "/proc/%" PRIu32 "/stat", pid);
+    if (read_small(path, text, sizeof text) < 0)
+        return false;
+    /* The name stands in brackets and may hold any, so the last one ends it. */
+    const char *rest = strrchr(text, ')');
+    if (rest != NULL &&
+        sscanf(rest + 1,
+               " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld "
+               "%*s %" SCNu64,
+               &out->state, &out->threads, &out->start) == 3)
+        return true;
+    errno = EINVAL;
+    return false;
+}
+
+static bool read_boot_id(char out[37])
+{
+    char text[64];
+    if (read_small("/proc/sys/kernel/random/boot_id", text, sizeof text) < 36)
+        return false;
+    memcpy(out, text, 36);
+    out[36] = '\0';
+    return true;
+}
+
+/* Of the caller; 0: not known. */
+static uint64_t own_pid_ns(void)
+{
+    struct stat info;
+    return stat("/proc/self/ns/pid", &info) == 0 ? (uint64_t)info.st_ino : 0;
+}
+
+annal_status annal_process_get(uint32_t pid, annal_process *out_process, annal_error *err)
+{
+    struct proc_stat stat;
+    annal_process process = {.pid = pid};
+    if (!read_stat(pid, &stat)) {
+        if (errno == ENOENT || errno == ESRCH)
+            return annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no process %" PRIu32, pid);
+        return annal__fail_errno(err, "read /proc/%" PRIu32 "/stat", pid);
+    }
+    process.start = stat.start;
+    if (!read_boot_id(process.boot_id))
+        return annal__fail_errno(err, "read the boot id of the system");
+    process.pid_ns = own_pid_ns();
+    *out_process = process;
+    return ANNAL_OK;
+}
+
+annal_status annal_process_self(annal_process *out_process, annal_error *err)
+{
+    return annal_process_get((uint32_t)getpid(), out_process, err);
+}
+
+/* In our namespace and boot: whether the process that began at start is no more. */
+static bool is_gone(const annal_process *process, const char **out_why)
+{
+    struct proc_stat stat;
+    if (!read_stat(process->pid, &stat)) {
+        /* /proc may hide the processes of others (hidepid): then the kernel still knows them. */
+        bool gone = kill((pid_t)process->pid, 0) != 0 && errno == ESRCH;
+        *out_why = gone ? "no process has its id now" : "its process cannot be looked at";
+        return gone;
+    }
+    if (stat.start != process->start) {
+        *out_why = "another process has its id now";
+        return true;
+    }
+    /* A main thread that ended shows as a zombie while the others still run. */
+    if ((stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1) {
+        *out_why = "its process has ended and waits for its parent";
+        return true;
+    }
+    *out_why = "its process is alive";
+    return false;
+}
+
+bool annal_process_is_dead(const annal_process *process, const char **out_why)
+{
+    char boot_id[37];
+    const char *ignored;
+    const char **why = out_why == NULL ? &ignored : out_why;
+    *why = "nothing is known of its process";
+    if (strlen(process->boot_id) != sizeof process->boot_id - 1)
+        return false;
+    if (!read_boot_id(boot_id)) {
+        *why = "this system does not tell its boot id";
+        return false;
+    }
+    if (strcmp(boot_id, process->boot_id) != 0) {
+        *why = "the system was started anew since";
+        return true;
+    }
+    if (process->pid == 0 || process->pid > INT32_MAX || process->start == 0)
+        return false;
+    if (process->pid_ns != own_pid_ns() || process->pid_ns == 0) {
+        *why = "it ran in another namespace of process ids";
+        return false;
+    }
+    return is_gone(process, why);
+}
+
+const char *annal_process_json(const annal_process *process, char text[ANNAL_PROCESS_JSON_BYTES])
+{
+    snprintf(text, ANNAL_PROCESS_JSON_BYTES,
+             "{\"pid\":%" PRIu32 ",\"start\":%" PRIu64 ",\"pid_ns\":%" PRIu64
+             ",\"boot_id\":\"%.36s\"}",
+             process->pid, process->start, process->pid_ns, process->boot_id);
+    return text;
+}
