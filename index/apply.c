@@ -24,7 +24,7 @@ struct statement {
 
 /* A compiled section of a pack. */
 struct handler {
-    const char *types; /* the pack's */
+    const struct pack_section *section; /* the pack's */
     struct statement *statements;
     size_t count;
     sqlite3_stmt
@@ -78,7 +78,7 @@ static int field_place(struct buf *fields, const char *name, annal_status *statu
     return place;
 }
 
-static annal_status bind_plan(const annal_pack *pack, const struct pack_handler *source,
+static annal_status bind_plan(const annal_pack *pack, const struct pack_section *source,
                               struct statement *statement, struct buf *fields, annal_error *err)
 {
     statement->param_count = sqlite3_bind_parameter_count(statement->stmt);
@@ -90,6 +90,9 @@ static annal_status bind_plan(const annal_pack *pack, const struct pack_handler 
         const char *name = sqlite3_bind_parameter_name(statement->stmt, i + 1);
         struct param *param = &statement->params[i];
         annal_status status = ANNAL_OK;
+        if (source->kind == PACK_FORGET && (name == NULL || strcmp(name, ":session") != 0))
+            return annal__fail(err, ANNAL_ERR_SQL, "%s:%u: to forget has no parameter but :session",
+                               pack->file, source->line);
         if (name != NULL && name[0] == '$' && strpbrk(name, "('\"") == NULL) {
             param->source = FIELD;
             param->field = field_place(fields, name + 1, &status);
@@ -132,14 +135,43 @@ static annal_status make_extractor(struct handler *handler, sqlite3 *db, const s
     return status;
 }
 
+/* An artifact has no statement, a fill one SELECT, the others what they need. */
+static annal_status check_count(const struct handler *handler, const annal_pack *pack,
+                                annal_error *err)
+{
+    const struct pack_section *section = handler->section;
+    unsigned line = section->line - 1;
+    if (section->kind == PACK_ARTIFACT)
+        return handler->count == 0
+                   ? ANNAL_OK
+                   : annal__fail(err, ANNAL_ERR_INVALID, "%s:%u: an artifact has no statement",
+                                 pack->file, line);
+    if (handler->count == 0)
+        return annal__fail(err, ANNAL_ERR_INVALID, "%s:%u: this section has no statement",
+                           pack->file, line);
+    sqlite3_stmt *first = handler->statements[0].stmt;
+    if (section->kind == PACK_FILL &&
+        (handler->count > 1 || sqlite3_column_count(first) == 0 || !sqlite3_stmt_readonly(first)))
+        return annal__fail(err, ANNAL_ERR_INVALID, "%s:%u: to fill is one SELECT", pack->file,
+                           line);
+    for (int i = 0; section->kind == PACK_FILL && i < sqlite3_column_count(first); i++) {
+        const char *name = sqlite3_column_name(first, i);
+        if (!annal__is_field(annal_slice_of(name)))
+            return annal__fail(err, ANNAL_ERR_INVALID,
+                               "%s:%u: column '%s' of a fill is no field of data", pack->file, line,
+                               name);
+    }
+    return ANNAL_OK;
+}
+
 static annal_status compile_handler(struct handler *handler, const annal_pack *pack,
-                                    const struct pack_handler *source, sqlite3 *db,
+                                    const struct pack_section *source, sqlite3 *db,
                                     annal_error *err)
 {
     struct buf fields = {0};
     const char *at = source->sql;
     annal_status status = ANNAL_OK;
-    handler->types = source->types;
+    handler->section = source;
     for (;;) {
         sqlite3_stmt *stmt = NULL;
         status = annal__pack_next_statement(pack, source, &at, db, &stmt, err);
@@ -158,9 +190,8 @@ static annal_status compile_handler(struct handler *handler, const annal_pack *p
         if (status < 0)
             break;
     }
-    if (status >= 0 && handler->count == 0)
-        status = annal__fail(err, ANNAL_ERR_INVALID, "%s:%u: this section has no statement",
-                             pack->file, source->line - 1);
+    if (status >= 0)
+        status = check_count(handler, pack, err);
     if (status >= 0)
         status = make_extractor(handler, db, &fields, err);
     annal__buf_done(&fields);
@@ -200,7 +231,7 @@ annal_status annal__applier_new(sqlite3 *db, const annal_pack *const *packs, siz
     annal_status status = ANNAL_OK;
     size_t handlers = 0;
     for (size_t i = 0; i < pack_count; i++)
-        handlers += packs[i]->handler_count;
+        handlers += packs[i]->section_count;
     struct applier *applier = annal__zalloc(sizeof *applier);
     if (applier != NULL)
         applier->handlers = annal__zalloc((handlers + 1) * sizeof *applier->handlers);
@@ -211,9 +242,9 @@ annal_status annal__applier_new(sqlite3 *db, const annal_pack *const *packs, siz
     applier->db = db;
     for (size_t i = 0; i < pack_count; i++) {
         applier->has_core |= strcmp(packs[i]->name, "core") == 0;
-        for (size_t j = 0; j < packs[i]->handler_count; j++) {
+        for (size_t j = 0; j < packs[i]->section_count; j++) {
             status = compile_handler(&applier->handlers[applier->handler_count++], packs[i],
-                                     &packs[i]->handlers[j], db, err);
+                                     &packs[i]->sections[j], db, err);
             if (status < 0)
                 goto done;
         }
@@ -255,14 +286,6 @@ void annal__applier_free(struct applier *applier)
 }
 
 /* ---- Running ---- */
-
-static bool takes(const struct handler *handler, annal_slice type)
-{
-    for (const char *at = handler->types; *at != '\0'; at += strlen(at) + 1)
-        if (strlen(at) == type.len && memcmp(at, type.ptr, type.len) == 0)
-            return true;
-    return false;
-}
 
 static void bind_optional(sqlite3_stmt *stmt, int at, annal_slice text)
 {
@@ -407,12 +430,30 @@ annal_status annal__applier_event(struct applier *applier, annal_slice session,
         fold->activity_us = event->ts_us;
 
     for (size_t i = 0; i < applier->handler_count; i++) {
-        if (!takes(&applier->handlers[i], event->type))
+        const struct pack_section *section = applier->handlers[i].section;
+        if (section->kind != PACK_ON || !annal__section_takes(section, event->type))
             continue;
         annal_status status =
             run_handler(applier, &applier->handlers[i], session, event, out_refused, err);
         if (status < 0)
             return status;
+    }
+    return ANNAL_OK;
+}
+
+annal_status annal__applier_drop(struct applier *applier, annal_slice session, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < applier->handler_count; i++) {
+        const struct handler *handler = &applier->handlers[i];
+        for (size_t j = 0; handler->section->kind == PACK_FORGET && j < handler->count; j++) {
+            const struct statement *statement = &handler->statements[j];
+            for (int k = 0; k < statement->param_count; k++)
+                annal__db_bind_text(statement->stmt, k + 1, session);
+            status = annal__db_run(statement->stmt, err);
+            if (status < 0)
+                return status;
+        }
     }
     return ANNAL_OK;
 }

@@ -30,6 +30,12 @@ annal_status annal__applier_event(struct applier *applier, annal_slice session,
 
 annal_status annal__applier_flush(struct applier *applier, annal_slice session, annal_error *err);
 
+/*
+ * Run the packs' `-- forget` sections for a session, inside a transaction. A pack without one keeps
+ * its rows: see annal__pack_forgets().
+ */
+annal_status annal__applier_drop(struct applier *applier, annal_slice session, annal_error *err);
+
 /* Forget what was added up: the transaction was rolled back. */
 void annal__applier_forget(struct applier *applier);
 

@@ -1,11 +1,11 @@
 #include "index/database.h"
 
+#include "index/functions.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,64 +68,6 @@ annal_status annal__db_fail(annal_error *err, sqlite3 *db, int rc, const char *f
     return status;
 }
 
-/* ---- SQL functions for packs ---- */
-
-/* annal_time(x): an ISO 8601 time in our fixed width, or NULL when x is none. */
-static void sql_time(sqlite3_context *context, int count, sqlite3_value **values)
-{
-    (void)count;
-    if (sqlite3_value_type(values[0]) != SQLITE_TEXT)
-        return;
-    const char *text = (const char *)sqlite3_value_text(values[0]);
-    annal_slice slice = {text, (size_t)sqlite3_value_bytes(values[0])};
-    int64_t time_us;
-    if (annal_time_parse(slice, &time_us, NULL) < 0)
-        return;
-    char out[ANNAL_TIME_BYTES];
-    annal_time_format(time_us, out);
-    sqlite3_result_text(context, out, ANNAL_TIME_BYTES - 1, SQLITE_TRANSIENT);
-}
-
-/* annal_count(x, …): the first that is not NULL, as an integer; 0 when all are. */
-static void sql_count(sqlite3_context *context, int count, sqlite3_value **values)
-{
-    int i = 0;
-    while (i < count && sqlite3_value_type(values[i]) == SQLITE_NULL)
-        i++;
-    sqlite3_result_int64(context, i < count ? sqlite3_value_int64(values[i]) : 0);
-}
-
-/* annal_cost(microusd, usd): in millionths of a dollar, from whichever is given; else 0. */
-static void sql_cost(sqlite3_context *context, int count, sqlite3_value **values)
-{
-    (void)count;
-    int type = sqlite3_value_type(values[1]);
-    double micro = 0;
-    if (sqlite3_value_type(values[0]) != SQLITE_NULL) {
-        sqlite3_result_int64(context, sqlite3_value_int64(values[0]));
-        return;
-    }
-    if (type == SQLITE_INTEGER || type == SQLITE_FLOAT)
-        micro = sqlite3_value_double(values[1]) * 1e6;
-    sqlite3_result_int64(context, micro > -9e18 && micro < 9e18 ? llround(micro) : 0);
-}
-
-static int add_functions(sqlite3 *db)
-{
-    static const struct {
-        const char *name;
-        int arguments;
-        void (*function)(sqlite3_context *, int, sqlite3_value **);
-    } functions[] = {
-        {"annal_time", 1, sql_time}, {"annal_count", -1, sql_count}, {"annal_cost", 2, sql_cost}};
-    const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
-    int rc = SQLITE_OK;
-    for (size_t i = 0; rc == SQLITE_OK && i < sizeof functions / sizeof *functions; i++)
-        rc = sqlite3_create_function_v2(db, functions[i].name, functions[i].arguments, flags, NULL,
-                                        functions[i].function, NULL, NULL, NULL);
-    return rc;
-}
-
 annal_status annal__db_open(const char *name, int flags, sqlite3 **out_db, annal_error *err)
 {
     sqlite3 *db = NULL;
@@ -138,7 +80,7 @@ annal_status annal__db_open(const char *name, int flags, sqlite3 **out_db, annal
     if (rc == SQLITE_OK)
         rc = sqlite3_wal_autocheckpoint(db, 0);
     if (rc == SQLITE_OK)
-        rc = add_functions(db);
+        rc = annal__functions_add(db);
     if (rc != SQLITE_OK) {
         status = annal__db_fail(err, db, rc, "open '%s'", name);
         goto done;

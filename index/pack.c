@@ -1,20 +1,32 @@
 /*
  * A pack is one SQL file.
  *
- * (1) Its first line is `-- pack NAME   version N   database FILE`.
- * (2) What follows, up to the first section, makes the tables. It runs once, when the database is
- *     made.
- * (3) A line `-- on TYPE[, TYPE]…` begins a section: one or more statements, which run in this
- *     order for each event of these types, all or none. `guarded "…"` behind the types gives the
- *     sentence with which an append is refused when the section's first statement changes no row.
+ * (1) Its first line is
+ *         -- pack NAME   version N   database FILE   [in DIR]   [sessions GLOB]   [writable]
+ *     FILE stands in STORE, or in STORE/DIR. GLOB: only these sessions are fed to the pack. A * in
+ *     FILE stands for what the * of GLOB stands for: a database for each. writable: the stock
+ *     sqlite3 shell may write the tables.
+ * (2) What follows, up to the first section, makes the tables.
+ * (3) Sections begin with a line of their own, and reach to the next one:
+ *         -- on TYPE[, TYPE]...   [guarded "SENTENCE"]   [reads SESSION[, SESSION]...]
+ *             One or more statements, which run in this order for each event of these types, all
+ *             or none. guarded: such an event is refused, in these words, when the first statement
+ *             changes no row or a constraint fails.
+ *         -- fill TYPE[, TYPE]...   [reads SESSION[, SESSION]...]
+ *             One SELECT, asked before such an event is appended: its columns (a::b for $.a.b) are
+ *             put into data where the caller left them out or null. Not asked again at replay.
+ *         -- forget
+ *             Statements with no parameter but :session: its rows go, for its journal is gone.
+ *         -- artifact TYPE[, TYPE]...   FIELD   over BYTES
+ *             No SQL. A $.FIELD of more bytes goes to artifacts/ before the event is appended.
+ *     reads: sessions that are caught up first, besides the event's own: an id, `name*` for all
+ *     that begin so, `$field` for the one that a field of data names.
  * (4) Parameters: $name and $run::id are $.name and $.run.id of the event's data, by SQLite's ->>
  *     (absent: NULL; objects and arrays: their text). :session, :seq, :ts, :type, :id, :cause and
  *     :data come from the envelope; id and cause are NULL when the event has none. Nothing else may
  *     be bound.
  * (5) No clocks, no randomness: a rebuild must give the same rows. random() and its kin are
- *     refused; 'now' in a date function is the author's fault. annal_time(x) gives a time in our
- *     fixed width, or NULL; annal_count(x, ...) the first that is not NULL as an integer, or 0;
- *     annal_cost(microusd, usd) millionths of a dollar.
+ *     refused; 'now' in a date function is the author's fault. functions.c says what we add.
  * (6) Every row belongs to one session. Handlers write only rows of :session.
  */
 #include "index/pack.h"
@@ -47,18 +59,30 @@ static annal_slice take_line(struct text *text)
     return line;
 }
 
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* The next word of a line, or a comma, or a sentence with its quotes; empty at the end. */
 static annal_slice take_word(annal_slice *rest)
 {
-    while (rest->len > 0 && (*rest->ptr == ' ' || *rest->ptr == '\t' || *rest->ptr == ',')) {
+    while (rest->len > 0 && is_space(*rest->ptr)) {
         rest->ptr++;
         rest->len--;
     }
     annal_slice word = {rest->ptr, 0};
-    while (rest->len > 0 && *rest->ptr != ' ' && *rest->ptr != '\t' && *rest->ptr != ',') {
-        word.len++;
-        rest->ptr++;
-        rest->len--;
+    if (rest->len > 0 && *rest->ptr == '"') {
+        const char *close = memchr(rest->ptr + 1, '"', rest->len - 1);
+        word.len = close == NULL ? rest->len : (size_t)(close - rest->ptr) + 1;
+    } else if (rest->len > 0 && *rest->ptr == ',') {
+        word.len = 1;
+    } else {
+        while (word.len < rest->len && !is_space(rest->ptr[word.len]) && rest->ptr[word.len] != ',')
+            word.len++;
     }
+    rest->ptr += word.len;
+    rest->len -= word.len;
     return word;
 }
 
@@ -67,47 +91,144 @@ static bool is(annal_slice slice, const char *word)
     return slice.len == strlen(word) && memcmp(slice.ptr, word, slice.len) == 0;
 }
 
-static bool begins_section(annal_slice line)
+static char *copy_of(annal_slice word)
 {
+    return annal__strndup(word.ptr, word.len);
+}
+
+static bool begins_section(annal_slice line, enum pack_section_kind *out_kind)
+{
+    static const char *const words[] = {"on", "fill", "forget", "artifact"};
     annal_slice rest = line;
-    return is(take_word(&rest), "--") && is(take_word(&rest), "on") && take_word(&rest).len > 0;
+    if (!is(take_word(&rest), "--"))
+        return false;
+    annal_slice word = take_word(&rest);
+    bool more = take_word(&rest).len > 0;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (is(word, words[i]) && more == (i != PACK_FORGET)) {
+            *out_kind = (enum pack_section_kind)i;
+            return true;
+        }
+    return false;
 }
 
 /* ---- The header line, rule 1 ---- */
 
-static bool is_file_name(annal_slice word)
+static bool is_name_char(char c)
 {
-    if (word.len == 0 || word.len > 100 || !isalnum((unsigned char)word.ptr[0]))
+    return isalnum((unsigned char)c) || c == '.' || c == '_' || c == '-';
+}
+
+/* A path of file names, none of them hidden, with at most so many stars in it. */
+static bool is_path(annal_slice word, unsigned stars)
+{
+    if (word.len == 0 || word.len > 200)
+        return false;
+    char before = '/';
+    for (size_t i = 0; i < word.len; before = word.ptr[i++]) {
+        char c = word.ptr[i];
+        bool first = before == '/';
+        if (c == '*' && stars > 0)
+            stars--;
+        else if (c == '/' ? first : !is_name_char(c) || (first && !isalnum((unsigned char)c)))
+            return false;
+    }
+    return before != '/';
+}
+
+static bool is_glob(annal_slice word)
+{
+    const char *star = memchr(word.ptr, '*', word.len);
+    if (word.len == 0 || word.len > ANNAL_SESSION_ID_BYTES_MAX)
         return false;
     for (size_t i = 0; i < word.len; i++)
-        if (!isalnum((unsigned char)word.ptr[i]) && strchr("._-", word.ptr[i]) == NULL)
+        if (!is_name_char(word.ptr[i]) && word.ptr + i != star)
             return false;
+    return true;
+}
+
+static bool parse_version(annal_slice word, uint32_t *out)
+{
+    *out = 0;
+    for (size_t i = 0; i < word.len; i++) {
+        if (!isdigit((unsigned char)word.ptr[i]))
+            return false;
+        *out = *out * 10 + (uint32_t)(word.ptr[i] - '0');
+    }
+    return word.len > 0 && word.len < 9;
+}
+
+/* What may follow behind FILE. False: something else did, or twice. */
+static bool parse_clauses(annal_pack *pack, annal_slice rest, annal_slice *folder,
+                          annal_slice *sessions)
+{
+    for (annal_slice word = take_word(&rest); word.len > 0; word = take_word(&rest)) {
+        if (is(word, "in") && folder->len == 0) {
+            *folder = take_word(&rest);
+            if (!is_path(*folder, 0))
+                return false;
+        } else if (is(word, "sessions") && sessions->len == 0) {
+            *sessions = take_word(&rest);
+            if (!is_glob(*sessions))
+                return false;
+        } else if (is(word, "writable") && !pack->writable) {
+            pack->writable = true;
+        } else {
+            return false;
+        }
+    }
     return true;
 }
 
 static annal_status parse_header(annal_pack *pack, annal_slice line, annal_error *err)
 {
-    annal_slice rest = line;
+    annal_slice rest = line, folder = {0}, sessions = {0};
     bool good = is(take_word(&rest), "--") && is(take_word(&rest), "pack");
     annal_slice name = take_word(&rest);
-    good = good && is_file_name(name) && is(take_word(&rest), "version");
-    annal_slice version = take_word(&rest);
-    good = good && version.len > 0 && version.len < 9 && is(take_word(&rest), "database");
+    good = good && is_path(name, 0) && memchr(name.ptr, '/', name.len) == NULL;
+    good = good && is(take_word(&rest), "version");
+    good = good && parse_version(take_word(&rest), &pack->version);
+    good = good && is(take_word(&rest), "database");
     annal_slice database = take_word(&rest);
-    good = good && is_file_name(database) && take_word(&rest).len == 0;
-    for (size_t i = 0; good && i < version.len; i++) {
-        good = isdigit((unsigned char)version.ptr[i]) != 0;
-        pack->version = pack->version * 10 + (uint32_t)(version.ptr[i] - '0');
-    }
+    good = good && is_path(database, 1) && parse_clauses(pack, rest, &folder, &sessions);
     if (!good)
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "%s:1: a pack begins with '-- pack NAME   version N   database FILE'",
+                           "%s:1: a pack begins with '-- pack NAME   version N   database FILE   "
+                           "[in DIR]   [sessions GLOB]   [writable]'",
                            pack->file);
-    pack->name = annal__strndup(name.ptr, name.len);
-    pack->database = annal__strndup(database.ptr, database.len);
-    if (pack->name == NULL || pack->database == NULL)
+    if (memchr(database.ptr, '*', database.len) != NULL &&
+        (sessions.len == 0 || memchr(sessions.ptr, '*', sessions.len) == NULL))
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "%s:1: the * of '%.*s' needs a * in 'sessions GLOB' to stand for",
+                           pack->file, ANNAL_FMT(database));
+    pack->name = copy_of(name);
+    pack->database = copy_of(database);
+    pack->folder = folder.len == 0 ? NULL : copy_of(folder);
+    pack->sessions = sessions.len == 0 ? NULL : copy_of(sessions);
+    if (pack->name == NULL || pack->database == NULL || (folder.len > 0 && pack->folder == NULL) ||
+        (sessions.len > 0 && pack->sessions == NULL))
         return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
     return ANNAL_OK;
+}
+
+bool annal__pack_feeds(const annal_pack *pack, annal_slice session, annal_slice *out_star)
+{
+    annal_slice star = {session.ptr, 0};
+    if (pack->sessions != NULL) {
+        size_t before = strcspn(pack->sessions, "*");
+        const char *after = pack->sessions + before + (pack->sessions[before] == '*');
+        size_t fixed = before + strlen(after);
+        if (session.len < fixed || (pack->sessions[before] == '\0' && session.len != fixed) ||
+            memcmp(session.ptr, pack->sessions, before) != 0 ||
+            memcmp(session.ptr + session.len - strlen(after), after, strlen(after)) != 0)
+            return false;
+        star = (annal_slice){session.ptr + before, session.len - fixed};
+        if (strchr(pack->database, '*') != NULL && !is_path(star, 0))
+            return false;
+    }
+    if (out_star != NULL)
+        *out_star = star;
+    return true;
 }
 
 /* ---- Sections, rule 3 ---- */
@@ -124,58 +245,139 @@ static bool is_type(annal_slice word)
     return true;
 }
 
-/* The sentence between the quotes of `guarded "…"`; false when the line is something else. */
-static bool take_guard(annal_slice rest, char **out_guard)
+bool annal__is_field(annal_slice word)
 {
-    const char *open = memchr(rest.ptr, '"', rest.len);
-    const char *end = rest.ptr + rest.len;
-    const char *close = open == NULL ? NULL : memchr(open + 1, '"', (size_t)(end - open - 1));
-    if (close == NULL || close == open + 1)
-        return false;
-    for (const char *c = close + 1; c < end; c++)
-        if (*c != ' ' && *c != '\t')
+    bool begins = true;
+    for (size_t i = 0; i < word.len; i++) {
+        char c = word.ptr[i];
+        if (c == ':' && i + 1 < word.len && word.ptr[i + 1] == ':' && !begins) {
+            begins = true;
+            i++;
+        } else if (isalpha((unsigned char)c) || c == '_' ||
+                   (isdigit((unsigned char)c) && !begins)) {
+            begins = false;
+        } else {
             return false;
-    *out_guard = annal__strndup(open + 1, (size_t)(close - open - 1));
-    return *out_guard != NULL;
+        }
+    }
+    return !begins;
 }
 
-static annal_status parse_section(annal_pack *pack, struct pack_handler *handler, annal_slice line,
-                                  unsigned number, annal_error *err)
+static bool is_reads(annal_slice word)
 {
+    if (word.len > 1 && word.ptr[0] == '$')
+        return annal__is_field((annal_slice){word.ptr + 1, word.len - 1});
+    return is_glob(word) &&
+           (memchr(word.ptr, '*', word.len) == NULL || word.ptr[word.len - 1] == '*');
+}
+
+/* Where a section line is, for messages. */
+struct place {
+    const annal_pack *pack;
+    unsigned line;
+};
+
+/* A comma-separated list into *out; *word is the first word behind it. */
+static annal_status take_list(const struct place *place, annal_slice *rest, annal_slice *word,
+                              bool (*is_item)(annal_slice), const char *item, char **out,
+                              annal_error *err)
+{
+    char *list = annal__zalloc(rest->len + word->len + 3);
+    if (list == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", place->pack->file);
+    *out = list;
+    for (;; *word = take_word(rest)) {
+        if (!is_item(*word))
+            return annal__fail(err, ANNAL_ERR_INVALID, "%s:%u: '%.*s' is no %s", place->pack->file,
+                               place->line, ANNAL_FMT(*word), item);
+        memcpy(list, word->ptr, word->len);
+        list += word->len + 1;
+        *word = take_word(rest);
+        if (!is(*word, ","))
+            return ANNAL_OK;
+    }
+}
+
+static annal_status take_guard(const struct place *place, annal_slice *rest, char **out,
+                               annal_error *err)
+{
+    annal_slice word = take_word(rest);
+    if (word.len < 3 || word.ptr[0] != '"' || word.ptr[word.len - 1] != '"')
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "%s:%u: a guard is a sentence in quotes: guarded \"why not\"",
+                           place->pack->file, place->line);
+    *out = annal__strndup(word.ptr + 1, word.len - 2);
+    return *out == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", place->pack->file)
+                        : ANNAL_OK;
+}
+
+/* What may follow behind the types of `on` and `fill`; *word is its first word. */
+static annal_status parse_conditions(const struct place *place, struct pack_section *section,
+                                     annal_slice *rest, annal_slice *word, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    while (status >= 0 && word->len > 0) {
+        if (is(*word, "guarded") && section->kind == PACK_ON && section->guard == NULL) {
+            status = take_guard(place, rest, &section->guard, err);
+            *word = take_word(rest);
+        } else if (is(*word, "reads") && section->reads == NULL) {
+            *word = take_word(rest);
+            status = take_list(place, rest, word, is_reads, "session, name* or $field",
+                               &section->reads, err);
+        } else {
+            return annal__fail(err, ANNAL_ERR_INVALID,
+                               "%s:%u: '%.*s' does not belong behind the types of a section "
+                               "(commas stand between types; a comment begins with another word)",
+                               place->pack->file, place->line, ANNAL_FMT(*word));
+        }
+    }
+    return status;
+}
+
+/* FIELD over BYTES; *word is FIELD. */
+static annal_status parse_artifact(const struct place *place, struct pack_section *section,
+                                   annal_slice *rest, annal_slice *word, annal_error *err)
+{
+    annal_slice field = *word;
+    uint32_t over = 0;
+    if (!annal__is_field(field) || !is(take_word(rest), "over") ||
+        !parse_version(take_word(rest), &over) || take_word(rest).len > 0)
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "%s:%u: an artifact is '-- artifact TYPE[, TYPE]   FIELD   over BYTES'",
+                           place->pack->file, place->line);
+    section->over_bytes = over;
+    section->field = copy_of(field);
+    return section->field == NULL
+               ? annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", place->pack->file)
+               : ANNAL_OK;
+}
+
+static annal_status parse_section(const annal_pack *pack, struct pack_section *section,
+                                  annal_slice line, unsigned number, annal_error *err)
+{
+    const struct place place = {pack, number};
     annal_slice rest = line;
     take_word(&rest); /* -- */
-    take_word(&rest); /* on */
-    handler->types = annal__zalloc(rest.len + 2);
-    if (handler->types == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
-    char *out = handler->types;
-    for (annal_slice word = take_word(&rest); word.len > 0; word = take_word(&rest)) {
-        if (is(word, "guarded")) {
-            if (take_guard(rest, &handler->guard))
-                break;
-            return annal__fail(err, ANNAL_ERR_INVALID,
-                               "%s:%u: a guard is a sentence in quotes: guarded \"why not\"",
-                               pack->file, number);
-        }
-        if (!is_type(word))
-            return annal__fail(err, ANNAL_ERR_INVALID, "%s:%u: '%.*s' is no event type", pack->file,
-                               number, ANNAL_FMT(word));
-        memcpy(out, word.ptr, word.len);
-        out += word.len + 1;
-    }
-    if (out == handler->types)
-        return annal__fail(err, ANNAL_ERR_INVALID, "%s:%u: a section names its event types",
-                           pack->file, number);
-    return ANNAL_OK;
+    take_word(&rest); /* on, fill, … */
+    if (section->kind == PACK_FORGET)
+        return ANNAL_OK;
+    annal_slice word = take_word(&rest);
+    annal_status status =
+        take_list(&place, &rest, &word, is_type, "event type", &section->types, err);
+    if (status < 0)
+        return status;
+    return section->kind == PACK_ARTIFACT ? parse_artifact(&place, section, &rest, &word, err)
+                                          : parse_conditions(&place, section, &rest, &word, err);
 }
 
 /* Text up to the next section, as a string of its own. */
 static char *take_body(struct text *text)
 {
     const char *begin = text->at;
+    enum pack_section_kind kind;
     while (text->at < text->end) {
         struct text peek = *text;
-        if (begins_section(take_line(&peek)))
+        if (begins_section(take_line(&peek), &kind))
             break;
         *text = peek;
     }
@@ -185,22 +387,58 @@ static char *take_body(struct text *text)
 static annal_status parse_sections(annal_pack *pack, struct text *text, annal_error *err)
 {
     while (text->at < text->end) {
-        struct pack_handler *grown =
-            annal__realloc_array(pack->handlers, pack->handler_count + 1, sizeof *grown);
+        struct pack_section *grown =
+            annal__realloc_array(pack->sections, pack->section_count + 1, sizeof *grown);
         if (grown == NULL)
             return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
-        pack->handlers = grown;
-        struct pack_handler *handler = &grown[pack->handler_count++];
-        *handler = (struct pack_handler){.line = text->line + 1};
+        pack->sections = grown;
+        struct pack_section *section = &grown[pack->section_count++];
+        *section = (struct pack_section){.line = text->line + 1};
         unsigned number = text->line;
-        annal_status status = parse_section(pack, handler, take_line(text), number, err);
+        annal_slice line = take_line(text);
+        ANNAL_ASSERT(begins_section(line, &section->kind));
+        annal_status status = parse_section(pack, section, line, number, err);
         if (status < 0)
             return status;
-        handler->sql = take_body(text);
-        if (handler->sql == NULL)
+        section->sql = take_body(text);
+        if (section->sql == NULL)
             return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
     }
     return ANNAL_OK;
+}
+
+bool annal__section_takes(const struct pack_section *section, annal_slice type)
+{
+    const char *at = section->types == NULL ? "" : section->types;
+    for (; *at != '\0'; at += strlen(at) + 1)
+        if (is(type, at))
+            return true;
+    return false;
+}
+
+bool annal__pack_forgets(const annal_pack *pack)
+{
+    for (size_t i = 0; i < pack->section_count; i++)
+        if (pack->sections[i].kind == PACK_FORGET)
+            return true;
+    return false;
+}
+
+/* A guard, a fill or a limit may change without another row in the tables. */
+static void hash_parts(annal_pack *pack)
+{
+    pack->tables_hash = annal__hash(pack->tables, strlen(pack->tables), 0);
+    for (size_t i = 0; i < pack->section_count; i++) {
+        const struct pack_section *section = &pack->sections[i];
+        if (section->kind != PACK_ON)
+            continue;
+        const char *end = section->types;
+        while (*end != '\0')
+            end += strlen(end) + 1;
+        pack->handlers_hash =
+            annal__hash(section->types, (size_t)(end - section->types), pack->handlers_hash);
+        pack->handlers_hash = annal__hash(section->sql, strlen(section->sql), pack->handlers_hash);
+    }
 }
 
 /* ---- Statements ---- */
@@ -270,11 +508,11 @@ static int refuse_chance(void *arg, int action, const char *first, const char *f
     return SQLITE_OK;
 }
 
-annal_status annal__pack_next_statement(const annal_pack *pack, const struct pack_handler *handler,
+annal_status annal__pack_next_statement(const annal_pack *pack, const struct pack_section *section,
                                         const char **at, sqlite3 *db, sqlite3_stmt **out_stmt,
                                         annal_error *err)
 {
-    unsigned line = line_of(*at, handler->line + count_lines(handler->sql, *at));
+    unsigned line = line_of(*at, section->line + count_lines(section->sql, *at));
     sqlite3_set_authorizer(db, refuse_chance, NULL);
     int rc = sqlite3_prepare_v3(db, *at, -1, SQLITE_PREPARE_PERSISTENT, out_stmt, at);
     sqlite3_set_authorizer(db, NULL, NULL);
@@ -319,6 +557,7 @@ annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **o
     status = parse_sections(pack, &rest, err);
     if (status < 0)
         goto done;
+    hash_parts(pack);
     *out_pack = pack;
     pack = NULL;
 
@@ -337,15 +576,19 @@ void annal_pack_free(annal_pack *pack)
 {
     if (pack == NULL)
         return;
-    for (size_t i = 0; i < pack->handler_count; i++) {
-        annal__free(pack->handlers[i].types);
-        annal__free(pack->handlers[i].guard);
-        annal__free(pack->handlers[i].sql);
+    for (size_t i = 0; i < pack->section_count; i++) {
+        annal__free(pack->sections[i].types);
+        annal__free(pack->sections[i].guard);
+        annal__free(pack->sections[i].reads);
+        annal__free(pack->sections[i].field);
+        annal__free(pack->sections[i].sql);
     }
-    annal__free(pack->handlers);
+    annal__free(pack->sections);
     annal__free(pack->tables);
     annal__free(pack->name);
     annal__free(pack->database);
+    annal__free(pack->folder);
+    annal__free(pack->sessions);
     annal__free(pack->file);
     annal__free(pack);
 }

@@ -1,4 +1,4 @@
-/* A parsed pack, as apply.c uses it. */
+/* A parsed pack, as the files of this folder use it. */
 #ifndef INDEX_PACK_H
 #define INDEX_PACK_H
 
@@ -6,38 +6,66 @@
 
 #include <sqlite3.h>
 
-/* One `-- on` section. */
-struct pack_handler {
-    char *types; /* one or more, each with a NUL behind it, and an empty one at the end */
+enum pack_section_kind { PACK_ON, PACK_FILL, PACK_FORGET, PACK_ARTIFACT };
+
+/* One section of a pack. Lists are strings with a NUL behind each, and an empty one at the end. */
+struct pack_section {
+    enum pack_section_kind kind;
+    char *types; /* one or more; none for PACK_FORGET */
     char *guard; /* the sentence of its guard; NULL when it has none */
-    char *sql;
-    unsigned line; /* where sql begins, 1 for the first line of the file */
+    /* PACK_ON, PACK_FILL: sessions, "name*" for all that begin so, "$field"; NULL: none but its own
+     */
+    char *reads;
+    char *field;         /* PACK_ARTIFACT: of data, "output" or "result::text" */
+    uint64_t over_bytes; /* PACK_ARTIFACT */
+    char *sql;           /* PACK_ARTIFACT: nothing but comments */
+    unsigned line;       /* where sql begins, 1 for the first line of the file */
 };
 
 struct annal_pack {
     char *name;
-    char *database;
-    char *file;   /* what messages call it */
-    char *tables; /* the SQL above the first section */
+    char *database; /* a path with at most one *, relative to folder */
+    char *folder;   /* below the store; NULL: the store itself */
+    char *sessions; /* a glob with at most one *; NULL: all */
+    bool writable;  /* the stock sqlite3 shell may write its tables */
+    char *file;     /* what messages call it */
+    char *tables;   /* the SQL above the first section */
     unsigned tables_line;
     uint32_t version;
-    uint64_t hash; /* of name, version and text */
-    struct pack_handler *handlers;
-    size_t handler_count;
+    uint64_t hash;          /* of the text */
+    uint64_t tables_hash;   /* of what makes the tables */
+    uint64_t handlers_hash; /* of what fills them: the sections PACK_ON */
+    struct pack_section *sections;
+    size_t section_count;
 };
 
 /* Read a pack's text; whether its SQL is right is not known yet. See annal_pack_parse(). */
 annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **out_pack,
                               annal_error *err);
 
+/*
+ * Whether the events of a session are fed to the pack. *out_star (may be NULL) is what the * of its
+ * glob stands for, empty when there is none: a file name, never hidden, never "..".
+ */
+bool annal__pack_feeds(const annal_pack *pack, annal_slice session, annal_slice *out_star);
+
+/* Whether a section is about events of this type. */
+bool annal__section_takes(const struct pack_section *section, annal_slice type);
+
+/* Whether it is written as a field of data stands behind the $ of a parameter: run::id. */
+bool annal__is_field(annal_slice word);
+
+/* Whether it has a `-- forget` section: one that has none is rebuilt when a journal is gone. */
+bool annal__pack_forgets(const annal_pack *pack);
+
 /* Make the pack's tables. */
 annal_status annal__pack_make_tables(const annal_pack *pack, sqlite3 *db, annal_error *err);
 
 /*
- * Prepare the next statement of a handler: *at moves behind it, and *out_stmt is NULL at the end.
+ * Prepare the next statement of a section: *at moves behind it, and *out_stmt is NULL at the end.
  * Messages name file and line.
  */
-annal_status annal__pack_next_statement(const annal_pack *pack, const struct pack_handler *handler,
+annal_status annal__pack_next_statement(const annal_pack *pack, const struct pack_section *section,
                                         const char **at, sqlite3 *db, sqlite3_stmt **out_stmt,
                                         annal_error *err);
 

@@ -73,6 +73,7 @@ int fail_error(const annal_error *err)
     case ANNAL_ERR_CONFLICT:
     case ANNAL_ERR_CORRUPT:
     case ANNAL_ERR_SQL:
+    case ANNAL_ERR_REFUSED:
         return EXIT_REFUSED;
     default:
         return EXIT_STORAGE;

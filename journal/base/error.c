@@ -39,6 +39,8 @@ const char *annal_status_name(annal_status status)
         return "unsupported";
     case ANNAL_ERR_SQL:
         return "sql";
+    case ANNAL_ERR_REFUSED:
+        return "refused";
     }
     return "no such status";
 }

@@ -2,8 +2,9 @@
  * Arbitrary text as a pack file: read, and its handlers compiled.
  *
  * (1) What is refused is refused with a sentence that names the file.
- * (2) What is read has a name, a database, and handlers with types that events may have.
- * (3) Its tables' text and its handlers' are what stands between the section lines: no byte is
+ * (2) What is read has a name, databases inside the store, and sections with types that events may
+ *     have.
+ * (3) Its tables' text and its sections' are what stands between the section lines: no byte is
  *     lost.
  * (4) Handlers that compile take no clock and write no file. (Its SQL is not run: it may be any.)
  */
@@ -12,25 +13,52 @@
 
 #include <string.h>
 
-static void check_handler(annal_pack *pack, const struct pack_handler *handler, sqlite3 *db)
+static void check_types(const struct pack_section *section)
 {
-    MUST(handler->types[0] != '\0');
-    for (const char *type = handler->types; *type != '\0'; type += strlen(type) + 1) {
+    const char *type = section->types == NULL ? "" : section->types;
+    MUST((*type == '\0') == (section->kind == PACK_FORGET));
+    for (; *type != '\0'; type += strlen(type) + 1) {
         annal_draft draft = {.type = annal_slice_of(type), .data = ANNAL_SLICE("0")};
         MUST(annal_draft_check(&draft, NULL) == ANNAL_OK);
+        MUST(annal__section_takes(section, draft.type));
     }
-    MUST(handler->guard == NULL || handler->guard[0] != '\0');
-    const char *at = handler->sql;
+}
+
+static void check_section(annal_pack *pack, const struct pack_section *section, sqlite3 *db)
+{
+    check_types(section);
+    MUST(section->guard == NULL || (section->guard[0] != '\0' && section->kind == PACK_ON));
+    MUST(section->reads == NULL || section->reads[0] != '\0');
+    MUST((section->field != NULL) == (section->kind == PACK_ARTIFACT));
+    const char *at = section->sql;
     while (*at != '\0') {
         sqlite3_stmt *stmt = NULL;
         annal_error err = {0};
         const char *before = at;
-        annal_status status = annal__pack_next_statement(pack, handler, &at, db, &stmt, &err);
+        annal_status status = annal__pack_next_statement(pack, section, &at, db, &stmt, &err);
         sqlite3_finalize(stmt);
         MUST(status >= 0 || strncmp(err.message, "f.sql:", 6) == 0);
         if (status < 0 || stmt == NULL)
             break;
         MUST(at > before);
+    }
+}
+
+/* Where its databases stand never leads out of the store. */
+static void check_header(const annal_pack *pack)
+{
+    static const char *const sessions[] = {"a", "prose_1", "prose_..", "prose_.x", "prose_", "x-y"};
+    MUST(annal_pack_name(pack)[0] != '\0' && strchr(annal_pack_name(pack), '/') == NULL);
+    MUST(pack->database[0] != '/' && pack->database[0] != '.');
+    MUST(strstr(pack->database, "/.") == NULL && strstr(pack->database, "//") == NULL);
+    MUST(pack->folder == NULL ||
+         (pack->folder[0] != '/' && strstr(pack->folder, "/.") == NULL && pack->folder[0] != '.'));
+    for (size_t i = 0; i < sizeof sessions / sizeof *sessions; i++) {
+        annal_slice star;
+        if (!annal__pack_feeds(pack, annal_slice_of(sessions[i]), &star))
+            continue;
+        MUST(star.len <= strlen(sessions[i]));
+        MUST(strchr(pack->database, '*') == NULL || (star.len > 0 && star.ptr[0] != '.'));
     }
 }
 
@@ -58,17 +86,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         MUST(pack == NULL && strncmp(err.message, "f.sql:", 6) == 0);
         return 0;
     }
-    MUST(annal_pack_name(pack)[0] != '\0' && annal_pack_database(pack)[0] != '\0');
-    MUST(strchr(annal_pack_database(pack), '/') == NULL);
+    check_header(pack);
     size_t kept = strlen(pack->tables);
-    for (size_t i = 0; i < pack->handler_count; i++) {
-        kept += strlen(pack->handlers[i].sql);
-        check_handler(pack, &pack->handlers[i], open_database());
+    for (size_t i = 0; i < pack->section_count; i++) {
+        kept += strlen(pack->sections[i].sql);
+        check_section(pack, &pack->sections[i], open_database());
     }
     size_t lines = 0; /* the first line and the section lines are what is not in any text */
     annal_slice rest = text;
-    for (unsigned section = 0; section <= pack->handler_count && rest.len > 0; section++) {
-        const char *body = section == 0 ? pack->tables : pack->handlers[section - 1].sql;
+    for (unsigned section = 0; section <= pack->section_count && rest.len > 0; section++) {
+        const char *body = section == 0 ? pack->tables : pack->sections[section - 1].sql;
         const char *newline = memchr(rest.ptr, '\n', rest.len);
         size_t line = newline == NULL ? rest.len : (size_t)(newline - rest.ptr) + 1;
         lines += line;

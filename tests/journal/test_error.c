@@ -74,7 +74,7 @@ START_TEST(every_status_has_a_name)
         ANNAL_ERR_BUSY,     ANNAL_ERR_LIMIT,
         ANNAL_ERR_CLOSED,   ANNAL_ERR_CONFLICT,
         ANNAL_ERR_UNKNOWN,  ANNAL_ERR_UNSUPPORTED,
-        ANNAL_ERR_SQL,
+        ANNAL_ERR_SQL,      ANNAL_ERR_REFUSED,
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         ck_assert_str_ne(annal_status_name(all[i]), "no such status");

@@ -1,0 +1,106 @@
+/*
+ * SQL functions for packs and for SELECTs. All of them say the same for the same arguments, always.
+ *
+ *     annal_time(x)          an ISO 8601 time in our fixed width; NULL when x is none
+ *     annal_unix(x)          an ISO 8601 time, or a number of seconds, as REAL seconds since 1970;
+ *                            NULL when x is neither
+ *     annal_count(x, ...)    the first that is not NULL, as an integer; 0 when all are
+ *     annal_cost(micro, usd) millionths of a dollar, from whichever is given; else 0
+ *     annal_blob(x)          the bytes that base64 text stands for, as a BLOB; NULL when x is none
+ */
+#include "index/functions.h"
+
+#include "journal/base/base64.h"
+
+#include <annal/base.h>
+
+#include <math.h>
+
+static bool time_of(sqlite3_value *value, int64_t *out_us)
+{
+    if (sqlite3_value_type(value) != SQLITE_TEXT)
+        return false;
+    const char *text = (const char *)sqlite3_value_text(value);
+    annal_slice slice = {text, (size_t)sqlite3_value_bytes(value)};
+    return text != NULL && annal_time_parse(slice, out_us, NULL) >= 0;
+}
+
+static void sql_time(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    int64_t time_us;
+    if (!time_of(values[0], &time_us))
+        return;
+    char out[ANNAL_TIME_BYTES];
+    annal_time_format(time_us, out);
+    sqlite3_result_text(context, out, ANNAL_TIME_BYTES - 1, SQLITE_TRANSIENT);
+}
+
+static void sql_unix(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    int type = sqlite3_value_type(values[0]);
+    int64_t time_us;
+    if (type == SQLITE_INTEGER || type == SQLITE_FLOAT)
+        sqlite3_result_double(context, sqlite3_value_double(values[0]));
+    else if (time_of(values[0], &time_us))
+        sqlite3_result_double(context, (double)time_us / 1e6);
+}
+
+static void sql_count(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    int i = 0;
+    while (i < count && sqlite3_value_type(values[i]) == SQLITE_NULL)
+        i++;
+    sqlite3_result_int64(context, i < count ? sqlite3_value_int64(values[i]) : 0);
+}
+
+static void sql_cost(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    int type = sqlite3_value_type(values[1]);
+    double micro = 0;
+    if (sqlite3_value_type(values[0]) != SQLITE_NULL) {
+        sqlite3_result_int64(context, sqlite3_value_int64(values[0]));
+        return;
+    }
+    if (type == SQLITE_INTEGER || type == SQLITE_FLOAT)
+        micro = sqlite3_value_double(values[1]) * 1e6;
+    sqlite3_result_int64(context, micro > -9e18 && micro < 9e18 ? llround(micro) : 0);
+}
+
+static void sql_blob(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    struct buf bytes = {0};
+    if (sqlite3_value_type(values[0]) != SQLITE_TEXT)
+        return;
+    const char *text = (const char *)sqlite3_value_text(values[0]);
+    annal_slice base64 = {text, (size_t)sqlite3_value_bytes(values[0])};
+    if (text == NULL || !annal__base64_check(base64))
+        return;
+    if (annal__base64_take(&bytes, base64) < 0)
+        sqlite3_result_error_nomem(context);
+    else
+        sqlite3_result_blob64(context, bytes.ptr == NULL ? "" : bytes.ptr, bytes.len,
+                              SQLITE_TRANSIENT);
+    annal__buf_done(&bytes);
+}
+
+int annal__functions_add(sqlite3 *db)
+{
+    static const struct {
+        const char *name;
+        int arguments;
+        void (*function)(sqlite3_context *, int, sqlite3_value **);
+    } functions[] = {
+        {"annal_time", 1, sql_time}, {"annal_unix", 1, sql_unix}, {"annal_count", -1, sql_count},
+        {"annal_cost", 2, sql_cost}, {"annal_blob", 1, sql_blob},
+    };
+    const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
+    int rc = SQLITE_OK;
+    for (size_t i = 0; rc == SQLITE_OK && i < sizeof functions / sizeof *functions; i++)
+        rc = sqlite3_create_function_v2(db, functions[i].name, functions[i].arguments, flags, NULL,
+                                        functions[i].function, NULL, NULL, NULL);
+    return rc;
+}

@@ -1,0 +1,10 @@
+/* The SQL functions that every connection of ours has; functions.c says what they do. */
+#ifndef INDEX_FUNCTIONS_H
+#define INDEX_FUNCTIONS_H
+
+#include <sqlite3.h>
+
+/* Returns a result code of SQLite's. */
+int annal__functions_add(sqlite3 *db);
+
+#endif

@@ -1,0 +1,71 @@
+/* Packs at work: in memory over one session, and short ways of asking for rows. */
+#ifndef TESTS_PACKS_FIXTURE_H
+#define TESTS_PACKS_FIXTURE_H
+
+#include "tests/support/tmpdir.h"
+
+#include <annal/journal.h>
+#include <annal/pack.h>
+
+#include <check.h>
+
+#define ck_ok(call)                                                                                \
+    do {                                                                                           \
+        annal_error err_ = {0}, *err = &err_;                                                      \
+        annal_status got_status_ = (call);                                                         \
+        ck_assert_msg(got_status_ == ANNAL_OK, "%s: %s", annal_status_name(got_status_),           \
+                      err_.message);                                                               \
+    } while (0)
+
+/* That the call answers with this status, and with a message that contains text. */
+#define ck_fails(expected, text, call)                                                             \
+    do {                                                                                           \
+        annal_error err_ = {0}, *err = &err_;                                                      \
+        annal_status got_status_ = (call);                                                         \
+        ck_assert_msg(got_status_ == (expected) && strstr(err_.message, (text)) != NULL, "%s: %s", \
+                      annal_status_name(got_status_), err_.message);                               \
+    } while (0)
+
+/* ---- Text that grows, for callbacks ---- */
+
+struct text {
+    char *ptr; /* NULL until something is added; free() it */
+    size_t len;
+};
+void text_add(struct text *text, const char *bytes, size_t len);
+int text_row(void *arg, const annal_row *row); /* columns separated by |, a newline behind; arg is a
+                                                  struct text */
+
+/* ---- Packs in memory, for handlers alone: no store, no guards ---- */
+
+#define MEMORY_PACKS_MAX 4
+
+struct memory {
+    annal_pack *packs[MEMORY_PACKS_MAX];
+    size_t count;
+    annal_state *state;
+    uint64_t seq;
+    int64_t ts_us; /* of the next event; a second more for each */
+};
+
+/* The shipped packs of these names (index/packs/NAME.sql), the last one NULL. */
+void memory_init(struct memory *m, const char *session, ...);
+void memory_init_text(struct memory *m, const char *session, const char *pack);
+void memory_done(struct memory *m);
+
+/* Apply one event; that a handler cannot take it shows in annal_state_refused(m->state). */
+void memory_apply(struct memory *m, const char *type, const char *data);
+
+/* The rows of a SELECT; free() it. */
+char *memory_rows(struct memory *m, const char *select);
+#define ck_memory(m, select, rows)                                                                 \
+    do {                                                                                           \
+        char *got_ = memory_rows(m, select);                                                       \
+        ck_assert_str_eq(got_, rows);                                                              \
+        free(got_);                                                                                \
+    } while (0)
+
+/* The text of a shipped pack; free() it. */
+char *pack_text(const char *name);
+
+#endif

@@ -1,0 +1,242 @@
+#include "tests/packs/fixture.h"
+
+#include "index/pack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char HEAD[] = "-- pack p   version 1   database p.db\n"
+                           "CREATE TABLE t (session_id TEXT, n INTEGER);\n";
+
+/* HEAD and body, read but not compiled; the message of a failure stands in *err. */
+static annal_pack *read_pack(const char *header, const char *body, annal_error *err)
+{
+    struct text text = {0};
+    annal_pack *pack = NULL;
+    *err = (annal_error){0};
+    text_add(&text, header, strlen(header));
+    text_add(&text, body, strlen(body));
+    annal_status status = annal_pack_parse("p.sql", (annal_slice){text.ptr, text.len}, &pack, err);
+    ck_assert_int_eq(status, err->status);
+    free(text.ptr);
+    return pack;
+}
+
+static void ck_wrong(const char *header, const char *body, const char *message)
+{
+    annal_error err;
+    annal_pack *pack = read_pack(header, body, &err);
+    ck_assert_msg(pack == NULL, "taken: %s%s", header, body);
+    ck_assert_msg(strstr(err.message, message) != NULL, "%s, not %s", err.message, message);
+}
+
+START_TEST(the_header_says_where_databases_stand_and_which_sessions_feed_them)
+{
+    annal_error err;
+    annal_pack *pack = read_pack(
+        "-- pack p version 1 database runs/*/state.db  in prose  sessions prose_*  writable\n", "",
+        &err);
+    ck_assert_msg(pack != NULL, "%s", err.message);
+    ck_assert_str_eq(pack->database, "runs/*/state.db");
+    ck_assert_str_eq(pack->folder, "prose");
+    ck_assert_str_eq(pack->sessions, "prose_*");
+    ck_assert(pack->writable);
+    annal_pack_free(pack);
+
+    pack = read_pack(HEAD, "", &err);
+    ck_assert(pack->folder == NULL && pack->sessions == NULL && !pack->writable);
+    annal_pack_free(pack);
+}
+END_TEST
+
+START_TEST(no_database_stands_outside_of_the_store)
+{
+    static const char *const wrong[] = {
+        "-- pack p version 1 database ../p.db\n",
+        "-- pack p version 1 database a/../p.db\n",
+        "-- pack p version 1 database a//p.db\n",
+        "-- pack p version 1 database a/\n",
+        "-- pack p version 1 database p.db in /etc\n",
+        "-- pack p version 1 database p.db in .\n",
+        "-- pack p version 1 database p.db in a/../..\n",
+        "-- pack p version 1 database p.db in *\n",
+        "-- pack p version 1 database *.db\n",
+        "-- pack p version 1 database *.db sessions prose\n",
+        "-- pack p version 1 database */*.db sessions prose_*\n",
+        "-- pack p version 1 database p.db sessions a*b*\n",
+        "-- pack p version 1 database p.db sessions a/b\n",
+        "-- pack p version 1 database p.db writable writable\n",
+        "-- pack p version 1 database p.db in a in b\n",
+        "-- pack a/b version 1 database p.db\n",
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        ck_wrong(wrong[i], "", "p.sql:1:");
+}
+END_TEST
+
+START_TEST(a_glob_tells_the_sessions_and_what_its_star_stands_for)
+{
+    static const struct {
+        const char *session;
+        const char *star; /* NULL: it does not feed the pack */
+    } cases[] = {{"prose_20260106", "20260106"},
+                 {"prose_", NULL},
+                 {"prose", NULL},
+                 {"prose_..", NULL},
+                 {"prose_.x", NULL},
+                 {"a_prose_1", NULL},
+                 {"prose_prose_", "prose_"},
+                 {"PROSE_1", NULL}};
+    annal_error err;
+    annal_pack *pack =
+        read_pack("-- pack p version 1 database runs/*/s.db sessions prose_*\n", "", &err);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        annal_slice star = {0};
+        bool feeds = annal__pack_feeds(pack, annal_slice_of(cases[i].session), &star);
+        ck_assert_msg(feeds == (cases[i].star != NULL), "%s", cases[i].session);
+        if (feeds)
+            ck_assert(star.len == strlen(cases[i].star) &&
+                      memcmp(star.ptr, cases[i].star, star.len) == 0);
+    }
+    annal_pack_free(pack);
+
+    pack = read_pack("-- pack p version 1 database p.db sessions a*z\n", "", &err);
+    ck_assert(annal__pack_feeds(pack, ANNAL_SLICE("az"), NULL));
+    ck_assert(annal__pack_feeds(pack, ANNAL_SLICE("a.z"), NULL));
+    ck_assert(!annal__pack_feeds(pack, ANNAL_SLICE("a"), NULL));
+    annal_pack_free(pack);
+
+    pack = read_pack("-- pack p version 1 database p.db sessions _state\n", "", &err);
+    ck_assert(annal__pack_feeds(pack, ANNAL_SLICE("_state"), NULL));
+    ck_assert(!annal__pack_feeds(pack, ANNAL_SLICE("_state1"), NULL));
+    annal_pack_free(pack);
+}
+END_TEST
+
+START_TEST(sections_say_what_they_are_about)
+{
+    annal_error err;
+    annal_pack *pack = read_pack(HEAD,
+                                 "-- on a.b, c   guarded \"no, because\"   reads _state, team_*, "
+                                 "$run::id\n"
+                                 "INSERT INTO t VALUES (:session, $n);\n"
+                                 "-- fill a.b   reads *\n"
+                                 "SELECT COALESCE(MAX(n), 0) + 1 AS n FROM t;\n"
+                                 "-- forget\n"
+                                 "DELETE FROM t WHERE session_id = :session;\n"
+                                 "-- artifact tool.returned   result::output   over 10240\n",
+                                 &err);
+    ck_assert_msg(pack != NULL, "%s", err.message);
+    ck_assert_uint_eq(pack->section_count, 4);
+    const struct pack_section *on = &pack->sections[0], *artifact = &pack->sections[3];
+    ck_assert_str_eq(on->guard, "no, because");
+    ck_assert_int_eq(memcmp(on->types, "a.b\0c\0", 7), 0);
+    ck_assert_int_eq(memcmp(on->reads, "_state\0team_*\0$run::id\0", 24), 0);
+    ck_assert_int_eq(pack->sections[1].kind, PACK_FILL);
+    ck_assert_str_eq(pack->sections[1].reads, "*");
+    ck_assert_int_eq(pack->sections[2].kind, PACK_FORGET);
+    ck_assert_str_eq(artifact->field, "result::output");
+    ck_assert_uint_eq(artifact->over_bytes, 10240);
+    ck_assert(annal__pack_forgets(pack));
+    annal_pack_free(pack);
+}
+END_TEST
+
+START_TEST(a_wrong_section_is_refused_with_file_and_line)
+{
+    static const struct {
+        const char *body;
+        const char *message;
+    } cases[] = {
+        {"-- on a b\nDELETE FROM t;\n", "p.sql:3: 'b' does not belong"},
+        {"-- on a, B\nDELETE FROM t;\n", "p.sql:3: 'B' is no event type"},
+        {"-- on a,\nDELETE FROM t;\n", "p.sql:3: '' is no event type"},
+        {"-- on a guarded why\nDELETE FROM t;\n", "p.sql:3: a guard is a sentence"},
+        {"-- on a guarded \"\"\nDELETE FROM t;\n", "p.sql:3: a guard is a sentence"},
+        {"-- on a guarded \"x\nDELETE FROM t;\n", "p.sql:3: a guard is a sentence"},
+        {"-- on a guarded \"x\" guarded \"y\"\nDELETE FROM t;\n", "p.sql:3: 'guarded'"},
+        {"-- on a reads a/b\nDELETE FROM t;\n", "p.sql:3: 'a/b' is no session"},
+        {"-- on a reads *x\nDELETE FROM t;\n", "p.sql:3: '*x' is no session"},
+        {"-- on a reads $a.b\nDELETE FROM t;\n", "p.sql:3: '$a.b' is no session"},
+        {"-- fill a guarded \"x\"\nSELECT 1 AS n;\n", "p.sql:3: 'guarded'"},
+        {"-- fill a\nDELETE FROM t;\n", "p.sql:3: to fill is one SELECT"},
+        {"-- fill a\nSELECT 1 AS n; SELECT 2 AS n;\n", "p.sql:3: to fill is one SELECT"},
+        {"-- fill a\n-- nothing\n", "p.sql:3: this section has no statement"},
+        {"-- fill a\nSELECT 1 AS n, 2;\n", "p.sql:3: column '2' of a fill is no field"},
+        {"-- forget\n-- nothing\n", "p.sql:3: this section has no statement"},
+        {"-- forget\nDELETE FROM t WHERE n = $n;\n", "p.sql:4: to forget"},
+        {"-- forget\nDELETE FROM t WHERE n = :seq;\n", "p.sql:4: to forget"},
+        {"-- artifact a output over many\n", "p.sql:3: an artifact is"},
+        {"-- artifact a output\n", "p.sql:3: an artifact is"},
+        {"-- artifact a over 10\n", "p.sql:3: an artifact is"},
+        {"-- artifact a x over 10 bytes\n", "p.sql:3: an artifact is"},
+        {"-- artifact a x over 10\nDELETE FROM t;\n", "p.sql:3: an artifact has no statement"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ck_wrong(HEAD, cases[i].body, cases[i].message);
+}
+END_TEST
+
+START_TEST(what_fills_the_tables_has_a_hash_apart_from_what_makes_them)
+{
+    annal_error err;
+    annal_pack *packs[4] = {
+        read_pack(HEAD, "-- on a guarded \"x\"\nDELETE FROM t;\n", &err),
+        read_pack(HEAD, "-- on a guarded \"y\"\nDELETE FROM t;\n-- fill a\nSELECT 1 AS n;\n", &err),
+        read_pack(HEAD, "-- on a\nDELETE FROM t WHERE n = 1;\n", &err),
+        read_pack("-- pack p version 1 database p.db\nCREATE TABLE t (x);\n",
+                  "-- on a\nDELETE FROM t;\n", &err)};
+    ck_assert_uint_eq(packs[0]->handlers_hash, packs[1]->handlers_hash);
+    ck_assert_uint_eq(packs[0]->tables_hash, packs[2]->tables_hash);
+    ck_assert_uint_ne(packs[0]->handlers_hash, packs[2]->handlers_hash);
+    ck_assert_uint_ne(packs[0]->tables_hash, packs[3]->tables_hash);
+    for (size_t i = 0; i < 4; i++)
+        annal_pack_free(packs[i]);
+}
+END_TEST
+
+/* ---- Functions ---- */
+
+START_TEST(annal_unix_gives_seconds_as_a_real)
+{
+    struct memory m;
+    memory_init_text(&m, "s", HEAD);
+    ck_memory(
+        &m,
+        "SELECT annal_unix('1970-01-01T00:00:01.5Z'), annal_unix('2026-01-06'), annal_unix(7),"
+        " typeof(annal_unix(7)), annal_unix(1.25), annal_unix('7'), annal_unix(NULL),"
+        " annal_unix(x'00')",
+        "1.5|1767657600|7|real|1.25|||\n");
+    memory_done(&m);
+}
+END_TEST
+
+START_TEST(annal_blob_gives_the_bytes_of_base64)
+{
+    struct memory m;
+    memory_init_text(&m, "s", HEAD);
+    ck_memory(
+        &m,
+        "SELECT annal_blob('AAEC/w=='), typeof(annal_blob('AAEC/w==')), typeof(annal_blob(''))"
+        ", length(annal_blob('')), annal_blob('AAEC/w'), annal_blob('!'), annal_blob(12),"
+        " annal_blob(NULL)",
+        "000102ff|blob|blob|0||||\n");
+    memory_done(&m);
+}
+END_TEST
+
+Suite *suite_grammar(void)
+{
+    Suite *suite = suite_create("grammar");
+    TCase *all = tcase_create("all");
+    tcase_add_test(all, the_header_says_where_databases_stand_and_which_sessions_feed_them);
+    tcase_add_test(all, no_database_stands_outside_of_the_store);
+    tcase_add_test(all, a_glob_tells_the_sessions_and_what_its_star_stands_for);
+    tcase_add_test(all, sections_say_what_they_are_about);
+    tcase_add_test(all, a_wrong_section_is_refused_with_file_and_line);
+    tcase_add_test(all, what_fills_the_tables_has_a_hash_apart_from_what_makes_them);
+    tcase_add_test(all, annal_unix_gives_seconds_as_a_real);
+    tcase_add_test(all, annal_blob_gives_the_bytes_of_base64);
+    suite_add_tcase(suite, all);
+    return suite;
+}
