@@ -2,6 +2,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
+#include "tools/verbs.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -58,42 +59,72 @@ static void consider(const char *given, const char *name, const char **nearest, 
     }
 }
 
-int args_fail_verb(const char *given)
+const char *args_verb(const struct args *args, char text[VERB_BYTES])
+{
+    snprintf(text, VERB_BYTES, "%s%s%s", args->group ? args->group->name : "",
+             args->group && args->command ? " " : "", args->command ? args->command->name : "");
+    return text;
+}
+
+int args_fail_verb(const struct group *group, const char *given)
 {
     const char *nearest = NULL;
     size_t how_far = SIZE_MAX;
-    for (int i = 0; commands[i] != NULL; i++)
+    const struct command *verb = group ? group->verbs : NULL;
+    for (; verb != NULL && verb->name != NULL; verb++)
+        consider(given, verb->name, &nearest, &how_far);
+    for (int i = 0; group == NULL && commands[i] != NULL; i++)
         consider(given, commands[i]->name, &nearest, &how_far);
+    for (int i = 0; group == NULL && groups[i] != NULL; i++)
+        consider(given, groups[i]->name, &nearest, &how_far);
+    const char *name = group ? group->name : "";
+    const char *space = group ? " " : "";
     if (nearest != NULL)
-        return fail_usage("there is no verb '%s': did you mean '%s'?", given, nearest);
-    return fail_usage("there is no verb '%s': 'annal help' lists them", given);
+        return fail_usage("there is no verb '%s%s%s': did you mean '%s%s%s'?", name, space, given,
+                          name, space, nearest);
+    return fail_usage("there is no verb '%s%s%s': 'annal help%s%s' lists them", name, space, given,
+                      space, name);
 }
 
 static int fail_option(const struct args *args, const char *given)
 {
     const char *nearest = NULL;
     size_t how_far = SIZE_MAX;
+    char verb[VERB_BYTES];
     const struct command *command = args->command;
     const struct option *option;
     bool common = command == NULL || !command->no_store;
     for (option = args_common; common && option->name != NULL; option++)
         consider(given, option->name, &nearest, &how_far);
-    for (option = command ? command->options : NULL; option && option->name; option++)
+    for (int at = 0; command != NULL && (option = command_option(command, &at)) != NULL;)
         consider(given, option->name, &nearest, &how_far);
-    const char *name = command ? command->name : "";
-    const char *space = command ? " " : "";
+    args_verb(args, verb);
+    const char *space = verb[0] != '\0' ? " " : "";
     if (nearest != NULL)
-        return fail_usage("annal%s%s has no option '--%s': did you mean '--%s'?", space, name,
+        return fail_usage("annal%s%s has no option '--%s': did you mean '--%s'?", space, verb,
                           given, nearest);
-    return fail_usage("annal%s%s has no option '--%s': 'annal help%s%s' lists them", space, name,
-                      given, space, name);
+    return fail_usage("annal%s%s has no option '--%s': 'annal help%s%s' lists them", space, verb,
+                      given, space, verb);
 }
 
-static const struct option *find(const struct option *options, const char *name, size_t len)
+static bool is_called(const struct option *option, const char *name, size_t len)
 {
-    for (; options != NULL && options->name != NULL; options++) {
-        if (strlen(options->name) == len && memcmp(options->name, name, len) == 0)
-            return options;
+    return strlen(option->name) == len && memcmp(option->name, name, len) == 0;
+}
+
+/* NULL: there is none of that name, of the verb or of all verbs. */
+static const struct option *find(const struct command *command, const char *name, size_t len)
+{
+    const struct option *option = args_common;
+    if (command == NULL || !command->no_store) {
+        for (; option->name != NULL; option++) {
+            if (is_called(option, name, len))
+                return option;
+        }
+    }
+    for (int at = 0; command != NULL && (option = command_option(command, &at)) != NULL;) {
+        if (is_called(option, name, len))
+            return option;
     }
     return NULL;
 }
@@ -129,12 +160,7 @@ static int take_option(struct args *args, int argc, char **argv, int *at)
         args->version = true;
         return 0;
     }
-    const struct command *command = args->command;
-    const struct option *option = NULL;
-    if (command == NULL || !command->no_store)
-        option = find(args_common, name, len);
-    if (option == NULL && command != NULL)
-        option = find(command->options, name, len);
+    const struct option *option = find(args->command, name, len);
     if (option == NULL) {
         argv[*at][2 + len] = '\0';
         return fail_option(args, name);
@@ -156,21 +182,74 @@ static int take_word(struct args *args, const char *word)
         args->operands[args->operand_count++] = word;
         return 0;
     }
-    args->command = command_find(word);
-    return args->command == NULL ? args_fail_verb(word) : 0;
+    if (args->group == NULL) {
+        args->command = command_find(word);
+        args->group = args->command == NULL ? group_find(word) : NULL;
+        return args->command == NULL && args->group == NULL ? args_fail_verb(NULL, word) : 0;
+    }
+    args->command = group_verb(args->group, word);
+    return args->command == NULL ? args_fail_verb(args->group, word) : 0;
+}
+
+/* The operand of a verb in a group that is missing, or how the others call all of theirs. */
+static const char *missing_operand(const struct args *args)
+{
+    int i = args->operand_count;
+    const struct field *field = args->command->fields;
+    for (; field != NULL && field->kind != FIELD_END; field++) {
+        if (field->option.name == NULL && field->option.value != NULL && i-- == 0)
+            return field->option.value;
+    }
+    return args->command->operands;
 }
 
 static int check_operands(const struct args *args)
 {
+    char verb[VERB_BYTES];
     const struct command *command = args->command;
     if (command == NULL || args->help)
         return 0;
-    if (args->operand_count < command->operands_min)
-        return fail_usage("annal %s needs %s: 'annal help %s' shows how", command->name,
-                          command->operands, command->name);
-    if (command->operands_max >= 0 && args->operand_count > command->operands_max)
-        return fail_usage("annal %s does not know what to do with '%s'", command->name,
-                          args->operands[command->operands_max]);
+    args_verb(args, verb);
+    int most = command_operands_max(command);
+    if (args->operand_count < command_operands_min(command))
+        return fail_usage("annal %s needs %s: 'annal help %s' shows how", verb,
+                          missing_operand(args), verb);
+    if (most >= 0 && args->operand_count > most)
+        return fail_usage("annal %s does not know what to do with '%s'", verb,
+                          args->operands[most]);
+    return 0;
+}
+
+static bool is_choice(const char *choices, const char *text)
+{
+    size_t len = strlen(text);
+    for (const char *at = choices; at != NULL; at = strchr(at, '|')) {
+        at += *at == '|';
+        if (strcspn(at, "|") == len && memcmp(at, text, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What the table of a verb in a group asks of its options and operands. */
+static int check_fields(const struct args *args)
+{
+    char verb[VERB_BYTES];
+    const struct field *field = args->command != NULL && !args->help ? args->command->fields : NULL;
+    args_verb(args, verb);
+    for (; field != NULL && field->kind != FIELD_END; field++) {
+        const struct option *option = &field->option;
+        const char *name = option->name != NULL ? option->name : option->value;
+        const char *text = name == NULL ? NULL : verb_text(args, name);
+        if (option->name != NULL && field->required && text == NULL)
+            return fail_usage("annal %s needs --%s %s: 'annal help %s' shows how", verb,
+                              option->name, option->value, verb);
+        for (int at = 0; field->choices != NULL && (text = verb_next(args, name, &at)) != NULL;) {
+            if (!is_choice(field->choices, text))
+                return fail_usage("%s%s is one of %s, and was given '%s'",
+                                  option->name != NULL ? "--" : "", name, field->choices, text);
+        }
+    }
     return 0;
 }
 
@@ -182,6 +261,7 @@ int args_parse(struct args *args, int argc, char **argv)
     if (args->operands == NULL || args->values == NULL)
         return fail_storage("read the command line: out of memory");
     bool options_end = false;
+    char verb[VERB_BYTES];
     for (int i = 1; i < argc; i++) {
         int exit_status = 0;
         if (!options_end && strcmp(argv[i], "--") == 0)
@@ -191,10 +271,10 @@ int args_parse(struct args *args, int argc, char **argv)
         else if (!options_end && strncmp(argv[i], "--", 2) == 0)
             exit_status = take_option(args, argc, argv, &i);
         else if (!options_end && argv[i][0] == '-' && argv[i][1] != '\0')
-            exit_status = fail_usage("there is no option '%s': options begin with two dashes "
-                                     "('annal help%s%s' lists them)",
-                                     argv[i], args->command ? " " : "",
-                                     args->command ? args->command->name : "");
+            exit_status =
+                fail_usage("there is no option '%s': options begin with two dashes "
+                           "('annal help%s%s' lists them)",
+                           argv[i], args->command || args->group ? " " : "", args_verb(args, verb));
         else
             exit_status = take_word(args, argv[i]);
         if (exit_status != 0)
@@ -204,7 +284,8 @@ int args_parse(struct args *args, int argc, char **argv)
         const char *store = getenv("ANNAL_STORE");
         args->store = store != NULL && store[0] != '\0' ? store : NULL;
     }
-    return check_operands(args);
+    int wrong = check_operands(args);
+    return wrong != 0 ? wrong : check_fields(args);
 }
 
 void args_done(struct args *args)

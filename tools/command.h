@@ -3,7 +3,7 @@
  *
  * A verb is one file, cmd_<verb>.c, which defines one struct command; commands.c lists them. Its
  * options are a table, and its help is made from that table, so that help cannot promise what is
- * not there.
+ * not there. Verbs of two words (annal team send) stand in groups: verbs.h.
  */
 #ifndef TOOLS_COMMAND_H
 #define TOOLS_COMMAND_H
@@ -27,6 +27,8 @@ struct option {
 };
 
 struct args;
+struct field;
+struct verb_call;
 
 struct command {
     const char *name;
@@ -39,6 +41,15 @@ struct command {
     const struct option *options;
     bool no_store; /* does not take --store and --json */
     int (*run)(const struct args *args);
+
+    /* Of a verb in a group: verbs.h. Its fields take the place of operands and options. */
+    const struct field *fields;
+    const char *type;    /* of the event that verb_append() appends */
+    const char *session; /* whose event it is: "team_{TEAM}", "_state" */
+    const char *said;    /* the sentence for people: "sent {id} to team {TEAM}" */
+    int (*prepare)(struct verb_call *call); /* before it is appended; 0 or an exit status */
+    int (*finish)(struct verb_call *call);  /* prints in the place of said */
+    const char *sql;                        /* that verb_select() asks */
 };
 
 extern const struct command cmd_append, cmd_cat, cmd_convert, cmd_delete, cmd_help, cmd_import,
@@ -47,14 +58,26 @@ extern const struct command cmd_doctor, cmd_repair, cmd_replay, cmd_show, cmd_sn
     cmd_stats, cmd_tail;
 extern const struct command cmd_verify, cmd_version;
 
-/* Every verb, in the order in which help lists them; NULL ends it. In commands.c. */
+/* Every verb of one word, in the order in which help lists them; NULL ends it. In commands.c. */
 extern const struct command *const commands[];
 
 /* NULL when there is no such verb. */
 const struct command *command_find(const char *name);
 
-/* Print the help of one verb, or of the command as a whole, on stdout. */
-void help_print_command(const struct command *command);
+/* Verbs of two words: a group is one file, too, and stands in groups[] of commands.c. */
+struct group;
+extern const struct group group_pack;
+
+/* The options of a verb, one after another: begin with *at = 0; NULL when there are no more. */
+const struct option *command_option(const struct command *command, int *at);
+
+/* How many operands a verb takes; -1: any number. */
+int command_operands_min(const struct command *command);
+int command_operands_max(const struct command *command);
+
+/* Print the help of one verb (group NULL: of one word), of a group, or of all, on stdout. */
+void help_print_command(const struct group *group, const struct command *command);
+void help_print_group(const struct group *group);
 void help_print_all(void);
 
 #endif

@@ -1,5 +1,6 @@
 /* Which verbs there are. */
 #include "tools/command.h"
+#include "tools/verbs.h"
 
 #include <string.h>
 
@@ -15,4 +16,75 @@ const struct command *command_find(const char *name)
             return commands[i];
     }
     return NULL;
+}
+
+const struct group *const groups[] = {&group_pack, NULL};
+
+const struct group *group_find(const char *name)
+{
+    for (int i = 0; groups[i] != NULL; i++) {
+        if (strcmp(groups[i]->name, name) == 0)
+            return groups[i];
+    }
+    return NULL;
+}
+
+const struct command *group_verb(const struct group *group, const char *name)
+{
+    for (const struct command *verb = group->verbs; verb->name != NULL; verb++) {
+        if (strcmp(verb->name, name) == 0)
+            return verb;
+    }
+    return NULL;
+}
+
+const struct option *command_option(const struct command *command, int *at)
+{
+    if (command->fields == NULL) {
+        const struct option *option = command->options == NULL ? NULL : &command->options[*at];
+        if (option == NULL || option->name == NULL)
+            return NULL;
+        ++*at;
+        return option;
+    }
+    int i = 0;
+    for (; command->fields[i].kind != FIELD_END; i++) {
+        const struct option *option = &command->fields[i].option;
+        if (i >= *at && option->name != NULL) {
+            *at = i + 1;
+            return option;
+        }
+    }
+    /* Behind its own, an event's verb has those of all events. */
+    const struct option *option = &verb_common[*at > i ? *at - i : 0];
+    if (command->type == NULL || option->name == NULL)
+        return NULL;
+    *at = (*at > i ? *at : i) + 1;
+    return option;
+}
+
+static bool is_operand(const struct field *field)
+{
+    return field->option.name == NULL && field->option.value != NULL;
+}
+
+int command_operands_min(const struct command *command)
+{
+    int count = command->operands_min;
+    const struct field *field = command->fields;
+    for (; field != NULL && field->kind != FIELD_END; field++)
+        count += is_operand(field) && field->required ? 1 : 0;
+    return count;
+}
+
+int command_operands_max(const struct command *command)
+{
+    int count = command->operands_max;
+    const struct field *field = command->fields;
+    for (; field != NULL && field->kind != FIELD_END; field++) {
+        if (is_operand(field) && field->kind == FIELD_LIST)
+            return -1;
+        count += is_operand(field) ? 1 : 0;
+    }
+    return count;
 }

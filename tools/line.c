@@ -2,137 +2,13 @@
 
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "tools/json_walk.h"
 
 #include <string.h>
 
 enum { KEY_TYPE, KEY_DATA, KEY_ID, KEY_TS, KEY_CAUSE, KEY_COUNT };
 
 static const char *const key_names[KEY_COUNT] = {"type", "data", "id", "ts", "cause"};
-
-/* Walks over text that is known to be valid JSON. */
-struct scanner {
-    const char *at;
-    const char *end;
-};
-
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
-static void skip_space(struct scanner *scanner)
-{
-    while (scanner->at < scanner->end && is_space(*scanner->at))
-        scanner->at++;
-}
-
-static void skip_string(struct scanner *scanner)
-{
-    scanner->at++;
-    while (*scanner->at != '"')
-        scanner->at += *scanner->at == '\\' ? 2 : 1;
-    scanner->at++;
-}
-
-/* Over an array or an object; brackets in strings do not count. */
-static void skip_nested(struct scanner *scanner)
-{
-    size_t depth = 0;
-    do {
-        char c = *scanner->at;
-        if (c == '"') {
-            skip_string(scanner);
-            continue;
-        }
-        if (c == '{' || c == '[')
-            depth++;
-        else if (c == '}' || c == ']')
-            depth--;
-        scanner->at++;
-    } while (depth > 0);
-}
-
-static annal_slice take_value(struct scanner *scanner)
-{
-    const char *begin = scanner->at;
-    if (*begin == '"') {
-        skip_string(scanner);
-    } else if (*begin == '{' || *begin == '[') {
-        skip_nested(scanner);
-    } else {
-        while (scanner->at < scanner->end && strchr(",}] \t\r\n", *scanner->at) == NULL)
-            scanner->at++;
-    }
-    return (annal_slice){begin, (size_t)(scanner->at - begin)};
-}
-
-/* ---- Strings ---- */
-
-static unsigned hex4(const char *digits)
-{
-    unsigned value = 0;
-    for (int i = 0; i < 4; i++) {
-        char c = digits[i];
-        unsigned digit = (unsigned)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
-        value = value << 4 | digit;
-    }
-    return value;
-}
-
-static annal_status put_utf8(struct buf *out, unsigned c)
-{
-    char bytes[4];
-    size_t len = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    static const unsigned char first[] = {0, 0, 0xc0, 0xe0, 0xf0};
-    for (size_t i = len; i-- > 1; c >>= 6)
-        bytes[i] = (char)(0x80 | (c & 0x3f));
-    bytes[0] = (char)(first[len] | c);
-    return annal__buf_append(out, bytes, len);
-}
-
-/* The escape at at[0] == '\\'; *out_used is its length. A lone surrogate stands for no character.
- */
-static annal_status unescape(const char *at, const char *end, struct buf *out, size_t *out_used)
-{
-    static const char letters[] = "\"\\/bfnrt";
-    static const char meanings[] = "\"\\/\b\f\n\r\t";
-    *out_used = 2;
-    if (at[1] != 'u')
-        return annal__buf_append(out, meanings + (strchr(letters, at[1]) - letters), 1);
-    unsigned c = hex4(at + 2);
-    *out_used = 6;
-    if (c >= 0xd800 && c < 0xdc00 && end - at >= 12 && at[6] == '\\' && at[7] == 'u') {
-        unsigned low = hex4(at + 8);
-        if (low >= 0xdc00 && low < 0xe000) {
-            *out_used = 12;
-            return put_utf8(out, 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00));
-        }
-    }
-    if (c >= 0xd800 && c < 0xe000)
-        return ANNAL_ERR_INVALID;
-    return put_utf8(out, c);
-}
-
-/* The text of a raw JSON string; without escapes it is the raw bytes themselves. */
-static annal_status text_of(annal_slice raw, struct buf *scratch, annal_slice *out)
-{
-    const char *at = raw.ptr + 1, *end = raw.ptr + raw.len - 1;
-    size_t begin = scratch->len;
-    if (memchr(at, '\\', (size_t)(end - at)) == NULL) {
-        *out = (annal_slice){at, (size_t)(end - at)};
-        return ANNAL_OK;
-    }
-    while (at < end) {
-        size_t used = 1;
-        annal_status status =
-            *at == '\\' ? unescape(at, end, scratch, &used) : annal__buf_append(scratch, at, 1);
-        if (status < 0)
-            return status;
-        at += used;
-    }
-    *out = (annal_slice){scratch->ptr + begin, scratch->len - begin};
-    return ANNAL_OK;
-}
 
 /* ---- Members ---- */
 
@@ -153,7 +29,7 @@ static annal_status check_json(annal_slice line, annal_error *err)
 static annal_status find_key(annal_slice raw, struct buf *scratch, int *out_key, annal_error *err)
 {
     annal_slice name;
-    annal_status status = text_of(raw, scratch, &name);
+    annal_status status = json_text(raw, scratch, &name);
     for (int key = 0; status == ANNAL_OK && key < KEY_COUNT; key++) {
         if (strlen(key_names[key]) == name.len && memcmp(key_names[key], name.ptr, name.len) == 0) {
             *out_key = key;
@@ -169,30 +45,21 @@ static annal_status find_key(annal_slice raw, struct buf *scratch, int *out_key,
 static annal_status find_members(annal_slice line, struct buf *scratch,
                                  annal_slice values[KEY_COUNT], annal_error *err)
 {
-    struct scanner scanner = {line.ptr, line.ptr + line.len};
-    skip_space(&scanner);
-    if (*scanner.at != '{')
+    struct json_walk walk;
+    annal_slice name, value;
+    if (!json_walk_object(&walk, line))
         return annal__fail(err, ANNAL_ERR_INVALID,
                            "the line is no JSON object with \"type\" and \"data\" (with --type T a "
                            "line is the data itself)");
-    scanner.at++;
-    skip_space(&scanner);
-    while (*scanner.at != '}') {
+    while (json_walk_next(&walk, &name, &value)) {
         int key = 0;
-        annal_status status = find_key(take_value(&scanner), scratch, &key, err);
+        annal_status status = find_key(name, scratch, &key, err);
         if (status < 0)
             return status;
         if (values[key].ptr != NULL)
             return annal__fail(err, ANNAL_ERR_INVALID, "the key \"%s\" stands twice",
                                key_names[key]);
-        skip_space(&scanner);
-        scanner.at++; /* the colon */
-        skip_space(&scanner);
-        values[key] = take_value(&scanner);
-        skip_space(&scanner);
-        if (*scanner.at == ',')
-            scanner.at++;
-        skip_space(&scanner);
+        values[key] = value;
     }
     return ANNAL_OK;
 }
@@ -206,7 +73,7 @@ static annal_status text_member(annal_slice values[KEY_COUNT], int key, struct b
         return ANNAL_OK;
     if (*raw.ptr != '"')
         return annal__fail(err, ANNAL_ERR_INVALID, "\"%s\" is not a string", key_names[key]);
-    annal_status status = text_of(raw, scratch, out);
+    annal_status status = json_text(raw, scratch, out);
     if (status == ANNAL_ERR_INVALID)
         return annal__fail(err, ANNAL_ERR_INVALID, "\"%s\" has half a surrogate pair",
                            key_names[key]);
@@ -237,6 +104,11 @@ static annal_status fill_draft(annal_slice values[KEY_COUNT], struct buf *scratc
         return ANNAL_OK;
     draft->has_ts = true;
     return annal_time_parse(ts, &draft->ts_us, err);
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
 static annal_slice trim(annal_slice text)

@@ -2,22 +2,29 @@
 #include "tools/args.h"
 #include "tools/command.h"
 #include "tools/out.h"
+#include "tools/verbs.h"
 
 #include <locale.h>
 #include <signal.h>
 
 static int dispatch(const struct args *args)
 {
-    if (args->command == NULL && args->version)
+    if (args->command == NULL && args->group == NULL && args->version)
         return cmd_version.run(args);
     if (args->command == NULL && args->help) {
-        help_print_all();
+        if (args->group != NULL)
+            help_print_group(args->group);
+        else
+            help_print_all();
         return EXIT_DONE;
     }
+    if (args->command == NULL && args->group != NULL)
+        return fail_usage("say what to do: 'annal help %s' lists the verbs of %s",
+                          args->group->name, args->group->name);
     if (args->command == NULL)
         return fail_usage("say what to do: 'annal help' lists the verbs");
     if (args->help) {
-        help_print_command(args->command);
+        help_print_command(args->group, args->command);
         return EXIT_DONE;
     }
     return args->command->run(args);

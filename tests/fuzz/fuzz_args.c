@@ -60,9 +60,9 @@ static void check(const struct args *args, char **words, int count)
         MUST(value->text == NULL || is_word(words, count, value->text));
     }
     if (args->command != NULL && !args->help)
-        MUST(args->operand_count >= args->command->operands_min &&
-             (args->command->operands_max < 0 ||
-              args->operand_count <= args->command->operands_max));
+        MUST(args->operand_count >= command_operands_min(args->command) &&
+             (command_operands_max(args->command) < 0 ||
+              args->operand_count <= command_operands_max(args->command)));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)

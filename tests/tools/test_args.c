@@ -144,8 +144,8 @@ START_TEST(every_option_in_the_help_is_accepted_in_both_spellings)
     struct cli cli;
     CLI_INIT(&cli);
     for (int i = 0; commands[i] != NULL; i++) {
-        const struct option *option = commands[i]->options;
-        for (; option != NULL && option->name != NULL; option++) {
+        const struct option *option;
+        for (int at = 0; (option = command_option(commands[i], &at)) != NULL;) {
             char word[80];
             snprintf(word, sizeof word, "--%s%s", option->name, option->value ? "=1" : "");
             CLI(&cli, NULL, commands[i]->name, word, "s", "--help");
@@ -186,8 +186,8 @@ START_TEST(the_manual_and_the_completion_know_every_verb_and_option)
         snprintf(text, sizeof text, ".SS annal %s", commands[i]->name);
         ck_assert_msg(strstr(manual, text) != NULL, "the manual has no '%s'", text);
         ck_assert_msg(strstr(completion, commands[i]->name) != NULL, "completion: %s", text);
-        const struct option *option = commands[i]->options;
-        for (; option != NULL && option->name != NULL; option++) {
+        const struct option *option;
+        for (int at = 0; (option = command_option(commands[i], &at)) != NULL;) {
             snprintf(text, sizeof text, "--%s", option->name);
             ck_assert_msg(strstr(manual, text) != NULL, "the manual has no %s of %s", text,
                           commands[i]->name);

@@ -1,0 +1,259 @@
+#include "tests/tools/cli.h"
+#include "tools/json_walk.h"
+#include "tools/verbs.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const struct field fields[] = {OPERAND("TEAM", FIELD_TEXT, NULL, "the team"),
+                                      OPERAND_MAYBE("TEXT", FIELD_BODY, "content", "what to say"),
+                                      OPTION("to", "NAME", FIELD_LIST, "to", "to whom"),
+                                      OPTION("rank", "N", FIELD_NUMBER, "run.rank", "a number"),
+                                      OPTION("meta", "JSON", FIELD_JSON, "meta", "more"),
+                                      OPTION("file", "FILE", FIELD_FILE, "content", "its text"),
+                                      OPTION("until", "TIME", FIELD_TIME, "until", "when"),
+                                      OPTION_WITH("way", "WAY", FIELD_TEXT, "run.way", "how",
+                                                  .preset = "\"all\"", .choices = "all|first"),
+                                      FLAG("loud", "loud", "in capitals"),
+                                      CONSTANT("source", "\"shell\""),
+                                      FIELDS_END};
+
+static int prepare(struct verb_call *call)
+{
+    return verb_text(call->args, "rank") == NULL
+               ? 0
+               : verb_set_text(call, "run.way", ANNAL_SLICE("first"));
+}
+
+static const struct command send = {.name = "send",
+                                    .fields = fields,
+                                    .type = "team.message",
+                                    .session = "team_{TEAM}",
+                                    .said = "{seq}: {TEAM} heard {content} {run.way} {nothing}",
+                                    .prepare = prepare,
+                                    .run = verb_append};
+
+static const struct command list = {
+    .name = "list",
+    .fields = fields,
+    .sql = "SELECT ?1 AS a, typeof(?2) AS b, ?3 AS c, ?4 AS d, ?9 AS e",
+    .run = verb_select};
+
+/* The words behind the verb, as args_parse() would have sorted them. */
+static void run_verb(struct cli *cli, const struct command *verb, bool json,
+                     const char *const *words)
+{
+    const char *out = tmpdir_path(&cli->dir, "out"), *err = tmpdir_path(&cli->dir, "err");
+    const char *operands[8];
+    struct args_value values[8];
+    struct args args = {
+        .command = verb, .store = cli->store, .json = json, .operands = operands, .values = values};
+    for (; *words != NULL; words++) {
+        const struct option *option = NULL;
+        for (int at = 0;
+             strncmp(*words, "--", 2) == 0 && (option = command_option(verb, &at)) != NULL;) {
+            if (strcmp(option->name, *words + 2) == 0)
+                break;
+        }
+        if (option == NULL)
+            operands[args.operand_count++] = *words;
+        else
+            values[args.value_count++] =
+                (struct args_value){option, option->value ? *++words : NULL};
+    }
+    free(cli->out);
+    free(cli->err);
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
+        dup2(open(err, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
+        int exit_status = verb->run(&args);
+        fflush(stdout);
+        _exit(exit_status);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    cli->exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    cli->out = file_read(out, &cli->out_len);
+    cli->err = file_read(err, &cli->err_len);
+}
+
+#define VERB(cli, verb, json, ...) run_verb(cli, verb, json, (const char *[]){__VA_ARGS__, NULL})
+
+static void init_with_store(struct cli *cli)
+{
+    CLI_INIT(cli);
+    CLI(cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+    cli_assert_done(cli);
+}
+
+START_TEST(every_kind_of_field_becomes_its_member_of_data)
+{
+    struct cli cli;
+    init_with_store(&cli);
+    VERB(&cli, &send, true, "t1", "hi \"you\"\n", "--to", "ada", "--to", "b,c", "--rank", "-1.50e3",
+         "--meta", "{\"a\" :[1]}", "--until", "2026-01-06T07:24:00Z", "--way", "first", "--loud");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(
+        cli.out,
+        "{\"session_id\":\"team_t1\",\"seq\":1,\"type\":\"team.message\",\"data\":"
+        "{\"content\":\"hi \\\"you\\\"\\n\",\"to\":[\"ada\",\"b,c\"],\"run\":{\"rank\":-1.50e3,"
+        "\"way\":\"first\"},\"meta\":{\"a\" :[1]},\"until\":\"2026-01-06T07:24:00.000000Z\","
+        "\"loud\":true,\"source\":\"shell\"}}\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(what_was_not_given_is_its_preset_or_is_left_out)
+{
+    struct cli cli;
+    init_with_store(&cli);
+    VERB(&cli, &send, true, "t1");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(
+        strstr(cli.out, "\"data\":{\"run\":{\"way\":\"all\"},\"source\":\"shell\"}}\n"));
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(people_read_a_sentence_with_members_and_words_in_it)
+{
+    struct cli cli;
+    init_with_store(&cli);
+    VERB(&cli, &send, false, "t1", "a\tb\\", "--rank", "1");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "1: t1 heard a?b\\ first \n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_file_is_a_value_byte_for_byte)
+{
+    struct cli cli;
+    init_with_store(&cli);
+    const char *path = tmpdir_path(&cli.dir, "text");
+    file_write(path, "{ \"k\":\n 2 }\n", 12);
+    char at[300];
+    snprintf(at, sizeof at, "@%s", path);
+    VERB(&cli, &send, true, "t1", "--file", path, "--meta", at);
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"meta\":{ \"k\":  2 } ,"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"content\":\"{ \\\"k\\\":\\n 2 }\\n\""));
+    file_write(path, "\xff", 1);
+    VERB(&cli, &send, true, "t1", "--file", path);
+    cli_assert_refused(&cli, EXIT_REFUSED, "--file is not UTF-8");
+    VERB(&cli, &send, true, "t1", "--meta", at);
+    cli_assert_refused(&cli, EXIT_REFUSED, "holds no JSON value");
+    VERB(&cli, &send, true, "t1", "--file", "/nowhere/x");
+    cli_assert_refused(&cli, EXIT_REFUSED, "read '/nowhere/x': No such file");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(values_that_are_none_of_their_kind_are_wrong_usage)
+{
+    static const char *const wrong[][4] = {{"t1", "--rank", "one"},       {"t1", "--rank", "01"},
+                                           {"t1", "--rank", ""},          {"t1", "--meta", "{"},
+                                           {"t1", "--until", "some day"}, {"a/b"},
+                                           {"t1", "--wait", "soon"}};
+    struct cli cli;
+    init_with_store(&cli);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        run_verb(&cli, &send, true, wrong[i]);
+        cli_assert_refused(&cli, EXIT_USAGE, "");
+    }
+    ck_assert_int_eq(cli_journals(&cli), 1);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(an_event_id_makes_a_verb_do_it_once)
+{
+    struct cli cli;
+    init_with_store(&cli);
+    VERB(&cli, &send, false, "t1", "hi", "--event-id", "e1", "--cause", "s1:1");
+    cli_assert_done(&cli);
+    VERB(&cli, &send, false, "t1", "hi", "--event-id", "e1", "--cause", "s1:1");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "1: t1 heard hi all \n");
+    CLI(&cli, NULL, "query", "team_t1", "--count");
+    ck_assert_str_eq(cli.out, "1\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_select_gets_fields_as_its_parameters)
+{
+    struct cli cli;
+    init_with_store(&cli);
+    VERB(&cli, &list, true, "t'1\\\"", "--to", "x", "--rank", "2.5", "--loud");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(
+        cli.out,
+        "{\"a\":\"t'1\\\\\\\"\",\"b\":\"null\",\"c\":\"[\\\"x\\\"]\",\"d\":2.5,\"e\":1}\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(members_are_found_by_their_path)
+{
+    annal_slice object =
+        ANNAL_SLICE(" { \"a\" : {\"b\":[1,{\"c\":2}],\"d\":\"}\\\"\"} , \"e\":null } ");
+    ck_assert_uint_eq(json_member(object, "a.b").len, 11);
+    ck_assert_int_eq(memcmp(json_member(object, "a.d").ptr, "\"}\\\"\"", 5), 0);
+    ck_assert_uint_eq(json_member(object, "e").len, 4);
+    ck_assert_ptr_null(json_member(object, "f").ptr);
+    ck_assert_ptr_null(json_member(object, "e.x").ptr);
+    ck_assert_ptr_null(json_member(ANNAL_SLICE("7"), "e").ptr);
+    ck_assert_ptr_null(json_member(ANNAL_SLICE("{}"), "e").ptr);
+}
+END_TEST
+
+static const struct {
+    const char *words[5];
+    const char *what;
+} wrong_words[] = {
+    {{"pack"}, "'annal help pack' lists the verbs of pack"},
+    {{"pack", "chek"}, "did you mean 'pack check'?"},
+    {{"pack", "frobnicate"}, "'annal help pack' lists them"},
+    {{"pakc", "check"}, "did you mean 'pack'?"},
+    {{"pack", "check"}, "annal pack check needs FILE"},
+    {{"pack", "check", "x", "--jsn"}, "annal pack check has no option '--jsn'"},
+    {{"pack", "-x"}, "'annal help pack' lists them"},
+    {{"help", "pack", "chek"}, "did you mean 'pack check'?"},
+    {{"help", "ls", "all"}, "annal ls has no verbs"},
+};
+
+START_TEST(a_wrong_verb_of_two_words_gets_one_sentence)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    cli_run(&cli, NULL, wrong_words[_i].words);
+    cli_assert_refused(&cli, EXIT_USAGE, wrong_words[_i].what);
+    ck_assert_str_eq(cli.out, "");
+    cli_done(&cli);
+}
+END_TEST
+
+Suite *suite_verbs(void)
+{
+    Suite *suite = suite_create("verbs");
+    TCase *tcase = tcase_create("verbs");
+    tcase_add_test(tcase, every_kind_of_field_becomes_its_member_of_data);
+    tcase_add_test(tcase, what_was_not_given_is_its_preset_or_is_left_out);
+    tcase_add_test(tcase, people_read_a_sentence_with_members_and_words_in_it);
+    tcase_add_test(tcase, a_file_is_a_value_byte_for_byte);
+    tcase_add_test(tcase, values_that_are_none_of_their_kind_are_wrong_usage);
+    tcase_add_test(tcase, an_event_id_makes_a_verb_do_it_once);
+    tcase_add_test(tcase, a_select_gets_fields_as_its_parameters);
+    tcase_add_test(tcase, members_are_found_by_their_path);
+    tcase_add_loop_test(tcase, a_wrong_verb_of_two_words_gets_one_sentence, 0,
+                        sizeof wrong_words / sizeof wrong_words[0]);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
