@@ -1,9 +1,11 @@
 #include "tests/support/runner.h"
 
 Suite *suite_grammar(void);
+Suite *suite_teams(void);
 
 static Suite *(*const suites[])(void) = {
     suite_grammar,
+    suite_teams,
     NULL,
 };
 

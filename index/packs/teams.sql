@@ -1,0 +1,225 @@
+-- pack teams   version 1   database state.db   sessions team_*
+--
+-- Teams and their messages, and what is derived from the runs beside them (the tables of the pack
+-- lionagi, in the same database). One session a team: team_<id>. All rows of a team are written by
+-- its session, so the team's id is what follows team_ there, whatever data says.
+--
+--  (1) A member is a name: text, not empty, without a comma, and neither 'all' nor '*', for these
+--      mean everybody. member_count is the length of members, whoever writes.
+--  (2) recipient is 'all', or names joined by commas. data.to may be a name, a list of names,
+--      "all", "*", ["*"] or missing. Sender and recipients need not be members: who sends says so.
+--  (3) read_by are the names of x_team_reads, sorted; when each read is there (NULL: not known).
+--      data.read_by of an imported message is a list of names, or an object name -> time.
+--  (4) session_id is NULL where data.session_known is false: whoever sends looks, a handler cannot.
+--  (5) Staleness is derived when it is asked for, and stored nowhere: stale_at is the second after
+--      which a running session counts as stale; a row of stale_thresholds for each kind, 'default'
+--      for any other. An hour without a message is 'idle'.
+
+CREATE TABLE IF NOT EXISTS teams (
+id TEXT PRIMARY KEY,
+name TEXT NOT NULL,
+created_at REAL NOT NULL,
+updated_at REAL NOT NULL,
+member_count INTEGER NOT NULL DEFAULT 0,
+members JSON NOT NULL DEFAULT '[]', -- array of member name strings
+node_metadata JSON, -- team config, coordination mode
+status TEXT NOT NULL DEFAULT 'active' CHECK(
+status IN ('active', 'archived')
+)
+);
+CREATE INDEX IF NOT EXISTS idx_teams_name ON teams(name);
+CREATE INDEX IF NOT EXISTS idx_teams_updated ON teams(updated_at DESC);
+CREATE INDEX IF NOT EXISTS idx_teams_status ON teams(status);
+
+CREATE TABLE IF NOT EXISTS team_messages (
+id TEXT PRIMARY KEY,
+team_id TEXT NOT NULL REFERENCES teams(id) ON DELETE CASCADE,
+created_at REAL NOT NULL,
+sender TEXT NOT NULL, -- member name or "system"
+recipient TEXT NOT NULL DEFAULT 'all', -- member name or "all"
+content TEXT NOT NULL,
+summary TEXT, -- one-line distillation for collapsed display
+read_by JSON NOT NULL DEFAULT '[]', -- array of member names
+session_id TEXT REFERENCES sessions(id), -- optional link to coordinating session
+from_op TEXT -- ours: the operation that the message belongs to
+);
+CREATE INDEX IF NOT EXISTS idx_team_msgs_team ON team_messages(team_id);
+CREATE INDEX IF NOT EXISTS idx_team_msgs_created ON team_messages(created_at);
+CREATE INDEX IF NOT EXISTS idx_team_msgs_session ON team_messages(session_id)
+WHERE session_id IS NOT NULL;
+
+CREATE TABLE x_team_reads (
+    message_id TEXT NOT NULL REFERENCES team_messages(id) ON DELETE CASCADE,
+    member     TEXT NOT NULL,
+    read_at    REAL,
+    PRIMARY KEY (message_id, member)
+) WITHOUT ROWID;
+
+CREATE TRIGGER teams_count_new AFTER INSERT ON teams
+WHEN NEW.member_count IS NOT json_array_length(NEW.members)
+BEGIN
+    UPDATE teams SET member_count = json_array_length(NEW.members) WHERE id = NEW.id;
+END;
+CREATE TRIGGER teams_count_changed AFTER UPDATE OF members, member_count ON teams
+WHEN NEW.member_count IS NOT json_array_length(NEW.members)
+BEGIN
+    UPDATE teams SET member_count = json_array_length(NEW.members) WHERE id = NEW.id;
+END;
+
+-- Who works through which team.
+CREATE VIEW team_sessions AS
+SELECT team_id, session_id, count(*) AS messages, min(created_at) AS first_at,
+       max(created_at) AS last_at
+FROM team_messages WHERE session_id IS NOT NULL
+GROUP BY team_id, session_id;
+
+CREATE TABLE stale_thresholds (
+    kind    TEXT PRIMARY KEY,
+    seconds INTEGER NOT NULL
+);
+INSERT INTO stale_thresholds (kind, seconds) VALUES
+    ('agent', 6 * 3600), ('play', 6 * 3600),
+    ('flow', 12 * 3600), ('fanout', 12 * 3600), ('show-play', 12 * 3600),
+    ('default', 6 * 3600);
+
+-- When a session was active last, and the moment after which it is stale should it still run.
+CREATE VIEW session_activity AS
+SELECT s.id AS session_id, s.status, s.invocation_kind,
+       COALESCE(NULLIF(s.last_message_at, 0), NULLIF(s.updated_at, 0), 0) AS last_activity,
+       COALESCE(NULLIF(s.last_message_at, 0), NULLIF(s.updated_at, 0), 0)
+           + COALESCE((SELECT seconds FROM stale_thresholds WHERE kind = s.invocation_kind),
+                      (SELECT seconds FROM stale_thresholds WHERE kind = 'default')) AS stale_at
+FROM sessions s;
+
+-- A row of the runs list.
+CREATE VIEW run_list AS
+SELECT s.id AS session_id, s.name, s.invocation_kind, s.status,
+       CASE WHEN s.status IS NOT 'running' THEN 'healthy'
+            WHEN unixepoch() > a.stale_at THEN 'stale'
+            WHEN unixepoch() > a.last_activity + 3600 THEN 'idle'
+            ELSE 'healthy' END AS effective_health,
+       s.last_message_at,
+       COALESCE((SELECT json_array_length(p.collection) FROM progressions p
+                 WHERE p.id = s.progression_id), 0) AS message_count,
+       s.created_at, s.started_at, s.ended_at,
+       COALESCE(s.ended_at, CASE s.status WHEN 'running' THEN unixepoch() END) - s.started_at
+           AS duration_seconds,
+       a.last_activity, a.stale_at
+FROM sessions s JOIN session_activity a ON a.session_id = s.id;
+
+-- The cards of a dashboard, one row.
+CREATE VIEW dashboard AS
+SELECT (SELECT count(*) FROM sessions WHERE status = 'running') AS running,
+       (SELECT count(*) FROM session_activity
+        WHERE status = 'running' AND unixepoch() > stale_at) AS stale,
+       (SELECT count(*) FROM sessions
+        WHERE status = 'failed' AND ended_at >= unixepoch() - 24 * 3600) AS failed_24h,
+       (SELECT count(*) FROM run_list
+        WHERE status = 'running' AND duration_seconds > 30 * 60) AS slow,
+       (SELECT COUNT(*) FROM teams WHERE status = 'active') AS teams_active;
+
+-- on team.created, team.imported   guarded "the team is there already, or has no name, or its members are not different names (without commas, and none of them 'all' or '*')"
+INSERT INTO teams (id, name, created_at, updated_at, members, node_metadata, status)
+SELECT substr(:session, 6), $name,
+       COALESCE(annal_unix($created_at), annal_unix(:ts)),
+       COALESCE(annal_unix($updated_at), annal_unix($created_at), annal_unix(:ts)),
+       COALESCE($members, '[]'), $node_metadata, COALESCE($status, 'active')
+WHERE NOT EXISTS (SELECT 1 FROM teams WHERE id = substr(:session, 6))
+  AND $name <> ''
+  AND COALESCE(json_type(:data, '$.members'), 'array') = 'array'
+  AND NOT EXISTS (SELECT 1 FROM json_each(:data, '$.members')
+                  WHERE type <> 'text' OR value IN ('', 'all', '*') OR instr(value, ','))
+  AND (SELECT count(*) = count(DISTINCT value) FROM json_each(:data, '$.members'));
+
+-- on team.members_changed   guarded "the team is not there or is archived, nobody would come or go, or a new member's name is no name"
+UPDATE teams SET
+    members = (
+        SELECT json_group_array(value) FROM (
+            SELECT 0 AS side, key, value FROM json_each(teams.members)
+            WHERE value NOT IN (SELECT value FROM json_each(:data, '$.remove') WHERE type = 'text')
+            UNION ALL
+            SELECT 1, min(key), value FROM json_each(:data, '$.add')
+            WHERE value NOT IN (SELECT value FROM json_each(teams.members))
+            GROUP BY value
+            ORDER BY 1, 2)),
+    updated_at = MAX(updated_at, annal_unix(:ts))
+WHERE id = substr(:session, 6) AND status = 'active'
+  AND NOT EXISTS (SELECT 1 FROM json_each(:data, '$.add')
+                  WHERE type <> 'text' OR value IN ('', 'all', '*') OR instr(value, ','))
+  AND (EXISTS (SELECT 1 FROM json_each(:data, '$.add')
+               WHERE value NOT IN (SELECT value FROM json_each(teams.members)))
+       OR EXISTS (SELECT 1 FROM json_each(:data, '$.remove')
+                  WHERE value IN (SELECT value FROM json_each(teams.members))));
+
+-- on team.renamed   guarded "the team is not there, or the new name is none"
+UPDATE teams SET name = $name, updated_at = MAX(updated_at, annal_unix(:ts))
+WHERE id = substr(:session, 6) AND $name <> '';
+
+-- on team.configured   guarded "the team is not there"
+UPDATE teams SET node_metadata = $node_metadata, updated_at = MAX(updated_at, annal_unix(:ts))
+WHERE id = substr(:session, 6);
+
+-- on team.archived   guarded "the team is not there, or is archived already"
+UPDATE teams SET status = 'archived', updated_at = MAX(updated_at, annal_unix(:ts))
+WHERE id = substr(:session, 6) AND status = 'active';
+
+-- on team.deleted   guarded "the team is not there"
+DELETE FROM teams WHERE id = substr(:session, 6);
+DELETE FROM x_team_reads
+WHERE message_id IN (SELECT id FROM team_messages WHERE team_id = substr(:session, 6));
+DELETE FROM team_messages WHERE team_id = substr(:session, 6);
+
+-- on team.message   guarded "the team is not there, or the message has no id, sender, recipient or content, or its id is taken"
+INSERT INTO team_messages
+    (id, team_id, created_at, sender, recipient, content, summary, session_id, from_op)
+SELECT $id, t.id, COALESCE(annal_unix($created_at), annal_unix(:ts)), NULLIF($sender, ''),
+       CASE COALESCE(json_type(:data, '$.to'), 'null')
+           WHEN 'null' THEN 'all'
+           WHEN 'text' THEN CASE WHEN $to IN ('*', 'all') THEN 'all' ELSE NULLIF($to, '') END
+           WHEN 'array' THEN
+               CASE WHEN $to = '[]'
+                         OR EXISTS (SELECT 1 FROM json_each(:data, '$.to')
+                                    WHERE value IN ('*', 'all')) THEN 'all'
+                    WHEN NOT EXISTS (SELECT 1 FROM json_each(:data, '$.to')
+                                     WHERE type <> 'text' OR value = '' OR instr(value, ','))
+                    THEN (SELECT group_concat(value, ',')
+                          FROM (SELECT value FROM json_each(:data, '$.to') ORDER BY key))
+               END
+       END,
+       $content, $summary,
+       CASE WHEN $session_known IS NOT 0 THEN $session_id END, $from_op
+FROM teams t WHERE t.id = substr(:session, 6) AND $id <> '';
+INSERT INTO x_team_reads (message_id, member, read_at)
+SELECT $id, CASE json_type(:data, '$.read_by') WHEN 'object' THEN key ELSE value END,
+       CASE json_type(:data, '$.read_by') WHEN 'object' THEN annal_unix(value) END
+FROM json_each(:data, '$.read_by')
+WHERE EXISTS (SELECT 1 FROM team_messages WHERE id = $id AND team_id = substr(:session, 6))
+  AND CASE json_type(:data, '$.read_by') WHEN 'object' THEN key ELSE value END <> ''
+ON CONFLICT DO NOTHING;
+UPDATE team_messages SET
+    read_by = (SELECT json_group_array(member) FROM (
+                   SELECT member FROM x_team_reads WHERE message_id = $id ORDER BY member))
+WHERE id = $id AND team_id = substr(:session, 6);
+UPDATE teams SET
+    updated_at = MAX(updated_at, COALESCE(annal_unix($created_at), annal_unix(:ts)))
+WHERE id = substr(:session, 6) AND $id <> '';
+
+-- on team.message_read   guarded "the messages are not there, or the member has read them all already"
+INSERT INTO x_team_reads (message_id, member, read_at)
+SELECT m.id, $member, COALESCE(annal_unix($read_at), annal_unix(:ts))
+FROM team_messages m
+WHERE m.team_id = substr(:session, 6) AND $member <> ''
+  AND m.id IN (SELECT value FROM json_each(:data, '$.message_ids'))
+ON CONFLICT DO NOTHING;
+UPDATE team_messages SET
+    read_by = (SELECT json_group_array(member) FROM (
+                   SELECT r.member FROM x_team_reads r WHERE r.message_id = team_messages.id
+                   ORDER BY r.member))
+WHERE team_id = substr(:session, 6)
+  AND id IN (SELECT value FROM json_each(:data, '$.message_ids'));
+
+-- forget
+DELETE FROM x_team_reads
+WHERE message_id IN (SELECT id FROM team_messages WHERE team_id = substr(:session, 6));
+DELETE FROM team_messages WHERE team_id = substr(:session, 6);
+DELETE FROM teams WHERE id = substr(:session, 6);
