@@ -1,4 +1,5 @@
 #include "tools/args.h"
+#include "tools/manual.h"
 #include "tools/verbs.h"
 
 #include <stdio.h>
@@ -92,31 +93,48 @@ void help_print_all(void)
            "'annal help VERB' tells more.\n");
 }
 
-static int run(const struct args *args)
+/* What the operands name; 0 or an exit status. */
+static int find(const struct args *args, const struct group **out_group,
+                const struct command **out_verb)
 {
-    if (args->operand_count == 0) {
-        help_print_all();
-        return EXIT_DONE;
-    }
-    const char *name = args->operands[0];
-    const struct command *command = command_find(name);
-    const struct group *group = command == NULL ? group_find(name) : NULL;
-    if (command == NULL && group == NULL)
+    const char *name = args->operand_count > 0 ? args->operands[0] : NULL;
+    const char *second = args->operand_count > 1 ? args->operands[1] : NULL;
+    *out_verb = name != NULL ? command_find(name) : NULL;
+    *out_group = name != NULL && *out_verb == NULL ? group_find(name) : NULL;
+    if (name != NULL && *out_verb == NULL && *out_group == NULL)
         return args_fail_verb(NULL, name);
-    if (command != NULL && args->operand_count > 1)
+    if (*out_verb != NULL && second != NULL)
         return fail_usage("annal %s has no verbs of its own: 'annal help %s' explains it", name,
                           name);
-    if (group != NULL && args->operand_count == 1) {
+    if (second != NULL)
+        *out_verb = group_verb(*out_group, second);
+    return second != NULL && *out_verb == NULL ? args_fail_verb(*out_group, second) : 0;
+}
+
+static int run(const struct args *args)
+{
+    const struct group *group;
+    const struct command *verb;
+    int exit_status = find(args, &group, &verb);
+    if (exit_status != 0)
+        return exit_status;
+    if (args_has(args, "man"))
+        manual_print();
+    else if (args_has(args, "words"))
+        words_print(group, verb);
+    else if (verb != NULL)
+        help_print_command(group, verb);
+    else if (group != NULL)
         help_print_group(group);
-        return EXIT_DONE;
-    }
-    if (group != NULL)
-        command = group_verb(group, args->operands[1]);
-    if (command == NULL)
-        return args_fail_verb(group, args->operands[1]);
-    help_print_command(group, command);
+    else
+        help_print_all();
     return EXIT_DONE;
 }
+
+static const struct option options[] = {
+    {"words", NULL, "the words that may follow, one a line, for completion", false},
+    {"man", NULL, "the verbs of two words as a manual page, annal-verbs(1)", false},
+    {NULL, NULL, NULL, false}};
 
 const struct command cmd_help = {
     .name = "help",
@@ -125,6 +143,7 @@ const struct command cmd_help = {
     .summary = "explain the command, or one verb",
     .about = "Without VERB: lists the verbs. 'annal VERB --help' is the same as 'annal help\n"
              "VERB'. Some verbs are of two words.",
-    .examples = "  annal help\n  annal help append\n  annal help team send\n",
+    .examples = "  annal help\n  annal help append\n  annal help pack check\n",
+    .options = options,
     .no_store = true,
     .run = run};

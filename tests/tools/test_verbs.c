@@ -240,6 +240,64 @@ START_TEST(a_wrong_verb_of_two_words_gets_one_sentence)
 }
 END_TEST
 
+START_TEST(every_verb_of_two_words_has_help_that_fits_and_stands_in_the_manual)
+{
+    struct cli cli, manual;
+    CLI_INIT(&cli);
+    CLI_INIT(&manual);
+    CLI(&manual, NULL, "help", "--man");
+    cli_assert_done(&manual);
+    for (int i = 0; groups[i] != NULL; i++) {
+        const struct command *verb = groups[i]->verbs;
+        for (; verb->name != NULL; verb++) {
+            char text[100];
+            CLI(&cli, NULL, "help", groups[i]->name, verb->name);
+            cli_assert_done(&cli);
+            char *help = strdup(cli.out);
+            CLI(&cli, NULL, groups[i]->name, verb->name, "--help");
+            ck_assert_str_eq(cli.out, help);
+            free(help);
+            snprintf(text, sizeof text, "annal %s %s", groups[i]->name, verb->name);
+            char *examples = strstr(cli.out, "examples:\n");
+            ck_assert_msg(examples != NULL && strstr(examples, text) != NULL, "%s: no example",
+                          text);
+            for (char *line = strtok(cli.out, "\n"); line != NULL; line = strtok(NULL, "\n"))
+                ck_assert_msg(strlen(line) <= 80, "%s: %s", text, line);
+            ck_assert_ptr_nonnull(strstr(manual.out, text));
+        }
+        CLI(&cli, NULL, "help", groups[i]->name);
+        cli_assert_done(&cli);
+        CLI(&cli, NULL, groups[i]->name, "--help");
+        cli_assert_done(&cli);
+    }
+    cli_done(&manual);
+    cli_done(&cli);
+}
+END_TEST
+
+/* What a table promises is there: a session for each event, no name twice, parameters that exist. */
+START_TEST(the_tables_of_the_verbs_are_sound)
+{
+    for (int i = 0; groups[i] != NULL; i++) {
+        for (const struct command *verb = groups[i]->verbs; verb->name != NULL; verb++) {
+            const struct option *option, *other;
+            ck_assert_msg(verb->run != NULL && verb->examples != NULL, "%s", verb->name);
+            ck_assert_msg(group_verb(groups[i], verb->name) == verb, "%s twice", verb->name);
+            ck_assert_msg((verb->run == verb_select) == (verb->sql != NULL), "%s", verb->name);
+            if (verb->run == verb_append)
+                ck_assert_msg(verb->type != NULL &&
+                                  (verb->session != NULL || verb->prepare != NULL),
+                              "%s", verb->name);
+            for (int at = 0; (option = command_option(verb, &at)) != NULL;) {
+                for (int behind = at; (other = command_option(verb, &behind)) != NULL;)
+                    ck_assert_msg(strcmp(option->name, other->name) != 0, "%s: --%s twice",
+                                  verb->name, option->name);
+            }
+        }
+    }
+}
+END_TEST
+
 Suite *suite_verbs(void)
 {
     Suite *suite = suite_create("verbs");
@@ -254,6 +312,9 @@ Suite *suite_verbs(void)
     tcase_add_test(tcase, members_are_found_by_their_path);
     tcase_add_loop_test(tcase, a_wrong_verb_of_two_words_gets_one_sentence, 0,
                         sizeof wrong_words / sizeof wrong_words[0]);
+    tcase_add_test(tcase, every_verb_of_two_words_has_help_that_fits_and_stands_in_the_manual);
+    tcase_add_test(tcase, the_tables_of_the_verbs_are_sound);
+    tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -1,16 +1,18 @@
-# Completion of annal for bash.
+# Completion of annal for bash. The words come from the command itself: annal help --words.
 _annal()
 {
-    local verbs="append import cat ls show query sql replay tail snapshot stats verify repair doctor reindex convert delete help version"
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-    local verb="" store="" i
+    local verb="" second="" store="" i
     COMPREPLY=()
 
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
         --store) store=${COMP_WORDS[++i]} ;;
         -*) ;;
-        *) verb=${verb:-${COMP_WORDS[i]}} ;;
+        *)
+            [[ -n $verb && -z $second ]] && second=${COMP_WORDS[i]}
+            verb=${verb:-${COMP_WORDS[i]}}
+            ;;
         esac
     done
 
@@ -25,41 +27,36 @@ _annal()
         ;;
     --format)
         local formats="jsonl csv table"
-        [[ $verb == append || $verb == import ]] && formats="jsonl msgpack"
+        [[ $verb == append || $verb == import || $verb == convert ]] && formats="jsonl msgpack"
         mapfile -t COMPREPLY < <(compgen -W "$formats" -- "$word")
         return
         ;;
-    --type | --since | --until | --seq | --limit | --from | --expect-seq | --wait | --status | --at | --sql | --to | --jobs)
+    --*file)
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
         ;;
     esac
 
-    local options="--store --json --help"
-    case $verb in
-    "") options+=" --version" ;;
-    append) options+=" --type --level --expect-seq --wait --format" ;;
-    import) options+=" --format" ;;
-    cat) options+=" --from" ;;
-    convert) options+=" --format" ;;
-    delete) options+=" --yes --wait" ;;
-    ls) options+=" --status --limit" ;;
-    query) options+=" --type --since --until --seq --limit --count --format" ;;
-    sql) options+=" --format" ;;
-    replay) options+=" --at --sql --format --events --no-snapshots" ;;
-    tail) options+=" --from --follow" ;;
-    doctor) options+=" --disk" ;;
-    repair) options+=" --to --format --dry-run" ;;
-    verify) options+=" --replay --jobs" ;;
-    esac
-
+    # A group's words are its verbs, a verb's its options; of a verb of one word, the second is an operand.
+    local words
+    [[ $verb == help ]] && verb=$second second=""
+    words=$(annal help --words ${verb:+"$verb"} 2>/dev/null)
+    if [[ -n $verb && -n $second && $words != --* ]]; then
+        words=$(annal help --words "$verb" "$second" 2>/dev/null)
+    fi
+    [[ $before == --* && $'\n'$words$'\n' == *$'\n'$before=$'\n'* ]] && return
+    words=${words//=/}
     if [[ $word == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
+        [[ -z $verb ]] && words="--store --json --help --version"
+        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
         return
     fi
+    if [[ $words != --* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+        return
+    fi
+
     case $verb in
-    "" | help)
-        mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$word")
-        ;;
     import)
         mapfile -t COMPREPLY < <(compgen -W "claude-code codex" -f -- "$word")
         ;;
@@ -71,6 +68,9 @@ _annal()
                 [[ -e $i ]] && printf '%s\n' "${i%.*}"
             done
         )" -- "$word")
+        ;;
+    *)
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
         ;;
     esac
 }

@@ -1,0 +1,14 @@
+/* What is made from the tables of the verbs, besides help: `annal help --words`, `--man`. */
+#ifndef TOOLS_MANUAL_H
+#define TOOLS_MANUAL_H
+
+#include "tools/command.h"
+
+/* The words that may follow a verb, a group, or (both NULL) the command, one a line: options of a
+ * verb, those with a value with a '=' behind them, otherwise verbs. The completion asks. */
+void words_print(const struct group *group, const struct command *verb);
+
+/* annal-verbs(1), from which make install takes it. */
+void manual_print(void);
+
+#endif
