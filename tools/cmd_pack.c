@@ -43,9 +43,8 @@ static const struct field check_fields[] = {
 static const struct command verbs[] = {
     {.name = "check",
      .summary = "whether a pack's file is right",
-     .about =
-         "Makes its tables and compiles its statements, in memory. What is wrong is said with\n"
-         "file and line, and exit status 1.",
+     .about = "Makes its tables and compiles its statements, in memory. What is wrong is\n"
+              "said with file and line, and exit status 1.",
      .examples = "  annal pack check tools-per-day.sql\n",
      .fields = check_fields,
      .run = check},
