@@ -1,0 +1,683 @@
+-- pack lionagi   version 1   database state.db
+--
+-- The runtime model of lionagi: messages, progressions, branches and sessions, beside each other in
+-- state.db. The columns down to the comment "additions" stand as the lionagi design prints them.
+--
+-- Who writes a row. sessions.id is the id of the session, and its row is made by its first event
+-- below. branches, progressions and messages have ids of their own and keep in session_id whose
+-- journal they came from; only that session changes them. A guard refuses an id that another session
+-- has; where somebody went round the guards (an import of logs that repeat each other), the session
+-- with the smaller name has the row, whatever the order in which they are read.
+--
+-- Progressions. A session and a branch own one each. Where the event names none, its id is that of
+-- its owner. message.added appends to the progression of the session, and to that of $branch_id;
+-- with append, a list of {progression_id} or of ids, to those instead. An id stands in a progression
+-- once.
+--
+-- Forks. A fork points at its parent: parent_branch_id and forked_at_ord, in node_metadata (and as
+-- columns, where they are known to be right). forked_at_ord counts the parent's effective history,
+-- what it inherits included. branch_history is the effective history of each branch.
+--
+-- Numbers of classes (message_types) are given out once, in session _state, by
+-- message_type.registered; an event carries the number (type_id).
+--
+-- Times are REAL seconds since 1970, from ISO 8601 or a number; left out, they are the event's ts.
+
+CREATE TABLE message_types (
+    type_id    INTEGER PRIMARY KEY,
+    lion_class TEXT NOT NULL UNIQUE
+);
+
+INSERT INTO message_types (type_id, lion_class) VALUES
+    (0, '__unknown__'),
+    (1, 'lionagi.protocols.messages.system.System'),
+    (2, 'lionagi.protocols.messages.instruction.Instruction'),
+    (3, 'lionagi.protocols.messages.assistant_response.AssistantResponse'),
+    (4, 'lionagi.protocols.messages.action_request.ActionRequest'),
+    (5, 'lionagi.protocols.messages.action_response.ActionResponse');
+
+CREATE TABLE messages (
+    id            TEXT PRIMARY KEY,
+    created_at    REAL,
+    node_metadata JSON,
+    content       JSON,
+    embedding     BLOB,
+    sender        TEXT,
+    recipient     TEXT,
+    channel       TEXT,
+    role          TEXT,
+    lion_class    INTEGER REFERENCES message_types(type_id),
+    -- additions
+    session_id    TEXT NOT NULL
+);
+
+CREATE INDEX idx_messages_session ON messages(session_id);
+CREATE INDEX idx_messages_created ON messages(created_at);
+CREATE INDEX idx_messages_sender ON messages(sender) WHERE sender IS NOT NULL;
+CREATE INDEX idx_messages_recipient ON messages(recipient) WHERE recipient IS NOT NULL;
+
+CREATE TABLE progressions (
+    id         TEXT PRIMARY KEY,
+    created_at REAL,
+    collection TEXT NOT NULL DEFAULT '[]',
+    -- additions
+    session_id TEXT NOT NULL
+);
+
+CREATE INDEX idx_progressions_session ON progressions(session_id);
+
+CREATE TABLE sessions (
+    id              TEXT PRIMARY KEY,
+    created_at      REAL,
+    node_metadata   JSON,
+    name            TEXT,
+    user            TEXT,
+    progression_id  TEXT REFERENCES progressions(id),
+    first_msg_id    TEXT REFERENCES messages(id),
+    last_msg_id     TEXT REFERENCES messages(id),
+    updated_at      REAL,
+    playbook_name   TEXT,
+    agent_name      TEXT,
+    invocation_kind TEXT CHECK (invocation_kind IS NULL OR
+                        invocation_kind IN ('agent', 'play', 'flow', 'fanout', 'show-play')),
+    show_topic      TEXT,
+    show_play_name  TEXT,
+    artifacts_path  TEXT,
+    source_kind     TEXT DEFAULT 'live' CHECK (source_kind IS NULL OR
+                        source_kind IN ('live', 'imported_fs')),
+    status          TEXT,
+    started_at      REAL,
+    ended_at        REAL,
+    last_message_at REAL,
+    -- additions
+    status_reason_code    TEXT,
+    status_reason_summary TEXT,
+    status_evidence_refs  JSON,
+    health          TEXT,
+    delivery        TEXT,
+    reason_codes    JSON DEFAULT '[]',
+    process         JSON
+);
+
+CREATE INDEX idx_sessions_updated ON sessions(updated_at DESC);
+CREATE INDEX idx_sessions_status_updated ON sessions(status, updated_at DESC);
+CREATE INDEX idx_sessions_status_last_msg ON sessions(status, last_message_at)
+    WHERE status = 'running';
+
+CREATE TABLE branches (
+    id               TEXT PRIMARY KEY,
+    created_at       REAL,
+    node_metadata    JSON,
+    user             TEXT,
+    name             TEXT,
+    session_id       TEXT REFERENCES sessions(id) ON DELETE CASCADE,
+    progression_id   TEXT REFERENCES progressions(id),
+    system_msg_id    TEXT REFERENCES messages(id),
+    -- additions
+    parent_branch_id TEXT,
+    forked_at_ord    INTEGER
+);
+
+CREATE INDEX idx_branches_session ON branches(session_id);
+
+-- What operators did: from session _state.
+CREATE TABLE admin_events (
+    id         TEXT PRIMARY KEY,
+    created_at REAL NOT NULL,
+    action     TEXT NOT NULL,
+    target_id  TEXT,
+    details    JSON,
+    actor      TEXT
+);
+
+-- The life of a session, as data. Only what an edge allows is possible; anything else needs
+-- override with a reason.
+CREATE TABLE session_statuses (
+    status       TEXT PRIMARY KEY,
+    terminal     INTEGER NOT NULL,
+    exit_code    INTEGER,
+    admin_target INTEGER NOT NULL
+);
+
+INSERT INTO session_statuses (status, terminal, exit_code, admin_target) VALUES
+    ('running',   0, NULL, 0),
+    ('completed', 1, 0,    0),
+    ('failed',    1, 1,    1),
+    ('timed_out', 1, 124,  0),
+    ('aborted',   1, 130,  1),
+    ('cancelled', 1, 143,  1);
+
+CREATE TABLE session_edges (
+    from_status TEXT NOT NULL REFERENCES session_statuses(status),
+    to_status   TEXT NOT NULL REFERENCES session_statuses(status),
+    PRIMARY KEY (from_status, to_status)
+);
+
+INSERT INTO session_edges (from_status, to_status)
+    SELECT 'running', status FROM session_statuses WHERE terminal;
+
+-- A guard asks for something by an UPDATE of this one row, which changes nothing.
+CREATE TABLE lionagi_gate (id INTEGER PRIMARY KEY CHECK (id = 1));
+INSERT INTO lionagi_gate VALUES (1);
+
+-- The effective history of each branch: what it inherits, then its own. cut: how much of the
+-- effective history of that ancestor the branch has.
+CREATE VIEW branch_history AS
+SELECT b.id AS branch_id, h.key AS ord, h.value AS message_id
+FROM branches b, json_each((
+    WITH RECURSIVE line(depth, progression_id, parent, base, cut) AS (
+        SELECT 0, b.progression_id, b.parent_branch_id, COALESCE(b.forked_at_ord, 0), 1e18
+        UNION ALL
+        SELECT depth + 1, p.progression_id, p.parent_branch_id, COALESCE(p.forked_at_ord, 0),
+               MIN(line.cut, line.base)
+        FROM line JOIN branches p ON p.id = line.parent WHERE depth < 10000)
+    SELECT json_group_array(message_id) FROM (
+        SELECT own.value AS message_id
+        FROM line JOIN progressions g ON g.id = line.progression_id, json_each(g.collection) own
+        WHERE line.base + own.key < line.cut
+        ORDER BY line.depth DESC, own.key))) h;
+
+-- The same with the messages; an id that has no message is skipped.
+CREATE VIEW branch_messages AS
+SELECT h.branch_id, h.ord, m.*
+FROM branch_history h JOIN messages m ON m.id = h.message_id;
+
+-- The pool of each session, in order.
+CREATE VIEW session_messages AS
+SELECT s.id AS in_session, p.key AS ord, m.*
+FROM sessions s JOIN progressions g ON g.id = s.progression_id, json_each(g.collection) p
+     JOIN messages m ON m.id = p.value;
+
+-- on session.created, session.imported   guarded "invocation_kind is one of agent, play, flow, fanout and show-play"
+UPDATE lionagi_gate SET id = 1
+WHERE $invocation_kind IS NULL
+   OR $invocation_kind IN ('agent', 'play', 'flow', 'fanout', 'show-play');
+
+-- on session.created, session.imported   guarded "source_kind is one of live and imported_fs"
+UPDATE lionagi_gate SET id = 1
+WHERE $source_kind IS NULL OR $source_kind IN ('live', 'imported_fs');
+
+-- on session.created, session.imported   guarded "status is none that a session can have"
+UPDATE lionagi_gate SET id = 1
+WHERE $status IS NULL OR $status IN ('idle', 'paused', 'ended')
+   OR $status IN (SELECT status FROM session_statuses);
+
+-- on session.created, session.imported   guarded "the session is there already"
+UPDATE lionagi_gate SET id = 1
+WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE id = :session AND source_kind IS NOT NULL);
+
+-- on session.created, session.imported   guarded "the progression belongs to another session"
+UPDATE lionagi_gate SET id = 1
+WHERE NOT EXISTS (SELECT 1 FROM progressions
+                  WHERE id = COALESCE($progression_id, :session) AND session_id <> :session);
+
+-- A status of another vocabulary (the core pack's idle, say) is none here.
+
+-- on session.created, session.imported
+INSERT INTO progressions (id, created_at, collection, session_id)
+VALUES (COALESCE($progression_id, :session), COALESCE(annal_unix($created_at), annal_unix(:ts)),
+        '[]', :session)
+ON CONFLICT (id) DO UPDATE SET
+    created_at = excluded.created_at, collection = '[]', session_id = excluded.session_id
+    WHERE excluded.session_id < session_id;
+INSERT INTO sessions (id, created_at, node_metadata, name, user, progression_id, updated_at,
+                      playbook_name, agent_name, invocation_kind, show_topic, show_play_name,
+                      artifacts_path, source_kind, status, started_at, ended_at, last_message_at,
+                      health, delivery, reason_codes, process)
+VALUES (:session,
+        COALESCE(annal_unix($created_at), annal_unix(:ts)),
+        NULLIF(COALESCE(:data -> '$.node_metadata', :data -> '$.metadata'), 'null'),
+        $name, $user,
+        COALESCE($progression_id, :session),
+        COALESCE(annal_unix($updated_at), annal_unix(:ts)),
+        $playbook_name, $agent_name,
+        CASE WHEN $invocation_kind IN ('agent', 'play', 'flow', 'fanout', 'show-play')
+             THEN $invocation_kind END,
+        $show_topic, $show_play_name, $artifacts_path,
+        CASE WHEN json_type(:data, '$.source_kind') = 'null' THEN NULL
+             WHEN $source_kind IN ('live', 'imported_fs') THEN $source_kind
+             WHEN :type = 'session.imported' THEN 'imported_fs' ELSE 'live' END,
+        (SELECT status FROM session_statuses WHERE status = $status),
+        annal_unix($started_at), annal_unix($ended_at),
+        COALESCE(annal_unix($started_at), annal_unix($created_at), annal_unix(:ts)),
+        $health, $delivery,
+        COALESCE(NULLIF(:data -> '$.reason_codes', 'null'), '[]'),
+        NULLIF(:data -> '$.process', 'null'))
+ON CONFLICT (id) DO UPDATE SET
+    created_at = excluded.created_at,
+    node_metadata = COALESCE(excluded.node_metadata, node_metadata),
+    name = COALESCE(excluded.name, name),
+    user = COALESCE(excluded.user, user),
+    progression_id = COALESCE($progression_id, progression_id),
+    updated_at = MAX(updated_at, excluded.updated_at),
+    playbook_name = COALESCE(excluded.playbook_name, playbook_name),
+    agent_name = COALESCE(excluded.agent_name, agent_name),
+    invocation_kind = COALESCE(excluded.invocation_kind, invocation_kind),
+    show_topic = COALESCE(excluded.show_topic, show_topic),
+    show_play_name = COALESCE(excluded.show_play_name, show_play_name),
+    artifacts_path = COALESCE(excluded.artifacts_path, artifacts_path),
+    source_kind = excluded.source_kind,
+    status = COALESCE(status, excluded.status),
+    started_at = COALESCE(excluded.started_at, started_at),
+    ended_at = COALESCE(excluded.ended_at, ended_at),
+    last_message_at = MAX(last_message_at, excluded.last_message_at),
+    process = COALESCE(excluded.process, process);
+
+-- A session that began without session.created is a session all the same.
+
+-- on message.added, branch.created, branch.forked, progression.created, session.transition, run.transition, session.opened
+INSERT INTO progressions (id, created_at, collection, session_id)
+SELECT :session, annal_unix(:ts), '[]', :session
+WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE id = :session)
+ON CONFLICT (id) DO NOTHING;
+INSERT INTO sessions (id, created_at, progression_id, updated_at, source_kind, last_message_at)
+SELECT :session, annal_unix(:ts), :session, annal_unix(:ts), NULL, annal_unix(:ts)
+WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE id = :session)
+ON CONFLICT (id) DO NOTHING;
+
+-- Who has the session open; see annal/process.h.
+
+-- on session.opened
+UPDATE sessions SET
+    process = COALESCE(NULLIF(:data -> '$.process', 'null'), process),
+    updated_at = MAX(updated_at, annal_unix(:ts))
+WHERE id = :session;
+
+-- on session.updated   guarded "set names a column that sessions do not have, or that is not set so"
+UPDATE lionagi_gate SET id = 1
+WHERE NOT EXISTS (
+    SELECT 1 FROM json_each(COALESCE(:data -> '$.set', '{}'))
+    WHERE key NOT IN ('name', 'user', 'node_metadata', 'playbook_name', 'agent_name',
+                      'invocation_kind', 'show_topic', 'show_play_name', 'artifacts_path',
+                      'source_kind', 'started_at', 'ended_at', 'updated_at', 'health', 'delivery',
+                      'reason_codes', 'process',
+                      'flow_id', 'agent_id', 'provider', 'model', 'created_at', 'title',
+                      'working_directory', 'git_branch', 'parent_session_id')
+      AND NOT (key = 'status' AND NOT EXISTS (SELECT 1 FROM sessions
+                                              WHERE id = :session AND status IS NOT NULL)));
+
+-- on session.updated   guarded "invocation_kind and source_kind are closed vocabularies"
+UPDATE lionagi_gate SET id = 1
+WHERE ($set::invocation_kind IS NULL
+       OR $set::invocation_kind IN ('agent', 'play', 'flow', 'fanout', 'show-play'))
+  AND ($set::source_kind IS NULL OR $set::source_kind IN ('live', 'imported_fs'));
+
+-- Never touches last_message_at: a change of the row is no sign of life.
+
+-- on session.updated
+UPDATE sessions SET
+    name = CASE WHEN json_type(:data, '$.set.name') IS NULL THEN name ELSE $set::name END,
+    user = CASE WHEN json_type(:data, '$.set.user') IS NULL THEN user ELSE $set::user END,
+    node_metadata = CASE WHEN json_type(:data, '$.set.node_metadata') IS NULL THEN node_metadata
+                         ELSE NULLIF(:data -> '$.set.node_metadata', 'null') END,
+    playbook_name = CASE WHEN json_type(:data, '$.set.playbook_name') IS NULL THEN playbook_name
+                         ELSE $set::playbook_name END,
+    agent_name = CASE WHEN json_type(:data, '$.set.agent_name') IS NULL THEN agent_name
+                      ELSE $set::agent_name END,
+    invocation_kind =
+        CASE WHEN json_type(:data, '$.set.invocation_kind') = 'null' THEN NULL
+             WHEN $set::invocation_kind IN ('agent', 'play', 'flow', 'fanout', 'show-play')
+             THEN $set::invocation_kind ELSE invocation_kind END,
+    show_topic = CASE WHEN json_type(:data, '$.set.show_topic') IS NULL THEN show_topic
+                      ELSE $set::show_topic END,
+    show_play_name = CASE WHEN json_type(:data, '$.set.show_play_name') IS NULL THEN show_play_name
+                          ELSE $set::show_play_name END,
+    artifacts_path = CASE WHEN json_type(:data, '$.set.artifacts_path') IS NULL THEN artifacts_path
+                          ELSE $set::artifacts_path END,
+    source_kind = CASE WHEN json_type(:data, '$.set.source_kind') = 'null' THEN NULL
+                       WHEN $set::source_kind IN ('live', 'imported_fs') THEN $set::source_kind
+                       ELSE source_kind END,
+    started_at = CASE WHEN json_type(:data, '$.set.started_at') IS NULL THEN started_at
+                      ELSE annal_unix($set::started_at) END,
+    ended_at = CASE WHEN json_type(:data, '$.set.ended_at') IS NULL THEN ended_at
+                    ELSE annal_unix($set::ended_at) END,
+    health = CASE WHEN json_type(:data, '$.set.health') IS NULL THEN health
+                  ELSE $set::health END,
+    delivery = CASE WHEN json_type(:data, '$.set.delivery') IS NULL THEN delivery
+                    ELSE $set::delivery END,
+    reason_codes = COALESCE(NULLIF(:data -> '$.set.reason_codes', 'null'), reason_codes),
+    process = CASE WHEN json_type(:data, '$.set.process') IS NULL THEN process
+                   ELSE NULLIF(:data -> '$.set.process', 'null') END,
+    updated_at = COALESCE(annal_unix($set::updated_at), MAX(updated_at, annal_unix(:ts)))
+WHERE id = :session;
+
+-- on session.transition, run.transition   guarded "there is no such session"
+UPDATE lionagi_gate SET id = 1 WHERE EXISTS (SELECT 1 FROM sessions WHERE id = :session);
+
+-- on session.transition, run.transition   guarded "to is none of the statuses of a session"
+UPDATE lionagi_gate SET id = 1 WHERE EXISTS (SELECT 1 FROM session_statuses WHERE status = $to);
+
+-- on session.transition, run.transition   guarded "source is one of executor, agent, admin and system"
+UPDATE lionagi_gate SET id = 1
+WHERE $source IS NULL OR $source IN ('executor', 'agent', 'admin', 'system');
+
+-- on session.transition, run.transition   guarded "the session has another status than expected"
+UPDATE lionagi_gate SET id = 1
+WHERE json_type(:data, '$.expected') IS NULL
+   OR EXISTS (SELECT 1 FROM sessions s, json_each(:data, '$.expected') e
+              WHERE s.id = :session AND s.status IS e.value);
+
+-- on session.transition, run.transition   guarded "this status has no way there: only running ends, and what has ended stays so, unless override is given with a reason"
+UPDATE lionagi_gate SET id = 1
+WHERE EXISTS (SELECT 1 FROM sessions s JOIN session_edges e ON e.from_status = s.status
+              WHERE s.id = :session AND e.to_status = $to)
+   OR ($override = 1 AND COALESCE($reason_code, $reason_summary, '') <> '');
+
+-- on session.transition, run.transition   guarded "an admin may end a session as failed, aborted or cancelled, and no other"
+UPDATE lionagi_gate SET id = 1
+WHERE $source IS NOT 'admin'
+   OR EXISTS (SELECT 1 FROM session_statuses WHERE status = $to AND admin_target)
+   OR ($override = 1 AND COALESCE($reason_code, $reason_summary, '') <> '');
+
+-- on session.transition, run.transition
+UPDATE sessions SET
+    status = $to,
+    started_at = CASE WHEN $to = 'running' THEN COALESCE(started_at, annal_unix(:ts))
+                      ELSE started_at END,
+    ended_at = CASE WHEN $to = 'running' THEN NULL
+                    ELSE COALESCE(annal_unix($ended_at), annal_unix(:ts)) END,
+    status_reason_code = $reason_code,
+    status_reason_summary = $reason_summary,
+    status_evidence_refs = NULLIF(:data -> '$.evidence_refs', 'null'),
+    updated_at = MAX(updated_at, annal_unix(:ts))
+WHERE id = :session AND $to IN (SELECT status FROM session_statuses);
+
+-- on branch.created, branch.forked   guarded "a branch has an id"
+UPDATE lionagi_gate SET id = 1 WHERE json_type(:data, '$.id') = 'text' AND $id <> '';
+
+-- on branch.created, branch.forked   guarded "the branch or its progression belongs to another session"
+UPDATE lionagi_gate SET id = 1
+WHERE NOT EXISTS (SELECT 1 FROM branches WHERE id = $id AND session_id <> :session)
+  AND NOT EXISTS (SELECT 1 FROM progressions
+                  WHERE id = COALESCE($progression_id, $id) AND session_id <> :session);
+
+-- on branch.forked   guarded "the branch is there already"
+UPDATE lionagi_gate SET id = 1 WHERE NOT EXISTS (SELECT 1 FROM branches WHERE id = $id);
+
+-- on branch.forked   guarded "the session has no such parent branch"
+UPDATE lionagi_gate SET id = 1
+WHERE EXISTS (SELECT 1 FROM branches WHERE id = $parent_branch_id AND session_id = :session);
+
+-- on branch.forked   guarded "forked_at_ord is not within the history of the parent"
+UPDATE lionagi_gate SET id = 1
+WHERE json_type(:data, '$.forked_at_ord') = 'integer' AND $forked_at_ord >= 0
+  AND $forked_at_ord <= (SELECT count(*) FROM branch_history
+                         WHERE branch_id = $parent_branch_id);
+
+-- A branch forks where its parent stands, unless the event says where.
+
+-- fill branch.forked
+SELECT count(*) AS forked_at_ord FROM branch_history WHERE branch_id = $parent_branch_id;
+
+-- on branch.created, branch.forked
+INSERT INTO progressions (id, created_at, collection, session_id)
+SELECT COALESCE($progression_id, $id), COALESCE(annal_unix($created_at), annal_unix(:ts)), '[]',
+       :session
+WHERE $id IS NOT NULL
+ON CONFLICT (id) DO UPDATE SET
+    created_at = excluded.created_at, collection = '[]', session_id = excluded.session_id
+    WHERE excluded.session_id < session_id;
+INSERT INTO branches (id, created_at, node_metadata, user, name, session_id, progression_id,
+                      system_msg_id, parent_branch_id, forked_at_ord)
+SELECT $id, COALESCE(annal_unix($created_at), annal_unix(:ts)),
+       CASE WHEN :type = 'branch.forked'
+            THEN json_set(CASE json_type(:data, '$.node_metadata') WHEN 'object'
+                               THEN :data -> '$.node_metadata' ELSE '{}' END,
+                          '$.parent_branch_id', $parent_branch_id,
+                          '$.forked_at_ord', $forked_at_ord)
+            ELSE NULLIF(COALESCE(:data -> '$.node_metadata', :data -> '$.metadata'), 'null') END,
+       $user, $name, :session, COALESCE($progression_id, $id),
+       COALESCE($system_msg_id, (SELECT system_msg_id FROM branches
+                                 WHERE id = parent.id AND parent.ord > 0)),
+       parent.id, parent.ord
+FROM (SELECT max(p.id) AS id,
+             MAX(0, MIN(COALESCE($forked_at_ord, $node_metadata::forked_at_ord),
+                        (SELECT count(*) FROM branch_history
+                         WHERE branch_id = COALESCE($parent_branch_id,
+                                                    $node_metadata::parent_branch_id)))) AS ord
+      FROM branches p
+      WHERE p.id = COALESCE($parent_branch_id, $node_metadata::parent_branch_id)
+        AND p.session_id = :session AND p.id <> $id) parent
+WHERE $id IS NOT NULL
+ON CONFLICT (id) DO UPDATE SET
+    created_at = excluded.created_at, node_metadata = excluded.node_metadata,
+    user = excluded.user, name = excluded.name, session_id = excluded.session_id,
+    progression_id = excluded.progression_id, system_msg_id = excluded.system_msg_id,
+    parent_branch_id = excluded.parent_branch_id, forked_at_ord = excluded.forked_at_ord
+    WHERE excluded.session_id < session_id;
+
+-- on branch.updated   guarded "the session has no such branch"
+UPDATE lionagi_gate SET id = 1
+WHERE EXISTS (SELECT 1 FROM branches WHERE id = $id AND session_id = :session);
+
+-- on branch.updated   guarded "set names a column that branches do not have, or that is not set so"
+UPDATE lionagi_gate SET id = 1
+WHERE NOT EXISTS (SELECT 1 FROM json_each(COALESCE(:data -> '$.set', '{}'))
+                  WHERE key NOT IN ('name', 'user', 'node_metadata'));
+
+-- What a fork points at stays.
+
+-- on branch.updated
+UPDATE branches SET
+    name = CASE WHEN json_type(:data, '$.set.name') IS NULL THEN name ELSE $set::name END,
+    user = CASE WHEN json_type(:data, '$.set.user') IS NULL THEN user ELSE $set::user END,
+    node_metadata =
+        CASE WHEN json_type(:data, '$.set.node_metadata') IS NULL THEN node_metadata
+             WHEN parent_branch_id IS NULL THEN NULLIF(:data -> '$.set.node_metadata', 'null')
+             ELSE json_set(CASE json_type(:data, '$.set.node_metadata') WHEN 'object'
+                                THEN :data -> '$.set.node_metadata' ELSE '{}' END,
+                           '$.parent_branch_id', parent_branch_id,
+                           '$.forked_at_ord', forked_at_ord) END
+WHERE id = $id AND session_id = :session;
+UPDATE sessions SET updated_at = MAX(updated_at, annal_unix(:ts)) WHERE id = :session;
+
+-- on branch.system_set   guarded "the session has no such branch, or there is no such message"
+UPDATE lionagi_gate SET id = 1
+WHERE EXISTS (SELECT 1 FROM branches
+              WHERE id = COALESCE($id, $branch_id) AND session_id = :session)
+  AND EXISTS (SELECT 1 FROM messages WHERE id = $message_id);
+
+-- on branch.system_set
+UPDATE branches SET system_msg_id = $message_id
+WHERE id = COALESCE($id, $branch_id) AND session_id = :session;
+
+-- on progression.created   guarded "a progression has an id, and no other session has it"
+UPDATE lionagi_gate SET id = 1
+WHERE json_type(:data, '$.id') = 'text' AND $id <> ''
+  AND NOT EXISTS (SELECT 1 FROM progressions WHERE id = $id AND session_id <> :session);
+
+-- on progression.created
+INSERT INTO progressions (id, created_at, collection, session_id)
+SELECT $id, COALESCE(annal_unix($created_at), annal_unix(:ts)),
+       (SELECT json_group_array(value)
+        FROM (SELECT value FROM json_each(COALESCE(:data -> '$.collection', '[]'))
+              WHERE type = 'text' GROUP BY value ORDER BY MIN(key))),
+       :session
+WHERE $id IS NOT NULL
+ON CONFLICT (id) DO UPDATE SET
+    created_at = excluded.created_at, collection = excluded.collection,
+    session_id = excluded.session_id
+    WHERE excluded.session_id < session_id;
+
+-- on progression.appended   guarded "the session has no such progression"
+UPDATE lionagi_gate SET id = 1
+WHERE $message_id <> ''
+  AND EXISTS (SELECT 1 FROM progressions WHERE id = $progression_id AND session_id = :session);
+
+-- on progression.appended
+UPDATE progressions SET
+    collection = CASE collection WHEN '[]' THEN '[' || json_quote('' || $message_id) || ']'
+                 ELSE substr(collection, 1, length(collection) - 1) || ','
+                      || json_quote('' || $message_id) || ']' END
+WHERE id = $progression_id AND session_id = :session AND $message_id IS NOT NULL
+  AND (instr(collection, json_quote('' || $message_id)) = 0
+       OR NOT EXISTS (SELECT 1 FROM json_each(collection) WHERE value = '' || $message_id));
+
+-- The class that an event names gets its number; none is 0. A class without a number must be
+-- registered first: the number is given out in one place.
+
+-- fill message.added, message.amended   reads _state
+SELECT CASE WHEN COALESCE($lion_class, $node_metadata::lion_class, $metadata::lion_class, '') = ''
+            THEN 0
+            ELSE (SELECT type_id FROM message_types
+                  WHERE lion_class = COALESCE($lion_class, $node_metadata::lion_class,
+                                              $metadata::lion_class)) END AS type_id;
+
+-- on message.added   guarded "a message has an id, a role and content"
+UPDATE lionagi_gate SET id = 1
+WHERE json_type(:data, '$.id') = 'text' AND $id <> ''
+  AND json_type(:data, '$.role') = 'text' AND $role <> ''
+  AND ($content IS NOT NULL OR $content_ref IS NOT NULL);
+
+-- on message.added, message.amended   guarded "this lion_class has no number yet: message_type.registered in session _state gives it one"   reads _state
+UPDATE lionagi_gate SET id = 1
+WHERE EXISTS (SELECT 1 FROM message_types WHERE type_id = $type_id);
+
+-- on message.added   guarded "the message belongs to another session"
+UPDATE lionagi_gate SET id = 1
+WHERE NOT EXISTS (SELECT 1 FROM messages WHERE id = $id AND session_id <> :session);
+
+-- on message.added   guarded "the session has no such branch or progression"
+UPDATE lionagi_gate SET id = 1
+WHERE ($branch_id IS NULL
+       OR EXISTS (SELECT 1 FROM branches WHERE id = $branch_id AND session_id = :session))
+  AND NOT EXISTS (SELECT 1 FROM json_each(:data, '$.append') a
+                  WHERE NOT EXISTS (SELECT 1 FROM progressions p WHERE p.session_id = :session
+                                    AND p.id = CASE a.type WHEN 'object'
+                                                    THEN a.value ->> '$.progression_id'
+                                                    ELSE a.value END));
+
+-- The number of a class that has none in the event: the ones above, which never change, or 0.
+
+-- on message.added
+UPDATE sessions SET
+    first_msg_id = COALESCE(first_msg_id, $id),
+    last_msg_id = CASE WHEN EXISTS (SELECT 1 FROM progressions p
+                                    WHERE p.id = sessions.progression_id
+                                      AND instr(p.collection, json_quote('' || $id)) > 0)
+                       THEN last_msg_id ELSE $id END,
+    last_message_at = MAX(COALESCE(last_message_at, 0),
+                          COALESCE(annal_unix($created_at), annal_unix(:ts))),
+    updated_at = MAX(updated_at, COALESCE(annal_unix($created_at), annal_unix(:ts)))
+WHERE id = :session AND $id IS NOT NULL;
+INSERT INTO messages (id, created_at, node_metadata, content, embedding, sender, recipient, channel,
+                      role, lion_class, session_id)
+SELECT $id,
+       COALESCE(annal_unix($created_at), annal_unix(:ts)),
+       NULLIF(COALESCE(:data -> '$.node_metadata', :data -> '$.metadata'), 'null'),
+       CASE WHEN $content IS NULL AND $content_ref IS NOT NULL
+            THEN json_object('content_ref', json(:data -> '$.content_ref'))
+            ELSE NULLIF(:data -> '$.content', 'null') END,
+       COALESCE(annal_blob($embedding_b64), annal_f32($embedding)),
+       $sender, $recipient, $channel, $role,
+       COALESCE($type_id,
+                (SELECT type_id FROM message_types
+                 WHERE type_id <= 5
+                   AND lion_class = COALESCE($lion_class, $node_metadata::lion_class,
+                                             $metadata::lion_class)),
+                0),
+       :session
+WHERE $id IS NOT NULL
+ON CONFLICT (id) DO UPDATE SET
+    created_at = excluded.created_at, node_metadata = excluded.node_metadata,
+    content = excluded.content, embedding = excluded.embedding, sender = excluded.sender,
+    recipient = excluded.recipient, channel = excluded.channel, role = excluded.role,
+    lion_class = excluded.lion_class, session_id = excluded.session_id
+    WHERE excluded.session_id <= session_id;
+UPDATE progressions SET
+    collection = CASE collection WHEN '[]' THEN '[' || json_quote('' || $id) || ']'
+                 ELSE substr(collection, 1, length(collection) - 1) || ','
+                      || json_quote('' || $id) || ']' END
+WHERE session_id = :session AND $id IS NOT NULL
+  AND id IN (SELECT CASE type WHEN 'object' THEN value ->> '$.progression_id' ELSE value END
+             FROM json_each(:data, '$.append')
+             UNION ALL
+             SELECT progression_id FROM sessions
+             WHERE id = :session AND json_type(:data, '$.append') IS NULL
+             UNION ALL
+             SELECT progression_id FROM branches
+             WHERE id = $branch_id AND session_id = :session
+               AND json_type(:data, '$.append') IS NULL)
+  AND (instr(collection, json_quote('' || $id)) = 0
+       OR NOT EXISTS (SELECT 1 FROM json_each(collection) WHERE value = '' || $id));
+
+-- on message.amended, message.content_pruned   guarded "the session has no such message"
+UPDATE lionagi_gate SET id = 1
+WHERE EXISTS (SELECT 1 FROM messages WHERE id = $id AND session_id = :session);
+
+-- What the event leaves out stays.
+
+-- on message.amended
+UPDATE messages SET
+    created_at = COALESCE(annal_unix($created_at), created_at),
+    node_metadata = CASE WHEN json_type(:data, '$.node_metadata') IS NULL THEN node_metadata
+                         ELSE NULLIF(:data -> '$.node_metadata', 'null') END,
+    content = COALESCE(NULLIF(:data -> '$.content', 'null'), content),
+    embedding = COALESCE(annal_blob($embedding_b64), annal_f32($embedding), embedding),
+    sender = CASE WHEN json_type(:data, '$.sender') IS NULL THEN sender ELSE $sender END,
+    recipient = CASE WHEN json_type(:data, '$.recipient') IS NULL THEN recipient
+                     ELSE $recipient END,
+    channel = CASE WHEN json_type(:data, '$.channel') IS NULL THEN channel ELSE $channel END,
+    role = CASE WHEN json_type(:data, '$.role') = 'text' THEN $role ELSE role END,
+    lion_class = CASE WHEN COALESCE($lion_class, $node_metadata::lion_class,
+                                    $metadata::lion_class, '') = '' THEN lion_class
+                      ELSE COALESCE($type_id, lion_class) END
+WHERE id = $id AND session_id = :session;
+UPDATE sessions SET updated_at = MAX(updated_at, annal_unix(:ts)) WHERE id = :session;
+
+-- on message.content_pruned
+UPDATE messages SET
+    content = json_object('pruned', json('true'), 'at', COALESCE($at, :ts),
+                          'original_bytes', $original_bytes),
+    embedding = NULL
+WHERE id = $id AND session_id = :session;
+
+-- on message_type.registered   guarded "message types are registered in session _state"
+UPDATE lionagi_gate SET id = 1 WHERE :session = '_state';
+
+-- on message_type.registered   guarded "this lion_class has a number already"
+UPDATE lionagi_gate SET id = 1
+WHERE $lion_class <> '' AND NOT EXISTS (SELECT 1 FROM message_types
+                                        WHERE lion_class = $lion_class);
+
+-- on message_type.registered   guarded "type_id is not the next number"
+UPDATE lionagi_gate SET id = 1
+WHERE $type_id = (SELECT MAX(type_id) + 1 FROM message_types);
+
+-- fill message_type.registered
+SELECT MAX(type_id) + 1 AS type_id FROM message_types;
+
+-- on message_type.registered
+INSERT INTO message_types (type_id, lion_class)
+SELECT $type_id, $lion_class
+WHERE :session = '_state' AND typeof($type_id) = 'integer' AND $type_id > 5
+  AND $lion_class IS NOT NULL
+ON CONFLICT DO NOTHING;
+
+-- on admin.recorded   guarded "what operators do is recorded in session _state, with its action"
+UPDATE lionagi_gate SET id = 1
+WHERE :session = '_state'
+  AND $action IN ('transition', 'prune', 'checkpoint', 'vacuum', 'classify', 'import');
+
+-- on admin.recorded
+INSERT INTO admin_events (id, created_at, action, target_id, details, actor)
+SELECT :session || ':' || :seq, annal_unix(:ts), COALESCE($action, ''), $target_id,
+       NULLIF(:data -> '$.details', 'null'), $actor
+WHERE :session = '_state';
+
+-- Pruning: the session's row and its branches go. Its progressions stay, and with them their
+-- messages, but for those that the event names: what others still need was asked before, when the
+-- event was made.
+
+-- on session.pruned   guarded "the session has changed since it was chosen"
+UPDATE lionagi_gate SET id = 1
+WHERE $cutoff IS NULL
+   OR EXISTS (SELECT 1 FROM sessions WHERE id = :session AND updated_at < annal_unix($cutoff));
+
+-- on session.pruned
+DELETE FROM branches WHERE session_id = :session;
+DELETE FROM sessions WHERE id = :session;
+DELETE FROM progressions
+WHERE session_id = :session AND id IN (SELECT value FROM json_each(:data, '$.progressions'));
+DELETE FROM messages
+WHERE session_id = :session AND id IN (SELECT value FROM json_each(:data, '$.messages'));
