@@ -7,9 +7,12 @@
  *     annal_count(x, ...)    the first that is not NULL, as an integer; 0 when all are
  *     annal_cost(micro, usd) millionths of a dollar, from whichever is given; else 0
  *     annal_blob(x)          the bytes that base64 text stands for, as a BLOB; NULL when x is none
+ *
+ * and those over vectors, in vectors.c.
  */
 #include "index/functions.h"
 
+#include "index/vectors.h"
 #include "journal/base/base64.h"
 
 #include <annal/base.h>
@@ -102,5 +105,5 @@ int annal__functions_add(sqlite3 *db)
     for (size_t i = 0; rc == SQLITE_OK && i < sizeof functions / sizeof *functions; i++)
         rc = sqlite3_create_function_v2(db, functions[i].name, functions[i].arguments, flags, NULL,
                                         functions[i].function, NULL, NULL, NULL);
-    return rc;
+    return rc == SQLITE_OK ? annal__vectors_add(db) : rc;
 }

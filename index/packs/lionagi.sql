@@ -130,6 +130,25 @@ CREATE TABLE admin_events (
     actor      TEXT
 );
 
+-- Every change of status, with its reason. entity_type is session; written with the row it is about.
+CREATE TABLE status_transitions (
+    id             TEXT PRIMARY KEY,
+    entity_type    TEXT NOT NULL,
+    entity_id      TEXT NOT NULL,
+    from_status    TEXT,
+    to_status      TEXT NOT NULL,
+    reason_code    TEXT,
+    reason_summary TEXT,
+    evidence_refs  JSON,
+    source         TEXT,
+    actor          TEXT,
+    override       INTEGER NOT NULL DEFAULT 0,
+    metadata       JSON,
+    created_at     REAL NOT NULL
+);
+
+CREATE INDEX idx_status_transitions_entity ON status_transitions(entity_type, entity_id, created_at);
+
 -- The life of a session, as data. Only what an edge allows is possible; anything else needs
 -- override with a reason.
 CREATE TABLE session_statuses (
@@ -370,6 +389,14 @@ WHERE $source IS NOT 'admin'
    OR ($override = 1 AND COALESCE($reason_code, $reason_summary, '') <> '');
 
 -- on session.transition, run.transition
+INSERT INTO status_transitions (id, entity_type, entity_id, from_status, to_status, reason_code,
+                                reason_summary, evidence_refs, source, actor, override, metadata,
+                                created_at)
+SELECT :session || ':' || :seq, 'session', :session, s.status, $to, $reason_code, $reason_summary,
+       NULLIF(COALESCE(:data -> '$.evidence_refs', :data -> '$.evidence'), 'null'), $source, $actor,
+       COALESCE($override = 1, 0), NULLIF(:data -> '$.metadata', 'null'), annal_unix(:ts)
+FROM sessions s
+WHERE s.id = :session AND $to IN (SELECT status FROM session_statuses);
 UPDATE sessions SET
     status = $to,
     started_at = CASE WHEN $to = 'running' THEN COALESCE(started_at, annal_unix(:ts))
@@ -378,7 +405,8 @@ UPDATE sessions SET
                     ELSE COALESCE(annal_unix($ended_at), annal_unix(:ts)) END,
     status_reason_code = $reason_code,
     status_reason_summary = $reason_summary,
-    status_evidence_refs = NULLIF(:data -> '$.evidence_refs', 'null'),
+    status_evidence_refs =
+        NULLIF(COALESCE(:data -> '$.evidence_refs', :data -> '$.evidence'), 'null'),
     updated_at = MAX(updated_at, annal_unix(:ts))
 WHERE id = :session AND $to IN (SELECT status FROM session_statuses);
 
@@ -676,6 +704,7 @@ WHERE $cutoff IS NULL
 
 -- on session.pruned
 DELETE FROM branches WHERE session_id = :session;
+DELETE FROM status_transitions WHERE entity_type = 'session' AND entity_id = :session;
 DELETE FROM sessions WHERE id = :session;
 DELETE FROM progressions
 WHERE session_id = :session AND id IN (SELECT value FROM json_each(:data, '$.progressions'));

@@ -1,0 +1,221 @@
+/*
+ * Vectors: embeddings, and how far they are from each other.
+ *
+ *     annal_f32(x)               a JSON array of numbers as a BLOB of float32, in the byte order of
+ *                                this machine; a BLOB of whole floats as it is; else NULL
+ *     vec_distance_l2(a, b)      the length of a - b
+ *     vec_distance_cosine(a, b)  1 - cos(a, b); NULL when one of them has no length
+ *
+ * The distances have the names, the arguments and the answers of the sqlite-vec extension, so SQL
+ * written for one runs on the other; where it is loaded, its functions take the place of ours. A
+ * vector is a BLOB of float32, or a JSON array of numbers. What is no vector, and two of different
+ * dimensions, is an error. We add up in double, so the last digits may differ from its.
+ */
+#include "index/vectors.h"
+
+#include "journal/base/alloc.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct vector {
+    float *values; /* NULL: none */
+    size_t count;
+};
+
+static void vector_done(struct vector *vector)
+{
+    annal__free(vector->values);
+    *vector = (struct vector){0};
+}
+
+/* ---- JSON arrays ---- */
+
+static const char *skip_space(const char *at)
+{
+    return at + strspn(at, " \t\r\n");
+}
+
+/* A number of JSON grammar, as a float; NULL when there is none. */
+static const char *take_number(const char *at, float *out)
+{
+    const char *digits = at + (*at == '-');
+    size_t len = strspn(at, "-+.eE0123456789");
+    char *end = NULL;
+    if (*digits < '0' || *digits > '9' ||
+        (digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9'))
+        return NULL;
+    double value = strtod(at, &end);
+    *out = (float)value;
+    return end == at + len && end[-1] != '.' && isfinite(*out) ? end : NULL;
+}
+
+/* The numbers of a JSON array into vector->values, for which there is room. */
+static bool parse_numbers(const char *text, struct vector *vector)
+{
+    const char *at = skip_space(text);
+    if (*at++ != '[')
+        return false;
+    for (;;) {
+        at = take_number(skip_space(at), &vector->values[vector->count++]);
+        if (at == NULL)
+            return false;
+        at = skip_space(at);
+        if (*at == ']')
+            return *skip_space(at + 1) == '\0';
+        if (*at++ != ',')
+            return false;
+    }
+}
+
+/* What is wrong with it, NULL when nothing is. */
+static const char *read_text(const char *text, struct vector *out)
+{
+    struct vector vector = {0};
+    size_t commas = 0;
+    for (const char *at = text; *at != '\0'; at++)
+        commas += *at == ',';
+    vector.values = annal__zalloc((commas + 1) * sizeof *vector.values);
+    if (vector.values == NULL)
+        return "out of memory";
+
+    /* Numbers have a point, whatever the caller's locale. */
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    locale_t before = uselocale(plain);
+    bool good = parse_numbers(text, &vector);
+    uselocale(before);
+    if (plain != (locale_t)0)
+        freelocale(plain);
+    if (!good) {
+        vector_done(&vector);
+        return text[strspn(text, " \t\r\n[]")] == '\0' ? "zero-length vectors are not supported."
+                                                       : "JSON parsing error";
+    }
+    *out = vector;
+    return NULL;
+}
+
+static const char *read_vector(sqlite3_value *value, struct vector *out)
+{
+    if (sqlite3_value_type(value) == SQLITE_TEXT) {
+        const char *text = (const char *)sqlite3_value_text(value);
+        return text == NULL ? "out of memory" : read_text(text, out);
+    }
+    if (sqlite3_value_type(value) != SQLITE_BLOB)
+        return "Input must have type BLOB (compact format) or TEXT (JSON)";
+    const void *blob = sqlite3_value_blob(value);
+    size_t bytes = (size_t)sqlite3_value_bytes(value);
+    if (bytes == 0)
+        return "zero-length vectors are not supported.";
+    if (bytes % sizeof(float) != 0)
+        return "invalid float32 vector BLOB length. Must be divisible by 4";
+    out->values = annal__zalloc(bytes); /* a blob need not be aligned */
+    if (out->values == NULL)
+        return "out of memory";
+    memcpy(out->values, blob, bytes);
+    out->count = bytes / sizeof(float);
+    return NULL;
+}
+
+/* ---- The functions ---- */
+
+static void sql_f32(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    struct vector vector = {0};
+    if (read_vector(values[0], &vector) == NULL)
+        sqlite3_result_blob64(context, vector.values, vector.count * sizeof(float),
+                              SQLITE_TRANSIENT);
+    vector_done(&vector);
+}
+
+static void fail_vector(sqlite3_context *context, const char *which, const char *why)
+{
+    char *message = sqlite3_mprintf("Error reading %s vector: %s", which, why);
+    if (message == NULL)
+        sqlite3_result_error_nomem(context);
+    else
+        sqlite3_result_error(context, message, -1);
+    sqlite3_free(message);
+}
+
+/* Both arguments; false when the answer is an error already. */
+static bool take_pair(sqlite3_context *context, sqlite3_value **values, struct vector *a,
+                      struct vector *b)
+{
+    const char *why = read_vector(values[0], a);
+    if (why != NULL) {
+        fail_vector(context, "1st", why);
+        return false;
+    }
+    why = read_vector(values[1], b);
+    if (why != NULL) {
+        fail_vector(context, "2nd", why);
+        return false;
+    }
+    if (a->count == b->count)
+        return true;
+    char *message = sqlite3_mprintf(
+        "Vector dimension mismatch. First vector has %lld dimensions, while the second has %lld "
+        "dimensions.",
+        (long long)a->count, (long long)b->count);
+    sqlite3_result_error(context, message == NULL ? "Vector dimension mismatch." : message, -1);
+    sqlite3_free(message);
+    return false;
+}
+
+static void sql_l2(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    struct vector a = {0}, b = {0};
+    double sum = 0;
+    if (take_pair(context, values, &a, &b)) {
+        for (size_t i = 0; i < a.count; i++) {
+            double apart = (double)a.values[i] - (double)b.values[i];
+            sum += apart * apart;
+        }
+        sqlite3_result_double(context, sqrt(sum));
+    }
+    vector_done(&a);
+    vector_done(&b);
+}
+
+static void sql_cosine(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    struct vector a = {0}, b = {0};
+    double dot = 0, a2 = 0, b2 = 0;
+    if (take_pair(context, values, &a, &b)) {
+        for (size_t i = 0; i < a.count; i++) {
+            double x = (double)a.values[i], y = (double)b.values[i];
+            dot += x * y;
+            a2 += x * x;
+            b2 += y * y;
+        }
+        if (a2 > 0 && b2 > 0)
+            sqlite3_result_double(context, 1 - dot / (sqrt(a2) * sqrt(b2)));
+    }
+    vector_done(&a);
+    vector_done(&b);
+}
+
+int annal__vectors_add(sqlite3 *db)
+{
+    static const struct {
+        const char *name;
+        int arguments;
+        void (*function)(sqlite3_context *, int, sqlite3_value **);
+    } functions[] = {{"annal_f32", 1, sql_f32},
+                     {"vec_distance_l2", 2, sql_l2},
+                     {"vec_distance_cosine", 2, sql_cosine}};
+    const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
+    int rc = SQLITE_OK;
+    for (size_t i = 0; rc == SQLITE_OK && i < sizeof functions / sizeof *functions; i++)
+        rc = sqlite3_create_function_v2(db, functions[i].name, functions[i].arguments, flags, NULL,
+                                        functions[i].function, NULL, NULL, NULL);
+    return rc;
+}

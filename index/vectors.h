@@ -1,0 +1,10 @@
+/* The SQL functions over vectors; vectors.c says what they do. */
+#ifndef INDEX_VECTORS_H
+#define INDEX_VECTORS_H
+
+#include <sqlite3.h>
+
+/* Returns a result code of SQLite's. */
+int annal__vectors_add(sqlite3 *db);
+
+#endif
