@@ -8,6 +8,7 @@
  *
  *   <annal/store.h>     open a store; list sessions
  *   <annal/journal.h>   append with a writer, read with a cursor, verify
+ *   <annal/artifact.h>  content too large for an event
  *   <annal/index.h>     open the index; catch up
  *   <annal/query.h>     events by session, seq, time and type; SQL
  *   <annal/pack.h>      packs (what events do to tables) and states
@@ -53,6 +54,7 @@
 #ifndef ANNAL_ANNAL_H
 #define ANNAL_ANNAL_H
 
+#include <annal/artifact.h>
 #include <annal/import.h>
 #include <annal/index.h>
 #include <annal/journal.h>

@@ -1,0 +1,377 @@
+/*
+ * Artifacts: content beside the journals, named by events.
+ *
+ * (1) The name is the SHA-256 of the content, so the same content has the same name, and a file
+ *     that stands under a name can be proved by itself.
+ * (2) Content is written under another name, synced, renamed; then the three directories above it
+ *     are synced, also when they were there: who made them may have died before the sync. Only then
+ *     does the call return, and only then is the event appended that names it. So what survives of
+ *     the journal names artifacts that survive.
+ * (3) Content that is there already is proved by reading it, and synced as in (2). It is written
+ *     again when it is damaged, and when it was stored longer ago than REFRESH_US: a sweep goes by
+ *     the age of files.
+ * (4) Storing holds locks/artifacts shared, and a hold goes on doing so until its event is appended;
+ *     removing takes it exclusively. See sweep.c.
+ */
+#include "artifact/frame.h"
+#include "artifact/names.h"
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/seam.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+
+#define REFRESH_US ((int64_t)600 * 1000000)
+
+/* ---- Holding ---- */
+
+struct annal_artifact_hold {
+    annal_store *store;
+    int fd;
+};
+
+annal_status annal_artifact_hold_new(annal_store *store, annal_artifact_hold **out_hold,
+                                     annal_error *err)
+{
+    annal_artifact_hold *hold = annal__zalloc(sizeof *hold);
+    if (hold == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "hold artifacts");
+    hold->store = store;
+    annal_status status = annal__artifact_lock(store, LOCK_SH, &hold->fd, err);
+    if (status < 0)
+        annal__free(hold);
+    else
+        *out_hold = hold;
+    return status;
+}
+
+void annal_artifact_hold_free(annal_artifact_hold *hold)
+{
+    if (hold == NULL)
+        return;
+    const struct io *io = annal__store_io(hold->store);
+    io->close(io->arg, hold->fd);
+    annal__free(hold);
+}
+
+/* ---- Storing ---- */
+
+static annal_status make_directories(annal_store *store, annal_slice session, annal_error *err)
+{
+    const struct io *io = annal__store_io(store);
+    struct buf path = {0};
+    annal_status status = annal__artifact_path(store, (annal_slice){NULL, 0}, "", &path, err);
+    if (status >= 0)
+        status = annal__make_dir(io, path.ptr, err);
+    if (status >= 0)
+        status = annal__artifact_path(store, session, "", &path, err);
+    if (status >= 0)
+        status = annal__make_dir(io, path.ptr, err);
+    annal__buf_done(&path);
+    return status;
+}
+
+/* Rule (2). */
+static annal_status sync_directories(annal_store *store, annal_slice session, annal_error *err)
+{
+    const struct io *io = annal__store_io(store);
+    struct buf path = {0};
+    annal_status status = annal__artifact_path(store, session, "", &path, err);
+    if (status >= 0)
+        status = annal__sync_dir(io, path.ptr, err);
+    if (status >= 0)
+        status = annal__artifact_path(store, (annal_slice){NULL, 0}, "", &path, err);
+    if (status >= 0)
+        status = annal__sync_dir(io, path.ptr, err);
+    if (status >= 0)
+        status = annal__sync_dir(io, annal_store_path(store), err);
+    annal__buf_done(&path);
+    return status;
+}
+
+/* Rule (3): whether it is there as it should be; then it is durable. */
+static annal_status is_stored(annal_store *store, annal_slice session, const char *hex,
+                              bool *out_stored, annal_artifact_info *out_info, annal_error *err)
+{
+    const struct clock *clock = annal__store_clock(store);
+    annal_error why;
+    *out_stored = false;
+    annal_status status =
+        annal_artifact_read(store, session, annal_slice_of(hex), NULL, NULL, out_info, &why);
+    if (status == ANNAL_ERR_NOTFOUND || status == ANNAL_ERR_CORRUPT)
+        return ANNAL_OK;
+    if (status < 0) {
+        if (err != NULL)
+            *err = why;
+        return status;
+    }
+    int64_t age_us = clock->wall_us(clock->arg) - out_info->stored_us;
+    if (age_us < 0 || age_us > REFRESH_US)
+        return ANNAL_OK;
+    status = sync_directories(store, session, err);
+    *out_stored = status == ANNAL_OK;
+    return status;
+}
+
+/* The unfinished file gets its name, unless that is there. Rules (2) to (4). */
+static annal_status publish(annal_store *store, annal_slice session, const char *unfinished,
+                            const struct frame_result *written, annal_artifact_info *out_info,
+                            annal_error *err)
+{
+    const struct io *io = annal__store_io(store);
+    struct buf path = {0};
+    char hex[ANNAL_SHA256_TEXT_BYTES], name[ANNAL_SHA256_TEXT_BYTES + sizeof ARTIFACT_SUFFIX];
+    bool stored = false;
+    int lock = -1;
+    annal__sha256_text(written->sha256, hex);
+    snprintf(name, sizeof name, "%s" ARTIFACT_SUFFIX, hex);
+    annal_status status = annal__artifact_lock(store, LOCK_SH, &lock, err);
+    if (status >= 0)
+        status = is_stored(store, session, hex, &stored, out_info, err);
+    if (status < 0 || stored)
+        goto done;
+    status = annal__artifact_path(store, session, name, &path, err);
+    if (status < 0)
+        goto done;
+    if (io->rename(io->arg, unfinished, path.ptr) < 0) {
+        status = annal__fail_errno(err, "rename %s to %s", unfinished, path.ptr);
+        goto done;
+    }
+    status = sync_directories(store, session, err);
+    if (status >= 0)
+        status = annal__artifact_look(store, session, hex, out_info, err);
+    out_info->bytes = written->bytes;
+
+done:
+    if (lock >= 0)
+        io->close(io->arg, lock);
+    annal__buf_done(&path);
+    return status;
+}
+
+annal_status annal_artifact_put_stream(annal_store *store, annal_slice session,
+                                       annal_artifact_source source, void *arg,
+                                       annal_artifact_info *out_info, annal_error *err)
+{
+    const struct io *io = annal__store_io(store);
+    struct buf path = {0};
+    struct frame_result written;
+    annal_artifact_info info = {0};
+    char name[32];
+    uint64_t random = 0;
+    int fd = -1;
+    annal_status status = annal_session_id_check(session, err);
+    if (status >= 0 && annal_store_is_read_only(store))
+        status = annal__fail(err, ANNAL_ERR_IO, "store %s is open for reading only",
+                             annal_store_path(store));
+    if (status < 0)
+        return status;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        return annal__fail_errno(err, "store an artifact: no random name");
+    snprintf(name, sizeof name, UNFINISHED "%016" PRIx64, random);
+    status = make_directories(store, session, err);
+    if (status >= 0)
+        status = annal__artifact_path(store, session, name, &path, err);
+    if (status < 0)
+        goto done;
+    fd = io->open(io->arg, path.ptr, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (fd < 0) {
+        status = annal__fail_errno(err, "create %s", path.ptr);
+        goto done;
+    }
+    status = annal__artifact_write(io, fd, path.ptr, source, arg, &written, err);
+    if (status >= 0)
+        status = publish(store, session, path.ptr, &written, &info, err);
+    if (status >= 0)
+        *out_info = info;
+
+done:
+    if (fd >= 0) {
+        io->close(io->arg, fd);
+        io->unlink(io->arg, path.ptr); /* gone already when it was renamed */
+    }
+    annal__buf_done(&path);
+    return status;
+}
+
+static int64_t take_slice(void *arg, char *bytes, size_t room, annal_error *err)
+{
+    (void)err;
+    annal_slice *rest = arg;
+    size_t len = rest->len < room ? rest->len : room;
+    if (len > 0)
+        memcpy(bytes, rest->ptr, len);
+    rest->ptr += len;
+    rest->len -= len;
+    return (int64_t)len;
+}
+
+annal_status annal_artifact_put(annal_store *store, annal_slice session, annal_slice content,
+                                annal_artifact_info *out_info, annal_error *err)
+{
+    uint8_t hash[SHA256_BYTES];
+    char hex[ANNAL_SHA256_TEXT_BYTES];
+    annal_artifact_info info = {0};
+    bool stored = false;
+    int lock = -1;
+    annal_status status = annal_session_id_check(session, err);
+    if (status < 0)
+        return status;
+    struct sha256 *sha256 = annal__sha256_begin();
+    if (sha256 == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "store an artifact");
+    annal__sha256_add(sha256, content.ptr, content.len);
+    annal__sha256_end(sha256, hash);
+    annal__sha256_text(hash, hex);
+    status = annal__artifact_lock(store, LOCK_SH, &lock, err);
+    if (status >= 0) {
+        const struct io *io = annal__store_io(store);
+        status = is_stored(store, session, hex, &stored, &info, err);
+        io->close(io->arg, lock);
+    }
+    if (status >= 0 && !stored)
+        return annal_artifact_put_stream(store, session, take_slice, &content, out_info, err);
+    if (status >= 0)
+        *out_info = info;
+    return status;
+}
+
+/* ---- Reading ---- */
+
+static annal_status read_proved(annal_store *store, const annal_artifact_info *info,
+                                const uint8_t expected[SHA256_BYTES], annal_artifact_sink fn,
+                                void *arg, struct frame_result *out, annal_error *err)
+{
+    const struct io *io = annal__store_io(store);
+    struct buf path = {0};
+    char name[ANNAL_SHA256_TEXT_BYTES + sizeof ARTIFACT_SUFFIX];
+    int fd = -1;
+    snprintf(name, sizeof name, "%s" ARTIFACT_SUFFIX, info->sha256);
+    annal_status status =
+        annal__artifact_path(store, annal_slice_of(info->session), name, &path, err);
+    if (status < 0)
+        goto done;
+    fd = io->open(io->arg, path.ptr, O_RDONLY, 0);
+    if (fd < 0) {
+        status = annal__fail_errno(err, "open %s", path.ptr);
+        goto done;
+    }
+    status = annal__artifact_unpack(io, fd, path.ptr, fn, arg, out, err);
+    if (status == ANNAL_OK && memcmp(out->sha256, expected, SHA256_BYTES) != 0)
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s: its content does not match its hash",
+                             path.ptr);
+
+done:
+    if (fd >= 0)
+        io->close(io->arg, fd);
+    annal__buf_done(&path);
+    return status;
+}
+
+annal_status annal_artifact_read(annal_store *store, annal_slice session, annal_slice sha256,
+                                 annal_artifact_sink fn, void *arg, annal_artifact_info *out_info,
+                                 annal_error *err)
+{
+    annal_artifact_info info = {0};
+    struct frame_result result;
+    uint8_t expected[SHA256_BYTES];
+    annal_status status = annal_session_id_check(session, err);
+    if (status >= 0 && !annal__sha256_read(sha256.ptr, sha256.len, expected))
+        status =
+            annal__fail(err, ANNAL_ERR_INVALID, "'%.*s' is no SHA-256: 64 digits of 0-9 and a-f",
+                        (int)(sha256.len < 80 ? sha256.len : 80), sha256.ptr);
+    if (status >= 0)
+        status = annal__artifact_look(store, session, sha256.ptr, &info, err);
+    if (status >= 0)
+        status = read_proved(store, &info, expected, fn, arg, &result, err);
+    if (status == ANNAL_OK && out_info != NULL) {
+        info.bytes = result.bytes;
+        *out_info = info;
+    }
+    return status;
+}
+
+static int add_piece(void *arg, annal_slice piece)
+{
+    return (int)annal__buf_append_slice(arg, piece);
+}
+
+annal_status annal_artifact_get(annal_store *store, annal_slice session, annal_slice sha256,
+                                uint64_t bytes_max, annal_slice *out_content, annal_error *err)
+{
+    struct buf content = {.limit = bytes_max == 0 ? 1 : (size_t)bytes_max};
+    annal_status status = annal__buf_reserve(&content, 1);
+    if (status >= 0)
+        status = annal_artifact_read(store, session, sha256, add_piece, &content, NULL, err);
+    if (status == ANNAL_ERR_LIMIT || status == ANNAL_ERR_NOMEM)
+        status = annal__fail(err, status, "artifact %.*s of session '%.*s': %s", ANNAL_FMT(sha256),
+                             ANNAL_FMT(session),
+                             status == ANNAL_ERR_LIMIT ? "larger than asked for" : "no memory");
+    if (status == ANNAL_OK) {
+        *out_content = annal__buf_slice(&content);
+        content = (struct buf){0}; /* now the caller's */
+    }
+    annal__buf_done(&content);
+    return status;
+}
+
+void annal_artifact_free(const void *bytes)
+{
+    annal__free((void *)(uintptr_t)bytes);
+}
+
+/* ---- Listing ---- */
+
+static annal_status each_of_session(annal_store *store, annal_slice session, annal_artifact_fn fn,
+                                    void *arg, annal_error *err)
+{
+    struct buf path = {0};
+    struct artifact_names names = {0};
+    uint8_t hash[SHA256_BYTES];
+    annal_status status = annal__artifact_path(store, session, "", &path, err);
+    if (status >= 0)
+        status = annal__artifact_names(store, path.ptr, &names, err);
+    for (size_t i = 0; i < names.count && status == ANNAL_OK; i++) {
+        size_t len = strlen(names.list[i]);
+        annal_artifact_info info;
+        if (len != strlen(ARTIFACT_SUFFIX) + (size_t)2 * SHA256_BYTES ||
+            strcmp(names.list[i] + (size_t)2 * SHA256_BYTES, ARTIFACT_SUFFIX) != 0 ||
+            !annal__sha256_read(names.list[i], (size_t)2 * SHA256_BYTES, hash))
+            continue; /* not ours */
+        status = annal__artifact_look(store, session, names.list[i], &info, err);
+        if (status == ANNAL_ERR_NOTFOUND) /* removed meanwhile */
+            status = ANNAL_OK;
+        else if (status == ANNAL_OK)
+            status = (annal_status)fn(arg, &info);
+    }
+    annal__artifact_names_done(&names);
+    annal__buf_done(&path);
+    return status;
+}
+
+annal_status annal_artifact_each(annal_store *store, annal_slice session, annal_artifact_fn fn,
+                                 void *arg, annal_error *err)
+{
+    struct buf path = {0};
+    struct artifact_names sessions = {0};
+    annal_status status;
+    if (session.len > 0) {
+        status = annal_session_id_check(session, err);
+        return status < 0 ? status : each_of_session(store, session, fn, arg, err);
+    }
+    status = annal__artifact_path(store, session, "", &path, err);
+    if (status >= 0)
+        status = annal__artifact_names(store, path.ptr, &sessions, err);
+    for (size_t i = 0; i < sessions.count && status == ANNAL_OK; i++)
+        if (annal_session_id_check(annal_slice_of(sessions.list[i]), NULL) == ANNAL_OK)
+            status = each_of_session(store, annal_slice_of(sessions.list[i]), fn, arg, err);
+    annal__artifact_names_done(&sessions);
+    annal__buf_done(&path);
+    return status;
+}

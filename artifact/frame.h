@@ -1,0 +1,29 @@
+/* Content as one zstd frame in a file: written and read as a stream, hashed on the way. */
+#ifndef ARTIFACT_FRAME_H
+#define ARTIFACT_FRAME_H
+
+#include "artifact/sha256.h"
+#include "journal/base/io.h"
+
+#include <annal/artifact.h>
+
+struct frame_result {
+    uint8_t sha256[SHA256_BYTES];
+    uint64_t bytes;        /* of the content */
+    uint64_t stored_bytes; /* of the file */
+};
+
+/* Compress what source gives into the file, which is empty, and sync it. path is for messages. */
+annal_status annal__artifact_write(const struct io *io, int fd, const char *path,
+                                   annal_artifact_source source, void *arg,
+                                   struct frame_result *out, annal_error *err);
+
+/*
+ * Unpack the file, pieces to fn (may be NULL). ANNAL_ERR_CORRUPT when it is no whole frame. What fn
+ * returned when that was not 0.
+ */
+annal_status annal__artifact_unpack(const struct io *io, int fd, const char *path,
+                                    annal_artifact_sink fn, void *arg, struct frame_result *out,
+                                    annal_error *err);
+
+#endif

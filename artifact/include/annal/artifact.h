@@ -1,0 +1,181 @@
+/*
+ * Artifacts: content too large for an event, beside the journals and named by them.
+ *
+ * An artifact is a file of its session, STORE/artifacts/<session>/<sha256>.zst: the content as one
+ * zstd frame, so that zstdcat reads it, under the SHA-256 of the content. The event that names it
+ * holds a reference, {"sha256":"<64 hex>","bytes":N,"media_type":"…","path":"artifacts/…"}. The same
+ * content is stored once in a session.
+ *
+ * An artifact is durable before the call that stored it returns. So an event that is appended after
+ * that names content that is there, whatever happens. What no event names is left for
+ * annal_artifact_sweep().
+ */
+#ifndef ANNAL_ARTIFACT_H
+#define ANNAL_ARTIFACT_H
+
+#include <annal/journal.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ANNAL_SHA256_TEXT_BYTES 65 /* 64 hex digits and a NUL */
+
+typedef struct annal_artifact_info {
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    char sha256[ANNAL_SHA256_TEXT_BYTES]; /* of the content, lower case */
+    uint64_t bytes;                       /* of the content; 0 where only the file was looked at */
+    uint64_t stored_bytes;                /* of the file */
+    int64_t stored_us;                    /* when it was last stored */
+} annal_artifact_info;
+
+/* ---- Storing ---- */
+
+/*
+ * Store content. Content that is there already is not written again, unless it is damaged or so
+ * old that a sweep could come before the event that is about to name it. Any thread.
+ *
+ * ANNAL_ERR_INVALID  session is no session id
+ * ANNAL_ERR_BUSY     a sweep is removing artifacts, and did not finish in time
+ * ANNAL_ERR_IO       for instance no space left on the device; then nothing is there
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_put(annal_store *store, annal_slice session,
+                                                           annal_slice content,
+                                                           annal_artifact_info *out_info,
+                                                           annal_error *err);
+
+/*
+ * Fill bytes with at most room bytes, and say how many; 0 is the end. Anything below 0 is an
+ * annal_status, with which storing ends; err says why.
+ */
+typedef int64_t (*annal_artifact_source)(void *arg, char *bytes, size_t room, annal_error *err);
+
+/* The same from a stream, of any size, in little memory. */
+ANNAL_API ANNAL_MUST_CHECK annal_status
+annal_artifact_put_stream(annal_store *store, annal_slice session, annal_artifact_source source,
+                          void *arg, annal_artifact_info *out_info, annal_error *err);
+
+/*
+ * Keep sweeps away: what is stored while it is held is not swept before it is released. For those
+ * who store an artifact and then append the event that names it. Release it soon, from any thread.
+ */
+typedef struct annal_artifact_hold annal_artifact_hold;
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_hold_new(annal_store *store,
+                                                                annal_artifact_hold **out_hold,
+                                                                annal_error *err);
+ANNAL_API void annal_artifact_hold_free(annal_artifact_hold *hold); /* NULL is accepted */
+
+/*
+ * Take a large member out of an event's data. data is a JSON object; when its member `field` is
+ * larger than over_bytes, its value is stored (a string as its text, anything else as JSON), and
+ * *out_data is data with the member "<field>_ref", the reference, in its place: the caller's, to be
+ * given back with annal_artifact_free(). Else, and when there is a "<field>_ref" already, nothing
+ * happens and *out_data is empty. The same data gives the same *out_data. Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_externalize(
+    annal_store *store, annal_slice session, const char *field, uint64_t over_bytes,
+    annal_slice data, annal_slice *out_data, annal_error *err);
+
+ANNAL_API void annal_artifact_free(const void *bytes); /* NULL is accepted */
+
+/* ---- Reading ---- */
+
+/* Return 0 to go on; anything else stops and is handed through. */
+typedef int (*annal_artifact_sink)(void *arg, annal_slice piece);
+
+/*
+ * Hand the content to fn (NULL: to nobody), piece by piece, and prove it: its hash is sha256 (64 hex
+ * digits). Memory is bounded whatever the size. That the content is not what was stored may show
+ * only at its end, so what was handed out counts only when this returns ANNAL_OK. Any thread.
+ *
+ * ANNAL_ERR_NOTFOUND  the session has no such artifact
+ * ANNAL_ERR_CORRUPT   it is not what was stored
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_read(annal_store *store, annal_slice session,
+                                                            annal_slice sha256,
+                                                            annal_artifact_sink fn, void *arg,
+                                                            annal_artifact_info *out_info,
+                                                            annal_error *err);
+
+/* The same as one piece of memory, to be given back with annal_artifact_free(). */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_get(annal_store *store, annal_slice session,
+                                                           annal_slice sha256, uint64_t bytes_max,
+                                                           annal_slice *out_content,
+                                                           annal_error *err);
+
+/* Return 0 to go on; anything else stops and is handed through. */
+typedef int (*annal_artifact_fn)(void *arg, const annal_artifact_info *info);
+
+/*
+ * Call fn for each artifact of a session, of all sessions when it is empty; by session and hash. No
+ * artifact is opened. Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_each(annal_store *store, annal_slice session,
+                                                            annal_artifact_fn fn, void *arg,
+                                                            annal_error *err);
+
+/* ---- Removing and proving ---- */
+
+typedef struct annal_artifact_sweep_options {
+    /*
+     * Only what was stored longer ago; default: a day. Whoever stores an artifact has that long to
+     * append the event that names it, or keeps a hold.
+     */
+    int64_t older_than_us;
+    bool all_ages;        /* older_than_us is 0, and means it */
+    bool dry_run;         /* remove nothing */
+    annal_artifact_fn fn; /* each that goes; may be NULL; what it returns does not matter */
+    void *arg;
+} annal_artifact_sweep_options;
+
+typedef struct annal_artifact_sweep_result {
+    uint64_t artifacts; /* that are there, with those that went */
+    uint64_t removed;
+    uint64_t removed_bytes; /* of files */
+} annal_artifact_sweep_result;
+
+/*
+ * Remove the artifacts whose hash stands in no event of the store, and what broken-off stores left.
+ * Reads every journal. Any thread.
+ *
+ * ANNAL_ERR_CORRUPT  a journal is damaged, so nobody can say what its lost events named: nothing was
+ *                    removed
+ * ANNAL_ERR_BUSY     artifacts are being stored all the time; nothing was removed
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status
+annal_artifact_sweep(annal_store *store, const annal_artifact_sweep_options *options,
+                     annal_artifact_sweep_result *out_result, annal_error *err);
+
+/* Remove the artifacts of a session that is deleted; one that has a journal keeps them. */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_drop(annal_store *store, annal_slice session,
+                                                            annal_error *err);
+
+typedef enum annal_artifact_fault {
+    ANNAL_ARTIFACT_MISSING = 1, /* an event names it */
+    ANNAL_ARTIFACT_DAMAGED = 2, /* it is not what was stored */
+    ANNAL_ARTIFACT_UNNAMED = 3  /* no event names it; sweep removes it; not damage */
+} annal_artifact_fault;
+
+typedef void (*annal_artifact_fault_fn)(void *arg, annal_artifact_fault fault, annal_slice path,
+                                        annal_slice session, uint64_t seq);
+
+typedef struct annal_artifact_verify_result {
+    uint64_t artifacts; /* read and proved, or found damaged */
+    uint64_t bytes;     /* of content */
+    uint64_t missing, damaged, unnamed;
+} annal_artifact_verify_result;
+
+/*
+ * Read every artifact and prove it, and every journal for what it names. fn (may be NULL) is told
+ * of each fault; session and seq are those of an event that names it, empty and 0 when none does.
+ * Faults are no failure of this function. Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status
+annal_artifact_verify(annal_store *store, annal_artifact_fault_fn fn, void *arg,
+                      annal_artifact_verify_result *out_result, annal_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

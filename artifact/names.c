@@ -1,0 +1,211 @@
+#include "artifact/names.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/seam.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+
+#define PATH_LIMIT   8192
+#define LOCK_WAIT_US 10000000
+#define LOCK_TRY_MS  2
+
+annal_status annal__artifact_path(const annal_store *store, annal_slice session, const char *name,
+                                  struct buf *out, annal_error *err)
+{
+    annal__buf_clear(out);
+    out->limit = PATH_LIMIT;
+    annal_status status = annal__buf_printf(out, "%s/artifacts", annal_store_path(store));
+    if (status >= 0 && session.len > 0)
+        status = annal__buf_printf(out, "/%.*s", ANNAL_FMT(session));
+    if (status >= 0 && name[0] != '\0')
+        status = annal__buf_printf(out, "/%s", name);
+    if (status < 0)
+        return annal__fail(err, status, "the path of an artifact of session '%.*s'",
+                           ANNAL_FMT(session));
+    return ANNAL_OK;
+}
+
+/* ---- Hashes as text ---- */
+
+void annal__sha256_text(const uint8_t sha256[SHA256_BYTES], char out[ANNAL_SHA256_TEXT_BYTES])
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < SHA256_BYTES; i++) {
+        out[2 * i] = digits[sha256[i] >> 4];
+        out[2 * i + 1] = digits[sha256[i] & 15];
+    }
+    out[2 * SHA256_BYTES] = '\0';
+}
+
+static int nibble(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool annal__sha256_read(const char *text, size_t len, uint8_t out[SHA256_BYTES])
+{
+    if (len != 2 * SHA256_BYTES)
+        return false;
+    for (size_t i = 0; i < SHA256_BYTES; i++) {
+        int high = nibble(text[2 * i]), low = nibble(text[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        out[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
+}
+
+/* ---- Listing ---- */
+
+static int collect(void *arg, const char *name)
+{
+    struct artifact_names *names = arg;
+    if (name[0] == '.' && strncmp(name, UNFINISHED, strlen(UNFINISHED)) != 0)
+        return 0;
+    if (names->count == names->room) {
+        size_t room = names->room == 0 ? 64 : names->room * 2;
+        char **bigger = annal__realloc_array(names->list, room, sizeof *bigger);
+        names->no_memory = bigger == NULL;
+        if (bigger == NULL)
+            return 1;
+        names->list = bigger;
+        names->room = room;
+    }
+    names->list[names->count] = annal__strndup(name, strlen(name));
+    names->no_memory = names->list[names->count] == NULL;
+    names->count += !names->no_memory;
+    return names->no_memory;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+annal_status annal__artifact_names(const annal_store *store, const char *path,
+                                   struct artifact_names *out_names, annal_error *err)
+{
+    const struct io *io = annal__store_io(store);
+    struct artifact_names names = {0};
+    annal_status status = ANNAL_OK;
+    if (io->list(io->arg, path, collect, &names) < 0 && errno != ENOENT && errno != ENOTDIR)
+        status = annal__fail_errno(err, "list %s", path);
+    else if (names.no_memory)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "list %s: no memory", path);
+    if (status < 0) {
+        annal__artifact_names_done(&names);
+        return status;
+    }
+    if (names.count > 0)
+        qsort(names.list, names.count, sizeof *names.list, compare);
+    *out_names = names;
+    return ANNAL_OK;
+}
+
+void annal__artifact_names_done(struct artifact_names *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        annal__free(names->list[i]);
+    annal__free(names->list);
+    *names = (struct artifact_names){0};
+}
+
+annal_status annal__artifact_look(const annal_store *store, annal_slice session, const char *hex,
+                                  annal_artifact_info *out_info, annal_error *err)
+{
+    const struct io *io = annal__store_io(store);
+    struct buf path = {0};
+    struct stat file;
+    char name[2 * SHA256_BYTES + sizeof ARTIFACT_SUFFIX];
+    memcpy(name, hex, (size_t)2 * SHA256_BYTES);
+    memcpy(name + (size_t)2 * SHA256_BYTES, ARTIFACT_SUFFIX, sizeof ARTIFACT_SUFFIX);
+    annal_status status = annal__artifact_path(store, session, name, &path, err);
+    if (status < 0)
+        goto done;
+    if (io->stat(io->arg, path.ptr, &file) < 0 && errno != ENOENT && errno != ENOTDIR) {
+        status = annal__fail_errno(err, "look at %s", path.ptr);
+        goto done;
+    }
+    if (io->stat(io->arg, path.ptr, &file) < 0 || !S_ISREG(file.st_mode)) {
+        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no artifact %.64s",
+                             ANNAL_FMT(session), hex);
+        goto done;
+    }
+    *out_info = (annal_artifact_info){.stored_bytes = (uint64_t)file.st_size,
+                                      .stored_us = (int64_t)file.st_mtim.tv_sec * 1000000 +
+                                                   file.st_mtim.tv_nsec / 1000};
+    memcpy(out_info->session, session.ptr, session.len);
+    memcpy(out_info->sha256, hex, (size_t)2 * SHA256_BYTES);
+
+done:
+    annal__buf_done(&path);
+    return status;
+}
+
+/* ---- The lock ---- */
+
+static annal_status open_lock(const annal_store *store, int *out_fd, annal_error *err)
+{
+    const struct io *io = annal__store_io(store);
+    struct buf path = {.limit = PATH_LIMIT};
+    int fd = -1;
+    annal_status status = annal__buf_printf(&path, "%s/locks", annal_store_path(store));
+    if (status < 0) {
+        status = annal__fail(err, status, "the lock of the artifacts");
+        goto done;
+    }
+    status = annal__make_dir(io, path.ptr, err);
+    if (status < 0)
+        goto done;
+    status = annal__buf_printf(&path, "/artifacts");
+    if (status < 0) {
+        status = annal__fail(err, status, "the lock of the artifacts");
+        goto done;
+    }
+    fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT, 0600);
+    if (fd < 0)
+        status = annal__fail_errno(err, "open %s", path.ptr);
+    else
+        *out_fd = fd;
+
+done:
+    annal__buf_done(&path);
+    return status;
+}
+
+annal_status annal__artifact_lock(const annal_store *store, int operation, int *out_fd,
+                                  annal_error *err)
+{
+    const struct io *io = annal__store_io(store);
+    const struct clock *clock = annal__store_clock(store);
+    int fd = -1;
+    if (annal_store_is_read_only(store))
+        return annal__fail(err, ANNAL_ERR_IO, "store %s is open for reading only",
+                           annal_store_path(store));
+    annal_status status = open_lock(store, &fd, err);
+    if (status < 0)
+        return status;
+    int64_t deadline_us = clock->monotonic_us(clock->arg) + LOCK_WAIT_US;
+    while (io->flock(io->arg, fd, operation | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK)
+            status = annal__fail_errno(err, "lock %s/locks/artifacts", annal_store_path(store));
+        else if (clock->monotonic_us(clock->arg) >= deadline_us)
+            status = annal__fail(err, ANNAL_ERR_BUSY, "somebody else is %s artifacts",
+                                 operation == LOCK_EX ? "storing" : "sweeping");
+        if (status < 0) {
+            io->close(io->arg, fd);
+            return status;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = LOCK_TRY_MS * 1000000L}, NULL);
+    }
+    *out_fd = fd;
+    return ANNAL_OK;
+}

@@ -1,0 +1,47 @@
+/* Where artifacts stand: STORE/artifacts/<session>/<64 hex>.zst; and unfinished ones, .new-<random>. */
+#ifndef ARTIFACT_NAMES_H
+#define ARTIFACT_NAMES_H
+
+#include "artifact/sha256.h"
+#include "journal/base/buf.h"
+
+#include <annal/artifact.h>
+
+#define ARTIFACT_SUFFIX ".zst"
+#define UNFINISHED      ".new-"
+
+/* STORE/artifacts, /<session> and /<name> behind it where they are not empty. out is begun anew. */
+annal_status annal__artifact_path(const annal_store *store, annal_slice session, const char *name,
+                                  struct buf *out, annal_error *err);
+
+void annal__sha256_text(const uint8_t sha256[SHA256_BYTES], char out[ANNAL_SHA256_TEXT_BYTES]);
+
+/* Read 64 hex digits of lower case. */
+bool annal__sha256_read(const char *text, size_t len, uint8_t out[SHA256_BYTES]);
+
+/* Names, in order; what begins with a dot only when it is unfinished. */
+struct artifact_names {
+    char **list;
+    size_t count, room;
+    bool no_memory;
+};
+
+/* The names in a directory; none when it is not there. */
+annal_status annal__artifact_names(const annal_store *store, const char *path,
+                                   struct artifact_names *out_names, annal_error *err);
+void annal__artifact_names_done(struct artifact_names *names);
+
+/*
+ * One artifact of a session: hex is 64 digits. ANNAL_ERR_NOTFOUND; out_info->bytes stays 0.
+ */
+annal_status annal__artifact_look(const annal_store *store, annal_slice session, const char *hex,
+                                  annal_artifact_info *out_info, annal_error *err);
+
+/*
+ * The lock that keeps sweeps and stores apart: STORE/locks/artifacts. operation: LOCK_SH for who
+ * stores, LOCK_EX for who removes. Close *out_fd to give it back.
+ */
+annal_status annal__artifact_lock(const annal_store *store, int operation, int *out_fd,
+                                  annal_error *err);
+
+#endif

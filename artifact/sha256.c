@@ -1,0 +1,31 @@
+#include "artifact/sha256.h"
+
+#include "journal/base/alloc.h"
+
+#include <sys/types.h>
+
+#include <sha2.h>
+
+struct sha256 {
+    SHA2_CTX context;
+};
+
+struct sha256 *annal__sha256_begin(void)
+{
+    struct sha256 *sha256 = annal__zalloc(sizeof *sha256);
+    if (sha256 != NULL)
+        SHA256Init(&sha256->context);
+    return sha256;
+}
+
+void annal__sha256_add(struct sha256 *sha256, const void *bytes, size_t len)
+{
+    SHA256Update(&sha256->context, bytes, len);
+}
+
+void annal__sha256_end(struct sha256 *sha256, uint8_t out[SHA256_BYTES])
+{
+    if (out != NULL)
+        SHA256Final(out, &sha256->context);
+    annal__free(sha256);
+}

@@ -1,0 +1,15 @@
+/* SHA-256, by libmd: the name of an artifact. */
+#ifndef ARTIFACT_SHA256_H
+#define ARTIFACT_SHA256_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SHA256_BYTES 32
+
+struct sha256;
+struct sha256 *annal__sha256_begin(void); /* NULL: no memory */
+void annal__sha256_add(struct sha256 *sha256, const void *bytes, size_t len);
+void annal__sha256_end(struct sha256 *sha256, uint8_t out[SHA256_BYTES]); /* frees it */
+
+#endif

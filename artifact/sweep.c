@@ -1,0 +1,514 @@
+/*
+ * What events name, and what becomes of the rest.
+ *
+ * (1) An event names an artifact when its hash, 64 lower case hex digits and no more, stands
+ *     anywhere in its data: a sweep keeps too much rather than too little. Where a journal is
+ *     damaged nobody knows what it named, so nothing is removed from any session.
+ * (2) A sweep reads every journal without a lock, then takes locks/artifacts exclusively and reads
+ *     what was appended since. Who holds it shared from storing to appending is therefore seen:
+ *     before, by the second reading; after, by what he stores (rule 3 of artifact.c gives it a new
+ *     time). Who stores without a hold has `older_than_us` to append.
+ * (3) A file is removed only when it is still as old as it was asked for, looked at under the lock.
+ * (4) A missing artifact is one whose path stands in a reference, a member "path" of an event's
+ *     data; a hash alone may stand for anything.
+ */
+#include "artifact/names.h"
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/seam.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+
+#define DAY_US        ((int64_t)86400 * 1000000)
+#define UNFINISHED_US ((int64_t)3600 * 1000000)
+#define HEX           ((size_t)2 * SHA256_BYTES)
+#define PATH_MEMBER   "\"path\":\"artifacts/"
+
+/* An artifact that is there. */
+struct item {
+    uint8_t sha256[SHA256_BYTES];
+    char *session;
+    uint64_t stored_bytes;
+    int64_t stored_us;
+    bool named;
+    size_t namer; /* the session whose event names it, in walk.seen */
+    uint64_t seq;
+};
+
+/* A journal, and how far it was read. */
+struct seen {
+    char *session;
+    annal_position next;
+};
+
+struct walk {
+    annal_store *store;
+    struct item *items; /* by hash, then session */
+    size_t count, room;
+    struct seen *seen;
+    size_t seen_count, seen_room;
+    size_t sorted;                 /* of seen: known from an earlier reading, in order */
+    annal_artifact_fault_fn fault; /* verify: told what is missing */
+    void *fault_arg;
+    uint64_t missing;
+    bool through_damage; /* verify: go on */
+    annal_error *err;
+};
+
+/* ---- What is there ---- */
+
+static int compare_items(const void *left, const void *right)
+{
+    const struct item *a = left, *b = right;
+    int order = memcmp(a->sha256, b->sha256, SHA256_BYTES);
+    return order != 0 ? order : strcmp(a->session, b->session);
+}
+
+static int add_item(void *arg, const annal_artifact_info *info)
+{
+    struct walk *walk = arg;
+    if (walk->count == walk->room) {
+        size_t room = walk->room == 0 ? 64 : walk->room * 2;
+        struct item *bigger = annal__realloc_array(walk->items, room, sizeof *bigger);
+        if (bigger == NULL)
+            return annal__fail(walk->err, ANNAL_ERR_NOMEM, "list artifacts: no memory");
+        walk->items = bigger;
+        walk->room = room;
+    }
+    struct item *item = &walk->items[walk->count];
+    *item = (struct item){.session = annal__strndup(info->session, strlen(info->session)),
+                          .stored_bytes = info->stored_bytes,
+                          .stored_us = info->stored_us};
+    if (item->session == NULL)
+        return annal__fail(walk->err, ANNAL_ERR_NOMEM, "list artifacts: no memory");
+    (void)annal__sha256_read(info->sha256, HEX, item->sha256);
+    walk->count++;
+    return 0;
+}
+
+static annal_status list_items(struct walk *walk)
+{
+    annal_status status =
+        annal_artifact_each(walk->store, (annal_slice){NULL, 0}, add_item, walk, walk->err);
+    if (status == ANNAL_OK && walk->count > 0)
+        qsort(walk->items, walk->count, sizeof *walk->items, compare_items);
+    return status;
+}
+
+/* The first item with this hash; NULL. */
+static struct item *find_hash(const struct walk *walk, const uint8_t sha256[SHA256_BYTES])
+{
+    size_t low = 0, high = walk->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (memcmp(walk->items[middle].sha256, sha256, SHA256_BYTES) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < walk->count && memcmp(walk->items[low].sha256, sha256, SHA256_BYTES) == 0;
+    return found ? &walk->items[low] : NULL;
+}
+
+static void walk_done(struct walk *walk)
+{
+    for (size_t i = 0; i < walk->count; i++)
+        annal__free(walk->items[i].session);
+    for (size_t i = 0; i < walk->seen_count; i++)
+        annal__free(walk->seen[i].session);
+    annal__free(walk->items);
+    annal__free(walk->seen);
+}
+
+/* ---- What events name ---- */
+
+static bool is_hex(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+static void mark(struct walk *walk, const char *hex, size_t namer, uint64_t seq)
+{
+    uint8_t sha256[SHA256_BYTES];
+    if (!annal__sha256_read(hex, HEX, sha256))
+        return;
+    const struct item *end = walk->items + walk->count;
+    for (struct item *item = find_hash(walk, sha256);
+         item != NULL && item < end && memcmp(item->sha256, sha256, SHA256_BYTES) == 0; item++) {
+        if (item->named)
+            continue;
+        item->named = true;
+        item->namer = namer;
+        item->seq = seq;
+    }
+}
+
+/* Rule (1). Where the last digit that a hash could have is none, no hash stands across it. */
+static void mark_hashes(struct walk *walk, annal_slice data, size_t namer, uint64_t seq)
+{
+    for (size_t at = 0; at + HEX <= data.len;) {
+        size_t begin = at + HEX;
+        while (begin > at && is_hex(data.ptr[begin - 1]))
+            begin--;
+        if (begin > at) { /* begin - 1 is no digit */
+            at = begin;
+            continue;
+        }
+        size_t end = at + HEX;
+        while (end < data.len && is_hex(data.ptr[end]))
+            end++;
+        if (end == at + HEX)
+            mark(walk, data.ptr + at, namer, seq);
+        at = end;
+    }
+}
+
+/* Rule (4). Told when it is not there. */
+static annal_status check_path(struct walk *walk, annal_slice rest, size_t namer, uint64_t seq)
+{
+    const char *slash = memchr(rest.ptr, '/', rest.len);
+    annal_artifact_info info;
+    if (slash == NULL)
+        return ANNAL_OK;
+    annal_slice session = {rest.ptr, (size_t)(slash - rest.ptr)};
+    annal_slice name = {slash + 1, rest.len - session.len - 1};
+    size_t suffix = strlen(ARTIFACT_SUFFIX "\"");
+    uint8_t sha256[SHA256_BYTES];
+    if (annal_session_id_check(session, NULL) < 0 || name.len < HEX + suffix ||
+        !annal__sha256_read(name.ptr, HEX, sha256) ||
+        memcmp(name.ptr + HEX, ARTIFACT_SUFFIX "\"", suffix) != 0)
+        return ANNAL_OK;
+    annal_status status = annal__artifact_look(walk->store, session, name.ptr, &info, walk->err);
+    if (status != ANNAL_ERR_NOTFOUND)
+        return status;
+    walk->missing++;
+    annal_slice path = {rest.ptr - strlen("artifacts/"),
+                        strlen("artifacts/") + session.len + 1 + HEX + strlen(ARTIFACT_SUFFIX)};
+    if (walk->fault != NULL)
+        walk->fault(walk->fault_arg, ANNAL_ARTIFACT_MISSING, path,
+                    annal_slice_of(walk->seen[namer].session), seq);
+    return ANNAL_OK;
+}
+
+static annal_status check_paths(struct walk *walk, annal_slice data, size_t namer, uint64_t seq)
+{
+    annal_status status = ANNAL_OK;
+    const size_t len = strlen(PATH_MEMBER);
+    const char *end = data.ptr + data.len;
+    for (const char *at = data.ptr; status == ANNAL_OK;) {
+        const char *found = memmem(at, (size_t)(end - at), PATH_MEMBER, len);
+        if (found == NULL)
+            break;
+        at = found + len;
+        if (found == data.ptr || found[-1] != '\\') /* else a string that holds such a text */
+            status = check_path(walk, (annal_slice){at, (size_t)(end - at)}, namer, seq);
+    }
+    return status;
+}
+
+/* ---- Reading the journals ---- */
+
+/* The events of a session that were not read yet. */
+static annal_status read_rest(struct walk *walk, size_t which)
+{
+    struct seen *seen = &walk->seen[which];
+    annal_slice session = annal_slice_of(seen->session);
+    annal_cursor *cursor = NULL;
+    annal_status status = ANNAL_ERR_CONFLICT;
+    if (seen->next.seq > 1)
+        status = annal_cursor_open_at(walk->store, session, seen->next.seq, seen->next.offset,
+                                      seen->next.h_before, &cursor, walk->err);
+    if (status == ANNAL_ERR_CONFLICT) /* from the first; another journal stands there now */
+        status = annal_cursor_open(walk->store, session, 1, &cursor, walk->err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return ANNAL_OK; /* deleted meanwhile */
+    while (status == ANNAL_OK) {
+        annal_event event;
+        status = annal_cursor_next(cursor, &event, walk->err);
+        if (status == ANNAL_DAMAGE && walk->through_damage) {
+            status = ANNAL_OK;
+            continue;
+        }
+        if (status != ANNAL_OK)
+            break;
+        mark_hashes(walk, event.data, which, event.seq);
+        if (walk->fault != NULL)
+            status = check_paths(walk, event.data, which, event.seq);
+    }
+    if (status == ANNAL_DAMAGE)
+        status = annal__fail(walk->err, ANNAL_ERR_CORRUPT,
+                             "session '%s' is damaged, and what its lost events named is not "
+                             "known: no artifact was removed",
+                             seen->session);
+    if (status == ANNAL_END) {
+        seen->next = annal_cursor_position(cursor);
+        status = ANNAL_OK;
+    }
+    annal_cursor_close(cursor);
+    return status;
+}
+
+static int compare_seen(const void *left, const void *right)
+{
+    return strcmp(((const struct seen *)left)->session, ((const struct seen *)right)->session);
+}
+
+/* An annal_session_fn. */
+static int visit(void *arg, annal_slice session, uint64_t bytes)
+{
+    (void)bytes;
+    struct walk *walk = arg;
+    struct seen key = {.session = annal__strndup(session.ptr, session.len)};
+    if (key.session == NULL)
+        return annal__fail(walk->err, ANNAL_ERR_NOMEM, "read journals: no memory");
+    struct seen *known = walk->sorted == 0
+                             ? NULL
+                             : bsearch(&key, walk->seen, walk->sorted, sizeof key, compare_seen);
+    if (known != NULL) {
+        annal__free(key.session);
+        return read_rest(walk, (size_t)(known - walk->seen));
+    }
+    if (walk->seen_count == walk->seen_room) {
+        size_t room = walk->seen_room == 0 ? 64 : walk->seen_room * 2;
+        struct seen *bigger = annal__realloc_array(walk->seen, room, sizeof *bigger);
+        if (bigger == NULL) {
+            annal__free(key.session);
+            return annal__fail(walk->err, ANNAL_ERR_NOMEM, "read journals: no memory");
+        }
+        walk->seen = bigger;
+        walk->seen_room = room;
+    }
+    walk->seen[walk->seen_count] = key;
+    return read_rest(walk, walk->seen_count++);
+}
+
+/* ---- Sweeping ---- */
+
+struct sweep {
+    struct walk walk;
+    const annal_artifact_sweep_options *options;
+    int64_t before_us; /* stored before: may go */
+    int64_t now_us;
+    annal_artifact_sweep_result result;
+};
+
+static annal_status remove_item(struct sweep *sweep, const struct item *item)
+{
+    annal_store *store = sweep->walk.store;
+    const struct io *io = annal__store_io(store);
+    annal_slice session = annal_slice_of(item->session);
+    struct buf path = {0};
+    annal_artifact_info info;
+    char name[ANNAL_SHA256_TEXT_BYTES + sizeof ARTIFACT_SUFFIX];
+    annal__sha256_text(item->sha256, name);
+    annal_status status = annal__artifact_look(store, session, name, &info, NULL);
+    if (status < 0 || info.stored_us > sweep->before_us)
+        return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status; /* rule (3) */
+    memcpy(name + HEX, ARTIFACT_SUFFIX, sizeof ARTIFACT_SUFFIX);
+    status = annal__artifact_path(store, session, name, &path, sweep->walk.err);
+    if (status >= 0 && !sweep->options->dry_run && io->unlink(io->arg, path.ptr) < 0)
+        status = annal__fail_errno(sweep->walk.err, "remove %s", path.ptr);
+    annal__buf_done(&path);
+    if (status < 0)
+        return status;
+    sweep->result.removed++;
+    sweep->result.removed_bytes += info.stored_bytes;
+    if (sweep->options->fn != NULL)
+        (void)sweep->options->fn(sweep->options->arg, &info);
+    return ANNAL_OK;
+}
+
+/* What stores that broke off have left of a session. */
+static annal_status remove_unfinished(struct sweep *sweep, annal_slice session)
+{
+    annal_store *store = sweep->walk.store;
+    const struct io *io = annal__store_io(store);
+    struct buf path = {0};
+    struct artifact_names names = {0};
+    annal_status status = annal__artifact_path(store, session, "", &path, sweep->walk.err);
+    if (status >= 0)
+        status = annal__artifact_names(store, path.ptr, &names, sweep->walk.err);
+    for (size_t i = 0; i < names.count && status >= 0; i++) {
+        struct stat file;
+        if (names.list[i][0] != '.')
+            continue;
+        status = annal__artifact_path(store, session, names.list[i], &path, sweep->walk.err);
+        if (status >= 0 && io->stat(io->arg, path.ptr, &file) == 0 &&
+            (int64_t)file.st_mtim.tv_sec * 1000000 < sweep->now_us - UNFINISHED_US)
+            (void)io->unlink(io->arg, path.ptr); /* somebody else was quicker */
+    }
+    annal__artifact_names_done(&names);
+    annal__buf_done(&path);
+    return status;
+}
+
+static annal_status remove_all_unfinished(struct sweep *sweep)
+{
+    struct buf path = {0};
+    struct artifact_names sessions = {0};
+    annal_status status =
+        annal__artifact_path(sweep->walk.store, (annal_slice){NULL, 0}, "", &path, sweep->walk.err);
+    if (status >= 0)
+        status = annal__artifact_names(sweep->walk.store, path.ptr, &sessions, sweep->walk.err);
+    for (size_t i = 0; i < sessions.count && status >= 0; i++)
+        if (annal_session_id_check(annal_slice_of(sessions.list[i]), NULL) == ANNAL_OK)
+            status = remove_unfinished(sweep, annal_slice_of(sessions.list[i]));
+    annal__artifact_names_done(&sessions);
+    annal__buf_done(&path);
+    return status;
+}
+
+/* Rule (2). */
+static annal_status sweep_all(struct sweep *sweep)
+{
+    struct walk *walk = &sweep->walk;
+    const struct io *io = annal__store_io(walk->store);
+    int lock = -1;
+    annal_status status = list_items(walk);
+    if (status >= 0 && walk->count > 0)
+        status = annal_store_sessions(walk->store, visit, walk, walk->err);
+    walk->sorted = walk->seen_count; /* as they come */
+    if (status >= 0 && !sweep->options->dry_run)
+        status = annal__artifact_lock(walk->store, LOCK_EX, &lock, walk->err);
+    if (status >= 0 && walk->count > 0)
+        status = annal_store_sessions(walk->store, visit, walk, walk->err);
+    for (size_t i = 0; i < walk->count && status >= 0; i++) {
+        sweep->result.artifacts++;
+        if (!walk->items[i].named && walk->items[i].stored_us <= sweep->before_us)
+            status = remove_item(sweep, &walk->items[i]);
+    }
+    if (status >= 0 && !sweep->options->dry_run)
+        status = remove_all_unfinished(sweep);
+    if (lock >= 0)
+        io->close(io->arg, lock);
+    return status;
+}
+
+annal_status annal_artifact_sweep(annal_store *store, const annal_artifact_sweep_options *options,
+                                  annal_artifact_sweep_result *out_result, annal_error *err)
+{
+    static const annal_artifact_sweep_options defaults = {0};
+    const struct clock *clock = annal__store_clock(store);
+    struct sweep sweep = {.walk = {.store = store, .err = err},
+                          .options = options == NULL ? &defaults : options,
+                          .now_us = clock->wall_us(clock->arg)};
+    int64_t age_us = sweep.options->older_than_us;
+    if (age_us == 0 && !sweep.options->all_ages)
+        age_us = DAY_US;
+    sweep.before_us = sweep.now_us - age_us;
+    annal_status status = sweep_all(&sweep);
+    walk_done(&sweep.walk);
+    if (status >= 0)
+        *out_result = sweep.result;
+    return status;
+}
+
+/* ---- Of a session that is gone ---- */
+
+struct drop {
+    annal_store *store;
+    annal_error *err;
+};
+
+static int drop_one(void *arg, const annal_artifact_info *info)
+{
+    const struct drop *drop = arg;
+    const struct io *io = annal__store_io(drop->store);
+    struct buf path = {0};
+    char name[ANNAL_SHA256_TEXT_BYTES + sizeof ARTIFACT_SUFFIX];
+    memcpy(name, info->sha256, HEX);
+    memcpy(name + HEX, ARTIFACT_SUFFIX, sizeof ARTIFACT_SUFFIX);
+    annal_status status =
+        annal__artifact_path(drop->store, annal_slice_of(info->session), name, &path, drop->err);
+    if (status >= 0 && io->unlink(io->arg, path.ptr) < 0)
+        status = annal__fail_errno(drop->err, "remove %s", path.ptr);
+    annal__buf_done(&path);
+    return status;
+}
+
+/* Under the lock: nobody has stored for this session and not appended yet. */
+annal_status annal_artifact_drop(annal_store *store, annal_slice session, annal_error *err)
+{
+    const struct io *io = annal__store_io(store);
+    struct drop drop = {store, err};
+    annal_session_info info;
+    int lock = -1;
+    annal_status status = annal_session_id_check(session, err);
+    if (status >= 0)
+        status = annal__artifact_lock(store, LOCK_EX, &lock, err);
+    if (status < 0)
+        return status;
+    status = annal_session_info_get(store, session, &info, err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        status = annal_artifact_each(store, session, drop_one, &drop, err);
+    io->close(io->arg, lock);
+    return status;
+}
+
+/* ---- Proving ---- */
+
+static annal_status prove_item(struct walk *walk, const struct item *item,
+                               annal_artifact_verify_result *result)
+{
+    char hex[ANNAL_SHA256_TEXT_BYTES];
+    annal_artifact_info info;
+    struct buf path = {0};
+    annal_slice namer = {NULL, 0};
+    annal__sha256_text(item->sha256, hex);
+    annal_status status = annal_artifact_read(walk->store, annal_slice_of(item->session),
+                                              annal_slice_of(hex), NULL, NULL, &info, walk->err);
+    if (status == ANNAL_ERR_NOTFOUND) /* swept meanwhile */
+        return ANNAL_OK;
+    if (status < 0 && status != ANNAL_ERR_CORRUPT)
+        return status;
+    bool damaged = status == ANNAL_ERR_CORRUPT;
+    result->artifacts++;
+    result->bytes += damaged ? 0 : info.bytes;
+    result->damaged += damaged;
+    result->unnamed += !damaged && !item->named;
+    if (item->named)
+        namer = annal_slice_of(walk->seen[item->namer].session);
+    status = ANNAL_OK;
+    if (walk->fault != NULL && (damaged || !item->named))
+        status = annal__buf_printf(&path, "artifacts/%s/%s" ARTIFACT_SUFFIX, item->session, hex);
+    if (status < 0)
+        status = annal__fail(walk->err, status, "prove an artifact");
+    else if (path.len > 0)
+        walk->fault(walk->fault_arg, damaged ? ANNAL_ARTIFACT_DAMAGED : ANNAL_ARTIFACT_UNNAMED,
+                    annal__buf_slice(&path), namer, item->named ? item->seq : 0);
+    annal__buf_done(&path);
+    return status;
+}
+
+static void ignore_fault(void *arg, annal_artifact_fault fault, annal_slice path,
+                         annal_slice session, uint64_t seq)
+{
+    (void)arg;
+    (void)fault;
+    (void)path;
+    (void)session;
+    (void)seq;
+}
+
+annal_status annal_artifact_verify(annal_store *store, annal_artifact_fault_fn fn, void *arg,
+                                   annal_artifact_verify_result *out_result, annal_error *err)
+{
+    struct walk walk = {.store = store,
+                        .fault = fn == NULL ? ignore_fault : fn,
+                        .fault_arg = arg,
+                        .through_damage = true,
+                        .err = err};
+    annal_artifact_verify_result result = {0};
+    annal_status status = list_items(&walk);
+    if (status >= 0)
+        status = annal_store_sessions(store, visit, &walk, err);
+    for (size_t i = 0; i < walk.count && status >= 0; i++)
+        status = prove_item(&walk, &walk.items[i], &result);
+    result.missing = walk.missing;
+    walk_done(&walk);
+    if (status >= 0)
+        *out_result = result;
+    return status;
+}

@@ -1,0 +1,70 @@
+#include "tests/artifact/fixture.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+void fixture_init(struct fixture *f)
+{
+    f->path = tmpdir_path(&f->dir, "store");
+    const annal_store_options options = {.create = true, .no_keeper = true};
+    ck_ok(annal_store_open(f->path, &options, &f->store, err));
+}
+
+void fixture_done(struct fixture *f)
+{
+    ck_ok(annal_store_close(f->store, err));
+    tmpdir_done(&f->dir);
+}
+
+uint64_t fixture_append(struct fixture *f, const char *session, const char *data)
+{
+    annal_writer *writer = NULL;
+    uint64_t seq = 0;
+    const annal_draft draft = {.type = ANNAL_SLICE("tool.returned"), .data = annal_slice_of(data)};
+    ck_ok(annal_writer_open(f->store, annal_slice_of(session), NULL, &writer, err));
+    ck_ok(annal_writer_append(writer, &draft, 1, NULL, &seq, err));
+    annal_writer_close(writer);
+    return seq;
+}
+
+const annal_artifact_info *fixture_put(struct fixture *f, const char *session, const char *text)
+{
+    static annal_artifact_info info;
+    ck_ok(annal_artifact_put(f->store, annal_slice_of(session), annal_slice_of(text), &info, err));
+    return &info;
+}
+
+char *fixture_file(struct fixture *f, const annal_artifact_info *info)
+{
+    char *path = NULL;
+    ck_assert_int_gt(
+        asprintf(&path, "%s/artifacts/%s/%s.zst", f->path, info->session, info->sha256), 0);
+    return path;
+}
+
+void fixture_age(struct fixture *f, const annal_artifact_info *info, long seconds)
+{
+    char *path = fixture_file(f, info);
+    const struct timespec then = {.tv_sec = time(NULL) - seconds};
+    const struct timespec times[2] = {then, then};
+    ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+    free(path);
+}
+
+static int count_one(void *arg, const annal_artifact_info *info)
+{
+    ck_assert_uint_eq(strlen(info->sha256), 64);
+    ++*(unsigned *)arg;
+    return 0;
+}
+
+unsigned fixture_count(struct fixture *f, const char *session)
+{
+    unsigned count = 0;
+    ck_ok(annal_artifact_each(f->store, annal_slice_of(session), count_one, &count, err));
+    return count;
+}

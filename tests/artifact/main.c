@@ -1,0 +1,17 @@
+#include "tests/support/runner.h"
+
+Suite *suite_artifact(void);
+Suite *suite_externalize(void);
+Suite *suite_frame(void);
+Suite *suite_names(void);
+Suite *suite_sha256(void);
+Suite *suite_sweep(void);
+
+static Suite *(*const suites[])(void) = {
+    suite_sha256, suite_names, suite_frame, suite_artifact, suite_externalize, suite_sweep, NULL,
+};
+
+int main(int argc, char **argv)
+{
+    return run_suites(argc, argv, suites);
+}

@@ -1,0 +1,123 @@
+#include "tests/artifact/fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct fixture f;
+
+static void setup(void)
+{
+    f = (struct fixture){0};
+    FIXTURE_INIT(&f);
+}
+
+static void teardown(void)
+{
+    fixture_done(&f);
+}
+
+/* What becomes of data; the reference's hash and path are left out. "" when nothing. */
+static char *taken_out(const char *data, const char *field, uint64_t over, char sha256[65])
+{
+    annal_slice out = {0};
+    ck_ok(annal_artifact_externalize(f.store, ANNAL_SLICE("s"), field, over, annal_slice_of(data),
+                                     &out, err));
+    char *text = strndup(out.ptr == NULL ? "" : out.ptr, out.len);
+    annal_artifact_free(out.ptr);
+    sha256[0] = '\0';
+    char *hash = strstr(text, "\"sha256\":\"");
+    if (hash != NULL) {
+        char path[128];
+        memcpy(sha256, hash + 10, 64);
+        sha256[64] = '\0';
+        snprintf(path, sizeof path, ",\"path\":\"artifacts/s/%s.zst\"", sha256);
+        char *at = strstr(text, path);
+        ck_assert_ptr_nonnull(at);
+        memmove(at, at + strlen(path), strlen(at + strlen(path)) + 1);
+        memmove(hash, hash + 76, strlen(hash + 76) + 1);
+    }
+    return text;
+}
+
+static void check(const char *data, const char *expected, const char *content)
+{
+    char sha256[65];
+    char *got = taken_out(data, "output", 8, sha256);
+    ck_assert_str_eq(got, expected);
+    if (content != NULL) {
+        annal_slice bytes;
+        ck_ok(annal_artifact_get(f.store, ANNAL_SLICE("s"), annal_slice_of(sha256), 1000, &bytes,
+                                 err));
+        ck_assert_uint_eq(bytes.len, strlen(content));
+        ck_assert_mem_eq(bytes.ptr, content, bytes.len);
+        annal_artifact_free(bytes.ptr);
+    }
+    free(got);
+}
+
+START_TEST(a_large_string_becomes_a_reference_to_its_text)
+{
+    check("{ \"a\" : [1,{\"output\":2}], \"output\" : \"0123456789\" , \"z\":\"}\" }",
+          "{ \"a\" : [1,{\"output\":2}], "
+          "\"output_ref\":{\"bytes\":10,\"media_type\":\"text/plain\"} , \"z\":\"}\" }",
+          "0123456789");
+    check("{\"output\":\"a\\n\\\"\\\\\\u00e4\\u20ac\\ud83d\\ude00/\\/\"}",
+          "{\"output_ref\":{\"bytes\":15,\"media_type\":\"text/plain\"}}",
+          "a\n\"\\\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80//");
+}
+END_TEST
+
+START_TEST(any_other_large_value_becomes_a_reference_to_its_json)
+{
+    check("{\"output\":{\"lines\": [1, 2]}}",
+          "{\"output_ref\":{\"bytes\":17,\"media_type\":\"application/json\"}}",
+          "{\"lines\": [1, 2]}");
+    check("{\"output\":12345678901}",
+          "{\"output_ref\":{\"bytes\":11,\"media_type\":\"application/json\"}}", "12345678901");
+    check("{\"output\":\"half \\ud83d pair\"}",
+          "{\"output_ref\":{\"bytes\":18,\"media_type\":\"application/json\"}}",
+          "\"half \\ud83d pair\"");
+}
+END_TEST
+
+START_TEST(small_values_other_members_and_no_objects_are_left_alone)
+{
+    check("{\"output\":\"01234567\"}", "", NULL);
+    check("{\"output\":\"\\u0030\\u0031\\u0032\"}", "", NULL); /* long as JSON, short as text */
+    check("{\"outpu\":\"0123456789\",\"outputs\":\"0123456789\"}", "", NULL);
+    check("{\"in\":{\"output\":\"0123456789\"}}", "", NULL);
+    check("[\"output\",\"0123456789\"]", "", NULL);
+    check("\"output 0123456789\"", "", NULL);
+    check("{\"output\":\"0123456789\",", "", NULL);
+    check("{}                 ", "", NULL);
+    check("{\"output\":\"0123456789\",\"output_ref\":{}}", "", NULL);
+    ck_assert_uint_eq(fixture_count(&f, ""), 0);
+}
+END_TEST
+
+START_TEST(the_same_data_gives_the_same_bytes_so_a_retry_is_known)
+{
+    annal_slice one, two;
+    const annal_slice data = ANNAL_SLICE("{\"output\":\"0123456789\"}");
+    ck_ok(annal_artifact_externalize(f.store, ANNAL_SLICE("s"), "output", 1, data, &one, err));
+    ck_ok(annal_artifact_externalize(f.store, ANNAL_SLICE("s"), "output", 1, data, &two, err));
+    ck_assert_uint_eq(one.len, two.len);
+    ck_assert_mem_eq(one.ptr, two.ptr, one.len);
+    annal_artifact_free(one.ptr);
+    annal_artifact_free(two.ptr);
+}
+END_TEST
+
+Suite *suite_externalize(void)
+{
+    Suite *suite = suite_create("externalize");
+    TCase *tcase = tcase_create("externalize");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_large_string_becomes_a_reference_to_its_text);
+    tcase_add_test(tcase, any_other_large_value_becomes_a_reference_to_its_json);
+    tcase_add_test(tcase, small_values_other_members_and_no_objects_are_left_alone);
+    tcase_add_test(tcase, the_same_data_gives_the_same_bytes_so_a_retry_is_known);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,69 @@
+#include "artifact/names.h"
+#include "journal/base/seam.h"
+#include "tests/artifact/fixture.h"
+
+#include <string.h>
+#include <sys/file.h>
+
+static struct fixture f;
+
+static void setup(void)
+{
+    f = (struct fixture){0};
+    FIXTURE_INIT(&f);
+}
+
+static void teardown(void)
+{
+    fixture_done(&f);
+}
+
+START_TEST(a_hash_is_64_hex_digits_of_lower_case_and_comes_back)
+{
+    char text[ANNAL_SHA256_TEXT_BYTES];
+    uint8_t hash[SHA256_BYTES], again[SHA256_BYTES];
+    for (size_t i = 0; i < sizeof hash; i++)
+        hash[i] = (uint8_t)(i * 9);
+    annal__sha256_text(hash, text);
+    ck_assert(annal__sha256_read(text, 64, again));
+    ck_assert_mem_eq(hash, again, sizeof hash);
+    ck_assert(!annal__sha256_read(text, 63, again));
+    text[5] = 'A';
+    ck_assert(!annal__sha256_read(text, 64, again));
+    text[5] = 'g';
+    ck_assert(!annal__sha256_read(text, 64, again));
+}
+END_TEST
+
+START_TEST(those_who_store_share_the_lock_and_who_removes_has_it_alone)
+{
+    const struct io *io = annal__store_io(f.store);
+    int one = -1, two = -1;
+    ck_ok(annal__artifact_lock(f.store, LOCK_SH, &one, err));
+    ck_ok(annal__artifact_lock(f.store, LOCK_SH, &two, err));
+    io->close(io->arg, one);
+    io->close(io->arg, two);
+    ck_ok(annal__artifact_lock(f.store, LOCK_EX, &one, err));
+    io->close(io->arg, one);
+}
+END_TEST
+
+START_TEST(a_directory_that_is_not_there_has_no_names)
+{
+    struct artifact_names names = {0};
+    ck_ok(annal__artifact_names(f.store, tmpdir_path(&f.dir, "store/artifacts/s"), &names, err));
+    ck_assert_uint_eq(names.count, 0);
+}
+END_TEST
+
+Suite *suite_names(void)
+{
+    Suite *suite = suite_create("names");
+    TCase *tcase = tcase_create("names");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_hash_is_64_hex_digits_of_lower_case_and_comes_back);
+    tcase_add_test(tcase, those_who_store_share_the_lock_and_who_removes_has_it_alone);
+    tcase_add_test(tcase, a_directory_that_is_not_there_has_no_names);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,191 @@
+#include "tests/artifact/fixture.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct fixture f;
+
+static void setup(void)
+{
+    f = (struct fixture){0};
+    FIXTURE_INIT(&f);
+}
+
+static void teardown(void)
+{
+    fixture_done(&f);
+}
+
+static void name_it(const char *session, const annal_artifact_info *info)
+{
+    char data[400];
+    snprintf(data, sizeof data,
+             "{\"output_ref\":{\"sha256\":\"%s\",\"bytes\":%llu,\"path\":\"artifacts/%s/%s.zst\"}}",
+             info->sha256, (unsigned long long)info->bytes, info->session, info->sha256);
+    fixture_append(&f, session, data);
+}
+
+static annal_artifact_sweep_result sweep(bool dry_run)
+{
+    annal_artifact_sweep_result result;
+    const annal_artifact_sweep_options options = {.all_ages = true, .dry_run = dry_run};
+    ck_ok(annal_artifact_sweep(f.store, &options, &result, err));
+    return result;
+}
+
+START_TEST(a_sweep_removes_what_no_event_names_and_nothing_else)
+{
+    annal_artifact_info named = *fixture_put(&f, "s", "named");
+    name_it("s", &named);
+    annal_artifact_info elsewhere = *fixture_put(&f, "s", "named by another session");
+    name_it("t", &elsewhere);
+    fixture_put(&f, "s", "named by nobody");
+    fixture_put(&f, "u", "of a session that never was");
+    ck_assert_uint_eq(sweep(true).removed, 2);
+    ck_assert_uint_eq(fixture_count(&f, ""), 4);
+    annal_artifact_sweep_result result = sweep(false);
+    ck_assert_uint_eq(result.artifacts, 4);
+    ck_assert_uint_eq(result.removed, 2);
+    ck_assert_uint_eq(fixture_count(&f, ""), 2);
+    ck_assert_uint_eq(sweep(false).removed, 0);
+}
+END_TEST
+
+START_TEST(any_mention_of_the_hash_keeps_it_but_not_a_longer_number)
+{
+    char data[256];
+    annal_artifact_info said = *fixture_put(&f, "s", "said");
+    annal_artifact_info longer = *fixture_put(&f, "s", "longer");
+    snprintf(data, sizeof data, "[\"see (%s)\",\"%s0\"]", said.sha256, longer.sha256);
+    fixture_append(&f, "s", data);
+    ck_assert_uint_eq(sweep(false).removed, 1);
+    ck_assert_int_eq(annal_artifact_read(f.store, ANNAL_SLICE("s"), annal_slice_of(said.sha256),
+                                         NULL, NULL, NULL, NULL),
+                     ANNAL_OK);
+}
+END_TEST
+
+START_TEST(what_was_stored_lately_stays)
+{
+    annal_artifact_sweep_result result;
+    annal_artifact_info old = *fixture_put(&f, "s", "old");
+    fixture_put(&f, "s", "young");
+    fixture_age(&f, &old, 86400 + 60);
+    ck_ok(annal_artifact_sweep(f.store, NULL, &result, err));
+    ck_assert_uint_eq(result.removed, 1);
+    ck_assert_uint_eq(fixture_count(&f, ""), 1);
+}
+END_TEST
+
+START_TEST(where_a_journal_is_damaged_nothing_is_removed)
+{
+    annal_artifact_sweep_result result;
+    annal_error why = {0};
+    fixture_put(&f, "s", "perhaps named by the lost event");
+    fixture_append(&f, "t", "{\"n\":1}");
+    fixture_append(&f, "t", "{\"n\":2}");
+    fixture_append(&f, "t", "{\"n\":3}");
+    ck_ok(annal_checkpoint(f.store, err));
+    const char *path = tmpdir_path(&f.dir, "store/events/t.jsonl");
+    size_t len;
+    char *bytes = file_read(path, &len);
+    strstr(bytes, "\"n\":2")[4] = '7';
+    file_write(path, bytes, len);
+    free(bytes);
+    ck_assert_int_eq(annal_artifact_sweep(
+                         f.store, &(annal_artifact_sweep_options){.all_ages = true}, &result, &why),
+                     ANNAL_ERR_CORRUPT);
+    ck_assert_ptr_nonnull(strstr(why.message, "session 't' is damaged"));
+    ck_assert_uint_eq(fixture_count(&f, ""), 1);
+}
+END_TEST
+
+START_TEST(a_store_that_broke_off_is_swept_after_an_hour)
+{
+    const char *path = tmpdir_path(&f.dir, "store/artifacts/s/.new-0123456789abcdef");
+    fixture_put(&f, "s", "x");
+    file_write(path, "half", 4);
+    sweep(false);
+    ck_assert_int_eq(access(path, F_OK), 0);
+    const struct timespec then = {.tv_sec = time(NULL) - 7200};
+    ck_assert_int_eq(utimensat(AT_FDCWD, path, (struct timespec[]){then, then}, 0), 0);
+    sweep(false);
+    ck_assert_int_eq(access(path, F_OK), -1);
+}
+END_TEST
+
+START_TEST(the_artifacts_of_a_deleted_session_go_and_those_of_one_that_is_there_stay)
+{
+    annal_artifact_info info = *fixture_put(&f, "s", "large");
+    name_it("s", &info);
+    ck_ok(annal_artifact_drop(f.store, ANNAL_SLICE("s"), err));
+    ck_assert_uint_eq(fixture_count(&f, "s"), 1);
+    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal_artifact_drop(f.store, ANNAL_SLICE("s"), err));
+    ck_assert_uint_eq(fixture_count(&f, "s"), 0);
+}
+END_TEST
+
+static void note(void *arg, annal_artifact_fault fault, annal_slice path, annal_slice session,
+                 uint64_t seq)
+{
+    char *text = arg;
+    size_t len = strlen(text);
+    snprintf(text + len, 1000 - len, "%d %.*s %.*s:%llu\n", (int)fault, ANNAL_FMT(path),
+             ANNAL_FMT(session), (unsigned long long)seq);
+}
+
+START_TEST(verify_tells_what_is_missing_damaged_and_unnamed)
+{
+    char said[1000] = "", expected[1000];
+    annal_artifact_verify_result result;
+    annal_artifact_info good = *fixture_put(&f, "s", "good");
+    annal_artifact_info missing = *fixture_put(&f, "s", "missing");
+    annal_artifact_info damaged = *fixture_put(&f, "s", "damaged");
+    name_it("s", &good);
+    name_it("s", &missing);
+    name_it("s", &damaged);
+    annal_artifact_info unnamed = *fixture_put(&f, "u", "unnamed");
+    fixture_append(&f, "s", "{\"text\":\"{\\\"path\\\":\\\"artifacts/s/x.zst\\\"}\"}");
+    char *path = fixture_file(&f, &missing);
+    ck_assert_int_eq(unlink(path), 0);
+    free(path);
+    path = fixture_file(&f, &damaged);
+    ck_assert_int_eq(truncate(path, 5), 0);
+    free(path);
+    ck_ok(annal_artifact_verify(f.store, note, said, &result, err));
+    ck_assert_uint_eq(result.artifacts, 3);
+    ck_assert_uint_eq(result.missing, 1);
+    ck_assert_uint_eq(result.damaged, 1);
+    ck_assert_uint_eq(result.unnamed, 1);
+    ck_assert_uint_eq(result.bytes, strlen("good") + strlen("unnamed"));
+    snprintf(expected, sizeof expected, "1 artifacts/s/%s.zst s:2\n", missing.sha256);
+    ck_assert_ptr_nonnull(strstr(said, expected));
+    snprintf(expected, sizeof expected, "2 artifacts/s/%s.zst s:3\n", damaged.sha256);
+    ck_assert_ptr_nonnull(strstr(said, expected));
+    snprintf(expected, sizeof expected, "3 artifacts/u/%s.zst :0\n", unnamed.sha256);
+    ck_assert_ptr_nonnull(strstr(said, expected));
+}
+END_TEST
+
+Suite *suite_sweep(void)
+{
+    Suite *suite = suite_create("sweep");
+    TCase *tcase = tcase_create("sweep");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_sweep_removes_what_no_event_names_and_nothing_else);
+    tcase_add_test(tcase, any_mention_of_the_hash_keeps_it_but_not_a_longer_number);
+    tcase_add_test(tcase, what_was_stored_lately_stays);
+    tcase_add_test(tcase, where_a_journal_is_damaged_nothing_is_removed);
+    tcase_add_test(tcase, a_store_that_broke_off_is_swept_after_an_hour);
+    tcase_add_test(tcase,
+                   the_artifacts_of_a_deleted_session_go_and_those_of_one_that_is_there_stay);
+    tcase_add_test(tcase, verify_tells_what_is_missing_damaged_and_unnamed);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
