@@ -9,7 +9,9 @@
 --  (2) recipient is 'all', or names joined by commas. data.to may be a name, a list of names,
 --      "all", "*", ["*"] or missing. Sender and recipients need not be members: who sends says so.
 --  (3) read_by are the names of x_team_reads, sorted; when each read is there (NULL: not known).
---      data.read_by of an imported message is a list of names, or an object name -> time.
+--      data.read_by of an imported message is a list of names, or an object name -> time. A
+--      message is marked once for a member: who marks several marks all of them or none, so of two
+--      that read one inbox at once one is refused, and looks again.
 --  (4) session_id is NULL where data.session_known is false: whoever sends looks, a handler cannot.
 --  (5) Staleness is derived when it is asked for, and stored nowhere: stale_at is the second after
 --      which a running session counts as stale; a row of stale_thresholds for each kind, 'default'
@@ -118,7 +120,49 @@ SELECT (SELECT count(*) FROM sessions WHERE status = 'running') AS running,
         WHERE status = 'running' AND duration_seconds > 30 * 60) AS slow,
        (SELECT COUNT(*) FROM teams WHERE status = 'active') AS teams_active;
 
--- on team.created, team.imported   guarded "the team is there already, or has no name, or its members are not different names (without commas, and none of them 'all' or '*')"
+-- A guard asks for something by an UPDATE of this one row, which changes nothing.
+CREATE TABLE teams_gate (id INTEGER PRIMARY KEY CHECK (id = 1));
+INSERT INTO teams_gate VALUES (1);
+
+-- on team.created, team.imported   guarded "the team is there already"
+UPDATE teams_gate SET id = 1 WHERE NOT EXISTS (SELECT 1 FROM teams WHERE id = substr(:session, 6));
+
+-- on team.created, team.imported, team.renamed   guarded "a team has a name"
+UPDATE teams_gate SET id = 1 WHERE $name <> '';
+
+-- on team.created, team.imported   guarded "members are different names, without commas, and none of them is 'all' or '*'"
+UPDATE teams_gate SET id = 1
+WHERE COALESCE(json_type(:data, '$.members'), 'array') = 'array'
+  AND NOT EXISTS (SELECT 1 FROM json_each(:data, '$.members')
+                  WHERE type <> 'text' OR value IN ('', 'all', '*') OR instr(value, ','))
+  AND (SELECT count(*) = count(DISTINCT value) FROM json_each(:data, '$.members'));
+
+-- on team.members_changed, team.renamed, team.configured, team.archived, team.deleted, team.message, team.message_read   guarded "there is no such team"
+UPDATE teams_gate SET id = 1 WHERE EXISTS (SELECT 1 FROM teams WHERE id = substr(:session, 6));
+
+-- on team.members_changed, team.archived   guarded "the team is archived"
+UPDATE teams_gate SET id = 1
+WHERE EXISTS (SELECT 1 FROM teams WHERE id = substr(:session, 6) AND status = 'active');
+
+-- on team.members_changed   guarded "a new member has a name, without commas, that is neither 'all' nor '*'"
+UPDATE teams_gate SET id = 1
+WHERE NOT EXISTS (SELECT 1 FROM json_each(:data, '$.add')
+                  WHERE type <> 'text' OR value IN ('', 'all', '*') OR instr(value, ','));
+
+-- on team.message   guarded "a message has an id, a sender and content"
+UPDATE teams_gate SET id = 1 WHERE $id <> '' AND $sender <> '' AND $content IS NOT NULL;
+
+-- on team.message   guarded "a message of this id is there already"
+UPDATE teams_gate SET id = 1 WHERE NOT EXISTS (SELECT 1 FROM team_messages WHERE id = $id);
+
+-- on team.message_read   guarded "there is no such message in this team"
+UPDATE teams_gate SET id = 1
+WHERE EXISTS (SELECT 1 FROM json_each(:data, '$.message_ids'))
+  AND NOT EXISTS (SELECT 1 FROM json_each(:data, '$.message_ids')
+                  WHERE value NOT IN (SELECT id FROM team_messages
+                                      WHERE team_id = substr(:session, 6)));
+
+-- on team.created, team.imported
 INSERT INTO teams (id, name, created_at, updated_at, members, node_metadata, status)
 SELECT substr(:session, 6), $name,
        COALESCE(annal_unix($created_at), annal_unix(:ts)),
@@ -131,7 +175,7 @@ WHERE NOT EXISTS (SELECT 1 FROM teams WHERE id = substr(:session, 6))
                   WHERE type <> 'text' OR value IN ('', 'all', '*') OR instr(value, ','))
   AND (SELECT count(*) = count(DISTINCT value) FROM json_each(:data, '$.members'));
 
--- on team.members_changed   guarded "the team is not there or is archived, nobody would come or go, or a new member's name is no name"
+-- on team.members_changed   guarded "nobody would come or go"
 UPDATE teams SET
     members = (
         SELECT json_group_array(value) FROM (
@@ -151,25 +195,25 @@ WHERE id = substr(:session, 6) AND status = 'active'
        OR EXISTS (SELECT 1 FROM json_each(:data, '$.remove')
                   WHERE value IN (SELECT value FROM json_each(teams.members))));
 
--- on team.renamed   guarded "the team is not there, or the new name is none"
+-- on team.renamed
 UPDATE teams SET name = $name, updated_at = MAX(updated_at, annal_unix(:ts))
 WHERE id = substr(:session, 6) AND $name <> '';
 
--- on team.configured   guarded "the team is not there"
+-- on team.configured
 UPDATE teams SET node_metadata = $node_metadata, updated_at = MAX(updated_at, annal_unix(:ts))
 WHERE id = substr(:session, 6);
 
--- on team.archived   guarded "the team is not there, or is archived already"
+-- on team.archived
 UPDATE teams SET status = 'archived', updated_at = MAX(updated_at, annal_unix(:ts))
 WHERE id = substr(:session, 6) AND status = 'active';
 
--- on team.deleted   guarded "the team is not there"
+-- on team.deleted
 DELETE FROM teams WHERE id = substr(:session, 6);
 DELETE FROM x_team_reads
 WHERE message_id IN (SELECT id FROM team_messages WHERE team_id = substr(:session, 6));
 DELETE FROM team_messages WHERE team_id = substr(:session, 6);
 
--- on team.message   guarded "the team is not there, or the message has no id, sender, recipient or content, or its id is taken"
+-- on team.message   guarded "a message goes to all or to names, and no name has a comma"
 INSERT INTO team_messages
     (id, team_id, created_at, sender, recipient, content, summary, session_id, from_op)
 SELECT $id, t.id, COALESCE(annal_unix($created_at), annal_unix(:ts)), NULLIF($sender, ''),
@@ -204,13 +248,15 @@ UPDATE teams SET
     updated_at = MAX(updated_at, COALESCE(annal_unix($created_at), annal_unix(:ts)))
 WHERE id = substr(:session, 6) AND $id <> '';
 
--- on team.message_read   guarded "the messages are not there, or the member has read them all already"
+-- on team.message_read   guarded "the member has read one of them already, or has no name"
 INSERT INTO x_team_reads (message_id, member, read_at)
 SELECT m.id, $member, COALESCE(annal_unix($read_at), annal_unix(:ts))
 FROM team_messages m
 WHERE m.team_id = substr(:session, 6) AND $member <> ''
   AND m.id IN (SELECT value FROM json_each(:data, '$.message_ids'))
-ON CONFLICT DO NOTHING;
+  AND NOT EXISTS (SELECT 1 FROM x_team_reads r
+                  WHERE r.member = $member
+                    AND r.message_id IN (SELECT value FROM json_each(:data, '$.message_ids')));
 UPDATE team_messages SET
     read_by = (SELECT json_group_array(member) FROM (
                    SELECT r.member FROM x_team_reads r WHERE r.message_id = team_messages.id

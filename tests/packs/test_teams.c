@@ -203,11 +203,12 @@ START_TEST(a_member_reads_a_message_once_and_names_are_sorted)
         &m, "team.message_read",
         "{\"message_ids\":[\"m1\"],\"member\":\"bob\",\"read_at\":\"2026-05-21T15:06:00Z\"}");
     memory_apply(&m, "team.message_read", "{\"message_ids\":[\"m1\",\"m2\"],\"member\":\"alice\"}");
-    memory_apply(&m, "team.message_read", "{\"message_ids\":[\"m1\",\"m2\"],\"member\":\"bob\"}");
+    ck_nothing(&m, "team.message_read", "{\"message_ids\":[\"m1\",\"m2\"],\"member\":\"bob\"}");
+    memory_apply(&m, "team.message_read", "{\"message_ids\":[\"m2\"],\"member\":\"bob\"}");
     ck_memory(&m, "SELECT id, read_by FROM team_messages ORDER BY id",
               "m1|[\"alice\",\"bob\"]\nm2|[\"alice\",\"bob\"]\n");
     ck_memory(&m, "SELECT * FROM x_team_reads ORDER BY 1, 2",
-              "m1|alice|1767684244\nm1|bob|1779375960\nm2|alice|1767684244\nm2|bob|1767684245\n");
+              "m1|alice|1767684244\nm1|bob|1779375960\nm2|alice|1767684244\nm2|bob|1767684246\n");
     ck_nothing(&m, "team.message_read", "{\"message_ids\":[\"m1\"],\"member\":\"bob\"}");
     ck_nothing(&m, "team.message_read", "{\"message_ids\":[\"m9\"],\"member\":\"bob\"}");
     ck_nothing(&m, "team.message_read", "{\"message_ids\":null,\"member\":\"eve\"}");
