@@ -158,52 +158,55 @@ int verb_open(struct verb_call *call, const struct args *args)
 {
     const struct command *verb = args->command;
     annal_error err = {0};
-    uint32_t wait_ms = 0;
     *call = (struct verb_call){.args = args, .type = verb->type};
     int exit_status = read_fields(call);
     if (exit_status == 0 && verb->session != NULL)
         exit_status = verb_session_id(args, verb->session, call->session, sizeof call->session);
     if (exit_status == 0)
-        exit_status = read_wait(args, &wait_ms);
+        exit_status = read_wait(args, &call->wait_ms);
     if (exit_status == 0)
-        exit_status =
-            store_open(args, verb->type != NULL ? OPEN_WRITE : OPEN_READ, wait_ms, &call->store);
+        exit_status = store_open(args, verb->type != NULL ? OPEN_WRITE : OPEN_READ, call->wait_ms,
+                                 &call->store);
     if (exit_status == 0 &&
-        annal_index_open(call->store, &(annal_index_options){.wait_ms = wait_ms}, &call->index,
-                         &err) < 0)
+        annal_index_open(call->store, &(annal_index_options){.wait_ms = call->wait_ms},
+                         &call->index, &err) < 0)
         exit_status = fail_error(&err);
     return exit_status;
 }
 
-int verb_post(struct verb_call *call)
+annal_status verb_try(struct verb_call *call, annal_error *err)
 {
-    annal_error err = {0};
     annal_writer *writer = NULL;
     struct buf data = {0};
-    uint32_t wait_ms = 0;
-    int exit_status = read_wait(call->args, &wait_ms);
-    if (exit_status == 0 && write_object(call, "", 0, &data) < 0)
-        exit_status = fail_storage("out of memory");
-    if (exit_status != 0)
+    annal_status status = write_object(call, "", 0, &data);
+    if (status < 0) {
+        annal__fail(err, status, "out of memory");
         goto done;
+    }
     const annal_draft draft = {.type = annal_slice_of(call->type),
                                .data = annal__buf_slice(&data),
                                .id = annal_slice_of(args_get(call->args, "event-id")),
                                .cause = annal_slice_of(args_get(call->args, "cause"))};
     const annal_append_options options = {.level = ANNAL_LEVEL_SYNC};
-    if (annal_writer_open(call->store, annal_slice_of(call->session),
-                          &(annal_writer_options){.wait_ms = wait_ms}, &writer, &err) < 0 ||
-        annal_writer_append(writer, &draft, 1, &options, &call->seq, &err) < 0) {
-        exit_status = fail_error(&err);
+    status = annal_writer_open(call->store, annal_slice_of(call->session),
+                               &(annal_writer_options){.wait_ms = call->wait_ms}, &writer, err);
+    if (status == ANNAL_OK)
+        status = annal_writer_append(writer, &draft, 1, &options, &call->seq, err);
+    if (status < 0)
         goto done;
-    }
     call->data = annal__buf_slice(&data);
     data = (struct buf){0};
 
 done:
     annal_writer_close(writer);
     annal__buf_done(&data);
-    return exit_status;
+    return status;
+}
+
+int verb_post(struct verb_call *call)
+{
+    annal_error err = {0};
+    return verb_try(call, &err) < 0 ? fail_error(&err) : 0;
 }
 
 int verb_close(struct verb_call *call, int exit_status)

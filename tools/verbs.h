@@ -145,6 +145,7 @@ struct verb_call {
     const struct args *args;
     annal_store *store;
     annal_index *index;
+    uint32_t wait_ms; /* for other processes */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     const char *type;
     struct verb_member *members; /* of data, as they will be appended */
@@ -175,6 +176,9 @@ int verb_set_session(struct verb_call *call, const char *format, ...) ANNAL_PRIN
 
 /* Append the event: call->type, call->session and data. 0 or an exit status. */
 int verb_post(struct verb_call *call);
+
+/* The same, for those who know what to do about a refusal: nothing is said. */
+annal_status verb_try(struct verb_call *call, annal_error *err);
 
 /* Print what was appended: for people the sentence said, in which {id} stands for that member of
  * data, {TEAM} for that operand or option, {seq} and {session_id} for themselves. */

@@ -370,6 +370,21 @@ UPDATE lionagi_gate SET id = 1 WHERE EXISTS (SELECT 1 FROM session_statuses WHER
 UPDATE lionagi_gate SET id = 1
 WHERE $source IS NULL OR $source IN ('executor', 'agent', 'admin', 'system');
 
+-- on session.transition, run.transition   guarded "a reason_code is three words, lower case, with dots between: session.stale.no_heartbeat"
+UPDATE lionagi_gate SET id = 1
+WHERE $reason_code IS NULL OR $reason_code = 'legacy.imported'
+   OR ($reason_code GLOB '[a-z]*.[a-z]*.[a-z]*' AND NOT $reason_code GLOB '*[^a-z0-9_.]*'
+       AND NOT $reason_code GLOB '*.*.*.*' AND NOT $reason_code GLOB '*..*');
+
+-- quiet_since: who ends a session because nothing came from it says up to when he looked.
+
+-- on session.transition, run.transition   guarded "the session has been active since"
+UPDATE lionagi_gate SET id = 1
+WHERE $quiet_since IS NULL
+   OR EXISTS (SELECT 1 FROM sessions
+              WHERE id = :session AND $quiet_since >=
+                    COALESCE(NULLIF(last_message_at, 0), NULLIF(updated_at, 0), 0));
+
 -- on session.transition, run.transition   guarded "the session has another status than expected"
 UPDATE lionagi_gate SET id = 1
 WHERE json_type(:data, '$.expected') IS NULL
