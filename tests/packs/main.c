@@ -3,11 +3,13 @@
 Suite *suite_grammar(void);
 Suite *suite_lionagi(void);
 Suite *suite_teams(void);
+Suite *suite_user_pack(void);
 
 static Suite *(*const suites[])(void) = {
     suite_grammar,
     suite_lionagi,
     suite_teams,
+    suite_user_pack,
     NULL,
 };
 
