@@ -288,10 +288,12 @@ ON CONFLICT (id) DO UPDATE SET
 INSERT INTO progressions (id, created_at, collection, session_id)
 SELECT :session, annal_unix(:ts), '[]', :session
 WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE id = :session)
+  AND NOT (:type = 'run.transition' AND :session GLOB 'run_*')
 ON CONFLICT (id) DO NOTHING;
 INSERT INTO sessions (id, created_at, progression_id, updated_at, source_kind, last_message_at)
 SELECT :session, annal_unix(:ts), :session, annal_unix(:ts), NULL, annal_unix(:ts)
 WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE id = :session)
+  AND NOT (:type = 'run.transition' AND :session GLOB 'run_*')
 ON CONFLICT (id) DO NOTHING;
 
 -- Who has the session open; see annal/process.h.
@@ -360,19 +362,27 @@ UPDATE sessions SET
     updated_at = COALESCE(annal_unix($set::updated_at), MAX(updated_at, annal_unix(:ts)))
 WHERE id = :session;
 
+-- run.transition is the same in another word, except in the session of a run (pack agentweaver).
+
 -- on session.transition, run.transition   guarded "there is no such session"
-UPDATE lionagi_gate SET id = 1 WHERE EXISTS (SELECT 1 FROM sessions WHERE id = :session);
+UPDATE lionagi_gate SET id = 1
+WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
+   OR EXISTS (SELECT 1 FROM sessions WHERE id = :session);
 
 -- on session.transition, run.transition   guarded "to is none of the statuses of a session"
-UPDATE lionagi_gate SET id = 1 WHERE EXISTS (SELECT 1 FROM session_statuses WHERE status = $to);
+UPDATE lionagi_gate SET id = 1
+WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
+   OR EXISTS (SELECT 1 FROM session_statuses WHERE status = $to);
 
 -- on session.transition, run.transition   guarded "source is one of executor, agent, admin and system"
 UPDATE lionagi_gate SET id = 1
-WHERE $source IS NULL OR $source IN ('executor', 'agent', 'admin', 'system');
+WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
+   OR $source IS NULL OR $source IN ('executor', 'agent', 'admin', 'system');
 
 -- on session.transition, run.transition   guarded "a reason_code is three words, lower case, with dots between: session.stale.no_heartbeat"
 UPDATE lionagi_gate SET id = 1
-WHERE $reason_code IS NULL OR $reason_code = 'legacy.imported'
+WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
+   OR $reason_code IS NULL OR $reason_code = 'legacy.imported'
    OR ($reason_code GLOB '[a-z]*.[a-z]*.[a-z]*' AND NOT $reason_code GLOB '*[^a-z0-9_.]*'
        AND NOT $reason_code GLOB '*.*.*.*' AND NOT $reason_code GLOB '*..*');
 
@@ -380,26 +390,30 @@ WHERE $reason_code IS NULL OR $reason_code = 'legacy.imported'
 
 -- on session.transition, run.transition   guarded "the session has been active since"
 UPDATE lionagi_gate SET id = 1
-WHERE $quiet_since IS NULL
+WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
+   OR $quiet_since IS NULL
    OR EXISTS (SELECT 1 FROM sessions
               WHERE id = :session AND $quiet_since >=
                     COALESCE(NULLIF(last_message_at, 0), NULLIF(updated_at, 0), 0));
 
 -- on session.transition, run.transition   guarded "the session has another status than expected"
 UPDATE lionagi_gate SET id = 1
-WHERE json_type(:data, '$.expected') IS NULL
+WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
+   OR json_type(:data, '$.expected') IS NULL
    OR EXISTS (SELECT 1 FROM sessions s, json_each(:data, '$.expected') e
               WHERE s.id = :session AND s.status IS e.value);
 
 -- on session.transition, run.transition   guarded "this status has no way there: only running ends, and what has ended stays so, unless override is given with a reason"
 UPDATE lionagi_gate SET id = 1
-WHERE EXISTS (SELECT 1 FROM sessions s JOIN session_edges e ON e.from_status = s.status
+WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
+   OR EXISTS (SELECT 1 FROM sessions s JOIN session_edges e ON e.from_status = s.status
               WHERE s.id = :session AND e.to_status = $to)
    OR ($override = 1 AND COALESCE($reason_code, $reason_summary, '') <> '');
 
 -- on session.transition, run.transition   guarded "an admin may end a session as failed, aborted or cancelled, and no other"
 UPDATE lionagi_gate SET id = 1
-WHERE $source IS NOT 'admin'
+WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
+   OR $source IS NOT 'admin'
    OR EXISTS (SELECT 1 FROM session_statuses WHERE status = $to AND admin_target)
    OR ($override = 1 AND COALESCE($reason_code, $reason_summary, '') <> '');
 
