@@ -61,24 +61,24 @@ static void consider(const char *given, const char *name, const char **nearest, 
 
 const char *args_verb(const struct args *args, char text[VERB_BYTES])
 {
-    snprintf(text, VERB_BYTES, "%s%s%s", args->group ? args->group->name : "",
-             args->group && args->command ? " " : "", args->command ? args->command->name : "");
+    snprintf(text, VERB_BYTES, "%s%s%s", args->noun ? args->noun->name : "",
+             args->noun && args->command ? " " : "", args->command ? args->command->name : "");
     return text;
 }
 
-int args_fail_verb(const struct group *group, const char *given)
+int args_fail_verb(const struct noun *noun, const char *given)
 {
     const char *nearest = NULL;
     size_t how_far = SIZE_MAX;
-    const struct command *verb = group ? group->verbs : NULL;
+    const struct command *verb = noun ? noun->verbs : NULL;
     for (; verb != NULL && verb->name != NULL; verb++)
         consider(given, verb->name, &nearest, &how_far);
-    for (int i = 0; group == NULL && commands[i] != NULL; i++)
+    for (int i = 0; noun == NULL && commands[i] != NULL; i++)
         consider(given, commands[i]->name, &nearest, &how_far);
-    for (int i = 0; group == NULL && groups[i] != NULL; i++)
-        consider(given, groups[i]->name, &nearest, &how_far);
-    const char *name = group ? group->name : "";
-    const char *space = group ? " " : "";
+    for (int i = 0; noun == NULL && nouns[i] != NULL; i++)
+        consider(given, nouns[i]->name, &nearest, &how_far);
+    const char *name = noun ? noun->name : "";
+    const char *space = noun ? " " : "";
     if (nearest != NULL)
         return fail_usage("there is no verb '%s%s%s': did you mean '%s%s%s'?", name, space, given,
                           name, space, nearest);
@@ -182,16 +182,16 @@ static int take_word(struct args *args, const char *word)
         args->operands[args->operand_count++] = word;
         return 0;
     }
-    if (args->group == NULL) {
+    if (args->noun == NULL) {
         args->command = command_find(word);
-        args->group = args->command == NULL ? group_find(word) : NULL;
-        return args->command == NULL && args->group == NULL ? args_fail_verb(NULL, word) : 0;
+        args->noun = args->command == NULL ? noun_find(word) : NULL;
+        return args->command == NULL && args->noun == NULL ? args_fail_verb(NULL, word) : 0;
     }
-    args->command = group_verb(args->group, word);
-    return args->command == NULL ? args_fail_verb(args->group, word) : 0;
+    args->command = noun_verb(args->noun, word);
+    return args->command == NULL ? args_fail_verb(args->noun, word) : 0;
 }
 
-/* The operand of a verb in a group that is missing, or how the others call all of theirs. */
+/* The operand of a verb in a noun that is missing, or how the others call all of theirs. */
 static const char *missing_operand(const struct args *args)
 {
     int i = args->operand_count;
@@ -231,7 +231,7 @@ static bool is_choice(const char *choices, const char *text)
     return false;
 }
 
-/* What the table of a verb in a group asks of its options and operands. */
+/* What the table of a verb in a noun asks of its options and operands. */
 static int check_fields(const struct args *args)
 {
     char verb[VERB_BYTES];
@@ -274,7 +274,7 @@ int args_parse(struct args *args, int argc, char **argv)
             exit_status =
                 fail_usage("there is no option '%s': options begin with two dashes "
                            "('annal help%s%s' lists them)",
-                           argv[i], args->command || args->group ? " " : "", args_verb(args, verb));
+                           argv[i], args->command || args->noun ? " " : "", args_verb(args, verb));
         else
             exit_status = take_word(args, argv[i]);
         if (exit_status != 0)

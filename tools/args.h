@@ -13,7 +13,7 @@
 #include <annal/event.h>
 
 struct args {
-    const struct group *group;     /* NULL: a verb of one word */
+    const struct noun *noun;       /* NULL: a verb of one word */
     const struct command *command; /* NULL: none was given */
     const char *store;             /* --store, else $ANNAL_STORE, else NULL: the default place */
     bool json;
@@ -34,8 +34,8 @@ extern const struct option args_common[];
 int args_parse(struct args *args, int argc, char **argv);
 void args_done(struct args *args);
 
-/* There is no such verb (in the group): say so, and which one may have been meant. */
-int args_fail_verb(const struct group *group, const char *given);
+/* There is no such verb (in the noun): say so, and which one may have been meant. */
+int args_fail_verb(const struct noun *noun, const char *given);
 
 /* What was asked for, "append" or "team send"; "" when nothing was. Written to text. */
 #define VERB_BYTES 64

@@ -40,11 +40,11 @@ static void print_operands(const struct field *field)
     printf("%s", tail);
 }
 
-void help_print_command(const struct group *group, const struct command *command)
+void help_print_command(const struct noun *noun, const struct command *command)
 {
     int at = 0;
-    const char *name = group ? group->name : "";
-    const char *space = group ? " " : "";
+    const char *name = noun ? noun->name : "";
+    const char *space = noun ? " " : "";
     const struct option *option = command_option(command, &at);
     bool options = !command->no_store || option != NULL;
     printf("annal %s%s%s: %s\n\n", name, space, command->name, command->summary);
@@ -65,15 +65,15 @@ void help_print_command(const struct group *group, const struct command *command
     printf("%sexamples:\n%s", options ? "\n" : "", command->examples);
 }
 
-void help_print_group(const struct group *group)
+void help_print_noun(const struct noun *noun)
 {
-    printf("annal %s: %s\n\nusage: annal %s VERB [options]\n\n", group->name, group->summary,
-           group->name);
-    for (const struct command *verb = group->verbs; verb->name != NULL; verb++)
+    printf("annal %s: %s\n\nusage: annal %s VERB [options]\n\n", noun->name, noun->summary,
+           noun->name);
+    for (const struct command *verb = noun->verbs; verb->name != NULL; verb++)
         printf("  %-14s %s\n", verb->name, verb->summary);
-    if (group->pack != NULL)
-        printf("\nThe store runs the pack %s: 'annal pack enable %s'.\n", group->pack, group->pack);
-    printf("\n'annal help %s VERB' tells more.\n", group->name);
+    if (noun->pack != NULL)
+        printf("\nThe store runs the pack %s: 'annal pack enable %s'.\n", noun->pack, noun->pack);
+    printf("\n'annal help %s VERB' tells more.\n", noun->name);
 }
 
 void help_print_all(void)
@@ -82,9 +82,10 @@ void help_print_all(void)
            "usage: annal [--store DIR] [--json] VERB [options]\n\n");
     for (int i = 0; commands[i] != NULL; i++)
         printf("  %-11s %s\n", commands[i]->name, commands[i]->summary);
-    for (int i = 0; groups[i] != NULL; i++)
-        printf("%s  %-11s %s\n", i == 0 ? "\nwith a second verb ('annal help pack'):\n" : "",
-               groups[i]->name, groups[i]->summary);
+    for (int i = 0; nouns[i] != NULL; i++)
+        printf("%s  %-11s %s\n",
+               i == 0 ? "\nnouns, with verbs of their own ('annal help pack'):\n" : "",
+               nouns[i]->name, nouns[i]->summary);
     printf("\nThe store is --store DIR, else $ANNAL_STORE, else $XDG_DATA_HOME/annal, else\n"
            "~/.local/share/annal. Data goes to standard output, everything else to\n"
            "standard error.\n\n"
@@ -94,38 +95,38 @@ void help_print_all(void)
 }
 
 /* What the operands name; 0 or an exit status. */
-static int find(const struct args *args, const struct group **out_group,
+static int find(const struct args *args, const struct noun **out_noun,
                 const struct command **out_verb)
 {
     const char *name = args->operand_count > 0 ? args->operands[0] : NULL;
     const char *second = args->operand_count > 1 ? args->operands[1] : NULL;
     *out_verb = name != NULL ? command_find(name) : NULL;
-    *out_group = name != NULL && *out_verb == NULL ? group_find(name) : NULL;
-    if (name != NULL && *out_verb == NULL && *out_group == NULL)
+    *out_noun = name != NULL && *out_verb == NULL ? noun_find(name) : NULL;
+    if (name != NULL && *out_verb == NULL && *out_noun == NULL)
         return args_fail_verb(NULL, name);
     if (*out_verb != NULL && second != NULL)
         return fail_usage("annal %s has no verbs of its own: 'annal help %s' explains it", name,
                           name);
     if (second != NULL)
-        *out_verb = group_verb(*out_group, second);
-    return second != NULL && *out_verb == NULL ? args_fail_verb(*out_group, second) : 0;
+        *out_verb = noun_verb(*out_noun, second);
+    return second != NULL && *out_verb == NULL ? args_fail_verb(*out_noun, second) : 0;
 }
 
 static int run(const struct args *args)
 {
-    const struct group *group;
+    const struct noun *noun;
     const struct command *verb;
-    int exit_status = find(args, &group, &verb);
+    int exit_status = find(args, &noun, &verb);
     if (exit_status != 0)
         return exit_status;
     if (args_has(args, "man"))
         manual_print();
     else if (args_has(args, "words"))
-        words_print(group, verb);
+        words_print(noun, verb);
     else if (verb != NULL)
-        help_print_command(group, verb);
-    else if (group != NULL)
-        help_print_group(group);
+        help_print_command(noun, verb);
+    else if (noun != NULL)
+        help_print_noun(noun);
     else
         help_print_all();
     return EXIT_DONE;

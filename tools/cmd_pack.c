@@ -50,6 +50,6 @@ static const struct command verbs[] = {
      .run = check},
     {0}};
 
-const struct group group_pack = {.name = "pack",
-                                 .summary = "which packs a store runs, and whether they are right",
-                                 .verbs = verbs};
+const struct noun noun_pack = {.name = "pack",
+                               .summary = "which packs a store runs, and whether they are right",
+                               .verbs = verbs};

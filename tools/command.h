@@ -3,7 +3,7 @@
  *
  * A verb is one file, cmd_<verb>.c, which defines one struct command; commands.c lists them. Its
  * options are a table, and its help is made from that table, so that help cannot promise what is
- * not there. Verbs of two words (annal team send) stand in groups: verbs.h.
+ * not there. Verbs behind a noun (annal team send) are rows of a table: verbs.h.
  */
 #ifndef TOOLS_COMMAND_H
 #define TOOLS_COMMAND_H
@@ -42,7 +42,7 @@ struct command {
     bool no_store; /* does not take --store and --json */
     int (*run)(const struct args *args);
 
-    /* Of a verb in a group: verbs.h. Its fields take the place of operands and options. */
+    /* Of a verb behind a noun: verbs.h. Its fields take the place of operands and options. */
     const struct field *fields;
     const char *type;    /* of the event that verb_append() appends */
     const char *session; /* whose event it is: "team_{TEAM}", "_state" */
@@ -64,9 +64,9 @@ extern const struct command *const commands[];
 /* NULL when there is no such verb. */
 const struct command *command_find(const char *name);
 
-/* Verbs of two words: a group is one file, too, and stands in groups[] of commands.c. */
-struct group;
-extern const struct group group_pack;
+/* A noun with its verbs is one file, too, and stands in nouns[] of commands.c. */
+struct noun;
+extern const struct noun noun_pack;
 
 /* The options of a verb, one after another: begin with *at = 0; NULL when there are no more. */
 const struct option *command_option(const struct command *command, int *at);
@@ -75,9 +75,9 @@ const struct option *command_option(const struct command *command, int *at);
 int command_operands_min(const struct command *command);
 int command_operands_max(const struct command *command);
 
-/* Print the help of one verb (group NULL: of one word), of a group, or of all, on stdout. */
-void help_print_command(const struct group *group, const struct command *command);
-void help_print_group(const struct group *group);
+/* Print the help of one verb (noun NULL: of one word), of a noun, or of all, on stdout. */
+void help_print_command(const struct noun *noun, const struct command *command);
+void help_print_noun(const struct noun *noun);
 void help_print_all(void);
 
 #endif

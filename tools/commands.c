@@ -18,20 +18,20 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
-const struct group *const groups[] = {&group_pack, NULL};
+const struct noun *const nouns[] = {&noun_pack, NULL};
 
-const struct group *group_find(const char *name)
+const struct noun *noun_find(const char *name)
 {
-    for (int i = 0; groups[i] != NULL; i++) {
-        if (strcmp(groups[i]->name, name) == 0)
-            return groups[i];
+    for (int i = 0; nouns[i] != NULL; i++) {
+        if (strcmp(nouns[i]->name, name) == 0)
+            return nouns[i];
     }
     return NULL;
 }
 
-const struct command *group_verb(const struct group *group, const char *name)
+const struct command *noun_verb(const struct noun *noun, const char *name)
 {
-    for (const struct command *verb = group->verbs; verb->name != NULL; verb++) {
+    for (const struct command *verb = noun->verbs; verb->name != NULL; verb++) {
         if (strcmp(verb->name, name) == 0)
             return verb;
     }

@@ -9,22 +9,22 @@
 
 static int dispatch(const struct args *args)
 {
-    if (args->command == NULL && args->group == NULL && args->version)
+    if (args->command == NULL && args->noun == NULL && args->version)
         return cmd_version.run(args);
     if (args->command == NULL && args->help) {
-        if (args->group != NULL)
-            help_print_group(args->group);
+        if (args->noun != NULL)
+            help_print_noun(args->noun);
         else
             help_print_all();
         return EXIT_DONE;
     }
-    if (args->command == NULL && args->group != NULL)
-        return fail_usage("say what to do: 'annal help %s' lists the verbs of %s",
-                          args->group->name, args->group->name);
+    if (args->command == NULL && args->noun != NULL)
+        return fail_usage("say what to do: 'annal help %s' lists the verbs of %s", args->noun->name,
+                          args->noun->name);
     if (args->command == NULL)
         return fail_usage("say what to do: 'annal help' lists the verbs");
     if (args->help) {
-        help_print_command(args->group, args->command);
+        help_print_command(args->noun, args->command);
         return EXIT_DONE;
     }
     return args->command->run(args);

@@ -7,7 +7,7 @@
 
 /* ---- What may follow ---- */
 
-void words_print(const struct group *group, const struct command *verb)
+void words_print(const struct noun *noun, const struct command *verb)
 {
     const struct option *option;
     if (verb != NULL) {
@@ -18,13 +18,13 @@ void words_print(const struct group *group, const struct command *verb)
         printf("--help\n");
         return;
     }
-    const struct command *row = group != NULL ? group->verbs : NULL;
+    const struct command *row = noun != NULL ? noun->verbs : NULL;
     for (; row != NULL && row->name != NULL; row++)
         printf("%s\n", row->name);
-    for (int i = 0; group == NULL && commands[i] != NULL; i++)
+    for (int i = 0; noun == NULL && commands[i] != NULL; i++)
         printf("%s\n", commands[i]->name);
-    for (int i = 0; group == NULL && groups[i] != NULL; i++)
-        printf("%s\n", groups[i]->name);
+    for (int i = 0; noun == NULL && nouns[i] != NULL; i++)
+        printf("%s\n", nouns[i]->name);
 }
 
 /* ---- roff ---- */
@@ -62,11 +62,11 @@ static void print_tag(const struct option *option)
     printf("\n");
 }
 
-static void print_verb(const struct group *group, const struct command *verb)
+static void print_verb(const struct noun *noun, const struct command *verb)
 {
     const struct option *option;
     const struct field *field = verb->fields;
-    printf(".SS annal %s %s", group->name, verb->name);
+    printf(".SS annal %s %s", noun->name, verb->name);
     for (; field != NULL && field->kind != FIELD_END; field++) {
         option = &field->option;
         if (option->name == NULL && option->value != NULL)
@@ -90,18 +90,18 @@ static void print_verb(const struct group *group, const struct command *verb)
 void manual_print(void)
 {
     printf(".TH ANNAL\\-VERBS 1 \"\" \"annal %s\" \"User commands\"\n", annal_version());
-    printf(".SH NAME\nannal\\-verbs \\- the verbs of annal that are two words\n"
-           ".SH SYNOPSIS\n.B annal\n.I GROUP VERB\n.RI [ options ]\n"
+    printf(".SH NAME\nannal\\-verbs \\- the nouns of annal and their verbs\n"
+           ".SH SYNOPSIS\n.B annal\n.I NOUN VERB\n.RI [ options ]\n"
            ".SH DESCRIPTION\n"
            "What agents and people write into the tables of the packs, one event each.\n"
            "Options of every verb, exit statuses and files:\n.BR annal (1).\n");
-    for (int i = 0; groups[i] != NULL; i++) {
-        printf(".SH \"ANNAL %s\"\n", groups[i]->name);
-        print_roff(groups[i]->summary);
-        printf("%s%s%s\n", groups[i]->pack ? " (pack " : "", groups[i]->pack ? groups[i]->pack : "",
-               groups[i]->pack ? ")" : "");
-        for (const struct command *verb = groups[i]->verbs; verb->name != NULL; verb++)
-            print_verb(groups[i], verb);
+    for (int i = 0; nouns[i] != NULL; i++) {
+        printf(".SH \"ANNAL %s\"\n", nouns[i]->name);
+        print_roff(nouns[i]->summary);
+        printf("%s%s%s\n", nouns[i]->pack ? " (pack " : "", nouns[i]->pack ? nouns[i]->pack : "",
+               nouns[i]->pack ? ")" : "");
+        for (const struct command *verb = nouns[i]->verbs; verb->name != NULL; verb++)
+            print_verb(nouns[i], verb);
     }
     printf(".SH SEE ALSO\n.BR annal (1)\n");
 }

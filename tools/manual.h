@@ -4,9 +4,9 @@
 
 #include "tools/command.h"
 
-/* The words that may follow a verb, a group, or (both NULL) the command, one a line: options of a
+/* The words that may follow a verb, a noun, or (both NULL) the command, one a line: options of a
  * verb, those with a value with a '=' behind them, otherwise verbs. The completion asks. */
-void words_print(const struct group *group, const struct command *verb);
+void words_print(const struct noun *noun, const struct command *verb);
 
 /* annal-verbs(1), from which make install takes it. */
 void manual_print(void);

@@ -1,7 +1,7 @@
 /*
  * Verbs of two words, such as `annal team send`: rows of a table, most of them without code.
  *
- * A group (team) is a list of verbs (send), each a struct command with a table of fields. A field is
+ * A noun (team) has a list of verbs (send), each a struct command with a table of fields. A field is
  * an operand or an option, and says which member of an event's data it fills; help, completion and
  * the checks of the command line are made from the same table. There are three kinds of verbs, by
  * what run is:
@@ -28,10 +28,10 @@
  *          .said = "sent {id} to team {TEAM}", .run = verb_append},
  *         {0}};
  *
- *     const struct group group_team = {.name = "team", .summary = "…", .pack = "teams",
+ *     const struct noun noun_team = {.name = "team", .summary = "…", .pack = "teams",
  *                                      .verbs = team_verbs};
  *
- * A group's name goes into commands.c and command.h, its file into CMakeLists.txt; manual page and
+ * A noun's name goes into commands.c and command.h, its file into CMakeLists.txt; manual page and
  * completion ask the table.
  */
 #ifndef TOOLS_VERBS_H
@@ -104,7 +104,7 @@ struct field {
         .kind = FIELD_END                                                                          \
     }
 
-struct group {
+struct noun {
     const char *name;
     const char *summary;         /* one line, no full stop */
     const char *pack;            /* that must be on in the store; NULL: none */
@@ -114,11 +114,11 @@ struct group {
 /* The options that every verb with an event takes; a NULL name ends them. */
 extern const struct option verb_common[];
 
-/* Every group, in the order in which help lists them; NULL ends it. In commands.c. */
-extern const struct group *const groups[];
+/* Every noun, in the order in which help lists them; NULL ends it. In commands.c. */
+extern const struct noun *const nouns[];
 
-const struct group *group_find(const char *name);
-const struct command *group_verb(const struct group *group, const char *name);
+const struct noun *noun_find(const char *name);
+const struct command *noun_verb(const struct noun *noun, const char *name);
 
 /* ---- The command line of a verb ---- */
 
@@ -157,7 +157,7 @@ struct verb_call {
 };
 
 /*
- * Open store and index of a verb, and see to it that its group's pack is on; session, type and
+ * Open store and index of a verb, and see to it that its noun's pack is on; session, type and
  * members come from the command line and the table. 0 or an exit status; verb_close() in either
  * case. A prepare function gets a call in this state, and may change it.
  */

@@ -247,17 +247,17 @@ START_TEST(every_verb_of_two_words_has_help_that_fits_and_stands_in_the_manual)
     CLI_INIT(&manual);
     CLI(&manual, NULL, "help", "--man");
     cli_assert_done(&manual);
-    for (int i = 0; groups[i] != NULL; i++) {
-        const struct command *verb = groups[i]->verbs;
+    for (int i = 0; nouns[i] != NULL; i++) {
+        const struct command *verb = nouns[i]->verbs;
         for (; verb->name != NULL; verb++) {
             char text[100];
-            CLI(&cli, NULL, "help", groups[i]->name, verb->name);
+            CLI(&cli, NULL, "help", nouns[i]->name, verb->name);
             cli_assert_done(&cli);
             char *help = strdup(cli.out);
-            CLI(&cli, NULL, groups[i]->name, verb->name, "--help");
+            CLI(&cli, NULL, nouns[i]->name, verb->name, "--help");
             ck_assert_str_eq(cli.out, help);
             free(help);
-            snprintf(text, sizeof text, "annal %s %s", groups[i]->name, verb->name);
+            snprintf(text, sizeof text, "annal %s %s", nouns[i]->name, verb->name);
             char *examples = strstr(cli.out, "examples:\n");
             ck_assert_msg(examples != NULL && strstr(examples, text) != NULL, "%s: no example",
                           text);
@@ -265,9 +265,9 @@ START_TEST(every_verb_of_two_words_has_help_that_fits_and_stands_in_the_manual)
                 ck_assert_msg(strlen(line) <= 80, "%s: %s", text, line);
             ck_assert_ptr_nonnull(strstr(manual.out, text));
         }
-        CLI(&cli, NULL, "help", groups[i]->name);
+        CLI(&cli, NULL, "help", nouns[i]->name);
         cli_assert_done(&cli);
-        CLI(&cli, NULL, groups[i]->name, "--help");
+        CLI(&cli, NULL, nouns[i]->name, "--help");
         cli_assert_done(&cli);
     }
     cli_done(&manual);
@@ -278,11 +278,11 @@ END_TEST
 /* What a table promises is there: a session for each event, no name twice, parameters that exist. */
 START_TEST(the_tables_of_the_verbs_are_sound)
 {
-    for (int i = 0; groups[i] != NULL; i++) {
-        for (const struct command *verb = groups[i]->verbs; verb->name != NULL; verb++) {
+    for (int i = 0; nouns[i] != NULL; i++) {
+        for (const struct command *verb = nouns[i]->verbs; verb->name != NULL; verb++) {
             const struct option *option, *other;
             ck_assert_msg(verb->run != NULL && verb->examples != NULL, "%s", verb->name);
-            ck_assert_msg(group_verb(groups[i], verb->name) == verb, "%s twice", verb->name);
+            ck_assert_msg(noun_verb(nouns[i], verb->name) == verb, "%s twice", verb->name);
             ck_assert_msg((verb->run == verb_select) == (verb->sql != NULL), "%s", verb->name);
             if (verb->run == verb_append)
                 ck_assert_msg(verb->type != NULL &&

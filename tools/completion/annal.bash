@@ -37,7 +37,7 @@ _annal()
         ;;
     esac
 
-    # A group's words are its verbs, a verb's its options; of a verb of one word, the second is an operand.
+    # A noun's words are its verbs, a verb's its options; of a verb of one word, the second is an operand.
     local words
     [[ $verb == help ]] && verb=$second second=""
     words=$(annal help --words ${verb:+"$verb"} 2>/dev/null)
