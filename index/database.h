@@ -14,6 +14,7 @@
 
 extern const char annal__sql_schema[];
 extern const char annal__sql_core[];
+extern const char annal__sql_packs_schema[];
 
 /*
  * Fill err with what was tried and SQLite's reason, and return the status that result code rc

@@ -2,33 +2,29 @@
 #ifndef INDEX_INDEX_H
 #define INDEX_INDEX_H
 
-#include "index/apply.h"
-#include "index/files.h"
-#include "index/lock.h"
+#include "index/derived.h"
+#include "index/follower.h"
+#include "index/packs.h"
 
 #include <annal/index.h>
 #include <annal/journal.h>
 
 #include <sqlite3.h>
 
-/* Which database a connection looks at, and up to which transaction; see _stamp in schema.sql. */
-struct stamp {
-    int64_t id;
-    int64_t commits;
+/* How many events of a type, since the last flush. */
+struct core_count {
+    char type[ANNAL_TYPE_BYTES_MAX + 1];
+    uint64_t n;
 };
 
-/* The connection that writes. Used only by who holds the index lock. */
-struct writer {
-    sqlite3 *db;             /* NULL: not open */
-    struct stamp stamp;      /* when the transaction began */
-    struct file_id wal, shm; /* when db was opened */
-    struct applier *applier;
+#define CORE_COUNTS_MAX 64
+
+/* What the index writes beside what every follower does; see core.c. */
+struct core_rows {
     sqlite3_stmt *insert_event;
-    sqlite3_stmt *insert_finding;
     sqlite3_stmt *add_count;
-    sqlite3_stmt *get_cursor;
-    sqlite3_stmt *put_cursor;
-    int wal_pages; /* after the last commit */
+    struct core_count counts[CORE_COUNTS_MAX]; /* of the session at hand */
+    size_t count_count;
 };
 
 /* What stands in for a sessions.db that cannot be had; see spare.c. */
@@ -42,76 +38,35 @@ struct spare {
 
 struct annal_index {
     annal_store *store;
-    uint32_t wait_ms;
-    char *path;           /* what SQLite opens: STORE/sessions.db, or a database in memory */
-    int64_t user_version; /* of a sessions.db that this code made */
     annal_pack *core;
-    bool frozen;  /* read-only store with a sessions.db: never written */
-    bool private; /* read-only store without one: in memory, and keep holds it there */
-    sqlite3 *keep;
+    struct derived base; /* sessions.db */
+    struct follower follower;
+    struct core_rows rows; /* under the lock of base */
     bool follows;
     uint64_t changed_since; /* the chore's; see annal_store_changed() */
     struct spare spare;
-    struct index_lock lock;
-    struct writer writer; /* under lock */
+    struct packs packs;
 };
 
 /* ---- open.c ---- */
-
-/*
- * Take the index lock, see to it that sessions.db is ours and open, and begin a transaction. While
- * another program has sessions.db locked, the index lock is not held. ANNAL_ERR_BUSY when the
- * deadline passes.
- */
-annal_status annal__index_begin(annal_index *index, int64_t deadline_us, annal_error *err);
-
-/*
- * Commit (and count that in the stamp) when keep, else roll back; checkpoint the WAL when it has
- * grown; give the lock back.
- */
-annal_status annal__index_end(annal_index *index, bool keep, annal_error *err);
-
-/* Throw sessions.db away; the next annal__index_begin() makes it anew. */
-annal_status annal__index_discard(annal_index *index, int64_t deadline_us, annal_error *err);
-
-/*
- * A reader found sessions.db corrupt: throw it away. True when the next catch-up makes it anew, so
- * that asking again helps.
- */
-bool annal__index_heal(annal_index *index);
-
-/*
- * Open a connection that only reads; the caller's, to be given to annal__db_close(). Makes
- * sessions.db when there is none. Waits up to wait_ms for other programs, now and in every
- * statement.
- */
-annal_status annal__index_reader(annal_index *index, uint32_t wait_ms, sqlite3 **out_db,
-                                 struct stamp *out_stamp, annal_error *err);
 
 /* A private index in memory of the same store, whatever stands on disk. */
 annal_status annal__index_open_private(annal_store *store, uint32_t wait_ms,
                                        annal_index **out_index, annal_error *err);
 
+/* ---- core.c ---- */
+
+extern const struct derived_ops annal__core_ops; /* arg: the index */
+extern const struct follower_ops annal__core_follower;
+
 /* ---- indexer.c ---- */
-
-/*
- * Catch up on several sessions, all when count is 0. *out_stamp tells which database is caught up
- * now. *out_stuck: it failed because sessions.db cannot be made or written, or is deleted again and
- * again.
- */
-annal_status annal__index_run(annal_index *index, const annal_slice *sessions, size_t count,
-                              const annal_catch_up_options *options, struct stamp *out_stamp,
-                              bool *out_stuck, annal_error *err);
-
-/* Whether a failure says that trying again is of no use: no space, no permission. */
-bool annal__index_is_hopeless(const annal_error *why);
 
 /* The chore of options.follow. */
 annal_status annal__index_follow(void *arg, annal_error *err);
 
 /* ---- spare.c ---- */
 
-/* annal__index_run(), on the spare where it must be; *out_used is which one is caught up now. */
+/* annal__follower_run(), on the spare where it must be; *out_used is which one is caught up now. */
 annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessions, size_t count,
                                    const annal_catch_up_options *options, annal_index **out_used,
                                    struct stamp *out_stamp, annal_error *err);
@@ -125,18 +80,8 @@ bool annal__spare_helps(const annal_index *index, annal_status status);
 /* The index that was caught up last, and up to where (id 0: never). */
 annal_index *annal__spare_or_self(annal_index *index, struct stamp *out_caught_up);
 
-/* annal__index_reader() on whichever it is, and on the spare when sessions.db cannot be had. */
+/* annal__derived_reader() on whichever it is, and on the spare when sessions.db cannot be had. */
 annal_status annal__spare_reader(annal_index *index, sqlite3 **out_db, annal_error *err);
-
-/* ---- plan.c ---- */
-
-/*
- * Where the indexer stands in a session; get_cursor is prepared from INDEX_GET_CURSOR. Not found:
- * before its first event.
- */
-#define INDEX_GET_CURSOR "SELECT seq, offset, h FROM _cursor WHERE session_id = ?1"
-annal_status annal__index_cursor(sqlite3_stmt *get_cursor, annal_slice session,
-                                 annal_position *out_from, bool *out_found, annal_error *err);
 
 /* ---- lookup.c ---- */
 

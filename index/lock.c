@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,8 +35,12 @@ void annal__pause(unsigned attempt)
     nanosleep(&pause, NULL);
 }
 
-annal_status annal__index_lock_init(struct index_lock *lock, const struct io *io, annal_error *err)
+annal_status annal__index_lock_init(struct index_lock *lock, const struct io *io, const char *name,
+                                    annal_error *err)
 {
+    if (strlen(name) >= sizeof lock->name)
+        return annal__fail(err, ANNAL_ERR_LIMIT, "the name of lock '%s' is too long", name);
+    memcpy(lock->name, name, strlen(name) + 1);
     lock->io = io;
     lock->fd = -1;
     lock->pid = getpid();
@@ -68,7 +73,7 @@ static annal_status open_lock_file(struct index_lock *lock, const char *store_pa
     if (name != NULL)
         status = annal__make_dir(io, name, err);
     if (name != NULL && status >= 0) {
-        status = annal__buf_printf(&path, "/index");
+        status = annal__buf_printf(&path, "/%s", lock->name);
         name = status < 0 ? NULL : annal__buf_cstr(&path);
     }
     if (name == NULL) {
@@ -112,7 +117,7 @@ annal_status annal__index_lock_take(struct index_lock *lock, const char *store_p
         if (io->flock(io->arg, lock->fd, LOCK_EX | LOCK_NB) == 0)
             return ANNAL_OK;
         if (errno != EWOULDBLOCK)
-            status = annal__fail_errno(err, "lock '%s/locks/index'", store_path);
+            status = annal__fail_errno(err, "lock '%s/locks/%s'", store_path, lock->name);
         else if (annal__deadline_passed(deadline_us))
             status = annal__fail(err, ANNAL_ERR_BUSY, "another process is writing the index");
         else

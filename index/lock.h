@@ -1,10 +1,9 @@
 /*
- * The index lock: one writer of sessions.db at a time, among all processes.
+ * The lock of a derived database: one writer at a time, among all processes.
  *
- * (1) Whoever writes sessions.db, or checkpoints its WAL, holds it, for one transaction and no
- *     longer. SQLite before 3.51.3 can corrupt a WAL database when two connections write and
+ * (1) Whoever writes it, or checkpoints its WAL, holds the lock, for one transaction and no longer. SQLite before 3.51.3 can corrupt a WAL database when two connections write and
  *     checkpoint at once.
- * (2) It is a flock on STORE/locks/index: the kernel gives it back when its holder dies. flock does
+ * (2) It is a flock on a file in STORE/locks (sessions.db: index): the kernel gives it back when its holder dies. flock does
  *     not exclude threads that share a descriptor, so a mutex stands before it.
  * (3) Who cannot get it asks again every few milliseconds until the deadline: nobody queues, so a
  *     stuck waiter hinders nobody.
@@ -18,8 +17,11 @@
 
 #include <pthread.h>
 
+#define ANNAL__LOCK_NAME_BYTES 256
+
 struct index_lock {
     const struct io *io;
+    char name[ANNAL__LOCK_NAME_BYTES]; /* of its file in STORE/locks */
     pthread_mutex_t mutex;
     int fd; /* -1 until it is first taken; guarded by mutex */
     pid_t pid;
@@ -32,7 +34,8 @@ bool annal__deadline_passed(int64_t deadline_us);
 /* Sleep a little, longer with each attempt (1 to 20 ms). */
 void annal__pause(unsigned attempt);
 
-annal_status annal__index_lock_init(struct index_lock *lock, const struct io *io, annal_error *err);
+annal_status annal__index_lock_init(struct index_lock *lock, const struct io *io, const char *name,
+                                    annal_error *err);
 void annal__index_lock_done(struct index_lock *lock);
 
 /* False in a child of the process that opened the index. */

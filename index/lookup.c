@@ -50,7 +50,7 @@ static annal_status each_behind(annal_index *index, sqlite3 *db, const annal_sli
                                 size_t count, behind_fn fn, void *arg, annal_error *err)
 {
     struct behind behind = {.sessions = sessions, .count = count, .fn = fn, .arg = arg, .err = err};
-    annal_status status = annal__db_prepare(db, INDEX_GET_CURSOR, &behind.get_cursor, err);
+    annal_status status = annal__follower_get_cursor(&index->follower, db, &behind.get_cursor, err);
     if (status >= 0)
         status = annal_store_sessions(index->store, tell_behind, &behind, err);
     sqlite3_finalize(behind.get_cursor);
@@ -143,14 +143,6 @@ annal_status annal__index_add_rest(annal_index *index, sqlite3 *db, const annal_
     return ANNAL_OK;
 }
 
-/*
- * Whether what was opened holds what was caught up: the same database, not before that transaction.
- */
-static bool holds(struct stamp opened, struct stamp caught_up)
-{
-    return opened.id == caught_up.id && opened.commits >= caught_up.commits;
-}
-
 #define ATTEMPTS_MAX 5
 
 /* One attempt; *out_db stays NULL when sessions.db was deleted between the two. */
@@ -164,10 +156,11 @@ static annal_status catch_up_once(annal_index *index, const annal_slice *session
     *out_behind = (annal_error){0};
     annal_status behind =
         annal__index_catch_up(index, sessions, count, options, &used, &caught_up, out_behind);
-    annal_status status = annal__index_reader(used, index->wait_ms, &db, &opened, err);
+    annal_status status =
+        annal__derived_reader(&used->base, index->base.wait_ms, &db, &opened, err);
     if (status < 0)
         return status;
-    if (behind >= 0 && !holds(opened, caught_up))
+    if (behind >= 0 && !annal__stamp_holds(opened, caught_up))
         annal__db_close(db);
     else
         *out_db = db;
@@ -206,12 +199,13 @@ static annal_status open_as_indexed(annal_index *index, sqlite3 **out_db, annal_
     sqlite3 *db = NULL;
     struct stamp opened, caught_up;
     annal_index *used = annal__spare_or_self(index, &caught_up);
-    annal_status status = annal__index_reader(used, index->wait_ms, &db, &opened, err);
+    annal_status status =
+        annal__derived_reader(&used->base, index->base.wait_ms, &db, &opened, err);
     if (used == index && annal__spare_helps(index, status))
         return ANNAL_OK;
     if (status < 0)
         return status;
-    if (caught_up.id != 0 && !holds(opened, caught_up))
+    if (caught_up.id != 0 && !annal__stamp_holds(opened, caught_up))
         annal__db_close(db);
     else
         *out_db = db;
@@ -283,7 +277,7 @@ annal_status annal_index_lag_each(annal_index *index, annal_slice session, annal
     annal_session_info info;
     annal_status status = annal__spare_reader(index, &db, err);
     if (status >= 0)
-        status = annal__db_prepare(db, INDEX_GET_CURSOR, &each.get_cursor, err);
+        status = annal__follower_get_cursor(&index->follower, db, &each.get_cursor, err);
     if (status >= 0 && session.len == 0)
         status = annal_store_sessions(index->store, tell_lag, &each, err);
     else if (status >= 0)
@@ -316,7 +310,7 @@ static annal_status each_row(annal_index *index, annal_slice session, const char
         if (rc == SQLITE_DONE)
             break;
         status = rc == SQLITE_ROW ? (annal_status)fn(arg, stmt)
-                                  : annal__db_fail(err, db, rc, "read '%s'", index->path);
+                                  : annal__db_fail(err, db, rc, "read '%s'", index->base.path);
     }
     sqlite3_finalize(stmt);
     annal__db_close(db);

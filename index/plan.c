@@ -40,6 +40,7 @@ annal_status annal__plan_add(struct plan *plan, annal_slice session, annal_posit
 
 /* Journals and cursors, both in order of session id, merged. */
 struct merge {
+    const struct follower *follower;
     struct plan *plan;
     sqlite3_stmt *cursors;
     int rc; /* of its last step */
@@ -87,25 +88,24 @@ static int merge_journal(void *arg, annal_slice session, uint64_t bytes)
         from = cursor_row(merge->cursors, 0);
         merge_step(merge);
     }
-    if (status >= 0 && from.offset != bytes)
+    if (status >= 0 && from.offset != bytes && annal__follower_feeds(merge->follower, session))
         status = annal__plan_add(merge->plan, session, from, bytes, false);
     return status;
 }
 
-static annal_status plan_all(annal_index *index, sqlite3 *db, struct plan *plan, annal_error *err)
+static annal_status plan_all(const struct follower *follower, sqlite3 *db, struct plan *plan,
+                             annal_error *err)
 {
-    struct merge merge = {.plan = plan};
-    annal_status status =
-        annal__db_prepare(db, "SELECT seq, offset, h, session_id FROM _cursor ORDER BY session_id",
-                          &merge.cursors, err);
+    struct merge merge = {.follower = follower, .plan = plan};
+    annal_status status = annal__follower_all_cursors(follower, db, &merge.cursors, err);
     if (status >= 0) {
         merge_step(&merge);
-        status = annal_store_sessions(index->store, merge_journal, &merge, err);
+        status = annal_store_sessions(follower->base->store, merge_journal, &merge, err);
     }
     if (status >= 0)
         status = merge_gone(&merge, NULL);
     if (status >= 0 && merge.rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, merge.rc, "read '%s'", index->path);
+        status = annal__db_fail(err, db, merge.rc, "read '%s'", follower->base->path);
     if (status == ANNAL_ERR_NOMEM)
         annal__fail(err, status, "the list of sessions to index");
     sqlite3_finalize(merge.cursors);
@@ -128,14 +128,16 @@ annal_status annal__index_cursor(sqlite3_stmt *get_cursor, annal_slice session,
 }
 
 /* One session is looked at closely: also a journal of the same size may be another one. */
-static annal_status plan_one(annal_index *index, sqlite3 *db, annal_slice session,
+static annal_status plan_one(const struct follower *follower, sqlite3 *db, annal_slice session,
                              struct plan *plan, annal_error *err)
 {
     annal_position from;
     bool known = false;
     annal_session_info info;
     sqlite3_stmt *get_cursor = NULL;
-    annal_status status = annal__db_prepare(db, INDEX_GET_CURSOR, &get_cursor, err);
+    if (!annal__follower_feeds(follower, session))
+        return ANNAL_OK;
+    annal_status status = annal__follower_get_cursor(follower, db, &get_cursor, err);
     if (status >= 0)
         status = annal__index_cursor(get_cursor, session, &from, &known, err);
     sqlite3_finalize(get_cursor);
@@ -143,7 +145,7 @@ static annal_status plan_one(annal_index *index, sqlite3 *db, annal_slice sessio
         return status;
     if (!known)
         from = (annal_position){0};
-    status = annal_session_info_get(index->store, session, &info, err);
+    status = annal_session_info_get(follower->base->store, session, &info, err);
     if (status == ANNAL_ERR_NOTFOUND && !known)
         return ANNAL_OK;
     if (status == ANNAL_ERR_NOTFOUND)
@@ -160,14 +162,14 @@ static annal_status plan_one(annal_index *index, sqlite3 *db, annal_slice sessio
  * A journal whose end does not prove itself is longer than its cursor for ever: look before
  * locking.
  */
-static bool has_more(annal_index *index, annal_slice session, const struct task *task)
+static bool has_more(const struct follower *follower, annal_slice session, const struct task *task)
 {
     annal_cursor *cursor = NULL;
     annal_event event;
     if (task->gone || task->from.seq == 0 || task->from.offset > task->target)
         return true;
     annal_status status =
-        annal_cursor_open_at(index->store, session, task->from.seq, task->from.offset,
+        annal_cursor_open_at(follower->base->store, session, task->from.seq, task->from.offset,
                              task->from.h_before, &cursor, NULL);
     if (status >= 0)
         status = annal_cursor_next(cursor, &event, NULL);
@@ -175,28 +177,29 @@ static bool has_more(annal_index *index, annal_slice session, const struct task 
     return status != ANNAL_END;
 }
 
-annal_status annal__plan_make(annal_index *index, const annal_slice *sessions, size_t count,
-                              struct plan *plan, annal_error *err)
+annal_status annal__plan_make(const struct follower *follower, const annal_slice *sessions,
+                              size_t count, struct plan *plan, annal_error *err)
 {
     sqlite3 *db = NULL;
-    annal_status status = annal__index_reader(index, index->wait_ms, &db, &plan->stamp, err);
+    annal_status status =
+        annal__derived_reader(follower->base, follower->base->wait_ms, &db, &plan->stamp, err);
     if (status < 0)
         return status;
     if (count == 0)
-        status = plan_all(index, db, plan, err);
+        status = plan_all(follower, db, plan, err);
     for (size_t i = 0; status >= 0 && i < count; i++)
-        status = plan_one(index, db, sessions[i], plan, err);
+        status = plan_one(follower, db, sessions[i], plan, err);
     annal__db_close(db);
     return status;
 }
 
-void annal__plan_look_ahead(annal_index *index, struct plan *plan, uint64_t *out_bytes)
+void annal__plan_look_ahead(const struct follower *follower, struct plan *plan, uint64_t *out_bytes)
 {
     size_t kept = 0;
     uint64_t bytes = 0;
     for (size_t i = 0; i < plan->count; i++) {
         struct task task = plan->tasks[i];
-        if (!has_more(index, annal__task_session(plan, &task), &task))
+        if (!has_more(follower, annal__task_session(plan, &task), &task))
             continue;
         plan->tasks[kept++] = task;
         if (task.target > task.from.offset)

@@ -7,7 +7,7 @@
 #ifndef INDEX_PLAN_H
 #define INDEX_PLAN_H
 
-#include "index/index.h"
+#include "index/follower.h"
 #include "journal/base/buf.h"
 
 /* One session that is behind, or (gone) whose journal is no more. */
@@ -30,8 +30,8 @@ struct plan {
 
 /* These sessions, all when count is 0. The plan starts empty, and is to be done after a failure
  * too. */
-annal_status annal__plan_make(annal_index *index, const annal_slice *sessions, size_t count,
-                              struct plan *plan, annal_error *err);
+annal_status annal__plan_make(const struct follower *follower, const annal_slice *sessions,
+                              size_t count, struct plan *plan, annal_error *err);
 void annal__plan_done(struct plan *plan);
 
 /* One more task. ANNAL_ERR_NOMEM without a message. */
@@ -41,6 +41,7 @@ annal_status annal__plan_add(struct plan *plan, annal_slice session, annal_posit
 annal_slice annal__task_session(const struct plan *plan, const struct task *task);
 
 /* Drop the tasks that have nothing to give; *out_bytes is how much the others have. */
-void annal__plan_look_ahead(annal_index *index, struct plan *plan, uint64_t *out_bytes);
+void annal__plan_look_ahead(const struct follower *follower, struct plan *plan,
+                            uint64_t *out_bytes);
 
 #endif

@@ -263,7 +263,7 @@ annal_status annal_query_open(annal_index *index, const annal_filter *filter,
         return annal__fail(err, ANNAL_ERR_NOMEM, "a query");
     query->store = index->store;
     status = start(index, filter, query, err);
-    if (status == ANNAL_ERR_CORRUPT && annal__index_heal(index)) {
+    if (status == ANNAL_ERR_CORRUPT && annal__derived_heal(&index->base)) {
         stop(query);
         status = start(index, filter, query, err);
     }
@@ -387,7 +387,7 @@ annal_status annal_query_count(annal_index *index, const annal_filter *filter, u
     annal_status status = check_filter(filter, err);
     if (status >= 0)
         status = count_events(index, filter, &count, &lag, err);
-    if (status == ANNAL_ERR_CORRUPT && annal__index_heal(index))
+    if (status == ANNAL_ERR_CORRUPT && annal__derived_heal(&index->base))
         status = count_events(index, filter, &count, &lag, err);
     if (status < 0)
         return status;

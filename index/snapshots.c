@@ -19,11 +19,11 @@ static annal_status run_change(annal_index *index, const struct change *change, 
                                annal_error *err)
 {
     int64_t deadline_us = wait_ms == 0 ? 0 : annal__deadline_after(wait_ms);
-    annal_status status = annal__index_begin(index, deadline_us, err);
+    annal_status status = annal__derived_begin(&index->base, deadline_us, err);
     if (status < 0)
         return status;
     sqlite3_stmt *stmt = NULL;
-    status = annal__db_prepare(index->writer.db, change->sql, &stmt, err);
+    status = annal__db_prepare(index->base.db, change->sql, &stmt, err);
     if (status >= 0) {
         annal__db_bind_text(stmt, 1, change->session);
         sqlite3_bind_int64(stmt, 2, (sqlite3_int64)change->seq);
@@ -35,7 +35,7 @@ static annal_status run_change(annal_index *index, const struct change *change, 
         status = annal__db_run(stmt, err);
     }
     sqlite3_finalize(stmt);
-    annal_status ended = annal__index_end(index, status >= 0, status >= 0 ? err : NULL);
+    annal_status ended = annal__derived_end(&index->base, status >= 0, status >= 0 ? err : NULL);
     return status < 0 ? status : ended;
 }
 

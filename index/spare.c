@@ -19,7 +19,7 @@ annal_status annal__spare_begin(annal_index *index, const annal_error *why, anna
     annal_status status = ANNAL_OK;
     pthread_mutex_lock(&spare->mutex);
     if (spare->index == NULL) {
-        status = annal__index_open_private(index->store, index->wait_ms, &spare->index, err);
+        status = annal__index_open_private(index->store, index->base.wait_ms, &spare->index, err);
         if (status >= 0 && annal__index_is_hopeless(why))
             annal__store_log(index->store, ANNAL_LOG_WARNING,
                              "the index cannot be kept, and is made in memory each time: %s",
@@ -35,7 +35,7 @@ annal_status annal__spare_begin(annal_index *index, const annal_error *why, anna
 
 bool annal__spare_helps(const annal_index *index, annal_status status)
 {
-    return !index->frozen && !index->private &&
+    return !index->base.frozen && !index->base.private &&
            (status == ANNAL_ERR_IO || status == ANNAL_ERR_CORRUPT);
 }
 
@@ -78,8 +78,8 @@ annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessio
     bool stuck = false;
     *out_used = index;
     if (is_due(index)) {
-        annal_status status =
-            annal__index_run(index, sessions, count, options, out_stamp, &stuck, &why);
+        annal_status status = annal__follower_run(&index->follower, sessions, count, options,
+                                                  out_stamp, &stuck, &why);
         if (!stuck) {
             note_tried(index, status == ANNAL_OK, *out_stamp);
             if (status < 0 && err != NULL)
@@ -92,7 +92,8 @@ annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessio
         return status;
     struct stamp ignored;
     *out_used = annal__spare_or_self(index, &ignored);
-    return annal__index_run(*out_used, sessions, count, options, out_stamp, &stuck, err);
+    return annal__follower_run(&(*out_used)->follower, sessions, count, options, out_stamp, &stuck,
+                               err);
 }
 
 annal_status annal_index_catch_up(annal_index *index, annal_slice session,
@@ -100,7 +101,16 @@ annal_status annal_index_catch_up(annal_index *index, annal_slice session,
 {
     struct stamp stamp;
     annal_index *used;
-    return annal__index_catch_up(index, &session, session.len > 0, options, &used, &stamp, err);
+    struct pack_set *set = NULL;
+    annal_status status =
+        annal__index_catch_up(index, &session, session.len > 0, options, &used, &stamp, err);
+    if (status != ANNAL_OK || options == NULL || !options->packs)
+        return status;
+    status = annal__packs_get(used, &set, err);
+    if (status >= 0)
+        status = annal__packs_catch_up(used, set, &session, session.len > 0, options, err);
+    annal__packs_put(used, set);
+    return status;
 }
 
 annal_status annal__spare_reader(annal_index *index, sqlite3 **out_db, annal_error *err)
@@ -108,12 +118,13 @@ annal_status annal__spare_reader(annal_index *index, sqlite3 **out_db, annal_err
     annal_error why = {0};
     struct stamp stamp;
     annal_index *used = annal__spare_or_self(index, &stamp);
-    annal_status status = annal__index_reader(used, index->wait_ms, out_db, &stamp, &why);
+    annal_status status =
+        annal__derived_reader(&used->base, index->base.wait_ms, out_db, &stamp, &why);
     if (used == index && annal__spare_helps(index, status)) {
         status = annal__spare_begin(index, &why, &why);
         used = annal__spare_or_self(index, &stamp);
         if (status >= 0)
-            status = annal__index_reader(used, index->wait_ms, out_db, &stamp, &why);
+            status = annal__derived_reader(&used->base, index->base.wait_ms, out_db, &stamp, &why);
     }
     if (status < 0 && err != NULL)
         *err = why;

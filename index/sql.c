@@ -41,6 +41,9 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
     annal_status status = annal__index_read(index, NULL, 0, options.as_indexed, options.timeout_ms,
                                             &db, options.out_lag, err);
     if (status >= 0)
+        status = annal__packs_attach(index, db, options.as_indexed, options.timeout_ms,
+                                     options.out_lag, err);
+    if (status >= 0)
         status = annal__db_add_events(db, index->store, err);
     if (status >= 0)
         status = annal__db_select(db, sql, &options, hand_on_row, call, err);
@@ -54,7 +57,8 @@ annal_status annal_sql(annal_index *index, annal_slice sql, const annal_sql_opti
     static const annal_sql_options defaults;
     struct call call = {.options = options == NULL ? &defaults : options, .fn = fn, .arg = arg};
     annal_status status = run(index, sql, &call, err);
-    if (status == ANNAL_ERR_CORRUPT && !call.stopped && annal__index_heal(index) && !call.begun)
+    if (status == ANNAL_ERR_CORRUPT && !call.stopped && annal__derived_heal(&index->base) &&
+        !call.begun)
         status = run(index, sql, &call, err);
     return status;
 }
@@ -72,7 +76,8 @@ static annal_status fix(annal_view *view, annal_error *err)
     annal_position unused;
     annal_status status = annal__db_exec(view->db, "BEGIN", err);
     if (status >= 0)
-        status = annal__db_prepare(view->db, INDEX_GET_CURSOR, &view->get_cursor, err);
+        status =
+            annal__follower_get_cursor(&view->index->follower, view->db, &view->get_cursor, err);
     if (status >= 0)
         status = annal_view_position(view, (annal_slice){0}, &unused, err);
     return status;
@@ -82,9 +87,11 @@ annal_status annal_view_open(annal_index *index, annal_view **out_view, annal_er
 {
     annal_view *view = annal__zalloc(sizeof *view);
     if (view == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a view of '%s'", index->path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "a view of '%s'", index->base.path);
     view->index = index;
     annal_status status = annal__index_read(index, NULL, 0, true, 0, &view->db, NULL, err);
+    if (status >= 0)
+        status = annal__packs_attach(index, view->db, true, 0, NULL, err);
     if (status >= 0)
         status = fix(view, err);
     if (status < 0) {
@@ -104,7 +111,7 @@ annal_status annal_view_sql(annal_view *view, annal_slice sql, const annal_sql_o
     own.columns = own.columns == NULL ? NULL : hand_on_columns;
     annal_status status = annal__db_select(view->db, sql, &own, hand_on_row, &call, err);
     if (status == ANNAL_ERR_CORRUPT && !call.stopped)
-        (void)annal__index_heal(view->index);
+        (void)annal__derived_heal(&view->index->base);
     return status;
 }
 
@@ -115,7 +122,7 @@ annal_status annal_view_position(annal_view *view, annal_slice session,
     bool known;
     annal_status status = annal__index_cursor(view->get_cursor, session, &from, &known, err);
     if (status == ANNAL_ERR_CORRUPT)
-        (void)annal__index_heal(view->index);
+        (void)annal__derived_heal(&view->index->base);
     if (status >= 0)
         *out_position = known ? from : (annal_position){.seq = 1};
     return status;

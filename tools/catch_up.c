@@ -23,12 +23,12 @@ static int show(void *arg, const annal_index_progress *progress)
 }
 
 /* These sessions, or all; a call that ran out of time but moved is repeated, rounds in all. */
-static annal_status catch_up(annal_index *index, const struct session_list *sessions,
+static annal_status catch_up(annal_index *index, const struct session_list *sessions, bool packs,
                              uint32_t timeout_ms, unsigned rounds, annal_error *err)
 {
     struct work work;
     const annal_catch_up_options options = {
-        .timeout_ms = timeout_ms, .progress = show, .arg = &work};
+        .timeout_ms = timeout_ms, .progress = show, .arg = &work, .packs = packs};
     size_t count = sessions != NULL && sessions->count > 0 ? sessions->count : 1;
     annal_status status = ANNAL_OK;
     progress_begin(&work.line, "index", 0);
@@ -85,7 +85,7 @@ int index_open_caught_up(annal_store *store, const struct session_list *sessions
     annal_index *index = NULL;
     annal_status status = annal_index_open(store, NULL, &index, &err);
     if (status >= 0)
-        status = catch_up(index, sessions, 0, 1, &err);
+        status = catch_up(index, sessions, true, 0, 1, &err);
     if (status == ANNAL_ERR_BUSY) {
         say("the answer may be incomplete: %s", err.message);
         status = ANNAL_OK;
@@ -102,7 +102,7 @@ int index_open_for_events(annal_store *store, const struct session_list *session
     annal_index *index = NULL;
     annal_status status = annal_index_open(store, NULL, &index, &err);
     if (status >= 0)
-        status = catch_up(index, sessions, ROUND_MS, ROUNDS, &err);
+        status = catch_up(index, sessions, false, ROUND_MS, ROUNDS, &err);
     if (status == ANNAL_ERR_BUSY || (status == ANNAL_ERR_IO && annal_store_is_read_only(store)))
         status = ANNAL_OK;
     return hand_out(index, status, &err, out_index);

@@ -4,14 +4,15 @@ Suite *suite_import(void);
 Suite *suite_indexer(void);
 Suite *suite_open(void);
 Suite *suite_pack(void);
+Suite *suite_packs(void);
 Suite *suite_query(void);
 Suite *suite_snapshots(void);
 Suite *suite_sql(void);
 Suite *suite_state(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_import, suite_pack, suite_state,     suite_open, suite_indexer,
-    suite_query,  suite_sql,  suite_snapshots, NULL,
+    suite_import,  suite_pack,  suite_packs, suite_state,     suite_open,
+    suite_indexer, suite_query, suite_sql,   suite_snapshots, NULL,
 };
 
 int main(int argc, char **argv)

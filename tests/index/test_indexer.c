@@ -168,11 +168,11 @@ START_TEST(f20_a_full_disk_costs_no_answer)
     FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     catch_up(&f, "");
-    ck_ok(annal__index_begin(f.index, 0, err));
+    ck_ok(annal__derived_begin(&f.index->base, 0, err));
     ck_assert_int_eq(
-        sqlite3_exec(f.index->writer.db, "PRAGMA max_page_count = 1", NULL, NULL, NULL),
+        sqlite3_exec(f.index->base.db, "PRAGMA max_page_count = 1", NULL, NULL, NULL),
         SQLITE_OK); /* not one page more than there are */
-    ck_ok(annal__index_end(f.index, true, err));
+    ck_ok(annal__derived_end(&f.index->base, true, err));
     fixture_append_many(&f, "s2", 3000, START);
     struct text text = {0};
     const annal_sql_options options = {.out_lag = &lag};
@@ -393,13 +393,13 @@ START_TEST(payloads_that_a_handler_cannot_take_are_indexed_all_the_same)
     fixture_append(&f, "s", "x.before", "{}");
     catch_up(&f, "");
     /* A stranger's trigger makes a handler fail; no payload does. */
-    ck_ok(annal__index_begin(f.index, 0, err));
-    ck_assert_int_eq(sqlite3_exec(f.index->writer.db,
+    ck_ok(annal__derived_begin(&f.index->base, 0, err));
+    ck_assert_int_eq(sqlite3_exec(f.index->base.db,
                                   "CREATE TRIGGER no AFTER INSERT ON turns BEGIN "
                                   "SELECT RAISE(ABORT, 'no turns today'); END",
                                   NULL, NULL, NULL),
                      SQLITE_OK);
-    ck_ok(annal__index_end(f.index, true, err));
+    ck_ok(annal__derived_end(&f.index->base, true, err));
     fixture_append(&f, "s", "turn.started", "{\"turn_id\":\"t\"}");
     fixture_append(&f, "s", "x.after", "{}");
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "3\n");
@@ -533,9 +533,9 @@ START_TEST(a_chore_that_finds_the_lock_taken_comes_again)
     FIXTURE_INIT(&f);
     ck_ok(annal_index_open(f.store, NULL, &other, err));
     fixture_append_session(&f, "s1");
-    ck_ok(annal__index_begin(f.index, 0, err));
+    ck_ok(annal__derived_begin(&f.index->base, 0, err));
     ck_assert_int_eq(annal__index_follow(other, NULL), ANNAL_END);
-    ck_ok(annal__index_end(f.index, true, err));
+    ck_ok(annal__derived_end(&f.index->base, true, err));
     ck_assert_uint_eq(indexed(&f), 0);
     ck_ok(annal__index_follow(other, err));
     ck_assert_uint_eq(indexed(&f), 8);

@@ -69,6 +69,7 @@ typedef struct annal_catch_up_options {
         timeout_ms; /* default: the wait_ms of the index; ANNAL_NO_TIMEOUT: as long as it takes */
     annal_progress_fn progress;
     void *arg;
+    bool packs; /* the tables of the store's packs too; see annal/pack.h */
 } annal_catch_up_options;
 
 #define ANNAL_NO_TIMEOUT UINT32_MAX

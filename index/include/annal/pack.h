@@ -41,6 +41,37 @@ ANNAL_API const char *annal_pack_name(const annal_pack *pack);     /* "core" */
 ANNAL_API uint32_t annal_pack_version(const annal_pack *pack);     /* 1 */
 ANNAL_API const char *annal_pack_database(const annal_pack *pack); /* "sessions.db" */
 
+/* ---- Which packs a store runs ---- */
+
+/*
+ * Packs that are built in are switched on and off by name, in STORE/packs/enabled; core always
+ * runs. A pack of the user's is on when its file stands in STORE/packs/ (NAME.sql). An index that
+ * is open notices, and fills the tables when it next catches up. A pack that is wrong costs only
+ * itself: the store's log is told, and annal_index_packs().
+ *
+ * Their tables stand in databases of their own beside sessions.db. annal_sql() and annal_view_sql()
+ * know each database by its stem (state.db: "state"), and its tables without it too where no other
+ * database has that name.
+ */
+
+/*
+ * Switch a built-in pack on, or say that it shall stand elsewhere. at (may be NULL) is the
+ * directory of its database, relative to the store or absolute. Durable when it returns. Any
+ * thread.
+ *
+ * ANNAL_ERR_NOTFOUND  no pack of this name is built in
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_enable(annal_store *store, const char *name,
+                                                          const char *at, annal_error *err);
+
+/*
+ * Switch it off. Its database stays, and is caught up when the pack is on again. Any thread.
+ *
+ * ANNAL_ERR_NOTFOUND  it is not on
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_disable(annal_store *store, const char *name,
+                                                           annal_error *err);
+
 /* ---- The state of one session ---- */
 
 typedef struct annal_state annal_state;

@@ -1,0 +1,30 @@
+/* The packs that are built in: two lines here, and packs/NAME.sql in CMakeLists.txt. */
+#include "index/database.h"
+#include "index/packs.h"
+
+#include <string.h>
+
+extern const char annal__sql_lionagi[];
+extern const char annal__sql_teams[];
+
+static const struct {
+    const char *name;
+    const char *text;
+} packs[] = {
+    {"core", annal__sql_core},
+    {"lionagi", annal__sql_lionagi},
+    {"teams", annal__sql_teams},
+};
+
+const char *annal__builtin_pack(const char *name)
+{
+    for (size_t i = 0; i < sizeof packs / sizeof *packs; i++)
+        if (strcmp(packs[i].name, name) == 0)
+            return packs[i].text;
+    return NULL;
+}
+
+const char *annal__builtin_name(size_t i)
+{
+    return i < sizeof packs / sizeof *packs ? packs[i].name : NULL;
+}

@@ -1,0 +1,150 @@
+/* The index itself as a follower: event_index, the counters, and the rows of the core pack. */
+#include "index/database.h"
+#include "index/index.h"
+#include "journal/base/error.h"
+
+#include <string.h>
+
+/* ---- Counters by type: one UPDATE per type and transaction ---- */
+
+static annal_status flush_counts(annal_index *index, annal_slice session, annal_error *err)
+{
+    struct core_rows *rows = &index->rows;
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < rows->count_count; i++) {
+        annal__db_bind_text(rows->add_count, 1, session);
+        annal__db_bind_text(rows->add_count, 2, annal_slice_of(rows->counts[i].type));
+        sqlite3_bind_int64(rows->add_count, 3, (sqlite3_int64)rows->counts[i].n);
+        status = annal__db_run(rows->add_count, err);
+    }
+    rows->count_count = 0;
+    return status;
+}
+
+static annal_status count_type(annal_index *index, annal_slice session, annal_slice type,
+                               annal_error *err)
+{
+    struct core_rows *rows = &index->rows;
+    for (size_t i = 0; i < rows->count_count; i++)
+        if (strlen(rows->counts[i].type) == type.len &&
+            memcmp(rows->counts[i].type, type.ptr, type.len) == 0) {
+            rows->counts[i].n++;
+            return ANNAL_OK;
+        }
+    if (rows->count_count == CORE_COUNTS_MAX) {
+        annal_status status = flush_counts(index, session, err);
+        if (status < 0)
+            return status;
+    }
+    ANNAL_ASSERT(type.len <= ANNAL_TYPE_BYTES_MAX);
+    struct core_count *count = &rows->counts[rows->count_count++];
+    memcpy(count->type, type.ptr, type.len);
+    count->type[type.len] = '\0';
+    count->n = 1;
+    return ANNAL_OK;
+}
+
+/* ---- Rows of events ---- */
+
+static annal_status add_event(struct follower *follower, annal_slice session,
+                              const annal_event *event, annal_error *err)
+{
+    annal_index *index = follower->own;
+    sqlite3_stmt *stmt = index->rows.insert_event;
+    char ts[ANNAL_TIME_BYTES];
+    annal_time_format(event->ts_us, ts);
+    annal__db_bind_text(stmt, 1, session);
+    sqlite3_bind_int64(stmt, 2, (sqlite3_int64)event->seq);
+    annal__db_bind_text(stmt, 3, event->type);
+    sqlite3_bind_text(stmt, 4, ts, ANNAL_TIME_BYTES - 1, SQLITE_STATIC);
+    sqlite3_bind_int64(stmt, 5, (sqlite3_int64)event->offset);
+    sqlite3_bind_int64(stmt, 6, (sqlite3_int64)event->length);
+    annal_status status = annal__db_run(stmt, err);
+    if (status >= 0)
+        status = count_type(index, session, event->type, err);
+    return status < 0 ? status : annal__follower_apply(follower, session, event, err);
+}
+
+static annal_status flush(struct follower *follower, annal_slice session, annal_error *err)
+{
+    annal_status status = flush_counts(follower->own, session, err);
+    return status < 0 ? status : annal__applier_flush(follower->applier, session, err);
+}
+
+/* Rows of one session in every table; also those of the core pack. */
+static annal_status forget(struct follower *follower, annal_slice session, annal_error *err)
+{
+    static const char *const statements[] = {
+        "DELETE FROM turns WHERE session_id = ?1",
+        "DELETE FROM sessions WHERE id = ?1",
+        "DELETE FROM event_index WHERE session_id = ?1",
+        "DELETE FROM snapshots WHERE session_id = ?1",
+        "DELETE FROM _counts WHERE session_id = ?1",
+        "DELETE FROM _findings WHERE session_id = ?1",
+        "DELETE FROM _cursor WHERE session_id = ?1",
+    };
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < sizeof statements / sizeof *statements; i++) {
+        sqlite3_stmt *stmt = NULL;
+        status = annal__db_prepare(follower->base->db, statements[i], &stmt, err);
+        if (status < 0)
+            break;
+        annal__db_bind_text(stmt, 1, session);
+        status = annal__db_run(stmt, err);
+        sqlite3_finalize(stmt);
+    }
+    return status;
+}
+
+const struct follower_ops annal__core_follower = {
+    .event = add_event, .flush = flush, .forget = forget};
+
+/* ---- sessions.db as a derived database ---- */
+
+static annal_status make(void *arg, sqlite3 *db, annal_error *err)
+{
+    annal_index *index = arg;
+    annal_status status = annal__pack_make_tables(index->core, db, err);
+    return status < 0 ? status : annal__db_exec(db, annal__sql_schema, err);
+}
+
+static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
+{
+    annal_index *index = arg;
+    annal_status status = annal__db_prepare(
+        db,
+        "INSERT INTO event_index (session_id, seq, type, timestamp, offset, length) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (session_id, seq) DO UPDATE SET "
+        "type = excluded.type, timestamp = excluded.timestamp, offset = excluded.offset, "
+        "length = excluded.length",
+        &index->rows.insert_event, err);
+    if (status >= 0)
+        status =
+            annal__db_prepare(db,
+                              "INSERT INTO _counts (session_id, type, n) VALUES (?1, ?2, ?3) "
+                              "ON CONFLICT (session_id, type) DO UPDATE SET n = n + excluded.n",
+                              &index->rows.add_count, err);
+    if (status >= 0)
+        status = annal__follower_open(&index->follower, (const annal_pack *const[]){index->core}, 1,
+                                      err);
+    return status;
+}
+
+static void closing(void *arg)
+{
+    annal_index *index = arg;
+    sqlite3_finalize(index->rows.insert_event);
+    sqlite3_finalize(index->rows.add_count);
+    index->rows = (struct core_rows){0};
+    annal__follower_close(&index->follower);
+}
+
+static void undone(void *arg)
+{
+    annal_index *index = arg;
+    index->rows.count_count = 0;
+    annal__applier_forget(index->follower.applier);
+}
+
+const struct derived_ops annal__core_ops = {
+    .make = make, .opened = opened, .closing = closing, .undone = undone};

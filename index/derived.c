@@ -1,0 +1,505 @@
+/*
+ * How a derived database is opened, made and made anew.
+ *
+ * (1) Only the holder of its lock writes or checkpoints (lock.h). The writer's connection stays
+ *     open between transactions; before each, it asks SQLite whether the file was moved or deleted.
+ * (2) A reader opens the file each time it is asked something, so it never looks at a deleted one.
+ * (3) No connection checkpoints on close: a connection to a deleted file would otherwise remove the
+ *     WAL of the file that took its place.
+ * (4) A new file is made only after the -wal and -shm of an old one are gone: SQLite finds them by
+ *     name.
+ * (5) Somebody may delete the file, -wal and -shm one by one, and a new one may come between. So
+ *     the writer compares all three with what it opened, and when only a part is gone, the rest
+ *     goes too. A reader compares the stamp of what it opened with that of what was caught up.
+ * (6) Ours by application_id and user_version is kept. Ours of another version, or found corrupt:
+ *     deleted. Anything else is somebody's, and moved to <name>.foreign.
+ * (7) Where strangers write too, there is no WAL (in SQLite before 3.51.3 two connections that
+ *     write and checkpoint at once can corrupt the file), and nothing is deleted, only moved aside.
+ */
+#include "index/derived.h"
+
+#include "index/database.h"
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+#include "journal/base/seam.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define WAIT_MS_DEFAULT      10000
+#define WAL_PAGES_CHECKPOINT 2000 /* 8 MiB */
+#define CACHE_KIB            16384
+#define IO_ATTEMPTS          5
+
+static const struct io *io_of(const struct derived *base)
+{
+    return annal__store_io(base->store);
+}
+
+bool annal__index_is_hopeless(const annal_error *why)
+{
+    static const int numbers[] = {ENOSPC, EDQUOT, EFBIG, EACCES, EPERM, EROFS, EISDIR, ENOTDIR};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (why->os_errno == numbers[i])
+            return true;
+    return false;
+}
+
+/* ---- The writer's connection ---- */
+
+static void close_writer(struct derived *base)
+{
+    if (base->db != NULL)
+        base->ops->closing(base->arg);
+    annal__db_close(base->db);
+    base->db = NULL;
+    base->wal_pages = 0;
+}
+
+static int note_wal_pages(void *arg, sqlite3 *db, const char *name, int pages)
+{
+    (void)db;
+    (void)name;
+    ((struct derived *)arg)->wal_pages = pages;
+    return SQLITE_OK;
+}
+
+static annal_status make_schema(struct derived *base, annal_error *err)
+{
+    char ids[96];
+    snprintf(ids, sizeof ids, "PRAGMA application_id = %d; PRAGMA user_version = %lld; COMMIT",
+             (int)base->application_id, (long long)base->user_version);
+    annal_status status = ANNAL_OK;
+    if (!base->private)
+        status = annal__db_exec(
+            base->db, base->rollback ? "PRAGMA journal_mode = DELETE" : "PRAGMA journal_mode = WAL",
+            err);
+    if (status >= 0)
+        status = annal__db_exec(base->db, "BEGIN IMMEDIATE", err);
+    if (status >= 0)
+        status = base->ops->make(base->arg, base->db, err);
+    if (status >= 0)
+        status = annal__db_exec(base->db, ids, err);
+    return status;
+}
+
+static annal_status open_writer(struct derived *base, int flags, annal_error *err)
+{
+    annal_status status =
+        annal__db_open(base->path, flags | SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI, &base->db, err);
+    if (status < 0)
+        return status;
+    char sql[80];
+    snprintf(sql, sizeof sql, "PRAGMA synchronous = %s; PRAGMA cache_size = -%d",
+             base->rollback ? "FULL" : "NORMAL", CACHE_KIB);
+    sqlite3_wal_hook(base->db, note_wal_pages, base);
+    return annal__db_exec(base->db, sql, err);
+}
+
+enum whose { OURS, STALE, EMPTY, FOREIGN };
+
+static annal_status inspect(const struct derived *base, sqlite3 *db, enum whose *out,
+                            annal_error *err)
+{
+    int64_t application = 0, version = 0, tables = 0;
+    annal_status status = annal__db_integer(db, "PRAGMA application_id", &application, err);
+    if (status >= 0)
+        status = annal__db_integer(db, "PRAGMA user_version", &version, err);
+    if (status >= 0)
+        status = annal__db_integer(db, "SELECT COUNT(*) FROM sqlite_schema", &tables, err);
+    if (status < 0)
+        return status;
+    if (application == base->application_id)
+        *out = version == base->user_version ? OURS : STALE;
+    else
+        *out = application == 0 && tables == 0 ? EMPTY : FOREIGN;
+    return ANNAL_OK;
+}
+
+/* What cannot be used goes; a file that strangers write holds what is theirs, so it is kept. */
+static annal_status take_away(const struct derived *base, annal_error *err)
+{
+    return base->rollback ? annal__files_move_aside(io_of(base), base->path, err)
+                          : annal__files_remove(io_of(base), base->path, err);
+}
+
+/* A file that is there: keep it, or take it out of the way. */
+static annal_status open_existing(struct derived *base, enum whose *out_whose, annal_error *err)
+{
+    annal_error why = {0};
+    annal_status status = open_writer(base, 0, &why);
+    if (status >= 0)
+        status = inspect(base, base->db, out_whose, &why);
+    if (status == ANNAL_ERR_CORRUPT)
+        *out_whose = FOREIGN;
+    else if (status < 0) {
+        close_writer(base);
+        if (err != NULL)
+            *err = why;
+        return status;
+    }
+    if (*out_whose == OURS || *out_whose == EMPTY)
+        return ANNAL_OK;
+    close_writer(base);
+    return *out_whose == STALE ? take_away(base, err)
+                               : annal__files_move_aside(io_of(base), base->path, err);
+}
+
+enum moved { IN_PLACE, MOVED, TORN_APART };
+
+static enum moved was_moved(const struct derived *base)
+{
+    int moved = 0;
+    if (base->private)
+        return IN_PLACE;
+    if (sqlite3_file_control(base->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
+        moved)
+        return MOVED;
+    return annal__file_is_same(annal__file_id(io_of(base), base->path, "-wal"), base->wal) &&
+                   annal__file_is_same(annal__file_id(io_of(base), base->path, "-shm"), base->shm)
+               ? IN_PLACE
+               : TORN_APART;
+}
+
+annal_status annal__derived_read_stamp(sqlite3 *db, const char *schema, struct stamp *out,
+                                       annal_error *err)
+{
+    char sql[160];
+    sqlite3_stmt *stmt = NULL;
+    sqlite3_snprintf((int)sizeof sql, sql, "SELECT id, commits FROM \"%w\"._stamp", schema);
+    annal_status status = annal__db_prepare(db, sql, &stmt, err);
+    if (status < 0)
+        return status;
+    int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW)
+        *out = (struct stamp){sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1)};
+    else
+        status = rc == SQLITE_DONE ? annal__fail(err, ANNAL_ERR_CORRUPT, "the index has no stamp")
+                                   : annal__db_fail(err, db, rc, "read the index");
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+bool annal__stamp_holds(struct stamp opened, struct stamp caught_up)
+{
+    return opened.id == caught_up.id && opened.commits >= caught_up.commits;
+}
+
+/* Under the lock: the writer is open, on a file that is ours and stands where it should. */
+static annal_status ensure_writer(struct derived *base, annal_error *err)
+{
+    enum whose whose = EMPTY;
+    annal_status status = ANNAL_OK;
+    if (base->db != NULL) {
+        enum moved moved = was_moved(base);
+        if (moved == IN_PLACE)
+            return ANNAL_OK;
+        close_writer(base);
+        status = moved == TORN_APART ? annal__files_remove(io_of(base), base->path, err) : ANNAL_OK;
+        if (status < 0)
+            return status;
+    }
+    if (!base->private)
+        status = annal__file_check(io_of(base), base->path, err);
+    if (status >= 0 && (base->private || annal__file_is_there(io_of(base), base->path)))
+        status = open_existing(base, &whose, err);
+    bool fills = status >= 0 && (base->db == NULL || whose == EMPTY);
+    if (status >= 0 && base->db == NULL) {
+        status = annal__files_make(io_of(base), base->path, err);
+        whose = EMPTY;
+        if (status >= 0)
+            status = open_writer(base, SQLITE_OPEN_CREATE, err);
+    }
+    if (status >= 0 && whose == EMPTY)
+        status = make_schema(base, err);
+    if (status >= 0)
+        status = base->ops->opened(base->arg, base->db, err);
+    if (status >= 0)
+        status = annal__derived_read_stamp(base->db, "main", &base->stamp, err);
+    if (status < 0) {
+        close_writer(base);
+        if (fills && status == ANNAL_ERR_IO && !base->private) /* a full disk: no empty file */
+            (void)annal__files_remove(io_of(base), base->path, NULL);
+        return status;
+    }
+    base->wal = annal__file_id(io_of(base), base->path, "-wal"); /* reading has opened them */
+    base->shm = annal__file_id(io_of(base), base->path, "-shm");
+    return ANNAL_OK;
+}
+
+/* ---- Transactions ---- */
+
+/* Where the lock file is; a private database needs none. */
+static const char *lock_place(const struct derived *base)
+{
+    return base->private ? NULL : annal_store_path(base->store);
+}
+
+static annal_status is_current(const struct derived *base, sqlite3 *db, bool *out, annal_error *err)
+{
+    *out = true;
+    return base->ops->is_current == NULL ? ANNAL_OK
+                                         : base->ops->is_current(base->arg, db, out, err);
+}
+
+/* A transaction on a file that is ours; its stamp is read in it. */
+static annal_status try_transaction(struct derived *base, bool *out_current, annal_error *err)
+{
+    annal_status status = ensure_writer(base, err);
+    if (status >= 0)
+        status = annal__db_exec(base->db, "BEGIN IMMEDIATE", err);
+    if (status == ANNAL_ERR_BUSY)
+        return annal__fail(err, status, "another program keeps '%s' locked", base->path);
+    if (status < 0)
+        return status;
+    status = annal__derived_read_stamp(base->db, "main", &base->stamp, err);
+    if (status >= 0)
+        status = is_current(base, base->db, out_current, err);
+    if (status < 0 || !*out_current)
+        (void)annal__db_exec(base->db, "ROLLBACK", NULL);
+    return status;
+}
+
+static annal_status begin_transaction(struct derived *base, annal_error *err)
+{
+    bool current = false;
+    annal_status status = try_transaction(base, &current, err);
+    if (status < 0 || current)
+        return status;
+    close_writer(base); /* another process made the tables anew, by another text */
+    status = try_transaction(base, &current, err);
+    if (status >= 0 && !current)
+        status = annal__fail(err, ANNAL_ERR_CORRUPT,
+                             "the tables of '%s' do not stay as they are made", base->path);
+    return status;
+}
+
+static annal_status begin_once(struct derived *base, int64_t deadline_us, annal_error *err)
+{
+    annal_status status = annal__index_lock_take(&base->lock, lock_place(base), deadline_us, err);
+    if (status < 0)
+        return status;
+    status = begin_transaction(base, err);
+    if (status == ANNAL_ERR_CORRUPT) { /* a derived file: once more, from nothing */
+        close_writer(base);
+        status = take_away(base, err);
+        if (status >= 0)
+            status = begin_transaction(base, err);
+    }
+    if (status == ANNAL_ERR_IO) /* perhaps deleted while it was opened */
+        close_writer(base);
+    if (status < 0)
+        annal__index_lock_give(&base->lock);
+    return status;
+}
+
+annal_status annal__derived_begin(struct derived *base, int64_t deadline_us, annal_error *err)
+{
+    if (base->frozen)
+        return annal__fail(err, ANNAL_ERR_IO,
+                           "the store is open for reading only, so its index stays as it is");
+    for (unsigned attempt = 0;; attempt++) {
+        annal_error why = {0};
+        annal_status status = begin_once(base, deadline_us, &why);
+        bool again = status == ANNAL_ERR_BUSY || (status == ANNAL_ERR_IO && attempt < IO_ATTEMPTS &&
+                                                  !annal__index_is_hopeless(&why));
+        if (!again || annal__deadline_passed(deadline_us)) {
+            if (status < 0 && err != NULL)
+                *err = why;
+            return status;
+        }
+        annal__pause(attempt);
+    }
+}
+
+annal_status annal__derived_end(struct derived *base, bool keep, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    if (keep)
+        status = annal__db_exec(base->db, "UPDATE _stamp SET commits = commits + 1; COMMIT", err);
+    if (!keep || status < 0) {
+        base->ops->undone(base->arg);
+        if (sqlite3_get_autocommit(base->db) == 0)
+            (void)annal__db_exec(base->db, "ROLLBACK", NULL);
+    }
+    if (keep && base->wal_pages >= WAL_PAGES_CHECKPOINT)
+        (void)sqlite3_wal_checkpoint_v2(base->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    annal__index_lock_give(&base->lock);
+    return status;
+}
+
+/* A database in memory lives as long as somebody has it open: keep does. */
+static annal_status open_keep(struct derived *base, annal_error *err)
+{
+    annal__db_close(base->keep);
+    base->keep = NULL;
+    return annal__db_open(base->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI,
+                          &base->keep, err);
+}
+
+annal_status annal__derived_discard(struct derived *base, int64_t deadline_us, annal_error *err)
+{
+    if (base->frozen)
+        return annal__fail(err, ANNAL_ERR_IO, "the store is open for reading only");
+    annal_status status = annal__index_lock_take(&base->lock, lock_place(base), deadline_us, err);
+    if (status < 0)
+        return status;
+    close_writer(base);
+    status = base->private ? open_keep(base, err) : take_away(base, err);
+    annal__index_lock_give(&base->lock);
+    return status;
+}
+
+bool annal__derived_heal(struct derived *base)
+{
+    return annal__derived_discard(base, annal__deadline_after(base->wait_ms), NULL) >= 0;
+}
+
+/* ---- Readers ---- */
+
+static annal_status open_reader(struct derived *base, const char *uri, uint32_t wait_ms,
+                                sqlite3 **out_db, struct stamp *out_stamp, annal_error *err)
+{
+    sqlite3 *db = NULL;
+    enum whose whose = EMPTY;
+    bool current = true;
+    annal_status status = annal__db_open(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, &db, err);
+    if (status < 0)
+        return status;
+    sqlite3_busy_timeout(db, wait_ms > INT32_MAX ? INT32_MAX : (int)wait_ms);
+    status = inspect(base, db, &whose, err);
+    if (status >= 0 && whose != OURS)
+        status =
+            annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' is not an index of this version", base->path);
+    if (status >= 0)
+        status = annal__derived_read_stamp(db, "main", out_stamp, err);
+    if (status >= 0 && !base->frozen)
+        status = is_current(base, db, &current, err);
+    if (status >= 0 && !current)
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "the tables of '%s' are of another version",
+                             base->path);
+    if (status < 0) {
+        annal__db_close(db);
+        return status;
+    }
+    *out_db = db;
+    return ANNAL_OK;
+}
+
+static annal_status immutable_uri(const struct derived *base, struct buf *uri, annal_error *err)
+{
+    annal_status status = annal__buf_printf(uri, "file:");
+    for (const char *c = base->path; status >= 0 && *c != '\0'; c++)
+        status = strchr("?#%", *c) != NULL ? annal__buf_printf(uri, "%%%02x", (unsigned)*c)
+                                           : annal__buf_append(uri, c, 1);
+    if (status >= 0)
+        status = annal__buf_printf(uri, "?immutable=1");
+    if (status < 0 || annal__buf_cstr(uri) == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "a file name");
+    return ANNAL_OK;
+}
+
+/*
+ * On read-only media a WAL database opens only as immutable, and then without what is in its WAL.
+ */
+static annal_status open_frozen(struct derived *base, sqlite3 **out_db, struct stamp *out_stamp,
+                                annal_error *err)
+{
+    struct buf uri = {0};
+    annal_status status = open_reader(base, base->path, base->wait_ms, out_db, out_stamp, err);
+    if (status != ANNAL_ERR_IO) /* a file that others lock or write is not immutable */
+        return status;
+    status = immutable_uri(base, &uri, err);
+    if (status >= 0)
+        status = open_reader(base, uri.ptr, base->wait_ms, out_db, out_stamp, err);
+    annal__buf_done(&uri);
+    return status;
+}
+
+annal_status annal__derived_reader(struct derived *base, uint32_t wait_ms, sqlite3 **out_db,
+                                   struct stamp *out_stamp, annal_error *err)
+{
+    if (base->frozen)
+        return open_frozen(base, out_db, out_stamp, err);
+    int64_t deadline_us = annal__deadline_after(wait_ms);
+    for (unsigned attempt = 0;; attempt++) {
+        annal_status status = open_reader(base, base->path, wait_ms, out_db, out_stamp, err);
+        if (status >= 0 || status == ANNAL_ERR_BUSY || annal__deadline_passed(deadline_us) ||
+            attempt >= IO_ATTEMPTS)
+            return status;
+        /* Missing, foreign, not current, or deleted this moment: see to it that it is there; fails in time. */
+        status = annal__derived_begin(base, deadline_us, err);
+        if (status >= 0)
+            status = annal__derived_end(base, true, err);
+        if (status < 0)
+            return status;
+        annal__pause(attempt);
+    }
+}
+
+/* ---- Init and done ---- */
+
+annal_status annal__derived_init(struct derived *base, annal_store *store, const char *path,
+                                 const char *lock_name, annal_error *err)
+{
+    base->store = store;
+    if (base->wait_ms == 0)
+        base->wait_ms = WAIT_MS_DEFAULT;
+    annal_status status = annal__index_lock_init(&base->lock, io_of(base), lock_name, err);
+    if (status < 0)
+        return status;
+    base->path = annal__strndup(path, strlen(path));
+    if (base->path != NULL)
+        return ANNAL_OK;
+    annal__index_lock_done(&base->lock);
+    return annal__fail(err, ANNAL_ERR_NOMEM, "the database '%s'", path);
+}
+
+annal_status annal__derived_make_private(struct derived *base, annal_error *err)
+{
+    char name[64];
+    snprintf(name, sizeof name, "file:/annal-%p?vfs=memdb", (void *)base);
+    char *path = annal__strndup(name, strlen(name));
+    if (path == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "the index");
+    annal__free(base->path);
+    base->path = path;
+    base->private = true;
+    return open_keep(base, err);
+}
+
+annal_status annal__derived_open_read_only(struct derived *base, annal_error *err)
+{
+    sqlite3 *db = NULL;
+    struct stamp stamp;
+    if (!annal__file_is_there(io_of(base), base->path) || open_frozen(base, &db, &stamp, NULL) < 0)
+        return annal__derived_make_private(base, err);
+    annal__db_close(db);
+    base->frozen = true;
+    return ANNAL_OK;
+}
+
+/* Leave a short WAL behind, when nobody is in the way. */
+static void tidy(struct derived *base)
+{
+    if (annal__index_lock_take(&base->lock, lock_place(base), 0, NULL) < 0)
+        return;
+    if (was_moved(base) == IN_PLACE)
+        (void)sqlite3_wal_checkpoint_v2(base->db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    annal__index_lock_give(&base->lock);
+}
+
+void annal__derived_done(struct derived *base)
+{
+    if (base->path == NULL)
+        return;
+    if (base->db != NULL && !base->private && !base->rollback)
+        tidy(base);
+    close_writer(base);
+    annal__db_close(base->keep);
+    annal__index_lock_done(&base->lock);
+    annal__free(base->path);
+    base->path = NULL;
+}

@@ -1,0 +1,109 @@
+/*
+ * A derived database: one SQLite file of a store that is made from its journals, so that it may be
+ * thrown away at any moment. sessions.db is one, each pack database another. derived.c says in
+ * rules how such a file is opened, made and made anew.
+ */
+#ifndef INDEX_DERIVED_H
+#define INDEX_DERIVED_H
+
+#include "index/files.h"
+#include "index/lock.h"
+
+#include <annal/store.h>
+
+#include <sqlite3.h>
+
+/* Which database a connection looks at, and up to which transaction; see _stamp in schema.sql. */
+struct stamp {
+    int64_t id;
+    int64_t commits;
+};
+
+/* What a kind of derived database brings along; each gets the arg of the database. */
+struct derived_ops {
+    annal_status (*make)(void *arg, sqlite3 *db, annal_error *err); /* tables of a new file, in a
+                                                                       transaction */
+    /* The writer's connection was opened, under the lock, without a transaction. */
+    annal_status (*opened)(void *arg, sqlite3 *db, annal_error *err);
+    /* Whether the tables are what this program makes; else the writer's connection is opened anew.
+     * Any thread. NULL: always. */
+    annal_status (*is_current)(void *arg, sqlite3 *db, bool *out, annal_error *err);
+    void (*closing)(void *arg); /* it will be closed: finalize what was prepared on it */
+    void (*undone)(void *arg);  /* a transaction was rolled back */
+};
+
+struct derived {
+    annal_store *store;
+    uint32_t wait_ms;
+    char *path;             /* what SQLite opens: STORE/sessions.db, or a database in memory */
+    int32_t application_id; /* of a file of this kind, */
+    int64_t user_version;   /* and of this version */
+    bool rollback;          /* strangers write it too: a rollback journal, synced in full, no WAL */
+    bool frozen;            /* read-only store with such a file: never written */
+    bool private;           /* in memory, and keep holds it there */
+    sqlite3 *keep;
+    const struct derived_ops *ops;
+    void *arg;
+    struct index_lock lock;
+
+    /* The connection that writes. Used only by who holds the lock. */
+    sqlite3 *db;             /* NULL: not open */
+    struct stamp stamp;      /* when the transaction began */
+    struct file_id wal, shm; /* when db was opened */
+    int wal_pages;           /* after the last commit */
+};
+
+/*
+ * Without touching a file. path is copied; lock_name is the lock's file in STORE/locks. The store's
+ * databases in memory come from annal__derived_make_private().
+ */
+annal_status annal__derived_init(struct derived *base, annal_store *store, const char *path,
+                                 const char *lock_name, annal_error *err);
+void annal__derived_done(struct derived *base);
+
+/* A database in memory instead of the file. */
+annal_status annal__derived_make_private(struct derived *base, annal_error *err);
+
+/* A read-only store: its file as it is, or one in memory. */
+annal_status annal__derived_open_read_only(struct derived *base, annal_error *err);
+
+/*
+ * Take the lock, see to it that the file is ours and open, and begin a transaction. While another
+ * program has it locked, our lock is not held. ANNAL_ERR_BUSY when the deadline passes.
+ */
+annal_status annal__derived_begin(struct derived *base, int64_t deadline_us, annal_error *err);
+
+/*
+ * Commit (and count that in the stamp) when keep, else roll back; checkpoint the WAL when it has
+ * grown; give the lock back.
+ */
+annal_status annal__derived_end(struct derived *base, bool keep, annal_error *err);
+
+/* Throw the file away; the next annal__derived_begin() makes it anew. */
+annal_status annal__derived_discard(struct derived *base, int64_t deadline_us, annal_error *err);
+
+/*
+ * A reader found the file corrupt: throw it away. True when the next catch-up makes it anew, so
+ * that asking again helps.
+ */
+bool annal__derived_heal(struct derived *base);
+
+/*
+ * Open a connection that only reads; the caller's, to be given to annal__db_close(). Makes the file
+ * when there is none. Waits up to wait_ms for other programs, now and in every statement.
+ */
+annal_status annal__derived_reader(struct derived *base, uint32_t wait_ms, sqlite3 **out_db,
+                                   struct stamp *out_stamp, annal_error *err);
+
+/* Whether a failure says that trying again is of no use: no space, no permission. */
+bool annal__index_is_hopeless(const annal_error *why);
+
+/* The stamp of a database that is attached to db under this name ("main": db itself). */
+annal_status annal__derived_read_stamp(sqlite3 *db, const char *schema, struct stamp *out,
+                                       annal_error *err);
+
+/* Whether what was opened holds what was caught up: the same database, not before that transaction.
+ */
+bool annal__stamp_holds(struct stamp opened, struct stamp caught_up);
+
+#endif

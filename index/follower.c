@@ -1,0 +1,111 @@
+#include "index/follower.h"
+
+#include "index/database.h"
+
+#include <stdio.h>
+
+/* A pack's name needs no quoting. */
+static annal_status prepare(const struct follower *follower, sqlite3 *db, const char *before,
+                            const char *when, const char *after, sqlite3_stmt **out_stmt,
+                            annal_error *err)
+{
+    char sql[512];
+    if (follower->pack == NULL)
+        snprintf(sql, sizeof sql, "%s%s", before, after);
+    else
+        snprintf(sql, sizeof sql, "%s%s pack = '%.100s'%s", before, when, follower->pack, after);
+    return annal__db_prepare(db, sql, out_stmt, err);
+}
+
+annal_status annal__follower_get_cursor(const struct follower *follower, sqlite3 *db,
+                                        sqlite3_stmt **out_stmt, annal_error *err)
+{
+    return prepare(follower, db, "SELECT seq, offset, h FROM _cursor WHERE session_id = ?1", " AND",
+                   "", out_stmt, err);
+}
+
+annal_status annal__follower_all_cursors(const struct follower *follower, sqlite3 *db,
+                                         sqlite3_stmt **out_stmt, annal_error *err)
+{
+    return prepare(follower, db, "SELECT seq, offset, h, session_id FROM _cursor", " WHERE",
+                   " ORDER BY session_id", out_stmt, err);
+}
+
+annal_status annal__follower_open(struct follower *follower, const annal_pack *const *packs,
+                                  size_t pack_count, annal_error *err)
+{
+    sqlite3 *db = follower->base->db;
+    const char *put_cursor =
+        "INSERT INTO _cursor (session_id, seq, offset, h) VALUES (?1, ?2, ?3, ?4) "
+        "ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq, offset = excluded.offset, "
+        "h = excluded.h";
+    const char *insert_finding =
+        "INSERT INTO _findings (session_id, seq, offset, length, kind, what) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING";
+    char pack_cursor[400], pack_finding[400];
+    if (follower->pack != NULL) {
+        snprintf(pack_cursor, sizeof pack_cursor,
+                 "INSERT INTO _cursor (pack, session_id, seq, offset, h) "
+                 "VALUES ('%.100s', ?1, ?2, ?3, ?4) ON CONFLICT (pack, session_id) DO UPDATE SET "
+                 "seq = excluded.seq, offset = excluded.offset, h = excluded.h",
+                 follower->pack);
+        snprintf(pack_finding, sizeof pack_finding,
+                 "INSERT INTO _findings (pack, session_id, seq, offset, length, kind, what) "
+                 "VALUES ('%.100s', ?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
+                 follower->pack);
+        put_cursor = pack_cursor;
+        insert_finding = pack_finding;
+    }
+    annal_status status = annal__follower_get_cursor(follower, db, &follower->get_cursor, err);
+    if (status >= 0)
+        status = annal__db_prepare(db, put_cursor, &follower->put_cursor, err);
+    if (status >= 0)
+        status = annal__db_prepare(db, insert_finding, &follower->insert_finding, err);
+    if (status >= 0)
+        status = annal__applier_new(db, packs, pack_count, &follower->applier, err);
+    return status;
+}
+
+void annal__follower_close(struct follower *follower)
+{
+    annal__applier_free(follower->applier);
+    sqlite3_finalize(follower->get_cursor);
+    sqlite3_finalize(follower->put_cursor);
+    sqlite3_finalize(follower->insert_finding);
+    follower->applier = NULL;
+    follower->get_cursor = follower->put_cursor = follower->insert_finding = NULL;
+}
+
+annal_status annal__follower_finding(struct follower *follower, const annal_index_finding *finding,
+                                     annal_error *err)
+{
+    sqlite3_stmt *stmt = follower->insert_finding;
+    annal__db_bind_text(stmt, 1, finding->session);
+    sqlite3_bind_int64(stmt, 2, (sqlite3_int64)finding->seq);
+    sqlite3_bind_int64(stmt, 3, (sqlite3_int64)finding->offset);
+    sqlite3_bind_int64(stmt, 4, (sqlite3_int64)finding->length);
+    annal__db_bind_text(stmt, 5, finding->kind);
+    annal__db_bind_text(stmt, 6, finding->what);
+    return annal__db_run(stmt, err);
+}
+
+annal_status annal__follower_apply(struct follower *follower, annal_slice session,
+                                   const annal_event *event, annal_error *err)
+{
+    const char *refused = NULL;
+    annal_status status = annal__applier_event(follower->applier, session, event, &refused, err);
+    if (status < 0 || refused == NULL)
+        return status;
+    const annal_index_finding finding = {.session = session,
+                                         .seq = event->seq,
+                                         .offset = event->offset,
+                                         .length = event->length,
+                                         .kind = ANNAL_SLICE("pack"),
+                                         .what = annal_slice_of(refused)};
+    return annal__follower_finding(follower, &finding, err);
+}
+
+bool annal__follower_feeds(const struct follower *follower, annal_slice session)
+{
+    return follower->ops->feeds == NULL || follower->ops->feeds(follower, session);
+}

@@ -1,0 +1,92 @@
+/*
+ * What follows the journals: the index itself (event_index and the core pack), or one pack in its
+ * own database. Each has a cursor per session, which moves in the transaction that moves its rows;
+ * indexer.c says in rules how.
+ */
+#ifndef INDEX_FOLLOWER_H
+#define INDEX_FOLLOWER_H
+
+#include "index/apply.h"
+#include "index/derived.h"
+
+#include <annal/index.h>
+#include <annal/journal.h>
+
+struct follower;
+
+/* All but feeds inside a transaction. */
+struct follower_ops {
+    /* Whether it follows this session; NULL: all. */
+    bool (*feeds)(const struct follower *follower, annal_slice session);
+    /* Rows of one event. */
+    annal_status (*event)(struct follower *follower, annal_slice session, const annal_event *event,
+                          annal_error *err);
+    /* What was added up over a session's events. */
+    annal_status (*flush)(struct follower *follower, annal_slice session, annal_error *err);
+    /* The journal is gone, or another one: no row of this session stays, nor its cursor. */
+    annal_status (*forget)(struct follower *follower, annal_slice session, annal_error *err);
+};
+
+struct follower {
+    struct derived *base;
+    const struct follower_ops *ops;
+    const char *pack; /* NULL: the index */
+    void *own;        /* the ops' */
+    bool began_anew;  /* its tables were emptied under way, so a plan that stood is of no use */
+
+    /* Prepared on base->db while that is open; NULL then: the pack cannot be run. */
+    struct applier *applier;
+    sqlite3_stmt *get_cursor;
+    sqlite3_stmt *put_cursor;
+    sqlite3_stmt *insert_finding;
+};
+
+/* Prepare what every follower needs on the writer's connection, with these packs' handlers. */
+annal_status annal__follower_open(struct follower *follower, const annal_pack *const *packs,
+                                  size_t pack_count, annal_error *err);
+void annal__follower_close(struct follower *follower);
+
+/* SELECT seq, offset, h of session ?1, and the same with session_id of all, by session_id. */
+annal_status annal__follower_get_cursor(const struct follower *follower, sqlite3 *db,
+                                        sqlite3_stmt **out_stmt, annal_error *err);
+annal_status annal__follower_all_cursors(const struct follower *follower, sqlite3 *db,
+                                         sqlite3_stmt **out_stmt, annal_error *err);
+
+/* What the follower met and went on from. */
+annal_status annal__follower_finding(struct follower *follower, const annal_index_finding *finding,
+                                     annal_error *err);
+
+/* An event to the packs' handlers; what they cannot take becomes a finding. */
+annal_status annal__follower_apply(struct follower *follower, annal_slice session,
+                                   const annal_event *event, annal_error *err);
+
+bool annal__follower_feeds(const struct follower *follower, annal_slice session);
+
+/* ---- plan.c ---- */
+
+/*
+ * Where a follower stands in a session; get_cursor is from annal__follower_get_cursor(). Not found:
+ * before its first event.
+ */
+annal_status annal__index_cursor(sqlite3_stmt *get_cursor, annal_slice session,
+                                 annal_position *out_from, bool *out_found, annal_error *err);
+
+/* ---- indexer.c ---- */
+
+/*
+ * Catch up on several sessions, all when count is 0. *out_stamp tells which database is caught up
+ * now. *out_stuck: it failed because the database cannot be made or written, or is deleted again
+ * and again.
+ */
+annal_status annal__follower_run(struct follower *follower, const annal_slice *sessions,
+                                 size_t count, const annal_catch_up_options *options,
+                                 struct stamp *out_stamp, bool *out_stuck, annal_error *err);
+
+/*
+ * Inside a transaction that the caller began with annal__derived_begin(): one session up to what
+ * its journal holds now.
+ */
+annal_status annal__follower_catch_up(struct follower *follower, annal_slice session,
+                                      annal_error *err);
+
+#endif

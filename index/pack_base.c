@@ -1,0 +1,454 @@
+/*
+ * One database of packs.
+ *
+ * (1) Each pack in it has its own cursors, so that one can be made anew while the others stay.
+ * (2) _pack says by which text a pack's tables were made and filled. When that is another one than
+ *     the pack's now, its tables are dropped and made anew and its cursors go, in one transaction;
+ *     then they fill like any that are behind, in slices. So a rebuild that is killed goes on where
+ *     it was.
+ * (3) A pack that cannot be made here (a table of another pack has the name, its SQL is wrong for
+ *     this database, it was made by a newer version) costs only itself.
+ * (4) A journal that is gone or another one: the pack's `-- forget` deletes that session's rows;
+ *     one without such a section is made anew.
+ * (5) Foreign keys are off: sessions come in any order, and handlers do cascades themselves.
+ */
+#include "index/database.h"
+#include "index/index.h"
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PACK_APPLICATION_ID 0x416e6e70 /* "Annp" */
+#define PACK_SCHEMA_VERSION 1          /* of packs_schema.sql */
+
+/* ---- One pack's tables ---- */
+
+static sqlite3 *db_of(const struct pack_fill *fill)
+{
+    return fill->follower.base->db;
+}
+
+/* Run sql, whose ?1 is the pack's name. */
+static annal_status run_for_pack(struct pack_fill *fill, const char *sql, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__db_prepare(db_of(fill), sql, &stmt, err);
+    if (status < 0)
+        return status;
+    annal__db_bind_text(stmt, 1, annal_slice_of(fill->slot->name));
+    status = annal__db_run(stmt, err);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+/* One statement that drops something of this pack, or NULL when nothing is left. */
+static annal_status next_drop(struct pack_fill *fill, char **out_sql, annal_error *err)
+{
+    /* Views and triggers first: they name tables. Indexes go with their tables. */
+    static const char select[] =
+        "SELECT o.type, o.name FROM _object AS o JOIN sqlite_schema AS s ON s.type = o.type "
+        "AND s.name = o.name WHERE o.pack = ?1 "
+        "ORDER BY o.type = 'trigger' DESC, o.type = 'view' DESC, o.type = 'index' DESC LIMIT 1";
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__db_prepare(db_of(fill), select, &stmt, err);
+    if (status < 0)
+        return status;
+    annal__db_bind_text(stmt, 1, annal_slice_of(fill->slot->name));
+    *out_sql = NULL;
+    int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW) {
+        *out_sql = sqlite3_mprintf("DROP %s main.\"%w\"", sqlite3_column_text(stmt, 0),
+                                   sqlite3_column_text(stmt, 1));
+        if (*out_sql == NULL)
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "the tables of a pack");
+    } else if (rc != SQLITE_DONE) {
+        status = annal__db_fail(err, db_of(fill), rc, "the tables of pack '%s'", fill->slot->name);
+    }
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+static annal_status drop_tables(struct pack_fill *fill, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    char *sql = NULL;
+    do {
+        sqlite3_free(sql);
+        sql = NULL;
+        status = next_drop(fill, &sql, err);
+        if (status >= 0 && sql != NULL)
+            status = annal__db_exec(db_of(fill), sql, err);
+    } while (status >= 0 && sql != NULL);
+    sqlite3_free(sql);
+    if (status >= 0)
+        status = run_for_pack(fill, "DELETE FROM _object WHERE pack = ?1", err);
+    return status;
+}
+
+/* The tables, and what they are, as _object tells the next drop. */
+static annal_status make_tables(struct pack_fill *fill, annal_error *err)
+{
+    int64_t before = 0;
+    char sql[200];
+    annal_status status = annal__db_integer(
+        db_of(fill), "SELECT IFNULL(MAX(rowid), 0) FROM sqlite_schema", &before, err);
+    if (status >= 0)
+        status = annal__pack_make_tables(fill->slot->pack, db_of(fill), err);
+    snprintf(sql, sizeof sql,
+             "INSERT INTO _object SELECT ?1, type, name FROM sqlite_schema WHERE rowid > %lld "
+             "AND name NOT LIKE 'sqlite\\_%%' ESCAPE '\\'",
+             (long long)before);
+    if (status >= 0)
+        status = run_for_pack(fill, sql, err);
+    return status;
+}
+
+static annal_status note_made(struct pack_fill *fill, annal_error *err)
+{
+    const annal_pack *pack = fill->slot->pack;
+    sqlite3_stmt *stmt = NULL;
+    annal_status status =
+        annal__db_prepare(db_of(fill), "INSERT INTO _pack VALUES (?1, ?2, ?3, ?4)", &stmt, err);
+    if (status < 0)
+        return status;
+    annal__db_bind_text(stmt, 1, annal_slice_of(pack->name));
+    sqlite3_bind_int64(stmt, 2, pack->version);
+    sqlite3_bind_int64(stmt, 3, (sqlite3_int64)pack->tables_hash);
+    sqlite3_bind_int64(stmt, 4, (sqlite3_int64)(pack->handlers_hash + INDEX_CODE_VERSION));
+    status = annal__db_run(stmt, err);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+/* Rule 2, inside a transaction. */
+static annal_status make_anew(struct pack_fill *fill, annal_error *err)
+{
+    annal_status status = drop_tables(fill, err);
+    if (status >= 0)
+        status = run_for_pack(fill, "DELETE FROM _cursor WHERE pack = ?1", err);
+    if (status >= 0)
+        status = run_for_pack(fill, "DELETE FROM _findings WHERE pack = ?1", err);
+    if (status >= 0)
+        status = run_for_pack(fill, "DELETE FROM _pack WHERE name = ?1", err);
+    if (status >= 0)
+        status = make_tables(fill, err);
+    if (status >= 0)
+        status = note_made(fill, err);
+    return status;
+}
+
+/* What the tables that are there were made by. */
+struct made {
+    bool known;
+    int64_t version;
+    uint64_t tables_hash, handlers_hash;
+};
+
+static annal_status read_made(const struct pack_fill *fill, sqlite3 *db, struct made *out,
+                              annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__db_prepare(
+        db, "SELECT version, tables_hash, handlers_hash FROM _pack WHERE name = ?1", &stmt, err);
+    if (status < 0)
+        return status;
+    annal__db_bind_text(stmt, 1, annal_slice_of(fill->slot->name));
+    int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW)
+        *out = (struct made){true, sqlite3_column_int64(stmt, 0),
+                             (uint64_t)sqlite3_column_int64(stmt, 1),
+                             (uint64_t)sqlite3_column_int64(stmt, 2)};
+    else if (rc != SQLITE_DONE)
+        status = annal__db_fail(err, db, rc, "what pack '%s' made", fill->slot->name);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+static bool is_same(const struct made *made, const annal_pack *pack)
+{
+    return made->known && made->tables_hash == pack->tables_hash &&
+           made->handlers_hash == pack->handlers_hash + INDEX_CODE_VERSION;
+}
+
+/* In a transaction: the tables are there, and are what the pack says. */
+static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
+{
+    const annal_pack *pack = fill->slot->pack;
+    struct made made = {0};
+    annal_status status = read_made(fill, db_of(fill), &made, err);
+    if (status < 0)
+        return status;
+    if (made.known && made.version > pack->version)
+        return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
+                           "the tables of pack '%s' were made by its version %lld, this is "
+                           "version %u; they stay as they are",
+                           pack->name, (long long)made.version, (unsigned)pack->version);
+    return is_same(&made, pack) ? ANNAL_OK : make_anew(fill, err);
+}
+
+/* Whether a failure is the pack's fault, and costs only that pack. */
+static bool is_own_fault(annal_status status)
+{
+    return status == ANNAL_ERR_SQL || status == ANNAL_ERR_INVALID ||
+           status == ANNAL_ERR_UNSUPPORTED;
+}
+
+/* Rule 3. What stays undone of a pack that is wrong is undone whole. */
+static annal_status open_fill(struct pack_fill *fill, annal_error *err)
+{
+    annal_error why = {0};
+    sqlite3 *db = db_of(fill);
+    annal_status status = annal__db_exec(db, "BEGIN IMMEDIATE", err);
+    if (status < 0)
+        return status;
+    status = settle_tables(fill, &why);
+    if (status >= 0)
+        status = annal__follower_open(&fill->follower,
+                                      (const annal_pack *const[]){fill->slot->pack}, 1, &why);
+    if (status >= 0)
+        status = annal__db_exec(db, "COMMIT", &why);
+    if (status < 0) {
+        annal__follower_close(&fill->follower);
+        if (sqlite3_get_autocommit(db) == 0)
+            (void)annal__db_exec(db, "ROLLBACK", NULL);
+    }
+    fill->left_out = is_own_fault(status);
+    if (status < 0 && !fill->left_out) {
+        if (err != NULL)
+            *err = why;
+        return status;
+    }
+    if (status < 0)
+        annal__store_log(fill->follower.base->store, ANNAL_LOG_WARNING, "pack '%s' is left out: %s",
+                         fill->slot->name, why.message);
+    return ANNAL_OK;
+}
+
+/* ---- A pack as a follower ---- */
+
+static annal_status event(struct follower *follower, annal_slice session, const annal_event *event,
+                          annal_error *err)
+{
+    return annal__follower_apply(follower, session, event, err);
+}
+
+static annal_status flush(struct follower *follower, annal_slice session, annal_error *err)
+{
+    return annal__applier_flush(follower->applier, session, err);
+}
+
+/* Run sql, whose ?1 is the pack's name and ?2 the session. */
+static annal_status run_for_session(struct pack_fill *fill, const char *sql, annal_slice session,
+                                    annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__db_prepare(db_of(fill), sql, &stmt, err);
+    if (status < 0)
+        return status;
+    annal__db_bind_text(stmt, 1, annal_slice_of(fill->slot->name));
+    annal__db_bind_text(stmt, 2, session);
+    status = annal__db_run(stmt, err);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+/* Rule 4. */
+static annal_status forget(struct follower *follower, annal_slice session, annal_error *err)
+{
+    struct pack_fill *fill = follower->own;
+    if (!annal__pack_forgets(fill->slot->pack)) {
+        follower->began_anew = true;
+        return make_anew(fill, err);
+    }
+    annal_status status = annal__applier_drop(follower->applier, session, err);
+    if (status >= 0)
+        status = run_for_session(fill, "DELETE FROM _findings WHERE pack = ?1 AND session_id = ?2",
+                                 session, err);
+    if (status >= 0)
+        status = run_for_session(fill, "DELETE FROM _cursor WHERE pack = ?1 AND session_id = ?2",
+                                 session, err);
+    return status;
+}
+
+static bool feeds(const struct follower *follower, annal_slice session)
+{
+    const struct pack_fill *fill = follower->own;
+    annal_slice star;
+    const char *only = fill->star;
+    return annal__pack_feeds(fill->slot->pack, session, &star) &&
+           (only == NULL || (strlen(only) == star.len && memcmp(only, star.ptr, star.len) == 0));
+}
+
+static const struct follower_ops pack_follower = {
+    .feeds = feeds, .event = event, .flush = flush, .forget = forget};
+
+/* ---- As a derived database ---- */
+
+static annal_status make(void *arg, sqlite3 *db, annal_error *err)
+{
+    (void)arg;
+    return annal__db_exec(db, annal__sql_packs_schema, err);
+}
+
+static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
+{
+    (void)db;
+    struct pack_base *base = arg;
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < base->fill_count; i++)
+        status = open_fill(&base->fills[i], err);
+    return status;
+}
+
+static annal_status is_current(void *arg, sqlite3 *db, bool *out, annal_error *err)
+{
+    const struct pack_base *base = arg;
+    annal_status status = ANNAL_OK;
+    *out = true;
+    for (size_t i = 0; status >= 0 && i < base->fill_count; i++) {
+        struct made made = {0};
+        status = read_made(&base->fills[i], db, &made, err);
+        if (!base->fills[i].left_out && !is_same(&made, base->fills[i].slot->pack))
+            *out = false;
+    }
+    return status;
+}
+
+static void closing(void *arg)
+{
+    struct pack_base *base = arg;
+    for (size_t i = 0; i < base->fill_count; i++)
+        annal__follower_close(&base->fills[i].follower);
+}
+
+static void undone(void *arg)
+{
+    struct pack_base *base = arg;
+    for (size_t i = 0; i < base->fill_count; i++)
+        if (base->fills[i].follower.applier != NULL)
+            annal__applier_forget(base->fills[i].follower.applier);
+}
+
+static const struct derived_ops pack_ops = {
+    .make = make, .opened = opened, .is_current = is_current, .closing = closing, .undone = undone};
+
+/* ---- For guards ---- */
+
+annal_status annal__pack_catch_up(struct pack_base *base, annal_slice session, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < base->fill_count; i++)
+        if (base->fills[i].follower.applier != NULL &&
+            annal__follower_feeds(&base->fills[i].follower, session))
+            status = annal__follower_catch_up(&base->fills[i].follower, session, err);
+    return status;
+}
+
+annal_status annal__pack_begin(struct pack_base *base, const annal_slice *sessions, size_t count,
+                               int64_t deadline_us, annal_error *err)
+{
+    annal_status status = annal__derived_begin(&base->base, deadline_us, err);
+    if (status < 0)
+        return status;
+    for (size_t i = 0; status >= 0 && i < count; i++)
+        status = annal__pack_catch_up(base, sessions[i], err);
+    if (status < 0)
+        (void)annal__derived_end(&base->base, false, NULL);
+    return status;
+}
+
+annal_status annal__pack_end(struct pack_base *base, bool keep, annal_error *err)
+{
+    return annal__derived_end(&base->base, keep, err);
+}
+
+struct pack_fill *annal__pack_fill(struct pack_base *base, const struct pack_slot *slot)
+{
+    for (size_t i = 0; i < base->fill_count; i++)
+        if (base->fills[i].slot == slot)
+            return &base->fills[i];
+    return NULL;
+}
+
+/* ---- New and free ---- */
+
+/* locks/state.db; a path that is not in the store: its slashes and stars are made underscores. */
+static void lock_name(const annal_index *index, const char *path, char out[ANNAL__LOCK_NAME_BYTES])
+{
+    const char *root = annal_store_path(index->store);
+    size_t len = strlen(root);
+    const char *from = strncmp(path, root, len) == 0 && path[len] == '/' ? path + len + 1 : path;
+    size_t skipped = strlen(from) < ANNAL__LOCK_NAME_BYTES ? 0 : strlen(from) + 1 - 200;
+    snprintf(out, ANNAL__LOCK_NAME_BYTES, "%s", from + skipped);
+    for (char *c = out; *c != '\0'; c++)
+        if (*c == '/' || (c == out && *c == '.'))
+            *c = '_';
+}
+
+static char *stem_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash == NULL ? path : slash + 1;
+    return annal__strndup(name, strcspn(name, "."));
+}
+
+static annal_status fill_base(annal_index *index, struct pack_base *base, const char *path,
+                              const char *star, const struct pack_slot *const *slots,
+                              size_t slot_count, annal_error *err)
+{
+    char lock[ANNAL__LOCK_NAME_BYTES];
+    base->stem = stem_of(path);
+    base->star = star == NULL ? NULL : annal__strndup(star, strlen(star));
+    base->fills = annal__zalloc((slot_count + 1) * sizeof *base->fills);
+    if (base->stem == NULL || base->fills == NULL || (star != NULL && base->star == NULL))
+        return annal__fail(err, ANNAL_ERR_NOMEM, "the database '%s'", path);
+    for (size_t i = 0; i < slot_count; i++) {
+        struct pack_fill *fill = &base->fills[base->fill_count++];
+        fill->slot = slots[i];
+        fill->star = base->star;
+        fill->follower = (struct follower){
+            .base = &base->base, .ops = &pack_follower, .pack = slots[i]->name, .own = fill};
+        base->base.rollback |= slots[i]->pack->writable;
+    }
+    base->base.wait_ms = index->base.wait_ms;
+    base->base.application_id = PACK_APPLICATION_ID;
+    base->base.user_version = PACK_SCHEMA_VERSION;
+    base->base.ops = &pack_ops;
+    base->base.arg = base;
+    lock_name(index, path, lock);
+    annal_status status = annal__derived_init(&base->base, index->store, path, lock, err);
+    if (status >= 0 && index->base.private)
+        status = annal__derived_make_private(&base->base, err);
+    else if (status >= 0 && annal_store_is_read_only(index->store))
+        status = annal__derived_open_read_only(&base->base, err);
+    return status;
+}
+
+annal_status annal__pack_base_new(annal_index *index, const char *path, const char *star,
+                                  const struct pack_slot *const *slots, size_t slot_count,
+                                  struct pack_base **out_base, annal_error *err)
+{
+    struct pack_base *base = annal__zalloc(sizeof *base);
+    if (base == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "the database '%s'", path);
+    annal_status status = fill_base(index, base, path, star, slots, slot_count, err);
+    if (status < 0)
+        annal__pack_base_free(base);
+    else
+        *out_base = base;
+    return status;
+}
+
+void annal__pack_base_free(struct pack_base *base)
+{
+    if (base == NULL)
+        return;
+    annal__derived_done(&base->base);
+    annal__free(base->fills);
+    annal__free(base->stem);
+    annal__free(base->star);
+    annal__free(base);
+}

@@ -1,0 +1,623 @@
+/*
+ * Which packs a store runs.
+ *
+ * (1) STORE/packs/enabled names shipped packs, one a line: `NAME` or `NAME at DIR`; # begins a
+ *     comment. STORE/packs/NAME.sql are packs of the user's: being there is being on. core always
+ *     runs, and has sessions.db to itself.
+ * (2) A pack that is wrong (no such name, SQL that does not compile, the name of another) costs
+ *     only itself: its slot says why, and all others run.
+ * (3) What packs/ looks like (names, sizes, times, inodes) is looked at whenever the set is asked
+ *     for. When it changed, a new set is read, with connections of its own; the old one lives until
+ *     its last user gives it back.
+ * (4) FILE stands in STORE, in STORE/DIR (`in DIR`), or in the directory that `at DIR` named. Packs
+ *     with the same file share one database.
+ */
+#include "index/packs.h"
+
+#include "index/database.h"
+#include "index/index.h"
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+#include "journal/base/hash.h"
+#include "journal/base/log.h"
+#include "journal/base/seam.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PACK_FILE_BYTES_MAX (4u << 20)
+#define PACK_NAME_BYTES_MAX 100
+#define ATTACHED_MAX        10 /* SQLite's default */
+
+static const struct io *io_of(const annal_index *index)
+{
+    return annal__store_io(index->store);
+}
+
+/* ---- What packs/ looks like ---- */
+
+struct listing {
+    struct buf names; /* each with a NUL behind it */
+    size_t count;
+};
+
+static int note_name(void *arg, const char *name)
+{
+    struct listing *listing = arg;
+    size_t len = strlen(name);
+    bool counts = strcmp(name, "enabled") == 0 ||
+                  (len > 4 && name[0] != '.' && strcmp(name + len - 4, ".sql") == 0);
+    if (!counts)
+        return 0;
+    listing->count++;
+    return annal__buf_append(&listing->names, name, len + 1);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The names of packs/ that mean something, sorted; *out is the caller's, and points into *names. */
+static annal_status list_packs(annal_index *index, struct listing *listing, const char ***out,
+                               annal_error *err)
+{
+    struct buf path = {0};
+    const struct io *io = io_of(index);
+    annal_status status = annal__buf_printf(&path, "%s/packs", annal_store_path(index->store));
+    if (status >= 0 && annal__buf_cstr(&path) == NULL)
+        status = ANNAL_ERR_NOMEM;
+    if (status >= 0) {
+        int listed = io->list(io->arg, path.ptr, note_name, listing);
+        if (listed < 0 && errno != ENOENT)
+            status = annal__fail_errno(err, "list '%s'", path.ptr);
+        else if (listed > 0)
+            status = ANNAL_ERR_NOMEM;
+    }
+    annal__buf_done(&path);
+    const char **names = status < 0 ? NULL : annal__zalloc((listing->count + 1) * sizeof *names);
+    if (status >= 0 && names == NULL)
+        status = ANNAL_ERR_NOMEM;
+    if (status == ANNAL_ERR_NOMEM)
+        return annal__fail(err, status, "the list of packs");
+    if (status < 0)
+        return status;
+    const char *at = listing->names.ptr;
+    for (size_t i = 0; i < listing->count; i++, at += strlen(at) + 1)
+        names[i] = at;
+    if (listing->count > 1)
+        qsort(names, listing->count, sizeof *names, by_name);
+    *out = names;
+    return ANNAL_OK;
+}
+
+static annal_status pack_path(const annal_index *index, const char *name, struct buf *out,
+                              annal_error *err)
+{
+    annal__buf_clear(out);
+    if (annal__buf_printf(out, "%s/packs/%s", annal_store_path(index->store), name) < 0 ||
+        annal__buf_cstr(out) == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "a file name");
+    return ANNAL_OK;
+}
+
+static annal_status look(annal_index *index, const char *const *names, size_t count,
+                         uint64_t *out_seen, annal_error *err)
+{
+    struct buf path = {0};
+    uint64_t seen = 0;
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < count; i++) {
+        struct stat file = {0};
+        status = pack_path(index, names[i], &path, err);
+        if (status < 0 || io_of(index)->stat(io_of(index)->arg, path.ptr, &file) < 0)
+            continue;
+        const uint64_t facts[] = {(uint64_t)file.st_ino, (uint64_t)file.st_size,
+                                  (uint64_t)file.st_mtim.tv_sec, (uint64_t)file.st_mtim.tv_nsec};
+        seen = annal__hash(names[i], strlen(names[i]) + 1, seen);
+        seen = annal__hash(facts, sizeof facts, seen);
+    }
+    annal__buf_done(&path);
+    *out_seen = seen;
+    return status;
+}
+
+/* ---- Reading files ---- */
+
+annal_status annal__packs_read_text(const struct io *io, const char *path, struct buf *out,
+                                    annal_error *err)
+{
+    struct stat file;
+    annal_status status = ANNAL_OK;
+    annal__buf_clear(out);
+    int fd = io->open(io->arg, path, O_RDONLY, 0);
+    if (fd < 0 && errno == ENOENT)
+        return annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no '%s'", path);
+    if (fd < 0)
+        return annal__fail_errno(err, "open '%s'", path);
+    if (io->fstat(io->arg, fd, &file) < 0)
+        status = annal__fail_errno(err, "read '%s'", path);
+    else if (!S_ISREG(file.st_mode) || file.st_size > (off_t)PACK_FILE_BYTES_MAX)
+        status = annal__fail(err, ANNAL_ERR_INVALID, "'%s' is no text file of at most 4 MiB", path);
+    if (status >= 0 && annal__buf_reserve(out, (size_t)file.st_size + 1) < 0)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "read '%s'", path);
+    if (status >= 0) {
+        ssize_t got = annal__read_full(io, fd, out->ptr, (size_t)file.st_size, 0);
+        if (got < 0)
+            status = annal__fail_errno(err, "read '%s'", path);
+        else
+            out->len = (size_t)got;
+    }
+    io->close(io->arg, fd);
+    return status;
+}
+
+/* ---- Slots ---- */
+
+static struct pack_slot *add_slot(struct pack_set *set, annal_slice name, const char *source)
+{
+    struct pack_slot *grown = annal__realloc_array(set->slots, set->slot_count + 1, sizeof *grown);
+    if (grown == NULL)
+        return NULL;
+    set->slots = grown;
+    struct pack_slot *slot = &grown[set->slot_count];
+    *slot = (struct pack_slot){.name = annal__strndup(name.ptr, name.len)};
+    if (source != NULL)
+        slot->source = annal__strndup(source, strlen(source));
+    if (slot->name == NULL || (source != NULL && slot->source == NULL)) {
+        annal__free(slot->name);
+        annal__free(slot->source);
+        return NULL;
+    }
+    set->slot_count++;
+    return slot;
+}
+
+static bool is_taken(const struct pack_set *set, const struct pack_slot *by)
+{
+    for (const struct pack_slot *slot = set->slots; slot < by; slot++)
+        if (strcmp(slot->name, by->name) == 0)
+            return true;
+    return false;
+}
+
+/* What a store asks of a pack beyond what annal_pack_parse() does. */
+static annal_status check_slot(const struct pack_set *set, const struct pack_slot *slot,
+                               annal_error *err)
+{
+    const annal_pack *pack = slot->pack;
+    if (strlen(pack->name) > PACK_NAME_BYTES_MAX)
+        return annal__fail(err, ANNAL_ERR_LIMIT, "%s:1: the name of a pack has at most %d bytes",
+                           pack->file, PACK_NAME_BYTES_MAX);
+    if (is_taken(set, slot))
+        return annal__fail(err, ANNAL_ERR_INVALID, "%s:1: there is another pack '%s'", pack->file,
+                           pack->name);
+    if (slot->source != NULL && annal__builtin_pack(pack->name) != NULL)
+        return annal__fail(err, ANNAL_ERR_INVALID, "%s:1: pack '%s' is one of those built in",
+                           pack->file, pack->name);
+    if (slot->at == NULL && pack->folder == NULL && strncmp(pack->database, "sessions.db", 11) == 0)
+        return annal__fail(err, ANNAL_ERR_INVALID, "%s:1: sessions.db is the index's own",
+                           pack->file);
+    return ANNAL_OK;
+}
+
+/* Rule 2: all but the lack of memory is kept in the slot. */
+static annal_status parse_slot(struct pack_set *set, struct pack_slot *slot, const char *file,
+                               annal_slice text, annal_error *err)
+{
+    annal_status status = annal_pack_parse(file, text, &slot->pack, &slot->error);
+    if (status >= 0 && strcmp(slot->name, slot->pack->name) != 0) {
+        char *name = annal__strndup(slot->pack->name, strlen(slot->pack->name));
+        if (name == NULL)
+            status = annal__fail(&slot->error, ANNAL_ERR_NOMEM, "pack '%s'", file);
+        else {
+            annal__free(slot->name);
+            slot->name = name;
+        }
+    }
+    if (status >= 0)
+        status = check_slot(set, slot, &slot->error);
+    if (status == ANNAL_ERR_NOMEM) {
+        if (err != NULL)
+            *err = slot->error;
+        return status;
+    }
+    if (status < 0) {
+        annal_pack_free(slot->pack);
+        slot->pack = NULL;
+    }
+    return ANNAL_OK;
+}
+
+/* One line of packs/enabled. */
+static annal_status add_enabled(struct pack_set *set, annal_slice line, const char *path,
+                                unsigned number, annal_error *err)
+{
+    const char *end = memchr(line.ptr, '#', line.len);
+    size_t len = end == NULL ? line.len : (size_t)(end - line.ptr);
+    while (len > 0 && strchr(" \t\r", line.ptr[len - 1]) != NULL)
+        len--;
+    size_t skip = strspn(line.ptr, " \t");
+    if (skip >= len)
+        return ANNAL_OK;
+    annal_slice name = {line.ptr + skip, strcspn(line.ptr + skip, " \t\r\n#")};
+    const char *rest = name.ptr + name.len;
+    rest += strspn(rest, " \t");
+    struct pack_slot *slot = add_slot(set, name, NULL);
+    if (slot == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%.*s'", ANNAL_FMT(name));
+    size_t left = rest >= line.ptr + len ? 0 : (size_t)(line.ptr + len - rest);
+    if (left > 3 && strncmp(rest, "at", 2) == 0 && (rest[2] == ' ' || rest[2] == '\t')) {
+        const char *at = rest + 3 + strspn(rest + 3, " \t");
+        slot->at = annal__strndup(at, (size_t)(line.ptr + len - at));
+        if (slot->at == NULL)
+            return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%.*s'", ANNAL_FMT(name));
+    } else if (left > 0) {
+        annal__fail(&slot->error, ANNAL_ERR_INVALID, "%s:%u: a line is 'NAME' or 'NAME at DIR'",
+                    path, number);
+        return ANNAL_OK;
+    }
+    const char *text = annal__builtin_pack(slot->name);
+    char file[160];
+    snprintf(file, sizeof file, "packs/%.100s.sql", slot->name);
+    if (text == NULL) {
+        annal__fail(&slot->error, ANNAL_ERR_NOTFOUND,
+                    "%s:%u: no pack of the name '%.100s' is built in", path, number, slot->name);
+        return ANNAL_OK;
+    }
+    return parse_slot(set, slot, file, annal_slice_of(text), err);
+}
+
+static annal_status read_enabled(annal_index *index, struct pack_set *set, const char *path,
+                                 annal_error *err)
+{
+    struct buf text = {0};
+    annal_status status = annal__packs_read_text(io_of(index), path, &text, err);
+    const char *at = status < 0 ? "" : annal__buf_cstr(&text);
+    for (unsigned number = 1; status >= 0 && *at != '\0'; number++) {
+        annal_slice line = {at, strcspn(at, "\n")};
+        at += line.len + (at[line.len] == '\n');
+        if (line.len >= 4 && strncmp(line.ptr, "core", 4) == 0 &&
+            strspn(line.ptr + 4, " \t\r") == line.len - 4)
+            continue; /* always on */
+        status = add_enabled(set, line, path, number, err);
+    }
+    annal__buf_done(&text);
+    return status;
+}
+
+static annal_status read_user_pack(annal_index *index, struct pack_set *set, const char *name,
+                                   const char *path, annal_error *err)
+{
+    struct buf text = {0};
+    annal_error why = {0};
+    struct pack_slot *slot = add_slot(set, (annal_slice){name, strlen(name) - 4}, path);
+    if (slot == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", name);
+    annal_status status = annal__packs_read_text(io_of(index), path, &text, &why);
+    if (status >= 0)
+        status = parse_slot(set, slot, path, annal__buf_slice(&text), err);
+    else
+        slot->error = why;
+    annal__buf_done(&text);
+    return status == ANNAL_ERR_NOMEM ? status : ANNAL_OK;
+}
+
+/* ---- Databases ---- */
+
+/* Rule 4; star stands for the * in the file's name. */
+static annal_status base_path(const annal_index *index, const struct pack_slot *slot,
+                              annal_slice star, struct buf *out, annal_error *err)
+{
+    const annal_pack *pack = slot->pack;
+    const char *at = slot->at;
+    annal_status status = ANNAL_OK;
+    annal__buf_clear(out);
+    if (at == NULL || at[0] != '/')
+        status = annal__buf_printf(out, "%s/", annal_store_path(index->store));
+    if (status >= 0 && at != NULL)
+        status = annal__buf_printf(out, "%s/", at);
+    else if (status >= 0 && pack->folder != NULL)
+        status = annal__buf_printf(out, "%s/", pack->folder);
+    for (const char *c = pack->database; status >= 0 && *c != '\0'; c++)
+        status = *c == '*' ? annal__buf_append_slice(out, star) : annal__buf_append(out, c, 1);
+    if (status < 0 || annal__buf_cstr(out) == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "a file name");
+    return ANNAL_OK;
+}
+
+static bool has_star(const struct pack_slot *slot)
+{
+    return slot->pack != NULL && strchr(slot->pack->database, '*') != NULL;
+}
+
+/* All packs of the set whose file this is. */
+static annal_status make_base(annal_index *index, struct pack_set *set, const char *path,
+                              annal_slice star, struct pack_base **out, annal_error *err)
+{
+    struct buf other = {0};
+    const struct pack_slot **slots = annal__zalloc((set->slot_count + 1) * sizeof *slots);
+    char *star_text = star.len == 0 ? NULL : annal__strndup(star.ptr, star.len);
+    size_t count = 0;
+    annal_status status = slots == NULL || (star.len > 0 && star_text == NULL)
+                              ? annal__fail(err, ANNAL_ERR_NOMEM, "the database '%s'", path)
+                              : ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < set->slot_count; i++) {
+        const struct pack_slot *slot = &set->slots[i];
+        if (slot->pack == NULL || has_star(slot) != (star.len > 0))
+            continue;
+        status = base_path(index, slot, star, &other, err);
+        if (status >= 0 && strcmp(other.ptr, path) == 0)
+            slots[count++] = slot;
+    }
+    if (status >= 0)
+        status = annal__pack_base_new(index, path, star_text, slots, count, out, err);
+    annal__buf_done(&other);
+    annal__free(star_text);
+    annal__free(slots);
+    return status;
+}
+
+/* Under the mutex, or while nobody else has the set. */
+static annal_status get_base(annal_index *index, struct pack_set *set, const struct pack_slot *slot,
+                             annal_slice star, struct pack_base **out, annal_error *err)
+{
+    struct buf path = {0};
+    struct pack_base **at = &set->bases;
+    annal_status status = base_path(index, slot, star, &path, err);
+    while (status >= 0 && *at != NULL) {
+        for (size_t i = 0; i < (*at)->fill_count; i++)
+            if ((*at)->fills[i].slot == slot &&
+                ((*at)->star == NULL ? star.len == 0
+                                     : strlen((*at)->star) == star.len &&
+                                           memcmp((*at)->star, star.ptr, star.len) == 0)) {
+                *out = *at;
+                goto done;
+            }
+        at = &(*at)->next;
+    }
+    if (status >= 0)
+        status = make_base(index, set, path.ptr, star, at, err);
+    if (status >= 0)
+        *out = *at;
+
+done:
+    annal__buf_done(&path);
+    return status;
+}
+
+/* ---- Sets ---- */
+
+static void free_set(struct pack_set *set)
+{
+    if (set == NULL)
+        return;
+    while (set->bases != NULL) {
+        struct pack_base *next = set->bases->next;
+        annal__pack_base_free(set->bases);
+        set->bases = next;
+    }
+    for (size_t i = 0; i < set->slot_count; i++) {
+        annal__free(set->slots[i].name);
+        annal__free(set->slots[i].source);
+        annal__free(set->slots[i].at);
+        annal_pack_free(set->slots[i].pack);
+    }
+    annal__free(set->slots);
+    annal__free(set);
+}
+
+static annal_status fill_set(annal_index *index, struct pack_set *set, const char *const *names,
+                             size_t count, annal_error *err)
+{
+    struct buf path = {0};
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < count; i++) {
+        status = pack_path(index, names[i], &path, err);
+        if (status >= 0 && strcmp(names[i], "enabled") == 0)
+            status = read_enabled(index, set, path.ptr, err);
+        else if (status >= 0)
+            status = read_user_pack(index, set, names[i], path.ptr, err);
+    }
+    for (size_t i = 0; status >= 0 && i < set->slot_count; i++) {
+        struct pack_base *unused;
+        const struct pack_slot *slot = &set->slots[i];
+        if (slot->pack == NULL)
+            annal__store_log(index->store, ANNAL_LOG_WARNING, "a pack is left out: %s",
+                             slot->error.message);
+        else if (!has_star(slot))
+            status = get_base(index, set, slot, (annal_slice){0}, &unused, err);
+    }
+    annal__buf_done(&path);
+    return status;
+}
+
+annal_status annal__packs_get(annal_index *index, struct pack_set **out_set, annal_error *err)
+{
+    struct listing listing = {0};
+    const char **names = NULL;
+    struct pack_set *fresh = NULL;
+    uint64_t seen = 0;
+    annal_status status = list_packs(index, &listing, &names, err);
+    if (status >= 0)
+        status = look(index, names, listing.count, &seen, err);
+    pthread_mutex_lock(&index->packs.mutex);
+    if (status >= 0 && (index->packs.set == NULL || index->packs.set->seen != seen)) {
+        fresh = annal__zalloc(sizeof *fresh);
+        if (fresh == NULL)
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "the list of packs");
+        else
+            status = fill_set(index, fresh, names, listing.count, err);
+        if (status >= 0) {
+            struct pack_set *old = index->packs.set;
+            fresh->seen = seen;
+            fresh->refs = 1;
+            index->packs.set = fresh;
+            fresh = old != NULL && --old->refs == 0 ? old : NULL;
+        }
+    }
+    if (status >= 0) {
+        index->packs.set->refs++;
+        *out_set = index->packs.set;
+    }
+    pthread_mutex_unlock(&index->packs.mutex);
+    free_set(fresh);
+    annal__free(names);
+    annal__buf_done(&listing.names);
+    return status;
+}
+
+void annal__packs_put(annal_index *index, struct pack_set *set)
+{
+    if (set == NULL)
+        return;
+    pthread_mutex_lock(&index->packs.mutex);
+    bool last = --set->refs == 0;
+    pthread_mutex_unlock(&index->packs.mutex);
+    if (last)
+        free_set(set);
+}
+
+void annal__packs_done(annal_index *index)
+{
+    annal__packs_put(index, index->packs.set);
+    index->packs.set = NULL;
+}
+
+annal_status annal__packs_base(annal_index *index, struct pack_set *set,
+                               const struct pack_slot *slot, annal_slice session,
+                               struct pack_base **out_base, annal_error *err)
+{
+    annal_slice star = {0};
+    annal_status status = ANNAL_OK;
+    *out_base = NULL;
+    if (slot->pack == NULL || !annal__pack_feeds(slot->pack, session, &star))
+        return ANNAL_OK;
+    if (!has_star(slot))
+        star = (annal_slice){0};
+    pthread_mutex_lock(&index->packs.mutex);
+    status = get_base(index, set, slot, star, out_base, err);
+    pthread_mutex_unlock(&index->packs.mutex);
+    return status;
+}
+
+struct pack_base *annal__packs_next(annal_index *index, struct pack_set *set,
+                                    struct pack_base *before)
+{
+    pthread_mutex_lock(&index->packs.mutex);
+    struct pack_base *base = before == NULL ? set->bases : before->next;
+    while (base != NULL && base->star != NULL)
+        base = base->next;
+    pthread_mutex_unlock(&index->packs.mutex);
+    return base;
+}
+
+/* ---- Catching up ---- */
+
+static void note_caught_up(annal_index *index, struct pack_base *base, struct stamp stamp)
+{
+    pthread_mutex_lock(&index->packs.mutex);
+    if (base->caught_up.id != stamp.id || base->caught_up.commits < stamp.commits)
+        base->caught_up = stamp;
+    pthread_mutex_unlock(&index->packs.mutex);
+}
+
+/* One database. A failure that is its own is logged. */
+static annal_status catch_up_base(annal_index *index, struct pack_base *base,
+                                  const annal_slice *sessions, size_t count,
+                                  const annal_catch_up_options *options, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    if (base->base.frozen)
+        return ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < base->fill_count; i++) {
+        struct stamp stamp = {0};
+        bool stuck = false;
+        annal_error why = {0};
+        status = annal__follower_run(&base->fills[i].follower, sessions, count, options, &stamp,
+                                     &stuck, &why);
+        if (status == ANNAL_OK && count == 0)
+            note_caught_up(index, base, stamp);
+        if (status == ANNAL_ERR_BUSY || status == ANNAL_ERR_NOMEM) {
+            if (err != NULL)
+                *err = why;
+        } else if (status == ANNAL_ERR_UNSUPPORTED) {
+            status = ANNAL_OK; /* told when it was opened */
+        } else if (status < 0) {
+            annal__store_log(index->store, ANNAL_LOG_WARNING, "the tables of pack '%s' lag: %s",
+                             base->fills[i].slot->name, why.message);
+            status = ANNAL_OK;
+        }
+    }
+    return status;
+}
+
+annal_status annal__packs_catch_up(annal_index *index, struct pack_set *set,
+                                   const annal_slice *sessions, size_t count,
+                                   const annal_catch_up_options *options, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    struct pack_base *base = annal__packs_next(index, set, NULL);
+    for (; status >= 0 && base != NULL; base = annal__packs_next(index, set, base))
+        status = catch_up_base(index, base, sessions, count, options, err);
+    return status;
+}
+
+/* ---- Readers ---- */
+
+/* The name under which SQLite attaches a file: a database in memory is an URI already. */
+static annal_status attach(struct pack_base *base, sqlite3 *db, annal_error *err)
+{
+    char *sql = sqlite3_mprintf("ATTACH %Q AS \"%w\"", base->base.path, base->stem);
+    if (sql == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "attach '%s'", base->base.path);
+    annal_status status = annal__db_exec(db, sql, err);
+    sqlite3_free(sql);
+    return status;
+}
+
+static annal_status attach_base(annal_index *index, struct pack_base *base, sqlite3 *db,
+                                annal_error *err)
+{
+    struct stamp stamp;
+    sqlite3 *reader = NULL;
+    (void)index;
+    /* Its own way of opening makes the file when there is none, and refuses a foreign one. */
+    annal_status status =
+        annal__derived_reader(&base->base, base->base.wait_ms, &reader, &stamp, err);
+    annal__db_close(reader);
+    if (status >= 0)
+        status = attach(base, db, err);
+    return status;
+}
+
+annal_status annal__packs_attach(annal_index *index, sqlite3 *db, bool as_indexed,
+                                 uint32_t timeout_ms, annal_lag *lag, annal_error *err)
+{
+    struct pack_set *set = NULL;
+    annal_error why = {0};
+    const annal_catch_up_options options = {.timeout_ms = timeout_ms};
+    (void)lag;
+    annal_status status = annal__packs_get(index, &set, err);
+    if (status < 0)
+        return status;
+    if (!as_indexed)
+        status = annal__packs_catch_up(index, set, NULL, 0, &options, &why);
+    if (status == ANNAL_ERR_BUSY)
+        status = ANNAL_OK;
+    size_t attached = 0;
+    struct pack_base *base = annal__packs_next(index, set, NULL);
+    for (; status >= 0 && base != NULL; base = annal__packs_next(index, set, base)) {
+        if (attached++ == ATTACHED_MAX)
+            break;
+        if (attach_base(index, base, db, &why) < 0)
+            annal__store_log(index->store, ANNAL_LOG_WARNING, "'%s' cannot be asked: %s",
+                             base->base.path, why.message);
+    }
+    annal__packs_put(index, set);
+    return status;
+}

@@ -1,0 +1,132 @@
+/*
+ * The packs of a store: which are on, and the databases that they fill. packs.c reads what is on,
+ * pack_base.c makes and fills one database.
+ *
+ * struct pack_set *set; annal__packs_get(index, &set, err); … annal__packs_put(index, set);
+ * A set never changes; when packs/ does, the next annal__packs_get() gives another one.
+ */
+#ifndef INDEX_PACKS_H
+#define INDEX_PACKS_H
+
+#include "index/follower.h"
+#include "index/pack.h"
+#include "journal/base/buf.h"
+#include "journal/base/io.h"
+
+#include <annal/index.h>
+
+#include <stdatomic.h>
+
+/* One pack that is on. */
+struct pack_slot {
+    char *name;
+    char *source;     /* the file's path; NULL: built in */
+    char *at;         /* the directory that `enable --at` said; NULL: none */
+    annal_pack *pack; /* NULL: it is wrong, and error says why */
+    annal_error error;
+};
+
+/* What a database of packs holds of one of them. */
+struct pack_fill {
+    const struct pack_slot *slot;
+    const char *star; /* of the database */
+    struct follower follower;
+    atomic_bool left_out; /* it cannot be run here; the log says why */
+};
+
+/* One database, with the tables of one or more packs. */
+struct pack_base {
+    struct pack_base *next;
+    struct derived base;
+    char *stem; /* what SQL calls it: "state" of state.db */
+    char *star; /* what the * of its file name stands for; NULL: there is none */
+    struct pack_fill *fills;
+    size_t fill_count;
+    struct stamp caught_up; /* of the last catch-up of all sessions, id 0: none; packs.mutex */
+};
+
+struct pack_set {
+    unsigned refs; /* packs.mutex */
+    uint64_t seen; /* what packs/ looked like */
+    struct pack_slot *slots;
+    size_t slot_count;
+    struct pack_base *bases; /* those without a star are all there; packs.mutex */
+};
+
+struct packs {
+    pthread_mutex_t mutex;
+    struct pack_set *set; /* NULL until it is first asked for */
+};
+
+/* ---- packs.c ---- */
+
+/* The packs that are on now; to be given back. */
+annal_status annal__packs_get(annal_index *index, struct pack_set **out_set, annal_error *err);
+void annal__packs_put(annal_index *index, struct pack_set *set);
+void annal__packs_done(annal_index *index);
+
+/* A whole text file. ANNAL_ERR_NOTFOUND when there is none. */
+annal_status annal__packs_read_text(const struct io *io, const char *path, struct buf *out,
+                                    annal_error *err);
+
+/*
+ * The database of a pack (and, where its file has a star, of a session); lives as long as the set.
+ * NULL: the pack is not fed by that session.
+ */
+annal_status annal__packs_base(annal_index *index, struct pack_set *set,
+                               const struct pack_slot *slot, annal_slice session,
+                               struct pack_base **out_base, annal_error *err);
+
+/* All but those with a star, one after the other: NULL gives the first, and the last NULL. */
+struct pack_base *annal__packs_next(annal_index *index, struct pack_set *set,
+                                    struct pack_base *before);
+
+/*
+ * Catch up on these sessions, all when count is 0. A pack that fails costs only itself: it is
+ * logged. ANNAL_ERR_BUSY when time is up.
+ */
+annal_status annal__packs_catch_up(annal_index *index, struct pack_set *set,
+                                   const annal_slice *sessions, size_t count,
+                                   const annal_catch_up_options *options, annal_error *err);
+
+/*
+ * Attach the databases to a reader's connection, each under its stem; they are caught up before,
+ * unless as_indexed. What is still missing is added to *lag (may be NULL).
+ */
+annal_status annal__packs_attach(annal_index *index, sqlite3 *db, bool as_indexed,
+                                 uint32_t timeout_ms, annal_lag *lag, annal_error *err);
+
+/* ---- pack_base.c ---- */
+
+annal_status annal__pack_base_new(annal_index *index, const char *path, const char *star,
+                                  const struct pack_slot *const *slots, size_t slot_count,
+                                  struct pack_base **out_base, annal_error *err);
+void annal__pack_base_free(struct pack_base *base);
+
+/*
+ * For guards: take the database's lock, begin a transaction, and bring the tables of all its packs
+ * up to what the journals of these sessions hold. Then rows may be tried (in a savepoint) and the
+ * applier of a fill's follower used. After ANNAL_OK annal__pack_end() must follow.
+ *
+ * ANNAL_ERR_BUSY  the deadline passed
+ */
+annal_status annal__pack_begin(struct pack_base *base, const annal_slice *sessions, size_t count,
+                               int64_t deadline_us, annal_error *err);
+
+/* In the transaction: once more, for instance after an append. */
+annal_status annal__pack_catch_up(struct pack_base *base, annal_slice session, annal_error *err);
+
+/* Commit when keep, else roll back. */
+annal_status annal__pack_end(struct pack_base *base, bool keep, annal_error *err);
+
+/* The part of a database that is this pack's; NULL when it has none. */
+struct pack_fill *annal__pack_fill(struct pack_base *base, const struct pack_slot *slot);
+
+/* ---- builtin.c ---- */
+
+/* The text of a pack that is built in; NULL when there is none of that name. core is one. */
+const char *annal__builtin_pack(const char *name);
+/* Name number i, NULL at the end. */
+const char *annal__builtin_name(size_t i);
+
+#endif

@@ -1,0 +1,172 @@
+#include "tests/index/fixture.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char notes[] = "-- pack notes   version 1   database notes.db\n"
+                            "CREATE TABLE notes (session TEXT, seq INTEGER, text TEXT,\n"
+                            "    PRIMARY KEY (session, seq));\n"
+                            "-- on note.added\n"
+                            "INSERT INTO notes VALUES (:session, :seq, $text);\n";
+
+static void write_file(struct fixture *f, const char *name, const char *text)
+{
+    char path[200];
+    snprintf(path, sizeof path, "store/%s", name);
+    FILE *file = fopen(tmpdir_path(&f->dir, path), "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void put_pack(struct fixture *f, const char *name, const char *text)
+{
+    mkdir(tmpdir_path(&f->dir, "store/packs"), 0700);
+    write_file(f, name, text);
+}
+
+START_TEST(a_pack_that_is_put_into_the_store_is_filled_and_kept_up_to_date)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
+    put_pack(&f, "packs/notes.sql", notes);
+    ck_sql(&f, "SELECT session, seq, text FROM notes", "s1|1|one\n");
+    fixture_append(&f, "s2", "note.added", "{\"text\":\"two\"}");
+    fixture_append(&f, "s1", "note.added", "{\"text\":\"three\"}");
+    ck_sql(&f, "SELECT session, seq, text FROM notes.notes ORDER BY 1, 2",
+           "s1|1|one\ns1|2|three\ns2|1|two\n");
+    ck_sql(&f, "SELECT COUNT(*) FROM sessions", "2\n");
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_pack_whose_file_changes_is_made_anew)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
+    put_pack(&f, "packs/notes.sql", notes);
+    ck_sql(&f, "SELECT text FROM notes", "one\n");
+    put_pack(&f, "packs/notes.sql",
+             "-- pack notes   version 1   database notes.db\n"
+             "CREATE TABLE notes (session TEXT, loud TEXT);\n"
+             "-- on note.added\n"
+             "INSERT INTO notes VALUES (:session, upper($text));\n");
+    ck_sql(&f, "SELECT loud FROM notes", "ONE\n");
+    ck_assert_int_eq(unlink(tmpdir_path(&f.dir, "store/packs/notes.sql")), 0);
+    annal_error err = {0};
+    ck_assert_int_eq(
+        annal_sql(f.index, ANNAL_SLICE("SELECT * FROM notes"), NULL, text_row, NULL, &err),
+        ANNAL_ERR_SQL);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_pack_that_is_wrong_costs_only_itself)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
+    put_pack(&f, "packs/notes.sql", notes);
+    put_pack(&f, "packs/wrong.sql", "-- pack wrong   version 1   database wrong.db\nNONSENSE;\n");
+    put_pack(&f, "packs/enabled", "# comment\nnobody\ncore\n");
+    put_pack(&f, "packs/again.sql", notes);
+    put_pack(&f, "packs/core.sql", "-- pack core   version 1   database x.db\n");
+    ck_sql(&f, "SELECT text FROM notes", "one\n");
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(packs_of_one_database_stay_when_one_of_them_is_made_anew)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
+    put_pack(&f, "packs/notes.sql", notes);
+    put_pack(&f, "packs/counts.sql",
+             "-- pack counts   version 1   database notes.db\n"
+             "CREATE TABLE counts (session TEXT PRIMARY KEY, n INTEGER);\n"
+             "-- on note.added\n"
+             "INSERT INTO counts VALUES (:session, 1) ON CONFLICT DO UPDATE SET n = n + 1;\n");
+    ck_sql(&f, "SELECT text, n FROM notes JOIN counts USING (session)", "one|1\n");
+    put_pack(&f, "packs/counts.sql",
+             "-- pack counts   version 2   database notes.db\n"
+             "CREATE TABLE counts (session TEXT PRIMARY KEY, n INTEGER);\n"
+             "-- on note.added\n"
+             "INSERT INTO counts VALUES (:session, 10) ON CONFLICT DO UPDATE SET n = n + 10;\n");
+    ck_sql(&f, "SELECT text, n FROM notes JOIN counts USING (session)", "one|10\n");
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_pack_database_that_is_deleted_comes_back)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    put_pack(&f, "packs/notes.sql", notes);
+    fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
+    for (int i = 0; i < 3; i++) {
+        ck_sql(&f, "SELECT text FROM notes", "one\n");
+        ck_assert_int_eq(unlink(tmpdir_path(&f.dir, "store/notes.db")), 0);
+        if (i == 1)
+            unlink(tmpdir_path(&f.dir, "store/notes.db-wal"));
+    }
+    fixture_reopen(&f, NULL);
+    ck_sql(&f, "SELECT text FROM notes", "one\n");
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(packs_that_are_built_in_are_switched_on_and_off)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    annal_error why = {0};
+    ck_ok(annal_pack_enable(f.store, "lionagi", NULL, err));
+    ck_ok(annal_pack_enable(f.store, "teams", NULL, err));
+    ck_ok(annal_pack_enable(f.store, "teams", NULL, err)); /* once more: nothing new */
+    ck_sql(&f, "SELECT COUNT(*) FROM state.teams", "0\n");
+    ck_sql(&f, "SELECT COUNT(*) FROM branches", "0\n");
+    ck_ok(annal_pack_disable(f.store, "lionagi", err));
+    ck_ok(annal_pack_disable(f.store, "teams", err));
+    ck_assert_int_eq(annal_pack_disable(f.store, "teams", &why), ANNAL_ERR_NOTFOUND);
+    ck_assert_int_eq(annal_pack_enable(f.store, "nobody", NULL, &why), ANNAL_ERR_NOTFOUND);
+    ck_assert_int_eq(
+        annal_sql(f.index, ANNAL_SLICE("SELECT * FROM teams"), NULL, text_row, NULL, &why),
+        ANNAL_ERR_SQL);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_pack_stands_where_at_says)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    const char *at = tmpdir_path(&f.dir, "elsewhere");
+    ck_assert_int_eq(mkdir(at, 0700), 0);
+    ck_ok(annal_pack_enable(f.store, "lionagi", at, err));
+    ck_sql(&f, "SELECT COUNT(*) FROM branches", "0\n");
+    ck_assert_int_eq(access(tmpdir_path(&f.dir, "elsewhere/state.db"), F_OK), 0);
+    fixture_done(&f);
+}
+END_TEST
+
+Suite *suite_packs(void)
+{
+    Suite *suite = suite_create("packs");
+    TCase *tcase = tcase_create("packs");
+    tcase_add_test(tcase, a_pack_that_is_put_into_the_store_is_filled_and_kept_up_to_date);
+    tcase_add_test(tcase, a_pack_whose_file_changes_is_made_anew);
+    tcase_add_test(tcase, a_pack_that_is_wrong_costs_only_itself);
+    tcase_add_test(tcase, packs_of_one_database_stay_when_one_of_them_is_made_anew);
+    tcase_add_test(tcase, a_pack_database_that_is_deleted_comes_back);
+    tcase_add_test(tcase, packs_that_are_built_in_are_switched_on_and_off);
+    tcase_add_test(tcase, a_pack_stands_where_at_says);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
