@@ -4,15 +4,19 @@
 
 #include <string.h>
 
+extern const char annal__sql_agentweaver[];
 extern const char annal__sql_lionagi[];
+extern const char annal__sql_memory[];
 extern const char annal__sql_teams[];
 
 static const struct {
     const char *name;
     const char *text;
 } packs[] = {
+    {"agentweaver", annal__sql_agentweaver},
     {"core", annal__sql_core},
     {"lionagi", annal__sql_lionagi},
+    {"memory", annal__sql_memory},
     {"teams", annal__sql_teams},
 };
 
