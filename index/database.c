@@ -93,6 +93,20 @@ done:
     return status;
 }
 
+annal_status annal__db_load(sqlite3 *db, const char *path, annal_error *err)
+{
+    char *why = NULL;
+    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1, NULL); /* by call, not by SQL */
+    int rc = sqlite3_load_extension(db, path, NULL, &why);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
+    annal_status status = ANNAL_OK;
+    if (rc != SQLITE_OK)
+        status = annal__fail(err, ANNAL_ERR_SQL, "extension '%s': %s", path,
+                             why == NULL ? sqlite3_errstr(rc) : why);
+    sqlite3_free(why);
+    return status;
+}
+
 void annal__db_close(sqlite3 *db)
 {
     sqlite3_close_v2(db);

@@ -32,6 +32,9 @@ annal_status annal__db_open(const char *name, int flags, sqlite3 **out_db, annal
 /* What the journals are to a connection on which virtual table events is wanted; see virtual.c. */
 annal_status annal__db_add_events(sqlite3 *db, annal_store *store, annal_error *err);
 
+/* Load an extension of SQLite; its functions take the place of ours of the same name. */
+annal_status annal__db_load(sqlite3 *db, const char *path, annal_error *err);
+
 void annal__db_close(sqlite3 *db); /* NULL is fine */
 
 annal_status annal__db_exec(sqlite3 *db, const char *sql, annal_error *err);

@@ -45,6 +45,8 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
                                      options.out_lag, err);
     if (status >= 0)
         status = annal__db_add_events(db, index->store, err);
+    if (status >= 0 && options.extension != NULL)
+        status = annal__db_load(db, options.extension, err);
     if (status >= 0)
         status = annal__db_select(db, sql, &options, hand_on_row, call, err);
     annal__db_close(db);

@@ -7,9 +7,11 @@ static int print_answer(const struct args *args, enum out_format format, annal_i
 {
     annal_error err = {0};
     struct rows rows = {.format = format};
-    annal_status status = annal_sql(
-        index, annal_slice_of(args->operands[0]),
-        &(annal_sql_options){.columns = rows_columns, .as_indexed = true}, rows_row, &rows, &err);
+    annal_status status = annal_sql(index, annal_slice_of(args->operands[0]),
+                                    &(annal_sql_options){.columns = rows_columns,
+                                                         .as_indexed = true,
+                                                         .extension = args_get(args, "extension")},
+                                    rows_row, &rows, &err);
     rows_done(&rows);
     if (status < 0)
         return fail_error(&err);
@@ -33,7 +35,9 @@ static int run(const struct args *args)
 }
 
 static const struct option options[] = {
-    {"format", "FORMAT", "table (default), jsonl or csv", false}, {NULL, NULL, NULL, false}};
+    {"format", "FORMAT", "table (default), jsonl or csv", false},
+    {"extension", "FILE", "a loadable extension of SQLite, such as sqlite-vec", false},
+    {NULL, NULL, NULL, false}};
 
 const struct command cmd_sql = {
     .name = "sql",

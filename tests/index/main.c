@@ -9,10 +9,11 @@ Suite *suite_query(void);
 Suite *suite_snapshots(void);
 Suite *suite_sql(void);
 Suite *suite_state(void);
+Suite *suite_vectors(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_import,  suite_pack,  suite_packs, suite_state,     suite_open,
-    suite_indexer, suite_query, suite_sql,   suite_snapshots, NULL,
+    suite_import, suite_pack, suite_packs,     suite_state,   suite_open, suite_indexer,
+    suite_query,  suite_sql,  suite_snapshots, suite_vectors, NULL,
 };
 
 int main(int argc, char **argv)

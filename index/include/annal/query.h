@@ -110,6 +110,9 @@ typedef struct annal_sql_options {
     bool as_indexed; /* as in annal_filter */
     uint32_t timeout_ms;
     annal_lag *out_lag; /* may be NULL */
+    const char
+        *extension; /* path of a loadable extension of SQLite, for this statement; NULL: none.
+                              Its code runs in this process */
 } annal_sql_options;
 
 /*
