@@ -3,6 +3,7 @@
 #include "tools/disk_probe.h"
 #include "tools/open.h"
 #include "tools/out.h"
+#include "tools/stale.h"
 
 #include <annal/index.h>
 #include <annal/journal.h>
@@ -404,6 +405,10 @@ static int examine(struct doctor *doctor)
 static int run(const struct args *args)
 {
     struct doctor doctor = {.args = args};
+    if (args_has(args, "transition-stale"))
+        return stale_transition(args);
+    if (args_has(args, "stale-hours") || args_has(args, "dry-run"))
+        return fail_usage("--stale-hours and --dry-run go with --transition-stale");
     int exit_status = store_open(args, OPEN_READ, 0, &doctor.store);
     if (exit_status == 0)
         exit_status = args_has(args, "disk") ? check_disk(&doctor) : examine(&doctor);
@@ -414,6 +419,9 @@ static int run(const struct args *args)
 
 static const struct option options[] = {
     {"disk", NULL, "measure what a sync costs here, and whether it is done", false},
+    {"transition-stale", NULL, "end running sessions whose process is proven dead", false},
+    {"stale-hours", "H", "quiet for at least so many hours (6.0)", false},
+    {"dry-run", NULL, "say which, and end none", false},
     {NULL, NULL, NULL, false}};
 
 const struct command cmd_doctor = {
@@ -430,8 +438,17 @@ const struct command cmd_doctor = {
              "disk that seems to ignore syncs. That it keeps what it synced only a power cut\n"
              "can prove.\n"
              "\n"
-             "Exit status: 0 all is well, 1 there are warnings.",
-    .examples =
-        "  annal doctor\n  annal doctor --disk\n  annal doctor --json | jq 'select(.advice)'\n",
+             "--transition-stale (packs lionagi and teams) ends sessions whose process died\n"
+             "without saying so, as failed: those that run, that nothing came from for longer\n"
+             "than their kind allows (6 hours, or 12 for flow, fanout and show-play) and\n"
+             "--stale-hours, and whose process, as recorded in session.created or\n"
+             "session.opened, is proven dead. All others are left alone, and said why.\n"
+             "\n"
+             "Exit status: 0 all is well, 1 there are warnings; with --transition-stale 0 some\n"
+             "were ended, 1 none was.",
+    .examples = "  annal doctor\n"
+                "  annal doctor --disk\n"
+                "  annal doctor --json | jq 'select(.advice)'\n"
+                "  annal doctor --transition-stale --dry-run\n",
     .options = options,
     .run = run};

@@ -66,7 +66,7 @@ const struct command *command_find(const char *name);
 
 /* A noun with its verbs is one file, too, and stands in nouns[] of commands.c. */
 struct noun;
-extern const struct noun noun_lionagi, noun_pack;
+extern const struct noun noun_lionagi, noun_pack, noun_team;
 
 /* The options of a verb, one after another: begin with *at = 0; NULL when there are no more. */
 const struct option *command_option(const struct command *command, int *at);

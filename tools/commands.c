@@ -18,7 +18,7 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
-const struct noun *const nouns[] = {&noun_pack, &noun_lionagi, NULL};
+const struct noun *const nouns[] = {&noun_pack, &noun_lionagi, &noun_team, NULL};
 
 const struct noun *noun_find(const char *name)
 {

@@ -174,9 +174,22 @@ int verb_open(struct verb_call *call, const struct args *args)
     return exit_status;
 }
 
-annal_status verb_try(struct verb_call *call, annal_error *err)
+annal_status verb_try_all(struct verb_call *call, const annal_draft *drafts, size_t count,
+                          annal_error *err)
 {
     annal_writer *writer = NULL;
+    const annal_append_options options = {.level = ANNAL_LEVEL_SYNC};
+    annal_status status =
+        annal_writer_open(call->store, annal_slice_of(call->session),
+                          &(annal_writer_options){.wait_ms = call->wait_ms}, &writer, err);
+    if (status == ANNAL_OK)
+        status = annal_writer_append(writer, drafts, count, &options, &call->seq, err);
+    annal_writer_close(writer);
+    return status;
+}
+
+annal_status verb_try(struct verb_call *call, annal_error *err)
+{
     struct buf data = {0};
     annal_status status = write_object(call, "", 0, &data);
     if (status < 0) {
@@ -187,18 +200,13 @@ annal_status verb_try(struct verb_call *call, annal_error *err)
                                .data = annal__buf_slice(&data),
                                .id = annal_slice_of(args_get(call->args, "event-id")),
                                .cause = annal_slice_of(args_get(call->args, "cause"))};
-    const annal_append_options options = {.level = ANNAL_LEVEL_SYNC};
-    status = annal_writer_open(call->store, annal_slice_of(call->session),
-                               &(annal_writer_options){.wait_ms = call->wait_ms}, &writer, err);
-    if (status == ANNAL_OK)
-        status = annal_writer_append(writer, &draft, 1, &options, &call->seq, err);
+    status = verb_try_all(call, &draft, 1, err);
     if (status < 0)
         goto done;
     call->data = annal__buf_slice(&data);
     data = (struct buf){0};
 
 done:
-    annal_writer_close(writer);
     annal__buf_done(&data);
     return status;
 }

@@ -180,6 +180,10 @@ int verb_post(struct verb_call *call);
 /* The same, for those who know what to do about a refusal: nothing is said. */
 annal_status verb_try(struct verb_call *call, annal_error *err);
 
+/* Several events of one's own making, all or none, to call->session. */
+annal_status verb_try_all(struct verb_call *call, const annal_draft *drafts, size_t count,
+                          annal_error *err);
+
 /* Print what was appended: for people the sentence said, in which {id} stands for that member of
  * data, {TEAM} for that operand or option, {seq} and {session_id} for themselves. */
 void verb_print(const struct verb_call *call);

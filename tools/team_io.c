@@ -1,0 +1,370 @@
+/*
+ * Teams as JSON files, the form that they had before there was a store:
+ *
+ *     {"id":"…","name":"…","members":["…"],"created_at":"…","messages":[
+ *      {"id":"…","from":"…","to":["*"],"content":"…","timestamp":"…","read_by":{"name":"time"}}]}
+ *
+ * read_by may be a list of names, its older form. SQL reads and writes them.
+ *
+ * (1) Importing is idempotent per team, per message and per read mark: what is there is left alone,
+ *     what is new becomes events, all of a file or none (in pieces, when there are thousands).
+ * (2) A message whose id another team has gets its team's id in front: ids are unique in a store.
+ * (3) Exported files import to the same rows. Where microseconds do not say a time exactly, it is
+ *     written as a number of seconds.
+ */
+#include "tools/team.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+#include "journal/base/json.h"
+
+#include <annal/pack.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DRAFTS_MAX = 500 };
+
+/* ---- Import ---- */
+
+/* ?1 the file's text, ?2 its name, ?3 when it was changed, ?4 its team's id. */
+static const char import_rows[] =
+    "WITH file(j, team) AS (SELECT ?1, ?4),\n"
+    "said AS (\n"
+    " SELECT m.key AS n, m.value AS v, file.team,\n"
+    "  CASE WHEN EXISTS (SELECT 1 FROM team_messages o WHERE o.team_id <> file.team\n"
+    "                    AND o.id = COALESCE(m.value ->> '$.id', file.team || ':' || m.key))\n"
+    "       THEN file.team || ':' || (m.value ->> '$.id')\n"
+    "       ELSE COALESCE(m.value ->> '$.id', file.team || ':' || m.key) END AS id\n"
+    " FROM file, json_each(file.j, '$.messages') m WHERE m.type = 'object'),\n"
+    "marks AS (\n"
+    " SELECT said.id, CASE json_type(v, '$.read_by') WHEN 'object' THEN r.key ELSE r.value END AS "
+    "member,\n"
+    "  CASE json_type(v, '$.read_by') WHEN 'object' THEN r.value END AS read_at\n"
+    " FROM said, json_each(v, '$.read_by') r\n"
+    " WHERE EXISTS (SELECT 1 FROM team_messages o WHERE o.id = said.id))\n"
+    "SELECT type, at, data FROM (\n"
+    " SELECT 0 AS part, 0 AS n, 'team.imported' AS type, COALESCE(j ->> '$.created_at', ?3) AS "
+    "at,\n"
+    "  json_object('id', team, 'name', COALESCE(NULLIF(j ->> '$.name', ''), team),\n"
+    "   'members', json((SELECT json_group_array(value) FROM (SELECT value FROM json_each(j, "
+    "'$.members')\n"
+    "               WHERE type = 'text' AND value <> '' GROUP BY value ORDER BY min(key)))),\n"
+    "   'created_at', COALESCE(j -> '$.created_at', json_quote(?3)),\n"
+    "   'updated_at', j -> '$.updated_at', 'node_metadata', j -> '$.node_metadata',\n"
+    "   'status', j -> '$.status', 'source', json_object('file', ?2)) AS data\n"
+    " FROM file WHERE NOT EXISTS (SELECT 1 FROM teams WHERE id = team)\n"
+    " UNION ALL\n"
+    " SELECT 1, n, 'team.message', COALESCE(v ->> '$.timestamp', ?3),\n"
+    "  json_object('id', id, 'sender', COALESCE(NULLIF(v ->> '$.from', ''), '_cli'),\n"
+    "   'to', v -> '$.to', 'content', COALESCE(v ->> '$.content', ''), 'summary', v -> "
+    "'$.summary',\n"
+    "   'created_at', COALESCE(v -> '$.timestamp', json_quote(?3)), 'read_by', v -> '$.read_by',\n"
+    "   'session_id', v -> '$.session_id', 'session_known', json(CASE\n"
+    "    WHEN v ->> '$.session_id' IS NULL THEN 'null'\n"
+    "    WHEN EXISTS (SELECT 1 FROM main.sessions WHERE id = v ->> '$.session_id') THEN 'true'\n"
+    "    ELSE 'false' END), 'from_op', v -> '$.from_op')\n"
+    " FROM said WHERE NOT EXISTS (SELECT 1 FROM team_messages o WHERE o.id = said.id)\n"
+    " UNION ALL\n"
+    " SELECT 2, row_number() OVER (ORDER BY member, read_at), 'team.message_read',\n"
+    "  COALESCE(NULLIF(read_at, ''), ?3),\n"
+    "  json_object('message_ids', json_group_array(id), 'member', member, 'read_at', "
+    "NULLIF(read_at, ''))\n"
+    " FROM marks WHERE member <> '' AND NOT EXISTS (SELECT 1 FROM x_team_reads r\n"
+    "  WHERE r.message_id = marks.id AND r.member = marks.member) GROUP BY member, read_at)\n"
+    "ORDER BY part, n";
+
+struct item {
+    char *type;
+    char *data;
+    int64_t ts_us;
+};
+
+/* The events of one file. */
+struct import {
+    struct verb_call *call;
+    const char *path;
+    struct buf text;
+    char team[TEAM_ID_BYTES_MAX + 1];
+    char changed[ANNAL_TIME_BYTES];
+    struct item *items;
+    size_t count;
+    uint64_t teams, messages, reads; /* among them */
+    uint64_t there;                  /* messages of the file */
+};
+
+static int64_t time_of(annal_slice text, const char *otherwise)
+{
+    int64_t time_us = 0;
+    char number[40];
+    if (annal_time_parse(text, &time_us, NULL) == ANNAL_OK)
+        return time_us;
+    snprintf(number, sizeof number, "%.*s", ANNAL_FMT(text));
+    char *end;
+    double seconds = strtod(number, &end);
+    if (end != number && *end == '\0' && seconds > 0 && seconds < 1e11)
+        return (int64_t)(seconds * 1e6);
+    return annal_time_parse(annal_slice_of(otherwise), &time_us, NULL) == ANNAL_OK ? time_us : 0;
+}
+
+static int keep_item(void *arg, const annal_row *row)
+{
+    struct import *import = arg;
+    annal_slice type = row->values[0].bytes, data = row->values[2].bytes;
+    struct item *grown =
+        annal__realloc_array(import->items, import->count + 1, sizeof *import->items);
+    if (grown == NULL)
+        return ANNAL_ERR_NOMEM;
+    import->items = grown;
+    struct item *item = &grown[import->count];
+    *item = (struct item){.type = annal__strndup(type.ptr, type.len),
+                          .data = annal__strndup(data.ptr, data.len),
+                          .ts_us = time_of(row->values[1].bytes, import->changed)};
+    import->count++;
+    if (item->type == NULL || item->data == NULL)
+        return ANNAL_ERR_NOMEM;
+    import->teams += strcmp(item->type, "team.imported") == 0;
+    import->messages += strcmp(item->type, "team.message") == 0;
+    import->reads += strcmp(item->type, "team.message_read") == 0;
+    return 0;
+}
+
+static int append_items(struct import *import)
+{
+    annal_draft drafts[DRAFTS_MAX];
+    annal_error err = {0};
+    for (size_t from = 0; from < import->count; from += DRAFTS_MAX) {
+        size_t count = import->count - from < DRAFTS_MAX ? import->count - from : DRAFTS_MAX;
+        for (size_t i = 0; i < count; i++) {
+            const struct item *item = &import->items[from + i];
+            drafts[i] = (annal_draft){.type = annal_slice_of(item->type),
+                                      .data = annal_slice_of(item->data),
+                                      .ts_us = item->ts_us,
+                                      .has_ts = true};
+        }
+        if (verb_try_all(import->call, drafts, count, &err) < 0) {
+            annal__error_context(&err, "import '%s'", import->path);
+            return fail_error(&err);
+        }
+    }
+    return 0;
+}
+
+static int keep_head(void *arg, const annal_row *row)
+{
+    struct import *import = arg;
+    if (row->values[0].bytes.len <= TEAM_ID_BYTES_MAX)
+        snprintf(import->team, sizeof import->team, "%.*s", ANNAL_FMT(row->values[0].bytes));
+    import->there = (uint64_t)row->values[1].integer;
+    return 0;
+}
+
+/* The file's text, and when it was changed; then what its team is called. */
+static int read_head(struct import *import)
+{
+    static const char sql[] = "SELECT COALESCE(NULLIF(?1 ->> '$.id', ''), ?2) || '', "
+                              "(SELECT count(*) FROM json_each(?1, '$.messages'))";
+    const char *name = strrchr(import->path, '/');
+    struct stat info;
+    struct timespec changed = {0};
+    int exit_status = verb_read_file(import->path, &import->text);
+    if (exit_status != 0)
+        return exit_status;
+    if (stat(import->path, &info) == 0)
+        changed = info.st_mtim;
+    annal_time_format((int64_t)changed.tv_sec * 1000000 + changed.tv_nsec / 1000, import->changed);
+    annal_slice text = annal__buf_slice(&import->text);
+    while (text.len > 0 && strchr(" \t\r\n", text.ptr[0]) != NULL)
+        text = (annal_slice){text.ptr + 1, text.len - 1};
+    if (text.len == 0 || text.ptr[0] != '{' ||
+        annal__json_check(text, ANNAL_DATA_DEPTH_MAX, NULL) != JSON_VALID)
+        return fail_refused("import '%s': it holds no JSON object", import->path);
+    name = name == NULL ? import->path : name + 1;
+    size_t stem = strcspn(name, ".");
+    const annal_value params[] = {
+        {.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(&import->text)},
+        {.kind = ANNAL_VALUE_TEXT, .bytes = {name, stem}}};
+    exit_status = team_rows(import->call, sql, params, 2, keep_head, import);
+    snprintf(import->call->session, sizeof import->call->session, "team_%s", import->team);
+    if (exit_status == 0 &&
+        (import->team[0] == '\0' ||
+         annal_session_id_check(annal_slice_of(import->call->session), NULL) < 0))
+        exit_status =
+            fail_refused("import '%s': its id is none that a team can have here: 1 to %d of "
+                         "A-Z a-z 0-9 . _ -",
+                         import->path, TEAM_ID_BYTES_MAX);
+    return exit_status;
+}
+
+static void print_import(const struct import *import)
+{
+    uint64_t skipped = import->there - import->messages;
+    if (import->call->args->json) {
+        printf("{\"file\":");
+        out_json_string(annal_slice_of(import->path));
+        printf(",\"team_id\":");
+        out_json_string(annal_slice_of(import->team));
+        printf(",\"teams\":%" PRIu64 ",\"skipped_teams\":%" PRIu64 ",\"messages\":%" PRIu64
+               ",\"skipped_messages\":%" PRIu64 ",\"reads\":%" PRIu64 "}\n",
+               import->teams, 1 - import->teams, import->messages, skipped, import->reads);
+        return;
+    }
+    printf("team %s%s: %" PRIu64 " new message%s, %" PRIu64 " there already\n", import->team,
+           import->teams > 0 ? "" : " was there", import->messages,
+           import->messages == 1 ? "" : "s", skipped);
+}
+
+static int import_file(struct verb_call *call, const char *path)
+{
+    struct import import = {.call = call, .path = path};
+    int exit_status = read_head(&import);
+    if (exit_status == 0) {
+        const annal_value params[] = {
+            {.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(&import.text)},
+            {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(path)},
+            {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(import.changed)},
+            {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(import.team)}};
+        exit_status = team_rows(call, import_rows, params, 4, keep_item, &import);
+    }
+    if (exit_status == 0)
+        exit_status = append_items(&import);
+    if (exit_status == 0)
+        print_import(&import);
+    for (size_t i = 0; i < import.count; i++) {
+        annal__free(import.items[i].type);
+        annal__free(import.items[i].data);
+    }
+    annal__free(import.items);
+    annal__buf_done(&import.text);
+    return exit_status;
+}
+
+int team_import(const struct args *args)
+{
+    struct verb_call call;
+    const char *path;
+    int exit_status = verb_open(&call, args);
+    /* A file that is none costs itself; what the storage refuses, the others would not get either. */
+    for (int at = 0;
+         exit_status <= EXIT_REFUSED && (path = verb_next(args, "FILE", &at)) != NULL;) {
+        int imported = import_file(&call, path);
+        exit_status = imported > exit_status ? imported : exit_status;
+    }
+    return verb_close(&call, exit_status);
+}
+
+/* ---- Export ---- */
+
+/* Rule (3): a time as ISO 8601 with microseconds, or else as the number that it is. */
+#define TIME_JSON(x)                                                                               \
+    "CASE WHEN CAST(round(" x " * 1e6) AS INTEGER) / 1e6 = " x "\n"                                \
+    " THEN json_quote(strftime('%Y-%m-%dT%H:%M:%S', CAST(round(" x                                 \
+    " * 1e6) AS INTEGER) / 1000000,"                                                               \
+    " 'unixepoch') || printf('.%06d+00:00', CAST(round(" x " * 1e6) AS INTEGER) % 1000000))\n"     \
+    " ELSE json(printf('%!.17g', " x ")) END"
+
+static const char export_rows[] =
+    "SELECT t.id, json_object('id', t.id, 'name', t.name, 'members', json(t.members),\n"
+    " 'created_at', " TIME_JSON("t.created_at") ", 'updated_at', " TIME_JSON(
+        "t.updated_at") ",\n"
+                        " 'status', t.status, 'node_metadata', json(COALESCE(t.node_metadata, "
+                        "'null')), 'messages', json((\n"
+                        "  SELECT json_group_array(json(message)) FROM (SELECT json_object('id', "
+                        "m.id, 'from', m.sender,\n"
+                        "   'to', json(CASE m.recipient WHEN 'all' THEN '[\"*\"]'\n"
+                        "    ELSE replace(json_array(m.recipient), ',', '\",\"') END),\n"
+                        "   'content', m.content, 'summary', m.summary, 'timestamp', " TIME_JSON(
+                            "m.created_at") ",\n"
+                                            "   'read_by', json((SELECT "
+                                            "json_group_object(r.member,\n"
+                                            "     CASE WHEN r.read_at IS NULL THEN '' ELSE "
+                                            "json(" TIME_JSON(
+                                                "r.read_at") ") END)\n"
+                                                             "     FROM (SELECT * FROM "
+                                                             "x_team_reads WHERE message_id = m.id "
+                                                             "ORDER BY member) r)),\n"
+                                                             "   'session_id', m.session_id, "
+                                                             "'from_op', m.from_op) AS message\n"
+                                                             "  FROM team_messages m WHERE "
+                                                             "m.team_id = t.id ORDER BY "
+                                                             "m.created_at, m.id))))\n"
+                                                             "FROM teams t WHERE ?1 IS NULL OR "
+                                                             "t.id = ?1 ORDER BY t.id";
+
+struct export
+{
+    const char *directory; /* NULL: standard output */
+    uint64_t files;
+};
+
+/* A new file in the place of an old one, whole or not at all. */
+static int write_file(const char *directory, annal_slice id, annal_slice json)
+{
+    struct buf path = {0}, temporary = {0};
+    int exit_status = 0;
+    FILE *file = NULL;
+    if (annal__buf_printf(&path, "%s/%.*s.json", directory, ANNAL_FMT(id)) < 0 ||
+        annal__buf_printf(&temporary, "%s/.new-%.*s.json", directory, ANNAL_FMT(id)) < 0 ||
+        annal__buf_cstr(&path) == NULL || annal__buf_cstr(&temporary) == NULL) {
+        exit_status = fail_storage("export: out of memory");
+        goto done;
+    }
+    if (mkdir(directory, 0700) != 0 && errno != EEXIST) {
+        exit_status = fail_storage("make '%s': %s", directory, strerror(errno));
+        goto done;
+    }
+    file = fopen(temporary.ptr, "we");
+    bool written = file != NULL && fwrite(json.ptr, 1, json.len, file) == json.len &&
+                   fputc('\n', file) != EOF && fflush(file) == 0 && fsync(fileno(file)) == 0;
+    if (!written || rename(temporary.ptr, path.ptr) != 0)
+        exit_status = fail_storage("write '%s': %s", path.ptr, strerror(errno));
+
+done:
+    if (file != NULL)
+        fclose(file);
+    annal__buf_done(&path);
+    annal__buf_done(&temporary);
+    return exit_status;
+}
+
+static int export_row(void *arg, const annal_row *row)
+{
+    struct export *export = arg;
+    export->files++;
+    if (export->directory != NULL)
+        return write_file(export->directory, row->values[0].bytes, row->values[1].bytes);
+    out_slice(row->values[1].bytes);
+    printf("\n");
+    return 0;
+}
+
+int team_export(const struct args *args)
+{
+    struct verb_call call;
+    char team[TEAM_ID_BYTES_MAX + 1];
+    struct export export = {.directory = verb_text(args, "to")};
+    const char *word = verb_text(args, "TEAM");
+    annal_value param = {.kind = ANNAL_VALUE_NULL};
+    annal_error err = {0};
+    int exit_status = verb_open(&call, args);
+    if (exit_status == 0 && word != NULL)
+        exit_status = team_find(&call, word, team);
+    if (exit_status != 0)
+        return verb_close(&call, exit_status);
+    if (word != NULL)
+        param = (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(team)};
+    const annal_sql_options options = {.params = &param, .param_count = 1};
+    annal_status status =
+        annal_sql(call.index, annal_slice_of(export_rows), &options, export_row, &export, &err);
+    exit_status = status < 0 ? fail_error(&err) : (int)status;
+    if (exit_status == 0 && export.directory != NULL && !args->json)
+        printf("%" PRIu64 " file%s in %s\n", export.files, export.files == 1 ? "" : "s",
+               export.directory);
+    return verb_close(&call, exit_status);
+}
