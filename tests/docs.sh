@@ -37,18 +37,20 @@ END
 mkdir "$work/bin"
 ln -s "$command" "$work/bin/annal"
 
-# run PAGE: its commands for the shell; a tail that would wait for ever ends at the end.
+# run PAGE [DIR]: its commands for the shell, in DIR; a tail that would wait for ever ends at the end.
 run() {
     cp "$work/missing" "$work/commands"
     awk '/^```sh$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$1" |
         sed 's/^\(annal tail .*\) --follow/\1/' >>"$work/commands"
-    PATH=$work/bin:$PATH TMPDIR=$work ANNAL_STORE=$work/first sh -eu "$work/commands" >"$work/out" 2>&1 || {
+    (cd "${2:-.}" && PATH=$work/bin:$PATH TMPDIR=$work ANNAL_STORE=$work/first sh -eu "$work/commands") >"$work/out" 2>&1 || {
         tail -n 20 "$work/out"
         exit 1
     }
 }
 run README.md
 run docs/guide.md
+block packs.md sql 1 >"$work/tools_per_day.sql"
+run docs/packs.md "$work"
 
 n=1
 while block guide.md c $n >"$work/example.c" && [ -s "$work/example.c" ]; do
