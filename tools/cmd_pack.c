@@ -40,12 +40,12 @@ static int check(const struct args *args)
 
 /* ---- enable, disable ---- */
 
-static int change(const struct args *args, const char *done,
+static int change(const struct args *args, enum open_mode mode, const char *done,
                   annal_status (*change_pack)(annal_store *, const struct args *, annal_error *))
 {
     annal_store *store = NULL;
     annal_error err = {0};
-    int exit_status = store_open(args, OPEN_WRITE, 0, &store);
+    int exit_status = store_open(args, mode, 0, &store);
     if (exit_status == 0 && change_pack(store, args, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0 && args->json) {
@@ -70,12 +70,12 @@ static annal_status disable_pack(annal_store *store, const struct args *args, an
 
 static int enable(const struct args *args)
 {
-    return change(args, "enabled", enable_pack);
+    return change(args, OPEN_CREATE, "enabled", enable_pack);
 }
 
 static int disable(const struct args *args)
 {
-    return change(args, "disabled", disable_pack);
+    return change(args, OPEN_WRITE, "disabled", disable_pack);
 }
 
 /* ---- The table ---- */
@@ -95,7 +95,8 @@ static const struct command verbs[] = {
     {.name = "enable",
      .summary = "run a pack that comes with Annal",
      .about = "From now on the store keeps the pack's tables; the next question fills them from\n"
-              "what there is. A pack of your own is on when its file stands in STORE/packs/.",
+              "what there is. A pack of your own is on when its file stands in STORE/packs/.\n"
+              "The store is made when it is missing.",
      .examples = "  annal pack enable teams\n"
                  "  annal pack enable prose --at .prose\n",
      .fields = enable_fields,

@@ -86,8 +86,8 @@ int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
         status = annal_store_open(path, &options, out_store, &err);
     }
     if (status == ANNAL_ERR_NOTFOUND)
-        exit_status = fail_storage("there is no store at '%s': append or import makes one, --store "
-                                   "DIR names another",
+        exit_status = fail_storage("there is no store at '%s': append, import or pack enable makes "
+                                   "one, --store DIR names another",
                                    path);
     else if (status < 0)
         exit_status = fail_error(&err);

@@ -196,7 +196,7 @@ static int add_list(const struct args *args, const char *called, const char *nam
     const char *text;
     bool failed = annal__buf_append(json, "[", 1) < 0;
     for (int at = 0; exit_status == 0 && (text = verb_next(args, called, &at)) != NULL;) {
-        failed = failed || (at > 1 && annal__buf_append(json, ",", 1) < 0);
+        failed = failed || (json->len > 1 && annal__buf_append(json, ",", 1) < 0);
         exit_status = quote(json, annal_slice_of(text), name);
     }
     failed = failed || annal__buf_append(json, "]", 1) < 0;

@@ -100,6 +100,23 @@ START_TEST(a_pack_is_enabled_once_and_disabled_once)
 }
 END_TEST
 
+START_TEST(enabling_a_pack_makes_the_store)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, NULL, "pack", "disable", "teams");
+    cli_assert_refused(&cli, EXIT_STORAGE, "there is no store");
+    CLI(&cli, NULL, "pack", "enable", "teams");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "team", "create", "review", "--id", "t1", "--member", "ada");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "sql", "--json", "SELECT id, name, member_count FROM teams");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "{\"id\":\"t1\",\"name\":\"review\",\"member_count\":1}\n");
+    cli_done(&cli);
+}
+END_TEST
+
 Suite *suite_pack(void)
 {
     Suite *suite = suite_create("pack");
@@ -107,6 +124,7 @@ Suite *suite_pack(void)
     tcase_add_test(tcase, check_says_what_a_pack_is_or_what_is_wrong_with_file_and_line);
     tcase_add_test(tcase, a_file_in_packs_is_on_and_its_tables_follow);
     tcase_add_test(tcase, a_pack_is_enabled_once_and_disabled_once);
+    tcase_add_test(tcase, enabling_a_pack_makes_the_store);
     tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
     return suite;

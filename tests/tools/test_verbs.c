@@ -96,7 +96,7 @@ START_TEST(every_kind_of_field_becomes_its_member_of_data)
 {
     struct cli cli;
     init_with_store(&cli);
-    VERB(&cli, &send, true, "t1", "hi \"you\"\n", "--to", "ada", "--to", "b,c", "--rank", "-1.50e3",
+    VERB(&cli, &send, true, "t1", "hi \"you\"\n", "--rank", "-1.50e3", "--to", "ada", "--to", "b,c",
          "--meta", "{\"a\" :[1]}", "--until", "2026-01-06T07:24:00Z", "--way", "first", "--loud");
     cli_assert_done(&cli);
     ck_assert_str_eq(
