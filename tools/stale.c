@@ -169,7 +169,7 @@ static annal_status end_session(struct stale *stale, const struct quiet *quiet, 
         status = verb_try_all(&stale->call, &draft, 1, err);
     }
     annal__buf_done(&data);
-    return status < 0 ? status : record(stale, quiet, stale->call.seq, why, err);
+    return status;
 }
 
 static void print(const struct stale *stale, const struct quiet *quiet, const char *result,
@@ -212,6 +212,8 @@ static int judge(struct stale *stale, const struct quiet *quiet)
         return fail_error(&err);
     stale->ended++;
     print(stale, quiet, stale->dry_run ? "would be failed" : "failed", reason);
+    if (!stale->dry_run && record(stale, quiet, stale->call.seq, why, &err) < 0)
+        return fail_error(&err);
     return 0;
 }
 

@@ -74,7 +74,7 @@ static const char import_rows[] =
     " UNION ALL\n"
     " SELECT 2, row_number() OVER (ORDER BY member, read_at), 'team.message_read',\n"
     "  COALESCE(NULLIF(read_at, ''), ?3),\n"
-    "  json_object('message_ids', json_group_array(id), 'member', member, 'read_at', "
+    "  json_object('message_ids', json(json_group_array(id)), 'member', member, 'read_at', "
     "NULLIF(read_at, ''))\n"
     " FROM marks WHERE member <> '' AND NOT EXISTS (SELECT 1 FROM x_team_reads r\n"
     "  WHERE r.message_id = marks.id AND r.member = marks.member) GROUP BY member, read_at)\n"

@@ -2,6 +2,8 @@
 #include "tools/out.h"
 #include "tools/verbs.h"
 
+#include <annal/process.h>
+
 #include <string.h>
 #include <sys/random.h>
 
@@ -33,6 +35,25 @@ static int prepare_id(struct verb_call *call)
     return exit_status != 0 ? exit_status : verb_set_text(call, "id", annal_slice_of(id));
 }
 
+/* ---- Processes ---- */
+
+/* --pid N: the facts that tell that process from all others, so that its death can be proven. */
+static int prepare_process(struct verb_call *call)
+{
+    char json[ANNAL_PROCESS_JSON_BYTES];
+    uint64_t pid = 0;
+    annal_process process;
+    annal_error err = {0};
+    const char *text = verb_text(call->args, "pid");
+    if (text == NULL)
+        return 0;
+    if (!parse_number(text, &pid) || pid == 0 || pid > INT32_MAX)
+        return fail_usage("--pid needs the id of a process, and was given '%s'", text);
+    if (annal_process_get((uint32_t)pid, &process, &err) < 0)
+        return fail_error(&err);
+    return verb_set(call, "process", annal_slice_of(annal_process_json(&process, json)));
+}
+
 /* ---- Fields ---- */
 
 static const struct field session_fields[] = {
@@ -53,6 +74,12 @@ static const struct field session_fields[] = {
                 .choices = "running|completed|failed|timed_out|aborted|cancelled"),
     OPTION("created", "TIME", FIELD_TIME, "created_at", "now, unless it is given"),
     OPTION("started", "TIME", FIELD_TIME, "started_at", "when it began to run"),
+    OPTION("pid", "PID", FIELD_NUMBER, NULL, "the process that runs it, such as $$"),
+    FIELDS_END};
+
+static const struct field open_fields[] = {
+    OPERAND("SESSION", FIELD_TEXT, NULL, "the session"),
+    OPTION_MUST("pid", "PID", FIELD_NUMBER, NULL, "the process that runs it now, such as $$"),
     FIELDS_END};
 
 static const struct field set_fields[] = {
@@ -156,12 +183,25 @@ static const struct field similar_fields[] = {
 static const struct command verbs[] = {
     {.name = "session",
      .summary = "begin a session",
-     .about = "Its row in the table sessions of state.db, and its progression.",
-     .examples = "  annal lionagi session run-1 --kind agent --agent analyst\n",
+     .about = "Its row in the table sessions of state.db, and its progression. With --pid the\n"
+              "process is recorded, so that 'annal doctor --transition-stale' can prove its death.",
+     .examples = "  annal lionagi session run-1 --kind agent --agent analyst --pid $$\n",
      .fields = session_fields,
      .type = "session.created",
      .session = "{SESSION}",
      .said = "session {SESSION} is {status}",
+     .prepare = prepare_process,
+     .run = verb_append},
+    {.name = "open",
+     .summary = "say which process runs a session from now on",
+     .about = "For a session that is taken up again: what was recorded of the process before is\n"
+              "replaced, so that nobody takes the session for one whose process died.",
+     .examples = "  annal lionagi open run-1 --pid $$\n",
+     .fields = open_fields,
+     .type = "session.opened",
+     .session = "{SESSION}",
+     .said = "session {SESSION} is run by process {pid}",
+     .prepare = prepare_process,
      .run = verb_append},
     {.name = "set",
      .summary = "change what a session is called and where it comes from",

@@ -529,6 +529,21 @@ static int run_timeline(const struct args *args)
 static const struct field team_fields[] = {
     OPERAND("TEAM", FIELD_TEXT, NULL, "its id, the beginning of it, or its name"), FIELDS_END};
 
+/* ---- runs, dashboard ---- */
+
+static const struct field runs_fields[] = {
+    OPTION_WITH("health", "HEALTH", FIELD_TEXT, NULL, "only these",
+                .choices = "healthy|idle|stale"),
+    OPTION("status", "STATUS", FIELD_TEXT, NULL, "only these: running, failed, ..."), FIELDS_END};
+
+static const char run_rows[] =
+    "SELECT session_id, name, invocation_kind, status, effective_health, last_message_at,"
+    " message_count, duration_seconds FROM run_list "
+    "WHERE (?1 IS NULL OR effective_health = ?1) AND (?2 IS NULL OR status = ?2) "
+    "ORDER BY last_activity DESC, session_id";
+
+static const struct field no_fields[] = {FIELDS_END};
+
 /* ---- The noun ---- */
 
 static const struct field import_fields[] = {
@@ -637,6 +652,22 @@ static const struct command verbs[] = {
      .examples = "  annal team timeline review\n",
      .fields = team_fields,
      .run = run_timeline},
+    {.name = "runs",
+     .summary = "list the sessions that run or ran, with their health",
+     .about = "Of the packs lionagi and teams. A running session is stale when nothing came from\n"
+              "it for 6 hours, or 12 for flow, fanout and show-play (table stale_thresholds), and\n"
+              "idle after one. 'annal doctor --transition-stale' ends those that are dead.",
+     .examples = "  annal team runs --health stale\n",
+     .fields = runs_fields,
+     .sql = run_rows,
+     .run = verb_select},
+    {.name = "dashboard",
+     .summary = "count what runs, is stale, failed, is slow, and the teams",
+     .about = "failed_24h: in the last 24 hours; slow: running for more than 30 minutes.",
+     .examples = "  annal team dashboard --json\n",
+     .fields = no_fields,
+     .sql = "SELECT * FROM dashboard",
+     .run = verb_select},
     {.name = "import",
      .summary = "take over teams from JSON files",
      .about =

@@ -1,0 +1,515 @@
+#include "tests/tools/cli.h"
+#include "tools/command.h"
+
+#include <annal/process.h>
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A store that runs both packs of state.db. */
+static void init(struct cli *cli)
+{
+    cli_init(cli, __FILE__, __LINE__);
+    CLI(cli, "{}\n", "append", "first", "--type", "n");
+    CLI(cli, NULL, "pack", "enable", "lionagi");
+    cli_assert_done(cli);
+    CLI(cli, NULL, "pack", "enable", "teams");
+    cli_assert_done(cli);
+}
+
+static void ck_out(struct cli *cli, const char *out)
+{
+    cli_assert_done(cli);
+    ck_assert_str_eq(cli->out, out);
+}
+
+static void ck_sql(struct cli *cli, const char *select, const char *json)
+{
+    CLI(cli, NULL, "sql", "--json", select);
+    ck_out(cli, json);
+}
+
+static int count_of(const char *text, const char *part)
+{
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, part)) != NULL; at++)
+        count++;
+    return count;
+}
+
+/* ---- Teams ---- */
+
+START_TEST(a_message_is_sent_received_once_and_shown)
+{
+    struct cli cli;
+    init(&cli);
+    CLI(&cli, NULL, "team", "create", "review", "--id", "t1", "--member", "alice", "--member",
+        "bob");
+    ck_out(&cli, "team t1: review\n");
+    CLI(&cli, NULL, "team", "send", "review", "what's the verdict?", "--from", "alice", "--to",
+        "bob", "--id", "m1", "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"team_t1\",\"seq\":2,"
+                                          "\"type\":\"team.message\",\"data\":{"));
+    CLI(&cli, NULL, "team", "inbox", "t1", "--as", "alice");
+    ck_out(&cli, "no new messages\n");
+    CLI(&cli, NULL, "team", "inbox", "t1", "--as", "bob", "--peek");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "what's the verdict?"));
+    CLI(&cli, NULL, "team", "receive", "t1", "--as", "bob", "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"id\":\"m1\""));
+    CLI(&cli, NULL, "team", "inbox", "t1", "--as", "bob");
+    ck_out(&cli, "no new messages\n");
+    ck_sql(&cli, "SELECT recipient, read_by FROM team_messages",
+           "{\"recipient\":\"bob\",\"read_by\":\"[\\\"bob\\\"]\"}\n");
+    CLI(&cli, NULL, "team", "show", "t1");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "alice to bob  (m1, read by \"bob\")\n  what's the"));
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(at_l34_who_is_no_member_is_remarked_on_and_stored_and_who_has_no_name_marks_nothing)
+{
+    struct cli cli;
+    init(&cli);
+    CLI(&cli, NULL, "team", "create", "n", "--id", "t1", "--member", "bob");
+    CLI(&cli, NULL, "team", "send", "t1", "hi", "--from", "zed", "--to", "bob, eve");
+    ck_assert_int_eq(cli.exit_status, 0);
+    ck_assert_ptr_nonnull(strstr(cli.err, "'zed' is no member of team t1"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "'eve' is no member of team t1"));
+    ck_assert_ptr_null(strstr(cli.err, "'bob'"));
+    CLI(&cli, NULL, "team", "send", "t1", "to all");
+    cli_assert_done(&cli);
+    ck_sql(&cli, "SELECT sender, recipient FROM team_messages ORDER BY created_at",
+           "{\"sender\":\"zed\",\"recipient\":\"bob,eve\"}\n"
+           "{\"sender\":\"_cli\",\"recipient\":\"all\"}\n");
+    for (int i = 0; i < 2; i++) {
+        CLI(&cli, NULL, "team", "receive", "t1");
+        cli_assert_done(&cli);
+        ck_assert_ptr_nonnull(strstr(cli.out, "(2 messages)"));
+    }
+    ck_sql(&cli, "SELECT count(*) AS n FROM x_team_reads", "{\"n\":0}\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(at_l34_a_team_is_found_by_id_by_its_beginning_or_by_name_and_never_by_chance)
+{
+    struct cli cli;
+    init(&cli);
+    CLI(&cli, NULL, "team", "create", "one", "--id", "ab1");
+    CLI(&cli, NULL, "team", "create", "two", "--id", "ab2");
+    CLI(&cli, NULL, "team", "create", "two", "--id", "c3");
+    CLI(&cli, NULL, "team", "create", "ab2", "--id", "ab");
+    static const struct {
+        const char *word, *id;
+    } found[] = {{"ab1", "ab1"}, {"one", "ab1"}, {"c", "c3"}, {"ab", "ab"}, {"ab2", "ab2"}};
+    for (size_t i = 0; i < sizeof found / sizeof *found; i++) {
+        char start[40];
+        snprintf(start, sizeof start, "{\"id\":\"%s\"", found[i].id);
+        CLI(&cli, NULL, "team", "export", found[i].word);
+        cli_assert_done(&cli);
+        ck_assert_msg(strncmp(cli.out, start, strlen(start)) == 0, "%s: %s", found[i].word,
+                      cli.out);
+    }
+    CLI(&cli, NULL, "team", "send", "two", "x");
+    cli_assert_refused(&cli, EXIT_REFUSED, "'two' may mean 2 teams: ab2 (two), c3 (two)");
+    CLI(&cli, NULL, "team", "show", "a");
+    cli_assert_refused(&cli, EXIT_REFUSED, "'a' may mean 3 teams");
+    CLI(&cli, NULL, "team", "show", "zzz");
+    cli_assert_refused(&cli, EXIT_REFUSED, "there is no team 'zzz'");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_message_about_a_session_stands_in_one_timeline_with_it)
+{
+    struct cli cli;
+    init(&cli);
+    CLI(&cli, NULL, "lionagi", "session", "run-1");
+    CLI(&cli, NULL, "team", "create", "n", "--id", "t1");
+    CLI(&cli, NULL, "team", "send", "t1", "start", "--session", "run-1");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "lionagi", "message", "run-1", "\"working\"");
+    CLI(&cli, NULL, "team", "send", "t1", "lost", "--session", "gone");
+    ck_assert_int_eq(cli.exit_status, 0);
+    ck_assert_ptr_nonnull(strstr(cli.err, "there is no session 'gone'"));
+    CLI(&cli, NULL, "team", "timeline", "t1", "--json");
+    cli_assert_done(&cli);
+    const char *at = cli.out;
+    static const char *const order[] = {"\"type\":\"session.created\"", "\"type\":\"team.created\"",
+                                        "\"what\":\"start\"", "\"what\":\"working\"",
+                                        "\"what\":\"lost\""};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        at = strstr(at, order[i]);
+        ck_assert_msg(at != NULL, "%s: %s", order[i], cli.out);
+    }
+    ck_sql(&cli, "SELECT team_id, session_id, messages FROM team_sessions",
+           "{\"team_id\":\"t1\",\"session_id\":\"run-1\",\"messages\":1}\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(members_archive_rename_and_delete_are_one_event_each)
+{
+    struct cli cli;
+    init(&cli);
+    CLI(&cli, NULL, "team", "create", "n", "--id", "t1", "--member", "a");
+    CLI(&cli, NULL, "team", "members", "t1", "--add", "b", "--add", "c", "--remove", "a", "--json");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "team", "members", "t1", "--json");
+    ck_out(&cli, "{\"member\":\"b\",\"sent\":0,\"unread\":0}\n"
+                 "{\"member\":\"c\",\"sent\":0,\"unread\":0}\n");
+    CLI(&cli, NULL, "team", "rename", "t1", "m");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "team", "archive", "m", "--reason", "merged");
+    ck_out(&cli, "team m is archived\n");
+    ck_sql(&cli, "SELECT name, status, member_count FROM teams",
+           "{\"name\":\"m\",\"status\":\"archived\",\"member_count\":2}\n");
+    CLI(&cli, NULL, "team", "delete", "t1");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "team", "ls", "--json");
+    ck_out(&cli, "");
+    CLI(&cli, NULL, "query", "team_t1", "--count");
+    ck_out(&cli, "5\n");
+    cli_done(&cli);
+}
+END_TEST
+
+/* ---- JSON files ---- */
+
+static const char team_file[] =
+    "{\"id\":\"abc123\",\"name\":\"review-team\",\"members\":[\"alice\",\"bob\"],"
+    "\"created_at\":\"2026-05-21T14:00:00+00:00\",\"messages\":["
+    "{\"id\":\"m1\",\"from\":\"alice\",\"to\":[\"bob\"],\"content\":\"what's the verdict?\","
+    "\"timestamp\":\"2026-05-21T15:00:00+00:00\",\"read_by\":{}},"
+    "{\"id\":\"m2\",\"from\":\"bob\",\"to\":[\"*\"],\"content\":\"approve\","
+    "\"timestamp\":\"2026-05-21T15:05:00+00:00\",\"read_by\":%s}%s]}";
+
+static const char *write_team(struct cli *cli, const char *read_by, const char *more)
+{
+    char text[2000];
+    const char *path = tmpdir_path(&cli->dir, "abc123.json");
+    int len = snprintf(text, sizeof text, team_file, read_by, more);
+    file_write(path, text, (size_t)len);
+    return path;
+}
+
+START_TEST(at_l32_importing_a_team_twice_gives_it_once)
+{
+    struct cli cli;
+    init(&cli);
+    const char *path = write_team(&cli, "{\"alice\":\"2026-05-21T15:06:00+00:00\"}", "");
+    CLI(&cli, NULL, "team", "import", path, "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"teams\":1,\"skipped_teams\":0,\"messages\":2,"
+                                          "\"skipped_messages\":0,\"reads\":0}"));
+    static const char rows[] =
+        "{\"member_count\":2,\"recipient\":\"bob\",\"read_by\":\"[]\"}\n"
+        "{\"member_count\":2,\"recipient\":\"all\",\"read_by\":\"[\\\"alice\\\"]\"}\n";
+    static const char select[] = "SELECT member_count, recipient, read_by FROM teams t JOIN "
+                                 "team_messages m ON team_id = t.id ORDER BY m.created_at";
+    ck_sql(&cli, select, rows);
+    CLI(&cli, NULL, "team", "import", path, "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"teams\":0,\"skipped_teams\":1,\"messages\":0,"
+                                          "\"skipped_messages\":2,\"reads\":0}"));
+    ck_sql(&cli, select, rows);
+
+    path = write_team(&cli, "[\"alice\",\"bob\"]",
+                      ",{\"id\":\"m3\",\"from\":\"alice\",\"to\":\"all\",\"content\":\"new\"}");
+    CLI(&cli, NULL, "team", "import", path, "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"teams\":0,\"skipped_teams\":1,\"messages\":1,"
+                                          "\"skipped_messages\":2,\"reads\":1}"));
+    ck_sql(&cli, "SELECT read_by FROM team_messages WHERE id = 'm2'",
+           "{\"read_by\":\"[\\\"alice\\\",\\\"bob\\\"]\"}\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(exported_teams_import_to_the_same_rows)
+{
+    static const char teams[] = "SELECT * FROM teams ORDER BY id";
+    static const char messages[] = "SELECT * FROM team_messages ORDER BY id";
+    static const char reads[] = "SELECT * FROM x_team_reads ORDER BY 1, 2";
+    static const char *const selects[] = {teams, messages, reads};
+    char *rows[3];
+    struct cli cli, other;
+    init(&cli);
+    CLI(&cli, NULL, "lionagi", "session", "run-1");
+    CLI(&cli, NULL, "team", "import", write_team(&cli, "[\"alice\"]", ""));
+    CLI(&cli, NULL, "team", "create", "ä \"b\"", "--id", "t2", "--member", "x y", "--metadata",
+        "{\"mode\":[1,null]}");
+    CLI(&cli, NULL, "team", "send", "t2", "line\n\"two\"", "--from", "x y", "--summary", "s",
+        "--session", "run-1", "--to", "x y,\\z", "--id", "m9");
+    CLI(&cli, "{\"id\":\"m8\",\"sender\":\"a\",\"content\":\"c\",\"created_at\":1.0000001}\n",
+        "append", "team_t2", "--type", "team.message");
+    CLI(&cli, NULL, "team", "inbox", "t2", "--as", "x y");
+    CLI(&cli, NULL, "team", "archive", "t2");
+    cli_assert_done(&cli);
+    const char *directory = tmpdir_path(&cli.dir, "teams");
+    CLI(&cli, NULL, "team", "export", "--to", directory);
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "2 files in"));
+    for (int i = 0; i < 3; i++) {
+        CLI(&cli, NULL, "sql", "--json", selects[i]);
+        rows[i] = strdup(cli.out);
+    }
+    init(&other);
+    CLI(&other, NULL, "lionagi", "session", "run-1");
+    CLI(&other, NULL, "team", "import", tmpdir_path(&cli.dir, "teams/t2.json"),
+        tmpdir_path(&cli.dir, "teams/abc123.json"));
+    cli_assert_done(&other);
+    for (int i = 0; i < 3; i++) {
+        ck_sql(&other, selects[i], rows[i]);
+        free(rows[i]);
+    }
+    cli_done(&other);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_file_that_is_no_team_costs_only_itself)
+{
+    struct cli cli;
+    init(&cli);
+    const char *bad = tmpdir_path(&cli.dir, "bad.json"), *list = tmpdir_path(&cli.dir, "l.json");
+    const char *id = tmpdir_path(&cli.dir, "id.json"),
+               *named = tmpdir_path(&cli.dir, "by-file.json");
+    file_write(bad, "{\"id\":", 6);
+    file_write(list, "[]", 2);
+    file_write(id, "{\"id\":\"../x\"}", 13);
+    file_write(named, " {\"members\":[\"a\",\"a\"]}\n", 23);
+    CLI(&cli, NULL, "team", "import", bad, list, id, "/nowhere", named, "--json");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_int_eq(count_of(cli.err, "holds no JSON object"), 2);
+    ck_assert_ptr_nonnull(strstr(cli.err, "its id is none"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "read '/nowhere'"));
+    ck_sql(&cli, "SELECT id, name, members FROM teams",
+           "{\"id\":\"by-file\",\"name\":\"by-file\",\"members\":\"[\\\"a\\\"]\"}\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(messages_of_the_same_id_in_two_files_are_two)
+{
+    struct cli cli;
+    init(&cli);
+    const char *path = write_team(&cli, "{}", ""), *other = tmpdir_path(&cli.dir, "other.json");
+    static const char text[] =
+        "{\"id\":\"other\",\"messages\":[{\"id\":\"m1\",\"content\":\"x\"}]}";
+    file_write(other, text, sizeof text - 1);
+    for (int i = 0; i < 2; i++) {
+        CLI(&cli, NULL, "team", "import", path, other);
+        cli_assert_done(&cli);
+        ck_sql(&cli, "SELECT id, team_id FROM team_messages ORDER BY id",
+               "{\"id\":\"m1\",\"team_id\":\"abc123\"}\n{\"id\":\"m2\",\"team_id\":\"abc123\"}\n"
+               "{\"id\":\"other:m1\",\"team_id\":\"other\"}\n");
+    }
+    cli_done(&cli);
+}
+END_TEST
+
+/* ---- Runs ---- */
+
+/* A process that waits to be killed. */
+static pid_t start_process(char pid[20])
+{
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    snprintf(pid, 20, "%d", (int)child);
+    return child;
+}
+
+static void end_process(pid_t child)
+{
+    ck_assert_int_eq(kill(child, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+}
+
+/* A session of this kind that was heard last so long ago. */
+static void start_session(struct cli *cli, const char *session, const char *kind, const char *age,
+                          const char *pid)
+{
+    CLI(cli, NULL, "lionagi", "session", session, "--kind", kind, "--created", age, "--started",
+        age, "--pid", pid);
+    cli_assert_done(cli);
+}
+
+START_TEST(at_l18_only_what_is_stale_with_its_process_proven_dead_is_ended)
+{
+    char pid[20], own[20];
+    struct cli cli;
+    init(&cli);
+    pid_t child = start_process(pid);
+    snprintf(own, sizeof own, "%d", (int)getpid());
+    start_session(&cli, "dead", "agent", "48h", pid);
+    start_session(&cli, "fresh", "agent", "1h", pid);
+    start_session(&cli, "long-flow", "flow", "9h", pid);
+    start_session(&cli, "alive", "agent", "48h", own);
+    CLI(&cli, NULL, "lionagi", "session", "unknown", "--created", "48h", "--started", "48h");
+    CLI(&cli, NULL, "doctor", "--transition-stale");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    end_process(child);
+
+    CLI(&cli, NULL, "doctor", "--transition-stale", "--dry-run");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "would be failed dead: "));
+    ck_sql(&cli, "SELECT count(*) AS n FROM state.sessions WHERE status = 'running'",
+           "{\"n\":5}\n");
+    CLI(&cli, NULL, "doctor", "--transition-stale", "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"dead\",\"result\":\"failed\","));
+    ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"alive\",\"result\":\"left alone\","
+                                          "\"reason\":\"its process is alive\""));
+    ck_assert_ptr_nonnull(
+        strstr(cli.out, "{\"session_id\":\"unknown\",\"result\":\"left alone\","));
+    ck_assert_ptr_null(strstr(cli.out, "fresh"));
+    ck_assert_ptr_null(strstr(cli.out, "long-flow"));
+    ck_sql(&cli, "SELECT id, status_reason_code FROM state.sessions WHERE status = 'failed'",
+           "{\"id\":\"dead\",\"status_reason_code\":\"session.stale.no_heartbeat\"}\n");
+    ck_sql(&cli,
+           "SELECT t.from_status, t.to_status, t.source, a.action, a.target_id "
+           "FROM status_transitions t JOIN admin_events a ON a.target_id = t.entity_id",
+           "{\"from_status\":\"running\",\"to_status\":\"failed\",\"source\":\"admin\","
+           "\"action\":\"transition\",\"target_id\":\"dead\"}\n");
+    CLI(&cli, NULL, "doctor", "--transition-stale");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(stale_hours_may_ask_for_more_than_the_kind_does_and_never_for_less)
+{
+    char pid[20];
+    struct cli cli;
+    init(&cli);
+    pid_t child = start_process(pid);
+    start_session(&cli, "agent-9h", "agent", "9h", pid);
+    start_session(&cli, "flow-9h", "flow", "9h", pid);
+    end_process(child);
+    CLI(&cli, NULL, "doctor", "--transition-stale", "--dry-run", "--stale-hours", "10");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    CLI(&cli, NULL, "doctor", "--transition-stale", "--dry-run", "--stale-hours", "0.5");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "agent-9h"));
+    ck_assert_ptr_null(strstr(cli.out, "flow-9h"));
+    CLI(&cli, NULL, "doctor", "--transition-stale", "--stale-hours", "six");
+    cli_assert_refused(&cli, EXIT_USAGE, "--stale-hours needs a number of hours");
+    CLI(&cli, NULL, "doctor", "--dry-run");
+    cli_assert_refused(&cli, EXIT_USAGE, "go with --transition-stale");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_session_that_was_taken_up_by_another_process_is_not_ended)
+{
+    char pid[20], own[20];
+    struct cli cli;
+    init(&cli);
+    pid_t child = start_process(pid);
+    snprintf(own, sizeof own, "%d", (int)getpid());
+    start_session(&cli, "s", "agent", "48h", pid);
+    end_process(child);
+    CLI(&cli, NULL, "lionagi", "open", "s", "--pid", own);
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "doctor", "--transition-stale");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_ptr_nonnull(strstr(cli.out, "its process is alive"));
+    CLI(&cli, NULL, "lionagi", "open", "s", "--pid", pid);
+    cli_assert_refused(&cli, EXIT_REFUSED, "there is no process");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(without_the_packs_the_doctor_says_which_to_switch_on)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, "{}\n", "append", "first", "--type", "n");
+    CLI(&cli, NULL, "pack", "enable", "lionagi");
+    CLI(&cli, NULL, "doctor", "--transition-stale");
+    cli_assert_refused(&cli, EXIT_STORAGE, "annal pack enable teams");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(at_l37_runs_and_dashboard_show_status_and_health_side_by_side)
+{
+    char own[20];
+    struct cli cli;
+    init(&cli);
+    snprintf(own, sizeof own, "%d", (int)getpid());
+    start_session(&cli, "a", "agent", "7h", own);
+    start_session(&cli, "b", "flow", "7h", own);
+    start_session(&cli, "c", "agent", "20m", own);
+    start_session(&cli, "d", "play", "3h", own);
+    CLI(&cli, NULL, "lionagi", "message", "c", "\"hello\"");
+    CLI(&cli, NULL, "lionagi", "transition", "d", "failed");
+    CLI(&cli, NULL, "team", "create", "n");
+    ck_sql(&cli,
+           "SELECT session_id, status, effective_health, message_count FROM run_list ORDER BY 1",
+           "{\"session_id\":\"a\",\"status\":\"running\",\"effective_health\":\"stale\","
+           "\"message_count\":0}\n"
+           "{\"session_id\":\"b\",\"status\":\"running\",\"effective_health\":\"idle\","
+           "\"message_count\":0}\n"
+           "{\"session_id\":\"c\",\"status\":\"running\",\"effective_health\":\"healthy\","
+           "\"message_count\":1}\n"
+           "{\"session_id\":\"d\",\"status\":\"failed\",\"effective_health\":\"healthy\","
+           "\"message_count\":0}\n");
+    CLI(&cli, NULL, "team", "dashboard", "--json");
+    ck_out(&cli, "{\"running\":3,\"stale\":1,\"failed_24h\":1,\"slow\":2,\"teams_active\":1}\n");
+    CLI(&cli, NULL, "team", "runs", "--health", "stale", "--json");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(count_of(cli.out, "\n"), 1);
+    ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"a\","));
+    cli_done(&cli);
+}
+END_TEST
+
+Suite *suite_team(void)
+{
+    Suite *suite = suite_create("team");
+    TCase *teams = tcase_create("teams");
+    tcase_set_timeout(teams, 60);
+    tcase_add_test(teams, a_message_is_sent_received_once_and_shown);
+    tcase_add_test(
+        teams, at_l34_who_is_no_member_is_remarked_on_and_stored_and_who_has_no_name_marks_nothing);
+    tcase_add_test(teams,
+                   at_l34_a_team_is_found_by_id_by_its_beginning_or_by_name_and_never_by_chance);
+    tcase_add_test(teams, a_message_about_a_session_stands_in_one_timeline_with_it);
+    tcase_add_test(teams, members_archive_rename_and_delete_are_one_event_each);
+    suite_add_tcase(suite, teams);
+
+    TCase *files = tcase_create("files");
+    tcase_set_timeout(files, 60);
+    tcase_add_test(files, at_l32_importing_a_team_twice_gives_it_once);
+    tcase_add_test(files, exported_teams_import_to_the_same_rows);
+    tcase_add_test(files, a_file_that_is_no_team_costs_only_itself);
+    tcase_add_test(files, messages_of_the_same_id_in_two_files_are_two);
+    suite_add_tcase(suite, files);
+
+    TCase *runs = tcase_create("runs");
+    tcase_set_timeout(runs, 60);
+    tcase_add_test(runs, at_l18_only_what_is_stale_with_its_process_proven_dead_is_ended);
+    tcase_add_test(runs, stale_hours_may_ask_for_more_than_the_kind_does_and_never_for_less);
+    tcase_add_test(runs, a_session_that_was_taken_up_by_another_process_is_not_ended);
+    tcase_add_test(runs, without_the_packs_the_doctor_says_which_to_switch_on);
+    tcase_add_test(runs, at_l37_runs_and_dashboard_show_status_and_health_side_by_side);
+    suite_add_tcase(suite, runs);
+    return suite;
+}
