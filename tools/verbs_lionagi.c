@@ -184,7 +184,8 @@ static const struct command verbs[] = {
     {.name = "session",
      .summary = "begin a session",
      .about = "Its row in the table sessions of state.db, and its progression. With --pid the\n"
-              "process is recorded, so that 'annal doctor --transition-stale' can prove its death.",
+              "process is recorded, so that 'annal doctor --transition-stale' can prove its\n"
+              "death.",
      .examples = "  annal lionagi session run-1 --kind agent --agent analyst --pid $$\n",
      .fields = session_fields,
      .type = "session.created",
