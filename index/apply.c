@@ -1,6 +1,7 @@
 #include "index/apply.h"
 
 #include "index/database.h"
+#include "index/permit.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -240,6 +241,9 @@ annal_status annal__applier_new(sqlite3 *db, const annal_pack *const *packs, siz
         goto done;
     }
     applier->db = db;
+    status = annal__permit_no_chance(db, err);
+    if (status < 0)
+        goto done;
     for (size_t i = 0; i < pack_count; i++) {
         applier->has_core |= strcmp(packs[i]->name, "core") == 0;
         for (size_t j = 0; j < packs[i]->section_count; j++) {

@@ -31,6 +31,7 @@ struct annal_pack {
     char *file;     /* what messages call it */
     char *tables;   /* the SQL above the first section */
     unsigned tables_line;
+    char *own; /* the names of tables and views that `tables` makes; a list */
     uint32_t version;
     uint64_t hash;          /* of the text */
     uint64_t tables_hash;   /* of what makes the tables */

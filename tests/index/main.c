@@ -5,6 +5,7 @@ Suite *suite_indexer(void);
 Suite *suite_open(void);
 Suite *suite_pack(void);
 Suite *suite_packs(void);
+Suite *suite_permit(void);
 Suite *suite_query(void);
 Suite *suite_snapshots(void);
 Suite *suite_sql(void);
@@ -12,8 +13,8 @@ Suite *suite_state(void);
 Suite *suite_vectors(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_import, suite_pack, suite_packs,     suite_state,   suite_open, suite_indexer,
-    suite_query,  suite_sql,  suite_snapshots, suite_vectors, NULL,
+    suite_import, suite_pack, suite_packs,     suite_state,   suite_open,   suite_indexer,
+    suite_query,  suite_sql,  suite_snapshots, suite_vectors, suite_permit, NULL,
 };
 
 int main(int argc, char **argv)

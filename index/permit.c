@@ -1,0 +1,331 @@
+/*
+ * What the SQL of a pack may do.
+ *
+ * (1) A pack sees its own tables and views, those that its file makes, and no others: not those of
+ *     another pack in the same database, not ours (_name), not SQLite's. json_each and json_tree
+ *     are free.
+ * (2) The part that makes tables makes tables, indexes, views and triggers, and inserts rows into
+ *     them. Sections read and write rows. Nobody attaches, drops, alters, sets a pragma, begins or
+ *     ends a transaction, or makes something temporary.
+ * (3) No clock and no dice: a rebuild must give the same rows. Where a name shows it (random(),
+ *     CURRENT_TIMESTAMP, the literal 'now'), the pack is refused. A date function that finds 'now'
+ *     in a payload, or a column's DEFAULT that asks for the time, makes the event a finding. The
+ *     same for the modifiers 'localtime' and 'utc', which depend on where the machine stands.
+ * (4) So the date functions of a connection on which handlers run are ours. They look at what they
+ *     are asked and then ask SQLite's own, on a helper connection.
+ */
+#include "index/permit.h"
+
+#include "index/database.h"
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Compiling ---- */
+
+static const char only_rows[] = "a section reads and writes rows, and nothing else";
+static const char only_making[] =
+    "what makes tables is CREATE TABLE, INDEX, VIEW and TRIGGER, and INSERT";
+
+static int deny(struct permit *permit, const char *what, const char *name)
+{
+    if (permit->why[0] == '\0')
+        snprintf(permit->why, sizeof permit->why, "%s%s%.100s%s", what, name == NULL ? "" : " '",
+                 name == NULL ? "" : name, name == NULL ? "" : "'");
+    return SQLITE_DENY;
+}
+
+static bool is_own(const annal_pack *pack, const char *table)
+{
+    for (const char *at = pack->own; *at != '\0'; at += strlen(at) + 1)
+        if (sqlite3_stricmp(at, table) == 0)
+            return true;
+    return false;
+}
+
+static int permit_table(struct permit *permit, const char *what, const char *table)
+{
+    if (table[0] == '_')
+        return deny(permit, "names that begin with _ are not for packs:", table);
+    if (is_own(permit->pack, table) ||
+        strncmp(table, "sqlite_", 7) == 0) /* SQLite guards its own */
+        return SQLITE_OK;
+    return deny(permit, what, table);
+}
+
+static int permit_read(struct permit *permit, const char *table, const char *column)
+{
+    if (sqlite3_stricmp(table, "json_each") == 0 || sqlite3_stricmp(table, "json_tree") == 0)
+        return SQLITE_OK;
+    bool is_schema = strncmp(table, "sqlite_", 7) == 0;
+    if (is_schema && sqlite3_stricmp(column, "rowid") == 0) /* as json_each declares itself */
+        return SQLITE_OK;
+    if (is_schema && !permit->makes_tables)
+        return deny(permit, "a pack reads its own tables, and not", table);
+    return permit_table(permit, "a pack reads its own tables, and not", table);
+}
+
+static int permit_function(struct permit *permit, const char *function)
+{
+    static const char *const moving[] = {"random",
+                                         "randomblob",
+                                         "current_timestamp",
+                                         "current_time",
+                                         "current_date",
+                                         "last_insert_rowid",
+                                         "total_changes",
+                                         "load_extension",
+                                         "sqlite_version",
+                                         "sqlite_source_id",
+                                         "sqlite_compileoption_used",
+                                         "sqlite_compileoption_get"};
+    for (size_t i = 0; i < sizeof moving / sizeof *moving; i++)
+        if (sqlite3_stricmp(function, moving[i]) == 0)
+            return deny(permit, "a pack has no clock and no dice, so not", function);
+    return SQLITE_OK;
+}
+
+/* Rule 2, first half. */
+static int permit_making(struct permit *permit, int action, const char *first, const char *second)
+{
+    switch (action) {
+    case SQLITE_CREATE_TABLE:
+    case SQLITE_CREATE_VIEW:
+        return permit_table(permit, "this name is not found in the file:", first);
+    case SQLITE_CREATE_INDEX:
+    case SQLITE_CREATE_TRIGGER:
+        if (first[0] == '_')
+            return deny(permit, "names that begin with _ are not for packs:", first);
+        return permit_table(permit, "a pack makes indexes and triggers of its own tables, not of",
+                            second);
+    case SQLITE_REINDEX:
+        return SQLITE_OK;
+    case SQLITE_INSERT:
+    case SQLITE_UPDATE:
+    case SQLITE_DELETE:
+        if (strncmp(first, "sqlite_", 7) == 0) /* making a table writes the schema */
+            return SQLITE_OK;
+        permit->inserts = action == SQLITE_INSERT;
+        return action == SQLITE_INSERT
+                   ? permit_table(permit, "a pack writes its own tables, and not", first)
+                   : deny(permit, "rows are put in here, and not changed: this is for sections",
+                          NULL);
+    default:
+        return deny(permit, only_making, NULL);
+    }
+}
+
+int annal__permit(void *arg, int action, const char *first, const char *second,
+                  const char *database, const char *trigger)
+{
+    struct permit *permit = arg;
+    permit->saw_rows = true;
+    if (trigger != NULL && trigger[0] == '_') /* one that we put onto the pack's tables */
+        return SQLITE_OK;
+    if (database != NULL && strcmp(database, "main") != 0)
+        return deny(permit, "a pack stays in its database, and not in", database);
+    switch (action) {
+    case SQLITE_SELECT:
+    case SQLITE_RECURSIVE:
+        return SQLITE_OK;
+    case SQLITE_READ:
+        return permit_read(permit, first, second);
+    case SQLITE_FUNCTION:
+        return permit->makes_tables && !permit->inserts ? SQLITE_OK
+                                                        : permit_function(permit, second);
+    default:
+        break;
+    }
+    if (permit->makes_tables)
+        return permit_making(permit, action, first, second);
+    if (action == SQLITE_INSERT || action == SQLITE_UPDATE || action == SQLITE_DELETE)
+        return permit_table(permit, "a pack writes its own tables, and not", first);
+    return deny(permit, only_rows, NULL);
+}
+
+bool annal__permit_statement(struct permit *permit, sqlite3_stmt *stmt)
+{
+    if (permit->saw_rows && sqlite3_stmt_isexplain(stmt) == 0)
+        return true;
+    (void)deny(permit, permit->makes_tables ? only_making : only_rows, NULL);
+    return false;
+}
+
+/* ---- Running ---- */
+
+/* A function of SQLite's that may depend on the moment; time_at: which argument is the time. */
+static const struct moment {
+    const char *name;
+    int time_at;
+} moments[] = {
+    {"date", 0},         {"time", 0},     {"datetime", 0},          {"julianday", 0},
+    {"unixepoch", 0},    {"strftime", 1}, {"current_timestamp", 0}, {"current_time", 0},
+    {"current_date", 0},
+};
+
+#define MOMENTS (sizeof moments / sizeof *moments)
+
+/* Of a connection. */
+struct chance {
+    sqlite3 *helper; /* has SQLite's own date functions; NULL until it is needed */
+    unsigned refs;   /* functions that use it */
+    struct call {
+        struct chance *chance;
+        const struct moment *moment;
+    } calls[MOMENTS];
+};
+
+static void chance_release(struct chance *chance)
+{
+    if (--chance->refs > 0)
+        return;
+    sqlite3_close_v2(chance->helper);
+    annal__free(chance);
+}
+
+static void call_done(void *call)
+{
+    chance_release(((struct call *)call)->chance);
+}
+
+static bool is_word(sqlite3_value *value, const char *word)
+{
+    return sqlite3_value_type(value) == SQLITE_TEXT &&
+           sqlite3_stricmp((const char *)sqlite3_value_text(value), word) == 0;
+}
+
+/* Rule 3. */
+static bool asks_for_now(const struct moment *moment, int count, sqlite3_value **values)
+{
+    static const char *const now[] = {"now", "subsec", "subsecond"};
+    if (count <= moment->time_at)
+        return true;
+    for (size_t i = 0; i < sizeof now / sizeof *now; i++)
+        if (is_word(values[moment->time_at], now[i]))
+            return true;
+    for (int i = moment->time_at + 1; i < count; i++)
+        if (is_word(values[i], "localtime") || is_word(values[i], "utc"))
+            return true;
+    return false;
+}
+
+/* SELECT name(?,?,…), or name alone when it is CURRENT_…; NULL without memory. */
+static char *question(const char *name, int count)
+{
+    sqlite3_str *sql = sqlite3_str_new(NULL);
+    sqlite3_str_appendf(sql, "SELECT %s", name);
+    for (int i = 0; i < count; i++)
+        sqlite3_str_appendf(sql, "%s?", i == 0 ? "(" : ",");
+    if (strncmp(name, "current_", 8) != 0)
+        sqlite3_str_appendf(sql, "%s", count == 0 ? "()" : ")");
+    return sqlite3_str_finish(sql);
+}
+
+/* Rule 4. */
+static int ask_helper(const struct call *call, sqlite3_context *context, int count,
+                      sqlite3_value **values)
+{
+    struct chance *chance = call->chance;
+    sqlite3_stmt *stmt = NULL;
+    int rc = SQLITE_OK;
+    if (chance->helper == NULL)
+        rc = sqlite3_open_v2(":memory:", &chance->helper,
+                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    char *sql = rc == SQLITE_OK ? question(call->moment->name, count) : NULL;
+    if (sql == NULL)
+        return rc == SQLITE_OK ? SQLITE_NOMEM : rc;
+    rc = sqlite3_prepare_v2(chance->helper, sql, -1, &stmt, NULL);
+    sqlite3_free(sql);
+    for (int i = 0; rc == SQLITE_OK && i < count; i++)
+        rc = sqlite3_bind_value(stmt, i + 1, values[i]);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW) {
+        sqlite3_result_value(context, sqlite3_column_value(stmt, 0));
+        rc = SQLITE_OK;
+    }
+    sqlite3_finalize(stmt);
+    return rc;
+}
+
+static bool in_transaction(sqlite3_context *context)
+{
+    return sqlite3_get_autocommit(sqlite3_context_db_handle(context)) == 0;
+}
+
+static void sql_moment(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    const struct call *call = sqlite3_user_data(context);
+    if (in_transaction(context) && asks_for_now(call->moment, count, values)) {
+        sqlite3_result_error(context, "a handler has no clock, so not 'now', 'localtime' or 'utc'",
+                             -1);
+        return;
+    }
+    int rc = ask_helper(call, context, count, values);
+    if ((rc & 0xff) == SQLITE_NOMEM)
+        sqlite3_result_error_nomem(context);
+    else if (rc != SQLITE_OK)
+        sqlite3_result_error(context, sqlite3_errmsg(call->chance->helper), -1);
+}
+
+static void sql_random(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    (void)values;
+    sqlite3_int64 number;
+    sqlite3_randomness((int)sizeof number, &number);
+    if (in_transaction(context))
+        sqlite3_result_error(context, "a handler has no dice, so not random()", -1);
+    else
+        sqlite3_result_int64(context, number);
+}
+
+static void sql_randomblob(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    sqlite3_int64 asked = sqlite3_value_int64(values[0]);
+    size_t size = asked < 1 ? 1 : (size_t)asked;
+    if (in_transaction(context)) {
+        sqlite3_result_error(context, "a handler has no dice, so not randomblob()", -1);
+        return;
+    }
+    sqlite3 *db = sqlite3_context_db_handle(context);
+    if (size > (size_t)sqlite3_limit(db, SQLITE_LIMIT_LENGTH, -1)) {
+        sqlite3_result_error_toobig(context);
+        return;
+    }
+    void *bytes = sqlite3_malloc64(size);
+    if (bytes == NULL) {
+        sqlite3_result_error_nomem(context);
+        return;
+    }
+    sqlite3_randomness((int)size, bytes);
+    sqlite3_result_blob64(context, bytes, size, sqlite3_free);
+}
+
+annal_status annal__permit_no_chance(sqlite3 *db, annal_error *err)
+{
+    /* As constant as SQLite's own: they may stand in a CHECK or an index of a pack. */
+    const int constant = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
+    const int moving = SQLITE_UTF8 | SQLITE_INNOCUOUS;
+    struct chance *chance = annal__zalloc(sizeof *chance);
+    if (chance == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "the functions of a database");
+    chance->refs = 1;
+    int rc =
+        sqlite3_create_function_v2(db, "random", 0, moving, NULL, sql_random, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_create_function_v2(db, "randomblob", 1, moving, NULL, sql_randomblob, NULL,
+                                        NULL, NULL);
+    for (size_t i = 0; rc == SQLITE_OK && i < MOMENTS; i++) {
+        chance->calls[i] = (struct call){chance, &moments[i]};
+        chance->refs++;
+        int arguments = strncmp(moments[i].name, "current_", 8) == 0 ? 0 : -1;
+        rc = sqlite3_create_function_v2(db, moments[i].name, arguments, constant, &chance->calls[i],
+                                        sql_moment, NULL, NULL, call_done);
+    }
+    chance_release(chance);
+    return rc == SQLITE_OK ? ANNAL_OK : annal__db_fail(err, db, rc, "the functions of a database");
+}

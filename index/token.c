@@ -1,0 +1,80 @@
+#include "index/token.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+static bool is_word_char(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '$' || (unsigned char)c >= 0x80;
+}
+
+static const char *skip_comments(const char *at)
+{
+    for (;;) {
+        if (isspace((unsigned char)*at)) {
+            at++;
+        } else if (at[0] == '-' && at[1] == '-') {
+            at += strcspn(at, "\n");
+        } else if (at[0] == '/' && at[1] == '*') {
+            const char *end = strstr(at + 2, "*/");
+            at = end == NULL ? at + strlen(at) : end + 2;
+        } else {
+            return at;
+        }
+    }
+}
+
+/* Behind the closing quote; a doubled one is a part of the text. */
+static const char *skip_quoted(const char *at, char close)
+{
+    for (at++; *at != '\0'; at++)
+        if (*at == close && at[1] != close)
+            return at + 1;
+        else if (*at == close)
+            at++;
+    return at;
+}
+
+struct token annal__token_next(const char **at)
+{
+    const char *begin = skip_comments(*at), *end = begin + 1;
+    struct token token = {.kind = TOKEN_OTHER};
+    if (*begin == '\0') {
+        token.kind = TOKEN_END;
+        end = begin;
+    } else if (is_word_char(*begin)) {
+        token.kind = TOKEN_WORD;
+        while (is_word_char(*end))
+            end++;
+    } else if (*begin == '\'') {
+        token.kind = TOKEN_STRING;
+        end = skip_quoted(begin, '\'');
+    } else if (*begin == '"' || *begin == '`') {
+        token.kind = TOKEN_NAME;
+        end = skip_quoted(begin, *begin);
+    } else if (*begin == '[') {
+        const char *close = strchr(begin, ']');
+        token.kind = TOKEN_NAME;
+        end = close == NULL ? begin + strlen(begin) : close + 1;
+    }
+    token.text = (annal_slice){begin, (size_t)(end - begin)};
+    *at = end;
+    return token;
+}
+
+bool annal__token_is(const struct token *token, const char *word)
+{
+    return token->kind == TOKEN_WORD && token->text.len == strlen(word) &&
+           strncasecmp(token->text.ptr, word, token->text.len) == 0;
+}
+
+annal_slice annal__token_name(const struct token *token)
+{
+    annal_slice name = token->text;
+    if ((token->kind == TOKEN_NAME || token->kind == TOKEN_STRING) && name.len >= 2) {
+        name.ptr++;
+        name.len -= 2;
+    }
+    return name;
+}

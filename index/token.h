@@ -1,0 +1,29 @@
+/* SQL cut into tokens, as far as we look into it without SQLite. */
+#ifndef INDEX_TOKEN_H
+#define INDEX_TOKEN_H
+
+#include <annal/base.h>
+
+enum token_kind {
+    TOKEN_END,
+    TOKEN_WORD,   /* a keyword, a name or a number */
+    TOKEN_NAME,   /* "name", `name`, [name] */
+    TOKEN_STRING, /* 'text' */
+    TOKEN_OTHER   /* one character */
+};
+
+struct token {
+    enum token_kind kind;
+    annal_slice text; /* as it stands, with quotes */
+};
+
+/* The next token that is no comment; *at moves behind it. */
+struct token annal__token_next(const char **at);
+
+/* Whether it is this word, in any case of letters. */
+bool annal__token_is(const struct token *token, const char *word);
+
+/* A name without its quotes; doubled quotes inside stay doubled. */
+annal_slice annal__token_name(const struct token *token);
+
+#endif
