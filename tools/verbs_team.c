@@ -654,9 +654,10 @@ static const struct command verbs[] = {
      .run = run_timeline},
     {.name = "runs",
      .summary = "list the sessions that run or ran, with their health",
-     .about = "Of the packs lionagi and teams. A running session is stale when nothing came from\n"
-              "it for 6 hours, or 12 for flow, fanout and show-play (table stale_thresholds), and\n"
-              "idle after one. 'annal doctor --transition-stale' ends those that are dead.",
+     .about = "Of the packs lionagi and teams. A running session is stale when nothing came\n"
+              "from it for 6 hours, or 12 for flow, fanout and show-play (the table\n"
+              "stale_thresholds), and idle after one. 'annal doctor --transition-stale' ends\n"
+              "those whose process is dead.",
      .examples = "  annal team runs --health stale\n",
      .fields = runs_fields,
      .sql = run_rows,
