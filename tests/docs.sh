@@ -51,6 +51,9 @@ run README.md
 run docs/guide.md
 block packs.md sql 1 >"$work/tools_per_day.sql"
 run docs/packs.md "$work"
+for page in docs/packs/*.md; do
+    run "$page"
+done
 
 n=1
 while block guide.md c $n >"$work/example.c" && [ -s "$work/example.c" ]; do
