@@ -102,7 +102,24 @@ wait "$tail_pid" 2>/dev/null || true
 tail_pid=
 "$annal" ls --json >"$work/before"
 
-explain "6. Delete the index. Only the journals are precious: the next question makes the index anew,
+explain "6. Packs: tables for what agents share, and tables of your own. A pack is a SQL file that says what
+   each event does to its tables; the store keeps them in step with the journals."
+run 1 pack enable teams
+run 1 team create review --id t1 --member ada --member bob
+run 1 team send t1 "the tide table is an hour late" --from ada
+mkdir -p "$ANNAL_STORE/packs"
+cat >"$ANNAL_STORE/packs/tools_per_day.sql" <<'END'
+-- pack tools_per_day   version 1   database tools.db
+CREATE TABLE tool_days (session_id TEXT, tool TEXT, day TEXT, calls INTEGER, PRIMARY KEY (session_id, tool, day));
+-- on tool.called
+INSERT INTO tool_days VALUES (:session, COALESCE($tool, '?'), substr(:ts, 1, 10), 1)
+ON CONFLICT DO UPDATE SET calls = calls + 1;
+END
+prompt "cp tools_per_day.sql packs/    # 5 lines: count tool calls by day"
+run 6 sql "SELECT tool, count(*) AS days, sum(calls) AS calls FROM tool_days GROUP BY tool ORDER BY calls DESC"
+"$annal" ls --json >"$work/before"
+
+explain "7. Delete the index. Only the journals are precious: the next question makes the index anew,
    and the answer is the same to the byte."
 prompt "rm sessions.db*"
 rm -f "$ANNAL_STORE"/sessions.db*
@@ -111,7 +128,7 @@ prompt "annal ls"
 cmp "$work/before" "$work/after"
 printf '    %s sessions, identical to what stood there before\n' "$(wc -l <"$work/after" | tr -d ' ')"
 
-explain "7. Prove that nothing is damaged: every line of every journal carries a hash that also covers the
+explain "8. Prove that nothing is damaged: every line of every journal carries a hash that also covers the
    line before it. A journal is a text file that you can read without Annal."
 run 3 verify
 prompt "tail -n 1 events/live.jsonl"
