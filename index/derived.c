@@ -28,10 +28,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WAIT_MS_DEFAULT      10000
-#define WAL_PAGES_CHECKPOINT 2000 /* 8 MiB */
-#define CACHE_KIB            16384
-#define IO_ATTEMPTS          5
+#define WAIT_MS_DEFAULT 10000
+#define CACHE_KIB       16384
+#define IO_ATTEMPTS     5
 
 static const struct io *io_of(const struct derived *base)
 {
@@ -324,10 +323,31 @@ annal_status annal__derived_end(struct derived *base, bool keep, annal_error *er
         if (sqlite3_get_autocommit(base->db) == 0)
             (void)annal__db_exec(base->db, "ROLLBACK", NULL);
     }
-    if (keep && base->wal_pages >= WAL_PAGES_CHECKPOINT)
+    if (keep && base->wal_pages >= DERIVED_WAL_PAGES_CHECKPOINT)
         (void)sqlite3_wal_checkpoint_v2(base->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     annal__index_lock_give(&base->lock);
     return status;
+}
+
+annal_status annal__derived_hold(struct derived *base, int64_t deadline_us, annal_error *err)
+{
+    if (base->frozen || base->private)
+        return annal__fail(err, ANNAL_ERR_IO, "the store is open for reading only");
+    annal_status status = annal__index_lock_take(&base->lock, lock_place(base), deadline_us, err);
+    if (status < 0)
+        return status;
+    if (!annal__file_is_there(io_of(base), base->path))
+        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "'%s' is not there", base->path);
+    if (status >= 0)
+        status = ensure_writer(base, err);
+    if (status < 0)
+        annal__index_lock_give(&base->lock);
+    return status;
+}
+
+void annal__derived_release(struct derived *base)
+{
+    annal__index_lock_give(&base->lock);
 }
 
 /* A database in memory lives as long as somebody has it open: keep does. */
@@ -369,6 +389,7 @@ static annal_status open_reader(struct derived *base, const char *uri, uint32_t 
     if (status < 0)
         return status;
     sqlite3_busy_timeout(db, wait_ms > INT32_MAX ? INT32_MAX : (int)wait_ms);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
     status = inspect(base, db, &whose, err);
     if (status >= 0 && whose != OURS)
         status =

@@ -79,6 +79,17 @@ annal_status annal__derived_begin(struct derived *base, int64_t deadline_us, ann
  */
 annal_status annal__derived_end(struct derived *base, bool keep, annal_error *err);
 
+/*
+ * For work on the file as a whole: the lock is held and the writer open, without a transaction.
+ * Does not make the file: ANNAL_ERR_NOTFOUND when there is none. annal__derived_release() must
+ * follow ANNAL_OK.
+ */
+annal_status annal__derived_hold(struct derived *base, int64_t deadline_us, annal_error *err);
+void annal__derived_release(struct derived *base);
+
+/* Of the WAL pages after a commit, how many are too many: then the writer checkpoints. */
+#define DERIVED_WAL_PAGES_CHECKPOINT 2000 /* 8 MiB */
+
 /* Throw the file away; the next annal__derived_begin() makes it anew. */
 annal_status annal__derived_discard(struct derived *base, int64_t deadline_us, annal_error *err);
 

@@ -20,6 +20,7 @@ struct stats {
     annal_index *index;
     uint64_t sessions, events, indexed, journal_bytes, lag_bytes, lag_sessions;
     uint64_t index_bytes, log_bytes, findings;
+    bool has_index; /* sessions.db is there */
     struct table *lags;
 };
 
@@ -107,6 +108,85 @@ static void print_line(const char *name, const char *value)
     printf("%-14s %s\n", name, value);
 }
 
+/* ---- The databases ---- */
+
+static int print_database(void *arg, const annal_database_info *info)
+{
+    struct stats *stats = arg;
+    char bytes[HUMAN_BYTES], wal[HUMAN_BYTES], unused[HUMAN_BYTES];
+    if (stats->args->json) {
+        fputs("{\"database\":", stdout);
+        out_json_string(annal_slice_of(info->name));
+        printf(",\"exists\":%s,\"bytes\":%" PRIu64 ",\"wal_bytes\":%" PRIu64
+               ",\"free_bytes\":%" PRIu64 ",\"journal_mode\":\"%s\",\"wal_autocheckpoint\":%" PRIu32
+               ",\"busy_timeout\":%" PRIu32 ",\"synchronous\":\"%s\",\"foreign_keys\":%d}\n",
+               info->exists ? "true" : "false", info->bytes, info->wal_bytes, info->free_bytes,
+               info->journal_mode, info->wal_autocheckpoint, info->busy_timeout_ms,
+               info->synchronous, info->foreign_keys ? 1 : 0);
+    } else if (!info->exists) {
+        printf("\n%s is not there yet: whoever reads first makes it\n", info->name);
+    } else {
+        printf("\n%s: %s, WAL %s, %s of it free\n", info->name, human_bytes(bytes, info->bytes),
+               human_bytes(wal, info->wal_bytes), human_bytes(unused, info->free_bytes));
+        printf("  journal_mode %s, wal_autocheckpoint %" PRIu32 ", busy_timeout %" PRIu32
+               ",\n  synchronous %s, foreign_keys %d\n",
+               info->journal_mode, info->wal_autocheckpoint, info->busy_timeout_ms,
+               info->synchronous, info->foreign_keys ? 1 : 0);
+    }
+    return 0;
+}
+
+static int print_table(void *arg, const char *database, annal_slice name, uint64_t rows)
+{
+    struct stats *stats = arg;
+    char text[HUMAN_BYTES];
+    if (stats->args->json) {
+        fputs("{\"database\":", stdout);
+        out_json_string(annal_slice_of(database));
+        fputs(",\"table\":", stdout);
+        out_json_string(name);
+        printf(",\"rows\":%" PRIu64 "}\n", rows);
+    } else {
+        printf("  %15s  %s: %.*s\n", human_count(text, rows), database, ANNAL_FMT(name));
+    }
+    return 0;
+}
+
+static int print_status(void *arg, const char *database, annal_slice name, uint64_t rows)
+{
+    struct stats *stats = arg;
+    char text[HUMAN_BYTES];
+    if (stats->args->json) {
+        fputs("{\"database\":", stdout);
+        out_json_string(annal_slice_of(database));
+        fputs(",\"status\":", stdout);
+        if (name.len > 0)
+            out_json_string(name);
+        else
+            fputs("null", stdout);
+        printf(",\"sessions\":%" PRIu64 "}\n", rows);
+    } else {
+        printf("  %15s  %s: %.*s\n", human_count(text, rows), database,
+               ANNAL_FMT(name.len > 0 ? name : ANNAL_SLICE("(none)")));
+    }
+    return 0;
+}
+
+static int print_databases(struct stats *stats)
+{
+    annal_error err = {0};
+    annal_status status = annal_index_databases(stats->index, print_database, stats, &err);
+    if (status >= 0 && !stats->args->json)
+        printf("\nrows by table\n");
+    if (status >= 0)
+        status = annal_index_tables(stats->index, print_table, stats, &err);
+    if (status >= 0 && !stats->args->json)
+        printf("\nsessions by status\n");
+    if (status >= 0)
+        status = annal_index_statuses(stats->index, print_status, stats, &err);
+    return status < 0 ? fail_error(&err) : 0;
+}
+
 static void print_totals(const struct stats *stats)
 {
     char text[HUMAN_BYTES];
@@ -137,6 +217,27 @@ static void print_totals(const struct stats *stats)
     printf("%s sessions (the next reader catches up)\n", human_count(text, stats->lag_sessions));
 }
 
+static int note_index(void *arg, const annal_database_info *info)
+{
+    if (strcmp(info->name, "sessions.db") == 0)
+        ((struct stats *)arg)->has_index = info->exists;
+    return 0;
+}
+
+/* Without an index there is what the journals say themselves; counting makes no index. */
+static int add_journal(void *arg, annal_slice session, uint64_t bytes)
+{
+    struct stats *stats = arg;
+    annal_session_info info;
+    stats->sessions++;
+    stats->journal_bytes += bytes;
+    stats->lag_sessions++;
+    stats->lag_bytes += bytes;
+    if (annal_session_info_get(stats->store, session, &info, NULL) >= 0)
+        stats->events += info.last_seq;
+    return 0;
+}
+
 static int collect(struct stats *stats)
 {
     annal_error err = {0};
@@ -147,8 +248,12 @@ static int collect(struct stats *stats)
                             sizeof lag_columns / sizeof lag_columns[0]);
     if (stats->lags == NULL)
         return fail_storage("count: out of memory");
-    annal_status status =
-        annal_index_findings(stats->index, (annal_slice){0}, count_finding, stats, &err);
+    annal_status status = annal_index_databases(stats->index, note_index, stats, &err);
+    if (status >= 0 && !stats->has_index)
+        status = annal_store_sessions(stats->store, add_journal, stats, &err);
+    if (status < 0 || !stats->has_index)
+        return status < 0 ? fail_error(&err) : 0;
+    status = annal_index_findings(stats->index, (annal_slice){0}, count_finding, stats, &err);
     if (status >= 0)
         status = annal_index_lag_each(stats->index, (annal_slice){0}, add_lag, stats, &err);
     return status < 0 ? fail_error(&err) : 0;
@@ -163,8 +268,12 @@ static int print_all(struct stats *stats)
     print_totals(stats);
     if (!stats->args->json && stats->indexed > 0)
         printf("\nindexed events by type\n");
-    if (annal_index_counts(stats->index, (annal_slice){0}, print_type, stats, &err) < 0)
+    if (stats->has_index &&
+        annal_index_counts(stats->index, (annal_slice){0}, print_type, stats, &err) < 0)
         return fail_error(&err);
+    exit_status = print_databases(stats);
+    if (exit_status != 0)
+        return exit_status;
     annal_metrics metrics;
     annal_store_metrics_get(stats->store, ANNAL_METRICS_OF_STORE, &metrics);
     if (stats->args->json)
@@ -196,9 +305,12 @@ const struct command cmd_stats = {
     .summary = "count what is in the store, measure how it is written",
     .about = "Prints totals, the events by type, how the store was written since counting\n"
              "began (by all processes: syncs, groups, checkpoints, waits), and the sessions\n"
-             "whose index lags behind their journal. Does not catch up, so it shows the store\n"
-             "as it is. With --json: an object for each session, then the totals, then one for\n"
-             "each type, then the measurements, with units in their names.",
+             "whose index lags behind their journal. Of each database, sessions.db and those\n"
+             "of packs: its size and that of its WAL, PRAGMAs, rows by table, sessions by\n"
+             "status. Does not catch up and makes nothing, so it shows the store as it is.\n"
+             "With --json: an object for each session, then the totals, then one for each\n"
+             "type, database, table and status, then the measurements, with units in their\n"
+             "names.",
     .examples = "  annal stats\n  annal stats --json | jq 'select(.session_id)'\n"
                 "  annal stats --json | jq 'select(.sync_us_p99).sync_us_p99'\n",
     .run = run};

@@ -66,6 +66,75 @@ START_TEST(a_store_without_metrics_is_counted_all_the_same)
 }
 END_TEST
 
+START_TEST(at_l17_stats_says_that_a_database_is_missing_and_does_not_make_it)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, "1\n2\n", "append", "s1", "--type", "n");
+    unlink(tmpdir_path(&cli.dir, "store/sessions.db"));
+    CLI(&cli, NULL, "stats");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "sessions.db is not there yet"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "events         2"));
+    ck_assert_int_ne(access(tmpdir_path(&cli.dir, "store/sessions.db"), F_OK), 0);
+    CLI(&cli, NULL, "stats", "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "{\"database\":\"sessions.db\",\"exists\":false"));
+    ck_assert_int_ne(access(tmpdir_path(&cli.dir, "store/sessions.db"), F_OK), 0);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(stats_tells_sizes_rows_statuses_and_settings_of_each_database)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, "{}\n", "append", "s1", "--type", "session.created");
+    CLI(&cli, NULL, "pack", "enable", "lionagi");
+    CLI(&cli, NULL, "ls");
+    CLI(&cli, NULL, "sql", "SELECT count(*) FROM messages");
+    CLI(&cli, NULL, "stats", "--json");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(field(&cli, "busy_timeout"), 10000);
+    ck_assert_int_eq(field(&cli, "foreign_keys"), 1);
+    ck_assert_int_eq(field(&cli, "wal_autocheckpoint"), 2000);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"journal_mode\":\"wal\""));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"synchronous\":\"NORMAL\""));
+    ck_assert_ptr_nonnull(
+        strstr(cli.out, "{\"database\":\"state.db\",\"table\":\"message_types\",\"rows\":6}"));
+    ck_assert_ptr_nonnull(
+        strstr(cli.out, "{\"database\":\"state.db\",\"status\":null,\"sessions\":1}"));
+    ck_assert_ptr_nonnull(
+        strstr(cli.out, "{\"database\":\"sessions.db\",\"status\":\"idle\",\"sessions\":1}"));
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(at_l17_all_modes_of_a_checkpoint_answer_busy_log_and_checkpointed)
+{
+    static const char *const modes[] = {"TRUNCATE", "PASSIVE", "RESTART", "FULL"};
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, "{}\n", "append", "s1", "--type", "session.created");
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        CLI(&cli, NULL, "ls");
+        CLI(&cli, NULL, "checkpoint", "--mode", modes[i], "--json");
+        cli_assert_done(&cli);
+        ck_assert_int_eq(field(&cli, "busy"), 0);
+        ck_assert_int_ge(field(&cli, "log"), 0);
+        ck_assert_int_eq(field(&cli, "checkpointed"), field(&cli, "log"));
+    }
+    CLI(&cli, NULL, "checkpoint", "--mode", "SLOW");
+    ck_assert_int_eq(cli.exit_status, 2);
+    CLI(&cli, NULL, "vacuum");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "sql", "SELECT id FROM sessions");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "s1"));
+    cli_done(&cli);
+}
+END_TEST
+
 Suite *suite_stats(void)
 {
     Suite *suite = suite_create("stats");
@@ -73,6 +142,9 @@ Suite *suite_stats(void)
     tcase_add_test(metrics, stats_measures_what_all_processes_wrote_with_units_in_the_names);
     tcase_add_test(metrics, stats_for_people_is_plain_text_off_a_terminal);
     tcase_add_test(metrics, a_store_without_metrics_is_counted_all_the_same);
+    tcase_add_test(metrics, at_l17_stats_says_that_a_database_is_missing_and_does_not_make_it);
+    tcase_add_test(metrics, stats_tells_sizes_rows_statuses_and_settings_of_each_database);
+    tcase_add_test(metrics, at_l17_all_modes_of_a_checkpoint_answer_busy_log_and_checkpointed);
     suite_add_tcase(suite, metrics);
     return suite;
 }

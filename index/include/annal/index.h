@@ -147,6 +147,82 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_findings(annal_index *index,
                                                              annal_index_finding_fn fn, void *arg,
                                                              annal_error *err);
 
+/* ---- The databases as files: sessions.db and those of the packs ---- */
+
+typedef struct annal_database_info {
+    const char *name; /* "sessions.db"; as path, below the store or absolute */
+    bool exists;      /* false: nothing else is known; it is made when it is first asked for */
+    uint64_t bytes;
+    uint64_t wal_bytes;
+    uint64_t free_bytes;         /* of bytes, what annal_index_vacuum() would give back */
+    const char *journal_mode;    /* "wal", or "delete" where others write too */
+    const char *synchronous;     /* of our writer: "NORMAL" or "FULL" */
+    uint32_t wal_autocheckpoint; /* pages after which our writer checkpoints; SQLite's own
+                                    automatic is off: only the holder of the lock may */
+    uint32_t busy_timeout_ms;    /* of our readers */
+    bool foreign_keys;           /* whether our readers enforce them */
+} annal_database_info;
+
+/* Return 0 to go on; anything else stops and is handed through. The info lives until it returns. */
+typedef int (*annal_database_fn)(void *arg, const annal_database_info *info);
+
+/* Look at each database; makes none. Any thread. */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_databases(annal_index *index,
+                                                              annal_database_fn fn, void *arg,
+                                                              annal_error *err);
+
+/* Return 0 to go on; anything else stops and is handed through. Slices live until it returns. */
+typedef int (*annal_table_fn)(void *arg, const char *database, annal_slice name, uint64_t rows);
+
+/* How many rows each table has, as the databases stand; private tables (_name) are left out, and
+ * what does not exist is not made. Any thread. */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_tables(annal_index *index, annal_table_fn fn,
+                                                           void *arg, annal_error *err);
+
+/* How many sessions have each status, the most frequent first, in each database that has a table of
+ * sessions; name is the status, empty where there is none. Any thread. */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_statuses(annal_index *index, annal_table_fn fn,
+                                                             void *arg, annal_error *err);
+
+typedef enum annal_checkpoint_mode { /* as SQLite's PRAGMA wal_checkpoint has them */
+                                     ANNAL_CHECKPOINT_TRUNCATE =
+                                         0, /* all, and the -wal file gets length 0 */
+                                     ANNAL_CHECKPOINT_PASSIVE =
+                                         1, /* what is possible without waiting */
+                                     ANNAL_CHECKPOINT_FULL = 2,
+                                     ANNAL_CHECKPOINT_RESTART = 3
+} annal_checkpoint_mode;
+
+typedef struct annal_maintenance {
+    const char *name;     /* of the database */
+    bool done;            /* false: error says why not */
+    bool busy;            /* of a checkpoint: a reader was in the way */
+    int64_t log_pages;    /* in the WAL; -1: there is none */
+    int64_t checkpointed; /* of them, in the database now */
+    uint64_t bytes_before;
+    uint64_t bytes_after; /* database and WAL */
+    const annal_error *error;
+} annal_maintenance;
+
+/* Return 0 to go on; anything else stops and is handed through. */
+typedef int (*annal_maintenance_fn)(void *arg, const annal_maintenance *what);
+
+/*
+ * Move what stands in the WAL of each database into the database, under its lock (see lock.h for
+ * why nobody else may); one that does not exist is left out. Appends do not wait; who catches up
+ * does. Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_checkpoint(annal_index *index,
+                                                               annal_checkpoint_mode mode,
+                                                               annal_maintenance_fn fn, void *arg,
+                                                               annal_error *err);
+
+/* Make each database anew without its free pages, under its lock; readers go on. Needs as much
+ * space again. Any thread. */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_vacuum(annal_index *index,
+                                                           annal_maintenance_fn fn, void *arg,
+                                                           annal_error *err);
+
 /* ---- Rows of the snapshots table. Derived: rebuilding the index drops them. ---- */
 
 /*

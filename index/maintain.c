@@ -1,0 +1,275 @@
+/* The databases of a store as files: how they stand, checkpoints, VACUUM. */
+#include "index/database.h"
+#include "index/index.h"
+#include "journal/base/error.h"
+#include "journal/base/seam.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* How long a checkpoint waits for readers, under the lock. */
+#define READERS_WAIT_MS 500
+
+typedef int (*base_fn)(void *arg, struct derived *base, const char *name, annal_error *err);
+
+/* As users know it: below the store, without the store's path. */
+static const char *name_of(const annal_index *index, const char *path)
+{
+    const char *store = annal_store_path(index->store);
+    size_t len = strlen(store);
+    return strncmp(path, store, len) == 0 && path[len] == '/' ? path + len + 1 : path;
+}
+
+/* sessions.db first. Databases of single sessions are left alone. */
+static annal_status each_base(annal_index *index, base_fn fn, void *arg, annal_error *err)
+{
+    struct pack_set *set = NULL;
+    int verdict = index->base.private ? 0 : fn(arg, &index->base, "sessions.db", err);
+    if (verdict != 0)
+        return (annal_status)verdict;
+    annal_status status = annal__packs_get(index, &set, err);
+    if (status < 0)
+        return status;
+    struct pack_base *base = annal__packs_next(index, set, NULL);
+    for (; verdict == 0 && base != NULL; base = annal__packs_next(index, set, base))
+        if (!base->base.private)
+            verdict = fn(arg, &base->base, name_of(index, base->base.path), err);
+    annal__packs_put(index, set);
+    return (annal_status)verdict;
+}
+
+static uint64_t file_bytes(const char *path, const char *suffix)
+{
+    char name[4096 + 8];
+    struct stat info;
+    int len = snprintf(name, sizeof name, "%s%s", path, suffix);
+    return len > 0 && (size_t)len < sizeof name && lstat(name, &info) == 0 ? (uint64_t)info.st_size
+                                                                           : 0;
+}
+
+static uint64_t all_bytes(const char *path)
+{
+    return file_bytes(path, "") + file_bytes(path, "-wal");
+}
+
+/* ---- How they stand ---- */
+
+struct look {
+    annal_database_fn fn;
+    void *arg;
+};
+
+static int look_at(void *arg, struct derived *base, const char *name, annal_error *err)
+{
+    struct look *look = arg;
+    annal_database_info info = {.name = name,
+                                .journal_mode = base->rollback ? "delete" : "wal",
+                                .synchronous = base->rollback ? "FULL" : "NORMAL",
+                                .wal_autocheckpoint =
+                                    base->rollback ? 0 : DERIVED_WAL_PAGES_CHECKPOINT,
+                                .busy_timeout_ms = base->wait_ms};
+    sqlite3 *db = NULL;
+    struct stamp stamp;
+    int64_t page = 0, pages = 0, keys = 0;
+    if (!annal__file_is_there(annal__store_io(base->store), base->path))
+        return look->fn(look->arg, &info);
+    info.exists = true;
+    info.bytes = file_bytes(base->path, "");
+    info.wal_bytes = file_bytes(base->path, "-wal");
+    annal_status status = annal__derived_reader(base, base->wait_ms, &db, &stamp, err);
+    if (status >= 0)
+        status = annal__db_integer(db, "PRAGMA page_size", &page, err);
+    if (status >= 0)
+        status = annal__db_integer(db, "PRAGMA freelist_count", &pages, err);
+    if (status >= 0)
+        status = annal__db_integer(db, "PRAGMA foreign_keys", &keys, err);
+    annal__db_close(db);
+    if (status < 0)
+        return status;
+    info.free_bytes = (uint64_t)(page * pages);
+    info.foreign_keys = keys != 0;
+    return look->fn(look->arg, &info);
+}
+
+annal_status annal_index_databases(annal_index *index, annal_database_fn fn, void *arg,
+                                   annal_error *err)
+{
+    return each_base(index, look_at, &(struct look){fn, arg}, err);
+}
+
+/* ---- What is in them ---- */
+
+struct tables {
+    annal_table_fn fn;
+    void *arg;
+    bool statuses;
+};
+
+/* Each row of sql, which is a name and a number. */
+static int hand_out(const struct tables *tables, sqlite3 *db, const char *sql, const char *database,
+                    annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int verdict = annal__db_prepare(db, sql, &stmt, err);
+    if (verdict < 0)
+        return verdict;
+    int rc = SQLITE_ROW;
+    while (verdict == 0 && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
+        verdict = tables->fn(tables->arg, database, annal__db_column(stmt, 0),
+                             (uint64_t)sqlite3_column_int64(stmt, 1));
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        verdict = annal__db_fail(err, db, rc, "count the rows of '%s'", database);
+    sqlite3_finalize(stmt);
+    return verdict;
+}
+
+static int count_table(const struct tables *tables, sqlite3 *db, const char *table,
+                       const char *database, annal_error *err)
+{
+    char *sql = sqlite3_mprintf("SELECT %Q, count(*) FROM \"%w\"", table, table);
+    if (sql == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "count the rows of '%s'", database);
+    int verdict = hand_out(tables, db, sql, database, err);
+    sqlite3_free(sql);
+    return verdict;
+}
+
+static int count_tables(const struct tables *tables, sqlite3 *db, const char *database,
+                        annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int verdict =
+        annal__db_prepare(db,
+                          "SELECT name FROM sqlite_schema WHERE type = 'table' AND "
+                          "substr(name, 1, 1) <> '_' AND name NOT LIKE 'sqlite@_%' ESCAPE '@' "
+                          "ORDER BY name",
+                          &stmt, err);
+    while (verdict == 0 && sqlite3_step(stmt) == SQLITE_ROW)
+        verdict =
+            count_table(tables, db, (const char *)sqlite3_column_text(stmt, 0), database, err);
+    sqlite3_finalize(stmt);
+    return verdict;
+}
+
+static int count_statuses(const struct tables *tables, sqlite3 *db, const char *database,
+                          annal_error *err)
+{
+    int64_t has = 0;
+    int verdict = annal__db_integer(
+        db, "SELECT count(*) FROM pragma_table_info('sessions') WHERE name = 'status'", &has, err);
+    if (verdict < 0 || has == 0)
+        return verdict;
+    return hand_out(tables, db,
+                    "SELECT COALESCE(status, ''), count(*) FROM sessions GROUP BY status "
+                    "ORDER BY 2 DESC, 1",
+                    database, err);
+}
+
+static int look_inside(void *arg, struct derived *base, const char *name, annal_error *err)
+{
+    const struct tables *tables = arg;
+    sqlite3 *db = NULL;
+    struct stamp stamp;
+    if (!annal__file_is_there(annal__store_io(base->store), base->path))
+        return 0;
+    int verdict = annal__derived_reader(base, base->wait_ms, &db, &stamp, err);
+    if (verdict >= 0)
+        verdict = tables->statuses ? count_statuses(tables, db, name, err)
+                                   : count_tables(tables, db, name, err);
+    annal__db_close(db);
+    return verdict;
+}
+
+annal_status annal_index_tables(annal_index *index, annal_table_fn fn, void *arg, annal_error *err)
+{
+    return each_base(index, look_inside, &(struct tables){fn, arg, false}, err);
+}
+
+annal_status annal_index_statuses(annal_index *index, annal_table_fn fn, void *arg,
+                                  annal_error *err)
+{
+    return each_base(index, look_inside, &(struct tables){fn, arg, true}, err);
+}
+
+/* ---- Checkpoint and VACUUM ---- */
+
+struct work {
+    annal_maintenance_fn fn;
+    void *arg;
+    const char *checkpoint; /* the PRAGMA; NULL: VACUUM */
+};
+
+static annal_status run_checkpoint(sqlite3 *db, const char *pragma, annal_maintenance *what,
+                                   annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__db_prepare(db, pragma, &stmt, err);
+    if (status < 0)
+        return status;
+    int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW) {
+        what->busy = sqlite3_column_int(stmt, 0) != 0;
+        what->log_pages = sqlite3_column_int64(stmt, 1);
+        what->checkpointed = sqlite3_column_int64(stmt, 2);
+    } else {
+        status = annal__db_fail(err, db, rc, "%s", pragma);
+    }
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+static annal_status run_vacuum(sqlite3 *db, annal_maintenance *what, annal_error *err)
+{
+    annal_maintenance unused = {0};
+    annal_status status = annal__db_exec(db, "VACUUM", err);
+    /* The new pages stand in the WAL until then. */
+    if (status >= 0)
+        status = run_checkpoint(db, "PRAGMA wal_checkpoint(TRUNCATE)", &unused, err);
+    what->busy = unused.busy;
+    return status;
+}
+
+static int work_on(void *arg, struct derived *base, const char *name, annal_error *err)
+{
+    struct work *work = arg;
+    annal_error why = {0};
+    annal_maintenance what = {.name = name, .log_pages = -1, .checkpointed = -1};
+    if (!annal__file_is_there(annal__store_io(base->store), base->path))
+        return 0;
+    what.bytes_before = all_bytes(base->path);
+    annal_status status = annal__derived_hold(base, annal__deadline_after(base->wait_ms), &why);
+    if (status >= 0) {
+        sqlite3_busy_timeout(base->db, READERS_WAIT_MS);
+        status = work->checkpoint != NULL ? run_checkpoint(base->db, work->checkpoint, &what, &why)
+                                          : run_vacuum(base->db, &what, &why);
+        sqlite3_busy_timeout(base->db, 0);
+        annal__derived_release(base);
+    }
+    if (status == ANNAL_ERR_NOMEM) {
+        if (err != NULL)
+            *err = why;
+        return status;
+    }
+    what.bytes_after = all_bytes(base->path);
+    what.done = status >= 0;
+    what.error = status >= 0 ? NULL : &why;
+    return work->fn(work->arg, &what);
+}
+
+annal_status annal_index_checkpoint(annal_index *index, annal_checkpoint_mode mode,
+                                    annal_maintenance_fn fn, void *arg, annal_error *err)
+{
+    static const char *const pragmas[] = {
+        "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA wal_checkpoint(PASSIVE)",
+        "PRAGMA wal_checkpoint(FULL)", "PRAGMA wal_checkpoint(RESTART)"};
+    if ((size_t)mode >= sizeof pragmas / sizeof *pragmas)
+        return annal__fail(err, ANNAL_ERR_INVALID, "%d is no mode of a checkpoint", (int)mode);
+    return each_base(index, work_on, &(struct work){fn, arg, pragmas[mode]}, err);
+}
+
+annal_status annal_index_vacuum(annal_index *index, annal_maintenance_fn fn, void *arg,
+                                annal_error *err)
+{
+    return each_base(index, work_on, &(struct work){fn, arg, NULL}, err);
+}
