@@ -1,6 +1,7 @@
 #include "index/apply.h"
 
 #include "index/database.h"
+#include "index/outbox.h"
 #include "index/permit.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
@@ -51,6 +52,7 @@ struct applier {
     sqlite3_stmt *savepoint, *undo, *release;
     sqlite3_stmt *insert_session;
     sqlite3_stmt *update_session;
+    struct outbox_reader *outbox; /* NULL: no pack is writable */
     char refused[512];
 };
 
@@ -256,6 +258,9 @@ annal_status annal__applier_new(sqlite3 *db, const annal_pack *const *packs, siz
     status = prepare_savepoint(applier, err);
     if (status >= 0 && applier->has_core)
         status = prepare_fold(applier, err);
+    for (size_t i = 0; status >= 0 && i < pack_count && applier->outbox == NULL; i++)
+        if (packs[i]->writable)
+            status = annal__outbox_reader_new(db, &applier->outbox, err);
     if (status < 0)
         goto done;
     annal__applier_forget(applier);
@@ -286,6 +291,7 @@ void annal__applier_free(struct applier *applier)
     sqlite3_finalize(applier->release);
     sqlite3_finalize(applier->insert_session);
     sqlite3_finalize(applier->update_session);
+    annal__outbox_reader_free(applier->outbox);
     annal__free(applier);
 }
 
@@ -402,6 +408,30 @@ static annal_status run_handler(struct applier *applier, const struct handler *h
     return status;
 }
 
+/* What users wrote: the same for every writable pack, so no handler says it. */
+static annal_status run_outbox(struct applier *applier, annal_slice session,
+                               const annal_event *event, const char **out_refused, annal_error *err)
+{
+    annal_status status = annal__db_run(applier->savepoint, err);
+    if (status < 0)
+        return status;
+    const char *why = NULL;
+    int rc = annal__outbox_apply(applier->outbox, event, &why);
+    if (is_refusal(rc)) {
+        snprintf(applier->refused, sizeof applier->refused, "%.*s: %s", ANNAL_FMT(event->type),
+                 why == NULL ? sqlite3_errmsg(applier->db) : why);
+        *out_refused = applier->refused;
+    } else if (rc != SQLITE_OK) {
+        status = annal__db_fail(err, applier->db, rc, "event %llu of session '%.*s'",
+                                (unsigned long long)event->seq, ANNAL_FMT(session));
+    }
+    if (status >= 0 && rc != SQLITE_OK)
+        status = annal__db_run(applier->undo, err);
+    if (status >= 0)
+        status = annal__db_run(applier->release, err);
+    return status;
+}
+
 static annal_status begin_session(struct applier *applier, annal_slice session,
                                   const annal_event *event, annal_error *err)
 {
@@ -433,6 +463,11 @@ annal_status annal__applier_event(struct applier *applier, annal_slice session,
     if (is_activity && event->ts_us > fold->activity_us)
         fold->activity_us = event->ts_us;
 
+    if (applier->outbox != NULL && annal__outbox_takes(event->type)) {
+        annal_status status = run_outbox(applier, session, event, out_refused, err);
+        if (status < 0)
+            return status;
+    }
     for (size_t i = 0; i < applier->handler_count; i++) {
         const struct pack_section *section = applier->handlers[i].section;
         if (section->kind != PACK_ON || !annal__section_takes(section, event->type))

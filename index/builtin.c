@@ -7,6 +7,7 @@
 extern const char annal__sql_agentweaver[];
 extern const char annal__sql_lionagi[];
 extern const char annal__sql_memory[];
+extern const char annal__sql_prose[];
 extern const char annal__sql_teams[];
 
 static const struct {
@@ -17,6 +18,7 @@ static const struct {
     {"core", annal__sql_core},
     {"lionagi", annal__sql_lionagi},
     {"memory", annal__sql_memory},
+    {"prose", annal__sql_prose},
     {"teams", annal__sql_teams},
 };
 

@@ -1,0 +1,620 @@
+/*
+ * The outbox of a writable database: how rows that users write get into the journal.
+ *
+ * (1) Triggers on every table copy each row that is inserted, updated or deleted into _outbox and
+ *     _outbox_values, value by value as SQLite has them, in the user's own transaction. They read
+ *     the row from the table, so that what other triggers made of it counts. INSERT OR REPLACE is
+ *     one insert (and, with recursive_triggers, a delete before it).
+ * (2) Triggers are off on the connections of ours that fill tables: what comes from the journal is
+ *     not captured. A user's own triggers do not run there either; what they wrote was captured.
+ * (3) A row is known by its primary key where that is not NULL, else by all its values: never by a
+ *     rowid, which VACUUM and events in between may change.
+ * (4) Draining, under the lock of the database and in a transaction: what users made is adopted
+ *     (outbox_schema.c), then each change becomes an event sql.applied or schema.extended, durable,
+ *     and leaves the outbox. Its id is the outbox's id, its number and a hash of its data: when a
+ *     crash comes before the transaction ends, it is in the journal once all the same.
+ * (5) _outbox_state says up to which number this very file was drained: those events are in the
+ *     tables already, and are passed over when they are applied.
+ * (6) That is right as long as the tables held every event that stands before them in the journal.
+ *     Where others came in between that this pack takes, or a copy of the file was put in its
+ *     place, the tables are made anew, from the journal and in its order: so they always are what a
+ *     rebuild gives.
+ * (7) In an event's data a value is what JSON says exactly: null, an integer, a real (the shortest
+ *     text that gives it), a text in UTF-8 without U+0000. Others are {"blob":"<base64>"},
+ *     {"text":"<base64>"} and {"real":"inf"}.
+ */
+#include "index/outbox.h"
+
+#include "index/database.h"
+#include "index/lock.h"
+#include "journal/base/alloc.h"
+#include "journal/base/base64.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+#include "journal/base/hash.h"
+#include "journal/base/json.h"
+#include "journal/base/number.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH_EVENTS   512
+#define BATCH_BYTES    ((size_t)8 << 20)
+#define ATTEMPTS_MAX   100
+#define OUTBOX_ID_TEXT 17 /* 16 hex digits */
+
+/* ---- Tables and triggers, rules 1 to 3 ---- */
+
+static const char tables_sql[] =
+    "CREATE TABLE _outbox (n INTEGER PRIMARY KEY AUTOINCREMENT, tbl TEXT NOT NULL,"
+    " op TEXT NOT NULL, at TEXT);"
+    "CREATE TABLE _outbox_values (n INTEGER NOT NULL, part TEXT NOT NULL, name TEXT NOT NULL,"
+    " value);"
+    "CREATE INDEX _outbox_values_n ON _outbox_values(n);"
+    "CREATE TABLE _outbox_state (id TEXT NOT NULL, drained INTEGER NOT NULL,"
+    " schema INTEGER NOT NULL);"
+    "CREATE TABLE _outbox_schema (type TEXT NOT NULL, name TEXT NOT NULL, sql TEXT NOT NULL,"
+    " columns TEXT, made TEXT, pack INTEGER NOT NULL, PRIMARY KEY(type, name)) WITHOUT ROWID";
+
+annal_status annal__outbox_make(sqlite3 *db, annal_error *err)
+{
+    char sql[96];
+    uint64_t id = 0;
+    sqlite3_randomness((int)sizeof id, &id);
+    snprintf(sql, sizeof sql, "INSERT INTO _outbox_state VALUES ('%016" PRIx64 "', 0, -1)", id);
+    annal_status status = annal__db_exec(db, tables_sql, err);
+    if (status >= 0)
+        status = annal__db_exec(db, sql, err);
+    if (status >= 0)
+        status = annal__outbox_baseline(db, true, err);
+    return status;
+}
+
+/* Append formatted SQL, with SQLite's %w and %Q. */
+static bool add_sql(sqlite3_str *sql, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    sqlite3_str_vappendf(sql, format, args);
+    va_end(args);
+    return sqlite3_str_errcode(sql) == SQLITE_OK;
+}
+
+/* The sum of the bytes of a row's values, as SQL. */
+static void add_bytes(sqlite3_str *sql, const struct outbox_table *table, const char *row)
+{
+    for (size_t i = 0; i < table->count; i++)
+        add_sql(sql, "%sIFNULL(length(CAST(%s.\"%w\" AS BLOB)), 0)", i == 0 ? "" : " + ", row,
+                table->columns[i].name);
+}
+
+static void add_limit(sqlite3_str *sql, const char *name, const struct outbox_table *table,
+                      bool both)
+{
+    add_sql(sql, "  SELECT RAISE(ABORT, 'a row of ");
+    for (const char *c = name; *c != '\0'; c++) /* inside a literal */
+        add_sql(sql, *c == '\'' ? "''" : "%c", *c);
+    add_sql(sql,
+            " may hold %u MiB: put large values into a file and its path into the row')\n"
+            "  WHERE ",
+            OUTBOX_ROW_BYTES_MAX >> 20);
+    add_bytes(sql, table, "NEW");
+    if (both) {
+        add_sql(sql, " + ");
+        add_bytes(sql, table, "OLD");
+    }
+    add_sql(sql, " > %u;\n", OUTBOX_ROW_BYTES_MAX);
+}
+
+static void add_change(sqlite3_str *sql, const char *name, const char *op)
+{
+    add_sql(sql,
+            "  INSERT INTO _outbox (tbl, op, at) VALUES (%Q, %Q, "
+            "strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', 'now'));\n",
+            name, op);
+}
+
+/* The row as it is in the table now. */
+static void add_row(sqlite3_str *sql, const char *name, const struct outbox_table *table)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const char *column = table->columns[i].name;
+        add_sql(sql,
+                "  INSERT INTO _outbox_values SELECT (SELECT MAX(n) FROM _outbox), 'row', %Q, "
+                "\"%w\" FROM \"%w\" WHERE ",
+                column, column, name);
+        if (table->rowid != NULL)
+            add_sql(sql, "%s = NEW.%s", table->rowid, table->rowid);
+        bool first = true;
+        for (size_t j = 0; table->rowid == NULL && j < table->count; j++) {
+            if (!table->columns[j].key)
+                continue;
+            add_sql(sql, "%s\"%w\" IS NEW.\"%w\"", first ? "" : " AND ", table->columns[j].name,
+                    table->columns[j].name);
+            first = false;
+        }
+        add_sql(sql, ";\n");
+    }
+}
+
+/* The row as it was: its key, or all of it. */
+static void add_was(sqlite3_str *sql, const struct outbox_table *table, bool all)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const struct outbox_column *column = &table->columns[i];
+        bool always = all || !table->has_key || column->key;
+        sqlite3_str *unless = sqlite3_str_new(NULL);
+        for (size_t j = 0; !always && j < table->count; j++)
+            if (table->columns[j].key && !table->columns[j].not_null)
+                add_sql(unless, "%sOLD.\"%w\" IS NULL",
+                        sqlite3_str_length(unless) > 0 ? " OR " : "", table->columns[j].name);
+        char *condition = sqlite3_str_finish(unless);
+        if (always || condition != NULL)
+            add_sql(sql,
+                    "  INSERT INTO _outbox_values SELECT (SELECT MAX(n) FROM _outbox), 'was', %Q, "
+                    "OLD.\"%w\"%s%s;\n",
+                    column->name, column->name, always ? "" : " WHERE ", always ? "" : condition);
+        sqlite3_free(condition);
+    }
+}
+
+annal_status annal__outbox_capture(sqlite3 *db, const char *name, const struct outbox_table *table,
+                                   annal_error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(NULL);
+    static const char *const ops[] = {"insert", "update", "delete"};
+    for (int i = 0; i < 3; i++) {
+        add_sql(sql, "DROP TRIGGER IF EXISTS main.\"_outbox_%s_%w\";\n", ops[i], name);
+        add_sql(sql, "CREATE TRIGGER main.\"_outbox_%s_%w\" AFTER %s ON \"%w\" BEGIN\n", ops[i],
+                name, ops[i], name);
+        if (i < 2)
+            add_limit(sql, name, table, i == 1 && !table->has_key);
+        add_change(sql, name, ops[i]);
+        if (i > 0)
+            add_was(sql, table, i == 2);
+        if (i < 2)
+            add_row(sql, name, table);
+        add_sql(sql, "END;\n");
+    }
+    char *text = sqlite3_str_finish(sql);
+    if (text == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "the triggers of table '%s'", name);
+    annal_status status = annal__db_exec(db, text, err);
+    sqlite3_free(text);
+    return status;
+}
+
+/* DROP for the first object that select gives, or NULL when there is none. */
+static annal_status next_drop(sqlite3 *db, const char *select, char **out_sql, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__db_prepare(db, select, &stmt, err);
+    if (status < 0)
+        return status;
+    *out_sql = NULL;
+    int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW) {
+        *out_sql = sqlite3_mprintf("DROP %s main.\"%w\"", sqlite3_column_text(stmt, 0),
+                                   sqlite3_column_text(stmt, 1));
+        if (*out_sql == NULL)
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "the outbox");
+    } else if (rc != SQLITE_DONE) {
+        status = annal__db_fail(err, db, rc, "the outbox");
+    }
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+static annal_status drop_each(sqlite3 *db, const char *select, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    bool more = true;
+    while (status >= 0 && more) {
+        char *sql = NULL;
+        status = next_drop(db, select, &sql, err);
+        more = sql != NULL;
+        if (status >= 0 && more)
+            status = annal__db_exec(db, sql, err);
+        sqlite3_free(sql);
+    }
+    return status;
+}
+
+annal_status annal__outbox_uncapture(sqlite3 *db, annal_error *err)
+{
+    return drop_each(db,
+                     "SELECT type, name FROM sqlite_schema WHERE type = 'trigger' AND "
+                     "(name GLOB '_outbox_insert_*' OR name GLOB '_outbox_update_*' "
+                     "OR name GLOB '_outbox_delete_*') LIMIT 1",
+                     err);
+}
+
+annal_status annal__outbox_drop(sqlite3 *db, annal_error *err)
+{
+    /* Views and triggers first: they name tables. */
+    static const char made_by_users[] =
+        "SELECT s.type, s.name FROM sqlite_schema AS s JOIN _outbox_schema AS o "
+        "ON o.type = s.type AND o.name = s.name WHERE o.pack = 0 "
+        "ORDER BY s.type = 'trigger' DESC, s.type = 'view' DESC, s.type = 'index' DESC LIMIT 1";
+    int64_t there = 0;
+    annal_status status = annal__db_integer(
+        db, "SELECT COUNT(*) FROM sqlite_schema WHERE name = '_outbox_state'", &there, err);
+    if (status >= 0 && there > 0)
+        status = annal__outbox_uncapture(db, err);
+    if (status >= 0 && there > 0)
+        status = drop_each(db, made_by_users, err);
+    if (status >= 0)
+        status = annal__db_exec(db,
+                                "DROP TABLE IF EXISTS _outbox; DROP TABLE IF EXISTS _outbox_values;"
+                                "DROP TABLE IF EXISTS _outbox_state;"
+                                "DROP TABLE IF EXISTS _outbox_schema",
+                                err);
+    return status;
+}
+
+annal_status annal__outbox_put(sqlite3 *db, const char *table, const char *op, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status =
+        annal__db_prepare(db, "INSERT INTO _outbox (tbl, op) VALUES (?1, ?2)", &stmt, err);
+    if (status < 0)
+        return status;
+    annal__db_bind_text(stmt, 1, annal_slice_of(table));
+    annal__db_bind_text(stmt, 2, annal_slice_of(op));
+    status = annal__db_run(stmt, err);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+annal_status annal__outbox_put_value(sqlite3 *db, const char *part, const char *name,
+                                     sqlite3_value *value, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__db_prepare(
+        db, "INSERT INTO _outbox_values SELECT MAX(n), ?1, ?2, ?3 FROM _outbox", &stmt, err);
+    if (status < 0)
+        return status;
+    annal__db_bind_text(stmt, 1, annal_slice_of(part));
+    annal__db_bind_text(stmt, 2, annal_slice_of(name));
+    sqlite3_bind_value(stmt, 3, value);
+    status = annal__db_run(stmt, err);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+annal_status annal__outbox_backlog(sqlite3 *db, int64_t *out_rows, annal_error *err)
+{
+    return annal__db_integer(db, "SELECT COUNT(*) FROM _outbox", out_rows, err);
+}
+
+/* ---- Changes as events, rule 7 ---- */
+
+static annal_status add_base64(struct buf *json, const char *name, annal_slice bytes)
+{
+    annal_status status = annal__buf_printf(json, "{\"%s\":\"", name);
+    if (status >= 0)
+        status = annal__base64_put(json, bytes);
+    return status < 0 ? status : annal__buf_append(json, "\"}", 2);
+}
+
+static annal_status add_real(struct buf *json, double real)
+{
+    char text[NUMBER_TEXT_BYTES];
+    if (isinf(real))
+        return annal__buf_printf(json, "{\"real\":\"%sinf\"}", real < 0 ? "-" : "");
+    return annal__buf_append(json, text, annal__number_print(real, text));
+}
+
+/* As a string where that is exact, and not so full of escapes that base64 is the shorter. */
+static annal_status add_text(struct buf *json, annal_slice text)
+{
+    size_t begun = json->len;
+    if (!annal__is_utf8(text) || (text.len > 0 && memchr(text.ptr, '\0', text.len) != NULL))
+        return add_base64(json, "text", text);
+    annal_status status = annal__json_quote(json, text);
+    if (status < 0 || json->len - begun <= text.len / 3 * 4 + 64)
+        return status;
+    json->len = begun;
+    return add_base64(json, "text", text);
+}
+
+static annal_status add_value(struct buf *json, sqlite3_stmt *stmt, int column)
+{
+    switch (sqlite3_column_type(stmt, column)) {
+    case SQLITE_INTEGER:
+        return annal__buf_printf(json, "%lld", (long long)sqlite3_column_int64(stmt, column));
+    case SQLITE_FLOAT:
+        return add_real(json, sqlite3_column_double(stmt, column));
+    case SQLITE_BLOB:
+        return add_base64(json, "blob", annal__db_column(stmt, column));
+    case SQLITE_TEXT:
+        return add_text(json, annal__db_column(stmt, column));
+    default:
+        return annal__buf_append(json, "null", 4);
+    }
+}
+
+/* The columns of the statement that gives the changes. */
+enum { N, TABLE, OP, AT, PART, NAME, VALUE };
+
+static const char changes_sql[] = "SELECT o.n, o.tbl, o.op, o.at, v.part, v.name, v.value "
+                                  "FROM _outbox AS o LEFT JOIN _outbox_values AS v ON v.n = o.n "
+                                  "WHERE o.n > ?1 ORDER BY o.n, v.part DESC, v.rowid";
+
+static bool is_schema(sqlite3_stmt *stmt)
+{
+    return strcmp((const char *)sqlite3_column_text(stmt, OP), "schema") == 0;
+}
+
+static annal_status begin_change(struct buf *json, sqlite3_stmt *stmt)
+{
+    annal_status status = annal__buf_printf(json, "{\"%s\":", is_schema(stmt) ? "name" : "table");
+    if (status >= 0)
+        status = annal__json_quote(json, annal__db_column(stmt, TABLE));
+    if (status >= 0 && !is_schema(stmt))
+        status =
+            annal__buf_printf(json, ",\"op\":\"%s\"", (const char *)sqlite3_column_text(stmt, OP));
+    if (status >= 0 && sqlite3_column_type(stmt, AT) == SQLITE_TEXT) {
+        status = annal__buf_append(json, ",\"at\":", 6);
+        if (status >= 0)
+            status = annal__json_quote(json, annal__db_column(stmt, AT));
+    }
+    return status;
+}
+
+/* All values of one change, from the row at which stmt stands to the first of the next change. */
+static annal_status encode_change(struct buf *json, sqlite3_stmt *stmt, int *rc)
+{
+    sqlite3_int64 n = sqlite3_column_int64(stmt, N);
+    char open[8] = "";
+    annal_status status = begin_change(json, stmt);
+    for (; status >= 0 && *rc == SQLITE_ROW && sqlite3_column_int64(stmt, N) == n;
+         *rc = sqlite3_step(stmt)) {
+        if (sqlite3_column_type(stmt, PART) == SQLITE_NULL)
+            continue;
+        const char *part = (const char *)sqlite3_column_text(stmt, PART);
+        bool same = strcmp(open, part) == 0;
+        if (strcmp(part, "ddl") == 0)
+            status = annal__buf_append(json, ",", 1);
+        else if (same)
+            status = annal__buf_append(json, ",", 1);
+        else
+            status = annal__buf_printf(json, "%s,\"%.3s\":{", open[0] == '\0' ? "" : "}", part);
+        if (!same && strcmp(part, "ddl") != 0)
+            snprintf(open, sizeof open, "%s", part);
+        if (status >= 0)
+            status = annal__json_quote(json, annal__db_column(stmt, NAME));
+        if (status >= 0)
+            status = annal__buf_append(json, ":", 1);
+        if (status >= 0)
+            status = add_value(json, stmt, VALUE);
+    }
+    if (status >= 0)
+        status = annal__buf_printf(json, "%s}", open[0] == '\0' ? "" : "}");
+    return status;
+}
+
+/* ---- Draining, rules 4 to 6 ---- */
+
+struct drain {
+    sqlite3 *db;
+    const struct outbox_target *target;
+    annal_writer *writer;
+    char id[OUTBOX_ID_TEXT];
+    int64_t drained;  /* up to this number everything is in the journal */
+    uint64_t head;    /* the session's last seq; 0: no event yet */
+    bool foreign;     /* events that the tables do not hold stand before ours */
+    struct buf bytes; /* of one batch: data and id of each draft, one behind the other */
+    struct part {
+        size_t data_at, data_len, id_at, id_len;
+        bool schema;
+    } parts[BATCH_EVENTS];
+    size_t count;
+    int64_t last; /* number of the last in the batch */
+};
+
+static annal_status read_state(struct drain *drain, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status =
+        annal__db_prepare(drain->db, "SELECT id, drained FROM _outbox_state", &stmt, err);
+    if (status < 0)
+        return status;
+    int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW) {
+        snprintf(drain->id, sizeof drain->id, "%s", (const char *)sqlite3_column_text(stmt, 0));
+        drain->drained = sqlite3_column_int64(stmt, 1);
+    } else {
+        status = rc == SQLITE_DONE ? annal__fail(err, ANNAL_ERR_CORRUPT, "the outbox has no state")
+                                   : annal__db_fail(err, drain->db, rc, "the outbox");
+    }
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+/* Encode changes behind the last one drained, as many as a batch takes. */
+static annal_status fill_batch(struct drain *drain, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal__buf_clear(&drain->bytes);
+    drain->count = 0;
+    annal_status status = annal__db_prepare(drain->db, changes_sql, &stmt, err);
+    if (status < 0)
+        return status;
+    sqlite3_bind_int64(stmt, 1, drain->drained);
+    int rc = sqlite3_step(stmt);
+    while (rc == SQLITE_ROW && status >= 0 && drain->count < BATCH_EVENTS &&
+           drain->bytes.len < BATCH_BYTES) {
+        struct part *part = &drain->parts[drain->count++];
+        *part = (struct part){.data_at = drain->bytes.len, .schema = is_schema(stmt)};
+        drain->last = sqlite3_column_int64(stmt, N);
+        status = encode_change(&drain->bytes, stmt, &rc);
+        part->data_len = drain->bytes.len - part->data_at;
+        part->id_at = drain->bytes.len;
+        if (status >= 0)
+            status = annal__buf_printf(
+                &drain->bytes, "%s:%lld:%016" PRIx64, drain->id, (long long)drain->last,
+                annal__hash(drain->bytes.ptr + part->data_at, part->data_len, 0));
+        part->id_len = drain->bytes.len - part->id_at;
+    }
+    if (status < 0)
+        annal__fail(err, status, "a row of the outbox");
+    else if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        status = annal__db_fail(err, drain->db, rc, "the outbox");
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+/* Whether an event is the change that stands at this place of the batch. */
+static bool is_change(const struct drain *drain, size_t place, const annal_event *event)
+{
+    const struct part *part = &drain->parts[place];
+    return event->id.len == part->id_len &&
+           memcmp(event->id.ptr, drain->bytes.ptr + part->id_at, part->id_len) == 0;
+}
+
+/* Whether the pack's tables are not the same without an event. */
+static bool matters(const struct drain *drain, const annal_event *event)
+{
+    const annal_pack *pack = drain->target->pack;
+    if (annal__outbox_takes(event->type))
+        return true;
+    for (size_t i = 0; i < pack->section_count; i++)
+        if (pack->sections[i].kind == PACK_ON &&
+            annal__section_takes(&pack->sections[i], event->type))
+            return true;
+    return false;
+}
+
+/*
+ * Read what stands in the journal behind what the tables hold. Changes of the batch that are there
+ * (a crash came between) are counted in *out_there.
+ */
+static annal_status read_tail(struct drain *drain, size_t *out_there, annal_error *err)
+{
+    const struct outbox_target *target = drain->target;
+    const annal_position *from = &target->applied;
+    annal_cursor *cursor = NULL;
+    annal_event event;
+    annal_status status = ANNAL_ERR_CONFLICT;
+    *out_there = 0;
+    drain->head = 0;
+    drain->foreign = false;
+    if (from->seq > 0)
+        status = annal_cursor_open_at(target->store, target->session, from->seq, from->offset,
+                                      from->h_before, &cursor, err);
+    if (status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_NOTFOUND) {
+        drain->foreign = from->seq > 0; /* another journal than the one that the tables are of */
+        status = annal_cursor_open(target->store, target->session, 1, &cursor, err);
+    }
+    if (status == ANNAL_ERR_NOTFOUND)
+        return ANNAL_OK;
+    while (status >= 0 && status != ANNAL_END) {
+        status = annal_cursor_next(cursor, &event, err);
+        if (status == ANNAL_OK && *out_there < drain->count && is_change(drain, *out_there, &event))
+            ++*out_there;
+        else if (status == ANNAL_OK)
+            drain->foreign |= matters(drain, &event);
+        else if (status == ANNAL_DAMAGE)
+            drain->foreign = true;
+    }
+    if (status == ANNAL_END) {
+        drain->head = annal_cursor_position(cursor).seq - 1;
+        status = ANNAL_OK;
+    }
+    annal_cursor_close(cursor);
+    return status;
+}
+
+static annal_status append_batch(struct drain *drain, size_t from, annal_error *err)
+{
+    annal_draft *drafts = annal__zalloc((drain->count + 1) * sizeof *drafts);
+    if (drafts == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "%zu rows of an outbox", drain->count);
+    for (size_t i = from; i < drain->count; i++) {
+        const struct part *part = &drain->parts[i];
+        drafts[i].type = part->schema ? ANNAL_SLICE("schema.extended") : ANNAL_SLICE("sql.applied");
+        drafts[i].data = (annal_slice){drain->bytes.ptr + part->data_at, part->data_len};
+        drafts[i].id = (annal_slice){drain->bytes.ptr + part->id_at, part->id_len};
+    }
+    const annal_append_options options = {.level = ANNAL_LEVEL_SYNC,
+                                          .expect = drain->head == 0 ? ANNAL_EXPECT_NONE
+                                                                     : ANNAL_EXPECT_SEQ,
+                                          .expected_seq = drain->head};
+    uint64_t seq = 0;
+    annal_status status =
+        annal_writer_append(drain->writer, drafts + from, drain->count - from, &options, &seq, err);
+    if (status >= 0)
+        drain->head = seq + (drain->count - from) - 1;
+    annal__free(drafts);
+    return status;
+}
+
+/* The batch is in the journal when this succeeds, behind everything that was there. */
+static annal_status send_batch(struct drain *drain, bool first, annal_error *err)
+{
+    annal_error why = {0};
+    annal_status status = ANNAL_ERR_CONFLICT;
+    size_t there = 0;
+    if (!first)
+        status = append_batch(drain, 0, &why);
+    for (int attempt = 0; status == ANNAL_ERR_CONFLICT && attempt < ATTEMPTS_MAX; attempt++) {
+        if (attempt > 0)
+            annal__pause((unsigned)attempt);
+        bool foreign = drain->foreign;
+        status = read_tail(drain, &there, &why);
+        drain->foreign |= foreign;
+        if (status >= 0 && there < drain->count)
+            status = append_batch(drain, there, &why);
+    }
+    if (status < 0 && err != NULL)
+        *err = why;
+    return status;
+}
+
+static annal_status note_drained(struct drain *drain, annal_error *err)
+{
+    char sql[256];
+    snprintf(sql, sizeof sql,
+             "DELETE FROM _outbox WHERE n <= %lld; DELETE FROM _outbox_values WHERE n <= %lld; "
+             "UPDATE _outbox_state SET drained = %lld",
+             (long long)drain->last, (long long)drain->last, (long long)drain->last);
+    return annal__db_exec(drain->db, sql, err);
+}
+
+static annal_status drain_all(struct drain *drain, annal_error *err)
+{
+    annal_status status = read_state(drain, err);
+    if (status >= 0)
+        status = fill_batch(drain, err);
+    if (status >= 0 && drain->count > 0)
+        status = annal_writer_open(drain->target->store, drain->target->session, NULL,
+                                   &drain->writer, err);
+    for (bool first = true; status >= 0 && drain->count > 0; first = false) {
+        status = send_batch(drain, first, err);
+        if (status >= 0)
+            status = note_drained(drain, err);
+        drain->drained = drain->last;
+        if (status >= 0)
+            status = fill_batch(drain, err);
+    }
+    return status;
+}
+
+annal_status annal__outbox_drain(sqlite3 *db, const struct outbox_target *target, bool *out_anew,
+                                 annal_error *err)
+{
+    struct drain drain = {.db = db, .target = target};
+    bool broken = false;
+    annal_status status = annal__outbox_adopt(db, &broken, err);
+    if (status >= 0)
+        status = drain_all(&drain, err);
+    if (status >= 0)
+        *out_anew = drain.foreign || broken;
+    annal_writer_close(drain.writer);
+    annal__buf_done(&drain.bytes);
+    return status;
+}

@@ -1,0 +1,114 @@
+/*
+ * What users write with the stock sqlite3 shell into the tables of a `writable` pack becomes events
+ * of the session that the database belongs to. outbox.c says in rules how.
+ *
+ *   outbox.c          the tables and triggers; draining into the journal
+ *   outbox_schema.c   tables, columns, indexes that users made
+ *   outbox_apply.c    such events back into tables
+ */
+#ifndef INDEX_OUTBOX_H
+#define INDEX_OUTBOX_H
+
+#include "index/pack.h"
+
+#include <annal/journal.h>
+
+/* The most that the values of one captured row may take: as base64, they still fit into an event. */
+#define OUTBOX_ROW_BYTES_MAX (44u << 20)
+
+/*
+ * All of these run on the connection of who fills the database, on which triggers are off, inside a
+ * transaction.
+ */
+
+/* The pack's tables were made: capture what is written into them from now on. */
+annal_status annal__outbox_make(sqlite3 *db, annal_error *err);
+
+/*
+ * The pack's tables will be dropped and made anew from the journal: drop the outbox and what users
+ * made, which is in the journal too. Nothing may be left to be drained.
+ */
+annal_status annal__outbox_drop(sqlite3 *db, annal_error *err);
+
+/* Where the rows go. */
+struct outbox_target {
+    annal_store *store;
+    annal_slice session;
+    const annal_pack *pack;
+    annal_position applied; /* up to where the tables hold the session's events; seq 0: none */
+};
+
+/*
+ * Adopt what users made, and move everything that they wrote to the session's journal, durably.
+ * *out_anew: the tables are to be made anew from the journal, see rule 6.
+ *
+ * ANNAL_ERR_BUSY  somebody else has the session, and did not give it back in time
+ */
+annal_status annal__outbox_drain(sqlite3 *db, const struct outbox_target *target, bool *out_anew,
+                                 annal_error *err);
+
+/* How many changes wait to be drained, as far as triggers have seen them. */
+annal_status annal__outbox_backlog(sqlite3 *db, int64_t *out_rows, annal_error *err);
+
+/* ---- outbox_schema.c ---- */
+
+/* What the tables are now is what they were made as. pack: by the pack, not by a user. */
+annal_status annal__outbox_baseline(sqlite3 *db, bool pack, annal_error *err);
+
+/* Put what users changed of the schema into the outbox, with the rows that this brings along.
+ * *out_broken: something of the pack's is missing. */
+annal_status annal__outbox_adopt(sqlite3 *db, bool *out_broken, annal_error *err);
+
+/* One column that can be written. */
+struct outbox_column {
+    char *name;
+    char *preset; /* SQL of its default; NULL: none */
+    char *type;
+    bool key;      /* of the primary key */
+    bool not_null; /* and is never NULL */
+};
+
+struct outbox_table {
+    struct outbox_column *columns;
+    size_t count;
+    const char *rowid; /* a name for the rowid that no column has; NULL: there is none */
+    bool has_key;
+};
+
+/* ANNAL_ERR_NOTFOUND: no table of that name whose changes can be captured. */
+annal_status annal__outbox_table(sqlite3 *db, const char *name, struct outbox_table *out,
+                                 annal_error *err);
+void annal__outbox_table_done(struct outbox_table *table);
+
+/* Make the triggers of a table, in the place of those that are there. */
+annal_status annal__outbox_capture(sqlite3 *db, const char *name, const struct outbox_table *table,
+                                   annal_error *err);
+
+/* Drop the triggers of all tables: with them, no column can be dropped. */
+annal_status annal__outbox_uncapture(sqlite3 *db, annal_error *err);
+
+/* Put a change into the outbox; its values follow, with part "row", "was" or "ddl". */
+annal_status annal__outbox_put(sqlite3 *db, const char *table, const char *op, annal_error *err);
+annal_status annal__outbox_put_value(sqlite3 *db, const char *part, const char *name,
+                                     sqlite3_value *value, annal_error *err);
+
+/* ---- outbox_apply.c ---- */
+
+struct outbox_reader;
+
+annal_status annal__outbox_reader_new(sqlite3 *db, struct outbox_reader **out_reader,
+                                      annal_error *err);
+void annal__outbox_reader_free(struct outbox_reader *reader); /* NULL is fine */
+
+/* Whether events of this type are for annal__outbox_apply(). */
+bool annal__outbox_takes(annal_slice type);
+
+/*
+ * Apply such an event, also in memory, where there is no outbox. What the tables hold already
+ * (rule 5) is passed over. Returns a result code of SQLite's; *out_why says more when it is
+ * SQLITE_ERROR and not the database's own error, else NULL. Lives until the next call.
+ */
+int annal__outbox_apply(struct outbox_reader *reader, const annal_event *event,
+                        const char **out_why);
+
+#endif

@@ -1,0 +1,519 @@
+-- pack prose   version 1   database runs/*/state.db   in prose   sessions prose_*   writable
+
+-- One OpenProse run a database, which the run's VM and its subagents also write themselves, with
+-- the stock sqlite3 shell. docs/packs/prose.md says what each event does.
+--
+-- The tables stand as the OpenProse document prints them, with two mends, without which its own SQL
+-- does not run: execution has updated_at (its loop example sets it), and the key of bindings, which
+-- is an expression, is a unique index.
+
+CREATE TABLE IF NOT EXISTS run (
+    id TEXT PRIMARY KEY,
+    program_path TEXT,
+    program_source TEXT,
+    started_at TEXT DEFAULT (datetime('now')),
+    updated_at TEXT DEFAULT (datetime('now')),
+    status TEXT DEFAULT 'running',
+    state_mode TEXT DEFAULT 'sqlite'
+);
+
+CREATE TABLE IF NOT EXISTS execution (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    statement_index INTEGER,
+    statement_text TEXT,
+    status TEXT,
+    started_at TEXT,
+    completed_at TEXT,
+    error_message TEXT,
+    parent_id INTEGER REFERENCES execution(id),
+    metadata TEXT,
+    updated_at TEXT
+);
+
+CREATE INDEX IF NOT EXISTS idx_execution_parent ON execution(parent_id);
+
+CREATE TABLE IF NOT EXISTS bindings (
+    name TEXT,
+    execution_id INTEGER,
+    kind TEXT,
+    value TEXT,
+    source_statement TEXT,
+    created_at TEXT DEFAULT (datetime('now')),
+    updated_at TEXT DEFAULT (datetime('now')),
+    attachment_path TEXT
+);
+
+CREATE UNIQUE INDEX IF NOT EXISTS idx_bindings_scope ON bindings(name, IFNULL(execution_id, -1));
+
+CREATE TABLE IF NOT EXISTS agents (
+    name TEXT PRIMARY KEY,
+    scope TEXT,
+    memory TEXT,
+    created_at TEXT DEFAULT (datetime('now')),
+    updated_at TEXT DEFAULT (datetime('now'))
+);
+
+CREATE TABLE IF NOT EXISTS agent_segments (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    agent_name TEXT REFERENCES agents(name),
+    segment_number INTEGER,
+    timestamp TEXT DEFAULT (datetime('now')),
+    prompt TEXT,
+    summary TEXT,
+    UNIQUE(agent_name, segment_number)
+);
+
+CREATE TABLE IF NOT EXISTS imports (
+    alias TEXT PRIMARY KEY,
+    source_url TEXT,
+    fetched_at TEXT,
+    inputs_schema TEXT,
+    outputs_schema TEXT
+);
+
+-- Files beside the database, as the events name them: what a check of them is made against.
+CREATE TABLE IF NOT EXISTS attachments (
+    path TEXT PRIMARY KEY,
+    sha256 TEXT,
+    bytes INTEGER,
+    written_at TEXT
+);
+
+-- What may become of what. A status that nothing leads out of is final: leaving it takes an event
+-- with override and a reason.
+CREATE VIEW IF NOT EXISTS prose_edges (entity, was, becomes) AS VALUES
+    ('run', 'running', 'completed'),
+    ('run', 'running', 'failed'),
+    ('run', 'running', 'interrupted'),
+    ('run', 'running', 'running'),
+    ('run', 'interrupted', 'running'),
+    ('run', 'interrupted', 'failed'),
+    ('execution', 'pending', 'executing'),
+    ('execution', 'pending', 'completed'),
+    ('execution', 'pending', 'failed'),
+    ('execution', 'pending', 'skipped'),
+    ('execution', 'executing', 'completed'),
+    ('execution', 'executing', 'failed'),
+    ('execution', 'executing', 'skipped');
+
+-- The state of every parallel block. The document's own count of what is pending counts the row of
+-- the block too, and so never becomes 0 before the block is over; this one counts branches.
+CREATE VIEW IF NOT EXISTS x_parallel_status AS
+WITH rows AS (
+    SELECT id, status, statement_text,
+           CASE WHEN json_valid(metadata) THEN metadata ELSE '{}' END AS metadata
+    FROM execution),
+marked AS (
+    SELECT id, status, metadata,
+           metadata ->> '$.parallel_id' AS parallel_id, metadata ->> '$.branch' AS branch
+    FROM rows WHERE metadata ->> '$.parallel_id' IS NOT NULL)
+SELECT p.parallel_id, p.id AS execution_id, p.status,
+       COALESCE(p.metadata ->> '$.strategy', 'all') AS strategy,
+       COALESCE(p.metadata ->> '$.count', 1) AS count,
+       COALESCE(p.metadata ->> '$.failure', 'fail-fast') AS failure,
+       COUNT(b.id) AS branches,
+       COUNT(b.id) FILTER (WHERE b.status IN ('pending', 'executing')) AS pending,
+       COUNT(b.id) FILTER (WHERE b.status = 'completed') AS completed,
+       COUNT(b.id) FILTER (WHERE b.status = 'failed') AS failed,
+       COUNT(b.id) FILTER (WHERE b.status = 'skipped') AS skipped
+FROM marked p LEFT JOIN marked b ON b.parallel_id = p.parallel_id AND b.branch IS NOT NULL
+WHERE p.branch IS NULL
+GROUP BY p.id;
+
+-- How every parallel block ends: completed, failed, or NULL while it must go on.
+--   all    every branch; any: count of them succeed; first: the first that ends decides
+--   fail-fast   the first failure is the block's; continue: the others go on, and then it fails;
+--   ignore      a failure is as good as a success
+CREATE VIEW IF NOT EXISTS x_parallel_join AS
+SELECT *, CASE
+    WHEN strategy = 'any' AND completed + (failure = 'ignore') * failed >= count THEN 'completed'
+    WHEN strategy = 'any' AND completed + (failure = 'ignore') * failed + pending < count
+        THEN 'failed'
+    WHEN strategy = 'any' THEN NULL
+    WHEN failure = 'fail-fast' AND failed > 0 AND (strategy = 'all' OR completed = 0) THEN 'failed'
+    WHEN strategy = 'first' AND completed + (failure = 'ignore') * failed > 0 THEN 'completed'
+    WHEN pending > 0 THEN NULL
+    WHEN strategy = 'first' THEN 'failed'
+    WHEN failed > 0 AND failure <> 'ignore' THEN 'failed'
+    ELSE 'completed' END AS result
+FROM x_parallel_status;
+
+-- To resume: the statements that were under way, outermost first, and the last one completed.
+CREATE VIEW IF NOT EXISTS x_resume AS
+SELECT 'open' AS what, id AS execution_id, parent_id, statement_index, statement_text, status,
+       metadata
+FROM execution WHERE status IN ('pending', 'executing')
+UNION ALL
+SELECT * FROM (
+    SELECT 'last completed', id, parent_id, statement_index, statement_text, status, metadata
+    FROM execution WHERE status = 'completed'
+    ORDER BY COALESCE(completed_at, '') DESC, id DESC LIMIT 1);
+
+-- A row that is its own ancestor would make every walk up the call stack endless. (A parent that
+-- does not exist is let through: the document's own example writes one.)
+CREATE TRIGGER IF NOT EXISTS prose_no_cycle_insert
+BEFORE INSERT ON execution
+WHEN NEW.parent_id IS NOT NULL
+    AND (NEW.parent_id = NEW.id OR EXISTS (SELECT 1 FROM execution WHERE parent_id = NEW.id))
+BEGIN
+    SELECT RAISE(ABORT, 'an execution cannot be its own ancestor: check parent_id')
+    WHERE NEW.id IN (
+        WITH RECURSIVE up(id) AS (
+            SELECT NEW.parent_id
+            UNION
+            SELECT e.parent_id FROM execution e JOIN up ON e.id = up.id)
+        SELECT id FROM up WHERE id IS NOT NULL);
+END;
+
+CREATE TRIGGER IF NOT EXISTS prose_no_cycle_update
+BEFORE UPDATE OF id, parent_id ON execution
+WHEN NEW.parent_id IS NOT NULL
+BEGIN
+    SELECT RAISE(ABORT, 'an execution cannot be its own ancestor: check parent_id')
+    WHERE NEW.id IN (
+        WITH RECURSIVE up(id) AS (
+            SELECT NEW.parent_id
+            UNION
+            SELECT e.parent_id FROM execution e JOIN up ON e.id = up.id)
+        SELECT id FROM up WHERE id IS NOT NULL);
+END;
+
+-- ---- The run ----
+
+-- on run.started   guarded "the run has been started before"
+INSERT INTO run (id, program_path, program_source, started_at, updated_at, status, state_mode)
+SELECT COALESCE($id, substr(:session, 7)), $program_path, $program_source,
+       COALESCE($started_at, replace(substr(:ts, 1, 19), 'T', ' ')),
+       COALESCE($started_at, replace(substr(:ts, 1, 19), 'T', ' ')),
+       'running', COALESCE($state_mode, 'sqlite')
+WHERE NOT EXISTS (SELECT 1 FROM run);
+
+-- on run.completed   guarded "the run is not running (a final status is left only with override and a reason)"
+UPDATE run SET status = 'completed', updated_at = replace(substr(:ts, 1, 19), 'T', ' ')
+WHERE EXISTS (SELECT 1 FROM prose_edges
+              WHERE entity = 'run' AND was = run.status AND becomes = 'completed')
+   OR ($override AND $reason <> '');
+
+-- on run.failed   guarded "the run is over (a final status is left only with override and a reason)"
+UPDATE run SET status = 'failed', updated_at = replace(substr(:ts, 1, 19), 'T', ' ')
+WHERE EXISTS (SELECT 1 FROM prose_edges
+              WHERE entity = 'run' AND was = run.status AND becomes = 'failed')
+   OR ($override AND $reason <> '');
+
+-- on run.interrupted   guarded "the run is not running (a final status is left only with override and a reason)"
+UPDATE run SET status = 'interrupted', updated_at = replace(substr(:ts, 1, 19), 'T', ' ')
+WHERE EXISTS (SELECT 1 FROM prose_edges
+              WHERE entity = 'run' AND was = run.status AND becomes = 'interrupted')
+   OR ($override AND $reason <> '');
+
+-- on run.resumed   guarded "the run is over (a final status is left only with override and a reason)"
+UPDATE run SET status = 'running', updated_at = replace(substr(:ts, 1, 19), 'T', ' ')
+WHERE EXISTS (SELECT 1 FROM prose_edges
+              WHERE entity = 'run' AND was = run.status AND becomes = 'running')
+   OR ($override AND $reason <> '');
+
+-- ---- Executions: one row a statement, or a call of a block ----
+
+-- fill execution.started
+SELECT MAX(COALESCE((SELECT MAX(id) FROM execution), 0),
+           COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'execution'), 0)) + 1
+       AS execution_id;
+
+-- on execution.started   guarded "execution_id is not the next one, the parent is unknown or not older, the block is nested deeper than max_depth (100), the status is neither pending nor executing, or a subagent asks (only the VM writes executions)"
+INSERT INTO execution (id, statement_index, statement_text, status, started_at, parent_id,
+                       metadata, updated_at)
+SELECT $execution_id, $statement_index, $statement_text, COALESCE($status, 'executing'),
+       COALESCE($started_at, replace(substr(:ts, 1, 19), 'T', ' ')), $parent_id, $metadata,
+       replace(substr(:ts, 1, 19), 'T', ' ')
+WHERE COALESCE($role, 'vm') <> 'subagent'
+  AND COALESCE($status, 'executing') IN ('pending', 'executing')
+  AND $execution_id > COALESCE((SELECT MAX(id) FROM execution), 0)
+  AND $execution_id = MAX(COALESCE((SELECT MAX(id) FROM execution), 0),
+           COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'execution'), 0)) + 1
+  AND ($parent_id IS NULL OR COALESCE($max_depth, 100) >= (
+        WITH RECURSIVE up(id, parent_id, depth) AS (
+            SELECT id, parent_id, 2 FROM execution WHERE id = $parent_id
+            UNION ALL
+            SELECT e.id, e.parent_id, depth + 1 FROM execution e JOIN up ON e.id = up.parent_id
+            WHERE depth <= COALESCE($max_depth, 100))
+        SELECT MAX(depth) FROM up));
+
+-- on execution.executing   guarded "the execution is unknown or not pending"
+UPDATE execution SET status = 'executing', updated_at = replace(substr(:ts, 1, 19), 'T', ' '),
+    started_at = COALESCE(started_at, replace(substr(:ts, 1, 19), 'T', ' '))
+WHERE id = $execution_id AND COALESCE($role, 'vm') <> 'subagent'
+  AND (EXISTS (SELECT 1 FROM prose_edges
+               WHERE entity = 'execution' AND was = execution.status AND becomes = 'executing')
+       OR ($override AND $reason <> ''));
+
+-- on execution.completed   guarded "the execution is unknown or over (a final status is left only with override and a reason)"
+UPDATE execution SET status = 'completed', updated_at = replace(substr(:ts, 1, 19), 'T', ' '),
+    completed_at = COALESCE($completed_at, replace(substr(:ts, 1, 19), 'T', ' '))
+WHERE id = $execution_id AND COALESCE($role, 'vm') <> 'subagent'
+  AND (EXISTS (SELECT 1 FROM prose_edges
+               WHERE entity = 'execution' AND was = execution.status AND becomes = 'completed')
+       OR ($override AND $reason <> ''));
+
+-- on execution.skipped   guarded "the execution is unknown or over (a final status is left only with override and a reason)"
+UPDATE execution SET status = 'skipped', updated_at = replace(substr(:ts, 1, 19), 'T', ' '),
+    completed_at = COALESCE($completed_at, replace(substr(:ts, 1, 19), 'T', ' '))
+WHERE id = $execution_id AND COALESCE($role, 'vm') <> 'subagent'
+  AND (EXISTS (SELECT 1 FROM prose_edges
+               WHERE entity = 'execution' AND was = execution.status AND becomes = 'skipped')
+       OR ($override AND $reason <> ''));
+
+-- on execution.failed   guarded "the execution is unknown or over (a final status is left only with override and a reason)"
+UPDATE execution SET status = 'failed', error_message = $error_message,
+    updated_at = replace(substr(:ts, 1, 19), 'T', ' '),
+    completed_at = COALESCE($completed_at, replace(substr(:ts, 1, 19), 'T', ' '))
+WHERE id = $execution_id AND COALESCE($role, 'vm') <> 'subagent'
+  AND (EXISTS (SELECT 1 FROM prose_edges
+               WHERE entity = 'execution' AND was = execution.status AND becomes = 'failed')
+       OR ($override AND $reason <> ''));
+
+-- set is an object, member by path or by name: {"$.current_iteration":2} or {"model":"…"}.
+-- on execution.metadata_set   guarded "the execution is unknown, or its metadata is not a JSON object"
+UPDATE execution SET updated_at = replace(substr(:ts, 1, 19), 'T', ' '),
+    metadata = json_patch(COALESCE(metadata, '{}'),
+        (SELECT json_group_object(CASE WHEN key GLOB '$.*' THEN substr(key, 3) ELSE key END,
+                                  CASE WHEN type IN ('object', 'array') THEN json(value)
+                                       WHEN type IN ('true', 'false') THEN json(type)
+                                       ELSE value END)
+         FROM json_each(:data, '$.set')))
+WHERE id = $execution_id AND COALESCE($role, 'vm') <> 'subagent'
+  AND json_valid(COALESCE(metadata, '{}')) AND json_type(COALESCE(metadata, '{}')) = 'object';
+
+-- ---- Parallel blocks: a row for the block, and right behind it one for each branch ----
+
+-- fill parallel.started
+SELECT e.next AS execution_id,
+       'p' || (1 + (SELECT COUNT(*) FROM x_parallel_status)) AS parallel_id
+FROM (SELECT MAX(COALESCE((SELECT MAX(id) FROM execution), 0),
+                 COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'execution'), 0)) + 1
+             AS next) e;
+
+-- on parallel.started   guarded "parallel_id is taken, execution_id is not the next one, the parent is unknown, there are no branches or fewer than count, or strategy or failure is none of all, first, any and fail-fast, continue, ignore"
+INSERT INTO execution (id, statement_index, statement_text, status, started_at, parent_id,
+                       metadata, updated_at)
+SELECT $execution_id, $statement_index, COALESCE($statement_text, 'parallel:'), 'executing',
+       replace(substr(:ts, 1, 19), 'T', ' '), $parent_id,
+       json_patch(json_object('parallel_id', $parallel_id, 'strategy', COALESCE($strategy, 'all'),
+                              'branches', (SELECT json_group_array(COALESCE(
+                                               CASE WHEN type = 'object' THEN value ->> '$.name'
+                                                    ELSE value END, key))
+                                           FROM json_each(:data, '$.branches')),
+                              'failure', COALESCE($failure, 'fail-fast')),
+                  CASE WHEN $count IS NULL THEN '{}' ELSE json_object('count', $count) END),
+       replace(substr(:ts, 1, 19), 'T', ' ')
+WHERE COALESCE($role, 'vm') <> 'subagent'
+  AND $parallel_id NOT IN (SELECT parallel_id FROM x_parallel_status)
+  AND COALESCE($strategy, 'all') IN ('all', 'first', 'any')
+  AND COALESCE($failure, 'fail-fast') IN ('fail-fast', 'continue', 'ignore')
+  AND json_array_length(:data, '$.branches') >= COALESCE($count, 1)
+  AND $execution_id = MAX(COALESCE((SELECT MAX(id) FROM execution), 0),
+           COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'execution'), 0)) + 1
+  AND ($parent_id IS NULL OR EXISTS (SELECT 1 FROM execution WHERE id = $parent_id));
+INSERT INTO execution (id, statement_index, statement_text, status, started_at, parent_id,
+                       metadata, updated_at)
+SELECT $execution_id + 1 + b.key, $statement_index + 1 + b.key,
+       CASE WHEN b.type = 'object' THEN b.value ->> '$.statement_text' END,
+       'executing', replace(substr(:ts, 1, 19), 'T', ' '), $execution_id,
+       json_object('parallel_id', $parallel_id,
+                   'branch', CASE WHEN b.type = 'object' THEN COALESCE(b.value ->> '$.name', b.key)
+                                  ELSE b.value END),
+       replace(substr(:ts, 1, 19), 'T', ' ')
+FROM json_each(:data, '$.branches') b
+WHERE EXISTS (SELECT 1 FROM execution WHERE id = $execution_id
+              AND metadata ->> '$.parallel_id' = $parallel_id AND metadata ->> '$.branch' IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM execution WHERE parent_id = $execution_id)
+ORDER BY b.key;
+
+-- fill parallel.branch_completed, parallel.branch_failed
+SELECT id AS execution_id FROM execution
+WHERE json_valid(metadata) AND metadata ->> '$.parallel_id' = $parallel_id
+  AND metadata ->> '$.branch' = $branch
+ORDER BY id DESC LIMIT 1;
+
+-- on parallel.branch_completed, parallel.branch_failed   guarded "there is no such branch, or it is over"
+UPDATE execution SET
+    status = CASE :type WHEN 'parallel.branch_failed' THEN 'failed' ELSE 'completed' END,
+    error_message = COALESCE($error_message, error_message),
+    completed_at = replace(substr(:ts, 1, 19), 'T', ' '),
+    updated_at = replace(substr(:ts, 1, 19), 'T', ' ')
+WHERE id = $execution_id AND status IN ('pending', 'executing')
+  AND COALESCE($role, 'vm') <> 'subagent'
+  AND metadata ->> '$.parallel_id' = $parallel_id AND metadata ->> '$.branch' = $branch;
+
+-- fill parallel.joined
+SELECT execution_id, result FROM x_parallel_join WHERE parallel_id = $parallel_id;
+
+-- What is still open when the block is decided is cancelled: skipped.
+-- on parallel.joined   guarded "there is no such parallel block, it is over, or its branches do not decide it yet"
+UPDATE execution SET status = $result, completed_at = replace(substr(:ts, 1, 19), 'T', ' '),
+    updated_at = replace(substr(:ts, 1, 19), 'T', ' ')
+WHERE id = $execution_id AND status = 'executing' AND COALESCE($role, 'vm') <> 'subagent'
+  AND $result = (SELECT result FROM x_parallel_join WHERE execution_id = $execution_id);
+UPDATE execution SET status = 'skipped', completed_at = replace(substr(:ts, 1, 19), 'T', ' '),
+    updated_at = replace(substr(:ts, 1, 19), 'T', ' ')
+WHERE parent_id = $execution_id AND status IN ('pending', 'executing')
+  AND metadata ->> '$.parallel_id' = $parallel_id
+  AND (SELECT status FROM execution WHERE id = $execution_id) IN ('completed', 'failed');
+
+-- ---- Loops and retries ----
+
+-- fill loop.started
+SELECT e.next AS execution_id,
+       'l' || (1 + (SELECT COUNT(*) FROM execution
+                    WHERE json_valid(metadata) AND metadata ->> '$.loop_id' IS NOT NULL)) AS loop_id
+FROM (SELECT MAX(COALESCE((SELECT MAX(id) FROM execution), 0),
+                 COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'execution'), 0)) + 1
+             AS next) e;
+
+-- on loop.started   guarded "loop_id is taken, execution_id is not the next one, or the parent is unknown"
+INSERT INTO execution (id, statement_index, statement_text, status, started_at, parent_id,
+                       metadata, updated_at)
+SELECT $execution_id, $statement_index, $statement_text, 'executing',
+       replace(substr(:ts, 1, 19), 'T', ' '), $parent_id,
+       json_object('loop_id', $loop_id, 'max_iterations', $max, 'current_iteration', 0,
+                   'condition', $condition),
+       replace(substr(:ts, 1, 19), 'T', ' ')
+WHERE COALESCE($role, 'vm') <> 'subagent'
+  AND NOT EXISTS (SELECT 1 FROM execution
+                  WHERE json_valid(metadata) AND metadata ->> '$.loop_id' = $loop_id)
+  AND $execution_id = MAX(COALESCE((SELECT MAX(id) FROM execution), 0),
+           COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'execution'), 0)) + 1
+  AND ($parent_id IS NULL OR EXISTS (SELECT 1 FROM execution WHERE id = $parent_id));
+
+-- fill loop.iterated, loop.exited
+SELECT id AS execution_id,
+       CASE :type WHEN 'loop.iterated'
+            THEN COALESCE(metadata ->> '$.current_iteration', 0) + 1 END AS iteration
+FROM execution WHERE json_valid(metadata) AND metadata ->> '$.loop_id' = $loop_id
+ORDER BY id DESC LIMIT 1;
+
+-- on loop.iterated   guarded "there is no such loop under way, iteration is not the next one, or it is beyond the loop's maximum"
+UPDATE execution SET metadata = json_set(metadata, '$.current_iteration', $iteration),
+    updated_at = replace(substr(:ts, 1, 19), 'T', ' ')
+WHERE id = $execution_id AND status = 'executing' AND COALESCE($role, 'vm') <> 'subagent'
+  AND metadata ->> '$.loop_id' = $loop_id
+  AND $iteration = COALESCE(metadata ->> '$.current_iteration', 0) + 1
+  AND $iteration <= COALESCE(metadata ->> '$.max_iterations', $iteration);
+
+-- on loop.exited   guarded "there is no such loop under way"
+UPDATE execution SET status = 'completed',
+    metadata = json_set(metadata, '$.exit_reason', COALESCE($exit_reason, 'done')),
+    completed_at = replace(substr(:ts, 1, 19), 'T', ' '),
+    updated_at = replace(substr(:ts, 1, 19), 'T', ' ')
+WHERE id = $execution_id AND status = 'executing' AND COALESCE($role, 'vm') <> 'subagent'
+  AND metadata ->> '$.loop_id' = $loop_id;
+
+-- fill retry.attempted
+SELECT COALESCE(metadata ->> '$.retry_attempt', 0) + 1 AS attempt,
+       metadata ->> '$.max_retries' AS max_retries
+FROM execution WHERE id = $execution_id AND json_valid(COALESCE(metadata, '{}'));
+
+-- on retry.attempted   guarded "the execution is unknown or over, attempt is not the next one, or it is beyond max_retries"
+UPDATE execution SET
+    metadata = json_set(COALESCE(metadata, '{}'), '$.retry_attempt', $attempt,
+                        '$.max_retries', $max_retries),
+    error_message = COALESCE($error, error_message),
+    updated_at = replace(substr(:ts, 1, 19), 'T', ' ')
+WHERE id = $execution_id AND COALESCE($role, 'vm') <> 'subagent'
+  AND status IN ('pending', 'executing')
+  AND $attempt = COALESCE(metadata ->> '$.retry_attempt', 0) + 1
+  AND $attempt <= COALESCE($max_retries, $attempt);
+
+-- ---- Bindings ----
+
+-- on binding.set   guarded "the name is empty, the execution is unknown, the kind is none of input, output, let and const, the attachment is not under attachments/, or the name is bound for good (input, const)"
+INSERT INTO bindings (name, execution_id, kind, value, source_statement, created_at, updated_at,
+                      attachment_path)
+SELECT $name, $execution_id, COALESCE($kind, 'let'), COALESCE($value, $summary), $source_statement,
+       COALESCE($created_at, replace(substr(:ts, 1, 19), 'T', ' ')),
+       COALESCE($created_at, replace(substr(:ts, 1, 19), 'T', ' ')), $attachment_path
+WHERE $name <> '' AND COALESCE($kind, 'let') IN ('input', 'output', 'let', 'const')
+  AND ($execution_id IS NULL OR EXISTS (SELECT 1 FROM execution WHERE id = $execution_id))
+  AND ($attachment_path IS NULL
+       OR ($attachment_path GLOB 'attachments/?*' AND $attachment_path NOT GLOB '*..*'))
+  AND NOT EXISTS (SELECT 1 FROM bindings WHERE name = $name AND execution_id IS $execution_id
+                  AND kind IN ('input', 'const'))
+ON CONFLICT (name, IFNULL(execution_id, -1)) DO UPDATE SET
+    kind = excluded.kind, value = excluded.value, updated_at = excluded.updated_at,
+    source_statement = COALESCE(excluded.source_statement, source_statement),
+    attachment_path = excluded.attachment_path;
+INSERT INTO attachments (path, sha256, bytes, written_at)
+SELECT $attachment_path, $sha256, $bytes, replace(substr(:ts, 1, 19), 'T', ' ')
+WHERE $attachment_path IS NOT NULL AND $sha256 IS NOT NULL
+  AND EXISTS (SELECT 1 FROM bindings WHERE attachment_path = $attachment_path)
+ON CONFLICT (path) DO UPDATE SET
+    sha256 = excluded.sha256, bytes = excluded.bytes, written_at = excluded.written_at;
+
+-- fill binding.anonymous
+SELECT 'anon_' || printf('%03d', 1 + COALESCE(MAX(CAST(substr(name, 6) AS INTEGER)), 0)) AS name
+FROM bindings WHERE name GLOB 'anon_[0-9][0-9][0-9]*';
+
+-- on binding.anonymous   guarded "the name is not the next of anon_001, anon_002, …, or the execution is unknown"
+INSERT INTO bindings (name, execution_id, kind, value, source_statement, created_at, updated_at,
+                      attachment_path)
+SELECT $name, $execution_id, COALESCE($kind, 'let'), COALESCE($value, $summary), $source_statement,
+       replace(substr(:ts, 1, 19), 'T', ' '), replace(substr(:ts, 1, 19), 'T', ' '),
+       $attachment_path
+WHERE $name = (SELECT 'anon_' || printf('%03d',
+                      1 + COALESCE(MAX(CAST(substr(name, 6) AS INTEGER)), 0))
+               FROM bindings WHERE name GLOB 'anon_[0-9][0-9][0-9]*')
+  AND COALESCE($kind, 'let') IN ('input', 'output', 'let', 'const')
+  AND ($attachment_path IS NULL
+       OR ($attachment_path GLOB 'attachments/?*' AND $attachment_path NOT GLOB '*..*'))
+  AND ($execution_id IS NULL OR EXISTS (SELECT 1 FROM execution WHERE id = $execution_id));
+INSERT INTO attachments (path, sha256, bytes, written_at)
+SELECT $attachment_path, $sha256, $bytes, replace(substr(:ts, 1, 19), 'T', ' ')
+WHERE $attachment_path IS NOT NULL AND $sha256 IS NOT NULL
+  AND EXISTS (SELECT 1 FROM bindings WHERE attachment_path = $attachment_path)
+ON CONFLICT (path) DO UPDATE SET
+    sha256 = excluded.sha256, bytes = excluded.bytes, written_at = excluded.written_at;
+
+-- on attachment.written   guarded "the path is not under attachments/"
+INSERT INTO attachments (path, sha256, bytes, written_at)
+SELECT $path, $sha256, $bytes, replace(substr(:ts, 1, 19), 'T', ' ')
+WHERE $path GLOB 'attachments/?*' AND $path NOT GLOB '*..*'
+ON CONFLICT (path) DO UPDATE SET
+    sha256 = excluded.sha256, bytes = excluded.bytes, written_at = excluded.written_at;
+
+-- ---- Agents of this run; those of project and user: pack prose-agents ----
+
+-- on agent.memory_set   guarded "the name is empty, or the scope is not one that lives in the run (execution, custom)"
+INSERT INTO agents (name, scope, memory, created_at, updated_at)
+SELECT $name, COALESCE($scope, 'execution'), $memory, replace(substr(:ts, 1, 19), 'T', ' '),
+       replace(substr(:ts, 1, 19), 'T', ' ')
+WHERE $name <> '' AND COALESCE($scope, 'execution') IN ('execution', 'custom')
+ON CONFLICT (name) DO UPDATE SET
+    scope = CASE WHEN $scope IS NULL THEN scope ELSE excluded.scope END,
+    memory = excluded.memory, updated_at = excluded.updated_at;
+
+-- fill agent.segment_recorded
+SELECT 1 + COALESCE(MAX(segment_number), 0) AS segment_number FROM agent_segments
+WHERE agent_name = $agent_name;
+
+-- on agent.segment_recorded   guarded "segment_number is not the agent's next one, or there is no agent_name"
+INSERT INTO agent_segments (agent_name, segment_number, timestamp, prompt, summary)
+SELECT $agent_name, $segment_number,
+       COALESCE($timestamp, replace(substr(:ts, 1, 19), 'T', ' ')), $prompt, $summary
+WHERE $agent_name <> ''
+  AND $segment_number = (SELECT 1 + COALESCE(MAX(segment_number), 0) FROM agent_segments
+                         WHERE agent_name = $agent_name);
+INSERT INTO agents (name, scope, created_at, updated_at)
+SELECT $agent_name, COALESCE($scope, 'execution'), replace(substr(:ts, 1, 19), 'T', ' '),
+       replace(substr(:ts, 1, 19), 'T', ' ')
+WHERE EXISTS (SELECT 1 FROM agent_segments WHERE agent_name = $agent_name)
+ON CONFLICT (name) DO NOTHING;
+
+-- ---- Imports ----
+
+-- on import.registered   guarded "the import has no alias"
+INSERT INTO imports (alias, source_url, fetched_at, inputs_schema, outputs_schema)
+SELECT $alias, $source_url, COALESCE($fetched_at, replace(substr(:ts, 1, 19), 'T', ' ')),
+       $inputs_schema, $outputs_schema
+WHERE $alias <> ''
+ON CONFLICT (alias) DO UPDATE SET
+    source_url = excluded.source_url, fetched_at = excluded.fetched_at,
+    inputs_schema = excluded.inputs_schema, outputs_schema = excluded.outputs_schema;
