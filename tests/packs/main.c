@@ -4,17 +4,13 @@ Suite *suite_agentweaver(void);
 Suite *suite_grammar(void);
 Suite *suite_lionagi(void);
 Suite *suite_memory(void);
+Suite *suite_random(void);
 Suite *suite_teams(void);
 Suite *suite_user_pack(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_agentweaver,
-    suite_grammar,
-    suite_lionagi,
-    suite_memory,
-    suite_teams,
-    suite_user_pack,
-    NULL,
+    suite_agentweaver, suite_grammar, suite_lionagi,   suite_memory,
+    suite_random,      suite_teams,   suite_user_pack, NULL,
 };
 
 int main(int argc, char **argv)
