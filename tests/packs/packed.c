@@ -58,6 +58,24 @@ char *packed_rows(struct packed *p, const char *select)
     return text.ptr;
 }
 
+char *packed_shell(struct packed *p, const char *database, const char *sql)
+{
+    struct text text = {0};
+    char command[700], bytes[4096];
+    const char *script = tmpdir_path(&p->dir, "script.sql");
+    size_t count;
+    file_write(script, sql, strlen(sql));
+    snprintf(command, sizeof command, "sqlite3 -batch '%s/store/%s' <'%s' 2>&1", p->dir.path,
+             database, script);
+    FILE *shell = popen(command, "r");
+    ck_assert_ptr_nonnull(shell);
+    text_add(&text, "", 0);
+    while ((count = fread(bytes, 1, sizeof bytes, shell)) > 0)
+        text_add(&text, bytes, count);
+    pclose(shell);
+    return text.ptr;
+}
+
 /* ---- All tables ---- */
 
 static void add_table(struct packed *p, struct text *all, const char *database, const char *table)

@@ -32,6 +32,10 @@ char *packed_rows(struct packed *p, const char *select);
         free(got_);                                                                                \
     } while (0)
 
+/* What the stock sqlite3 shell says (and complains) about these statements, on a database of the
+ * store; free() it. The database is there once it was caught up. */
+char *packed_shell(struct packed *p, const char *database, const char *sql);
+
 /* All rows of all tables of the packs' databases, by database, table and columns; free() it. */
 char *packed_tables(struct packed *p);
 
