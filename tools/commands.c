@@ -20,7 +20,10 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
-const struct noun *const nouns[] = {&noun_pack, &noun_lionagi, &noun_team, NULL};
+const struct noun *const nouns[] = {
+    &noun_pack,   &noun_lionagi, &noun_team,     &noun_project,  &noun_cast,  &noun_workflow,
+    &noun_run,    &noun_backlog, &noun_revision, &noun_lease,    &noun_usage, &noun_decision,
+    &noun_memory, &noun_context, &noun_plan,     &noun_steering, NULL};
 
 const struct noun *noun_find(const char *name)
 {

@@ -203,6 +203,7 @@ annal_status verb_try(struct verb_call *call, annal_error *err)
     status = verb_try_all(call, &draft, 1, err);
     if (status < 0)
         goto done;
+    annal__free((void *)call->data.ptr); /* of an event before */
     call->data = annal__buf_slice(&data);
     data = (struct buf){0};
 
