@@ -9,7 +9,8 @@
  * (1) Importing is idempotent per team, per message and per read mark: what is there is left alone,
  *     what is new becomes events, all of a file or none (in pieces, when there are thousands).
  * (2) A message whose id another team has gets its team's id in front: ids are unique in a store.
- * (3) Exported files import to the same rows. Where microseconds do not say a time exactly, it is
+ * (3) The file that a team came from is kept as an artifact of its session.
+ * (4) Exported files import to the same rows. Where microseconds do not say a time exactly, it is
  *     written as a number of seconds.
  */
 #include "tools/team.h"
@@ -19,6 +20,7 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 
+#include <annal/artifact.h>
 #include <annal/pack.h>
 
 #include <errno.h>
@@ -33,7 +35,7 @@ enum { DRAFTS_MAX = 500 };
 
 /* ---- Import ---- */
 
-/* ?1 the file's text, ?2 its name, ?3 when it was changed, ?4 its team's id. */
+/* ?1 the file's text, ?2 where it came from, ?3 when it was changed, ?4 its team's id. */
 static const char import_rows[] =
     "WITH file(j, team) AS (SELECT ?1, ?4),\n"
     "said AS (\n"
@@ -58,7 +60,7 @@ static const char import_rows[] =
     "               WHERE type = 'text' AND value <> '' GROUP BY value ORDER BY min(key)))),\n"
     "   'created_at', COALESCE(j -> '$.created_at', json_quote(?3)),\n"
     "   'updated_at', j -> '$.updated_at', 'node_metadata', j -> '$.node_metadata',\n"
-    "   'status', j -> '$.status', 'source', json_object('file', ?2)) AS data\n"
+    "   'status', j -> '$.status', 'source', json(?2)) AS data\n"
     " FROM file WHERE NOT EXISTS (SELECT 1 FROM teams WHERE id = team)\n"
     " UNION ALL\n"
     " SELECT 1, n, 'team.message', COALESCE(v ->> '$.timestamp', ?3),\n"
@@ -97,6 +99,7 @@ struct import {
     size_t count;
     uint64_t teams, messages, reads; /* among them */
     uint64_t there;                  /* messages of the file */
+    struct buf source;               /* JSON */
 };
 
 static int64_t time_of(annal_slice text, const char *otherwise)
@@ -202,6 +205,44 @@ static int read_head(struct import *import)
     return exit_status;
 }
 
+static int keep_known(void *arg, const annal_row *row)
+{
+    struct import *known = arg;
+    (void)row;
+    known->teams++;
+    return 0;
+}
+
+/* Rule (3); for a team that is there already, only the name of the file. */
+static int keep_source(struct import *import)
+{
+    static const char there[] = "SELECT id FROM teams WHERE id = ?1";
+    annal_artifact_info info;
+    annal_error err = {0};
+    const char *name = strrchr(import->path, '/');
+    const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(import->team)};
+    struct import known = {0};
+    int exit_status = team_rows(import->call, there, &param, 1, keep_known, &known);
+    annal_status status = annal__buf_printf(&import->source, "{\"file\":");
+    if (status == ANNAL_OK)
+        status = annal__json_quote(&import->source,
+                                   annal_slice_of(name == NULL ? import->path : name + 1));
+    if (exit_status != 0 || status < 0)
+        return exit_status != 0 ? exit_status : fail_storage("import: out of memory");
+    if (known.teams == 0) {
+        if (annal_artifact_put(import->call->store, annal_slice_of(import->call->session),
+                               annal__buf_slice(&import->text), &info, &err) < 0)
+            return fail_error(&err);
+        status = annal__buf_printf(&import->source,
+                                   ",\"sha256\":\"%s\",\"bytes\":%" PRIu64
+                                   ",\"path\":\"artifacts/%s/%s.zst\"",
+                                   info.sha256, info.bytes, info.session, info.sha256);
+    }
+    if (status < 0 || annal__buf_append(&import->source, "}", 1) < 0)
+        return fail_storage("import: out of memory");
+    return 0;
+}
+
 static void print_import(const struct import *import)
 {
     uint64_t skipped = import->there - import->messages;
@@ -224,10 +265,12 @@ static int import_file(struct verb_call *call, const char *path)
 {
     struct import import = {.call = call, .path = path};
     int exit_status = read_head(&import);
+    if (exit_status == 0)
+        exit_status = keep_source(&import);
     if (exit_status == 0) {
         const annal_value params[] = {
             {.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(&import.text)},
-            {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(path)},
+            {.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(&import.source)},
             {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(import.changed)},
             {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(import.team)}};
         exit_status = team_rows(call, import_rows, params, 4, keep_item, &import);
@@ -242,6 +285,7 @@ static int import_file(struct verb_call *call, const char *path)
     }
     annal__free(import.items);
     annal__buf_done(&import.text);
+    annal__buf_done(&import.source);
     return exit_status;
 }
 
@@ -261,7 +305,7 @@ int team_import(const struct args *args)
 
 /* ---- Export ---- */
 
-/* Rule (3): a time as ISO 8601 with microseconds, or else as the number that it is. */
+/* Rule (4): a time as ISO 8601 with microseconds, or else as the number that it is. */
 #define TIME_JSON(x)                                                                               \
     "CASE WHEN CAST(round(" x " * 1e6) AS INTEGER) / 1e6 = " x "\n"                                \
     " THEN json_quote(strftime('%Y-%m-%dT%H:%M:%S', CAST(round(" x                                 \

@@ -212,6 +212,11 @@ START_TEST(at_l32_importing_a_team_twice_gives_it_once)
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "\"teams\":1,\"skipped_teams\":0,\"messages\":2,"
                                           "\"skipped_messages\":0,\"reads\":0}"));
+    CLI(&cli, NULL, "sql", "--json",
+        "SELECT data ->> '$.source.file' AS file, data ->> '$.source.bytes' AS bytes, "
+        "length(data ->> '$.source.sha256') AS sha256 FROM events WHERE type = 'team.imported'");
+    ck_assert_ptr_nonnull(strstr(cli.out, "{\"file\":\"abc123.json\",\"bytes\":"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"sha256\":64}"));
     static const char rows[] =
         "{\"member_count\":2,\"recipient\":\"bob\",\"read_by\":\"[]\"}\n"
         "{\"member_count\":2,\"recipient\":\"all\",\"read_by\":\"[\\\"alice\\\"]\"}\n";
