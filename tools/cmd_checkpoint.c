@@ -88,9 +88,9 @@ const struct command cmd_checkpoint = {
              "pages the log has, and how many of them are in the database now. TRUNCATE makes\n"
              "the -wal file empty when nobody reads.\n"
              "\n"
-             "Only this command and the writers of Annal may checkpoint, under a lock: in SQLite\n"
-             "before 3.51.3 two connections that write and checkpoint at once can corrupt the\n"
-             "file. So do not run that PRAGMA in another program.",
+             "Only this command and the writers of Annal may checkpoint, under a lock: in\n"
+             "SQLite before 3.51.3 two connections that write and checkpoint at once can\n"
+             "corrupt the file. So do not run that PRAGMA in another program.",
     .examples = "  annal checkpoint\n  annal checkpoint --mode PASSIVE --json\n",
     .options = options,
     .run = run};
