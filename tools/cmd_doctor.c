@@ -211,6 +211,21 @@ static int add_lag(void *arg, const annal_index_lag *lag)
     return 0;
 }
 
+/* Only where the packs that know are on. */
+static annal_status check_runs(struct doctor *doctor, annal_index *index, annal_error *err)
+{
+    uint64_t running = 0, stale = 0;
+    annal_status status = stale_count(index, &running, &stale, err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return ANNAL_OK;
+    if (status == ANNAL_OK)
+        tell(doctor, "runs",
+             stale > 0 ? "'annal doctor --transition-stale --dry-run' says which of them are dead"
+                       : NULL,
+             "%" PRIu64 " sessions run, %" PRIu64 " of them stale", running, stale);
+    return status;
+}
+
 static annal_status check_index(struct doctor *doctor, annal_error *err)
 {
     struct buf path = {0};
@@ -232,6 +247,8 @@ static annal_status check_index(struct doctor *doctor, annal_error *err)
              lag.sessions == 0 ? "%s, knows everything" : "%s, behind by %s, sessions: %" PRIu64,
              human_bytes(text, (uint64_t)info.st_size), human_bytes(bytes, lag.bytes),
              lag.sessions);
+    if (status == ANNAL_OK)
+        status = check_runs(doctor, index, err);
 
 done:
     annal_index_close(index);

@@ -16,6 +16,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
+#include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "tools/open.h"
 #include "tools/verbs.h"
@@ -93,31 +94,60 @@ static int keep_quiet(void *arg, const annal_row *row)
     return 0;
 }
 
-static int count_rows(void *arg, const annal_row *row)
+static int add_rows(void *arg, const annal_row *row)
 {
     *(int64_t *)arg += row->values[0].integer;
     return 0;
 }
 
+/* ANNAL_ERR_NOTFOUND: the tables are not there. */
+static annal_status check_packs(annal_index *index, annal_error *err)
+{
+    static const char sql[] = "SELECT count(*) FROM pragma_table_list WHERE schema = 'state' AND "
+                              "name IN ('sessions', 'session_activity')";
+    int64_t tables = 0;
+    annal_status status = annal_sql(index, annal_slice_of(sql), NULL, add_rows, &tables, err);
+    if (status == ANNAL_OK && tables < 2)
+        return annal__fail(err, ANNAL_ERR_NOTFOUND,
+                           "the packs lionagi and teams say which sessions run, and are not both "
+                           "on in this store: annal pack enable lionagi, annal pack enable teams");
+    return status;
+}
+
 static int look(struct stale *stale)
 {
-    int64_t tables = 0;
     annal_error err = {0};
     const annal_value params[] = {{.kind = ANNAL_VALUE_REAL, .real = stale->now},
                                   {.kind = ANNAL_VALUE_REAL, .real = stale->hours * 3600}};
-    annal_status status =
-        annal_sql(stale->call.index,
-                  ANNAL_SLICE("SELECT count(*) FROM pragma_table_list WHERE schema = 'state' AND "
-                              "name IN ('sessions', 'session_activity')"),
-                  NULL, count_rows, &tables, &err);
-    if (status == ANNAL_OK && tables < 2)
-        return fail_storage("the packs lionagi and teams say which sessions run, and are not both "
-                            "on in this store: annal pack enable lionagi, annal pack enable teams");
+    annal_status status = check_packs(stale->call.index, &err);
     if (status == ANNAL_OK)
         status = annal_sql(stale->call.index, annal_slice_of(quiet_rows),
                            &(annal_sql_options){.params = params, .param_count = 2}, keep_quiet,
                            stale, &err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return fail_storage("%s", err.message);
     return status < 0 ? fail_error(&err) : 0;
+}
+
+static int keep_counts(void *arg, const annal_row *row)
+{
+    uint64_t *counts = arg;
+    counts[0] = (uint64_t)row->values[0].integer;
+    counts[1] = (uint64_t)row->values[1].integer;
+    return 0;
+}
+
+annal_status stale_count(annal_index *index, uint64_t *out_running, uint64_t *out_stale,
+                         annal_error *err)
+{
+    uint64_t counts[2] = {0};
+    annal_status status = check_packs(index, err);
+    if (status == ANNAL_OK)
+        status = annal_sql(index, ANNAL_SLICE("SELECT running, stale FROM dashboard"), NULL,
+                           keep_counts, counts, err);
+    *out_running = counts[0];
+    *out_stale = counts[1];
+    return status;
 }
 
 /* ---- Ending ---- */

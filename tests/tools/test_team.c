@@ -449,6 +449,9 @@ START_TEST(without_the_packs_the_doctor_says_which_to_switch_on)
     CLI(&cli, NULL, "pack", "enable", "lionagi");
     CLI(&cli, NULL, "doctor", "--transition-stale");
     cli_assert_refused(&cli, EXIT_STORAGE, "annal pack enable teams");
+    CLI(&cli, NULL, "doctor", "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_null(strstr(cli.out, "\"runs\""));
     cli_done(&cli);
 }
 END_TEST
@@ -482,6 +485,10 @@ START_TEST(at_l37_runs_and_dashboard_show_status_and_health_side_by_side)
     cli_assert_done(&cli);
     ck_assert_int_eq(count_of(cli.out, "\n"), 1);
     ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"a\","));
+    CLI(&cli, NULL, "doctor", "--json");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_ptr_nonnull(strstr(cli.out, "{\"check\":\"runs\",\"result\":\"warning\","
+                                          "\"found\":\"3 sessions run, 1 of them stale\""));
     cli_done(&cli);
 }
 END_TEST
