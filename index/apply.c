@@ -1,6 +1,7 @@
 #include "index/apply.h"
 
 #include "index/database.h"
+#include "index/fields.h"
 #include "index/outbox.h"
 #include "index/permit.h"
 #include "journal/base/alloc.h"
@@ -15,7 +16,7 @@ enum source { SESSION, SEQ, TS, TYPE, ID, CAUSE, DATA, FIELD };
 
 struct param {
     enum source source;
-    int field; /* FIELD: the column of the extractor */
+    int field; /* FIELD: its number */
 };
 
 struct statement {
@@ -29,8 +30,7 @@ struct handler {
     const struct pack_section *section; /* the pack's */
     struct statement *statements;
     size_t count;
-    sqlite3_stmt
-        *extractor; /* data in, all fields that the statements name out: data is parsed once */
+    struct fields *fields; /* that the statements name */
 };
 
 /*
@@ -111,33 +111,6 @@ static annal_status bind_plan(const annal_pack *pack, const struct pack_section 
     return ANNAL_OK;
 }
 
-/* SELECT ?1 ->> '$.a', ?1 ->> '$.b.c', …: the names are identifiers, so nothing needs quoting. */
-static annal_status make_extractor(struct handler *handler, sqlite3 *db, const struct buf *fields,
-                                   annal_error *err)
-{
-    struct buf sql = {0};
-    annal_status status = annal__buf_printf(&sql, "SELECT");
-    for (size_t at = 0; status >= 0 && at < fields->len; at += strlen(fields->ptr + at) + 1) {
-        status = annal__buf_printf(&sql, "%s ?1 ->> '$.", at == 0 ? "" : ",");
-        for (const char *c = fields->ptr + at; status >= 0 && *c != '\0'; c++)
-            if (c[0] == ':' && c[1] == ':') {
-                status = annal__buf_append(&sql, ".", 1);
-                c++;
-            } else {
-                status = annal__buf_append(&sql, c, 1);
-            }
-        if (status >= 0)
-            status = annal__buf_append(&sql, "'", 1);
-    }
-    const char *text = status < 0 ? NULL : annal__buf_cstr(&sql);
-    if (text == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "a pack's section");
-    else if (fields->len > 0)
-        status = annal__db_prepare(db, text, &handler->extractor, err);
-    annal__buf_done(&sql);
-    return status;
-}
-
 /* An artifact has no statement, a fill one SELECT, the others what they need. */
 static annal_status check_count(const struct handler *handler, const annal_pack *pack,
                                 annal_error *err)
@@ -196,7 +169,7 @@ static annal_status compile_handler(struct handler *handler, const annal_pack *p
     if (status >= 0)
         status = check_count(handler, pack, err);
     if (status >= 0)
-        status = make_extractor(handler, db, &fields, err);
+        status = annal__fields_new(db, annal__buf_slice(&fields), &handler->fields, err);
     annal__buf_done(&fields);
     return status;
 }
@@ -283,7 +256,7 @@ void annal__applier_free(struct applier *applier)
             annal__free(handler->statements[j].params);
         }
         annal__free(handler->statements);
-        sqlite3_finalize(handler->extractor);
+        annal__fields_free(handler->fields);
     }
     annal__free(applier->handlers);
     sqlite3_finalize(applier->savepoint);
@@ -334,7 +307,7 @@ static void bind_params(const struct handler *handler, const struct statement *s
             annal__db_bind_text(stmt, i + 1, event->data);
             break;
         case FIELD:
-            sqlite3_bind_value(stmt, i + 1, sqlite3_column_value(handler->extractor, param->field));
+            annal__fields_bind(handler->fields, param->field, stmt, i + 1);
             break;
         }
     }
@@ -360,12 +333,8 @@ static int run_statements(const struct handler *handler, annal_slice session,
 {
     char ts[ANNAL_TIME_BYTES];
     annal_time_format(event->ts_us, ts);
-    int rc = SQLITE_ROW;
-    if (handler->extractor != NULL) {
-        annal__db_bind_text(handler->extractor, 1, event->data);
-        rc = sqlite3_step(handler->extractor);
-    }
-    for (size_t i = 0; i < handler->count && (rc == SQLITE_ROW || rc == SQLITE_DONE); i++) {
+    int rc = annal__fields_read(handler->fields, event->data);
+    for (size_t i = 0; i < handler->count && (rc == SQLITE_OK || rc == SQLITE_DONE); i++) {
         sqlite3_stmt *stmt = handler->statements[i].stmt;
         bind_params(handler, &handler->statements[i], session, event, ts);
         do
@@ -374,7 +343,7 @@ static int run_statements(const struct handler *handler, annal_slice session,
         sqlite3_reset(stmt);
         sqlite3_clear_bindings(stmt);
     }
-    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
 static annal_status run_handler(struct applier *applier, const struct handler *handler,
@@ -397,10 +366,7 @@ static annal_status run_handler(struct applier *applier, const struct handler *h
         status = annal__db_fail(err, applier->db, rc, "event %llu of session '%.*s'",
                                 (unsigned long long)event->seq, ANNAL_FMT(session));
     }
-    if (handler->extractor != NULL) {
-        sqlite3_reset(handler->extractor);
-        sqlite3_clear_bindings(handler->extractor);
-    }
+    annal__fields_forget(handler->fields);
     if (handler->count > 1 && status >= 0 && rc != SQLITE_OK)
         status = annal__db_run(applier->undo, err);
     if (handler->count > 1 && status >= 0)
@@ -477,6 +443,10 @@ annal_status annal__applier_event(struct applier *applier, annal_slice session,
         if (status < 0)
             return status;
     }
+    annal_slice pruned = ANNAL_SLICE("session.pruned");
+    if (applier->has_core && event->type.len == pruned.len &&
+        memcmp(event->type.ptr, pruned.ptr, pruned.len) == 0)
+        annal__applier_forget(applier); /* its row is gone; the next event begins anew */
     return ANNAL_OK;
 }
 

@@ -75,6 +75,9 @@ static annal_status flush(struct follower *follower, annal_slice session, annal_
 static annal_status forget(struct follower *follower, annal_slice session, annal_error *err)
 {
     static const char *const statements[] = {
+        "DELETE FROM tool_calls WHERE session_id = ?1",
+        "DELETE FROM responses WHERE session_id = ?1",
+        "DELETE FROM artifacts WHERE session_id = ?1",
         "DELETE FROM turns WHERE session_id = ?1",
         "DELETE FROM sessions WHERE id = ?1",
         "DELETE FROM event_index WHERE session_id = ?1",

@@ -1,7 +1,9 @@
--- pack core   version 1   database sessions.db
+-- pack core   version 2   database sessions.db
 --
--- What every store keeps: one row per session, one per turn. The columns down to git_branch, and
--- the indexes, stand as the gvAgent design prints them; those below are additions.
+-- What every store keeps: one row per session, per turn, per call of a tool, and what was stored
+-- beside the journals. docs/packs/core.md is the page for users. The columns of sessions down to
+-- git_branch, those of turns down to cost_usd, and the indexes stand as the gvAgent design prints
+-- them; those below are additions.
 --
 -- Kept by C code (index/apply.c), so no handler may read or write them:
 --   the row of a session is made by its first event, whatever its type: agent_id, provider and
@@ -22,11 +24,20 @@
 -- Turns. turn_id is unique within its session; turns.id, which must be unique in the store, is
 -- session:turn_id. An event about a turn that names none means the newest open turn. A turn that
 -- has ended stays as it ended, and its tokens are not added twice. A missing or taken sequence
--- becomes the next free one.
+-- becomes the next free one. What may follow what stands in turn_edges; a status that is not there
+-- is some producer's word for started. An append through the pack refuses what does not follow; an
+-- event that is there all the same changes nothing.
+--
+-- Tools. A call is a row from its tool.called on, which is written before the tool runs; a result
+-- belongs to the newest call of its call_id, and the first result stays. A result of a call that
+-- nobody announced has a row too, without called_at. dangling are the calls without a result.
 --
 -- Status changes only as said here: session.created ("idle" by default), session.status_changed,
 -- session.paused ("paused"), session.resumed ("idle"), session.ended ("ended"), and session.updated
--- when it names one. Where a word stands in brackets, data.status says another.
+-- when it names one, session.transition. Where a word stands in brackets, data.status says another.
+-- session.pruned takes the rows of a session out of all tables; what it appends later begins anew.
+--
+-- The types with an underscore are those of older producers.
 --
 -- annal_count(x, ...) is the first of them that is not NULL, as an integer; 0 when all are.
 -- annal_cost(microusd, usd) is the cost in millionths of a dollar, 0 when neither is given.
@@ -77,10 +88,65 @@ CREATE TABLE turns (
     cost_microusd INTEGER,
     error         TEXT,
     timing        TEXT,
+    seq           INTEGER, -- of the event that began it
     UNIQUE(session_id, sequence)
 );
 
 CREATE INDEX idx_turns_session ON turns(session_id);
+
+CREATE VIEW turn_edges (from_status, to_status) AS VALUES
+    ('pending', 'started'), ('pending', 'streaming'), ('pending', 'completed'),
+    ('pending', 'failed'), ('pending', 'cancelled'),
+    ('started', 'streaming'), ('started', 'completed'), ('started', 'failed'),
+    ('started', 'cancelled'),
+    ('streaming', 'completed'), ('streaming', 'failed'), ('streaming', 'cancelled');
+
+CREATE TABLE tool_calls (
+    session_id    TEXT NOT NULL,
+    call_id       TEXT NOT NULL,    -- '#' and the seq where the event names none
+    seq           INTEGER NOT NULL, -- of tool.called; of the result where there was none
+    tool          TEXT,
+    turn_id       TEXT,
+    status        TEXT NOT NULL,    -- called, returned, failed
+    called_at     TEXT,
+    returned_at   TEXT,
+    result_seq    INTEGER,
+    duration_ms   INTEGER,
+    exit_code     INTEGER,
+    output_bytes  INTEGER,
+    output_sha256 TEXT,             -- of the artifact that holds the output
+    PRIMARY KEY (session_id, call_id, seq)
+) WITHOUT ROWID;
+
+CREATE VIEW dangling AS
+    SELECT session_id, call_id, seq, tool, turn_id, called_at
+    FROM tool_calls WHERE status = 'called';
+
+CREATE TABLE responses (
+    session_id       TEXT NOT NULL,
+    ref              TEXT NOT NULL, -- "$1", "$claude"
+    seq              INTEGER NOT NULL,
+    content_ref      TEXT,
+    stored_at        TEXT NOT NULL,
+    accesses         INTEGER NOT NULL DEFAULT 0,
+    last_accessed_at TEXT,
+    PRIMARY KEY (session_id, ref)
+) WITHOUT ROWID;
+
+CREATE TABLE artifacts (
+    session_id  TEXT NOT NULL,
+    path        TEXT NOT NULL,
+    seq         INTEGER NOT NULL,
+    sha256      TEXT,
+    bytes       INTEGER,
+    media_type  TEXT,
+    stored_at   TEXT NOT NULL,
+    PRIMARY KEY (session_id, path)
+) WITHOUT ROWID;
+
+CREATE INDEX idx_artifacts_sha256 ON artifacts(sha256);
+
+-- artifact tool.returned, tool.failed, tool_result, tool_error   output   over 102400
 
 -- on session.created, session_start
 UPDATE sessions SET
@@ -122,8 +188,21 @@ UPDATE sessions SET status = COALESCE($status, 'idle'), ended_at = NULL WHERE id
 -- on session.ended, session_end
 UPDATE sessions SET status = COALESCE($status, 'ended'), ended_at = :ts WHERE id = :session;
 
--- on turn.started, turn_start
-INSERT INTO turns (id, session_id, sequence, status, created_at, turn_id)
+-- on session.transition
+UPDATE sessions SET
+    status = COALESCE($to, status),
+    ended_at = COALESCE(annal_time($ended_at), ended_at)
+WHERE id = :session;
+
+-- on session.pruned
+DELETE FROM tool_calls WHERE session_id = :session;
+DELETE FROM responses WHERE session_id = :session;
+DELETE FROM artifacts WHERE session_id = :session;
+DELETE FROM turns WHERE session_id = :session;
+DELETE FROM sessions WHERE id = :session;
+
+-- on turn.started, turn_start   guarded "the turn has begun already"
+INSERT INTO turns (id, session_id, sequence, status, created_at, turn_id, seq)
 VALUES (:session || ':' || COALESCE($turn_id, '#' || :seq),
         :session,
         CASE WHEN typeof($sequence) = 'integer'
@@ -134,18 +213,25 @@ VALUES (:session || ':' || COALESCE($turn_id, '#' || :seq),
         END,
         COALESCE($status, 'started'),
         COALESCE(annal_time($created_at), :ts),
-        $turn_id)
-ON CONFLICT (id) DO NOTHING;
-UPDATE sessions SET total_turns = total_turns + changes() WHERE id = :session;
-
--- on turn.streaming
-UPDATE turns SET status = 'streaming'
+        $turn_id,
+        :seq)
+ON CONFLICT (id) DO UPDATE SET status = excluded.status
 WHERE completed_at IS NULL
+  AND EXISTS (SELECT 1 FROM turn_edges
+              WHERE from_status = turns.status AND to_status = excluded.status);
+UPDATE sessions SET total_turns = total_turns + 1
+WHERE id = :session
+  AND EXISTS (SELECT 1 FROM turns
+              WHERE id = :session || ':' || COALESCE($turn_id, '#' || :seq) AND seq = :seq);
+
+-- on turn.streaming   guarded "the turn is not one that has begun and waits for an answer"
+UPDATE turns SET status = 'streaming'
+WHERE completed_at IS NULL AND status <> 'streaming'
   AND id = COALESCE(:session || ':' || $turn_id,
                     (SELECT id FROM turns WHERE session_id = :session AND completed_at IS NULL
                      ORDER BY sequence DESC LIMIT 1));
 
--- on turn.completed, turn.failed, turn.cancelled, turn_complete, turn_error
+-- on turn.completed, turn.failed, turn.cancelled, turn_complete, turn_error   guarded "the turn has ended already"
 UPDATE sessions SET
     input_tokens = input_tokens + annal_count($input_tokens),
     output_tokens = output_tokens + annal_count($output_tokens),
@@ -204,3 +290,44 @@ UPDATE turns SET
     cost_microusd = COALESCE(cost_microusd, 0) + annal_cost($cost_microusd, $cost_usd),
     cost_usd = (COALESCE(cost_microusd, 0) + annal_cost($cost_microusd, $cost_usd)) / 1e6
 WHERE id = :session || ':' || $turn_id;
+
+-- on tool.called, tool_call
+INSERT INTO tool_calls (session_id, call_id, seq, tool, turn_id, status, called_at)
+VALUES (:session, COALESCE($call_id, '#' || :seq), :seq, $tool, $turn_id, 'called', :ts);
+
+-- on tool.returned, tool.failed, tool_result, tool_error
+INSERT INTO tool_calls (session_id, call_id, seq, turn_id, status, returned_at, result_seq,
+                        duration_ms, exit_code, output_bytes, output_sha256)
+VALUES (:session, COALESCE($call_id, '#' || :seq),
+        COALESCE((SELECT MAX(seq) FROM tool_calls
+                  WHERE session_id = :session AND call_id = $call_id), :seq),
+        $turn_id,
+        CASE WHEN :type IN ('tool.failed', 'tool_error') OR $success = 0 THEN 'failed'
+             ELSE 'returned' END,
+        :ts, :seq, $duration_ms, $exit_code, COALESCE($output_bytes, $output_ref::bytes),
+        $output_ref::sha256)
+ON CONFLICT (session_id, call_id, seq) DO UPDATE SET
+    status = excluded.status, returned_at = excluded.returned_at,
+    result_seq = excluded.result_seq, duration_ms = excluded.duration_ms,
+    exit_code = excluded.exit_code, output_bytes = excluded.output_bytes,
+    output_sha256 = excluded.output_sha256
+WHERE status = 'called';
+
+-- on response.stored, response_stored
+INSERT INTO responses (session_id, ref, seq, content_ref, stored_at)
+VALUES (:session, COALESCE($ref, '#' || :seq), :seq, $content_ref, :ts)
+ON CONFLICT (session_id, ref) DO UPDATE SET
+    seq = excluded.seq, content_ref = excluded.content_ref, stored_at = excluded.stored_at;
+
+-- on response.accessed, response_access
+UPDATE responses SET accesses = accesses + 1, last_accessed_at = :ts
+WHERE session_id = :session AND ref = $ref;
+
+-- on artifact.stored
+INSERT INTO artifacts (session_id, path, seq, sha256, bytes, media_type, stored_at)
+VALUES (:session, COALESCE($path, 'artifacts/' || :session || '/' || $sha256 || '.zst',
+                           '#' || :seq),
+        :seq, $sha256, $bytes, $media_type, :ts)
+ON CONFLICT (session_id, path) DO UPDATE SET
+    seq = excluded.seq, sha256 = excluded.sha256, bytes = excluded.bytes,
+    media_type = excluded.media_type, stored_at = excluded.stored_at;

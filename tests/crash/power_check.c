@@ -239,6 +239,7 @@ static bool dump_index(struct power_check *check, annal_index *index, uint64_t *
         "SELECT * FROM event_index ORDER BY session_id, seq",
         "SELECT * FROM sessions ORDER BY 1",
         "SELECT * FROM turns ORDER BY 1, 2, 3",
+        "SELECT * FROM tool_calls ORDER BY 1, 2, 3",
         "SELECT * FROM _counts ORDER BY 1, 2",
         "SELECT * FROM _cursor ORDER BY 1",
         "SELECT * FROM _findings ORDER BY 1, 2, 3",

@@ -132,6 +132,9 @@ char *fixture_dump(struct fixture *f)
     static const char *const selects[] = {
         "SELECT * FROM sessions ORDER BY id",
         "SELECT * FROM turns ORDER BY id",
+        "SELECT * FROM tool_calls",
+        "SELECT * FROM responses",
+        "SELECT * FROM artifacts",
         "SELECT * FROM event_index ORDER BY session_id, seq",
         "SELECT * FROM _cursor",
         "SELECT * FROM _counts",

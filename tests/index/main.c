@@ -1,5 +1,6 @@
 #include "tests/support/runner.h"
 
+Suite *suite_fields(void);
 Suite *suite_import(void);
 Suite *suite_indexer(void);
 Suite *suite_open(void);
@@ -14,9 +15,9 @@ Suite *suite_state(void);
 Suite *suite_vectors(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_import,  suite_pack,   suite_packs, suite_state,     suite_open,
-    suite_indexer, suite_query,  suite_sql,   suite_snapshots, suite_vectors,
-    suite_permit,  suite_outbox, NULL,
+    suite_import, suite_pack, suite_packs,     suite_state,   suite_open,   suite_indexer,
+    suite_query,  suite_sql,  suite_snapshots, suite_vectors, suite_permit, suite_outbox,
+    suite_fields, NULL,
 };
 
 int main(int argc, char **argv)

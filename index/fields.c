@@ -1,0 +1,367 @@
+/*
+ * Fields of data, without parsing all of it.
+ *
+ * (1) What a field is, SQLite says: `data ->> '$.a.b'`. But it copies the data for every field, and
+ *     parses all of it into a tree, which costs more than all else that indexing does.
+ * (2) So we walk over the object once, and stop when everything was found. We answer only what
+ *     SQLite of any version answers the same: strings without escapes, integers of up to 18 digits,
+ *     true, false, null, and what is not there. The first of two members of one name counts.
+ * (3) When a field is anything else (a string with escapes, a number with a point, an array or an
+ *     object), or a key has an escape, SQLite is asked for all of them.
+ * (4) data was proved to be JSON when it was appended.
+ */
+#include "index/fields.h"
+
+#include "index/database.h"
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+
+#include <string.h>
+
+#define FIELDS_MAX 64 /* more are left to SQLite */
+#define DEPTH_MAX  8  /* of a name; deeper ones too */
+
+struct value {
+    int type; /* SQLITE_NULL, SQLITE_INTEGER, SQLITE_TEXT */
+    sqlite3_int64 integer;
+    annal_slice text;
+};
+
+/* One part of a name. */
+struct part {
+    annal_slice key;
+    bool last;
+};
+
+struct fields {
+    sqlite3_stmt *extractor; /* data in, all fields out */
+    struct buf names;
+    size_t count;
+    bool walk;  /* few and flat enough */
+    bool asked; /* the extractor has the values */
+    struct part parts[FIELDS_MAX][DEPTH_MAX];
+    struct value values[FIELDS_MAX];
+};
+
+/* ---- Making ---- */
+
+/* SELECT ?1 ->> '$.a', ?1 ->> '$.b.c', …: the names are identifiers, so nothing needs quoting. */
+static annal_status make_extractor(struct fields *fields, sqlite3 *db, annal_error *err)
+{
+    struct buf sql = {0};
+    annal_status status = annal__buf_printf(&sql, "SELECT");
+    const char *end = fields->names.ptr + fields->names.len;
+    for (const char *name = fields->names.ptr; status >= 0 && name < end;
+         name += strlen(name) + 1) {
+        status = annal__buf_printf(&sql, "%s ?1 ->> '$.", name == fields->names.ptr ? "" : ",");
+        for (const char *c = name; status >= 0 && *c != '\0'; c++)
+            if (c[0] == ':' && c[1] == ':') {
+                status = annal__buf_append(&sql, ".", 1);
+                c++;
+            } else {
+                status = annal__buf_append(&sql, c, 1);
+            }
+        if (status >= 0)
+            status = annal__buf_append(&sql, "'", 1);
+    }
+    const char *text = status < 0 ? NULL : annal__buf_cstr(&sql);
+    if (text == NULL)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "a pack's section");
+    else
+        status = annal__db_prepare(db, text, &fields->extractor, err);
+    annal__buf_done(&sql);
+    return status;
+}
+
+static void split_name(struct fields *fields, const char *name)
+{
+    size_t depth = 0;
+    if (fields->count == FIELDS_MAX) {
+        fields->walk = false;
+        return;
+    }
+    struct part *parts = fields->parts[fields->count++];
+    for (const char *at = name; at != NULL; depth++) {
+        const char *colons = strstr(at, "::");
+        if (depth == DEPTH_MAX) {
+            fields->walk = false;
+            return;
+        }
+        parts[depth].key = annal_slice_of(at);
+        parts[depth].last = colons == NULL;
+        if (colons != NULL)
+            parts[depth].key.len = (size_t)(colons - at);
+        at = colons == NULL ? NULL : colons + 2;
+    }
+}
+
+annal_status annal__fields_new(sqlite3 *db, annal_slice names, struct fields **out_fields,
+                               annal_error *err)
+{
+    *out_fields = NULL;
+    if (names.len == 0)
+        return ANNAL_OK;
+    struct fields *fields = annal__zalloc(sizeof *fields);
+    annal_status status = ANNAL_ERR_NOMEM;
+    if (fields != NULL)
+        status = annal__buf_append_slice(&fields->names, names);
+    if (status < 0) {
+        status = annal__fail(err, status, "a pack's section");
+        goto done;
+    }
+    fields->walk = true;
+    for (const char *name = fields->names.ptr;
+         fields->walk && name < fields->names.ptr + fields->names.len; name += strlen(name) + 1)
+        split_name(fields, name);
+    status = make_extractor(fields, db, err);
+    if (status < 0)
+        goto done;
+    *out_fields = fields;
+    fields = NULL;
+
+done:
+    annal__fields_free(fields);
+    return status;
+}
+
+void annal__fields_free(struct fields *fields)
+{
+    if (fields == NULL)
+        return;
+    sqlite3_finalize(fields->extractor);
+    annal__buf_done(&fields->names);
+    annal__free(fields);
+}
+
+/* ---- Walking, rules (2) and (4) ---- */
+
+struct walk {
+    struct fields *fields;
+    const char *at;
+    const char *end;
+    uint64_t left; /* a bit for each field that is not known yet */
+};
+
+static void skip_space(struct walk *walk)
+{
+    while (walk->at < walk->end && (*walk->at == ' ' || *walk->at == '\t' || *walk->at == '\n' ||
+                                    *walk->at == '\r' || *walk->at == ',' || *walk->at == ':'))
+        walk->at++;
+}
+
+/* The next quote or backslash, or the end: eight bytes at a time. */
+static const char *find_mark(const char *at, const char *end)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), highs = UINT64_C(0x8080808080808080);
+    for (; end - at >= 8; at += 8) {
+        uint64_t word;
+        memcpy(&word, at, 8);
+        uint64_t quote = word ^ (ones * '"'), escape = word ^ (ones * '\\');
+        if ((((quote - ones) & ~quote) | ((escape - ones) & ~escape)) & highs)
+            break;
+    }
+    while (at < end && *at != '"' && *at != '\\')
+        at++;
+    return at;
+}
+
+/* Over a string; *out_escaped whether a backslash is in it. */
+static annal_slice take_string(struct walk *walk, bool *out_escaped)
+{
+    const char *begin = ++walk->at;
+    const char *at = find_mark(begin, walk->end);
+    *out_escaped = false;
+    while (at < walk->end && *at == '\\') {
+        *out_escaped = true;
+        at = at + 2 < walk->end ? find_mark(at + 2, walk->end) : walk->end;
+    }
+    walk->at = at < walk->end ? at + 1 : at;
+    return (annal_slice){begin, (size_t)(at - begin)};
+}
+
+static void skip_value(struct walk *walk)
+{
+    size_t depth = 0;
+    bool escaped;
+    while (walk->at < walk->end) {
+        char c = *walk->at;
+        if (c == '"') {
+            (void)take_string(walk, &escaped);
+        } else if (c == '{' || c == '[') {
+            depth++;
+            walk->at++;
+        } else if (c == '}' || c == ']') {
+            if (depth == 0)
+                return; /* the end of what the value stands in */
+            depth--;
+            walk->at++;
+        } else if (depth == 0 && c == ',') {
+            return;
+        } else {
+            walk->at++;
+            continue;
+        }
+        if (depth == 0)
+            return;
+    }
+}
+
+/* The text of a number, true, false or null. */
+static annal_slice take_word(struct walk *walk)
+{
+    const char *begin = walk->at;
+    while (walk->at < walk->end && strchr(" \t\r\n,}]", *walk->at) == NULL)
+        walk->at++;
+    return (annal_slice){begin, (size_t)(walk->at - begin)};
+}
+
+static bool read_integer(annal_slice word, sqlite3_int64 *out)
+{
+    bool negative = word.len > 0 && word.ptr[0] == '-';
+    size_t at = negative;
+    sqlite3_int64 value = 0;
+    if (word.len == at || word.len - at > 18)
+        return false;
+    for (; at < word.len; at++) {
+        if (word.ptr[at] < '0' || word.ptr[at] > '9')
+            return false;
+        value = value * 10 + (word.ptr[at] - '0');
+    }
+    *out = negative ? -value : value;
+    return true;
+}
+
+/* The value at hand, if it is one of rule (2). */
+static bool take_simple(struct walk *walk, struct value *out)
+{
+    bool escaped = false;
+    *out = (struct value){.type = SQLITE_NULL};
+    switch (*walk->at) {
+    case '"':
+        *out = (struct value){.type = SQLITE_TEXT, .text = take_string(walk, &escaped)};
+        return !escaped;
+    case '{':
+    case '[':
+        return false;
+    case 't':
+    case 'f':
+        *out = (struct value){.type = SQLITE_INTEGER, .integer = *walk->at == 't'};
+        (void)take_word(walk);
+        return true;
+    case 'n':
+        (void)take_word(walk);
+        return true;
+    default:
+        out->type = SQLITE_INTEGER;
+        return read_integer(take_word(walk), &out->integer);
+    }
+}
+
+/* The fields of wanted whose part at this depth is key. */
+static uint64_t match(const struct fields *fields, uint64_t wanted, size_t depth, annal_slice key)
+{
+    uint64_t matched = 0;
+    for (; wanted != 0; wanted &= wanted - 1) {
+        int i = __builtin_ctzll(wanted);
+        annal_slice part = fields->parts[i][depth].key;
+        if (part.len == key.len && memcmp(part.ptr, key.ptr, key.len) == 0)
+            matched |= UINT64_C(1) << i;
+    }
+    return matched;
+}
+
+static bool walk_object(struct walk *walk, uint64_t wanted, size_t depth);
+
+/* The value of a member that some fields go through, or end at. */
+static bool take_member(struct walk *walk, uint64_t matched, size_t depth)
+{
+    uint64_t here = 0;
+    struct value value;
+    for (uint64_t rest = matched; rest != 0; rest &= rest - 1) {
+        int i = __builtin_ctzll(rest);
+        if (walk->fields->parts[i][depth].last)
+            here |= UINT64_C(1) << i;
+    }
+    if (*walk->at == '{' && here == 0) {
+        if (!walk_object(walk, matched, depth + 1))
+            return false;
+    } else if (here == 0) {
+        skip_value(walk);
+    } else {
+        if (!take_simple(walk, &value))
+            return false;
+        for (uint64_t rest = here; rest != 0; rest &= rest - 1)
+            walk->fields->values[__builtin_ctzll(rest)] = value;
+    }
+    walk->left &= ~matched; /* what was not found in it is not there: the first member counts */
+    return true;
+}
+
+/* False: ask SQLite. At the end, behind the object, unless nothing is left to be found. */
+static bool walk_object(struct walk *walk, uint64_t wanted, size_t depth)
+{
+    walk->at++;
+    for (skip_space(walk); walk->at < walk->end && *walk->at != '}'; skip_space(walk)) {
+        bool escaped;
+        annal_slice key = take_string(walk, &escaped);
+        if (escaped)
+            return false;
+        uint64_t matched = match(walk->fields, wanted & walk->left, depth, key);
+        skip_space(walk);
+        if (matched == 0)
+            skip_value(walk);
+        else if (!take_member(walk, matched, depth))
+            return false;
+        if (walk->left == 0)
+            return true;
+    }
+    walk->at++;
+    return true;
+}
+
+static bool walk_data(struct fields *fields, annal_slice data)
+{
+    struct walk walk = {.fields = fields,
+                        .at = data.ptr,
+                        .end = data.ptr + data.len,
+                        .left = UINT64_MAX >> (FIELDS_MAX - fields->count)};
+    for (size_t i = 0; i < fields->count; i++)
+        fields->values[i] = (struct value){.type = SQLITE_NULL};
+    skip_space(&walk);
+    return walk.at == walk.end || *walk.at != '{' || walk_object(&walk, walk.left, 0);
+}
+
+/* ---- Using ---- */
+
+int annal__fields_read(struct fields *fields, annal_slice data)
+{
+    if (fields == NULL || (fields->walk && walk_data(fields, data)))
+        return SQLITE_OK;
+    fields->asked = true;
+    annal__db_bind_text(fields->extractor, 1, data);
+    int rc = sqlite3_step(fields->extractor);
+    return rc == SQLITE_ROW ? SQLITE_OK : rc;
+}
+
+void annal__fields_forget(struct fields *fields)
+{
+    if (fields == NULL || !fields->asked)
+        return;
+    sqlite3_reset(fields->extractor);
+    sqlite3_clear_bindings(fields->extractor);
+    fields->asked = false;
+}
+
+void annal__fields_bind(const struct fields *fields, int i, sqlite3_stmt *stmt, int at)
+{
+    const struct value *value = &fields->values[i % FIELDS_MAX];
+    if (fields->asked)
+        sqlite3_bind_value(stmt, at, sqlite3_column_value(fields->extractor, i));
+    else if (value->type == SQLITE_INTEGER)
+        sqlite3_bind_int64(stmt, at, value->integer);
+    else if (value->type == SQLITE_TEXT)
+        annal__db_bind_text(stmt, at, value->text);
+    else
+        sqlite3_bind_null(stmt, at);
+}
