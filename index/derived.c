@@ -206,7 +206,7 @@ static annal_status ensure_writer(struct derived *base, annal_error *err)
         status = open_existing(base, &whose, err);
     bool fills = status >= 0 && (base->db == NULL || whose == EMPTY);
     if (status >= 0 && base->db == NULL) {
-        status = annal__files_make(io_of(base), base->path, err);
+        status = annal__files_make(io_of(base), base->path, base->root_bytes, err);
         whose = EMPTY;
         if (status >= 0)
             status = open_writer(base, SQLITE_OPEN_CREATE, err);
@@ -471,6 +471,10 @@ annal_status annal__derived_init(struct derived *base, annal_store *store, const
     annal_status status = annal__index_lock_init(&base->lock, io_of(base), lock_name, err);
     if (status < 0)
         return status;
+    const char *root = annal_store_path(store);
+    size_t root_bytes = strlen(root);
+    base->root_bytes =
+        strncmp(path, root, root_bytes) == 0 && path[root_bytes] == '/' ? root_bytes : 0;
     base->path = annal__strndup(path, strlen(path));
     if (base->path != NULL)
         return ANNAL_OK;
@@ -502,13 +506,19 @@ annal_status annal__derived_open_read_only(struct derived *base, annal_error *er
     return ANNAL_OK;
 }
 
-/* Leave a short WAL behind, when nobody is in the way. */
+/* Leave a short WAL behind. */
 static void tidy(struct derived *base)
+{
+    if (base->db != NULL && !base->private && !base->rollback && was_moved(base) == IN_PLACE)
+        (void)sqlite3_wal_checkpoint_v2(base->db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+}
+
+void annal__derived_rest(struct derived *base)
 {
     if (annal__index_lock_take(&base->lock, lock_place(base), 0, NULL) < 0)
         return;
-    if (was_moved(base) == IN_PLACE)
-        (void)sqlite3_wal_checkpoint_v2(base->db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    tidy(base);
+    close_writer(base);
     annal__index_lock_give(&base->lock);
 }
 
@@ -516,9 +526,9 @@ void annal__derived_done(struct derived *base)
 {
     if (base->path == NULL)
         return;
-    if (base->db != NULL && !base->private && !base->rollback)
-        tidy(base);
-    close_writer(base);
+    if (base->db != NULL)
+        annal__derived_rest(base);
+    close_writer(base); /* nobody else has it by now, whoever has the lock */
     annal__db_close(base->keep);
     annal__index_lock_done(&base->lock);
     annal__free(base->path);

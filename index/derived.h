@@ -36,6 +36,7 @@ struct derived {
     annal_store *store;
     uint32_t wait_ms;
     char *path;             /* what SQLite opens: STORE/sessions.db, or a database in memory */
+    size_t root_bytes;      /* so much of it is the store's path, which is never made */
     int32_t application_id; /* of a file of this kind, */
     int64_t user_version;   /* and of this version */
     bool rollback;          /* strangers write it too: a rollback journal, synced in full, no WAL */
@@ -89,6 +90,8 @@ void annal__derived_release(struct derived *base);
 
 /* Of the WAL pages after a commit, how many are too many: then the writer checkpoints. */
 #define DERIVED_WAL_PAGES_CHECKPOINT 2000 /* 8 MiB */
+/* Close the writer's connection until the next annal__derived_begin(), unless it is in use. */
+void annal__derived_rest(struct derived *base);
 
 /* Throw the file away; the next annal__derived_begin() makes it anew. */
 annal_status annal__derived_discard(struct derived *base, int64_t deadline_us, annal_error *err);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 
 #define FOREIGN_NAMES 100
 
@@ -104,9 +105,29 @@ annal_status annal__files_move_aside(const struct io *io, const char *database, 
     return status < 0 ? status : remove_satellites(io, database, err);
 }
 
-annal_status annal__files_make(const struct io *io, const char *database, annal_error *err)
+/* The directories that it stands in, below the root. */
+static annal_status make_parents(const struct io *io, const char *database, size_t root_bytes,
+                                 annal_error *err)
 {
-    annal_status status = remove_satellites(io, database, err);
+    struct buf path = {0};
+    annal_status status = path_with(database, "", &path, err);
+    for (char *slash = status < 0 ? NULL : strchr(path.ptr + root_bytes + 1, '/');
+         slash != NULL && status >= 0; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (!annal__file_is_there(io, path.ptr))
+            status = annal__make_dir(io, path.ptr, err);
+        *slash = '/';
+    }
+    annal__buf_done(&path);
+    return status;
+}
+
+annal_status annal__files_make(const struct io *io, const char *database, size_t root_bytes,
+                               annal_error *err)
+{
+    annal_status status = make_parents(io, database, root_bytes, err);
+    if (status >= 0)
+        status = remove_satellites(io, database, err);
     if (status < 0)
         return status;
     int fd = io->open(io->arg, database, O_RDWR | O_CREAT | O_EXCL, 0600);

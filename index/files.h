@@ -22,9 +22,12 @@ annal_status annal__file_check(const struct io *io, const char *path, annal_erro
 struct file_id annal__file_id(const struct io *io, const char *database, const char *suffix);
 bool annal__file_is_same(struct file_id a, struct file_id b);
 
-/* Make an empty file of mode 0600, which SQLite then fills; nothing of an older one stays beside
- * it. */
-annal_status annal__files_make(const struct io *io, const char *database, annal_error *err);
+/*
+ * Make an empty file of mode 0600, which SQLite then fills, and the directories that it stands in
+ * below the first root_bytes of its name; nothing of an older one stays beside it.
+ */
+annal_status annal__files_make(const struct io *io, const char *database, size_t root_bytes,
+                               annal_error *err);
 
 /* Delete it and what stands beside it. */
 annal_status annal__files_remove(const struct io *io, const char *database, annal_error *err);

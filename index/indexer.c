@@ -16,6 +16,7 @@
  */
 #include "index/database.h"
 #include "index/index.h"
+#include "index/packs.h"
 #include "index/plan.h"
 #include "journal/base/error.h"
 
@@ -317,21 +318,42 @@ annal_status annal__follower_run(struct follower *follower, const annal_slice *s
     return status;
 }
 
+static annal_catch_up_options patient(const annal_catch_up_options *options)
+{
+    annal_catch_up_options own = {.timeout_ms = ANNAL_NO_TIMEOUT};
+    if (options != NULL)
+        own = *options;
+    if (own.timeout_ms == 0)
+        own.timeout_ms = ANNAL_NO_TIMEOUT;
+    return own;
+}
+
+static annal_status rebuild_core(annal_index *index, const annal_catch_up_options *options,
+                                 annal_error *err)
+{
+    struct stamp stamp;
+    bool stuck;
+    annal_status status =
+        annal__derived_discard(&index->base, annal__deadline_after(options->timeout_ms), err);
+    if (status >= 0)
+        status = annal__follower_run(&index->follower, NULL, 0, options, &stamp, &stuck, err);
+    return status;
+}
+
 annal_status annal_index_rebuild(annal_index *index, const annal_catch_up_options *options,
                                  annal_error *err)
 {
-    annal_catch_up_options patient = {.timeout_ms = ANNAL_NO_TIMEOUT};
-    if (options != NULL)
-        patient = *options;
-    if (patient.timeout_ms == 0)
-        patient.timeout_ms = ANNAL_NO_TIMEOUT;
-    annal_status status =
-        annal__derived_discard(&index->base, annal__deadline_after(patient.timeout_ms), err);
-    struct stamp stamp;
-    bool stuck;
-    if (status >= 0)
-        status = annal__follower_run(&index->follower, NULL, 0, &patient, &stamp, &stuck, err);
-    return status;
+    const annal_catch_up_options own = patient(options);
+    annal_status status = rebuild_core(index, &own, err);
+    return status == ANNAL_OK ? annal__packs_rebuild(index, NULL, &own, err) : status;
+}
+
+annal_status annal_pack_rebuild(annal_index *index, const char *name,
+                                const annal_catch_up_options *options, annal_error *err)
+{
+    const annal_catch_up_options own = patient(options);
+    return strcmp(name, "core") == 0 ? rebuild_core(index, &own, err)
+                                     : annal__packs_rebuild(index, name, &own, err);
 }
 
 /* ---- The keeper's chore ---- */

@@ -215,15 +215,17 @@ static annal_status open_fill(struct pack_fill *fill, annal_error *err)
         if (sqlite3_get_autocommit(db) == 0)
             (void)annal__db_exec(db, "ROLLBACK", NULL);
     }
-    fill->left_out = is_own_fault(status);
-    if (status < 0 && !fill->left_out) {
+    if (status < 0 && !is_own_fault(status)) {
         if (err != NULL)
             *err = why;
         return status;
     }
-    if (status < 0)
+    if (status < 0 && fill->why.status == 0) {
         annal__store_log(fill->follower.base->store, ANNAL_LOG_WARNING, "pack '%s' is left out: %s",
                          fill->slot->name, why.message);
+        fill->why = why;
+    }
+    fill->left_out = status < 0;
     return ANNAL_OK;
 }
 
@@ -363,6 +365,25 @@ annal_status annal__pack_begin(struct pack_base *base, const annal_slice *sessio
 annal_status annal__pack_end(struct pack_base *base, bool keep, annal_error *err)
 {
     return annal__derived_end(&base->base, keep, err);
+}
+
+annal_status annal__pack_empty(struct pack_base *base, struct pack_fill *fill, int64_t deadline_us,
+                               annal_error *err)
+{
+    annal_status status = annal__derived_begin(&base->base, deadline_us, err);
+    if (status < 0)
+        return status;
+    if (fill->left_out)
+        status = annal__fail(err, fill->why.status, "%s", fill->why.message);
+    if (status >= 0)
+        status = make_anew(fill, err);
+    annal_status ended = annal__derived_end(&base->base, status >= 0, status >= 0 ? err : NULL);
+    return status < 0 ? status : ended;
+}
+
+void annal__pack_rest(struct pack_base *base)
+{
+    annal__derived_rest(&base->base);
 }
 
 struct pack_fill *annal__pack_fill(struct pack_base *base, const struct pack_slot *slot)

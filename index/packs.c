@@ -31,7 +31,6 @@
 
 #define PACK_FILE_BYTES_MAX (4u << 20)
 #define PACK_NAME_BYTES_MAX 100
-#define ATTACHED_MAX        10 /* SQLite's default */
 
 static const struct io *io_of(const annal_index *index)
 {
@@ -310,8 +309,8 @@ static annal_status read_user_pack(annal_index *index, struct pack_set *set, con
 /* ---- Databases ---- */
 
 /* Rule 4; star stands for the * in the file's name. */
-static annal_status base_path(const annal_index *index, const struct pack_slot *slot,
-                              annal_slice star, struct buf *out, annal_error *err)
+annal_status annal__packs_path(const annal_index *index, const struct pack_slot *slot,
+                               annal_slice star, struct buf *out, annal_error *err)
 {
     const annal_pack *pack = slot->pack;
     const char *at = slot->at;
@@ -330,7 +329,7 @@ static annal_status base_path(const annal_index *index, const struct pack_slot *
     return ANNAL_OK;
 }
 
-static bool has_star(const struct pack_slot *slot)
+bool annal__slot_has_star(const struct pack_slot *slot)
 {
     return slot->pack != NULL && strchr(slot->pack->database, '*') != NULL;
 }
@@ -348,9 +347,9 @@ static annal_status make_base(annal_index *index, struct pack_set *set, const ch
                               : ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < set->slot_count; i++) {
         const struct pack_slot *slot = &set->slots[i];
-        if (slot->pack == NULL || has_star(slot) != (star.len > 0))
+        if (slot->pack == NULL || annal__slot_has_star(slot) != (star.len > 0))
             continue;
-        status = base_path(index, slot, star, &other, err);
+        status = annal__packs_path(index, slot, star, &other, err);
         if (status >= 0 && strcmp(other.ptr, path) == 0)
             slots[count++] = slot;
     }
@@ -368,7 +367,7 @@ static annal_status get_base(annal_index *index, struct pack_set *set, const str
 {
     struct buf path = {0};
     struct pack_base **at = &set->bases;
-    annal_status status = base_path(index, slot, star, &path, err);
+    annal_status status = annal__packs_path(index, slot, star, &path, err);
     while (status >= 0 && *at != NULL) {
         for (size_t i = 0; i < (*at)->fill_count; i++)
             if ((*at)->fills[i].slot == slot &&
@@ -429,7 +428,7 @@ static annal_status fill_set(annal_index *index, struct pack_set *set, const cha
         if (slot->pack == NULL)
             annal__store_log(index->store, ANNAL_LOG_WARNING, "a pack is left out: %s",
                              slot->error.message);
-        else if (!has_star(slot))
+        else if (!annal__slot_has_star(slot))
             status = get_base(index, set, slot, (annal_slice){0}, &unused, err);
     }
     annal__buf_done(&path);
@@ -497,7 +496,7 @@ annal_status annal__packs_base(annal_index *index, struct pack_set *set,
     *out_base = NULL;
     if (slot->pack == NULL || !annal__pack_feeds(slot->pack, session, &star))
         return ANNAL_OK;
-    if (!has_star(slot))
+    if (!annal__slot_has_star(slot))
         star = (annal_slice){0};
     pthread_mutex_lock(&index->packs.mutex);
     status = get_base(index, set, slot, star, out_base, err);
@@ -514,110 +513,4 @@ struct pack_base *annal__packs_next(annal_index *index, struct pack_set *set,
         base = base->next;
     pthread_mutex_unlock(&index->packs.mutex);
     return base;
-}
-
-/* ---- Catching up ---- */
-
-static void note_caught_up(annal_index *index, struct pack_base *base, struct stamp stamp)
-{
-    pthread_mutex_lock(&index->packs.mutex);
-    if (base->caught_up.id != stamp.id || base->caught_up.commits < stamp.commits)
-        base->caught_up = stamp;
-    pthread_mutex_unlock(&index->packs.mutex);
-}
-
-/* One database. A failure that is its own is logged. */
-static annal_status catch_up_base(annal_index *index, struct pack_base *base,
-                                  const annal_slice *sessions, size_t count,
-                                  const annal_catch_up_options *options, annal_error *err)
-{
-    annal_status status = ANNAL_OK;
-    if (base->base.frozen)
-        return ANNAL_OK;
-    for (size_t i = 0; status >= 0 && i < base->fill_count; i++) {
-        struct stamp stamp = {0};
-        bool stuck = false;
-        annal_error why = {0};
-        status = annal__follower_run(&base->fills[i].follower, sessions, count, options, &stamp,
-                                     &stuck, &why);
-        if (status == ANNAL_OK && count == 0)
-            note_caught_up(index, base, stamp);
-        if (status == ANNAL_ERR_BUSY || status == ANNAL_ERR_NOMEM) {
-            if (err != NULL)
-                *err = why;
-        } else if (status == ANNAL_ERR_UNSUPPORTED) {
-            status = ANNAL_OK; /* told when it was opened */
-        } else if (status < 0) {
-            annal__store_log(index->store, ANNAL_LOG_WARNING, "the tables of pack '%s' lag: %s",
-                             base->fills[i].slot->name, why.message);
-            status = ANNAL_OK;
-        }
-    }
-    return status;
-}
-
-annal_status annal__packs_catch_up(annal_index *index, struct pack_set *set,
-                                   const annal_slice *sessions, size_t count,
-                                   const annal_catch_up_options *options, annal_error *err)
-{
-    annal_status status = ANNAL_OK;
-    struct pack_base *base = annal__packs_next(index, set, NULL);
-    for (; status >= 0 && base != NULL; base = annal__packs_next(index, set, base))
-        status = catch_up_base(index, base, sessions, count, options, err);
-    return status;
-}
-
-/* ---- Readers ---- */
-
-/* The name under which SQLite attaches a file: a database in memory is an URI already. */
-static annal_status attach(struct pack_base *base, sqlite3 *db, annal_error *err)
-{
-    char *sql = sqlite3_mprintf("ATTACH %Q AS \"%w\"", base->base.path, base->stem);
-    if (sql == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "attach '%s'", base->base.path);
-    annal_status status = annal__db_exec(db, sql, err);
-    sqlite3_free(sql);
-    return status;
-}
-
-static annal_status attach_base(annal_index *index, struct pack_base *base, sqlite3 *db,
-                                annal_error *err)
-{
-    struct stamp stamp;
-    sqlite3 *reader = NULL;
-    (void)index;
-    /* Its own way of opening makes the file when there is none, and refuses a foreign one. */
-    annal_status status =
-        annal__derived_reader(&base->base, base->base.wait_ms, &reader, &stamp, err);
-    annal__db_close(reader);
-    if (status >= 0)
-        status = attach(base, db, err);
-    return status;
-}
-
-annal_status annal__packs_attach(annal_index *index, sqlite3 *db, bool as_indexed,
-                                 uint32_t timeout_ms, annal_lag *lag, annal_error *err)
-{
-    struct pack_set *set = NULL;
-    annal_error why = {0};
-    const annal_catch_up_options options = {.timeout_ms = timeout_ms};
-    (void)lag;
-    annal_status status = annal__packs_get(index, &set, err);
-    if (status < 0)
-        return status;
-    if (!as_indexed)
-        status = annal__packs_catch_up(index, set, NULL, 0, &options, &why);
-    if (status == ANNAL_ERR_BUSY)
-        status = ANNAL_OK;
-    size_t attached = 0;
-    struct pack_base *base = annal__packs_next(index, set, NULL);
-    for (; status >= 0 && base != NULL; base = annal__packs_next(index, set, base)) {
-        if (attached++ == ATTACHED_MAX)
-            break;
-        if (attach_base(index, base, db, &why) < 0)
-            annal__store_log(index->store, ANNAL_LOG_WARNING, "'%s' cannot be asked: %s",
-                             base->base.path, why.message);
-    }
-    annal__packs_put(index, set);
-    return status;
 }

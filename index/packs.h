@@ -31,7 +31,8 @@ struct pack_fill {
     const struct pack_slot *slot;
     const char *star; /* of the database */
     struct follower follower;
-    atomic_bool left_out; /* it cannot be run here; the log says why */
+    atomic_bool left_out; /* it cannot be run here: */
+    annal_error why;      /* written once, before left_out */
 };
 
 /* One database, with the tables of one or more packs. */
@@ -81,20 +82,41 @@ annal_status annal__packs_base(annal_index *index, struct pack_set *set,
 struct pack_base *annal__packs_next(annal_index *index, struct pack_set *set,
                                     struct pack_base *before);
 
+/* Whether each session has a database of its own. */
+bool annal__slot_has_star(const struct pack_slot *slot);
+
+/* Where the database of a pack stands; star is put in the place of its *. */
+annal_status annal__packs_path(const annal_index *index, const struct pack_slot *slot,
+                               annal_slice star, struct buf *out, annal_error *err);
+
+/* ---- packs_run.c ---- */
+
+/* Which databases: those that all sessions share, and those of single sessions. */
+enum pack_scope {
+    PACK_SHARED,  /* and those of the sessions that are asked for */
+    PACK_EVERYONE /* and those of all sessions */
+};
+
 /*
  * Catch up on these sessions, all when count is 0. A pack that fails costs only itself: it is
  * logged. ANNAL_ERR_BUSY when time is up.
  */
-annal_status annal__packs_catch_up(annal_index *index, struct pack_set *set,
+annal_status annal__packs_catch_up(annal_index *index, enum pack_scope scope,
                                    const annal_slice *sessions, size_t count,
                                    const annal_catch_up_options *options, annal_error *err);
 
 /*
  * Attach the databases to a reader's connection, each under its stem; they are caught up before,
- * unless as_indexed. What is still missing is added to *lag (may be NULL).
+ * unless as_indexed. session (may be empty): those of this session too. What is still missing is
+ * added to *lag (may be NULL).
  */
-annal_status annal__packs_attach(annal_index *index, sqlite3 *db, bool as_indexed,
-                                 uint32_t timeout_ms, annal_lag *lag, annal_error *err);
+annal_status annal__packs_attach(annal_index *index, sqlite3 *db, annal_slice session,
+                                 bool as_indexed, uint32_t timeout_ms, annal_lag *lag,
+                                 annal_error *err);
+
+/* Make the tables of this pack (NULL: of all) anew from the journals. */
+annal_status annal__packs_rebuild(annal_index *index, const char *name,
+                                  const annal_catch_up_options *options, annal_error *err);
 
 /* ---- pack_base.c ---- */
 
@@ -115,6 +137,16 @@ annal_status annal__pack_begin(struct pack_base *base, const annal_slice *sessio
 
 /* In the transaction: once more, for instance after an append. */
 annal_status annal__pack_catch_up(struct pack_base *base, annal_slice session, annal_error *err);
+
+/*
+ * Empty the tables of one pack: made anew, to be filled by the next catch-up. ANNAL_ERR_BUSY when
+ * the deadline passes.
+ */
+annal_status annal__pack_empty(struct pack_base *base, struct pack_fill *fill, int64_t deadline_us,
+                               annal_error *err);
+
+/* Close its connection until it is needed again, when nobody uses it now. */
+void annal__pack_rest(struct pack_base *base);
 
 /* Commit when keep, else roll back. */
 annal_status annal__pack_end(struct pack_base *base, bool keep, annal_error *err);

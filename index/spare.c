@@ -101,16 +101,12 @@ annal_status annal_index_catch_up(annal_index *index, annal_slice session,
 {
     struct stamp stamp;
     annal_index *used;
-    struct pack_set *set = NULL;
     annal_status status =
         annal__index_catch_up(index, &session, session.len > 0, options, &used, &stamp, err);
-    if (status != ANNAL_OK || options == NULL || !options->packs)
+    if (status != ANNAL_OK || options == NULL || !(options->packs || options->every_database))
         return status;
-    status = annal__packs_get(used, &set, err);
-    if (status >= 0)
-        status = annal__packs_catch_up(used, set, &session, session.len > 0, options, err);
-    annal__packs_put(used, set);
-    return status;
+    return annal__packs_catch_up(used, options->every_database ? PACK_EVERYONE : PACK_SHARED,
+                                 &session, session.len > 0, options, err);
 }
 
 annal_status annal__spare_reader(annal_index *index, sqlite3 **out_db, annal_error *err)

@@ -36,13 +36,15 @@ static int hand_on_row(void *arg, const annal_row *row)
 static annal_status run(annal_index *index, annal_slice sql, struct call *call, annal_error *err)
 {
     sqlite3 *db = NULL;
+    struct stamp ignored;
     annal_sql_options options = *call->options;
     options.columns = options.columns == NULL ? NULL : hand_on_columns;
     annal_status status = annal__index_read(index, NULL, 0, options.as_indexed, options.timeout_ms,
                                             &db, options.out_lag, err);
+    annal_index *used = annal__spare_or_self(index, &ignored);
     if (status >= 0)
-        status = annal__packs_attach(index, db, options.as_indexed, options.timeout_ms,
-                                     options.out_lag, err);
+        status = annal__packs_attach(used, db, options.session, options.as_indexed,
+                                     options.timeout_ms, options.out_lag, err);
     if (status >= 0)
         status = annal__db_add_events(db, index->store, err);
     if (status >= 0 && options.extension != NULL)
@@ -93,7 +95,7 @@ annal_status annal_view_open(annal_index *index, annal_view **out_view, annal_er
     view->index = index;
     annal_status status = annal__index_read(index, NULL, 0, true, 0, &view->db, NULL, err);
     if (status >= 0)
-        status = annal__packs_attach(index, view->db, true, 0, NULL, err);
+        status = annal__packs_attach(index, view->db, (annal_slice){0}, true, 0, NULL, err);
     if (status >= 0)
         status = fix(view, err);
     if (status < 0) {

@@ -156,6 +156,76 @@ START_TEST(a_pack_stands_where_at_says)
 }
 END_TEST
 
+static int text_info(void *arg, const annal_pack_info *info)
+{
+    char line[400];
+    snprintf(line, sizeof line, "%s %u %d %llu %llu %llu %llu%s\n", info->name,
+             (unsigned)info->version, (int)info->state, (unsigned long long)info->sessions,
+             (unsigned long long)info->events_applied, (unsigned long long)info->events_behind,
+             (unsigned long long)info->findings, info->source == NULL ? "" : " own");
+    text_add(arg, line, strlen(line));
+    return 0;
+}
+
+START_TEST(how_each_pack_stands_is_told)
+{
+    struct fixture f;
+    struct text text = {0};
+    FIXTURE_INIT(&f);
+    put_pack(&f, "packs/notes.sql", notes);
+    put_pack(&f, "packs/wrong.sql", "-- pack wrong   version 1   database wrong.db\nNONSENSE;\n");
+    fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
+    ck_sql(&f, "SELECT COUNT(*) FROM notes", "1\n");
+    fixture_append(&f, "s1", "note.added", "{\"text\":\"two\"}");
+    fixture_append(&f, "s2", "note.added", "{\"text\":\"three\"}");
+    ck_ok(annal_index_packs(f.index, text_info, &text, err));
+    ck_assert_str_eq(text.ptr, "core 1 1 2 1 2 0\nnotes 1 1 1 1 2 0 own\nwrong 0 2 0 0 0 0 own\n");
+    text.len = 0;
+    ck_ok(annal_pack_rebuild(f.index, "notes", NULL, err));
+    ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+    ck_ok(annal_index_packs(f.index, text_info, &text, err));
+    ck_assert_str_eq(text.ptr, "core 1 0 2 3 0 0\nnotes 1 0 2 3 0 0 own\nwrong 0 2 0 0 0 0 own\n");
+    annal_error why = {0};
+    ck_assert_int_eq(annal_pack_rebuild(f.index, "wrong", NULL, &why), ANNAL_ERR_SQL);
+    ck_assert_ptr_nonnull(strstr(why.message, "wrong.sql:2"));
+    ck_assert_int_eq(annal_pack_rebuild(f.index, "nobody", NULL, &why), ANNAL_ERR_NOTFOUND);
+    free(text.ptr);
+    fixture_done(&f);
+}
+END_TEST
+
+static const char runs[] =
+    "-- pack runs   version 1   database runs/*/state.db   in kept   sessions run_*\n"
+    "CREATE TABLE run (id TEXT PRIMARY KEY, n INTEGER);\n"
+    "-- on run.stepped\n"
+    "INSERT INTO run VALUES (:session, 1) ON CONFLICT DO UPDATE SET n = n + 1;\n";
+
+START_TEST(a_pack_may_have_a_database_for_each_session)
+{
+    struct fixture f;
+    struct text text = {0};
+    FIXTURE_INIT(&f);
+    put_pack(&f, "packs/runs.sql", runs);
+    fixture_append(&f, "run_a", "run.stepped", "{}");
+    fixture_append(&f, "run_b", "run.stepped", "{}");
+    fixture_append(&f, "run_b", "run.stepped", "{}");
+    fixture_append(&f, "other", "run.stepped", "{}");
+    const annal_sql_options of_b = {.session = ANNAL_SLICE("run_b")};
+    ck_ok(annal_sql(f.index, ANNAL_SLICE("SELECT id, n FROM run"), &of_b, text_row, &text, err));
+    ck_assert_str_eq(text.ptr, "run_b|2\n");
+    const char *other = tmpdir_path(&f.dir, "store/kept/runs/a/state.db");
+    ck_assert_int_ne(access(other, F_OK), 0);
+    const annal_catch_up_options all = {.every_database = true};
+    ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, &all, err));
+    ck_assert_int_eq(access(other, F_OK), 0);
+    text.len = 0;
+    ck_ok(annal_index_packs(f.index, text_info, &text, err));
+    ck_assert_str_eq(text.ptr, "core 1 0 3 4 0 0\nruns 1 0 2 3 0 0 own\n");
+    free(text.ptr);
+    fixture_done(&f);
+}
+END_TEST
+
 Suite *suite_packs(void)
 {
     Suite *suite = suite_create("packs");
@@ -167,6 +237,8 @@ Suite *suite_packs(void)
     tcase_add_test(tcase, a_pack_database_that_is_deleted_comes_back);
     tcase_add_test(tcase, packs_that_are_built_in_are_switched_on_and_off);
     tcase_add_test(tcase, a_pack_stands_where_at_says);
+    tcase_add_test(tcase, how_each_pack_stands_is_told);
+    tcase_add_test(tcase, a_pack_may_have_a_database_for_each_session);
     suite_add_tcase(suite, tcase);
     return suite;
 }

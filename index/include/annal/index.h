@@ -69,7 +69,9 @@ typedef struct annal_catch_up_options {
         timeout_ms; /* default: the wait_ms of the index; ANNAL_NO_TIMEOUT: as long as it takes */
     annal_progress_fn progress;
     void *arg;
-    bool packs; /* the tables of the store's packs too; see annal/pack.h */
+    bool packs;          /* the tables of the store's packs too; see annal/pack.h */
+    bool every_database; /* and those databases that packs keep for single sessions: of all sessions
+                            (without it: of the session that is asked for) */
 } annal_catch_up_options;
 
 #define ANNAL_NO_TIMEOUT UINT32_MAX
@@ -90,8 +92,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_catch_up(annal_index *index,
                                                              annal_error *err);
 
 /*
- * Throw sessions.db away and make it anew. Other processes notice and follow. The default is to
- * wait without limit. Any thread.
+ * Throw sessions.db away and make it anew, and then the tables of all packs. Other processes notice
+ * and follow. The default is to wait without limit. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_rebuild(annal_index *index,
                                                             const annal_catch_up_options *options,

@@ -72,6 +72,43 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_enable(annal_store *store, co
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_disable(annal_store *store, const char *name,
                                                            annal_error *err);
 
+typedef enum annal_pack_state {
+    ANNAL_PACK_READY = 0,    /* its tables hold everything */
+    ANNAL_PACK_BUILDING = 1, /* they are behind, and the next catch-up goes on */
+    ANNAL_PACK_FAILED = 2    /* it is not run; error says why */
+} annal_pack_state;
+
+typedef struct annal_pack_info {
+    const char *name;
+    uint32_t version;     /* 0: it could not be read */
+    const char *database; /* its file, with a * where each session has one; NULL when not known */
+    const char *source;   /* the file of a user's pack; NULL: built in */
+    const char *error;    /* NULL: none */
+    annal_pack_state state;
+    uint64_t sessions;       /* whose events it has seen */
+    uint64_t events_applied; /* events that it has seen; most mean nothing to it */
+    uint64_t events_behind;  /* events that it has not */
+    uint64_t findings;       /* events that a handler could not take */
+} annal_pack_info;
+
+/* Return 0 to go on; anything else stops and is handed through. It lives until it returns. */
+typedef int (*annal_pack_info_fn)(void *arg, const annal_pack_info *info);
+
+/* Every pack of the store, core first, as it stands: nothing is caught up. Reads the end of each
+ * journal. Any thread. */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_packs(annal_index *index, annal_pack_info_fn fn,
+                                                          void *arg, annal_error *err);
+
+/*
+ * Make the tables of one pack anew from the journals. What is done stays done: who is stopped goes
+ * on at the next catch-up. The default is to wait without limit. Any thread.
+ *
+ * ANNAL_ERR_NOTFOUND  no such pack is on
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_rebuild(annal_index *index, const char *name,
+                                                           const annal_catch_up_options *options,
+                                                           annal_error *err);
+
 /* ---- The state of one session ---- */
 
 typedef struct annal_state annal_state;

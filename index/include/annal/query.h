@@ -109,14 +109,16 @@ typedef struct annal_sql_options {
         columns;     /* called once before the first row, also when there is none; values is NULL */
     bool as_indexed; /* as in annal_filter */
     uint32_t timeout_ms;
-    annal_lag *out_lag; /* may be NULL */
+    annal_lag *out_lag;  /* may be NULL */
+    annal_slice session; /* ask the databases that packs keep for this session alone, too */
     const char
         *extension; /* path of a loadable extension of SQLite, for this statement; NULL: none.
                               Its code runs in this process */
 } annal_sql_options;
 
 /*
- * Run one SELECT (or WITH, VALUES, EXPLAIN) over sessions.db, after catching up; fn gets each row.
+ * Run one SELECT (or WITH, VALUES, EXPLAIN) over sessions.db and the databases of the store's packs
+ * (see annal/pack.h), after catching up; fn gets each row.
  * Besides the tables there is events(session_id, seq, timestamp, type, id, data): every event with
  * its payload, which is read from the journal only where id or data is asked for. An event whose
  * line is damaged has NULL there, or no row when it was damaged already when it was indexed; where

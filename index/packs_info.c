@@ -1,0 +1,178 @@
+/* How the packs of a store stand: annal_index_packs(). */
+#include "index/database.h"
+#include "index/index.h"
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/seam.h"
+
+#include <string.h>
+
+/* One pack, while it is looked at. */
+struct standing {
+    annal_pack_info info;
+    struct buf path;
+    annal_error error; /* what info.error points into */
+    uint64_t events;   /* in the journals of the sessions that it is fed */
+};
+
+struct look {
+    annal_index *index;
+    struct pack_set *set;
+    struct standing *packs; /* core, then a slot each */
+    annal_error *err;
+};
+
+static int add_journal(void *arg, const annal_index_lag *lag)
+{
+    struct look *look = arg;
+    struct standing *core = &look->packs[0];
+    core->events += lag->journal_seq;
+    core->info.sessions++;
+    core->info.events_applied += lag->indexed_seq;
+    for (size_t i = 0; i < look->set->slot_count; i++) {
+        const annal_pack *pack = look->set->slots[i].pack;
+        if (pack != NULL && annal__pack_feeds(pack, lag->session, NULL))
+            look->packs[i + 1].events += lag->journal_seq;
+    }
+    return 0;
+}
+
+/* One number of a database, for one pack. */
+static annal_status add_number(sqlite3 *db, const char *sql, const char *pack, uint64_t *sum,
+                               annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__db_prepare(db, sql, &stmt, err);
+    if (status < 0)
+        return status;
+    if (sqlite3_bind_parameter_count(stmt) > 0)
+        annal__db_bind_text(stmt, 1, annal_slice_of(pack));
+    int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW)
+        *sum += (uint64_t)sqlite3_column_int64(stmt, 0);
+    else if (rc != SQLITE_DONE)
+        status = annal__db_fail(err, db, rc, "how pack '%s' stands", pack);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+static annal_status add_base(struct pack_base *base, const struct pack_slot *slot,
+                             struct standing *standing, annal_error *err)
+{
+    sqlite3 *db = NULL;
+    struct stamp stamp;
+    annal_status status = annal__derived_reader(&base->base, base->base.wait_ms, &db, &stamp, err);
+    if (status >= 0)
+        status = add_number(db, "SELECT COUNT(*) FROM _cursor WHERE pack = ?1", slot->name,
+                            &standing->info.sessions, err);
+    if (status >= 0)
+        status = add_number(db, "SELECT IFNULL(SUM(seq - 1), 0) FROM _cursor WHERE pack = ?1",
+                            slot->name, &standing->info.events_applied, err);
+    if (status >= 0)
+        status = add_number(db, "SELECT COUNT(*) FROM _findings WHERE pack = ?1", slot->name,
+                            &standing->info.findings, err);
+    annal__db_close(db);
+    struct pack_fill *fill = annal__pack_fill(base, slot);
+    if (fill->left_out)
+        standing->error = fill->why;
+    return status;
+}
+
+struct add_session {
+    struct look *look;
+    const struct pack_slot *slot;
+    struct standing *standing;
+};
+
+/* A database of a session that is not there yet is not made by looking. */
+static int add_session(void *arg, annal_slice session, uint64_t bytes)
+{
+    (void)bytes;
+    struct add_session *add = arg;
+    annal_index *index = add->look->index;
+    struct pack_base *base = NULL;
+    annal_status status =
+        annal__packs_base(index, add->look->set, add->slot, session, &base, add->look->err);
+    if (status < 0 || base == NULL ||
+        !annal__file_is_there(annal__store_io(index->store), base->base.path))
+        return status;
+    return add_base(base, add->slot, add->standing, add->look->err);
+}
+
+static annal_status look_at_slot(struct look *look, const struct pack_slot *slot,
+                                 struct standing *standing)
+{
+    struct pack_base *base = NULL;
+    standing->info.name = slot->name;
+    standing->info.source = slot->source;
+    standing->error = slot->error;
+    if (slot->pack == NULL)
+        return ANNAL_OK;
+    standing->info.version = slot->pack->version;
+    annal_status status =
+        annal__packs_path(look->index, slot, ANNAL_SLICE("*"), &standing->path, look->err);
+    if (status < 0)
+        return status;
+    standing->info.database = standing->path.ptr;
+    if (annal__slot_has_star(slot)) {
+        struct add_session add = {look, slot, standing};
+        return annal_store_sessions(look->index->store, add_session, &add, look->err);
+    }
+    while ((base = annal__packs_next(look->index, look->set, base)) != NULL)
+        if (annal__pack_fill(base, slot) != NULL &&
+            add_base(base, slot, standing, &standing->error) < 0)
+            break;
+    return ANNAL_OK;
+}
+
+static annal_status look_at_core(struct look *look)
+{
+    struct standing *core = &look->packs[0];
+    sqlite3 *db = NULL;
+    core->info.name = annal_pack_name(look->index->core);
+    core->info.version = annal_pack_version(look->index->core);
+    core->info.database = look->index->base.path;
+    annal_status status = annal__spare_reader(look->index, &db, look->err);
+    if (status >= 0)
+        status = add_number(db, "SELECT COUNT(*) FROM _findings WHERE kind = 'pack'", "core",
+                            &core->info.findings, look->err);
+    annal__db_close(db);
+    return status;
+}
+
+static annal_status tell(struct standing *standing, annal_pack_info_fn fn, void *arg)
+{
+    annal_pack_info *info = &standing->info;
+    info->error = standing->error.status < 0 ? standing->error.message : NULL;
+    info->events_behind =
+        standing->events > info->events_applied ? standing->events - info->events_applied : 0;
+    info->state = info->error != NULL        ? ANNAL_PACK_FAILED
+                  : info->events_behind == 0 ? ANNAL_PACK_READY
+                                             : ANNAL_PACK_BUILDING;
+    return (annal_status)fn(arg, info);
+}
+
+annal_status annal_index_packs(annal_index *index, annal_pack_info_fn fn, void *arg,
+                               annal_error *err)
+{
+    struct look look = {.index = index, .err = err};
+    annal_status status = annal__packs_get(index, &look.set, err);
+    size_t count = status < 0 ? 0 : look.set->slot_count + 1;
+    if (status >= 0)
+        look.packs = annal__zalloc(count * sizeof *look.packs);
+    if (status >= 0 && look.packs == NULL)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "the list of packs");
+    if (status >= 0)
+        status = annal_index_lag_each(index, (annal_slice){0}, add_journal, &look, err);
+    if (status >= 0)
+        status = look_at_core(&look);
+    for (size_t i = 1; status >= 0 && i < count; i++)
+        status = look_at_slot(&look, &look.set->slots[i - 1], &look.packs[i]);
+    for (size_t i = 0; status == ANNAL_OK && i < count; i++)
+        status = tell(&look.packs[i], fn, arg);
+    for (size_t i = 0; look.packs != NULL && i < count; i++)
+        annal__buf_done(&look.packs[i].path);
+    annal__free(look.packs);
+    annal__packs_put(index, look.set);
+    return status;
+}

@@ -1,0 +1,337 @@
+/*
+ * Filling the databases of packs, all of them or some, and asking them.
+ *
+ * (1) Nobody waits for a pack: one that fails is logged and left behind, its lag is told, and the
+ *     others are done.
+ * (2) A database per session is caught up when that session is asked for (or all are, by name);
+ *     `SELECT` over everything does not open a thousand files.
+ * (3) A reader attaches what was caught up. When the file that it finds is another one by now, it
+ *     was deleted in between, and is caught up once more.
+ */
+#include "index/database.h"
+#include "index/index.h"
+#include "index/plan.h"
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ATTACHED_MAX 10 /* SQLite's default */
+#define ATTEMPTS_MAX 5
+
+/* ---- Every database that is asked for ---- */
+
+typedef annal_status (*base_fn)(void *arg, struct pack_base *base, annal_error *err);
+
+struct visit {
+    annal_index *index;
+    struct pack_set *set;
+    const struct pack_slot *slot; /* whose per-session databases */
+    base_fn fn;
+    void *arg;
+    annal_error *err;
+};
+
+static annal_status visit_session(struct visit *visit, annal_slice session)
+{
+    struct pack_base *base = NULL;
+    annal_status status =
+        annal__packs_base(visit->index, visit->set, visit->slot, session, &base, visit->err);
+    if (status < 0 || base == NULL)
+        return status;
+    /* Several packs may share it: it is the first one's turn. */
+    return base->fills[0].slot == visit->slot ? visit->fn(visit->arg, base, visit->err) : ANNAL_OK;
+}
+
+static int visit_journal(void *arg, annal_slice session, uint64_t bytes)
+{
+    (void)bytes;
+    return visit_session(arg, session);
+}
+
+/* The shared ones, and then those of these sessions (everyone's: of all). */
+static annal_status each_base(annal_index *index, struct pack_set *set, enum pack_scope scope,
+                              const annal_slice *sessions, size_t count, base_fn fn, void *arg,
+                              annal_error *err)
+{
+    struct visit visit = {.index = index, .set = set, .fn = fn, .arg = arg, .err = err};
+    annal_status status = ANNAL_OK;
+    struct pack_base *base = annal__packs_next(index, set, NULL);
+    for (; status >= 0 && base != NULL; base = annal__packs_next(index, set, base))
+        status = fn(arg, base, err);
+    for (size_t i = 0; status >= 0 && i < set->slot_count; i++) {
+        visit.slot = &set->slots[i];
+        if (visit.slot->pack == NULL || !annal__slot_has_star(visit.slot))
+            continue;
+        for (size_t j = 0; status >= 0 && j < count; j++)
+            status = visit_session(&visit, sessions[j]);
+        if (status >= 0 && count == 0 && scope == PACK_EVERYONE)
+            status = annal_store_sessions(index->store, visit_journal, &visit, err);
+    }
+    return status;
+}
+
+/* ---- Catching up ---- */
+
+struct catch_up {
+    annal_index *index;
+    const annal_slice *sessions;
+    size_t count;
+    annal_catch_up_options options;
+    int64_t deadline_us;
+};
+
+static void note_caught_up(annal_index *index, struct pack_base *base, struct stamp stamp)
+{
+    pthread_mutex_lock(&index->packs.mutex);
+    if (base->caught_up.id != stamp.id || base->caught_up.commits < stamp.commits)
+        base->caught_up = stamp;
+    pthread_mutex_unlock(&index->packs.mutex);
+}
+
+/* What is left of the time, at least a little: who looks first must not starve the rest. */
+static uint32_t time_left(int64_t deadline_us)
+{
+    if (deadline_us == INT64_MAX)
+        return ANNAL_NO_TIMEOUT;
+    int64_t left_ms = (deadline_us - annal__deadline_after(0)) / 1000;
+    return left_ms < 1 ? 1 : (uint32_t)left_ms;
+}
+
+static annal_status catch_up_fill(struct catch_up *work, struct pack_base *base,
+                                  struct pack_fill *fill, annal_error *err)
+{
+    struct stamp stamp = {0};
+    bool stuck = false;
+    annal_error why = {0};
+    bool all = work->count == 0 || base->star != NULL;
+    if (fill->left_out)
+        return ANNAL_OK;
+    work->options.timeout_ms = time_left(work->deadline_us);
+    annal_status status = annal__follower_run(&fill->follower, work->sessions, work->count,
+                                              &work->options, &stamp, &stuck, &why);
+    if (status == ANNAL_OK && all)
+        note_caught_up(work->index, base, stamp);
+    if (status >= 0 || fill->left_out)
+        return status < 0 ? ANNAL_OK : status;
+    if (status == ANNAL_ERR_BUSY || status == ANNAL_ERR_NOMEM) {
+        if (err != NULL)
+            *err = why;
+        return status;
+    }
+    annal__store_log(work->index->store, ANNAL_LOG_WARNING, "the tables of pack '%s' lag: %s",
+                     fill->slot->name, why.message);
+    return ANNAL_OK;
+}
+
+static annal_status catch_up_base(void *arg, struct pack_base *base, annal_error *err)
+{
+    struct catch_up *work = arg;
+    annal_status status = ANNAL_OK, busy = ANNAL_OK;
+    for (size_t i = 0; status == ANNAL_OK && !base->base.frozen && i < base->fill_count; i++) {
+        status = catch_up_fill(work, base, &base->fills[i], err);
+        if (status == ANNAL_ERR_BUSY) { /* rule 1 */
+            busy = status;
+            status = ANNAL_OK;
+        }
+    }
+    if (base->star != NULL && work->count == 0)
+        annal__pack_rest(base);
+    return status == ANNAL_OK ? busy : status;
+}
+
+annal_status annal__packs_catch_up(annal_index *index, enum pack_scope scope,
+                                   const annal_slice *sessions, size_t count,
+                                   const annal_catch_up_options *options, annal_error *err)
+{
+    static const annal_catch_up_options defaults;
+    struct pack_set *set = NULL;
+    struct catch_up work = {.index = index, .sessions = sessions, .count = count};
+    work.options = options == NULL ? defaults : *options;
+    work.deadline_us = annal__deadline_after(
+        work.options.timeout_ms == 0 ? index->base.wait_ms : work.options.timeout_ms);
+    annal_status status = annal__packs_get(index, &set, err);
+    if (status >= 0)
+        status = each_base(index, set, scope, sessions, count, catch_up_base, &work, err);
+    annal__packs_put(index, set);
+    return status;
+}
+
+/* ---- Making anew ---- */
+
+struct rebuild {
+    struct catch_up work;
+    const char *name; /* NULL: all */
+    bool found;
+};
+
+static annal_status rebuild_base(void *arg, struct pack_base *base, annal_error *err)
+{
+    struct rebuild *rebuild = arg;
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status == ANNAL_OK && i < base->fill_count; i++) {
+        struct pack_fill *fill = &base->fills[i];
+        if (rebuild->name != NULL && strcmp(fill->slot->name, rebuild->name) != 0)
+            continue;
+        status = annal__pack_empty(base, fill, rebuild->work.deadline_us, err);
+        if (status == ANNAL_OK)
+            status = catch_up_fill(&rebuild->work, base, fill, err);
+        if (status == ANNAL_OK && fill->left_out && rebuild->name != NULL)
+            status = annal__fail(err, fill->why.status, "%s", fill->why.message);
+        else if (status < 0 && fill->left_out && rebuild->name == NULL)
+            status = ANNAL_OK; /* rule 1 */
+    }
+    if (base->star != NULL)
+        annal__pack_rest(base);
+    return status;
+}
+
+static annal_status find_slot(const struct pack_set *set, const char *name, annal_error *err)
+{
+    for (size_t i = 0; i < set->slot_count; i++) {
+        const struct pack_slot *slot = &set->slots[i];
+        if (strcmp(slot->name, name) != 0)
+            continue;
+        return slot->pack != NULL ? ANNAL_OK
+                                  : annal__fail(err, slot->error.status, "%s", slot->error.message);
+    }
+    return annal__fail(err, ANNAL_ERR_NOTFOUND, "pack '%s' is not on in this store", name);
+}
+
+annal_status annal__packs_rebuild(annal_index *index, const char *name,
+                                  const annal_catch_up_options *options, annal_error *err)
+{
+    struct pack_set *set = NULL;
+    struct rebuild rebuild = {.work = {.index = index, .options = *options}, .name = name};
+    rebuild.work.deadline_us = annal__deadline_after(options->timeout_ms);
+    annal_status status = annal__packs_get(index, &set, err);
+    if (status >= 0 && name != NULL)
+        status = find_slot(set, name, err);
+    if (status >= 0)
+        status = each_base(index, set, PACK_EVERYONE, NULL, 0, rebuild_base, &rebuild, err);
+    annal__packs_put(index, set);
+    return status;
+}
+
+/* ---- Readers ---- */
+
+struct reading {
+    annal_index *index;
+    sqlite3 *db;
+    annal_slice session;
+    bool as_indexed;
+    struct catch_up work;
+    annal_lag *lag;
+    size_t attached;
+};
+
+/* How much of the journals the tables of a database do not hold. */
+static void add_lag(struct reading *reading, struct pack_base *base, const annal_error *why)
+{
+    for (size_t i = 0; reading->lag != NULL && i < base->fill_count; i++) {
+        struct plan plan = {0};
+        uint64_t bytes = 0;
+        if (annal__plan_make(&base->fills[i].follower, reading->work.sessions, reading->work.count,
+                             &plan, NULL) >= 0)
+            annal__plan_look_ahead(&base->fills[i].follower, &plan, &bytes);
+        annal__plan_done(&plan);
+        if (bytes > 0 && reading->lag->message[0] == '\0')
+            snprintf(reading->lag->message, sizeof reading->lag->message, "pack '%.100s': %.140s",
+                     base->fills[i].slot->name, why->message);
+        reading->lag->bytes += bytes;
+    }
+}
+
+static annal_status run_named(sqlite3 *db, const char *format, const char *path, const char *stem,
+                              annal_error *err)
+{
+    char *sql = path == NULL ? sqlite3_mprintf(format, stem) : sqlite3_mprintf(format, path, stem);
+    if (sql == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "attach '%s'", stem);
+    annal_status status = annal__db_exec(db, sql, err);
+    sqlite3_free(sql);
+    return status;
+}
+
+/* Rule 3; *out_same stays false when the file is not the one that was caught up. */
+static annal_status attach_once(struct reading *reading, struct pack_base *base, bool *out_same,
+                                annal_error *err)
+{
+    struct stamp stamp = {0}, caught_up;
+    sqlite3 *reader = NULL;
+    /* Its own way of opening makes the file when there is none, and refuses a foreign one. */
+    annal_status status =
+        annal__derived_reader(&base->base, base->base.wait_ms, &reader, &stamp, err);
+    annal__db_close(reader);
+    pthread_mutex_lock(&reading->index->packs.mutex);
+    caught_up = base->caught_up;
+    pthread_mutex_unlock(&reading->index->packs.mutex);
+    if (status >= 0)
+        status = run_named(reading->db, "ATTACH %Q AS \"%w\"", base->base.path, base->stem, err);
+    if (status >= 0) {
+        status = annal__derived_read_stamp(reading->db, base->stem, &stamp, err);
+        *out_same = status >= 0 && (caught_up.id == 0 || base->base.frozen ||
+                                    annal__stamp_holds(stamp, caught_up));
+        if (!*out_same)
+            (void)run_named(reading->db, "DETACH \"%w\"", NULL, base->stem, NULL);
+    }
+    return status;
+}
+
+static annal_status attach_base(void *arg, struct pack_base *base, annal_error *err)
+{
+    struct reading *reading = arg;
+    annal_error why = {0};
+    annal_status status = ANNAL_OK;
+    bool same = false;
+    if (reading->attached == ATTACHED_MAX) {
+        annal__store_log(reading->index->store, ANNAL_LOG_WARNING,
+                         "'%s' is not attached: there are %d others", base->base.path,
+                         ATTACHED_MAX);
+        return ANNAL_OK;
+    }
+    for (unsigned attempt = 0; !same && attempt < ATTEMPTS_MAX; attempt++) {
+        annal_error behind = {0};
+        if (attempt > 0 || !reading->as_indexed)
+            status = catch_up_base(&reading->work, base, &behind);
+        if (status == ANNAL_ERR_BUSY)
+            add_lag(reading, base, &behind);
+        if (status == ANNAL_ERR_NOMEM) {
+            if (err != NULL)
+                *err = behind;
+            return status;
+        }
+        status = attach_once(reading, base, &same, &why);
+    }
+    if (same)
+        reading->attached++;
+    else /* rule 1 */
+        annal__store_log(reading->index->store, ANNAL_LOG_WARNING, "'%s' cannot be asked: %s",
+                         base->base.path,
+                         why.status < 0 ? why.message : "somebody keeps deleting it");
+    return ANNAL_OK;
+}
+
+annal_status annal__packs_attach(annal_index *index, sqlite3 *db, annal_slice session,
+                                 bool as_indexed, uint32_t timeout_ms, annal_lag *lag,
+                                 annal_error *err)
+{
+    struct pack_set *set = NULL;
+    struct reading reading = {
+        .index = index, .db = db, .session = session, .as_indexed = as_indexed, .lag = lag};
+    reading.work = (struct catch_up){.index = index};
+    reading.work.deadline_us =
+        annal__deadline_after(timeout_ms == 0 ? index->base.wait_ms : timeout_ms);
+    annal_status status = annal__packs_get(index, &set, err);
+    if (status >= 0)
+        status = each_base(index, set, PACK_SHARED, NULL, 0, attach_base, &reading, err);
+    for (size_t i = 0; status >= 0 && session.len > 0 && i < set->slot_count; i++) {
+        struct visit visit = {index, set, &set->slots[i], attach_base, &reading, err};
+        if (set->slots[i].pack != NULL && annal__slot_has_star(&set->slots[i]))
+            status = visit_session(&visit, session);
+    }
+    annal__packs_put(index, set);
+    return status;
+}
