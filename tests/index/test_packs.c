@@ -160,9 +160,10 @@ static int text_info(void *arg, const annal_pack_info *info)
 {
     char line[400];
     snprintf(line, sizeof line, "%s %u %d %llu %llu %llu %llu%s\n", info->name,
-             (unsigned)info->version, (int)info->state, (unsigned long long)info->sessions,
-             (unsigned long long)info->events_applied, (unsigned long long)info->events_behind,
-             (unsigned long long)info->findings, info->source == NULL ? "" : " own");
+             info->source == NULL ? 0 : (unsigned)info->version, (int)info->state,
+             (unsigned long long)info->sessions, (unsigned long long)info->events_applied,
+             (unsigned long long)info->events_behind, (unsigned long long)info->findings,
+             info->source == NULL ? "" : " own");
     text_add(arg, line, strlen(line));
     return 0;
 }
@@ -179,12 +180,12 @@ START_TEST(how_each_pack_stands_is_told)
     fixture_append(&f, "s1", "note.added", "{\"text\":\"two\"}");
     fixture_append(&f, "s2", "note.added", "{\"text\":\"three\"}");
     ck_ok(annal_index_packs(f.index, text_info, &text, err));
-    ck_assert_str_eq(text.ptr, "core 1 1 2 1 2 0\nnotes 1 1 1 1 2 0 own\nwrong 0 2 0 0 0 0 own\n");
+    ck_assert_str_eq(text.ptr, "core 0 1 2 1 2 0\nnotes 1 1 1 1 2 0 own\nwrong 0 2 0 0 0 0 own\n");
     text.len = 0;
     ck_ok(annal_pack_rebuild(f.index, "notes", NULL, err));
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
     ck_ok(annal_index_packs(f.index, text_info, &text, err));
-    ck_assert_str_eq(text.ptr, "core 1 0 2 3 0 0\nnotes 1 0 2 3 0 0 own\nwrong 0 2 0 0 0 0 own\n");
+    ck_assert_str_eq(text.ptr, "core 0 0 2 3 0 0\nnotes 1 0 2 3 0 0 own\nwrong 0 2 0 0 0 0 own\n");
     annal_error why = {0};
     ck_assert_int_eq(annal_pack_rebuild(f.index, "wrong", NULL, &why), ANNAL_ERR_SQL);
     ck_assert_ptr_nonnull(strstr(why.message, "wrong.sql:2"));
@@ -220,7 +221,7 @@ START_TEST(a_pack_may_have_a_database_for_each_session)
     ck_assert_int_eq(access(other, F_OK), 0);
     text.len = 0;
     ck_ok(annal_index_packs(f.index, text_info, &text, err));
-    ck_assert_str_eq(text.ptr, "core 1 0 3 4 0 0\nruns 1 0 2 3 0 0 own\n");
+    ck_assert_str_eq(text.ptr, "core 0 0 3 4 0 0\nruns 1 0 2 3 0 0 own\n");
     free(text.ptr);
     fixture_done(&f);
 }
