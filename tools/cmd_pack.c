@@ -1,12 +1,118 @@
 /* annal pack: which packs a store runs, and whether they are right. */
 #include "journal/base/buf.h"
+#include "tools/catch_up.h"
 #include "tools/open.h"
 #include "tools/out.h"
+#include "tools/progress.h"
 #include "tools/verbs.h"
 
 #include <annal/pack.h>
 
 #include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+static int index_open(annal_store *store, annal_index **out_index)
+{
+    annal_error err = {0};
+    return annal_index_open(store, NULL, out_index, &err) < 0 ? fail_error(&err) : 0;
+}
+
+/* ---- list ---- */
+
+static const struct column columns[] = {
+    {.name = "name", .title = "NAME"},
+    {.name = "version", .title = "VERSION", .right = true},
+    {.name = "state", .title = "STATE"},
+    {.name = "database", .title = "DATABASE", .flexible = true, .cut_left = true},
+    {.name = "source", .title = "SOURCE", .flexible = true, .cut_left = true, .spare = 1},
+    {.name = "sessions", .title = "SESSIONS", .right = true},
+    {.name = "events", .title = "EVENTS", .right = true, .spare = 2},
+    {.name = "behind", .title = "BEHIND", .right = true},
+    {.name = "findings", .title = "FINDINGS", .right = true},
+    {.name = "error"}};
+
+static const char *state_name(const annal_pack_info *info)
+{
+    static const char *const names[] = {"ready", "building", "failed"};
+    return names[info->state];
+}
+
+struct list {
+    struct table *table;
+    const char *store; /* its path */
+    bool failed;       /* a pack of the user's is wrong */
+};
+
+static void add_text(struct table *table, const char *text)
+{
+    if (text == NULL)
+        table_null(table);
+    else
+        table_text(table, annal_slice_of(text));
+}
+
+/* People read where it is in the store. */
+static void add_path(const struct list *list, const char *path)
+{
+    size_t len = strlen(list->store);
+    add_text(list->table, path);
+    if (path != NULL && strncmp(path, list->store, len) == 0 && path[len] == '/')
+        table_shown(list->table, "%s", path + len + 1);
+}
+
+static int add_row(void *arg, const annal_pack_info *info)
+{
+    struct list *list = arg;
+    struct table *table = list->table;
+    add_text(table, info->name);
+    if (info->version > 0)
+        table_number(table, info->version);
+    else
+        table_null(table);
+    add_text(table, state_name(info));
+    add_path(list, info->database);
+    add_path(list, info->source);
+    if (info->source == NULL)
+        table_shown(table, "built in");
+    table_count(table, info->sessions);
+    table_count(table, info->events_applied);
+    table_count(table, info->events_behind);
+    table_count(table, info->findings);
+    add_text(table, info->error);
+    table_row(table);
+    list->failed = list->failed || info->error != NULL;
+    return 0;
+}
+
+static int list(const struct args *args)
+{
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    annal_error err = {0};
+    struct list list = {0};
+    int exit_status = store_open(args, OPEN_READ, 0, &store);
+    if (exit_status == 0)
+        exit_status = index_open(store, &index);
+    if (exit_status != 0)
+        goto done;
+    list.store = annal_store_path(store);
+    list.table =
+        table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, sizeof columns / sizeof columns[0]);
+    if (list.table == NULL)
+        exit_status = fail_storage("out of memory");
+    else if (annal_index_packs(index, add_row, &list, &err) < 0)
+        exit_status = fail_error(&err);
+    table_free(list.table);
+    if (exit_status == 0 && list.failed)
+        exit_status = EXIT_REFUSED;
+
+done:
+    annal_index_close(index);
+    return store_close(store, exit_status);
+}
+
+/* ---- check ---- */
 
 static int check_file(const struct args *args, const char *path)
 {
@@ -17,7 +123,7 @@ static int check_file(const struct args *args, const char *path)
     if (exit_status == 0 && annal_pack_parse(path, annal__buf_slice(&text), &pack, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0 && args->json)
-        printf("{\"pack\":\"%s\",\"version\":%" PRIu32 ",\"database\":\"%s\"}\n",
+        printf("{\"name\":\"%s\",\"version\":%" PRIu32 ",\"database\":\"%s\"}\n",
                annal_pack_name(pack), annal_pack_version(pack), annal_pack_database(pack));
     else if (exit_status == 0)
         printf("pack %s, version %" PRIu32 ", database %s: its statements are sound\n",
@@ -27,15 +133,152 @@ static int check_file(const struct args *args, const char *path)
     return exit_status;
 }
 
+/* A pack that is on, looked for by its name. */
+struct found {
+    const char *name;
+    bool is_there;
+    bool has_error;
+    annal_pack_state state;
+    uint32_t version;
+    uint64_t findings;
+    char error[512];
+    char stem[100]; /* what SQL calls its database; "": each session has one */
+};
+
+static int find(void *arg, const annal_pack_info *info)
+{
+    struct found *found = arg;
+    if (strcmp(info->name, found->name) != 0)
+        return 0;
+    found->is_there = true;
+    found->version = info->version;
+    found->state = info->state;
+    found->findings = info->findings;
+    found->has_error = info->error != NULL;
+    snprintf(found->error, sizeof found->error, "%s", info->error ? info->error : "");
+    const char *file = info->database ? info->database : "*";
+    const char *slash = strrchr(file, '/');
+    const char *base = slash ? slash + 1 : file;
+    if (strchr(file, '*') == NULL)
+        snprintf(found->stem, sizeof found->stem, "%.*s", (int)strcspn(base, "."), base);
+    return 0;
+}
+
+static int say_key(void *arg, const annal_row *row)
+{
+    uint64_t *count = arg;
+    *count += (uint64_t)row->values[2].integer;
+    say("%.*s: %" PRId64 " row%s of %.*s that %s not there", ANNAL_FMT(row->values[0].bytes),
+        row->values[2].integer, row->values[2].integer == 1 ? " names a row" : "s name rows",
+        ANNAL_FMT(row->values[1].bytes), row->values[2].integer == 1 ? "is" : "are");
+    return 0;
+}
+
+/* Foreign keys of the pack's tables that lead nowhere are counted and said. */
+static int check_keys(annal_index *index, const struct found *found, uint64_t *out_count)
+{
+    static const char sql[] =
+        "SELECT f.\"table\", f.parent, count(*) FROM pragma_foreign_key_check(NULL, ?1) AS f "
+        "WHERE f.\"table\" IN (SELECT name FROM %s._object WHERE pack = ?2 AND type = 'table') "
+        "GROUP BY 1, 2";
+    char select[sizeof sql + sizeof found->stem];
+    annal_error err = {0};
+    const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(found->stem)},
+                                  {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(found->name)}};
+    if (found->stem[0] == '\0' || strcmp(found->name, "core") == 0)
+        return 0;
+    snprintf(select, sizeof select, sql, found->stem);
+    const annal_sql_options options = {.params = params, .param_count = 2};
+    if (annal_sql(index, annal_slice_of(select), &options, say_key, out_count, &err) < 0)
+        return fail_error(&err);
+    return 0;
+}
+
+static int check_name(const struct args *args, const char *name)
+{
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    annal_error err = {0};
+    uint64_t keys = 0;
+    struct found found = {.name = name};
+    int exit_status = store_open(args, OPEN_READ, 0, &store);
+    if (exit_status == 0)
+        exit_status = index_open_caught_up(store, NULL, &index);
+    if (exit_status == 0 && annal_index_packs(index, find, &found, &err) < 0)
+        exit_status = fail_error(&err);
+    else if (exit_status == 0 && !found.is_there)
+        exit_status =
+            fail_refused("there is no pack '%s' on in this store, and no such file", name);
+    else if (exit_status == 0 && found.has_error)
+        exit_status = fail_refused("pack %s: %s", name, found.error);
+    if (exit_status == 0)
+        exit_status = check_keys(index, &found, &keys);
+    if (exit_status == 0 && args->json)
+        printf("{\"name\":\"%s\",\"version\":%" PRIu32 ",\"findings\":%" PRIu64
+               ",\"foreign_keys\":%" PRIu64 "}\n",
+               name, found.version, found.findings, keys);
+    else if (exit_status == 0)
+        printf("pack %s, version %" PRIu32 ": %" PRIu64 " findings, %" PRIu64
+               " foreign keys that lead nowhere\n",
+               name, found.version, found.findings, keys);
+    if (exit_status == 0 && (found.findings > 0 || keys > 0))
+        exit_status = EXIT_REFUSED;
+    annal_index_close(index);
+    return store_close(store, exit_status);
+}
+
 static int check(const struct args *args)
 {
     int exit_status = 0;
-    const char *path;
-    for (int at = 0; (path = verb_next(args, "FILE", &at)) != NULL;) {
-        int checked = check_file(args, path);
+    const char *what;
+    for (int at = 0; (what = verb_next(args, "PACK", &at)) != NULL;) {
+        bool is_file =
+            strchr(what, '/') != NULL || strchr(what, '.') != NULL || access(what, F_OK) == 0;
+        int checked = is_file ? check_file(args, what) : check_name(args, what);
         exit_status = checked > exit_status ? checked : exit_status;
     }
     return exit_status;
+}
+
+/* ---- rebuild ---- */
+
+struct rebuild {
+    struct progress line;
+    annal_index_progress last;
+};
+
+static int show(void *arg, const annal_index_progress *progress)
+{
+    struct rebuild *rebuild = arg;
+    rebuild->last = *progress;
+    rebuild->line.total = progress->bytes_total;
+    progress_set(&rebuild->line, progress->bytes_done, NULL);
+    return 0;
+}
+
+static int rebuild(const struct args *args)
+{
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    annal_error err = {0};
+    struct rebuild work = {0};
+    char events[HUMAN_BYTES];
+    const char *name = verb_text(args, "NAME");
+    const annal_catch_up_options options = {.progress = show, .arg = &work};
+    int exit_status = store_open(args, OPEN_WRITE, 0, &store);
+    if (exit_status == 0)
+        exit_status = index_open(store, &index);
+    progress_begin(&work.line, name, 0);
+    if (exit_status == 0 && annal_pack_rebuild(index, name, &options, &err) < 0)
+        exit_status = fail_error(&err);
+    progress_hide(&work.line);
+    if (exit_status == 0 && args->json)
+        printf("{\"name\":\"%s\",\"events\":%" PRIu64 "}\n", name, work.last.events);
+    else if (exit_status == 0)
+        printf("pack %s: its tables are made anew from %s events\n", name,
+               human_count(events, work.last.events));
+    annal_index_close(index);
+    return store_close(store, exit_status);
 }
 
 /* ---- enable, disable ---- */
@@ -81,12 +324,14 @@ static int disable(const struct args *args)
 /* ---- The table ---- */
 
 static const struct field check_fields[] = {
-    OPERAND("FILE", FIELD_LIST, NULL, "a pack: one SQL file"), FIELDS_END};
+    OPERAND("PACK", FIELD_LIST, NULL, "a SQL file, or the name of a pack that is on"), FIELDS_END};
 
 static const struct field enable_fields[] = {
     OPERAND("NAME", FIELD_TEXT, NULL, "lionagi, teams, prose, agentweaver, memory"),
     OPTION("at", "DIR", FIELD_TEXT, NULL, "where its database stands, if not in the store"),
     FIELDS_END};
+
+static const struct field no_fields[] = {FIELDS_END};
 
 static const struct field name_fields[] = {OPERAND("NAME", FIELD_TEXT, NULL, "the pack"),
                                            FIELDS_END};
@@ -108,13 +353,33 @@ static const struct command verbs[] = {
      .examples = "  annal pack disable teams\n",
      .fields = name_fields,
      .run = disable},
+    {.name = "list",
+     .summary = "list the packs that are on, and how they stand",
+     .about = "A pack is ready when its tables hold everything, building while events are\n"
+              "behind (the next question or the keeper goes on), failed when it is wrong. A\n"
+              "finding is an event that a handler could not take: 'annal verify' names it.\n"
+              "Exit status 1 when a pack is wrong; why is said with file and line.",
+     .examples = "  annal pack list\n"
+                 "  annal pack list --json | jq 'select(.findings > 0)'\n",
+     .fields = no_fields,
+     .run = list},
     {.name = "check",
-     .summary = "whether a pack's file is right",
-     .about = "Makes its tables and compiles its statements, in memory. What is wrong is\n"
-              "said with file and line, and exit status 1.",
-     .examples = "  annal pack check tools-per-day.sql\n",
+     .summary = "whether a pack is right",
+     .about = "Of a file: makes its tables and compiles its statements, in memory. What is\n"
+              "wrong is said with file and line. Of a pack that is on: brings its tables up to\n"
+              "date, counts events that it could not take, and names foreign keys that lead\n"
+              "nowhere. Exit status 1 when something is wrong.",
+     .examples = "  annal pack check tools_per_day.sql\n"
+                 "  annal pack check lionagi\n",
      .fields = check_fields,
      .run = check},
+    {.name = "rebuild",
+     .summary = "make the tables of a pack anew from the journals",
+     .about = "Nobody needs it when a pack changed: that is noticed. Stopped in the middle, the\n"
+              "next question or the keeper goes on where it was.",
+     .examples = "  annal pack rebuild teams\n",
+     .fields = name_fields,
+     .run = rebuild},
     {0}};
 
 const struct noun noun_pack = {.name = "pack",

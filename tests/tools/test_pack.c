@@ -45,7 +45,7 @@ START_TEST(check_says_what_a_pack_is_or_what_is_wrong_with_file_and_line)
     ck_assert_str_eq(cli.out,
                      "pack notes, version 1, database notes.db: its statements are sound\n");
     CLI(&cli, NULL, "pack", "check", good, "--json");
-    ck_assert_str_eq(cli.out, "{\"pack\":\"notes\",\"version\":1,\"database\":\"notes.db\"}\n");
+    ck_assert_str_eq(cli.out, "{\"name\":\"notes\",\"version\":1,\"database\":\"notes.db\"}\n");
     file_write(
         bad, "-- pack bad version 1 database b.db\n-- on a\nSELECT 1;\nINSERT INTO t VALUES (1);\n",
         76);
@@ -117,6 +117,93 @@ START_TEST(enabling_a_pack_makes_the_store)
 }
 END_TEST
 
+START_TEST(list_says_how_each_pack_stands)
+{
+    struct cli cli;
+    init_with_events(&cli);
+    drop(&cli, "notes", notes);
+    CLI(&cli, "{}\n", "append", "s2", "--type",
+        "note.added"); /* no text: the handler cannot take it */
+    CLI(&cli, NULL, "sql", "SELECT 1");
+    CLI(&cli, NULL, "pack", "list", "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_eq(strstr(cli.out, "{\"name\":\"core\",\"version\":1,\"state\":\"ready\","),
+                     cli.out);
+    const char *row = strstr(cli.out, "{\"name\":\"notes\"");
+    ck_assert_ptr_nonnull(row);
+    ck_assert_msg(strstr(row, "\"sessions\":2,\"events\":3,\"behind\":0,\"findings\":1,") != NULL,
+                  "%s", row);
+    CLI(&cli, "{\"text\":\"x\"}\n", "append", "s2", "--type", "note.added");
+    CLI(&cli, NULL, "pack", "list");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "building"));
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_pack_that_is_wrong_is_named_with_its_line_and_all_others_run)
+{
+    struct cli cli;
+    init_with_events(&cli);
+    drop(&cli, "notes", notes);
+    drop(&cli, "bad",
+         "-- pack bad version 1 database b.db\nCREATE TABLE b (x);\n-- on a\nDELETE FROM c;\n");
+    CLI(&cli, NULL, "pack", "list");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_ptr_nonnull(strstr(cli.err, "bad.sql:4"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "failed"));
+    CLI(&cli, NULL, "sql", "--json", "SELECT count(*) AS n FROM notes");
+    ck_assert_int_eq(cli.exit_status, 0);
+    ck_assert_str_eq(cli.out, "{\"n\":2}\n");
+    ck_assert_ptr_nonnull(strstr(cli.err, "bad.sql:4"));
+    CLI(&cli, NULL, "pack", "check", "bad");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(check_of_a_name_counts_findings_and_keys_that_lead_nowhere)
+{
+    struct cli cli;
+    init_with_events(&cli);
+    drop(&cli, "keys",
+         "-- pack keys version 1 database keys.db\n"
+         "CREATE TABLE a (id TEXT PRIMARY KEY);\n"
+         "CREATE TABLE b (a TEXT REFERENCES a(id));\n"
+         "-- on note.added\nINSERT INTO b VALUES ($text);\n");
+    CLI(&cli, NULL, "pack", "check", "keys", "--json");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_str_eq(cli.out,
+                     "{\"name\":\"keys\",\"version\":1,\"findings\":0,\"foreign_keys\":2}\n");
+    ck_assert_str_eq(cli.err, "annal: b: 2 rows name rows of a that are not there\n");
+    drop(&cli, "notes", notes);
+    CLI(&cli, NULL, "pack", "check", "notes");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "pack", "check", "core");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "pack", "check", "nothing");
+    cli_assert_refused(&cli, EXIT_REFUSED, "there is no pack 'nothing'");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(rebuild_makes_the_tables_anew)
+{
+    struct cli cli;
+    init_with_events(&cli);
+    drop(&cli, "notes", notes);
+    CLI(&cli, NULL, "sql", "SELECT 1");
+    CLI(&cli, NULL, "pack", "rebuild", "notes");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "pack notes: its tables are made anew from 2 events\n");
+    CLI(&cli, NULL, "sql", "--json", "SELECT count(*) AS n FROM notes");
+    ck_assert_str_eq(cli.out, "{\"n\":2}\n");
+    CLI(&cli, NULL, "pack", "rebuild", "nothing");
+    cli_assert_refused(&cli, EXIT_REFUSED, "nothing");
+    cli_done(&cli);
+}
+END_TEST
+
 Suite *suite_pack(void)
 {
     Suite *suite = suite_create("pack");
@@ -125,6 +212,10 @@ Suite *suite_pack(void)
     tcase_add_test(tcase, a_file_in_packs_is_on_and_its_tables_follow);
     tcase_add_test(tcase, a_pack_is_enabled_once_and_disabled_once);
     tcase_add_test(tcase, enabling_a_pack_makes_the_store);
+    tcase_add_test(tcase, list_says_how_each_pack_stands);
+    tcase_add_test(tcase, a_pack_that_is_wrong_is_named_with_its_line_and_all_others_run);
+    tcase_add_test(tcase, check_of_a_name_counts_findings_and_keys_that_lead_nowhere);
+    tcase_add_test(tcase, rebuild_makes_the_tables_anew);
     tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
     return suite;
