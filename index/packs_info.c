@@ -176,3 +176,22 @@ annal_status annal_index_packs(annal_index *index, annal_pack_info_fn fn, void *
     annal__packs_put(index, look.set);
     return status;
 }
+
+annal_status annal_index_has_pack(annal_index *index, const char *name, annal_error *err)
+{
+    struct pack_set *set = NULL;
+    annal_status status = annal__packs_get(index, &set, err);
+    if (status < 0)
+        return status;
+    bool is_on = strcmp(name, "core") == 0;
+    for (size_t i = 0; !is_on && i < set->slot_count; i++) {
+        const struct pack_slot *slot = &set->slots[i];
+        is_on = strcmp(slot->name, name) == 0;
+        if (is_on && slot->pack == NULL)
+            status = annal__fail(err, slot->error.status, "pack %s: %s", name, slot->error.message);
+    }
+    if (!is_on)
+        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "pack %s is not on in this store", name);
+    annal__packs_put(index, set);
+    return status;
+}

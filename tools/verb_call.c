@@ -8,6 +8,8 @@
 #include "tools/rows.h"
 #include "tools/verb_data.h"
 
+#include <annal/pack.h>
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -154,6 +156,18 @@ static int read_wait(const struct args *args, uint32_t *out_ms)
     return exit_status;
 }
 
+/* Without its pack a verb would write events that nobody guards, and read tables that are not. */
+static int check_pack(const struct verb_call *call)
+{
+    const struct noun *noun = call->args->noun;
+    const char *pack = noun != NULL ? noun->pack : NULL;
+    annal_error err = {0};
+    annal_status status = pack == NULL ? ANNAL_OK : annal_index_has_pack(call->index, pack, &err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return fail_storage("pack %s is not on in this store: annal pack enable %s", pack, pack);
+    return status < 0 ? fail_error(&err) : 0;
+}
+
 int verb_open(struct verb_call *call, const struct args *args)
 {
     const struct command *verb = args->command;
@@ -171,7 +185,7 @@ int verb_open(struct verb_call *call, const struct args *args)
         annal_index_open(call->store, &(annal_index_options){.wait_ms = call->wait_ms},
                          &call->index, &err) < 0)
         exit_status = fail_error(&err);
-    return exit_status;
+    return exit_status != 0 ? exit_status : check_pack(call);
 }
 
 annal_status verb_try_all(struct verb_call *call, const annal_draft *drafts, size_t count,

@@ -100,12 +100,20 @@ START_TEST(a_pack_is_enabled_once_and_disabled_once)
 }
 END_TEST
 
-START_TEST(enabling_a_pack_makes_the_store)
+START_TEST(enabling_a_pack_makes_the_store_and_without_it_its_verbs_do_nothing)
 {
     struct cli cli;
     CLI_INIT(&cli);
     CLI(&cli, NULL, "pack", "disable", "teams");
     cli_assert_refused(&cli, EXIT_STORAGE, "there is no store");
+    CLI(&cli, NULL, "pack", "enable", "lionagi");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "team", "create", "review", "--id", "t1", "--member", "ada");
+    cli_assert_refused(&cli, EXIT_STORAGE,
+                       "pack teams is not on in this store: annal pack enable teams");
+    CLI(&cli, NULL, "team", "ls");
+    cli_assert_refused(&cli, EXIT_STORAGE, "annal pack enable teams");
+    ck_assert_int_eq(cli_journals(&cli), 0);
     CLI(&cli, NULL, "pack", "enable", "teams");
     cli_assert_done(&cli);
     CLI(&cli, NULL, "team", "create", "review", "--id", "t1", "--member", "ada");
@@ -211,7 +219,7 @@ Suite *suite_pack(void)
     tcase_add_test(tcase, check_says_what_a_pack_is_or_what_is_wrong_with_file_and_line);
     tcase_add_test(tcase, a_file_in_packs_is_on_and_its_tables_follow);
     tcase_add_test(tcase, a_pack_is_enabled_once_and_disabled_once);
-    tcase_add_test(tcase, enabling_a_pack_makes_the_store);
+    tcase_add_test(tcase, enabling_a_pack_makes_the_store_and_without_it_its_verbs_do_nothing);
     tcase_add_test(tcase, list_says_how_each_pack_stands);
     tcase_add_test(tcase, a_pack_that_is_wrong_is_named_with_its_line_and_all_others_run);
     tcase_add_test(tcase, check_of_a_name_counts_findings_and_keys_that_lead_nowhere);

@@ -222,7 +222,7 @@ static const struct {
     {{"pack", "chek"}, "did you mean 'pack check'?"},
     {{"pack", "frobnicate"}, "'annal help pack' lists them"},
     {{"pakc", "check"}, "did you mean 'pack'?"},
-    {{"pack", "check"}, "annal pack check needs FILE"},
+    {{"pack", "check"}, "annal pack check needs PACK"},
     {{"pack", "check", "x", "--jsn"}, "annal pack check has no option '--jsn'"},
     {{"pack", "-x"}, "'annal help pack' lists them"},
     {{"help", "pack", "chek"}, "did you mean 'pack check'?"},

@@ -100,6 +100,15 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_packs(annal_index *index, an
                                                           void *arg, annal_error *err);
 
 /*
+ * Whether a pack is on and can be run: ANNAL_OK. Looks at packs/ alone. Any thread.
+ *
+ * ANNAL_ERR_NOTFOUND  it is not on
+ * another status      it is on and wrong; the message says why
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_has_pack(annal_index *index, const char *name,
+                                                             annal_error *err);
+
+/*
  * Make the tables of one pack anew from the journals. What is done stays done: who is stopped goes
  * on at the next catch-up. The default is to wait without limit. Any thread.
  *
