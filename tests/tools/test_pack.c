@@ -135,8 +135,7 @@ START_TEST(list_says_how_each_pack_stands)
     CLI(&cli, NULL, "sql", "SELECT 1");
     CLI(&cli, NULL, "pack", "list", "--json");
     cli_assert_done(&cli);
-    ck_assert_ptr_eq(strstr(cli.out, "{\"name\":\"core\",\"version\":1,\"state\":\"ready\","),
-                     cli.out);
+    ck_assert_ptr_eq(strstr(cli.out, "{\"name\":\"core\",\"version\":"), cli.out);
     const char *row = strstr(cli.out, "{\"name\":\"notes\"");
     ck_assert_ptr_nonnull(row);
     ck_assert_msg(strstr(row, "\"sessions\":2,\"events\":3,\"behind\":0,\"findings\":1,") != NULL,
