@@ -30,6 +30,7 @@ struct handler {
     const struct pack_section *section; /* the pack's */
     struct statement *statements;
     size_t count;
+    bool asks; /* guarded, and the first statement only asks: it is not run again at replay */
     struct fields *fields; /* that the statements name */
 };
 
@@ -52,7 +53,8 @@ struct applier {
     sqlite3_stmt *savepoint, *undo, *release;
     sqlite3_stmt *insert_session;
     sqlite3_stmt *update_session;
-    struct outbox_reader *outbox; /* NULL: no pack is writable */
+    struct outbox_reader *outbox;         /* NULL: no pack is writable */
+    sqlite3_stmt *put_field, *copy_field; /* NULL until they are needed */
     char refused[512];
 };
 
@@ -168,6 +170,8 @@ static annal_status compile_handler(struct handler *handler, const annal_pack *p
     }
     if (status >= 0)
         status = check_count(handler, pack, err);
+    if (status >= 0 && source->guard != NULL)
+        handler->asks = sqlite3_stmt_readonly(handler->statements[0].stmt) != 0;
     if (status >= 0)
         status = annal__fields_new(db, annal__buf_slice(&fields), &handler->fields, err);
     annal__buf_done(&fields);
@@ -265,6 +269,8 @@ void annal__applier_free(struct applier *applier)
     sqlite3_finalize(applier->insert_session);
     sqlite3_finalize(applier->update_session);
     annal__outbox_reader_free(applier->outbox);
+    sqlite3_finalize(applier->put_field);
+    sqlite3_finalize(applier->copy_field);
     annal__free(applier);
 }
 
@@ -328,49 +334,66 @@ static bool is_refusal(int rc)
     }
 }
 
+/* Of the first statement of a guarded section, as it was asked or run. */
+static bool guard_holds(const struct handler *handler, bool gave_row)
+{
+    sqlite3_stmt *first = handler->statements[0].stmt;
+    return handler->asks ? gave_row : sqlite3_changes(sqlite3_db_handle(first)) > 0;
+}
+
+/*
+ * *out_holds (NULL at replay): whether the first statement changed a row, or gave one when it only
+ * asks; if not, the others are not run.
+ */
 static int run_statements(const struct handler *handler, annal_slice session,
-                          const annal_event *event)
+                          const annal_event *event, bool *out_holds)
 {
     char ts[ANNAL_TIME_BYTES];
     annal_time_format(event->ts_us, ts);
     int rc = annal__fields_read(handler->fields, event->data);
-    for (size_t i = 0; i < handler->count && (rc == SQLITE_OK || rc == SQLITE_DONE); i++) {
+    size_t i = out_holds == NULL && handler->asks ? 1 : 0;
+    for (; i < handler->count && (rc == SQLITE_OK || rc == SQLITE_DONE); i++) {
         sqlite3_stmt *stmt = handler->statements[i].stmt;
+        bool gave_row = false;
         bind_params(handler, &handler->statements[i], session, event, ts);
-        do
-            rc = sqlite3_step(stmt);
-        while (rc == SQLITE_ROW);
+        while ((rc = sqlite3_step(stmt)) == SQLITE_ROW)
+            gave_row = true;
+        if (i == 0 && out_holds != NULL && rc == SQLITE_DONE) {
+            *out_holds = guard_holds(handler, gave_row);
+            if (!*out_holds)
+                rc = SQLITE_CONSTRAINT;
+        }
         sqlite3_reset(stmt);
         sqlite3_clear_bindings(stmt);
     }
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+/*
+ * All or none of a section. *out_rc is SQLITE_OK, or why it cannot take the event, which then changed
+ * nothing; SQLite's message stands in applier->refused.
+ */
 static annal_status run_handler(struct applier *applier, const struct handler *handler,
-                                annal_slice session, const annal_event *event,
-                                const char **out_refused, annal_error *err)
+                                annal_slice session, const annal_event *event, bool *out_holds,
+                                int *out_rc, annal_error *err)
 {
     /* One statement undoes itself; several need a savepoint. */
-    if (handler->count > 1) {
-        annal_status status = annal__db_run(applier->savepoint, err);
-        if (status < 0)
-            return status;
-    }
-    int rc = run_statements(handler, session, event);
-    annal_status status = ANNAL_OK;
-    if (is_refusal(rc)) {
-        snprintf(applier->refused, sizeof applier->refused, "%.*s: %s", ANNAL_FMT(event->type),
-                 sqlite3_errmsg(applier->db));
-        *out_refused = applier->refused;
-    } else if (rc != SQLITE_OK) {
+    bool several = handler->count > 1 || out_holds != NULL;
+    annal_status status = several ? annal__db_run(applier->savepoint, err) : ANNAL_OK;
+    if (status < 0)
+        return status;
+    int rc = run_statements(handler, session, event, out_holds);
+    if (is_refusal(rc))
+        snprintf(applier->refused, sizeof applier->refused, "%s", sqlite3_errmsg(applier->db));
+    else if (rc != SQLITE_OK)
         status = annal__db_fail(err, applier->db, rc, "event %llu of session '%.*s'",
                                 (unsigned long long)event->seq, ANNAL_FMT(session));
-    }
     annal__fields_forget(handler->fields);
-    if (handler->count > 1 && status >= 0 && rc != SQLITE_OK)
+    if (several && status >= 0 && rc != SQLITE_OK)
         status = annal__db_run(applier->undo, err);
-    if (handler->count > 1 && status >= 0)
+    if (several && status >= 0)
         status = annal__db_run(applier->release, err);
+    *out_rc = rc;
     return status;
 }
 
@@ -408,6 +431,15 @@ static annal_status begin_session(struct applier *applier, annal_slice session,
     return annal__db_run(applier->insert_session, err);
 }
 
+/* "type: why", in applier->refused, where why stands. */
+static const char *finding(struct applier *applier, annal_slice type)
+{
+    char why[sizeof applier->refused];
+    memcpy(why, applier->refused, sizeof why);
+    snprintf(applier->refused, sizeof applier->refused, "%.*s: %.400s", ANNAL_FMT(type), why);
+    return applier->refused;
+}
+
 annal_status annal__applier_event(struct applier *applier, annal_slice session,
                                   const annal_event *event, const char **out_refused,
                                   annal_error *err)
@@ -438,16 +470,178 @@ annal_status annal__applier_event(struct applier *applier, annal_slice session,
         const struct pack_section *section = applier->handlers[i].section;
         if (section->kind != PACK_ON || !annal__section_takes(section, event->type))
             continue;
+        int rc = SQLITE_OK;
         annal_status status =
-            run_handler(applier, &applier->handlers[i], session, event, out_refused, err);
+            run_handler(applier, &applier->handlers[i], session, event, NULL, &rc, err);
         if (status < 0)
             return status;
+        if (rc != SQLITE_OK)
+            *out_refused = finding(applier, event->type);
     }
     annal_slice pruned = ANNAL_SLICE("session.pruned");
     if (applier->has_core && event->type.len == pruned.len &&
         memcmp(event->type.ptr, pruned.ptr, pruned.len) == 0)
         annal__applier_forget(applier); /* its row is gone; the next event begins anew */
     return ANNAL_OK;
+}
+
+/* ---- Before an append ---- */
+
+annal_status annal__applier_try(struct applier *applier, annal_slice session,
+                                const annal_event *event, const char **out_refused,
+                                annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    *out_refused = NULL;
+    if (applier->has_core)
+        status = begin_session(applier, session, event, err);
+    for (size_t i = 0; status >= 0 && i < applier->handler_count; i++) {
+        const struct handler *handler = &applier->handlers[i];
+        const struct pack_section *section = handler->section;
+        if (section->kind != PACK_ON || !annal__section_takes(section, event->type))
+            continue;
+        bool holds = true;
+        int rc = SQLITE_OK;
+        status = run_handler(applier, handler, session, event,
+                             section->guard == NULL ? NULL : &holds, &rc, err);
+        if (status < 0 || rc == SQLITE_OK || section->guard == NULL)
+            continue; /* without a guard it would be a finding, and no reason to refuse */
+        char why[sizeof applier->refused];
+        memcpy(why, applier->refused, sizeof why);
+        snprintf(applier->refused, sizeof applier->refused, "%.300s%s%.200s", section->guard,
+                 holds ? ": " : "", holds ? why : "");
+        *out_refused = applier->refused;
+        break;
+    }
+    return status;
+}
+
+/* The path of a field: $.run.id of run::id. */
+static void path_of(const char *field, char *out, size_t room)
+{
+    size_t len = (size_t)snprintf(out, room, "$.");
+    for (const char *c = field; *c != '\0' && len + 1 < room; c++) {
+        out[len++] = *c == ':' ? '.' : *c;
+        c += *c == ':';
+    }
+    out[len] = '\0';
+}
+
+/* data becomes what stmt gives for it; a row is only there when the field is to be put. */
+static annal_status put(sqlite3_stmt *stmt, const char *path, struct buf *data, annal_error *err)
+{
+    annal__db_bind_text(stmt, 1, annal__buf_slice(data));
+    annal__db_bind_text(stmt, 2, annal_slice_of(path));
+    annal_status status = ANNAL_OK;
+    int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW) {
+        struct buf filled = {.limit = data->limit};
+        status = annal__buf_append_slice(&filled, annal__db_column(stmt, 0));
+        if (status >= 0) {
+            annal__buf_done(data);
+            *data = filled;
+        } else {
+            annal__buf_done(&filled);
+            status = annal__fail(err, status, "field %s does not fit into data", path);
+        }
+    } else if (rc != SQLITE_DONE) {
+        status = annal__db_fail(err, sqlite3_db_handle(stmt), rc, "field %s of data", path);
+    }
+    sqlite3_reset(stmt);
+    sqlite3_clear_bindings(stmt);
+    return status;
+}
+
+#define FIELD_PATH_BYTES 300
+
+/* What the SELECT of a fill says, if it says anything. */
+static annal_status fill_from(struct applier *applier, const struct handler *handler,
+                              annal_slice session, const annal_event *event, struct buf *data,
+                              annal_error *err)
+{
+    const struct statement *statement = &handler->statements[0];
+    char ts[ANNAL_TIME_BYTES], path[FIELD_PATH_BYTES];
+    annal_event asked = *event;
+    asked.data = annal__buf_slice(data);
+    annal_time_format(event->ts_us, ts);
+    annal_status status = ANNAL_OK;
+    int rc = annal__fields_read(handler->fields, asked.data);
+    if (rc == SQLITE_OK) {
+        bind_params(handler, statement, session, &asked, ts);
+        rc = sqlite3_step(statement->stmt);
+    }
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        status =
+            annal__db_fail(err, applier->db, rc, "fill an event '%.*s'", ANNAL_FMT(event->type));
+    struct buf filled = {.limit = data->limit};
+    if (status >= 0 && annal__buf_append_slice(&filled, asked.data) < 0)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "the data of an event");
+    for (int i = 0; rc == SQLITE_ROW && status >= 0 && i < sqlite3_column_count(statement->stmt);
+         i++) {
+        sqlite3_value *value = sqlite3_column_value(statement->stmt, i);
+        if (sqlite3_value_type(value) == SQLITE_NULL)
+            continue;
+        path_of(sqlite3_column_name(statement->stmt, i), path, sizeof path);
+        sqlite3_bind_value(applier->put_field, 3, value);
+        status = put(applier->put_field, path, &filled, err);
+    }
+    sqlite3_reset(statement->stmt);
+    sqlite3_clear_bindings(statement->stmt);
+    annal__fields_forget(handler->fields);
+    annal__buf_done(status >= 0 ? data : &filled);
+    if (status >= 0)
+        *data = filled;
+    return status;
+}
+
+/* What an event that is there says, where data says nothing. */
+static annal_status fill_like(struct applier *applier, const struct handler *handler,
+                              annal_slice stored, struct buf *data, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    sqlite3_stmt *select = handler->statements[0].stmt;
+    char path[FIELD_PATH_BYTES];
+    for (int i = 0; status >= 0 && i < sqlite3_column_count(select); i++) {
+        path_of(sqlite3_column_name(select, i), path, sizeof path);
+        annal__db_bind_text(applier->copy_field, 3, stored);
+        status = put(applier->copy_field, path, data, err);
+    }
+    return status;
+}
+
+static annal_status prepare_fill(struct applier *applier, annal_error *err)
+{
+    if (applier->put_field != NULL)
+        return ANNAL_OK;
+    annal_status status = annal__db_prepare(
+        applier->db, "SELECT json_set(?1, ?2, ?3) WHERE IFNULL(json_type(?1, ?2), 'null') = 'null'",
+        &applier->put_field, err);
+    if (status >= 0)
+        status = annal__db_prepare(applier->db,
+                                   "SELECT json_set(?1, ?2, json(?3 -> ?2)) "
+                                   "WHERE IFNULL(json_type(?1, ?2), 'null') = 'null' "
+                                   "AND IFNULL(json_type(?3, ?2), 'null') <> 'null'",
+                                   &applier->copy_field, err);
+    return status;
+}
+
+annal_status annal__applier_fill(struct applier *applier, annal_slice session,
+                                 const annal_event *event, const annal_event *stored,
+                                 struct buf *data, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < applier->handler_count; i++) {
+        const struct handler *handler = &applier->handlers[i];
+        const struct pack_section *section = handler->section;
+        if (section->kind != PACK_FILL || !annal__section_takes(section, event->type))
+            continue;
+        status = prepare_fill(applier, err);
+        if (status >= 0 && stored != NULL)
+            status = fill_like(applier, handler, stored->data, data, err);
+        else if (status >= 0)
+            status = fill_from(applier, handler, session, event, data, err);
+    }
+    return status;
 }
 
 annal_status annal__applier_drop(struct applier *applier, annal_slice session, annal_error *err)

@@ -6,6 +6,7 @@
 #define INDEX_APPLY_H
 
 #include "index/pack.h"
+#include "journal/base/buf.h"
 
 #include <sqlite3.h>
 
@@ -29,6 +30,23 @@ annal_status annal__applier_event(struct applier *applier, annal_slice session,
                                   annal_error *err);
 
 annal_status annal__applier_flush(struct applier *applier, annal_slice session, annal_error *err);
+
+/*
+ * Whether the guards let an event happen: all sections of its type are run, in the caller's
+ * transaction, and what they change stays until the caller takes it back. When one says no,
+ * *out_refused is its sentence, which lives until the next call.
+ */
+annal_status annal__applier_try(struct applier *applier, annal_slice session,
+                                const annal_event *event, const char **out_refused,
+                                annal_error *err);
+
+/*
+ * Put what the fills of its type say into data, where it is absent or null there. With stored, what
+ * that event says in their stead: so a retry is known again. event->data is not looked at.
+ */
+annal_status annal__applier_fill(struct applier *applier, annal_slice session,
+                                 const annal_event *event, const annal_event *stored,
+                                 struct buf *data, annal_error *err);
 
 /*
  * Run the packs' `-- forget` sections for a session, inside a transaction. A pack without one keeps

@@ -116,6 +116,11 @@ const struct clock *annal__store_clock(const annal_store *store)
     return store->clock;
 }
 
+bool annal__store_has_keeper(const annal_store *store)
+{
+    return store->keeper.running;
+}
+
 int64_t annal__now_us(const annal_store *store)
 {
     return store->clock->monotonic_us(store->clock->arg);

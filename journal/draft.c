@@ -1,4 +1,5 @@
 /* What may become an event, and what may name a session. */
+#include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/data.h"
@@ -118,4 +119,25 @@ annal_status annal_draft_check(const annal_draft *draft, annal_error *err)
     if (status == ANNAL_OK)
         status = check_data(draft->data_format, draft->data, err);
     return status;
+}
+
+annal_status annal_draft_json(const annal_draft *draft, annal_slice *out_json, annal_error *err)
+{
+    struct buf json = {.limit = 2 * (size_t)ANNAL_DATA_BYTES_MAX};
+    annal_status status = annal_draft_check(draft, err);
+    if (status == ANNAL_OK && draft->data_format == ANNAL_FORMAT_MSGPACK)
+        status = annal__data_to_json(draft->data, &json, err);
+    else if (status == ANNAL_OK && annal__buf_append_slice(&json, draft->data) < 0)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "the data of an event");
+    if (status == ANNAL_OK) {
+        *out_json = annal__buf_slice(&json);
+        json = (struct buf){0}; /* now the caller's */
+    }
+    annal__buf_done(&json);
+    return status;
+}
+
+void annal_draft_free(const void *json)
+{
+    annal__free((void *)(uintptr_t)json);
 }

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CLOCK_AHEAD_MAX_US  ((int64_t)5 * 60 * 1000000)
 #define FREE_CHECK_EVERY_US 100000
 #define FRAMES_KEPT_BYTES   ((size_t)64 << 10) /* a writer's memory for frames that it keeps */
 
@@ -104,6 +103,11 @@ void annal_writer_close(annal_writer *writer)
     pthread_mutex_unlock(&writer->session->lock);
     annal__buf_done(&writer->frames);
     annal__free(writer);
+}
+
+annal_slice annal_writer_session(const annal_writer *writer)
+{
+    return annal_slice_of(writer->session->id);
 }
 
 static void join_lossy(annal_writer *writer, uint64_t last_seq)
@@ -500,8 +504,7 @@ static int64_t choose_time(const struct append *append, const annal_draft *draft
 {
     if (draft->has_ts || draft->ts_us != 0)
         return annal__time_clamp(draft->ts_us); /* the same in every format */
-    int64_t now_us = append->store->clock->wall_us(append->store->clock->arg);
-    return last_us > now_us && last_us - now_us < CLOCK_AHEAD_MAX_US ? last_us : now_us;
+    return annal__clock_after(append->store->clock, last_us);
 }
 
 /* What the session will be when these events are in it. */

@@ -2,6 +2,8 @@
 
 #include <time.h>
 
+#define AHEAD_MAX_US ((int64_t)5 * 60 * 1000000)
+
 static int64_t read_clock(clockid_t id)
 {
     struct timespec now = {0};
@@ -23,3 +25,9 @@ static int64_t monotonic_us(void *arg)
 
 const struct clock annal__system_clock = {
     .wall_us = wall_us, .monotonic_us = monotonic_us, .arg = NULL};
+
+int64_t annal__clock_after(const struct clock *clock, int64_t last_us)
+{
+    int64_t now_us = clock->wall_us(clock->arg);
+    return last_us > now_us && last_us - now_us < AHEAD_MAX_US ? last_us : now_us;
+}

@@ -13,6 +13,9 @@ struct clock {
 /* The system's clocks. */
 extern const struct clock annal__system_clock;
 
+/* Now, but not before last_us, unless that is minutes ahead: then the clock was set right. */
+int64_t annal__clock_after(const struct clock *clock, int64_t last_us);
+
 /* Into the years 0000 to 9999, which text can say. */
 int64_t annal__time_clamp(int64_t time_us);
 

@@ -1,9 +1,14 @@
 #include "tests/packs/fixture.h"
 
+#include "tests/support/random.h"
+
+#include <dirent.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- Text ---- */
 
@@ -116,4 +121,254 @@ char *memory_rows(struct memory *m, const char *select)
     text_add(&text, "", 0);
     ck_ok(annal_state_sql(m->state, annal_slice_of(select), NULL, text_row, &text, err));
     return text.ptr;
+}
+
+/* ---- A store ---- */
+
+static void open_store(struct packs *p)
+{
+    const annal_store_options options = {.create = true, .no_keeper = true};
+    ck_ok(annal_store_open(p->path, &options, &p->store, err));
+    ck_ok(annal_index_open(p->store, NULL, &p->index, err));
+}
+
+static void close_store(struct packs *p)
+{
+    annal_index_close(p->index);
+    ck_ok(annal_store_close(p->store, err));
+}
+
+void packs_init(struct packs *p, ...)
+{
+    p->path = tmpdir_path(&p->dir, "store");
+    open_store(p);
+    va_list names;
+    va_start(names, p);
+    for (const char *name = va_arg(names, const char *); name != NULL;
+         name = va_arg(names, const char *))
+        ck_ok(annal_pack_enable(p->store, name, NULL, err));
+    va_end(names);
+}
+
+void packs_done(struct packs *p)
+{
+    close_store(p);
+    tmpdir_done(&p->dir);
+}
+
+void packs_reopen(struct packs *p)
+{
+    close_store(p);
+    open_store(p);
+}
+
+void packs_add(struct packs *p, const char *name, const char *text)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/packs", p->path);
+    (void)mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/packs/%s.sql", p->path, name);
+    file_write(path, text, strlen(text));
+}
+
+annal_status packs_append_id(struct packs *p, const char *session, const char *type,
+                             const char *data, const char *id, uint64_t *out_seq,
+                             annal_error *error)
+{
+    annal_writer *writer = NULL;
+    annal_appended appended;
+    const annal_draft draft = {
+        .type = annal_slice_of(type), .data = annal_slice_of(data), .id = annal_slice_of(id)};
+    ck_ok(annal_writer_open(p->store, annal_slice_of(session), NULL, &writer, err));
+    annal_status status = annal_pack_append(p->index, writer, &draft, 1, NULL, &appended, error);
+    if (status >= 0) {
+        if (out_seq != NULL)
+            *out_seq = appended.seq;
+        annal_index_free(appended.data.ptr);
+    }
+    annal_writer_close(writer);
+    return status;
+}
+
+annal_status packs_append(struct packs *p, const char *session, const char *type, const char *data,
+                          annal_error *error)
+{
+    return packs_append_id(p, session, type, data, NULL, NULL, error);
+}
+
+void packs_append_past(struct packs *p, const char *session, const char *type, const char *data)
+{
+    annal_writer *writer = NULL;
+    uint64_t seq;
+    const annal_draft draft = {.type = annal_slice_of(type), .data = annal_slice_of(data)};
+    ck_ok(annal_writer_open(p->store, annal_slice_of(session), NULL, &writer, err));
+    ck_ok(annal_writer_append(writer, &draft, 1, NULL, &seq, err));
+    annal_writer_close(writer);
+}
+
+char *packs_rows(struct packs *p, const char *select)
+{
+    struct text text = {0};
+    text_add(&text, "", 0);
+    ck_ok(annal_sql(p->index, annal_slice_of(select), NULL, text_row, &text, err));
+    return text.ptr;
+}
+
+char *packs_shell(struct packs *p, const char *database, const char *sql)
+{
+    char command[700], bytes[4096];
+    const char *script = tmpdir_path(&p->dir, "shell.sql");
+    struct text text = {0};
+    text_add(&text, "", 0);
+    file_write(script, sql, strlen(sql));
+    snprintf(command, sizeof command, "sqlite3 -batch '%s/%s' < '%s' 2>&1", p->path, database,
+             script);
+    FILE *shell = popen(command, "r");
+    ck_assert_ptr_nonnull(shell);
+    for (size_t got; (got = fread(bytes, 1, sizeof bytes, shell)) > 0;)
+        text_add(&text, bytes, got);
+    ck_assert_int_ne(pclose(shell), -1);
+    return text.ptr;
+}
+
+/* ---- A rebuild, to compare with ---- */
+
+static const annal_catch_up_options with_packs = {.packs = true};
+
+static void copy_file(const char *from, const char *to)
+{
+    size_t len;
+    char *bytes = file_read(from, &len);
+    file_write(to, bytes, len);
+    free(bytes);
+}
+
+/* The regular files of one folder of a store into another store. */
+static void copy_folder(const char *from, const char *to, const char *folder)
+{
+    char source[600], target[600], a[1200], b[1200];
+    snprintf(source, sizeof source, "%s/%s", from, folder);
+    snprintf(target, sizeof target, "%s/%s", to, folder);
+    (void)mkdir(target, 0700);
+    DIR *dir = opendir(source);
+    for (const struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
+        snprintf(a, sizeof a, "%s/%s", source, entry->d_name);
+        snprintf(b, sizeof b, "%s/%s", target, entry->d_name);
+        if (entry->d_type == DT_REG)
+            copy_file(a, b);
+    }
+    if (dir != NULL)
+        closedir(dir);
+}
+
+#define SESSIONS_MAX 4096
+
+struct names {
+    char *names[SESSIONS_MAX];
+    size_t count;
+};
+
+static int note_session(void *arg, annal_slice session, uint64_t bytes)
+{
+    struct names *names = arg;
+    (void)bytes;
+    ck_assert_uint_lt(names->count, SESSIONS_MAX);
+    names->names[names->count++] = strndup(session.ptr, session.len);
+    return 0;
+}
+
+/* Catch up on the sessions one by one, in an order that the seed gives. */
+static void catch_up_shuffled(annal_store *store, annal_index *index, uint64_t seed)
+{
+    struct names names = {.count = 0};
+    struct random random = {.state = seed};
+    ck_ok(annal_store_sessions(store, note_session, &names, err));
+    for (size_t left = names.count; left > 0; left--) {
+        size_t pick = (size_t)random_below(&random, left);
+        char *name = names.names[pick];
+        names.names[pick] = names.names[left - 1];
+        ck_ok(annal_index_catch_up(index, annal_slice_of(name), &with_packs, err));
+        free(name);
+    }
+}
+
+static void add_table(struct text *text, sqlite3 *db, const char *table)
+{
+    sqlite3_stmt *stmt = NULL;
+    char *sql = sqlite3_mprintf("SELECT * FROM \"%w\"", table);
+    ck_assert_int_eq(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
+    sqlite3_free(sql);
+    struct text *rows = NULL;
+    size_t count = 0;
+    while (sqlite3_step(stmt) == SQLITE_ROW) {
+        rows = realloc(rows, (count + 1) * sizeof *rows);
+        struct text *row = &rows[count++];
+        *row = (struct text){0};
+        for (int i = 0; i < sqlite3_column_count(stmt); i++) {
+            const char *value = (const char *)sqlite3_column_text(stmt, i);
+            text_add(row, "|", 1);
+            text_add(row, value == NULL ? "NULL" : value, strlen(value == NULL ? "NULL" : value));
+        }
+    }
+    sqlite3_finalize(stmt);
+    /* by what they hold: rowids differ */
+    for (size_t i = 1; i < count; i++)
+        for (size_t j = i; j > 0 && strcmp(rows[j - 1].ptr, rows[j].ptr) > 0; j--) {
+            struct text swap = rows[j];
+            rows[j] = rows[j - 1];
+            rows[j - 1] = swap;
+        }
+    for (size_t i = 0; i < count; i++) {
+        text_add(text, table, strlen(table));
+        text_add(text, rows[i].ptr, rows[i].len);
+        text_add(text, "\n", 1);
+        free(rows[i].ptr);
+    }
+    free(rows);
+}
+
+static char *dump(const char *store, const char *database)
+{
+    char path[600];
+    sqlite3 *db = NULL;
+    sqlite3_stmt *stmt = NULL;
+    struct text text = {0};
+    text_add(&text, "", 0);
+    snprintf(path, sizeof path, "%s/%s", store, database);
+    ck_assert_int_eq(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_prepare_v2(db,
+                                        "SELECT name FROM sqlite_schema WHERE type = 'table' AND "
+                                        "name NOT GLOB '_*' AND name NOT GLOB 'sqlite_*' "
+                                        "ORDER BY name",
+                                        -1, &stmt, NULL),
+                     SQLITE_OK);
+    while (sqlite3_step(stmt) == SQLITE_ROW)
+        add_table(&text, db, (const char *)sqlite3_column_text(stmt, 0));
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+    return text.ptr;
+}
+
+void packs_ck_rebuild(struct packs *p, const char *database, uint64_t seed)
+{
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    const annal_store_options options = {.create = true, .no_keeper = true};
+    char *copy = strdup(tmpdir_path(&p->dir, "copy-XXXXXX"));
+    ck_assert_ptr_nonnull(mkdtemp(copy));
+    ck_ok(annal_index_catch_up(p->index, (annal_slice){0}, &with_packs, err));
+    ck_ok(annal_sync(p->store, err));
+    copy_folder(p->path, copy, "commit");
+    copy_folder(p->path, copy, "events");
+    copy_folder(p->path, copy, "packs");
+    ck_ok(annal_store_open(copy, &options, &store, err));
+    ck_ok(annal_index_open(store, NULL, &index, err));
+    catch_up_shuffled(store, index, seed);
+    char *now = dump(p->path, database), *anew = dump(copy, database);
+    ck_assert_str_eq(now, anew);
+    free(now);
+    free(anew);
+    annal_index_close(index);
+    ck_ok(annal_store_close(store, err));
+    free(copy);
 }

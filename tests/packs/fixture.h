@@ -68,4 +68,62 @@ char *memory_rows(struct memory *m, const char *select);
 /* The text of a shipped pack; free() it. */
 char *pack_text(const char *name);
 
+/* ---- A store with packs on ---- */
+
+struct packs {
+    struct tmpdir dir;
+    const char *path; /* of the store */
+    annal_store *store;
+    annal_index *index;
+};
+
+/* A new store without a keeper, these shipped packs enabled, the last one NULL. */
+#define PACKS_INIT(p, ...)                                                                         \
+    do {                                                                                           \
+        TMPDIR_INIT(&(p)->dir);                                                                    \
+        packs_init(p, __VA_ARGS__, NULL);                                                          \
+    } while (0)
+void packs_init(struct packs *p, ...);
+void packs_done(struct packs *p);
+
+/* A pack of the user's: packs/NAME.sql with this text. */
+void packs_add(struct packs *p, const char *name, const char *text);
+
+/* Close store and index, and open them again. */
+void packs_reopen(struct packs *p);
+
+/* Append one event through the packs; id may be NULL. *out_seq may be NULL. */
+annal_status packs_append_id(struct packs *p, const char *session, const char *type,
+                             const char *data, const char *id, uint64_t *out_seq,
+                             annal_error *error);
+annal_status packs_append(struct packs *p, const char *session, const char *type, const char *data,
+                          annal_error *error);
+
+/* That an event is appended, or refused with a sentence that contains text. */
+#define ck_append(p, session, type, data) ck_ok(packs_append(p, session, type, data, err))
+#define ck_refused(p, session, type, data, text)                                                   \
+    ck_fails(ANNAL_ERR_REFUSED, text, packs_append(p, session, type, data, err))
+
+/* Append one event past the packs, as a writer does that knows nothing of them. */
+void packs_append_past(struct packs *p, const char *session, const char *type, const char *data);
+
+/* The rows of a SELECT through annal_sql(), as memory_rows() gives them; free() it. */
+char *packs_rows(struct packs *p, const char *select);
+#define ck_packs(p, select, rows)                                                                  \
+    do {                                                                                           \
+        char *got_ = packs_rows(p, select);                                                        \
+        ck_assert_str_eq(got_, rows);                                                              \
+        free(got_);                                                                                \
+    } while (0)
+
+/*
+ * That the tables of a pack database (its file in the store: "state.db") are those that a fresh copy
+ * of the store makes from its journals, its sessions in another order (seed). Tables that begin with
+ * _ are left out.
+ */
+void packs_ck_rebuild(struct packs *p, const char *database, uint64_t seed);
+
+/* What the stock sqlite3 shell prints for sql on a file of the store; free() it. */
+char *packs_shell(struct packs *p, const char *database, const char *sql);
+
 #endif

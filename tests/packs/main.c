@@ -3,6 +3,7 @@
 Suite *suite_agentweaver(void);
 Suite *suite_core(void);
 Suite *suite_grammar(void);
+Suite *suite_guard(void);
 Suite *suite_lionagi(void);
 Suite *suite_memory(void);
 Suite *suite_random(void);
@@ -11,7 +12,7 @@ Suite *suite_user_pack(void);
 
 static Suite *(*const suites[])(void) = {
     suite_agentweaver, suite_core,  suite_grammar,   suite_lionagi, suite_memory,
-    suite_random,      suite_teams, suite_user_pack, NULL,
+    suite_random,      suite_teams, suite_user_pack, suite_guard,   NULL,
 };
 
 int main(int argc, char **argv)

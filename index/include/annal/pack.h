@@ -9,6 +9,7 @@
 #ifndef ANNAL_PACK_H
 #define ANNAL_PACK_H
 
+#include <annal/journal.h>
 #include <annal/query.h>
 
 #ifdef __cplusplus
@@ -117,6 +118,44 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_has_pack(annal_index *index,
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_rebuild(annal_index *index, const char *name,
                                                            const annal_catch_up_options *options,
                                                            annal_error *err);
+
+/* ---- Appending through the packs ---- */
+
+typedef struct annal_appended {
+    uint64_t seq;     /* of the first draft */
+    annal_slice data; /* of the last one, as it was appended; the caller's: annal_index_free() */
+} annal_appended;
+
+/*
+ * Append as annal_writer_append() does, and first ask the packs of the store about the events:
+ *
+ *   artifacts  fields that are too large for an event are stored in artifacts/, and the event names
+ *              them (FIELD_ref)
+ *   fills      fields that the caller left out or null, such as the next number, get their value
+ *   guards     compare-and-set: when one says no, nothing is written anywhere
+ *
+ * Fills and guards see the tables as they are after all that the session holds, and after what
+ * other guarded appends of any process have done; each draft sees the rows of those before it. Of
+ * several processes that want what only one can have, one gets it. All drafts are appended, durable
+ * (level sync, whatever is asked for), or none. Then the tables hold their rows. Should the process
+ * die in between, they catch up: an event in the journal is a fact, and no guard is asked again.
+ *
+ * Types that no pack fills or guards are appended as annal_writer_append() does it, at the level
+ * that was asked for. With an id a retry gets the first seq, also when the guard says no by now,
+ * or a fill would say something else.
+ *
+ * While it runs it keeps the databases of those packs locked, over one sync. out may be NULL. Any
+ * thread.
+ *
+ * ANNAL_ERR_REFUSED      a guard said no; the message is the pack's sentence
+ * ANNAL_ERR_BUSY         another program keeps the tables locked, or others append all the time
+ * ANNAL_ERR_UNSUPPORTED  the pack that guards this event cannot be run
+ * and those of annal_writer_append().
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_append(annal_index *index, annal_writer *writer,
+                                                          const annal_draft *drafts, size_t count,
+                                                          const annal_append_options *options,
+                                                          annal_appended *out, annal_error *err);
 
 /* ---- The state of one session ---- */
 

@@ -40,6 +40,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_open(annal_store *store, an
  */
 ANNAL_API void annal_writer_close(annal_writer *writer);
 
+/* The session that it writes. Lives as long as the writer. Any thread. */
+ANNAL_API annal_slice annal_writer_session(const annal_writer *writer);
+
 typedef enum annal_expect {
     ANNAL_EXPECT_ANY = 0,
     ANNAL_EXPECT_NONE = 1, /* the session has no events */

@@ -1,0 +1,367 @@
+#include "tests/packs/fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Tasks that one run at a time may claim, with the edges of their states as data. */
+static const char TASKS[] =
+    "-- pack tasks   version 1   database tasks.db\n"
+    "CREATE TABLE tasks (id TEXT PRIMARY KEY NOT NULL, session_id TEXT NOT NULL, state TEXT NOT "
+    "NULL,\n"
+    "                    run TEXT, n INTEGER NOT NULL, at TEXT);\n"
+    "CREATE TABLE edges (from_state TEXT, to_state TEXT, PRIMARY KEY (from_state, to_state));\n"
+    "INSERT INTO edges VALUES ('ready', 'claimed'), ('claimed', 'ready'), ('claimed', 'done');\n"
+    "CREATE TABLE notes (id TEXT PRIMARY KEY, session_id TEXT NOT NULL, body TEXT);\n"
+    "-- fill task.added\n"
+    "SELECT COALESCE(MAX(n), 0) + 1 AS n FROM tasks WHERE session_id = :session;\n"
+    "-- on task.added   guarded \"there is a task of this id already\"\n"
+    "INSERT INTO tasks VALUES ($id, :session, 'ready', NULL, $n, :ts);\n"
+    "-- on task.claimed   guarded \"the task is not ready, or another run has claimed it\"\n"
+    "UPDATE tasks SET state = 'claimed', run = $run WHERE id = $id AND state = 'ready'\n"
+    "  AND session_id = :session;\n"
+    "-- on task.moved   guarded \"a task does not go that way\"\n"
+    "UPDATE tasks SET state = $to WHERE id = $id AND EXISTS\n"
+    "  (SELECT 1 FROM edges WHERE from_state = state AND to_state = $to);\n"
+    "-- on task.moved, note.added\n"
+    "INSERT INTO notes VALUES ($note::id, :session, $note::body) ON CONFLICT DO NOTHING;\n"
+    "-- on name.taken   guarded \"another session has that name\"   reads *\n"
+    "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM notes WHERE id = $name);\n"
+    "INSERT INTO notes VALUES ($name, :session, 'name');\n"
+    "-- forget\n"
+    "DELETE FROM tasks WHERE session_id = :session;\n"
+    "DELETE FROM notes WHERE session_id = :session;\n"
+    "-- artifact note.added   text   over 1000\n";
+
+#define ADD(id) "{\"id\":\"" id "\"}"
+
+static void setup(struct packs *p)
+{
+    packs_add(p, "tasks", TASKS);
+}
+
+START_TEST(an_event_whose_guard_holds_is_appended_and_its_rows_are_there)
+{
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    ck_append(&p, "proj", "task.added", ADD("a"));
+    ck_append(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"r1\"}");
+    ck_packs(&p, "SELECT id, state, run, n FROM tasks", "a|claimed|r1|1\n");
+    ck_packs(&p, "SELECT seq, type FROM event_index", "1|task.added\n2|task.claimed\n");
+    packs_ck_rebuild(&p, "tasks.db", 1);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(a_refusal_is_the_sentence_of_the_pack_and_writes_nothing)
+{
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    ck_append(&p, "proj", "task.added", ADD("a"));
+    ck_append(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"r1\"}");
+    annal_error error = {0};
+    ck_assert_int_eq(
+        packs_append(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"r2\"}", &error),
+        ANNAL_ERR_REFUSED);
+    ck_assert_str_eq(error.message, "the task is not ready, or another run has claimed it");
+    ck_packs(&p, "SELECT state, run FROM tasks", "claimed|r1\n");
+    ck_packs(&p, "SELECT COUNT(*) FROM event_index", "2\n");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(a_refused_first_event_makes_no_session)
+{
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    ck_refused(&p, "proj", "task.claimed", ADD("a"), "not ready");
+    annal_session_info info;
+    ck_fails(ANNAL_ERR_NOTFOUND, "proj",
+             annal_session_info_get(p.store, ANNAL_SLICE("proj"), &info, err));
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(what_a_constraint_said_stands_behind_the_sentence)
+{
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    ck_append(&p, "proj", "task.added", ADD("a"));
+    ck_refused(&p, "proj", "task.added", ADD("a"),
+               "there is a task of this id already: UNIQUE constraint failed: tasks.id");
+    ck_refused(&p, "proj", "task.added", "{}", "there is a task of this id already: ");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(a_fill_puts_the_next_number_into_the_event)
+{
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    ck_append(&p, "proj", "task.added", ADD("a"));
+    ck_append(&p, "proj", "task.added", "{\"id\":\"b\",\"n\":null}");
+    ck_append(&p, "proj", "task.added", "{\"id\":\"c\",\"n\":7}");
+    ck_append(&p, "proj", "task.added", "{\"id\":\"d\",\"x\":\"\\u0041\",\"y\":1.0}");
+    ck_packs(&p, "SELECT id, n FROM tasks", "a|1\nb|2\nc|7\nd|8\n");
+    ck_packs(&p, "SELECT data FROM events",
+             "{\"id\":\"a\",\"n\":1}\n{\"id\":\"b\",\"n\":2}\n{\"id\":\"c\",\"n\":7}\n"
+             "{\"id\":\"d\",\"x\":\"\\u0041\",\"y\":1.0,\"n\":8}\n");
+    packs_ck_rebuild(&p, "tasks.db", 2);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(a_retry_gets_the_first_seq_also_when_the_guard_says_no_by_now)
+{
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    uint64_t seq = 0;
+    ck_ok(packs_append_id(&p, "proj", "task.added", ADD("a"), "one", &seq, err));
+    ck_append(&p, "proj", "task.added", ADD("b"));
+    ck_ok(packs_append_id(&p, "proj", "task.claimed", ADD("a"), "two", &seq, err));
+    ck_assert_uint_eq(seq, 3);
+    packs_reopen(&p);
+    ck_ok(packs_append_id(&p, "proj", "task.claimed", ADD("a"), "two", &seq, err));
+    ck_assert_uint_eq(seq, 3);
+    /* A fill would say another number. */
+    ck_ok(packs_append_id(&p, "proj", "task.added", ADD("a"), "one", &seq, err));
+    ck_assert_uint_eq(seq, 1);
+    ck_fails(ANNAL_ERR_CONFLICT, "'two' is taken",
+             packs_append_id(&p, "proj", "task.claimed", ADD("b"), "two", &seq, err));
+    ck_fails(ANNAL_ERR_REFUSED, "not ready",
+             packs_append_id(&p, "proj", "task.claimed", ADD("a"), "three", &seq, err));
+    ck_packs(&p, "SELECT COUNT(*) FROM event_index", "3\n");
+    packs_done(&p);
+}
+END_TEST
+
+/* Two drafts through one append. */
+static annal_status append_two(struct packs *p, const char *session, const annal_draft drafts[2],
+                               const annal_append_options *options, uint64_t *out_seq,
+                               annal_error *error)
+{
+    annal_writer *writer = NULL;
+    annal_appended appended = {0};
+    ck_ok(annal_writer_open(p->store, annal_slice_of(session), NULL, &writer, err));
+    annal_status status = annal_pack_append(p->index, writer, drafts, 2, options, &appended, error);
+    *out_seq = appended.seq;
+    annal_index_free(appended.data.ptr);
+    annal_writer_close(writer);
+    return status;
+}
+
+START_TEST(each_of_several_drafts_sees_the_rows_of_those_before_it_and_all_or_none_are_there)
+{
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    uint64_t seq = 0;
+    const annal_draft good[2] = {
+        {.type = ANNAL_SLICE("task.added"), .data = ANNAL_SLICE(ADD("a")), .id = ANNAL_SLICE("x")},
+        {.type = ANNAL_SLICE("task.claimed"), .data = ANNAL_SLICE(ADD("a"))}};
+    const annal_draft bad[2] = {
+        {.type = ANNAL_SLICE("task.added"), .data = ANNAL_SLICE(ADD("b"))},
+        {.type = ANNAL_SLICE("task.claimed"), .data = ANNAL_SLICE(ADD("a"))}};
+    ck_ok(append_two(&p, "proj", good, NULL, &seq, err));
+    ck_assert_uint_eq(seq, 1);
+    ck_fails(ANNAL_ERR_REFUSED, "not ready", append_two(&p, "proj", bad, NULL, &seq, err));
+    ck_packs(&p, "SELECT id, state, n FROM tasks", "a|claimed|1\n");
+    ck_ok(append_two(&p, "proj", good, NULL, &seq, err));
+    ck_assert_uint_eq(seq, 1);
+    ck_packs(&p, "SELECT COUNT(*) FROM event_index", "2\n");
+    packs_ck_rebuild(&p, "tasks.db", 3);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(the_callers_expected_seq_is_honoured)
+{
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    uint64_t seq = 0;
+    const annal_append_options none = {.expect = ANNAL_EXPECT_NONE};
+    const annal_append_options at_two = {.expect = ANNAL_EXPECT_SEQ, .expected_seq = 2};
+    const annal_draft first[2] = {
+        {.type = ANNAL_SLICE("task.added"), .data = ANNAL_SLICE(ADD("a"))},
+        {.type = ANNAL_SLICE("task.added"), .data = ANNAL_SLICE(ADD("b"))}};
+    const annal_draft second[2] = {
+        {.type = ANNAL_SLICE("task.added"), .data = ANNAL_SLICE(ADD("c"))},
+        {.type = ANNAL_SLICE("task.added"), .data = ANNAL_SLICE(ADD("d"))}};
+    ck_fails(ANNAL_ERR_CONFLICT, "ends at seq 0",
+             append_two(&p, "proj", first, &at_two, &seq, err));
+    ck_ok(append_two(&p, "proj", first, &none, &seq, err));
+    ck_fails(ANNAL_ERR_CONFLICT, "ends at seq 2", append_two(&p, "proj", second, &none, &seq, err));
+    ck_ok(append_two(&p, "proj", second, &at_two, &seq, err));
+    ck_assert_uint_eq(seq, 3);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(a_writer_that_asks_no_guard_is_a_fact_that_guards_see)
+{
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    ck_append(&p, "proj", "task.added", ADD("a"));
+    packs_append_past(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"past\"}");
+    ck_refused(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"r\"}", "not ready");
+    ck_packs(&p, "SELECT run FROM tasks", "past\n");
+    /* Twice: a fact that changes nothing. */
+    packs_append_past(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"again\"}");
+    ck_append(&p, "proj", "task.moved", "{\"id\":\"a\",\"to\":\"done\"}");
+    ck_packs(&p, "SELECT run, state FROM tasks", "past|done\n");
+    packs_ck_rebuild(&p, "tasks.db", 4);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(events_on_their_way_in_this_process_are_waited_for)
+{
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    ck_append(&p, "proj", "task.added", ADD("a"));
+    annal_writer *writer = NULL;
+    uint64_t seq;
+    const annal_writer_options batch = {.level = ANNAL_LEVEL_BATCH};
+    const annal_draft claim = {.type = ANNAL_SLICE("task.claimed"), .data = ANNAL_SLICE(ADD("a"))};
+    ck_ok(annal_writer_open(p.store, ANNAL_SLICE("proj"), &batch, &writer, err));
+    ck_ok(annal_writer_append(writer, &claim, 1, NULL, &seq, err));
+    ck_refused(&p, "proj", "task.claimed", ADD("a"), "not ready");
+    annal_writer_close(writer);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(states_go_along_the_edges_that_stand_in_a_table)
+{
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    ck_append(&p, "proj", "task.added", ADD("a"));
+    ck_refused(&p, "proj", "task.moved", "{\"id\":\"a\",\"to\":\"done\"}", "does not go that way");
+    ck_append(&p, "proj", "task.moved", "{\"id\":\"a\",\"to\":\"claimed\"}");
+    ck_append(&p, "proj", "task.moved", "{\"id\":\"a\",\"to\":\"done\"}");
+    ck_refused(&p, "proj", "task.moved", "{\"id\":\"a\",\"to\":\"ready\"}", "does not go that way");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(a_guard_that_only_asks_may_ask_for_rows_of_other_sessions)
+{
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    ck_append(&p, "s1", "name.taken", "{\"name\":\"n\"}");
+    ck_refused(&p, "s2", "name.taken", "{\"name\":\"n\"}", "another session has that name");
+    packs_append_past(&p, "s3", "note.added", "{\"note\":{\"id\":\"m\"}}");
+    ck_refused(&p, "s2", "name.taken", "{\"name\":\"m\"}", "another session has that name");
+    ck_append(&p, "s2", "name.taken", "{\"name\":\"o\"}");
+    ck_packs(&p, "SELECT id, session_id FROM notes ORDER BY id", "m|s3\nn|s1\no|s2\n");
+    for (uint64_t seed = 1; seed <= 5; seed++)
+        packs_ck_rebuild(&p, "tasks.db", seed);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(types_that_no_pack_guards_are_appended_as_a_writer_does)
+{
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    ck_append(&p, "s", "something.else", "{\"a\" : 1}");
+    ck_packs(&p, "SELECT data FROM events", "{\"a\" : 1}\n");
+    ck_fails(ANNAL_ERR_INVALID, "JSON", packs_append(&p, "s", "something.else", "{", err));
+    ck_fails(ANNAL_ERR_INVALID, "JSON", packs_append(&p, "s", "task.added", "{", err));
+    ck_fails(ANNAL_ERR_INVALID, "type", packs_append(&p, "s", "Task", "{}", err));
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(a_large_field_goes_to_an_artifact_before_the_event_is_there)
+{
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    char text[3000], data[3200];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    snprintf(data, sizeof data, "{\"note\":{\"id\":\"n\"},\"text\":\"%s\"}", text);
+    ck_append(&p, "s", "note.added", data);
+    ck_packs(&p,
+             "SELECT data ->> '$.text' IS NULL, data ->> '$.text_ref.bytes', (SELECT id FROM notes)"
+             " FROM events",
+             "1|2999|n\n");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(msgpack_is_guarded_as_json_is)
+{
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    annal_writer *writer = NULL;
+    annal_appended appended = {0};
+    const annal_writer_options options = {.format = ANNAL_FORMAT_MSGPACK};
+    const annal_draft draft = {.type = ANNAL_SLICE("task.added"),
+                               .data = ANNAL_SLICE("\x81\xa2id\xa1"
+                                                   "a"),
+                               .id = ANNAL_SLICE("i"),
+                               .data_format = ANNAL_FORMAT_MSGPACK};
+    ck_ok(annal_writer_open(p.store, ANNAL_SLICE("s"), &options, &writer, err));
+    for (int again = 0; again < 2; again++) {
+        ck_ok(annal_pack_append(p.index, writer, &draft, 1, NULL, &appended, err));
+        ck_assert_uint_eq(appended.seq, 1);
+        annal_index_free(appended.data.ptr);
+    }
+    annal_writer_close(writer);
+    ck_refused(&p, "s", "task.added", ADD("a"), "already");
+    ck_packs(&p, "SELECT id, n FROM tasks", "a|1\n");
+    packs_ck_rebuild(&p, "tasks.db", 6);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(the_time_that_a_guard_was_asked_with_is_that_of_the_event)
+{
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    ck_append(&p, "s", "task.added", ADD("a"));
+    ck_packs(&p, "SELECT at = (SELECT timestamp FROM event_index WHERE seq = 1) FROM tasks", "1\n");
+    packs_done(&p);
+}
+END_TEST
+
+Suite *suite_guard(void)
+{
+    Suite *suite = suite_create("guard");
+    TCase *all = tcase_create("all");
+    tcase_add_test(all, an_event_whose_guard_holds_is_appended_and_its_rows_are_there);
+    tcase_add_test(all, a_refusal_is_the_sentence_of_the_pack_and_writes_nothing);
+    tcase_add_test(all, a_refused_first_event_makes_no_session);
+    tcase_add_test(all, what_a_constraint_said_stands_behind_the_sentence);
+    tcase_add_test(all, a_fill_puts_the_next_number_into_the_event);
+    tcase_add_test(all, a_retry_gets_the_first_seq_also_when_the_guard_says_no_by_now);
+    tcase_add_test(
+        all, each_of_several_drafts_sees_the_rows_of_those_before_it_and_all_or_none_are_there);
+    tcase_add_test(all, the_callers_expected_seq_is_honoured);
+    tcase_add_test(all, a_writer_that_asks_no_guard_is_a_fact_that_guards_see);
+    tcase_add_test(all, events_on_their_way_in_this_process_are_waited_for);
+    tcase_add_test(all, states_go_along_the_edges_that_stand_in_a_table);
+    tcase_add_test(all, a_guard_that_only_asks_may_ask_for_rows_of_other_sessions);
+    tcase_add_test(all, types_that_no_pack_guards_are_appended_as_a_writer_does);
+    tcase_add_test(all, a_large_field_goes_to_an_artifact_before_the_event_is_there);
+    tcase_add_test(all, msgpack_is_guarded_as_json_is);
+    tcase_add_test(all, the_time_that_a_guard_was_asked_with_is_that_of_the_event);
+    suite_add_tcase(suite, all);
+    return suite;
+}
