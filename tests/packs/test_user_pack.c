@@ -1,8 +1,11 @@
 /* The example of docs/packs.md, word for word. */
-#include "tests/packs/fixture.h"
+#include "tests/packs/packed.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* The first block of SQL of the page; free() it. */
 static char *example(void)
@@ -50,12 +53,100 @@ START_TEST(the_example_counts_calls_by_tool_and_day)
 }
 END_TEST
 
+static const char all_rows[] = "SELECT * FROM tools_per_day ORDER BY day, tool";
+
+static const char *pack_path(struct packed *p)
+{
+    return tmpdir_path(&p->dir, "store/packs/tools_per_day.sql");
+}
+
+/* A store with events in it, into which text is dropped. */
+static void init_with_pack(struct packed *p, const char *text)
+{
+    static const char *const none[] = {NULL};
+    packed_init(p, __FILE__, __LINE__, none);
+    packed_append(p, "sess_1", "tool.called", "{\"tool\":\"Bash\"}");
+    packed_append(p, "sess_1", "note.added", "{\"tool\":\"Bash\"}");
+    packed_append(p, "sess_2", "tool.called", "{\"tool\":\"Bash\"}");
+    packed_append(p, "sess_2", "tool.called", "{\"tool\":\"Read\"}");
+    ck_packed(p, "SELECT count(*) FROM sessions", "2\n");
+    mkdir(tmpdir_path(&p->dir, "store/packs"), 0700);
+    file_write(pack_path(p), text, strlen(text));
+}
+
+START_TEST(dropped_into_a_store_it_is_filled_and_kept_up_to_date)
+{
+    char *text = example();
+    struct packed p;
+    init_with_pack(&p, text);
+    ck_packed(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
+    packed_append(&p, "sess_3", "tool.called", "{\"tool\":\"Read\"}");
+    ck_packed(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|2|2\n");
+    char *shell = packed_shell(&p, "tools.db", all_rows);
+    ck_assert_str_eq(shell, "2026-01-06|Bash|2|2\n2026-01-06|Read|2|2\n");
+    free(shell);
+    packed_done(&p);
+    free(text);
+}
+END_TEST
+
+START_TEST(the_rows_of_a_session_that_is_deleted_go)
+{
+    char *text = example();
+    struct packed p;
+    init_with_pack(&p, text);
+    ck_packed(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
+    ck_ok(annal_session_delete(p.store, ANNAL_SLICE("sess_2"), NULL, err));
+    ck_packed(&p, all_rows, "2026-01-06|Bash|1|1\n");
+    packed_done(&p);
+    free(text);
+}
+END_TEST
+
+START_TEST(when_its_file_changes_its_tables_are_made_anew)
+{
+    char *text = example();
+    struct packed p;
+    init_with_pack(&p, text);
+    ck_packed(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
+    char *month = strstr(text, "substr(:ts, 1, 10)");
+    ck_assert_ptr_nonnull(month);
+    memcpy(month, "substr(:ts, 1,  7)", 18);
+    file_write(pack_path(&p), text, strlen(text));
+    ck_packed(&p, all_rows, "2026-01|Bash|2|2\n2026-01|Read|1|1\n");
+    packed_done(&p);
+    free(text);
+}
+END_TEST
+
+START_TEST(without_its_database_it_comes_back_and_without_its_file_it_is_off)
+{
+    char *text = example();
+    struct packed p;
+    init_with_pack(&p, text);
+    ck_packed(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
+    ck_assert_int_eq(unlink(tmpdir_path(&p.dir, "store/tools.db")), 0);
+    ck_packed(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
+    ck_ok(annal_pack_rebuild(p.index, "tools_per_day", NULL, err));
+    ck_packed(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
+    ck_assert_int_eq(unlink(pack_path(&p)), 0);
+    ck_fails(ANNAL_ERR_SQL, "tools_per_day",
+             annal_sql(p.index, annal_slice_of(all_rows), NULL, NULL, NULL, err));
+    packed_done(&p);
+    free(text);
+}
+END_TEST
+
 Suite *suite_user_pack(void)
 {
     Suite *suite = suite_create("user_pack");
     TCase *tcase = tcase_create("user_pack");
     tcase_add_test(tcase, the_example_of_the_page_is_a_pack_of_30_lines_at_most);
     tcase_add_test(tcase, the_example_counts_calls_by_tool_and_day);
+    tcase_add_test(tcase, dropped_into_a_store_it_is_filled_and_kept_up_to_date);
+    tcase_add_test(tcase, the_rows_of_a_session_that_is_deleted_go);
+    tcase_add_test(tcase, when_its_file_changes_its_tables_are_made_anew);
+    tcase_add_test(tcase, without_its_database_it_comes_back_and_without_its_file_it_is_off);
     suite_add_tcase(suite, tcase);
     return suite;
 }
