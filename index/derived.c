@@ -447,8 +447,8 @@ annal_status annal__derived_reader(struct derived *base, uint32_t wait_ms, sqlit
     int64_t deadline_us = annal__deadline_after(wait_ms);
     for (unsigned attempt = 0;; attempt++) {
         annal_status status = open_reader(base, base->path, wait_ms, out_db, out_stamp, err);
-        if (status >= 0 || status == ANNAL_ERR_BUSY || annal__deadline_passed(deadline_us) ||
-            attempt >= IO_ATTEMPTS)
+        if (status >= 0 || status == ANNAL_ERR_BUSY || attempt >= IO_ATTEMPTS ||
+            (attempt > 0 && annal__deadline_passed(deadline_us)))
             return status;
         /* Missing, foreign, not current, or deleted this moment: see to it that it is there; fails in time. */
         status = annal__derived_begin(base, deadline_us, err);

@@ -12,6 +12,8 @@
 #include <annal/index.h>
 #include <annal/journal.h>
 
+#include <stdatomic.h>
+
 struct follower;
 
 /* All but feeds inside a transaction. */
@@ -32,7 +34,8 @@ struct follower {
     const struct follower_ops *ops;
     const char *pack; /* NULL: the index */
     void *own;        /* the ops' */
-    bool began_anew;  /* its tables were emptied under way, so a plan that stood is of no use */
+    atomic_bool
+        began_anew; /* its tables were emptied under way, so a plan that stood is of no use */
 
     /* Prepared on base->db while that is open; NULL then: the pack cannot be run. */
     struct applier *applier;

@@ -27,7 +27,6 @@
 #define ROWS_MAX       50000
 #define BYTES_MAX      (64u << 20)
 #define SLICE_MS       500
-#define CHORE_MS       200
 #define ATTEMPTS_MAX   5
 #define ROWS_PER_CLOCK 256 /* how often the time is looked at */
 
@@ -196,10 +195,9 @@ annal_status annal__follower_catch_up(struct follower *follower, annal_slice ses
 
 /* ---- Working off a plan ---- */
 
-/* Tasks from plan->next on, as many as one transaction takes. */
-static annal_status run_batch(struct follower *follower, struct plan *plan, int64_t lock_until_us,
-                              int64_t work_until_us, bool must_match,
-                              annal_index_progress *progress, annal_error *err)
+annal_status annal__follower_batch(struct follower *follower, struct plan *plan,
+                                   int64_t lock_until_us, int64_t work_until_us, bool must_match,
+                                   annal_index_progress *progress, annal_error *err)
 {
     struct derived *base = follower->base;
     annal_status status = annal__derived_begin(base, lock_until_us, err);
@@ -220,8 +218,9 @@ static annal_status run_batch(struct follower *follower, struct plan *plan, int6
     bool full = false;
     while (status >= 0 && next < plan->count && !full) {
         const struct task *task = &plan->tasks[next];
+        annal_slice session = annal__task_session(plan, task);
         bool done = true;
-        status = index_session(&batch, annal__task_session(plan, task), task->target, &done, err);
+        status = index_session(&batch, session, task->target, &done, err);
         next += done;
         full = !done || batch.bytes >= BYTES_MAX || batch.rows >= ROWS_MAX ||
                annal__deadline_passed(batch.deadline_us);
@@ -248,7 +247,7 @@ static annal_status run_plan(struct follower *follower, struct plan *plan, int64
     annal__plan_look_ahead(follower, plan, &progress.bytes_total);
     while (plan->next < plan->count) {
         annal_status status =
-            run_batch(follower, plan, deadline_us, deadline_us, true, &progress, err);
+            annal__follower_batch(follower, plan, deadline_us, deadline_us, true, &progress, err);
         if (status < 0)
             return status;
         if (options->progress != NULL && options->progress(options->arg, &progress) != 0)
@@ -289,7 +288,7 @@ annal_status annal__follower_run(struct follower *follower, const annal_slice *s
     *out_stuck = false;
     for (unsigned attempt = 1; again; attempt++) {
         struct plan plan = {0};
-        status = annal__plan_make(follower, sessions, count, &plan, &why);
+        status = annal__plan_make(follower, sessions, count, base->wait_ms, &plan, &why);
         if (status >= 0)
             status = run_plan(follower, &plan, deadline_us, options, &why);
         *out_stamp = plan.stamp;
@@ -354,44 +353,4 @@ annal_status annal_pack_rebuild(annal_index *index, const char *name,
     const annal_catch_up_options own = patient(options);
     return strcmp(name, "core") == 0 ? rebuild_core(index, &own, err)
                                      : annal__packs_rebuild(index, name, &own, err);
-}
-
-/* ---- The keeper's chore ---- */
-
-struct changed {
-    struct plan plan;
-    annal_status status;
-};
-
-static int note_changed(void *arg, annal_slice session, uint64_t bytes)
-{
-    struct changed *changed = arg;
-    changed->status =
-        annal__plan_add(&changed->plan, session, (annal_position){.seq = 1}, bytes, false);
-    return changed->status;
-}
-
-/*
- * It only tries the lock, and stops after a while: the keeper has other work. Then it comes again
- * (ANNAL_END).
- */
-annal_status annal__index_follow(void *arg, annal_error *err)
-{
-    annal_index *index = arg;
-    struct changed changed = {0};
-    struct plan *plan = &changed.plan;
-    annal_index_progress progress = {0};
-    int64_t stop_us = annal__deadline_after(CHORE_MS);
-    uint64_t now = annal_store_changed(index->store, index->changed_since, note_changed, &changed);
-    annal_status status = changed.status;
-    if (status < 0)
-        annal__fail(err, status, "the list of sessions to index");
-    while (status >= 0 && plan->next < plan->count && !annal__deadline_passed(stop_us))
-        status = run_batch(&index->follower, plan, 0, stop_us, false, &progress, err);
-    if (status >= 0 && plan->next == plan->count)
-        index->changed_since = now;
-    else if (status >= 0 || status == ANNAL_ERR_BUSY)
-        status = ANNAL_END; /* work is left */
-    annal__plan_done(plan);
-    return status;
 }

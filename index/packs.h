@@ -31,6 +31,7 @@ struct pack_fill {
     const struct pack_slot *slot;
     const char *star; /* of the database */
     struct follower follower;
+    bool met;             /* the chore's: it was brought up to all journals once */
     atomic_bool left_out; /* it cannot be run here: */
     annal_error why;      /* written once, before left_out */
 };

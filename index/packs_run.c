@@ -234,7 +234,7 @@ static void add_lag(struct reading *reading, struct pack_base *base, const annal
         struct plan plan = {0};
         uint64_t bytes = 0;
         if (annal__plan_make(&base->fills[i].follower, reading->work.sessions, reading->work.count,
-                             &plan, NULL) >= 0)
+                             base->base.wait_ms, &plan, NULL) >= 0)
             annal__plan_look_ahead(&base->fills[i].follower, &plan, &bytes);
         annal__plan_done(&plan);
         if (bytes > 0 && reading->lag->message[0] == '\0')

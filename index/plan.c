@@ -178,11 +178,10 @@ static bool has_more(const struct follower *follower, annal_slice session, const
 }
 
 annal_status annal__plan_make(const struct follower *follower, const annal_slice *sessions,
-                              size_t count, struct plan *plan, annal_error *err)
+                              size_t count, uint32_t wait_ms, struct plan *plan, annal_error *err)
 {
     sqlite3 *db = NULL;
-    annal_status status =
-        annal__derived_reader(follower->base, follower->base->wait_ms, &db, &plan->stamp, err);
+    annal_status status = annal__derived_reader(follower->base, wait_ms, &db, &plan->stamp, err);
     if (status < 0)
         return status;
     if (count == 0)

@@ -31,7 +31,7 @@ struct plan {
 /* These sessions, all when count is 0. The plan starts empty, and is to be done after a failure
  * too. */
 annal_status annal__plan_make(const struct follower *follower, const annal_slice *sessions,
-                              size_t count, struct plan *plan, annal_error *err);
+                              size_t count, uint32_t wait_ms, struct plan *plan, annal_error *err);
 void annal__plan_done(struct plan *plan);
 
 /* One more task. ANNAL_ERR_NOMEM without a message. */
@@ -43,5 +43,11 @@ annal_slice annal__task_session(const struct plan *plan, const struct task *task
 /* Drop the tasks that have nothing to give; *out_bytes is how much the others have. */
 void annal__plan_look_ahead(const struct follower *follower, struct plan *plan,
                             uint64_t *out_bytes);
+
+/* Tasks from plan->next on, as many as one transaction takes (indexer.c). A deadline of 0 only tries
+ * the lock. must_match: ANNAL_ERR_CONFLICT, without a message, when it is another database by now. */
+annal_status annal__follower_batch(struct follower *follower, struct plan *plan,
+                                   int64_t lock_until_us, int64_t work_until_us, bool must_match,
+                                   annal_index_progress *progress, annal_error *err);
 
 #endif

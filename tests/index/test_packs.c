@@ -227,6 +227,38 @@ START_TEST(a_pack_may_have_a_database_for_each_session)
 }
 END_TEST
 
+START_TEST(packs_follow_what_is_appended_and_are_brought_up_to_what_was)
+{
+    struct fixture f;
+    sqlite3 *db = NULL;
+    FIXTURE_INIT(&f);
+    fixture_append(&f, "s1", "note.added", "{\"text\":\"before\"}");
+    annal_index_close(f.index);
+    ck_ok(annal_store_close(f.store, err));
+    put_pack(&f, "packs/notes.sql", notes);
+    ck_ok(annal_store_open(f.path, NULL, &f.store, err));
+    const annal_index_options follow = {.follow = true};
+    ck_ok(annal_index_open(f.store, &follow, &f.index, err));
+    fixture_append(&f, "s2", "note.added", "{\"text\":\"after\"}");
+    const char *path = tmpdir_path(&f.dir, "store/notes.db");
+    int rows = 0;
+    for (int i = 0; i < 600 && rows < 2; i++) { /* as another program sees it */
+        usleep(5000);
+        sqlite3_stmt *stmt = NULL;
+        if (db == NULL && access(path, F_OK) == 0)
+            ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+        if (db != NULL &&
+            sqlite3_prepare_v2(db, "SELECT COUNT(*) FROM notes", -1, &stmt, NULL) == SQLITE_OK &&
+            sqlite3_step(stmt) == SQLITE_ROW)
+            rows = sqlite3_column_int(stmt, 0);
+        sqlite3_finalize(stmt);
+    }
+    ck_assert_int_eq(rows, 2);
+    sqlite3_close(db);
+    fixture_done(&f);
+}
+END_TEST
+
 Suite *suite_packs(void)
 {
     Suite *suite = suite_create("packs");
@@ -240,6 +272,7 @@ Suite *suite_packs(void)
     tcase_add_test(tcase, a_pack_stands_where_at_says);
     tcase_add_test(tcase, how_each_pack_stands_is_told);
     tcase_add_test(tcase, a_pack_may_have_a_database_for_each_session);
+    tcase_add_test(tcase, packs_follow_what_is_appended_and_are_brought_up_to_what_was);
     suite_add_tcase(suite, tcase);
     return suite;
 }

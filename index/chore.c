@@ -1,0 +1,139 @@
+/*
+ * The keeper's chore: sessions.db and the packs follow what this process appends.
+ *
+ * (1) It only tries locks, and stops after a while: the keeper has other work. What is left is told
+ *     by ANNAL_END, and done when it comes again.
+ * (2) A pack that it meets for the first time is brought up to all journals, in such slices, so
+ *     that a store that opens with a pack newly on catches up. From then on only sessions that
+ *     changed are looked at.
+ * (3) Databases that users write are left alone: catching up on one appends what they wrote to a
+ *     journal, which a chore must not.
+ */
+#include "index/index.h"
+#include "index/plan.h"
+#include "journal/base/error.h"
+
+#define CHORE_MS 200
+
+/* What is done in one round. */
+struct round {
+    annal_index *index;
+    struct plan changed;
+    annal_status status; /* of the list */
+    int64_t stop_us;
+    bool left; /* something is to be done */
+};
+
+static int note_changed(void *arg, annal_slice session, uint64_t bytes)
+{
+    struct round *round = arg;
+    round->status =
+        annal__plan_add(&round->changed, session, (annal_position){.seq = 1}, bytes, false);
+    return round->status;
+}
+
+static annal_status work_off(struct round *round, struct follower *follower, struct plan *plan,
+                             annal_error *err)
+{
+    annal_index_progress progress = {0};
+    annal_status status = ANNAL_OK;
+    plan->next = 0;
+    while (status >= 0 && plan->next < plan->count && !annal__deadline_passed(round->stop_us))
+        status = annal__follower_batch(follower, plan, 0, round->stop_us, false, &progress, err);
+    round->left = round->left || plan->next < plan->count || follower->began_anew;
+    return status;
+}
+
+/* Rule 2. */
+static annal_status meet(struct round *round, struct pack_fill *fill, annal_error *err)
+{
+    struct plan all = {0};
+    annal_status status = annal__plan_make(&fill->follower, NULL, 0, 0, &all, err);
+    if (status >= 0)
+        status = work_off(round, &fill->follower, &all, err);
+    fill->met = status >= 0 && all.next == all.count && !fill->follower.began_anew;
+    if (!fill->met)
+        round->left = true;
+    fill->follower.began_anew = false;
+    annal__plan_done(&all);
+    return status;
+}
+
+/* The sessions that changed, as far as they are fed to it. */
+static annal_status go_on(struct round *round, struct follower *follower, annal_error *err)
+{
+    struct plan fed = {0};
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < round->changed.count; i++) {
+        const struct task *task = &round->changed.tasks[i];
+        annal_slice session = annal__task_session(&round->changed, task);
+        if (annal__follower_feeds(follower, session))
+            status = annal__plan_add(&fed, session, task->from, task->target, false);
+    }
+    if (status >= 0)
+        status = work_off(round, follower, &fed, err);
+    annal__plan_done(&fed);
+    return status;
+}
+
+/* A pack that fails is told by who asks for it, not every 100 ms by the keeper. */
+static void follow_base(struct round *round, struct pack_base *base)
+{
+    for (size_t i = 0; !base->base.rollback && i < base->fill_count; i++) {
+        struct pack_fill *fill = &base->fills[i];
+        annal_error why = {0};
+        annal_status status = ANNAL_OK;
+        if (fill->left_out)
+            continue;
+        if (base->star == NULL && !fill->met)
+            status = meet(round, fill, &why);
+        else
+            status = go_on(round, &fill->follower, &why);
+        if (status < 0)
+            fill->met = false;
+        round->left = round->left || status == ANNAL_ERR_BUSY;
+    }
+}
+
+static annal_status follow_packs(struct round *round, annal_error *err)
+{
+    annal_index *index = round->index;
+    struct pack_set *set = NULL;
+    annal_status status = annal__packs_get(index, &set, err);
+    struct pack_base *base = status < 0 ? NULL : annal__packs_next(index, set, NULL);
+    for (; base != NULL; base = annal__packs_next(index, set, base))
+        follow_base(round, base);
+    for (size_t i = 0; status >= 0 && i < set->slot_count; i++) {
+        struct pack_slot *slot = &set->slots[i];
+        if (slot->pack == NULL || !annal__slot_has_star(slot))
+            continue;
+        for (size_t j = 0; status >= 0 && j < round->changed.count; j++) {
+            annal_slice session = annal__task_session(&round->changed, &round->changed.tasks[j]);
+            status = annal__packs_base(index, set, slot, session, &base, err);
+            if (status >= 0 && base != NULL && base->fills[0].slot == slot)
+                follow_base(round, base);
+        }
+    }
+    annal__packs_put(index, set);
+    return status;
+}
+
+annal_status annal__index_follow(void *arg, annal_error *err)
+{
+    annal_index *index = arg;
+    struct round round = {.index = index, .stop_us = annal__deadline_after(CHORE_MS)};
+    uint64_t now = annal_store_changed(index->store, index->changed_since, note_changed, &round);
+    annal_status status = round.status;
+    if (status < 0)
+        annal__fail(err, status, "the list of sessions to index");
+    if (status >= 0)
+        status = work_off(&round, &index->follower, &round.changed, err);
+    if (status >= 0)
+        status = follow_packs(&round, err);
+    if (status >= 0 && !round.left)
+        index->changed_since = now;
+    else if (status >= 0 || status == ANNAL_ERR_BUSY)
+        status = ANNAL_END; /* work is left */
+    annal__plan_done(&round.changed);
+    return status;
+}
