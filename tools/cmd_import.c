@@ -2,6 +2,7 @@
 #include "journal/base/buf.h"
 #include "tools/args.h"
 #include "tools/import/import.h"
+#include "tools/import/runs.h"
 #include "tools/open.h"
 #include "tools/out.h"
 #include "tools/progress.h"
@@ -28,6 +29,7 @@ struct logs {
     size_t count;
     size_t capacity;
     uint64_t bytes;
+    bool runs; /* directories with a run.json, or else *.json; not *.jsonl */
 };
 
 struct work {
@@ -86,26 +88,35 @@ static int find_in_directory(struct logs *logs, const char *path, int depth)
     return exit_status;
 }
 
+static bool has_suffix(const char *path, const char *suffix)
+{
+    size_t len = strlen(path), end = strlen(suffix);
+    return len > end && strcmp(path + len - end, suffix) == 0;
+}
+
 /*
- * A directory stands for the *.jsonl below it; links in it are not followed. A log that cannot be
- * read is refused here, before anything is written.
+ * A directory stands for the *.jsonl below it (or for the runs); links in it are not followed. A log
+ * that cannot be read is refused here, before anything is written.
  */
 static int find_logs(struct logs *logs, const char *path, int depth)
 {
     struct stat st;
-    size_t len = strlen(path);
     if ((depth == 0 ? stat(path, &st) : lstat(path, &st)) < 0)
         return fail_refused("import '%s': %s", path, strerror(errno));
+    if (S_ISDIR(st.st_mode) && logs->runs && run_is_here(path))
+        return add_log(logs, path, (uint64_t)st.st_size);
     if (S_ISDIR(st.st_mode))
         return depth < DIRECTORIES_DEEP_MAX
                    ? find_in_directory(logs, path, depth)
                    : fail_refused("import '%s': more than %d directories deep", path,
                                   DIRECTORIES_DEEP_MAX);
-    bool log = len > 6 && strcmp(path + len - 6, ".jsonl") == 0 && S_ISREG(st.st_mode);
+    bool log = !logs->runs && has_suffix(path, ".jsonl") && S_ISREG(st.st_mode);
     if (depth > 0 && !log)
         return EXIT_DONE;
     if (!S_ISREG(st.st_mode))
         return fail_refused("import '%s': neither a file nor a directory", path);
+    if (logs->runs && !has_suffix(path, ".json"))
+        return fail_refused("import '%s': neither a run nor the .json of a branch", path);
     if (access(path, R_OK) != 0)
         return fail_refused("import '%s': %s", path, strerror(errno));
     return add_log(logs, path, (uint64_t)st.st_size);
@@ -244,7 +255,9 @@ static int import_log(struct work *work, const struct log *log)
     struct import_options options = {.progress = show_progress, .arg = work};
     work->path = log->path;
     annal_status status =
-        import_file(work->store, &work->importer, log->path, &options, &report, &err);
+        work->importer.runs
+            ? import_run(work->store, &work->importer, log->path, &options, &report, &err)
+            : import_file(work->store, &work->importer, log->path, &options, &report, &err);
     progress_hide(&work->progress);
     if (status >= 0 && work->args->json)
         print_json(work, &report);
@@ -290,10 +303,12 @@ static int run(const struct args *args)
     struct logs logs = {0};
     struct buf sql = {0}, name = {0};
     int exit_status = choose_importer(args->operands[0], &sql, &name, &work.importer);
+    logs.runs = work.importer.runs;
     for (int i = 1; i < args->operand_count && exit_status == EXIT_DONE; i++)
         exit_status = find_logs(&logs, args->operands[i], 0);
     if (exit_status == EXIT_DONE && logs.count == 0)
-        exit_status = fail_refused("import '%s': no *.jsonl in it", args->operands[1]);
+        exit_status = fail_refused("import '%s': no %s in it", args->operands[1],
+                                   logs.runs ? "run.json" : "*.jsonl");
     if (exit_status == EXIT_DONE)
         exit_status = store_open(args, OPEN_CREATE, 0, &work.store);
     if (exit_status == EXIT_DONE)
@@ -314,9 +329,10 @@ const struct command cmd_import = {
     .operands_min = 2,
     .operands_max = -1,
     .summary = "import the logs of agents; again, it adds only what is new",
-    .about = "KIND is claude-code, codex, or the path of an importer, a SQL file NAME.sql\n"
-             "(see annal/import.h). A PATH is a log, or a directory that stands for all\n"
-             "*.jsonl below it. The store is made when it is missing.\n"
+    .about = "KIND is claude-code, codex, lionagi, or the path of an importer, a SQL file\n"
+             "NAME.sql (see annal/import.h). A PATH is a log, or a directory that stands for\n"
+             "all *.jsonl below it; with lionagi a run (a directory with run.json), the .json\n"
+             "of a branch, or a directory of runs. The store is made when it is missing.\n"
              "\n"
              "Nothing is lost: what has no place in an event stays under its \"extra\", and a\n"
              "line that is not JSON becomes an event import.unreadable. Skipped are blank\n"
@@ -327,7 +343,8 @@ const struct command cmd_import = {
              "those added now. Of two imports of one log at the same time both may report an\n"
              "event as added; it is there once.",
     .examples = "  annal import claude-code ~/.claude/projects\n"
-                "  annal import codex ~/.codex/sessions --json\n",
+                "  annal import codex ~/.codex/sessions --json\n"
+                "  annal import lionagi ~/.lionagi/runs\n",
     .options = options,
     .run = run,
 };

@@ -12,6 +12,7 @@ Suite *suite_pack(void);
 Suite *suite_query(void);
 Suite *suite_repair(void);
 Suite *suite_replay(void);
+Suite *suite_runs(void);
 Suite *suite_stats(void);
 Suite *suite_table(void);
 Suite *suite_team(void);
@@ -19,9 +20,10 @@ Suite *suite_verbs(void);
 Suite *suite_verify(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_append, suite_args,      suite_cat,  suite_convert, suite_delete, suite_doctor,
-    suite_import, suite_importers, suite_pack, suite_query,   suite_repair, suite_replay,
-    suite_stats,  suite_table,     suite_team, suite_verbs,   suite_verify, NULL,
+    suite_append, suite_args,   suite_cat,       suite_convert, suite_delete,
+    suite_doctor, suite_import, suite_importers, suite_pack,    suite_query,
+    suite_repair, suite_replay, suite_runs,      suite_stats,   suite_table,
+    suite_team,   suite_verbs,  suite_verify,    NULL,
 };
 
 int main(int argc, char **argv)

@@ -47,16 +47,20 @@
 
 extern const char annal__sql_claude_code[];
 extern const char annal__sql_codex[];
+extern const char annal__sql_lionagi_runs[];
 
 bool importer_find(const char *kind, struct importer *out_importer)
 {
     const struct {
         const char *kind;
         const char *sql;
-    } all[] = {{"claude-code", annal__sql_claude_code}, {"codex", annal__sql_codex}};
+        bool runs;
+    } all[] = {{"claude-code", annal__sql_claude_code, false},
+               {"codex", annal__sql_codex, false},
+               {"lionagi", annal__sql_lionagi_runs, true}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (strcmp(all[i].kind, kind) == 0) {
-            *out_importer = (struct importer){all[i].kind, annal_slice_of(all[i].sql)};
+            *out_importer = (struct importer){all[i].kind, annal_slice_of(all[i].sql), all[i].runs};
             return true;
         }
     }
@@ -447,11 +451,12 @@ static annal_status run(struct job *job, const struct import_options *options, a
     return status;
 }
 
-annal_status import_file(annal_store *store, const struct importer *importer, const char *path,
-                         const struct import_options *options, struct import_report *report,
-                         annal_error *err)
+annal_status import_open_file(annal_store *store, const struct importer *importer, int fd,
+                              const char *path, const struct import_options *options,
+                              struct import_report *report, annal_error *err)
 {
     annal_status status = ANNAL_OK;
+    struct stat file;
     *report = (struct import_report){0};
     struct job *job = annal__zalloc(sizeof *job);
     if (job == NULL)
@@ -459,14 +464,12 @@ annal_status import_file(annal_store *store, const struct importer *importer, co
     job->store = store;
     job->path = path;
     job->report = report;
+    job->fd = fd;
     job->batch_lines =
         options != NULL && options->batch_lines > 0 ? options->batch_lines : BATCH_LINES;
     const char *slash = strrchr(path, '/');
     annal_import_source source = {.kind = importer->kind, .file = slash != NULL ? slash + 1 : path};
-
-    job->fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat file;
-    if (job->fd < 0 || fstat(job->fd, &file) < 0) {
+    if (fstat(fd, &file) < 0) {
         status = annal__fail_errno(err, "import '%s'", path);
         goto done;
     }
@@ -480,12 +483,23 @@ annal_status import_file(annal_store *store, const struct importer *importer, co
         annal__error_context(err, "import '%s'", path);
 
 done:
-    if (job->fd >= 0)
-        close(job->fd);
     annal_import_close(job->import);
     annal__buf_done(&job->read);
     annal__buf_done(&job->pending.bytes);
     annal__free(job->lines);
     annal__free(job);
+    return status;
+}
+
+annal_status import_file(annal_store *store, const struct importer *importer, const char *path,
+                         const struct import_options *options, struct import_report *report,
+                         annal_error *err)
+{
+    *report = (struct import_report){0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return annal__fail_errno(err, "import '%s'", path);
+    annal_status status = import_open_file(store, importer, fd, path, options, report, err);
+    close(fd);
     return status;
 }

@@ -10,10 +10,11 @@
 struct importer {
     const char *kind;
     annal_slice sql;
+    bool runs; /* a log is a directory of files, a run; see runs.h */
 };
 
 /* The importers that are built in. */
-#define IMPORTER_KINDS "claude-code, codex"
+#define IMPORTER_KINDS "claude-code, codex, lionagi"
 bool importer_find(const char *kind, struct importer *out_importer);
 
 /* What became of one file. */
@@ -51,5 +52,10 @@ struct import_options {
 annal_status import_file(annal_store *store, const struct importer *importer, const char *path,
                          const struct import_options *options, struct import_report *report,
                          annal_error *err);
+
+/* The same from a file that is open, which path names; it stays open. */
+annal_status import_open_file(annal_store *store, const struct importer *importer, int fd,
+                              const char *path, const struct import_options *options,
+                              struct import_report *report, annal_error *err);
 
 #endif

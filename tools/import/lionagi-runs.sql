@@ -1,0 +1,160 @@
+-- importer lionagi   version 1
+--
+-- The run directories that lionagi leaves: runs/<run>/run.json and runs/<run>/branches/*.json, or one
+-- branch file alone. docs/events.md lists what comes out; annal/import.h says what an importer finds.
+--
+-- A run comes as lines that import.c makes of its files, each file as it stands but for line breaks:
+--     {"run":{"id":…,"ctime":…,"mtime":…,"artifacts":…},"manifest":{…}}      first
+--     {"file":{"stem":…,"mtime":…},"branch":{…}}                             the oldest first
+--
+--  (1) The session is the run. An event's id says what it was made from (run, branch:ID,
+--      message:BRANCH:ID), so a second import adds what is new: branches, and messages of branches.
+--  (2) status is the manifest's, in our words; without one what its exit code says; else completed.
+--      Times are ISO 8601 or seconds; where there are none, those of the files.
+--  (3) Messages come in the order that the branch's progression names, and only those; without one in
+--      the order of its collection.
+--  (4) Nothing is lost: the manifest, and a branch without its messages, stay under "extra". A file
+--      that is no JSON becomes import.unreadable.
+
+-- once
+
+CREATE TABLE run (session TEXT, manifest TEXT, began INTEGER);
+INSERT INTO run SELECT session_id(stem), NULL, 1 FROM source;
+
+CREATE TRIGGER run_line AFTER INSERT ON lines WHEN json_type(NEW.json, '$.run') = 'object' BEGIN
+    UPDATE run SET
+        session = session_id(NEW.json ->> '$.run.id'),
+        manifest = NEW.json -> '$.manifest',
+        began = coalesce(
+            CASE json_type(NEW.json, '$.manifest.started_at')
+                 WHEN 'text' THEN coalesce(time_us(NEW.json ->> '$.manifest.started_at'),
+                                           time_us((NEW.json ->> '$.manifest.started_at') || 'Z'))
+                 WHEN 'integer' THEN CAST((NEW.json ->> '$.manifest.started_at') * 1e6 AS INTEGER)
+                 WHEN 'real' THEN CAST((NEW.json ->> '$.manifest.started_at') * 1e6 AS INTEGER)
+            END,
+            CAST((NEW.json ->> '$.run.ctime') * 1e6 AS INTEGER));
+END;
+
+-- batch
+
+SELECT session, ts, type, id, NULL, data, n FROM (
+    SELECT run.session, run.began AS ts, 'session.created' AS type, 'run' AS id, l.n, 0 AS part,
+           json_fields(
+               'id', json_text(run.session),
+               'name', json_text(coalesce(nullif(m ->> '$.kind', ''), 'agent')),
+               'created_at', j -> '$.run.mtime',
+               'updated_at', ended,
+               'started_at', printf('%.6f', run.began / 1e6),
+               'ended_at', CASE WHEN status <> 'running' THEN ended END,
+               'status', json_text(status),
+               'source_kind', '"imported_fs"',
+               'invocation_kind', json_text(CASE WHEN lower(m ->> '$.kind') IN
+                   ('agent', 'play', 'flow', 'fanout', 'show-play') THEN lower(m ->> '$.kind') END),
+               'playbook_name', json_text(coalesce(nullif(m ->> '$.playbook_name', ''),
+                                                   nullif(m ->> '$.playbook', ''))),
+               'agent_name', json_text(coalesce(nullif(m ->> '$.agent_name', ''),
+                                                nullif(m ->> '$.agent', ''))),
+               'artifacts_path', json_text(coalesce(m ->> '$.artifact_root', m ->> '$.artifacts_path',
+                                                    j ->> '$.run.artifacts')),
+               'agent_id', json_text(coalesce(nullif(m ->> '$.agent_name', ''), 'lionagi')),
+               'provider', json_text(nullif(m ->> '$.provider', '')),
+               'model', json_text(nullif(m ->> '$.model', '')),
+               'source', json_fields('kind', json_text(source.kind), 'file', json_text(source.file),
+                                     'line', CAST(l.n AS TEXT)),
+               'extra', nullif(m, 'null')) AS data
+    FROM run, source,
+         (SELECT n, json AS j, json -> '$.manifest' AS m,
+                 CASE
+                 WHEN json_type(json, '$.manifest.status') NOT IN ('null') THEN
+                     CASE lower(json ->> '$.manifest.status')
+                     WHEN 'running' THEN 'running' WHEN 'failed' THEN 'failed'
+                     WHEN 'error' THEN 'failed' WHEN 'aborted' THEN 'aborted'
+                     WHEN 'timed_out' THEN 'timed_out' WHEN 'timeout' THEN 'timed_out'
+                     WHEN 'cancelled' THEN 'cancelled' WHEN 'canceled' THEN 'cancelled'
+                     ELSE 'completed' END
+                 WHEN json_type(json, '$.manifest.exit_code') NOT IN ('null') THEN
+                     CASE json ->> '$.manifest.exit_code'
+                     WHEN 0 THEN 'completed' WHEN 124 THEN 'timed_out' WHEN 130 THEN 'aborted'
+                     WHEN 143 THEN 'cancelled' ELSE 'failed' END
+                 ELSE 'completed' END AS status,
+                 coalesce(
+                     CASE json_type(json, '$.manifest.ended_at')
+                     WHEN 'text' THEN nullif(printf('%.6f', coalesce(
+                         time_us(json ->> '$.manifest.ended_at'),
+                         time_us((json ->> '$.manifest.ended_at') || 'Z')) / 1e6), '0.000000')
+                     WHEN 'integer' THEN json -> '$.manifest.ended_at'
+                     WHEN 'real' THEN json -> '$.manifest.ended_at' END,
+                     json -> '$.run.mtime') AS ended
+          FROM lines WHERE json_type(json, '$.run') = 'object') l
+
+    UNION ALL
+    SELECT run.session, coalesce(time_us(b ->> '$.created_at'),
+                                 CAST((b ->> '$.created_at') * 1e6 AS INTEGER), run.began),
+           'branch.created', 'branch:' || branch_id, n, -1,
+           json_fields(
+               'id', json_text(branch_id),
+               'created_at', coalesce(nullif(b -> '$.created_at', 'null'), j -> '$.file.mtime'),
+               'name', json_text(coalesce(entry ->> '$.name', run.manifest ->> '$.kind',
+                                          b ->> '$.name')),
+               'user', nullif(b -> '$.user', 'null'),
+               'node_metadata', nullif(json_fields(
+                   'provider', json_text(coalesce(entry ->> '$.provider',
+                                                  run.manifest ->> '$.provider')),
+                   'model', json_text(coalesce(entry ->> '$.model', run.manifest ->> '$.model'))),
+                   '{}'),
+               'system_msg_id', json_text((
+                   SELECT c.value ->> '$.id' FROM json_each(b, '$.messages.collections') c
+                   LEFT JOIN json_each(b, '$.messages.progression.order') o
+                          ON o.value = c.value ->> '$.id'
+                   WHERE c.value ->> '$.role' = 'system'
+                   ORDER BY o.key, c.key LIMIT 1)),
+               'source', json_fields('kind', json_text(source.kind), 'file', json_text(j ->> '$.file.stem'),
+                                     'line', CAST(n AS TEXT)),
+               'extra', json_remove(b, '$.messages.collections'))
+    FROM run, source,
+         (SELECT n, json AS j, json -> '$.branch' AS b,
+                 coalesce(nullif(json ->> '$.branch.id', ''), json ->> '$.file.stem') AS branch_id,
+                 (SELECT value FROM json_each((SELECT manifest FROM run), '$.branches')
+                  WHERE value ->> '$.id' = lines.json ->> '$.branch.id') AS entry
+          FROM lines WHERE json_type(json, '$.file') = 'object')
+
+    UNION ALL
+    SELECT run.session, coalesce(time_us(c.value ->> '$.created_at'),
+                                 CAST((c.value ->> '$.created_at') * 1e6 AS INTEGER), run.began),
+           'message.added', 'message:' || branch_id || ':' || (c.value ->> '$.id'), n,
+           coalesce(o.key, c.key),
+           json_fields(
+               'id', json_text(c.value ->> '$.id'),
+               'role', json_text(coalesce(c.value ->> '$.role', 'unknown')),
+               'content', coalesce(nullif(c.value -> '$.content', 'null'), '{}'),
+               'created_at', nullif(c.value -> '$.created_at', 'null'),
+               'node_metadata', coalesce(nullif(c.value -> '$.metadata', 'null'),
+                                         nullif(c.value -> '$.node_metadata', 'null')),
+               'embedding', nullif(c.value -> '$.embedding', 'null'),
+               'sender', nullif(c.value -> '$.sender', 'null'),
+               'recipient', nullif(c.value -> '$.recipient', 'null'),
+               'channel', nullif(c.value -> '$.channel', 'null'),
+               'branch_id', json_text(branch_id))
+    FROM run,
+         (SELECT n, json -> '$.branch' AS b,
+                 coalesce(nullif(json ->> '$.branch.id', ''), json ->> '$.file.stem') AS branch_id
+          FROM lines WHERE json_type(json, '$.file') = 'object') l,
+         json_each(l.b, '$.messages.collections') c
+         LEFT JOIN json_each(l.b, '$.messages.progression.order') o ON o.value = c.value ->> '$.id'
+    WHERE c.value ->> '$.id' IS NOT NULL
+      AND (o.key IS NOT NULL OR coalesce(json_array_length(l.b, '$.messages.progression.order'), 0) = 0)
+
+    UNION ALL
+    SELECT run.session, run.began, 'import.unreadable', 'unreadable:' || l.hash, l.n, 0,
+           json_patch(l.unreadable, json_fields('source', json_fields(
+               'kind', json_text(source.kind), 'file', json_text(source.file),
+               'line', CAST(l.n AS TEXT))))
+    FROM run, source, lines l WHERE l.json IS NULL
+
+    UNION ALL
+    SELECT run.session, run.began, 'import.record', 'record:' || l.hash, l.n, 0,
+           json_fields('kind', '"unknown"', 'extra', l.json)
+    FROM run, lines l
+    WHERE l.json IS NOT NULL AND json_type(l.json, '$.run') IS NOT 'object'
+      AND json_type(l.json, '$.file') IS NOT 'object')
+ORDER BY n, part;
