@@ -192,12 +192,18 @@ annal_status verb_try_all(struct verb_call *call, const annal_draft *drafts, siz
                           annal_error *err)
 {
     annal_writer *writer = NULL;
+    annal_appended appended = {0};
     const annal_append_options options = {.level = ANNAL_LEVEL_SYNC};
     annal_status status =
         annal_writer_open(call->store, annal_slice_of(call->session),
                           &(annal_writer_options){.wait_ms = call->wait_ms}, &writer, err);
     if (status == ANNAL_OK)
-        status = annal_writer_append(writer, drafts, count, &options, &call->seq, err);
+        status = annal_pack_append(call->index, writer, drafts, count, &options, &appended, err);
+    if (status == ANNAL_OK) {
+        annal_index_free(call->data.ptr);
+        call->seq = appended.seq;
+        call->data = appended.data;
+    }
     annal_writer_close(writer);
     return status;
 }
@@ -206,22 +212,14 @@ annal_status verb_try(struct verb_call *call, annal_error *err)
 {
     struct buf data = {0};
     annal_status status = write_object(call, "", 0, &data);
-    if (status < 0) {
+    if (status < 0)
         annal__fail(err, status, "out of memory");
-        goto done;
-    }
     const annal_draft draft = {.type = annal_slice_of(call->type),
                                .data = annal__buf_slice(&data),
                                .id = annal_slice_of(args_get(call->args, "event-id")),
                                .cause = annal_slice_of(args_get(call->args, "cause"))};
-    status = verb_try_all(call, &draft, 1, err);
-    if (status < 0)
-        goto done;
-    annal__free((void *)call->data.ptr); /* of an event before */
-    call->data = annal__buf_slice(&data);
-    data = (struct buf){0};
-
-done:
+    if (status == ANNAL_OK)
+        status = verb_try_all(call, &draft, 1, err);
     annal__buf_done(&data);
     return status;
 }
@@ -239,7 +237,7 @@ int verb_close(struct verb_call *call, int exit_status)
         annal__buf_done(&call->members[i].json);
     }
     annal__free(call->members);
-    annal__free((void *)call->data.ptr);
+    annal_index_free(call->data.ptr);
     annal_index_close(call->index);
     exit_status = store_close(call->store, exit_status);
     *call = (struct verb_call){0};

@@ -169,7 +169,7 @@ WHERE EXISTS (SELECT 1 FROM json_each(:data, '$.message_ids'))
                   WHERE value NOT IN (SELECT id FROM team_messages
                                       WHERE team_id = substr(:session, 6)));
 
--- on team.created, team.imported
+-- on team.created, team.imported   guarded "the status of a team is active or archived"
 INSERT INTO teams (id, name, created_at, updated_at, members, node_metadata, status)
 SELECT substr(:session, 6), $name,
        COALESCE(annal_unix($created_at), annal_unix(:ts)),

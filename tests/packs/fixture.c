@@ -141,6 +141,7 @@ static void close_store(struct packs *p)
 void packs_init(struct packs *p, ...)
 {
     p->path = tmpdir_path(&p->dir, "store");
+    p->past_us = 0;
     open_store(p);
     va_list names;
     va_start(names, p);
@@ -200,8 +201,11 @@ void packs_append_past(struct packs *p, const char *session, const char *type, c
 {
     annal_writer *writer = NULL;
     uint64_t seq;
-    const annal_draft draft = {.type = annal_slice_of(type), .data = annal_slice_of(data)};
-    ck_ok(annal_writer_open(p->store, annal_slice_of(session), NULL, &writer, err));
+    const annal_draft draft = {
+        .type = annal_slice_of(type), .data = annal_slice_of(data), .ts_us = p->past_us};
+    p->past_us += p->past_us == 0 ? 0 : 1000000;
+    ck_ok(annal_writer_open(p->store, annal_slice_of(session),
+                            &(annal_writer_options){.level = ANNAL_LEVEL_OS}, &writer, err));
     ck_ok(annal_writer_append(writer, &draft, 1, NULL, &seq, err));
     annal_writer_close(writer);
 }

@@ -75,6 +75,7 @@ struct packs {
     const char *path; /* of the store */
     annal_store *store;
     annal_index *index;
+    int64_t past_us; /* when packs_append_past() comes next, a second more for each; 0: now */
 };
 
 /* A new store without a keeper, these shipped packs enabled, the last one NULL. */
@@ -104,7 +105,7 @@ annal_status packs_append(struct packs *p, const char *session, const char *type
 #define ck_refused(p, session, type, data, text)                                                   \
     ck_fails(ANNAL_ERR_REFUSED, text, packs_append(p, session, type, data, err))
 
-/* Append one event past the packs, as a writer does that knows nothing of them. */
+/* Append one event past the packs, as a writer does that knows nothing of them; level os. */
 void packs_append_past(struct packs *p, const char *session, const char *type, const char *data);
 
 /* The rows of a SELECT through annal_sql(), as memory_rows() gives them; free() it. */

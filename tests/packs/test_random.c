@@ -3,7 +3,8 @@
  * tables are those that a rebuild gives, in whatever order the sessions are read. The seed is
  * printed; ANNAL_TEST_SEED runs it again.
  */
-#include "tests/packs/packed.h"
+#include "tests/packs/fixture.h"
+#include "tests/support/random.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static const char *pick(struct random *random, const char *const *words)
 
 /* ---- Teams ---- */
 
-static void some_team_event(struct packed *p, struct random *random)
+static void some_team_event(struct packs *p, struct random *random)
 {
     static const char *const names[] = {"\"alice\"", "\"bob\"", "\"carol\"", "\"zoë\"", "\"a,b\"",
                                         "\"all\"",   "\"\"",    "7",         "null",    NULL};
@@ -48,13 +49,13 @@ static void some_team_event(struct packed *p, struct random *random)
                                           : "[\"carol\",\"alice\",\"\",3]",
              (unsigned)random_below(random, 2000000000), message,
              random_below(random, 6) == 0 ? "\"frozen\"" : "null");
-    packed_append(p, session, type, random_below(random, 50) == 0 ? "[null]" : data);
+    packs_append_past(p, session, type, random_below(random, 50) == 0 ? "[null]" : data);
 }
 
 /* ---- Sessions ---- */
 
 /* Ids are of one session each: the guards refuse one that another session has. */
-static void some_session_event(struct packed *p, struct random *random)
+static void some_session_event(struct packs *p, struct random *random)
 {
     static const char *const types[] = {"session.created",
                                         "session.updated",
@@ -97,30 +98,30 @@ static void some_session_event(struct packed *p, struct random *random)
              branch, s, (unsigned)random_below(random, 4), (unsigned)random_below(random, 9), s,
              (unsigned)random_below(random, 10), s, (unsigned)random_below(random, 10),
              pick(random, kinds), pick(random, statuses), s);
-    packed_append(p, session, type, data);
+    packs_append_past(p, session, type, data);
 }
 
 /* ---- Comparing ---- */
 
-typedef void (*event_fn)(struct packed *p, struct random *random);
+typedef void (*event_fn)(struct packs *p, struct random *random);
 
 /* In pieces, so that tables that were there already are gone on with. */
-static void compare(struct packed *p, const event_fn *events, size_t count, uint64_t seed)
+static void compare(struct packs *p, const event_fn *events, size_t count, uint64_t seed)
 {
     struct random random = random_init(seed);
     for (int piece = 0; piece < PIECES; piece++) {
         for (int i = 0; i < ROUNDS / PIECES; i++)
             events[random_below(&random, count)](p, &random);
-        packed_compare_rebuild(p, &random);
+        packs_ck_rebuild(p, "state.db", random_next(&random));
     }
-    packed_done(p);
+    packs_done(p);
 }
 
 START_TEST(teams_and_sessions_equal_a_rebuild_whatever_the_order)
 {
     static const event_fn events[] = {some_team_event, some_session_event};
-    struct packed p;
-    PACKED_INIT(&p, "lionagi", "teams");
+    struct packs p;
+    PACKS_INIT(&p, "lionagi", "teams");
     compare(&p, events, 2, 20260521);
 }
 END_TEST

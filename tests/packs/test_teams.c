@@ -1,4 +1,5 @@
-#include "tests/packs/packed.h"
+#include "tests/packs/fixture.h"
+#include "tests/support/random.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -303,27 +304,28 @@ static const struct {
 
 START_TEST(the_printed_sql_runs_by_the_stock_shell)
 {
-    struct packed p;
-    PACKED_INIT(&p, "lionagi", "teams");
-    packed_append(&p, "s1", "session.created", "{\"status\":\"running\"}");
-    packed_append(&p, "team_t1", "team.created", "{\"name\":\"n\",\"members\":[\"a\"]}");
-    packed_append(&p, "team_t2", "team.imported", "{\"name\":\"n\",\"status\":\"archived\"}");
-    packed_append(&p, "team_t1", "team.message",
-                  "{\"id\":\"m1\",\"sender\":\"a\",\"content\":\"c\",\"session_id\":\"s1\"}");
-    ck_packed(&p, "SELECT count(*) FROM teams", "2\n");
-    char *before = packed_shell(&p, "state.db", ".schema");
+    struct packs p;
+    PACKS_INIT(&p, "lionagi", "teams");
+    packs_append_past(&p, "s1", "session.created",
+                      "{\"status\":\"running\",\"started_at\":1767684240}");
+    packs_append_past(&p, "team_t1", "team.created", "{\"name\":\"n\",\"members\":[\"a\"]}");
+    packs_append_past(&p, "team_t2", "team.imported", "{\"name\":\"n\",\"status\":\"archived\"}");
+    packs_append_past(&p, "team_t1", "team.message",
+                      "{\"id\":\"m1\",\"sender\":\"a\",\"content\":\"c\",\"session_id\":\"s1\"}");
+    ck_packs(&p, "SELECT count(*) FROM teams", "2\n");
+    char *before = packs_shell(&p, "state.db", ".schema");
     for (size_t i = 0; i < sizeof printed / sizeof *printed; i++) {
-        char *said = packed_shell(&p, "state.db", printed[i].sql);
+        char *said = packs_shell(&p, "state.db", printed[i].sql);
         bool same = strcmp(said, printed[i].said) == 0 ||
                     (strcmp(printed[i].id, "S-T9") == 0 && strstr(said, printed[i].said) != NULL);
         ck_assert_msg(same, "%s: %s", printed[i].id, said);
         free(said);
     }
-    char *after = packed_shell(&p, "state.db", ".schema");
+    char *after = packs_shell(&p, "state.db", ".schema");
     ck_assert_str_eq(before, after);
     free(before);
     free(after);
-    packed_done(&p);
+    packs_done(&p);
 }
 END_TEST
 
@@ -334,7 +336,7 @@ START_TEST(the_shell_reads_the_views_and_finds_every_key)
     } asked[] = {
         {"SELECT session_id, status, effective_health, message_count FROM run_list;",
          "s1|running|stale|1\n"},
-        {"SELECT running, stale, failed_24h, slow, teams_active FROM dashboard;", "1|1|0|0|1\n"},
+        {"SELECT running, stale, failed_24h, slow, teams_active FROM dashboard;", "1|1|0|1|1\n"},
         {"SELECT DISTINCT session_id FROM team_messages WHERE team_id = 't1' AND session_id IS NOT "
          "NULL;",
          "s1\n"},
@@ -347,23 +349,25 @@ START_TEST(the_shell_reads_the_views_and_finds_every_key)
         {"UPDATE teams SET status = 'frozen';", "CHECK constraint failed"},
         {"PRAGMA foreign_keys = ON; DELETE FROM teams; SELECT count(*) FROM team_messages;", "0\n"},
     };
-    struct packed p;
-    PACKED_INIT(&p, "lionagi", "teams");
-    packed_append(&p, "s1", "session.created", "{\"status\":\"running\"}");
-    packed_append(&p, "s1", "message.added",
-                  "{\"id\":\"x\",\"role\":\"user\",\"content\":\"c\",\"type_id\":0}");
-    packed_append(&p, "team_t1", "team.created", "{\"name\":\"n\",\"members\":[\"a\"]}");
-    packed_append(&p, "team_t1", "team.message",
-                  "{\"id\":\"m1\",\"sender\":\"a\",\"content\":\"c\",\"session_id\":\"s1\"}");
-    ck_packed(&p, "SELECT count(*) FROM teams", "1\n");
+    struct packs p;
+    PACKS_INIT(&p, "lionagi", "teams");
+    packs_append_past(&p, "s1", "session.created",
+                      "{\"status\":\"running\",\"started_at\":1767684240}");
+    packs_append_past(&p, "s1", "message.added",
+                      "{\"id\":\"x\",\"role\":\"user\",\"content\":\"c\",\"type_id\":0,"
+                      "\"created_at\":1767684241}");
+    packs_append_past(&p, "team_t1", "team.created", "{\"name\":\"n\",\"members\":[\"a\"]}");
+    packs_append_past(&p, "team_t1", "team.message",
+                      "{\"id\":\"m1\",\"sender\":\"a\",\"content\":\"c\",\"session_id\":\"s1\"}");
+    ck_packs(&p, "SELECT count(*) FROM teams", "1\n");
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-        char *said = packed_shell(&p, "state.db", asked[i].sql);
+        char *said = packs_shell(&p, "state.db", asked[i].sql);
         ck_assert_msg(strstr(said, asked[i].said) != NULL, "%s: %s", asked[i].sql, said);
         if (asked[i].said[0] == '\0')
             ck_assert_str_eq(said, "");
         free(said);
     }
-    packed_done(&p);
+    packs_done(&p);
 }
 END_TEST
 
@@ -399,9 +403,9 @@ START_TEST(at_l19_at_l21_a_run_is_stale_after_its_kinds_threshold_and_not_at_it)
         {"'cancelled', 'agent', 2e9 - ?1, NULL", 360000, false},
         {"NULL, 'agent', 2e9 - ?1, NULL", 360000, false},
     };
-    struct packed p;
-    PACKED_INIT(&p, "lionagi", "teams");
-    ck_packed(&p, "SELECT count(*) FROM state.sessions", "0\n");
+    struct packs p;
+    PACKS_INIT(&p, "lionagi", "teams");
+    ck_packs(&p, "SELECT count(*) FROM state.sessions", "0\n");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char sql[600];
         snprintf(
@@ -412,16 +416,180 @@ START_TEST(at_l19_at_l21_a_run_is_stale_after_its_kinds_threshold_and_not_at_it)
             "SELECT count(*) FROM session_activity WHERE status = 'running' AND 2e9 > stale_at;\n"
             "ROLLBACK;\n",
             cases[i].quiet, cases[i].row);
-        char *said = packed_shell(&p, "state.db", sql);
+        char *said = packs_shell(&p, "state.db", sql);
         ck_assert_msg(strcmp(said, cases[i].stale ? "1\n" : "0\n") == 0, "%s, %.1f: %s",
                       cases[i].row, cases[i].quiet, said);
         free(said);
     }
-    ck_packed(&p,
-              "SELECT count(*) FROM stale_thresholds WHERE kind IN "
-              "('agent', 'play', 'flow', 'fanout', 'show-play', 'default')",
-              "6\n");
-    packed_done(&p);
+    ck_packs(&p,
+             "SELECT count(*) FROM stale_thresholds WHERE kind IN "
+             "('agent', 'play', 'flow', 'fanout', 'show-play', 'default')",
+             "6\n");
+    packs_done(&p);
+}
+END_TEST
+
+/* ---- Guards ---- */
+
+START_TEST(every_refusal_is_in_the_packs_words_and_writes_nothing)
+{
+    struct packs p;
+    PACKS_INIT(&p, "teams");
+    static const struct {
+        const char *type, *data, *why;
+    } refused[] = {
+        {"team.message", "{\"id\":\"m\",\"sender\":\"a\",\"content\":\"c\"}",
+         "there is no such team"},
+        {"team.archived", "{}", "there is no such team"},
+        {"team.created", "{\"members\":[]}", "a team has a name"},
+        {"team.created", "{\"name\":\"n\",\"members\":[\"a\",\"a\"]}",
+         "members are different names"},
+        {"team.imported", "{\"name\":\"n\",\"status\":\"frozen\"}",
+         "the status of a team is active or archived"},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        ck_refused(&p, "team_t1", refused[i].type, refused[i].data, refused[i].why);
+    ck_append(&p, "team_t1", "team.created", "{\"name\":\"n\",\"members\":[\"a\",\"b\"]}");
+    ck_append(&p, "team_t1", "team.message", "{\"id\":\"m1\",\"sender\":\"a\",\"content\":\"c\"}");
+    ck_append(&p, "team_t1", "team.message_read", "{\"message_ids\":[\"m1\"],\"member\":\"b\"}");
+    ck_append(&p, "team_t2", "team.created", "{\"name\":\"n\"}");
+    static const struct {
+        const char *session, *type, *data, *why;
+    } more[] = {
+        {"team_t1", "team.created", "{\"name\":\"n\"}", "the team is there already"},
+        {"team_t1", "team.renamed", "{\"name\":\"\"}", "a team has a name"},
+        {"team_t1", "team.members_changed", "{\"add\":[\"x,y\"]}", "a new member has a name"},
+        {"team_t1", "team.members_changed", "{\"add\":[\"a\"]}", "nobody would come or go"},
+        {"team_t1", "team.message", "{\"id\":\"m2\",\"content\":\"c\"}",
+         "a message has an id, a sender and content"},
+        {"team_t2", "team.message", "{\"id\":\"m1\",\"sender\":\"a\",\"content\":\"c\"}",
+         "a message of this id is there already"},
+        {"team_t1", "team.message",
+         "{\"id\":\"m2\",\"sender\":\"a\",\"content\":\"c\",\"to\":[\"x,y\"]}",
+         "no name has a comma"},
+        {"team_t1", "team.message_read", "{\"message_ids\":[\"m1\"],\"member\":\"b\"}",
+         "the member has read one of them already"},
+        {"team_t2", "team.message_read", "{\"message_ids\":[\"m1\"],\"member\":\"c\"}",
+         "there is no such message in this team"},
+    };
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        ck_refused(&p, more[i].session, more[i].type, more[i].data, more[i].why);
+    ck_append(&p, "team_t1", "team.archived", "{}");
+    ck_refused(&p, "team_t1", "team.archived", "{}", "the team is archived");
+    ck_refused(&p, "team_t1", "team.members_changed", "{\"add\":[\"c\"]}", "the team is archived");
+    ck_packs(&p, "SELECT count(*) FROM events", "5\n");
+    packs_ck_rebuild(&p, "state.db", 1);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(a_long_message_gets_a_line_that_stands_for_it)
+{
+    char data[900], body[400];
+    struct packs p;
+    PACKS_INIT(&p, "teams");
+    ck_append(&p, "team_t1", "team.created", "{\"name\":\"n\"}");
+    memset(body, 'x', sizeof body - 1);
+    body[sizeof body - 1] = '\0';
+    snprintf(data, sizeof data, "{\"id\":\"m1\",\"sender\":\"a\",\"content\":\"the verdict\\n%s\"}",
+             body);
+    ck_append(&p, "team_t1", "team.message", data);
+    snprintf(data, sizeof data,
+             "{\"id\":\"m2\",\"sender\":\"a\",\"content\":\"%s\",\"summary\":\"xs\"}", body);
+    ck_append(&p, "team_t1", "team.message", data);
+    snprintf(data, sizeof data, "{\"id\":\"m3\",\"sender\":\"a\",\"content\":\"%s\"}", body);
+    ck_append(&p, "team_t1", "team.message", data);
+    ck_append(&p, "team_t1", "team.message", "{\"id\":\"m4\",\"sender\":\"a\",\"content\":\"c\"}");
+    ck_packs(&p,
+             "SELECT id, substr(summary, 1, 12), length(summary) FROM team_messages ORDER BY id",
+             "m1|the verdict…|12\nm2|xs|2\nm3|xxxxxxxxxxxx|161\nm4||\n");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_l18_a_session_that_ended_or_woke_up_meanwhile_is_not_ended_again)
+{
+    static const char stale[] =
+        "{\"expected\":[\"running\"],\"to\":\"failed\",\"source\":\"admin\","
+        "\"reason_code\":\"session.stale.no_heartbeat\",\"quiet_since\":1767684240}";
+    struct packs p;
+    PACKS_INIT(&p, "lionagi", "teams");
+    ck_append(&p, "s1", "session.created",
+              "{\"status\":\"running\",\"started_at\":\"2026-01-06T07:24:00Z\"}");
+    ck_append(&p, "s2", "session.created",
+              "{\"status\":\"running\",\"started_at\":\"2026-01-06T07:24:00Z\"}");
+    ck_append(&p, "s3", "session.created",
+              "{\"status\":\"running\",\"started_at\":\"2026-01-06T07:24:00Z\"}");
+    ck_append(&p, "s1", "session.transition", "{\"to\":\"completed\",\"source\":\"executor\"}");
+    ck_append(&p, "s2", "message.added", "{\"id\":\"m\",\"role\":\"user\",\"content\":\"awake\"}");
+    ck_refused(&p, "s1", "session.transition", stale, "another status than expected");
+    ck_refused(&p, "s2", "session.transition", stale, "the session has been active since");
+    ck_append(&p, "s3", "session.transition", stale);
+    ck_packs(&p, "SELECT id, status FROM state.sessions ORDER BY id",
+             "s1|completed\ns2|running\ns3|failed\n");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_l25_a_reason_code_has_a_form_and_what_is_refused_leaves_the_row)
+{
+    static const char *const wrong[] = {
+        "stale", "a.b", "a.b.c.d", "Run.failed.x", "run..x", "run.failed.a b", ".a.b", "a.b."};
+    char data[200];
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    ck_append(&p, "s1", "session.created", "{\"status\":\"running\"}");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(data, sizeof data, "{\"to\":\"failed\",\"reason_code\":\"%s\"}", wrong[i]);
+        ck_refused(&p, "s1", "session.transition", data, "a reason_code is three words");
+    }
+    ck_packs(&p, "SELECT status, status_reason_code FROM state.sessions", "running|\n");
+    ck_packs(&p, "SELECT count(*) FROM status_transitions", "0\n");
+    ck_append(&p, "s1", "session.transition",
+              "{\"to\":\"failed\",\"reason_code\":\"run.failed.exit_nonzero\"}");
+    ck_packs(&p,
+             "SELECT s.status, s.status_reason_code, t.from_status, t.to_status, t.reason_code "
+             "FROM state.sessions s JOIN status_transitions t ON t.entity_id = s.id",
+             "failed|run.failed.exit_nonzero|running|failed|run.failed.exit_nonzero\n");
+    packs_done(&p);
+}
+END_TEST
+
+/* Guarded events by chance. */
+START_TEST(no_sequence_of_accepted_transitions_leaves_a_terminal_status_without_override_and_reason)
+{
+    static const char *const words[] = {"running", "completed", "failed",  "timed_out",
+                                        "aborted", "cancelled", "unknown", "idle"};
+    static const char *const sources[] = {"executor", "agent", "admin", "system"};
+    struct random random = random_init(19);
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    ck_append(&p, "s0", "session.created", "{\"status\":\"running\"}");
+    ck_append(&p, "s1", "session.created", "{\"status\":\"running\"}");
+    int accepted = 0;
+    for (int i = 0; i < 150; i++) {
+        char session[8], data[300];
+        snprintf(session, sizeof session, "s%u", (unsigned)random_below(&random, 2));
+        snprintf(data, sizeof data, "{\"to\":\"%s\",\"source\":\"%s\",\"override\":%s%s}",
+                 words[random_below(&random, 8)], sources[random_below(&random, 4)],
+                 random_below(&random, 3) == 0 ? "true" : "false",
+                 random_below(&random, 2) == 0 ? ",\"reason_summary\":\"why\"" : "");
+        annal_error err = {0};
+        annal_status status = packs_append(&p, session, "session.transition", data, &err);
+        ck_assert_msg(status == ANNAL_OK || status == ANNAL_ERR_REFUSED, "%s", err.message);
+        accepted += status == ANNAL_OK;
+    }
+    ck_assert_int_gt(accepted, 5);
+    ck_packs(&p,
+             "SELECT count(*) FROM status_transitions t JOIN session_statuses s "
+             "ON s.status = t.from_status "
+             "WHERE s.terminal AND (t.override = 0 OR t.reason_summary IS NULL)",
+             "0\n");
+    ck_packs(&p,
+             "SELECT count(*) FROM status_transitions WHERE to_status NOT IN "
+             "(SELECT status FROM session_statuses)",
+             "0\n");
+    packs_done(&p);
 }
 END_TEST
 
@@ -448,5 +616,16 @@ Suite *suite_teams(void)
     tcase_add_test(shell, the_shell_reads_the_views_and_finds_every_key);
     tcase_add_test(shell, at_l19_at_l21_a_run_is_stale_after_its_kinds_threshold_and_not_at_it);
     suite_add_tcase(suite, shell);
+
+    TCase *guards = tcase_create("guards");
+    tcase_set_timeout(guards, 60);
+    tcase_add_test(guards, every_refusal_is_in_the_packs_words_and_writes_nothing);
+    tcase_add_test(guards, a_long_message_gets_a_line_that_stands_for_it);
+    tcase_add_test(guards, at_l18_a_session_that_ended_or_woke_up_meanwhile_is_not_ended_again);
+    tcase_add_test(guards, at_l25_a_reason_code_has_a_form_and_what_is_refused_leaves_the_row);
+    tcase_add_test(
+        guards,
+        no_sequence_of_accepted_transitions_leaves_a_terminal_status_without_override_and_reason);
+    suite_add_tcase(suite, guards);
     return suite;
 }

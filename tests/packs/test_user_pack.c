@@ -1,10 +1,9 @@
 /* The example of docs/packs.md, word for word. */
-#include "tests/packs/packed.h"
+#include "tests/packs/fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* The first block of SQL of the page; free() it. */
@@ -55,37 +54,36 @@ END_TEST
 
 static const char all_rows[] = "SELECT * FROM tools_per_day ORDER BY day, tool";
 
-static const char *pack_path(struct packed *p)
+static const char *pack_path(struct packs *p)
 {
     return tmpdir_path(&p->dir, "store/packs/tools_per_day.sql");
 }
 
 /* A store with events in it, into which text is dropped. */
-static void init_with_pack(struct packed *p, const char *text)
+static void init_with_pack(struct packs *p, const char *text)
 {
-    static const char *const none[] = {NULL};
-    packed_init(p, __FILE__, __LINE__, none);
-    packed_append(p, "sess_1", "tool.called", "{\"tool\":\"Bash\"}");
-    packed_append(p, "sess_1", "note.added", "{\"tool\":\"Bash\"}");
-    packed_append(p, "sess_2", "tool.called", "{\"tool\":\"Bash\"}");
-    packed_append(p, "sess_2", "tool.called", "{\"tool\":\"Read\"}");
-    ck_packed(p, "SELECT count(*) FROM sessions", "2\n");
-    mkdir(tmpdir_path(&p->dir, "store/packs"), 0700);
-    file_write(pack_path(p), text, strlen(text));
+    PACKS_INIT(p, NULL);
+    p->past_us = 1767684240000000; /* 2026-01-06T07:24:00Z */
+    packs_append_past(p, "sess_1", "tool.called", "{\"tool\":\"Bash\"}");
+    packs_append_past(p, "sess_1", "note.added", "{\"tool\":\"Bash\"}");
+    packs_append_past(p, "sess_2", "tool.called", "{\"tool\":\"Bash\"}");
+    packs_append_past(p, "sess_2", "tool.called", "{\"tool\":\"Read\"}");
+    ck_packs(p, "SELECT count(*) FROM sessions", "2\n");
+    packs_add(p, "tools_per_day", text);
 }
 
 START_TEST(dropped_into_a_store_it_is_filled_and_kept_up_to_date)
 {
     char *text = example();
-    struct packed p;
+    struct packs p;
     init_with_pack(&p, text);
-    ck_packed(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
-    packed_append(&p, "sess_3", "tool.called", "{\"tool\":\"Read\"}");
-    ck_packed(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|2|2\n");
-    char *shell = packed_shell(&p, "tools.db", all_rows);
+    ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
+    packs_append_past(&p, "sess_3", "tool.called", "{\"tool\":\"Read\"}");
+    ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|2|2\n");
+    char *shell = packs_shell(&p, "tools.db", all_rows);
     ck_assert_str_eq(shell, "2026-01-06|Bash|2|2\n2026-01-06|Read|2|2\n");
     free(shell);
-    packed_done(&p);
+    packs_done(&p);
     free(text);
 }
 END_TEST
@@ -93,12 +91,12 @@ END_TEST
 START_TEST(the_rows_of_a_session_that_is_deleted_go)
 {
     char *text = example();
-    struct packed p;
+    struct packs p;
     init_with_pack(&p, text);
-    ck_packed(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
+    ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
     ck_ok(annal_session_delete(p.store, ANNAL_SLICE("sess_2"), NULL, err));
-    ck_packed(&p, all_rows, "2026-01-06|Bash|1|1\n");
-    packed_done(&p);
+    ck_packs(&p, all_rows, "2026-01-06|Bash|1|1\n");
+    packs_done(&p);
     free(text);
 }
 END_TEST
@@ -106,15 +104,15 @@ END_TEST
 START_TEST(when_its_file_changes_its_tables_are_made_anew)
 {
     char *text = example();
-    struct packed p;
+    struct packs p;
     init_with_pack(&p, text);
-    ck_packed(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
+    ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
     char *month = strstr(text, "substr(:ts, 1, 10)");
     ck_assert_ptr_nonnull(month);
     memcpy(month, "substr(:ts, 1,  7)", 18);
     file_write(pack_path(&p), text, strlen(text));
-    ck_packed(&p, all_rows, "2026-01|Bash|2|2\n2026-01|Read|1|1\n");
-    packed_done(&p);
+    ck_packs(&p, all_rows, "2026-01|Bash|2|2\n2026-01|Read|1|1\n");
+    packs_done(&p);
     free(text);
 }
 END_TEST
@@ -122,17 +120,17 @@ END_TEST
 START_TEST(without_its_database_it_comes_back_and_without_its_file_it_is_off)
 {
     char *text = example();
-    struct packed p;
+    struct packs p;
     init_with_pack(&p, text);
-    ck_packed(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
+    ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
     ck_assert_int_eq(unlink(tmpdir_path(&p.dir, "store/tools.db")), 0);
-    ck_packed(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
+    ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
     ck_ok(annal_pack_rebuild(p.index, "tools_per_day", NULL, err));
-    ck_packed(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
+    ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
     ck_assert_int_eq(unlink(pack_path(&p)), 0);
     ck_fails(ANNAL_ERR_SQL, "tools_per_day",
              annal_sql(p.index, annal_slice_of(all_rows), NULL, NULL, NULL, err));
-    packed_done(&p);
+    packs_done(&p);
     free(text);
 }
 END_TEST

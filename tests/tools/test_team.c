@@ -184,6 +184,54 @@ START_TEST(members_archive_rename_and_delete_are_one_event_each)
 }
 END_TEST
 
+enum { READERS = 6, MESSAGES = 8 };
+
+static void read_all(int file, char *out, size_t size)
+{
+    size_t len = 0;
+    ssize_t count;
+    while ((count = read(file, out + len, size - 1 - len)) > 0)
+        len += (size_t)count;
+    out[len] = '\0';
+    close(file);
+}
+
+START_TEST(at_l34_of_processes_that_read_one_inbox_at_once_each_message_goes_to_one)
+{
+    static const char *const words[] = {"team", "inbox", "t1", "--as", "bob", "--json", NULL};
+    static char out[16384];
+    int found[MESSAGES] = {0};
+    pid_t pids[READERS];
+    int outputs[READERS], input;
+    struct cli cli;
+    init(&cli);
+    CLI(&cli, NULL, "team", "create", "n", "--id", "t1", "--member", "bob");
+    for (int i = 0; i < MESSAGES; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "m%d", i);
+        CLI(&cli, NULL, "team", "send", "t1", "x", "--id", id);
+    }
+    for (int i = 0; i < READERS; i++) {
+        pids[i] = cli_start(&cli, words, &input, &outputs[i]);
+        close(input);
+    }
+    for (int i = 0; i < READERS; i++) {
+        int status = -1;
+        read_all(outputs[i], out, sizeof out);
+        ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+        ck_assert_msg(status == 0, "reader %d: %d", i, status);
+        for (int m = 0; m < MESSAGES; m++) {
+            char id[20];
+            snprintf(id, sizeof id, "{\"id\":\"m%d\"", m);
+            found[m] += strstr(out, id) != NULL;
+        }
+    }
+    for (int m = 0; m < MESSAGES; m++)
+        ck_assert_msg(found[m] == 1, "message %d was handed out %d times", m, found[m]);
+    cli_done(&cli);
+}
+END_TEST
+
 /* ---- JSON files ---- */
 
 static const char team_file[] =
@@ -503,6 +551,7 @@ Suite *suite_team(void)
         teams, at_l34_who_is_no_member_is_remarked_on_and_stored_and_who_has_no_name_marks_nothing);
     tcase_add_test(teams,
                    at_l34_a_team_is_found_by_id_by_its_beginning_or_by_name_and_never_by_chance);
+    tcase_add_test(teams, at_l34_of_processes_that_read_one_inbox_at_once_each_message_goes_to_one);
     tcase_add_test(teams, a_message_about_a_session_stands_in_one_timeline_with_it);
     tcase_add_test(teams, members_archive_rename_and_delete_are_one_event_each);
     suite_add_tcase(suite, teams);
