@@ -21,9 +21,9 @@ const struct command *command_find(const char *name)
 }
 
 const struct noun *const nouns[] = {
-    &noun_pack,   &noun_lionagi, &noun_team,     &noun_project,  &noun_cast,  &noun_workflow,
-    &noun_run,    &noun_backlog, &noun_revision, &noun_lease,    &noun_usage, &noun_decision,
-    &noun_memory, &noun_context, &noun_plan,     &noun_steering, NULL};
+    &noun_pack,     &noun_lionagi, &noun_team,    &noun_prose,    &noun_project,  &noun_cast,
+    &noun_workflow, &noun_run,     &noun_backlog, &noun_revision, &noun_lease,    &noun_usage,
+    &noun_decision, &noun_memory,  &noun_context, &noun_plan,     &noun_steering, NULL};
 
 const struct noun *noun_find(const char *name)
 {
