@@ -256,8 +256,12 @@ static annal_status try_transaction(struct derived *base, bool *out_current, ann
     status = annal__derived_read_stamp(base->db, "main", &base->stamp, err);
     if (status >= 0)
         status = is_current(base, base->db, out_current, err);
-    if (status < 0 || !*out_current)
+    if (status >= 0 && *out_current && base->ops->begun != NULL)
+        status = base->ops->begun(base->arg, err);
+    if (status < 0 || !*out_current) {
+        base->ops->undone(base->arg);
         (void)annal__db_exec(base->db, "ROLLBACK", NULL);
+    }
     return status;
 }
 

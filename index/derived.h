@@ -28,6 +28,8 @@ struct derived_ops {
     /* Whether the tables are what this program makes; else the writer's connection is opened anew.
      * Any thread. NULL: always. */
     annal_status (*is_current)(void *arg, sqlite3 *db, bool *out, annal_error *err);
+    /* A transaction has begun. NULL: nothing to do then. */
+    annal_status (*begun)(void *arg, annal_error *err);
     void (*closing)(void *arg); /* it will be closed: finalize what was prepared on it */
     void (*undone)(void *arg);  /* a transaction was rolled back */
 };

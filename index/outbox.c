@@ -414,6 +414,7 @@ struct drain {
     } parts[BATCH_EVENTS];
     size_t count;
     int64_t last; /* number of the last in the batch */
+    uint64_t changes;
 };
 
 static annal_status read_state(struct drain *drain, annal_error *err)
@@ -598,14 +599,15 @@ static annal_status drain_all(struct drain *drain, annal_error *err)
         if (status >= 0)
             status = note_drained(drain, err);
         drain->drained = drain->last;
+        drain->changes += drain->count;
         if (status >= 0)
             status = fill_batch(drain, err);
     }
     return status;
 }
 
-annal_status annal__outbox_drain(sqlite3 *db, const struct outbox_target *target, bool *out_anew,
-                                 annal_error *err)
+annal_status annal__outbox_drain(sqlite3 *db, const struct outbox_target *target,
+                                 struct outbox_drained *out, annal_error *err)
 {
     struct drain drain = {.db = db, .target = target};
     bool broken = false;
@@ -613,7 +615,7 @@ annal_status annal__outbox_drain(sqlite3 *db, const struct outbox_target *target
     if (status >= 0)
         status = drain_all(&drain, err);
     if (status >= 0)
-        *out_anew = drain.foreign || broken;
+        *out = (struct outbox_drained){drain.changes, drain.foreign || broken};
     annal_writer_close(drain.writer);
     annal__buf_done(&drain.bytes);
     return status;

@@ -38,14 +38,18 @@ struct outbox_target {
     annal_position applied; /* up to where the tables hold the session's events; seq 0: none */
 };
 
+struct outbox_drained {
+    uint64_t changes; /* that are events now */
+    bool anew;        /* the tables are to be made anew from the journal: rule 6 */
+};
+
 /*
  * Adopt what users made, and move everything that they wrote to the session's journal, durably.
- * *out_anew: the tables are to be made anew from the journal, see rule 6.
  *
  * ANNAL_ERR_BUSY  somebody else has the session, and did not give it back in time
  */
-annal_status annal__outbox_drain(sqlite3 *db, const struct outbox_target *target, bool *out_anew,
-                                 annal_error *err);
+annal_status annal__outbox_drain(sqlite3 *db, const struct outbox_target *target,
+                                 struct outbox_drained *out, annal_error *err);
 
 /* How many changes wait to be drained, as far as triggers have seen them. */
 annal_status annal__outbox_backlog(sqlite3 *db, int64_t *out_rows, annal_error *err);

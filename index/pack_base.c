@@ -11,9 +11,12 @@
  * (4) A journal that is gone or another one: the pack's `-- forget` deletes that session's rows;
  *     one without such a section is made anew.
  * (5) Foreign keys are off: sessions come in any order, and handlers do cascades themselves.
+ * (6) Where users write too, each transaction begins with what they wrote since the last one:
+ *     outbox.c. Tables are not made anew before it is in the journal.
  */
 #include "index/database.h"
 #include "index/index.h"
+#include "index/outbox.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/log.h"
@@ -126,7 +129,10 @@ static annal_status note_made(struct pack_fill *fill, annal_error *err)
 /* Rule 2, inside a transaction. */
 static annal_status make_anew(struct pack_fill *fill, annal_error *err)
 {
-    annal_status status = drop_tables(fill, err);
+    bool writable = fill->slot->pack->writable;
+    annal_status status = writable ? annal__outbox_drop(db_of(fill), err) : ANNAL_OK;
+    if (status >= 0)
+        status = drop_tables(fill, err);
     if (status >= 0)
         status = run_for_pack(fill, "DELETE FROM _cursor WHERE pack = ?1", err);
     if (status >= 0)
@@ -135,8 +141,76 @@ static annal_status make_anew(struct pack_fill *fill, annal_error *err)
         status = run_for_pack(fill, "DELETE FROM _pack WHERE name = ?1", err);
     if (status >= 0)
         status = make_tables(fill, err);
+    if (status >= 0 && writable)
+        status = annal__outbox_make(db_of(fill), err);
     if (status >= 0)
         status = note_made(fill, err);
+    return status;
+}
+
+/* ---- What users wrote, rule 6 ---- */
+
+/* The one session whose database this is: packs.c refuses writable packs without. */
+static annal_slice session_of(const struct pack_fill *fill,
+                              char out[ANNAL_SESSION_ID_BYTES_MAX + 1])
+{
+    const char *glob = fill->slot->pack->sessions;
+    const char *star = strchr(glob, '*');
+    size_t front = star == NULL ? strlen(glob) : (size_t)(star - glob);
+    int len = snprintf(out, ANNAL_SESSION_ID_BYTES_MAX + 1, "%.*s%s%s", (int)front, glob,
+                       star == NULL ? "" : fill->star, star == NULL ? "" : star + 1);
+    ANNAL_ASSERT(len >= 0 && len <= ANNAL_SESSION_ID_BYTES_MAX);
+    return (annal_slice){out, (size_t)len};
+}
+
+static annal_status read_applied(const struct pack_fill *fill, annal_slice session,
+                                 annal_position *out, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__db_prepare(
+        db_of(fill), "SELECT seq, offset, h FROM _cursor WHERE pack = ?1 AND session_id = ?2",
+        &stmt, err);
+    if (status < 0)
+        return status;
+    annal__db_bind_text(stmt, 1, annal_slice_of(fill->slot->name));
+    annal__db_bind_text(stmt, 2, session);
+    int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW)
+        *out = (annal_position){(uint64_t)sqlite3_column_int64(stmt, 0),
+                                (uint64_t)sqlite3_column_int64(stmt, 1),
+                                (uint64_t)sqlite3_column_int64(stmt, 2)};
+    else if (rc != SQLITE_DONE)
+        status = annal__db_fail(err, db_of(fill), rc, "where pack '%s' stands", fill->slot->name);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+/* Into the journal with it. */
+static annal_status drain(struct pack_fill *fill, struct outbox_drained *out, annal_error *err)
+{
+    char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    struct outbox_target target = {.store = fill->follower.base->store,
+                                   .session = session_of(fill, id),
+                                   .pack = fill->slot->pack};
+    annal_status status = read_applied(fill, target.session, &target.applied, err);
+    return status < 0 ? status : annal__outbox_drain(db_of(fill), &target, out, err);
+}
+
+/*
+ * At the beginning of each transaction. What was drained is behind the cursors, and is applied (or
+ * passed over) at once, so that nobody sees tables half made.
+ */
+static annal_status take_in(struct pack_fill *fill, annal_error *err)
+{
+    char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    struct outbox_drained drained = {0};
+    annal_status status = drain(fill, &drained, err);
+    if (status >= 0 && drained.anew) {
+        fill->follower.began_anew = true;
+        status = make_anew(fill, err);
+    }
+    if (status >= 0 && (drained.anew || drained.changes > 0))
+        status = annal__follower_catch_up(&fill->follower, session_of(fill, id), err);
     return status;
 }
 
@@ -186,7 +260,12 @@ static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
                            "the tables of pack '%s' were made by its version %lld, this is "
                            "version %u; they stay as they are",
                            pack->name, (long long)made.version, (unsigned)pack->version);
-    return is_same(&made, pack) ? ANNAL_OK : make_anew(fill, err);
+    if (is_same(&made, pack))
+        return ANNAL_OK;
+    struct outbox_drained unused;
+    if (made.known && pack->writable)
+        status = drain(fill, &unused, err);
+    return status < 0 ? status : make_anew(fill, err);
 }
 
 /* Whether a failure is the pack's fault, and costs only that pack. */
@@ -297,9 +376,10 @@ static annal_status make(void *arg, sqlite3 *db, annal_error *err)
 
 static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
 {
-    (void)db;
     struct pack_base *base = arg;
     annal_status status = ANNAL_OK;
+    if (base->base.rollback) /* outbox.c, rule 2 */
+        sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     for (size_t i = 0; status >= 0 && i < base->fill_count; i++)
         status = open_fill(&base->fills[i], err);
     return status;
@@ -319,6 +399,16 @@ static annal_status is_current(void *arg, sqlite3 *db, bool *out, annal_error *e
     return status;
 }
 
+static annal_status begun(void *arg, annal_error *err)
+{
+    struct pack_base *base = arg;
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < base->fill_count; i++)
+        if (base->fills[i].slot->pack->writable && base->fills[i].follower.applier != NULL)
+            status = take_in(&base->fills[i], err);
+    return status;
+}
+
 static void closing(void *arg)
 {
     struct pack_base *base = arg;
@@ -334,8 +424,12 @@ static void undone(void *arg)
             annal__applier_forget(base->fills[i].follower.applier);
 }
 
-static const struct derived_ops pack_ops = {
-    .make = make, .opened = opened, .is_current = is_current, .closing = closing, .undone = undone};
+static const struct derived_ops pack_ops = {.make = make,
+                                            .opened = opened,
+                                            .is_current = is_current,
+                                            .begun = begun,
+                                            .closing = closing,
+                                            .undone = undone};
 
 /* ---- For guards ---- */
 

@@ -192,6 +192,12 @@ static annal_status check_slot(const struct pack_set *set, const struct pack_slo
     if (strlen(pack->name) > PACK_NAME_BYTES_MAX)
         return annal__fail(err, ANNAL_ERR_LIMIT, "%s:1: the name of a pack has at most %d bytes",
                            pack->file, PACK_NAME_BYTES_MAX);
+    const char *sessions = pack->sessions == NULL ? "*" : pack->sessions;
+    if (pack->writable && strchr(sessions, '*') != NULL && strchr(pack->database, '*') == NULL)
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "%s:1: what users write into a database must belong to one session: "
+                           "name it (sessions NAME), or put the * of its glob into FILE too",
+                           pack->file);
     if (is_taken(set, slot))
         return annal__fail(err, ANNAL_ERR_INVALID, "%s:1: there is another pack '%s'", pack->file,
                            pack->name);

@@ -120,11 +120,11 @@ static void apply_rest(struct notes *n, sqlite3 *db, struct applier *applier,
 /* A catch-up as the engine does it; true when the tables were made anew for it. */
 static bool catch_up(struct notes *n)
 {
-    bool anew = false;
+    struct outbox_drained drained;
     const struct outbox_target target = {n->f.store, ANNAL_SLICE(SESSION), n->pack, n->applied};
     run(n->db, "BEGIN IMMEDIATE");
-    ck_ok(annal__outbox_drain(n->db, &target, &anew, err));
-    if (anew) {
+    ck_ok(annal__outbox_drain(n->db, &target, &drained, err));
+    if (drained.anew) {
         ck_ok(annal__outbox_drop(n->db, err));
         run(n->db, "DROP TABLE IF EXISTS notes; DROP TABLE IF EXISTS names;"
                    "DROP TABLE IF EXISTS words");
@@ -137,7 +137,7 @@ static bool catch_up(struct notes *n)
     int64_t rows = -1;
     ck_ok(annal__outbox_backlog(n->db, &rows, err));
     ck_assert_int_eq(rows, 0);
-    return anew;
+    return drained.anew;
 }
 
 /* Every row of every table that is not ours, and the user's schema, in an order of their own. */
@@ -328,11 +328,11 @@ START_TEST(a_crash_between_journal_and_tables_does_not_double)
     notes_init(&n);
     ck_shell(&n, "INSERT INTO notes (text) VALUES ('a'), ('b')");
     for (int i = 0; i < 3; i++) {
-        bool anew = false;
+        struct outbox_drained drained;
         const struct outbox_target target = {n.f.store, ANNAL_SLICE(SESSION), n.pack, n.applied};
         run(n.db, "BEGIN IMMEDIATE");
-        ck_ok(annal__outbox_drain(n.db, &target, &anew, err));
-        ck_assert(!anew);
+        ck_ok(annal__outbox_drain(n.db, &target, &drained, err));
+        ck_assert(!drained.anew);
         run(n.db, "ROLLBACK");
         if (i == 1)
             ck_shell(&n, "INSERT INTO notes (text) VALUES ('c')");
