@@ -285,9 +285,18 @@ annal_status annal__outbox_put_value(sqlite3 *db, const char *part, const char *
     return status;
 }
 
-annal_status annal__outbox_backlog(sqlite3 *db, int64_t *out_rows, annal_error *err)
+annal_status annal__outbox_waits(sqlite3 *db, bool *out, annal_error *err)
 {
-    return annal__db_integer(db, "SELECT COUNT(*) FROM _outbox", out_rows, err);
+    int64_t rows = 0, before = 0, now = 0;
+    annal_status status =
+        annal__db_integer(db, "SELECT EXISTS (SELECT 1 FROM main._outbox)", &rows, err);
+    if (status >= 0)
+        status = annal__db_integer(db, "SELECT schema FROM main._outbox_state", &before, err);
+    if (status >= 0)
+        status = annal__db_integer(db, "PRAGMA main.schema_version", &now, err);
+    if (status >= 0)
+        *out = rows > 0 || before != now;
+    return status;
 }
 
 /* ---- Changes as events, rule 7 ---- */

@@ -51,8 +51,8 @@ struct outbox_drained {
 annal_status annal__outbox_drain(sqlite3 *db, const struct outbox_target *target,
                                  struct outbox_drained *out, annal_error *err);
 
-/* How many changes wait to be drained, as far as triggers have seen them. */
-annal_status annal__outbox_backlog(sqlite3 *db, int64_t *out_rows, annal_error *err);
+/* Whether something is to be drained or adopted. On any connection, without a transaction. */
+annal_status annal__outbox_waits(sqlite3 *db, bool *out, annal_error *err);
 
 /* ---- outbox_schema.c ---- */
 

@@ -471,8 +471,31 @@ annal_status annal__pack_empty(struct pack_base *base, struct pack_fill *fill, i
         status = annal__fail(err, fill->why.status, "%s", fill->why.message);
     if (status >= 0)
         status = make_anew(fill, err);
+    if (status >= 0 && fill->slot->pack->writable) { /* users see all of it or nothing */
+        char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
+        status = annal__follower_catch_up(&fill->follower, session_of(fill, id), err);
+    }
     annal_status ended = annal__derived_end(&base->base, status >= 0, status >= 0 ? err : NULL);
     return status < 0 ? status : ended;
+}
+
+annal_status annal__pack_take_in(struct pack_base *base, const struct pack_fill *fill,
+                                 int64_t deadline_us, annal_error *err)
+{
+    sqlite3 *reader = NULL;
+    struct stamp unused;
+    bool waits = false;
+    if (!fill->slot->pack->writable || base->base.frozen || base->base.private)
+        return ANNAL_OK;
+    annal_status status =
+        annal__derived_reader(&base->base, base->base.wait_ms, &reader, &unused, err);
+    if (status >= 0)
+        status = annal__outbox_waits(reader, &waits, err);
+    annal__db_close(reader);
+    if (status < 0 || !waits)
+        return status;
+    status = annal__derived_begin(&base->base, deadline_us, err);
+    return status < 0 ? status : annal__derived_end(&base->base, true, err);
 }
 
 void annal__pack_rest(struct pack_base *base)
@@ -503,11 +526,19 @@ static void lock_name(const annal_index *index, const char *path, char out[ANNAL
             *c = '_';
 }
 
-static char *stem_of(const char *path)
+/*
+ * What SQL calls it: state for state.db. Databases that users write stand in folders of their own,
+ * and several may have the same file name: they are called as their pack, prose_agents.
+ */
+static char *stem_of(const char *path, const annal_pack *pack)
 {
     const char *slash = strrchr(path, '/');
-    const char *name = slash == NULL ? path : slash + 1;
-    return annal__strndup(name, strcspn(name, "."));
+    const char *name = pack->writable ? pack->name : slash == NULL ? path : slash + 1;
+    char *stem = annal__strndup(name, strcspn(name, "."));
+    for (char *c = stem; c != NULL && *c != '\0'; c++)
+        if (pack->writable && *c == '-')
+            *c = '_';
+    return stem;
 }
 
 static annal_status fill_base(annal_index *index, struct pack_base *base, const char *path,
@@ -515,7 +546,7 @@ static annal_status fill_base(annal_index *index, struct pack_base *base, const 
                               size_t slot_count, annal_error *err)
 {
     char lock[ANNAL__LOCK_NAME_BYTES];
-    base->stem = stem_of(path);
+    base->stem = stem_of(path, slots[0]->pack);
     base->star = star == NULL ? NULL : annal__strndup(star, strlen(star));
     base->fills = annal__zalloc((slot_count + 1) * sizeof *base->fills);
     if (base->stem == NULL || base->fills == NULL || (star != NULL && base->star == NULL))

@@ -139,6 +139,10 @@ annal_status annal__pack_begin(struct pack_base *base, const annal_slice *sessio
 /* In the transaction: once more, for instance after an append. */
 annal_status annal__pack_catch_up(struct pack_base *base, annal_slice session, annal_error *err);
 
+/* Into the journal with what users wrote into the database of a writable pack, if there is any. */
+annal_status annal__pack_take_in(struct pack_base *base, const struct pack_fill *fill,
+                                 int64_t deadline_us, annal_error *err);
+
 /*
  * Empty the tables of one pack: made anew, to be filled by the next catch-up. ANNAL_ERR_BUSY when
  * the deadline passes.

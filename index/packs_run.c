@@ -110,8 +110,10 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_base *base,
     if (fill->left_out)
         return ANNAL_OK;
     work->options.timeout_ms = time_left(work->deadline_us);
-    annal_status status = annal__follower_run(&fill->follower, work->sessions, work->count,
-                                              &work->options, &stamp, &stuck, &why);
+    annal_status status = annal__pack_take_in(base, fill, work->deadline_us, &why);
+    if (status >= 0)
+        status = annal__follower_run(&fill->follower, work->sessions, work->count, &work->options,
+                                     &stamp, &stuck, &why);
     if (status == ANNAL_OK && all)
         note_caught_up(work->index, base, stamp);
     if (status >= 0 || fill->left_out)

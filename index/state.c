@@ -76,6 +76,9 @@ static annal_status state_alloc(annal_slice session, const annal_pack *const *pa
     if (status >= 0)
         status =
             annal__db_open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &state->db, err);
+    for (size_t i = 0; status >= 0 && i < count; i++)
+        if (packs[i]->writable) /* as in the pack's own database */
+            sqlite3_db_config(state->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     if (status < 0) {
         annal_state_free(state);
         return status;

@@ -7,11 +7,13 @@ static int print_answer(const struct args *args, enum out_format format, annal_i
 {
     annal_error err = {0};
     struct rows rows = {.format = format};
-    annal_status status = annal_sql(index, annal_slice_of(args->operands[0]),
-                                    &(annal_sql_options){.columns = rows_columns,
-                                                         .as_indexed = true,
-                                                         .extension = args_get(args, "extension")},
-                                    rows_row, &rows, &err);
+    const char *session = args_get(args, "session");
+    const annal_sql_options options = {.columns = rows_columns,
+                                       .as_indexed = session == NULL,
+                                       .session = annal_slice_of(session),
+                                       .extension = args_get(args, "extension")};
+    annal_status status =
+        annal_sql(index, annal_slice_of(args->operands[0]), &options, rows_row, &rows, &err);
     rows_done(&rows);
     if (status < 0)
         return fail_error(&err);
@@ -36,6 +38,7 @@ static int run(const struct args *args)
 
 static const struct option options[] = {
     {"format", "FORMAT", "table (default), jsonl or csv", false},
+    {"session", "SESSION", "ask also the databases that packs keep for this session", false},
     {"extension", "FILE", "a loadable extension of SQLite, such as sqlite-vec", false},
     {NULL, NULL, NULL, false}};
 
@@ -48,7 +51,8 @@ const struct command cmd_sql = {
     .about = "Runs one SELECT and prints its answer; nothing can be changed. There are the\n"
              "tables sessions, turns, event_index and snapshots, and events(session_id, seq,\n"
              "timestamp, type, id, data), which reads data from the journals. 'annal sql\n"
-             "\"SELECT sql FROM sqlite_schema\"' prints the tables' columns.",
+             "\"SELECT sql FROM sqlite_schema\"' prints the tables' columns. Tables of packs are\n"
+             "there too; --session prose_RUN adds those of one run: prose.bindings, ...",
     .examples = "  annal sql \"SELECT status, count(*) FROM sessions GROUP BY status\"\n"
                 "  annal sql \"SELECT data->>'tool' AS tool, count(*) AS calls FROM events\n"
                 "             WHERE type = 'tool.called' GROUP BY tool ORDER BY calls DESC\"\n"
