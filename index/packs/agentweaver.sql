@@ -470,7 +470,9 @@ WHERE $checkpoint_id IS NOT NULL;
 -- ==== Runs ====
 
 -- fill run.created   reads proj_*
-SELECT COALESCE((SELECT state FROM projects WHERE id = $project_id), 'missing') AS project_state,
+SELECT CASE WHEN $project_id IS NOT NULL
+            THEN COALESCE((SELECT state FROM projects WHERE id = $project_id), 'missing')
+            END AS project_state,
        (SELECT 1 FROM run_reservations WHERE run_id = substr(:session, 5) LIMIT 1) AS reserved_already;
 
 -- on run.created   guarded "the project of the run is not there, or is being deleted"

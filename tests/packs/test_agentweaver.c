@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* ---- Runs ---- */
 
@@ -94,6 +96,414 @@ START_TEST(at_a29_usage_counts_where_a_model_is_named_in_either_spelling)
 }
 END_TEST
 
+/* ---- In a store, with guards ---- */
+
+/* A project with tasks t1, t2, … whose order keys are the letters of keys. */
+static void init_project(struct packs *p, const char *keys)
+{
+    ck_append(p, "proj_p1", "project.created", "{\"name\":\"P\"}");
+    for (; *keys != '\0'; keys++) {
+        char data[80];
+        snprintf(data, sizeof data, "{\"title\":\"task %c\",\"order_key\":\"%c\"}", *keys, *keys);
+        ck_append(p, "proj_p1", "backlog.captured", data);
+    }
+}
+
+/* A run r1 of project p1 that awaits review of tree T1. */
+static void init_reviewed_run(struct packs *p)
+{
+    init_project(p, "");
+    ck_append(p, "run_r1", "run.created", "{\"project_id\":\"p1\",\"task\":\"do it\"}");
+    ck_append(p, "run_r1", "run.worktree_set",
+              "{\"worktree_path\":\"/w\",\"worktree_branch\":\"squad/r1\"}");
+    ck_append(p, "run_r1", "run.started", "{}");
+    ck_append(p, "run_r1", "run.review_ready", "{\"tree_hash\":\"T1\"}");
+}
+
+#define TO_MERGING "{\"to\":\"merging\",\"expected\":[\"awaiting_review\",\"committing\"]}"
+
+START_TEST(at_a1_merging_begins_once_and_can_be_taken_back_completed_or_failed)
+{
+    struct packs p;
+    PACKS_INIT(&p, "agentweaver");
+    init_reviewed_run(&p);
+    ck_append(&p, "run_r1", "run.transition", TO_MERGING);
+    ck_refused(&p, "run_r1", "run.transition", TO_MERGING,
+               "the status of the run is not the one that was expected");
+    ck_packs(&p, "SELECT status FROM runs", "merging\n");
+    ck_append(&p, "run_r1", "run.transition",
+              "{\"to\":\"awaiting_review\",\"operation\":\"revert_merge\"}");
+    ck_packs(&p, "SELECT status, review_ready_at IS NULL FROM runs", "awaiting_review|0\n");
+    ck_append(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T1\",\"reviewer\":\"bob\"}");
+    ck_append(&p, "run_r1", "run.transition", TO_MERGING);
+    ck_append(&p, "run_r1", "run.transition",
+              "{\"to\":\"merged\",\"result\":\"clean\",\"merged_commit_hash\":\"c1\"}");
+    ck_packs(&p, "SELECT status, result, merged_commit_hash, ended_at IS NULL FROM runs",
+             "merged|clean|c1|0\n");
+    ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"failed\"}", "the run has ended");
+    packs_ck_rebuild(&p, "agentweaver.db", 1);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_a1_a_merge_that_was_cut_off_may_fail_and_says_why)
+{
+    struct packs p;
+    PACKS_INIT(&p, "agentweaver");
+    init_reviewed_run(&p);
+    ck_append(&p, "run_r1", "run.transition", TO_MERGING);
+    ck_append(&p, "run_r1", "run.transition",
+              "{\"to\":\"failed\",\"result\":\"the machine went down\"}");
+    ck_packs(&p, "SELECT status, result FROM runs", "failed|the machine went down\n");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(an_approval_holds_for_one_tree)
+{
+    struct packs p;
+    PACKS_INIT(&p, "agentweaver");
+    init_reviewed_run(&p);
+    ck_refused(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T2\"}",
+               "this is not the tree that awaits review");
+    ck_append(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T1\",\"reviewer\":\"bob\"}");
+    ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"tree_hash\":\"T2\"}",
+               "this is not the tree that was approved");
+    ck_refused(&p, "run_r1", "run.transition",
+               "{\"to\":\"merging\",\"expect\":{\"tree_hash\":\"T2\"}}",
+               "this is not the tree that was approved");
+    ck_append(&p, "run_r1", "run.review_ready", "{\"tree_hash\":\"T2\"}");
+    ck_packs(&p, "SELECT tree_hash, approved_tree_hash FROM runs", "T2|\n");
+    ck_append(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T2\"}");
+    ck_append(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"tree_hash\":\"T2\"}");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(every_edge_of_the_matrix_and_no_other_is_taken)
+{
+    static const char *const statuses[] = {"pending",      "in_progress",    "awaiting_review",
+                                           "committing",   "merging",        "merged",
+                                           "declined",     "failed",         "completed",
+                                           "merge_failed", "assemble_ready", "cancelled"};
+    struct packs p;
+    char session[20], data[200], edges[2000] = "";
+    PACKS_INIT(&p, "agentweaver");
+    for (int i = 0; i < 144; i++) {
+        annal_error why = {0};
+        snprintf(session, sizeof session, "run_r%d", i);
+        ck_append(&p, session, "run.created",
+                  "{\"worktree_path\":\"/w\",\"worktree_branch\":\"b\"}");
+        snprintf(data, sizeof data, "{\"to\":\"%s\",\"override\":true,\"reason\":\"test\"}",
+                 statuses[i / 12]);
+        if (i / 12 > 0)
+            ck_append(&p, session, "run.transition", data);
+        snprintf(data, sizeof data, "{\"to\":\"%s\"}", statuses[i % 12]);
+        annal_status status = packs_append(&p, session, "run.transition", data, &why);
+        ck_assert_msg(status == ANNAL_OK || status == ANNAL_ERR_REFUSED, "%s", why.message);
+        if (status == ANNAL_OK)
+            snprintf(edges + strlen(edges), sizeof edges - strlen(edges), "%s|%s\n",
+                     statuses[i / 12], statuses[i % 12]);
+    }
+    char *expected = packs_rows(
+        &p, "SELECT DISTINCT from_status, to_status FROM run_edges JOIN (SELECT rowid AS a, status "
+            "FROM run_statuses) f ON f.status = from_status JOIN (SELECT rowid AS b, status FROM "
+            "run_statuses) t ON t.status = to_status ORDER BY a, b");
+    ck_assert_str_eq(edges, expected);
+    free(expected);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(a_worktree_is_known_before_work_begins_and_the_first_one_stays)
+{
+    struct packs p;
+    PACKS_INIT(&p, "agentweaver");
+    ck_refused(&p, "run_r1", "run.started", "{}", "there is no such run");
+    ck_append(&p, "run_r1", "run.created", "{}");
+    ck_refused(&p, "run_r1", "run.started", "{}", "must be known before it starts");
+    ck_refused(&p, "run_r1", "run.started", "{\"worktree_path\":\"/w\"}", "must be known before");
+    ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"in_progress\"}", "must be known before");
+    ck_append(&p, "run_r1", "run.worktree_set",
+              "{\"worktree_path\":\"/w\",\"worktree_branch\":\"b\"}");
+    ck_append(&p, "run_r1", "run.worktree_set",
+              "{\"worktree_path\":\"/w\",\"worktree_branch\":\"b\"}");
+    ck_refused(&p, "run_r1", "run.worktree_set", "{\"worktree_path\":\"/v\"}", "another worktree");
+    packs_reopen(&p);
+    ck_append(&p, "run_r1", "run.started", "{}");
+    ck_packs(&p, "SELECT id, status, worktree_path, worktree_branch FROM runs",
+             "r1|in_progress|/w|b\n");
+    packs_done(&p);
+}
+END_TEST
+
+/* ---- Backlog ---- */
+
+/* One contender, in a process of its own: 0 won, 1 refused, 2 anything else. */
+static int contend(const char *path, int number, int gate)
+{
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    annal_writer *writer = NULL;
+    annal_error err = {0};
+    char data[200], byte;
+    snprintf(data, sizeof data, "{\"task_id\":\"t1\",\"run\":{\"id\":\"r%d\"}}", number);
+    const annal_draft draft = {.type = ANNAL_SLICE("backlog.claimed"),
+                               .data = annal_slice_of(data)};
+    const annal_writer_options options = {.wait_ms = 30000};
+    if (annal_store_open(path, NULL, &store, &err) < 0 ||
+        annal_index_open(store, NULL, &index, &err) < 0)
+        return 2;
+    if (read(gate, &byte, 1) != 0)
+        return 2;
+    annal_status status = annal_writer_open(store, ANNAL_SLICE("proj_p1"), &options, &writer, &err);
+    if (status == ANNAL_OK)
+        status = annal_pack_append(index, writer, &draft, 1, NULL, NULL, &err);
+    annal_writer_close(writer);
+    annal_index_close(index);
+    bool closed = annal_store_close(store, NULL) == ANNAL_OK;
+    if (status == ANNAL_ERR_REFUSED && strstr(err.message, "another run has claimed it") != NULL)
+        return closed ? 1 : 2;
+    if (status != ANNAL_OK)
+        fprintf(stderr, "contender %d: %s\n", number, err.message);
+    return status == ANNAL_OK && closed ? 0 : 2;
+}
+
+START_TEST(at_a3_of_eight_processes_one_claims_the_task_and_seven_leave_nothing)
+{
+    enum { CONTENDERS = 8 };
+    struct packs p;
+    int gate[2], count[3] = {0}, winner = -1;
+    pid_t pids[CONTENDERS];
+    char rows[100];
+    PACKS_INIT(&p, "agentweaver");
+    init_project(&p, "a");
+    ck_append(&p, "proj_p1", "backlog.committed", "{\"task_id\":\"t1\"}");
+    packs_reopen(&p); /* it owns no session any more */
+    ck_assert_int_eq(pipe(gate), 0);
+    for (int i = 0; i < CONTENDERS; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            close(gate[1]);
+            _exit(contend(p.path, i, gate[0]));
+        }
+    }
+    close(gate[0]);
+    close(gate[1]); /* go */
+    for (int i = 0; i < CONTENDERS; i++) {
+        int status = 0;
+        ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+        ck_assert(WIFEXITED(status));
+        count[WEXITSTATUS(status)]++;
+        winner = WEXITSTATUS(status) == 0 ? i : winner;
+    }
+    ck_assert_int_eq(count[0], 1);
+    ck_assert_int_eq(count[1], CONTENDERS - 1);
+    snprintf(rows, sizeof rows, "claimed|r%d|r%d|in_progress\n", winner, winner);
+    ck_packs(&p, "SELECT state, run_id, r.id, r.status FROM backlog_tasks, runs r", rows);
+    ck_packs(&p, "SELECT count(*) FROM events WHERE type = 'backlog.claimed'", "1\n");
+    ck_refused(&p, "proj_p1", "backlog.claimed", "{\"task_id\":\"t1\",\"run\":{\"id\":\"late\"}}",
+               "another run has claimed it");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_a5_a_run_from_the_backlog_is_in_progress_and_finds_its_task)
+{
+    struct packs p;
+    PACKS_INIT(&p, "agentweaver");
+    init_project(&p, "ab");
+    ck_append(&p, "proj_p1", "backlog.bulk_committed", "{\"task_ids\":[\"t1\",\"t2\"]}");
+    ck_append(&p, "proj_p1", "backlog.claimed", "{\"run\":{\"id\":\"r1\",\"prompt\":\"go\"}}");
+    ck_append(&p, "run_r2", "run.created", "{\"project_id\":\"p1\"}");
+    ck_packs(&p, "SELECT id, origin, workflow_run_id, status, task FROM runs ORDER BY id",
+             "r1|backlog_pickup||in_progress|go\nr2|interactive||pending|\n");
+    ck_packs(&p, "SELECT id FROM backlog_tasks WHERE run_id = 'r1'", "t1\n");
+    ck_refused(&p, "proj_p1", "backlog.claimed", "{\"run\":{\"id\":\"r2\"}}",
+               "there is a run of that name already");
+    ck_refused(&p, "run_r1", "run.created", "{\"project_id\":\"p1\"}", "is there already");
+    /* It goes on in a session of its own. */
+    ck_append(&p, "run_r1", "run.worktree_set",
+              "{\"worktree_path\":\"/w\",\"worktree_branch\":\"b\"}");
+    ck_append(&p, "run_r1", "run.transition", "{\"to\":\"completed\",\"result\":\"ok\"}");
+    ck_append(&p, "proj_p1", "backlog.archived", "{\"task_id\":\"t1\"}");
+    ck_packs(&p,
+             "SELECT id, project_id, task_id, status, worktree_path, archived_at IS NULL FROM runs "
+             "WHERE id = 'r1'",
+             "r1|p1|t1|completed|/w|0\n");
+    for (uint64_t seed = 1; seed < 4; seed++)
+        packs_ck_rebuild(&p, "agentweaver.db", seed);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_a6_order_keys_order_tasks_and_are_taken_once)
+{
+    struct packs p;
+    PACKS_INIT(&p, "agentweaver");
+    init_project(&p, "gbtnc");
+    ck_packs(&p, "SELECT order_key FROM backlog_order WHERE state = 'backlog' LIMIT 3",
+             "b\nc\ng\n");
+    ck_refused(&p, "proj_p1", "backlog.captured", "{\"title\":\"x\",\"order_key\":\"g\"}",
+               "order key is taken");
+    /* the same key in another state */
+    ck_append(&p, "proj_p1", "backlog.committed", "{\"task_id\":\"t1\",\"order_key\":\"b\"}");
+    ck_append(&p, "proj_p1", "backlog.captured", "{\"title\":\"x\",\"order_key\":\"g\"}");
+    /* a wish that is taken becomes a greater key, distinct each time, and there are five tries */
+    ck_append(&p, "proj_p1", "backlog.reordered", "{\"task_id\":\"t3\",\"requested_key\":\"b\"}");
+    ck_packs(&p, "SELECT order_key > 'b' AND order_key < 'c' FROM backlog_tasks WHERE id = 't3'",
+             "1\n");
+    for (int i = 0; i < 4; i++)
+        ck_append(&p, "proj_p1", "backlog.captured", "{\"title\":\"x\",\"requested_key\":\"b\"}");
+    ck_refused(&p, "proj_p1", "backlog.captured", "{\"title\":\"x\",\"requested_key\":\"b\"}",
+               "order key is taken");
+    ck_packs(&p,
+             "SELECT count(*), count(DISTINCT order_key) FROM backlog_tasks WHERE order_key "
+             "LIKE 'b%' AND state = 'backlog'",
+             "6|6\n");
+    /* archiving frees the key */
+    ck_append(&p, "proj_p1", "backlog.archived", "{\"task_id\":\"t2\"}");
+    ck_append(&p, "proj_p1", "backlog.captured", "{\"title\":\"x\",\"order_key\":\"b\"}");
+    packs_ck_rebuild(&p, "agentweaver.db", 2);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(tasks_are_committed_together_or_not_at_all_and_keep_their_order)
+{
+    struct packs p;
+    PACKS_INIT(&p, "agentweaver");
+    init_project(&p, "dacb");
+    ck_append(&p, "proj_p1", "backlog.committed", "{\"task_id\":\"t1\"}");
+    ck_refused(&p, "proj_p1", "backlog.bulk_committed", "{\"task_ids\":[\"t2\",\"t1\"]}",
+               "not all of these tasks are in the backlog");
+    ck_packs(&p, "SELECT id FROM backlog_order WHERE state = 'ready'", "t1\n");
+    ck_append(&p, "proj_p1", "backlog.bulk_committed", "{\"task_ids\":[\"t3\",\"t4\",\"t2\"]}");
+    ck_packs(&p, "SELECT id FROM backlog_order WHERE state = 'ready'", "t1\nt2\nt4\nt3\n");
+    ck_append(&p, "proj_p1", "backlog.reordered", "{\"task_id\":\"t3\",\"after\":\"t1\"}");
+    ck_packs(&p, "SELECT id FROM backlog_order WHERE state = 'ready'", "t1\nt3\nt2\nt4\n");
+    ck_append(&p, "proj_p1", "backlog.returned", "{\"task_id\":\"t1\"}");
+    ck_refused(&p, "proj_p1", "backlog.returned", "{\"task_id\":\"t1\"}", "the task is not ready");
+    ck_append(&p, "proj_p1", "backlog.deleted", "{\"task_id\":\"t1\"}");
+    ck_append(&p, "proj_p1", "backlog.claimed", "{}");
+    ck_packs(&p, "SELECT id, run_id FROM backlog_tasks WHERE state = 'claimed'", "t3|p1-t3\n");
+    ck_refused(&p, "proj_p1", "backlog.deleted", "{\"task_id\":\"t3\"}", "a run has claimed it");
+    packs_ck_rebuild(&p, "agentweaver.db", 3);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_a9_a_project_that_is_deleted_takes_its_tasks_along_and_gets_no_runs_before)
+{
+    struct packs p;
+    PACKS_INIT(&p, "agentweaver", "memory");
+    init_project(&p, "ab");
+    ck_append(&p, "proj_p1", "memory.noted",
+              "{\"agent_name\":\"ada\",\"type\":\"learning\",\"content\":\"c\"}");
+    ck_append(&p, "proj_p1", "project.delete_begun", "{}");
+    ck_refused(&p, "proj_p1", "backlog.captured", "{\"title\":\"x\"}", "being deleted");
+    ck_refused(&p, "run_r1", "run.created", "{\"project_id\":\"p1\"}", "being deleted");
+    ck_append(&p, "proj_p1", "project.deleted", "{}");
+    ck_packs(&p,
+             "SELECT (SELECT count(*) FROM projects), (SELECT count(*) FROM backlog_tasks), "
+             "(SELECT count(*) FROM agent_memory)",
+             "0|0|0\n");
+    ck_refused(&p, "run_r1", "run.created", "{\"project_id\":\"nowhere\"}", "is not there");
+    packs_done(&p);
+}
+END_TEST
+
+/* ---- Revisions ---- */
+
+START_TEST(at_a19_a_revision_is_never_changed_deleted_or_replaced)
+{
+    static const char *const wrong[] = {
+        "UPDATE run_revisions SET raw_comment = 'x';", "DELETE FROM run_revisions;",
+        "INSERT OR REPLACE INTO run_revisions SELECT run_id, revision_number, 'eve', 'x', 'x', "
+        "NULL, created_at FROM run_revisions;",
+        "UPDATE OR REPLACE run_revisions SET revision_number = 1;"};
+    struct packs p;
+    PACKS_INIT(&p, "agentweaver");
+    init_reviewed_run(&p);
+    ck_append(&p, "run_r1", "revision.recorded",
+              "{\"raw_comment\":\"one\",\"reviewer_user\":\"b\"}");
+    ck_append(&p, "run_r1", "revision.recorded", "{\"raw_comment\":\"two\"}");
+    ck_refused(&p, "run_r1", "revision.recorded", "{\"raw_comment\":\"two\",\"revision_number\":2}",
+               "append-only");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char *said = packs_shell(&p, "agentweaver.db", wrong[i]);
+        ck_assert_msg(strstr(said, "run_revisions is append-only") != NULL, "%s", said);
+        free(said);
+    }
+    ck_packs(&p, "SELECT revision_number, raw_comment, previous_tree_hash FROM run_revisions",
+             "1|one|T1\n2|two|T1\n");
+    packs_ck_rebuild(&p, "agentweaver.db", 4);
+    packs_done(&p);
+}
+END_TEST
+
+/* ---- Leases ---- */
+
+START_TEST(one_worker_holds_a_run_and_what_an_older_one_says_is_refused)
+{
+    struct packs p;
+    PACKS_INIT(&p, "agentweaver");
+    init_reviewed_run(&p);
+    ck_append(&p, "run_r1", "lease.claimed", "{\"owner_id\":\"w1\",\"lease_ms\":1}");
+    ck_packs(&p, "SELECT owner_id, fencing_token, attempt FROM run_leases", "w1|1|1\n");
+    usleep(3000);
+    ck_append(&p, "run_r1", "lease.claimed", "{\"owner_id\":\"w2\"}");
+    ck_refused(&p, "run_r1", "lease.claimed", "{\"owner_id\":\"w3\"}", "somebody else holds");
+    ck_refused(&p, "run_r1", "lease.renewed", "{\"owner_id\":\"w1\",\"fencing_token\":1}",
+               "not held by this owner");
+    ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"fencing_token\":1}",
+               "the lease on the run has passed on");
+    ck_append(&p, "run_r1", "lease.renewed", "{\"owner_id\":\"w2\",\"fencing_token\":2}");
+    ck_append(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"fencing_token\":2}");
+    ck_append(&p, "run_r1", "lease.released", "{\"owner_id\":\"w2\",\"fencing_token\":2}");
+    ck_append(&p, "run_r1", "lease.claimed", "{\"owner_id\":\"w3\"}");
+    ck_packs(&p, "SELECT lease_owner, fencing_token, attempt FROM runs", "w3|3|3\n");
+    packs_ck_rebuild(&p, "agentweaver.db", 5);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_a29_at_a32_tables_made_anew_or_opened_twice_count_nothing_double)
+{
+    struct packs p;
+    PACKS_INIT(&p, "agentweaver", "memory");
+    init_reviewed_run(&p);
+    ck_append(&p, "run_r1", "agent.turn.usage", "{\"modelId\":\"m\",\"inputTokens\":5}");
+    for (int i = 0; i < 3; i++) {
+        char *gone;
+        ck_packs(&p, "SELECT project_id, records, total_tokens FROM token_usage_by_project",
+                 "p1|1|5\n");
+        packs_reopen(&p);
+        gone = packs_shell(&p, "agentweaver.db", "DELETE FROM token_usage_records WHERE 0;");
+        free(gone);
+    }
+    packs_ck_rebuild(&p, "agentweaver.db", 6);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(a_workflow_run_keeps_its_first_worktree_and_each_checkpoint_once)
+{
+    struct packs p;
+    PACKS_INIT(&p, "agentweaver");
+    ck_append(&p, "wf_w1", "workflow_run.created", "{\"project_id\":\"p1\",\"task\":\"t\"}");
+    ck_append(&p, "wf_w1", "workflow_run.worktree_set", "{\"path\":\"/w\"}");
+    ck_append(&p, "wf_w1", "workflow_run.worktree_set", "{\"path\":\"/w\"}");
+    ck_refused(&p, "wf_w1", "workflow_run.worktree_set", "{\"path\":\"/v\"}", "another worktree");
+    ck_append(&p, "wf_w1", "checkpoint.saved", "{\"checkpoint_id\":\"c1\",\"payload\":{\"n\":1}}");
+    ck_refused(&p, "wf_w1", "checkpoint.saved", "{\"checkpoint_id\":\"c1\",\"payload\":2}",
+               "is there already");
+    ck_packs(&p, "SELECT store_name, session_id, checkpoint_id, payload FROM workflow_checkpoints",
+             "default|wf_w1|c1|{\"n\":1}\n");
+    packs_done(&p);
+}
+END_TEST
+
 Suite *suite_agentweaver(void);
 Suite *suite_agentweaver(void)
 {
@@ -104,6 +514,24 @@ Suite *suite_agentweaver(void)
                    no_sequence_of_events_leaves_a_terminal_status_without_an_override_and_a_reason);
     tcase_add_test(tcase, a_terminal_status_is_left_with_an_override_that_says_why);
     tcase_add_test(tcase, at_a29_usage_counts_where_a_model_is_named_in_either_spelling);
+    TCase *stores = tcase_create("stores");
+    tcase_set_timeout(stores, 60);
+    tcase_add_test(stores, at_a1_merging_begins_once_and_can_be_taken_back_completed_or_failed);
+    tcase_add_test(stores, at_a1_a_merge_that_was_cut_off_may_fail_and_says_why);
+    tcase_add_test(stores, an_approval_holds_for_one_tree);
+    tcase_add_test(stores, every_edge_of_the_matrix_and_no_other_is_taken);
+    tcase_add_test(stores, a_worktree_is_known_before_work_begins_and_the_first_one_stays);
+    tcase_add_test(stores, at_a3_of_eight_processes_one_claims_the_task_and_seven_leave_nothing);
+    tcase_add_test(stores, at_a5_a_run_from_the_backlog_is_in_progress_and_finds_its_task);
+    tcase_add_test(stores, at_a6_order_keys_order_tasks_and_are_taken_once);
+    tcase_add_test(stores, tasks_are_committed_together_or_not_at_all_and_keep_their_order);
+    tcase_add_test(stores,
+                   at_a9_a_project_that_is_deleted_takes_its_tasks_along_and_gets_no_runs_before);
+    tcase_add_test(stores, at_a19_a_revision_is_never_changed_deleted_or_replaced);
+    tcase_add_test(stores, one_worker_holds_a_run_and_what_an_older_one_says_is_refused);
+    tcase_add_test(stores, at_a29_at_a32_tables_made_anew_or_opened_twice_count_nothing_double);
+    tcase_add_test(stores, a_workflow_run_keeps_its_first_worktree_and_each_checkpoint_once);
+    suite_add_tcase(suite, stores);
     suite_add_tcase(suite, tcase);
     return suite;
 }

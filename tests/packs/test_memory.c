@@ -1,7 +1,12 @@
 #include "tests/packs/fixture.h"
 
+#include <annal/tail.h>
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 START_TEST(tags_are_kept_so_that_only_whole_ones_match)
 {
@@ -54,6 +59,430 @@ START_TEST(an_event_of_a_run_is_a_row_with_its_sequence)
 }
 END_TEST
 
+/* ---- In a store, with guards ---- */
+
+#define PROPOSE(type, slug)                                                                        \
+    "{\"agent_name\":\"ada\",\"type\":\"" type "\",\"title\":\"T\",\"content\":\"c\","             \
+    "\"requested_slug\":\"" slug "\"}"
+
+START_TEST(at_a20_a_proposal_is_merged_or_rejected_once_and_stays)
+{
+    struct packs p;
+    PACKS_INIT(&p, "memory");
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("scope", "a"));
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("scope", "b"));
+    ck_append(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i1\",\"by\":\"bob\"}");
+    ck_refused(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i1\"}",
+               "merged or rejected already");
+    ck_append(&p, "proj_p1", "decision.rejected", "{\"entry_id\":\"i2\",\"reason\":\"no\"}");
+    ck_refused(&p, "proj_p1", "decision.rejected", "{\"entry_id\":\"i2\"}",
+               "merged or rejected already");
+    ck_refused(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i2\"}",
+               "merged or rejected already");
+    ck_refused(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i9\"}",
+               "there is no such proposal");
+    ck_packs(&p, "SELECT id, status, decision_id, merged_at IS NULL, reason FROM decision_inbox",
+             "i1|merged|d1|0|\ni2|rejected||1|no\n");
+    ck_packs(&p, "SELECT id, title, status, inbox_entry_id FROM decisions", "d1|T|active|i1\n");
+    packs_ck_rebuild(&p, "memory.db", 1);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(only_the_agent_that_made_a_proposal_changes_it_while_it_is_pending)
+{
+    struct packs p;
+    PACKS_INIT(&p, "memory");
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("scope", "a"));
+    ck_refused(&p, "proj_p1", "decision.proposal_updated",
+               "{\"entry_id\":\"i1\",\"agent_name\":\"eve\",\"title\":\"E\"}",
+               "only the agent that made");
+    ck_append(&p, "proj_p1", "decision.proposal_updated",
+              "{\"entry_id\":\"i1\",\"agent_name\":\"ada\",\"title\":\"U\"}");
+    ck_append(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i1\"}");
+    ck_refused(&p, "proj_p1", "decision.proposal_updated",
+               "{\"entry_id\":\"i1\",\"agent_name\":\"ada\",\"title\":\"V\"}",
+               "merged or rejected already");
+    ck_packs(&p, "SELECT title FROM decisions", "U\n");
+    packs_done(&p);
+}
+END_TEST
+
+/* One proposer, in a process of its own. */
+static int propose(const char *path, int gate, const char *data)
+{
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    annal_writer *writer = NULL;
+    annal_error err = {0};
+    char byte;
+    const annal_draft draft = {.type = ANNAL_SLICE("decision.proposed"),
+                               .data = annal_slice_of(data)};
+    const annal_writer_options options = {.wait_ms = 30000};
+    annal_status status = annal_store_open(path, NULL, &store, &err);
+    if (status == ANNAL_OK)
+        status = annal_index_open(store, NULL, &index, &err);
+    if (status == ANNAL_OK && read(gate, &byte, 1) == 0)
+        status = annal_writer_open(store, ANNAL_SLICE("proj_p1"), &options, &writer, &err);
+    if (status == ANNAL_OK)
+        status = annal_pack_append(index, writer, &draft, 1, NULL, NULL, &err);
+    annal_writer_close(writer);
+    annal_index_close(index);
+    (void)annal_store_close(store, NULL);
+    if (status < 0 && status != ANNAL_ERR_REFUSED)
+        fprintf(stderr, "proposer: %s\n", err.message);
+    return status == ANNAL_OK ? 0 : status == ANNAL_ERR_REFUSED ? 1 : 2;
+}
+
+/* Four processes propose at once; how many ended with 0, 1 and 2. */
+static void race(struct packs *p, const char *data, int count[3])
+{
+    int gate[2], status = 0;
+    pid_t pids[4];
+    packs_reopen(p);
+    ck_assert_int_eq(pipe(gate), 0);
+    for (int i = 0; i < 4; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            close(gate[1]);
+            _exit(propose(p->path, gate[0], data));
+        }
+    }
+    close(gate[0]);
+    close(gate[1]);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+        ck_assert(WIFEXITED(status));
+        count[WEXITSTATUS(status)]++;
+    }
+}
+
+START_TEST(at_a22_of_those_who_want_one_slug_one_gets_it_and_a_wish_gives_each_its_own)
+{
+    struct packs p;
+    int exact[3] = {0}, wished[3] = {0};
+    PACKS_INIT(&p, "memory");
+    race(&p,
+         "{\"agent_name\":\"a\",\"type\":\"scope\",\"title\":\"T\",\"content\":\"c\",\"slug\":"
+         "\"s\"}",
+         exact);
+    ck_assert_int_eq(exact[0], 1);
+    ck_assert_int_eq(exact[1], 3);
+    race(&p, PROPOSE("scope", "s"), wished);
+    ck_assert_int_eq(wished[0], 4);
+    ck_packs(&p, "SELECT slug FROM decision_inbox ORDER BY slug", "s\ns-2\ns-3\ns-4\ns-5\n");
+    packs_ck_rebuild(&p, "memory.db", 2);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_a23_the_coordinator_merges_boundaries_and_the_scribe_what_is_routine)
+{
+    struct packs p;
+    PACKS_INIT(&p, "memory");
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("architectural", "a"));
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("learning", "b"));
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("scope", "c"));
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("pattern", "d"));
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("process", "e"));
+    ck_refused(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i1\",\"by\":\"scribe\"}",
+               "the scribe merges learnings");
+    ck_append(&p, "proj_p1", "decision.batch_promoted", "{\"by\":\"coordinator\"}");
+    ck_refused(&p, "proj_p1", "decision.batch_promoted", "{\"by\":\"coordinator\"}",
+               "nothing pending");
+    ck_append(&p, "proj_p1", "decision.batch_promoted", "{\"by\":\"scribe\"}");
+    ck_packs(&p, "SELECT slug, status, merged_by, decision_id FROM decision_inbox ORDER BY slug",
+             "a|merged|coordinator|d1\nb|merged|scribe|d3\nc|merged|coordinator|d2\n"
+             "d|merged|scribe|d4\ne|pending||\n");
+    ck_packs(&p, "SELECT id, type FROM decisions ORDER BY id",
+             "d1|architectural\nd2|scope\nd3|learning\nd4|pattern\n");
+    packs_ck_rebuild(&p, "memory.db", 3);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_a24_a_decision_is_superseded_by_one_of_its_project)
+{
+    struct packs p;
+    PACKS_INIT(&p, "memory");
+    for (int i = 0; i < 3; i++)
+        ck_append(&p, "proj_p1", "decision.created",
+                  "{\"type\":\"scope\",\"title\":\"T\",\"content\":\"c\"}");
+    ck_append(&p, "proj_p2", "decision.created",
+              "{\"decision_id\":\"other\",\"type\":\"scope\",\"title\":\"T\",\"content\":\"c\"}");
+    ck_refused(&p, "proj_p1", "decision.superseded",
+               "{\"decision_id\":\"d1\",\"superseded_by_id\":\"other\"}", "is not there");
+    ck_refused(&p, "proj_p1", "decision.superseded",
+               "{\"decision_id\":\"d1\",\"superseded_by_id\":\"d1\"}", "is the same");
+    ck_refused(&p, "proj_p1", "decision.superseded",
+               "{\"decision_id\":\"d9\",\"superseded_by_id\":\"d1\"}", "no such decision");
+    ck_packs(&p, "SELECT count(*) FROM decisions WHERE status = 'active'", "4\n");
+    ck_append(&p, "proj_p1", "decision.superseded",
+              "{\"decision_id\":\"d1\",\"superseded_by_id\":\"d2\"}");
+    ck_packs(&p, "SELECT id FROM memory_boundaries WHERE project_id = 'p1' ORDER BY seq",
+             "d2\nd3\n");
+    ck_packs(&p, "SELECT status, superseded_by_id FROM decisions WHERE id = 'd1'",
+             "superseded|d2\n");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_a27_a_session_ends_older_ones_and_its_id_is_used_once)
+{
+    struct packs p;
+    PACKS_INIT(&p, "memory");
+    ck_refused(&p, "proj_p1", "session_context.updated", "{\"summary\":\"s\"}", "no open session");
+    ck_append(&p, "proj_p1", "session_context.started",
+              "{\"session_id\":\"one\",\"focus_area\":\"f\"}");
+    ck_append(&p, "proj_p1", "session_context.started", "{\"session_id\":\"two\"}");
+    ck_refused(&p, "proj_p1", "session_context.started", "{\"session_id\":\"one\"}",
+               "has had a session of that id");
+    ck_packs(&p, "SELECT session_id, ended_at IS NULL FROM session_contexts ORDER BY session_id",
+             "one|0\ntwo|1\n");
+    ck_append(&p, "proj_p1", "session_context.updated",
+              "{\"set\":{\"focus_area\":\"g\"},\"summary\":\"s\"}");
+    ck_packs(&p, "SELECT session_id, focus_area, summary FROM session_contexts_current",
+             "two|g|s\n");
+    ck_append(&p, "proj_p1", "session_context.ended", "{}");
+    ck_refused(&p, "proj_p1", "session_context.ended", "{}", "no open session");
+    ck_refused(&p, "proj_p1", "session_context.started", "{\"session_id\":\"two\"}",
+               "has had a session of that id");
+    ck_packs(&p,
+             "SELECT (SELECT count(*) FROM session_contexts_current), count(*) FROM "
+             "session_contexts",
+             "0|2\n");
+    packs_ck_rebuild(&p, "memory.db", 4);
+    packs_done(&p);
+}
+END_TEST
+
+/* ---- Events of runs ---- */
+
+static uint64_t tail_count(annal_store *store, uint64_t from, uint64_t up_to)
+{
+    annal_tail *tail = NULL;
+    annal_event event;
+    uint64_t next = from;
+    ck_ok(annal_tail_open(store, ANNAL_SLICE("run_r1"), from, &tail, err));
+    while (next <= up_to) {
+        ck_ok(annal_tail_next(tail, 20000, &event, err));
+        ck_assert_uint_eq(event.seq, next);
+        next++;
+    }
+    annal_tail_close(tail);
+    return next - from;
+}
+
+START_TEST(at_a10_events_are_replayed_from_a_cursor_and_followed_without_gap_or_repeat)
+{
+    struct packs p;
+    annal_tail *tail = NULL;
+    annal_event event;
+    PACKS_INIT(&p, "memory");
+    for (int i = 0; i < 3; i++)
+        ck_append(&p, "run_r1", "agent.message", "{\"text\":\"t\"}");
+    packs_reopen(&p);
+    ck_packs(&p, "SELECT Sequence FROM RunEvents WHERE RunId = 'r1' AND Sequence > 0 ORDER BY 1",
+             "1\n2\n3\n");
+    ck_packs(&p, "SELECT Sequence FROM RunEvents WHERE RunId = 'r1' AND Sequence > 1 ORDER BY 1",
+             "2\n3\n");
+    ck_assert_uint_eq(tail_count(p.store, 2, 3), 2);
+    ck_ok(annal_tail_open(p.store, ANNAL_SLICE("run_r1"), 1, &tail, err));
+    for (uint64_t seq = 1; seq <= 4; seq++) {
+        if (seq == 4)
+            ck_append(&p, "run_r1", "agent.message", "{}");
+        ck_ok(annal_tail_next(tail, 20000, &event, err));
+        ck_assert_uint_eq(event.seq, seq);
+    }
+    ck_assert_int_eq(annal_tail_next(tail, 0, &event, NULL), ANNAL_END);
+    annal_tail_close(tail);
+    ck_packs(&p, "SELECT count(*), count(DISTINCT Sequence) FROM RunEvents", "4|4\n");
+    packs_ck_rebuild(&p, "memory.db", 5);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_a11_an_event_that_comes_again_is_the_same_one_or_is_refused)
+{
+    struct packs p;
+    uint64_t seq = 0;
+    PACKS_INIT(&p, "memory");
+    ck_ok(packs_append_id(&p, "run_r1", "agent.message", "{\"n\":1}", "r1-1", &seq, err));
+    ck_assert_uint_eq(seq, 1);
+    ck_append(&p, "run_r1", "agent.message", "{\"n\":2}");
+    ck_ok(packs_append_id(&p, "run_r1", "agent.message", "{\"n\":1}", "r1-1", &seq, err));
+    ck_assert_uint_eq(seq, 1);
+    ck_fails(ANNAL_ERR_CONFLICT, "",
+             packs_append_id(&p, "run_r1", "agent.message", "{\"n\":9}", "r1-1", &seq, err));
+    ck_packs(&p, "SELECT Sequence, PayloadJson FROM RunEvents", "1|{\"n\":1}\n2|{\"n\":2}\n");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_a14_a_stream_that_was_closed_says_so_and_one_that_ended_takes_more)
+{
+    struct packs p;
+    PACKS_INIT(&p, "memory");
+    ck_append(&p, "run_r1", "agent.message", "{}");
+    ck_append(&p, "run_r1", "merge.failed", "{}");
+    ck_append(&p, "run_r1", "agent.message", "{\"again\":true}");
+    ck_append(&p, "run_r1", "stream.closed", "{\"reason\":\"done\"}");
+    ck_refused(&p, "run_r1", "agent.message", "{}", "the stream of this session is closed");
+    ck_refused(&p, "run_r1", "stream.closed", "{}", "the stream of this session is closed");
+    ck_append(&p, "run_r2", "agent.message", "{}");
+    ck_packs(&p, "SELECT count(*) FROM RunEvents WHERE RunId = 'r1'", "4\n");
+    packs_ck_rebuild(&p, "memory.db", 6);
+    packs_done(&p);
+}
+END_TEST
+
+/* Appends the rest, in a process of its own. */
+static int append_events(const char *path, int from, int to)
+{
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    annal_writer *writer = NULL;
+    annal_error err = {0};
+    const annal_draft draft = {.type = ANNAL_SLICE("agent.message"), .data = ANNAL_SLICE("{}")};
+    const annal_writer_options options = {.wait_ms = 30000};
+    annal_status status = annal_store_open(path, NULL, &store, &err);
+    if (status == ANNAL_OK)
+        status = annal_index_open(store, NULL, &index, &err);
+    if (status == ANNAL_OK)
+        status = annal_writer_open(store, ANNAL_SLICE("run_r1"), &options, &writer, &err);
+    for (int i = from; status == ANNAL_OK && i <= to; i++)
+        status = annal_pack_append(index, writer, &draft, 1, NULL, NULL, &err);
+    annal_writer_close(writer);
+    annal_index_close(index);
+    (void)annal_store_close(store, NULL);
+    if (status < 0)
+        fprintf(stderr, "appender: %s\n", err.message);
+    return status == ANNAL_OK ? 0 : 1;
+}
+
+START_TEST(at_a16_at_a17_two_readers_get_every_event_of_another_process_once)
+{
+    enum { EVENTS = 60 };
+    struct packs p;
+    int status = 0;
+    PACKS_INIT(&p, "memory");
+    for (int i = 0; i < 3; i++)
+        ck_append(&p, "run_r1", "agent.message", "{}");
+    packs_reopen(&p);
+    pid_t reader = fork();
+    if (reader == 0) {
+        annal_store *store = NULL;
+        if (annal_store_open(p.path, NULL, &store, NULL) < 0)
+            _exit(1);
+        bool all = tail_count(store, 1, EVENTS) == EVENTS;
+        _exit(annal_store_close(store, NULL) == ANNAL_OK && all ? 0 : 1);
+    }
+    pid_t writer = fork();
+    if (writer == 0)
+        _exit(append_events(p.path, 4, EVENTS));
+    ck_assert_uint_eq(tail_count(p.store, 1, EVENTS), EVENTS);
+    ck_assert_int_eq(waitpid(writer, &status, 0), writer);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(waitpid(reader, &status, 0), reader);
+    ck_assert_int_eq(status, 0);
+    ck_packs(&p, "SELECT min(Sequence), max(Sequence), count(*) FROM RunEvents", "1|60|60\n");
+    packs_done(&p);
+}
+END_TEST
+
+/* ---- Plans and steering ---- */
+
+START_TEST(what_is_depended_on_is_not_deleted_and_a_plan_takes_its_subtasks_along)
+{
+    struct packs p;
+    PACKS_INIT(&p, "memory");
+    ck_append(&p, "wf_w1", "outcome_spec.created", "{\"title\":\"o\"}");
+    ck_append(&p, "wf_w1", "work_plan.created", "{\"spec_id\":\"o1\"}");
+    for (int i = 0; i < 3; i++)
+        ck_append(&p, "wf_w1", "subtask.created", "{\"plan_id\":\"p1\",\"title\":\"s\"}");
+    ck_append(&p, "wf_w1", "subtask_dependency.added",
+              "{\"subtask_id\":\"s2\",\"depends_on_id\":\"s1\"}");
+    ck_append(&p, "wf_w1", "subtask_dependency.added",
+              "{\"subtask_id\":\"s3\",\"depends_on_id\":\"s2\"}");
+    ck_refused(&p, "wf_w1", "subtask_dependency.added",
+               "{\"subtask_id\":\"s1\",\"depends_on_id\":\"s3\"}", "neither may wait for itself");
+    ck_refused(&p, "wf_w1", "subtask_dependency.added",
+               "{\"subtask_id\":\"s1\",\"depends_on_id\":\"s1\"}", "neither may wait for itself");
+    ck_packs(&p, "SELECT id FROM subtasks_ready", "s1\n");
+    ck_refused(&p, "wf_w1", "subtask.deleted", "{\"subtask_id\":\"s1\"}", "depends on this one");
+    ck_append(&p, "wf_w1", "subtask.deleted", "{\"subtask_id\":\"s3\"}");
+    ck_append(&p, "wf_w1", "subtask.deleted", "{\"subtask_id\":\"s2\"}");
+    ck_refused(&p, "wf_w1", "subtask_dependency.removed",
+               "{\"subtask_id\":\"s2\",\"depends_on_id\":\"s1\"}", "no such dependency");
+    ck_append(&p, "wf_w1", "work_plan.deleted", "{\"plan_id\":\"p1\"}");
+    ck_packs(&p, "SELECT (SELECT count(*) FROM work_plans), (SELECT count(*) FROM subtasks)",
+             "0|0\n");
+    packs_ck_rebuild(&p, "memory.db", 8);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(one_begins_to_assemble_a_plan)
+{
+    struct packs p;
+    PACKS_INIT(&p, "memory");
+    ck_append(&p, "wf_w1", "work_plan.created", "{}");
+    ck_append(&p, "wf_w1", "work_plan.status_changed",
+              "{\"plan_id\":\"p1\",\"to\":\"dispatching\"}");
+    ck_append(&p, "wf_w1", "work_plan.status_changed",
+              "{\"plan_id\":\"p1\",\"to\":\"awaiting_assembly\"}");
+    ck_append(&p, "wf_w1", "work_plan.status_changed",
+              "{\"plan_id\":\"p1\",\"to\":\"assembling\",\"expected\":\"awaiting_assembly\"}");
+    ck_refused(&p, "wf_w1", "work_plan.status_changed",
+               "{\"plan_id\":\"p1\",\"to\":\"assembling\",\"expected\":\"awaiting_assembly\"}",
+               "not the expected one");
+    ck_refused(&p, "wf_w1", "work_plan.status_changed", "{\"plan_id\":\"p1\",\"to\":\"planned\"}",
+               "does not change so");
+    ck_packs(&p, "SELECT status, assembly_started_at IS NULL FROM work_plans", "assembling|0\n");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(a_directive_only_comes_further)
+{
+    struct packs p;
+    PACKS_INIT(&p, "memory");
+    ck_refused(&p, "wf_w1", "steering.issued", "{\"kind\":\"jump\",\"instruction\":\"x\"}",
+               "redirect, pause, stop or amend");
+    ck_append(&p, "wf_w1", "steering.issued", "{\"kind\":\"pause\",\"instruction\":\"wait\"}");
+    ck_append(&p, "wf_w1", "steering.queued", "{\"id\":\"g1\"}");
+    ck_append(&p, "wf_w1", "steering.applied", "{\"id\":\"g1\"}");
+    ck_refused(&p, "wf_w1", "steering.relayed", "{\"id\":\"g1\"}", "has come further already");
+    ck_packs(&p, "SELECT id, status, relayed_at IS NULL FROM steering_directives",
+             "g1|applied|1\n");
+    packs_ck_rebuild(&p, "memory.db", 7);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(hashes_of_tokens_are_used_once_and_tokens_are_never_written)
+{
+    struct packs p;
+    PACKS_INIT(&p, "memory");
+    ck_append(&p, "_state", "oauth.client_registered", "{\"client_id\":\"c\"}");
+    ck_refused(&p, "_state", "oauth.client_registered", "{\"client_id\":\"c\"}",
+               "registered already");
+    ck_refused(&p, "_state", "oauth.token_issued", "{\"token_hash\":\"h\",\"token\":\"secret\"}",
+               "only its hash");
+    ck_append(&p, "_state", "oauth.token_issued",
+              "{\"token_hash\":\"h1\",\"chain_id\":\"k\",\"expires_at\":\"2027-01-01T00:00:00Z\"}");
+    ck_append(&p, "_state", "oauth.token_rotated",
+              "{\"token_hash\":\"h1\",\"new_token_hash\":\"h2\"}");
+    ck_refused(&p, "_state", "oauth.token_rotated",
+               "{\"token_hash\":\"h1\",\"new_token_hash\":\"h3\"}", "was used before");
+    ck_append(&p, "_state", "oauth.token_revoked", "{\"chain_id\":\"k\",\"jti\":\"j\"}");
+    ck_refused(&p, "_state", "oauth.token_revoked", "{\"jti\":\"j\"}", "revoked already");
+    ck_packs(&p, "SELECT token_hash, replaced_by, revoked_at IS NULL FROM oauth_refresh_tokens",
+             "h1|h2|0\nh2||0\n");
+    packs_done(&p);
+}
+END_TEST
+
 Suite *suite_memory(void);
 Suite *suite_memory(void)
 {
@@ -62,6 +491,25 @@ Suite *suite_memory(void)
     tcase_add_test(tcase, tags_are_kept_so_that_only_whole_ones_match);
     tcase_add_test(tcase, a_promotion_makes_the_decision_and_marks_the_proposal_in_one_event);
     tcase_add_test(tcase, an_event_of_a_run_is_a_row_with_its_sequence);
+    TCase *stores = tcase_create("stores");
+    tcase_set_timeout(stores, 60);
+    tcase_add_test(stores, at_a20_a_proposal_is_merged_or_rejected_once_and_stays);
+    tcase_add_test(stores, only_the_agent_that_made_a_proposal_changes_it_while_it_is_pending);
+    tcase_add_test(stores,
+                   at_a22_of_those_who_want_one_slug_one_gets_it_and_a_wish_gives_each_its_own);
+    tcase_add_test(stores, at_a23_the_coordinator_merges_boundaries_and_the_scribe_what_is_routine);
+    tcase_add_test(stores, at_a24_a_decision_is_superseded_by_one_of_its_project);
+    tcase_add_test(stores, at_a27_a_session_ends_older_ones_and_its_id_is_used_once);
+    tcase_add_test(stores,
+                   at_a10_events_are_replayed_from_a_cursor_and_followed_without_gap_or_repeat);
+    tcase_add_test(stores, at_a11_an_event_that_comes_again_is_the_same_one_or_is_refused);
+    tcase_add_test(stores, at_a14_a_stream_that_was_closed_says_so_and_one_that_ended_takes_more);
+    tcase_add_test(stores, at_a16_at_a17_two_readers_get_every_event_of_another_process_once);
+    tcase_add_test(stores, what_is_depended_on_is_not_deleted_and_a_plan_takes_its_subtasks_along);
+    tcase_add_test(stores, one_begins_to_assemble_a_plan);
+    tcase_add_test(stores, a_directive_only_comes_further);
+    tcase_add_test(stores, hashes_of_tokens_are_used_once_and_tokens_are_never_written);
+    suite_add_tcase(suite, stores);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -1,5 +1,6 @@
 #include "tests/support/runner.h"
 
+Suite *suite_agentweaver(void);
 Suite *suite_append(void);
 Suite *suite_args(void);
 Suite *suite_cat(void);
@@ -20,10 +21,10 @@ Suite *suite_verbs(void);
 Suite *suite_verify(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_append, suite_args,   suite_cat,       suite_convert, suite_delete,
-    suite_doctor, suite_import, suite_importers, suite_pack,    suite_query,
-    suite_repair, suite_replay, suite_runs,      suite_stats,   suite_table,
-    suite_team,   suite_verbs,  suite_verify,    NULL,
+    suite_agentweaver, suite_append, suite_args,   suite_cat,       suite_convert,
+    suite_delete,      suite_doctor, suite_import, suite_importers, suite_pack,
+    suite_query,       suite_repair, suite_replay, suite_runs,      suite_stats,
+    suite_table,       suite_team,   suite_verbs,  suite_verify,    NULL,
 };
 
 int main(int argc, char **argv)

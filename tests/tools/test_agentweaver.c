@@ -1,0 +1,331 @@
+/* annal project, run, backlog, decision, memory and their kin, as a user types them. */
+#include "tests/tools/cli.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void init_packs(struct cli *cli)
+{
+    CLI_INIT(cli);
+    CLI(cli, NULL, "pack", "enable", "agentweaver");
+    cli_assert_done(cli);
+    CLI(cli, NULL, "pack", "enable", "memory");
+    cli_assert_done(cli);
+}
+
+#define DONE(cli, ...)                                                                             \
+    do {                                                                                           \
+        CLI(cli, NULL, __VA_ARGS__);                                                               \
+        cli_assert_done(cli);                                                                      \
+    } while (0)
+
+static void ck_has(const struct cli *cli, const char *text)
+{
+    ck_assert_msg(strstr(cli->out, text) != NULL, "no %s in: %s", text, cli->out);
+}
+
+/* The values of a field that is text, of all lines of JSON, with a space behind each. */
+static char *fields(const struct cli *cli, const char *name)
+{
+    static char all[1000];
+    char begin[60];
+    all[0] = '\0';
+    snprintf(begin, sizeof begin, "\"%s\":\"", name);
+    for (const char *at = cli->out; (at = strstr(at, begin)) != NULL;) {
+        at += strlen(begin);
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%.*s ", (int)strcspn(at, "\""), at);
+    }
+    return all;
+}
+
+/* ---- Runs ---- */
+
+START_TEST(a_task_goes_from_the_backlog_to_the_merge)
+{
+    struct cli cli;
+    init_packs(&cli);
+    DONE(&cli, "project", "create", "shop", "--name", "The shop", "--workflow", "fix");
+    DONE(&cli, "backlog", "add", "shop", "Add a cart", "--json");
+    ck_has(&cli, "\"task_id\":\"t1\"");
+    DONE(&cli, "backlog", "commit", "shop", "t1");
+    DONE(&cli, "backlog", "claim", "shop", "--run", "r1", "--user", "ada");
+    ck_assert_str_eq(cli.out, "task t1 is claimed by run r1\n");
+    CLI(&cli, NULL, "backlog", "claim", "shop", "t1", "--run", "r2");
+    cli_assert_refused(&cli, 1, "the task is not ready, or another run has claimed it");
+    DONE(&cli, "run", "worktree", "r1", "/tmp/r1", "squad/r1");
+    DONE(&cli, "run", "review-ready", "r1", "--tree", "T1");
+    DONE(&cli, "run", "approve", "r1", "--tree", "T1", "--reviewer", "bob");
+    CLI(&cli, NULL, "run", "merge", "r1", "--tree", "T0");
+    cli_assert_refused(&cli, 1, "this is not the tree that was approved");
+    DONE(&cli, "run", "merge", "r1", "--tree", "T1");
+    DONE(&cli, "run", "recover");
+    ck_assert_str_eq(cli.out, "run r1 was merging and awaits review again\n");
+    DONE(&cli, "run", "merge", "r1");
+    DONE(&cli, "run", "transition", "r1", "merged", "--expect", "merging", "--commit", "c1");
+    CLI(&cli, NULL, "run", "transition", "r1", "failed");
+    cli_assert_refused(&cli, 1, "the run has ended");
+    DONE(&cli, "run", "show", "r1", "--json");
+    ck_has(&cli, "\"status\":\"merged\"");
+    ck_has(&cli, "\"merged_commit_hash\":\"c1\"");
+    DONE(&cli, "usage", "record", "r1", "gpt-5", "--input", "10", "--output", "2");
+    DONE(&cli, "usage", "totals", "--by", "project", "--json");
+    ck_has(&cli, "\"id\":\"shop\"");
+    ck_has(&cli, "\"total_tokens\":12");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(at_a13_a_tail_stops_behind_what_ends_a_run_and_a_replay_does_not)
+{
+    struct cli cli;
+    init_packs(&cli);
+    CLI(&cli,
+        "{\"type\":\"agent.message\",\"data\":{}}\n{\"type\":\"merge.failed\",\"data\":{}}\n"
+        "{\"type\":\"agent.message\",\"data\":{\"n\":2}}\n",
+        "append", "run_r1");
+    cli_assert_done(&cli);
+    DONE(&cli, "run", "tail", "r1", "--all", "--json");
+    ck_assert_str_eq(fields(&cli, "type"), "agent.message merge.failed agent.message ");
+    /* Behind an end that is not the end it waits, until another one comes. */
+    int input, output, status;
+    char out[4000];
+    size_t len = 0;
+    pid_t tail = cli_start(&cli, (const char *[]){"run", "tail", "r1", "--from", "2", NULL}, &input,
+                           &output);
+    CLI(&cli, "{\"type\":\"run.completed\",\"data\":{}}\n", "append", "run_r1");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(waitpid(tail, &status, 0), tail);
+    for (ssize_t got; (got = read(output, out + len, sizeof out - 1 - len)) > 0;)
+        len += (size_t)got;
+    out[len] = '\0';
+    close(input);
+    close(output);
+    ck_assert_int_eq(status, 0);
+    ck_assert_ptr_null(strstr(out, "\"seq\":1,"));
+    ck_assert_ptr_nonnull(strstr(out, "\"seq\":2,"));
+    ck_assert_ptr_nonnull(strstr(out, "\"seq\":3,"));
+    ck_assert_ptr_nonnull(strstr(out, "run.completed"));
+    /* And what has ended already is printed, and no more is waited for. */
+    DONE(&cli, "run", "tail", "r1", "--from", "5");
+    ck_assert_str_eq(cli.out, "");
+    cli_done(&cli);
+}
+END_TEST
+
+/* ---- The compiler of contexts ---- */
+
+#define DECISION(id, type, day)                                                                    \
+    "{\"type\":\"decision.created\",\"data\":{\"decision_id\":\"" id "\",\"type\":\"" type         \
+    "\",\"title\":\"T\",\"content\":\"c\",\"created_at\":\"2026-01-" day "T00:00:00Z\"}}\n"
+#define NOTE(id, agent, type, importance, tags, content, day)                                      \
+    "{\"type\":\"memory.noted\",\"data\":{\"memory_id\":\"" id "\",\"agent_name\":\"" agent        \
+    "\",\"type\":\"" type "\",\"importance\":\"" importance "\",\"tags\":\"" tags                  \
+    "\",\"content\":\"" content "\",\"created_at\":\"2026-01-" day "T00:00:00Z\"}}\n"
+
+START_TEST(at_a26_a_context_has_boundaries_then_memories_by_score_then_the_session)
+{
+    struct cli cli;
+    init_packs(&cli);
+    CLI(&cli,
+        DECISION("late", "scope", "09") DECISION("early", "architectural", "02")
+            DECISION("no", "process", "01") NOTE("low", "ada", "core_context", "low", "", "c", "20")
+                NOTE("odd", "ada", "core_context", "odd", "", "c",
+                     "21") NOTE("med", "ada", "core_context", "medium", "", "c",
+                                "03") NOTE("old", "ada", "learning", "high", "", "c", "04")
+                    NOTE("new", "ada", "pattern", "high", "x", "c",
+                         "06") NOTE("shared", "bob", "learning", "high", "a,cross-team", "c", "05")
+                        NOTE("no1", "bob", "learning", "high", "", "c", "22")
+                            NOTE("no2", "bob", "learning", "high", "no-cross-team", "c", "23")
+                                NOTE("no3", "ada", "learning", "medium", "", "c", "24")
+                                    NOTE("no4", "ada", "update", "high", "cross-team", "c", "25")
+                                        NOTE("no5", "bob", "core_context", "high", "cross-team",
+                                             "c", "26") "{\"type\":\"session_context.started\","
+                                                        "\"data\":{\"session_id\":\"s1\","
+                                                        "\"focus_area\":\"f\"}}\n",
+        "append", "proj_p1");
+    cli_assert_done(&cli);
+    DONE(&cli, "memory", "compile", "p1", "--agent", "ada", "--json");
+    ck_assert_str_eq(fields(&cli, "id"), "early late new shared old med low odd s1 ");
+    ck_assert_str_eq(fields(&cli, "layer"), "boundary boundary memory memory memory memory memory "
+                                            "memory session ");
+    ck_assert_str_eq(fields(&cli, "label"),
+                     "architectural scope pattern learning from bob learning core core core "
+                     "session ");
+    ck_has(&cli, "tagged cross-team");
+    DONE(&cli, "memory", "compile", "p1", "--agent", "ada", "--items", "2", "--json");
+    ck_assert_str_eq(fields(&cli, "id"), "early late new shared s1 ");
+    DONE(&cli, "memory", "compile", "p1", "--agent", "ada", "--child", "--json");
+    ck_assert_str_eq(fields(&cli, "id"), "early late ");
+    DONE(&cli, "memory", "compile", "p1", "--agent", "bob", "--json");
+    ck_assert_str_eq(fields(&cli, "id"), "early late no5 no2 no1 shared s1 ");
+    DONE(&cli, "memory", "compile", "nothing", "--agent", "ada");
+    ck_assert_str_eq(cli.out, "");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(at_a26_the_first_memory_that_does_not_fit_ends_the_choice)
+{
+    struct cli cli;
+    init_packs(&cli);
+    /* 8 of label, 10 of content and 6: 24 characters, 6 tokens */
+    CLI(&cli,
+        NOTE("a", "ada", "learning", "high", "", "0123456789", "09")
+            NOTE("b", "ada", "learning", "high", "", "a much longer one", "08")
+                NOTE("c", "ada", "learning", "high", "", "c", "07"),
+        "append", "proj_p1");
+    cli_assert_done(&cli);
+    DONE(&cli, "memory", "compile", "p1", "--agent", "ada", "--tokens", "6", "--json");
+    ck_assert_str_eq(fields(&cli, "id"), "a ");
+    ck_has(&cli, "\"cost\":24");
+    DONE(&cli, "memory", "compile", "p1", "--agent", "ada", "--tokens", "5", "--json");
+    ck_assert_str_eq(cli.out, "");
+    DONE(&cli, "memory", "compile", "p1", "--agent", "ada", "--tokens", "13", "--json");
+    ck_assert_str_eq(fields(&cli, "id"), "a ");
+    DONE(&cli, "memory", "compile", "p1", "--agent", "ada", "--tokens", "14", "--all");
+    ck_has(&cli, "left out: costs 15 characters, and 1 are left");
+    DONE(&cli, "memory", "compile", "p1", "--agent", "ada", "--tokens", "18", "--json");
+    ck_assert_str_eq(fields(&cli, "id"), "a b c ");
+    CLI(&cli, NULL, "memory", "compile", "p1", "--agent", "ada", "--items", "0");
+    cli_assert_refused(&cli, 2, "--items");
+    cli_done(&cli);
+}
+END_TEST
+
+/* ---- The mirror ---- */
+
+static void put(struct cli *cli, const char *name, const char *text)
+{
+    char path[300];
+    snprintf(path, sizeof path, "w/.squad/decisions/inbox/%s", name);
+    const char *full = tmpdir_path(&cli->dir, path);
+    file_write(full, text, strlen(text));
+}
+
+static char *get(struct cli *cli, const char *name)
+{
+    char path[300];
+    size_t len;
+    snprintf(path, sizeof path, "w/%s", name);
+    return file_read(tmpdir_path(&cli->dir, path), &len);
+}
+
+static bool is_there(struct cli *cli, const char *name)
+{
+    char path[300];
+    snprintf(path, sizeof path, "w/%s", name);
+    return access(tmpdir_path(&cli->dir, path), F_OK) == 0;
+}
+
+START_TEST(at_a31_export_gives_the_same_bytes_and_takes_stale_proposals_away)
+{
+    struct cli cli;
+    init_packs(&cli);
+    const char *dir = tmpdir_path(&cli.dir, "w");
+    DONE(&cli, "decision", "propose", "p1", "Use tabs", "--agent", "ada", "--type", "scope",
+         "--content", "Tabs.", "--rationale", "Narrow.");
+    DONE(&cli, "decision", "propose", "p1", "Say: \"no\"", "--agent", "ada", "--content", "x",
+         "--slug", "../../up");
+    DONE(&cli, "memory", "note", "p1", "ada", "two\nlines", "--type", "pattern", "--tag", "b");
+    DONE(&cli, "project", "export", "p1", dir);
+    ck_assert_str_eq(cli.out, "7 files written, 0 deleted, 0 as they were\n");
+    char *text = get(&cli, ".squad/decisions/inbox/use-tabs.md");
+    ck_assert_str_eq(text, "---\nagent: ada\nslug: use-tabs\ntype: scope\ntitle: Use tabs\n---\n\n"
+                           "Tabs.\n\n**Rationale:** Narrow.\n");
+    free(text);
+    ck_assert(is_there(&cli, ".squad/decisions/inbox/%2E.%2F..%2Fup.md"));
+    ck_assert(is_there(&cli, ".squad/agents/ada/history.md"));
+    text = get(&cli, ".squad/identity/now.md");
+    ck_assert_str_eq(text, "# Now\n\nNo session is open.\n");
+    free(text);
+    DONE(&cli, "project", "export", "p1", dir);
+    ck_assert_str_eq(cli.out, "0 files written, 0 deleted, 7 as they were\n");
+    put(&cli, "mine.md", "not taken yet");
+    DONE(&cli, "decision", "promote", "p1", "i1");
+    DONE(&cli, "project", "export", "p1", dir);
+    ck_assert_str_eq(cli.out, "2 files written, 1 deleted, 4 as they were\n");
+    ck_assert(!is_there(&cli, ".squad/decisions/inbox/use-tabs.md"));
+    ck_assert(is_there(&cli, ".squad/decisions/inbox/mine.md"));
+    text = get(&cli, ".agentweaver/context/boundaries.md");
+    ck_assert_str_eq(text, "# Boundaries\n\n## Use tabs (scope)\n\nTabs.\n");
+    free(text);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(at_a31_import_takes_what_is_missing_and_touches_nothing_else)
+{
+    struct cli cli;
+    init_packs(&cli);
+    const char *dir = tmpdir_path(&cli.dir, "w");
+    DONE(&cli, "decision", "propose", "p1", "Here", "--agent", "ada", "--content", "x", "--slug",
+         "here");
+    DONE(&cli, "decision", "reject", "p1", "i1");
+    DONE(&cli, "project", "export", "p1", dir);
+    mkdir(tmpdir_path(&cli.dir, "w/.squad/decisions"), 0777);
+    mkdir(tmpdir_path(&cli.dir, "w/.squad/decisions/inbox"), 0777);
+    put(&cli, "a.md",
+        "---\r\nagent: bob\r\nslug: fresh\r\ntype: learning\r\ntitle: \"A \\\"fresh\\\" one\"\r\n"
+        "---\r\n\r\nBody.\r\n\r\n**Rationale:** Because.\r\n");
+    put(&cli, "b.md", "---\nagent: bob\nslug: here\ntype: scope\ntitle: Other\n---\nBody.\n");
+    put(&cli, "c.md", "no front matter\n");
+    put(&cli, "d.md", "---\nagent: bob\nslug: s\ntype: scope\n---\nno title\n");
+    CLI(&cli, NULL, "project", "import", "p1", dir);
+    ck_assert_int_eq(cli.exit_status, 0);
+    ck_assert_str_eq(cli.out, "1 proposals taken from 4 files\n");
+    ck_assert_ptr_nonnull(strstr(cli.err, "c.md: no proposal"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "d.md: no proposal"));
+    DONE(&cli, "sql", "--json",
+         "SELECT slug, title, content, rationale, status, agent_name FROM memory.decision_inbox "
+         "ORDER BY slug");
+    ck_assert_str_eq(cli.out,
+                     "{\"slug\":\"fresh\",\"title\":\"A \\\"fresh\\\" one\",\"content\":\"Body.\","
+                     "\"rationale\":\"Because.\",\"status\":\"pending\",\"agent_name\":\"bob\"}\n"
+                     "{\"slug\":\"here\",\"title\":\"Here\",\"content\":\"x\",\"rationale\":null,"
+                     "\"status\":\"rejected\",\"agent_name\":\"ada\"}\n");
+    CLI(&cli, NULL, "project", "import", "p1", dir);
+    ck_assert_str_eq(cli.out, "0 proposals taken from 4 files\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(all_that_is_pending_is_promoted_once)
+{
+    struct cli cli;
+    init_packs(&cli);
+    DONE(&cli, "decision", "propose", "p1", "One", "--agent", "ada", "--content", "x");
+    DONE(&cli, "decision", "propose", "p1", "Two", "--agent", "ada", "--content", "x", "--type",
+         "scope");
+    DONE(&cli, "decision", "promote-all", "p1", "--by", "scribe");
+    ck_assert_str_eq(cli.out, "merged 1 proposals\n");
+    DONE(&cli, "decision", "promote-all", "p1", "--by", "scribe");
+    ck_assert_str_eq(cli.out, "nothing is pending that the scribe may merge\n");
+    DONE(&cli, "decision", "inbox", "p1", "--status", "pending", "--json");
+    ck_assert_str_eq(fields(&cli, "slug"), "two ");
+    cli_done(&cli);
+}
+END_TEST
+
+Suite *suite_agentweaver(void);
+Suite *suite_agentweaver(void)
+{
+    Suite *suite = suite_create("agentweaver");
+    TCase *tcase = tcase_create("agentweaver");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, a_task_goes_from_the_backlog_to_the_merge);
+    tcase_add_test(tcase, at_a13_a_tail_stops_behind_what_ends_a_run_and_a_replay_does_not);
+    tcase_add_test(tcase, at_a26_a_context_has_boundaries_then_memories_by_score_then_the_session);
+    tcase_add_test(tcase, at_a26_the_first_memory_that_does_not_fit_ends_the_choice);
+    tcase_add_test(tcase, at_a31_export_gives_the_same_bytes_and_takes_stale_proposals_away);
+    tcase_add_test(tcase, at_a31_import_takes_what_is_missing_and_touches_nothing_else);
+    tcase_add_test(tcase, all_that_is_pending_is_promoted_once);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
