@@ -37,12 +37,15 @@ END
 mkdir "$work/bin"
 ln -s "$command" "$work/bin/annal"
 
-# run PAGE [DIR]: its commands for the shell, in DIR; a tail that would wait for ever ends at the end.
+# run PAGE [DIR]: its commands for the shell, in DIR and in a store of its own; a tail that would wait for ever ends at
+# the end.
 run() {
+    rm -rf "$work/first"
     cp "$work/missing" "$work/commands"
     awk '/^```sh$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$1" |
         sed 's/^\(annal tail .*\) --follow/\1/' >>"$work/commands"
     (cd "${2:-.}" && PATH=$work/bin:$PATH TMPDIR=$work ANNAL_STORE=$work/first sh -eu "$work/commands") >"$work/out" 2>&1 || {
+        echo "$1:"
         tail -n 20 "$work/out"
         exit 1
     }
