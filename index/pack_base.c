@@ -5,7 +5,8 @@
  * (2) _pack says by which text a pack's tables were made and filled. When that is another one than
  *     the pack's now, its tables are dropped and made anew and its cursors go, in one transaction;
  *     then they fill like any that are behind, in slices. So a rebuild that is killed goes on where
- *     it was.
+ *     it was. Where only the tables changed, and little, they are mended instead
+ *     (pack_reconcile.c).
  * (3) A pack that cannot be made here (a table of another pack has the name, its SQL is wrong for
  *     this database, it was made by a newer version) costs only itself.
  * (4) A journal that is gone or another one: the pack's `-- forget` deletes that session's rows;
@@ -17,6 +18,7 @@
 #include "index/database.h"
 #include "index/index.h"
 #include "index/outbox.h"
+#include "index/pack_reconcile.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/log.h"
@@ -91,36 +93,45 @@ static annal_status drop_tables(struct pack_fill *fill, annal_error *err)
     return status;
 }
 
-/* The tables, and what they are, as _object tells the next drop. */
+/* What stands there now and did not at `before` (a rowid of the schema), as the next drop asks. */
+static annal_status note_objects(struct pack_fill *fill, int64_t before, annal_error *err)
+{
+    char sql[200];
+    snprintf(sql, sizeof sql,
+             "INSERT OR IGNORE INTO _object SELECT ?1, type, name FROM sqlite_schema "
+             "WHERE rowid > %lld AND name NOT LIKE 'sqlite\\_%%' ESCAPE '\\'",
+             (long long)before);
+    return run_for_pack(fill, sql, err);
+}
+
+static annal_status last_object(struct pack_fill *fill, int64_t *out, annal_error *err)
+{
+    return annal__db_integer(db_of(fill), "SELECT IFNULL(MAX(rowid), 0) FROM sqlite_schema", out,
+                             err);
+}
+
 static annal_status make_tables(struct pack_fill *fill, annal_error *err)
 {
     int64_t before = 0;
-    char sql[200];
-    annal_status status = annal__db_integer(
-        db_of(fill), "SELECT IFNULL(MAX(rowid), 0) FROM sqlite_schema", &before, err);
+    annal_status status = last_object(fill, &before, err);
     if (status >= 0)
         status = annal__pack_make_tables(fill->slot->pack, db_of(fill), err);
-    snprintf(sql, sizeof sql,
-             "INSERT INTO _object SELECT ?1, type, name FROM sqlite_schema WHERE rowid > %lld "
-             "AND name NOT LIKE 'sqlite\\_%%' ESCAPE '\\'",
-             (long long)before);
-    if (status >= 0)
-        status = run_for_pack(fill, sql, err);
-    return status;
+    return status < 0 ? status : note_objects(fill, before, err);
 }
 
-static annal_status note_made(struct pack_fill *fill, annal_error *err)
+static annal_status note_made(struct pack_fill *fill, uint64_t rest_hash, annal_error *err)
 {
     const annal_pack *pack = fill->slot->pack;
     sqlite3_stmt *stmt = NULL;
-    annal_status status =
-        annal__db_prepare(db_of(fill), "INSERT INTO _pack VALUES (?1, ?2, ?3, ?4)", &stmt, err);
+    annal_status status = annal__db_prepare(
+        db_of(fill), "INSERT OR REPLACE INTO _pack VALUES (?1, ?2, ?3, ?4, ?5)", &stmt, err);
     if (status < 0)
         return status;
     annal__db_bind_text(stmt, 1, annal_slice_of(pack->name));
     sqlite3_bind_int64(stmt, 2, pack->version);
     sqlite3_bind_int64(stmt, 3, (sqlite3_int64)pack->tables_hash);
-    sqlite3_bind_int64(stmt, 4, (sqlite3_int64)(pack->handlers_hash + INDEX_CODE_VERSION));
+    sqlite3_bind_int64(stmt, 4, (sqlite3_int64)rest_hash);
+    sqlite3_bind_int64(stmt, 5, (sqlite3_int64)(pack->handlers_hash + INDEX_CODE_VERSION));
     status = annal__db_run(stmt, err);
     sqlite3_finalize(stmt);
     return status;
@@ -130,7 +141,12 @@ static annal_status note_made(struct pack_fill *fill, annal_error *err)
 static annal_status make_anew(struct pack_fill *fill, annal_error *err)
 {
     bool writable = fill->slot->pack->writable;
-    annal_status status = writable ? annal__outbox_drop(db_of(fill), err) : ANNAL_OK;
+    sqlite3 *fresh = NULL;
+    uint64_t rest_hash = 0;
+    annal_status status = annal__pack_fresh(fill->slot->pack, &fresh, &rest_hash, err);
+    annal__db_close(fresh);
+    if (status >= 0 && writable)
+        status = annal__outbox_drop(db_of(fill), err);
     if (status >= 0)
         status = drop_tables(fill, err);
     if (status >= 0)
@@ -144,7 +160,7 @@ static annal_status make_anew(struct pack_fill *fill, annal_error *err)
     if (status >= 0 && writable)
         status = annal__outbox_make(db_of(fill), err);
     if (status >= 0)
-        status = note_made(fill, err);
+        status = note_made(fill, rest_hash, err);
     return status;
 }
 
@@ -218,7 +234,7 @@ static annal_status take_in(struct pack_fill *fill, annal_error *err)
 struct made {
     bool known;
     int64_t version;
-    uint64_t tables_hash, handlers_hash;
+    uint64_t tables_hash, rest_hash, handlers_hash;
 };
 
 static annal_status read_made(const struct pack_fill *fill, sqlite3 *db, struct made *out,
@@ -226,15 +242,16 @@ static annal_status read_made(const struct pack_fill *fill, sqlite3 *db, struct 
 {
     sqlite3_stmt *stmt = NULL;
     annal_status status = annal__db_prepare(
-        db, "SELECT version, tables_hash, handlers_hash FROM _pack WHERE name = ?1", &stmt, err);
+        db, "SELECT version, tables_hash, rest_hash, handlers_hash FROM _pack WHERE name = ?1",
+        &stmt, err);
     if (status < 0)
         return status;
     annal__db_bind_text(stmt, 1, annal_slice_of(fill->slot->name));
     int rc = sqlite3_step(stmt);
     if (rc == SQLITE_ROW)
-        *out = (struct made){true, sqlite3_column_int64(stmt, 0),
-                             (uint64_t)sqlite3_column_int64(stmt, 1),
-                             (uint64_t)sqlite3_column_int64(stmt, 2)};
+        *out = (struct made){
+            true, sqlite3_column_int64(stmt, 0), (uint64_t)sqlite3_column_int64(stmt, 1),
+            (uint64_t)sqlite3_column_int64(stmt, 2), (uint64_t)sqlite3_column_int64(stmt, 3)};
     else if (rc != SQLITE_DONE)
         status = annal__db_fail(err, db, rc, "what pack '%s' made", fill->slot->name);
     sqlite3_finalize(stmt);
@@ -245,6 +262,27 @@ static bool is_same(const struct made *made, const annal_pack *pack)
 {
     return made->known && made->tables_hash == pack->tables_hash &&
            made->handlers_hash == pack->handlers_hash + INDEX_CODE_VERSION;
+}
+
+/* Only the tables are other ones: perhaps they can be mended in place. */
+static annal_status mend(struct pack_fill *fill, const struct made *made, bool *out_mended,
+                         annal_error *err)
+{
+    const annal_pack *pack = fill->slot->pack;
+    sqlite3 *fresh = NULL;
+    uint64_t rest_hash = 0;
+    int64_t before = 0;
+    annal_status status = annal__pack_fresh(pack, &fresh, &rest_hash, err);
+    if (status >= 0 && rest_hash == made->rest_hash)
+        status = last_object(fill, &before, err);
+    if (status >= 0 && rest_hash == made->rest_hash)
+        status = annal__pack_reconcile(db_of(fill), pack, fresh, out_mended, err);
+    if (status >= 0 && *out_mended)
+        status = note_objects(fill, before, err);
+    if (status >= 0 && *out_mended)
+        status = note_made(fill, rest_hash, err);
+    annal__db_close(fresh);
+    return status;
 }
 
 /* In a transaction: the tables are there, and are what the pack says. */
@@ -263,9 +301,12 @@ static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
     if (is_same(&made, pack))
         return ANNAL_OK;
     struct outbox_drained unused;
-    if (made.known && pack->writable)
+    bool mended = false;
+    if (made.known && pack->writable) /* what users made of the tables is in the journal, too */
         status = drain(fill, &unused, err);
-    return status < 0 ? status : make_anew(fill, err);
+    else if (made.known && made.handlers_hash == pack->handlers_hash + INDEX_CODE_VERSION)
+        status = mend(fill, &made, &mended, err);
+    return status < 0 || mended ? status : make_anew(fill, err);
 }
 
 /* Whether a failure is the pack's fault, and costs only that pack. */

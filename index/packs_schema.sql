@@ -7,6 +7,7 @@ CREATE TABLE _pack (
     name           TEXT PRIMARY KEY,
     version        INTEGER NOT NULL,
     tables_hash    INTEGER NOT NULL,
+    rest_hash      INTEGER NOT NULL, -- of triggers, and of rows that the pack brings along
     handlers_hash  INTEGER NOT NULL
 ) WITHOUT ROWID;
 
