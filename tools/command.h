@@ -56,7 +56,7 @@ extern const struct command cmd_append, cmd_cat, cmd_checkpoint, cmd_convert, cm
     cmd_import, cmd_ls, cmd_query, cmd_reindex;
 extern const struct command cmd_doctor, cmd_repair, cmd_replay, cmd_show, cmd_snapshot, cmd_sql,
     cmd_stats, cmd_tail;
-extern const struct command cmd_vacuum, cmd_verify, cmd_version;
+extern const struct command cmd_prune, cmd_vacuum, cmd_verify, cmd_version;
 
 /* Every verb of one word, in the order in which help lists them; NULL ends it. In commands.c. */
 extern const struct command *const commands[];

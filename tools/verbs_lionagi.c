@@ -1,7 +1,11 @@
 /* annal lionagi: sessions, branches and messages, of the pack lionagi. */
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+#include "journal/base/json.h"
 #include "tools/out.h"
 #include "tools/verbs.h"
 
+#include <annal/pack.h>
 #include <annal/process.h>
 
 #include <string.h>
@@ -33,6 +37,56 @@ static int prepare_id(struct verb_call *call)
         return 0;
     int exit_status = new_uuid(id);
     return exit_status != 0 ? exit_status : verb_set_text(call, "id", annal_slice_of(id));
+}
+
+/* ---- Messages ---- */
+
+static int note_row(void *arg, const annal_row *row)
+{
+    (void)row;
+    *(bool *)arg = true;
+    return 0;
+}
+
+/*
+ * A class is given its number once, in session _state. Of several who meet it first one gives it,
+ * and the others are refused, which is as good.
+ */
+static annal_status register_class(struct verb_call *call, const char *class, annal_error *err)
+{
+    annal_writer *writer = NULL;
+    struct buf data = {0};
+    bool known = false;
+    const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(class)};
+    const annal_sql_options asked = {.params = &param, .param_count = 1};
+    annal_status status =
+        annal_sql(call->index, ANNAL_SLICE("SELECT 1 FROM message_types WHERE lion_class = ?1"),
+                  &asked, note_row, &known, err);
+    if (status < 0 || known)
+        return status;
+    if (annal__buf_printf(&data, "{\"lion_class\":") < 0 ||
+        annal__json_quote(&data, annal_slice_of(class)) < 0 || annal__buf_append(&data, "}", 1) < 0)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "class '%s'", class);
+    if (status >= 0)
+        status = annal_writer_open(call->store, ANNAL_SLICE("_state"), NULL, &writer, err);
+    if (status >= 0) {
+        const annal_draft draft = {.type = ANNAL_SLICE("message_type.registered"),
+                                   .data = annal__buf_slice(&data)};
+        status = annal_pack_append(call->index, writer, &draft, 1, NULL, NULL, err);
+    }
+    annal_writer_close(writer);
+    annal__buf_done(&data);
+    return status == ANNAL_ERR_REFUSED ? ANNAL_OK : status;
+}
+
+static int prepare_message(struct verb_call *call)
+{
+    annal_error err = {0};
+    const char *class = verb_text(call->args, "class");
+    int exit_status = prepare_id(call);
+    if (exit_status == 0 && class != NULL && register_class(call, class, &err) < 0)
+        exit_status = fail_error(&err);
+    return exit_status;
 }
 
 /* ---- Processes ---- */
@@ -259,14 +313,15 @@ static const struct command verbs[] = {
     {.name = "message",
      .summary = "add a message to a session, and to a branch",
      .about = "It is appended to the progression of the session and, with --branch, to that of\n"
-              "the branch. The same id again overwrites the message.",
+              "the branch. The same id again overwrites the message. A class that was never\n"
+              "seen gets the next number (message_types).",
      .examples = "  annal lionagi message run-1 '\"hello\"' --branch b1\n"
                  "  annal lionagi message run-1 @answer.json --role assistant --sender b1\n",
      .fields = message_fields,
      .type = "message.added",
      .session = "{SESSION}",
      .said = "message {id} of {SESSION}",
-     .prepare = prepare_id,
+     .prepare = prepare_message,
      .run = verb_append},
     {.name = "amend",
      .summary = "change a message",
@@ -276,7 +331,7 @@ static const struct command verbs[] = {
      .type = "message.amended",
      .session = "{SESSION}",
      .said = "message {MESSAGE} is changed",
-     .prepare = prepare_id,
+     .prepare = prepare_message,
      .run = verb_append},
     {.name = "class",
      .summary = "give a class of messages its number",

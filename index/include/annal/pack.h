@@ -231,6 +231,41 @@ ANNAL_API ANNAL_MUST_CHECK annal_status
 annal_state_deserialize(annal_slice session, const annal_pack *const *packs, size_t pack_count,
                         annal_slice bytes, annal_state **out_state, annal_error *err);
 
+/* ---- Pruning ---- */
+
+typedef struct annal_prune_options {
+    int64_t before_us; /* sessions that changed last before this time, */
+    uint64_t keep_n;   /* but for so many that changed last of all */
+    bool orphan_progressions; /* delete the progressions of the pruned too, and with them messages
+                                 that nobody else has */
+    bool dry_run;             /* only tell */
+    uint32_t wait_ms;         /* for a session that another process writes; as annal_writer_options */
+} annal_prune_options;
+
+/* What was pruned (or would be) of one session; kept: nothing, and why. */
+typedef struct annal_pruned {
+    annal_slice session;
+    uint64_t branches;
+    uint64_t progressions;
+    uint64_t messages;
+    const annal_error *kept;
+} annal_pruned;
+
+/* Return 0 to go on; anything else stops and is handed through. Lives until it returns. */
+typedef int (*annal_prune_fn)(void *arg, const annal_pruned *pruned);
+
+/*
+ * Old sessions leave the tables: each by an event session.pruned in its own journal, which stays
+ * (annal_session_delete() deletes it). Only sessions that were begun by session.created are chosen,
+ * and none that a team's message points at. With the pack lionagi a session's age is its
+ * updated_at, its branches go, its progressions stay, and of its messages those go that no
+ * progression names; without it, age is last_activity_at. fn is called for each. Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_prune(annal_index *index,
+                                                    const annal_prune_options *options,
+                                                    annal_prune_fn fn, void *arg,
+                                                    annal_error *err);
+
 #ifdef __cplusplus
 }
 #endif

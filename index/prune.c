@@ -1,0 +1,232 @@
+/*
+ * Pruning: old sessions leave the tables, by an event in each one's own journal.
+ *
+ * (1) Who is old, and what else goes with them, is asked once, in one SELECT: the same for a dry
+ *     run. A session that has no session.created (_state, teams, projects, …) is never chosen, nor
+ *     one that messages of a team point at.
+ * (2) session.pruned names the progressions and messages that go: what others still need is a fact
+ *     of that moment, and the tables of a rebuild must not depend on who was read first. An event
+ *     names only rows that came from its own session.
+ * (3) Its guard asks once more whether the session is that old: one that was active meanwhile is
+ *     kept.
+ * (4) Nothing is deleted: the journals stay until somebody deletes them.
+ */
+#include "index/database.h"
+#include "index/index.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+
+#include <annal/pack.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Without the pack lionagi: ?1 keep_n, ?2 the cutoff as text. */
+static const char core_victims[] =
+    "WITH created AS (SELECT DISTINCT session_id FROM event_index "
+    "  WHERE type IN ('session.created', 'session.imported', 'session_start')),"
+    " ranked AS (SELECT s.id, s.last_activity_at AS at,"
+    "  ROW_NUMBER() OVER (ORDER BY s.last_activity_at DESC, s.id) AS n"
+    "  FROM main.sessions s JOIN created c ON c.session_id = s.id)"
+    "SELECT id, 0, '[]', '[]' FROM ranked"
+    " WHERE n > ?1 AND at < ?2 AND id <> '_state' AND ?3 IS NOT NULL AND ?4 IS NOT NULL "
+    "ORDER BY id";
+
+/* With it: ?3 the cutoff in seconds, ?4 whether progressions go too. Between the two parts: what
+ * teams need. */
+static const char state_begin[] =
+    "WITH created AS (SELECT DISTINCT session_id FROM main.event_index "
+    "  WHERE type IN ('session.created', 'session.imported', 'session_start')),"
+    " ranked AS (SELECT s.id, s.updated_at AS at,"
+    "  ROW_NUMBER() OVER (ORDER BY s.updated_at DESC, s.id) AS n"
+    "  FROM state.sessions s JOIN created c ON c.session_id = s.id),"
+    " victims AS MATERIALIZED (SELECT id FROM ranked"
+    "  WHERE n > ?1 AND at < ?3 AND id <> '_state' AND ?2 IS NOT NULL";
+static const char state_rest[] =
+    "),"
+    " alive AS MATERIALIZED (SELECT id FROM state.sessions"
+    "  WHERE id NOT IN (SELECT id FROM victims)),"
+    " doomed AS MATERIALIZED (SELECT p.id, p.session_id, p.collection FROM state.progressions p"
+    "  WHERE ?4 AND p.session_id IN (SELECT id FROM victims)"
+    "   AND (p.id IN (SELECT progression_id FROM state.sessions WHERE id IN"
+    "         (SELECT id FROM victims))"
+    "     OR p.id IN (SELECT progression_id FROM state.branches WHERE session_id IN"
+    "         (SELECT id FROM victims)))"
+    "   AND p.id NOT IN (SELECT progression_id FROM state.sessions WHERE id IN"
+    "         (SELECT id FROM alive) AND progression_id IS NOT NULL)"
+    "   AND p.id NOT IN (SELECT progression_id FROM state.branches WHERE session_id IN"
+    "         (SELECT id FROM alive) AND progression_id IS NOT NULL)),"
+    " needed AS MATERIALIZED (SELECT j.value AS id"
+    "   FROM state.progressions p, json_each(p.collection) j"
+    "   WHERE p.id NOT IN (SELECT id FROM doomed)"
+    "  UNION SELECT first_msg_id FROM state.sessions WHERE id IN (SELECT id FROM alive)"
+    "  UNION SELECT last_msg_id FROM state.sessions WHERE id IN (SELECT id FROM alive)"
+    "  UNION SELECT system_msg_id FROM state.branches WHERE session_id IN (SELECT id FROM alive)),"
+    " swept AS MATERIALIZED (SELECT m.id, m.session_id FROM state.messages m"
+    "  WHERE m.session_id IN (SELECT id FROM victims)"
+    "   AND m.id NOT IN (SELECT id FROM needed WHERE id IS NOT NULL)) "
+    "SELECT v.id, COALESCE(b.n, 0), COALESCE(d.ids, '[]'), COALESCE(s.ids, '[]') FROM victims v "
+    "LEFT JOIN (SELECT session_id, count(*) AS n FROM state.branches GROUP BY session_id) b"
+    " ON b.session_id = v.id "
+    "LEFT JOIN (SELECT session_id, json_group_array(id) AS ids FROM doomed GROUP BY session_id) d"
+    " ON d.session_id = v.id "
+    "LEFT JOIN (SELECT session_id, json_group_array(id) AS ids FROM swept GROUP BY session_id) s"
+    " ON s.session_id = v.id ORDER BY v.id";
+
+static const char teams_need[] =
+    " AND id NOT IN (SELECT session_id FROM state.team_messages WHERE session_id IS NOT NULL)";
+
+struct prune {
+    annal_index *index;
+    const annal_prune_options *options;
+    char cutoff[ANNAL_TIME_BYTES];
+    struct buf victims; /* each: id, branches, progressions and messages, a NUL behind each */
+    bool has_state, has_teams;
+};
+
+/* ---- Who ---- */
+
+static int note_table(void *arg, const annal_row *row)
+{
+    struct prune *prune = arg;
+    annal_slice name = row->values[0].bytes;
+    if (name.len == strlen("progressions"))
+        prune->has_state = true;
+    else
+        prune->has_teams = true;
+    return 0;
+}
+
+static int note_victim(void *arg, const annal_row *row)
+{
+    struct prune *prune = arg;
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < 4; i++) {
+        if (row->values[i].kind == ANNAL_VALUE_INTEGER)
+            status = annal__buf_printf(&prune->victims, "%lld", (long long)row->values[i].integer);
+        else
+            status = annal__buf_append_slice(&prune->victims, row->values[i].bytes);
+        if (status >= 0)
+            status = annal__buf_append(&prune->victims, "", 1);
+    }
+    return status;
+}
+
+static annal_status choose(struct prune *prune, annal_error *err)
+{
+    const annal_prune_options *options = prune->options;
+    const annal_value params[4] = {
+        {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)options->keep_n},
+        {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(prune->cutoff)},
+        {.kind = ANNAL_VALUE_REAL, .real = (double)options->before_us / 1e6},
+        {.kind = ANNAL_VALUE_INTEGER, .integer = options->orphan_progressions ? 1 : 0}};
+    const annal_sql_options asked = {.params = params, .param_count = 4};
+    struct buf sql = {0};
+    annal_status status =
+        annal_sql(prune->index,
+                  ANNAL_SLICE("SELECT name FROM pragma_table_list WHERE schema = 'state' AND name "
+                              "IN ('progressions', 'team_messages')"),
+                  NULL, note_table, prune, err);
+    if (status < 0)
+        return status;
+    if (!prune->has_state)
+        return annal_sql(prune->index, annal_slice_of(core_victims), &asked, note_victim, prune,
+                         err);
+    if (annal__buf_printf(&sql, "%s%s%s", state_begin, prune->has_teams ? teams_need : "",
+                          state_rest) < 0)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "prune");
+    else
+        status = annal_sql(prune->index, annal__buf_slice(&sql), &asked, note_victim, prune, err);
+    annal__buf_done(&sql);
+    return status;
+}
+
+/* ---- The event ---- */
+
+static uint64_t count_of(const char *ids)
+{
+    uint64_t count = strcmp(ids, "[]") == 0 ? 0 : 1;
+    bool quoted = false;
+    for (const char *at = ids; *at != '\0'; at++) {
+        if (*at == '\\' && at[1] != '\0')
+            at++;
+        else if (*at == '"')
+            quoted = !quoted;
+        else if (*at == ',' && !quoted)
+            count++;
+    }
+    return count;
+}
+
+static annal_status append(struct prune *prune, annal_pruned *pruned, const char *progressions,
+                           const char *messages, annal_error *err)
+{
+    annal_writer *writer = NULL;
+    struct buf data = {0};
+    annal_status status = annal__buf_printf(
+        &data,
+        "{\"cutoff\":\"%s\",\"keep_n\":%" PRIu64 ",\"orphan_progressions\":%s,\"progressions\":%s,"
+        "\"messages\":%s}",
+        prune->cutoff, prune->options->keep_n,
+        prune->options->orphan_progressions ? "true" : "false", progressions, messages);
+    if (status < 0) {
+        status = annal__fail(err, status, "prune session '%.*s'", ANNAL_FMT(pruned->session));
+        goto done;
+    }
+    status = annal_writer_open(prune->index->store, pruned->session,
+                               &(annal_writer_options){.wait_ms = prune->options->wait_ms}, &writer,
+                               err);
+    if (status < 0)
+        goto done;
+    const annal_draft draft = {.type = ANNAL_SLICE("session.pruned"),
+                               .data = annal__buf_slice(&data)};
+    status = annal_pack_append(prune->index, writer, &draft, 1, NULL, NULL, err);
+
+done:
+    annal_writer_close(writer);
+    annal__buf_done(&data);
+    return status;
+}
+
+/* One victim. That it is kept after all is told to fn, and no failure. */
+static annal_status prune_one(struct prune *prune, const char *words[4], annal_prune_fn fn,
+                              void *arg, annal_error *err)
+{
+    annal_error why = {0};
+    annal_pruned pruned = {.session = annal_slice_of(words[0]),
+                           .branches = strtoull(words[1], NULL, 10),
+                           .progressions = count_of(words[2]),
+                           .messages = count_of(words[3])};
+    annal_status status = ANNAL_OK;
+    if (!prune->options->dry_run)
+        status = append(prune, &pruned, words[2], words[3], &why);
+    if (status == ANNAL_ERR_REFUSED || status == ANNAL_ERR_BUSY) {
+        pruned = (annal_pruned){.session = pruned.session, .kept = &why};
+        status = ANNAL_OK;
+    }
+    if (status < 0) {
+        if (err != NULL)
+            *err = why;
+        return status;
+    }
+    return (annal_status)fn(arg, &pruned);
+}
+
+annal_status annal_prune(annal_index *index, const annal_prune_options *options, annal_prune_fn fn,
+                         void *arg, annal_error *err)
+{
+    struct prune prune = {.index = index, .options = options};
+    annal_time_format(options->before_us, prune.cutoff);
+    annal_status status = choose(&prune, err);
+    for (size_t at = 0; status == ANNAL_OK && at < prune.victims.len;) {
+        const char *words[4];
+        for (int i = 0; i < 4; i++) {
+            words[i] = prune.victims.ptr + at;
+            at += strlen(words[i]) + 1;
+        }
+        status = prune_one(&prune, words, fn, arg, err);
+    }
+    annal__buf_done(&prune.victims);
+    return status;
+}

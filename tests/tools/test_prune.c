@@ -1,0 +1,167 @@
+/* annal prune: which sessions leave the tables, what goes with them, what is said about it. */
+#include "tests/tools/cli.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ASSERT_OUT(cli, part)                                                                      \
+    ck_assert_msg(strstr((cli)->out, part) != NULL, "'%s' is not in %s", part, (cli)->out)
+
+/* A session that changed last at this time, with a branch and three messages. */
+static void add_session(struct cli *cli, const char *id, const char *time)
+{
+    char lines[2000];
+    snprintf(
+        lines, sizeof lines,
+        "{\"type\":\"session.created\",\"data\":{\"created_at\":\"%s\",\"updated_at\":\"%s\"},"
+        "\"ts\":\"%s\"}\n"
+        "{\"type\":\"branch.created\",\"data\":{\"id\":\"b-%s\"},\"ts\":\"%s\"}\n"
+        "{\"type\":\"message.added\",\"data\":{\"id\":\"%s-1\",\"role\":\"user\",\"content\":1,"
+        "\"branch_id\":\"b-%s\"},\"ts\":\"%s\"}\n"
+        "{\"type\":\"message.added\",\"data\":{\"id\":\"%s-2\",\"role\":\"user\",\"content\":1,"
+        "\"branch_id\":\"b-%s\"},\"ts\":\"%s\"}\n"
+        "{\"type\":\"message.added\",\"data\":{\"id\":\"%s-3\",\"role\":\"user\",\"content\":1,"
+        "\"branch_id\":\"b-%s\"},\"ts\":\"%s\"}\n",
+        time, time, time, id, time, id, id, time, id, id, time, id, id, time);
+    CLI(cli, lines, "append", id);
+    cli_assert_done(cli);
+}
+
+static void store_with_sessions(struct cli *cli)
+{
+    CLI(cli, NULL, "pack", "enable", "lionagi");
+    add_session(cli, "old", "2020-01-01T00:00:00Z");
+    add_session(cli, "older", "2019-01-01T00:00:00Z");
+    add_session(cli, "fresh", "2030-01-01T00:00:00Z");
+}
+
+static void ask(struct cli *cli, const char *sql, const char *rows)
+{
+    CLI(cli, NULL, "sql", "--format", "csv", sql);
+    cli_assert_done(cli);
+    const char *at = strchr(cli->out, '\n');
+    ck_assert_ptr_nonnull(at);
+    char got[500];
+    size_t len = 0;
+    for (at++; *at != '\0' && len < sizeof got - 1; at++)
+        if (*at != '\r')
+            got[len++] = *at == '\n' ? ' ' : *at;
+    got[len] = '\0';
+    ck_assert_str_eq(got, rows);
+}
+
+START_TEST(at_l12_a_dry_run_counts_and_changes_nothing)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    store_with_sessions(&cli);
+    CLI(&cli, NULL, "prune", "--keep-n", "0", "--dry-run");
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, "would prune 2 session(s), 2 branch(es), 0 progression(s), 0 message(s)");
+    ask(&cli, "SELECT count(*) FROM state.sessions", "3 ");
+    ask(&cli, "SELECT count(*) FROM event_index WHERE type = 'session.pruned'", "0 ");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(at_l13_branches_go_with_their_session_and_orphan_progressions_keep_messages)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    store_with_sessions(&cli);
+    CLI(&cli, NULL, "prune", "--keep-n", "2");
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, "pruned 1 session(s), 1 branch(es), 0 progression(s), 0 message(s)");
+    ask(&cli, "SELECT id FROM state.sessions ORDER BY id", "fresh old ");
+    ask(&cli, "SELECT id FROM branches ORDER BY id", "b-fresh b-old ");
+    ask(&cli, "SELECT count(*) FROM messages", "9 ");
+    ask(&cli, "SELECT id FROM main.sessions WHERE id <> '_state' ORDER BY id", "fresh old ");
+    ask(&cli, "SELECT details ->> '$.sessions' FROM admin_events WHERE action = 'prune'", "1 ");
+    CLI(&cli, NULL, "prune", "--keep-n", "2");
+    ASSERT_OUT(&cli, "pruned 0 session(s)");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(at_l14_with_orphan_progressions_goes_what_no_survivor_mentions)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    store_with_sessions(&cli);
+    /* A survivor mentions one message of the pruned, and a pruned one the other's. */
+    CLI(&cli, "{\"progression_id\":\"b-fresh\",\"message_id\":\"old-2\"}\n", "append", "fresh",
+        "--type", "progression.appended");
+    cli_assert_done(&cli);
+    CLI(&cli,
+        "{\"type\":\"progression.appended\",\"ts\":\"2019-01-01T00:00:00Z\",\"data\":{"
+        "\"progression_id\":\"b-older\",\"message_id\":\"old-1\"}}\n",
+        "append", "older");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "prune", "--keep-n", "0", "--orphan-progressions", "--dry-run");
+    ASSERT_OUT(&cli, "would prune 2 session(s), 2 branch(es), 4 progression(s), 5 message(s)");
+    CLI(&cli, NULL, "prune", "--keep-n", "0", "--orphan-progressions");
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, "pruned 2 session(s), 2 branch(es), 4 progression(s), 5 message(s)");
+    ask(&cli, "SELECT id FROM messages ORDER BY id", "fresh-1 fresh-2 fresh-3 old-2 ");
+    ask(&cli, "SELECT id FROM progressions ORDER BY id", "b-fresh fresh ");
+    CLI(&cli, NULL, "reindex");
+    unlink(tmpdir_path(&cli.dir, "store/state.db"));
+    ask(&cli, "SELECT id FROM messages ORDER BY id", "fresh-1 fresh-2 fresh-3 old-2 ");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(the_newest_stay_however_old_and_what_is_no_session_of_an_agent_too)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    store_with_sessions(&cli);
+    CLI(&cli,
+        "{\"type\":\"team.created\",\"ts\":\"2001-01-01T00:00:00Z\",\"data\":{\"name\":\"t\"}}\n",
+        "append", "team_t");
+    CLI(&cli, "{\"type\":\"tool.called\",\"ts\":\"2001-01-01T00:00:00Z\",\"data\":{}}\n", "append",
+        "nameless");
+    CLI(&cli, NULL, "prune");
+    ASSERT_OUT(&cli, "pruned 0 session(s)");
+    CLI(&cli, NULL, "prune", "--keep-n", "0", "--keep-days", "0", "--json");
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, "{\"session_id\":\"old\",\"pruned\":true,\"branches\":1,");
+    ASSERT_OUT(&cli, "\"dry_run\":false,\"sessions\":2,");
+    ask(&cli, "SELECT id FROM main.sessions WHERE id <> '_state' ORDER BY id",
+        "fresh nameless team_t ");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(without_the_pack_a_session_is_as_old_as_its_last_event)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    add_session(&cli, "old", "2020-01-01T00:00:00Z");
+    add_session(&cli, "fresh", "2030-01-01T00:00:00Z");
+    CLI(&cli, NULL, "prune", "--keep-n", "0", "--delete-journals");
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, "pruned 1 session(s)");
+    ASSERT_OUT(&cli, "deleted 1 journal(s)");
+    ask(&cli, "SELECT id FROM sessions WHERE id <> '_state'", "fresh ");
+    ck_assert_int_ne(access(tmpdir_path(&cli.dir, "store/events/old.jsonl"), F_OK), 0);
+    cli_done(&cli);
+}
+END_TEST
+
+Suite *suite_prune(void)
+{
+    Suite *suite = suite_create("prune");
+    TCase *tcase = tcase_create("prune");
+    tcase_add_test(tcase, at_l12_a_dry_run_counts_and_changes_nothing);
+    tcase_add_test(tcase,
+                   at_l13_branches_go_with_their_session_and_orphan_progressions_keep_messages);
+    tcase_add_test(tcase, at_l14_with_orphan_progressions_goes_what_no_survivor_mentions);
+    tcase_add_test(tcase, the_newest_stay_however_old_and_what_is_no_session_of_an_agent_too);
+    tcase_add_test(tcase, without_the_pack_a_session_is_as_old_as_its_last_event);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

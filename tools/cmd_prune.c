@@ -1,0 +1,187 @@
+#include "journal/base/buf.h"
+#include "journal/base/clock.h"
+#include "journal/base/json.h"
+#include "tools/args.h"
+#include "tools/open.h"
+#include "tools/out.h"
+
+#include <annal/pack.h>
+#include <annal/snapshot.h>
+
+#include <inttypes.h>
+#include <unistd.h>
+
+#define DAY_US         INT64_C(86400000000)
+#define KEEP_DAYS_MAX  100000
+#define PRUNE_WAIT_MS  1000
+#define KEPT_SHOWN_MAX 20
+
+struct prune {
+    const struct args *args;
+    annal_store *store;
+    annal_index *index;
+    uint64_t keep_days;
+    annal_prune_options options;
+    uint64_t sessions, branches, progressions, messages, journals, kept;
+};
+
+/* ---- One session ---- */
+
+static int delete_journal(struct prune *prune, annal_slice session)
+{
+    annal_error err = {0};
+    if (annal_session_delete(prune->store, session, NULL, &err) < 0 ||
+        annal_snapshot_drop(prune->index, session, &err) < 0)
+        return fail_error(&err);
+    prune->journals++;
+    return 0;
+}
+
+static void print_one(const struct prune *prune, const annal_pruned *pruned)
+{
+    if (!prune->args->json)
+        return;
+    fputs("{\"session_id\":", stdout);
+    out_json_string(pruned->session);
+    printf(",\"pruned\":%s,\"branches\":%" PRIu64 ",\"progressions\":%" PRIu64
+           ",\"messages\":%" PRIu64 "}\n",
+           pruned->kept == NULL && !prune->options.dry_run ? "true" : "false", pruned->branches,
+           pruned->progressions, pruned->messages);
+}
+
+static int note(void *arg, const annal_pruned *pruned)
+{
+    struct prune *prune = arg;
+    print_one(prune, pruned);
+    if (pruned->kept != NULL) {
+        if (prune->kept++ < KEPT_SHOWN_MAX)
+            say("session '%.*s' is kept: %s", ANNAL_FMT(pruned->session), pruned->kept->message);
+        return 0;
+    }
+    prune->sessions++;
+    prune->branches += pruned->branches;
+    prune->progressions += pruned->progressions;
+    prune->messages += pruned->messages;
+    if (prune->options.dry_run || !args_has(prune->args, "delete-journals"))
+        return 0;
+    return delete_journal(prune, pruned->session);
+}
+
+/* ---- All of them ---- */
+
+/* What an operator did stands in session _state, for the table admin_events. */
+static int record(struct prune *prune)
+{
+    annal_error err = {0};
+    annal_writer *writer = NULL;
+    struct buf data = {0};
+    const char *actor = getlogin();
+    annal_status status = annal__buf_printf(
+        &data,
+        "{\"action\":\"prune\",\"details\":{\"keep_days\":%" PRIu64 ",\"keep_n\":%" PRIu64
+        ",\"orphan_progressions\":%s,\"sessions\":%" PRIu64 ",\"branches\":%" PRIu64
+        ",\"progressions\":%" PRIu64 ",\"messages\":%" PRIu64 ",\"journals\":%" PRIu64 "}",
+        prune->keep_days, prune->options.keep_n,
+        prune->options.orphan_progressions ? "true" : "false", prune->sessions, prune->branches,
+        prune->progressions, prune->messages, prune->journals);
+    if (status >= 0 && actor != NULL)
+        status = annal__buf_printf(&data, ",\"actor\":");
+    if (status >= 0 && actor != NULL)
+        status = annal__json_quote(&data, annal_slice_of(actor));
+    if (status >= 0)
+        status = annal__buf_append(&data, "}", 1);
+    if (status < 0) {
+        annal__buf_done(&data);
+        return fail_storage("prune: out of memory");
+    }
+    const annal_draft draft = {.type = ANNAL_SLICE("admin.recorded"),
+                               .data = annal__buf_slice(&data)};
+    status = annal_writer_open(prune->store, ANNAL_SLICE("_state"), NULL, &writer, &err);
+    if (status >= 0)
+        status = annal_pack_append(prune->index, writer, &draft, 1, NULL, NULL, &err);
+    annal_writer_close(writer);
+    annal__buf_done(&data);
+    return status < 0 ? fail_error(&err) : 0;
+}
+
+static void print_totals(const struct prune *prune)
+{
+    if (prune->args->json) {
+        printf("{\"dry_run\":%s,\"sessions\":%" PRIu64 ",\"branches\":%" PRIu64
+               ",\"progressions\":%" PRIu64 ",\"messages\":%" PRIu64 ",\"journals\":%" PRIu64
+               ",\"kept\":%" PRIu64 "}\n",
+               prune->options.dry_run ? "true" : "false", prune->sessions, prune->branches,
+               prune->progressions, prune->messages, prune->journals, prune->kept);
+        return;
+    }
+    printf("%s %" PRIu64 " session(s), %" PRIu64 " branch(es), %" PRIu64 " progression(s), %" PRIu64
+           " message(s)\n",
+           prune->options.dry_run ? "would prune" : "pruned", prune->sessions, prune->branches,
+           prune->progressions, prune->messages);
+    if (prune->journals > 0)
+        printf("deleted %" PRIu64 " journal(s)\n", prune->journals);
+}
+
+static int prune_all(struct prune *prune)
+{
+    annal_error err = {0};
+    annal_status status = annal_prune(prune->index, &prune->options, note, prune, &err);
+    if (status < 0)
+        return fail_error(&err);
+    int exit_status = (int)status;
+    if (exit_status == 0 && prune->sessions > 0 && !prune->options.dry_run)
+        exit_status = record(prune);
+    if (exit_status == 0)
+        print_totals(prune);
+    return exit_status == 0 && prune->kept > 0 ? EXIT_REFUSED : exit_status;
+}
+
+static int run(const struct args *args)
+{
+    struct prune prune = {.args = args, .keep_days = 30, .options = {.keep_n = 100}};
+    annal_error err = {0};
+    int exit_status = args_number(args, "keep-days", &prune.keep_days);
+    if (exit_status == 0)
+        exit_status = args_number(args, "keep-n", &prune.options.keep_n);
+    if (exit_status == 0 && (prune.keep_days > KEEP_DAYS_MAX || prune.options.keep_n > INT64_MAX))
+        exit_status = fail_usage("--keep-days is at most %d", KEEP_DAYS_MAX);
+    prune.options.before_us =
+        annal__system_clock.wall_us(annal__system_clock.arg) - (int64_t)prune.keep_days * DAY_US;
+    prune.options.dry_run = args_has(args, "dry-run");
+    prune.options.orphan_progressions = args_has(args, "orphan-progressions");
+    prune.options.wait_ms = PRUNE_WAIT_MS;
+    if (exit_status == 0)
+        exit_status = store_open(args, OPEN_WRITE, PRUNE_WAIT_MS, &prune.store);
+    if (exit_status == 0 && annal_index_open(prune.store, NULL, &prune.index, &err) < 0)
+        exit_status = fail_error(&err);
+    if (exit_status == 0)
+        exit_status = out_finish(prune_all(&prune));
+    annal_index_close(prune.index);
+    return store_close(prune.store, exit_status);
+}
+
+static const struct option options[] = {
+    {"keep-days", "N", "keep what changed in the last N days (30)", false},
+    {"keep-n", "N", "and the N sessions that changed last (100)", false},
+    {"dry-run", NULL, "only say what would go, in exact numbers", false},
+    {"orphan-progressions", NULL, "delete their progressions, and what only those name", false},
+    {"delete-journals", NULL, "delete their journals, too: for ever", false},
+    {NULL, NULL, NULL, false}};
+
+const struct command cmd_prune = {
+    .name = "prune",
+    .operands = "",
+    .summary = "take old sessions out of the tables",
+    .about = "Sessions that changed last more than --keep-days ago leave the tables, except\n"
+             "the --keep-n newest. Their journals say so (session.pruned) and stay, unless\n"
+             "--delete-journals is given; so nothing is lost, and a rebuild gives the same\n"
+             "tables. Teams, projects and other sessions without session.created stay, and so\n"
+             "does a session that messages of a team point at.\n"
+             "\n"
+             "With the pack lionagi, branches go with their session; progressions stay, and\n"
+             "with them the messages that they name. --orphan-progressions deletes those, too,\n"
+             "and messages that no other session has. 'annal vacuum' then gives back the space.",
+    .examples = "  annal prune --dry-run\n"
+                "  annal prune --keep-days 90 --keep-n 1000 --orphan-progressions\n",
+    .options = options,
+    .run = run};
