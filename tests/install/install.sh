@@ -13,6 +13,12 @@ prefix=$work/stage/usr/local
     echo "the command was not installed"
     exit 1
 }
+for page in annal annal-verbs; do
+    [ -n "$(find "$prefix" -name "$page.1")" ] || [ ! -e "$build/tools/annal" ] || {
+        echo "the manual page $page was not installed"
+        exit 1
+    }
+done
 pc=$(find "$prefix" -name annal.pc)
 PKG_CONFIG_PATH=$(dirname "$pc")
 export PKG_CONFIG_PATH
