@@ -20,6 +20,7 @@
 #include "tools/verify_index.h"
 
 #include <annal/journal.h>
+#include <annal/pack.h>
 #include <annal/replay.h>
 
 #include <inttypes.h>
@@ -358,6 +359,50 @@ static int verify_logs(struct verify *verify)
 
 /* ---- The whole ---- */
 
+/* ---- Packs ---- */
+
+static int found_in_pack(void *arg, const annal_pack_finding *finding)
+{
+    struct verify *verify = arg;
+    struct buf text = {0};
+    annal_status status = ANNAL_OK;
+    progress_hide(&verify->progress);
+    verify->findings += !finding->remark;
+    if (verify->args->json) {
+        status = annal__buf_printf(&text, "{\"pack\":\"%s\",\"table\":", finding->pack);
+        if (status == ANNAL_OK && finding->table == NULL)
+            status = annal__buf_printf(&text, "null");
+        else if (status == ANNAL_OK)
+            status = annal__json_quote(&text, annal_slice_of(finding->table));
+        if (status == ANNAL_OK)
+            status = annal__buf_printf(
+                &text, ",\"remark\":%s,\"what\":", finding->remark ? "true" : "false");
+        if (status == ANNAL_OK)
+            status = annal__json_quote(&text, annal_slice_of(finding->what));
+        if (status == ANNAL_OK)
+            status = annal__buf_printf(&text, "}\n");
+    } else {
+        status = annal__buf_printf(&text, "pack %s%s%s: %s%s\n", finding->pack,
+                                   finding->table == NULL ? "" : ", table ",
+                                   finding->table == NULL ? "" : finding->table,
+                                   finding->remark ? "(no finding) " : "", finding->what);
+    }
+    if (status == ANNAL_OK)
+        out_slice(annal__buf_slice(&text));
+    annal__buf_done(&text);
+    return status;
+}
+
+/* Their tables against a second filling of them. */
+static int verify_packs(struct verify *verify)
+{
+    annal_error err = {0};
+    if (verify->index == NULL)
+        return 0;
+    return annal_packs_verify(verify->index, found_in_pack, verify, &err) < 0 ? fail_error(&err)
+                                                                              : 0;
+}
+
 static void print_summary(const struct verify *verify)
 {
     char sessions[HUMAN_BYTES], events[HUMAN_BYTES], bytes[HUMAN_BYTES], findings[HUMAN_BYTES];
@@ -414,6 +459,8 @@ static int verify_all(struct verify *verify)
         exit_status = verify_sessions(verify);
         if (verify->args->operand_count == 0)
             logs = verify_logs(verify);
+        int packs = verify->args->operand_count == 0 ? verify_packs(verify) : 0;
+        logs = packs > logs ? packs : logs;
         print_summary(verify);
         if (verify->findings > 0 && exit_status == EXIT_DONE)
             exit_status = EXIT_REFUSED;
@@ -475,7 +522,8 @@ const struct command cmd_verify = {
              "nothing else is changed. Each finding names session, seq and offset, and they\n"
              "are printed in the order of the sessions. Where there is an index its rows,\n"
              "tables and snapshots are compared as far as it goes; one that lags is told, and\n"
-             "is no finding. Without SESSION the commit logs are read too.\n"
+             "is no finding. Without SESSION the commit logs are read too, and the tables of\n"
+             "the store's packs are compared with a second filling of them.\n"
              "\n"
              "Exit status: 0 nothing found, 1 findings, 3 something could not be read. What\n"
              "is damaged stays readable but for the events that it hit; 'annal repair' copies\n"

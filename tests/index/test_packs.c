@@ -361,6 +361,46 @@ START_TEST(tables_of_a_newer_version_of_a_pack_are_left_alone)
 }
 END_TEST
 
+static int text_pack_finding(void *arg, const annal_pack_finding *finding)
+{
+    char line[400];
+    snprintf(line, sizeof line, "%s %s %s%s\n", finding->pack,
+             finding->table == NULL ? "-" : finding->table, finding->remark ? "remark: " : "",
+             finding->what);
+    text_add(arg, line, strlen(line));
+    return 0;
+}
+
+START_TEST(tables_that_are_not_what_the_events_give_are_found)
+{
+    struct fixture f;
+    struct text text = {0};
+    FIXTURE_INIT(&f);
+    put_pack(&f, "packs/notes.sql", notes);
+    put_pack(&f, "packs/runs.sql", runs);
+    text_add(&text, "", 0);
+    ck_ok(annal_packs_verify(f.index, text_pack_finding, &text, err));
+    ck_assert_int_ne(access(tmpdir_path(&f.dir, "store/notes.db"), F_OK), 0);
+    fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
+    fixture_append(&f, "run_a", "run.stepped", "{}");
+    const annal_catch_up_options all = {.every_database = true};
+    ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, &all, err));
+    fixture_append(&f, "s1", "note.added", "{\"text\":\"not yet indexed\"}");
+    ck_ok(annal_packs_verify(f.index, text_pack_finding, &text, err));
+    ck_assert_str_eq(text.ptr, "");
+    put_mark(&f);
+    ck_ok(annal_packs_verify(f.index, text_pack_finding, &text, err));
+    ck_assert_str_eq(text.ptr, "notes notes its rows are not what the events give\n");
+    ck_ok(annal_index_rebuild(f.index, NULL, err));
+    text.len = 0;
+    text_add(&text, "", 0);
+    ck_ok(annal_packs_verify(f.index, text_pack_finding, &text, err));
+    ck_assert_str_eq(text.ptr, "");
+    free(text.ptr);
+    fixture_done(&f);
+}
+END_TEST
+
 Suite *suite_packs(void)
 {
     Suite *suite = suite_create("packs");
@@ -377,6 +417,7 @@ Suite *suite_packs(void)
     tcase_add_test(tcase, packs_follow_what_is_appended_and_are_brought_up_to_what_was);
     tcase_add_test(tcase, columns_indexes_and_views_that_are_new_are_added_in_place);
     tcase_add_test(tcase, tables_of_a_newer_version_of_a_pack_are_left_alone);
+    tcase_add_test(tcase, tables_that_are_not_what_the_events_give_are_found);
     suite_add_tcase(suite, tcase);
     return suite;
 }

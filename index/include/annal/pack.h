@@ -109,6 +109,27 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_packs(annal_index *index, an
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_has_pack(annal_index *index, const char *name,
                                                              annal_error *err);
 
+typedef struct annal_pack_finding {
+    const char *pack;
+    const char *database;
+    const char *table; /* NULL: the pack as a whole */
+    const char *what;
+    bool remark; /* worth knowing, and nothing is wrong: events that a handler could not take, rows
+                    that name rows which are not there, tables of a journal that was replaced */
+} annal_pack_finding;
+
+/* Return 0 to go on; anything else stops and is handed through. It lives until it returns. */
+typedef int (*annal_pack_finding_fn)(void *arg, const annal_pack_finding *finding);
+
+/*
+ * Compare the tables of all packs with what the journals give, as far as the tables go: they are
+ * filled a second time, in memory. Nothing is caught up, and databases that are not there are not
+ * made. Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_packs_verify(annal_index *index,
+                                                           annal_pack_finding_fn fn, void *arg,
+                                                           annal_error *err);
+
 /*
  * Make the tables of one pack anew from the journals. What is done stays done: who is stopped goes
  * on at the next catch-up. The default is to wait without limit. Any thread.

@@ -1,0 +1,392 @@
+/*
+ * Are the tables of packs what the journals give?
+ *
+ * (1) A database is read as it stands, in one transaction; nothing is caught up or made.
+ * (2) Beside it the same packs are filled anew, in memory, from the journals, each session as far
+ *     as the pack's cursor says. Then every table must hold the same rows, with the same types.
+ * (3) Where a cursor stands at a place that its journal does not have, the journal was replaced
+ *     since: nothing can be said, and the next catch-up mends it.
+ * (4) What handlers could not take, and rows that name rows which are not there, are told too:
+ *     worth knowing, and no contradiction. (Sessions come in any order, so foreign keys are not
+ *     enforced while tables are filled.)
+ */
+#include "index/database.h"
+#include "index/index.h"
+#include "index/plan.h"
+#include "journal/base/error.h"
+#include "journal/base/seam.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct verify {
+    annal_index *index;
+    annal_index *fresh; /* in memory */
+    struct pack_set *set;
+    struct pack_set *fresh_set;
+    annal_pack_finding_fn fn;
+    void *arg;
+    annal_error *err;
+};
+
+/* One pack in one database. */
+struct part {
+    struct verify *verify;
+    struct pack_base *base;
+    const struct pack_slot *slot;
+    sqlite3 *db;    /* as it stands */
+    sqlite3 *fresh; /* as it should be */
+};
+
+static annal_status tell(const struct part *part, const char *table, bool remark, const char *what)
+{
+    const annal_pack_finding finding = {.pack = part->slot->name,
+                                        .database = part->base->base.path,
+                                        .table = table,
+                                        .what = what,
+                                        .remark = remark};
+    return (annal_status)part->verify->fn(part->verify->arg, &finding);
+}
+
+/* ---- Rows, rule 2 ---- */
+
+static bool same_value(sqlite3_value *a, sqlite3_value *b)
+{
+    int type = sqlite3_value_type(a);
+    if (type != sqlite3_value_type(b))
+        return false;
+    if (type == SQLITE_NULL)
+        return true;
+    if (type == SQLITE_INTEGER)
+        return sqlite3_value_int64(a) == sqlite3_value_int64(b);
+    if (type == SQLITE_FLOAT) {
+        double one = sqlite3_value_double(a), other = sqlite3_value_double(b);
+        return memcmp(&one, &other, sizeof one) == 0;
+    }
+    const void *bytes = type == SQLITE_BLOB ? sqlite3_value_blob(a) : sqlite3_value_text(a);
+    const void *others = type == SQLITE_BLOB ? sqlite3_value_blob(b) : sqlite3_value_text(b);
+    int len = sqlite3_value_bytes(a);
+    return len == sqlite3_value_bytes(b) && (len == 0 || memcmp(bytes, others, (size_t)len) == 0);
+}
+
+static bool same_row(sqlite3_stmt *a, sqlite3_stmt *b)
+{
+    int count = sqlite3_column_count(a);
+    if (count != sqlite3_column_count(b))
+        return false;
+    for (int i = 0; i < count; i++)
+        if (!same_value(sqlite3_column_value(a, i), sqlite3_column_value(b, i)))
+            return false;
+    return true;
+}
+
+/* All rows in an order that only they decide. */
+static annal_status prepare_rows(sqlite3 *db, const char *table, sqlite3_stmt **out_stmt,
+                                 annal_error *err)
+{
+    sqlite3_stmt *columns = NULL;
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendf(sql, "SELECT * FROM main.\"%w\" ORDER BY 1", table);
+    annal_status status =
+        annal__db_prepare(db, "SELECT COUNT(*) FROM pragma_table_info(?1)", &columns, err);
+    if (status >= 0) {
+        annal__db_bind_text(columns, 1, annal_slice_of(table));
+        int count = sqlite3_step(columns) == SQLITE_ROW ? sqlite3_column_int(columns, 0) : 0;
+        for (int i = 2; i <= count; i++)
+            sqlite3_str_appendf(sql, ", %d", i);
+    }
+    sqlite3_finalize(columns);
+    char *text = sqlite3_str_finish(sql);
+    if (status >= 0)
+        status = text == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "the rows of a table")
+                              : annal__db_prepare(db, text, out_stmt, err);
+    sqlite3_free(text);
+    return status;
+}
+
+static annal_status compare_rows(const struct part *part, sqlite3_stmt *stands,
+                                 sqlite3_stmt *should, bool *out_same, annal_error *err)
+{
+    for (uint64_t row = 1;; row++) {
+        int one = sqlite3_step(stands), other = sqlite3_step(should);
+        if (one != SQLITE_ROW && one != SQLITE_DONE)
+            return annal__db_fail(err, part->db, one, "read '%s'", part->base->base.path);
+        if (other != SQLITE_ROW && other != SQLITE_DONE)
+            return annal__db_fail(err, part->fresh, other, "fill pack '%s'", part->slot->name);
+        *out_same = one == other && (one == SQLITE_DONE || same_row(stands, should));
+        if (!*out_same || one == SQLITE_DONE)
+            return ANNAL_OK;
+    }
+}
+
+static annal_status compare_table(const struct part *part, const char *table, bool *out_same,
+                                  annal_error *err)
+{
+    sqlite3_stmt *stands = NULL, *should = NULL;
+    annal_error why = {0};
+    annal_status status = prepare_rows(part->db, table, &stands, &why);
+    if (status >= 0)
+        status = prepare_rows(part->fresh, table, &should, &why);
+    if (status >= 0)
+        status = compare_rows(part, stands, should, out_same, &why);
+    sqlite3_finalize(stands);
+    sqlite3_finalize(should);
+    if (status == ANNAL_ERR_SQL) { /* it is not there */
+        *out_same = false;
+        return ANNAL_OK;
+    }
+    if (status < 0 && err != NULL)
+        *err = why;
+    return status;
+}
+
+/* Run select, whose ?1 is the pack, on what stands, and fn for the text of each first column. */
+typedef annal_status (*text_fn)(const struct part *part, const char *text, sqlite3_stmt *row);
+
+static annal_status each_text(const struct part *part, const char *select, text_fn fn)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = SQLITE_DONE;
+    annal_status status = annal__db_prepare(part->db, select, &stmt, part->verify->err);
+    if (status >= 0 && sqlite3_bind_parameter_count(stmt) > 0)
+        annal__db_bind_text(stmt, 1, annal_slice_of(part->slot->name));
+    while (status == ANNAL_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
+        status = fn(part, (const char *)sqlite3_column_text(stmt, 0), stmt);
+    if (status == ANNAL_OK && rc != SQLITE_DONE)
+        status =
+            annal__db_fail(part->verify->err, part->db, rc, "read '%s'", part->base->base.path);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+static annal_status check_table(const struct part *part, const char *table, sqlite3_stmt *row)
+{
+    bool same = true;
+    (void)row;
+    annal_status status = compare_table(part, table, &same, part->verify->err);
+    return status < 0 || same ? status
+                              : tell(part, table, false, "its rows are not what the events give");
+}
+
+/* ---- Filling anew ---- */
+
+static annal_status add_task(const struct part *part, struct plan *plan)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = SQLITE_DONE;
+    annal_status status =
+        annal__db_prepare(part->db, "SELECT session_id, offset FROM _cursor WHERE pack = ?1", &stmt,
+                          part->verify->err);
+    if (status >= 0)
+        annal__db_bind_text(stmt, 1, annal_slice_of(part->slot->name));
+    while (status >= 0 && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
+        status = annal__plan_add(plan, annal__db_column(stmt, 0), (annal_position){.seq = 1},
+                                 (uint64_t)sqlite3_column_int64(stmt, 1), false);
+    if (status >= 0 && rc != SQLITE_DONE)
+        status =
+            annal__db_fail(part->verify->err, part->db, rc, "read '%s'", part->base->base.path);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+static annal_status fill_anew(const struct part *part, struct pack_fill *fill)
+{
+    struct plan plan = {0};
+    annal_index_progress progress = {0};
+    annal_status status = add_task(part, &plan);
+    while (status >= 0 && plan.next < plan.count)
+        status = annal__follower_batch(&fill->follower, &plan, INT64_MAX, INT64_MAX, false,
+                                       &progress, part->verify->err);
+    annal__plan_done(&plan);
+    return status;
+}
+
+/* The same pack in the database in memory that stands for this one. */
+static annal_status find_fresh(const struct part *part, annal_slice session,
+                               struct pack_fill **out_fill, struct pack_base **out_base)
+{
+    struct verify *verify = part->verify;
+    *out_fill = NULL;
+    *out_base = NULL;
+    for (size_t i = 0; i < verify->fresh_set->slot_count; i++) {
+        const struct pack_slot *slot = &verify->fresh_set->slots[i];
+        struct pack_base *base = NULL;
+        if (slot->pack == NULL || strcmp(slot->name, part->slot->name) != 0)
+            continue;
+        annal_status status = ANNAL_OK;
+        if (annal__slot_has_star(slot))
+            status = annal__packs_base(verify->fresh, verify->fresh_set, slot, session, &base,
+                                       verify->err);
+        else
+            while ((base = annal__packs_next(verify->fresh, verify->fresh_set, base)) != NULL &&
+                   annal__pack_fill(base, slot) == NULL)
+                ;
+        *out_base = base;
+        *out_fill = base == NULL ? NULL : annal__pack_fill(base, slot);
+        return status;
+    }
+    return ANNAL_OK;
+}
+
+/* ---- What is worth knowing, rule 4 ---- */
+
+static annal_status tell_orphans(const struct part *part, const char *table, sqlite3_stmt *row)
+{
+    char what[200];
+    snprintf(what, sizeof what, "%lld rows name rows of '%.100s' that are not there",
+             (long long)sqlite3_column_int64(row, 2), (const char *)sqlite3_column_text(row, 1));
+    return tell(part, table, true, what);
+}
+
+static annal_status tell_refused(const struct part *part, const char *first, sqlite3_stmt *row)
+{
+    char what[200];
+    long long count = (long long)sqlite3_column_int64(row, 1);
+    if (count == 0)
+        return ANNAL_OK;
+    snprintf(what, sizeof what, "%lld events could not be taken, the first: %.120s", count, first);
+    return tell(part, NULL, true, what);
+}
+
+static annal_status remarks(const struct part *part)
+{
+    annal_status status =
+        each_text(part, "SELECT MIN(what), COUNT(*) FROM _findings WHERE pack = ?1", tell_refused);
+    if (status == ANNAL_OK)
+        status = each_text(part,
+                           "SELECT \"table\", parent, COUNT(*) FROM pragma_foreign_key_check "
+                           "WHERE \"table\" IN (SELECT name FROM _object WHERE pack = ?1 "
+                           "AND type = 'table') GROUP BY 1, 2",
+                           tell_orphans);
+    return status;
+}
+
+/* ---- A database ---- */
+
+/* Rule 3. */
+static annal_status compare_cursors(const struct part *part, bool *out_same, annal_error *err)
+{
+    sqlite3_stmt *stands = NULL, *should = NULL;
+    const char *select = "SELECT * FROM _cursor WHERE pack = ?1 ORDER BY session_id";
+    annal_status status = annal__db_prepare(part->db, select, &stands, err);
+    if (status >= 0)
+        status = annal__db_prepare(part->fresh, select, &should, err);
+    if (status >= 0) {
+        annal__db_bind_text(stands, 1, annal_slice_of(part->slot->name));
+        annal__db_bind_text(should, 1, annal_slice_of(part->slot->name));
+        status = compare_rows(part, stands, should, out_same, err);
+    }
+    sqlite3_finalize(stands);
+    sqlite3_finalize(should);
+    return status;
+}
+
+static annal_status verify_part(struct part *part, annal_slice session)
+{
+    struct verify *verify = part->verify;
+    struct pack_base *base = NULL;
+    struct pack_fill *fill = NULL;
+    struct stamp stamp;
+    bool same = false;
+    annal_status status = remarks(part);
+    if (status == ANNAL_OK)
+        status = find_fresh(part, session, &fill, &base);
+    if (status != ANNAL_OK || fill == NULL)
+        return status;
+    status = fill_anew(part, fill);
+    if (status >= 0)
+        status = annal__derived_reader(&base->base, base->base.wait_ms, &part->fresh, &stamp,
+                                       verify->err);
+    if (status >= 0)
+        status = compare_cursors(part, &same, verify->err);
+    if (status >= 0 && !same)
+        status = tell(part, NULL, true,
+                      "it knows other journals than there are now; the next catch-up mends that");
+    else if (status >= 0)
+        status = each_text(part,
+                           "SELECT name FROM _object WHERE pack = ?1 AND type = 'table' "
+                           "ORDER BY name",
+                           check_table);
+    annal__db_close(part->fresh);
+    part->fresh = NULL;
+    return status;
+}
+
+/* Whether the tables that stand there are this pack's, made by its text. */
+static bool is_run(const struct pack_base *base, const struct pack_fill *fill, sqlite3 *db)
+{
+    bool current = false;
+    return !fill->left_out && base->base.ops->is_current(base->base.arg, db, &current, NULL) >= 0 &&
+           current;
+}
+
+static annal_status verify_base(struct verify *verify, struct pack_base *base, annal_slice session)
+{
+    sqlite3 *db = NULL;
+    struct stamp stamp;
+    if (base->base.private ||
+        !annal__file_is_there(annal__store_io(verify->index->store), base->base.path))
+        return ANNAL_OK;
+    annal_status status =
+        annal__derived_reader(&base->base, base->base.wait_ms, &db, &stamp, verify->err);
+    if (status >= 0)
+        status = annal__db_exec(db, "BEGIN", verify->err);
+    for (size_t i = 0; status == ANNAL_OK && i < base->fill_count; i++) {
+        struct pack_fill *fill = &base->fills[i];
+        struct part part = {.verify = verify, .base = base, .slot = fill->slot, .db = db};
+        if (fill->left_out)
+            status = tell(&part, NULL, false, fill->why.message);
+        else if (is_run(base, fill, db))
+            status = verify_part(&part, session);
+    }
+    annal__db_close(db);
+    return status;
+}
+
+struct one_session {
+    struct verify *verify;
+    const struct pack_slot *slot;
+};
+
+static int verify_session(void *arg, annal_slice session, uint64_t bytes)
+{
+    (void)bytes;
+    const struct one_session *one = arg;
+    struct verify *verify = one->verify;
+    struct pack_base *base = NULL;
+    annal_status status =
+        annal__packs_base(verify->index, verify->set, one->slot, session, &base, verify->err);
+    if (status < 0 || base == NULL || base->fills[0].slot != one->slot)
+        return status;
+    status = verify_base(verify, base, session);
+    annal__pack_rest(base);
+    return status;
+}
+
+annal_status annal_packs_verify(annal_index *index, annal_pack_finding_fn fn, void *arg,
+                                annal_error *err)
+{
+    struct verify verify = {.index = index, .fn = fn, .arg = arg, .err = err};
+    annal_status status = annal__packs_get(index, &verify.set, err);
+    if (status >= 0 && verify.set->slot_count > 0)
+        status = annal__index_open_private(index->store, index->base.wait_ms, &verify.fresh, err);
+    if (status >= 0 && verify.fresh != NULL)
+        status = annal__packs_get(verify.fresh, &verify.fresh_set, err);
+    if (status < 0 || verify.fresh == NULL)
+        goto done;
+    struct pack_base *base = annal__packs_next(index, verify.set, NULL);
+    for (; status == ANNAL_OK && base != NULL; base = annal__packs_next(index, verify.set, base))
+        status = verify_base(&verify, base, (annal_slice){0});
+    for (size_t i = 0; status == ANNAL_OK && i < verify.set->slot_count; i++) {
+        struct one_session one = {&verify, &verify.set->slots[i]};
+        if (one.slot->pack != NULL && annal__slot_has_star(one.slot))
+            status = annal_store_sessions(index->store, verify_session, &one, err);
+    }
+
+done:
+    if (verify.fresh != NULL)
+        annal__packs_put(verify.fresh, verify.fresh_set);
+    annal_index_close(verify.fresh);
+    annal__packs_put(index, verify.set);
+    return status;
+}
