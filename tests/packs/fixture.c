@@ -353,6 +353,17 @@ static char *dump(const char *store, const char *database)
     return text.ptr;
 }
 
+/* Only where two texts part: Check has no room for whole tables. */
+static void ck_same(const char *expected, const char *got)
+{
+    size_t at = 0;
+    while (expected[at] != '\0' && expected[at] == got[at])
+        at++;
+    size_t from = at > 200 ? at - 200 : 0;
+    ck_assert_msg(expected[at] == got[at], "at %zu: …%.400s\n\nanew: …%.400s", at, expected + from,
+                  got + from);
+}
+
 void packs_ck_rebuild(struct packs *p, const char *database, uint64_t seed)
 {
     annal_store *store = NULL;
@@ -369,7 +380,7 @@ void packs_ck_rebuild(struct packs *p, const char *database, uint64_t seed)
     ck_ok(annal_index_open(store, NULL, &index, err));
     catch_up_shuffled(store, index, seed);
     char *now = dump(p->path, database), *anew = dump(copy, database);
-    ck_assert_str_eq(now, anew);
+    ck_same(now, anew);
     free(now);
     free(anew);
     annal_index_close(index);

@@ -6,9 +6,12 @@
 #include "tests/packs/fixture.h"
 #include "tests/support/random.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { ROUNDS = 400, PIECES = 4 };
 
@@ -20,9 +23,15 @@ static const char *pick(struct random *random, const char *const *words)
     return words[random_below(random, count)];
 }
 
+struct chance {
+    char session[20];
+    const char *type;
+    char data[1200];
+};
+
 /* ---- Teams ---- */
 
-static void some_team_event(struct packs *p, struct random *random)
+static void some_team_event(struct chance *event, struct random *random)
 {
     static const char *const names[] = {"\"alice\"", "\"bob\"", "\"carol\"", "\"zoë\"", "\"a,b\"",
                                         "\"all\"",   "\"\"",    "7",         "null",    NULL};
@@ -31,14 +40,13 @@ static void some_team_event(struct packs *p, struct random *random)
         "team.renamed", "team.configured",   "team.archived",     "team.deleted",
         "team.message", "team.message",      "team.message",      "team.message",
         "team.message", "team.message_read", "team.message_read", NULL};
-    char session[20], data[1000];
     /* Ids are unique in a store, as the guards see to it. */
     unsigned team = (unsigned)random_below(random, 4), message = (unsigned)random_below(random, 12);
     const char *type = pick(random, types);
-    snprintf(session, sizeof session, "team_t%u", team);
+    snprintf(event->session, sizeof event->session, "team_t%u", team);
     if (random_below(random, 20) == 0)
         type = random_below(random, 2) == 0 ? "session.created" : "tool.called";
-    snprintf(data, sizeof data,
+    snprintf(event->data, sizeof event->data,
              "{\"id\":\"m%u-%u\",\"name\":\"n%u\",\"members\":[%s,%s],\"add\":[%s],\"remove\":[%s],"
              "\"sender\":%s,\"to\":[%s],\"content\":\"c\",\"message_ids\":[\"m%u-%u\"],"
              "\"member\":%s,\"read_by\":%s,\"created_at\":%u,\"session_id\":\"s%u\",\"status\":%s}",
@@ -49,13 +57,15 @@ static void some_team_event(struct packs *p, struct random *random)
                                           : "[\"carol\",\"alice\",\"\",3]",
              (unsigned)random_below(random, 2000000000), message,
              random_below(random, 6) == 0 ? "\"frozen\"" : "null");
-    packs_append_past(p, session, type, random_below(random, 50) == 0 ? "[null]" : data);
+    event->type = type;
+    if (random_below(random, 50) == 0)
+        strcpy(event->data, "[null]");
 }
 
 /* ---- Sessions ---- */
 
 /* Ids are of one session each: the guards refuse one that another session has. */
-static void some_session_event(struct packs *p, struct random *random)
+static void some_session_event(struct chance *event, struct random *random)
 {
     static const char *const types[] = {"session.created",
                                         "session.updated",
@@ -79,12 +89,11 @@ static void some_session_event(struct packs *p, struct random *random)
     static const char *const statuses[] = {"running",   "completed", "failed", "timed_out",
                                            "cancelled", "idle",      "odd",    NULL};
     static const char *const kinds[] = {"\"agent\"", "\"flow\"", "\"other\"", "null", NULL};
-    char session[20], data[1200];
     unsigned s = (unsigned)random_below(random, 4), message = (unsigned)random_below(random, 10);
     unsigned branch = (unsigned)random_below(random, 4);
     const char *type = pick(random, types);
-    snprintf(session, sizeof session, "s%u", s);
-    snprintf(data, sizeof data,
+    snprintf(event->session, sizeof event->session, "s%u", s);
+    snprintf(event->data, sizeof event->data,
              "{\"id\":\"%s%u-%u\",\"name\":\"n\",\"status\":\"%s\",\"to\":\"%s\",\"override\":%s,"
              "\"invocation_kind\":%s,\"role\":\"user\",\"content\":{\"n\":%u},"
              "\"branch_id\":\"b%u-%u\",\"parent_branch_id\":\"b%u-%u\",\"forked_at_ord\":%u,"
@@ -98,20 +107,23 @@ static void some_session_event(struct packs *p, struct random *random)
              branch, s, (unsigned)random_below(random, 4), (unsigned)random_below(random, 9), s,
              (unsigned)random_below(random, 10), s, (unsigned)random_below(random, 10),
              pick(random, kinds), pick(random, statuses), s);
-    packs_append_past(p, session, type, data);
+    event->type = type;
 }
 
 /* ---- Comparing ---- */
 
-typedef void (*event_fn)(struct packs *p, struct random *random);
+typedef void (*event_fn)(struct chance *event, struct random *random);
 
 /* In pieces, so that tables that were there already are gone on with. */
 static void compare(struct packs *p, const event_fn *events, size_t count, uint64_t seed)
 {
     struct random random = random_init(seed);
     for (int piece = 0; piece < PIECES; piece++) {
-        for (int i = 0; i < ROUNDS / PIECES; i++)
-            events[random_below(&random, count)](p, &random);
+        for (int i = 0; i < ROUNDS / PIECES; i++) {
+            struct chance event;
+            events[random_below(&random, count)](&event, &random);
+            packs_append_past(p, event.session, event.type, event.data);
+        }
         packs_ck_rebuild(p, "state.db", random_next(&random));
     }
     packs_done(p);
@@ -126,12 +138,98 @@ START_TEST(teams_and_sessions_equal_a_rebuild_whatever_the_order)
 }
 END_TEST
 
+/* ---- Killed ---- */
+
+enum { KILLS = 8 };
+
+/* What a writer does, without a word to Check: it may be killed in the middle of one. */
+static bool append_quietly(annal_store *store, annal_index *index, const char *session,
+                           const char *type, const char *data)
+{
+    annal_writer *writer = NULL;
+    annal_appended appended = {0};
+    uint64_t seq;
+    const annal_draft draft = {.type = annal_slice_of(type), .data = annal_slice_of(data)};
+    const annal_append_options options = {.level = ANNAL_LEVEL_SYNC};
+    annal_status status = annal_writer_open(store, annal_slice_of(session), NULL, &writer, NULL);
+    if (status == ANNAL_OK)
+        status = index == NULL
+                     ? annal_writer_append(writer, &draft, 1, &options, &seq, NULL)
+                     : annal_pack_append(index, writer, &draft, 1, &options, &appended, NULL);
+    annal_index_free(appended.data.ptr);
+    annal_writer_close(writer);
+    return status == ANNAL_OK || status == ANNAL_ERR_REFUSED;
+}
+
+/* In a process of its own: events through the guards and past them, a byte for each of the first,
+ * until it is killed. */
+static _Noreturn void append_for_ever(const char *path, uint64_t seed, int said)
+{
+    struct random random = {seed};
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    const annal_store_options options = {.no_keeper = true};
+    bool good = annal_store_open(path, &options, &store, NULL) == ANNAL_OK &&
+                annal_index_open(store, NULL, &index, NULL) == ANNAL_OK;
+    for (unsigned i = 0; good; i++) {
+        struct chance event;
+        char session[20], data[200];
+        unsigned team = (unsigned)random_below(&random, 3);
+        const char *type = random_below(&random, 6) == 0 ? "team.created" : "team.message";
+        snprintf(session, sizeof session, "team_t%u", team);
+        snprintf(data, sizeof data,
+                 "{\"name\":\"n\",\"id\":\"%u-%u-%u\",\"sender\":\"a\",\"content\":\"c\","
+                 "\"read_by\":[\"a\"]}",
+                 team, (unsigned)seed, i);
+        good = append_quietly(store, index, session, type, data) && write(said, "", 1) == 1;
+        some_team_event(&event, &random);
+        if (good && random_below(&random, 2) == 0)
+            good = append_quietly(store, NULL, event.session, event.type, event.data);
+    }
+    _exit(1);
+}
+
+START_TEST(a_kill_at_any_moment_leaves_tables_that_catch_up_to_what_a_rebuild_gives)
+{
+    struct random random = random_init(9);
+    struct packs p;
+    PACKS_INIT(&p, "lionagi", "teams");
+    ck_append(&p, "team_t0", "team.created", "{\"name\":\"n\"}");
+    packs_reopen(&p); /* which gives the session back */
+    for (int i = 0; i < KILLS; i++) {
+        uint64_t seed = random_next(&random) % 1000000;
+        int status = 0, said[2];
+        char byte;
+        ck_assert_int_eq(pipe(said), 0);
+        pid_t child = fork();
+        if (child == 0)
+            append_for_ever(p.path, seed, said[1]);
+        ck_assert_int_gt(child, 0);
+        close(said[1]);
+        for (uint64_t left = 1 + random_below(&random, 8); left > 0; left--)
+            ck_assert_int_eq(read(said[0], &byte, 1), 1);
+        usleep((useconds_t)random_below(&random, 5000));
+        ck_assert_int_eq(kill(child, SIGKILL), 0);
+        close(said[0]);
+        ck_assert_int_eq(waitpid(child, &status, 0), child);
+        ck_assert_msg(WIFSIGNALED(status), "the child failed");
+        packs_reopen(&p); /* which recovers what stands in the log of the dead */
+        packs_ck_rebuild(&p, "state.db", seed);
+    }
+    char *events = packs_rows(&p, "SELECT count(*) FROM event_index");
+    ck_assert_int_gt(atoi(events), 20);
+    free(events);
+    packs_done(&p);
+}
+END_TEST
+
 Suite *suite_random(void)
 {
     Suite *suite = suite_create("random");
     TCase *tests = tcase_create("random");
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, teams_and_sessions_equal_a_rebuild_whatever_the_order);
+    tcase_add_test(tests, a_kill_at_any_moment_leaves_tables_that_catch_up_to_what_a_rebuild_gives);
     suite_add_tcase(suite, tests);
     return suite;
 }
