@@ -1,10 +1,11 @@
-/* How the packs of a store stand: annal_index_packs(). */
+/* How the packs of a store stand, and one of them by its name. */
 #include "index/database.h"
 #include "index/index.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/seam.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* One pack, while it is looked at. */
@@ -193,5 +194,35 @@ annal_status annal_index_has_pack(annal_index *index, const char *name, annal_er
     if (!is_on)
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "pack %s is not on in this store", name);
     annal__packs_put(index, set);
+    return status;
+}
+
+/* ---- One by its name ---- */
+
+annal_status annal_pack_named(annal_index *index, const char *name, annal_pack **out_pack,
+                              annal_error *err)
+{
+    struct pack_set *set = NULL;
+    struct buf text = {0};
+    char file[160];
+    const char *source = NULL;
+    annal_status status = annal__packs_get(index, &set, err);
+    for (size_t i = 0; status >= 0 && source == NULL && i < set->slot_count; i++)
+        if (strcmp(set->slots[i].name, name) == 0)
+            source = set->slots[i].source;
+    if (status >= 0 && source != NULL) {
+        status = annal__packs_read_text(annal__store_io(index->store), source, &text, err);
+    } else if (status >= 0 && annal__builtin_pack(name) != NULL) {
+        snprintf(file, sizeof file, "packs/%.100s.sql", name);
+        source = file;
+        if (annal__buf_append_slice(&text, annal_slice_of(annal__builtin_pack(name))) < 0)
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", name);
+    } else if (status >= 0) {
+        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no pack '%s'", name);
+    }
+    if (status >= 0)
+        status = annal_pack_parse(source, annal__buf_slice(&text), out_pack, err);
+    annal__packs_put(index, set);
+    annal__buf_done(&text);
     return status;
 }

@@ -2,12 +2,14 @@
  * Replay: the state of a session at a moment, asked in SQL or printed whole; or the events up to
  * it.
  */
+#include "journal/base/buf.h"
 #include "tools/args.h"
 #include "tools/catch_up.h"
 #include "tools/event_out.h"
 #include "tools/open.h"
 #include "tools/rows.h"
 
+#include <annal/pack.h>
 #include <annal/replay.h>
 
 #include <inttypes.h>
@@ -22,6 +24,7 @@ struct replay {
     enum out_format format; /* of --sql */
     annal_store *store;
     annal_index *index;
+    annal_pack *pack; /* of --pack; NULL: core */
 };
 
 static int read_options(struct replay *replay)
@@ -85,6 +88,38 @@ static int print_text(annal_state *state)
     return status < 0 ? fail_error(&err) : EXIT_DONE;
 }
 
+static int add_name(void *arg, const annal_row *row)
+{
+    return annal__buf_append_slice(arg, row->values[0].bytes) < 0 ||
+                   annal__buf_append(arg, "", 1) < 0
+               ? ANNAL_ERR_NOMEM
+               : ANNAL_OK;
+}
+
+/* The tables of a pack, one after the other. */
+static int print_tables(annal_state *state)
+{
+    static const char tables[] = "SELECT name FROM sqlite_schema WHERE type = 'table' AND "
+                                 "substr(name, 1, 1) <> '_' AND name NOT LIKE 'sqlite~_%' "
+                                 "ESCAPE '~' ORDER BY rowid";
+    annal_error err = {0};
+    struct buf names = {0};
+    printf("%-20s %" PRIu64 "\n", "after seq", annal_state_seq(state));
+    annal_status status = annal_state_sql(state, ANNAL_SLICE(tables), NULL, add_name, &names, &err);
+    for (size_t at = 0; status == ANNAL_OK && at < names.len; at += strlen(names.ptr + at) + 1) {
+        char sql[300];
+        struct rows rows = {.format = OUT_TABLE};
+        printf("\n%s\n", names.ptr + at);
+        snprintf(sql, sizeof sql, "SELECT * FROM \"%s\"", names.ptr + at);
+        status =
+            annal_state_sql(state, annal_slice_of(sql),
+                            &(annal_sql_options){.columns = rows_columns}, rows_row, &rows, &err);
+        rows_done(&rows);
+    }
+    annal__buf_done(&names);
+    return status < 0 ? fail_error(&err) : EXIT_DONE;
+}
+
 static int print_json(annal_state *state)
 {
     annal_error err = {0};
@@ -106,8 +141,9 @@ static void say_damaged(const struct replay *replay, uint64_t places)
 static void take_due_snapshots(const struct replay *replay, const annal_replay_info *info)
 {
     annal_error err = {0};
-    if (info->folded < DUE_EVENTS || args_has(replay->args, "no-snapshots") ||
-        annal_store_is_read_only(replay->store) || !out_flush())
+    if (replay->pack != NULL || info->folded < DUE_EVENTS ||
+        args_has(replay->args, "no-snapshots") || annal_store_is_read_only(replay->store) ||
+        !out_flush())
         return;
     (void)!annal_snapshot_catch_up(replay->index, replay->session, NULL, NULL, &err);
 }
@@ -119,13 +155,20 @@ static int print_state(struct replay *replay)
     annal_replay_info info = {0};
     int exit_status;
     annal_replay_options options = {.no_snapshots = args_has(replay->args, "no-snapshots")};
+    const annal_pack *packs[] = {replay->pack};
+    if (replay->pack != NULL) {
+        options.packs = packs;
+        options.pack_count = 1;
+    }
     if (annal_replay_open(replay->index, replay->session, replay->at, &options, &state, &info,
                           &err) < 0)
         return fail_error(&err);
     if (args_has(replay->args, "sql"))
         exit_status = print_sql(replay, state);
     else
-        exit_status = replay->args->json ? print_json(state) : print_text(state);
+        exit_status = replay->args->json     ? print_json(state)
+                      : replay->pack != NULL ? print_tables(state)
+                                             : print_text(state);
     if (info.damaged > 0)
         say_damaged(replay, info.damaged);
     annal_state_free(state);
@@ -156,6 +199,16 @@ static int print_events(struct replay *replay)
     return damaged > 0 ? EXIT_REFUSED : EXIT_DONE;
 }
 
+static int find_pack(struct replay *replay)
+{
+    annal_error err = {0};
+    const char *name = args_get(replay->args, "pack");
+    if (name == NULL || strcmp(name, "core") == 0)
+        return EXIT_DONE;
+    return annal_pack_named(replay->index, name, &replay->pack, &err) < 0 ? fail_error(&err)
+                                                                          : EXIT_DONE;
+}
+
 static int run(const struct args *args)
 {
     struct replay replay = {.args = args, .format = OUT_TABLE};
@@ -170,7 +223,10 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = index_open_caught_up(replay.store, &list, &replay.index);
     if (exit_status == 0)
+        exit_status = find_pack(&replay);
+    if (exit_status == 0)
         exit_status = args_has(args, "events") ? print_events(&replay) : print_state(&replay);
+    annal_pack_free(replay.pack);
     annal_index_close(replay.index);
     sessions_done(&list);
     return store_close(replay.store, exit_status);
@@ -179,6 +235,7 @@ static int run(const struct args *args)
 static const struct option options[] = {
     {"at", "SEQ|TIME", "after this event; at this time, or so long ago (2h)", false},
     {"sql", "QUERY", "ask the state with a SELECT", false},
+    {"pack", "NAME", "the tables of this pack; default: core", false},
     {"format", "FORMAT", "of the answer of --sql: table (default), jsonl or csv", false},
     {"events", NULL, "print the events up to that moment", false},
     {"no-snapshots", NULL, "fold from the first event; the answer is the same", false},
@@ -194,10 +251,13 @@ const struct command cmd_replay = {
              "(--at 2026-01-06T07:24:00Z: after the last event that is not later), or now,\n"
              "and prints them, or what --sql asks of them. It begins at the nearest snapshot\n"
              "and folds the events after it. With --json the whole state is one object,\n"
-             "{\"sessions\":[...],\"turns\":[...]}: the same bytes with any snapshots or none.",
+             "{\"sessions\":[...],\"turns\":[...]}: the same bytes with any snapshots or none.\n"
+             "With --pack these are the tables of another pack, as far as this session fills\n"
+             "them; without snapshots, which hold the tables of core.",
     .examples =
         "  annal replay sess_1 --at 1200\n"
         "  annal replay sess_1 --at 2h --sql \"SELECT status, total_tokens FROM sessions\"\n"
+        "  annal replay team_a --pack teams --at 12\n"
         "  annal replay sess_1 --at 40 --events | jq -r .type\n",
     .options = options,
     .run = run};

@@ -76,6 +76,33 @@ START_TEST(replay_prints_the_state_for_people_and_for_programs)
 }
 END_TEST
 
+START_TEST(the_tables_of_any_pack_are_replayed)
+{
+    struct cli cli;
+    cli_init(&cli, __FILE__, __LINE__);
+    CLI(&cli,
+        "{\"type\":\"team.created\",\"data\":{\"name\":\"reviewers\",\"members\":[\"ann\",\"bob\"]}"
+        "}\n"
+        "{\"type\":\"note\",\"data\":{}}\n",
+        "append", "team_a");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "replay", "team_a", "--pack", "teams", "--json", "--sql",
+        "SELECT id, name FROM teams");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "{\"id\":\"a\",\"name\":\"reviewers\"}\n");
+    CLI(&cli, NULL, "replay", "team_a", "--pack", "teams", "--at", "0", "--sql",
+        "SELECT id, name FROM teams");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "replay", "team_a", "--pack", "teams");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\nteams\n"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "reviewers"));
+    CLI(&cli, NULL, "replay", "team_a", "--pack", "nobody");
+    cli_assert_refused(&cli, EXIT_REFUSED, "nobody");
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(with_and_without_snapshots_the_state_is_the_same)
 {
     struct cli cli;
@@ -229,6 +256,7 @@ Suite *suite_replay(void)
 {
     Suite *suite = suite_create("replay");
     TCase *past = tcase_create("past");
+    tcase_add_test(past, the_tables_of_any_pack_are_replayed);
     tcase_set_timeout(past, 60);
     tcase_add_test(past, replay_answers_about_any_seq_and_any_time);
     tcase_add_test(past, replay_prints_the_state_for_people_and_for_programs);

@@ -35,6 +35,16 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_core(annal_pack **out_pack, a
 /* The core pack of an index that is open, to save reading it again. Lives as long as the index. */
 ANNAL_API const annal_pack *annal_index_core(const annal_index *index);
 
+/*
+ * A pack by its name: one that is on in the store of this index, else one that is built in. The
+ * caller's, to be given to annal_pack_free(). Any thread.
+ *
+ * ANNAL_ERR_NOTFOUND  there is none of this name
+ * otherwise           it is wrong, as annal_pack_parse() tells
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_named(annal_index *index, const char *name,
+                                                         annal_pack **out_pack, annal_error *err);
+
 /* NULL is accepted. */
 ANNAL_API void annal_pack_free(annal_pack *pack);
 
@@ -255,12 +265,12 @@ annal_state_deserialize(annal_slice session, const annal_pack *const *packs, siz
 /* ---- Pruning ---- */
 
 typedef struct annal_prune_options {
-    int64_t before_us; /* sessions that changed last before this time, */
-    uint64_t keep_n;   /* but for so many that changed last of all */
+    int64_t before_us;        /* sessions that changed last before this time, */
+    uint64_t keep_n;          /* but for so many that changed last of all */
     bool orphan_progressions; /* delete the progressions of the pruned too, and with them messages
                                  that nobody else has */
     bool dry_run;             /* only tell */
-    uint32_t wait_ms;         /* for a session that another process writes; as annal_writer_options */
+    uint32_t wait_ms; /* for a session that another process writes; as annal_writer_options */
 } annal_prune_options;
 
 /* What was pruned (or would be) of one session; kept: nothing, and why. */
@@ -284,8 +294,7 @@ typedef int (*annal_prune_fn)(void *arg, const annal_pruned *pruned);
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_prune(annal_index *index,
                                                     const annal_prune_options *options,
-                                                    annal_prune_fn fn, void *arg,
-                                                    annal_error *err);
+                                                    annal_prune_fn fn, void *arg, annal_error *err);
 
 #ifdef __cplusplus
 }
