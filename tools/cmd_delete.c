@@ -2,6 +2,7 @@
 #include "tools/open.h"
 #include "tools/out.h"
 
+#include <annal/artifact.h>
 #include <annal/snapshot.h>
 
 #include <inttypes.h>
@@ -47,6 +48,7 @@ static void forget(annal_store *store, annal_slice session, annal_index **index)
     annal_error err = {0};
     if ((*index == NULL && annal_index_open(store, NULL, index, &err) < 0) ||
         annal_snapshot_drop(*index, session, &err) < 0 ||
+        annal_artifact_drop(store, session, &err) < 0 ||
         annal_index_catch_up(*index, session, NULL, &err) < 0)
         say("session '%.*s' is deleted, and stands in the index until that is brought up: %s",
             ANNAL_FMT(session), err.message);

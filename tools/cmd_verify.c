@@ -19,6 +19,7 @@
 #include "tools/sessions.h"
 #include "tools/verify_index.h"
 
+#include <annal/artifact.h>
 #include <annal/journal.h>
 #include <annal/pack.h>
 #include <annal/replay.h>
@@ -56,6 +57,7 @@ struct verify {
     unsigned running;
     struct outcome outcomes[WINDOW];
     uint64_t sessions, events, bytes, findings, lagging;
+    uint64_t artifacts;
     uint64_t logs, groups, unreleased, unreleased_bytes; /* of the commit logs */
     int exit_status;
 };
@@ -423,6 +425,8 @@ static void print_summary(const struct verify *verify)
         printf("commit logs: %s groups of events (%s) that no checkpoint covers yet\n",
                human_count(events, verify->unreleased),
                human_bytes(bytes, verify->unreleased_bytes));
+    if (verify->artifacts > 0)
+        printf("artifacts: %s, proved by their hashes\n", human_count(events, verify->artifacts));
     printf("verified %s session%s%s, %s event%s, %s: %s%s\n",
            human_count(sessions, verify->sessions), verify->sessions == 1 ? "" : "s", lag,
            human_count(events, verify->events), verify->events == 1 ? "" : "s",
@@ -431,6 +435,35 @@ static void print_summary(const struct verify *verify)
            verify->findings == 0   ? ""
            : verify->findings == 1 ? " finding"
                                    : " findings");
+}
+
+static void found_artifact(void *arg, annal_artifact_fault fault, annal_slice path,
+                           annal_slice session, uint64_t seq)
+{
+    struct verify *verify = arg;
+    const char *what = fault == ANNAL_ARTIFACT_MISSING   ? "an artifact is missing"
+                       : fault == ANNAL_ARTIFACT_DAMAGED ? "an artifact is not what was stored"
+                                                         : "no event names this artifact";
+    if (fault == ANNAL_ARTIFACT_UNNAMED)
+        return; /* the matter of a sweep */
+    verify->findings++;
+    if (verify->args->json)
+        printf("{\"session_id\":\"%.*s\",\"seq\":%" PRIu64 ",\"path\":\"%.*s\",\"what\":\"%s\"}\n",
+               ANNAL_FMT(session), seq, ANNAL_FMT(path), what);
+    else
+        printf("%.*s: event %" PRIu64 ": %s: %.*s\n", ANNAL_FMT(session), seq, what,
+               ANNAL_FMT(path));
+}
+
+/* Their journals are read once more; a store without artifacts has no directory. */
+static int verify_artifacts(struct verify *verify)
+{
+    annal_artifact_verify_result result;
+    annal_error err = {0};
+    if (annal_artifact_verify(verify->store, found_artifact, verify, &result, &err) < 0)
+        return fail_error(&err);
+    verify->artifacts = result.artifacts;
+    return EXIT_DONE;
 }
 
 /* An index that is not there is no finding, and verify does not make one. */
@@ -461,6 +494,8 @@ static int verify_all(struct verify *verify)
             logs = verify_logs(verify);
         int packs = verify->args->operand_count == 0 ? verify_packs(verify) : 0;
         logs = packs > logs ? packs : logs;
+        if (verify->args->operand_count == 0 && verify_artifacts(verify) != EXIT_DONE)
+            logs = EXIT_STORAGE;
         print_summary(verify);
         if (verify->findings > 0 && exit_status == EXIT_DONE)
             exit_status = EXIT_REFUSED;
@@ -522,8 +557,9 @@ const struct command cmd_verify = {
              "nothing else is changed. Each finding names session, seq and offset, and they\n"
              "are printed in the order of the sessions. Where there is an index its rows,\n"
              "tables and snapshots are compared as far as it goes; one that lags is told, and\n"
-             "is no finding. Without SESSION the commit logs are read too, and the tables of\n"
-             "the store's packs are compared with a second filling of them.\n"
+             "is no finding. Without SESSION the commit logs and the artifacts are read too,\n"
+             "also whether one is missing that an event names, and the tables of the store's\n"
+             "packs are compared with a second filling of them.\n"
              "\n"
              "Exit status: 0 nothing found, 1 findings, 3 something could not be read. What\n"
              "is damaged stays readable but for the events that it hit; 'annal repair' copies\n"

@@ -58,6 +58,8 @@ extern const struct command cmd_doctor, cmd_repair, cmd_replay, cmd_show, cmd_sn
     cmd_stats, cmd_tail;
 extern const struct command cmd_prune, cmd_vacuum, cmd_verify, cmd_version;
 
+extern const struct command cmd_backup, cmd_restore;
+
 /* Every verb of one word, in the order in which help lists them; NULL ends it. In commands.c. */
 extern const struct command *const commands[];
 
@@ -70,6 +72,7 @@ extern const struct noun noun_backlog, noun_cast, noun_context, noun_decision, n
     noun_lionagi;
 extern const struct noun noun_memory, noun_pack, noun_plan, noun_project, noun_prose, noun_revision,
     noun_run;
+extern const struct noun noun_artifact;
 extern const struct noun noun_steering, noun_team, noun_usage, noun_workflow;
 
 /* The options of a verb, one after another: begin with *at = 0; NULL when there are no more. */

@@ -1,5 +1,6 @@
 #include "tests/support/runner.h"
 
+Suite *suite_backup(void);
 Suite *suite_fields(void);
 Suite *suite_import(void);
 Suite *suite_indexer(void);
@@ -15,9 +16,9 @@ Suite *suite_state(void);
 Suite *suite_vectors(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_import, suite_pack, suite_packs,     suite_state,   suite_open,   suite_indexer,
-    suite_query,  suite_sql,  suite_snapshots, suite_vectors, suite_permit, suite_outbox,
-    suite_fields, NULL,
+    suite_import,  suite_pack,   suite_packs,  suite_state,     suite_open,
+    suite_indexer, suite_query,  suite_sql,    suite_snapshots, suite_vectors,
+    suite_permit,  suite_outbox, suite_fields, suite_backup,    NULL,
 };
 
 int main(int argc, char **argv)

@@ -3,6 +3,8 @@
 Suite *suite_agentweaver(void);
 Suite *suite_append(void);
 Suite *suite_args(void);
+Suite *suite_artifact(void);
+Suite *suite_backup(void);
 Suite *suite_cat(void);
 Suite *suite_convert(void);
 Suite *suite_delete(void);
@@ -22,12 +24,10 @@ Suite *suite_verbs(void);
 Suite *suite_verify(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_agentweaver, suite_append,  suite_args,
-    suite_cat,         suite_convert, suite_delete,
-    suite_doctor,      suite_import,  suite_importers,
-    suite_pack,        suite_prune,   suite_query,
-    suite_repair,      suite_replay,  suite_runs,
-    suite_stats,       suite_table,   suite_team,
+    suite_agentweaver, suite_append,  suite_args,   suite_artifact, suite_backup,
+    suite_cat,         suite_convert, suite_delete, suite_doctor,   suite_import,
+    suite_importers,   suite_pack,    suite_prune,  suite_query,    suite_repair,
+    suite_replay,      suite_runs,    suite_stats,  suite_table,    suite_team,
     suite_verbs,       suite_verify,  NULL,
 };
 

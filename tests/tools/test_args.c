@@ -199,7 +199,7 @@ END_TEST
 static const struct {
     const char *words, *offered;
 } completions[] = {
-    {"annal re", "replay repair reindex revision "},
+    {"annal re", "replay repair reindex restore revision "},
     {"annal pa", "pack "},
     {"annal pack ch", "check "},
     {"annal pack check --js", "--json "},

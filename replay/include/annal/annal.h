@@ -15,6 +15,7 @@
  *   <annal/snapshot.h>  states on disk
  *   <annal/replay.h>    the state at any past moment
  *   <annal/tail.h>      follow a session live
+ *   <annal/backup.h>    a copy of a store that is in use, and back
  *   <annal/import.h>    foreign logs become events
  *   <annal/process.h>   which process runs a session, and whether it is proven dead
  *
@@ -55,6 +56,7 @@
 #define ANNAL_ANNAL_H
 
 #include <annal/artifact.h>
+#include <annal/backup.h>
 #include <annal/import.h>
 #include <annal/index.h>
 #include <annal/journal.h>

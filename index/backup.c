@@ -1,0 +1,457 @@
+/*
+ * Backup: all of a store that cannot be made again.
+ *
+ * (1) What is copied: events/ (the journals), artifacts/, and of packs/ the list of packs that are
+ *     on and the user's packs. Not the index, the snapshots and the tables of packs, which are made
+ *     from these; not the commit logs: what is durable stands in the journals too, or is waited for
+ *     (rule 4); not locks/.
+ * (2) `manifest` is JSON lines: {"annal_backup":1,"created":T}, one {"path","bytes","h"} for each
+ *     file, h the XXH3-64 of its bytes, and {"files","bytes","h"}, h that of the manifest up to
+ *     there. It is written when all files and directories are synced. No other file of a backup is
+ *     ever written twice.
+ * (3) A journal only grows, so a prefix that ends with a whole event is a journal. What follows the
+ *     last event that proves itself is the piece of an append under way, and is left out; damage is
+ *     copied. The journal may be replaced (deleted, converted) while it is copied: afterwards it must
+ *     be the same file still, else it is copied again.
+ * (4) A journal holds what was acknowledged when its bytes could be written (design: an append
+ *     returns after them). Where a process could not write them yet, the disk being full, they stand
+ *     in its commit log alone; then the backup waits, and in the end refuses.
+ * (5) What the sqlite3 shell wrote into tables of packs becomes events before the journals are
+ *     copied: the packs are caught up first.
+ * (6) Artifacts are copied after the journals, with a hold on them, so that every one that a copied
+ *     event names is there.
+ * (7) A store is restored beside its place, and takes it when it is whole: one rename.
+ */
+#include "index/backup.h"
+
+#include "journal/base/error.h"
+#include "journal/base/seam.h"
+
+#include <annal/artifact.h>
+#include <annal/journal.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define TRIES 10 /* of a journal that is replaced again and again */
+
+struct backup {
+    annal_index *index;
+    annal_store *store;
+    const char *directory;
+    struct copying copying;
+    struct buf manifest, from, to;
+    annal_backup_result result;
+    annal_status failed; /* in an io_list_fn, whose result says only that it stopped */
+    annal_error *err;
+};
+
+/* ---- Files ---- */
+
+/* Copy STORE/file->path, and write it down. */
+static annal_status copy_listed(struct backup *backup, struct backup_file *file, uint64_t bytes)
+{
+    const struct io *io = backup->copying.io;
+    annal_status status =
+        annal__join(&backup->from, annal_store_path(backup->store), file->path, backup->err);
+    if (status >= 0)
+        status = annal__join(&backup->to, backup->directory, file->path, backup->err);
+    if (status >= 0)
+        status = annal__make_parents(io, backup->directory, file->path, backup->err);
+    if (status == ANNAL_OK)
+        status = annal__copy_file(&backup->copying, backup->from.ptr, backup->to.ptr, bytes, file,
+                                  backup->err);
+    return status;
+}
+
+static annal_status write_down(struct backup *backup, const struct backup_file *file)
+{
+    backup->result.files++;
+    backup->result.bytes += file->bytes;
+    annal_status status = annal__manifest_add(&backup->manifest, file);
+    return status < 0 ? annal__fail(backup->err, status, "the manifest of a backup") : ANNAL_OK;
+}
+
+/* ---- Journals, rule (3) ---- */
+
+/* Whether the session's journal is still the one that was looked at. */
+static bool is_same(annal_store *store, annal_slice session, const annal_session_info *before)
+{
+    annal_session_info now;
+    return annal_session_info_get(store, session, &now, NULL) == ANNAL_OK &&
+           now.format == before->format && strcmp(now.file, before->file) == 0 &&
+           now.bytes >= before->bytes;
+}
+
+static annal_status copy_journal(struct backup *backup, annal_slice session, bool *out_again)
+{
+    const struct io *io = backup->copying.io;
+    annal_session_info info;
+    struct backup_file file = {0};
+    *out_again = false;
+    annal_status status = annal_session_info_get(backup->store, session, &info, backup->err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return ANNAL_OK; /* deleted meanwhile */
+    if (status < 0)
+        return status;
+    snprintf(file.path, sizeof file.path, "events/%.*s.%s", ANNAL_FMT(session),
+             info.format == ANNAL_FORMAT_MSGPACK ? "mpk" : "jsonl");
+    uint64_t bytes = info.torn ? info.end_offset : info.bytes;
+    status = copy_listed(backup, &file, bytes);
+    if (status != ANNAL_OK && status != ANNAL_ERR_NOTFOUND)
+        return status;
+    *out_again = status == ANNAL_ERR_NOTFOUND || file.bytes != bytes ||
+                 !is_same(backup->store, session, &info);
+    if (*out_again) {
+        if (status == ANNAL_OK && io->unlink(io->arg, backup->to.ptr) < 0)
+            return annal__fail_errno(backup->err, "remove %s", backup->to.ptr);
+        return ANNAL_OK;
+    }
+    backup->result.sessions++;
+    return write_down(backup, &file);
+}
+
+/* An annal_session_fn. */
+static int copy_session(void *arg, annal_slice session, uint64_t bytes)
+{
+    (void)bytes;
+    struct backup *backup = arg;
+    bool again = true;
+    annal_status status = ANNAL_OK;
+    for (int i = 0; i < TRIES && again && status == ANNAL_OK; i++)
+        status = copy_journal(backup, session, &again);
+    if (status == ANNAL_OK && again)
+        status = annal__fail(backup->err, ANNAL_ERR_BUSY,
+                             "session '%.*s' is replaced again and again", ANNAL_FMT(session));
+    return status;
+}
+
+/* ---- Artifacts and packs ---- */
+
+/* An annal_artifact_fn. */
+static int copy_artifact(void *arg, const annal_artifact_info *info)
+{
+    struct backup *backup = arg;
+    struct backup_file file = {0};
+    snprintf(file.path, sizeof file.path, "artifacts/%s/%s.zst", info->session, info->sha256);
+    annal_status status = copy_listed(backup, &file, UINT64_MAX);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return ANNAL_OK; /* swept; only where there can be no hold, for nobody may write */
+    if (status == ANNAL_OK) {
+        backup->result.artifacts++;
+        status = write_down(backup, &file);
+    }
+    return status;
+}
+
+/* An io_list_fn: what a user wrote into packs/. */
+static int copy_pack(void *arg, const char *name)
+{
+    struct backup *backup = arg;
+    struct backup_file file = {0};
+    size_t len = strlen(name);
+    bool wanted = strcmp(name, "enabled") == 0 ||
+                  (len > 4 && name[0] != '.' && strcmp(name + len - 4, ".sql") == 0);
+    if (!wanted || strpbrk(name, "\"\\\n") != NULL || len > 300)
+        return 0;
+    snprintf(file.path, sizeof file.path, "packs/%s", name);
+    annal_status status = copy_listed(backup, &file, UINT64_MAX);
+    if (status == ANNAL_OK)
+        status = write_down(backup, &file);
+    backup->failed = status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status; /* it was just disabled */
+    return backup->failed != ANNAL_OK;
+}
+
+static annal_status copy_packs(struct backup *backup)
+{
+    const struct io *io = backup->copying.io;
+    struct buf path = {0};
+    annal_status status = annal__join(&path, annal_store_path(backup->store), "packs", backup->err);
+    if (status >= 0) {
+        bool listed = io->list(io->arg, path.ptr, copy_pack, backup) >= 0;
+        if (!listed && errno != ENOENT)
+            status = annal__fail_errno(backup->err, "list %s", path.ptr);
+        else if (listed)
+            status = backup->failed;
+    }
+    annal__buf_done(&path);
+    return status;
+}
+
+/* ---- All of it ---- */
+
+static int add_bytes(void *arg, annal_slice session, uint64_t bytes)
+{
+    (void)session;
+    *(uint64_t *)arg += bytes;
+    return 0;
+}
+
+static annal_status prepare(struct backup *backup)
+{
+    const annal_catch_up_options patient = {.packs = true};
+    annal_status status = ANNAL_OK;
+    if (!annal_store_is_read_only(backup->store)) {
+        status = annal_sync(backup->store, backup->err);
+        if (status >= 0)
+            status =
+                annal_index_catch_up(backup->index, (annal_slice){NULL, 0}, &patient, backup->err);
+    }
+    if (status >= 0)
+        status = annal_store_sessions(backup->store, add_bytes, &backup->copying.bytes_total,
+                                      backup->err);
+    return status;
+}
+
+static annal_status finish(struct backup *backup)
+{
+    const struct io *io = backup->copying.io;
+    static const char *const directories[] = {"events", "artifacts", "packs", ""};
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < 4 && status >= 0; i++) {
+        struct stat file;
+        status = annal__join(&backup->to, backup->directory, directories[i], backup->err);
+        if (status >= 0 && io->stat(io->arg, backup->to.ptr, &file) == 0)
+            status = annal__sync_dir(io, backup->to.ptr, backup->err);
+    }
+    if (status >= 0)
+        status = annal__manifest_end(&backup->manifest, backup->result.files, backup->result.bytes);
+    if (status >= 0)
+        status = annal__join(&backup->to, backup->directory, BACKUP_MANIFEST, backup->err);
+    if (status >= 0)
+        status = annal__publish_file(io, backup->to.ptr, backup->manifest.ptr, backup->manifest.len,
+                                     backup->err);
+    return status;
+}
+
+/* Artifacts' directories are synced one by one: there is one for each session. */
+static int sync_artifacts_of(void *arg, const char *name)
+{
+    struct backup *backup = arg;
+    struct buf path = {0};
+    char within[BACKUP_PATH_MAX];
+    snprintf(within, sizeof within, "artifacts/%.300s", name);
+    backup->failed = annal__join(&path, backup->directory, within, backup->err);
+    if (backup->failed >= 0)
+        backup->failed = annal__sync_dir(backup->copying.io, path.ptr, backup->err);
+    annal__buf_done(&path);
+    return backup->failed != ANNAL_OK;
+}
+
+static annal_status copy_all(struct backup *backup)
+{
+    const struct io *io = backup->copying.io;
+    char created[ANNAL_TIME_BYTES];
+    bool there = false;
+    const struct clock *clock = annal__store_clock(backup->store);
+    annal_time_format(clock->wall_us(clock->arg), created);
+    annal_status status = annal__must_be_empty(io, backup->directory, &there, backup->err);
+    if (status >= 0 && !there)
+        status = annal__make_dir(io, backup->directory, backup->err);
+    if (status >= 0)
+        status = annal__manifest_begin(&backup->manifest, created);
+    if (status >= 0)
+        status = prepare(backup);
+    if (status == ANNAL_OK)
+        status = annal_store_sessions(backup->store, copy_session, backup, backup->err);
+    if (status == ANNAL_OK)
+        status = annal_artifact_each(backup->store, (annal_slice){NULL, 0}, copy_artifact, backup,
+                                     backup->err);
+    if (status == ANNAL_OK)
+        status = copy_packs(backup);
+    if (status == ANNAL_OK && backup->result.artifacts > 0) {
+        status = annal__join(&backup->to, backup->directory, "artifacts", backup->err);
+        if (status >= 0 && io->list(io->arg, backup->to.ptr, sync_artifacts_of, backup) < 0)
+            status = annal__fail_errno(backup->err, "list %s", backup->to.ptr);
+        else if (status >= 0)
+            status = backup->failed;
+    }
+    return status == ANNAL_OK ? finish(backup) : status;
+}
+
+annal_status annal_backup(annal_index *index, const char *directory,
+                          const annal_backup_options *options, annal_backup_result *out_result,
+                          annal_error *err)
+{
+    annal_error own = {0};
+    struct backup backup = {.index = index,
+                            .store = annal_index_store(index),
+                            .directory = directory,
+                            .err = err == NULL ? &own : err};
+    annal_artifact_hold *hold = NULL;
+    backup.err->status = ANNAL_OK;
+    annal_status status =
+        annal__copying_init(&backup.copying, annal__store_io(backup.store), options, backup.err);
+    if (status >= 0 && !annal_store_is_read_only(backup.store))
+        status = annal_artifact_hold_new(backup.store, &hold, backup.err);
+    if (status >= 0)
+        status = copy_all(&backup);
+    annal_artifact_hold_free(hold);
+    annal__copying_done(&backup.copying);
+    annal__buf_done(&backup.manifest);
+    annal__buf_done(&backup.from);
+    annal__buf_done(&backup.to);
+    if (status == ANNAL_OK)
+        *out_result = backup.result;
+    return status;
+}
+
+/* ---- Restoring and checking ---- */
+
+static annal_status restore_file(struct copying *copying, const char *directory, const char *target,
+                                 struct backup_file *file, annal_backup_result *result,
+                                 annal_error *err)
+{
+    struct buf from = {0}, to = {0};
+    struct backup_file copied = {0};
+    annal_status status = annal__join(&from, directory, file->path, err);
+    if (status >= 0 && target != NULL)
+        status = annal__join(&to, target, file->path, err);
+    if (status >= 0 && target != NULL)
+        status = annal__make_parents(copying->io, target, file->path, err);
+    if (status >= 0) /* one byte more, to see that it does not go on */
+        status = annal__copy_file(copying, from.ptr, target == NULL ? NULL : to.ptr,
+                                  file->bytes + 1, &copied, err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s: %s is missing", directory, file->path);
+    else if (status == ANNAL_OK && (copied.bytes != file->bytes || copied.h != file->h))
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s: %s is not what was written", directory,
+                             file->path);
+    result->files++;
+    result->bytes += file->bytes;
+    result->sessions += strncmp(file->path, "events/", 7) == 0;
+    result->artifacts += strncmp(file->path, "artifacts/", 10) == 0;
+    annal__buf_done(&from);
+    annal__buf_done(&to);
+    return status;
+}
+
+static annal_status restore_files(struct copying *copying, struct manifest *manifest,
+                                  const char *directory, const char *target,
+                                  annal_backup_result *result, annal_error *err)
+{
+    struct backup_file file;
+    annal_status status = ANNAL_OK;
+    copying->bytes_total = manifest->bytes;
+    while (status == ANNAL_OK) {
+        status = annal__manifest_next(manifest, &file, err);
+        if (status == ANNAL_END)
+            break;
+        if (status == ANNAL_OK)
+            status = restore_file(copying, directory, target, &file, result, err);
+        if (status == ANNAL_END)
+            return status; /* stopped */
+    }
+    if (status < 0)
+        return status;
+    if (result->files != manifest->files || result->bytes != manifest->bytes)
+        return annal__fail(err, ANNAL_ERR_CORRUPT, "%s: its manifest does not add up", directory);
+    return ANNAL_OK;
+}
+
+/* Names in directories that hold files: what annal__make_parents() made, it synced in its parent. */
+static annal_status sync_tree(const struct io *io, const char *target, struct manifest *manifest,
+                              annal_error *err)
+{
+    struct buf path = {0};
+    struct backup_file file;
+    char last[BACKUP_PATH_MAX] = "";
+    annal_status status = ANNAL_OK;
+    manifest->at = strchr(manifest->text.ptr, '\n') + 1;
+    while (status == ANNAL_OK) {
+        status = annal__manifest_next(manifest, &file, err);
+        if (status != ANNAL_OK)
+            break;
+        *strrchr(file.path, '/') = '\0';
+        if (strcmp(file.path, last) == 0)
+            continue; /* they come in order */
+        memcpy(last, file.path, sizeof last);
+        status = annal__join(&path, target, file.path, err);
+        if (status >= 0)
+            status = annal__sync_dir(io, path.ptr, err);
+    }
+    annal__buf_done(&path);
+    if (status < 0)
+        return status;
+    return annal__sync_dir(io, target, err);
+}
+
+/* Rule (7). */
+static annal_status restore_beside(struct copying *copying, struct manifest *manifest,
+                                   const char *directory, const char *path,
+                                   annal_backup_result *result, annal_error *err)
+{
+    const struct io *io = copying->io;
+    struct buf target = {.limit = 8192}, parent = {.limit = 8192};
+    uint64_t random = 0;
+    bool there = false;
+    annal_status status = annal__must_be_empty(io, path, &there, err);
+    if (status < 0)
+        return status;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        return annal__fail_errno(err, "restore %s: no random name", path);
+    size_t len = strlen(path);
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    status = annal__buf_printf(&target, "%.*s.restoring-%016" PRIx64, (int)len, path, random);
+    if (status < 0) {
+        status = annal__fail(err, status, "restore %s: its name is too long", path);
+        goto done;
+    }
+    status = annal__make_dir(io, target.ptr, err);
+    if (status >= 0) /* it is what makes a directory a store */
+        status = annal__make_parents(io, target.ptr, "events/", err);
+    if (status >= 0)
+        status = restore_files(copying, manifest, directory, target.ptr, result, err);
+    if (status == ANNAL_OK)
+        status = sync_tree(io, target.ptr, manifest, err);
+    if (status == ANNAL_OK && io->rename(io->arg, target.ptr, path) < 0)
+        status = annal__fail_errno(err, "rename %s to %s", target.ptr, path);
+    if (status == ANNAL_OK)
+        status = annal__join(&parent, path, "..", err);
+    if (status == ANNAL_OK)
+        status = annal__sync_dir(io, parent.ptr, err);
+
+done:
+    annal__buf_done(&target);
+    annal__buf_done(&parent);
+    return status;
+}
+
+annal_status annal__restore(const struct io *io, const char *directory, const char *path,
+                            const annal_backup_options *options, annal_backup_result *out_result,
+                            annal_error *err)
+{
+    struct copying copying = {0};
+    struct manifest manifest = {0};
+    annal_backup_result result = {0};
+    annal_status status = annal__copying_init(&copying, io, options, err);
+    if (status >= 0)
+        status = annal__manifest_open(&manifest, io, directory, err);
+    if (status >= 0 && path == NULL)
+        status = restore_files(&copying, &manifest, directory, NULL, &result, err);
+    else if (status >= 0)
+        status = restore_beside(&copying, &manifest, directory, path, &result, err);
+    annal__manifest_done(&manifest);
+    annal__copying_done(&copying);
+    if (status == ANNAL_OK)
+        *out_result = result;
+    return status;
+}
+
+annal_status annal_restore(const char *directory, const char *path,
+                           const annal_backup_options *options, annal_backup_result *out_result,
+                           annal_error *err)
+{
+    return annal__restore(&annal__system_io, directory, path, options, out_result, err);
+}
+
+annal_status annal_backup_check(const char *directory, const annal_backup_options *options,
+                                annal_backup_result *out_result, annal_error *err)
+{
+    return annal__restore(&annal__system_io, directory, NULL, options, out_result, err);
+}

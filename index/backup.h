@@ -1,0 +1,79 @@
+/* The manifest of a backup, and copying files. */
+#ifndef INDEX_BACKUP_H
+#define INDEX_BACKUP_H
+
+#include "journal/base/buf.h"
+#include "journal/base/io.h"
+
+#include <annal/backup.h>
+
+#define BACKUP_MANIFEST "manifest"
+#define BACKUP_PATH_MAX 512 /* of a file within a backup */
+
+struct backup_file {
+    char path[BACKUP_PATH_MAX];
+    uint64_t bytes;
+    uint64_t h;
+};
+
+/* ---- The manifest, rule (2) of backup.c ---- */
+
+annal_status annal__manifest_begin(struct buf *out, const char *created);
+annal_status annal__manifest_add(struct buf *out, const struct backup_file *file);
+annal_status annal__manifest_end(struct buf *out, uint64_t files, uint64_t bytes);
+
+struct manifest {
+    struct buf text;
+    const char *at; /* the next line */
+    uint64_t files; /* as its last line says */
+    uint64_t bytes;
+};
+
+/* Read and prove it; directory is for messages too. */
+annal_status annal__manifest_open(struct manifest *manifest, const struct io *io,
+                                  const char *directory, annal_error *err);
+/* The next file; ANNAL_END behind the last. */
+annal_status annal__manifest_next(struct manifest *manifest, struct backup_file *out,
+                                  annal_error *err);
+void annal__manifest_done(struct manifest *manifest);
+
+/* ---- Copying ---- */
+
+struct copying {
+    const struct io *io;
+    const annal_backup_options *options;
+    struct buf piece;
+    uint64_t bytes_done, bytes_total;
+};
+
+annal_status annal__copying_init(struct copying *copying, const struct io *io,
+                                 const annal_backup_options *options, annal_error *err);
+void annal__copying_done(struct copying *copying);
+
+/*
+ * Copy the first bytes of one file, all of it when UINT64_MAX, to another, which must not exist, and
+ * sync it; to NULL only reads. Fewer are no failure: out->bytes tells. ANNAL_ERR_NOTFOUND when from
+ * is not there.
+ */
+annal_status annal__copy_file(struct copying *copying, const char *from, const char *to,
+                              uint64_t bytes, struct backup_file *out, annal_error *err);
+
+/*
+ * Make directories below root for path, a file in it, and sync what was made.
+ */
+annal_status annal__make_parents(const struct io *io, const char *root, const char *path,
+                                 annal_error *err);
+
+/* root/path in out, which is begun anew. */
+annal_status annal__join(struct buf *out, const char *root, const char *path, annal_error *err);
+
+/* ANNAL_ERR_CONFLICT when something stands at path that is no empty directory. */
+annal_status annal__must_be_empty(const struct io *io, const char *path, bool *out_there,
+                                  annal_error *err);
+
+/* annal_restore() and annal_backup_check() (path NULL) on an io of one's own. */
+annal_status annal__restore(const struct io *io, const char *directory, const char *path,
+                            const annal_backup_options *options, annal_backup_result *out_result,
+                            annal_error *err);
+
+#endif

@@ -1,0 +1,92 @@
+#include "tests/tools/cli.h"
+#include "tools/command.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+static struct cli cli;
+
+static void setup(void)
+{
+    CLI_INIT(&cli);
+    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+}
+
+static void teardown(void)
+{
+    cli_done(&cli);
+}
+
+START_TEST(what_is_put_is_named_by_an_event_listed_and_printed)
+{
+    CLI(&cli, "abc", "artifact", "put", "s1", "-", "--media-type", "text/plain", "--json");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out,
+                     "{\"session_id\":\"s1\",\"seq\":2,\"type\":\"artifact.stored\",\"data\":{"
+                     "\"media_type\":\"text/plain\",\"sha256\":\"" ABC "\",\"bytes\":3,"
+                     "\"path\":\"artifacts/s1/" ABC ".zst\"}}\n");
+    CLI(&cli, NULL, "artifact", "ls", "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"s1\",\"sha256\":\"" ABC "\","));
+    CLI(&cli, NULL, "artifact", "get", "s1", ABC);
+    ck_assert_str_eq(cli.out, "abc");
+    CLI(&cli, NULL, "sql", "--json", "SELECT path, bytes FROM artifacts");
+    ck_assert_str_eq(cli.out, "{\"path\":\"artifacts/s1/" ABC ".zst\",\"bytes\":3}\n");
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "artifacts: 1, proved"));
+}
+END_TEST
+
+START_TEST(one_that_is_damaged_or_missing_is_found_and_never_printed)
+{
+    const char *path = tmpdir_path(&cli.dir, "store/artifacts/s1/" ABC ".zst");
+    CLI(&cli, "abc", "artifact", "put", "s1", "-");
+    file_write(path, "abc", 3);
+    CLI(&cli, NULL, "artifact", "get", "s1", ABC);
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_str_eq(cli.out, "");
+    CLI(&cli, NULL, "verify");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_ptr_nonnull(strstr(cli.out, "s1: event 2: an artifact is not what was stored"));
+    ck_assert_int_eq(unlink(path), 0);
+    CLI(&cli, NULL, "verify");
+    ck_assert_ptr_nonnull(strstr(cli.out, "s1: event 2: an artifact is missing"));
+    CLI(&cli, NULL, "artifact", "get", "s1", ABC);
+    cli_assert_refused(&cli, EXIT_REFUSED, "has no artifact");
+}
+END_TEST
+
+START_TEST(a_sweep_and_a_deletion_remove_what_nothing_names)
+{
+    const char *stray = tmpdir_path(&cli.dir, "store/artifacts/s1/" ABC ".zst");
+    CLI(&cli, "xyz", "artifact", "put", "s1", "-");
+    file_write(stray, "not named", 9);
+    CLI(&cli, NULL, "artifact", "sweep");
+    ck_assert_ptr_nonnull(strstr(cli.out, "removed 0 of 2"));
+    CLI(&cli, NULL, "artifact", "sweep", "--older-than", "0s", "--dry-run");
+    ck_assert_ptr_nonnull(strstr(cli.out, "would remove 1 of 2"));
+    CLI(&cli, NULL, "artifact", "sweep", "--older-than", "0s");
+    ck_assert_ptr_nonnull(strstr(cli.out, "removed 1 of 2"));
+    CLI(&cli, NULL, "delete", "s1");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "artifact", "ls", "--json");
+    ck_assert_str_eq(cli.out, "");
+}
+END_TEST
+
+Suite *suite_artifact(void)
+{
+    Suite *suite = suite_create("artifact");
+    TCase *tcase = tcase_create("artifact");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, what_is_put_is_named_by_an_event_listed_and_printed);
+    tcase_add_test(tcase, one_that_is_damaged_or_missing_is_found_and_never_printed);
+    tcase_add_test(tcase, a_sweep_and_a_deletion_remove_what_nothing_names);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

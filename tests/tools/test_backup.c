@@ -1,0 +1,112 @@
+#include "tests/tools/cli.h"
+#include "tools/command.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct cli cli;
+static const char *backup, *restored;
+
+static void setup(void)
+{
+    CLI_INIT(&cli);
+    backup = tmpdir_path(&cli.dir, "backup");
+    restored = tmpdir_path(&cli.dir, "restored");
+}
+
+static void teardown(void)
+{
+    cli_done(&cli);
+}
+
+#define EVENT "{\"type\":\"note.added\",\"data\":{\"n\":1}}\n"
+
+START_TEST(a_backup_is_made_checked_and_restored)
+{
+    CLI(&cli, EVENT EVENT, "append", "s1");
+    CLI(&cli, NULL, "backup", backup);
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, ": 1 session, 0 artifacts, "));
+    CLI(&cli, NULL, "backup", "--check", backup, "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"sessions\":1,\"artifacts\":0,\"files\":1,"));
+    CLI(&cli, NULL, "restore", backup, "--store", restored);
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "--store", restored, "query", "--count");
+    ck_assert_str_eq(cli.out, "2\n");
+    CLI(&cli, NULL, "--store", restored, "verify");
+    cli_assert_done(&cli);
+}
+END_TEST
+
+START_TEST(what_is_there_is_not_overwritten)
+{
+    CLI(&cli, EVENT, "append", "s1");
+    CLI(&cli, NULL, "backup", backup);
+    CLI(&cli, NULL, "backup", backup);
+    cli_assert_refused(&cli, EXIT_REFUSED, "is not empty");
+    CLI(&cli, NULL, "restore", backup);
+    cli_assert_refused(&cli, EXIT_REFUSED, "is not empty");
+    CLI(&cli, NULL, "restore", restored);
+    cli_assert_refused(&cli, EXIT_REFUSED, "no backup, or one that broke off");
+}
+END_TEST
+
+/* Writers in processes of their own, each says what was acknowledged; one is killed. */
+START_TEST(everything_acknowledged_before_it_began_is_in_it_while_writers_go_on)
+{
+    enum { WRITERS = 3 };
+    pid_t pids[WRITERS];
+    int inputs[WRITERS], outputs[WRITERS];
+    unsigned acknowledged[WRITERS] = {0};
+    char name[8], line[64];
+    for (int i = 0; i < WRITERS; i++) {
+        snprintf(name, sizeof name, "s%d", i);
+        pids[i] = cli_start(&cli, (const char *[]){"append", name, NULL}, &inputs[i], &outputs[i]);
+        for (int n = 0; n < 40; n++)
+            ck_assert_int_eq(write(inputs[i], EVENT, strlen(EVENT)), (ssize_t)strlen(EVENT));
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        FILE *out = fdopen(outputs[i], "r");
+        while (acknowledged[i] < 40 && fgets(line, sizeof line, out) != NULL)
+            acknowledged[i]++;
+        ck_assert_int_eq(write(inputs[i], EVENT EVENT EVENT, 3 * strlen(EVENT)),
+                         (ssize_t)(3 * strlen(EVENT)));
+        if (i == 0)
+            kill(pids[0], SIGKILL);
+    }
+    CLI(&cli, NULL, "backup", backup);
+    cli_assert_done(&cli);
+    for (int i = 0; i < WRITERS; i++) {
+        close(inputs[i]);
+        ck_assert_int_eq(waitpid(pids[i], NULL, 0), pids[i]);
+        close(outputs[i]);
+    }
+    CLI(&cli, NULL, "restore", backup, "--store", restored);
+    cli_assert_done(&cli);
+    for (int i = 0; i < WRITERS; i++) {
+        snprintf(name, sizeof name, "s%d", i);
+        CLI(&cli, NULL, "--store", restored, "query", name, "--count");
+        ck_assert_uint_ge((unsigned)atoi(cli.out), acknowledged[i]);
+    }
+    CLI(&cli, NULL, "--store", restored, "verify");
+    cli_assert_done(&cli);
+}
+END_TEST
+
+Suite *suite_backup(void)
+{
+    Suite *suite = suite_create("backup");
+    TCase *tcase = tcase_create("backup");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_backup_is_made_checked_and_restored);
+    tcase_add_test(tcase, what_is_there_is_not_overwritten);
+    tcase_add_test(tcase, everything_acknowledged_before_it_began_is_in_it_while_writers_go_on);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

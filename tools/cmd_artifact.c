@@ -1,0 +1,274 @@
+/* annal artifact: content beside the journals, stored, read, listed and swept. */
+#include "tools/open.h"
+#include "tools/out.h"
+#include "tools/verbs.h"
+
+#include <annal/artifact.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- put ---- */
+
+static int64_t read_file(void *arg, char *bytes, size_t room, annal_error *err)
+{
+    ssize_t got;
+    do
+        got = read(*(int *)arg, bytes, room);
+    while (got < 0 && errno == EINTR);
+    if (got < 0) {
+        err->status = ANNAL_ERR_IO;
+        snprintf(err->message, sizeof err->message, "read the file: %s", strerror(errno));
+        return ANNAL_ERR_IO;
+    }
+    return got;
+}
+
+static int set_number(struct verb_call *call, const char *to, uint64_t number)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, number);
+    return verb_set(call, to, annal_slice_of(text));
+}
+
+static int put_stream(struct verb_call *call, int fd, annal_artifact_info *out_info)
+{
+    annal_error err = {0};
+    char path[ANNAL_SESSION_ID_BYTES_MAX + 100];
+    if (annal_artifact_put_stream(call->store, annal_slice_of(call->session), read_file, &fd,
+                                  out_info, &err) < 0)
+        return fail_error(&err);
+    snprintf(path, sizeof path, "artifacts/%s/%s.zst", out_info->session, out_info->sha256);
+    int exit_status = verb_set_text(call, "sha256", annal_slice_of(out_info->sha256));
+    if (exit_status == 0)
+        exit_status = set_number(call, "bytes", out_info->bytes);
+    if (exit_status == 0)
+        exit_status = verb_set_text(call, "path", annal_slice_of(path));
+    return exit_status;
+}
+
+static int put_file(struct verb_call *call)
+{
+    const char *path = verb_text(call->args, "FILE");
+    annal_artifact_info info;
+    if (strcmp(path, "-") == 0)
+        return put_stream(call, STDIN_FILENO, &info);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return fail_refused("open %s: %s", path, strerror(errno));
+    const char *slash = strrchr(path, '/');
+    int exit_status = put_stream(call, fd, &info);
+    close(fd);
+    if (exit_status == 0 && verb_text(call->args, "name") == NULL)
+        exit_status = verb_set_text(call, "name", annal_slice_of(slash == NULL ? path : slash + 1));
+    return exit_status;
+}
+
+/* The hold keeps sweeps away until the event names what was stored. */
+static int put(const struct args *args)
+{
+    struct verb_call call;
+    annal_artifact_hold *hold = NULL;
+    annal_error err = {0};
+    int exit_status = verb_open(&call, args);
+    if (exit_status == 0 && annal_artifact_hold_new(call.store, &hold, &err) < 0)
+        exit_status = fail_error(&err);
+    if (exit_status == 0)
+        exit_status = put_file(&call);
+    if (exit_status == 0)
+        exit_status = verb_post(&call);
+    annal_artifact_hold_free(hold);
+    if (exit_status == 0)
+        verb_print(&call);
+    return verb_close(&call, exit_status);
+}
+
+/* ---- get ---- */
+
+static int print_piece(void *arg, annal_slice piece)
+{
+    (void)arg;
+    out_slice(piece);
+    return out_wanted() ? 0 : ANNAL_END;
+}
+
+static int get(const struct args *args)
+{
+    annal_store *store = NULL;
+    annal_error err = {0};
+    annal_slice session = annal_slice_of(verb_text(args, "SESSION"));
+    annal_slice sha256 = annal_slice_of(verb_text(args, "SHA256"));
+    int exit_status = store_open(args, OPEN_READ, 0, &store);
+    /* Proved before the first byte is printed: nobody can take a byte back. */
+    if (exit_status == 0 &&
+        (annal_artifact_read(store, session, sha256, NULL, NULL, NULL, &err) < 0 ||
+         annal_artifact_read(store, session, sha256, print_piece, NULL, NULL, &err) < 0))
+        exit_status = fail_error(&err);
+    return store_close(store, out_finish(exit_status));
+}
+
+/* ---- ls ---- */
+
+static const struct column columns[] = {
+    {.name = "session_id", .title = "SESSION"},
+    {.name = "sha256", .title = "SHA256", .flexible = true},
+    {.name = "stored_bytes", .title = "STORED", .right = true},
+    {.name = "stored_at", .title = "WHEN"},
+};
+
+static void put_row(struct table *table, const annal_artifact_info *info)
+{
+    char bytes[HUMAN_BYTES];
+    table_text(table, annal_slice_of(info->session));
+    table_text(table, annal_slice_of(info->sha256));
+    table_number(table, info->stored_bytes);
+    table_shown(table, "%s", human_bytes(bytes, info->stored_bytes));
+    table_time(table, info->stored_us);
+    table_row(table);
+}
+
+static int list_one(void *arg, const annal_artifact_info *info)
+{
+    put_row(arg, info);
+    return out_wanted() ? 0 : ANNAL_END;
+}
+
+static int ls(const struct args *args)
+{
+    annal_store *store = NULL;
+    annal_error err = {0};
+    struct table *table = NULL;
+    annal_slice session = annal_slice_of(verb_text(args, "SESSION"));
+    int exit_status = store_open(args, OPEN_READ, 0, &store);
+    if (exit_status == 0) {
+        table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 4);
+        if (table == NULL)
+            exit_status = fail_storage("out of memory");
+        else if (annal_artifact_each(store, session, list_one, table, &err) < 0)
+            exit_status = fail_error(&err);
+        table_free(table);
+    }
+    return store_close(store, out_finish(exit_status));
+}
+
+/* ---- sweep ---- */
+
+static int print_swept(void *arg, const annal_artifact_info *info)
+{
+    put_row(arg, info);
+    return 0;
+}
+
+static int read_age(const struct args *args, annal_artifact_sweep_options *options)
+{
+    const char *text = verb_text(args, "older-than");
+    static const struct {
+        char unit;
+        int64_t seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {'w', 604800}};
+    char digits[16];
+    uint64_t number = 0;
+    size_t len = text == NULL ? 0 : strlen(text);
+    if (text == NULL)
+        return 0;
+    for (size_t i = 0; len > 1 && len < sizeof digits && i < 5; i++) {
+        if (text[len - 1] != units[i].unit)
+            continue;
+        memcpy(digits, text, len - 1);
+        digits[len - 1] = '\0';
+        if (!parse_number(digits, &number) || number > 100000)
+            break;
+        options->older_than_us = (int64_t)number * units[i].seconds * 1000000;
+        options->all_ages = true;
+        return 0;
+    }
+    return fail_usage("--older-than needs an age such as 45s, 30m, 2h, 7d, 2w, and was given '%s'",
+                      text);
+}
+
+static int sweep(const struct args *args)
+{
+    annal_store *store = NULL;
+    annal_error err = {0};
+    annal_artifact_sweep_result result = {0};
+    annal_artifact_sweep_options options = {.dry_run = verb_text(args, "dry-run") != NULL ||
+                                                       args_has(args, "dry-run")};
+    char removed[HUMAN_BYTES], bytes[HUMAN_BYTES];
+    struct table *table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 4);
+    if (table == NULL)
+        return fail_storage("out of memory");
+    options.fn = print_swept;
+    options.arg = table;
+    int exit_status = read_age(args, &options);
+    if (exit_status == 0)
+        exit_status = store_open(args, options.dry_run ? OPEN_READ : OPEN_WRITE, 0, &store);
+    if (exit_status == 0 && annal_artifact_sweep(store, &options, &result, &err) < 0)
+        exit_status = fail_error(&err);
+    table_free(table);
+    if (exit_status == 0 && !args->json)
+        printf("%s %s of %" PRIu64 " artifacts, %s\n", options.dry_run ? "would remove" : "removed",
+               human_count(removed, result.removed), result.artifacts,
+               human_bytes(bytes, result.removed_bytes));
+    return store_close(store, out_finish(exit_status));
+}
+
+/* ---- The table ---- */
+
+static const struct field put_fields[] = {
+    OPERAND("SESSION", FIELD_TEXT, NULL, "whose it is"),
+    OPERAND("FILE", FIELD_TEXT, NULL, "the content; - reads standard input"),
+    OPTION("media-type", "TYPE", FIELD_TEXT, "media_type", "what it is, such as application/pdf"),
+    OPTION("name", "NAME", FIELD_TEXT, "name", "what to call it (the file's own)"), FIELDS_END};
+
+static const struct field get_fields[] = {
+    OPERAND("SESSION", FIELD_TEXT, NULL, "whose it is"),
+    OPERAND("SHA256", FIELD_TEXT, NULL, "its hash, 64 hex digits"), FIELDS_END};
+
+static const struct field ls_fields[] = {
+    OPERAND_MAYBE("SESSION", FIELD_TEXT, NULL, "whose artifacts (all)"), FIELDS_END};
+
+static const struct field sweep_fields[] = {
+    OPTION("older-than", "AGE", FIELD_TEXT, NULL, "only what was stored longer ago (1d)"),
+    FLAG("dry-run", NULL, "remove nothing, say what would go"), FIELDS_END};
+
+static const struct command verbs[] = {
+    {.name = "put",
+     .summary = "store a file beside a session, and append artifact.stored",
+     .about = "The content stands in artifacts/SESSION/ under its SHA-256, compressed and\n"
+              "durable, before the event is appended that names it.",
+     .examples = "  annal artifact put sess_1 report.pdf --media-type application/pdf\n"
+                 "  make 2>&1 | annal artifact put sess_1 - --name build.log\n",
+     .fields = put_fields,
+     .type = "artifact.stored",
+     .session = "{SESSION}",
+     .said = "stored {bytes} bytes as {sha256}",
+     .run = put},
+    {.name = "get",
+     .summary = "print an artifact, proved by its hash",
+     .about = "Prints the content on standard output. It is proved before the first byte is\n"
+              "printed; exit status 1 when it is not what was stored.",
+     .examples = "  annal artifact get sess_1 \\\n"
+                 "    ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\n",
+     .fields = get_fields,
+     .run = get},
+    {.name = "ls",
+     .summary = "list artifacts",
+     .about = "Lists the artifacts of SESSION, or of all sessions, as files: what they take on\n"
+              "the disk.",
+     .examples = "  annal artifact ls\n  annal artifact ls sess_1 --json\n",
+     .fields = ls_fields,
+     .run = ls},
+    {.name = "sweep",
+     .summary = "remove the artifacts that no event names",
+     .about = "Reads every journal, and removes the artifacts whose hash stands in no event.\n"
+              "Where a journal is damaged nothing is removed, for nobody knows what it named.",
+     .examples = "  annal artifact sweep --dry-run\n  annal artifact sweep --older-than 2h\n",
+     .fields = sweep_fields,
+     .run = sweep},
+    {0}};
+
+const struct noun noun_artifact = {
+    .name = "artifact", .summary = "content too large for an event", .verbs = verbs};

@@ -1,0 +1,135 @@
+#include "journal/base/alloc.h"
+#include "tools/args.h"
+#include "tools/open.h"
+#include "tools/out.h"
+#include "tools/progress.h"
+
+#include <annal/backup.h>
+
+#include <inttypes.h>
+
+static int show(void *arg, uint64_t bytes_done, uint64_t bytes_total)
+{
+    struct progress *progress = arg;
+    progress->total = bytes_total;
+    progress_set(progress, bytes_done, NULL);
+    return 0;
+}
+
+static void print_result(const struct args *args, const char *done, const char *directory,
+                         const annal_backup_result *result)
+{
+    char sessions[HUMAN_BYTES], artifacts[HUMAN_BYTES], bytes[HUMAN_BYTES];
+    if (args->json) {
+        printf("{\"directory\":");
+        out_json_string(annal_slice_of(directory));
+        printf(",\"sessions\":%" PRIu64 ",\"artifacts\":%" PRIu64 ",\"files\":%" PRIu64
+               ",\"bytes\":%" PRIu64 "}\n",
+               result->sessions, result->artifacts, result->files, result->bytes);
+    } else {
+        printf("%s ", done);
+        out_plain(annal_slice_of(directory));
+        printf(": %s session%s, %s artifact%s, %s\n", human_count(sessions, result->sessions),
+               result->sessions == 1 ? "" : "s", human_count(artifacts, result->artifacts),
+               result->artifacts == 1 ? "" : "s", human_bytes(bytes, result->bytes));
+    }
+}
+
+static int check(const struct args *args, const char *directory,
+                 const annal_backup_options *options)
+{
+    annal_error err = {0};
+    annal_backup_result result;
+    annal_status status = annal_backup_check(directory, options, &result, &err);
+    progress_hide(options->arg);
+    if (status < 0)
+        return fail_error(&err);
+    print_result(args, "sound:", directory, &result);
+    return out_finish(EXIT_DONE);
+}
+
+static int run(const struct args *args)
+{
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    annal_error err = {0};
+    annal_backup_result result;
+    struct progress progress;
+    const char *directory = args->operands[0];
+    const annal_backup_options options = {.progress = show, .arg = &progress};
+    progress_begin(&progress, args_has(args, "check") ? "check" : "backup", 0);
+    if (args_has(args, "check"))
+        return check(args, directory, &options);
+    int exit_status = store_open(args, OPEN_READ, 0, &store);
+    if (exit_status == 0 && annal_index_open(store, NULL, &index, &err) < 0)
+        exit_status = fail_error(&err);
+    if (exit_status == 0) {
+        annal_status status = annal_backup(index, directory, &options, &result, &err);
+        progress_hide(&progress);
+        if (status < 0)
+            exit_status = fail_error(&err);
+        else
+            print_result(args, "saved to", directory, &result);
+    }
+    annal_index_close(index);
+    return store_close(store, out_finish(exit_status));
+}
+
+static const struct option options[] = {
+    {.name = "check", .help = "prove that the backup in DIR is what was written"}, {0}};
+
+const struct command cmd_backup = {
+    .name = "backup",
+    .operands = "DIR",
+    .operands_min = 1,
+    .operands_max = 1,
+    .summary = "copy the store, also while it is in use",
+    .about = "Copies all that cannot be made again, journals, artifacts, the settings of packs\n"
+             "and packs of your own, into DIR, which must be missing or empty. Everything\n"
+             "that was acknowledged before it began is in it, also what the sqlite3 shell\n"
+             "wrote into the tables of packs; writers go on meanwhile. A manifest with the\n"
+             "length and the hash of every file is written last, so that a backup that broke\n"
+             "off is not taken for one.\n"
+             "\n"
+             "The exit status is 1 when DIR is not empty, or when --check finds damage.",
+    .examples = "  annal backup /mnt/disk/annal-monday\n"
+                "  annal backup --check /mnt/disk/annal-monday\n",
+    .options = options,
+    .run = run};
+
+static int run_restore(const struct args *args)
+{
+    annal_error err = {0};
+    annal_backup_result result;
+    struct progress progress;
+    const annal_backup_options how = {.progress = show, .arg = &progress};
+    char *path = store_path(args);
+    if (path == NULL)
+        return fail_usage("there is no home directory; say --store DIR");
+    progress_begin(&progress, "restore", 0);
+    annal_status status = annal_restore(args->operands[0], path, &how, &result, &err);
+    progress_hide(&progress);
+    int exit_status = EXIT_DONE;
+    if (status < 0)
+        exit_status = fail_error(&err);
+    else
+        print_result(args, "restored", path, &result);
+    annal__free(path);
+    return out_finish(exit_status);
+}
+
+const struct command cmd_restore = {
+    .name = "restore",
+    .operands = "DIR",
+    .operands_min = 1,
+    .operands_max = 1,
+    .summary = "make a store from a backup",
+    .about = "Makes the store (--store, or the default one) from the backup in DIR. There must\n"
+             "be none yet: what is there is never overwritten. Every file is compared with\n"
+             "the manifest. The store is made beside its place and takes it when it is whole;\n"
+             "a restore that broke off leaves STORE.restoring-*, which can be deleted.\n"
+             "Index, snapshots and the tables of packs are made anew when they are asked for.\n"
+             "\n"
+             "The exit status is 1 when there is a store, or the backup is damaged.",
+    .examples = "  annal restore /mnt/disk/annal-monday --store /srv/annal\n",
+    .run = run_restore};
