@@ -11,7 +11,8 @@
  *         -- on TYPE[, TYPE]...   [guarded "SENTENCE"]   [reads SESSION[, SESSION]...]
  *             One or more statements, which run in this order for each event of these types, all
  *             or none. guarded: such an event is refused, in these words, when the first statement
- *             changes no row or a constraint fails.
+ *             changes no row or a constraint fails. TYPE may end in a star: `tool.*` are all that
+ *             begin so, `*` are all.
  *         -- fill TYPE[, TYPE]...   [reads SESSION[, SESSION]...]
  *             One SELECT, asked before such an event is appended: its columns (a::b for $.a.b) are
  *             put into data where the caller left them out or null. Not asked again at replay.
@@ -236,10 +237,12 @@ bool annal__pack_feeds(const annal_pack *pack, annal_slice session, annal_slice 
 
 /* ---- Sections, rule 3 ---- */
 
+/* A type, or the beginning of some and a star. */
 static bool is_type(annal_slice word)
 {
     if (word.len == 0 || word.len > ANNAL_TYPE_BYTES_MAX)
         return false;
+    word.len -= word.ptr[word.len - 1] == '*';
     for (size_t i = 0; i < word.len; i++) {
         char c = word.ptr[i];
         if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && strchr("_.-", c) == NULL)
@@ -413,9 +416,11 @@ static annal_status parse_sections(annal_pack *pack, struct text *text, annal_er
 bool annal__section_takes(const struct pack_section *section, annal_slice type)
 {
     const char *at = section->types == NULL ? "" : section->types;
-    for (; *at != '\0'; at += strlen(at) + 1)
-        if (is(type, at))
+    for (size_t len; (len = strlen(at)) > 0; at += len + 1) {
+        bool same = type.len >= len - 1 && memcmp(type.ptr, at, len - 1) == 0;
+        if (same && (at[len - 1] == '*' || (type.len == len && type.ptr[len - 1] == at[len - 1])))
             return true;
+    }
     return false;
 }
 

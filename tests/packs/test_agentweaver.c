@@ -1,4 +1,5 @@
 #include "tests/packs/fixture.h"
+#include "tests/support/random.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -504,6 +505,168 @@ START_TEST(a_workflow_run_keeps_its_first_worktree_and_each_checkpoint_once)
 }
 END_TEST
 
+/* ---- Whatever comes ---- */
+
+static const char *pick(struct random *random, const char *const *words)
+{
+    size_t count = 0;
+    while (words[count] != NULL)
+        count++;
+    return words[random_below(random, count)];
+}
+
+/* Some event of these packs, sensible or not, in some session; whether it was taken. */
+static bool some_event(struct packs *p, struct random *random, bool guarded)
+{
+    static const char *const project_types[] = {"project.created",
+                                                "project.created",
+                                                "project.configured",
+                                                "project.delete_begun",
+                                                "project.deleted",
+                                                "backlog.captured",
+                                                "backlog.captured",
+                                                "backlog.captured",
+                                                "backlog.captured",
+                                                "backlog.committed",
+                                                "backlog.committed",
+                                                "backlog.bulk_committed",
+                                                "backlog.returned",
+                                                "backlog.reordered",
+                                                "backlog.claimed",
+                                                "backlog.claimed",
+                                                "backlog.archived",
+                                                "backlog.deleted",
+                                                "cast.proposed",
+                                                "decision.proposed",
+                                                "decision.proposed",
+                                                "decision.promoted",
+                                                "decision.batch_promoted",
+                                                "decision.rejected",
+                                                "decision.created",
+                                                "decision.superseded",
+                                                "memory.noted",
+                                                "session_context.started",
+                                                "session_context.updated",
+                                                "session_context.ended",
+                                                NULL};
+    static const char *const run_types[] = {"run.created",
+                                            "run.worktree_set",
+                                            "run.started",
+                                            "run.review_ready",
+                                            "run.approved",
+                                            "run.transition",
+                                            "run.transition",
+                                            "run.transition",
+                                            "run.archived",
+                                            "lease.claimed",
+                                            "lease.renewed",
+                                            "lease.released",
+                                            "tool.call",
+                                            "agent.turn.usage",
+                                            "revision.recorded",
+                                            "stream.closed",
+                                            NULL};
+    static const char *const plan_types[] = {"workflow_run.created",
+                                             "workflow_run.worktree_set",
+                                             "checkpoint.saved",
+                                             "outcome_spec.created",
+                                             "work_plan.created",
+                                             "work_plan.status_changed",
+                                             "work_plan.deleted",
+                                             "subtask.created",
+                                             "subtask.created",
+                                             "subtask.status_changed",
+                                             "subtask.deleted",
+                                             "subtask_dependency.added",
+                                             "subtask_dependency.removed",
+                                             "steering.issued",
+                                             "steering.applied",
+                                             NULL};
+    static const char *const to[] = {"in_progress", "awaiting_review", "merging",   "merged",
+                                     "failed",      "committing",      "completed", "dispatching",
+                                     "dispatched",  "running",         "odd",       NULL};
+    char session[30], data[1500];
+    unsigned kind = (unsigned)random_below(random, 3), n = (unsigned)random_below(random, 3);
+    unsigned task = (unsigned)random_below(random, 6);
+    const char *const *types = kind == 0 ? project_types : kind == 1 ? run_types : plan_types;
+    snprintf(session, sizeof session, "%s%u%s",
+             kind == 0   ? "proj_p"
+             : kind == 1 ? "run_p"
+                         : "wf_w",
+             n, kind == 1 ? "-t1" : "");
+    snprintf(
+        data, sizeof data,
+        "{\"task_id\":\"t%u\",\"title\":\"T\",\"order_key\":\"k%u\",\"task_ids\":[\"t%u\"],"
+        "\"items\":[{\"task_id\":\"t%u\",\"order_key\":\"i%u\"}],\"run\":{\"id\":\"p%u-t1\"},"
+        "\"entry_id\":\"i%u\",\"slug\":\"s%u\",\"agent_name\":\"ada\",\"type\":\"%s\","
+        "\"content\":\"c\",\"by\":\"scribe\",\"decision_id\":\"d%u\",\"superseded_by_id\":\"d%u\","
+        "\"entries\":[{\"entry_id\":\"i%u\",\"decision_id\":\"e%u\"}],\"memory_id\":\"m%u\","
+        "\"session_id\":\"c%u\",\"to\":\"%s\",\"override\":%s,\"reason\":\"r\","
+        "\"worktree_path\":\"/w\",\"worktree_branch\":\"b\",\"tree_hash\":\"T%u\","
+        "\"owner_id\":\"o%u\",\"fencing_token\":%u,\"raw_comment\":\"c\",\"revision_number\":%u,"
+        "\"modelId\":\"m\",\"inputTokens\":%u,\"checkpoint_id\":\"c%u\",\"spec_id\":\"o1\","
+        "\"plan_id\":\"p%u\",\"subtask_id\":\"s%u\",\"depends_on_id\":\"s%u\",\"id\":\"g%u\","
+        "\"kind\":\"stop\",\"instruction\":\"i\",\"project_id\":\"p%u\",\"lease_ms\":1,"
+        "\"reserved\":%s}",
+        task, task, task, task, task, n, task, task,
+        random_below(random, 2) == 0 ? "learning" : "scope", task, task + 1, task, task, task, task,
+        pick(random, to), random_below(random, 5) == 0 ? "true" : "false", task % 2, task % 2, task,
+        task, task, task, task % 2, task, task % 3, task, n,
+        random_below(random, 4) == 0
+            ? "{\"reserved_at\":\"2026-01-06T07:24:00.000000Z\",\"origin\":\"backlog_pickup\"}"
+            : "null");
+    if (random_below(random, 30) == 0)
+        snprintf(data, sizeof data, "[null]");
+    if (!guarded) {
+        packs_append_past(p, session, pick(random, types), data);
+        return true;
+    }
+    annal_error why = {0};
+    annal_status status = packs_append(p, session, pick(random, types), data, &why);
+    ck_assert_msg(status == ANNAL_OK || status == ANNAL_ERR_REFUSED, "%s", why.message);
+    return status == ANNAL_OK;
+}
+
+static void compare_random(bool guarded, uint64_t seed)
+{
+    struct packs p;
+    struct random random = random_init(seed);
+    int taken = 0;
+    PACKS_INIT(&p, "agentweaver", "memory");
+    for (unsigned n = 0; n < 3; n++) {
+        char session[20];
+        snprintf(session, sizeof session, "proj_p%u", n);
+        packs_append_past(&p, session, "project.created", "{}");
+        snprintf(session, sizeof session, "wf_w%u", n);
+        packs_append_past(&p, session, "work_plan.created", "{\"plan_id\":\"p1\"}");
+    }
+    for (int i = 0; i < 240; i++) {
+        taken += some_event(&p, &random, guarded);
+        if (i % 60 == 59) {
+            free(packs_rows(&p, "SELECT count(*) FROM runs"));
+            packs_ck_rebuild(&p, "agentweaver.db", random_next(&random));
+            packs_ck_rebuild(&p, "memory.db", random_next(&random));
+        }
+    }
+    ck_assert_int_gt(taken, 60);
+    char *found = packs_shell(&p, "agentweaver.db", "PRAGMA foreign_key_check;");
+    ck_assert_str_eq(found, "");
+    free(found);
+    packs_done(&p);
+}
+
+START_TEST(tables_equal_a_rebuild_whatever_was_appended_through_the_guards)
+{
+    compare_random(true, 20260106);
+}
+END_TEST
+
+START_TEST(tables_equal_a_rebuild_whatever_was_appended_past_the_guards)
+{
+    compare_random(false, 20260107);
+}
+END_TEST
+
 Suite *suite_agentweaver(void);
 Suite *suite_agentweaver(void)
 {
@@ -531,6 +694,8 @@ Suite *suite_agentweaver(void)
     tcase_add_test(stores, one_worker_holds_a_run_and_what_an_older_one_says_is_refused);
     tcase_add_test(stores, at_a29_at_a32_tables_made_anew_or_opened_twice_count_nothing_double);
     tcase_add_test(stores, a_workflow_run_keeps_its_first_worktree_and_each_checkpoint_once);
+    tcase_add_test(stores, tables_equal_a_rebuild_whatever_was_appended_through_the_guards);
+    tcase_add_test(stores, tables_equal_a_rebuild_whatever_was_appended_past_the_guards);
     suite_add_tcase(suite, stores);
     suite_add_tcase(suite, tcase);
     return suite;

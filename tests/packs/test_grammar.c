@@ -151,6 +151,8 @@ START_TEST(a_wrong_section_is_refused_with_file_and_line)
         {"-- on a b\nDELETE FROM t;\n", "p.sql:3: 'b' does not belong"},
         {"-- on a, B\nDELETE FROM t;\n", "p.sql:3: 'B' is no event type"},
         {"-- on a,\nDELETE FROM t;\n", "p.sql:3: '' is no event type"},
+        {"-- on a*b\nDELETE FROM t;\n", "p.sql:3: 'a*b' is no event type"},
+        {"-- on **\nDELETE FROM t;\n", "p.sql:3: '**' is no event type"},
         {"-- on a guarded why\nDELETE FROM t;\n", "p.sql:3: a guard is a sentence"},
         {"-- on a guarded \"\"\nDELETE FROM t;\n", "p.sql:3: a guard is a sentence"},
         {"-- on a guarded \"x\nDELETE FROM t;\n", "p.sql:3: a guard is a sentence"},
@@ -174,6 +176,22 @@ START_TEST(a_wrong_section_is_refused_with_file_and_line)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         ck_wrong(HEAD, cases[i].body, cases[i].message);
+}
+END_TEST
+
+START_TEST(a_star_at_the_end_stands_for_all_types_that_begin_so)
+{
+    struct memory m;
+    memory_init_text(&m, "s",
+                     "-- pack p version 1 database p.db\nCREATE TABLE t (type, section);\n"
+                     "-- on tool.*, x\nINSERT INTO t VALUES (:type, 1);\n"
+                     "-- on *\nINSERT INTO t VALUES (:type, 2);\n");
+    const char *const types[] = {"tool.called", "tool.", "tool", "tools.x", "x", "xy"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        memory_apply(&m, types[i], "{}");
+    ck_memory(&m, "SELECT type FROM t WHERE section = 1", "tool.called\ntool.\nx\n");
+    ck_memory(&m, "SELECT count(*) FROM t WHERE section = 2", "6\n");
+    memory_done(&m);
 }
 END_TEST
 
@@ -234,6 +252,7 @@ Suite *suite_grammar(void)
     tcase_add_test(all, a_glob_tells_the_sessions_and_what_its_star_stands_for);
     tcase_add_test(all, sections_say_what_they_are_about);
     tcase_add_test(all, a_wrong_section_is_refused_with_file_and_line);
+    tcase_add_test(all, a_star_at_the_end_stands_for_all_types_that_begin_so);
     tcase_add_test(all, what_fills_the_tables_has_a_hash_apart_from_what_makes_them);
     tcase_add_test(all, annal_unix_gives_seconds_as_a_real);
     tcase_add_test(all, annal_blob_gives_the_bytes_of_base64);

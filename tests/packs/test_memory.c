@@ -51,10 +51,10 @@ START_TEST(an_event_of_a_run_is_a_row_with_its_sequence)
     memory_init(&m, "run_r1", "memory", NULL);
     memory_apply(&m, "agent.message", "{\"text\":\"a\"}");
     memory_apply(&m, "merge.failed", "{}");
-    memory_apply(&m, "agent.message", "{\"text\":\"b\"}");
+    memory_apply(&m, "a.type.of.its.own", "{\"text\":\"b\"}");
     ck_memory(&m, "SELECT RunId, Sequence, EventType, PayloadJson FROM RunEvents",
               "r1|1|agent.message|{\"text\":\"a\"}\nr1|2|merge.failed|{}\n"
-              "r1|3|agent.message|{\"text\":\"b\"}\n");
+              "r1|3|a.type.of.its.own|{\"text\":\"b\"}\n");
     memory_done(&m);
 }
 END_TEST
