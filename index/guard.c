@@ -714,3 +714,19 @@ done:
     call_done(&call);
     return status;
 }
+
+annal_status annal_pack_asks(annal_index *index, annal_slice session, annal_slice type,
+                             bool *out_asks, annal_error *err)
+{
+    const annal_draft draft = {.type = type};
+    struct call call = {.index = index, .session = session, .given = &draft, .count = 1};
+    annal_status status = annal__packs_get(index, &call.set, err);
+    if (status < 0)
+        return status;
+    *out_asks = false;
+    for (size_t i = 0; i < call.set->slot_count; i++)
+        if (cares(&call, pack_at(&call, i), false) || cares(&call, pack_at(&call, i), true))
+            *out_asks = true;
+    annal__packs_put(index, call.set);
+    return ANNAL_OK;
+}

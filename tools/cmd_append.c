@@ -12,6 +12,8 @@
  * (2) The first answer that is no seq ends the command: what follows may mean nothing without it.
  * (3) When a sync fails, the lines that waited for it are told apart: some may be durable. A line
  *     that was refused behind them still has its answer.
+ * (4) Packs that the store has switched on are asked about events that they guard or fill. Such an
+ *     event is durable by itself; what was read before it is durable with it.
  */
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -21,7 +23,7 @@
 #include "tools/open.h"
 #include "tools/out.h"
 
-#include <annal/journal.h>
+#include <annal/pack.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -49,6 +51,7 @@ struct append {
     uint64_t expected_seq;
 
     annal_store *store;
+    annal_index *index;
     annal_writer *writer;
     struct buf input;
     size_t searched; /* of it, without finding a line break */
@@ -139,9 +142,33 @@ static int open_writer(struct append *append, const annal_draft *first)
     if (annal_writer_open(
             append->store, append->session,
             &(annal_writer_options){.wait_ms = append->wait_ms, .format = append->format},
-            &append->writer, &err) < 0)
+            &append->writer, &err) < 0 ||
+        annal_index_open(append->store, &(annal_index_options){.wait_ms = append->wait_ms},
+                         &append->index, &err) < 0)
         return fail_line(append, &err);
     return 0;
+}
+
+/* Rule (4). */
+static annal_status append_draft(struct append *append, const annal_draft *draft, uint64_t *out_seq,
+                                 annal_error *err)
+{
+    bool asks = false;
+    annal_appended appended = {0};
+    const annal_append_options options = {
+        .level = append->level == ANNAL_LEVEL_SYNC ? ANNAL_LEVEL_BATCH : append->level,
+        .expect = append->expects ? ANNAL_EXPECT_SEQ : ANNAL_EXPECT_ANY,
+        .expected_seq = append->expected_seq};
+    annal_status status = annal_pack_asks(append->index, append->session, draft->type, &asks, err);
+    if (status >= 0 && !asks)
+        return annal_writer_append(append->writer, draft, 1, &options, out_seq, err);
+    if (status >= 0)
+        status =
+            annal_pack_append(append->index, append->writer, draft, 1, &options, &appended, err);
+    if (status >= 0)
+        *out_seq = appended.seq;
+    annal_index_free(appended.data.ptr);
+    return status;
 }
 
 /* Rule (3). */
@@ -198,16 +225,12 @@ static int append_line(struct append *append, annal_slice line)
     int exit_status = open_writer(append, &draft);
     if (exit_status != 0)
         return exit_status;
-    annal_append_options options = {.level = append->level == ANNAL_LEVEL_SYNC ? ANNAL_LEVEL_BATCH
-                                                                               : append->level,
-                                    .expect = append->expects ? ANNAL_EXPECT_SEQ : ANNAL_EXPECT_ANY,
-                                    .expected_seq = append->expected_seq};
     if (annal__buf_reserve(&append->seqs, sizeof seq) < 0) {
         annal__fail(&err, ANNAL_ERR_NOMEM, "append to session '%.*s': out of memory",
                     ANNAL_FMT(append->session));
         return fail_line(append, &err);
     }
-    if (annal_writer_append(append->writer, &draft, 1, &options, &seq, &err) < 0)
+    if (append_draft(append, &draft, &seq, &err) < 0)
         return fail_line(append, &err);
     append->expects = false;
     (void)annal__buf_append(&append->seqs, &seq, sizeof seq);
@@ -290,6 +313,7 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = append_input(&append);
     annal_writer_close(append.writer);
+    annal_index_close(append.index);
     exit_status = store_close(append.store, exit_status);
     annal__buf_done(&append.input);
     annal__buf_done(&append.scratch);
@@ -325,6 +349,9 @@ const struct command cmd_append = {
         "seq ends the command, with exit status 1 (3 when the storage failed, or it is\n"
         "unknown); what stood before it stays. The store and the session are made when\n"
         "they are missing.\n"
+        "\n"
+        "Packs that are on (annal pack) are asked first about events that they guard: a\n"
+        "refusal is the pack's sentence. Fields that a pack fills may be left out.\n"
         "\n"
         "A session keeps the format that it was made in. As msgpack it takes less room;\n"
         "every command reads both, and 'annal cat' prints both as JSON.\n"

@@ -527,6 +527,43 @@ START_TEST(a_session_is_made_in_the_format_that_is_asked_for_and_keeps_it)
 }
 END_TEST
 
+/* ---- Packs that are on ---- */
+
+START_TEST(packs_that_are_on_are_asked_about_what_they_guard)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, NULL, "pack", "enable", "teams");
+    CLI(&cli,
+        "{\"type\":\"note.added\",\"data\":{ \"n\" : 1 }}\n"
+        "{\"type\":\"team.created\",\"data\":{\"name\":\"review\",\"members\":[\"ada\"]}}\n"
+        "{\"type\":\"note.added\",\"data\":2}\n"
+        "{\"type\":\"team.created\",\"data\":{\"name\":\"review\",\"members\":[\"ada\"]}}\n"
+        "{\"type\":\"note.added\",\"data\":3}\n",
+        "append", "team_t1");
+    cli_assert_refused(&cli, EXIT_REFUSED, "line 4: the team is there already");
+    ck_answer(&cli, "{\"seq\":1}\n{\"seq\":2}\n{\"seq\":3}\n", "refused", "line 4: the team is");
+    CLI(&cli, NULL, "query", "team_t1", "--count");
+    ck_assert_int_eq(atoi(cli.out), 3);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_turn_is_appended_without_a_question_to_sessions_db)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli,
+        "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t\"}}\n"
+        "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t\"}}\n",
+        "append", "s1");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "{\"seq\":1}\n{\"seq\":2}\n");
+    ck_assert_int_ne(access(tmpdir_path(&cli.dir, "store/sessions.db"), F_OK), 0);
+    cli_done(&cli);
+}
+END_TEST
+
 Suite *suite_append(void)
 {
     Suite *suite = suite_create("append");
@@ -565,5 +602,10 @@ Suite *suite_append(void)
     tcase_add_test(storage, a_read_only_directory_is_a_storage_failure_and_says_so);
     tcase_add_test(storage, a_file_where_the_store_should_be_is_a_storage_failure);
     suite_add_tcase(suite, storage);
+
+    TCase *packs = tcase_create("packs");
+    tcase_add_test(packs, packs_that_are_on_are_asked_about_what_they_guard);
+    tcase_add_test(packs, a_turn_is_appended_without_a_question_to_sessions_db);
+    suite_add_tcase(suite, packs);
     return suite;
 }

@@ -188,6 +188,16 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_append(annal_index *index, an
                                                           const annal_append_options *options,
                                                           annal_appended *out, annal_error *err);
 
+/*
+ * Whether a pack that was switched on guards or fills events of this type in this session, or takes
+ * large fields out of them. The core pack, which every store runs, does not count: it is asked by
+ * annal_pack_append() only, so that a plain append of a turn never waits for sessions.db. Any
+ * thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_asks(annal_index *index, annal_slice session,
+                                                        annal_slice type, bool *out_asks,
+                                                        annal_error *err);
+
 /* ---- The state of one session ---- */
 
 typedef struct annal_state annal_state;
