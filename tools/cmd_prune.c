@@ -180,7 +180,8 @@ const struct command cmd_prune = {
              "\n"
              "With the pack lionagi, branches go with their session; progressions stay, and\n"
              "with them the messages that they name. --orphan-progressions deletes those, too,\n"
-             "and messages that no other session has. 'annal vacuum' then gives back the space.",
+             "and messages that no other session has. 'annal vacuum' then gives back the\n"
+             "space.",
     .examples = "  annal prune --dry-run\n"
                 "  annal prune --keep-days 90 --keep-n 1000 --orphan-progressions\n",
     .options = options,
