@@ -4,9 +4,10 @@
  * (1) Who is old, and what else goes with them, is asked once, in one SELECT: the same for a dry
  *     run. A session that has no session.created (_state, teams, projects, …) is never chosen, nor
  *     one that messages of a team point at.
- * (2) session.pruned names the progressions and messages that go: what others still need is a fact
- *     of that moment, and the tables of a rebuild must not depend on who was read first. An event
- *     names only rows that came from its own session.
+ * (2) session.pruned says which progressions and messages go: what others still need is a fact of
+ *     that moment, and the tables of a rebuild must not depend on who was read first. It names those
+ *     messages that go, where that is the exception, and else what stays: so an event whose rows
+ *     belong to another session of the same ids (see lionagi.sql) says the right thing, too.
  * (3) Its guard asks once more whether the session is that old: one that was active meanwhile is
  *     kept.
  * (4) Nothing is deleted: the journals stay until somebody deletes them.
@@ -29,7 +30,7 @@ static const char core_victims[] =
     " ranked AS (SELECT s.id, s.last_activity_at AS at,"
     "  ROW_NUMBER() OVER (ORDER BY s.last_activity_at DESC, s.id) AS n"
     "  FROM main.sessions s JOIN created c ON c.session_id = s.id)"
-    "SELECT id, 0, '[]', '[]' FROM ranked"
+    "SELECT id, 0, 0, 0, '[]', '[]' FROM ranked"
     " WHERE n > ?1 AND at < ?2 AND id <> '_state' AND ?3 IS NOT NULL AND ?4 IS NOT NULL "
     "ORDER BY id";
 
@@ -47,12 +48,8 @@ static const char state_rest[] =
     "),"
     " alive AS MATERIALIZED (SELECT id FROM state.sessions"
     "  WHERE id NOT IN (SELECT id FROM victims)),"
-    " doomed AS MATERIALIZED (SELECT p.id, p.session_id, p.collection FROM state.progressions p"
+    " doomed AS MATERIALIZED (SELECT p.id, p.session_id FROM state.progressions p"
     "  WHERE ?4 AND p.session_id IN (SELECT id FROM victims)"
-    "   AND (p.id IN (SELECT progression_id FROM state.sessions WHERE id IN"
-    "         (SELECT id FROM victims))"
-    "     OR p.id IN (SELECT progression_id FROM state.branches WHERE session_id IN"
-    "         (SELECT id FROM victims)))"
     "   AND p.id NOT IN (SELECT progression_id FROM state.sessions WHERE id IN"
     "         (SELECT id FROM alive) AND progression_id IS NOT NULL)"
     "   AND p.id NOT IN (SELECT progression_id FROM state.branches WHERE session_id IN"
@@ -63,25 +60,34 @@ static const char state_rest[] =
     "  UNION SELECT first_msg_id FROM state.sessions WHERE id IN (SELECT id FROM alive)"
     "  UNION SELECT last_msg_id FROM state.sessions WHERE id IN (SELECT id FROM alive)"
     "  UNION SELECT system_msg_id FROM state.branches WHERE session_id IN (SELECT id FROM alive)),"
-    " swept AS MATERIALIZED (SELECT m.id, m.session_id FROM state.messages m"
-    "  WHERE m.session_id IN (SELECT id FROM victims)"
-    "   AND m.id NOT IN (SELECT id FROM needed WHERE id IS NOT NULL)) "
-    "SELECT v.id, COALESCE(b.n, 0), COALESCE(d.ids, '[]'), COALESCE(s.ids, '[]') FROM victims v "
+    " owned AS MATERIALIZED (SELECT m.id, m.session_id,"
+    "   m.id IN (SELECT id FROM needed WHERE id IS NOT NULL) AS stays"
+    "  FROM state.messages m WHERE m.session_id IN (SELECT id FROM victims)) "
+    "SELECT v.id, COALESCE(b.n, 0), COALESCE(d.n, 0), COALESCE(m.n, 0), COALESCE(k.ids, '[]'),"
+    " COALESCE(m.ids, '[]') FROM victims v "
     "LEFT JOIN (SELECT session_id, count(*) AS n FROM state.branches GROUP BY session_id) b"
     " ON b.session_id = v.id "
-    "LEFT JOIN (SELECT session_id, json_group_array(id) AS ids FROM doomed GROUP BY session_id) d"
+    "LEFT JOIN (SELECT session_id, count(*) AS n FROM doomed GROUP BY session_id) d"
     " ON d.session_id = v.id "
-    "LEFT JOIN (SELECT session_id, json_group_array(id) AS ids FROM swept GROUP BY session_id) s"
-    " ON s.session_id = v.id ORDER BY v.id";
+    "LEFT JOIN (SELECT session_id, json_group_array(id) AS ids FROM state.progressions"
+    "  WHERE ?4 AND id NOT IN (SELECT id FROM doomed) GROUP BY session_id) k"
+    " ON k.session_id = v.id "
+    "LEFT JOIN (SELECT session_id, sum(NOT stays) AS n,"
+    "  json_group_array(id) FILTER (WHERE stays = ?4) AS ids FROM owned GROUP BY session_id) m"
+    " ON m.session_id = v.id ORDER BY v.id";
 
 static const char teams_need[] =
     " AND id NOT IN (SELECT session_id FROM state.team_messages WHERE session_id IS NOT NULL)";
+
+/* Id; numbers of branches, progressions and messages that go; progressions that stay; messages that
+ * stay, or go. */
+enum { WORDS = 6 };
 
 struct prune {
     annal_index *index;
     const annal_prune_options *options;
     char cutoff[ANNAL_TIME_BYTES];
-    struct buf victims; /* each: id, branches, progressions and messages, a NUL behind each */
+    struct buf victims; /* each: WORDS of them, a NUL behind each */
     bool has_state, has_teams;
 };
 
@@ -102,7 +108,7 @@ static int note_victim(void *arg, const annal_row *row)
 {
     struct prune *prune = arg;
     annal_status status = ANNAL_OK;
-    for (size_t i = 0; status >= 0 && i < 4; i++) {
+    for (size_t i = 0; status >= 0 && i < WORDS; i++) {
         if (row->values[i].kind == ANNAL_VALUE_INTEGER)
             status = annal__buf_printf(&prune->victims, "%lld", (long long)row->values[i].integer);
         else
@@ -144,32 +150,20 @@ static annal_status choose(struct prune *prune, annal_error *err)
 
 /* ---- The event ---- */
 
-static uint64_t count_of(const char *ids)
-{
-    uint64_t count = strcmp(ids, "[]") == 0 ? 0 : 1;
-    bool quoted = false;
-    for (const char *at = ids; *at != '\0'; at++) {
-        if (*at == '\\' && at[1] != '\0')
-            at++;
-        else if (*at == '"')
-            quoted = !quoted;
-        else if (*at == ',' && !quoted)
-            count++;
-    }
-    return count;
-}
-
 static annal_status append(struct prune *prune, annal_pruned *pruned, const char *progressions,
                            const char *messages, annal_error *err)
 {
     annal_writer *writer = NULL;
     struct buf data = {0};
-    annal_status status = annal__buf_printf(
-        &data,
-        "{\"cutoff\":\"%s\",\"keep_n\":%" PRIu64 ",\"orphan_progressions\":%s,\"progressions\":%s,"
-        "\"messages\":%s}",
-        prune->cutoff, prune->options->keep_n,
-        prune->options->orphan_progressions ? "true" : "false", progressions, messages);
+    annal_status status = annal__buf_printf(&data, "{\"cutoff\":\"%s\",\"keep_n\":%" PRIu64,
+                                            prune->cutoff, prune->options->keep_n);
+    if (status >= 0)
+        status = prune->options->orphan_progressions
+                     ? annal__buf_printf(&data,
+                                         ",\"orphan_progressions\":true,\"keep_progressions\":%s,"
+                                         "\"keep_messages\":%s}",
+                                         progressions, messages)
+                     : annal__buf_printf(&data, ",\"messages\":%s}", messages);
     if (status < 0) {
         status = annal__fail(err, status, "prune session '%.*s'", ANNAL_FMT(pruned->session));
         goto done;
@@ -190,17 +184,17 @@ done:
 }
 
 /* One victim. That it is kept after all is told to fn, and no failure. */
-static annal_status prune_one(struct prune *prune, const char *words[4], annal_prune_fn fn,
+static annal_status prune_one(struct prune *prune, const char *words[WORDS], annal_prune_fn fn,
                               void *arg, annal_error *err)
 {
     annal_error why = {0};
     annal_pruned pruned = {.session = annal_slice_of(words[0]),
                            .branches = strtoull(words[1], NULL, 10),
-                           .progressions = count_of(words[2]),
-                           .messages = count_of(words[3])};
+                           .progressions = strtoull(words[2], NULL, 10),
+                           .messages = strtoull(words[3], NULL, 10)};
     annal_status status = ANNAL_OK;
     if (!prune->options->dry_run)
-        status = append(prune, &pruned, words[2], words[3], &why);
+        status = append(prune, &pruned, words[4], words[5], &why);
     if (status == ANNAL_ERR_REFUSED || status == ANNAL_ERR_BUSY) {
         pruned = (annal_pruned){.session = pruned.session, .kept = &why};
         status = ANNAL_OK;
@@ -220,8 +214,8 @@ annal_status annal_prune(annal_index *index, const annal_prune_options *options,
     annal_time_format(options->before_us, prune.cutoff);
     annal_status status = choose(&prune, err);
     for (size_t at = 0; status == ANNAL_OK && at < prune.victims.len;) {
-        const char *words[4];
-        for (int i = 0; i < 4; i++) {
+        const char *words[WORDS];
+        for (int i = 0; i < WORDS; i++) {
             words[i] = prune.victims.ptr + at;
             at += strlen(words[i]) + 1;
         }

@@ -62,6 +62,7 @@ struct ls {
     size_t health_count;
     int64_t now_us;
     bool terminal;
+    bool any; /* a session was printed */
 };
 
 /* Findings come by session. */
@@ -118,6 +119,7 @@ static void time_cell(struct ls *ls, const annal_value *value)
 static int print_row(void *arg, const annal_row *row)
 {
     struct ls *ls = arg;
+    ls->any = true;
     uint64_t findings = findings_of(ls, row->values[AT_SESSION].bytes);
     for (int i = 0; i < AT_COUNT; i++) {
         const annal_value *value = &row->values[i];
@@ -162,6 +164,10 @@ static int list(struct ls *ls, uint64_t limit)
                       print_row, ls, &err);
     table_free(ls->table);
     annal__free(ls->healths);
+    if (status == ANNAL_OK && !ls->any && status_name != NULL)
+        say("no session has status '%s'", status_name);
+    else if (status == ANNAL_OK && !ls->any)
+        say("there are no sessions yet");
     return status < 0 ? fail_error(&err) : (int)status;
 }
 

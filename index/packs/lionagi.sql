@@ -486,7 +486,7 @@ SELECT $id, COALESCE(annal_unix($created_at), annal_unix(:ts)),
        $user, $name, :session, COALESCE($progression_id, $id),
        COALESCE($system_msg_id, (SELECT system_msg_id FROM branches
                                  WHERE id = parent.id AND parent.ord > 0)),
-       parent.id, parent.ord
+       parent.id, CASE WHEN parent.id IS NOT NULL THEN parent.ord END
 FROM (SELECT max(p.id) AS id,
              MAX(0, MIN(COALESCE($forked_at_ord, $node_metadata::forked_at_ord),
                         (SELECT count(*) FROM branch_history
@@ -722,9 +722,9 @@ SELECT :session || ':' || :seq, annal_unix(:ts), COALESCE($action, ''), $target_
        NULLIF(:data -> '$.details', 'null'), $actor
 WHERE :session = '_state';
 
--- Pruning: the session's row and its branches go. Its progressions stay, and with them their
--- messages, but for those that the event names: what others still need was asked before, when the
--- event was made.
+-- Pruning: the session's row and its branches go. What others still need was asked before, when the
+-- event was made: its progressions stay, and of its messages those that are named in messages go;
+-- with orphan_progressions all of both go but those that are named in keep_....
 
 -- on session.pruned   guarded "the session has changed since it was chosen"
 UPDATE lionagi_gate SET id = 1
@@ -736,6 +736,10 @@ DELETE FROM branches WHERE session_id = :session;
 DELETE FROM status_transitions WHERE entity_type = 'session' AND entity_id = :session;
 DELETE FROM sessions WHERE id = :session;
 DELETE FROM progressions
-WHERE session_id = :session AND id IN (SELECT value FROM json_each(:data, '$.progressions'));
+WHERE session_id = :session AND $orphan_progressions = 1
+  AND id NOT IN (SELECT value FROM json_each(:data, '$.keep_progressions'));
 DELETE FROM messages
-WHERE session_id = :session AND id IN (SELECT value FROM json_each(:data, '$.messages'));
+WHERE session_id = :session
+  AND CASE WHEN $orphan_progressions = 1
+           THEN id NOT IN (SELECT value FROM json_each(:data, '$.keep_messages'))
+           ELSE id IN (SELECT value FROM json_each(:data, '$.messages')) END;

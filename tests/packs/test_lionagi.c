@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 START_TEST(tables_begin_with_the_printed_columns)
 {
@@ -103,6 +105,390 @@ START_TEST(a_fork_has_what_its_parent_had_there_and_its_own)
 }
 END_TEST
 
+/* ---- In a store, through the guards ---- */
+
+static void add_message(struct packs *p, const char *session, const char *id, const char *more)
+{
+    char data[300];
+    snprintf(data, sizeof data, "{\"id\":\"%s\",\"role\":\"user\",\"content\":{\"n\":1}%s}", id,
+             more);
+    ck_append(p, session, "message.added", data);
+}
+
+START_TEST(at_l1_a_class_that_was_never_seen_is_registered_and_then_known)
+{
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    ck_refused(&p, "s1", "message.added",
+               "{\"id\":\"m1\",\"role\":\"user\",\"content\":1,\"lion_class\":\"my.Thing\"}",
+               "this lion_class has no number yet");
+    ck_append(&p, "_state", "message_type.registered", "{\"lion_class\":\"my.Thing\"}");
+    ck_append(&p, "_state", "message_type.registered", "{\"lion_class\":\"my.Other\"}");
+    ck_refused(&p, "_state", "message_type.registered", "{\"lion_class\":\"my.Thing\"}",
+               "has a number already");
+    ck_refused(&p, "_state", "message_type.registered",
+               "{\"lion_class\":\"my.Third\",\"type_id\":70}", "type_id is not the next number");
+    ck_refused(&p, "s1", "message_type.registered", "{\"lion_class\":\"my.Third\"}", "_state");
+    add_message(&p, "s1", "m1", ",\"lion_class\":\"my.Other\"");
+    add_message(&p, "s2", "m2", ",\"node_metadata\":{\"lion_class\":\"my.Thing\"}");
+    add_message(&p, "s2", "m3", ",\"lion_class\":\"\"");
+    ck_packs(&p, "SELECT id, lion_class FROM messages ORDER BY id", "m1|7\nm2|6\nm3|0\n");
+    ck_packs(&p, "SELECT data ->> '$.type_id' FROM events WHERE session_id = 's1'", "7\n");
+    packs_ck_rebuild(&p, "state.db", 3);
+    packs_done(&p);
+}
+END_TEST
+
+/* A child with a store of its own: 0 when it gave the class its number, 1 when it was refused. */
+static int register_in_child(const char *path)
+{
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    annal_writer *writer = NULL;
+    annal_error err = {0};
+    const annal_draft draft = {.type = ANNAL_SLICE("message_type.registered"),
+                               .data = ANNAL_SLICE("{\"lion_class\":\"my.Thing\"}")};
+    annal_status status =
+        annal_store_open(path, &(annal_store_options){.no_keeper = true}, &store, &err);
+    if (status >= 0)
+        status = annal_index_open(store, NULL, &index, &err);
+    if (status >= 0)
+        status = annal_writer_open(store, ANNAL_SLICE("_state"),
+                                   &(annal_writer_options){.wait_ms = 30000}, &writer, &err);
+    if (status >= 0)
+        status = annal_pack_append(index, writer, &draft, 1, NULL, NULL, &err);
+    annal_writer_close(writer);
+    annal_index_close(index);
+    if (store != NULL && annal_store_close(store, NULL) < 0)
+        return 3;
+    return status == ANNAL_OK ? 0 : status == ANNAL_ERR_REFUSED ? 1 : 2;
+}
+
+START_TEST(at_l2_of_many_who_register_a_class_one_gives_it_its_number)
+{
+    enum { CHILDREN = 8 };
+    struct packs p;
+    pid_t children[CHILDREN];
+    int answers[4] = {0};
+    PACKS_INIT(&p, "lionagi");
+    for (int i = 0; i < CHILDREN; i++) {
+        children[i] = fork();
+        if (children[i] == 0)
+            _exit(register_in_child(p.path));
+    }
+    for (int i = 0; i < CHILDREN; i++) {
+        int status = 0;
+        waitpid(children[i], &status, 0);
+        ck_assert(WIFEXITED(status));
+        answers[WEXITSTATUS(status)]++;
+    }
+    ck_assert_int_eq(answers[0], 1);
+    ck_assert_int_eq(answers[1], CHILDREN - 1);
+    ck_packs(&p, "SELECT type_id FROM message_types WHERE lion_class = 'my.Thing'", "6\n");
+    ck_packs(&p, "SELECT count(*) FROM event_index WHERE type = 'message_type.registered'", "1\n");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_l5_branches_come_by_age_and_messages_in_the_order_of_the_progression)
+{
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    ck_append(&p, "s1", "branch.created", "{\"id\":\"late\",\"created_at\":200}");
+    ck_append(&p, "s1", "branch.created", "{\"id\":\"early\",\"created_at\":100}");
+    ck_packs(&p, "SELECT id FROM branches WHERE session_id = 's1' ORDER BY created_at",
+             "early\nlate\n");
+    ck_append(&p, "s1", "progression.appended",
+              "{\"progression_id\":\"early\",\"message_id\":\"m2\"}");
+    ck_append(&p, "s1", "progression.appended",
+              "{\"progression_id\":\"early\",\"message_id\":\"gone\"}");
+    add_message(&p, "s1", "m1", ",\"branch_id\":\"early\"");
+    add_message(&p, "s1", "m2", "");
+    ck_packs(&p, "SELECT ord, id FROM branch_messages WHERE branch_id = 'early' ORDER BY ord",
+             "0|m2\n2|m1\n");
+    ck_packs(&p, "SELECT message_id FROM branch_history WHERE branch_id = 'early'",
+             "m2\ngone\nm1\n");
+    packs_ck_rebuild(&p, "state.db", 5);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_l7_a_message_without_content_or_role_is_refused_and_leaves_nothing)
+{
+    static const char *const wrong[] = {"{\"id\":\"m\",\"role\":\"user\",\"content\":null}",
+                                        "{\"id\":\"m\",\"role\":\"user\"}",
+                                        "{\"id\":\"m\",\"role\":\"\",\"content\":1}",
+                                        "{\"id\":\"m\",\"role\":7,\"content\":1}",
+                                        "{\"id\":\"m\",\"role\":null,\"content\":1}",
+                                        "{\"id\":\"m\",\"content\":1}",
+                                        "{\"role\":\"user\",\"content\":1}",
+                                        "{\"id\":\"\",\"role\":\"user\",\"content\":1}"};
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    ck_append(&p, "s1", "branch.created", "{\"id\":\"b\"}");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        ck_refused(&p, "s1", "message.added", wrong[i], "a message has an id, a role and content");
+    ck_refused(&p, "s1", "message.added",
+               "{\"id\":\"m\",\"role\":\"user\",\"content\":1,\"branch_id\":\"other\"}",
+               "no such branch or progression");
+    ck_refused(&p, "s1", "message.added",
+               "{\"id\":\"m\",\"role\":\"user\",\"content\":1,\"append\":[\"b\",\"other\"]}",
+               "no such branch or progression");
+    ck_packs(&p, "SELECT count(*) FROM messages", "0\n");
+    ck_packs(&p, "SELECT collection FROM progressions GROUP BY 1", "[]\n");
+    ck_packs(&p, "SELECT count(*) FROM event_index WHERE session_id = 's1'", "1\n");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_l8_the_same_id_again_overwrites_and_both_events_stay)
+{
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    ck_append(&p, "s1", "message.added",
+              "{\"id\":\"m\",\"role\":\"user\",\"content\":\"a\",\"sender\":\"x\"}");
+    ck_append(&p, "s1", "message.added",
+              "{\"id\":\"m\",\"role\":\"assistant\",\"content\":\"b\",\"sender\":\"y\"}");
+    ck_packs(&p, "SELECT id, role, content, sender FROM messages", "m|assistant|\"b\"|y\n");
+    ck_packs(&p, "SELECT collection FROM progressions", "[\"m\"]\n");
+    ck_append(&p, "s1", "message.amended", "{\"id\":\"m\",\"content\":\"c\",\"channel\":\"k\"}");
+    ck_packs(&p, "SELECT role, content, sender, channel FROM messages", "assistant|\"c\"|y|k\n");
+    ck_append(&p, "s1", "message.content_pruned",
+              "{\"id\":\"m\",\"at\":\"2026-01-01T00:00:00Z\",\"original_bytes\":3}");
+    ck_packs(&p, "SELECT content FROM messages",
+             "{\"pruned\":true,\"at\":\"2026-01-01T00:00:00Z\",\"original_bytes\":3}\n");
+    ck_packs(&p, "SELECT count(*) FROM events WHERE data ->> '$.id' = 'm'", "4\n");
+    ck_refused(&p, "s1", "message.amended", "{\"id\":\"n\"}", "no such message");
+    ck_refused(&p, "s2", "message.added", "{\"id\":\"m\",\"role\":\"user\",\"content\":1}",
+               "belongs to another session");
+    packs_ck_rebuild(&p, "state.db", 8);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_l10_foreign_keys_of_the_stock_shell_cascade_and_refuse_as_printed)
+{
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    ck_append(&p, "s1", "session.created", "{}");
+    add_message(&p, "s1", "m1", "");
+    ck_append(&p, "s1", "branch.created", "{\"id\":\"b1\",\"system_msg_id\":\"m1\"}");
+    ck_append(&p, "s1", "branch.created", "{\"id\":\"b2\"}");
+    ck_packs(&p, "PRAGMA foreign_key_list(branches)",
+             "0|0|messages|system_msg_id|id|NO ACTION|NO ACTION|NONE\n"
+             "1|0|progressions|progression_id|id|NO ACTION|NO ACTION|NONE\n"
+             "2|0|sessions|session_id|id|NO ACTION|CASCADE|NONE\n");
+    char *said = packs_shell(&p, "state.db",
+                             "PRAGMA foreign_keys = ON; DELETE FROM messages WHERE id = 'm1';");
+    ck_assert_ptr_nonnull(strstr(said, "FOREIGN KEY constraint failed"));
+    free(said);
+    said = packs_shell(&p, "state.db",
+                       "PRAGMA foreign_keys = ON; BEGIN; DELETE FROM sessions WHERE id = 's1'; "
+                       "SELECT count(*) FROM branches; SELECT count(*) FROM progressions; "
+                       "ROLLBACK; PRAGMA foreign_key_check;");
+    ck_assert_str_eq(said, "0\n3\n");
+    free(said);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_l23_only_running_leads_anywhere)
+{
+    static const char *const ends[] = {"completed", "failed", "timed_out", "aborted", "cancelled"};
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    for (size_t i = 0; i < 5; i++) {
+        char session[20], data[100];
+        snprintf(session, sizeof session, "s%u", (unsigned)i);
+        ck_append(&p, session, "session.created", "{\"status\":\"running\"}");
+        snprintf(data, sizeof data, "{\"to\":\"%s\",\"expected\":[\"running\"]}", ends[i]);
+        ck_append(&p, session, "session.transition", data);
+        for (size_t j = 0; j < 5; j++) {
+            snprintf(data, sizeof data, "{\"to\":\"%s\"}", ends[j]);
+            ck_refused(&p, session, "session.transition", data, "this status has no way there");
+        }
+        ck_refused(&p, session, "session.transition", "{\"to\":\"running\"}", "no way there");
+        ck_refused(&p, session, "session.transition", "{\"to\":\"running\",\"override\":true}",
+                   "no way there");
+        ck_append(&p, session, "session.transition",
+                  "{\"to\":\"running\",\"override\":true,\"reason_summary\":\"was cut off\"}");
+    }
+    ck_append(&p, "none", "session.created", "{}");
+    ck_refused(&p, "none", "session.transition", "{\"to\":\"running\"}", "no way there");
+    ck_refused(&p, "s0", "session.transition", "{\"to\":\"stale\"}", "none of the statuses");
+    ck_refused(&p, "s0", "session.transition", "{\"to\":\"failed\",\"expected\":[null]}",
+               "another status than expected");
+    ck_refused(&p, "s0", "session.transition", "{\"to\":\"completed\",\"source\":\"admin\"}",
+               "an admin may end");
+    ck_refused(&p, "s0", "session.transition", "{\"to\":\"failed\",\"source\":\"me\"}",
+               "source is one of");
+    ck_refused(&p, "nobody", "session.transition", "{\"to\":\"failed\"}", "");
+    ck_append(&p, "s0", "session.transition", "{\"to\":\"aborted\",\"source\":\"admin\"}");
+    ck_packs(&p, "SELECT status, exit_code FROM session_statuses ORDER BY exit_code",
+             "running|\ncompleted|0\nfailed|1\ntimed_out|124\naborted|130\ncancelled|143\n");
+    ck_packs(&p,
+             "SELECT from_status, to_status, override FROM status_transitions "
+             "WHERE entity_id = 's0' ORDER BY created_at, id",
+             "running|completed|0\ncompleted|running|1\nrunning|aborted|0\n");
+    packs_ck_rebuild(&p, "state.db", 23);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(a_fork_is_refused_where_the_parent_has_no_such_history)
+{
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    ck_append(&p, "s1", "branch.created", "{\"id\":\"b0\"}");
+    add_message(&p, "s1", "m1", ",\"branch_id\":\"b0\"");
+    add_message(&p, "s1", "m2", ",\"branch_id\":\"b0\"");
+    ck_refused(&p, "s1", "branch.forked",
+               "{\"id\":\"f\",\"parent_branch_id\":\"b0\",\"forked_at_ord\":3}",
+               "not within the history");
+    ck_refused(&p, "s1", "branch.forked",
+               "{\"id\":\"f\",\"parent_branch_id\":\"b0\",\"forked_at_ord\":-1}",
+               "not within the history");
+    ck_refused(&p, "s1", "branch.forked", "{\"id\":\"f\",\"parent_branch_id\":\"none\"}",
+               "no such parent branch");
+    ck_refused(&p, "s2", "branch.forked", "{\"id\":\"f\",\"parent_branch_id\":\"b0\"}",
+               "no such parent branch");
+    ck_append(&p, "s1", "branch.forked", "{\"id\":\"f\",\"parent_branch_id\":\"b0\"}");
+    ck_append(&p, "s1", "branch.forked",
+              "{\"id\":\"g\",\"parent_branch_id\":\"f\",\"forked_at_ord\":2}");
+    ck_refused(&p, "s1", "branch.forked", "{\"id\":\"g\",\"parent_branch_id\":\"f\"}",
+               "there already");
+    ck_packs(&p, "SELECT id, forked_at_ord FROM branches ORDER BY id", "b0|\nf|2\ng|2\n");
+    ck_append(&p, "s1", "branch.updated",
+              "{\"id\":\"g\",\"set\":{\"name\":\"n\",\"node_metadata\":{\"model\":\"x\"}}}");
+    ck_packs(&p, "SELECT name, node_metadata FROM branches WHERE id = 'g'",
+             "n|{\"model\":\"x\",\"parent_branch_id\":\"f\",\"forked_at_ord\":2}\n");
+    packs_ck_rebuild(&p, "state.db", 9);
+    packs_done(&p);
+}
+END_TEST
+
+/* Pointers that a runtime writes by itself, and such that lead in a circle. */
+START_TEST(pointers_in_node_metadata_are_a_fork_too_and_never_a_circle)
+{
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    ck_append(&p, "s1", "branch.created",
+              "{\"id\":\"a\",\"node_metadata\":{\"parent_branch_id\":\"b\",\"forked_at_ord\":1}}");
+    add_message(&p, "s1", "m1", ",\"branch_id\":\"a\"");
+    ck_append(&p, "s1", "branch.created",
+              "{\"id\":\"b\",\"node_metadata\":{\"parent_branch_id\":\"a\",\"forked_at_ord\":9}}");
+    ck_append(&p, "s1", "branch.created",
+              "{\"id\":\"c\",\"node_metadata\":{\"parent_branch_id\":\"c\",\"forked_at_ord\":1}}");
+    add_message(&p, "s1", "m2", ",\"branch_id\":\"b\"");
+    ck_packs(&p, "SELECT branch_id, group_concat(message_id) FROM branch_history GROUP BY 1",
+             "a|m1\nb|m1,m2\n");
+    ck_packs(&p, "SELECT id, parent_branch_id, forked_at_ord FROM branches ORDER BY id",
+             "a||\nb|a|1\nc||\n");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(closed_vocabularies_and_unknown_columns_are_refused)
+{
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    ck_refused(&p, "s1", "session.created", "{\"invocation_kind\":\"swarm\"}", "invocation_kind");
+    ck_refused(&p, "s1", "session.created", "{\"source_kind\":\"imported\"}", "source_kind");
+    ck_refused(&p, "s1", "session.created", "{\"status\":\"frozen\"}", "status is none");
+    ck_append(&p, "s1", "session.created",
+              "{\"invocation_kind\":\"show-play\",\"status\":\"running\",\"created_at\":100,"
+              "\"updated_at\":50,\"started_at\":\"1970-01-01T00:01:30Z\"}");
+    ck_refused(&p, "s1", "session.created", "{}", "there already");
+    ck_packs(&p,
+             "SELECT created_at, updated_at, started_at, last_message_at, source_kind, "
+             "progression_id FROM state.sessions",
+             "100|50|90|90|live|s1\n");
+    ck_refused(&p, "s1", "session.updated", "{\"set\":{\"colour\":1}}", "a column");
+    ck_refused(&p, "s1", "session.updated", "{\"set\":{\"status\":\"failed\"}}", "a column");
+    ck_refused(&p, "s1", "session.updated", "{\"set\":{\"source_kind\":\"x\"}}", "closed");
+    ck_append(&p, "s1", "session.updated",
+              "{\"set\":{\"name\":\"n\",\"invocation_kind\":null,\"updated_at\":60}}");
+    ck_packs(&p, "SELECT name, invocation_kind, updated_at, last_message_at FROM state.sessions",
+             "n||60|90\n");
+    packs_ck_rebuild(&p, "state.db", 10);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(an_embedding_is_kept_byte_for_byte)
+{
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    add_message(&p, "s1", "m1", ",\"embedding_b64\":\"AACAPwEAwH/NzMw9\"");
+    add_message(&p, "s1", "m2", ",\"embedding\":[1, 0.1]");
+    add_message(&p, "s1", "m3", "");
+    ck_packs(&p, "SELECT id, typeof(embedding), hex(embedding) FROM messages ORDER BY id",
+             "m1|blob|0000803F0100C07FCDCCCC3D\nm2|blob|0000803FCDCCCC3D\nm3|null|\n");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(what_is_written_of_a_message_is_read_back_the_same)
+{
+    static const char content[] =
+        "{\"big\":12345678901234567890,\"exact\":1.10,\"nul\":\"a\\u0000b\",\"lone\":\"\\ud800\","
+        "\"text\":\"\xc3\xa9\",\"none\":null,\"list\":[1e400,{}]}";
+    char data[300], rows[300];
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    snprintf(data, sizeof data,
+             "{\"id\":\"m1\",\"role\":\"tool\",\"content\":%s,\"metadata\":{\"a\":2.50}}", content);
+    ck_append(&p, "s1", "message.added", data);
+    snprintf(rows, sizeof rows, "%s|{\"a\":2.50}\n", content);
+    ck_packs(&p, "SELECT content, node_metadata FROM messages", rows);
+    packs_done(&p);
+}
+END_TEST
+
+/* Logs that repeat each other go round the guards. */
+START_TEST(an_id_of_several_sessions_is_the_first_ones_whatever_the_order)
+{
+    static const char *const sessions[] = {"s2", "s1", "s3"};
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    for (int i = 0; i < 3; i++) {
+        char data[200];
+        packs_append_past(&p, sessions[i], "session.created", "{}");
+        packs_append_past(&p, sessions[i], "branch.created", "{\"id\":\"b\"}");
+        snprintf(data, sizeof data,
+                 "{\"id\":\"m\",\"role\":\"user\",\"content\":\"%s\",\"branch_id\":\"b\"}",
+                 sessions[i]);
+        packs_append_past(&p, sessions[i], "message.added", data);
+    }
+    ck_packs(&p, "SELECT content, session_id FROM messages", "\"s1\"|s1\n");
+    ck_packs(&p, "SELECT session_id FROM branches", "s1\n");
+    packs_ck_rebuild(&p, "state.db", 1);
+    packs_ck_rebuild(&p, "state.db", 2);
+    packs_ck_rebuild(&p, "state.db", 4);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(a_session_begins_with_whatever_comes_first)
+{
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    add_message(&p, "s1", "m1", ",\"created_at\":5");
+    ck_packs(&p, "SELECT id, progression_id, first_msg_id, last_msg_id FROM state.sessions",
+             "s1|s1|m1|m1\n");
+    ck_append(&p, "s1", "session.created", "{\"name\":\"n\",\"status\":\"running\"}");
+    ck_packs(&p, "SELECT name, status, first_msg_id FROM state.sessions", "n|running|m1\n");
+    packs_append_past(&p, "s2", "message.added", "[1]");
+    packs_append_past(&p, "s2", "message.added", "{\"id\":7,\"content\":null}");
+    packs_append_past(&p, "s2", "session.transition", "{\"to\":\"nowhere\"}");
+    ck_packs(&p, "SELECT id, role, lion_class FROM messages WHERE session_id = 's2'", "7||0\n");
+    ck_packs(&p, "SELECT collection FROM progressions WHERE id = 's2'", "[\"7\"]\n");
+    ck_packs(&p, "SELECT status FROM state.sessions WHERE id = 's2'", "\n");
+    packs_ck_rebuild(&p, "state.db", 6);
+    packs_done(&p);
+}
+END_TEST
+
 Suite *suite_lionagi(void)
 {
     Suite *suite = suite_create("lionagi");
@@ -111,6 +497,20 @@ Suite *suite_lionagi(void)
     tcase_add_test(tcase, at_l1_six_message_types_are_there_from_the_beginning);
     tcase_add_test(tcase, at_l3_a_progression_keeps_its_order_and_each_id_once);
     tcase_add_test(tcase, a_fork_has_what_its_parent_had_there_and_its_own);
+    tcase_add_test(tcase, at_l1_a_class_that_was_never_seen_is_registered_and_then_known);
+    tcase_add_test(tcase, at_l2_of_many_who_register_a_class_one_gives_it_its_number);
+    tcase_add_test(tcase, at_l5_branches_come_by_age_and_messages_in_the_order_of_the_progression);
+    tcase_add_test(tcase, at_l7_a_message_without_content_or_role_is_refused_and_leaves_nothing);
+    tcase_add_test(tcase, at_l8_the_same_id_again_overwrites_and_both_events_stay);
+    tcase_add_test(tcase, at_l10_foreign_keys_of_the_stock_shell_cascade_and_refuse_as_printed);
+    tcase_add_test(tcase, at_l23_only_running_leads_anywhere);
+    tcase_add_test(tcase, a_fork_is_refused_where_the_parent_has_no_such_history);
+    tcase_add_test(tcase, pointers_in_node_metadata_are_a_fork_too_and_never_a_circle);
+    tcase_add_test(tcase, closed_vocabularies_and_unknown_columns_are_refused);
+    tcase_add_test(tcase, an_embedding_is_kept_byte_for_byte);
+    tcase_add_test(tcase, what_is_written_of_a_message_is_read_back_the_same);
+    tcase_add_test(tcase, an_id_of_several_sessions_is_the_first_ones_whatever_the_order);
+    tcase_add_test(tcase, a_session_begins_with_whatever_comes_first);
     suite_add_tcase(suite, tcase);
     return suite;
 }
