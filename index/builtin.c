@@ -8,6 +8,8 @@ extern const char annal__sql_agentweaver[];
 extern const char annal__sql_lionagi[];
 extern const char annal__sql_memory[];
 extern const char annal__sql_prose[];
+extern const char annal__sql_prose_agents[];
+extern const char annal__sql_prose_user[];
 extern const char annal__sql_teams[];
 
 static const struct {
@@ -19,6 +21,8 @@ static const struct {
     {"lionagi", annal__sql_lionagi},
     {"memory", annal__sql_memory},
     {"prose", annal__sql_prose},
+    {"prose-agents", annal__sql_prose_agents},
+    {"prose-user", annal__sql_prose_user},
     {"teams", annal__sql_teams},
 };
 

@@ -23,6 +23,10 @@ struct outbox_reader {
     struct buf sql;        /* of change */
     sqlite3_stmt *change;  /* the last one; rows of a table come together */
     struct buf bytes;      /* of base64 */
+    sqlite3_stmt *version; /* of the schema: what table was learned by */
+    int64_t learned;
+    char *table_name;
+    struct outbox_table table;
     char why[256];
 };
 
@@ -44,6 +48,8 @@ annal_status annal__outbox_reader_new(sqlite3 *db, struct outbox_reader **out_re
         status = annal__db_prepare(db, "SELECT ?1 ->> '$.blob', ?1 ->> '$.text', ?1 ->> '$.real'",
                                    &reader->wrapped, err);
     if (status >= 0)
+        status = annal__db_prepare(db, "PRAGMA main.schema_version", &reader->version, err);
+    if (status >= 0)
         *out_reader = reader;
     else
         annal__outbox_reader_free(reader);
@@ -62,6 +68,9 @@ void annal__outbox_reader_free(struct outbox_reader *reader)
     sqlite3_finalize(reader->change);
     annal__buf_done(&reader->sql);
     annal__buf_done(&reader->bytes);
+    sqlite3_finalize(reader->version);
+    annal__outbox_table_done(&reader->table);
+    annal__free(reader->table_name);
     annal__free(reader);
 }
 
@@ -237,14 +246,33 @@ static int write_where(struct outbox_reader *reader, sqlite3_str *sql, const cha
     return rc == SQLITE_OK && count == 0 ? refuse(reader, "which row is not said", "") : rc;
 }
 
+/* reader->table is this one; rows of a table come together. */
+static int learn_table(struct outbox_reader *reader, const char *name)
+{
+    int64_t version = -1;
+    if (sqlite3_step(reader->version) == SQLITE_ROW)
+        version = sqlite3_column_int64(reader->version, 0);
+    sqlite3_reset(reader->version);
+    if (reader->table_name != NULL && strcmp(reader->table_name, name) == 0 &&
+        reader->learned == version)
+        return SQLITE_OK;
+    annal__outbox_table_done(&reader->table);
+    annal__free(reader->table_name);
+    reader->table_name = NULL;
+    if (annal__outbox_table(reader->db, name, &reader->table, NULL) < 0)
+        return refuse(reader, "no table that users may write: ", name);
+    reader->table_name = annal__strndup(name, strlen(name));
+    reader->learned = version;
+    return reader->table_name == NULL ? SQLITE_NOMEM : SQLITE_OK;
+}
+
 static int write_change(struct outbox_reader *reader, sqlite3_str *sql, const char *table,
                         enum op op, annal_slice data)
 {
-    struct outbox_table columns = {0};
     size_t count = 0;
-    if (annal__outbox_table(reader->db, table, &columns, NULL) < 0)
-        return refuse(reader, "no table that users may write: ", table);
-    int rc = SQLITE_OK;
+    int rc = learn_table(reader, table);
+    if (rc != SQLITE_OK)
+        return rc;
     if (op == INSERT) {
         rc = write_insert(reader, sql, table, data);
     } else if (op == UPDATE) {
@@ -256,8 +284,7 @@ static int write_change(struct outbox_reader *reader, sqlite3_str *sql, const ch
         sqlite3_str_appendf(sql, "DELETE FROM main.\"%w\"", table);
     }
     if (rc == SQLITE_OK && op != INSERT)
-        rc = write_where(reader, sql, table, &columns, data);
-    annal__outbox_table_done(&columns);
+        rc = write_where(reader, sql, table, &reader->table, data);
     return rc;
 }
 

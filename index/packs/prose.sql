@@ -79,6 +79,10 @@ CREATE TABLE IF NOT EXISTS attachments (
     written_at TEXT
 );
 
+-- A guard asks for something by an UPDATE of this one row, which changes nothing.
+CREATE TABLE IF NOT EXISTS prose_gate (id INTEGER PRIMARY KEY CHECK (id = 1));
+INSERT INTO prose_gate VALUES (1);
+
 -- What may become of what. A status that nothing leads out of is final: leaving it takes an event
 -- with override and a reason.
 CREATE VIEW IF NOT EXISTS prose_edges (entity, was, becomes) AS VALUES
@@ -214,12 +218,25 @@ WHERE EXISTS (SELECT 1 FROM prose_edges
 
 -- ---- Executions: one row a statement, or a call of a block ----
 
+-- on execution.started, execution.executing, execution.completed, execution.skipped, execution.failed, execution.metadata_set, parallel.started, parallel.branch_completed, parallel.branch_failed, parallel.joined, loop.started, loop.iterated, loop.exited, retry.attempted   guarded "only the VM writes executions"
+UPDATE prose_gate SET id = 1 WHERE COALESCE($role, 'vm') <> 'subagent';
+
+-- on execution.started, parallel.started, loop.started   guarded "execution_id is not the next one"
+UPDATE prose_gate SET id = 1
+WHERE $execution_id = MAX(COALESCE((SELECT MAX(id) FROM execution), 0),
+           COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'execution'), 0)) + 1;
+
+-- on execution.started, parallel.started, loop.started   guarded "the parent is unknown or not older"
+UPDATE prose_gate SET id = 1
+WHERE $parent_id IS NULL
+   OR EXISTS (SELECT 1 FROM execution WHERE id = $parent_id AND id < $execution_id);
+
 -- fill execution.started
 SELECT MAX(COALESCE((SELECT MAX(id) FROM execution), 0),
            COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'execution'), 0)) + 1
        AS execution_id;
 
--- on execution.started   guarded "execution_id is not the next one, the parent is unknown or not older, the block is nested deeper than max_depth (100), the status is neither pending nor executing, or a subagent asks (only the VM writes executions)"
+-- on execution.started   guarded "the block is nested deeper than max_depth (100), or the status is neither pending nor executing"
 INSERT INTO execution (id, statement_index, statement_text, status, started_at, parent_id,
                        metadata, updated_at)
 SELECT $execution_id, $statement_index, $statement_text, COALESCE($status, 'executing'),
@@ -292,7 +309,7 @@ FROM (SELECT MAX(COALESCE((SELECT MAX(id) FROM execution), 0),
                  COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'execution'), 0)) + 1
              AS next) e;
 
--- on parallel.started   guarded "parallel_id is taken, execution_id is not the next one, the parent is unknown, there are no branches or fewer than count, or strategy or failure is none of all, first, any and fail-fast, continue, ignore"
+-- on parallel.started   guarded "parallel_id is taken, there are no branches or fewer than count, or strategy or failure is none of all, first, any and fail-fast, continue, ignore"
 INSERT INTO execution (id, statement_index, statement_text, status, started_at, parent_id,
                        metadata, updated_at)
 SELECT $execution_id, $statement_index, COALESCE($statement_text, 'parallel:'), 'executing',
@@ -369,7 +386,7 @@ FROM (SELECT MAX(COALESCE((SELECT MAX(id) FROM execution), 0),
                  COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'execution'), 0)) + 1
              AS next) e;
 
--- on loop.started   guarded "loop_id is taken, execution_id is not the next one, or the parent is unknown"
+-- on loop.started   guarded "loop_id is taken"
 INSERT INTO execution (id, statement_index, statement_text, status, started_at, parent_id,
                        metadata, updated_at)
 SELECT $execution_id, $statement_index, $statement_text, 'executing',
@@ -425,7 +442,16 @@ WHERE id = $execution_id AND COALESCE($role, 'vm') <> 'subagent'
 
 -- ---- Bindings ----
 
--- on binding.set   guarded "the name is empty, the execution is unknown, the kind is none of input, output, let and const, the attachment is not under attachments/, or the name is bound for good (input, const)"
+-- on binding.set, binding.anonymous   guarded "the execution is unknown"
+UPDATE prose_gate SET id = 1
+WHERE $execution_id IS NULL OR EXISTS (SELECT 1 FROM execution WHERE id = $execution_id);
+
+-- on binding.set   guarded "the name is bound for good (input, const)"
+UPDATE prose_gate SET id = 1
+WHERE NOT EXISTS (SELECT 1 FROM bindings WHERE name = $name AND execution_id IS $execution_id
+                  AND kind IN ('input', 'const'));
+
+-- on binding.set   guarded "the name is empty, the kind is none of input, output, let and const, or the attachment is not under attachments/"
 INSERT INTO bindings (name, execution_id, kind, value, source_statement, created_at, updated_at,
                       attachment_path)
 SELECT $name, $execution_id, COALESCE($kind, 'let'), COALESCE($value, $summary), $source_statement,
@@ -452,7 +478,7 @@ ON CONFLICT (path) DO UPDATE SET
 SELECT 'anon_' || printf('%03d', 1 + COALESCE(MAX(CAST(substr(name, 6) AS INTEGER)), 0)) AS name
 FROM bindings WHERE name GLOB 'anon_[0-9][0-9][0-9]*';
 
--- on binding.anonymous   guarded "the name is not the next of anon_001, anon_002, …, or the execution is unknown"
+-- on binding.anonymous   guarded "the name is not the next of anon_001, anon_002, …"
 INSERT INTO bindings (name, execution_id, kind, value, source_statement, created_at, updated_at,
                       attachment_path)
 SELECT $name, $execution_id, COALESCE($kind, 'let'), COALESCE($value, $summary), $source_statement,

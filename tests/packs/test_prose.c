@@ -1,0 +1,812 @@
+/* OpenProse runs: what their events do, and what the stock shell does to their databases. */
+#include "tests/packs/fixture.h"
+#include "tests/packs/openprose_sql.h"
+#include "tests/support/random.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RUN     "20260116-143052-a7b3c9"
+#define SESSION "prose_" RUN
+#define FOLDER  ".prose/runs/" RUN
+#define DB      "prose/runs/" RUN "/state.db"
+
+/* ---- Short ways ---- */
+
+static void catch_up(struct packs *p, const char *session)
+{
+    annal_slice name = annal_slice_of(session);
+    const annal_sql_options options = {.session = name};
+    struct text text = {0};
+    ck_ok(annal_sql(p->index, ANNAL_SLICE("SELECT 1"), &options, text_row, &text, err));
+    free(text.ptr);
+}
+
+static char *rows(struct packs *p, const char *select)
+{
+    struct text text = {0};
+    const annal_sql_options options = {.session = ANNAL_SLICE(SESSION)};
+    text_add(&text, "", 0);
+    ck_ok(annal_sql(p->index, annal_slice_of(select), &options, text_row, &text, err));
+    return text.ptr;
+}
+
+#define ck_rows(p, select, expected)                                                               \
+    do {                                                                                           \
+        char *got_ = rows(p, select);                                                              \
+        ck_assert_str_eq(got_, expected);                                                          \
+        free(got_);                                                                                \
+    } while (0)
+
+static void ck_shell(struct packs *p, const char *sql, const char *expected)
+{
+    char *got = packs_shell(p, DB, sql);
+    ck_assert_msg(strcmp(got, expected) == 0, "%s: %s", sql, got);
+    free(got);
+}
+
+/* Every row of every table that is not ours, in an order of their own. */
+static char *dump(const char *path)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    sqlite3 *db = NULL;
+    sqlite3_stmt *tables = NULL, *row = NULL;
+    ck_assert_int_eq(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    ck_assert_int_eq(
+        sqlite3_prepare_v2(
+            db,
+            "SELECT 'SELECT ''' || name || ''' || ''|'' || ' || (SELECT group_concat('quote(\"' || "
+            "c.name || '\")', '||''|''||') FROM pragma_table_info(t.name) AS c) || ' FROM \"' || "
+            "name || '\" ORDER BY 1' FROM sqlite_schema AS t WHERE type = 'table' AND name NOT "
+            "GLOB '_*' AND name NOT GLOB 'sqlite_*' UNION ALL SELECT 'SELECT group_concat(type || "
+            "name || sql, char(10)) FROM (SELECT * FROM sqlite_schema WHERE name NOT GLOB ''_*'' "
+            "AND name NOT GLOB ''sqlite_*'' ORDER BY type, name)' ORDER BY 1",
+            -1, &tables, NULL),
+        SQLITE_OK);
+    while (sqlite3_step(tables) == SQLITE_ROW) {
+        ck_assert_int_eq(
+            sqlite3_prepare_v2(db, (const char *)sqlite3_column_text(tables, 0), -1, &row, NULL),
+            SQLITE_OK);
+        while (sqlite3_step(row) == SQLITE_ROW)
+            fprintf(out, "%s\n", (const char *)sqlite3_column_text(row, 0));
+        sqlite3_finalize(row);
+    }
+    sqlite3_finalize(tables);
+    sqlite3_close(db);
+    fclose(out);
+    return text;
+}
+
+/* The database equals the one that the journal alone gives. */
+static void ck_rebuild_of(struct packs *p, const char *session, const char *path)
+{
+    catch_up(p, session);
+    char *live = dump(path);
+    ck_assert_int_eq(unlink(path), 0);
+    catch_up(p, session);
+    char *anew = dump(path);
+    ck_assert_str_eq(live, anew);
+    free(live);
+    free(anew);
+}
+
+static void ck_rebuild(struct packs *p)
+{
+    ck_rebuild_of(p, SESSION, tmpdir_path(&p->dir, "store/" DB));
+}
+
+static void run_init(struct packs *p)
+{
+    ck_append(p, SESSION, "run.started", "{\"id\":\"" RUN "\",\"program_path\":\"p.prose\"}");
+    catch_up(p, SESSION);
+}
+
+#define ck_run_refused(p, type, data, text) ck_refused(p, SESSION, type, data, text)
+#define ck_run(p, type, data)               ck_append(p, SESSION, type, data)
+
+/* ---- The document's SQL ---- */
+
+static char *said_by(const char *command)
+{
+    char bytes[4096];
+    struct text text = {0};
+    text_add(&text, "", 0);
+    FILE *shell = popen(command, "r");
+    ck_assert_ptr_nonnull(shell);
+    for (size_t got; (got = fread(bytes, 1, sizeof bytes, shell)) > 0;)
+        text_add(&text, bytes, got);
+    ck_assert_msg(pclose(shell) == 0, "%s: %s", command, text.ptr);
+    /* Times differ by the second in which they were written. */
+    for (char *c = text.ptr; strlen(c) >= 19; c++)
+        if (c[4] == '-' && c[7] == '-' && c[10] == ' ' && c[13] == ':' && c[16] == ':')
+            memcpy(c, "yyyy-mm-dd hh:mm:ss", 19);
+    return text.ptr;
+}
+
+static void run_in(struct tmpdir *dir, const char *folder, const char *line, struct text *out)
+{
+    char command[2000];
+    const char *script = tmpdir_path(dir, "line.sh");
+    file_write(script, line, strlen(line));
+    snprintf(command, sizeof command, "cd '%s' && sh -e '%s' 2>&1", folder, script);
+    char *said = said_by(command);
+    text_add(out, said, strlen(said));
+    text_add(out, "\n", 1);
+    free(said);
+}
+
+static void run_sql_in(struct tmpdir *dir, const char *folder, const char *sql, struct text *out)
+{
+    char line[1000];
+    const char *script = tmpdir_path(dir, "statement.sql");
+    file_write(script, sql, strlen(sql));
+    snprintf(line, sizeof line, "sqlite3 -bail " FOLDER "/state.db < '%s'", script);
+    run_in(dir, folder, line, out);
+}
+
+/*
+ * Two folders: ours holds a run of a store whose pack is enabled there, theirs the document's own
+ * tables with its two mends: bindings has its key as a unique index, execution the column that the
+ * loop example sets.
+ */
+static void documents_init(struct packs *p, const char **ours, const char **theirs)
+{
+    char at[600];
+    struct text said = {0};
+    PACKS_INIT(p, "core");
+    *ours = tmpdir_path(&p->dir, "ours");
+    *theirs = tmpdir_path(&p->dir, "theirs");
+    snprintf(at, sizeof at, "mkdir -p '%s' '%s/" FOLDER "'", *ours, *theirs);
+    ck_assert_int_eq(system(at), 0);
+    snprintf(at, sizeof at, "%s/.prose", *ours);
+    ck_ok(annal_pack_enable(p->store, "prose", at, err));
+    run_init(p);
+    run_sql_in(&p->dir, *theirs,
+               "CREATE TABLE bindings (name TEXT, execution_id INTEGER, kind TEXT, value TEXT,"
+               " source_statement TEXT, created_at TEXT DEFAULT (datetime('now')),"
+               " updated_at TEXT DEFAULT (datetime('now')), attachment_path TEXT);"
+               "CREATE UNIQUE INDEX b ON bindings(name, IFNULL(execution_id, -1));"
+               "CREATE TABLE execution (id INTEGER PRIMARY KEY AUTOINCREMENT,"
+               " statement_index INTEGER, statement_text TEXT, status TEXT, started_at TEXT,"
+               " completed_at TEXT, error_message TEXT, parent_id INTEGER REFERENCES execution(id),"
+               " metadata TEXT, updated_at TEXT);",
+               &said);
+    free(said.ptr);
+}
+
+static void ck_same_tables(struct packs *p, const char *ours, const char *theirs)
+{
+    static const char *const tables[] = {
+        "run", "execution", "bindings", "agents", "agent_segments", "imports", "x_metrics"};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        char sql[100];
+        struct text a = {0}, b = {0};
+        if (strcmp(tables[i], "run") == 0) /* ours has the run's own row */
+            continue;
+        snprintf(sql, sizeof sql, "SELECT * FROM %s", tables[i]);
+        run_sql_in(&p->dir, ours, sql, &a);
+        run_sql_in(&p->dir, theirs, sql, &b);
+        ck_assert_str_eq(a.ptr, b.ptr);
+        free(a.ptr);
+        free(b.ptr);
+    }
+}
+
+START_TEST(the_printed_sql_runs_in_its_order_and_answers_as_on_the_document_s_tables)
+{
+    struct packs p;
+    const char *ours, *theirs;
+    documents_init(&p, &ours, &theirs);
+    for (size_t i = 0; i < sizeof openprose / sizeof *openprose; i++) {
+        const struct printed *printed = &openprose[i];
+        struct text a = {0}, b = {0};
+        if (printed->sql != NULL) {
+            run_sql_in(&p.dir, ours, printed->sql, &a);
+            run_sql_in(&p.dir, theirs, printed->sql, &b);
+        } else {
+            run_in(&p.dir, ours, printed->line, &a);
+            run_in(&p.dir, theirs, printed->line, &b);
+        }
+        ck_assert_msg(strcmp(a.ptr, b.ptr) == 0, "%s: %s and not %s", printed->id, a.ptr, b.ptr);
+        free(a.ptr);
+        free(b.ptr);
+    }
+    catch_up(&p, SESSION);
+    ck_same_tables(&p, ours, theirs);
+    ck_rebuild_of(&p, SESSION, tmpdir_path(&p.dir, "ours/" FOLDER "/state.db"));
+    ck_same_tables(&p, ours, theirs);
+    packs_done(&p);
+}
+END_TEST
+
+/* The document itself, where it is at hand: its blocks as they stand, comments and all. */
+static char *read_document(void)
+{
+    const char *data = getenv("ANNAL_TEST_DATA");
+    char command[600];
+    snprintf(command, sizeof command, "cat '%s'/../seeds/002_*.txt 2>/dev/null || true",
+             data == NULL ? "../shared/data" : data);
+    FILE *file = popen(command, "r");
+    struct text text = {0};
+    char bytes[4096];
+    text_add(&text, "", 0);
+    for (size_t got; (got = fread(bytes, 1, sizeof bytes, file)) > 0;)
+        text_add(&text, bytes, got);
+    pclose(file);
+    return text.ptr;
+}
+
+/* The next line for a shell in [*at, end): from `sqlite3` to where its quotes are closed. */
+static char *next_line(char **at, const char *end)
+{
+    char *begin = strstr(*at, "sqlite3 ");
+    if (begin == NULL || begin >= end)
+        return NULL;
+    bool quoted = false;
+    char *c = begin;
+    for (; c < end && (quoted || *c != '\n'); c++)
+        if (*c == '"' && c[-1] != '\\')
+            quoted = !quoted;
+    *at = c;
+    return strndup(begin, (size_t)(c - begin));
+}
+
+static void run_block(struct packs *p, const char *folder, char *begin, char *end, struct text *out)
+{
+    if (strncmp(begin, "```sql\n", 7) == 0) {
+        char *sql = strndup(begin + 7, (size_t)(end - begin - 7));
+        run_sql_in(&p->dir, folder, sql, out);
+        free(sql);
+        return;
+    }
+    char *line;
+    while ((line = next_line(&begin, end)) != NULL) {
+        if (strstr(line, "EXISTS...") == NULL) /* a placeholder, no SQL */
+            run_in(&p->dir, folder, line, out);
+        free(line);
+    }
+}
+
+START_TEST(every_block_of_the_document_runs_unchanged)
+{
+    struct packs p;
+    const char *ours, *theirs;
+    char *document = read_document();
+    unsigned blocks = 0;
+    documents_init(&p, &ours, &theirs);
+    for (char *at = document; (at = strstr(at, "\n```")) != NULL; at += 4) {
+        char *end = strstr(at + 4, "\n```");
+        ck_assert_ptr_nonnull(end);
+        struct text a = {0}, b = {0};
+        text_add(&a, "", 0);
+        text_add(&b, "", 0);
+        run_block(&p, ours, at + 1, end, &a);
+        run_block(&p, theirs, at + 1, end, &b);
+        ck_assert_str_eq(a.ptr, b.ptr);
+        blocks += a.len > 0;
+        free(a.ptr);
+        free(b.ptr);
+        at = end;
+    }
+    if (blocks > 0) {
+        ck_assert_uint_ge(blocks, 12);
+        catch_up(&p, SESSION);
+        ck_same_tables(&p, ours, theirs);
+        ck_rebuild_of(&p, SESSION, tmpdir_path(&p.dir, "ours/" FOLDER "/state.db"));
+    }
+    free(document);
+    packs_done(&p);
+}
+END_TEST
+
+/* ---- Acceptance ---- */
+
+START_TEST(at_p1_only_the_vm_writes_executions)
+{
+    struct packs p;
+    PACKS_INIT(&p, "prose");
+    run_init(&p);
+    ck_run_refused(&p, "execution.started", "{\"statement_text\":\"a\",\"role\":\"subagent\"}",
+                   "only the VM writes executions");
+    ck_run(&p, "execution.started", "{\"statement_text\":\"a\"}");
+    ck_run_refused(&p, "execution.completed", "{\"execution_id\":1,\"role\":\"subagent\"}",
+                   "only the VM writes executions");
+    ck_run(&p, "binding.set", "{\"name\":\"x\",\"value\":\"1\",\"role\":\"subagent\"}");
+    ck_run(&p, "agent.memory_set", "{\"name\":\"a\",\"memory\":\"m\",\"role\":\"subagent\"}");
+    ck_run(&p, "agent.segment_recorded", "{\"agent_name\":\"a\",\"role\":\"subagent\"}");
+    ck_rebuild(&p);
+    packs_done(&p);
+}
+END_TEST
+
+static const char RESOLVE[] =
+    "WITH RECURSIVE scope_chain AS (SELECT id, parent_id FROM execution WHERE id = %d UNION ALL "
+    "SELECT e.id, e.parent_id FROM execution e JOIN scope_chain s ON e.id = s.parent_id) "
+    "SELECT b.value FROM bindings b LEFT JOIN scope_chain s ON b.execution_id = s.id "
+    "WHERE b.name = '%s' AND (b.execution_id IN (SELECT id FROM scope_chain) "
+    "OR b.execution_id IS NULL) ORDER BY CASE WHEN b.execution_id IS NULL THEN 1 ELSE 0 END, "
+    "s.id DESC NULLS LAST LIMIT 1;";
+
+static void ck_resolves(struct packs *p, int from, const char *name, const char *value)
+{
+    char sql[1000], expected[100];
+    snprintf(sql, sizeof sql, RESOLVE, from, name);
+    snprintf(expected, sizeof expected, "%s%s", value, value[0] == '\0' ? "" : "\n");
+    ck_shell(p, sql, expected);
+}
+
+START_TEST(at_p2_frames_shadow_each_other_and_ids_are_never_used_again)
+{
+    struct packs p;
+    PACKS_INIT(&p, "prose");
+    run_init(&p);
+    ck_run(&p, "execution.started", "{\"statement_text\":\"do process(data, 5)\"}");
+    ck_run(&p, "binding.set", "{\"name\":\"parts\",\"execution_id\":1,\"value\":\"outer\"}");
+    ck_run(&p, "execution.started", "{\"statement_text\":\"do process(part, 4)\",\"parent_id\":1}");
+    ck_run(&p, "binding.set", "{\"name\":\"parts\",\"execution_id\":2,\"value\":\"inner\"}");
+    ck_run(&p, "binding.set", "{\"name\":\"parts\",\"value\":\"root\"}");
+    catch_up(&p, SESSION);
+    ck_resolves(&p, 2, "parts", "inner");
+    ck_resolves(&p, 1, "parts", "outer");
+    ck_resolves(&p, 0, "parts", "root");
+    ck_run(&p, "binding.set", "{\"name\":\"only\",\"value\":\"root only\"}");
+    catch_up(&p, SESSION);
+    ck_resolves(&p, 2, "only", "root only");
+    ck_resolves(&p, 2, "nothing", "");
+    ck_shell(&p, "DELETE FROM execution WHERE id = 2", "");
+    ck_run_refused(&p, "execution.started", "{\"execution_id\":2,\"statement_text\":\"again\"}",
+                   "not the next one");
+    ck_run(&p, "execution.started", "{\"statement_text\":\"third\"}");
+    ck_rows(&p, "SELECT id FROM execution", "1\n3\n");
+    ck_run_refused(&p, "binding.set", "{\"name\":\"x\",\"execution_id\":0,\"value\":\"1\"}",
+                   "the execution is unknown");
+    ck_rebuild(&p);
+    packs_done(&p);
+}
+END_TEST
+
+static void start_chain(struct packs *p, int from, int to, const char *rest)
+{
+    for (int i = from; i <= to; i++) {
+        char data[200];
+        snprintf(data, sizeof data, "{\"statement_text\":\"f\",\"parent_id\":%d%s}", i - 1, rest);
+        ck_run(p, "execution.started", data);
+    }
+}
+
+START_TEST(at_p4_blocks_nest_100_deep_and_no_deeper_unless_allowed)
+{
+    struct packs p;
+    PACKS_INIT(&p, "prose");
+    run_init(&p);
+    ck_run(&p, "execution.started", "{\"statement_text\":\"f\",\"max_depth\":50}");
+    start_chain(&p, 2, 50, ",\"max_depth\":50");
+    ck_run_refused(&p, "execution.started",
+                   "{\"statement_text\":\"f\",\"parent_id\":50,\"max_depth\":50}",
+                   "nested deeper than");
+    start_chain(&p, 51, 100, "");
+    ck_run_refused(&p, "execution.started", "{\"statement_text\":\"f\",\"parent_id\":100}",
+                   "nested deeper than");
+    ck_run(&p, "binding.set", "{\"name\":\"result\",\"execution_id\":1,\"value\":\"top\"}");
+    catch_up(&p, SESSION);
+    ck_resolves(&p, 100, "result", "top");
+    /* Ten thousand, by the shell: no walk needs a deep stack. */
+    ck_shell(&p,
+             "WITH RECURSIVE c(i) AS (SELECT 101 UNION ALL SELECT i + 1 FROM c WHERE i < 10000)"
+             "INSERT INTO execution (id, statement_text, parent_id) SELECT i, 'f', i - 1 FROM c",
+             "");
+    ck_resolves(&p, 10000, "result", "top");
+    ck_run_refused(&p, "execution.started", "{\"statement_text\":\"f\",\"parent_id\":10000}",
+                   "nested deeper than");
+    ck_run(&p, "execution.started",
+           "{\"statement_text\":\"f\",\"parent_id\":10000,\"max_depth\":20000}");
+    ck_rebuild(&p);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_p5_no_execution_is_its_own_ancestor)
+{
+    static const char refused[] = "an execution cannot be its own ancestor";
+    static const char *const wrong[] = {
+        "INSERT INTO execution (id, parent_id) VALUES (9, 9)",
+        "UPDATE execution SET parent_id = 2 WHERE id = 1",
+        "UPDATE execution SET parent_id = 3 WHERE id = 1",
+        "UPDATE execution SET parent_id = 1 WHERE id = 1",
+        "INSERT INTO execution (id, parent_id) VALUES (7, 8), (8, 7)",
+        "INSERT OR REPLACE INTO execution (id, parent_id) VALUES (1, 3)",
+    };
+    struct packs p;
+    PACKS_INIT(&p, "prose");
+    run_init(&p);
+    ck_run_refused(&p, "execution.started", "{\"statement_text\":\"a\",\"parent_id\":1}",
+                   "the parent is unknown or not older");
+    ck_shell(&p, "INSERT INTO execution (id, parent_id) VALUES (1, NULL), (2, 1), (3, 2)", "");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char *said = packs_shell(&p, DB, wrong[i]);
+        ck_assert_msg(strstr(said, refused) != NULL, "%s: %s", wrong[i], said);
+        free(said);
+    }
+    ck_run_refused(&p, "execution.started", "{\"statement_text\":\"a\",\"parent_id\":77}",
+                   "the parent is unknown");
+    ck_rows(&p, "SELECT id, parent_id FROM execution", "1|\n2|1\n3|2\n");
+    ck_rebuild(&p);
+    packs_done(&p);
+}
+END_TEST
+
+/* How a block of branches a, b and c ends when those that are named failed or completed. */
+static void ck_join(struct memory *m, const char *how, const char *ended, const char *result)
+{
+    static unsigned number;
+    char data[300], sql[200];
+    snprintf(data, sizeof data, "\"parallel_id\":\"p%u\"", ++number);
+    snprintf(sql, sizeof sql, "SELECT COALESCE(MAX(id), 0) + 1 FROM execution");
+    char *next = memory_rows(m, sql);
+    int id = atoi(next);
+    free(next);
+    snprintf(data, sizeof data,
+             "{\"execution_id\":%d,\"parallel_id\":\"p%u\",\"branches\":[\"a\",\"b\",\"c\"]%s}", id,
+             number, how);
+    memory_apply(m, "parallel.started", data);
+    for (const char *c = ended; *c != '\0'; c++) {
+        bool failed = *c >= 'A' && *c <= 'C';
+        snprintf(data, sizeof data,
+                 "{\"parallel_id\":\"p%u\",\"branch\":\"%c\",\"execution_id\":%d}", number,
+                 failed ? *c - 'A' + 'a' : *c, id + 1 + (failed ? *c - 'A' : *c - 'a'));
+        memory_apply(m, failed ? "parallel.branch_failed" : "parallel.branch_completed", data);
+    }
+    snprintf(sql, sizeof sql,
+             "SELECT COALESCE(result, '-') FROM x_parallel_join WHERE parallel_id = 'p%u'", number);
+    char *got = memory_rows(m, sql);
+    got[strcspn(got, "\n")] = '\0';
+    snprintf(data, sizeof data, "{\"parallel_id\":\"p%u\",\"execution_id\":%d,\"result\":\"%s\"}",
+             number, id, got);
+    memory_apply(m, "parallel.joined", data);
+    free(got);
+    snprintf(sql, sizeof sql,
+             "SELECT group_concat(status, ' ') FROM (SELECT status FROM execution WHERE id BETWEEN "
+             "%d AND %d ORDER BY id)",
+             id, id + 3);
+    got = memory_rows(m, sql);
+    got[strcspn(got, "\n")] = '\0';
+    ck_assert_msg(strcmp(got, result) == 0, "%s with %s: %s and not %s", how, ended, got, result);
+    free(got);
+}
+
+START_TEST(at_p6_strategies_and_policies_decide_a_parallel_block)
+{
+    struct memory m;
+    memory_init(&m, SESSION, "prose", NULL);
+    /* Capital letters are branches that failed. */
+    ck_join(&m, "", "ab", "executing completed completed executing");
+    ck_join(&m, "", "abc", "completed completed completed completed");
+    ck_join(&m, "", "aB", "failed completed failed skipped");
+    ck_join(&m, ",\"failure\":\"continue\"", "aB", "executing completed failed executing");
+    ck_join(&m, ",\"failure\":\"continue\"", "aBc", "failed completed failed completed");
+    ck_join(&m, ",\"failure\":\"ignore\"", "ABC", "completed failed failed failed");
+    ck_join(&m, ",\"strategy\":\"first\"", "", "executing executing executing executing");
+    ck_join(&m, ",\"strategy\":\"first\"", "b", "completed skipped completed skipped");
+    ck_join(&m, ",\"strategy\":\"first\"", "B", "failed skipped failed skipped");
+    ck_join(&m, ",\"strategy\":\"first\",\"failure\":\"continue\"", "B",
+            "executing executing failed executing");
+    ck_join(&m, ",\"strategy\":\"first\",\"failure\":\"continue\"", "Bc",
+            "completed skipped failed completed");
+    ck_join(&m, ",\"strategy\":\"first\",\"failure\":\"continue\"", "ABC",
+            "failed failed failed failed");
+    ck_join(&m, ",\"strategy\":\"first\",\"failure\":\"ignore\"", "B",
+            "completed skipped failed skipped");
+    ck_join(&m, ",\"strategy\":\"any\"", "A", "executing failed executing executing");
+    ck_join(&m, ",\"strategy\":\"any\"", "Ab", "completed failed completed skipped");
+    ck_join(&m, ",\"strategy\":\"any\"", "ABC", "failed failed failed failed");
+    ck_join(&m, ",\"strategy\":\"any\",\"count\":2", "a",
+            "executing completed executing executing");
+    ck_join(&m, ",\"strategy\":\"any\",\"count\":2", "ac", "completed completed skipped completed");
+    ck_join(&m, ",\"strategy\":\"any\",\"count\":2", "AB", "failed failed failed skipped");
+    ck_join(&m, ",\"strategy\":\"any\",\"count\":2,\"failure\":\"ignore\"", "AB",
+            "completed failed failed skipped");
+    ck_assert_uint_eq(annal_state_refused(m.state), 0);
+    memory_done(&m);
+}
+END_TEST
+
+START_TEST(at_p8_a_name_without_a_scope_gives_its_twins_in_the_order_written)
+{
+    struct packs p;
+    PACKS_INIT(&p, "prose");
+    run_init(&p);
+    ck_run(&p, "execution.started", "{\"statement_text\":\"a\"}");
+    ck_run(&p, "binding.set", "{\"name\":\"research\",\"value\":\"root\"}");
+    ck_run(&p, "binding.set", "{\"name\":\"research\",\"value\":\"scoped\",\"execution_id\":1}");
+    catch_up(&p, SESSION);
+    ck_shell(&p, "SELECT value FROM bindings WHERE name = 'research'", "root\nscoped\n");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_p12_an_agent_of_the_same_name_in_three_scopes_is_three_agents)
+{
+    struct packs p;
+    PACKS_INIT(&p, "prose", "prose-agents", "prose-user");
+    run_init(&p);
+    ck_run(&p, "agent.memory_set", "{\"name\":\"captain\",\"memory\":\"of the run\"}");
+    ck_append(&p, "pagent_project", "agent.memory_set",
+              "{\"name\":\"captain\",\"memory\":\"of the project\"}");
+    ck_append(&p, "pagent_user", "agent.memory_set",
+              "{\"name\":\"captain\",\"memory\":\"of the user\"}");
+    ck_refused(&p, "pagent_project", "agent.memory_set",
+               "{\"name\":\"captain\",\"memory\":\"m\",\"scope\":\"user\"}",
+               "another scope than this database");
+    ck_run_refused(&p, "agent.memory_set",
+                   "{\"name\":\"captain\",\"memory\":\"m\",\"scope\":\"project\"}",
+                   "not one that lives in the run");
+    ck_rows(&p, "SELECT scope, memory FROM prose.agents", "execution|of the run\n");
+    ck_rows(&p, "SELECT scope, memory FROM prose_agents.agents", "project|of the project\n");
+    ck_rows(&p, "SELECT scope, memory FROM prose_user.agents", "user|of the user\n");
+    char *said = packs_shell(&p, "prose/agents.db",
+                             "UPDATE agents SET memory = 'by hand' WHERE name = 'captain';"
+                             "INSERT INTO agent_segments (agent_name, segment_number, prompt) "
+                             "VALUES ('captain', 1, 'p')");
+    ck_assert_str_eq(said, "");
+    free(said);
+    ck_append(&p, "pagent_project", "agent.segment_recorded", "{\"agent_name\":\"captain\"}");
+    ck_rows(&p,
+            "SELECT memory, (SELECT MAX(segment_number) FROM prose_agents.agent_segments) "
+            "FROM prose_agents.agents",
+            "by hand|2\n");
+    ck_rebuild_of(&p, "pagent_project", tmpdir_path(&p.dir, "store/prose/agents.db"));
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_p15_failures_retries_and_segments_are_counted)
+{
+    struct packs p;
+    PACKS_INIT(&p, "prose");
+    run_init(&p);
+    ck_run(&p, "execution.started", "{\"statement_text\":\"session\"}");
+    ck_run(&p, "retry.attempted", "{\"execution_id\":1,\"max_retries\":2,\"error\":\"e1\"}");
+    ck_run_refused(&p, "retry.attempted", "{\"execution_id\":1,\"attempt\":3}",
+                   "attempt is not the next one");
+    ck_run(&p, "retry.attempted", "{\"execution_id\":1,\"error\":\"e2\"}");
+    ck_run_refused(&p, "retry.attempted", "{\"execution_id\":1}", "beyond max_retries");
+    ck_run(&p, "execution.failed", "{\"execution_id\":1,\"error_message\":\"timeout\"}");
+    ck_run_refused(&p, "execution.completed", "{\"execution_id\":1}", "unknown or over");
+    ck_run_refused(&p, "execution.completed", "{\"execution_id\":1,\"override\":true}", "a reason");
+    ck_run(&p, "execution.completed",
+           "{\"execution_id\":1,\"override\":true,\"reason\":\"it did work\"}");
+    ck_rows(&p, "SELECT status, error_message, metadata FROM execution",
+            "completed|timeout|{\"retry_attempt\":2,\"max_retries\":2}\n");
+    for (int i = 0; i < 3; i++)
+        ck_run(&p, "agent.segment_recorded", "{\"agent_name\":\"captain\",\"summary\":\"s\"}");
+    ck_run_refused(&p, "agent.segment_recorded",
+                   "{\"agent_name\":\"captain\",\"segment_number\":3}", "not the agent's next one");
+    ck_rows(&p,
+            "SELECT name, (SELECT group_concat(segment_number) FROM agent_segments) FROM agents",
+            "captain|1,2,3\n");
+    ck_rebuild(&p);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_p23_what_is_bound_for_good_stays_and_nameless_sessions_are_numbered)
+{
+    struct packs p;
+    PACKS_INIT(&p, "prose");
+    run_init(&p);
+    ck_run(&p, "binding.set", "{\"name\":\"topic\",\"kind\":\"input\",\"value\":\"t\"}");
+    ck_run_refused(&p, "binding.set", "{\"name\":\"topic\",\"value\":\"u\"}", "bound for good");
+    ck_run(&p, "binding.set", "{\"name\":\"pi\",\"kind\":\"const\",\"value\":\"3\"}");
+    ck_run_refused(&p, "binding.set", "{\"name\":\"pi\",\"kind\":\"const\",\"value\":\"4\"}",
+                   "bound for good");
+    ck_run_refused(&p, "binding.set", "{\"name\":\"x\",\"kind\":\"var\",\"value\":\"4\"}", "kind");
+    ck_run(&p, "binding.set", "{\"name\":\"x\",\"value\":\"1\"}");
+    ck_run(&p, "binding.set", "{\"name\":\"x\",\"value\":\"2\"}");
+    ck_run(&p, "binding.anonymous", "{\"value\":\"a\"}");
+    ck_run(&p, "binding.anonymous", "{\"value\":\"b\"}");
+    ck_shell(&p, "INSERT INTO bindings (name, value) VALUES ('anon_041', 'c')", "");
+    ck_run(&p, "binding.anonymous", "{\"value\":\"d\"}");
+    ck_run_refused(&p, "binding.anonymous", "{\"name\":\"anon_041\",\"value\":\"d\"}",
+                   "not the next of");
+    ck_run(&p, "binding.set", "{\"name\":\"research.findings\",\"value\":\"f\"}");
+    ck_rows(&p, "SELECT name, value FROM bindings ORDER BY name",
+            "anon_001|a\nanon_002|b\nanon_041|c\nanon_042|d\npi|3\nresearch.findings|f\ntopic|t\n"
+            "x|2\n");
+    ck_rebuild(&p);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(a_run_that_is_over_is_left_only_with_override_and_a_reason)
+{
+    struct packs p;
+    PACKS_INIT(&p, "prose");
+    run_init(&p);
+    ck_run_refused(&p, "run.started", "{}", "started before");
+    ck_run(&p, "run.interrupted", "{}");
+    ck_run_refused(&p, "run.completed", "{}", "not running");
+    ck_run(&p, "run.resumed", "{}");
+    ck_run(&p, "run.resumed", "{}"); /* the process died, and nobody could say so */
+    ck_run(&p, "run.completed", "{}");
+    ck_run_refused(&p, "run.resumed", "{}", "the run is over");
+    ck_run_refused(&p, "run.failed", "{\"override\":true}", "the run is over");
+    ck_run(&p, "run.resumed", "{\"override\":true,\"reason\":\"one more\"}");
+    ck_rows(&p, "SELECT id, status, state_mode FROM run", RUN "|running|sqlite\n");
+    ck_rebuild(&p);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(a_loop_counts_its_iterations)
+{
+    struct packs p;
+    PACKS_INIT(&p, "prose");
+    run_init(&p);
+    ck_run(&p, "loop.started", "{\"statement_text\":\"loop\",\"max\":2,\"condition\":\"**ok**\"}");
+    ck_run(&p, "loop.iterated", "{\"loop_id\":\"l1\"}");
+    ck_run_refused(&p, "loop.iterated", "{\"loop_id\":\"l1\",\"iteration\":3}", "not the next one");
+    ck_run(&p, "loop.iterated", "{\"loop_id\":\"l1\"}");
+    ck_run_refused(&p, "loop.iterated", "{\"loop_id\":\"l1\"}", "maximum");
+    ck_run_refused(&p, "loop.iterated", "{\"loop_id\":\"l9\"}", "no such loop");
+    ck_run(&p, "loop.exited", "{\"loop_id\":\"l1\",\"exit_reason\":\"max\"}");
+    ck_run_refused(&p, "loop.exited", "{\"loop_id\":\"l1\"}", "no such loop");
+    ck_rows(&p, "SELECT status, metadata FROM execution",
+            "completed|{\"loop_id\":\"l1\",\"max_iterations\":2,\"current_iteration\":2,"
+            "\"condition\":\"**ok**\",\"exit_reason\":\"max\"}\n");
+    ck_rebuild(&p);
+    packs_done(&p);
+}
+END_TEST
+
+/* C-23: the printed count holds the block's own row. */
+START_TEST(the_view_counts_branches_where_the_printed_count_counts_the_block_too)
+{
+    struct packs p;
+    PACKS_INIT(&p, "prose");
+    run_init(&p);
+    ck_shell(&p,
+             "INSERT INTO execution (statement_text, status, metadata) VALUES ('parallel:', "
+             "'executing', '{\"parallel_id\": \"p1\", \"strategy\": \"all\", \"branches\": "
+             "[\"a\"]}'), ('a', 'completed', '{\"parallel_id\": \"p1\", \"branch\": \"a\"}');"
+             "INSERT INTO execution (statement_text, metadata) VALUES ('odd', 'no JSON');"
+             "SELECT COUNT(*) FROM execution WHERE json_valid(metadata) AND "
+             "json_extract(metadata, '$.parallel_id') = 'p1' AND status != 'completed';"
+             "SELECT pending, completed FROM x_parallel_status",
+             "1\n0|1\n");
+    packs_done(&p);
+}
+END_TEST
+
+/* ---- At random, and killed ---- */
+
+static void some_write(struct random *random, struct text *sql)
+{
+    char line[400];
+    unsigned a = (unsigned)random_below(random, 6), b = (unsigned)random_below(random, 6);
+    switch (random_below(random, 9)) {
+    case 0:
+        snprintf(line, sizeof line, "INSERT INTO execution (statement_text) VALUES ('s%u');", a);
+        break;
+    case 1:
+        snprintf(line, sizeof line, "UPDATE execution SET status = 's%u' WHERE id %% 6 = %u;", a,
+                 b);
+        break;
+    case 2:
+        snprintf(line, sizeof line,
+                 "INSERT OR REPLACE INTO bindings (name, execution_id, value) VALUES ('n%u', "
+                 "nullif(%u, 0), randomblob(20));",
+                 a, b);
+        break;
+    case 3:
+        snprintf(line, sizeof line, "DELETE FROM bindings WHERE name = 'n%u';", a);
+        break;
+    case 4:
+        snprintf(line, sizeof line,
+                 "UPDATE OR REPLACE bindings SET name = 'n%u' WHERE name = 'n%u';", a, b);
+        break;
+    case 5:
+        snprintf(
+            line, sizeof line,
+            "CREATE TABLE IF NOT EXISTS x_%u (v, w REAL); INSERT INTO x_%u VALUES (%u, 0.%u1);", a,
+            a, b, b);
+        break;
+    case 6:
+        snprintf(line, sizeof line,
+                 "CREATE TABLE IF NOT EXISTS x_%u (v, w REAL); DELETE FROM x_%u WHERE v = %u;", a,
+                 a, b);
+        break;
+    case 7:
+        snprintf(line, sizeof line,
+                 "INSERT INTO agents (name, memory) VALUES ('a%u', 'm%u') "
+                 "ON CONFLICT DO UPDATE SET memory = memory || 'x';",
+                 a, b);
+        break;
+    default:
+        snprintf(line, sizeof line, "DELETE FROM execution WHERE id %% 7 = %u; VACUUM;", a);
+        break;
+    }
+    text_add(sql, line, strlen(line));
+}
+
+static void some_event(struct packs *p, struct random *random)
+{
+    char data[300];
+    unsigned a = (unsigned)random_below(random, 6), b = (unsigned)random_below(random, 6);
+    static const char *const types[] = {"execution.started", "binding.set",
+                                        "agent.memory_set",  "execution.completed",
+                                        "binding.anonymous", "tool.called"};
+    snprintf(data, sizeof data,
+             "{\"name\":\"n%u\",\"value\":\"v%u\",\"memory\":\"m\",\"execution_id\":%s}", a, b,
+             random_below(random, 2) == 0 ? "null" : "1");
+    const char *type = types[random_below(random, sizeof types / sizeof *types)];
+    if (random_below(random, 3) == 0)
+        packs_append_past(p, SESSION, type, data);
+    else
+        (void)packs_append(p, SESSION, type, data, NULL);
+}
+
+START_TEST(whoever_writes_in_whatever_order_the_tables_are_what_the_journal_gives)
+{
+    struct packs p;
+    struct random random = random_init(20260116);
+    PACKS_INIT(&p, "prose");
+    run_init(&p);
+    for (int round = 0; round < 60; round++) {
+        struct text sql = {0};
+        text_add(&sql, "", 0);
+        for (uint64_t i = random_below(&random, 4); i > 0; i--)
+            some_write(&random, &sql);
+        char *said = packs_shell(&p, DB, sql.ptr);
+        free(said); /* a constraint may say no */
+        free(sql.ptr);
+        for (uint64_t i = random_below(&random, 3); i > 0; i--)
+            some_event(&p, &random);
+        if (random_below(&random, 4) == 0)
+            catch_up(&p, SESSION);
+        if (random_below(&random, 20) == 0)
+            packs_reopen(&p);
+    }
+    ck_rebuild(&p);
+    packs_done(&p);
+}
+END_TEST
+
+Suite *suite_prose(void)
+{
+    Suite *suite = suite_create("prose");
+    TCase *printed = tcase_create("printed");
+    tcase_set_timeout(printed, 60);
+    tcase_add_test(printed,
+                   the_printed_sql_runs_in_its_order_and_answers_as_on_the_document_s_tables);
+    tcase_add_test(printed, every_block_of_the_document_runs_unchanged);
+    suite_add_tcase(suite, printed);
+    TCase *acceptance = tcase_create("acceptance");
+    tcase_set_timeout(acceptance, 60);
+    tcase_add_test(acceptance, at_p1_only_the_vm_writes_executions);
+    tcase_add_test(acceptance, at_p2_frames_shadow_each_other_and_ids_are_never_used_again);
+    tcase_add_test(acceptance, at_p4_blocks_nest_100_deep_and_no_deeper_unless_allowed);
+    tcase_add_test(acceptance, at_p5_no_execution_is_its_own_ancestor);
+    tcase_add_test(acceptance, at_p6_strategies_and_policies_decide_a_parallel_block);
+    tcase_add_test(acceptance, at_p8_a_name_without_a_scope_gives_its_twins_in_the_order_written);
+    tcase_add_test(acceptance, at_p12_an_agent_of_the_same_name_in_three_scopes_is_three_agents);
+    tcase_add_test(acceptance, at_p15_failures_retries_and_segments_are_counted);
+    tcase_add_test(acceptance,
+                   at_p23_what_is_bound_for_good_stays_and_nameless_sessions_are_numbered);
+    tcase_add_test(acceptance, a_run_that_is_over_is_left_only_with_override_and_a_reason);
+    tcase_add_test(acceptance, a_loop_counts_its_iterations);
+    tcase_add_test(acceptance,
+                   the_view_counts_branches_where_the_printed_count_counts_the_block_too);
+    suite_add_tcase(suite, acceptance);
+    TCase *chance = tcase_create("chance");
+    tcase_set_timeout(chance, 120);
+    tcase_add_test(chance, whoever_writes_in_whatever_order_the_tables_are_what_the_journal_gives);
+    suite_add_tcase(suite, chance);
+    return suite;
+}
