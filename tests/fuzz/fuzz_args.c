@@ -5,9 +5,14 @@
  * (2) What was taken is made of the words that were given, and of options that the verb has; the
  *     words that are options are not operands too.
  * (3) Numbers, times and formats answer too, whatever their text is.
+ * (4) What the words of a verb behind a noun put into an event is JSON, and the session that they
+ *     name is one, or they are refused. (Files are not read.)
  */
+#include "journal/base/buf.h"
+#include "journal/base/json.h"
 #include "tests/fuzz/fuzz.h"
 #include "tools/args.h"
+#include "tools/verb_data.h"
 
 #include <string.h>
 
@@ -38,6 +43,34 @@ static void ask(const struct args *args)
         if (args_session(args, i, &session) == 0)
             MUST(annal_session_id_check(session, NULL) == ANNAL_OK);
     }
+}
+
+static bool reads_a_file(const struct args *args, const struct field *field)
+{
+    const char *name = field->option.name != NULL ? field->option.name : field->option.value;
+    const char *text = name == NULL ? NULL : verb_text(args, name);
+    return field->kind == FIELD_FILE ||
+           (text != NULL && (text[0] == '@' || strcmp(text, "-") == 0));
+}
+
+static void make_data(const struct args *args)
+{
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    struct buf json = {0};
+    const struct field *field = args->command->fields;
+    for (; field != NULL && field->kind != FIELD_END; field++) {
+        if (reads_a_file(args, field))
+            continue;
+        int status = verb_field_json(args, field, &json);
+        MUST(status == 0 || status == EXIT_USAGE || status == EXIT_REFUSED);
+        if (status == 0 && json.len > 0)
+            MUST(annal__json_check(annal__buf_slice(&json), ANNAL_DATA_DEPTH_MAX, NULL) ==
+                 JSON_VALID);
+    }
+    if (args->command->session != NULL &&
+        verb_session_id(args, args->command->session, session, sizeof session) == 0)
+        MUST(annal_session_id_check(annal_slice_of(session), NULL) == ANNAL_OK);
+    annal__buf_done(&json);
 }
 
 static bool is_word(char **words, int count, const char *text)
@@ -90,6 +123,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     int status = args_parse(&args, count, words);
     if (status == 0)
         ask(&args);
+    if (status == 0 && args.command != NULL && !args.help)
+        make_data(&args);
     stderr = told;
     MUST(status == 0 || status == EXIT_USAGE);
     if (status == 0)
