@@ -162,12 +162,14 @@ UPDATE teams_gate SET id = 1 WHERE $id <> '' AND $sender <> '' AND $content IS N
 -- on team.message   guarded "a message of this id is there already"
 UPDATE teams_gate SET id = 1 WHERE NOT EXISTS (SELECT 1 FROM team_messages WHERE id = $id);
 
+-- A + before team_id: look messages up by their ids, and not all those of the team.
+
 -- on team.message_read   guarded "there is no such message in this team"
 UPDATE teams_gate SET id = 1
 WHERE EXISTS (SELECT 1 FROM json_each(:data, '$.message_ids'))
-  AND NOT EXISTS (SELECT 1 FROM json_each(:data, '$.message_ids')
-                  WHERE value NOT IN (SELECT id FROM team_messages
-                                      WHERE team_id = substr(:session, 6)));
+  AND NOT EXISTS (SELECT 1 FROM json_each(:data, '$.message_ids') i
+                  WHERE NOT EXISTS (SELECT 1 FROM team_messages m
+                                    WHERE m.id = i.value AND +m.team_id = substr(:session, 6)));
 
 -- on team.created, team.imported   guarded "the status of a team is active or archived"
 INSERT INTO teams (id, name, created_at, updated_at, members, node_metadata, status)
@@ -243,14 +245,14 @@ FROM teams t WHERE t.id = substr(:session, 6) AND $id <> '';
 INSERT INTO x_team_reads (message_id, member, read_at)
 SELECT $id, CASE json_type(:data, '$.read_by') WHEN 'object' THEN key ELSE value END,
        CASE json_type(:data, '$.read_by') WHEN 'object' THEN annal_unix(value) END
-FROM json_each(:data, '$.read_by')
+FROM json_each(CASE WHEN $read_by IS NULL THEN '[]' ELSE :data -> '$.read_by' END)
 WHERE EXISTS (SELECT 1 FROM team_messages WHERE id = $id AND team_id = substr(:session, 6))
   AND CASE json_type(:data, '$.read_by') WHEN 'object' THEN key ELSE value END <> ''
 ON CONFLICT DO NOTHING;
 UPDATE team_messages SET
     read_by = (SELECT json_group_array(member) FROM (
                    SELECT member FROM x_team_reads WHERE message_id = $id ORDER BY member))
-WHERE id = $id AND team_id = substr(:session, 6);
+WHERE $read_by IS NOT NULL AND id = $id AND +team_id = substr(:session, 6);
 UPDATE teams SET
     updated_at = MAX(updated_at, COALESCE(annal_unix($created_at), annal_unix(:ts)))
 WHERE id = substr(:session, 6) AND $id <> '';
@@ -259,7 +261,7 @@ WHERE id = substr(:session, 6) AND $id <> '';
 INSERT INTO x_team_reads (message_id, member, read_at)
 SELECT m.id, $member, COALESCE(annal_unix($read_at), annal_unix(:ts))
 FROM team_messages m
-WHERE m.team_id = substr(:session, 6) AND $member <> ''
+WHERE +m.team_id = substr(:session, 6) AND $member <> ''
   AND m.id IN (SELECT value FROM json_each(:data, '$.message_ids'))
   AND NOT EXISTS (SELECT 1 FROM x_team_reads r
                   WHERE r.member = $member
@@ -268,7 +270,7 @@ UPDATE team_messages SET
     read_by = (SELECT json_group_array(member) FROM (
                    SELECT r.member FROM x_team_reads r WHERE r.message_id = team_messages.id
                    ORDER BY r.member))
-WHERE team_id = substr(:session, 6)
+WHERE +team_id = substr(:session, 6)
   AND id IN (SELECT value FROM json_each(:data, '$.message_ids'));
 
 -- forget
