@@ -390,6 +390,48 @@ START_TEST(at_a16_at_a17_two_readers_get_every_event_of_another_process_once)
 }
 END_TEST
 
+START_TEST(at_a33_a_reader_that_was_slow_misses_nothing)
+{
+    enum { EVENTS = 300 };
+    struct packs p;
+    annal_tail *tail = NULL;
+    annal_event event;
+    PACKS_INIT(&p, "memory");
+    packs_append_past(&p, "run_r1", "agent.message", "{}");
+    ck_ok(annal_tail_open(p.store, ANNAL_SLICE("run_r1"), 1, &tail, err));
+    ck_ok(annal_tail_next(tail, 20000, &event, err));
+    for (int i = 1; i < EVENTS; i++)
+        packs_append_past(&p, "run_r1", i % 10 == 9 ? "run.failed" : "agent.message", "{}");
+    for (uint64_t seq = 2; seq <= EVENTS; seq++) {
+        ck_ok(annal_tail_next(tail, 20000, &event, err));
+        ck_assert_uint_eq(event.seq, seq);
+    }
+    annal_tail_close(tail);
+    ck_packs(&p, "SELECT min(Sequence), max(Sequence), count(*) FROM RunEvents", "1|300|300\n");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_a33_a_corrupt_payload_costs_its_own_event)
+{
+    struct packs p;
+    char path[600];
+    size_t len;
+    PACKS_INIT(&p, "memory");
+    for (int i = 1; i <= 3; i++)
+        packs_append_past(&p, "run_r1", "agent.message", i == 2 ? "{\"n\":\"two\"}" : "{}");
+    packs_reopen(&p);
+    snprintf(path, sizeof path, "%s/events/run_r1.jsonl", p.path);
+    char *bytes = file_read(path, &len);
+    memcpy(strstr(bytes, "two"), "2wo", 3);
+    file_write(path, bytes, len);
+    free(bytes);
+    packs_reopen(&p);
+    ck_packs(&p, "SELECT Sequence FROM RunEvents ORDER BY Sequence", "1\n3\n");
+    packs_done(&p);
+}
+END_TEST
+
 /* ---- Plans and steering ---- */
 
 START_TEST(what_is_depended_on_is_not_deleted_and_a_plan_takes_its_subtasks_along)
@@ -505,6 +547,8 @@ Suite *suite_memory(void)
     tcase_add_test(stores, at_a11_an_event_that_comes_again_is_the_same_one_or_is_refused);
     tcase_add_test(stores, at_a14_a_stream_that_was_closed_says_so_and_one_that_ended_takes_more);
     tcase_add_test(stores, at_a16_at_a17_two_readers_get_every_event_of_another_process_once);
+    tcase_add_test(stores, at_a33_a_reader_that_was_slow_misses_nothing);
+    tcase_add_test(stores, at_a33_a_corrupt_payload_costs_its_own_event);
     tcase_add_test(stores, what_is_depended_on_is_not_deleted_and_a_plan_takes_its_subtasks_along);
     tcase_add_test(stores, one_begins_to_assemble_a_plan);
     tcase_add_test(stores, a_directive_only_comes_further);

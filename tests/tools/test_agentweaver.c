@@ -119,6 +119,47 @@ START_TEST(at_a13_a_tail_stops_behind_what_ends_a_run_and_a_replay_does_not)
 }
 END_TEST
 
+START_TEST(a_run_that_is_deleted_takes_its_revisions_along_and_leaves_the_others)
+{
+    struct cli cli;
+    init_packs(&cli);
+    DONE(&cli, "run", "create", "r1");
+    DONE(&cli, "run", "create", "r2");
+    DONE(&cli, "revision", "record", "r1", "one");
+    DONE(&cli, "revision", "record", "r2", "two");
+    DONE(&cli, "usage", "record", "r1", "m", "--input", "1");
+    DONE(&cli, "delete", "run_r1", "--yes");
+    DONE(&cli, "sql", "--json",
+         "SELECT (SELECT group_concat(id) FROM runs) AS runs, (SELECT group_concat(raw_comment) "
+         "FROM run_revisions) AS revisions, (SELECT count(*) FROM token_usage_records) AS usage, "
+         "(SELECT count(*) FROM RunEvents) AS events");
+    ck_assert_str_eq(cli.out, "{\"runs\":\"r2\",\"revisions\":\"two\",\"usage\":0,\"events\":2}\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(all_packs_together_do_not_refuse_each_others_events)
+{
+    struct cli cli;
+    init_packs(&cli);
+    DONE(&cli, "pack", "enable", "lionagi");
+    DONE(&cli, "pack", "enable", "teams");
+    DONE(&cli, "run", "create", "r1");
+    DONE(&cli, "run", "worktree", "r1", "/w", "b");
+    DONE(&cli, "run", "start", "r1");
+    DONE(&cli, "run", "transition", "r1", "failed", "--expect", "in_progress");
+    DONE(&cli, "lionagi", "session", "s1");
+    CLI(&cli, "{\"to\":\"failed\",\"expected\":[\"running\"]}", "append", "s1", "--type",
+        "run.transition");
+    cli_assert_done(&cli);
+    DONE(&cli, "sql", "--json",
+         "SELECT (SELECT status FROM runs) AS run, (SELECT group_concat(id || status) FROM "
+         "state.sessions) AS session");
+    ck_assert_str_eq(cli.out, "{\"run\":\"failed\",\"session\":\"s1failed\"}\n");
+    cli_done(&cli);
+}
+END_TEST
+
 /* ---- The compiler of contexts ---- */
 
 #define DECISION(id, type, day)                                                                    \
@@ -321,6 +362,8 @@ Suite *suite_agentweaver(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, a_task_goes_from_the_backlog_to_the_merge);
     tcase_add_test(tcase, at_a13_a_tail_stops_behind_what_ends_a_run_and_a_replay_does_not);
+    tcase_add_test(tcase, a_run_that_is_deleted_takes_its_revisions_along_and_leaves_the_others);
+    tcase_add_test(tcase, all_packs_together_do_not_refuse_each_others_events);
     tcase_add_test(tcase, at_a26_a_context_has_boundaries_then_memories_by_score_then_the_session);
     tcase_add_test(tcase, at_a26_the_first_memory_that_does_not_fit_ends_the_choice);
     tcase_add_test(tcase, at_a31_export_gives_the_same_bytes_and_takes_stale_proposals_away);
