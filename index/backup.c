@@ -24,6 +24,9 @@
  */
 #include "index/backup.h"
 
+#include "index/index.h"
+#include "index/packs.h"
+
 #include "journal/base/error.h"
 #include "journal/base/seam.h"
 
@@ -37,7 +40,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define TRIES 10 /* of a journal that is replaced again and again */
+#define DRAIN_MS 600000 /* for what was written into tables of packs */
+#define TRIES    10     /* of a journal that is replaced again and again */
 
 struct backup {
     annal_index *index;
@@ -193,14 +197,16 @@ static int add_bytes(void *arg, annal_slice session, uint64_t bytes)
 
 static annal_status prepare(struct backup *backup)
 {
-    const annal_catch_up_options patient = {.packs = true};
+    const annal_catch_up_options patient = {.timeout_ms = DRAIN_MS};
     annal_status status = ANNAL_OK;
     if (!annal_store_is_read_only(backup->store)) {
         status = annal_sync(backup->store, backup->err);
         if (status >= 0)
             status =
-                annal_index_catch_up(backup->index, (annal_slice){NULL, 0}, &patient, backup->err);
+                annal__packs_catch_up(backup->index, PACK_EVERYONE, NULL, 0, &patient, backup->err);
     }
+    if (status >= 0)
+        status = annal_store_settle(backup->store, backup->err);
     if (status >= 0)
         status = annal_store_sessions(backup->store, add_bytes, &backup->copying.bytes_total,
                                       backup->err);

@@ -7,10 +7,12 @@
 #include "journal/slot.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define BUCKETS    1024u
-#define NAMED_MOST 4 /* sessions that the warning names */
+#define SETTLE_US  5000 /* between two looks */
+#define NAMED_MOST 4    /* sessions that the warning names */
 
 /* A journal that some record is for. */
 struct named {
@@ -71,18 +73,10 @@ static void count(struct unseen *unseen, const struct named *named)
                                 info.last_seq + 1, named->last_seq);
 }
 
-void annal__unseen_warn(annal_store *store)
+/* What the logs have and the journals do not. */
+static annal_status find(struct unseen *unseen, enum slots_which which, annal_error *err)
 {
-    struct unseen *unseen = annal__zalloc(sizeof *unseen);
-    if (unseen == NULL)
-        return;
-    unseen->store = store;
-    unseen->text.limit = 400;
-    annal_error err = {0};
-    if (annal__slots_each_record(store, SLOTS_DEAD, note_record, unseen, &err) < 0)
-        annal__store_log(store, ANNAL_LOG_WARNING,
-                         "some events may be only in a commit log that cannot be read: %s",
-                         err.message);
+    annal_status status = annal__slots_each_record(unseen->store, which, note_record, unseen, err);
     for (size_t i = 0; i < BUCKETS; i++) {
         while (unseen->buckets[i] != NULL) {
             struct named *named = unseen->buckets[i];
@@ -91,16 +85,64 @@ void annal__unseen_warn(annal_store *store)
             annal__free(named);
         }
     }
+    return status;
+}
+
+static void describe(const struct unseen *unseen, char *out, size_t size)
+{
+    snprintf(out, size,
+             "%" PRIu64 " durable event%s of %" PRIu64
+             " session%s %s still only in the commit log: %.*s%s",
+             unseen->events, unseen->events == 1 ? "" : "s", unseen->sessions,
+             unseen->sessions == 1 ? "" : "s", unseen->events == 1 ? "is" : "are",
+             (int)unseen->text.len, unseen->text.ptr == NULL ? "" : unseen->text.ptr,
+             unseen->sessions > NAMED_MOST ? ", …" : "");
+}
+
+void annal__unseen_warn(annal_store *store)
+{
+    struct unseen *unseen = annal__zalloc(sizeof *unseen);
+    char what[600];
+    if (unseen == NULL)
+        return;
+    unseen->store = store;
+    unseen->text.limit = 400;
+    annal_error err = {0};
+    if (find(unseen, SLOTS_DEAD, &err) < 0)
+        annal__store_log(store, ANNAL_LOG_WARNING,
+                         "some events may be only in a commit log that cannot be read: %s",
+                         err.message);
+    describe(unseen, what, sizeof what);
     if (unseen->events > 0)
-        annal__store_log(
-            store, ANNAL_LOG_WARNING,
-            "%" PRIu64 " durable event%s of %" PRIu64 " session%s %s still only in the "
-            "commit log, and not shown: %.*s%s; open the store for writing once to see "
-            "them",
-            unseen->events, unseen->events == 1 ? "" : "s", unseen->sessions,
-            unseen->sessions == 1 ? "" : "s", unseen->events == 1 ? "is" : "are",
-            (int)unseen->text.len, unseen->text.ptr == NULL ? "" : unseen->text.ptr,
-            unseen->sessions > NAMED_MOST ? ", …" : "");
+        annal__store_log(store, ANNAL_LOG_WARNING,
+                         "%s; they are not shown: open the store for writing once to see them",
+                         what);
     annal__buf_done(&unseen->text);
     annal__free(unseen);
+}
+
+annal_status annal_store_settle(annal_store *store, annal_error *err)
+{
+    struct unseen *unseen = annal__zalloc(sizeof *unseen);
+    char what[600];
+    if (unseen == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "look into the commit logs: no memory");
+    int64_t deadline_us = annal__now_us(store) + (int64_t)store->wait_ms * 1000;
+    annal_status status = annal__store_check(store, err);
+    while (status == ANNAL_OK) {
+        _Atomic uint32_t never = 0;
+        annal__buf_done(&unseen->text);
+        *unseen = (struct unseen){.store = store, .text = {.limit = 400}};
+        status = find(unseen, SLOTS_ALL, err);
+        if (status < 0 || unseen->events == 0)
+            break;
+        describe(unseen, what, sizeof what);
+        if (annal__now_us(store) >= deadline_us)
+            status = annal__fail(err, ANNAL_ERR_BUSY, "%.400s", what);
+        else
+            annal__futex_wait(&never, 0, SETTLE_US);
+    }
+    annal__buf_done(&unseen->text);
+    annal__free(unseen);
+    return status;
 }

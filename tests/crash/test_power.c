@@ -22,6 +22,7 @@
 #define SEED 20261120
 
 Suite *suite_sim_disk(void);
+Suite *suite_power_artifacts(void);
 Suite *suite_power_cases(void);
 
 static const struct power_settings full = {
@@ -84,6 +85,7 @@ int main(int argc, char **argv)
     if (argc < 2) {
         srunner_add_suite(runner, suite_sim_disk());
         srunner_add_suite(runner, suite_power_cases());
+        srunner_add_suite(runner, suite_power_artifacts());
     }
     srunner_set_fork_status(runner, CK_NOFORK); /* it counts */
     srunner_run(runner, NULL, NULL, CK_ENV);

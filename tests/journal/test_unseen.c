@@ -132,6 +132,27 @@ START_TEST(one_event_is_spoken_of_as_one_and_of_many_sessions_the_first_are_name
 }
 END_TEST
 
+START_TEST(a_store_is_settled_when_every_durable_event_stands_in_its_journal)
+{
+    struct tmpdir dir;
+    annal_store *store = NULL;
+    annal_error why = {0};
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    leave_behind(&dir, path);
+    ck_ok(annal_store_open(path, &(annal_store_options){.read_only = true, .wait_ms = 1}, &store,
+                           err));
+    ck_assert_int_eq(annal_store_settle(store, &why), ANNAL_ERR_BUSY);
+    ck_assert_ptr_nonnull(strstr(why.message, "s from 4 to 5"));
+    store_close(store);
+    store = store_open(path); /* redoes them */
+    append_numbers(store, "s", 6, 7, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_store_settle(store, err));
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
 Suite *suite_unseen(void)
 {
     Suite *suite = suite_create("unseen");
@@ -141,6 +162,7 @@ Suite *suite_unseen(void)
     tcase_add_test(unseen,
                    nothing_is_said_of_a_living_writer_of_deleted_sessions_and_of_what_is_whole);
     tcase_add_test(unseen, one_event_is_spoken_of_as_one_and_of_many_sessions_the_first_are_named);
+    tcase_add_test(unseen, a_store_is_settled_when_every_durable_event_stands_in_its_journal);
     suite_add_tcase(suite, unseen);
     return suite;
 }

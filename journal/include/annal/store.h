@@ -83,6 +83,16 @@ ANNAL_API void annal_store_log(const annal_store *store, annal_log_level level,
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_sync(annal_store *store, annal_error *err);
 
+/*
+ * Return when every event that is durable now, of any process, stands in its journal, where readers
+ * see it. That is so but for moments, unless a process could not write a journal, the disk being
+ * full; or, in a store that is open for reading only, until somebody opens it for writing. Waits as
+ * long as the store's wait_ms. Any thread.
+ *
+ * ANNAL_ERR_BUSY  some still stand in a commit log alone; the message names them
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_settle(annal_store *store, annal_error *err);
+
 /* One round of the keeper's work, for stores opened with no_keeper. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_keep(annal_store *store, annal_error *err);
 
