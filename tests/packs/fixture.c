@@ -132,10 +132,12 @@ static void open_store(struct packs *p)
     ck_ok(annal_index_open(p->store, NULL, &p->index, err));
 }
 
-static void close_store(struct packs *p)
+void packs_close(struct packs *p)
 {
     annal_index_close(p->index);
     ck_ok(annal_store_close(p->store, err));
+    p->index = NULL;
+    p->store = NULL;
 }
 
 void packs_init(struct packs *p, ...)
@@ -153,13 +155,13 @@ void packs_init(struct packs *p, ...)
 
 void packs_done(struct packs *p)
 {
-    close_store(p);
+    packs_close(p);
     tmpdir_done(&p->dir);
 }
 
 void packs_reopen(struct packs *p)
 {
-    close_store(p);
+    packs_close(p);
     open_store(p);
 }
 

@@ -90,8 +90,9 @@ void packs_done(struct packs *p);
 /* A pack of the user's: packs/NAME.sql with this text. */
 void packs_add(struct packs *p, const char *name, const char *text);
 
-/* Close store and index, and open them again. */
+/* Close store and index, if they are open, and open them again. */
 void packs_reopen(struct packs *p);
+void packs_close(struct packs *p);
 
 /* Append one event through the packs; id may be NULL. *out_seq may be NULL. */
 annal_status packs_append_id(struct packs *p, const char *session, const char *type,
