@@ -2,7 +2,8 @@
  * Teams as JSON files, the form that they had before there was a store:
  *
  *     {"id":"…","name":"…","members":["…"],"created_at":"…","messages":[
- *      {"id":"…","from":"…","to":["*"],"content":"…","timestamp":"…","read_by":{"name":"time"}}]}
+ *      {"id":"…","from":"…","to":["*"],"content":"…","timestamp":"…",
+ *       "read_by":{"name":"time"}}]}
  *
  * read_by may be a list of names, its older form. SQL reads and writes them.
  *
@@ -294,7 +295,7 @@ int team_import(const struct args *args)
     struct verb_call call;
     const char *path;
     int exit_status = verb_open(&call, args);
-    /* A file that is none costs itself; what the storage refuses, the others would not get either. */
+    /* A file that is none costs itself; storage that failed would fail the others. */
     for (int at = 0;
          exit_status <= EXIT_REFUSED && (path = verb_next(args, "FILE", &at)) != NULL;) {
         int imported = import_file(&call, path);

@@ -460,8 +460,10 @@ static const struct field rename_fields[] = {
 
 /* ---- ls, show, timeline ---- */
 
-static const struct field ls_fields[] = {
-    OPTION("status", "STATUS", FIELD_TEXT, NULL, "active or archived (both)"), FIELDS_END};
+static const struct field ls_fields[] = {OPTION_WITH("status", "STATUS", FIELD_TEXT, NULL,
+                                                     "active or archived (both)",
+                                                     .choices = "active|archived"),
+                                         FIELDS_END};
 
 static const char list_rows[] =
     "SELECT id, name, status, member_count, members,"
@@ -635,7 +637,7 @@ static const struct command verbs[] = {
      .run = verb_append},
     {.name = "ls",
      .summary = "list the teams, the last active one first",
-     .about = "",
+     .about = "With their members, and how many messages each has.",
      .examples = "  annal team ls --status active\n",
      .fields = ls_fields,
      .sql = list_rows,
