@@ -1,5 +1,9 @@
 #include "tests/packs/fixture.h"
+#include "tests/support/random.h"
 
+#include <annal/artifact.h>
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -251,6 +255,147 @@ START_TEST(data_of_any_shape_is_taken)
 }
 END_TEST
 
+/* ---- In a store ---- */
+
+static struct packs p;
+
+static void setup_store(void)
+{
+    p = (struct packs){0};
+    PACKS_INIT(&p, NULL);
+}
+
+static void teardown_store(void)
+{
+    packs_done(&p);
+}
+
+/* {"FIELD":"xxx…"} with so many x; free() it. */
+static char *data_with(const char *field, size_t len)
+{
+    char *data = malloc(len + 64);
+    ck_assert_ptr_nonnull(data);
+    int head = snprintf(data, 64, "{\"call_id\":\"c\",\"%s\":\"", field);
+    memset(data + head, 'x', len);
+    strcpy(data + head + len, "\"}");
+    return data;
+}
+
+START_TEST(at_g3_an_illegal_move_is_refused_and_the_journal_knows_nothing_of_it)
+{
+    ck_append(&p, "s", "turn.started", "{\"turn_id\":\"t\"}");
+    ck_refused(&p, "s", "turn.started", "{\"turn_id\":\"t\"}", "the turn has begun already");
+    ck_append(&p, "s", "turn.streaming", "{\"turn_id\":\"t\"}");
+    ck_append(&p, "s", "turn.completed", "{\"turn_id\":\"t\"}");
+    ck_refused(&p, "s", "turn.streaming", "{\"turn_id\":\"t\"}", "waits for an answer");
+    ck_refused(&p, "s", "turn.cancelled", "{\"turn_id\":\"t\"}", "the turn has ended already");
+    ck_refused(&p, "s", "turn.streaming", "{\"turn_id\":\"none\"}", "waits for an answer");
+    ck_packs(&p, "SELECT events, total_turns FROM sessions", "3|1\n");
+    ck_packs(&p, "SELECT status FROM turns", "completed\n");
+}
+END_TEST
+
+START_TEST(at_g1_the_same_event_again_is_one_event_and_another_in_its_place_a_conflict)
+{
+    uint64_t first = 0, again = 0;
+    ck_ok(packs_append_id(&p, "s", "tool.called", "{\"call_id\":\"c\"}", "s:1", &first, err));
+    ck_ok(packs_append_id(&p, "s", "tool.called", "{\"call_id\":\"c\"}", "s:1", &again, err));
+    ck_assert_uint_eq(first, again);
+    ck_fails(ANNAL_ERR_CONFLICT, "s:1",
+             packs_append_id(&p, "s", "tool.called", "{\"call_id\":\"d\"}", "s:1", &again, err));
+    ck_packs(&p, "SELECT call_id FROM tool_calls", "c\n");
+}
+END_TEST
+
+START_TEST(at_g7_an_output_over_the_limit_goes_to_an_artifact_and_one_below_stays)
+{
+    char *inline_data = data_with("output", 102398), *large = data_with("output", 102401);
+    annal_slice content = {0};
+    ck_append(&p, "s", "tool.returned", inline_data);
+    ck_packs(&p, "SELECT count(*) FROM events WHERE length(data ->> '$.output') = 102398", "1\n");
+    ck_append(&p, "t", "tool.called", "{\"call_id\":\"c\",\"tool\":\"x\"}");
+    ck_append(&p, "t", "tool.returned", large);
+    ck_packs(&p,
+             "SELECT data ->> '$.output', data ->> '$.output_ref.bytes' FROM events "
+             "WHERE session_id = 't' AND seq = 2",
+             "|102401\n");
+    char *hash = packs_rows(&p, "SELECT output_sha256 FROM tool_calls WHERE session_id = 't'");
+    ck_ok(annal_artifact_get(p.store, ANNAL_SLICE("t"), (annal_slice){hash, 64}, 200000, &content,
+                             err));
+    ck_assert_uint_eq(content.len, 102401);
+    annal_artifact_free(content.ptr);
+    free(hash);
+    free(inline_data);
+    free(large);
+}
+END_TEST
+
+START_TEST(at_g9_text_is_kept_in_full_whatever_its_length)
+{
+    static const size_t lengths[] = {500, 501, (size_t)1 << 20};
+    for (int i = 0; i < 3; i++) {
+        char *data = data_with("content", lengths[i]), expected[32];
+        ck_append(&p, "s", "message.added", data);
+        snprintf(expected, sizeof expected, "%zu\n", lengths[i]);
+        ck_packs(&p, "SELECT length(data ->> '$.content') FROM events ORDER BY seq DESC LIMIT 1",
+                 expected);
+        free(data);
+    }
+}
+END_TEST
+
+/* Through the packs, with a handler that looks at it; and one byte more than an event may have. */
+START_TEST(at_g12_an_event_of_64_mib_is_taken_and_a_larger_one_writes_no_byte)
+{
+    size_t room = ANNAL_DATA_BYTES_MAX - strlen("{\"call_id\":\"c\",\"input\":\"\"}");
+    char *data = data_with("input", room), *larger = data_with("input", room + 1);
+    ck_append(&p, "s", "tool.called", data);
+    ck_fails(ANNAL_ERR_LIMIT, "", packs_append(&p, "s", "tool.called", larger, err));
+    ck_packs(&p, "SELECT call_id, seq, (SELECT events FROM sessions) FROM tool_calls", "c|1|1\n");
+    free(data);
+    free(larger);
+}
+END_TEST
+
+static void append_some(struct random *random)
+{
+    static const char *const types[] = {
+        "session.created",   "session.updated", "session.transition", "session.ended",
+        "session.resumed",   "turn.started",    "turn.started",       "turn.streaming",
+        "turn.completed",    "turn.failed",     "agent.turn.usage",   "tool.called",
+        "tool.called",       "tool.returned",   "tool.failed",        "response.stored",
+        "response.accessed", "artifact.stored", "checkpoint.noted",   "message.added",
+        "tool_call",         "tool_result",     "turn_start",         "turn_complete"};
+    char session[8], data[300];
+    unsigned n = (unsigned)random_below(random, 6);
+    const char *type = types[random_below(random, sizeof types / sizeof *types)];
+    if (random_below(random, 60) == 0)
+        type = "session.pruned";
+    snprintf(session, sizeof session, "s%u", (unsigned)random_below(random, 5));
+    snprintf(data, sizeof data,
+             "{\"call_id\":\"c%u\",\"tool\":\"t%u\",\"turn_id\":\"t%u\",\"ref\":\"$%u\","
+             "\"path\":\"p%u\",\"sha256\":\"%02x\",\"bytes\":%u,\"to\":\"w%u\",\"success\":%s,"
+             "\"input_tokens\":%u,\"output_tokens\":%u,\"cost_usd\":0.00%u,\"sequence\":%u}",
+             n, n, (unsigned)random_below(random, 6), n, n, n, n * 7, n,
+             random_below(random, 3) == 0 ? "false" : "true", n * 11, n * 3, n, n);
+    if (random_below(random, 40) == 0)
+        strcpy(data, "[1,2]");
+    packs_append_past(&p, session, type, data);
+}
+
+START_TEST(the_tables_equal_a_rebuild_whatever_came_and_in_whatever_order)
+{
+    struct random random = random_init(20261121);
+    for (int piece = 0; piece < 4; piece++) {
+        for (int i = 0; i < 400; i++)
+            append_some(&random);
+        char *rows = packs_rows(&p, "SELECT count(*) FROM tool_calls");
+        free(rows);
+    }
+    packs_ck_rebuild(&p, "sessions.db", 5);
+}
+END_TEST
+
 Suite *suite_core(void)
 {
     Suite *suite = suite_create("core");
@@ -272,5 +417,16 @@ Suite *suite_core(void)
     tcase_add_test(tcase, at_g10_the_names_of_older_producers_mean_the_same);
     tcase_add_test(tcase, data_of_any_shape_is_taken);
     suite_add_tcase(suite, tcase);
+    TCase *store = tcase_create("store");
+    tcase_add_checked_fixture(store, setup_store, teardown_store);
+    tcase_set_timeout(store, 60);
+    tcase_add_test(store, at_g3_an_illegal_move_is_refused_and_the_journal_knows_nothing_of_it);
+    tcase_add_test(store,
+                   at_g1_the_same_event_again_is_one_event_and_another_in_its_place_a_conflict);
+    tcase_add_test(store, at_g7_an_output_over_the_limit_goes_to_an_artifact_and_one_below_stays);
+    tcase_add_test(store, at_g9_text_is_kept_in_full_whatever_its_length);
+    tcase_add_test(store, at_g12_an_event_of_64_mib_is_taken_and_a_larger_one_writes_no_byte);
+    tcase_add_test(store, the_tables_equal_a_rebuild_whatever_came_and_in_whatever_order);
+    suite_add_tcase(suite, store);
     return suite;
 }
