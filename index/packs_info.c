@@ -57,8 +57,8 @@ static annal_status add_number(sqlite3 *db, const char *sql, const char *pack, u
     return status;
 }
 
-static annal_status add_base(struct pack_base *base, const struct pack_slot *slot,
-                             struct standing *standing, annal_error *err)
+static annal_status add_counts(struct pack_base *base, const struct pack_slot *slot,
+                               struct standing *standing, annal_error *err)
 {
     sqlite3 *db = NULL;
     struct stamp stamp;
@@ -73,6 +73,18 @@ static annal_status add_base(struct pack_base *base, const struct pack_slot *slo
         status = add_number(db, "SELECT COUNT(*) FROM _findings WHERE pack = ?1", slot->name,
                             &standing->info.findings, err);
     annal__db_close(db);
+    return status;
+}
+
+/* A database that is not there yet is not made by looking. */
+static annal_status add_base(struct look *look, struct pack_base *base,
+                             const struct pack_slot *slot, struct standing *standing,
+                             annal_error *err)
+{
+    const struct io *io = annal__store_io(look->index->store);
+    annal_status status = annal__file_is_there(io, base->base.path)
+                              ? add_counts(base, slot, standing, err)
+                              : ANNAL_OK;
     struct pack_fill *fill = annal__pack_fill(base, slot);
     if (fill->left_out)
         standing->error = fill->why;
@@ -85,7 +97,6 @@ struct add_session {
     struct standing *standing;
 };
 
-/* A database of a session that is not there yet is not made by looking. */
 static int add_session(void *arg, annal_slice session, uint64_t bytes)
 {
     (void)bytes;
@@ -94,10 +105,9 @@ static int add_session(void *arg, annal_slice session, uint64_t bytes)
     struct pack_base *base = NULL;
     annal_status status =
         annal__packs_base(index, add->look->set, add->slot, session, &base, add->look->err);
-    if (status < 0 || base == NULL ||
-        !annal__file_is_there(annal__store_io(index->store), base->base.path))
+    if (status < 0 || base == NULL)
         return status;
-    return add_base(base, add->slot, add->standing, add->look->err);
+    return add_base(add->look, base, add->slot, add->standing, add->look->err);
 }
 
 static annal_status look_at_slot(struct look *look, const struct pack_slot *slot,
@@ -121,7 +131,7 @@ static annal_status look_at_slot(struct look *look, const struct pack_slot *slot
     }
     while ((base = annal__packs_next(look->index, look->set, base)) != NULL)
         if (annal__pack_fill(base, slot) != NULL &&
-            add_base(base, slot, standing, &standing->error) < 0)
+            add_base(look, base, slot, standing, &standing->error) < 0)
             break;
     return ANNAL_OK;
 }

@@ -82,6 +82,9 @@ static int add_row(void *arg, const annal_pack_info *info)
     add_text(table, info->error);
     table_row(table);
     list->failed = list->failed || info->error != NULL;
+    if (info->error != NULL &&
+        info->source == NULL) /* a file's mistake was said when it was read */
+        say("pack %s: %s", info->name, info->error);
     return 0;
 }
 

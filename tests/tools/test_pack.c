@@ -148,6 +148,21 @@ START_TEST(list_says_how_each_pack_stands)
 }
 END_TEST
 
+START_TEST(a_pack_that_was_just_switched_on_has_not_failed)
+{
+    struct cli cli;
+    init_with_events(&cli);
+    CLI(&cli, NULL, "pack", "enable", "lionagi");
+    CLI(&cli, NULL, "pack", "list", "--json");
+    cli_assert_done(&cli);
+    const char *row = strstr(cli.out, "{\"name\":\"lionagi\"");
+    ck_assert_ptr_nonnull(row);
+    ck_assert_msg(strstr(row, "\"state\":\"building\"") != NULL, "%s", row);
+    ck_assert_msg(strstr(row, "\"error\":null") != NULL, "%s", row);
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(a_pack_that_is_wrong_is_named_with_its_line_and_all_others_run)
 {
     struct cli cli;
@@ -220,6 +235,7 @@ Suite *suite_pack(void)
     tcase_add_test(tcase, a_pack_is_enabled_once_and_disabled_once);
     tcase_add_test(tcase, enabling_a_pack_makes_the_store_and_without_it_its_verbs_do_nothing);
     tcase_add_test(tcase, list_says_how_each_pack_stands);
+    tcase_add_test(tcase, a_pack_that_was_just_switched_on_has_not_failed);
     tcase_add_test(tcase, a_pack_that_is_wrong_is_named_with_its_line_and_all_others_run);
     tcase_add_test(tcase, check_of_a_name_counts_findings_and_keys_that_lead_nowhere);
     tcase_add_test(tcase, rebuild_makes_the_tables_anew);
