@@ -397,8 +397,10 @@ int verb_select(const struct args *args)
         exit_status = read_param(args, &args->command->fields[count], &json[count], &params[count]);
     if (exit_status != 0)
         goto done;
-    const annal_sql_options options = {
-        .params = params, .param_count = count, .columns = rows_columns};
+    const annal_sql_options options = {.params = params,
+                                       .param_count = count,
+                                       .columns = rows_columns,
+                                       .session = annal_slice_of(call.session)};
     if (annal_sql(call.index, annal_slice_of(args->command->sql), &options, rows_row, &rows, &err) <
         0)
         exit_status = fail_error(&err);

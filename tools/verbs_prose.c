@@ -1,21 +1,82 @@
 /* annal prose: runs of OpenProse programs, of the pack prose. */
-#include "tools/verbs.h"
+#include "tools/prose_run.h"
 
 #include "tools/command.h"
+#include "tools/out.h"
+
+#include <annal/pack.h>
+
+#include <string.h>
 
 /* ---- The run ---- */
 
-static const struct field start_fields[] = {
-    OPERAND("RUN", FIELD_TEXT, "id", "the run's id, 20260116-143052-a7b3c9"),
-    OPTION("program", "FILE", FIELD_FILE, "program_source", "the program; its text is kept"),
-    OPTION("program-path", "PATH", FIELD_TEXT, "program_path", "where the program stands"),
+static const struct field init_fields[] = {
+    OPERAND_MAYBE("RUN", FIELD_TEXT, NULL, "the run's id (made: the time and six random letters)"),
+    OPTION("program", "FILE", FIELD_TEXT, NULL, "the program; a copy stands beside the database"),
     FIELDS_END};
+
+/* The run's own row, what is under way, what to wait for, and where everything stands. */
+static const char resume_sql[] =
+    "SELECT 'run' AS what, NULL AS execution_id, id AS name, status, program_path AS detail "
+    "FROM prose.run "
+    "UNION ALL SELECT * FROM (SELECT 'position', id, statement_text, status, statement_index"
+    " FROM prose.execution WHERE status = 'executing' ORDER BY id DESC LIMIT 1) "
+    "UNION ALL SELECT what, execution_id, statement_text, status, metadata FROM prose.x_resume "
+    "UNION ALL SELECT 'parallel', execution_id, parallel_id, COALESCE(result, status),"
+    " pending || ' of ' || branches || ' branches open' FROM prose.x_parallel_join"
+    " WHERE status = 'executing' "
+    "UNION ALL SELECT 'binding', execution_id, name, kind,"
+    " COALESCE(attachment_path, 'bindings table') FROM prose.bindings "
+    "UNION ALL SELECT 'agent', NULL, name, scope, length(memory) || ' characters of memory'"
+    " FROM prose.agents WHERE ?1 IS NOT NULL";
+
+/* Up the call stack from an execution, and then the root. */
+static const char get_sql[] =
+    "WITH RECURSIVE up(id, parent_id, depth) AS ("
+    " SELECT id, parent_id, 0 FROM prose.execution WHERE id = ?3"
+    " UNION SELECT e.id, e.parent_id, depth + 1 FROM prose.execution e JOIN up ON e.id = "
+    "up.parent_id"
+    " WHERE depth < 100000) "
+    "SELECT b.name, b.execution_id, b.kind, b.value, b.attachment_path FROM prose.bindings b "
+    "LEFT JOIN up ON up.id = b.execution_id "
+    "WHERE b.name = ?2 AND (b.execution_id IS NULL OR up.id IS NOT NULL) AND ?1 IS NOT NULL "
+    "ORDER BY up.depth IS NULL, up.depth LIMIT 1";
+
+static const struct field run_fields[] = {OPERAND("RUN", FIELD_TEXT, NULL, "the run's id"),
+                                          FIELDS_END};
+
+static const struct field get_fields[] = {
+    OPERAND("RUN", FIELD_TEXT, NULL, "the run's id"),
+    OPERAND("NAME", FIELD_TEXT, NULL, "the binding"),
+    OPTION("execution", "ID", FIELD_NUMBER, NULL, "as seen from this execution (root)"),
+    FIELDS_END};
+
+static const struct field sync_fields[] = {
+    OPERAND_MAYBE("RUN", FIELD_TEXT, NULL, "the run's id (all runs, and all agents)"), FIELDS_END};
+
+static const struct field attachments_fields[] = {
+    OPERAND("RUN", FIELD_TEXT, NULL, "the run's id"),
+    FLAG("restore", NULL, "write again what is missing or changed"), FIELDS_END};
 
 static const struct field over_fields[] = {
     OPERAND("RUN", FIELD_TEXT, NULL, "the run's id"),
     OPTION("error", "TEXT", FIELD_TEXT, "error", "why"),
     FLAG("override", "override", "also when the run is over; needs --reason"),
     OPTION("reason", "TEXT", FIELD_TEXT, "reason", "why a final status is left"), FIELDS_END};
+
+/* ---- Bindings ---- */
+
+static const struct field bind_fields[] = {
+    OPERAND("RUN", FIELD_TEXT, NULL, "the run's id"),
+    OPERAND("NAME", FIELD_TEXT, NULL, "its name; - takes the next of anon_001, anon_002, ..."),
+    OPERAND_MAYBE("VALUE", FIELD_TEXT, NULL, "its value; - reads standard input"),
+    OPTION("value-file", "FILE", FIELD_TEXT, NULL, "a file with its value"),
+    OPTION_WITH("kind", "KIND", FIELD_TEXT, "kind", "input, output, let (default), const",
+                .choices = "input|output|let|const"),
+    OPTION("execution", "ID", FIELD_NUMBER, "execution_id", "the block's execution (root)"),
+    OPTION("source", "STATEMENT", FIELD_TEXT, "source_statement", "the statement that gave it"),
+    OPTION("summary", "TEXT", FIELD_TEXT, NULL, "what stands in the table for a large value"),
+    FIELDS_END};
 
 /* ---- Executions ---- */
 
@@ -124,9 +185,22 @@ static const struct field exit_fields[] = {
 
 /* ---- Agents and imports ---- */
 
+static int prepare_agent(struct verb_call *call)
+{
+    const char *scope = verb_text(call->args, "scope");
+    if (scope == NULL || strcmp(scope, "execution") == 0 || strcmp(scope, "custom") == 0)
+        return 0;
+    const char *pack = strcmp(scope, "user") == 0 ? "prose-user" : "prose-agents";
+    annal_error err = {0};
+    annal_status status = annal_index_has_pack(call->index, pack, &err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return fail_storage("pack %s is not on in this store: annal pack enable %s", pack, pack);
+    return status < 0 ? fail_error(&err) : verb_set_session(call, "pagent_%s", scope);
+}
+
 #define SCOPE                                                                                      \
-    OPTION_WITH("scope", "SCOPE", FIELD_TEXT, "scope", "execution (of this run), custom",          \
-                .choices = "execution|custom")
+    OPTION_WITH("scope", "SCOPE", FIELD_TEXT, "scope", "whose agent: execution (default), ...",    \
+                .choices = "execution|project|user|custom")
 
 static const struct field remember_fields[] = {
     OPERAND("RUN", FIELD_TEXT, NULL, "the run's id"),
@@ -138,7 +212,9 @@ static const struct field segment_fields[] = {
     OPERAND("RUN", FIELD_TEXT, NULL, "the run's id"),
     OPERAND("AGENT", FIELD_TEXT, "agent_name", "the agent's name"),
     OPTION("prompt", "TEXT", FIELD_BODY, "prompt", "what it was asked"),
-    OPTION("summary", "TEXT", FIELD_BODY, "summary", "what came of it"), FIELDS_END};
+    SCOPE,
+    OPTION("summary", "TEXT", FIELD_BODY, "summary", "what came of it"),
+    FIELDS_END};
 
 static const struct field import_fields[] = {
     OPERAND("RUN", FIELD_TEXT, NULL, "the run's id"),
@@ -151,15 +227,61 @@ static const struct field import_fields[] = {
 /* ---- All of them ---- */
 
 static const struct command prose_verbs[] = {
-    {.name = "start",
-     .summary = "begin a run",
-     .about = "The run's database is made at the first look at it.",
-     .examples = "  annal prose start 20260116-143052-a7b3c9 --program plan.prose\n",
-     .fields = start_fields,
+    {.name = "init",
+     .summary = "begin a run: its folder, its database, its program",
+     .about = "Makes runs/RUN/ with state.db, which the sqlite3 shell may write, and a copy of\n"
+              "the program in program.prose. It stands in the store's folder prose, or where\n"
+              "'annal pack enable prose --at DIR' said.",
+     .examples = "  annal prose init --program plan.prose\n"
+                 "  annal prose init 20260116-143052-a7b3c9\n",
+     .fields = init_fields,
      .type = "run.started",
-     .session = "prose_{RUN}",
-     .said = "run {id} started",
+     .prepare = prose_prepare_init,
+     .finish = prose_finish_init,
      .run = verb_append},
+    {.name = "bind",
+     .summary = "give a name a value",
+     .about = "Prints where it stands. A value of more than 100 KB goes into a file,\n"
+              "attachments/NAME.md beside the database, durable before the event.",
+     .examples = "  annal prose bind R research \"AI safety research covers ...\"\n"
+                 "  annal prose bind R result --value-file out.md --execution 43\n"
+                 "  annal prose bind R - \"of a session without a name\"\n",
+     .fields = bind_fields,
+     .type = "binding.set",
+     .session = "prose_{RUN}",
+     .prepare = prose_prepare_bind,
+     .finish = prose_finish_bind,
+     .run = verb_append},
+    {.name = "get",
+     .summary = "what a name means, seen from an execution",
+     .about = "Looks in the execution, then in those that it is part of, then at the root.",
+     .examples = "  annal prose get R result --execution 43\n",
+     .fields = get_fields,
+     .session = "prose_{RUN}",
+     .sql = get_sql,
+     .run = verb_select},
+    {.name = "resume",
+     .summary = "what is to be known to go on with a run",
+     .about = "Prints the run, the position, what is under way, parallel blocks, where bindings\n"
+              "stand, and agents. That it goes on is recorded by 'annal prose continue'.",
+     .examples = "  annal prose resume 20260116-143052-a7b3c9\n",
+     .fields = run_fields,
+     .session = "prose_{RUN}",
+     .sql = resume_sql,
+     .run = verb_select},
+    {.name = "sync",
+     .summary = "bring what the sqlite3 shell wrote into the journal",
+     .about = "Every look at a run does so, too.",
+     .examples = "  annal prose sync\n",
+     .fields = sync_fields,
+     .run = prose_sync},
+    {.name = "attachments",
+     .summary = "check the files of large values",
+     .about = "Compares them with what was stored with their events.",
+     .examples = "  annal prose attachments R --restore\n",
+     .fields = attachments_fields,
+     .session = "prose_{RUN}",
+     .run = prose_attachments},
     {.name = "complete-run",
      .summary = "end a run: everything is done",
      .examples = "  annal prose complete-run 20260116-143052-a7b3c9\n",
@@ -303,11 +425,14 @@ static const struct command prose_verbs[] = {
      .run = verb_append},
     {.name = "remember",
      .summary = "set an agent's memory",
+     .about = "Agents of scope project and user stand in databases of their own, of the packs\n"
+              "prose-agents and prose-user, whatever RUN is.",
      .examples = "  annal prose remember R captain - < memory.md\n",
      .fields = remember_fields,
      .type = "agent.memory_set",
      .session = "prose_{RUN}",
      .said = "agent {name}: memory set",
+     .prepare = prepare_agent,
      .run = verb_append},
     {.name = "segment",
      .summary = "record one invocation of an agent",
@@ -316,6 +441,7 @@ static const struct command prose_verbs[] = {
      .type = "agent.segment_recorded",
      .session = "prose_{RUN}",
      .said = "agent {agent_name}: segment {segment_number}",
+     .prepare = prepare_agent,
      .run = verb_append},
     {.name = "import",
      .summary = "register an imported program",

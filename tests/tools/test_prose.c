@@ -1,0 +1,199 @@
+#include "tests/tools/cli.h"
+#include "tools/prose_run.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RUN "20260116-143052-a7b3c9"
+
+static void init(struct cli *cli)
+{
+    cli_init(cli, __FILE__, __LINE__);
+    CLI(cli, NULL, "pack", "enable", "prose");
+    cli_assert_done(cli);
+    CLI(cli, NULL, "prose", "init", RUN);
+    cli_assert_done(cli);
+}
+
+static void ck_out(struct cli *cli, const char *part)
+{
+    cli_assert_done(cli);
+    ck_assert_msg(strstr(cli->out, part) != NULL, "%s", cli->out);
+}
+
+START_TEST(the_id_of_a_run_is_checked_or_made)
+{
+    static const char *const wrong[] = {"",
+                                        "x",
+                                        "20260116-143052-a7b3c",
+                                        "20260116-143052-a7b3c99",
+                                        "20260116-143052-A7B3C9",
+                                        "2026011a-143052-a7b3c9",
+                                        "20260116_143052-a7b3c9"};
+    char made[PROSE_RUN_BYTES + 1];
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        ck_assert_msg(!prose_run_check(wrong[i]), "%s", wrong[i]);
+    ck_assert(prose_run_check(RUN));
+    ck_assert_int_eq(prose_run_new(made), 0);
+    ck_assert_msg(prose_run_check(made), "%s", made);
+}
+END_TEST
+
+START_TEST(a_run_has_a_folder_with_its_database_and_a_copy_of_its_program)
+{
+    struct cli cli;
+    char path[600];
+    cli_init(&cli, __FILE__, __LINE__);
+    CLI(&cli, NULL, "pack", "enable", "prose");
+    CLI(&cli, "session \"x\"\n", "prose", "init", RUN, "--program", "-");
+    ck_out(&cli, "/prose/runs/" RUN "/state.db\n");
+    snprintf(path, sizeof path, "%s/prose/runs/" RUN "/program.prose", cli.store);
+    size_t len;
+    char *copy = file_read(path, &len);
+    ck_assert_str_eq(copy, "session \"x\"\n");
+    free(copy);
+    CLI(&cli, NULL, "prose", "init", RUN);
+    ck_assert_int_eq(cli.exit_status, 1);
+    CLI(&cli, NULL, "prose", "init", "R1");
+    ck_assert_int_eq(cli.exit_status, 2);
+    CLI(&cli, NULL, "prose", "init");
+    ck_out(&cli, "Run: 20");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(at_p_10_a_binding_is_confirmed_as_the_document_prints_it)
+{
+    struct cli cli;
+    init(&cli);
+    CLI(&cli, NULL, "prose", "bind", RUN, "research", "AI safety");
+    ck_out(&cli, "Binding written: research\nLocation: ");
+    ck_out(&cli, RUN "/state.db (bindings table, name='research', execution_id=NULL)\n");
+    ck_assert_ptr_null(strstr(cli.out, "Execution ID"));
+    CLI(&cli, NULL, "prose", "exec", RUN, "do process(chunk)");
+    ck_out(&cli, "execution 1 started\n");
+    CLI(&cli, NULL, "prose", "bind", RUN, "result", "3 parts", "--execution", "1");
+    ck_out(&cli, "(bindings table, name='result', execution_id=1)\nExecution ID: 1\n");
+    CLI(&cli, NULL, "prose", "get", RUN, "result", "--execution", "1", "--json");
+    ck_out(&cli, "\"value\":\"3 parts\"");
+    CLI(&cli, NULL, "prose", "bind", RUN, "-", "nameless");
+    ck_out(&cli, "Binding written: anon_001\n");
+    CLI(&cli, NULL, "prose", "bind", RUN, "result", "3 parts", "--execution", "9");
+    ck_assert_int_eq(cli.exit_status, 1);
+    ck_assert_ptr_nonnull(strstr(cli.err, "the execution is unknown"));
+    cli_done(&cli);
+}
+END_TEST
+
+/* A value of this many bytes, bound from a file. */
+static void bind_bytes(struct cli *cli, const char *name, size_t bytes)
+{
+    char *value = malloc(bytes + 1), path[600];
+    memset(value, 'v', bytes);
+    snprintf(path, sizeof path, "%s/value.md", cli->store);
+    file_write(path, value, bytes);
+    free(value);
+    CLI(cli, NULL, "prose", "bind", RUN, name, "--value-file", path);
+    cli_assert_done(cli);
+}
+
+START_TEST(at_p10_a_value_over_100_kb_stands_in_a_file_that_is_proved_and_restored)
+{
+    struct cli cli;
+    char path[600];
+    init(&cli);
+    bind_bytes(&cli, "fits", (100 << 10) - 1);
+    bind_bytes(&cli, "large", (100 << 10) + 1);
+    CLI(&cli, NULL, "sql", "--session", "prose_" RUN, "--json",
+        "SELECT name, length(value) AS n, attachment_path FROM bindings");
+    ck_out(&cli, "{\"name\":\"fits\",\"n\":102399,\"attachment_path\":null}\n"
+                 "{\"name\":\"large\",\"n\":");
+    ck_out(&cli, "\"attachment_path\":\"attachments/large.md\"}\n");
+    CLI(&cli, NULL, "prose", "attachments", RUN);
+    ck_out(&cli, "attachments/large.md: as it was written\n");
+    snprintf(path, sizeof path, "%s/prose/runs/" RUN "/attachments/large.md", cli.store);
+    file_write(path, "other", 5);
+    CLI(&cli, NULL, "prose", "attachments", RUN);
+    ck_assert_int_eq(cli.exit_status, 1);
+    unlink(path);
+    CLI(&cli, NULL, "prose", "attachments", RUN, "--restore");
+    ck_out(&cli, "restored\n");
+    size_t len;
+    free(file_read(path, &len));
+    ck_assert_uint_eq(len, (100 << 10) + 1);
+    /* Nothing of a name gets out of the folder. */
+    bind_bytes(&cli, "../../x", (100 << 10) + 1);
+    CLI(&cli, NULL, "sql", "--session", "prose_" RUN,
+        "SELECT attachment_path FROM bindings WHERE name = '../../x'");
+    ck_out(&cli, "attachments/%2E%2E%2F.%2E%2Fx.md");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(what_is_needed_to_go_on_is_told)
+{
+    struct cli cli;
+    init(&cli);
+    CLI(&cli, NULL, "prose", "parallel", RUN, "a", "b", "--strategy", "any");
+    ck_out(&cli, "parallel block p1 is execution 1\n");
+    CLI(&cli, NULL, "prose", "branch", RUN, "p1", "a", "--failed", "timeout");
+    CLI(&cli, NULL, "prose", "join", RUN, "p1");
+    ck_assert_int_eq(cli.exit_status, 1);
+    CLI(&cli, NULL, "prose", "bind", RUN, "x", "1");
+    CLI(&cli, NULL, "prose", "remember", RUN, "captain", "m");
+    CLI(&cli, NULL, "prose", "resume", RUN, "--json");
+    ck_out(&cli,
+           "{\"what\":\"run\",\"execution_id\":null,\"name\":\"" RUN "\",\"status\":\"running\"");
+    ck_out(&cli, "\"what\":\"position\",\"execution_id\":3");
+    ck_out(&cli,
+           "{\"what\":\"parallel\",\"execution_id\":1,\"name\":\"p1\",\"status\":\"executing\","
+           "\"detail\":\"1 of 2 branches open\"}");
+    ck_out(&cli, "\"what\":\"binding\"");
+    ck_out(&cli, "\"what\":\"agent\"");
+    CLI(&cli, NULL, "prose", "branch", RUN, "p1", "b");
+    CLI(&cli, NULL, "prose", "join", RUN, "p1");
+    ck_out(&cli, "parallel block p1: completed\n");
+    CLI(&cli, NULL, "prose", "complete-run", RUN);
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "prose", "continue", RUN);
+    ck_assert_int_eq(cli.exit_status, 1);
+    CLI(&cli, NULL, "prose", "remember", RUN, "captain", "m", "--scope", "project");
+    ck_assert_int_eq(cli.exit_status, 3);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(what_the_shell_wrote_is_in_the_journal_after_a_sync)
+{
+    struct cli cli;
+    char command[800];
+    init(&cli);
+    snprintf(command, sizeof command,
+             "sqlite3 '%s/prose/runs/" RUN "/state.db' \"INSERT INTO agents (name) VALUES ('a')\"",
+             cli.store);
+    ck_assert_int_eq(system(command), 0);
+    CLI(&cli, NULL, "prose", "sync");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "cat", "prose_" RUN);
+    ck_out(&cli, "\"type\":\"sql.applied\"");
+    cli_done(&cli);
+}
+END_TEST
+
+Suite *suite_prose(void)
+{
+    Suite *suite = suite_create("prose");
+    TCase *tcase = tcase_create("prose");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, the_id_of_a_run_is_checked_or_made);
+    tcase_add_test(tcase, a_run_has_a_folder_with_its_database_and_a_copy_of_its_program);
+    tcase_add_test(tcase, at_p_10_a_binding_is_confirmed_as_the_document_prints_it);
+    tcase_add_test(tcase, at_p10_a_value_over_100_kb_stands_in_a_file_that_is_proved_and_restored);
+    tcase_add_test(tcase, what_is_needed_to_go_on_is_told);
+    tcase_add_test(tcase, what_the_shell_wrote_is_in_the_journal_after_a_sync);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,430 @@
+/* A run of an OpenProse program on disk: its folder, its program, its attachments. */
+#include "tools/prose_run.h"
+
+#include "journal/base/buf.h"
+#include "tools/command.h"
+#include "tools/json_walk.h"
+#include "tools/out.h"
+
+#include <annal/artifact.h>
+#include <annal/pack.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- Ids ---- */
+
+bool prose_run_check(const char *run)
+{
+    static const char shape[] = "dddddddd-dddddd-xxxxxx";
+    size_t i = 0;
+    for (; shape[i] != '\0' && run[i] != '\0'; i++) {
+        bool digit = run[i] >= '0' && run[i] <= '9';
+        bool letter = run[i] >= 'a' && run[i] <= 'z';
+        if (shape[i] == '-' ? run[i] != '-' : shape[i] == 'd' ? !digit : !digit && !letter)
+            return false;
+    }
+    return shape[i] == '\0' && run[i] == '\0';
+}
+
+int prose_run_new(char out[PROSE_RUN_BYTES + 1])
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    unsigned char bytes[6];
+    struct tm now;
+    time_t seconds = time(NULL);
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return fail_storage("the system gives no random bytes");
+    if (gmtime_r(&seconds, &now) == NULL ||
+        strftime(out, PROSE_RUN_BYTES + 1, "%Y%m%d-%H%M%S-", &now) != PROSE_RUN_BYTES - 6)
+        return fail_storage("the system gives no time");
+    for (size_t i = 0; i < sizeof bytes; i++)
+        out[PROSE_RUN_BYTES - 6 + i] = letters[bytes[i] % (sizeof letters - 1)];
+    out[PROSE_RUN_BYTES] = '\0';
+    return 0;
+}
+
+/* ---- Folders and files ---- */
+
+struct place {
+    const char *run;
+    struct buf *out;
+    annal_status status;
+};
+
+/* The pack's database, STORE/prose/runs/STAR/state.db, without its last part and with the run. */
+static int take_folder(void *arg, const annal_pack_info *info)
+{
+    struct place *place = arg;
+    const char *star = info->database == NULL ? NULL : strchr(info->database, '*');
+    if (strcmp(info->name, "prose") != 0 || star == NULL)
+        return 0;
+    place->status = annal__buf_printf(place->out, "%.*s%s", (int)(star - info->database),
+                                      info->database, place->run);
+    return 1;
+}
+
+int prose_run_folder(struct verb_call *call, const char *run, struct buf *out)
+{
+    annal_error err = {0};
+    struct place place = {.run = run, .out = out};
+    annal__buf_clear(out);
+    if (annal_index_packs(call->index, take_folder, &place, &err) < 0)
+        return fail_error(&err);
+    if (place.status < 0 || annal__buf_cstr(out) == NULL)
+        return fail_storage("out of memory");
+    return out->len > 0 ? 0 : fail_storage("pack prose is not on in this store");
+}
+
+static int sync_folder(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool good = fd >= 0 && fsync(fd) == 0;
+    int why = errno;
+    if (fd >= 0)
+        close(fd);
+    return good ? 0 : fail_storage("sync '%s': %s", path, strerror(why));
+}
+
+/* The folder and those above it. */
+static int make_folder(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        bool failed = mkdir(path, 0700) < 0 && errno != EEXIST;
+        *slash = '/';
+        if (failed)
+            return fail_storage("make the folders of '%s': %s", path, strerror(errno));
+    }
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return fail_storage("make folder '%s': %s", path, strerror(errno));
+    return 0;
+}
+
+static int write_whole(const char *path, annal_slice content)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    bool good = fd >= 0;
+    for (size_t at = 0; good && at < content.len;) {
+        ssize_t count = write(fd, content.ptr + at, content.len - at);
+        good = count > 0 || errno == EINTR;
+        at += count > 0 ? (size_t)count : 0;
+    }
+    good = good && fsync(fd) == 0;
+    int why = errno;
+    if (fd >= 0)
+        close(fd);
+    return good ? 0 : fail_storage("write '%s': %s", path, strerror(why));
+}
+
+int prose_run_write(const char *folder, const char *name, annal_slice content)
+{
+    char path[PATH_MAX], next[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(next, sizeof next, "%s.%ld.new", path, (long)getpid());
+    char *slash = strrchr(path, '/');
+    *slash = '\0';
+    int exit_status = make_folder(path);
+    *slash = '/';
+    if (exit_status == 0)
+        exit_status = write_whole(next, content);
+    if (exit_status == 0 && rename(next, path) < 0)
+        exit_status = fail_storage("write '%s': %s", path, strerror(errno));
+    *slash = '\0';
+    return exit_status == 0 ? sync_folder(path) : exit_status;
+}
+
+/* ---- init ---- */
+
+/* The program's copy stands beside the database before the run is begun. */
+static int write_program(struct verb_call *call, const char *run)
+{
+    struct buf folder = {0}, program = {0};
+    const char *file = verb_text(call->args, "program");
+    if (file == NULL)
+        return 0;
+    int exit_status = prose_run_folder(call, run, &folder);
+    if (exit_status == 0)
+        exit_status = verb_read_file(file, &program);
+    if (exit_status == 0)
+        exit_status = prose_run_write(folder.ptr, "program.prose", annal__buf_slice(&program));
+    if (exit_status == 0)
+        exit_status = verb_set_text(call, "program_source", annal__buf_slice(&program));
+    if (exit_status == 0 && strcmp(file, "-") != 0)
+        exit_status = verb_set_text(call, "program_path", annal_slice_of(file));
+    annal__buf_done(&program);
+    annal__buf_done(&folder);
+    return exit_status;
+}
+
+int prose_prepare_init(struct verb_call *call)
+{
+    char made[PROSE_RUN_BYTES + 1];
+    const char *run = verb_text(call->args, "RUN");
+    int exit_status = run == NULL ? prose_run_new(made) : 0;
+    if (run == NULL)
+        run = made;
+    if (exit_status == 0 && !prose_run_check(run))
+        exit_status = fail_usage("'%s' is no run's id: YYYYMMDD-HHMMSS-random6, for instance "
+                                 "20260116-143052-a7b3c9",
+                                 run);
+    if (exit_status == 0)
+        exit_status = verb_set_session(call, "prose_%s", run);
+    if (exit_status == 0)
+        exit_status = verb_set_text(call, "id", annal_slice_of(run));
+    return exit_status == 0 ? write_program(call, run) : exit_status;
+}
+
+static int no_row(void *arg, const annal_row *row)
+{
+    (void)arg;
+    (void)row;
+    return 0;
+}
+
+/* The databases of a session, up to all that was written into journal and tables. */
+static int catch_up(struct verb_call *call, const char *session)
+{
+    annal_error err = {0};
+    const annal_sql_options options = {.session = annal_slice_of(session)};
+    annal_status status =
+        annal_sql(call->index, ANNAL_SLICE("SELECT 1"), &options, no_row, NULL, &err);
+    return status < 0 ? fail_error(&err) : 0;
+}
+
+int prose_finish_init(struct verb_call *call)
+{
+    struct buf folder = {0};
+    const char *run = call->session + strlen("prose_");
+    int exit_status = catch_up(call, call->session);
+    if (exit_status == 0)
+        exit_status = prose_run_folder(call, run, &folder);
+    if (exit_status == 0)
+        printf("Run: %s\nDatabase: %s/state.db\n", run, folder.ptr);
+    annal__buf_done(&folder);
+    return exit_status;
+}
+
+/* ---- bind ---- */
+
+/* attachments/NAME.md, and for a scoped one attachments/NAME.43.md. */
+static void attachment_name(const char *name, const char *execution, char *out, size_t size)
+{
+    size_t len = (size_t)snprintf(out, size, "attachments/");
+    for (const char *c = name; *c != '\0' && len + 80 < size; c++) {
+        bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                     (*c >= '0' && *c <= '9') || strchr("-_.", *c) != NULL;
+        /* A name that would hide the file, or say "..", is written another way. */
+        bool dot = *c == '.' && (c == name || c[-1] == '.');
+        len += (size_t)snprintf(out + len, size - len, plain && !dot ? "%c" : "%%%02X",
+                                (unsigned char)*c);
+    }
+    if (execution != NULL)
+        len += (size_t)snprintf(out + len, size - len, ".%.20s", execution);
+    snprintf(out + len, size - len, ".md");
+}
+
+/*
+ * A large value: into a file that people and other programs read, and into the store's artifacts,
+ * from which the file can be proved and made again. Both are durable before the event.
+ */
+static int attach(struct verb_call *call, const char *run, const char *name, annal_slice value)
+{
+    char path[500], number[32], summary[300], size[HUMAN_BYTES];
+    annal_artifact_info info;
+    annal_error err = {0};
+    struct buf folder = {0};
+    attachment_name(name == NULL ? call->args->command->name : name,
+                    verb_text(call->args, "execution"), path, sizeof path);
+    int exit_status = prose_run_folder(call, run, &folder);
+    if (exit_status == 0)
+        exit_status = prose_run_write(folder.ptr, path, value);
+    if (exit_status == 0 &&
+        annal_artifact_put(call->store, annal_slice_of(call->session), value, &info, &err) < 0)
+        exit_status = fail_error(&err);
+    snprintf(number, sizeof number, "%zu", value.len);
+    snprintf(summary, sizeof summary, "%.200s (%s) - see attachment", name == NULL ? "value" : name,
+             human_bytes(size, value.len));
+    if (exit_status == 0)
+        exit_status = verb_set_text(call, "attachment_path", annal_slice_of(path));
+    if (exit_status == 0)
+        exit_status = verb_set_text(call, "sha256", annal_slice_of(info.sha256));
+    if (exit_status == 0)
+        exit_status = verb_set(call, "bytes", annal_slice_of(number));
+    if (exit_status == 0 && verb_text(call->args, "summary") == NULL)
+        exit_status = verb_set_text(call, "value", annal_slice_of(summary));
+    else if (exit_status == 0)
+        exit_status =
+            verb_set_text(call, "value", annal_slice_of(verb_text(call->args, "summary")));
+    annal__buf_done(&folder);
+    return exit_status;
+}
+
+int prose_prepare_bind(struct verb_call *call)
+{
+    struct buf read = {0};
+    const char *file = verb_text(call->args, "value-file");
+    const char *given = verb_text(call->args, "VALUE");
+    const char *name = verb_text(call->args, "NAME");
+    int exit_status = 0;
+    if (file != NULL && given != NULL)
+        exit_status = fail_usage("a value is given, and --value-file too");
+    else if (file != NULL || (given != NULL && strcmp(given, "-") == 0))
+        exit_status = verb_read_file(file != NULL ? file : "-", &read);
+    if (exit_status == 0 && name != NULL && strcmp(name, "-") == 0) {
+        call->type = "binding.anonymous";
+        name = NULL;
+    } else if (exit_status == 0) {
+        exit_status = verb_set_text(call, "name", annal_slice_of(name));
+    }
+    annal_slice value = file != NULL || (given != NULL && strcmp(given, "-") == 0)
+                            ? annal__buf_slice(&read)
+                            : annal_slice_of(given);
+    if (exit_status == 0 && value.len > PROSE_INLINE_BYTES_MAX && name == NULL)
+        exit_status = fail_refused("a value of more than 100 KB needs a name");
+    else if (exit_status == 0 && value.len > PROSE_INLINE_BYTES_MAX)
+        exit_status = attach(call, call->session + strlen("prose_"), name, value);
+    else if (exit_status == 0 && (file != NULL || given != NULL))
+        exit_status = verb_set_text(call, "value", value);
+    annal__buf_done(&read);
+    return exit_status;
+}
+
+/* As the document prints a confirmation. */
+int prose_finish_bind(struct verb_call *call)
+{
+    struct buf folder = {0}, scratch = {0};
+    char here[PATH_MAX];
+    annal_slice name = {0}, id = json_member(call->data, "execution_id");
+    bool scoped = id.len > 0 && id.ptr[0] != 'n';
+    int exit_status = prose_run_folder(call, call->session + strlen("prose_"), &folder);
+    if (exit_status == 0 && json_text(json_member(call->data, "name"), &scratch, &name) < 0)
+        exit_status = fail_storage("out of memory");
+    if (exit_status == 0) {
+        size_t skip = getcwd(here, sizeof here) == NULL ? 0 : strlen(here);
+        bool below = skip > 1 && strncmp(folder.ptr, here, skip) == 0 && folder.ptr[skip] == '/';
+        printf("Binding written: ");
+        out_plain(name);
+        printf("\nLocation: %s/state.db (bindings table, name='",
+               folder.ptr + (below ? skip + 1 : 0));
+        out_plain(name);
+        printf("', execution_id=%.*s)\n", scoped ? (int)id.len : 4, scoped ? id.ptr : "NULL");
+        if (scoped)
+            printf("Execution ID: %.*s\n", ANNAL_FMT(id));
+    }
+    annal__buf_done(&scratch);
+    annal__buf_done(&folder);
+    return exit_status;
+}
+
+/* ---- sync ---- */
+
+int prose_sync(const struct args *args)
+{
+    struct verb_call call;
+    annal_error err = {0};
+    const annal_catch_up_options every = {.packs = true, .every_database = true};
+    const char *run = verb_text(args, "RUN");
+    int exit_status = verb_open(&call, args);
+    if (exit_status == 0 && run != NULL)
+        exit_status = verb_set_session(&call, "prose_%s", run);
+    if (exit_status == 0 && run != NULL)
+        exit_status = catch_up(&call, call.session);
+    else if (exit_status == 0 &&
+             annal_index_catch_up(call.index, (annal_slice){0}, &every, &err) < 0)
+        exit_status = fail_error(&err);
+    if (exit_status == 0 && args->json)
+        printf("{\"synced\":true}\n");
+    else if (exit_status == 0)
+        printf("what was written into %s is in the journal\n",
+               run != NULL ? run : "the databases of all runs");
+    return verb_close(&call, exit_status);
+}
+
+/* ---- attachments ---- */
+
+struct checking {
+    struct verb_call *call;
+    const char *folder;
+    bool restore;
+    int exit_status;
+};
+
+/* Whether the file holds what the event said, by the artifact that was stored with it. */
+static const char *check_file(const char *path, annal_slice content)
+{
+    struct buf have = {0};
+    const char *fault = NULL;
+    if (access(path, F_OK) < 0)
+        fault = "missing";
+    else if (verb_read_file(path, &have) != 0)
+        fault = "unreadable";
+    else if (have.len != content.len || memcmp(have.ptr, content.ptr, content.len) != 0)
+        fault = "changed";
+    annal__buf_done(&have);
+    return fault;
+}
+
+/* path, sha256, bytes */
+static int check_attachment(void *arg, const annal_row *row)
+{
+    struct checking *checking = arg;
+    char path[PATH_MAX], name[500];
+    annal_slice content = {0};
+    annal_error err = {0};
+    const annal_value *values = row->values;
+    snprintf(name, sizeof name, "%.*s", ANNAL_FMT(values[0].bytes));
+    snprintf(path, sizeof path, "%s/%s", checking->folder, name);
+    annal_status status =
+        annal_artifact_get(checking->call->store, annal_slice_of(checking->call->session),
+                           values[1].bytes, (uint64_t)values[2].integer, &content, &err);
+    const char *fault =
+        status < 0 ? "not in the store, so it cannot be proved" : check_file(path, content);
+    const char *did = fault == NULL ? "as it was written" : fault;
+    if (fault != NULL && status >= 0 && checking->restore &&
+        prose_run_write(checking->folder, name, content) == 0)
+        did = "restored";
+    else if (fault != NULL)
+        checking->exit_status = EXIT_REFUSED;
+    if (checking->call->args->json) {
+        printf("{\"path\":");
+        out_json_string(values[0].bytes);
+        printf(",\"bytes\":%" PRId64 ",\"state\":\"%s\"}\n", values[2].integer, did);
+    } else {
+        out_plain(values[0].bytes);
+        printf(": %s\n", did);
+    }
+    annal_artifact_free(content.ptr);
+    return 0;
+}
+
+int prose_attachments(const struct args *args)
+{
+    struct verb_call call;
+    struct buf folder = {0};
+    annal_error err = {0};
+    int exit_status = verb_open(&call, args);
+    struct checking checking = {.call = &call, .restore = args_has(args, "restore")};
+    if (exit_status == 0)
+        exit_status = prose_run_folder(&call, verb_text(args, "RUN"), &folder);
+    checking.folder = folder.ptr;
+    const annal_sql_options options = {.session = annal_slice_of(call.session)};
+    if (exit_status == 0 &&
+        annal_sql(call.index,
+                  ANNAL_SLICE("SELECT path, sha256, bytes FROM prose.attachments "
+                              "WHERE sha256 IS NOT NULL ORDER BY path"),
+                  &options, check_attachment, &checking, &err) < 0)
+        exit_status = fail_error(&err);
+    if (exit_status == 0)
+        exit_status = checking.exit_status;
+    annal__buf_done(&folder);
+    return verb_close(&call, exit_status);
+}

@@ -1,0 +1,29 @@
+/* Between verbs_prose.c and its tests: a run on disk. */
+#ifndef TOOLS_PROSE_RUN_H
+#define TOOLS_PROSE_RUN_H
+
+#include "tools/verbs.h"
+
+/* A larger value goes into attachments/. */
+#define PROSE_INLINE_BYTES_MAX (100u << 10)
+
+/* YYYYMMDD-HHMMSS-random6, six of [a-z0-9]. */
+#define PROSE_RUN_BYTES 22
+bool prose_run_check(const char *run);
+int prose_run_new(char out[PROSE_RUN_BYTES + 1]);
+
+/* The folder of a run, where its state.db stands, with a NUL behind it. 0 or an exit status. */
+int prose_run_folder(struct verb_call *call, const char *run, struct buf *out);
+
+/* A file in that folder, in a folder at most: there in whole and durable, or not at all. */
+int prose_run_write(const char *folder, const char *name, annal_slice content);
+
+/* For verbs_prose.c. */
+int prose_prepare_init(struct verb_call *call);
+int prose_finish_init(struct verb_call *call);
+int prose_prepare_bind(struct verb_call *call);
+int prose_finish_bind(struct verb_call *call);
+int prose_sync(const struct args *args);
+int prose_attachments(const struct args *args);
+
+#endif
