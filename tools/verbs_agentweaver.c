@@ -282,6 +282,18 @@ static const struct field tail_fields[] = {
 #define RUN_COLUMNS                                                                                \
     "id, project_id, status, origin, task, agent_name, worktree_path, worktree_branch, tree_hash"
 
+/* So that the project's last word is heard, should a crash have kept it from the tables. */
+static int name_project(struct verb_call *call)
+{
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    if (verb_text(call->args, "project") == NULL)
+        return 0;
+    int exit_status = verb_session_id(call->args, "proj_{project}", session, sizeof session);
+    if (exit_status != 0)
+        return exit_status;
+    return verb_set_text(call, "project_session", annal_slice_of(session));
+}
+
 static const struct command run_verbs[] = {
     {.name = "create",
      .summary = "begin a run, one execution of an agent",
@@ -292,6 +304,7 @@ static const struct command run_verbs[] = {
      .type = "run.created",
      .session = "run_{RUN}",
      .said = "run {RUN} is pending",
+     .prepare = name_project,
      .run = verb_append},
     {.name = "worktree",
      .summary = "say where a run works, before it works",

@@ -310,19 +310,18 @@ CREATE INDEX ix_backlog_tasks_run ON backlog_tasks(run_id);
 -- The keys that stand last, as what a further one begins with and counts on from:
 -- stem || printf('%010d', number + 1000).
 CREATE VIEW backlog_ends AS
-SELECT p.id AS project_id, s.state,
-       CASE WHEN e.last IS NULL THEN 't'
-            WHEN e.last GLOB '*t[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]'
-            THEN substr(e.last, 1, length(e.last) - 10)
-            ELSE e.last || 't' END AS stem,
-       CASE WHEN e.last GLOB '*t[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]'
-            THEN CAST(substr(e.last, -10) AS INTEGER) ELSE 0 END AS number
-FROM projects p
-     CROSS JOIN (SELECT 'backlog' AS state UNION ALL SELECT 'ready') s
-     LEFT JOIN (SELECT project_id, state, MAX(order_key) AS last FROM backlog_tasks
-                WHERE state IN ('backlog', 'ready') AND archived_at IS NULL
-                GROUP BY project_id, state) e
-         ON e.project_id = p.id AND e.state = s.state;
+SELECT project_id, state,
+       CASE WHEN last IS NULL THEN 't'
+            WHEN last GLOB '*t[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]'
+            THEN substr(last, 1, length(last) - 10)
+            ELSE last || 't' END AS stem,
+       CASE WHEN last GLOB '*t[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]'
+            THEN CAST(substr(last, -10) AS INTEGER) ELSE 0 END AS number
+FROM (SELECT p.id AS project_id, s.state,
+             (SELECT MAX(t.order_key) FROM backlog_tasks t
+              WHERE t.project_id = p.id AND t.state = s.state
+                AND t.state IN ('backlog', 'ready') AND t.archived_at IS NULL) AS last
+      FROM projects p CROSS JOIN (SELECT 'backlog' AS state UNION ALL SELECT 'ready') s);
 
 CREATE VIEW backlog_order AS
 SELECT project_id, state, order_key, id, title, created_at
@@ -469,7 +468,7 @@ WHERE $checkpoint_id IS NOT NULL;
 
 -- ==== Runs ====
 
--- fill run.created   reads proj_*
+-- fill run.created   reads $project_session
 SELECT CASE WHEN $project_id IS NOT NULL
             THEN COALESCE((SELECT state FROM projects WHERE id = $project_id), 'missing')
             END AS project_state,
@@ -491,7 +490,12 @@ SELECT substr(:session, 5), $project_id, $workflow_run_id, $parent_run_id, $subt
 WHERE :session GLOB 'run_?*' AND $reserved_already IS NULL
   AND COALESCE($project_state, 'active') = 'active';
 
--- fill run.worktree_set, run.started, run.review_ready, run.transition, run.approved, run.archived   reads proj_*
+-- project_session (proj_<project>) has that session looked at first; a writer that crashed may have
+-- left its tables behind its journal.
+-- fill run.worktree_set, run.started   reads $project_session
+SELECT (SELECT reserved FROM runs_not_begun WHERE run_id = substr(:session, 5) LIMIT 1) AS reserved;
+
+-- fill run.review_ready, run.transition, run.approved, run.archived
 SELECT (SELECT reserved FROM runs_not_begun WHERE run_id = substr(:session, 5) LIMIT 1) AS reserved;
 
 -- A run that was reserved by its project begins its own history.
@@ -680,7 +684,7 @@ WHERE id = substr(:session, 5) AND archived_at IS NULL;
 
 -- ==== Revisions ====
 
--- fill revision.recorded   reads proj_*
+-- fill revision.recorded
 SELECT (SELECT reserved FROM runs_not_begun WHERE run_id = substr(:session, 5) LIMIT 1) AS reserved,
        (SELECT COALESCE(MAX(revision_number), 0) + 1 FROM run_revisions
         WHERE run_id = substr(:session, 5)) AS revision_number,
@@ -696,7 +700,7 @@ WHERE :session GLOB 'run_?*' AND $revision_number IS NOT NULL AND $raw_comment I
 
 -- ==== Leases ====
 
--- fill lease.claimed   reads proj_*
+-- fill lease.claimed   reads $project_session
 SELECT (SELECT reserved FROM runs_not_begun WHERE run_id = substr(:session, 5) LIMIT 1) AS reserved,
        1 + COALESCE((SELECT fencing_token FROM run_leases WHERE run_id = substr(:session, 5)), 0)
            AS fencing_token,
@@ -760,9 +764,11 @@ WHERE :session GLOB 'run_?*' AND COALESCE($modelId, $model_id, '') <> '';
 -- ==== Backlog ====
 
 -- fill backlog.captured
-SELECT 't' || MAX(p.next_task, (SELECT 1 + COALESCE(MAX(CAST(substr(id, 2) AS INTEGER)), 0)
-                                FROM backlog_tasks
-                                WHERE project_id = p.id AND id GLOB 't[0-9]*')) AS task_id,
+SELECT 't' || CASE WHEN NOT EXISTS (SELECT 1 FROM backlog_tasks
+                                    WHERE project_id = p.id AND id = 't' || p.next_task)
+                   THEN p.next_task
+                   ELSE (SELECT 1 + MAX(CAST(substr(id, 2) AS INTEGER)) FROM backlog_tasks
+                         WHERE project_id = p.id AND id GLOB 't[0-9]*') END AS task_id,
        CASE WHEN $requested_key IS NULL THEN
            (SELECT stem || printf('%010d', number + 1000) FROM backlog_ends
             WHERE project_id = p.id AND state = 'backlog')
@@ -887,12 +893,15 @@ WHERE project_id = substr(:session, 6) AND :session GLOB 'proj_?*' AND id = $tas
 -- The task that stands first when none is named; the run gets a name when it has none.
 -- fill backlog.claimed
 SELECT w.task_id, w.run_id AS "run::id",
-       (SELECT 1 FROM runs r WHERE r.id = w.run_id LIMIT 1) AS run_taken
+       CASE WHEN EXISTS (SELECT 1 FROM run_rows r WHERE r.id = w.run_id)
+                 OR EXISTS (SELECT 1 FROM run_reservations b WHERE b.run_id = w.run_id)
+            THEN 1 END AS run_taken
 FROM (SELECT task_id, COALESCE($run::id, substr(:session, 6) || '-' || task_id) AS run_id
       FROM (SELECT COALESCE($task_id,
                             (SELECT id FROM backlog_tasks
                              WHERE project_id = substr(:session, 6) AND state = 'ready'
-                               AND archived_at IS NULL ORDER BY order_key LIMIT 1)) AS task_id)) w;
+                               AND state IN ('backlog', 'ready') AND archived_at IS NULL
+                             ORDER BY order_key LIMIT 1)) AS task_id)) w;
 
 -- on backlog.claimed   guarded "there is no such project, or it is being deleted"
 UPDATE projects SET id = id

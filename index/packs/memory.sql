@@ -15,7 +15,7 @@
 -- another one.
 --
 -- Ids, slugs and what a promotion copies are allocated when the event is appended (fill) and stand
--- in it. Tags are kept as ,a,b, so that LIKE '%,a,%' finds a whole tag and no part of one.
+-- in it: the next number behind the id of the last row, or behind all where that is taken. Tags are kept as ,a,b, so that LIKE '%,a,%' finds a whole tag and no part of one.
 
 -- ---- Decisions ----
 
@@ -63,6 +63,7 @@ CREATE TABLE decision_inbox (
     FOREIGN KEY (project_id, decision_id) REFERENCES decisions(project_id, id)
 );
 
+CREATE INDEX ix_decision_inbox_seq ON decision_inbox(project_id, seq);
 CREATE INDEX ix_decision_inbox_status ON decision_inbox(project_id, status, type);
 CREATE INDEX ix_decision_inbox_agent ON decision_inbox(project_id, agent_name);
 
@@ -93,6 +94,7 @@ CREATE TABLE agent_memory (
     PRIMARY KEY (project_id, id)
 );
 
+CREATE INDEX ix_agent_memory_seq ON agent_memory(project_id, seq);
 CREATE INDEX ix_agent_memory_agent ON agent_memory(project_id, agent_name, type);
 CREATE INDEX ix_agent_memory_importance ON agent_memory(project_id, importance, type);
 
@@ -330,8 +332,16 @@ CREATE INDEX ix_oauth_revoked_tokens_expiry ON oauth_revoked_tokens(expires_at);
 -- ==== Decisions ====
 
 -- fill decision.proposed
-SELECT (SELECT 'i' || (1 + COALESCE(MAX(CAST(substr(id, 2) AS INTEGER)), 0)) FROM decision_inbox
-        WHERE project_id = substr(:session, 6) AND id GLOB 'i[0-9]*') AS entry_id,
+SELECT (SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM decision_inbox
+                                     WHERE project_id = substr(:session, 6) AND id = w.id)
+                    THEN w.id
+                    ELSE (SELECT 'i' || (1 + MAX(CAST(substr(id, 2) AS INTEGER)))
+                          FROM decision_inbox
+                          WHERE project_id = substr(:session, 6) AND id GLOB 'i[0-9]*') END
+        FROM (SELECT 'i' || (1 + COALESCE((SELECT CAST(substr(id, 2) AS INTEGER)
+                                           FROM decision_inbox
+                                           WHERE project_id = substr(:session, 6)
+                                           ORDER BY seq DESC LIMIT 1), 0)) AS id) w) AS entry_id,
        (WITH RECURSIVE wish(slug) AS (
                  SELECT COALESCE($requested_slug, lower(replace(trim($title), ' ', '-')))),
              tries(n, slug) AS (
@@ -468,8 +478,14 @@ WHERE project_id = substr(:session, 6) AND :session GLOB 'proj_?*' AND id = $dec
 -- ==== Memory ====
 
 -- fill memory.noted
-SELECT 'm' || (1 + COALESCE(MAX(CAST(substr(id, 2) AS INTEGER)), 0)) AS memory_id
-FROM agent_memory WHERE project_id = substr(:session, 6) AND id GLOB 'm[0-9]*';
+SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM agent_memory
+                             WHERE project_id = substr(:session, 6) AND id = w.id)
+            THEN w.id
+            ELSE (SELECT 'm' || (1 + MAX(CAST(substr(id, 2) AS INTEGER))) FROM agent_memory
+                  WHERE project_id = substr(:session, 6) AND id GLOB 'm[0-9]*') END AS memory_id
+FROM (SELECT 'm' || (1 + COALESCE((SELECT CAST(substr(id, 2) AS INTEGER) FROM agent_memory
+                                   WHERE project_id = substr(:session, 6)
+                                   ORDER BY seq DESC LIMIT 1), 0)) AS id) w;
 
 -- on memory.noted   guarded "a memory needs an agent, some content and one of the types core_context, learning, pattern, update"
 INSERT INTO agent_memory (project_id, id, agent_name, session_id, type, importance, content, tags,

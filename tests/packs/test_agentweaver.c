@@ -338,6 +338,22 @@ START_TEST(at_a5_a_run_from_the_backlog_is_in_progress_and_finds_its_task)
 }
 END_TEST
 
+START_TEST(a_claim_that_a_crash_kept_from_the_tables_is_found_through_its_project)
+{
+    struct packs p;
+    PACKS_INIT(&p, "agentweaver");
+    init_project(&p, "a");
+    ck_append(&p, "proj_p1", "backlog.committed", "{\"task_id\":\"t1\"}");
+    packs_append_past(&p, "proj_p1", "backlog.claimed",
+                      "{\"task_id\":\"t1\",\"run\":{\"id\":\"r1\"}}");
+    ck_append(&p, "run_r1", "run.worktree_set",
+              "{\"worktree_path\":\"/w\",\"project_session\":\"proj_p1\"}");
+    ck_packs(&p, "SELECT id, origin, worktree_path FROM runs", "r1|backlog_pickup|/w\n");
+    packs_ck_rebuild(&p, "agentweaver.db", 7);
+    packs_done(&p);
+}
+END_TEST
+
 START_TEST(at_a6_order_keys_order_tasks_and_are_taken_once)
 {
     struct packs p;
@@ -686,6 +702,7 @@ Suite *suite_agentweaver(void)
     tcase_add_test(stores, a_worktree_is_known_before_work_begins_and_the_first_one_stays);
     tcase_add_test(stores, at_a3_of_eight_processes_one_claims_the_task_and_seven_leave_nothing);
     tcase_add_test(stores, at_a5_a_run_from_the_backlog_is_in_progress_and_finds_its_task);
+    tcase_add_test(stores, a_claim_that_a_crash_kept_from_the_tables_is_found_through_its_project);
     tcase_add_test(stores, at_a6_order_keys_order_tasks_and_are_taken_once);
     tcase_add_test(stores, tasks_are_committed_together_or_not_at_all_and_keep_their_order);
     tcase_add_test(stores,
