@@ -487,33 +487,70 @@ annal_status annal__applier_event(struct applier *applier, annal_slice session,
 
 /* ---- Before an append ---- */
 
-annal_status annal__applier_try(struct applier *applier, annal_slice session,
-                                const annal_event *event, const char **out_refused,
-                                annal_error *err)
+/* After a guard said no: its sentence, and behind it what a constraint said. */
+static const char *refusal(struct applier *applier, const struct pack_section *section, bool holds)
+{
+    char why[sizeof applier->refused];
+    memcpy(why, applier->refused, sizeof why);
+    snprintf(applier->refused, sizeof applier->refused, "%.300s%s%.200s", section->guard,
+             holds ? ": " : "", holds ? why : "");
+    return applier->refused;
+}
+
+static annal_status try_all(struct applier *applier, annal_slice session, const annal_event *event,
+                            bool own_only, const char **out_refused, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     *out_refused = NULL;
     if (applier->has_core)
         status = begin_session(applier, session, event, err);
-    for (size_t i = 0; status >= 0 && i < applier->handler_count; i++) {
+    for (size_t i = 0; status >= 0 && *out_refused == NULL && i < applier->handler_count; i++) {
         const struct handler *handler = &applier->handlers[i];
         const struct pack_section *section = handler->section;
-        if (section->kind != PACK_ON || !annal__section_takes(section, event->type))
-            continue;
         bool holds = true;
         int rc = SQLITE_OK;
-        status = run_handler(applier, handler, session, event,
-                             section->guard == NULL ? NULL : &holds, &rc, err);
-        if (status < 0 || rc == SQLITE_OK || section->guard == NULL)
-            continue; /* without a guard it would be a finding, and no reason to refuse */
-        char why[sizeof applier->refused];
-        memcpy(why, applier->refused, sizeof why);
-        snprintf(applier->refused, sizeof applier->refused, "%.300s%s%.200s", section->guard,
-                 holds ? ": " : "", holds ? why : "");
-        *out_refused = applier->refused;
-        break;
+        if (section->kind != PACK_ON || !annal__section_takes(section, event->type))
+            continue;
+        bool asked = section->guard != NULL && !(own_only && section->reads != NULL);
+        status = run_handler(applier, handler, session, event, asked ? &holds : NULL, &rc, err);
+        /* Without a guard it would be a finding, and is no reason to refuse. */
+        if (status >= 0 && rc != SQLITE_OK && asked)
+            *out_refused = refusal(applier, section, holds);
     }
     return status;
+}
+
+annal_status annal__applier_try(struct applier *applier, annal_slice session,
+                                const annal_event *event, const char **out_refused,
+                                annal_error *err)
+{
+    return try_all(applier, session, event, false, out_refused, err);
+}
+
+static bool is_guarded(const struct applier *applier, annal_slice type)
+{
+    for (size_t i = 0; i < applier->handler_count; i++) {
+        const struct pack_section *section = applier->handlers[i].section;
+        if (section->guard != NULL && annal__section_takes(section, type))
+            return true;
+    }
+    return false;
+}
+
+annal_status annal__applier_check(struct applier *applier, annal_slice session,
+                                  const annal_event *event, const char **out_refused,
+                                  annal_error *err)
+{
+    *out_refused = NULL;
+    if (!is_guarded(applier, event->type))
+        return ANNAL_OK;
+    annal_status status = annal__db_exec(applier->db, "SAVEPOINT asked", err);
+    if (status < 0)
+        return status;
+    status = try_all(applier, session, event, true, out_refused, err);
+    annal_status undone =
+        annal__db_exec(applier->db, "ROLLBACK TO asked; RELEASE asked", status >= 0 ? err : NULL);
+    return status < 0 ? status : undone;
 }
 
 /* The path of a field: $.run.id of run::id. */

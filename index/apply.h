@@ -41,6 +41,14 @@ annal_status annal__applier_try(struct applier *applier, annal_slice session,
                                 annal_error *err);
 
 /*
+ * The same of an event that is in the journal, with the tables as they are before it; they stay so.
+ * Guards that read other sessions are not asked: nobody knows any more how those stood.
+ */
+annal_status annal__applier_check(struct applier *applier, annal_slice session,
+                                  const annal_event *event, const char **out_refused,
+                                  annal_error *err);
+
+/*
  * Put what the fills of its type say into data, where it is absent or null there. With stored, what
  * that event says in their stead: so a retry is known again. event->data is not looked at.
  */

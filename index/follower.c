@@ -93,7 +93,13 @@ annal_status annal__follower_apply(struct follower *follower, annal_slice sessio
                                    const annal_event *event, annal_error *err)
 {
     const char *refused = NULL;
-    annal_status status = annal__applier_event(follower->applier, session, event, &refused, err);
+    annal_status status = ANNAL_OK;
+    if (follower->watch != NULL)
+        status = annal__applier_check(follower->applier, session, event, &refused, err);
+    if (status >= 0 && refused != NULL)
+        status = follower->watch(follower->watch_arg, session, event, refused);
+    if (status >= 0)
+        status = annal__applier_event(follower->applier, session, event, &refused, err);
     if (status < 0 || refused == NULL)
         return status;
     const annal_index_finding finding = {.session = session,

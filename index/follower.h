@@ -37,6 +37,11 @@ struct follower {
     atomic_bool
         began_anew; /* its tables were emptied under way, so a plan that stood is of no use */
 
+    /* Verify's: told of each event that a guard would have refused. NULL: nobody asks. */
+    annal_status (*watch)(void *arg, annal_slice session, const annal_event *event,
+                          const char *sentence);
+    void *watch_arg;
+
     /* Prepared on base->db while that is open; NULL then: the pack cannot be run. */
     struct applier *applier;
     sqlite3_stmt *get_cursor;

@@ -9,6 +9,8 @@
  * (4) What handlers could not take, and rows that name rows which are not there, are told too:
  *     worth knowing, and no contradiction. (Sessions come in any order, so foreign keys are not
  *     enforced while tables are filled.)
+ * (5) So are events that a guard would have refused: whoever appended them asked no pack. They are
+ *     facts all the same.
  */
 #include "index/database.h"
 #include "index/index.h"
@@ -36,6 +38,7 @@ struct part {
     const struct pack_slot *slot;
     sqlite3 *db;    /* as it stands */
     sqlite3 *fresh; /* as it should be */
+    uint64_t unguarded;
 };
 
 static annal_status tell(const struct part *part, const char *table, bool remark, const char *what)
@@ -189,16 +192,44 @@ static annal_status add_task(const struct part *part, struct plan *plan)
     return status;
 }
 
-static annal_status fill_anew(const struct part *part, struct pack_fill *fill)
+#define UNGUARDED_TOLD 20 /* of one pack; of the others only how many they are */
+
+/* Rule 5. */
+static annal_status tell_unguarded(void *arg, annal_slice session, const annal_event *event,
+                                   const char *sentence)
+{
+    struct part *part = arg;
+    char what[800];
+    if (++part->unguarded > UNGUARDED_TOLD)
+        return ANNAL_OK;
+    snprintf(what, sizeof what, "event %llu of session '%.*s' (%.*s) is there past its guard: %s",
+             (unsigned long long)event->seq, ANNAL_FMT(session), ANNAL_FMT(event->type), sentence);
+    return tell(part, NULL, true, what);
+}
+
+static annal_status tell_more_unguarded(const struct part *part)
+{
+    char what[100];
+    if (part->unguarded <= UNGUARDED_TOLD)
+        return ANNAL_OK;
+    snprintf(what, sizeof what, "%llu further events are there past their guards",
+             (unsigned long long)(part->unguarded - UNGUARDED_TOLD));
+    return tell(part, NULL, true, what);
+}
+
+static annal_status fill_anew(struct part *part, struct pack_fill *fill)
 {
     struct plan plan = {0};
     annal_index_progress progress = {0};
     annal_status status = add_task(part, &plan);
+    fill->follower.watch = tell_unguarded;
+    fill->follower.watch_arg = part;
     while (status >= 0 && plan.next < plan.count)
         status = annal__follower_batch(&fill->follower, &plan, INT64_MAX, INT64_MAX, false,
                                        &progress, part->verify->err);
+    fill->follower.watch = NULL;
     annal__plan_done(&plan);
-    return status;
+    return status < 0 ? status : tell_more_unguarded(part);
 }
 
 /* The same pack in the database in memory that stands for this one. */

@@ -1,5 +1,11 @@
 #include "tests/packs/fixture.h"
 
+#include "journal/store.h"
+#include "tests/support/picky_io.h"
+#include "tests/support/random.h"
+
+#include <errno.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -341,6 +347,201 @@ START_TEST(the_time_that_a_guard_was_asked_with_is_that_of_the_event)
 }
 END_TEST
 
+/* ---- What goes wrong ---- */
+
+/* A store on a disk that can be made to fail. */
+static void open_on(struct packs *p, const struct io *io)
+{
+    const struct seams seams = {.io = io, .clock = &annal__system_clock};
+    const annal_store_options options = {.create = true, .no_keeper = true};
+    packs_close(p);
+    ck_ok(annal__store_open(p->path, &options, &seams, &p->store, err));
+    ck_ok(annal_index_open(p->store, NULL, &p->index, err));
+}
+
+static void abandon(struct packs *p)
+{
+    annal_index_close(p->index);
+    (void)annal_store_close(p->store, NULL); /* it says again what was lost */
+    p->index = NULL;
+    p->store = NULL;
+}
+
+START_TEST(when_nobody_can_say_whether_an_event_is_there_a_retry_says_it_and_tables_say_the_same)
+{
+    struct packs p;
+    struct picky_io disk;
+    uint64_t seq = 0;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    ck_append(&p, "proj", "task.added", ADD("a"));
+    picky_io_init(&disk);
+    open_on(&p, &disk.io);
+    ck_ok(packs_append_id(&p, "proj", "task.added", ADD("b"), "one", &seq, err));
+    picky_io_fail(&disk, PICKY_SYNC, "commit/", EIO, -1);
+    annal_error error = {0};
+    annal_status status =
+        packs_append_id(&p, "proj", "task.claimed", ADD("a"), "two", &seq, &error);
+    ck_assert_msg(status == ANNAL_ERR_UNKNOWN || status == ANNAL_ERR_IO, "%s", error.message);
+    abandon(&p);
+    packs_reopen(&p);
+    char *before = packs_rows(&p, "SELECT state FROM tasks WHERE id = 'a'");
+    ck_ok(packs_append_id(&p, "proj", "task.claimed", ADD("a"), "two", &seq, err));
+    ck_assert_uint_eq(seq, 3);
+    ck_packs(&p, "SELECT state FROM tasks WHERE id = 'a'", "claimed\n");
+    ck_packs(&p, "SELECT COUNT(*) FROM event_index", "3\n");
+    packs_ck_rebuild(&p, "tasks.db", 8);
+    free(before);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(a_full_disk_refuses_the_event_and_no_row_is_there)
+{
+    struct packs p;
+    struct picky_io disk;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    ck_append(&p, "proj", "task.added", ADD("a"));
+    picky_io_init(&disk);
+    open_on(&p, &disk.io);
+    picky_io_fail(&disk, PICKY_WRITE, "commit/", ENOSPC, -1);
+    annal_error error = {0};
+    ck_assert_int_lt(packs_append(&p, "proj", "task.claimed", ADD("a"), &error), 0);
+    ck_packs(&p, "SELECT state FROM tasks WHERE id = 'a'", "ready\n");
+    abandon(&p);
+    packs_reopen(&p);
+    ck_packs(&p, "SELECT state FROM tasks WHERE id = 'a'", "ready\n");
+    ck_append(&p, "proj", "task.claimed", ADD("a"));
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(a_program_that_locks_the_tables_makes_a_guarded_append_busy_and_no_other)
+{
+    struct packs p;
+    char path[600];
+    sqlite3 *db = NULL;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    ck_append(&p, "proj", "task.added", ADD("a"));
+    annal_index_close(p.index);
+    ck_ok(annal_index_open(p.store, &(annal_index_options){.wait_ms = 50}, &p.index, err));
+    snprintf(path, sizeof path, "%s/tasks.db", p.path);
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
+    ck_fails(ANNAL_ERR_BUSY, "locked", packs_append(&p, "proj", "task.claimed", ADD("a"), err));
+    ck_append(&p, "proj", "something.else", "{}");
+    ck_assert_int_eq(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    ck_append(&p, "proj", "task.claimed", ADD("a"));
+    ck_packs(&p, "SELECT COUNT(*) FROM event_index", "3\n");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(a_store_that_is_open_for_reading_takes_no_guarded_event)
+{
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    ck_append(&p, "proj", "task.added", ADD("a"));
+    packs_close(&p);
+    const annal_store_options options = {.read_only = true};
+    annal_writer *writer = NULL;
+    ck_ok(annal_store_open(p.path, &options, &p.store, err));
+    ck_ok(annal_index_open(p.store, NULL, &p.index, err));
+    ck_fails(ANNAL_ERR_IO, "reading only",
+             annal_writer_open(p.store, ANNAL_SLICE("proj"), NULL, &writer, err));
+    packs_done(&p);
+}
+END_TEST
+
+/* ---- Afterwards ---- */
+
+static int collect(void *arg, const annal_pack_finding *finding)
+{
+    text_add(arg, finding->remark ? "remark: " : "finding: ", finding->remark ? 8 : 9);
+    text_add(arg, finding->what, strlen(finding->what));
+    text_add(arg, "\n", 1);
+    return 0;
+}
+
+START_TEST(verify_tells_of_events_that_are_there_past_their_guard)
+{
+    struct packs p;
+    struct text text = {0};
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    ck_append(&p, "proj", "task.added", ADD("a"));
+    ck_append(&p, "proj", "task.claimed", ADD("a"));
+    packs_append_past(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"late\"}");
+    packs_append_past(&p, "other", "name.taken", "{\"name\":\"n\"}");
+    packs_append_past(&p, "proj", "task.moved", "{\"id\":\"a\",\"to\":\"done\"}");
+    free(packs_rows(&p, "SELECT 1 FROM tasks"));
+    text_add(&text, "", 0);
+    ck_ok(annal_packs_verify(p.index, collect, &text, err));
+    ck_assert_str_eq(text.ptr, "remark: event 3 of session 'proj' (task.claimed) is there past its "
+                               "guard: the task is not ready, or another run has claimed it\n");
+    free(text.ptr);
+    packs_done(&p);
+}
+END_TEST
+
+/* The statuses of a lionagi session, from which none leads away. */
+static bool is_terminal(const char *status)
+{
+    static const char *const ends[] = {"completed", "failed", "timed_out", "aborted", "cancelled"};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (strncmp(status, ends[i], strlen(ends[i])) == 0)
+            return true;
+    return false;
+}
+
+START_TEST(no_sequence_of_accepted_events_leaves_a_terminal_status_without_override_and_reason)
+{
+    static const char *const statuses[] = {"running", "completed", "failed", "timed_out",
+                                           "aborted", "cancelled", "idle",   "nonsense"};
+    struct packs p;
+    struct random random = random_init(77);
+    unsigned accepted = 0, left = 0;
+    PACKS_INIT(&p, "lionagi", NULL);
+    ck_append(&p, "s", "session.created", "{\"status\":\"running\"}");
+    char *before = packs_rows(&p, "SELECT status FROM state.sessions WHERE id = 's'");
+    for (unsigned step = 0; step < 250; step++) {
+        char data[300];
+        annal_error error = {0};
+        bool override = random_below(&random, 3) == 0, reason = random_below(&random, 2) == 0;
+        const char *to = statuses[random_below(&random, 8)];
+        static const char *const types[] = {"session.transition", "session.transition",
+                                            "session.updated", "session.created", "session.ended"};
+        const char *type = types[random_below(&random, 5)];
+        bool updates = strcmp(type, "session.updated") == 0;
+        snprintf(data, sizeof data,
+                 updates ? "{\"set\":{\"status\":\"%s\"}%s%s}"
+                         : "{\"to\":\"%s\",\"status\":\"running\"%s%s}",
+                 to, override ? ",\"override\":true" : "",
+                 reason ? ",\"reason_summary\":\"it was wrong\"" : "");
+        if (packs_append(&p, "s", type, data, &error) < 0)
+            continue;
+        char *after = packs_rows(&p, "SELECT status FROM state.sessions WHERE id = 's'");
+        accepted++;
+        if (strcmp(before, after) != 0 && is_terminal(before)) {
+            left++;
+            ck_assert_msg(override && reason, "%.20s became %.20s by %s %s", before, after, type,
+                          data);
+        }
+        free(before);
+        before = after;
+    }
+    ck_assert_uint_gt(accepted, 10);
+    ck_assert_uint_gt(left, 2);
+    free(before);
+    packs_ck_rebuild(&p, "state.db", 9);
+    packs_done(&p);
+}
+END_TEST
+
 Suite *suite_guard(void)
 {
     Suite *suite = suite_create("guard");
@@ -362,6 +563,14 @@ Suite *suite_guard(void)
     tcase_add_test(all, a_large_field_goes_to_an_artifact_before_the_event_is_there);
     tcase_add_test(all, msgpack_is_guarded_as_json_is);
     tcase_add_test(all, the_time_that_a_guard_was_asked_with_is_that_of_the_event);
+    tcase_add_test(
+        all, when_nobody_can_say_whether_an_event_is_there_a_retry_says_it_and_tables_say_the_same);
+    tcase_add_test(all, a_full_disk_refuses_the_event_and_no_row_is_there);
+    tcase_add_test(all, a_program_that_locks_the_tables_makes_a_guarded_append_busy_and_no_other);
+    tcase_add_test(all, a_store_that_is_open_for_reading_takes_no_guarded_event);
+    tcase_add_test(all, verify_tells_of_events_that_are_there_past_their_guard);
+    tcase_add_test(
+        all, no_sequence_of_accepted_events_leaves_a_terminal_status_without_override_and_reason);
     suite_add_tcase(suite, all);
     return suite;
 }

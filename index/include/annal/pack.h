@@ -124,8 +124,9 @@ typedef struct annal_pack_finding {
     const char *database;
     const char *table; /* NULL: the pack as a whole */
     const char *what;
-    bool remark; /* worth knowing, and nothing is wrong: events that a handler could not take, rows
-                    that name rows which are not there, tables of a journal that was replaced */
+    bool remark; /* worth knowing, and nothing is wrong: events that a handler could not take, or
+                    that are there past their guard, rows that name rows which are not there, tables
+                    of a journal that was replaced */
 } annal_pack_finding;
 
 /* Return 0 to go on; anything else stops and is handed through. It lives until it returns. */
