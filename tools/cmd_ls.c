@@ -164,9 +164,7 @@ static int list(struct ls *ls, uint64_t limit)
                       print_row, ls, &err);
     table_free(ls->table);
     annal__free(ls->healths);
-    if (status == ANNAL_OK && !ls->any && status_name != NULL)
-        say("no session has status '%s'", status_name);
-    else if (status == ANNAL_OK && !ls->any)
+    if (status == ANNAL_OK && !ls->any && status_name == NULL)
         say("there are no sessions yet");
     return status < 0 ? fail_error(&err) : (int)status;
 }

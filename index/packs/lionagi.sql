@@ -12,7 +12,7 @@
 -- Progressions. A session and a branch own one each. Where the event names none, its id is that of
 -- its owner. message.added appends to the progression of the session, and to that of $branch_id;
 -- with append, a list of {progression_id} or of ids, to those instead. An id stands in a progression
--- once.
+-- once; progression_items says where a message stands.
 --
 -- Forks. A fork points at its parent: parent_branch_id and forked_at_ord, in node_metadata (and as
 -- columns, where they are known to be right). forked_at_ord counts the parent's effective history,
@@ -65,6 +65,29 @@ CREATE TABLE progressions (
 );
 
 CREATE INDEX idx_progressions_session ON progressions(session_id);
+
+-- Where a message stands: what collection says, the other way round.
+CREATE TABLE progression_items (
+    message_id     TEXT NOT NULL,
+    progression_id TEXT NOT NULL,
+    PRIMARY KEY (message_id, progression_id)
+) WITHOUT ROWID;
+
+CREATE TRIGGER progression_gone AFTER DELETE ON progressions BEGIN
+    DELETE FROM progression_items
+    WHERE progression_id = OLD.id AND message_id IN (SELECT value FROM json_each(OLD.collection));
+END;
+CREATE TRIGGER progression_new AFTER INSERT ON progressions WHEN NEW.collection <> '[]' BEGIN
+    INSERT INTO progression_items (message_id, progression_id)
+    SELECT value, NEW.id FROM json_each(NEW.collection);
+END;
+-- Another session has the better claim to the id.
+CREATE TRIGGER progression_taken AFTER UPDATE OF session_id ON progressions BEGIN
+    DELETE FROM progression_items
+    WHERE progression_id = OLD.id AND message_id IN (SELECT value FROM json_each(OLD.collection));
+    INSERT INTO progression_items (message_id, progression_id)
+    SELECT value, NEW.id FROM json_each(NEW.collection);
+END;
 
 CREATE TABLE sessions (
     id              TEXT PRIMARY KEY,
@@ -561,14 +584,22 @@ UPDATE lionagi_gate SET id = 1
 WHERE $message_id <> ''
   AND EXISTS (SELECT 1 FROM progressions WHERE id = $progression_id AND session_id = :session);
 
+-- A long collection is a large row. A section of one statement needs no savepoint, which would keep
+-- a copy of that row for every event; so each of these stands alone.
+
 -- on progression.appended
 UPDATE progressions SET
-    collection = CASE collection WHEN '[]' THEN '[' || json_quote('' || $message_id) || ']'
-                 ELSE substr(collection, 1, length(collection) - 1) || ','
-                      || json_quote('' || $message_id) || ']' END
+    collection = rtrim(collection, ']') || (CASE collection WHEN '[]' THEN '' ELSE ',' END
+                                            || json_quote('' || $message_id) || ']')
 WHERE id = $progression_id AND session_id = :session AND $message_id IS NOT NULL
-  AND (instr(collection, json_quote('' || $message_id)) = 0
-       OR NOT EXISTS (SELECT 1 FROM json_each(collection) WHERE value = '' || $message_id));
+  AND NOT EXISTS (SELECT 1 FROM progression_items
+                  WHERE message_id = '' || $message_id AND progression_id = $progression_id);
+
+-- on progression.appended
+INSERT INTO progression_items (message_id, progression_id)
+SELECT '' || $message_id, id FROM progressions
+WHERE id = $progression_id AND session_id = :session AND $message_id IS NOT NULL
+ON CONFLICT DO NOTHING;
 
 -- The class that an event names gets its number; none is 0. A class without a number must be
 -- registered first: the number is given out in one place.
@@ -609,14 +640,16 @@ WHERE ($branch_id IS NULL
 -- on message.added
 UPDATE sessions SET
     first_msg_id = COALESCE(first_msg_id, $id),
-    last_msg_id = CASE WHEN EXISTS (SELECT 1 FROM progressions p
-                                    WHERE p.id = sessions.progression_id
-                                      AND instr(p.collection, json_quote('' || $id)) > 0)
+    last_msg_id = CASE WHEN EXISTS (SELECT 1 FROM progression_items
+                                    WHERE message_id = '' || $id
+                                      AND progression_id = sessions.progression_id)
                        THEN last_msg_id ELSE $id END,
     last_message_at = MAX(COALESCE(last_message_at, 0),
                           COALESCE(annal_unix($created_at), annal_unix(:ts))),
     updated_at = MAX(updated_at, COALESCE(annal_unix($created_at), annal_unix(:ts)))
 WHERE id = :session AND $id IS NOT NULL;
+
+-- on message.added
 INSERT INTO messages (id, created_at, node_metadata, content, embedding, sender, recipient, channel,
                       role, lion_class, session_id)
 SELECT $id,
@@ -641,10 +674,43 @@ ON CONFLICT (id) DO UPDATE SET
     recipient = excluded.recipient, channel = excluded.channel, role = excluded.role,
     lion_class = excluded.lion_class, session_id = excluded.session_id
     WHERE excluded.session_id <= session_id;
+
+-- on message.added
 UPDATE progressions SET
-    collection = CASE collection WHEN '[]' THEN '[' || json_quote('' || $id) || ']'
-                 ELSE substr(collection, 1, length(collection) - 1) || ','
-                      || json_quote('' || $id) || ']' END
+    collection = rtrim(collection, ']') || (CASE collection WHEN '[]' THEN '' ELSE ',' END
+                                            || json_quote('' || $id) || ']')
+WHERE id = (SELECT progression_id FROM sessions
+            WHERE id = :session AND json_type(:data, '$.append') IS NULL)
+  AND session_id = :session AND $id IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM progression_items
+                  WHERE message_id = '' || $id AND progression_id = progressions.id);
+
+-- on message.added
+UPDATE progressions SET
+    collection = rtrim(collection, ']') || (CASE collection WHEN '[]' THEN '' ELSE ',' END
+                                            || json_quote('' || $id) || ']')
+WHERE id = (SELECT progression_id FROM branches
+            WHERE id = $branch_id AND session_id = :session
+              AND json_type(:data, '$.append') IS NULL)
+  AND id <> (SELECT progression_id FROM sessions WHERE id = :session)
+  AND session_id = :session AND $id IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM progression_items
+                  WHERE message_id = '' || $id AND progression_id = progressions.id);
+
+-- on message.added
+UPDATE progressions SET
+    collection = rtrim(collection, ']') || (CASE collection WHEN '[]' THEN '' ELSE ',' END
+                                            || json_quote('' || $id) || ']')
+WHERE session_id = :session AND $id IS NOT NULL
+  AND json_type(:data, '$.append') IS NOT NULL
+  AND id IN (SELECT CASE type WHEN 'object' THEN value ->> '$.progression_id' ELSE value END
+             FROM json_each(:data, '$.append'))
+  AND NOT EXISTS (SELECT 1 FROM progression_items
+                  WHERE message_id = '' || $id AND progression_id = progressions.id);
+
+-- on message.added
+INSERT INTO progression_items (message_id, progression_id)
+SELECT '' || $id, id FROM progressions
 WHERE session_id = :session AND $id IS NOT NULL
   AND id IN (SELECT CASE type WHEN 'object' THEN value ->> '$.progression_id' ELSE value END
              FROM json_each(:data, '$.append')
@@ -655,8 +721,7 @@ WHERE session_id = :session AND $id IS NOT NULL
              SELECT progression_id FROM branches
              WHERE id = $branch_id AND session_id = :session
                AND json_type(:data, '$.append') IS NULL)
-  AND (instr(collection, json_quote('' || $id)) = 0
-       OR NOT EXISTS (SELECT 1 FROM json_each(collection) WHERE value = '' || $id));
+ON CONFLICT DO NOTHING;
 
 -- on message.amended, message.content_pruned   guarded "the session has no such message"
 UPDATE lionagi_gate SET id = 1

@@ -109,6 +109,33 @@ START_TEST(a_table_of_events_is_narrow_off_a_terminal_too)
 }
 END_TEST
 
+START_TEST(an_empty_list_says_so_and_a_limit_and_a_status_choose)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, NULL, "pack", "enable", "lionagi");
+    CLI(&cli, NULL, "ls");
+    ck_assert_int_eq(cli.exit_status, 0);
+    ck_assert_str_eq(cli.out, "");
+    ck_assert_ptr_nonnull(strstr(cli.err, "there are no sessions yet"));
+    for (char name[] = "s1"; name[1] <= '5'; name[1]++)
+        CLI(&cli, NULL, "lionagi", "session", name, "--status", "running");
+    CLI(&cli, NULL, "lionagi", "transition", "s3", "failed");
+    CLI(&cli, NULL, "ls", "--limit", "2", "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"session_id\":\"s3\""));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"session_id\":\"s5\""));
+    ck_assert_ptr_null(strstr(cli.out, "\"session_id\":\"s4\""));
+    CLI(&cli, NULL, "ls", "--status", "failed", "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"session_id\":\"s3\""));
+    ck_assert_ptr_null(strstr(cli.out, "\"session_id\":\"s1\""));
+    CLI(&cli, NULL, "ls", "--status", "timed_out", "--json");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "");
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(ls_lists_the_last_active_session_first)
 {
     struct cli cli;
@@ -495,6 +522,7 @@ Suite *suite_query(void)
     tcase_add_test(answers, a_snapshot_does_not_wait_for_the_index_to_catch_up);
     tcase_add_test(answers, ls_shows_no_time_where_none_is_known);
     tcase_add_test(answers, a_table_of_events_is_narrow_off_a_terminal_too);
+    tcase_add_test(answers, an_empty_list_says_so_and_a_limit_and_a_status_choose);
     tcase_add_test(answers, ls_lists_the_last_active_session_first);
     tcase_add_test(answers, ls_on_a_narrow_terminal_leaves_columns_out_and_never_cuts_a_session);
     tcase_add_test(answers, query_filters_by_session_type_time_and_seq);
