@@ -130,11 +130,12 @@ annal_status annal__artifact_look(const annal_store *store, annal_slice session,
     annal_status status = annal__artifact_path(store, session, name, &path, err);
     if (status < 0)
         goto done;
-    if (io->stat(io->arg, path.ptr, &file) < 0 && errno != ENOENT && errno != ENOTDIR) {
+    bool there = io->stat(io->arg, path.ptr, &file) == 0;
+    if (!there && errno != ENOENT && errno != ENOTDIR) {
         status = annal__fail_errno(err, "look at %s", path.ptr);
         goto done;
     }
-    if (io->stat(io->arg, path.ptr, &file) < 0 || !S_ISREG(file.st_mode)) {
+    if (!there || !S_ISREG(file.st_mode)) {
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no artifact %.64s",
                              ANNAL_FMT(session), hex);
         goto done;

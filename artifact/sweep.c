@@ -303,7 +303,7 @@ static annal_status remove_item(struct sweep *sweep, const struct item *item)
     annal_artifact_info info;
     char name[ANNAL_SHA256_TEXT_BYTES + sizeof ARTIFACT_SUFFIX];
     annal__sha256_text(item->sha256, name);
-    annal_status status = annal__artifact_look(store, session, name, &info, NULL);
+    annal_status status = annal__artifact_look(store, session, name, &info, sweep->walk.err);
     if (status < 0 || info.stored_us > sweep->before_us)
         return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status; /* rule (3) */
     memcpy(name + HEX, ARTIFACT_SUFFIX, sizeof ARTIFACT_SUFFIX);

@@ -48,9 +48,17 @@ static void forget(annal_store *store, annal_slice session, annal_index **index)
     annal_error err = {0};
     if ((*index == NULL && annal_index_open(store, NULL, index, &err) < 0) ||
         annal_snapshot_drop(*index, session, &err) < 0 ||
-        annal_artifact_drop(store, session, &err) < 0 ||
         annal_index_catch_up(*index, session, NULL, &err) < 0)
         say("session '%.*s' is deleted, and stands in the index until that is brought up: %s",
+            ANNAL_FMT(session), err.message);
+}
+
+/* Somebody may be storing artifacts, or saving the store: then they are left to a sweep. */
+static void drop_artifacts(annal_store *store, annal_slice session)
+{
+    annal_error err = {0};
+    if (annal_artifact_drop(store, session, &err) < 0)
+        say("session '%.*s' is deleted, and its artifacts stay until 'annal artifact sweep': %s",
             ANNAL_FMT(session), err.message);
 }
 
@@ -69,6 +77,7 @@ static int delete_all(const struct args *args, annal_store *store)
         print_deleted(args, &info);
         (void)out_flush();
         forget(store, session, &index);
+        drop_artifacts(store, session);
     }
     annal_index_close(index);
     return out_finish(exit_status);
@@ -100,11 +109,12 @@ const struct command cmd_delete = {
     .operands_min = 1,
     .operands_max = -1,
     .summary = "delete sessions for ever",
-    .about = "Deletes the journal of each SESSION, its rows in the index and its snapshots,\n"
-             "and says what it was. On a terminal it asks first. A session that another\n"
-             "process is writing is taken from it, as for an append. An append that comes\n"
-             "later begins the session anew, with seq 1. The exit status is 1 when a SESSION\n"
-             "is not there or is not given back in time; the others are deleted all the same.",
+    .about =
+        "Deletes the journal of each SESSION, its rows in the index, its snapshots and its\n"
+        "artifacts, and says what it was. On a terminal it asks first. A session that another\n"
+        "process is writing is taken from it, as for an append. An append that comes\n"
+        "later begins the session anew, with seq 1. The exit status is 1 when a SESSION\n"
+        "is not there or is not given back in time; the others are deleted all the same.",
     .examples = "  annal delete sess_1\n"
                 "  annal delete --yes sess_2 sess_3\n",
     .options = options,

@@ -1,4 +1,6 @@
+#include "journal/store.h"
 #include "tests/artifact/fixture.h"
+#include "tests/support/failing_io.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,6 +145,42 @@ START_TEST(what_is_no_artifact_is_not_listed)
 }
 END_TEST
 
+/* Once and for good, each call that storing makes: what it says holds, and the next one succeeds. */
+START_TEST(on_a_disk_that_fails_storing_is_done_or_refused)
+{
+    bool failed = true;
+    unsigned at = 1;
+    annal_artifact_info there = *fixture_put(&f, "s", "there before");
+    for (; failed; at++) {
+        struct failing_io disk;
+        annal_store *store = NULL;
+        annal_artifact_info info;
+        char text[64];
+        failing_io_init(&disk);
+        disk.lazy = disk.by_table = true;
+        disk.for_good = _i == 1;
+        const struct seams seams = {.io = &disk.io, .clock = &annal__system_clock};
+        const annal_store_options options = {.no_keeper = true, .wait_ms = 1};
+        ck_ok(annal__store_open(f.path, &options, &seams, &store, err));
+        snprintf(text, sizeof text, "content %d %u", _i, at);
+        disk.calls = 0;
+        disk.fail_at = at;
+        annal_status status =
+            annal_artifact_put(store, ANNAL_SLICE("s"), annal_slice_of(text), &info, NULL);
+        failed = disk.failed[0] != '\0';
+        ck_assert_msg(status == ANNAL_OK || failed, "call %u", at);
+        disk.fail_at = 0;
+        (void)!annal_store_close(store, NULL);
+        if (status == ANNAL_OK)
+            ck_assert_int_eq(get("s", info.sha256, text), ANNAL_OK);
+        info = *fixture_put(&f, "s", text);
+        ck_assert_int_eq(get("s", info.sha256, text), ANNAL_OK);
+    }
+    ck_assert_uint_gt(at, 20);
+    ck_assert_int_eq(get("s", there.sha256, "there before"), ANNAL_OK);
+}
+END_TEST
+
 Suite *suite_artifact(void)
 {
     Suite *suite = suite_create("artifact");
@@ -156,6 +194,7 @@ Suite *suite_artifact(void)
     tcase_add_test(tcase, a_stream_that_fails_leaves_nothing);
     tcase_add_test(tcase, content_larger_than_asked_for_is_a_limit);
     tcase_add_test(tcase, what_is_no_artifact_is_not_listed);
+    tcase_add_loop_test(tcase, on_a_disk_that_fails_storing_is_done_or_refused, 0, 2);
     suite_add_tcase(suite, tcase);
     return suite;
 }

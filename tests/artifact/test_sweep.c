@@ -1,4 +1,6 @@
+#include "journal/store.h"
 #include "tests/artifact/fixture.h"
+#include "tests/support/failing_io.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -173,6 +175,42 @@ START_TEST(verify_tells_what_is_missing_damaged_and_unnamed)
 }
 END_TEST
 
+/* Each call of a sweep fails in turn: what an event names stays, whatever the sweep could not see. */
+START_TEST(on_a_disk_that_fails_a_sweep_removes_nothing_that_is_named)
+{
+    bool failed = true;
+    unsigned at = 1;
+    annal_artifact_info named = *fixture_put(&f, "s", "named");
+    name_it("s", &named);
+    name_it("t", &named);
+    ck_ok(annal_checkpoint(f.store, err));
+    for (; failed; at++) {
+        struct failing_io disk;
+        annal_store *store = NULL;
+        annal_artifact_sweep_result result;
+        fixture_put(&f, "s", "not named");
+        failing_io_init(&disk);
+        disk.lazy = disk.by_table = true;
+        disk.for_good = _i == 1;
+        const struct seams seams = {.io = &disk.io, .clock = &annal__system_clock};
+        const annal_store_options options = {.no_keeper = true, .wait_ms = 1};
+        ck_ok(annal__store_open(f.path, &options, &seams, &store, err));
+        disk.calls = 0;
+        disk.fail_at = at;
+        annal_status status = annal_artifact_sweep(
+            store, &(annal_artifact_sweep_options){.all_ages = true}, &result, NULL);
+        failed = disk.failed[0] != '\0';
+        ck_assert_msg(status == ANNAL_OK || failed, "call %u", at);
+        disk.fail_at = 0;
+        (void)!annal_store_close(store, NULL);
+        ck_assert_msg(annal_artifact_read(f.store, ANNAL_SLICE("s"), annal_slice_of(named.sha256),
+                                          NULL, NULL, NULL, NULL) == ANNAL_OK,
+                      "call %u, %s", at, disk.failed);
+    }
+    ck_assert_uint_gt(at, 20);
+}
+END_TEST
+
 Suite *suite_sweep(void)
 {
     Suite *suite = suite_create("sweep");
@@ -186,6 +224,7 @@ Suite *suite_sweep(void)
     tcase_add_test(tcase,
                    the_artifacts_of_a_deleted_session_go_and_those_of_one_that_is_there_stay);
     tcase_add_test(tcase, verify_tells_what_is_missing_damaged_and_unnamed);
+    tcase_add_loop_test(tcase, on_a_disk_that_fails_a_sweep_removes_nothing_that_is_named, 0, 2);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -1,9 +1,12 @@
 #include "index/backup.h"
 
+#include "journal/store.h"
 #include "tests/index/fixture.h"
+#include "tests/support/failing_io.h"
 
 #include <annal/artifact.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -250,6 +253,182 @@ START_TEST(progress_can_stop_it)
 }
 END_TEST
 
+/* A disk that refuses one call after another, for once and for good: a backup is whole, or it is none. */
+static void fail_each_call(bool for_good)
+{
+    bool failed = true;
+    unsigned at = 1;
+    for (; failed; at++) {
+        struct failing_io disk;
+        annal_store *store = NULL;
+        annal_index *index = NULL;
+        char name[64];
+        failing_io_init(&disk);
+        disk.lazy = true;
+        disk.by_table = true;
+        const struct seams seams = {.io = &disk.io, .clock = &annal__system_clock};
+        const annal_store_options options = {.no_keeper = true, .wait_ms = 1};
+        ck_ok(annal__store_open(f.path, &options, &seams, &store, err));
+        ck_ok(annal_index_open(store, NULL, &index, err));
+        snprintf(name, sizeof name, "backup-%d-%u", for_good, at);
+        const char *directory = tmpdir_path(&f.dir, name);
+        disk.calls = 0;
+        disk.fail_at = at;
+        disk.for_good = for_good;
+        annal_status status = annal_backup(index, directory, NULL, &result, NULL);
+        failed = disk.failed[0] != '\0';
+        disk.fail_at = 0;
+        annal_status check = annal_backup_check(directory, NULL, &result, NULL);
+        ck_assert_msg(status == ANNAL_OK ? check == ANNAL_OK
+                                         : check == ANNAL_OK || check == ANNAL_ERR_NOTFOUND,
+                      "call %u, %s: backup %s, check %s", at, disk.failed,
+                      annal_status_name(status), annal_status_name(check));
+        if (check == ANNAL_OK) {
+            ck_assert_uint_eq(result.sessions, 2);
+            ck_assert_uint_eq(result.artifacts, 1);
+        }
+        annal_index_close(index);
+        (void)!annal_store_close(store, NULL);
+    }
+    ck_assert_uint_gt(at, 30);
+}
+
+START_TEST(on_a_disk_that_fails_a_backup_is_whole_or_it_is_none)
+{
+    fixture_append_session(&f, "s1");
+    put("s2", "large");
+    ck_ok(annal_checkpoint(f.store, err));
+    fail_each_call(_i == 1);
+}
+END_TEST
+
+/* As above, for the way back. */
+START_TEST(on_a_disk_that_fails_a_store_is_restored_whole_or_not_at_all)
+{
+    bool failed = true;
+    unsigned at = 1;
+    fixture_append_session(&f, "s1");
+    put("s2", "large");
+    ck_ok(annal_backup(f.index, backup, NULL, &result, err));
+    for (; failed; at++) {
+        struct failing_io disk;
+        char name[64];
+        failing_io_init(&disk);
+        disk.lazy = true;
+        disk.by_table = true;
+        disk.fail_at = at;
+        disk.for_good = _i == 1;
+        snprintf(name, sizeof name, "restored-%u", at);
+        const char *path = tmpdir_path(&f.dir, name);
+        annal_status status = annal__restore(&disk.io, backup, path, NULL, &result, NULL);
+        failed = disk.failed[0] != '\0';
+        ck_assert_msg(status == ANNAL_OK || failed, "call %u", at);
+        if (access(path, F_OK) != 0) {
+            ck_assert_int_lt(status, 0);
+            continue;
+        }
+        annal_store *store = NULL;
+        ck_ok(annal_store_open(path, &(annal_store_options){.no_keeper = true}, &store, err));
+        char *before = dump_of(f.store), *after = dump_of(store);
+        ck_assert_str_eq(before, after);
+        free(before);
+        free(after);
+        ck_ok(annal_store_close(store, err));
+    }
+    ck_assert_uint_gt(at, 30);
+}
+END_TEST
+
+/* A process that appends, deletes, converts and stores artifacts as fast as it can. */
+_Noreturn static void live(const char *path, int ready)
+{
+    annal_store *store = NULL;
+    annal_writer *writer = NULL;
+    annal_error err;
+    char data[400], name[8];
+    uint64_t seq;
+    if (annal_store_open(path, NULL, &store, &err) < 0)
+        _exit(1);
+    for (unsigned n = 0;; n++) {
+        annal_artifact_info info;
+        annal_artifact_hold *hold = NULL;
+        snprintf(name, sizeof name, "l%u", n % 5);
+        snprintf(data, sizeof data, "content number %u of a living writer", n);
+        if (annal_artifact_hold_new(store, &hold, &err) < 0 ||
+            annal_artifact_put(store, annal_slice_of(name), annal_slice_of(data), &info, &err) < 0)
+            _exit(2);
+        snprintf(data, sizeof data, "{\"sha256\":\"%s\",\"path\":\"artifacts/%s/%s.zst\"}",
+                 info.sha256, name, info.sha256);
+        const annal_draft draft = {.type = ANNAL_SLICE("a.b"), .data = annal_slice_of(data)};
+        if (annal_writer_open(store, annal_slice_of(name), NULL, &writer, &err) < 0 ||
+            annal_writer_append(writer, &draft, 1, NULL, &seq, &err) < 0)
+            _exit(3);
+        annal_writer_close(writer);
+        annal_artifact_hold_free(hold);
+        if (n == 20)
+            (void)!write(ready, "x", 1);
+        if (n % 7 == 3) {
+            const annal_convert_options how = {.format = n % 2 == 0 ? ANNAL_FORMAT_JSON
+                                                                    : ANNAL_FORMAT_MSGPACK};
+            annal_convert_result converted;
+            (void)!annal_session_convert(store, annal_slice_of(name), &how, &converted, NULL);
+        } else if (n % 11 == 5 &&
+                   annal_session_delete(store, annal_slice_of(name), NULL, NULL) == 0) {
+            (void)!annal_artifact_drop(store, annal_slice_of(name), NULL);
+        }
+    }
+}
+
+static void no_fault(void *arg, annal_artifact_fault fault, annal_slice path, annal_slice session,
+                     uint64_t seq)
+{
+    (void)arg;
+    ck_assert_msg(fault == ANNAL_ARTIFACT_UNNAMED, "%.*s, event %llu of %.*s", ANNAL_FMT(path),
+                  (unsigned long long)seq, ANNAL_FMT(session));
+}
+
+static int verify_one(void *arg, annal_slice session, uint64_t bytes)
+{
+    (void)bytes;
+    annal_verify_result proved;
+    ck_ok(annal_verify_session(arg, session, NULL, NULL, &proved, err));
+    ck_assert_uint_eq(proved.findings, 0);
+    return 0;
+}
+
+START_TEST(while_sessions_are_written_deleted_and_converted_every_backup_is_sound)
+{
+    int ready[2];
+    char byte, name[32];
+    annal_artifact_verify_result proved;
+    ck_assert_int_eq(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        live(f.path, ready[1]);
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    for (int i = 0; i < 4; i++) {
+        annal_store *store = NULL;
+        snprintf(name, sizeof name, "backup-%d", i);
+        const char *directory = tmpdir_path(&f.dir, name);
+        snprintf(name, sizeof name, "restored-%d", i);
+        const char *path = tmpdir_path(&f.dir, name);
+        ck_ok(annal_backup(f.index, directory, NULL, &result, err));
+        ck_assert_uint_gt(result.sessions, 0);
+        ck_ok(annal_restore(directory, path, NULL, &result, err));
+        ck_ok(annal_store_open(path, &(annal_store_options){.no_keeper = true}, &store, err));
+        ck_ok(annal_store_sessions(store, verify_one, store, err));
+        ck_ok(annal_artifact_verify(store, no_fault, NULL, &proved, err));
+        ck_ok(annal_store_close(store, err));
+    }
+    kill(pid, SIGKILL);
+    int ended = 0;
+    ck_assert_int_eq(waitpid(pid, &ended, 0), pid);
+    ck_assert_msg(WIFSIGNALED(ended), "the writer ended by itself: %d", WEXITSTATUS(ended));
+    close(ready[0]);
+    close(ready[1]);
+}
+END_TEST
+
 Suite *suite_backup(void)
 {
     Suite *suite = suite_create("backup");
@@ -263,6 +442,10 @@ Suite *suite_backup(void)
     tcase_add_test(tcase, a_manifest_cannot_lead_out_of_the_store);
     tcase_add_test(tcase, a_torn_end_is_left_out_and_damage_is_copied);
     tcase_add_test(tcase, progress_can_stop_it);
+    tcase_add_loop_test(tcase, on_a_disk_that_fails_a_backup_is_whole_or_it_is_none, 0, 2);
+    tcase_add_loop_test(tcase, on_a_disk_that_fails_a_store_is_restored_whole_or_not_at_all, 0, 2);
+    tcase_add_test(tcase, while_sessions_are_written_deleted_and_converted_every_backup_is_sound);
+    tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
     return suite;
 }
