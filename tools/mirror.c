@@ -239,11 +239,48 @@ static int mirror_round(struct verb_call *call, struct mirror *mirror, const cha
     return status < 0 ? fail_error(&err) : 0;
 }
 
+static int take_row(void *arg, const annal_row *row)
+{
+    (void)row;
+    *(bool *)arg = true;
+    return 0;
+}
+
+/* Whether a SELECT with these parameters has a row. 0 or an exit status. */
+static int has_row(struct verb_call *call, const char *select, const annal_value *params,
+                   size_t count, bool *out)
+{
+    annal_error err = {0};
+    const annal_sql_options options = {.params = params, .param_count = count};
+    *out = false;
+    annal_status status =
+        annal_sql(call->index, annal_slice_of(select), &options, take_row, out, &err);
+    return status < 0 ? fail_error(&err) : 0;
+}
+
+/* A name that was mistyped is not made a mirror of. */
+static int check_project(struct verb_call *call, const char *project)
+{
+    static const char select[] =
+        "SELECT 1 WHERE ?1 IN (SELECT id FROM agentweaver.projects) OR ?1 IN (SELECT project_id "
+        "FROM memory.decision_inbox UNION ALL SELECT project_id FROM memory.decisions UNION ALL "
+        "SELECT project_id FROM memory.agent_memory)";
+    const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(project)};
+    bool known = false;
+    int exit_status = has_row(call, select, &param, 1, &known);
+    return exit_status != 0 || known ? exit_status
+                                     : fail_refused("there is no project '%s'", project);
+}
+
 int mirror_export(const struct args *args)
 {
     struct verb_call call;
     struct mirror mirror = {.root = verb_text(args, "DIR"), .json = args->json, .stale = true};
     int exit_status = verb_open(&call, args);
+    if (exit_status == 0)
+        exit_status = verb_need_pack(&call, "memory");
+    if (exit_status == 0)
+        exit_status = check_project(&call, verb_text(args, "PROJECT"));
     if (exit_status == 0 && mkdir(mirror.root, 0777) < 0 && errno != EEXIST)
         exit_status = fail_storage("make directory '%s': %s", mirror.root, strerror(errno));
     if (exit_status == 0)
@@ -339,26 +376,13 @@ static bool parse_proposal(annal_slice text, struct buf *scratch, struct proposa
            out->content.len > 0 && annal__is_utf8(text);
 }
 
-static int take_slug(void *arg, const annal_row *row)
-{
-    (void)row;
-    *(bool *)arg = true;
-    return 0;
-}
-
 static int has_slug(struct verb_call *call, annal_slice slug, bool *out)
 {
-    annal_error err = {0};
     const annal_value params[] = {
         {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(verb_text(call->args, "PROJECT"))},
         {.kind = ANNAL_VALUE_TEXT, .bytes = slug}};
-    const annal_sql_options options = {.params = params, .param_count = 2};
-    *out = false;
-    annal_status status = annal_sql(
-        call->index,
-        ANNAL_SLICE("SELECT 1 FROM memory.decision_inbox WHERE project_id = ?1 AND slug = ?2"),
-        &options, take_slug, out, &err);
-    return status < 0 ? fail_error(&err) : 0;
+    return has_row(call, "SELECT 1 FROM memory.decision_inbox WHERE project_id = ?1 AND slug = ?2",
+                   params, 2, out);
 }
 
 static int post_proposal(struct verb_call *call, const struct proposal *proposal, uint64_t *added)
@@ -424,6 +448,8 @@ int mirror_import(const struct args *args)
     const char *root = verb_text(args, "DIR");
     int count = 0;
     int exit_status = verb_open(&call, args);
+    if (exit_status == 0)
+        exit_status = verb_need_pack(&call, "memory");
     if (exit_status == 0)
         exit_status = verb_set_session(&call, "proj_%s", verb_text(args, "PROJECT"));
     if (exit_status == 0 && annal__buf_printf(&path, "%s/%s", root, INBOX) < 0)

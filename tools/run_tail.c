@@ -85,6 +85,8 @@ int run_tail(const struct args *args)
     struct buf terminal = {.limit = 1 << 16};
     int exit_status = verb_open(&call, args);
     if (exit_status == 0)
+        exit_status = verb_need_pack(&call, "memory");
+    if (exit_status == 0)
         exit_status = args_number(args, "from", &from);
     if (exit_status == 0)
         exit_status = verb_session_id(args, "run_{RUN}", call.session, sizeof call.session);

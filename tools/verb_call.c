@@ -157,10 +157,8 @@ static int read_wait(const struct args *args, uint32_t *out_ms)
 }
 
 /* Without its pack a verb would write events that nobody guards, and read tables that are not. */
-static int check_pack(const struct verb_call *call)
+int verb_need_pack(const struct verb_call *call, const char *pack)
 {
-    const struct noun *noun = call->args->noun;
-    const char *pack = noun != NULL ? noun->pack : NULL;
     annal_error err = {0};
     annal_status status = pack == NULL ? ANNAL_OK : annal_index_has_pack(call->index, pack, &err);
     if (status == ANNAL_ERR_NOTFOUND)
@@ -185,7 +183,8 @@ int verb_open(struct verb_call *call, const struct args *args)
         annal_index_open(call->store, &(annal_index_options){.wait_ms = call->wait_ms},
                          &call->index, &err) < 0)
         exit_status = fail_error(&err);
-    return exit_status != 0 ? exit_status : check_pack(call);
+    const struct noun *noun = args->noun;
+    return exit_status != 0 ? exit_status : verb_need_pack(call, noun != NULL ? noun->pack : NULL);
 }
 
 annal_status verb_try_all(struct verb_call *call, const annal_draft *drafts, size_t count,

@@ -163,6 +163,9 @@ struct verb_call {
  */
 int verb_open(struct verb_call *call, const struct args *args);
 
+/* That a further pack is on (NULL: none is asked for). 0, or an exit status after one line. */
+int verb_need_pack(const struct verb_call *call, const char *pack);
+
 /* Put a member into data, in the place of one that is there: JSON, or a string. "run.id" is a member
  * of the object "run". 0 or an exit status. */
 int verb_set(struct verb_call *call, const char *to, annal_slice json);

@@ -161,6 +161,14 @@ CREATE TABLE closed_streams (
     closed_at  TEXT NOT NULL
 );
 
+-- How far each run's stream is, and whether it has ended: in one SELECT, so both are of one moment.
+CREATE VIEW run_streams AS
+SELECT e.RunId, e.Sequence AS last_sequence, e.EventType AS last_type,
+       e.EventType IN (SELECT type FROM terminal_event_types) AS ended,
+       EXISTS (SELECT 1 FROM closed_streams c WHERE c.session_id = 'run_' || e.RunId) AS closed
+FROM RunEvents e
+WHERE e.Sequence = (SELECT MAX(l.Sequence) FROM RunEvents l WHERE l.RunId = e.RunId);
+
 -- One row, for guards that only ask.
 CREATE TABLE gate (id INTEGER PRIMARY KEY);
 INSERT INTO gate (id) VALUES (1);

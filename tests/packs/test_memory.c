@@ -325,11 +325,14 @@ START_TEST(at_a14_a_stream_that_was_closed_says_so_and_one_that_ended_takes_more
     PACKS_INIT(&p, "memory");
     ck_append(&p, "run_r1", "agent.message", "{}");
     ck_append(&p, "run_r1", "merge.failed", "{}");
+    ck_packs(&p, "SELECT * FROM run_streams", "r1|2|merge.failed|1|0\n");
     ck_append(&p, "run_r1", "agent.message", "{\"again\":true}");
+    ck_packs(&p, "SELECT * FROM run_streams", "r1|3|agent.message|0|0\n");
     ck_append(&p, "run_r1", "stream.closed", "{\"reason\":\"done\"}");
     ck_refused(&p, "run_r1", "agent.message", "{}", "the stream of this session is closed");
     ck_refused(&p, "run_r1", "stream.closed", "{}", "the stream of this session is closed");
     ck_append(&p, "run_r2", "agent.message", "{}");
+    ck_packs(&p, "SELECT RunId, ended, closed FROM run_streams ORDER BY 1", "r1|0|1\nr2|0|0\n");
     ck_packs(&p, "SELECT count(*) FROM RunEvents WHERE RunId = 'r1'", "4\n");
     packs_ck_rebuild(&p, "memory.db", 6);
     packs_done(&p);

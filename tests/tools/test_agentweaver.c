@@ -337,6 +337,23 @@ START_TEST(at_a31_import_takes_what_is_missing_and_touches_nothing_else)
 }
 END_TEST
 
+START_TEST(a_mirror_needs_a_project_and_both_packs)
+{
+    struct cli cli;
+    init_packs(&cli);
+    const char *dir = tmpdir_path(&cli.dir, "w");
+    CLI(&cli, NULL, "project", "export", "typo", dir);
+    cli_assert_refused(&cli, 1, "there is no project 'typo'");
+    ck_assert_int_ne(access(dir, F_OK), 0);
+    DONE(&cli, "pack", "disable", "memory");
+    CLI(&cli, NULL, "project", "export", "p1", dir);
+    cli_assert_refused(&cli, 3, "pack memory is not on");
+    CLI(&cli, NULL, "run", "tail", "r1", "--all");
+    cli_assert_refused(&cli, 3, "pack memory is not on");
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(all_that_is_pending_is_promoted_once)
 {
     struct cli cli;
@@ -368,6 +385,7 @@ Suite *suite_agentweaver(void)
     tcase_add_test(tcase, at_a26_the_first_memory_that_does_not_fit_ends_the_choice);
     tcase_add_test(tcase, at_a31_export_gives_the_same_bytes_and_takes_stale_proposals_away);
     tcase_add_test(tcase, at_a31_import_takes_what_is_missing_and_touches_nothing_else);
+    tcase_add_test(tcase, a_mirror_needs_a_project_and_both_packs);
     tcase_add_test(tcase, all_that_is_pending_is_promoted_once);
     suite_add_tcase(suite, tcase);
     return suite;
