@@ -7,6 +7,7 @@ Suite *suite_indexer(void);
 Suite *suite_open(void);
 Suite *suite_outbox(void);
 Suite *suite_pack(void);
+Suite *suite_pack_base(void);
 Suite *suite_packs(void);
 Suite *suite_permit(void);
 Suite *suite_query(void);
@@ -16,9 +17,10 @@ Suite *suite_state(void);
 Suite *suite_vectors(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_import,  suite_pack,   suite_packs,  suite_state,     suite_open,
-    suite_indexer, suite_query,  suite_sql,    suite_snapshots, suite_vectors,
-    suite_permit,  suite_outbox, suite_fields, suite_backup,    NULL,
+    suite_import, suite_pack,      suite_packs,   suite_pack_base,
+    suite_state,  suite_open,      suite_indexer, suite_query,
+    suite_sql,    suite_snapshots, suite_vectors, suite_permit,
+    suite_outbox, suite_fields,    suite_backup,  NULL,
 };
 
 int main(int argc, char **argv)
