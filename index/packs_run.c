@@ -81,6 +81,8 @@ struct catch_up {
     size_t count;
     annal_catch_up_options options;
     int64_t deadline_us;
+    annal_error
+        behind; /* why the database that was last at hand is not caught up; status 0: it is */
 };
 
 static void note_caught_up(annal_index *index, struct pack_base *base, struct stamp stamp)
@@ -118,6 +120,7 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_base *base,
         note_caught_up(work->index, base, stamp);
     if (status >= 0 || fill->left_out)
         return status < 0 ? ANNAL_OK : status;
+    work->behind = why;
     if (status == ANNAL_ERR_BUSY || status == ANNAL_ERR_NOMEM) {
         if (err != NULL)
             *err = why;
@@ -132,6 +135,7 @@ static annal_status catch_up_base(void *arg, struct pack_base *base, annal_error
 {
     struct catch_up *work = arg;
     annal_status status = ANNAL_OK, busy = ANNAL_OK;
+    work->behind = (annal_error){0};
     for (size_t i = 0; status == ANNAL_OK && !base->base.frozen && i < base->fill_count; i++) {
         status = catch_up_fill(work, base, &base->fills[i], err);
         if (status == ANNAL_ERR_BUSY) { /* rule 1 */
@@ -229,21 +233,26 @@ struct reading {
     size_t attached;
 };
 
-/* How much of the journals the tables of a database do not hold. */
+/* How much of the journals the tables of a database do not hold: more than nothing, in any case. */
 static void add_lag(struct reading *reading, struct pack_base *base, const annal_error *why)
 {
-    for (size_t i = 0; reading->lag != NULL && i < base->fill_count; i++) {
+    annal_lag *lag = reading->lag;
+    uint64_t all = 0;
+    for (size_t i = 0; lag != NULL && i < base->fill_count; i++) {
         struct plan plan = {0};
         uint64_t bytes = 0;
         if (annal__plan_make(&base->fills[i].follower, reading->work.sessions, reading->work.count,
                              base->base.wait_ms, &plan, NULL) >= 0)
             annal__plan_look_ahead(&base->fills[i].follower, &plan, &bytes);
         annal__plan_done(&plan);
-        if (bytes > 0 && reading->lag->message[0] == '\0')
-            snprintf(reading->lag->message, sizeof reading->lag->message, "pack '%.100s': %.140s",
-                     base->fills[i].slot->name, why->message);
-        reading->lag->bytes += bytes;
+        all += bytes;
     }
+    if (lag == NULL)
+        return;
+    lag->bytes += all == 0 ? 1 : all;
+    if (lag->message[0] == '\0')
+        snprintf(lag->message, sizeof lag->message, "the tables of pack '%.80s' lag: %.140s",
+                 base->fills[0].slot->name, why->message);
 }
 
 static annal_status run_named(sqlite3 *db, const char *format, const char *path, const char *stem,
@@ -288,6 +297,7 @@ static annal_status attach_base(void *arg, struct pack_base *base, annal_error *
     annal_error why = {0};
     annal_status status = ANNAL_OK;
     bool same = false;
+    reading->work.behind = (annal_error){0};
     if (reading->attached == ATTACHED_MAX) {
         annal__store_log(reading->index->store, ANNAL_LOG_WARNING,
                          "'%s' is not attached: there are %d others", base->base.path,
@@ -298,8 +308,6 @@ static annal_status attach_base(void *arg, struct pack_base *base, annal_error *
         annal_error behind = {0};
         if (attempt > 0 || !reading->as_indexed)
             status = catch_up_base(&reading->work, base, &behind);
-        if (status == ANNAL_ERR_BUSY)
-            add_lag(reading, base, &behind);
         if (status == ANNAL_ERR_NOMEM) {
             if (err != NULL)
                 *err = behind;
@@ -307,6 +315,8 @@ static annal_status attach_base(void *arg, struct pack_base *base, annal_error *
         }
         status = attach_once(reading, base, &same, &why);
     }
+    if (reading->work.behind.status < 0)
+        add_lag(reading, base, &reading->work.behind);
     if (same)
         reading->attached++;
     else /* rule 1 */

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define EVERYTHING                                                                                 \
     (1u << FROM_DISK | 1u << FROM_HEAP | 1u << FROM_SYSTEM | 1u << FROM_SQLITE_DISK |              \
@@ -193,6 +194,101 @@ START_TEST(any_call_of_the_index_may_fail)
 }
 END_TEST
 
+/* ---- Packs ---- */
+
+static const char counts_pack[] =
+    "-- pack counts   version 1   database counts.db\n"
+    "CREATE TABLE counts (session TEXT PRIMARY KEY, n INTEGER);\n"
+    "CREATE VIEW many AS SELECT session FROM counts WHERE n > 1;\n"
+    "-- on test.event\n"
+    "INSERT INTO counts VALUES (:session, 0) ON CONFLICT DO NOTHING;\n"
+    "UPDATE counts SET n = n + 1 WHERE session = :session;\n";
+
+static void build_packs(struct life *life)
+{
+    char path[600];
+    build_store(life);
+    snprintf(path, sizeof path, "%s/packs", life->path);
+    ck_fault(mkdir(path, 0700) == 0, "make '%s'", path);
+    snprintf(path, sizeof path, "%s/packs/counts.sql", life->path);
+    FILE *file = fopen(path, "w");
+    ck_fault(file != NULL && fputs(counts_pack, file) >= 0 && fclose(file) == 0, "write '%s'",
+             path);
+}
+
+/* The lag that is told is that of sessions.db or of a pack; or the pack is left out: no table. */
+static void ask_pack(struct life *life, annal_index *index)
+{
+    ask_sql(life, index, "SELECT sum(n) FROM counts WHERE session = 'b'");
+}
+
+static int count_packs(void *arg, const annal_pack_info *info)
+{
+    (void)info;
+    *(uint64_t *)arg += 1;
+    return 0;
+}
+
+static int no_finding(void *arg, const annal_pack_finding *finding)
+{
+    ck_fault(finding->remark || finding->table == NULL, "pack %s, table %s: %s", finding->pack,
+             finding->table, finding->what);
+    *(uint64_t *)arg += 1;
+    return 0;
+}
+
+static void live_packs(struct life *life)
+{
+    const annal_store_options options = {.create = true, .region_bytes = LOG_REGION_FIRST};
+    annal_error err = {0};
+    uint64_t packs = 0, findings = 0;
+    if (!open_store(life, &options))
+        return;
+    annal_index *index = open_index(life);
+    if (index != NULL) {
+        ask_pack(life, index);
+        attempt(life, "b", 1, ANNAL_LEVEL_SYNC, false);
+        ask_pack(life, index);
+        ck_failure(life, annal_pack_rebuild(index, "counts", NULL, &err), &err, "rebuild a pack");
+        ask_pack(life, index);
+        ck_failure(life, annal_index_packs(index, count_packs, &packs, &err), &err, "list packs");
+        ck_failure(life, annal_packs_verify(index, no_finding, &findings, &err), &err,
+                   "verify packs");
+        ck_failure(life, annal_pack_enable(life->store, "teams", NULL, &err), &err, "enable");
+    }
+    annal_index_close(index);
+    close_store(life);
+}
+
+static void prove_packs(struct life *life)
+{
+    const annal_store_options options = {.create = true};
+    annal_error err = {0};
+    uint64_t findings = 0;
+    ck_fault(open_store(life, &options), "the store does not open");
+    annal_index *index = open_index(life);
+    for (int i = 0; i < 2; i++) {
+        ask_pack(life, index);
+        annal_status status = annal_packs_verify(index, no_finding, &findings, &err);
+        ck_fault(status == ANNAL_OK && findings == 0, "verify: %s", err.message);
+        catch_up(life, index, true);
+    }
+    annal_index_close(index);
+    close_store(life);
+}
+
+START_TEST(any_call_of_packs_may_fail)
+{
+    static const struct scene scene = {.name = "packs",
+                                       .sources = EVERYTHING,
+                                       .runs = 12,
+                                       .build = build_packs,
+                                       .live = live_packs,
+                                       .prove = prove_packs};
+    fail_everywhere(&scene);
+}
+END_TEST
+
 /* ---- Snapshots and replay ---- */
 
 struct text {
@@ -314,6 +410,7 @@ Suite *suite_faults_index(void)
     TCase *tests = tcase_create("index");
     tcase_set_timeout(tests, 1200);
     tcase_add_test(tests, any_call_of_the_index_may_fail);
+    tcase_add_test(tests, any_call_of_packs_may_fail);
     tcase_add_test(tests, any_call_of_a_replay_may_fail);
     suite_add_tcase(suite, tests);
     return suite;
