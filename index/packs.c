@@ -53,7 +53,7 @@ static int note_name(void *arg, const char *name)
     if (!counts)
         return 0;
     listing->count++;
-    return annal__buf_append(&listing->names, name, len + 1);
+    return annal__buf_append(&listing->names, name, len + 1) < 0; /* no memory: 1 */
 }
 
 static int by_name(const void *a, const void *b)
@@ -72,10 +72,10 @@ static annal_status list_packs(annal_index *index, struct listing *listing, cons
         status = ANNAL_ERR_NOMEM;
     if (status >= 0) {
         int listed = io->list(io->arg, path.ptr, note_name, listing);
-        if (listed < 0 && errno != ENOENT)
-            status = annal__fail_errno(err, "list '%s'", path.ptr);
-        else if (listed > 0)
+        if (listed > 0)
             status = ANNAL_ERR_NOMEM;
+        else if (listed < 0 && errno != ENOENT)
+            status = annal__fail_errno(err, "list '%s'", path.ptr);
     }
     annal__buf_done(&path);
     const char **names = status < 0 ? NULL : annal__zalloc((listing->count + 1) * sizeof *names);
@@ -309,6 +309,8 @@ static annal_status read_user_pack(annal_index *index, struct pack_set *set, con
     else
         slot->error = why;
     annal__buf_done(&text);
+    if (why.status == ANNAL_ERR_NOMEM && err != NULL)
+        *err = why;
     return status == ANNAL_ERR_NOMEM ? status : ANNAL_OK;
 }
 
