@@ -109,12 +109,12 @@ const struct command cmd_delete = {
     .operands_min = 1,
     .operands_max = -1,
     .summary = "delete sessions for ever",
-    .about =
-        "Deletes the journal of each SESSION, its rows in the index, its snapshots and its\n"
-        "artifacts, and says what it was. On a terminal it asks first. A session that another\n"
-        "process is writing is taken from it, as for an append. An append that comes\n"
-        "later begins the session anew, with seq 1. The exit status is 1 when a SESSION\n"
-        "is not there or is not given back in time; the others are deleted all the same.",
+    .about = "Deletes the journal of each SESSION, its rows in the index, its snapshots and\n"
+             "its artifacts, and says what it was. On a terminal it asks first. A session\n"
+             "that another process is writing is taken from it, as for an append. An append\n"
+             "that comes later begins the session anew, with seq 1. The exit status is 1 when\n"
+             "a SESSION is not there or is not given back in time; the others are deleted all\n"
+             "the same.",
     .examples = "  annal delete sess_1\n"
                 "  annal delete --yes sess_2 sess_3\n",
     .options = options,
