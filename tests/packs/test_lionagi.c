@@ -489,6 +489,132 @@ START_TEST(a_session_begins_with_whatever_comes_first)
 }
 END_TEST
 
+/* What an older version of the pack left behind: pack_base.c compares what it would make now. */
+START_TEST(at_l27_tables_without_the_late_columns_gain_them_in_place)
+{
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    add_message(&p, "s1", "m1", "");
+    ck_packs(&p, "SELECT 1 FROM messages LIMIT 0", "");
+    for (int i = 0; i < 2; i++) {
+        char *said = packs_shell(
+            &p, "state.db",
+            i == 0
+                ? "ALTER TABLE sessions DROP COLUMN process; ALTER TABLE sessions DROP COLUMN "
+                  "reason_codes; ALTER TABLE sessions DROP COLUMN delivery; ALTER TABLE sessions "
+                  "DROP COLUMN health; DROP INDEX idx_messages_sender; UPDATE _pack SET "
+                  "tables_hash = 1; INSERT INTO messages (id, session_id) VALUES ('mark', 's');"
+                : "");
+        ck_assert_str_eq(said, "");
+        free(said);
+        packs_reopen(&p);
+        ck_append(&p, "s1", "session.updated", "{\"set\":{\"health\":\"poor\"}}");
+        ck_packs(&p, "SELECT id, health, delivery, reason_codes, process FROM state.sessions",
+                 "s1|poor||[]|\n");
+        ck_packs(&p, "SELECT count(*) FROM messages WHERE id = 'mark'", "1\n");
+        ck_packs(&p, "SELECT count(*) FROM state.sqlite_schema WHERE name = 'idx_messages_sender'",
+                 "1\n");
+    }
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_l24_a_check_of_old_on_the_status_goes_and_rows_and_indexes_stay)
+{
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    ck_append(&p, "s1", "session.created", "{\"status\":\"running\",\"name\":\"n\"}");
+    ck_packs(&p, "SELECT 1 FROM messages LIMIT 0", "");
+    char *said = packs_shell(
+        &p, "state.db",
+        "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, "
+        "'status          TEXT', 'status TEXT CHECK (status IN (''running'', ''completed'', "
+        "''failed'', ''aborted''))') WHERE name = 'sessions'; UPDATE _pack SET tables_hash = 1; "
+        "SELECT changes();");
+    ck_assert_str_eq(said, "1\n");
+    free(said);
+    for (int i = 0; i < 2; i++) {
+        packs_reopen(&p);
+        ck_packs(&p, "SELECT id, name, status FROM state.sessions",
+                 i == 0 ? "s1|n|running\n" : "s1|n|timed_out\n");
+        ck_packs(&p,
+                 "SELECT sql LIKE '%timed_out%' OR sql LIKE '%CHECK (status%' "
+                 "FROM state.sqlite_schema WHERE name = 'sessions'",
+                 "0\n");
+        ck_packs(&p, "SELECT count(*) FROM pragma_index_list('sessions', 'state')", "4\n");
+        if (i == 0)
+            ck_append(&p, "s1", "session.transition", "{\"to\":\"timed_out\"}");
+    }
+    packs_done(&p);
+}
+END_TEST
+
+static int count_pruned(void *arg, const annal_pruned *pruned)
+{
+    annal_pruned *sum = arg;
+    ck_assert_ptr_null(pruned->kept);
+    sum->branches += pruned->branches;
+    sum->progressions += pruned->progressions;
+    sum->messages += pruned->messages;
+    return 0;
+}
+
+START_TEST(at_l14_more_sessions_are_pruned_than_a_statement_has_parameters)
+{
+    enum { SESSIONS = 1050 };
+    struct packs p;
+    annal_pruned sum = {.branches = 0};
+    PACKS_INIT(&p, "lionagi");
+    p.past_us = 1500000000000000;
+    for (unsigned i = 0; i < SESSIONS; i++) {
+        char session[20];
+        snprintf(session, sizeof session, "s%04u", i);
+        packs_append_past(&p, session, "session.created", "{}");
+    }
+    add_message(&p, "s0001", "m", ",\"created_at\":1500000000");
+    annal_prune_options options = {
+        .before_us = 1600000000000000, .orphan_progressions = true, .dry_run = true};
+    ck_ok(annal_prune(p.index, &options, count_pruned, &sum, err));
+    ck_assert_uint_eq(sum.progressions, SESSIONS);
+    ck_assert_uint_eq(sum.messages, 1);
+    options.keep_n = SESSIONS - 3;
+    options.dry_run = false;
+    sum = (annal_pruned){.branches = 0};
+    ck_ok(annal_prune(p.index, &options, count_pruned, &sum, err));
+    ck_assert_uint_eq(sum.messages, 1);
+    ck_packs(&p, "SELECT count(*), min(id) FROM state.sessions", "1047|s0003\n");
+    ck_packs(&p, "SELECT count(*) FROM messages", "0\n");
+    ck_packs(&p, "SELECT count(*) FROM progressions", "1047\n");
+    packs_done(&p);
+}
+END_TEST
+
+static int note_kept(void *arg, const annal_pruned *pruned)
+{
+    struct packs *p = arg;
+    if (pruned->session.len == 2) /* the first: the second wakes up meanwhile */
+        packs_append_past(p, "s2-late", "message.added",
+                          "{\"id\":\"late\",\"role\":\"user\",\"content\":1,\"created_at\":2e9}");
+    else
+        ck_assert_ptr_nonnull(strstr(pruned->kept->message, "changed since it was chosen"));
+    return 0;
+}
+
+START_TEST(a_session_that_wakes_up_while_others_are_pruned_is_kept)
+{
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    p.past_us = 1500000000000000;
+    packs_append_past(&p, "s1", "session.created", "{}");
+    packs_append_past(&p, "s2-late", "session.created", "{}");
+    const annal_prune_options options = {.before_us = 1600000000000000};
+    ck_ok(annal_prune(p.index, &options, note_kept, &p, err));
+    ck_packs(&p, "SELECT id FROM state.sessions", "s2-late\n");
+    packs_ck_rebuild(&p, "state.db", 12);
+    packs_done(&p);
+}
+END_TEST
+
 Suite *suite_lionagi(void)
 {
     Suite *suite = suite_create("lionagi");
@@ -511,6 +637,11 @@ Suite *suite_lionagi(void)
     tcase_add_test(tcase, what_is_written_of_a_message_is_read_back_the_same);
     tcase_add_test(tcase, an_id_of_several_sessions_is_the_first_ones_whatever_the_order);
     tcase_add_test(tcase, a_session_begins_with_whatever_comes_first);
+    tcase_add_test(tcase, at_l27_tables_without_the_late_columns_gain_them_in_place);
+    tcase_add_test(tcase, at_l24_a_check_of_old_on_the_status_goes_and_rows_and_indexes_stay);
+    tcase_add_test(tcase, at_l14_more_sessions_are_pruned_than_a_statement_has_parameters);
+    tcase_add_test(tcase, a_session_that_wakes_up_while_others_are_pruned_is_kept);
+    tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
     return suite;
 }
