@@ -1,7 +1,9 @@
 #include "tests/packs/fixture.h"
+#include "tests/support/random.h"
 
 #include <annal/tail.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,6 +174,58 @@ START_TEST(at_a22_of_those_who_want_one_slug_one_gets_it_and_a_wish_gives_each_i
     ck_assert_int_eq(wished[0], 4);
     ck_packs(&p, "SELECT slug FROM decision_inbox ORDER BY slug", "s\ns-2\ns-3\ns-4\ns-5\n");
     packs_ck_rebuild(&p, "memory.db", 2);
+    packs_done(&p);
+}
+END_TEST
+
+/* Promotes what is pending, one after the other, until it is killed. */
+static int promote_for_ever(const char *path)
+{
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    annal_writer *writer = NULL;
+    annal_error err = {0};
+    annal_status status = annal_store_open(path, NULL, &store, &err);
+    if (status == ANNAL_OK)
+        status = annal_index_open(store, NULL, &index, &err);
+    if (status == ANNAL_OK)
+        status = annal_writer_open(store, ANNAL_SLICE("proj_p1"), NULL, &writer, &err);
+    for (int i = 1; status == ANNAL_OK || status == ANNAL_ERR_REFUSED; i++) {
+        char data[60];
+        snprintf(data, sizeof data, "{\"entry_id\":\"i%d\"}", i);
+        const annal_draft draft = {.type = ANNAL_SLICE("decision.promoted"),
+                                   .data = annal_slice_of(data)};
+        status = annal_pack_append(index, writer, &draft, 1, NULL, NULL, &err);
+    }
+    fprintf(stderr, "promoter: %s\n", err.message);
+    return 1;
+}
+
+START_TEST(at_a20_a_kill_leaves_a_proposal_and_its_decision_or_neither)
+{
+    struct packs p;
+    struct random random = random_init(20260120);
+    PACKS_INIT(&p, "memory");
+    for (int i = 0; i < 60; i++)
+        ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("scope", "s"));
+    for (int round = 0; round < 4; round++) {
+        int status = 0;
+        packs_reopen(&p);
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(promote_for_ever(p.path));
+        usleep(20000 + (useconds_t)random_below(&random, 100000));
+        kill(pid, SIGKILL);
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert(WIFSIGNALED(status));
+        packs_reopen(&p); /* so that its commit log is redone */
+        ck_packs(&p,
+                 "SELECT count(*) FROM decision_inbox i LEFT JOIN decisions d ON "
+                 "d.inbox_entry_id = i.id WHERE (i.status = 'merged') <> (d.id IS NOT NULL) "
+                 "OR i.decision_id IS NOT d.id",
+                 "0\n");
+        packs_ck_rebuild(&p, "memory.db", random_next(&random));
+    }
     packs_done(&p);
 }
 END_TEST
@@ -542,6 +596,7 @@ Suite *suite_memory(void)
     tcase_add_test(stores, only_the_agent_that_made_a_proposal_changes_it_while_it_is_pending);
     tcase_add_test(stores,
                    at_a22_of_those_who_want_one_slug_one_gets_it_and_a_wish_gives_each_its_own);
+    tcase_add_test(stores, at_a20_a_kill_leaves_a_proposal_and_its_decision_or_neither);
     tcase_add_test(stores, at_a23_the_coordinator_merges_boundaries_and_the_scribe_what_is_routine);
     tcase_add_test(stores, at_a24_a_decision_is_superseded_by_one_of_its_project);
     tcase_add_test(stores, at_a27_a_session_ends_older_ones_and_its_id_is_used_once);
