@@ -5,6 +5,7 @@
 #   make build, make install [prefix=/usr/local] [DESTDIR=]
 #   make faults                       every call of every scene fails in every way that fits it
 #   make flips                        every bit of a journal, a commit log and a snapshot
+#   make contend                      eight processes, one task, 1,000 rounds, also killed ones
 #   make soak ROUNDS=100000 SEED=1    writers are killed with SIGKILL; what was acknowledged is there
 #   make power                        the power is cut after every operation, in 200 ways
 #   make model                        who may write a session, explored with SPIN
@@ -16,7 +17,7 @@
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test summary soak faults flips fuzz power model coverage demo install bench format clean setup
+.PHONY: build test summary contend soak faults flips fuzz power model coverage demo install bench format clean setup
 
 build: setup
 	cmake --workflow --preset release
@@ -36,6 +37,11 @@ flips: setup
 	ANNAL_TEST_FULL=1 build/bench/tests/crash/test_crash flips
 	ANNAL_TEST_FULL=1 build/bench/tests/crash/test_crash flips_log
 	ANNAL_TEST_FULL=1 build/bench/tests/snapshot/test_snapshot container
+
+# A run of all tests takes some rounds. About a minute.
+contend: setup
+	cmake --preset bench && cmake --build --preset bench --target test_packs
+	ANNAL_TEST_FULL=1 build/bench/tests/packs/test_packs contend
 
 # Each fuzzer for so long; what one finds stays in build/fuzz/tests/fuzz.
 SECONDS ?= 60

@@ -6,6 +6,7 @@
 #include "tests/support/random.h"
 #include "tests/support/runner.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -193,6 +194,70 @@ START_TEST(processes_that_are_killed_while_they_claim_leave_nothing_half_done)
 }
 END_TEST
 
+/* ---- Threads of one process ---- */
+
+#define THREADS 4
+
+struct claimer {
+    pthread_t thread;
+    struct packs *p;
+    unsigned number, rounds;
+    unsigned won, refused;
+    char failure[600];
+};
+
+static void *claim_in_thread(void *arg)
+{
+    struct claimer *claimer = arg;
+    annal_writer *writer = NULL;
+    annal_error err = {0};
+    annal_status status =
+        annal_writer_open(claimer->p->store, ANNAL_SLICE("proj"), NULL, &writer, &err);
+    for (unsigned round = 0; round < claimer->rounds && status != ANNAL_ERR_NOMEM; round++) {
+        char data[80];
+        int len =
+            snprintf(data, sizeof data, "{\"id\":\"t%u\",\"run\":%u}", round, claimer->number);
+        const annal_draft draft = {.type = ANNAL_SLICE("task.claimed"),
+                                   .data = {data, (size_t)len}};
+        status = annal_pack_append(claimer->p->index, writer, &draft, 1, NULL, NULL, &err);
+        claimer->won += status == ANNAL_OK;
+        claimer->refused += status == ANNAL_ERR_REFUSED;
+        if (status < 0 && status != ANNAL_ERR_REFUSED)
+            snprintf(claimer->failure, sizeof claimer->failure, "%s", err.message);
+    }
+    annal_writer_close(writer);
+    return NULL;
+}
+
+START_TEST(of_several_threads_one_claims_a_task)
+{
+    unsigned rounds = 40, won = 0, refused = 0;
+    struct packs p;
+    struct claimer claimers[THREADS] = {0};
+    PACKS_INIT(&p, NULL);
+    add_tasks(&p, rounds);
+    packs_reopen(&p);
+    for (unsigned i = 0; i < THREADS; i++) {
+        claimers[i].p = &p;
+        claimers[i].number = i;
+        claimers[i].rounds = rounds;
+        ck_assert_int_eq(pthread_create(&claimers[i].thread, NULL, claim_in_thread, &claimers[i]),
+                         0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(claimers[i].thread, NULL);
+        ck_assert_msg(claimers[i].failure[0] == '\0', "%s", claimers[i].failure);
+        won += claimers[i].won;
+        refused += claimers[i].refused;
+    }
+    ck_assert_uint_eq(won, rounds);
+    ck_assert_uint_eq(refused, rounds * (THREADS - 1));
+    ck_packs(&p, "SELECT COUNT(*), COUNT(DISTINCT id) FROM claims", "40|40\n");
+    packs_ck_rebuild(&p, "tasks.db", 1);
+    packs_done(&p);
+}
+END_TEST
+
 Suite *suite_contend(void)
 {
     Suite *suite = suite_create("contend");
@@ -201,6 +266,7 @@ Suite *suite_contend(void)
     tcase_add_test(
         all, of_eight_processes_one_claims_a_task_and_seven_are_refused_in_the_words_of_the_pack);
     tcase_add_test(all, processes_that_are_killed_while_they_claim_leave_nothing_half_done);
+    tcase_add_test(all, of_several_threads_one_claims_a_task);
     suite_add_tcase(suite, all);
     return suite;
 }
