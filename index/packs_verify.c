@@ -185,6 +185,8 @@ static annal_status add_task(const struct part *part, struct plan *plan)
     while (status >= 0 && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
         status = annal__plan_add(plan, annal__db_column(stmt, 0), (annal_position){.seq = 1},
                                  (uint64_t)sqlite3_column_int64(stmt, 1), false);
+    if (status == ANNAL_ERR_NOMEM)
+        annal__fail(part->verify->err, status, "the sessions of pack '%s'", part->slot->name);
     if (status >= 0 && rc != SQLITE_DONE)
         status =
             annal__db_fail(part->verify->err, part->db, rc, "read '%s'", part->base->base.path);

@@ -6,6 +6,7 @@
 #include "tools/sessions.h"
 
 #include <annal/index.h>
+#include <annal/pack.h>
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -172,6 +173,23 @@ static int print_status(void *arg, const char *database, annal_slice name, uint6
     return 0;
 }
 
+static int print_pack(void *arg, const annal_pack_info *info)
+{
+    static const char *const states[] = {"ready", "building", "failed"};
+    struct stats *stats = arg;
+    char text[HUMAN_BYTES];
+    if (stats->args->json) {
+        printf("{\"pack\":\"%s\",\"version\":%" PRIu32 ",\"state\":\"%s\",\"events\":%" PRIu64
+               ",\"events_behind\":%" PRIu64 ",\"findings\":%" PRIu64 "}\n",
+               info->name, info->version, states[info->state], info->events_applied,
+               info->events_behind, info->findings);
+    } else {
+        printf("  %15s  %s: %s\n", human_count(text, info->events_behind), info->name,
+               info->error != NULL ? info->error : states[info->state]);
+    }
+    return 0;
+}
+
 static int print_databases(struct stats *stats)
 {
     annal_error err = {0};
@@ -184,6 +202,10 @@ static int print_databases(struct stats *stats)
         printf("\nsessions by status\n");
     if (status >= 0)
         status = annal_index_statuses(stats->index, print_status, stats, &err);
+    if (status >= 0 && stats->has_index && !stats->args->json)
+        printf("\nevents that packs have not seen yet\n");
+    if (status >= 0 && stats->has_index) /* asking would make it */
+        status = annal_index_packs(stats->index, print_pack, stats, &err);
     return status < 0 ? fail_error(&err) : 0;
 }
 
@@ -307,10 +329,10 @@ const struct command cmd_stats = {
              "began (by all processes: syncs, groups, checkpoints, waits), and the sessions\n"
              "whose index lags behind their journal. Of each database, sessions.db and those\n"
              "of packs: its size and that of its WAL, PRAGMAs, rows by table, sessions by\n"
-             "status. Does not catch up and makes nothing, so it shows the store as it is.\n"
-             "With --json: an object for each session, then the totals, then one for each\n"
-             "type, database, table and status, then the measurements, with units in their\n"
-             "names.",
+             "status; of each pack how many events it has not seen yet. Does not catch up and\n"
+             "makes nothing, so it shows the store as it is. With --json: an object for each\n"
+             "session, then the totals, then one for each type, database, table, status and\n"
+             "pack, then the measurements, with units in their names.",
     .examples = "  annal stats\n  annal stats --json | jq 'select(.session_id)'\n"
                 "  annal stats --json | jq 'select(.sync_us_p99).sync_us_p99'\n",
     .run = run};
