@@ -3,6 +3,7 @@
 #include "tests/packs/openprose_sql.h"
 #include "tests/support/random.h"
 
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -778,6 +779,231 @@ START_TEST(whoever_writes_in_whatever_order_the_tables_are_what_the_journal_give
 }
 END_TEST
 
+/* Drains and appends, in a process of its own, until it is killed. */
+static _Noreturn void drain_for_ever(const char *path, int said)
+{
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    annal_writer *writer = NULL;
+    const annal_store_options options = {.no_keeper = true};
+    const annal_draft draft = {.type = ANNAL_SLICE("binding.set"),
+                               .data = ANNAL_SLICE("{\"name\":\"api\",\"value\":\"v\"}")};
+    const annal_sql_options of_run = {.session = ANNAL_SLICE(SESSION)};
+    struct text text = {0};
+    bool good = annal_store_open(path, &options, &store, NULL) == ANNAL_OK &&
+                annal_index_open(store, NULL, &index, NULL) == ANNAL_OK &&
+                annal_writer_open(store, ANNAL_SLICE(SESSION), NULL, &writer, NULL) == ANNAL_OK;
+    for (unsigned i = 0; good; i++) {
+        annal_appended appended = {0};
+        uint64_t seq;
+        const annal_append_options append = {.level = ANNAL_LEVEL_SYNC};
+        annal_status status =
+            annal_sql(index, ANNAL_SLICE("SELECT 1"), &of_run, text_row, &text, NULL);
+        if (i % 3 == 0) /* past the packs */
+            status = annal_writer_append(writer, &draft, 1, &append, &seq, NULL);
+        else
+            status = annal_pack_append(index, writer, &draft, 1, &append, &appended, NULL);
+        (void)status; /* busy, perhaps: the next round comes */
+        annal_index_free(appended.data.ptr);
+        good = write(said, "", 1) == 1;
+    }
+    _exit(1);
+}
+
+START_TEST(a_drain_that_is_killed_neither_loses_nor_doubles_what_users_wrote)
+{
+    struct random random = random_init(20260117);
+    struct packs p;
+    unsigned written = 0;
+    PACKS_INIT(&p, "prose");
+    run_init(&p);
+    for (int i = 0; i < 8; i++) {
+        int status = 0, said[2];
+        char byte;
+        packs_reopen(&p); /* which gives the session back */
+        ck_assert_int_eq(pipe(said), 0);
+        pid_t child = fork();
+        if (child == 0)
+            drain_for_ever(p.path, said[1]);
+        ck_assert_int_gt(child, 0);
+        close(said[1]);
+        ck_assert_int_eq(read(said[0], &byte, 1), 1);
+        for (uint64_t left = 1 + random_below(&random, 4); left > 0; left--) {
+            char sql[200];
+            snprintf(sql, sizeof sql,
+                     ".timeout 20000\nINSERT INTO bindings (name) VALUES ('u%u'), ('v%u');",
+                     written, written);
+            written++;
+            ck_shell(&p, sql, "");
+        }
+        usleep((useconds_t)random_below(&random, 8000));
+        ck_assert_int_eq(kill(child, SIGKILL), 0);
+        close(said[0]);
+        ck_assert_int_eq(waitpid(child, &status, 0), child);
+        ck_assert_msg(WIFSIGNALED(status), "the child failed");
+        packs_reopen(&p);
+        ck_rebuild(&p);
+    }
+    char expected[100];
+    snprintf(expected, sizeof expected, "%u|%u\n", 2 * written, 2 * written);
+    ck_rows(&p,
+            "SELECT COUNT(*), COUNT(DISTINCT data ->> '$.row.name') FROM events "
+            "WHERE type = 'sql.applied'",
+            expected);
+    snprintf(expected, sizeof expected, "%u\n", 2 * written);
+    ck_rows(&p, "SELECT COUNT(*) FROM prose.bindings WHERE name <> 'api'", expected);
+    packs_done(&p);
+}
+END_TEST
+
+/* ---- A program that divides and conquers, killed in the middle ---- */
+
+enum { CHUNKS = 4, DEPTH = 4 };
+
+struct vm {
+    annal_index *index;
+    sqlite3 *db;
+    annal_writer *writer;
+    int said; /* -1: to nobody */
+    bool good;
+};
+
+static void vm_append(struct vm *vm, const annal_draft *drafts, size_t count)
+{
+    annal_appended appended = {0};
+    const annal_append_options options = {.level = ANNAL_LEVEL_SYNC};
+    annal_error err = {0};
+    annal_status status =
+        annal_pack_append(vm->index, vm->writer, drafts, count, &options, &appended, &err);
+    vm->good = vm->good && status == ANNAL_OK && (vm->said < 0 || write(vm->said, "", 1) == 1);
+    if (status != ANNAL_OK)
+        fprintf(stderr, "%s\n", err.message);
+    annal_index_free(appended.data.ptr);
+}
+
+/* As a VM asks: straight from the database. The first value, whose ?1 is id; -1: none. */
+static int vm_number(struct vm *vm, const char *sql, int id)
+{
+    sqlite3_stmt *stmt = NULL;
+    int number = -1;
+    if (!vm->good || sqlite3_prepare_v2(vm->db, sql, -1, &stmt, NULL) != SQLITE_OK)
+        vm->good = false;
+    sqlite3_bind_int(stmt, 1, id);
+    if (vm->good && sqlite3_step(stmt) == SQLITE_ROW && sqlite3_column_type(stmt, 0) != SQLITE_NULL)
+        number = sqlite3_column_int(stmt, 0);
+    sqlite3_finalize(stmt);
+    return number;
+}
+
+/* One event, whose data is printed into a buffer. */
+#define VM_EVENT(vm, type_, ...)                                                                   \
+    do {                                                                                           \
+        char data_[400];                                                                           \
+        snprintf(data_, sizeof data_, __VA_ARGS__);                                                \
+        const annal_draft draft_ = {.type = ANNAL_SLICE(type_), .data = annal_slice_of(data_)};    \
+        vm_append(vm, &draft_, 1);                                                                 \
+    } while (0)
+
+/* What is to be done of the call of a block: all of it, or what is left of it after a crash. */
+static void process(struct vm *vm, int id, int depth)
+{
+    int block = 0;
+    if (!vm->good)
+        return;
+    if (depth < DEPTH) {
+        block = vm_number(vm, "SELECT id FROM execution WHERE parent_id = ?1", id);
+        if (block < 0) {
+            VM_EVENT(vm, "parallel.started",
+                     "{\"parallel_id\":\"p%d\",\"parent_id\":%d,\"branches\":[\"c1\",\"c2\","
+                     "\"c3\",\"c4\"]}",
+                     id, id);
+            block = vm_number(vm, "SELECT id FROM execution WHERE parent_id = ?1", id);
+        }
+        for (int i = 1; i <= CHUNKS && vm->good; i++)
+            if (vm_number(vm, "SELECT status = 'executing' FROM execution WHERE id = ?1",
+                          block + i) == 1)
+                process(vm, block + i, depth + 1);
+        if (vm_number(vm, "SELECT status = 'executing' FROM execution WHERE id = ?1", block))
+            VM_EVENT(vm, "parallel.joined", "{\"parallel_id\":\"p%d\"}", id);
+    }
+    /* The result and the end of the call: both or none. */
+    char result[200], end[100];
+    snprintf(result, sizeof result, "{\"name\":\"result\",\"execution_id\":%d,\"value\":\"of %d\"}",
+             id, id);
+    snprintf(end, sizeof end, "{\"execution_id\":%d}", id);
+    const annal_draft drafts[] = {
+        {.type = ANNAL_SLICE("binding.set"), .data = annal_slice_of(result)},
+        {.type = ANNAL_SLICE("execution.completed"), .data = annal_slice_of(end)}};
+    if (vm->good)
+        vm_append(vm, drafts, 2);
+}
+
+/* From the beginning, or from where the tables say. */
+static bool run_program(const char *path, const char *database, int said)
+{
+    annal_store *store = NULL;
+    const annal_store_options options = {.no_keeper = true};
+    struct vm vm = {.said = said};
+    if (sqlite3_open_v2(database, &vm.db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK)
+        return false;
+    sqlite3_busy_timeout(vm.db, 10000);
+    vm.good = annal_store_open(path, &options, &store, NULL) == ANNAL_OK &&
+              annal_index_open(store, NULL, &vm.index, NULL) == ANNAL_OK &&
+              annal_writer_open(store, ANNAL_SLICE(SESSION), NULL, &vm.writer, NULL) == ANNAL_OK;
+    if (vm.good && vm_number(&vm, "SELECT COUNT(*) FROM execution WHERE id > ?1", 0) == 0)
+        VM_EVENT(&vm, "execution.started", "{\"statement_text\":\"do process(data)\"}");
+    if (vm.good)
+        VM_EVENT(&vm, "run.resumed", "{}");
+    if (vm_number(&vm, "SELECT status = 'executing' FROM execution WHERE id = ?1", 1) == 1)
+        process(&vm, 1, 0);
+    sqlite3_close(vm.db);
+    annal_writer_close(vm.writer);
+    annal_index_close(vm.index);
+    return annal_store_close(store, NULL) == ANNAL_OK && vm.good;
+}
+
+START_TEST(at_p14_a_recursive_program_that_is_killed_goes_on_where_it_was)
+{
+    struct random random = random_init(41);
+    struct packs p;
+    PACKS_INIT(&p, "prose");
+    run_init(&p);
+    const char *database = tmpdir_path(&p.dir, "store/" DB);
+    for (int kills = 0; kills < 3; kills++) {
+        int said[2];
+        char byte;
+        packs_reopen(&p);
+        ck_assert_int_eq(pipe(said), 0);
+        pid_t child = fork();
+        if (child == 0)
+            _exit(run_program(p.path, database, said[1]) ? 0 : 1);
+        ck_assert_int_gt(child, 0);
+        close(said[1]);
+        for (uint64_t left = 40 + random_below(&random, 60); left > 0; left--)
+            ck_assert_int_eq(read(said[0], &byte, 1), 1);
+        ck_assert_int_eq(kill(child, SIGKILL), 0);
+        close(said[0]);
+        ck_assert_int_eq(waitpid(child, NULL, 0), child);
+        packs_reopen(&p);
+        ck_rebuild(&p);
+    }
+    ck_rows(&p, "SELECT status FROM prose.execution WHERE id = 1", "executing\n");
+    packs_reopen(&p);
+    ck_assert(run_program(p.path, database, -1));
+    packs_reopen(&p);
+    /* 1 + 4 + 16 + 64 + 256 calls, and a block for each but the last. */
+    ck_rows(&p, "SELECT status, COUNT(*), COUNT(DISTINCT id) FROM prose.execution GROUP BY status",
+            "completed|426|426\n");
+    ck_rows(&p,
+            "SELECT COUNT(*), COUNT(DISTINCT execution_id), SUM(value = 'of ' || execution_id) "
+            "FROM prose.bindings WHERE name = 'result'",
+            "341|341|341\n");
+    ck_resolves(&p, 426, "result", "of 426");
+    ck_rebuild(&p);
+    packs_done(&p);
+}
+END_TEST
+
 Suite *suite_prose(void)
 {
     Suite *suite = suite_create("prose");
@@ -807,6 +1033,11 @@ Suite *suite_prose(void)
     TCase *chance = tcase_create("chance");
     tcase_set_timeout(chance, 120);
     tcase_add_test(chance, whoever_writes_in_whatever_order_the_tables_are_what_the_journal_gives);
+    tcase_add_test(chance, a_drain_that_is_killed_neither_loses_nor_doubles_what_users_wrote);
     suite_add_tcase(suite, chance);
+    TCase *program = tcase_create("program");
+    tcase_set_timeout(program, 300);
+    tcase_add_test(program, at_p14_a_recursive_program_that_is_killed_goes_on_where_it_was);
+    suite_add_tcase(suite, program);
     return suite;
 }
