@@ -142,6 +142,7 @@ static int count_tables(const struct tables *tables, sqlite3 *db, const char *da
     int verdict =
         annal__db_prepare(db,
                           "SELECT name FROM sqlite_schema WHERE type = 'table' AND "
+                          "rootpage > 0 AND " /* whose module is perhaps not here */
                           "substr(name, 1, 1) <> '_' AND name NOT LIKE 'sqlite@_%' ESCAPE '@' "
                           "ORDER BY name",
                           &stmt, err);

@@ -615,6 +615,37 @@ START_TEST(a_session_that_wakes_up_while_others_are_pruned_is_kept)
 }
 END_TEST
 
+static int note_table(void *arg, const char *database, annal_slice name, uint64_t rows)
+{
+    struct text *text = arg;
+    char line[100];
+    if (strcmp(database, "state.db") == 0 && name.ptr[0] == 'x')
+        text_add(text, line,
+                 (size_t)snprintf(line, sizeof line, "%.*s %llu\n", ANNAL_FMT(name),
+                                  (unsigned long long)rows));
+    return 0;
+}
+
+START_TEST(tables_of_a_module_that_is_not_here_are_not_counted)
+{
+    struct packs p;
+    struct text text = {0};
+    PACKS_INIT(&p, "lionagi");
+    ck_packs(&p, "SELECT 1 FROM messages LIMIT 0", "");
+    char *said = packs_shell(
+        &p, "state.db",
+        "CREATE TABLE x_mine (a); INSERT INTO x_mine VALUES (1); PRAGMA writable_schema = ON; "
+        "INSERT INTO sqlite_schema VALUES ('table', 'x_far', 'x_far', 0, "
+        "'CREATE VIRTUAL TABLE x_far USING nothing_of_ours(a)');");
+    ck_assert_str_eq(said, "");
+    free(said);
+    ck_ok(annal_index_tables(p.index, note_table, &text, err));
+    ck_assert_str_eq(text.ptr, "x_mine 1\n");
+    free(text.ptr);
+    packs_done(&p);
+}
+END_TEST
+
 Suite *suite_lionagi(void)
 {
     Suite *suite = suite_create("lionagi");
@@ -641,6 +672,7 @@ Suite *suite_lionagi(void)
     tcase_add_test(tcase, at_l24_a_check_of_old_on_the_status_goes_and_rows_and_indexes_stay);
     tcase_add_test(tcase, at_l14_more_sessions_are_pruned_than_a_statement_has_parameters);
     tcase_add_test(tcase, a_session_that_wakes_up_while_others_are_pruned_is_kept);
+    tcase_add_test(tcase, tables_of_a_module_that_is_not_here_are_not_counted);
     tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
     return suite;
