@@ -3,6 +3,7 @@
 #include "journal/base/error.h"
 #include "journal/slot.h"
 
+#include <inttypes.h>
 #include <sys/file.h>
 
 #define SETTLE_TRIES 20 /* a group that is being written does not verify yet */
@@ -119,5 +120,57 @@ annal_status annal_store_logs(annal_store *store, annal_log_info_fn fn, void *ar
         else if (status == ANNAL_OK)
             status = fn(arg, &info);
     }
+    return status;
+}
+
+/* Whether the process that has this slot has the session; *pid stays when not. */
+static annal_status look_for_session(annal_store *store, uint32_t number, annal_slice session,
+                                     uint32_t *pid, annal_error *err)
+{
+    struct buf path = {0}, list = {0};
+    struct log log = {.fd = -1};
+    struct held held = {.fd = -1};
+    struct stat file;
+    annal_status status = annal__slot_path(store, &path, "commit", number, err);
+    if (status == ANNAL_OK)
+        status = annal__slot_path(store, &list, "locks", number, err);
+    if (status == ANNAL_OK)
+        status = annal__log_open(store->io, path.ptr, false, &log, err);
+    if (status == ANNAL_ERR_NOTFOUND || status == ANNAL_ERR_CORRUPT)
+        status = ANNAL_OK; /* closed since, or nobody can have it */
+    if (status < 0 || log.fd < 0 || is_free(store, &log))
+        goto done;
+    if (annal__held_open(store->io, list.ptr, false, &held, NULL) < 0 || held.header == NULL ||
+        store->io->fstat(store->io->arg, log.fd, &file) < 0 ||
+        !annal__held_is_for(&held, store->boot, &file))
+        status = annal__fail(err, ANNAL_ERR_BUSY,
+                             "who has session '%.*s': the process with commit log %02" PRIu32
+                             " does not say which sessions it has",
+                             ANNAL_FMT(session), number);
+    else if (annal__held_find(&held, session) >= 0)
+        *pid = held.header->pid;
+
+done:
+    annal__held_close(&held);
+    annal__log_close(&log);
+    annal__buf_done(&path);
+    annal__buf_done(&list);
+    return status;
+}
+
+annal_status annal_session_owner(annal_store *store, annal_slice session, uint32_t *out_pid,
+                                 annal_error *err)
+{
+    struct slot_list list = {.count = 0};
+    uint32_t pid = 0;
+    annal_status status = annal__store_check(store, err);
+    if (status == ANNAL_OK)
+        status = annal_session_id_check(session, err);
+    if (status == ANNAL_OK)
+        status = annal__slots_list(store, &list, err);
+    for (size_t i = 0; i < list.count && status == ANNAL_OK && pid == 0; i++)
+        status = look_for_session(store, list.numbers[i], session, &pid, err);
+    if (status == ANNAL_OK)
+        *out_pid = pid;
     return status;
 }

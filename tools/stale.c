@@ -3,7 +3,8 @@
  *
  * (1) A session is ended only when it runs, nothing came from it for longer than its kind allows
  *     (views of the pack teams) and than --stale-hours, and its process is proven dead
- *     (annal/process.h). What recorded no process is never ended: nobody can prove anything.
+ *     (annal/process.h). What recorded no process is never ended: nobody can prove anything. Nor is
+ *     what another process holds now, which took it up without saying so.
  * (2) What was seen is said in the event, and asked again by the guards of the pack lionagi when it
  *     is appended: the session still runs, and nothing came from it since (quiet_since). A session
  *     that ended or woke up meanwhile is passed over.
@@ -222,13 +223,28 @@ static void print(const struct stale *stale, const struct quiet *quiet, const ch
            quiet->allowed);
 }
 
+/* Whether another process has taken the session up without saying so; why not to end it, then. */
+static bool is_taken(struct stale *stale, const struct quiet *quiet, char *why, size_t size)
+{
+    annal_error err = {0};
+    uint32_t pid = 0;
+    annal_status status =
+        annal_session_owner(stale->call.store, annal_slice_of(quiet->session), &pid, &err);
+    if (status < 0)
+        snprintf(why, size, "%s", err.message);
+    else if (pid != 0)
+        snprintf(why, size, "its process is dead, and process %" PRIu32 " has it now", pid);
+    return status < 0 || pid != 0;
+}
+
 static int judge(struct stale *stale, const struct quiet *quiet)
 {
     char reason[700];
     const char *why = NULL;
     annal_error err = {0};
-    if (!annal_process_is_dead(&quiet->process, &why)) {
-        print(stale, quiet, "left alone", why);
+    bool dead = annal_process_is_dead(&quiet->process, &why);
+    if (!dead || is_taken(stale, quiet, reason, sizeof reason)) {
+        print(stale, quiet, "left alone", dead ? reason : why);
         return 0;
     }
     snprintf(reason, sizeof reason, "stale for %.1f h, and %s",

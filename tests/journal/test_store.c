@@ -159,6 +159,33 @@ START_TEST(the_level_of_the_store_is_that_of_appends_which_name_none)
 }
 END_TEST
 
+START_TEST(a_session_is_owned_by_the_process_that_appends_until_it_closes_the_store)
+{
+    const char *path = tmpdir_path(&dir, "store");
+    const annal_store_options options = {.create = true, .no_keeper = true};
+    const annal_slice session = ANNAL_SLICE("s1");
+    annal_store *writing = NULL, *looking = NULL;
+    uint32_t pid = 1;
+    uint64_t seq;
+    ck_ok(annal_store_open(path, &options, &writing, err));
+    ck_ok(annal_store_open(path, &options, &looking, err));
+    ck_ok(annal_session_owner(looking, session, &pid, err));
+    ck_assert_uint_eq(pid, 0);
+    ck_ok(append_number(writing, "s1", 1, 0, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_ok(annal_session_owner(looking, session, &pid, err));
+    ck_assert_uint_eq(pid, (uint32_t)getpid());
+    ck_ok(annal_session_owner(writing, session, &pid, err));
+    ck_assert_uint_eq(pid, (uint32_t)getpid());
+    ck_ok(annal_session_owner(looking, ANNAL_SLICE("s2"), &pid, err));
+    ck_assert_uint_eq(pid, 0);
+    store_close(writing);
+    ck_ok(annal_session_owner(looking, session, &pid, err));
+    ck_assert_uint_eq(pid, 0);
+    ck_status(ANNAL_ERR_INVALID, annal_session_owner(looking, ANNAL_SLICE("../s"), &pid, err));
+    store_close(looking);
+}
+END_TEST
+
 Suite *suite_store(void)
 {
     Suite *suite = suite_create("store");
@@ -170,6 +197,7 @@ Suite *suite_store(void)
     tcase_add_test(tests, the_level_of_the_store_is_that_of_appends_which_name_none);
     tcase_add_test(tests, a_relative_path_stays_the_same_store_when_the_process_moves);
     tcase_add_test(tests, a_store_that_could_not_be_opened_leaves_no_descriptor_and_no_lock);
+    tcase_add_test(tests, a_session_is_owned_by_the_process_that_appends_until_it_closes_the_store);
     suite_add_tcase(suite, tests);
     return suite;
 }

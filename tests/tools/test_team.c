@@ -489,6 +489,47 @@ START_TEST(a_session_that_was_taken_up_by_another_process_is_not_ended)
 }
 END_TEST
 
+START_TEST(a_session_that_a_living_process_holds_is_not_ended)
+{
+    static const char *const words[] = {"append", "s", "--type", "note.added", NULL};
+    char pid[20], answer[100];
+    int input, output;
+    struct cli cli;
+    init(&cli);
+    pid_t child = start_process(pid);
+    start_session(&cli, "s", "agent", "48h", pid);
+    end_process(child);
+    pid_t holder = cli_start(&cli, words, &input, &output);
+    ck_assert_int_eq(write(input, "{}\n", 3), 3);
+    ck_assert_int_gt(read(output, answer, sizeof answer), 0);
+    CLI(&cli, NULL, "doctor", "--transition-stale");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_ptr_nonnull(strstr(cli.out, "its process is dead, and process "));
+    close(input);
+    close(output);
+    ck_assert_int_eq(waitpid(holder, NULL, 0), holder);
+    CLI(&cli, NULL, "doctor", "--transition-stale");
+    cli_assert_done(&cli);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_process_of_another_boot_is_dead)
+{
+    struct cli cli;
+    init(&cli);
+    CLI(&cli,
+        "{\"status\":\"running\",\"started_at\":\"2026-01-06T07:24:00Z\",\"process\":{\"pid\":1,"
+        "\"start\":1,\"pid_ns\":1,\"boot_id\":\"00000000-1111-2222-3333-444444444444\"}}\n",
+        "append", "s", "--type", "session.created");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "doctor", "--transition-stale");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "the system was started anew since"));
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(without_the_packs_the_doctor_says_which_to_switch_on)
 {
     struct cli cli;
@@ -569,6 +610,8 @@ Suite *suite_team(void)
     tcase_add_test(runs, at_l18_only_what_is_stale_with_its_process_proven_dead_is_ended);
     tcase_add_test(runs, stale_hours_may_ask_for_more_than_the_kind_does_and_never_for_less);
     tcase_add_test(runs, a_session_that_was_taken_up_by_another_process_is_not_ended);
+    tcase_add_test(runs, a_session_that_a_living_process_holds_is_not_ended);
+    tcase_add_test(runs, a_process_of_another_boot_is_dead);
     tcase_add_test(runs, without_the_packs_the_doctor_says_which_to_switch_on);
     tcase_add_test(runs, at_l37_runs_and_dashboard_show_status_and_health_side_by_side);
     suite_add_tcase(suite, runs);

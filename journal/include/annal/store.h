@@ -157,6 +157,15 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_logs(annal_store *store, ann
                                                          void *arg, annal_error *err);
 
 /*
+ * Which living process has a session now, as far as can be seen from outside: *out_pid is its id,
+ * in its own namespace, or 0 when nobody has it. It may have changed when this returns. Any thread.
+ *
+ * ANNAL_ERR_BUSY  a living process does not say which sessions it has: its list is being made
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_owner(annal_store *store, annal_slice session,
+                                                            uint32_t *out_pid, annal_error *err);
+
+/*
  * A chore: work of a higher floor that the keeper does in the background.
  *
  * run is called by the keeper, or by annal_keep(), on one thread at a time: soon after appends of
