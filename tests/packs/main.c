@@ -1,6 +1,7 @@
 #include "tests/support/runner.h"
 
 Suite *suite_agentweaver(void);
+Suite *suite_backup(void);
 Suite *suite_contend(void);
 Suite *suite_core(void);
 Suite *suite_grammar(void);
@@ -13,8 +14,19 @@ Suite *suite_teams(void);
 Suite *suite_user_pack(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_agentweaver, suite_core,      suite_grammar, suite_lionagi, suite_memory,  suite_random,
-    suite_teams,       suite_user_pack, suite_guard,   suite_prose,   suite_contend, NULL,
+    suite_agentweaver,
+    suite_core,
+    suite_grammar,
+    suite_lionagi,
+    suite_memory,
+    suite_random,
+    suite_teams,
+    suite_user_pack,
+    suite_guard,
+    suite_prose,
+    suite_contend,
+    suite_backup,
+    NULL,
 };
 
 int main(int argc, char **argv)
