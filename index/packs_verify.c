@@ -11,9 +11,12 @@
  *     enforced while tables are filled.)
  * (5) So are events that a guard would have refused: whoever appended them asked no pack. They are
  *     facts all the same.
+ * (6) While what users wrote into a database waits to be drained, its tables cannot be what the
+ *     journal gives, and are not compared.
  */
 #include "index/database.h"
 #include "index/index.h"
+#include "index/outbox.h"
 #include "index/plan.h"
 #include "journal/base/error.h"
 #include "journal/base/seam.h"
@@ -320,8 +323,14 @@ static annal_status verify_part(struct part *part, annal_slice session)
     struct pack_base *base = NULL;
     struct pack_fill *fill = NULL;
     struct stamp stamp;
-    bool same = false;
+    bool same = false, waits = false, writable = part->slot->pack->writable;
     annal_status status = remarks(part);
+    if (status == ANNAL_OK && writable)
+        status = annal__outbox_waits(part->db, &waits, verify->err);
+    if (status == ANNAL_OK && waits) /* rule 6 */
+        return tell(part, NULL, true,
+                    "what users wrote is not in the journal yet; the next look at it brings it "
+                    "there");
     if (status == ANNAL_OK)
         status = find_fresh(part, session, &fill, &base);
     if (status != ANNAL_OK || fill == NULL)
@@ -338,6 +347,11 @@ static annal_status verify_part(struct part *part, annal_slice session)
     else if (status >= 0)
         status = each_text(part,
                            "SELECT name FROM _object WHERE pack = ?1 AND type = 'table' "
+                           "ORDER BY name",
+                           check_table);
+    if (status == ANNAL_OK && same && writable) /* what they made is in the journal too */
+        status = each_text(part,
+                           "SELECT name FROM _outbox_schema WHERE pack = 0 AND type = 'table' "
                            "ORDER BY name",
                            check_table);
     annal__db_close(part->fresh);

@@ -175,8 +175,17 @@ START_TEST(what_the_shell_wrote_is_in_the_journal_after_a_sync)
              "sqlite3 '%s/prose/runs/" RUN "/state.db' \"INSERT INTO agents (name) VALUES ('a')\"",
              cli.store);
     ck_assert_int_eq(system(command), 0);
+    CLI(&cli, NULL, "verify");
+    ck_out(&cli, "what users wrote is not in the journal yet");
     CLI(&cli, NULL, "prose", "sync");
     cli_assert_done(&cli);
+    CLI(&cli, NULL, "verify");
+    ck_out(&cli, "nothing found");
+    ck_assert_ptr_null(strstr(cli.out, "users"));
+    CLI(&cli, NULL, "pack", "rebuild", "prose");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "verify");
+    ck_out(&cli, "nothing found");
     CLI(&cli, NULL, "cat", "prose_" RUN);
     ck_out(&cli, "\"type\":\"sql.applied\"");
     cli_done(&cli);
