@@ -220,6 +220,7 @@ static const struct field run_create_fields[] = {
     OPTION("project", "PROJECT", FIELD_TEXT, "project_id", "that it works for"),
     OPTION("task", "TEXT", FIELD_BODY, "task", "what it is to do"),
     OPTION("workflow", "ID", FIELD_TEXT, "workflow_run_id", "the workflow run it belongs to"),
+    FLAG("shared", "shared_worktree", "works in the worktree of its workflow run"),
     OPTION("parent", "RUN", FIELD_TEXT, "parent_run_id", "the run that began it"),
     OPTION("subtask", "ID", FIELD_TEXT, "subtask_id", "the subtask it works on"),
     OPTION("retry-of", "RUN", FIELD_TEXT, "retried_from", "the run it is a new try of"),

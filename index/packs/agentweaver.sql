@@ -468,11 +468,17 @@ WHERE $checkpoint_id IS NOT NULL;
 
 -- ==== Runs ====
 
+-- A child of a coordinator that says shared_worktree works where its workflow run does.
 -- fill run.created   reads $project_session
 SELECT CASE WHEN $project_id IS NOT NULL
             THEN COALESCE((SELECT state FROM projects WHERE id = $project_id), 'missing')
             END AS project_state,
-       (SELECT 1 FROM run_reservations WHERE run_id = substr(:session, 5) LIMIT 1) AS reserved_already;
+       (SELECT 1 FROM run_reservations WHERE run_id = substr(:session, 5) LIMIT 1)
+           AS reserved_already,
+       (SELECT worktree_path FROM workflow_runs
+        WHERE id = $workflow_run_id AND $shared_worktree) AS worktree_path,
+       (SELECT worktree_branch FROM workflow_runs
+        WHERE id = $workflow_run_id AND $shared_worktree) AS worktree_branch;
 
 -- on run.created   guarded "the project of the run is not there, or is being deleted"
 UPDATE run_gate SET id = id WHERE COALESCE($project_state, 'active') = 'active';

@@ -512,6 +512,10 @@ START_TEST(a_workflow_run_keeps_its_first_worktree_and_each_checkpoint_once)
     ck_append(&p, "wf_w1", "workflow_run.worktree_set", "{\"path\":\"/w\"}");
     ck_append(&p, "wf_w1", "workflow_run.worktree_set", "{\"path\":\"/w\"}");
     ck_refused(&p, "wf_w1", "workflow_run.worktree_set", "{\"path\":\"/v\"}", "another worktree");
+    ck_append(&p, "run_c1", "run.created",
+              "{\"workflow_run_id\":\"w1\",\"parent_run_id\":\"r\",\"shared_worktree\":true}");
+    ck_append(&p, "run_c2", "run.created", "{\"workflow_run_id\":\"w1\"}");
+    ck_packs(&p, "SELECT id, worktree_path FROM runs ORDER BY id", "c1|/w\nc2|\n");
     ck_append(&p, "wf_w1", "checkpoint.saved", "{\"checkpoint_id\":\"c1\",\"payload\":{\"n\":1}}");
     ck_refused(&p, "wf_w1", "checkpoint.saved", "{\"checkpoint_id\":\"c1\",\"payload\":2}",
                "is there already");
