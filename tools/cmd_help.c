@@ -13,6 +13,25 @@ static void print_option(const struct option *option)
     printf("  %-22s %s\n", left, option->help);
 }
 
+/* "one of a, b, c" below its help, in lines that fit. */
+static void print_choices(const char *choices)
+{
+    int column = 0;
+    for (const char *at = choices; at != NULL && *at != '\0'; at += *at == '|' ? 1 : 0) {
+        int len = (int)strcspn(at, "|");
+        if (column == 0)
+            column = printf("%25sone of", "");
+        else if (column + len + 3 > 80)
+            column = printf(",\n%24s", "") - 2;
+        else
+            column += printf(",");
+        column += printf(" %.*s", len, at);
+        at += len;
+    }
+    if (column > 0)
+        printf("\n");
+}
+
 /* "TEAM [TEXT]", and the options that must be given: "--from NAME". */
 static void print_fields(const struct field *field)
 {
@@ -33,6 +52,7 @@ static void print_operands(const struct field *field)
         const struct option *option = &field->option;
         if (option->name == NULL && option->value != NULL) {
             printf("%s  %-22s %s\n", head, option->value, option->help);
+            print_choices(field->choices);
             head = "";
             tail = "\n";
         }
@@ -58,8 +78,10 @@ void help_print_command(const struct noun *noun, const struct command *command)
     print_operands(command->fields);
     if (options)
         printf("options:\n");
-    for (; option != NULL; option = command_option(command, &at))
+    for (; option != NULL; option = command_option(command, &at)) {
         print_option(option);
+        print_choices(command_choices(command, option));
+    }
     for (option = args_common; !command->no_store && option->name != NULL; option++)
         print_option(option);
     printf("%sexamples:\n%s", options ? "\n" : "", command->examples);

@@ -78,6 +78,9 @@ extern const struct noun noun_steering, noun_team, noun_usage, noun_workflow;
 /* The options of a verb, one after another: begin with *at = 0; NULL when there are no more. */
 const struct option *command_option(const struct command *command, int *at);
 
+/* "a|b|c": the only values of an option; NULL: anything. */
+const char *command_choices(const struct command *command, const struct option *option);
+
 /* How many operands a verb takes; -1: any number. */
 int command_operands_min(const struct command *command);
 int command_operands_max(const struct command *command);

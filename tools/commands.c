@@ -69,6 +69,16 @@ const struct option *command_option(const struct command *command, int *at)
     return option;
 }
 
+const char *command_choices(const struct command *command, const struct option *option)
+{
+    const struct field *field = command->fields;
+    for (; field != NULL && field->kind != FIELD_END; field++) {
+        if (&field->option == option)
+            return field->choices;
+    }
+    return NULL;
+}
+
 static bool is_operand(const struct field *field)
 {
     return field->option.name == NULL && field->option.value != NULL;

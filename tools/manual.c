@@ -46,7 +46,7 @@ static void print_roff(const char *text)
     }
 }
 
-static void print_tag(const struct option *option)
+static void print_tag(const struct option *option, const char *choices)
 {
     printf(".TP\n.B ");
     if (option->name != NULL)
@@ -59,6 +59,16 @@ static void print_tag(const struct option *option)
     }
     printf("%s\n", option->repeatable ? " ..." : "");
     print_roff(option->help);
+    if (choices != NULL)
+        printf("; one of ");
+    for (; choices != NULL && *choices != '\0'; choices++) {
+        if (*choices == '|')
+            printf(", ");
+        else if (*choices == '-')
+            printf("\\-");
+        else
+            putchar(*choices);
+    }
     printf("\n");
 }
 
@@ -78,10 +88,10 @@ static void print_verb(const struct noun *noun, const struct command *verb)
     printf("\n");
     for (field = verb->fields; field != NULL && field->kind != FIELD_END; field++) {
         if (field->option.name == NULL && field->option.value != NULL)
-            print_tag(&field->option);
+            print_tag(&field->option, field->choices);
     }
     for (int at = 0; (option = command_option(verb, &at)) != NULL;)
-        print_tag(option);
+        print_tag(option, command_choices(verb, option));
     printf(".PP\n.nf\n.RS\n");
     print_roff(verb->examples);
     printf(".RE\n.fi\n");
