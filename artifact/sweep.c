@@ -1,5 +1,5 @@
 /*
- * What events name, and what becomes of the rest.
+ * Removing what no event names.
  *
  * (1) An event names an artifact when its hash, 64 lower case hex digits and no more, stands
  *     anywhere in its data: a sweep keeps too much rather than too little. Where a journal is
@@ -9,8 +9,6 @@
  *     before, by the second reading; after, by what he stores (rule 3 of artifact.c gives it a new
  *     time). Who stores without a hold has `older_than_us` to append.
  * (3) A file is removed only when it is still as old as it was asked for, looked at under the lock.
- * (4) A missing artifact is one whose path stands in a reference, a member "path" of an event's
- *     data; a hash alone may stand for anything.
  */
 #include "artifact/names.h"
 #include "journal/base/alloc.h"
@@ -24,7 +22,6 @@
 #define DAY_US        ((int64_t)86400 * 1000000)
 #define UNFINISHED_US ((int64_t)3600 * 1000000)
 #define HEX           ((size_t)2 * SHA256_BYTES)
-#define PATH_MEMBER   "\"path\":\"artifacts/"
 
 /* An artifact that is there. */
 struct item {
@@ -33,8 +30,6 @@ struct item {
     uint64_t stored_bytes;
     int64_t stored_us;
     bool named;
-    size_t namer; /* the session whose event names it, in walk.seen */
-    uint64_t seq;
 };
 
 /* A journal, and how far it was read. */
@@ -49,11 +44,7 @@ struct walk {
     size_t count, room;
     struct seen *seen;
     size_t seen_count, seen_room;
-    size_t sorted;                 /* of seen: known from an earlier reading, in order */
-    annal_artifact_fault_fn fault; /* verify: told what is missing */
-    void *fault_arg;
-    uint64_t missing;
-    bool through_damage; /* verify: go on */
+    size_t sorted; /* of seen: known from an earlier reading, in order */
     annal_error *err;
 };
 
@@ -129,7 +120,7 @@ static bool is_hex(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-static void mark(struct walk *walk, const char *hex, size_t namer, uint64_t seq)
+static void mark(struct walk *walk, const char *hex)
 {
     uint8_t sha256[SHA256_BYTES];
     if (!annal__sha256_read(hex, HEX, sha256))
@@ -137,16 +128,12 @@ static void mark(struct walk *walk, const char *hex, size_t namer, uint64_t seq)
     const struct item *end = walk->items + walk->count;
     for (struct item *item = find_hash(walk, sha256);
          item != NULL && item < end && memcmp(item->sha256, sha256, SHA256_BYTES) == 0; item++) {
-        if (item->named)
-            continue;
         item->named = true;
-        item->namer = namer;
-        item->seq = seq;
     }
 }
 
 /* Rule (1). Where the last digit that a hash could have is none, no hash stands across it. */
-static void mark_hashes(struct walk *walk, annal_slice data, size_t namer, uint64_t seq)
+static void mark_hashes(struct walk *walk, annal_slice data)
 {
     for (size_t at = 0; at + HEX <= data.len;) {
         size_t begin = at + HEX;
@@ -160,52 +147,9 @@ static void mark_hashes(struct walk *walk, annal_slice data, size_t namer, uint6
         while (end < data.len && is_hex(data.ptr[end]))
             end++;
         if (end == at + HEX)
-            mark(walk, data.ptr + at, namer, seq);
+            mark(walk, data.ptr + at);
         at = end;
     }
-}
-
-/* Rule (4). Told when it is not there. */
-static annal_status check_path(struct walk *walk, annal_slice rest, size_t namer, uint64_t seq)
-{
-    const char *slash = memchr(rest.ptr, '/', rest.len);
-    annal_artifact_info info;
-    if (slash == NULL)
-        return ANNAL_OK;
-    annal_slice session = {rest.ptr, (size_t)(slash - rest.ptr)};
-    annal_slice name = {slash + 1, rest.len - session.len - 1};
-    size_t suffix = strlen(ARTIFACT_SUFFIX "\"");
-    uint8_t sha256[SHA256_BYTES];
-    if (annal_session_id_check(session, NULL) < 0 || name.len < HEX + suffix ||
-        !annal__sha256_read(name.ptr, HEX, sha256) ||
-        memcmp(name.ptr + HEX, ARTIFACT_SUFFIX "\"", suffix) != 0)
-        return ANNAL_OK;
-    annal_status status = annal__artifact_look(walk->store, session, name.ptr, &info, walk->err);
-    if (status != ANNAL_ERR_NOTFOUND)
-        return status;
-    walk->missing++;
-    annal_slice path = {rest.ptr - strlen("artifacts/"),
-                        strlen("artifacts/") + session.len + 1 + HEX + strlen(ARTIFACT_SUFFIX)};
-    if (walk->fault != NULL)
-        walk->fault(walk->fault_arg, ANNAL_ARTIFACT_MISSING, path,
-                    annal_slice_of(walk->seen[namer].session), seq);
-    return ANNAL_OK;
-}
-
-static annal_status check_paths(struct walk *walk, annal_slice data, size_t namer, uint64_t seq)
-{
-    annal_status status = ANNAL_OK;
-    const size_t len = strlen(PATH_MEMBER);
-    const char *end = data.ptr + data.len;
-    for (const char *at = data.ptr; status == ANNAL_OK;) {
-        const char *found = memmem(at, (size_t)(end - at), PATH_MEMBER, len);
-        if (found == NULL)
-            break;
-        at = found + len;
-        if (found == data.ptr || found[-1] != '\\') /* else a string that holds such a text */
-            status = check_path(walk, (annal_slice){at, (size_t)(end - at)}, namer, seq);
-    }
-    return status;
 }
 
 /* ---- Reading the journals ---- */
@@ -227,15 +171,8 @@ static annal_status read_rest(struct walk *walk, size_t which)
     while (status == ANNAL_OK) {
         annal_event event;
         status = annal_cursor_next(cursor, &event, walk->err);
-        if (status == ANNAL_DAMAGE && walk->through_damage) {
-            status = ANNAL_OK;
-            continue;
-        }
-        if (status != ANNAL_OK)
-            break;
-        mark_hashes(walk, event.data, which, event.seq);
-        if (walk->fault != NULL)
-            status = check_paths(walk, event.data, which, event.seq);
+        if (status == ANNAL_OK)
+            mark_hashes(walk, event.data);
     }
     if (status == ANNAL_DAMAGE)
         status = annal__fail(walk->err, ANNAL_ERR_CORRUPT,
@@ -444,71 +381,5 @@ annal_status annal_artifact_drop(annal_store *store, annal_slice session, annal_
     if (status == ANNAL_ERR_NOTFOUND)
         status = annal_artifact_each(store, session, drop_one, &drop, err);
     io->close(io->arg, lock);
-    return status;
-}
-
-/* ---- Proving ---- */
-
-static annal_status prove_item(struct walk *walk, const struct item *item,
-                               annal_artifact_verify_result *result)
-{
-    char hex[ANNAL_SHA256_TEXT_BYTES];
-    annal_artifact_info info;
-    struct buf path = {0};
-    annal_slice namer = {NULL, 0};
-    annal__sha256_text(item->sha256, hex);
-    annal_status status = annal_artifact_read(walk->store, annal_slice_of(item->session),
-                                              annal_slice_of(hex), NULL, NULL, &info, walk->err);
-    if (status == ANNAL_ERR_NOTFOUND) /* swept meanwhile */
-        return ANNAL_OK;
-    if (status < 0 && status != ANNAL_ERR_CORRUPT)
-        return status;
-    bool damaged = status == ANNAL_ERR_CORRUPT;
-    result->artifacts++;
-    result->bytes += damaged ? 0 : info.bytes;
-    result->damaged += damaged;
-    result->unnamed += !damaged && !item->named;
-    if (item->named)
-        namer = annal_slice_of(walk->seen[item->namer].session);
-    status = ANNAL_OK;
-    if (walk->fault != NULL && (damaged || !item->named))
-        status = annal__buf_printf(&path, "artifacts/%s/%s" ARTIFACT_SUFFIX, item->session, hex);
-    if (status < 0)
-        status = annal__fail(walk->err, status, "prove an artifact");
-    else if (path.len > 0)
-        walk->fault(walk->fault_arg, damaged ? ANNAL_ARTIFACT_DAMAGED : ANNAL_ARTIFACT_UNNAMED,
-                    annal__buf_slice(&path), namer, item->named ? item->seq : 0);
-    annal__buf_done(&path);
-    return status;
-}
-
-static void ignore_fault(void *arg, annal_artifact_fault fault, annal_slice path,
-                         annal_slice session, uint64_t seq)
-{
-    (void)arg;
-    (void)fault;
-    (void)path;
-    (void)session;
-    (void)seq;
-}
-
-annal_status annal_artifact_verify(annal_store *store, annal_artifact_fault_fn fn, void *arg,
-                                   annal_artifact_verify_result *out_result, annal_error *err)
-{
-    struct walk walk = {.store = store,
-                        .fault = fn == NULL ? ignore_fault : fn,
-                        .fault_arg = arg,
-                        .through_damage = true,
-                        .err = err};
-    annal_artifact_verify_result result = {0};
-    annal_status status = list_items(&walk);
-    if (status >= 0)
-        status = annal_store_sessions(store, visit, &walk, err);
-    for (size_t i = 0; i < walk.count && status >= 0; i++)
-        status = prove_item(&walk, &walk.items[i], &result);
-    result.missing = walk.missing;
-    walk_done(&walk);
-    if (status >= 0)
-        *out_result = result;
     return status;
 }

@@ -73,6 +73,8 @@ struct worker {
     bool compare_only;   /* the journal's own findings are told already */
     bool damaged;        /* something in the journal */
     bool damage_pending; /* since the last event */
+    annal_finding event; /* at hand, while what it names is looked for */
+    annal_error unseen;  /* that could not be looked for; status 0: all was */
 };
 
 /* ---- Printing ---- */
@@ -153,13 +155,40 @@ static void found_in_journal(void *arg, const annal_finding *finding)
         put_finding(worker, finding);
 }
 
+/* An annal_artifact_missing_fn. */
+static int found_missing(void *arg, annal_slice path)
+{
+    struct worker *worker = arg;
+    char what[ANNAL_SESSION_ID_BYTES_MAX + 160];
+    annal_finding finding = worker->event;
+    snprintf(what, sizeof what, "an artifact is missing: %.*s", ANNAL_FMT(path));
+    finding.what = what;
+    put_finding(worker, &finding);
+    return 0;
+}
+
+static void check_artifacts(struct worker *worker, const annal_event *event)
+{
+    annal_error err = {0};
+    worker->event =
+        (annal_finding){.session = annal_slice_of(worker->verify->list.names[worker->at].id),
+                        .seq = event->seq,
+                        .offset = event->offset,
+                        .length = event->length};
+    if (annal_artifact_check_data(worker->verify->store, event->data, found_missing, worker, &err) <
+        0)
+        worker->unseen = err;
+}
+
 static void pass_event(void *arg, const annal_event *event, bool after_damage)
 {
     struct worker *worker = arg;
     worker->damage_pending = false;
     verify_index_event(&worker->check, event, after_damage);
-    if (!worker->compare_only)
-        atomic_fetch_add_explicit(&worker->verify->bytes_done, event->length, memory_order_relaxed);
+    if (worker->compare_only)
+        return;
+    check_artifacts(worker, event);
+    atomic_fetch_add_explicit(&worker->verify->bytes_done, event->length, memory_order_relaxed);
 }
 
 static int found_in_snapshot(void *arg, annal_slice session, const annal_snapshot_info *info,
@@ -218,7 +247,12 @@ static void verify_session(struct worker *worker)
     annal_verify_result result = {0};
     annal_error err = {0};
     worker->findings = 0;
+    worker->unseen = (annal_error){0};
     annal_status status = verify_events(worker, session, &result, &err);
+    if (status == ANNAL_OK && worker->unseen.status < 0) {
+        status = worker->unseen.status;
+        err = worker->unseen;
+    }
     if (status == ANNAL_OK && worker->damaged && !verify->args->json)
         (void)annal__buf_printf(&worker->outcome->text,
                                 "%.*s: 'annal repair %.*s --to NEW' copies what is sound\n",
@@ -437,25 +471,21 @@ static void print_summary(const struct verify *verify)
                                    : " findings");
 }
 
-static void found_artifact(void *arg, annal_artifact_fault fault, annal_slice path,
-                           annal_slice session, uint64_t seq)
+static void found_artifact(void *arg, const annal_artifact_info *info, const char *what)
 {
     struct verify *verify = arg;
-    const char *what = fault == ANNAL_ARTIFACT_MISSING   ? "an artifact is missing"
-                       : fault == ANNAL_ARTIFACT_DAMAGED ? "an artifact is not what was stored"
-                                                         : "no event names this artifact";
-    if (fault == ANNAL_ARTIFACT_UNNAMED)
-        return; /* the matter of a sweep */
     verify->findings++;
-    if (verify->args->json)
-        printf("{\"session_id\":\"%.*s\",\"seq\":%" PRIu64 ",\"path\":\"%.*s\",\"what\":\"%s\"}\n",
-               ANNAL_FMT(session), seq, ANNAL_FMT(path), what);
-    else
-        printf("%.*s: event %" PRIu64 ": %s: %.*s\n", ANNAL_FMT(session), seq, what,
-               ANNAL_FMT(path));
+    if (verify->args->json) {
+        printf("{\"session_id\":\"%s\",\"sha256\":\"%s\",\"what\":", info->session, info->sha256);
+        out_json_string(annal_slice_of(what));
+        printf("}\n");
+    } else {
+        printf("%s: artifact ", info->session);
+        out_plain(annal_slice_of(what));
+        printf("\n");
+    }
 }
 
-/* Their journals are read once more; a store without artifacts has no directory. */
 static int verify_artifacts(struct verify *verify)
 {
     annal_artifact_verify_result result;

@@ -133,48 +133,6 @@ START_TEST(the_artifacts_of_a_deleted_session_go_and_those_of_one_that_is_there_
 }
 END_TEST
 
-static void note(void *arg, annal_artifact_fault fault, annal_slice path, annal_slice session,
-                 uint64_t seq)
-{
-    char *text = arg;
-    size_t len = strlen(text);
-    snprintf(text + len, 1000 - len, "%d %.*s %.*s:%llu\n", (int)fault, ANNAL_FMT(path),
-             ANNAL_FMT(session), (unsigned long long)seq);
-}
-
-START_TEST(verify_tells_what_is_missing_damaged_and_unnamed)
-{
-    char said[1000] = "", expected[1000];
-    annal_artifact_verify_result result;
-    annal_artifact_info good = *fixture_put(&f, "s", "good");
-    annal_artifact_info missing = *fixture_put(&f, "s", "missing");
-    annal_artifact_info damaged = *fixture_put(&f, "s", "damaged");
-    name_it("s", &good);
-    name_it("s", &missing);
-    name_it("s", &damaged);
-    annal_artifact_info unnamed = *fixture_put(&f, "u", "unnamed");
-    fixture_append(&f, "s", "{\"text\":\"{\\\"path\\\":\\\"artifacts/s/x.zst\\\"}\"}");
-    char *path = fixture_file(&f, &missing);
-    ck_assert_int_eq(unlink(path), 0);
-    free(path);
-    path = fixture_file(&f, &damaged);
-    ck_assert_int_eq(truncate(path, 5), 0);
-    free(path);
-    ck_ok(annal_artifact_verify(f.store, note, said, &result, err));
-    ck_assert_uint_eq(result.artifacts, 3);
-    ck_assert_uint_eq(result.missing, 1);
-    ck_assert_uint_eq(result.damaged, 1);
-    ck_assert_uint_eq(result.unnamed, 1);
-    ck_assert_uint_eq(result.bytes, strlen("good") + strlen("unnamed"));
-    snprintf(expected, sizeof expected, "1 artifacts/s/%s.zst s:2\n", missing.sha256);
-    ck_assert_ptr_nonnull(strstr(said, expected));
-    snprintf(expected, sizeof expected, "2 artifacts/s/%s.zst s:3\n", damaged.sha256);
-    ck_assert_ptr_nonnull(strstr(said, expected));
-    snprintf(expected, sizeof expected, "3 artifacts/u/%s.zst :0\n", unnamed.sha256);
-    ck_assert_ptr_nonnull(strstr(said, expected));
-}
-END_TEST
-
 /* Each call of a sweep fails in turn: what an event names stays, whatever the sweep could not see. */
 START_TEST(on_a_disk_that_fails_a_sweep_removes_nothing_that_is_named)
 {
@@ -223,7 +181,6 @@ Suite *suite_sweep(void)
     tcase_add_test(tcase, a_store_that_broke_off_is_swept_after_an_hour);
     tcase_add_test(tcase,
                    the_artifacts_of_a_deleted_session_go_and_those_of_one_that_is_there_stay);
-    tcase_add_test(tcase, verify_tells_what_is_missing_damaged_and_unnamed);
     tcase_add_loop_test(tcase, on_a_disk_that_fails_a_sweep_removes_nothing_that_is_named, 0, 2);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -150,28 +150,35 @@ annal_artifact_sweep(annal_store *store, const annal_artifact_sweep_options *opt
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_drop(annal_store *store, annal_slice session,
                                                             annal_error *err);
 
-typedef enum annal_artifact_fault {
-    ANNAL_ARTIFACT_MISSING = 1, /* an event names it */
-    ANNAL_ARTIFACT_DAMAGED = 2, /* it is not what was stored */
-    ANNAL_ARTIFACT_UNNAMED = 3  /* no event names it; sweep removes it; not damage */
-} annal_artifact_fault;
+/* Told of a reference, "artifacts/…", that names nothing. Return 0 to go on; anything else is handed
+ * through. */
+typedef int (*annal_artifact_missing_fn)(void *arg, annal_slice path);
 
-typedef void (*annal_artifact_fault_fn)(void *arg, annal_artifact_fault fault, annal_slice path,
-                                        annal_slice session, uint64_t seq);
+/*
+ * Look whether the artifacts are there that the data of an event refers to (JSON, as cursors give
+ * it); they are not read. Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_check_data(annal_store *store,
+                                                                  annal_slice data,
+                                                                  annal_artifact_missing_fn fn,
+                                                                  void *arg, annal_error *err);
+
+/* what: one sentence; it lives until the callback returns. */
+typedef void (*annal_artifact_damage_fn)(void *arg, const annal_artifact_info *info,
+                                         const char *what);
 
 typedef struct annal_artifact_verify_result {
     uint64_t artifacts; /* read and proved, or found damaged */
     uint64_t bytes;     /* of content */
-    uint64_t missing, damaged, unnamed;
+    uint64_t damaged;
 } annal_artifact_verify_result;
 
 /*
- * Read every artifact and prove it, and every journal for what it names. fn (may be NULL) is told
- * of each fault; session and seq are those of an event that names it, empty and 0 when none does.
- * Faults are no failure of this function. Any thread.
+ * Read every artifact and prove it. fn (may be NULL) is told of each that is not what was stored;
+ * that is no failure of this function. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status
-annal_artifact_verify(annal_store *store, annal_artifact_fault_fn fn, void *arg,
+annal_artifact_verify(annal_store *store, annal_artifact_damage_fn fn, void *arg,
                       annal_artifact_verify_result *out_result, annal_error *err);
 
 #ifdef __cplusplus

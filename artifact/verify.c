@@ -1,0 +1,105 @@
+/*
+ * Proving artifacts.
+ *
+ * (1) An artifact is missing when its path stands in a reference, a member "path" of an event's
+ *     data, and no file there. A hash alone may stand for anything.
+ * (2) Whether the files are what was stored, they say themselves: their names are their hashes.
+ */
+#include "artifact/names.h"
+#include "journal/base/error.h"
+
+#include <string.h>
+
+#define HEX         ((size_t)2 * SHA256_BYTES)
+#define PATH_MEMBER "\"path\":\""
+#define FOLDER      "artifacts/"
+
+/* The artifact that a path names, up to the quote behind it. False: it names none. */
+static bool read_path(annal_slice rest, annal_slice *out_session, const char **out_hex)
+{
+    uint8_t sha256[SHA256_BYTES];
+    const size_t folder = strlen(FOLDER), suffix = strlen(ARTIFACT_SUFFIX "\"");
+    if (rest.len < folder || memcmp(rest.ptr, FOLDER, folder) != 0)
+        return false;
+    rest.ptr += folder;
+    rest.len -= folder;
+    const char *slash = memchr(rest.ptr, '/', rest.len);
+    if (slash == NULL)
+        return false;
+    *out_session = (annal_slice){rest.ptr, (size_t)(slash - rest.ptr)};
+    *out_hex = slash + 1;
+    size_t left = rest.len - out_session->len - 1;
+    return left >= HEX + suffix && annal_session_id_check(*out_session, NULL) == ANNAL_OK &&
+           annal__sha256_read(*out_hex, HEX, sha256) &&
+           memcmp(*out_hex + HEX, ARTIFACT_SUFFIX "\"", suffix) == 0;
+}
+
+annal_status annal_artifact_check_data(annal_store *store, annal_slice data,
+                                       annal_artifact_missing_fn fn, void *arg, annal_error *err)
+{
+    const size_t len = strlen(PATH_MEMBER);
+    const char *end = data.ptr + data.len;
+    annal_status status = ANNAL_OK;
+    for (const char *at = data.ptr; status == ANNAL_OK;) {
+        const char *found = memmem(at, (size_t)(end - at), PATH_MEMBER, len);
+        annal_slice session;
+        annal_artifact_info info;
+        const char *hex = NULL;
+        if (found == NULL)
+            break;
+        at = found + len;
+        if (found > data.ptr && found[-1] == '\\')
+            continue; /* a string that holds such a text */
+        if (!read_path((annal_slice){at, (size_t)(end - at)}, &session, &hex))
+            continue;
+        status = annal__artifact_look(store, session, hex, &info, err);
+        if (status == ANNAL_ERR_NOTFOUND) {
+            const char *stop = hex + HEX + strlen(ARTIFACT_SUFFIX);
+            status = (annal_status)fn(arg, (annal_slice){at, (size_t)(stop - at)});
+        }
+    }
+    return status;
+}
+
+struct proving {
+    annal_store *store;
+    annal_artifact_damage_fn fn;
+    void *arg;
+    annal_artifact_verify_result result;
+    annal_error *err;
+};
+
+/* An annal_artifact_fn. */
+static int prove_one(void *arg, const annal_artifact_info *info)
+{
+    struct proving *proving = arg;
+    annal_artifact_info read;
+    annal_error why = {0};
+    annal_status status =
+        annal_artifact_read(proving->store, annal_slice_of(info->session),
+                            annal_slice_of(info->sha256), NULL, NULL, &read, &why);
+    if (status == ANNAL_ERR_NOTFOUND) /* swept meanwhile */
+        return ANNAL_OK;
+    if (status < 0 && status != ANNAL_ERR_CORRUPT) {
+        if (proving->err != NULL)
+            *proving->err = why;
+        return status;
+    }
+    proving->result.artifacts++;
+    proving->result.bytes += status == ANNAL_OK ? read.bytes : 0;
+    proving->result.damaged += status != ANNAL_OK;
+    if (status != ANNAL_OK && proving->fn != NULL)
+        proving->fn(proving->arg, info, why.message);
+    return ANNAL_OK;
+}
+
+annal_status annal_artifact_verify(annal_store *store, annal_artifact_damage_fn fn, void *arg,
+                                   annal_artifact_verify_result *out_result, annal_error *err)
+{
+    struct proving proving = {.store = store, .fn = fn, .arg = arg, .err = err};
+    annal_status status =
+        annal_artifact_each(store, (annal_slice){NULL, 0}, prove_one, &proving, err);
+    if (status == ANNAL_OK)
+        *out_result = proving.result;
+    return status;
+}

@@ -1,0 +1,92 @@
+#include "tests/artifact/fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct fixture f;
+static char said[1000];
+
+static void setup(void)
+{
+    f = (struct fixture){0};
+    said[0] = '\0';
+    FIXTURE_INIT(&f);
+}
+
+static void teardown(void)
+{
+    fixture_done(&f);
+}
+
+static void note_damage(void *arg, const annal_artifact_info *info, const char *what)
+{
+    (void)arg;
+    size_t len = strlen(said);
+    snprintf(said + len, sizeof said - len, "%s/%.8s: %s\n", info->session, info->sha256, what);
+}
+
+START_TEST(what_is_not_what_was_stored_is_told_and_the_rest_is_counted)
+{
+    annal_artifact_verify_result result;
+    fixture_put(&f, "s", "good");
+    annal_artifact_info damaged = *fixture_put(&f, "s", "damaged");
+    fixture_put(&f, "t", "also good");
+    char *path = fixture_file(&f, &damaged);
+    ck_assert_int_eq(truncate(path, 5), 0);
+    free(path);
+    ck_ok(annal_artifact_verify(f.store, note_damage, NULL, &result, err));
+    ck_assert_uint_eq(result.artifacts, 3);
+    ck_assert_uint_eq(result.damaged, 1);
+    ck_assert_uint_eq(result.bytes, strlen("good") + strlen("also good"));
+    ck_assert_ptr_nonnull(strstr(said, "it is cut short"));
+    ck_assert_uint_eq(strlen(strchr(said, '\n')), 1);
+}
+END_TEST
+
+static int note_missing(void *arg, annal_slice path)
+{
+    (void)arg;
+    size_t len = strlen(said);
+    snprintf(said + len, sizeof said - len, "%.*s\n", ANNAL_FMT(path));
+    return 0;
+}
+
+static const char *missing_of(const char *data)
+{
+    said[0] = '\0';
+    ck_ok(annal_artifact_check_data(f.store, annal_slice_of(data), note_missing, NULL, err));
+    return said;
+}
+
+#define NONE "artifacts/s/ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad.zst"
+
+START_TEST(a_reference_to_what_is_not_there_is_missing_and_nothing_else_is)
+{
+    char data[300];
+    annal_artifact_info info = *fixture_put(&f, "s", "there");
+    snprintf(data, sizeof data, "{\"path\":\"artifacts/s/%s.zst\"}", info.sha256);
+    ck_assert_str_eq(missing_of(data), "");
+    ck_assert_str_eq(missing_of("{\"a\":[{\"path\":\"" NONE "\"},{\"path\":\"" NONE "\"}]}"),
+                     NONE "\n" NONE "\n");
+    ck_assert_str_eq(missing_of("{\"text\":\"{\\\"path\\\":\\\"" NONE "\\\"}\"}"), "");
+    ck_assert_str_eq(missing_of("{\"path\":\"" NONE ".bak\"}"), "");
+    ck_assert_str_eq(missing_of("{\"path\":\"artifacts/s/ba78.zst\"}"), "");
+    ck_assert_str_eq(missing_of("{\"path\":\"artifacts/"), "");
+    ck_assert_str_eq(missing_of("{\"path\":\""), "");
+    ck_assert_str_eq(missing_of("{\"other\":\"" NONE "\"}"), "");
+    ck_assert_str_eq(missing_of(""), "");
+}
+END_TEST
+
+Suite *suite_verify(void)
+{
+    Suite *suite = suite_create("verify");
+    TCase *tcase = tcase_create("verify");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, what_is_not_what_was_stored_is_told_and_the_rest_is_counted);
+    tcase_add_test(tcase, a_reference_to_what_is_not_there_is_missing_and_nothing_else_is);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
