@@ -48,7 +48,7 @@ static annal_status work_off(struct round *round, struct follower *follower, str
 static annal_status meet(struct round *round, struct pack_fill *fill, annal_error *err)
 {
     struct plan all = {0};
-    annal_status status = annal__plan_make(&fill->follower, NULL, 0, 0, &all, err);
+    annal_status status = annal__plan_make(&fill->follower, NULL, 0, NULL, 0, &all, err);
     if (status >= 0)
         status = work_off(round, &fill->follower, &all, err);
     fill->met = status >= 0 && all.next == all.count && !fill->follower.began_anew;

@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 
 struct follower;
+struct plan;
 
 /* All but feeds inside a transaction. */
 struct follower_ops {
@@ -82,13 +83,14 @@ annal_status annal__index_cursor(sqlite3_stmt *get_cursor, annal_slice session,
 /* ---- indexer.c ---- */
 
 /*
- * Catch up on several sessions, all when count is 0. *out_stamp tells which database is caught up
+ * Catch up on several sessions, all when count is 0 (journals: see annal__plan_make()). *out_stamp tells which database is caught up
  * now. *out_stuck: it failed because the database cannot be made or written, or is deleted again
  * and again.
  */
 annal_status annal__follower_run(struct follower *follower, const annal_slice *sessions,
-                                 size_t count, const annal_catch_up_options *options,
-                                 struct stamp *out_stamp, bool *out_stuck, annal_error *err);
+                                 size_t count, const struct plan *journals,
+                                 const annal_catch_up_options *options, struct stamp *out_stamp,
+                                 bool *out_stuck, annal_error *err);
 
 /*
  * Inside a transaction that the caller began with annal__derived_begin(): one session up to what

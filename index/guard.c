@@ -212,7 +212,7 @@ static annal_status read_many(const struct call *call, const struct place *place
                               struct follower *follower, annal_slice prefix, annal_error *err)
 {
     struct plan plan = {0};
-    annal_status status = annal__plan_make(follower, NULL, 0, 0, &plan, err);
+    annal_status status = annal__plan_make(follower, NULL, 0, NULL, 0, &plan, err);
     for (size_t i = 0; status >= 0 && i < plan.count; i++) {
         annal_slice session = annal__task_session(&plan, &plan.tasks[i]);
         if (session.len >= prefix.len && memcmp(session.ptr, prefix.ptr, prefix.len) == 0)

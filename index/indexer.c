@@ -273,8 +273,9 @@ static bool is_about_database(struct derived *base, annal_status status, const s
 }
 
 annal_status annal__follower_run(struct follower *follower, const annal_slice *sessions,
-                                 size_t count, const annal_catch_up_options *options,
-                                 struct stamp *out_stamp, bool *out_stuck, annal_error *err)
+                                 size_t count, const struct plan *journals,
+                                 const annal_catch_up_options *options, struct stamp *out_stamp,
+                                 bool *out_stuck, annal_error *err)
 {
     struct derived *base = follower->base;
     static const annal_catch_up_options defaults;
@@ -288,7 +289,7 @@ annal_status annal__follower_run(struct follower *follower, const annal_slice *s
     *out_stuck = false;
     for (unsigned attempt = 1; again; attempt++) {
         struct plan plan = {0};
-        status = annal__plan_make(follower, sessions, count, base->wait_ms, &plan, &why);
+        status = annal__plan_make(follower, sessions, count, journals, base->wait_ms, &plan, &why);
         if (status >= 0)
             status = run_plan(follower, &plan, deadline_us, options, &why);
         *out_stamp = plan.stamp;
@@ -335,7 +336,7 @@ static annal_status rebuild_core(annal_index *index, const annal_catch_up_option
     annal_status status =
         annal__derived_discard(&index->base, annal__deadline_after(options->timeout_ms), err);
     if (status >= 0)
-        status = annal__follower_run(&index->follower, NULL, 0, options, &stamp, &stuck, err);
+        status = annal__follower_run(&index->follower, NULL, 0, NULL, options, &stamp, &stuck, err);
     return status;
 }
 

@@ -23,7 +23,9 @@
 
 /* ---- Every database that is asked for ---- */
 
-typedef annal_status (*base_fn)(void *arg, struct pack_base *base, annal_error *err);
+/* session: whose database it is; empty for those that all share. */
+typedef annal_status (*base_fn)(void *arg, struct pack_base *base, annal_slice session,
+                                annal_error *err);
 
 struct visit {
     annal_index *index;
@@ -42,7 +44,8 @@ static annal_status visit_session(struct visit *visit, annal_slice session)
     if (status < 0 || base == NULL)
         return status;
     /* Several packs may share it: it is the first one's turn. */
-    return base->fills[0].slot == visit->slot ? visit->fn(visit->arg, base, visit->err) : ANNAL_OK;
+    return base->fills[0].slot == visit->slot ? visit->fn(visit->arg, base, session, visit->err)
+                                              : ANNAL_OK;
 }
 
 static int visit_journal(void *arg, annal_slice session, uint64_t bytes)
@@ -60,7 +63,7 @@ static annal_status each_base(annal_index *index, struct pack_set *set, enum pac
     annal_status status = ANNAL_OK;
     struct pack_base *base = annal__packs_next(index, set, NULL);
     for (; status >= 0 && base != NULL; base = annal__packs_next(index, set, base))
-        status = fn(arg, base, err);
+        status = fn(arg, base, (annal_slice){0}, err);
     for (size_t i = 0; status >= 0 && i < set->slot_count; i++) {
         visit.slot = &set->slots[i];
         if (visit.slot->pack == NULL || !annal__slot_has_star(visit.slot))
@@ -81,8 +84,9 @@ struct catch_up {
     size_t count;
     annal_catch_up_options options;
     int64_t deadline_us;
-    annal_error
-        behind; /* why the database that was last at hand is not caught up; status 0: it is */
+    bool listed;
+    struct plan journals; /* all of them, when listed */
+    annal_error behind;   /* why the database that was last at hand lags; status 0: it does not */
 };
 
 static void note_caught_up(annal_index *index, struct pack_base *base, struct stamp stamp)
@@ -102,20 +106,37 @@ static uint32_t time_left(int64_t deadline_us)
     return left_ms < 1 ? 1 : (uint32_t)left_ms;
 }
 
-static annal_status catch_up_fill(struct catch_up *work, struct pack_base *base,
-                                  struct pack_fill *fill, annal_error *err)
+/* Once for all packs: a stat for each journal. */
+static annal_status list_journals(struct catch_up *work, annal_error *err)
 {
+    if (work->listed)
+        return ANNAL_OK;
+    annal_status status = annal__plan_list(work->index->store, &work->journals, err);
+    work->listed = status >= 0;
+    if (status < 0)
+        annal__plan_done(&work->journals);
+    return status;
+}
+
+static annal_status catch_up_fill(struct catch_up *work, struct pack_base *base,
+                                  struct pack_fill *fill, annal_slice session, annal_error *err)
+{
+    const annal_slice *sessions = session.len > 0 ? &session : work->sessions;
+    size_t count = session.len > 0 ? 1 : work->count;
     struct stamp stamp = {0};
     bool stuck = false;
     annal_error why = {0};
-    bool all = work->count == 0 || base->star != NULL;
+    bool all = count == 0 || session.len > 0;
     if (fill->left_out)
         return ANNAL_OK;
     work->options.timeout_ms = time_left(work->deadline_us);
     annal_status status = annal__pack_take_in(base, fill, work->deadline_us, &why);
+    if (status >= 0 && count == 0)
+        status = list_journals(work, &why);
     if (status >= 0)
-        status = annal__follower_run(&fill->follower, work->sessions, work->count, &work->options,
-                                     &stamp, &stuck, &why);
+        status = annal__follower_run(&fill->follower, sessions, count,
+                                     work->listed ? &work->journals : NULL, &work->options, &stamp,
+                                     &stuck, &why);
     if (status == ANNAL_OK && all)
         note_caught_up(work->index, base, stamp);
     if (status >= 0 || fill->left_out)
@@ -131,19 +152,20 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_base *base,
     return ANNAL_OK;
 }
 
-static annal_status catch_up_base(void *arg, struct pack_base *base, annal_error *err)
+static annal_status catch_up_base(void *arg, struct pack_base *base, annal_slice session,
+                                  annal_error *err)
 {
     struct catch_up *work = arg;
     annal_status status = ANNAL_OK, busy = ANNAL_OK;
     work->behind = (annal_error){0};
     for (size_t i = 0; status == ANNAL_OK && !base->base.frozen && i < base->fill_count; i++) {
-        status = catch_up_fill(work, base, &base->fills[i], err);
+        status = catch_up_fill(work, base, &base->fills[i], session, err);
         if (status == ANNAL_ERR_BUSY) { /* rule 1 */
             busy = status;
             status = ANNAL_OK;
         }
     }
-    if (base->star != NULL && work->count == 0)
+    if (session.len > 0 && work->count == 0)
         annal__pack_rest(base);
     return status == ANNAL_OK ? busy : status;
 }
@@ -161,6 +183,7 @@ annal_status annal__packs_catch_up(annal_index *index, enum pack_scope scope,
     annal_status status = annal__packs_get(index, &set, err);
     if (status >= 0)
         status = each_base(index, set, scope, sessions, count, catch_up_base, &work, err);
+    annal__plan_done(&work.journals);
     annal__packs_put(index, set);
     return status;
 }
@@ -173,7 +196,8 @@ struct rebuild {
     bool found;
 };
 
-static annal_status rebuild_base(void *arg, struct pack_base *base, annal_error *err)
+static annal_status rebuild_base(void *arg, struct pack_base *base, annal_slice session,
+                                 annal_error *err)
 {
     struct rebuild *rebuild = arg;
     annal_status status = ANNAL_OK;
@@ -183,7 +207,7 @@ static annal_status rebuild_base(void *arg, struct pack_base *base, annal_error 
             continue;
         status = annal__pack_empty(base, fill, rebuild->work.deadline_us, err);
         if (status == ANNAL_OK)
-            status = catch_up_fill(&rebuild->work, base, fill, err);
+            status = catch_up_fill(&rebuild->work, base, fill, session, err);
         if (status == ANNAL_OK && fill->left_out && rebuild->name != NULL)
             status = annal__fail(err, fill->why.status, "%s", fill->why.message);
         else if (status < 0 && fill->left_out && rebuild->name == NULL)
@@ -217,6 +241,7 @@ annal_status annal__packs_rebuild(annal_index *index, const char *name,
         status = find_slot(set, name, err);
     if (status >= 0)
         status = each_base(index, set, PACK_EVERYONE, NULL, 0, rebuild_base, &rebuild, err);
+    annal__plan_done(&rebuild.work.journals);
     annal__packs_put(index, set);
     return status;
 }
@@ -234,14 +259,15 @@ struct reading {
 };
 
 /* How much of the journals the tables of a database do not hold: more than nothing, in any case. */
-static void add_lag(struct reading *reading, struct pack_base *base, const annal_error *why)
+static void add_lag(struct reading *reading, struct pack_base *base, annal_slice session,
+                    const annal_error *why)
 {
     annal_lag *lag = reading->lag;
     uint64_t all = 0;
     for (size_t i = 0; lag != NULL && i < base->fill_count; i++) {
         struct plan plan = {0};
         uint64_t bytes = 0;
-        if (annal__plan_make(&base->fills[i].follower, reading->work.sessions, reading->work.count,
+        if (annal__plan_make(&base->fills[i].follower, &session, session.len > 0, NULL,
                              base->base.wait_ms, &plan, NULL) >= 0)
             annal__plan_look_ahead(&base->fills[i].follower, &plan, &bytes);
         annal__plan_done(&plan);
@@ -291,7 +317,8 @@ static annal_status attach_once(struct reading *reading, struct pack_base *base,
     return status;
 }
 
-static annal_status attach_base(void *arg, struct pack_base *base, annal_error *err)
+static annal_status attach_base(void *arg, struct pack_base *base, annal_slice session,
+                                annal_error *err)
 {
     struct reading *reading = arg;
     annal_error why = {0};
@@ -307,7 +334,7 @@ static annal_status attach_base(void *arg, struct pack_base *base, annal_error *
     for (unsigned attempt = 0; !same && attempt < ATTEMPTS_MAX; attempt++) {
         annal_error behind = {0};
         if (attempt > 0 || !reading->as_indexed)
-            status = catch_up_base(&reading->work, base, &behind);
+            status = catch_up_base(&reading->work, base, session, &behind);
         if (status == ANNAL_ERR_NOMEM) {
             if (err != NULL)
                 *err = behind;
@@ -316,7 +343,7 @@ static annal_status attach_base(void *arg, struct pack_base *base, annal_error *
         status = attach_once(reading, base, &same, &why);
     }
     if (reading->work.behind.status < 0)
-        add_lag(reading, base, &reading->work.behind);
+        add_lag(reading, base, session, &reading->work.behind);
     if (same)
         reading->attached++;
     else /* rule 1 */
@@ -344,6 +371,7 @@ annal_status annal__packs_attach(annal_index *index, sqlite3 *db, annal_slice se
         if (set->slots[i].pack != NULL && annal__slot_has_star(&set->slots[i]))
             status = visit_session(&visit, session);
     }
+    annal__plan_done(&reading.work.journals);
     annal__packs_put(index, set);
     return status;
 }

@@ -93,14 +93,38 @@ static int merge_journal(void *arg, annal_slice session, uint64_t bytes)
     return status;
 }
 
-static annal_status plan_all(const struct follower *follower, sqlite3 *db, struct plan *plan,
-                             annal_error *err)
+static int list_journal(void *arg, annal_slice session, uint64_t bytes)
+{
+    return annal__plan_add(arg, session, (annal_position){0}, bytes, false);
+}
+
+annal_status annal__plan_list(annal_store *store, struct plan *journals, annal_error *err)
+{
+    annal_status status = annal_store_sessions(store, list_journal, journals, err);
+    if (status == ANNAL_ERR_NOMEM)
+        annal__fail(err, status, "the list of sessions to index");
+    return status;
+}
+
+static annal_status merge_list(struct merge *merge, const struct plan *journals)
+{
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < journals->count; i++)
+        status = (annal_status)merge_journal(
+            merge, annal__task_session(journals, &journals->tasks[i]), journals->tasks[i].target);
+    return status;
+}
+
+static annal_status plan_all(const struct follower *follower, sqlite3 *db,
+                             const struct plan *journals, struct plan *plan, annal_error *err)
 {
     struct merge merge = {.follower = follower, .plan = plan};
     annal_status status = annal__follower_all_cursors(follower, db, &merge.cursors, err);
     if (status >= 0) {
         merge_step(&merge);
-        status = annal_store_sessions(follower->base->store, merge_journal, &merge, err);
+        status = journals != NULL
+                     ? merge_list(&merge, journals)
+                     : annal_store_sessions(follower->base->store, merge_journal, &merge, err);
     }
     if (status >= 0)
         status = merge_gone(&merge, NULL);
@@ -178,14 +202,15 @@ static bool has_more(const struct follower *follower, annal_slice session, const
 }
 
 annal_status annal__plan_make(const struct follower *follower, const annal_slice *sessions,
-                              size_t count, uint32_t wait_ms, struct plan *plan, annal_error *err)
+                              size_t count, const struct plan *journals, uint32_t wait_ms,
+                              struct plan *plan, annal_error *err)
 {
     sqlite3 *db = NULL;
     annal_status status = annal__derived_reader(follower->base, wait_ms, &db, &plan->stamp, err);
     if (status < 0)
         return status;
     if (count == 0)
-        status = plan_all(follower, db, plan, err);
+        status = plan_all(follower, db, journals, plan, err);
     for (size_t i = 0; status >= 0 && i < count; i++)
         status = plan_one(follower, db, sessions[i], plan, err);
     annal__db_close(db);

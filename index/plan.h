@@ -28,10 +28,16 @@ struct plan {
     annal_error unreadable; /* the first journal that could not be read, and why */
 };
 
-/* These sessions, all when count is 0. The plan starts empty, and is to be done after a failure
- * too. */
+/*
+ * These sessions, all when count is 0. The plan starts empty, and is to be done after a failure
+ * too. journals: what annal__plan_list() found a moment ago, to save looking again; may be NULL.
+ */
 annal_status annal__plan_make(const struct follower *follower, const annal_slice *sessions,
-                              size_t count, uint32_t wait_ms, struct plan *plan, annal_error *err);
+                              size_t count, const struct plan *journals, uint32_t wait_ms,
+                              struct plan *plan, annal_error *err);
+
+/* Every journal of the store as a task, by session id: its target is the size that it has now. */
+annal_status annal__plan_list(annal_store *store, struct plan *journals, annal_error *err);
 void annal__plan_done(struct plan *plan);
 
 /* One more task. ANNAL_ERR_NOMEM without a message. */

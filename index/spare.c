@@ -78,7 +78,7 @@ annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessio
     bool stuck = false;
     *out_used = index;
     if (is_due(index)) {
-        annal_status status = annal__follower_run(&index->follower, sessions, count, options,
+        annal_status status = annal__follower_run(&index->follower, sessions, count, NULL, options,
                                                   out_stamp, &stuck, &why);
         if (!stuck) {
             note_tried(index, status == ANNAL_OK, *out_stamp);
@@ -92,8 +92,8 @@ annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessio
         return status;
     struct stamp ignored;
     *out_used = annal__spare_or_self(index, &ignored);
-    return annal__follower_run(&(*out_used)->follower, sessions, count, options, out_stamp, &stuck,
-                               err);
+    return annal__follower_run(&(*out_used)->follower, sessions, count, NULL, options, out_stamp,
+                               &stuck, err);
 }
 
 annal_status annal_index_catch_up(annal_index *index, annal_slice session,
