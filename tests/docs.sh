@@ -1,5 +1,5 @@
 #!/bin/sh
-# docs.sh COMMAND BUILD CC: what the pages show works, and what they name is there. Every C example compiles, the
+# docs.sh COMMAND BUILD CC: what the pages show works, and what they name or lead to is there. Every C example compiles, the
 # journal in format.md proves itself to the program beside it, and every command of README.md and guide.md runs.
 set -eu
 command=$1 build=$2 CC=$3
@@ -76,6 +76,13 @@ find docs $folders README.md -name '*.md' -exec cat {} + |
     *) grep -rqw --include='*.[ch]' "$name" $folders || echo "nothing is called $name" ;;
     esac
 done >"$work/out"
+# Pages that other pages lead to.
+# shellcheck disable=SC2086 # words on purpose
+find docs $folders README.md -name '*.md' | while read -r page; do
+    grep -oE '\]\([^):#]+' "$page" | sed 's/^](//' | sort -u | while read -r target; do
+        [ "$target" = https ] || [ -e "$(dirname "$page")/$target" ] || echo "$page leads to $target, which is not there"
+    done
+done >>"$work/out"
 # The tests that failures.md and limits.md name: words with three underscores or more.
 # shellcheck disable=SC2016 # backquotes on purpose
 grep -ohE '`[a-z0-9]+(_[a-z0-9]+){3,}`' docs/failures.md docs/limits.md | tr -d '`' | sort -u |
