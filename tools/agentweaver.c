@@ -1,4 +1,5 @@
-/* Runs of pack agentweaver: following one to its end, and what a restart must put right. */
+/* Verbs of packs agentweaver and memory with code of their own: following a run to its end, what a
+ * restart must put right, proposals merged together. */
 #include "tools/agentweaver.h"
 #include "tools/event_out.h"
 #include "tools/json_walk.h"
