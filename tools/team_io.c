@@ -24,6 +24,7 @@
 #include <annal/artifact.h>
 #include <annal/pack.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -290,6 +291,36 @@ static int import_file(struct verb_call *call, const char *path)
     return exit_status;
 }
 
+static int is_team_file(const struct dirent *entry)
+{
+    size_t len = strlen(entry->d_name);
+    return entry->d_name[0] != '.' && len > 5 && strcmp(entry->d_name + len - 5, ".json") == 0;
+}
+
+/* The files NAME.json of a directory, by name. */
+static int import_directory(struct verb_call *call, const char *path)
+{
+    struct dirent **entries = NULL;
+    int exit_status = 0;
+    int count = scandir(path, &entries, is_team_file, alphasort);
+    if (count < 0)
+        return fail_refused("read '%s': %s", path, strerror(errno));
+    for (int i = 0; i < count; i++) {
+        struct buf file = {0};
+        int imported = exit_status <= EXIT_REFUSED ? 0 : exit_status;
+        if (annal__buf_printf(&file, "%s/%s", path, entries[i]->d_name) < 0 ||
+            annal__buf_cstr(&file) == NULL)
+            imported = fail_storage("import: out of memory");
+        else if (imported == 0)
+            imported = import_file(call, file.ptr);
+        exit_status = imported > exit_status ? imported : exit_status;
+        annal__buf_done(&file);
+        free(entries[i]);
+    }
+    free(entries);
+    return exit_status;
+}
+
 int team_import(const struct args *args)
 {
     struct verb_call call;
@@ -298,7 +329,9 @@ int team_import(const struct args *args)
     /* A file that is none costs itself; storage that failed would fail the others. */
     for (int at = 0;
          exit_status <= EXIT_REFUSED && (path = verb_next(args, "FILE", &at)) != NULL;) {
-        int imported = import_file(&call, path);
+        struct stat info;
+        bool directory = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+        int imported = directory ? import_directory(&call, path) : import_file(&call, path);
         exit_status = imported > exit_status ? imported : exit_status;
     }
     return verb_close(&call, exit_status);

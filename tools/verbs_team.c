@@ -549,7 +549,7 @@ static const struct field no_fields[] = {FIELDS_END};
 /* ---- The noun ---- */
 
 static const struct field import_fields[] = {
-    OPERAND("FILE", FIELD_LIST, NULL, "JSON files of teams"), FIELDS_END};
+    OPERAND("FILE", FIELD_LIST, NULL, "JSON files of teams, or directories of them"), FIELDS_END};
 
 static const struct field export_fields[] = {
     OPERAND_MAYBE("TEAM", FIELD_TEXT, NULL, "its id, the beginning of it, or its name (all)"),
@@ -676,7 +676,7 @@ static const struct command verbs[] = {
      .about =
          "A file holds one team: {\"id\",\"name\",\"members\",\"messages\":[…]}. Doing it again\n"
          "adds only what is new: messages, and marks of who has read them.",
-     .examples = "  annal team import ~/.lionagi/teams/*.json\n",
+     .examples = "  annal team import ~/.lionagi/teams\n",
      .fields = import_fields,
      .type = "team.imported",
      .run = team_import},

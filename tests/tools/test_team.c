@@ -319,8 +319,7 @@ START_TEST(exported_teams_import_to_the_same_rows)
     }
     init(&other);
     CLI(&other, NULL, "lionagi", "session", "run-1");
-    CLI(&other, NULL, "team", "import", tmpdir_path(&cli.dir, "teams/t2.json"),
-        tmpdir_path(&cli.dir, "teams/abc123.json"));
+    CLI(&other, NULL, "team", "import", directory);
     cli_assert_done(&other);
     for (int i = 0; i < 3; i++) {
         ck_sql(&other, selects[i], rows[i]);
