@@ -33,6 +33,7 @@
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/base/json.h"
+#include "journal/base/log.h"
 #include "journal/base/number.h"
 
 #include <inttypes.h>
@@ -91,8 +92,18 @@ static void add_bytes(sqlite3_str *sql, const struct outbox_table *table, const 
                 table->columns[i].name);
 }
 
+/* Whether the row that was has no key, or one that is NULL, as SQL. */
+static void add_keyless(sqlite3_str *sql, const struct outbox_table *table)
+{
+    add_sql(sql, table->has_key ? "(0" : "(1");
+    for (size_t i = 0; i < table->count; i++)
+        if (table->columns[i].key && !table->columns[i].not_null)
+            add_sql(sql, " OR OLD.\"%w\" IS NULL", table->columns[i].name);
+    add_sql(sql, ")");
+}
+
 static void add_limit(sqlite3_str *sql, const char *name, const struct outbox_table *table,
-                      bool both)
+                      bool updates)
 {
     add_sql(sql, "  SELECT RAISE(ABORT, 'a row of ");
     for (const char *c = name; *c != '\0'; c++) /* inside a literal */
@@ -102,9 +113,12 @@ static void add_limit(sqlite3_str *sql, const char *name, const struct outbox_ta
             "  WHERE ",
             OUTBOX_ROW_BYTES_MAX >> 20);
     add_bytes(sql, table, "NEW");
-    if (both) {
-        add_sql(sql, " + ");
+    if (updates) { /* where all of the row that was is kept too */
+        add_sql(sql, " + CASE WHEN ");
+        add_keyless(sql, table);
+        add_sql(sql, " THEN ");
         add_bytes(sql, table, "OLD");
+        add_sql(sql, " ELSE 0 END");
     }
     add_sql(sql, " > %u;\n", OUTBOX_ROW_BYTES_MAX);
 }
@@ -145,19 +159,15 @@ static void add_was(sqlite3_str *sql, const struct outbox_table *table, bool all
 {
     for (size_t i = 0; i < table->count; i++) {
         const struct outbox_column *column = &table->columns[i];
-        bool always = all || !table->has_key || column->key;
-        sqlite3_str *unless = sqlite3_str_new(NULL);
-        for (size_t j = 0; !always && j < table->count; j++)
-            if (table->columns[j].key && !table->columns[j].not_null)
-                add_sql(unless, "%sOLD.\"%w\" IS NULL",
-                        sqlite3_str_length(unless) > 0 ? " OR " : "", table->columns[j].name);
-        char *condition = sqlite3_str_finish(unless);
-        if (always || condition != NULL)
-            add_sql(sql,
-                    "  INSERT INTO _outbox_values SELECT (SELECT MAX(n) FROM _outbox), 'was', %Q, "
-                    "OLD.\"%w\"%s%s;\n",
-                    column->name, column->name, always ? "" : " WHERE ", always ? "" : condition);
-        sqlite3_free(condition);
+        add_sql(sql,
+                "  INSERT INTO _outbox_values SELECT (SELECT MAX(n) FROM _outbox), 'was', %Q, "
+                "OLD.\"%w\"",
+                column->name, column->name);
+        if (!all && !column->key) {
+            add_sql(sql, " WHERE ");
+            add_keyless(sql, table);
+        }
+        add_sql(sql, ";\n");
     }
 }
 
@@ -171,7 +181,7 @@ annal_status annal__outbox_capture(sqlite3 *db, const char *name, const struct o
         add_sql(sql, "CREATE TRIGGER main.\"_outbox_%s_%w\" AFTER %s ON \"%w\" BEGIN\n", ops[i],
                 name, ops[i], name);
         if (i < 2)
-            add_limit(sql, name, table, i == 1 && !table->has_key);
+            add_limit(sql, name, table, i == 1);
         add_change(sql, name, ops[i]);
         if (i > 0)
             add_was(sql, table, i == 2);
@@ -620,7 +630,14 @@ annal_status annal__outbox_drain(sqlite3 *db, const struct outbox_target *target
 {
     struct drain drain = {.db = db, .target = target};
     bool broken = false;
-    annal_status status = annal__outbox_adopt(db, &broken, err);
+    uint64_t left_out = 0;
+    annal_status status = annal__outbox_adopt(db, &broken, &left_out, err);
+    if (left_out > 0)
+        annal__store_log(target->store, ANNAL_LOG_WARNING,
+                         "%llu rows that users wrote before their table was adopted are larger "
+                         "than %u MiB: session '%.*s' does not get them",
+                         (unsigned long long)left_out, OUTBOX_ROW_BYTES_MAX >> 20,
+                         ANNAL_FMT(target->session));
     if (status >= 0)
         status = drain_all(&drain, err);
     if (status >= 0)

@@ -60,8 +60,9 @@ annal_status annal__outbox_waits(sqlite3 *db, bool *out, annal_error *err);
 annal_status annal__outbox_baseline(sqlite3 *db, bool pack, annal_error *err);
 
 /* Put what users changed of the schema into the outbox, with the rows that this brings along.
- * *out_broken: something of the pack's is missing. */
-annal_status annal__outbox_adopt(sqlite3 *db, bool *out_broken, annal_error *err);
+ * *out_broken: something of the pack's is missing. *left_out counts rows that are too large. */
+annal_status annal__outbox_adopt(sqlite3 *db, bool *out_broken, uint64_t *left_out,
+                                 annal_error *err);
 
 /* One column that can be written. */
 struct outbox_column {

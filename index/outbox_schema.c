@@ -121,13 +121,15 @@ void annal__outbox_table_done(struct outbox_table *table)
 #define COLUMNS(name)                                                                              \
     "(SELECT json_group_array(name) FROM pragma_table_xinfo(" name ") WHERE hidden = 0)"
 
-typedef annal_status (*object_fn)(sqlite3 *db, sqlite3_stmt *object, annal_error *err);
+typedef annal_status (*object_fn)(sqlite3 *db, sqlite3_stmt *object, uint64_t *left_out,
+                                  annal_error *err);
 
 /*
  * fn for each row of select. What the rows are is collected first: fn changes the schema, which a
  * statement under way would not survive.
  */
-static annal_status for_each(sqlite3 *db, const char *select, object_fn fn, annal_error *err)
+static annal_status for_each(sqlite3 *db, const char *select, object_fn fn, uint64_t *left_out,
+                             annal_error *err)
 {
     char sql[2048];
     sqlite3_stmt *stmt = NULL;
@@ -142,7 +144,7 @@ static annal_status for_each(sqlite3 *db, const char *select, object_fn fn, anna
         sqlite3_bind_int64(stmt, 1, i);
         int rc = sqlite3_step(stmt);
         if (rc == SQLITE_ROW)
-            status = fn(db, stmt, err);
+            status = fn(db, stmt, left_out, err);
         else if (rc != SQLITE_DONE)
             status = annal__db_fail(err, db, rc, "the schema");
         sqlite3_finalize(stmt);
@@ -185,8 +187,20 @@ static annal_status put_ddl(sqlite3 *db, const char *kind, const char *name, con
 /* ---- Rows that no trigger has seen ---- */
 
 static annal_status put_row(sqlite3 *db, const char *name, const struct outbox_table *table,
-                            sqlite3_stmt *row, const bool *is_new, annal_error *err)
+                            sqlite3_stmt *row, const bool *is_new, uint64_t *left_out,
+                            annal_error *err)
 {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < table->count; i++) {
+        uint64_t times = is_new != NULL && !is_new[i] ? 2 : 1; /* as it was, too */
+        int type = sqlite3_column_type(row, (int)i);
+        if (type == SQLITE_TEXT || type == SQLITE_BLOB)
+            bytes += times * (uint64_t)sqlite3_column_bytes(row, (int)i);
+    }
+    if (bytes > OUTBOX_ROW_BYTES_MAX) {
+        ++*left_out;
+        return ANNAL_OK;
+    }
     annal_status status = annal__outbox_put(db, name, is_new == NULL ? "insert" : "update", err);
     for (size_t i = 0; status >= 0 && i < table->count; i++)
         status = annal__outbox_put_value(db, "row", table->columns[i].name,
@@ -218,7 +232,7 @@ static char *select_rows(const char *name, const struct outbox_table *table, con
 }
 
 static annal_status put_rows(sqlite3 *db, const char *name, const struct outbox_table *table,
-                             const bool *is_new, annal_error *err)
+                             const bool *is_new, uint64_t *left_out, annal_error *err)
 {
     sqlite3_stmt *row = NULL;
     char *sql = select_rows(name, table, is_new);
@@ -226,7 +240,7 @@ static annal_status put_rows(sqlite3 *db, const char *name, const struct outbox_
                                       : annal__db_prepare(db, sql, &row, err);
     int rc = SQLITE_DONE;
     while (status >= 0 && (rc = sqlite3_step(row)) == SQLITE_ROW)
-        status = put_row(db, name, table, row, is_new, err);
+        status = put_row(db, name, table, row, is_new, left_out, err);
     if (status >= 0 && rc != SQLITE_DONE)
         status = annal__db_fail(err, db, rc, "table '%s'", name);
     sqlite3_finalize(row);
@@ -342,8 +356,10 @@ static bool is_listed(sqlite3 *db, const char *names, const char *name)
 
 /* ---- What differs, one object after the other ---- */
 
-static annal_status dropped_object(sqlite3 *db, sqlite3_stmt *object, annal_error *err)
+static annal_status dropped_object(sqlite3 *db, sqlite3_stmt *object, uint64_t *left_out,
+                                   annal_error *err)
 {
+    (void)left_out;
     char *ddl = sqlite3_mprintf("DROP %s IF EXISTS \"%w\"", text_of(object, 0), text_of(object, 1));
     if (ddl == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "the schema");
@@ -352,8 +368,10 @@ static annal_status dropped_object(sqlite3 *db, sqlite3_stmt *object, annal_erro
     return status;
 }
 
-static annal_status dropped_column(sqlite3 *db, sqlite3_stmt *object, annal_error *err)
+static annal_status dropped_column(sqlite3 *db, sqlite3_stmt *object, uint64_t *left_out,
+                                   annal_error *err)
 {
+    (void)left_out;
     char *ddl = sqlite3_mprintf("ALTER TABLE \"%w\" DROP COLUMN \"%w\"", text_of(object, 1),
                                 text_of(object, 2));
     if (ddl == NULL)
@@ -364,7 +382,8 @@ static annal_status dropped_column(sqlite3 *db, sqlite3_stmt *object, annal_erro
 }
 
 /* A table that was not there, or that is another one now. */
-static annal_status new_table(sqlite3 *db, sqlite3_stmt *object, annal_error *err)
+static annal_status new_table(sqlite3 *db, sqlite3_stmt *object, uint64_t *left_out,
+                              annal_error *err)
 {
     const char *name = text_of(object, 1);
     struct outbox_table table = {0};
@@ -374,12 +393,13 @@ static annal_status new_table(sqlite3 *db, sqlite3_stmt *object, annal_error *er
     if (status >= 0)
         status = put_ddl(db, "table", name, text_of(object, 2), err);
     if (status >= 0)
-        status = put_rows(db, name, &table, NULL, err);
+        status = put_rows(db, name, &table, NULL, left_out, err);
     annal__outbox_table_done(&table);
     return status;
 }
 
-static annal_status grown_table(sqlite3 *db, sqlite3_stmt *object, annal_error *err)
+static annal_status grown_table(sqlite3 *db, sqlite3_stmt *object, uint64_t *left_out,
+                                annal_error *err)
 {
     const char *name = text_of(object, 1);
     struct outbox_table table = {0};
@@ -398,14 +418,16 @@ static annal_status grown_table(sqlite3 *db, sqlite3_stmt *object, annal_error *
     if (status >= 0 && count > 0)
         status = put_columns(db, object, &table, is_new, count, err);
     if (status >= 0 && count > 0)
-        status = put_rows(db, name, &table, is_new, err);
+        status = put_rows(db, name, &table, is_new, left_out, err);
     annal__free(is_new);
     annal__outbox_table_done(&table);
     return status;
 }
 
-static annal_status new_object(sqlite3 *db, sqlite3_stmt *object, annal_error *err)
+static annal_status new_object(sqlite3 *db, sqlite3_stmt *object, uint64_t *left_out,
+                               annal_error *err)
 {
+    (void)left_out;
     return put_ddl(db, text_of(object, 0), text_of(object, 1), text_of(object, 2), err);
 }
 
@@ -414,7 +436,7 @@ static annal_status new_object(sqlite3 *db, sqlite3_stmt *object, annal_error *e
     " o.type = 'table' AND o.pack = 0 AND s.sql <> o.sql AND EXISTS (SELECT 1 FROM"                \
     " json_each(o.columns) WHERE value NOT IN (SELECT name FROM pragma_table_xinfo(o.name)))"
 
-static annal_status put_changes(sqlite3 *db, annal_error *err)
+static annal_status put_changes(sqlite3 *db, uint64_t *left_out, annal_error *err)
 {
     static const struct {
         const char *select;
@@ -445,7 +467,7 @@ static annal_status put_changes(sqlite3 *db, annal_error *err)
     };
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < sizeof steps / sizeof *steps; i++)
-        status = for_each(db, steps[i].select, steps[i].fn, err);
+        status = for_each(db, steps[i].select, steps[i].fn, left_out, err);
     return status;
 }
 
@@ -457,8 +479,10 @@ static const char broken_sql[] =
     " AND c.value NOT IN (SELECT name FROM pragma_table_xinfo(o.name)))";
 
 /* Also where somebody dropped our triggers, or the table has columns that they do not know. */
-static annal_status capture_table(sqlite3 *db, sqlite3_stmt *object, annal_error *err)
+static annal_status capture_table(sqlite3 *db, sqlite3_stmt *object, uint64_t *left_out,
+                                  annal_error *err)
 {
+    (void)left_out;
     struct outbox_table table = {0};
     annal_status status = annal__outbox_table(db, text_of(object, 1), &table, err);
     if (status == ANNAL_ERR_NOTFOUND)
@@ -487,7 +511,7 @@ annal_status annal__outbox_baseline(sqlite3 *db, bool pack, annal_error *err)
     annal_status status = annal__db_exec(db, sql, err);
     if (status >= 0)
         status = for_each(db, "SELECT type, name FROM " OBJECTS " WHERE type = 'table'",
-                          capture_table, err);
+                          capture_table, NULL, err);
     int64_t version = 0;
     if (status >= 0)
         status = annal__db_integer(db, "PRAGMA main.schema_version", &version, err);
@@ -495,7 +519,8 @@ annal_status annal__outbox_baseline(sqlite3 *db, bool pack, annal_error *err)
     return status < 0 ? status : annal__db_exec(db, sql, err);
 }
 
-annal_status annal__outbox_adopt(sqlite3 *db, bool *out_broken, annal_error *err)
+annal_status annal__outbox_adopt(sqlite3 *db, bool *out_broken, uint64_t *left_out,
+                                 annal_error *err)
 {
     int64_t now = 0, before = 0, broken = 0;
     annal_status status = annal__db_integer(db, "PRAGMA main.schema_version", &now, err);
@@ -505,7 +530,7 @@ annal_status annal__outbox_adopt(sqlite3 *db, bool *out_broken, annal_error *err
         return status;
     status = annal__db_integer(db, broken_sql, &broken, err);
     if (status >= 0)
-        status = put_changes(db, err);
+        status = put_changes(db, left_out, err);
     if (status >= 0)
         status = annal__outbox_baseline(db, false, err);
     if (status >= 0)

@@ -546,6 +546,26 @@ START_TEST(a_row_that_no_event_could_hold_is_refused)
 }
 END_TEST
 
+START_TEST(a_row_too_large_that_stood_in_a_table_before_it_was_adopted_holds_nothing_up)
+{
+    struct notes n;
+    notes_init(&n);
+    ck_shell(&n, "CREATE TABLE x_large (a); INSERT INTO x_large VALUES "
+                 "(zeroblob(46 * 1024 * 1024)), (1);");
+    ck_assert(!catch_up(&n));
+    ck_sql(&n.f, "SELECT data ->> '$.row' FROM events WHERE type = 'sql.applied'", "{\"a\":1}\n");
+    /* Without a key, an update is as large as both rows. */
+    ck_shell_fails(&n,
+                   "INSERT INTO x_large VALUES (zeroblob(30 * 1024 * 1024));"
+                   "UPDATE x_large SET a = a WHERE length(a) = 30 * 1024 * 1024",
+                   "a row of x_large may hold 44 MiB");
+    ck_shell(&n, "INSERT INTO words VALUES ('w', zeroblob(30 * 1024 * 1024));"
+                 "UPDATE words SET n = zeroblob(31 * 1024 * 1024);");
+    ck_assert(!catch_up(&n));
+    notes_done(&n);
+}
+END_TEST
+
 START_TEST(events_that_say_nothing_of_use_are_findings_and_change_nothing)
 {
     static const char *const wrong[][2] = {
@@ -601,6 +621,8 @@ Suite *suite_outbox(void)
     tcase_add_test(writes, rows_without_a_rowid_or_with_a_null_key_are_known);
     tcase_add_test(writes, what_another_trigger_makes_of_a_row_counts);
     tcase_add_test(writes, a_row_that_no_event_could_hold_is_refused);
+    tcase_add_test(writes,
+                   a_row_too_large_that_stood_in_a_table_before_it_was_adopted_holds_nothing_up);
     tcase_add_test(writes, events_that_say_nothing_of_use_are_findings_and_change_nothing);
     suite_add_tcase(suite, writes);
     TCase *order = tcase_create("order");
