@@ -45,12 +45,19 @@ static bool is_own(const annal_pack *pack, const char *table)
     return false;
 }
 
+/* SQLite guards its schema itself, and making a table or json_each writes it; sqlite_sequence and
+ * sqlite_stat1 it leaves to everybody. */
+static bool is_guarded_by_sqlite(const struct permit *permit, const char *table)
+{
+    return permit->makes_tables ? strncmp(table, "sqlite_", 7) == 0
+                                : strcmp(table, "sqlite_master") == 0;
+}
+
 static int permit_table(struct permit *permit, const char *what, const char *table)
 {
     if (table[0] == '_')
         return deny(permit, "names that begin with _ are not for packs:", table);
-    if (is_own(permit->pack, table) ||
-        strncmp(table, "sqlite_", 7) == 0) /* SQLite guards its own */
+    if (is_own(permit->pack, table) || is_guarded_by_sqlite(permit, table))
         return SQLITE_OK;
     return deny(permit, what, table);
 }

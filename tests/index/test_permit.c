@@ -41,6 +41,17 @@ START_TEST(a_section_sees_the_tables_of_its_pack_and_no_others)
 }
 END_TEST
 
+START_TEST(what_sqlite_keeps_for_itself_is_not_for_packs)
+{
+    static const char counted[] = "CREATE TABLE c (x INTEGER PRIMARY KEY AUTOINCREMENT);\n"
+                                  "-- on a\nINSERT INTO c DEFAULT VALUES;\n";
+    char body[300];
+    ck_parse(counted, "");
+    snprintf(body, sizeof body, "%sUPDATE sqlite_sequence SET seq = 0;\n", counted);
+    ck_parse(body, "p.sql:9: a pack writes its own tables, and not 'sqlite_sequence'");
+}
+END_TEST
+
 START_TEST(a_section_reads_and_writes_rows_and_nothing_else)
 {
     static const char *const wrong[] = {
@@ -252,6 +263,7 @@ Suite *suite_permit(void)
     Suite *suite = suite_create("permit");
     TCase *all = tcase_create("all");
     tcase_add_test(all, a_section_sees_the_tables_of_its_pack_and_no_others);
+    tcase_add_test(all, what_sqlite_keeps_for_itself_is_not_for_packs);
     tcase_add_test(all, a_section_reads_and_writes_rows_and_nothing_else);
     tcase_add_test(all, what_makes_tables_makes_no_more_than_that);
     tcase_add_test(all, a_trigger_of_a_pack_does_what_its_sections_may);

@@ -90,6 +90,7 @@ static _Noreturn void claim_all(const char *path, struct shared *shared, unsigne
 static pid_t start(const struct packs *p, struct shared *shared, unsigned process, unsigned rounds,
                    bool together)
 {
+    (void)fflush(stdout); /* else every child says it again */
     pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0)
