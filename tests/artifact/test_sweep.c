@@ -3,10 +3,12 @@
 #include "tests/support/failing_io.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -169,6 +171,72 @@ START_TEST(on_a_disk_that_fails_a_sweep_removes_nothing_that_is_named)
 }
 END_TEST
 
+/* Another process stores and names, while everything that is not named yet is swept. */
+_Noreturn static void store_and_name(const char *path, int ready)
+{
+    annal_store *store = NULL;
+    annal_writer *writer = NULL;
+    if (annal_store_open(path, NULL, &store, NULL) < 0 ||
+        annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, NULL) < 0)
+        _exit(1);
+    for (unsigned n = 0;; n++) {
+        annal_artifact_hold *hold = NULL;
+        annal_slice data = {0};
+        char text[64];
+        uint64_t seq;
+        snprintf(text, sizeof text, "{\"output\":\"%u is a number\"}", n);
+        if (annal_artifact_hold_new(store, &hold, NULL) < 0 ||
+            annal_artifact_externalize(store, ANNAL_SLICE("s"), "output", 1, annal_slice_of(text),
+                                       &data, NULL) < 0)
+            _exit(2);
+        const annal_draft draft = {.type = ANNAL_SLICE("tool.returned"), .data = data};
+        if (annal_writer_append(writer, &draft, 1, NULL, &seq, NULL) < 0)
+            _exit(3);
+        annal_artifact_free(data.ptr);
+        annal_artifact_hold_free(hold);
+        if (n == 3)
+            (void)!write(ready, "x", 1);
+    }
+}
+
+static int missing(void *arg, annal_slice path)
+{
+    (void)arg;
+    ck_abort_msg("%.*s was swept", ANNAL_FMT(path));
+    return 0;
+}
+
+static void check_event(void *arg, const annal_event *event, bool after_damage)
+{
+    (void)after_damage;
+    ck_ok(annal_artifact_check_data(arg, event->data, missing, NULL, err));
+}
+
+START_TEST(a_sweep_never_takes_what_an_append_under_way_is_about_to_name)
+{
+    int ready[2], ended = 0;
+    char byte;
+    annal_verify_result proved;
+    ck_assert_int_eq(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        store_and_name(f.path, ready[1]);
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    for (int i = 0; i < 4; i++)
+        sweep(false);
+    kill(pid, SIGKILL);
+    ck_assert_int_eq(waitpid(pid, &ended, 0), pid);
+    ck_assert_msg(WIFSIGNALED(ended), "it ended by itself: %d", WEXITSTATUS(ended));
+    annal_store *store = NULL; /* what it left in its commit log counts too */
+    ck_ok(annal_store_open(f.path, &(annal_store_options){.no_keeper = true}, &store, err));
+    ck_ok(annal_verify_events(store, ANNAL_SLICE("s"), NULL, check_event, store, &proved, err));
+    ck_assert_uint_gt(proved.events, 3);
+    ck_ok(annal_store_close(store, err));
+    close(ready[0]);
+    close(ready[1]);
+}
+END_TEST
+
 Suite *suite_sweep(void)
 {
     Suite *suite = suite_create("sweep");
@@ -182,6 +250,8 @@ Suite *suite_sweep(void)
     tcase_add_test(tcase,
                    the_artifacts_of_a_deleted_session_go_and_those_of_one_that_is_there_stay);
     tcase_add_loop_test(tcase, on_a_disk_that_fails_a_sweep_removes_nothing_that_is_named, 0, 2);
+    tcase_add_test(tcase, a_sweep_never_takes_what_an_append_under_way_is_about_to_name);
+    tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
     return suite;
 }

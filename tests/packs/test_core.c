@@ -330,6 +330,21 @@ START_TEST(at_g7_an_output_over_the_limit_goes_to_an_artifact_and_one_below_stay
 }
 END_TEST
 
+START_TEST(at_g7_the_limit_is_a_setting_10_kb_by_a_pack_of_ones_own)
+{
+    char *large = data_with("output", 10241), *small = data_with("output", 10230);
+    packs_add(&p, "limits",
+              "-- pack limits version 1 database limits.db\n"
+              "-- artifact tool.returned, tool.failed   output   over 10240\n");
+    ck_append(&p, "s", "tool.returned", large);
+    ck_append(&p, "s", "tool.returned", small);
+    ck_packs(&p, "SELECT seq, data ->> '$.output_ref.bytes' FROM events ORDER BY seq",
+             "1|10241\n2|\n");
+    free(large);
+    free(small);
+}
+END_TEST
+
 START_TEST(at_g9_text_is_kept_in_full_whatever_its_length)
 {
     static const size_t lengths[] = {500, 501, (size_t)1 << 20};
@@ -424,6 +439,7 @@ Suite *suite_core(void)
     tcase_add_test(store,
                    at_g1_the_same_event_again_is_one_event_and_another_in_its_place_a_conflict);
     tcase_add_test(store, at_g7_an_output_over_the_limit_goes_to_an_artifact_and_one_below_stays);
+    tcase_add_test(store, at_g7_the_limit_is_a_setting_10_kb_by_a_pack_of_ones_own);
     tcase_add_test(store, at_g9_text_is_kept_in_full_whatever_its_length);
     tcase_add_test(store, at_g12_an_event_of_64_mib_is_taken_and_a_larger_one_writes_no_byte);
     tcase_add_test(store, the_tables_equal_a_rebuild_whatever_came_and_in_whatever_order);
