@@ -122,29 +122,53 @@ annal_status json_text(annal_slice raw, struct buf *scratch, annal_slice *out)
 
 /* ---- Members ---- */
 
-bool json_walk_object(struct json_walk *walk, annal_slice object)
+static bool begin(struct json_walk *walk, annal_slice value, char bracket)
 {
-    *walk = (struct json_walk){object.ptr, object.ptr + object.len};
+    *walk = (struct json_walk){value.ptr, value.ptr + value.len};
     skip_space(walk);
-    if (walk->at == walk->end || *walk->at != '{')
+    if (walk->at == walk->end || *walk->at != bracket)
         return false;
     walk->at++;
     return true;
 }
 
-bool json_walk_next(struct json_walk *walk, annal_slice *out_name, annal_slice *out_value)
+/* To the next name or item; false at the closing bracket. */
+static bool go_on(struct json_walk *walk)
 {
     skip_space(walk);
     if (*walk->at == ',') {
         walk->at++;
         skip_space(walk);
     }
-    if (*walk->at == '}')
+    return *walk->at != '}' && *walk->at != ']';
+}
+
+bool json_walk_object(struct json_walk *walk, annal_slice object)
+{
+    return begin(walk, object, '{');
+}
+
+bool json_walk_next(struct json_walk *walk, annal_slice *out_name, annal_slice *out_value)
+{
+    if (!go_on(walk))
         return false;
     *out_name = take_value(walk);
     skip_space(walk);
     walk->at++; /* the colon */
     skip_space(walk);
+    *out_value = take_value(walk);
+    return true;
+}
+
+bool json_walk_array(struct json_walk *walk, annal_slice array)
+{
+    return begin(walk, array, '[');
+}
+
+bool json_walk_item(struct json_walk *walk, annal_slice *out_value)
+{
+    if (!go_on(walk))
+        return false;
     *out_value = take_value(walk);
     return true;
 }

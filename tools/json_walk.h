@@ -19,6 +19,10 @@ bool json_walk_object(struct json_walk *walk, annal_slice object);
 /* The next member: the raw string that is its name, and its raw value. False: there are no more. */
 bool json_walk_next(struct json_walk *walk, annal_slice *out_name, annal_slice *out_value);
 
+/* The same for an array and its items. */
+bool json_walk_array(struct json_walk *walk, annal_slice array);
+bool json_walk_item(struct json_walk *walk, annal_slice *out_value);
+
 /*
  * The text of a raw string; without escapes it is the raw bytes themselves, otherwise it is added to
  * scratch, where room for it should be reserved when several are kept. ANNAL_ERR_INVALID: half a

@@ -246,7 +246,7 @@ int verb_close(struct verb_call *call, int exit_status)
 /* ---- The sentence ---- */
 
 /* A value for people: text without its quotes, everything else as it is. */
-static void print_value(annal_slice raw)
+static void print_scalar(annal_slice raw)
 {
     struct buf scratch = {0};
     annal_slice text = raw;
@@ -254,6 +254,22 @@ static void print_value(annal_slice raw)
         text = raw;
     out_plain(text);
     annal__buf_done(&scratch);
+}
+
+/* The items of an array stand in a row. */
+static void print_value(annal_slice raw)
+{
+    struct json_walk walk;
+    annal_slice item;
+    const char *comma = "";
+    if (!json_walk_array(&walk, raw)) {
+        print_scalar(raw);
+        return;
+    }
+    for (; json_walk_item(&walk, &item); comma = ", ") {
+        printf("%s", comma);
+        print_scalar(item);
+    }
 }
 
 static void print_name(const struct verb_call *call, const char *name)
