@@ -1,5 +1,6 @@
 #include "tests/packs/fixture.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -646,6 +647,147 @@ START_TEST(tables_of_a_module_that_is_not_here_are_not_counted)
 }
 END_TEST
 
+START_TEST(at_l21_every_kind_of_a_session_has_a_threshold_of_its_own)
+{
+    static const char *const kinds[] = {"agent", "play", "flow", "fanout", "show-play"};
+    struct packs p;
+    PACKS_INIT(&p, "lionagi", "teams");
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        char session[20], data[100];
+        snprintf(session, sizeof session, "s%u", (unsigned)i);
+        snprintf(data, sizeof data, "{\"invocation_kind\":\"%s\"}", kinds[i]);
+        ck_append(&p, session, "session.created", data);
+    }
+    ck_packs(&p,
+             "SELECT count(*) FROM state.sessions s JOIN stale_thresholds t "
+             "ON t.kind = s.invocation_kind",
+             "5\n");
+    ck_packs(&p,
+             "SELECT count(*) FROM stale_thresholds WHERE kind NOT IN ('agent', 'play', "
+             "'flow', 'fanout', 'show-play', 'default')",
+             "0\n");
+    packs_done(&p);
+}
+END_TEST
+
+/*
+ * A child that appends count events to a session, each under an id of its own. It has a keeper, so
+ * it gives the session to others while it waits.
+ */
+static int append_in_child(const char *path, const char *session, char mark, int count)
+{
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    annal_writer *writer = NULL;
+    annal_error err = {0};
+    annal_status status =
+        annal_store_open(path, &(annal_store_options){.wait_ms = 30000}, &store, &err);
+    if (status >= 0)
+        status = annal_index_open(store, &(annal_index_options){.wait_ms = 30000}, &index, &err);
+    for (int i = 0; status >= 0 && i < count; i++) {
+        char data[100];
+        snprintf(data, sizeof data,
+                 "{\"id\":\"%c%d\",\"role\":\"user\",\"content\":%d,\"set\":{\"name\":\"n\"}}",
+                 mark, i, i);
+        const annal_draft draft = {.type = mark == 'u' ? ANNAL_SLICE("session.updated")
+                                                       : ANNAL_SLICE("message.added"),
+                                   .data = annal_slice_of(data)};
+        status = annal_writer_open(store, annal_slice_of(session),
+                                   &(annal_writer_options){.wait_ms = 30000}, &writer, &err);
+        if (status >= 0)
+            status = annal_pack_append(index, writer, &draft, 1, NULL, NULL, &err);
+        annal_writer_close(writer);
+        writer = NULL;
+    }
+    if (status < 0)
+        fprintf(stderr, "%c: %s\n", mark, err.message);
+    annal_index_close(index);
+    if (store != NULL && annal_store_close(store, NULL) < 0)
+        return 3;
+    return status < 0 ? 2 : 0;
+}
+
+static void wait_for(const pid_t *children, int count)
+{
+    for (int i = 0; i < count; i++) {
+        int status = 0;
+        waitpid(children[i], &status, 0);
+        ck_assert(WIFEXITED(status));
+        ck_assert_int_eq(WEXITSTATUS(status), 0);
+    }
+}
+
+START_TEST(at_l28_what_two_processes_insert_a_third_sees_and_a_held_lock_is_an_error)
+{
+    struct packs p;
+    pid_t children[2];
+    PACKS_INIT(&p, "lionagi");
+    for (int i = 0; i < 2; i++) {
+        children[i] = fork();
+        if (children[i] == 0)
+            _exit(append_in_child(p.path, i == 0 ? "s1" : "s2", i == 0 ? 'a' : 'b', 10));
+    }
+    wait_for(children, 2);
+    ck_packs(&p, "SELECT count(*), count(DISTINCT session_id) FROM messages", "20|2\n");
+
+    sqlite3 *other = NULL;
+    ck_assert_int_eq(sqlite3_open(tmpdir_path(&p.dir, "store/state.db"), &other), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(other, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
+    annal_index_close(p.index);
+    ck_ok(annal_index_open(p.store, &(annal_index_options){.wait_ms = 200}, &p.index, err));
+    ck_fails(ANNAL_ERR_BUSY, "locked",
+             packs_append(&p, "s1", "message.added",
+                          "{\"id\":\"c\",\"role\":\"user\",\"content\":1}", err));
+    sqlite3_close(other);
+    ck_append(&p, "s1", "message.added", "{\"id\":\"c\",\"role\":\"user\",\"content\":1}");
+    ck_packs(&p, "SELECT count(*) FROM messages", "21\n");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_l29_many_who_append_to_one_session_leave_no_gap)
+{
+    enum { CHILDREN = 5, EACH = 10 };
+    static const char marks[CHILDREN] = {'a', 'b', 'c', 'd', 'u'};
+    struct packs p;
+    pid_t children[CHILDREN];
+    PACKS_INIT(&p, "lionagi");
+    for (int i = 0; i < CHILDREN; i++) {
+        children[i] = fork();
+        if (children[i] == 0)
+            _exit(append_in_child(p.path, "s1", marks[i], EACH));
+    }
+    wait_for(children, CHILDREN);
+    ck_packs(&p, "SELECT count(*), min(seq), max(seq) FROM event_index WHERE session_id = 's1'",
+             "50|1|50\n");
+    ck_packs(&p, "SELECT json_array_length(collection) FROM progressions WHERE id = 's1'", "40\n");
+    ck_packs(&p, "SELECT count(*) FROM event_index WHERE session_id = 's1' AND seq > 45", "5\n");
+    packs_ck_rebuild(&p, "state.db", 29);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(at_l30_large_bodies_of_any_character_are_kept_whole)
+{
+    enum { COUNT = 100000 };
+    static const char *const characters[] = {"x", "\\\"", "\\\\"};
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    for (int i = 0; i < 3; i++) {
+        char *data = malloc(2 * COUNT + 200);
+        size_t len = (size_t)sprintf(data, "{\"id\":\"m%d\",\"role\":\"user\",\"content\":\"", i);
+        for (int j = 0; j < COUNT; j++)
+            len += (size_t)sprintf(data + len, "%s", characters[i]);
+        sprintf(data + len, "\"}");
+        ck_append(&p, "s1", "message.added", data);
+        free(data);
+    }
+    ck_packs(&p, "SELECT id, length(content ->> '$'), length(content) FROM messages ORDER BY id",
+             "m0|100000|100002\nm1|100000|200002\nm2|100000|200002\n");
+    packs_done(&p);
+}
+END_TEST
+
 Suite *suite_lionagi(void)
 {
     Suite *suite = suite_create("lionagi");
@@ -673,6 +815,11 @@ Suite *suite_lionagi(void)
     tcase_add_test(tcase, at_l14_more_sessions_are_pruned_than_a_statement_has_parameters);
     tcase_add_test(tcase, a_session_that_wakes_up_while_others_are_pruned_is_kept);
     tcase_add_test(tcase, tables_of_a_module_that_is_not_here_are_not_counted);
+    tcase_add_test(tcase, at_l21_every_kind_of_a_session_has_a_threshold_of_its_own);
+    tcase_add_test(tcase,
+                   at_l28_what_two_processes_insert_a_third_sees_and_a_held_lock_is_an_error);
+    tcase_add_test(tcase, at_l29_many_who_append_to_one_session_leave_no_gap);
+    tcase_add_test(tcase, at_l30_large_bodies_of_any_character_are_kept_whole);
     tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
     return suite;
