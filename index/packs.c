@@ -214,7 +214,10 @@ static annal_status check_slot(const struct pack_set *set, const struct pack_slo
 static annal_status parse_slot(struct pack_set *set, struct pack_slot *slot, const char *file,
                                annal_slice text, annal_error *err)
 {
-    annal_status status = annal_pack_parse(file, text, &slot->pack, &slot->error);
+    /* One that is built in is right; it is compiled by who needs it. */
+    annal_status status = slot->source == NULL
+                              ? annal__pack_read(file, text, &slot->pack, &slot->error)
+                              : annal_pack_parse(file, text, &slot->pack, &slot->error);
     if (status >= 0 && strcmp(slot->name, slot->pack->name) != 0) {
         char *name = annal__strndup(slot->pack->name, strlen(slot->pack->name));
         if (name == NULL)
