@@ -169,9 +169,8 @@ START_TEST(f20_a_full_disk_costs_no_answer)
     fixture_append_session(&f, "s1");
     catch_up(&f, "");
     ck_ok(annal__derived_begin(&f.index->base, 0, err));
-    ck_assert_int_eq(
-        sqlite3_exec(f.index->base.db, "PRAGMA max_page_count = 1", NULL, NULL, NULL),
-        SQLITE_OK); /* not one page more than there are */
+    ck_assert_int_eq(sqlite3_exec(f.index->base.db, "PRAGMA max_page_count = 1", NULL, NULL, NULL),
+                     SQLITE_OK); /* not one page more than there are */
     ck_ok(annal__derived_end(&f.index->base, true, err));
     fixture_append_many(&f, "s2", 3000, START);
     struct text text = {0};
