@@ -62,6 +62,7 @@ struct call {
     annal_slice *plain;  /* data as JSON, large fields taken out, not yet filled; ours */
     annal_draft *drafts; /* what is appended; data points into filled */
     struct buf *filled;
+    bool *smaller; /* plain is no longer what was given */
     int64_t deadline_us;
     uint64_t head; /* the last seq of the session that the tables know */
 };
@@ -169,7 +170,19 @@ static annal_status take_out(struct call *call, const struct pack_section *secti
         return annal__fail(err, status, "the data of an event");
     annal_draft_free(plain->ptr);
     *plain = annal__buf_slice(&copy);
+    call->smaller[draft] = true;
     return ANNAL_OK;
+}
+
+/* What is going to be appended: the caller's own bytes, unless the packs changed them. */
+static void choose_data(struct call *call, size_t draft, annal_slice data)
+{
+    const annal_draft *given = &call->given[draft];
+    annal_slice plain = call->plain[draft];
+    bool is_given = !call->smaller[draft] && data.len == plain.len &&
+                    (data.len == 0 || memcmp(data.ptr, plain.ptr, data.len) == 0);
+    call->drafts[draft].data = is_given ? given->data : data;
+    call->drafts[draft].data_format = is_given ? given->data_format : ANNAL_FORMAT_JSON;
 }
 
 /* The drafts' data as JSON, without what is too large for an event. */
@@ -179,7 +192,9 @@ static annal_status make_plain(struct call *call, annal_error *err)
     call->plain = annal__zalloc(call->count * sizeof *call->plain);
     call->drafts = annal__zalloc(call->count * sizeof *call->drafts);
     call->filled = annal__zalloc(call->count * sizeof *call->filled);
-    if (call->plain == NULL || call->drafts == NULL || call->filled == NULL)
+    call->smaller = annal__zalloc(call->count * sizeof *call->smaller);
+    if (call->plain == NULL || call->drafts == NULL || call->filled == NULL ||
+        call->smaller == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "append through the packs");
     for (size_t i = 0; status >= 0 && i < call->count; i++) {
         call->drafts[i] = call->given[i];
@@ -420,8 +435,7 @@ static annal_status try_draft(struct call *call, size_t i, int64_t now_us, annal
     if (status < 0)
         return status;
     event.data = annal__buf_slice(&call->filled[i]);
-    call->drafts[i].data = event.data;
-    call->drafts[i].data_format = ANNAL_FORMAT_JSON;
+    choose_data(call, i, event.data);
     call->drafts[i].ts_us = event.ts_us;
     call->drafts[i].has_ts = true;
     return ask_guards(call, &event, err);
@@ -633,10 +647,8 @@ static annal_status through_tables(struct call *call, uint64_t *out_seq, annal_e
 /* Nobody fills or guards these, but perhaps something was taken out. */
 static annal_status past_tables(struct call *call, uint64_t *out_seq, annal_error *err)
 {
-    for (size_t i = 0; i < call->count; i++) {
-        call->drafts[i].data = call->plain[i];
-        call->drafts[i].data_format = ANNAL_FORMAT_JSON;
-    }
+    for (size_t i = 0; i < call->count; i++)
+        choose_data(call, i, call->plain[i]);
     return annal_writer_append(call->writer, call->drafts, call->count, call->options, out_seq,
                                err);
 }
@@ -664,6 +676,7 @@ static void call_done(struct call *call)
     annal__free(call->plain);
     annal__free(call->drafts);
     annal__free(call->filled);
+    annal__free(call->smaller);
     annal__free(call->places);
     annal__packs_put(call->index, call->set);
 }

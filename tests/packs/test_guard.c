@@ -336,6 +336,38 @@ START_TEST(msgpack_is_guarded_as_json_is)
 }
 END_TEST
 
+START_TEST(msgpack_that_no_pack_changes_is_kept_byte_for_byte)
+{
+    static const char given[] = "\x82\xa2id\xa1"
+                                "a\xa1n\xcd\x00\x07"; /* a 7 in three bytes */
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    annal_writer *writer = NULL;
+    annal_cursor *cursor = NULL;
+    annal_event event;
+    const annal_writer_options options = {.format = ANNAL_FORMAT_MSGPACK};
+    const annal_draft drafts[2] = {{.type = ANNAL_SLICE("task.added"),
+                                    .data = ANNAL_SLICE(given),
+                                    .data_format = ANNAL_FORMAT_MSGPACK},
+                                   {.type = ANNAL_SLICE("note.added"),
+                                    .data = ANNAL_SLICE(given),
+                                    .data_format = ANNAL_FORMAT_MSGPACK}};
+    ck_ok(annal_writer_open(p.store, ANNAL_SLICE("s"), &options, &writer, err));
+    for (int i = 0; i < 2; i++)
+        ck_ok(annal_pack_append(p.index, writer, &drafts[i], 1, NULL, NULL, err));
+    annal_writer_close(writer);
+    ck_ok(annal_cursor_open(p.store, ANNAL_SLICE("s"), 1, &cursor, err));
+    for (int i = 0; i < 2; i++) {
+        ck_ok(annal_cursor_next(cursor, &event, err));
+        ck_assert_uint_eq(event.msgpack.len, sizeof given - 1);
+        ck_assert_int_eq(memcmp(event.msgpack.ptr, given, sizeof given - 1), 0);
+    }
+    annal_cursor_close(cursor);
+    packs_done(&p);
+}
+END_TEST
+
 START_TEST(the_time_that_a_guard_was_asked_with_is_that_of_the_event)
 {
     struct packs p;
@@ -562,6 +594,7 @@ Suite *suite_guard(void)
     tcase_add_test(all, types_that_no_pack_guards_are_appended_as_a_writer_does);
     tcase_add_test(all, a_large_field_goes_to_an_artifact_before_the_event_is_there);
     tcase_add_test(all, msgpack_is_guarded_as_json_is);
+    tcase_add_test(all, msgpack_that_no_pack_changes_is_kept_byte_for_byte);
     tcase_add_test(all, the_time_that_a_guard_was_asked_with_is_that_of_the_event);
     tcase_add_test(
         all, when_nobody_can_say_whether_an_event_is_there_a_retry_says_it_and_tables_say_the_same);
