@@ -4,6 +4,7 @@ Suite *suite_backup(void);
 Suite *suite_fields(void);
 Suite *suite_import(void);
 Suite *suite_indexer(void);
+Suite *suite_maintain(void);
 Suite *suite_open(void);
 Suite *suite_outbox(void);
 Suite *suite_pack(void);
@@ -17,10 +18,9 @@ Suite *suite_state(void);
 Suite *suite_vectors(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_import, suite_pack,      suite_packs,   suite_pack_base,
-    suite_state,  suite_open,      suite_indexer, suite_query,
-    suite_sql,    suite_snapshots, suite_vectors, suite_permit,
-    suite_outbox, suite_fields,    suite_backup,  NULL,
+    suite_import,  suite_pack,   suite_packs,  suite_pack_base, suite_state,   suite_open,
+    suite_indexer, suite_query,  suite_sql,    suite_snapshots, suite_vectors, suite_maintain,
+    suite_permit,  suite_outbox, suite_fields, suite_backup,    NULL,
 };
 
 int main(int argc, char **argv)
