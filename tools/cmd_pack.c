@@ -221,9 +221,10 @@ static int check_name(const struct args *args, const char *name)
                ",\"foreign_keys\":%" PRIu64 "}\n",
                name, found.version, found.findings, keys);
     else if (exit_status == 0)
-        printf("pack %s, version %" PRIu32 ": %" PRIu64 " findings, %" PRIu64
-               " foreign keys that lead nowhere\n",
-               name, found.version, found.findings, keys);
+        printf("pack %s, version %" PRIu32 ": %" PRIu64 " finding%s, %" PRIu64
+               " foreign key%s nowhere\n",
+               name, found.version, found.findings, found.findings == 1 ? "" : "s", keys,
+               keys == 1 ? " that leads" : "s that lead");
     if (exit_status == 0 && (found.findings > 0 || keys > 0))
         exit_status = EXIT_REFUSED;
     annal_index_close(index);

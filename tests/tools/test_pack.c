@@ -201,6 +201,11 @@ START_TEST(check_of_a_name_counts_findings_and_keys_that_lead_nowhere)
     drop(&cli, "notes", notes);
     CLI(&cli, NULL, "pack", "check", "notes");
     cli_assert_done(&cli);
+    CLI(&cli, "{}\n", "append", "s2", "--type", "note.added");
+    CLI(&cli, NULL, "pack", "check", "notes");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_str_eq(cli.out,
+                     "pack notes, version 1: 1 finding, 0 foreign keys that lead nowhere\n");
     CLI(&cli, NULL, "pack", "check", "core");
     cli_assert_done(&cli);
     CLI(&cli, NULL, "pack", "check", "nothing");
