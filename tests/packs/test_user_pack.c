@@ -135,11 +135,31 @@ START_TEST(without_its_database_it_comes_back_and_without_its_file_it_is_off)
 }
 END_TEST
 
+START_TEST(a_mistake_in_it_is_named_as_the_page_shows_it)
+{
+    char *text = example();
+    char *calls = strstr(text, "calls + 1");
+    annal_pack *pack = NULL;
+    annal_error err = {0};
+    ck_assert_ptr_nonnull(calls);
+    memcpy(calls, " call + 1", 9);
+    ck_assert_int_eq(annal_pack_parse("tools_per_day.sql", annal_slice_of(text), &pack, &err),
+                     ANNAL_ERR_SQL);
+    char *page = file_read(SOURCE_PACKS "/../../docs/packs.md", NULL);
+    char shown[sizeof err.message + 10];
+    snprintf(shown, sizeof shown, "annal: %s\n", err.message);
+    ck_assert_msg(strstr(page, shown) != NULL, "the page does not show: %s", shown);
+    free(page);
+    free(text);
+}
+END_TEST
+
 Suite *suite_user_pack(void)
 {
     Suite *suite = suite_create("user_pack");
     TCase *tcase = tcase_create("user_pack");
     tcase_add_test(tcase, the_example_of_the_page_is_a_pack_of_30_lines_at_most);
+    tcase_add_test(tcase, a_mistake_in_it_is_named_as_the_page_shows_it);
     tcase_add_test(tcase, the_example_counts_calls_by_tool_and_day);
     tcase_add_test(tcase, dropped_into_a_store_it_is_filled_and_kept_up_to_date);
     tcase_add_test(tcase, the_rows_of_a_session_that_is_deleted_go);
