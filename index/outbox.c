@@ -590,6 +590,11 @@ static annal_status send_batch(struct drain *drain, bool first, annal_error *err
         if (status >= 0 && there < drain->count)
             status = append_batch(drain, there, &why);
     }
+    if (status == ANNAL_ERR_CORRUPT) /* of the journal: to say so would make the database anew */
+        return annal__fail(err, ANNAL_ERR_CLOSED,
+                           "what users wrote stays in the database, for session '%.*s' takes no "
+                           "events: %s",
+                           ANNAL_FMT(drain->target->session), why.message);
     if (status < 0 && err != NULL)
         *err = why;
     return status;

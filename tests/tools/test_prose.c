@@ -192,6 +192,36 @@ START_TEST(what_the_shell_wrote_is_in_the_journal_after_a_sync)
 }
 END_TEST
 
+/* To take the database for damaged would lose what was written into it. */
+START_TEST(a_journal_that_takes_no_events_leaves_what_users_wrote_in_the_database)
+{
+    struct cli cli;
+    char command[800];
+    size_t len;
+    init(&cli);
+    CLI(&cli, NULL, "prose", "bind", RUN, "x", "1");
+    CLI(&cli, NULL, "prose", "sync");
+    cli_assert_done(&cli);
+    char *journal = cli_journal(&cli, "prose_" RUN, &len);
+    journal[len - 60] ^= 1;
+    journal[len - 10] ^= 1;
+    cli_journal_write(&cli, "prose_" RUN, journal, len);
+    free(journal);
+    snprintf(command, sizeof command,
+             "sqlite3 '%s/prose/runs/" RUN "/state.db' \"INSERT INTO agents (name) VALUES ('a')\"",
+             cli.store);
+    ck_assert_int_eq(system(command), 0);
+    CLI(&cli, NULL, "prose", "sync", RUN);
+    ck_assert_msg(strstr(cli.err, "what users wrote stays in the database") != NULL, "%s", cli.err);
+    snprintf(command, sizeof command,
+             "sqlite3 '%s/prose/runs/" RUN "/state.db' \"SELECT name FROM agents\" | grep -qx a && "
+             "! ls '%s/prose/runs/" RUN "' | grep -q foreign",
+             cli.store, cli.store);
+    ck_assert_int_eq(system(command), 0);
+    cli_done(&cli);
+}
+END_TEST
+
 Suite *suite_prose(void)
 {
     Suite *suite = suite_create("prose");
@@ -203,6 +233,7 @@ Suite *suite_prose(void)
     tcase_add_test(tcase, at_p10_a_value_over_100_kb_stands_in_a_file_that_is_proved_and_restored);
     tcase_add_test(tcase, what_is_needed_to_go_on_is_told);
     tcase_add_test(tcase, what_the_shell_wrote_is_in_the_journal_after_a_sync);
+    tcase_add_test(tcase, a_journal_that_takes_no_events_leaves_what_users_wrote_in_the_database);
     suite_add_tcase(suite, tcase);
     return suite;
 }
