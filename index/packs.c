@@ -280,11 +280,28 @@ static annal_status add_enabled(struct pack_set *set, annal_slice line, const ch
     return parse_slot(set, slot, file, annal_slice_of(text), err);
 }
 
+/* Rule 2, for what cannot even be read. */
+static annal_status add_wrong(struct pack_set *set, annal_slice name, const annal_error *why,
+                              annal_error *err)
+{
+    struct pack_slot *slot = why->status == ANNAL_ERR_NOMEM ? NULL : add_slot(set, name, NULL);
+    if (slot == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%.*s'", ANNAL_FMT(name));
+    slot->error = *why;
+    set->again = set->again || why->status == ANNAL_ERR_IO;
+    return ANNAL_OK;
+}
+
 static annal_status read_enabled(annal_index *index, struct pack_set *set, const char *path,
                                  annal_error *err)
 {
     struct buf text = {0};
-    annal_status status = annal__packs_read_text(io_of(index), path, &text, err);
+    annal_error why = {0};
+    annal_status status = annal__packs_read_text(io_of(index), path, &text, &why);
+    if (status < 0) {
+        annal__buf_done(&text);
+        return add_wrong(set, ANNAL_SLICE("enabled"), &why, err);
+    }
     const char *at = status < 0 ? "" : annal__buf_cstr(&text);
     for (unsigned number = 1; status >= 0 && *at != '\0'; number++) {
         annal_slice line = {at, strcspn(at, "\n")};
@@ -311,6 +328,7 @@ static annal_status read_user_pack(annal_index *index, struct pack_set *set, con
         status = parse_slot(set, slot, path, annal__buf_slice(&text), err);
     else
         slot->error = why;
+    set->again = set->again || why.status == ANNAL_ERR_IO;
     annal__buf_done(&text);
     if (why.status == ANNAL_ERR_NOMEM && err != NULL)
         *err = why;
@@ -435,12 +453,19 @@ static annal_status fill_set(annal_index *index, struct pack_set *set, const cha
     }
     for (size_t i = 0; status >= 0 && i < set->slot_count; i++) {
         struct pack_base *unused;
-        const struct pack_slot *slot = &set->slots[i];
+        struct pack_slot *slot = &set->slots[i];
+        if (slot->pack != NULL && !annal__slot_has_star(slot))
+            status = get_base(index, set, slot, (annal_slice){0}, &unused, &slot->error);
+        if (status == ANNAL_ERR_NOMEM) {
+            annal__fail(err, status, "pack '%s'", slot->name);
+        } else if (status < 0) {
+            annal_pack_free(slot->pack);
+            slot->pack = NULL;
+            status = ANNAL_OK;
+        }
         if (slot->pack == NULL)
             annal__store_log(index->store, ANNAL_LOG_WARNING, "a pack is left out: %s",
                              slot->error.message);
-        else if (!annal__slot_has_star(slot))
-            status = get_base(index, set, slot, (annal_slice){0}, &unused, err);
     }
     annal__buf_done(&path);
     return status;
@@ -456,7 +481,8 @@ annal_status annal__packs_get(annal_index *index, struct pack_set **out_set, ann
     if (status >= 0)
         status = look(index, names, listing.count, &seen, err);
     pthread_mutex_lock(&index->packs.mutex);
-    if (status >= 0 && (index->packs.set == NULL || index->packs.set->seen != seen)) {
+    if (status >= 0 &&
+        (index->packs.set == NULL || index->packs.set->seen != seen || index->packs.set->again)) {
         fresh = annal__zalloc(sizeof *fresh);
         if (fresh == NULL)
             status = annal__fail(err, ANNAL_ERR_NOMEM, "the list of packs");

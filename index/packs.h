@@ -50,6 +50,7 @@ struct pack_base {
 struct pack_set {
     unsigned refs; /* packs.mutex */
     uint64_t seen; /* what packs/ looked like */
+    bool again;    /* a file could not be read just now: another try may be better */
     struct pack_slot *slots;
     size_t slot_count;
     struct pack_base *bases; /* those without a star are all there; packs.mutex */

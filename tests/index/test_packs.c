@@ -78,6 +78,9 @@ START_TEST(a_pack_that_is_wrong_costs_only_itself)
     put_pack(&f, "packs/again.sql", notes);
     put_pack(&f, "packs/core.sql", "-- pack core   version 1   database x.db\n");
     ck_sql(&f, "SELECT text FROM notes", "one\n");
+    ck_assert_int_eq(unlink(tmpdir_path(&f.dir, "store/packs/enabled")), 0);
+    ck_assert_int_eq(mkdir(tmpdir_path(&f.dir, "store/packs/enabled"), 0700), 0);
+    ck_sql(&f, "SELECT text FROM notes", "one\n");
     fixture_done(&f);
 }
 END_TEST
