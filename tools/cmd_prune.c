@@ -5,6 +5,7 @@
 #include "tools/open.h"
 #include "tools/out.h"
 
+#include <annal/artifact.h>
 #include <annal/pack.h>
 #include <annal/snapshot.h>
 
@@ -31,7 +32,8 @@ static int delete_journal(struct prune *prune, annal_slice session)
 {
     annal_error err = {0};
     if (annal_session_delete(prune->store, session, NULL, &err) < 0 ||
-        annal_snapshot_drop(prune->index, session, &err) < 0)
+        annal_snapshot_drop(prune->index, session, &err) < 0 ||
+        annal_artifact_drop(prune->store, session, &err) < 0)
         return fail_error(&err);
     prune->journals++;
     return 0;

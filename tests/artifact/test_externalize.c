@@ -1,4 +1,7 @@
+#include "journal/base/buf.h"
+#include "journal/base/json.h"
 #include "tests/artifact/fixture.h"
+#include "tests/support/random.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,6 +112,76 @@ START_TEST(the_same_data_gives_the_same_bytes_so_a_retry_is_known)
 }
 END_TEST
 
+/* ---- Any JSON ---- */
+
+static void put(struct buf *out, const char *text)
+{
+    ck_assert_int_eq(annal__buf_append(out, text, strlen(text)), ANNAL_OK);
+}
+
+static void put_value(struct buf *out, struct random *random, unsigned depth)
+{
+    static const char *const simple[] = {
+        "0",        "-1.5e3", "true",        "null", "\"\"",       "\"a\\\"\"",
+        "\"\\\\\"", "\"{[\"", "\"\\ud83d\"", "[]",   "\"output\"", "{\"output\":1}"};
+    static const char *const spaces[] = {"", "", "", " ", "\n", "\t "};
+    bool array = random_below(random, 2) == 0;
+    put(out, spaces[random_below(random, 6)]);
+    if (depth > 4 || random_below(random, 3) == 0) {
+        put(out, simple[random_below(random, sizeof simple / sizeof *simple)]);
+    } else {
+        put(out, array ? "[" : "{");
+        for (uint64_t i = 0, n = random_below(random, 4); i < n; i++) {
+            put(out, i == 0 ? "" : ",");
+            put(out, array ? "" : random_below(random, 2) == 0 ? "\"output\":" : " \"o\\\"\" : ");
+            put_value(out, random, depth + 1);
+        }
+        put(out, array ? "]" : "}");
+    }
+    put(out, spaces[random_below(random, 6)]);
+}
+
+/* A value that is no string is stored as it was written: put back, data is what it was. */
+START_TEST(of_any_data_one_member_is_taken_out_and_all_else_stays)
+{
+    struct random random = random_init(9);
+    struct buf data = {0}, value = {0};
+    for (int i = 0; i < 150; i++) {
+        char sha256[65], expected[4000];
+        annal__buf_clear(&data);
+        annal__buf_clear(&value);
+        put(&data, "{ \"a\":");
+        put_value(&data, &random, 1);
+        put(&data, ",\"output\":");
+        size_t before = data.len;
+        put(&value, random_below(&random, 2) == 0 ? "[ 1," : "{\"x\":");
+        bool array = value.ptr[0] == '[';
+        put_value(&value, &random, 1);
+        put(&value, array ? "]" : "}");
+        ck_assert_int_eq(annal__buf_append_slice(&data, annal__buf_slice(&value)), ANNAL_OK);
+        put(&data, " , \"z\":");
+        put_value(&data, &random, 1);
+        put(&data, "}");
+        ck_assert_int_eq(annal__json_check(annal__buf_slice(&data), 100, NULL), JSON_VALID);
+        char *got = taken_out(annal__buf_cstr(&data), "output", 0, sha256);
+        snprintf(expected, sizeof expected,
+                 "%.*s\"output_ref\":{\"bytes\":%zu,\"media_type\":\"application/json\"}%s",
+                 (int)(before - strlen("\"output\":")), data.ptr, value.len,
+                 data.ptr + before + value.len);
+        ck_assert_str_eq(got, expected);
+        annal_slice content;
+        ck_ok(annal_artifact_get(f.store, ANNAL_SLICE("s"), annal_slice_of(sha256), 9999, &content,
+                                 err));
+        ck_assert_uint_eq(content.len, value.len);
+        ck_assert_mem_eq(content.ptr, value.ptr, value.len);
+        annal_artifact_free(content.ptr);
+        free(got);
+    }
+    annal__buf_done(&data);
+    annal__buf_done(&value);
+}
+END_TEST
+
 Suite *suite_externalize(void)
 {
     Suite *suite = suite_create("externalize");
@@ -118,6 +191,8 @@ Suite *suite_externalize(void)
     tcase_add_test(tcase, any_other_large_value_becomes_a_reference_to_its_json);
     tcase_add_test(tcase, small_values_other_members_and_no_objects_are_left_alone);
     tcase_add_test(tcase, the_same_data_gives_the_same_bytes_so_a_retry_is_known);
+    tcase_add_test(tcase, of_any_data_one_member_is_taken_out_and_all_else_stays);
+    tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define ASSERT_OUT(cli, part)                                                                      \
@@ -136,18 +137,25 @@ START_TEST(the_newest_stay_however_old_and_what_is_no_session_of_an_agent_too)
 }
 END_TEST
 
+#define ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
 START_TEST(without_the_pack_a_session_is_as_old_as_its_last_event)
 {
     struct cli cli;
     CLI_INIT(&cli);
     add_session(&cli, "old", "2020-01-01T00:00:00Z");
     add_session(&cli, "fresh", "2030-01-01T00:00:00Z");
+    const char *large = tmpdir_path(&cli.dir, "store/artifacts/old/" ABC ".zst");
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "store/artifacts"), 0700), 0);
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "store/artifacts/old"), 0700), 0);
+    file_write(large, "large", 5);
     CLI(&cli, NULL, "prune", "--keep-n", "0", "--delete-journals");
     cli_assert_done(&cli);
     ASSERT_OUT(&cli, "pruned 1 session(s)");
     ASSERT_OUT(&cli, "deleted 1 journal(s)");
     ask(&cli, "SELECT id FROM sessions WHERE id <> '_state'", "fresh ");
     ck_assert_int_ne(access(tmpdir_path(&cli.dir, "store/events/old.jsonl"), F_OK), 0);
+    ck_assert_int_ne(access(large, F_OK), 0);
     cli_done(&cli);
 }
 END_TEST
