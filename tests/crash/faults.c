@@ -238,7 +238,15 @@ static annal_status append(struct life *life, const struct claim *claim, annal_l
             drafts[i].id = annal_slice_of(ids[i]);
     }
     const annal_append_options options = {.level = level};
-    status = annal_writer_append(writer, drafts, claim->count, &options, out_seq, err);
+    annal_appended appended = {0};
+    if (life->guards == NULL)
+        status = annal_writer_append(writer, drafts, claim->count, &options, out_seq, err);
+    else
+        status =
+            annal_pack_append(life->guards, writer, drafts, claim->count, &options, &appended, err);
+    if (status >= 0 && life->guards != NULL)
+        *out_seq = appended.seq;
+    annal_index_free(appended.data.ptr);
     annal_writer_close(writer);
     return status;
 }

@@ -30,6 +30,8 @@
 #include "tests/support/failing_io.h"
 #include "tests/support/failing_libc.h"
 
+#include <annal/pack.h>
+
 #define CLAIMS_MOST 64
 #define PARTS_MOST  3
 
@@ -57,6 +59,7 @@ struct life {
     bool once;    /* the fault of this run is gone after one call */
     bool stopped; /* the store said that it takes no more work */
     annal_store *store;
+    annal_index *guards; /* appends ask the packs of this index; NULL: they ask nobody */
     struct claim claims[CLAIMS_MOST];
     size_t count;
     uint64_t numbers;

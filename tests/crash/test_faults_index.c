@@ -204,7 +204,7 @@ static const char counts_pack[] =
     "INSERT INTO counts VALUES (:session, 0) ON CONFLICT DO NOTHING;\n"
     "UPDATE counts SET n = n + 1 WHERE session = :session;\n";
 
-static void build_packs(struct life *life)
+static void build_with(struct life *life, const char *pack)
 {
     char path[600];
     build_store(life);
@@ -212,8 +212,12 @@ static void build_packs(struct life *life)
     ck_fault(mkdir(path, 0700) == 0, "make '%s'", path);
     snprintf(path, sizeof path, "%s/packs/counts.sql", life->path);
     FILE *file = fopen(path, "w");
-    ck_fault(file != NULL && fputs(counts_pack, file) >= 0 && fclose(file) == 0, "write '%s'",
-             path);
+    ck_fault(file != NULL && fputs(pack, file) >= 0 && fclose(file) == 0, "write '%s'", path);
+}
+
+static void build_packs(struct life *life)
+{
+    build_with(life, counts_pack);
 }
 
 /* The lag that is told is that of sessions.db or of a pack; or the pack is left out: no table. */
@@ -284,6 +288,53 @@ START_TEST(any_call_of_packs_may_fail)
                                        .runs = 12,
                                        .build = build_packs,
                                        .live = live_packs,
+                                       .prove = prove_packs};
+    fail_everywhere(&scene);
+}
+END_TEST
+
+/* ---- Guarded appends ---- */
+
+static const char once_pack[] =
+    "-- pack counts   version 1   database counts.db\n"
+    "CREATE TABLE counts (session TEXT PRIMARY KEY, n INTEGER);\n"
+    "CREATE TABLE numbers (number INTEGER PRIMARY KEY);\n"
+    "-- on test.event   guarded \"there is an event of this number already\"\n"
+    "INSERT INTO numbers VALUES ($number);\n"
+    "-- on test.event\n"
+    "INSERT INTO counts VALUES (:session, 0) ON CONFLICT DO NOTHING;\n"
+    "UPDATE counts SET n = n + 1 WHERE session = :session;\n";
+
+static void build_guards(struct life *life)
+{
+    build_with(life, once_pack);
+}
+
+/* The answers are held against the journals; prove_packs() holds the tables against them. */
+static void live_guards(struct life *life)
+{
+    const annal_store_options options = {.create = true, .region_bytes = LOG_REGION_FIRST};
+    if (!open_store(life, &options))
+        return;
+    life->guards = open_index(life);
+    if (life->guards != NULL) {
+        attempt(life, "b", 1, ANNAL_LEVEL_SYNC, false);
+        size_t claim = attempt(life, "c", 2, ANNAL_LEVEL_SYNC, true);
+        attempt_again(life, claim, ANNAL_LEVEL_SYNC);
+        attempt(life, "b", 1, ANNAL_LEVEL_SYNC, false);
+    }
+    annal_index_close(life->guards);
+    life->guards = NULL;
+    close_store(life);
+}
+
+START_TEST(any_call_of_guarded_appends_may_fail)
+{
+    static const struct scene scene = {.name = "guards",
+                                       .sources = EVERYTHING,
+                                       .runs = 12,
+                                       .build = build_guards,
+                                       .live = live_guards,
                                        .prove = prove_packs};
     fail_everywhere(&scene);
 }
@@ -411,6 +462,7 @@ Suite *suite_faults_index(void)
     tcase_set_timeout(tests, 1200);
     tcase_add_test(tests, any_call_of_the_index_may_fail);
     tcase_add_test(tests, any_call_of_packs_may_fail);
+    tcase_add_test(tests, any_call_of_guarded_appends_may_fail);
     tcase_add_test(tests, any_call_of_a_replay_may_fail);
     suite_add_tcase(suite, tests);
     return suite;
