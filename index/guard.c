@@ -653,15 +653,39 @@ static annal_status past_tables(struct call *call, uint64_t *out_seq, annal_erro
                                err);
 }
 
-static annal_status hand_out(annal_slice data, uint64_t seq, annal_appended *out, annal_error *err)
+/* The data of the last draft, which the call does not need any more: after an append nothing fails. */
+static void hand_out(struct call *call, uint64_t seq, annal_appended *out)
 {
+    size_t last = call->count - 1;
     if (out == NULL)
-        return ANNAL_OK;
-    char *copy = annal__strndup(data.ptr, data.len);
-    if (copy == NULL) /* the event is there; a retry with its id says so again */
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the data of event %llu", (unsigned long long)seq);
-    *out = (annal_appended){.seq = seq, .data = {copy, data.len}};
-    return ANNAL_OK;
+        return;
+    out->seq = seq;
+    if (call->place_count > 0) {
+        out->data = annal__buf_slice(&call->filled[last]);
+        call->filled[last] = (struct buf){0};
+    } else {
+        out->data = call->plain[last];
+        call->plain[last] = (annal_slice){0};
+    }
+}
+
+/* Nothing is asked. The copy is made before: after an append nothing fails. */
+static annal_status append_unasked(const struct call *call, annal_appended *out, annal_error *err)
+{
+    uint64_t seq = 0;
+    annal_slice data = {0};
+    if (out != NULL && call->count > 0)
+        data = call->given[call->count - 1].data;
+    char *copy = data.len == 0 ? NULL : annal__strndup(data.ptr, data.len);
+    if (data.len > 0 && copy == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "the data of an event");
+    annal_status status =
+        annal_writer_append(call->writer, call->given, call->count, call->options, &seq, err);
+    if (status < 0)
+        annal__free(copy);
+    else if (out != NULL)
+        *out = (annal_appended){.seq = seq, .data = {copy, data.len}};
+    return status;
 }
 
 static void call_done(struct call *call)
@@ -706,9 +730,7 @@ annal_status annal_pack_append(annal_index *index, annal_writer *writer, const a
     if (status < 0)
         return status;
     if (count == 0 || annal_store_is_read_only(index->store) || !any_cares(&call)) {
-        status = annal_writer_append(writer, drafts, count, options, &seq, err);
-        if (status >= 0)
-            status = hand_out(drafts[count - 1].data, seq, out, err);
+        status = append_unasked(&call, out, err);
         goto done;
     }
     status = make_plain(&call, err);
@@ -719,9 +741,7 @@ annal_status annal_pack_append(annal_index *index, annal_writer *writer, const a
     status =
         call.place_count > 0 ? through_tables(&call, &seq, err) : past_tables(&call, &seq, err);
     if (status >= 0)
-        status = hand_out(call.place_count > 0 ? annal__buf_slice(&call.filled[count - 1])
-                                               : call.plain[count - 1],
-                          seq, out, err);
+        hand_out(&call, seq, out);
 
 done:
     call_done(&call);
