@@ -1,8 +1,8 @@
 /* Verbs of packs agentweaver and memory with code of their own: following a run to its end, what a
  * restart must put right, proposals merged together. */
 #include "tools/agentweaver.h"
+#include "journal/base/json_walk.h"
 #include "tools/event_out.h"
-#include "tools/json_walk.h"
 #include "tools/verbs.h"
 
 #include <annal/tail.h>
@@ -33,7 +33,7 @@ static bool is_terminal(struct buf *terminal, const annal_event *event)
     annal_slice to = {0};
     if (event->type.len == sizeof transition - 1 &&
         memcmp(event->type.ptr, transition, event->type.len) == 0)
-        to = json_member(event->data, "to");
+        to = annal__json_member(event->data, "to");
     if (to.len > 40)
         return false;
     if (to.len > 2)

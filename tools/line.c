@@ -2,7 +2,7 @@
 
 #include "journal/base/error.h"
 #include "journal/base/json.h"
-#include "tools/json_walk.h"
+#include "journal/base/json_walk.h"
 
 #include <string.h>
 
@@ -29,7 +29,7 @@ static annal_status check_json(annal_slice line, annal_error *err)
 static annal_status find_key(annal_slice raw, struct buf *scratch, int *out_key, annal_error *err)
 {
     annal_slice name;
-    annal_status status = json_text(raw, scratch, &name);
+    annal_status status = annal__json_text(raw, scratch, &name);
     for (int key = 0; status == ANNAL_OK && key < KEY_COUNT; key++) {
         if (strlen(key_names[key]) == name.len && memcmp(key_names[key], name.ptr, name.len) == 0) {
             *out_key = key;
@@ -47,11 +47,11 @@ static annal_status find_members(annal_slice line, struct buf *scratch,
 {
     struct json_walk walk;
     annal_slice name, value;
-    if (!json_walk_object(&walk, line))
+    if (!annal__json_walk_object(&walk, line))
         return annal__fail(err, ANNAL_ERR_INVALID,
                            "the line is no JSON object with \"type\" and \"data\" (with --type T a "
                            "line is the data itself)");
-    while (json_walk_next(&walk, &name, &value)) {
+    while (annal__json_walk_next(&walk, &name, &value)) {
         int key = 0;
         annal_status status = find_key(name, scratch, &key, err);
         if (status < 0)
@@ -73,7 +73,7 @@ static annal_status text_member(annal_slice values[KEY_COUNT], int key, struct b
         return ANNAL_OK;
     if (*raw.ptr != '"')
         return annal__fail(err, ANNAL_ERR_INVALID, "\"%s\" is not a string", key_names[key]);
-    annal_status status = json_text(raw, scratch, out);
+    annal_status status = annal__json_text(raw, scratch, out);
     if (status == ANNAL_ERR_INVALID)
         return annal__fail(err, ANNAL_ERR_INVALID, "\"%s\" has half a surrogate pair",
                            key_names[key]);

@@ -13,8 +13,8 @@
  */
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
+#include "journal/base/json_walk.h"
 #include "tools/agentweaver.h"
-#include "tools/json_walk.h"
 #include "tools/verb_data.h"
 #include "tools/verbs.h"
 
@@ -344,7 +344,7 @@ static bool take_field(struct proposal *proposal, annal_slice line, struct buf *
     *to = value;
     if (value.len > 1 && value.ptr[0] == '"' &&
         annal__json_check(value, ANNAL_DATA_DEPTH_MAX, NULL) == JSON_VALID)
-        return json_text(value, scratch, to) != ANNAL_ERR_NOMEM;
+        return annal__json_text(value, scratch, to) != ANNAL_ERR_NOMEM;
     return true;
 }
 

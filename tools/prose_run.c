@@ -2,8 +2,8 @@
 #include "tools/prose_run.h"
 
 #include "journal/base/buf.h"
+#include "journal/base/json_walk.h"
 #include "tools/command.h"
-#include "tools/json_walk.h"
 #include "tools/out.h"
 
 #include <annal/artifact.h>
@@ -303,10 +303,11 @@ int prose_finish_bind(struct verb_call *call)
 {
     struct buf folder = {0}, scratch = {0};
     char here[PATH_MAX];
-    annal_slice name = {0}, id = json_member(call->data, "execution_id");
+    annal_slice name = {0}, id = annal__json_member(call->data, "execution_id");
     bool scoped = id.len > 0 && id.ptr[0] != 'n';
     int exit_status = prose_run_folder(call, call->session + strlen("prose_"), &folder);
-    if (exit_status == 0 && json_text(json_member(call->data, "name"), &scratch, &name) < 0)
+    if (exit_status == 0 &&
+        annal__json_text(annal__json_member(call->data, "name"), &scratch, &name) < 0)
         exit_status = fail_storage("out of memory");
     if (exit_status == 0) {
         size_t skip = getcwd(here, sizeof here) == NULL ? 0 : strlen(here);

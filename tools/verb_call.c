@@ -2,8 +2,8 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "journal/base/json_walk.h"
 #include "tools/catch_up.h"
-#include "tools/json_walk.h"
 #include "tools/open.h"
 #include "tools/rows.h"
 #include "tools/verb_data.h"
@@ -250,7 +250,7 @@ static void print_scalar(annal_slice raw)
 {
     struct buf scratch = {0};
     annal_slice text = raw;
-    if (raw.len > 0 && raw.ptr[0] == '"' && json_text(raw, &scratch, &text) < 0)
+    if (raw.len > 0 && raw.ptr[0] == '"' && annal__json_text(raw, &scratch, &text) < 0)
         text = raw;
     out_plain(text);
     annal__buf_done(&scratch);
@@ -262,11 +262,11 @@ static void print_value(annal_slice raw)
     struct json_walk walk;
     annal_slice item;
     const char *comma = "";
-    if (!json_walk_array(&walk, raw)) {
+    if (!annal__json_walk_array(&walk, raw)) {
         print_scalar(raw);
         return;
     }
-    for (; json_walk_item(&walk, &item); comma = ", ") {
+    for (; annal__json_walk_item(&walk, &item); comma = ", ") {
         printf("%s", comma);
         print_scalar(item);
     }
@@ -274,7 +274,7 @@ static void print_value(annal_slice raw)
 
 static void print_name(const struct verb_call *call, const char *name)
 {
-    annal_slice raw = json_member(call->data, name);
+    annal_slice raw = annal__json_member(call->data, name);
     const char *text = raw.len > 0 ? NULL : verb_text(call->args, name);
     if (strcmp(name, "seq") == 0)
         printf("%" PRIu64, call->seq);
@@ -341,7 +341,7 @@ int verb_append(const struct args *args)
 static int unquote(struct buf *json, annal_slice *out)
 {
     struct buf text = {0};
-    if (json_text(annal__buf_slice(json), &text, out) < 0) {
+    if (annal__json_text(annal__buf_slice(json), &text, out) < 0) {
         annal__buf_done(&text);
         return fail_storage("out of memory");
     }

@@ -1,5 +1,5 @@
+#include "journal/base/json_walk.h"
 #include "tests/tools/cli.h"
-#include "tools/json_walk.h"
 #include "tools/verbs.h"
 
 #include <check.h>
@@ -206,13 +206,13 @@ START_TEST(members_are_found_by_their_path)
 {
     annal_slice object =
         ANNAL_SLICE(" { \"a\" : {\"b\":[1,{\"c\":2}],\"d\":\"}\\\"\"} , \"e\":null } ");
-    ck_assert_uint_eq(json_member(object, "a.b").len, 11);
-    ck_assert_int_eq(memcmp(json_member(object, "a.d").ptr, "\"}\\\"\"", 5), 0);
-    ck_assert_uint_eq(json_member(object, "e").len, 4);
-    ck_assert_ptr_null(json_member(object, "f").ptr);
-    ck_assert_ptr_null(json_member(object, "e.x").ptr);
-    ck_assert_ptr_null(json_member(ANNAL_SLICE("7"), "e").ptr);
-    ck_assert_ptr_null(json_member(ANNAL_SLICE("{}"), "e").ptr);
+    ck_assert_uint_eq(annal__json_member(object, "a.b").len, 11);
+    ck_assert_int_eq(memcmp(annal__json_member(object, "a.d").ptr, "\"}\\\"\"", 5), 0);
+    ck_assert_uint_eq(annal__json_member(object, "e").len, 4);
+    ck_assert_ptr_null(annal__json_member(object, "f").ptr);
+    ck_assert_ptr_null(annal__json_member(object, "e.x").ptr);
+    ck_assert_ptr_null(annal__json_member(ANNAL_SLICE("7"), "e").ptr);
+    ck_assert_ptr_null(annal__json_member(ANNAL_SLICE("{}"), "e").ptr);
 }
 END_TEST
 

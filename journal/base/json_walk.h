@@ -1,8 +1,8 @@
 /*
  * Walking over JSON that is known to be valid, without building it: values keep their bytes.
  */
-#ifndef TOOLS_JSON_WALK_H
-#define TOOLS_JSON_WALK_H
+#ifndef JOURNAL_BASE_JSON_WALK_H
+#define JOURNAL_BASE_JSON_WALK_H
 
 #include "journal/base/buf.h"
 
@@ -14,24 +14,24 @@ struct json_walk {
 };
 
 /* Begin inside an object, whose first byte but for spaces is '{'. False: it is something else. */
-bool json_walk_object(struct json_walk *walk, annal_slice object);
+bool annal__json_walk_object(struct json_walk *walk, annal_slice object);
 
 /* The next member: the raw string that is its name, and its raw value. False: there are no more. */
-bool json_walk_next(struct json_walk *walk, annal_slice *out_name, annal_slice *out_value);
+bool annal__json_walk_next(struct json_walk *walk, annal_slice *out_name, annal_slice *out_value);
 
 /* The same for an array and its items. */
-bool json_walk_array(struct json_walk *walk, annal_slice array);
-bool json_walk_item(struct json_walk *walk, annal_slice *out_value);
+bool annal__json_walk_array(struct json_walk *walk, annal_slice array);
+bool annal__json_walk_item(struct json_walk *walk, annal_slice *out_value);
 
 /*
  * The text of a raw string; without escapes it is the raw bytes themselves, otherwise it is added to
  * scratch, where room for it should be reserved when several are kept. ANNAL_ERR_INVALID: half a
  * surrogate pair stands for no character.
  */
-annal_status json_text(annal_slice raw, struct buf *scratch, annal_slice *out);
+annal_status annal__json_text(annal_slice raw, struct buf *scratch, annal_slice *out);
 
 /* The raw value of a member, "id" or "run.id"; empty when there is none. Names with escapes are not
  * found. */
-annal_slice json_member(annal_slice object, const char *path);
+annal_slice annal__json_member(annal_slice object, const char *path);
 
 #endif

@@ -18,6 +18,7 @@
  *   <annal/backup.h>    a copy of a store that is in use, and back
  *   <annal/import.h>    foreign logs become events
  *   <annal/process.h>   which process runs a session, and whether it is proven dead
+ *   <annal/memory.h>    what an agent is told, and why (packs memory and agentweaver)
  *
  * <annal/base.h> holds what they share: a status (0 done, below 0 failed, above 0 news), an error
  * with one sentence in it, a slice of borrowed bytes. A complete program:
@@ -60,6 +61,7 @@
 #include <annal/import.h>
 #include <annal/index.h>
 #include <annal/journal.h>
+#include <annal/memory.h>
 #include <annal/metrics.h>
 #include <annal/pack.h>
 #include <annal/process.h>

@@ -1,4 +1,4 @@
-#include "tools/json_walk.h"
+#include "journal/base/json_walk.h"
 
 #include <string.h>
 
@@ -100,7 +100,7 @@ static annal_status unescape(const char *at, const char *end, struct buf *out, s
     return put_utf8(out, c);
 }
 
-annal_status json_text(annal_slice raw, struct buf *scratch, annal_slice *out)
+annal_status annal__json_text(annal_slice raw, struct buf *scratch, annal_slice *out)
 {
     const char *at = raw.ptr + 1, *end = raw.ptr + raw.len - 1;
     size_t begin = scratch->len;
@@ -143,12 +143,12 @@ static bool go_on(struct json_walk *walk)
     return *walk->at != '}' && *walk->at != ']';
 }
 
-bool json_walk_object(struct json_walk *walk, annal_slice object)
+bool annal__json_walk_object(struct json_walk *walk, annal_slice object)
 {
     return begin(walk, object, '{');
 }
 
-bool json_walk_next(struct json_walk *walk, annal_slice *out_name, annal_slice *out_value)
+bool annal__json_walk_next(struct json_walk *walk, annal_slice *out_name, annal_slice *out_value)
 {
     if (!go_on(walk))
         return false;
@@ -160,12 +160,12 @@ bool json_walk_next(struct json_walk *walk, annal_slice *out_name, annal_slice *
     return true;
 }
 
-bool json_walk_array(struct json_walk *walk, annal_slice array)
+bool annal__json_walk_array(struct json_walk *walk, annal_slice array)
 {
     return begin(walk, array, '[');
 }
 
-bool json_walk_item(struct json_walk *walk, annal_slice *out_value)
+bool annal__json_walk_item(struct json_walk *walk, annal_slice *out_value)
 {
     if (!go_on(walk))
         return false;
@@ -173,16 +173,16 @@ bool json_walk_item(struct json_walk *walk, annal_slice *out_value)
     return true;
 }
 
-annal_slice json_member(annal_slice object, const char *path)
+annal_slice annal__json_member(annal_slice object, const char *path)
 {
     struct json_walk walk;
     annal_slice name, value;
     size_t len = strcspn(path, ".");
-    if (!json_walk_object(&walk, object))
+    if (!annal__json_walk_object(&walk, object))
         return (annal_slice){0};
-    while (json_walk_next(&walk, &name, &value)) {
+    while (annal__json_walk_next(&walk, &name, &value)) {
         if (name.len == len + 2 && memcmp(name.ptr + 1, path, len) == 0)
-            return path[len] == '.' ? json_member(value, path + len + 1) : value;
+            return path[len] == '.' ? annal__json_member(value, path + len + 1) : value;
     }
     return (annal_slice){0};
 }

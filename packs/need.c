@@ -1,0 +1,20 @@
+#include "packs/need.h"
+
+#include "journal/base/error.h"
+
+#include <annal/pack.h>
+
+annal_status annal__need_pack(annal_index *index, const char *pack, annal_error *err)
+{
+    annal_status status = annal_index_has_pack(index, pack, err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        annal__fail(err, status, "pack %s is not on in this store", pack);
+    return status;
+}
+
+annal_slice annal__text_or_none(const annal_value *value)
+{
+    if (value->kind == ANNAL_VALUE_NULL)
+        return (annal_slice){0};
+    return value->bytes.len > 0 ? value->bytes : ANNAL_SLICE("");
+}

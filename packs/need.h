@@ -1,0 +1,13 @@
+/* What every function of this floor asks first. */
+#ifndef PACKS_NEED_H
+#define PACKS_NEED_H
+
+#include <annal/query.h>
+
+/* That a pack is on and can be run. ANNAL_ERR_NOTFOUND: it is not on. */
+annal_status annal__need_pack(annal_index *index, const char *pack, annal_error *err);
+
+/* A column's text; without bytes (ptr NULL) when it is NULL. */
+annal_slice annal__text_or_none(const annal_value *value);
+
+#endif
