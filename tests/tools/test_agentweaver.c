@@ -318,6 +318,8 @@ START_TEST(at_a31_import_takes_what_is_missing_and_touches_nothing_else)
     put(&cli, "b.md", "---\nagent: bob\nslug: here\ntype: scope\ntitle: Other\n---\nBody.\n");
     put(&cli, "c.md", "no front matter\n");
     put(&cli, "d.md", "---\nagent: bob\nslug: s\ntype: scope\n---\nno title\n");
+    CLI(&cli, NULL, "project", "import", "p1", dir, "--event-id", "e1");
+    cli_assert_refused(&cli, 2, "--event-id names one event");
     CLI(&cli, NULL, "project", "import", "p1", dir);
     ck_assert_int_eq(cli.exit_status, 0);
     ck_assert_str_eq(cli.out, "1 proposals taken from 4 files\n");

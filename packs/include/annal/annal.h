@@ -18,7 +18,8 @@
  *   <annal/backup.h>    a copy of a store that is in use, and back
  *   <annal/import.h>    foreign logs become events
  *   <annal/process.h>   which process runs a session, and whether it is proven dead
- *   <annal/memory.h>    what an agent is told, and why (packs memory and agentweaver)
+ *   <annal/memory.h>    what an agent is told, and why
+ *   <annal/mirror.h>    a project's memory as files, and proposals from files
  *
  * <annal/base.h> holds what they share: a status (0 done, below 0 failed, above 0 news), an error
  * with one sentence in it, a slice of borrowed bytes. A complete program:
@@ -63,6 +64,7 @@
 #include <annal/journal.h>
 #include <annal/memory.h>
 #include <annal/metrics.h>
+#include <annal/mirror.h>
 #include <annal/pack.h>
 #include <annal/process.h>
 #include <annal/query.h>

@@ -1,0 +1,26 @@
+/* One event of this floor's own making. */
+#ifndef PACKS_POST_H
+#define PACKS_POST_H
+
+#include "journal/base/buf.h"
+
+#include <annal/pack.h>
+
+struct post {
+    annal_slice session;
+    annal_slice type;
+    annal_slice id;    /* may be empty */
+    annal_slice cause; /* may be empty */
+    uint32_t wait_ms;  /* for a session that another process writes */
+};
+
+/* Append it through the packs, durable. out->data is the caller's: annal_index_free(). */
+annal_status annal__post(annal_index *index, const struct post *post, annal_slice data,
+                         annal_appended *out, annal_error *err);
+
+/* Write the next member of data, which begins empty: {"name":"text", or null when text has no bytes
+ * (ptr NULL). annal__close_data() ends it. */
+annal_status annal__add_text(struct buf *data, const char *name, annal_slice text);
+annal_status annal__close_data(struct buf *data);
+
+#endif

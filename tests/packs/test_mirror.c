@@ -1,0 +1,175 @@
+#include "tests/packs/fixture.h"
+
+#include <annal/mirror.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define P1 ANNAL_SLICE("p1")
+
+static int add_file(void *arg, const annal_mirror_file *file)
+{
+    text_add(arg, file->deleted ? "-" : "+", 1);
+    text_add(arg, file->path, strlen(file->path));
+    text_add(arg, "\n", 1);
+    return 0;
+}
+
+static int add_proposal(void *arg, const annal_mirror_proposal *proposal)
+{
+    static const char *const outcomes[] = {"", "taken", "refused", "unreadable"};
+    char line[300];
+    int len = snprintf(line, sizeof line, "%s %.*s %s\n", outcomes[proposal->outcome],
+                       ANNAL_FMT(proposal->slug), strrchr(proposal->file, '/') + 1);
+    ck_assert_int_eq(proposal->outcome == ANNAL_MIRROR_TAKEN, proposal->message == NULL);
+    ck_assert_int_eq(proposal->outcome == ANNAL_MIRROR_TAKEN, proposal->seq > 0);
+    ck_assert_int_eq(proposal->outcome == ANNAL_MIRROR_TAKEN, proposal->data.len > 0);
+    text_add(arg, line, (size_t)len);
+    return 0;
+}
+
+static int stop_at_file(void *arg, const annal_mirror_file *file)
+{
+    (void)arg;
+    (void)file;
+    return 7;
+}
+
+static int stop_at_proposal(void *arg, const annal_mirror_proposal *proposal)
+{
+    (void)arg;
+    (void)proposal;
+    return 7;
+}
+
+#define ck_text(got, expected)                                                                     \
+    do {                                                                                           \
+        ck_assert_str_eq((got)->ptr != NULL ? (got)->ptr : "", expected);                          \
+        free((got)->ptr);                                                                          \
+        *(got) = (struct text){0};                                                                 \
+    } while (0)
+
+static void propose(struct packs *p, const char *slug)
+{
+    char data[300];
+    snprintf(data, sizeof data,
+             "{\"slug\":\"%s\",\"agent_name\":\"ada\",\"type\":\"scope\",\"title\":\"T\","
+             "\"content\":\"C\"}",
+             slug);
+    ck_append(p, "proj_p1", "decision.proposed", data);
+}
+
+START_TEST(a_program_writes_a_mirror_and_hears_of_each_file)
+{
+    struct packs p;
+    struct text files = {0};
+    annal_mirror_counts counts = {0};
+    PACKS_INIT(&p, "agentweaver", "memory");
+    char dir[4096];
+    snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
+    ck_fails(ANNAL_ERR_NOTFOUND, "there is no project 'p1'",
+             annal_mirror_export(p.index, P1, dir, add_file, &files, &counts, err));
+    propose(&p, "a/b");
+    ck_ok(annal_mirror_export(p.index, P1, dir, add_file, &files, &counts, err));
+    ck_text(&files, "+.squad/decisions.md\n+.squad/decisions/inbox/a%2Fb.md\n"
+                    "+.squad/identity/now.md\n+.agentweaver/context/boundaries.md\n"
+                    "+.agentweaver/context/patterns.md\n");
+    ck_assert_uint_eq(counts.written, 5);
+    ck_append(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i1\"}");
+    ck_ok(annal_mirror_export(p.index, P1, dir, add_file, &files, &counts, err));
+    ck_text(&files, "-.squad/decisions/inbox/a%2Fb.md\n+.squad/decisions.md\n"
+                    "+.agentweaver/context/boundaries.md\n");
+    ck_assert_uint_eq(counts.written, 2);
+    ck_assert_uint_eq(counts.deleted, 1);
+    ck_assert_uint_eq(counts.unchanged, 2);
+    ck_ok(annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
+    propose(&p, "more");
+    ck_assert_int_eq(annal_mirror_export(p.index, P1, dir, stop_at_file, NULL, NULL, NULL), 7);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(a_mirror_that_cannot_be_written_is_an_error_with_the_path_in_it)
+{
+    struct packs p;
+    PACKS_INIT(&p, "agentweaver", "memory");
+    propose(&p, "a");
+    char dir[4096];
+    snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
+    file_write(tmpdir_path(&p.dir, "w"), "x", 1);
+    ck_fails(ANNAL_ERR_IO, "/w/.squad",
+             annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
+    packs_done(&p);
+}
+END_TEST
+
+static void put(struct packs *p, const char *name, const char *text)
+{
+    char path[300];
+    snprintf(path, sizeof path, "w/.squad/decisions/inbox/%s", name);
+    file_write(tmpdir_path(&p->dir, path), text, strlen(text));
+}
+
+START_TEST(a_program_takes_proposals_from_files_and_hears_of_each)
+{
+    struct packs p;
+    struct text news = {0};
+    annal_mirror_imported imported = {0};
+    const annal_mirror_import_options options = {.cause = ANNAL_SLICE("proj_p1:1")};
+    PACKS_INIT(&p, "agentweaver", "memory");
+    char dir[4096];
+    snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
+    ck_ok(annal_mirror_import(p.index, P1, dir, NULL, add_proposal, &news, &imported, err));
+    ck_assert_uint_eq(imported.files, 0);
+    propose(&p, "known");
+    ck_ok(annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
+    put(&p, "b.md", "---\nagent: bob\nslug: fresh\ntype: scope\ntitle: \"A \\u0042\"\n---\nBody\n");
+    put(&p, "c.md", "nothing\n");
+    put(&p, "d.md", "---\nagent: bob\nslug: last\ntype: scope\ntitle: D\n---\nBody\n");
+    ck_assert_int_eq(
+        annal_mirror_import(p.index, P1, dir, NULL, stop_at_proposal, NULL, NULL, NULL), 7);
+    ck_ok(annal_mirror_import(p.index, P1, dir, &options, add_proposal, &news, &imported, err));
+    ck_text(&news, "unreadable  c.md\ntaken last d.md\n");
+    ck_assert_uint_eq(imported.files, 4);
+    ck_assert_uint_eq(imported.taken, 1);
+    ck_packs(&p, "SELECT slug, title, content, rationale FROM decision_inbox ORDER BY slug",
+             "fresh|A B|Body|\nknown|T|C|\nlast|D|Body|\n");
+    ck_ok(annal_mirror_import(p.index, P1, dir, NULL, NULL, NULL, NULL, err));
+    ck_fails(ANNAL_ERR_INVALID, "of the session id is not one of",
+             annal_mirror_import(p.index, ANNAL_SLICE("a/b"), dir, NULL, NULL, NULL, NULL, err));
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(an_inbox_that_cannot_be_read_is_the_callers_mistake)
+{
+    struct packs p;
+    PACKS_INIT(&p, "agentweaver", "memory");
+    char dir[4096];
+    snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
+    propose(&p, "a");
+    ck_ok(annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
+    ck_assert_int_eq(mkdir(tmpdir_path(&p.dir, "w/.squad/decisions/inbox/x.md"), 0777), 0);
+    ck_fails(ANNAL_ERR_INVALID, "x.md': Is a directory",
+             annal_mirror_import(p.index, P1, dir, NULL, NULL, NULL, NULL, err));
+    ck_ok(annal_pack_disable(p.store, "memory", err));
+    ck_fails(ANNAL_ERR_NOTFOUND, "pack memory is not on",
+             annal_mirror_import(p.index, P1, dir, NULL, NULL, NULL, NULL, err));
+    packs_done(&p);
+}
+END_TEST
+
+Suite *suite_mirror(void)
+{
+    Suite *suite = suite_create("mirror");
+    TCase *tcase = tcase_create("mirror");
+    tcase_add_test(tcase, a_program_writes_a_mirror_and_hears_of_each_file);
+    tcase_add_test(tcase, a_mirror_that_cannot_be_written_is_an_error_with_the_path_in_it);
+    tcase_add_test(tcase, a_program_takes_proposals_from_files_and_hears_of_each);
+    tcase_add_test(tcase, an_inbox_that_cannot_be_read_is_the_callers_mistake);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
