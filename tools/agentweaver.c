@@ -5,6 +5,7 @@
 #include "tools/event_out.h"
 #include "tools/verbs.h"
 
+#include <annal/run.h>
 #include <annal/tail.h>
 
 #include <inttypes.h>
@@ -112,68 +113,36 @@ done:
 
 /* ---- annal run recover ---- */
 
-static const char TRANSIENT[] =
-    "SELECT id, status FROM agentweaver.runs WHERE status IN ('committing', 'merging') AND (?1 IS "
-    "NULL OR project_id = ?1) ORDER BY id";
-
-/* Runs and their statuses, each with a NUL behind it. */
-static int add_run(void *arg, const annal_row *row)
+static int print_recovered(void *arg, const annal_run_recovered *recovered)
 {
-    struct buf *runs = arg;
-    for (size_t i = 0; i < 2; i++)
-        if (annal__buf_append_slice(runs, row->values[i].bytes) < 0 ||
-            annal__buf_append(runs, "", 1) < 0)
-            return ANNAL_ERR_NOMEM;
-    return 0;
-}
-
-/* A run that somebody else has moved on meanwhile is refused, and that is well. */
-static int revert(struct verb_call *call, const char *run, const char *status)
-{
-    bool merging = strcmp(status, "merging") == 0;
-    annal_error err = {0};
-    int exit_status = verb_set_session(call, "run_%s", run);
-    if (exit_status == 0)
-        exit_status = verb_set_text(call, "to", ANNAL_SLICE("awaiting_review"));
-    if (exit_status == 0)
-        exit_status = verb_set_text(call, "expected", annal_slice_of(status));
-    if (exit_status == 0)
-        exit_status = verb_set_text(call, "operation",
-                                    annal_slice_of(merging ? "revert_merge" : "revert_commit"));
-    if (exit_status != 0)
-        return exit_status;
-    if (verb_try(call, &err) < 0) {
-        if (err.status != ANNAL_ERR_REFUSED)
-            return fail_error(&err);
-        say("run %s: %s", run, err.message);
-        return 0;
-    }
-    if (call->args->json)
+    struct verb_call *call = arg;
+    if (recovered->refusal != NULL) {
+        say("run %.*s: %s", ANNAL_FMT(recovered->run), recovered->refusal);
+    } else if (call->args->json) {
+        snprintf(call->session, sizeof call->session, "%.*s", ANNAL_FMT(recovered->session));
+        call->seq = recovered->seq;
+        call->data = recovered->data;
         verb_print(call);
-    else
-        printf("run %s was %s and awaits review again\n", run, status);
+        call->data = (annal_slice){0};
+    } else {
+        printf("run %.*s was %.*s and awaits review again\n", ANNAL_FMT(recovered->run),
+               ANNAL_FMT(recovered->status));
+    }
     return 0;
 }
 
 int run_recover(const struct args *args)
 {
     struct verb_call call;
-    struct buf runs = {0};
     annal_error err = {0};
-    const char *project = args_get(args, "project");
-    const annal_value param = {.kind = project == NULL ? ANNAL_VALUE_NULL : ANNAL_VALUE_TEXT,
-                               .bytes = annal_slice_of(project)};
-    const annal_sql_options options = {.params = &param, .param_count = 1};
     int exit_status = verb_open(&call, args);
+    const annal_run_recover_options options = {.project = annal_slice_of(args_get(args, "project")),
+                                               .id = annal_slice_of(args_get(args, "event-id")),
+                                               .cause = annal_slice_of(args_get(args, "cause")),
+                                               .wait_ms = call.wait_ms};
     if (exit_status == 0 &&
-        annal_sql(call.index, annal_slice_of(TRANSIENT), &options, add_run, &runs, &err) < 0)
+        annal_run_recover(call.index, &options, print_recovered, &call, &err) < 0)
         exit_status = fail_error(&err);
-    for (size_t at = 0; exit_status == 0 && at < runs.len;) {
-        const char *run = runs.ptr + at, *status = run + strlen(run) + 1;
-        exit_status = revert(&call, run, status);
-        at += strlen(run) + strlen(status) + 2;
-    }
-    annal__buf_done(&runs);
     return verb_close(&call, exit_status);
 }
 

@@ -12,13 +12,15 @@ Suite *suite_memory_compile(void);
 Suite *suite_mirror(void);
 Suite *suite_prose(void);
 Suite *suite_random(void);
+Suite *suite_run(void);
 Suite *suite_teams(void);
 Suite *suite_user_pack(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_agentweaver,    suite_core,   suite_grammar, suite_lionagi, suite_memory,
-    suite_memory_compile, suite_mirror, suite_random,  suite_teams,   suite_user_pack,
-    suite_guard,          suite_prose,  suite_contend, suite_backup,  NULL,
+    suite_agentweaver, suite_core,           suite_grammar,   suite_lionagi,
+    suite_memory,      suite_memory_compile, suite_mirror,    suite_random,
+    suite_run,         suite_teams,          suite_user_pack, suite_guard,
+    suite_prose,       suite_contend,        suite_backup,    NULL,
 };
 
 int main(int argc, char **argv)

@@ -20,6 +20,7 @@
  *   <annal/process.h>   which process runs a session, and whether it is proven dead
  *   <annal/memory.h>    what an agent is told, and why
  *   <annal/mirror.h>    a project's memory as files, and proposals from files
+ *   <annal/run.h>       what a restart must put right in runs
  *
  * <annal/base.h> holds what they share: a status (0 done, below 0 failed, above 0 news), an error
  * with one sentence in it, a slice of borrowed bytes. A complete program:
@@ -69,6 +70,7 @@
 #include <annal/process.h>
 #include <annal/query.h>
 #include <annal/replay.h>
+#include <annal/run.h>
 #include <annal/snapshot.h>
 #include <annal/store.h>
 #include <annal/tail.h>
