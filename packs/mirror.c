@@ -450,36 +450,37 @@ static int is_markdown(const struct dirent *entry)
     return entry->d_name[0] != '.' && len > 3 && strcmp(entry->d_name + len - 3, ".md") == 0;
 }
 
-/* NUL-terminated in path, whatever it held; NULL after a message. */
-static const char *set_path(struct buf *path, const char *directory, const char *name,
-                            annal_error *err)
+/* In place of what path held, with a NUL behind it. */
+static annal_status set_path(struct buf *path, const char *directory, const char *name,
+                             annal_error *err)
 {
     annal__buf_clear(path);
     annal_status status =
         annal__buf_printf(path, "%s/" INBOX "%s%s", directory, name[0] != '\0' ? "/" : "", name);
-    const char *all = status < 0 ? NULL : annal__buf_cstr(path);
-    if (all == NULL)
-        annal__fail(err, status < 0 ? status : ANNAL_ERR_NOMEM,
-                    "a file of the inbox '%s': its name is too long", name);
-    return all;
+    if (status == ANNAL_OK && annal__buf_cstr(path) == NULL)
+        status = ANNAL_ERR_NOMEM;
+    if (status < 0)
+        annal__fail(err, status, "read the inbox: %s: '%s'",
+                    status == ANNAL_ERR_LIMIT ? "its name is too long" : "out of memory",
+                    directory);
+    return status;
 }
 
 static int import_all(struct import *import, const char *directory, annal_error *err)
 {
     struct buf path = {.limit = PATH_BYTES_MAX};
     struct dirent **entries = NULL;
-    int count = 0, status = ANNAL_OK;
-    if (set_path(&path, directory, "", err) == NULL) {
-        status = ANNAL_ERR_LIMIT;
+    int count = 0, status = set_path(&path, directory, "", err);
+    if (status < 0)
         goto done;
-    }
     count = scandir(path.ptr, &entries, is_markdown, alphasort);
     if (count < 0 && errno != ENOENT)
         status = annal__fail_read(err, path.ptr);
     import->imported.files = count > 0 ? (uint64_t)count : 0;
     for (int i = 0; status == ANNAL_OK && i < count; i++) {
-        const char *file = set_path(&path, directory, entries[i]->d_name, err);
-        status = file == NULL ? ANNAL_ERR_LIMIT : import_file(import, file, err);
+        status = set_path(&path, directory, entries[i]->d_name, err);
+        if (status == ANNAL_OK)
+            status = import_file(import, path.ptr, err);
     }
 
 done:

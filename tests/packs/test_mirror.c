@@ -155,6 +155,12 @@ START_TEST(an_inbox_that_cannot_be_read_is_the_callers_mistake)
     ck_assert_int_eq(mkdir(tmpdir_path(&p.dir, "w/.squad/decisions/inbox/x.md"), 0777), 0);
     ck_fails(ANNAL_ERR_INVALID, "x.md': Is a directory",
              annal_mirror_import(p.index, P1, dir, NULL, NULL, NULL, NULL, err));
+    char *longest = calloc(1, 9001);
+    ck_assert_ptr_nonnull(longest);
+    memset(longest, 'x', 9000);
+    ck_fails(ANNAL_ERR_LIMIT, "its name is too long",
+             annal_mirror_import(p.index, P1, longest, NULL, NULL, NULL, NULL, err));
+    free(longest);
     ck_ok(annal_pack_disable(p.store, "memory", err));
     ck_fails(ANNAL_ERR_NOTFOUND, "pack memory is not on",
              annal_mirror_import(p.index, P1, dir, NULL, NULL, NULL, NULL, err));
