@@ -15,6 +15,8 @@
  *     deleted. Anything else is somebody's, and moved to <name>.foreign.
  * (7) Where strangers write too, there is no WAL (in SQLite before 3.51.3 two connections that
  *     write and checkpoint at once can corrupt the file), and nothing is deleted, only moved aside.
+ *     A stranger may switch to WAL all the same: then -wal and -shm come and go, and say nothing
+ *     about the file.
  */
 #include "index/derived.h"
 
@@ -156,6 +158,8 @@ static enum moved was_moved(const struct derived *base)
     if (sqlite3_file_control(base->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
         moved)
         return MOVED;
+    if (base->rollback) /* rule 7 */
+        return IN_PLACE;
     return annal__file_is_same(annal__file_id(io_of(base), base->path, "-wal"), base->wal) &&
                    annal__file_is_same(annal__file_id(io_of(base), base->path, "-shm"), base->shm)
                ? IN_PLACE
@@ -454,7 +458,7 @@ annal_status annal__derived_reader(struct derived *base, uint32_t wait_ms, sqlit
         if (status >= 0 || status == ANNAL_ERR_BUSY || attempt >= IO_ATTEMPTS ||
             (attempt > 0 && annal__deadline_passed(deadline_us)))
             return status;
-        /* Missing, foreign, not current, or deleted this moment: see to it that it is there; fails in time. */
+        /* Missing, foreign, not current, or deleted this moment: see to it that it is there. */
         status = annal__derived_begin(base, deadline_us, err);
         if (status >= 0)
             status = annal__derived_end(base, true, err);

@@ -273,6 +273,39 @@ static void put_mark(struct fixture *f)
     sqlite3_close(db);
 }
 
+/* What somebody does with the stock shell, from opening it to leaving it. */
+static void write_as_a_user(struct fixture *f, const char *database, const char *sql)
+{
+    sqlite3 *db = NULL;
+    char path[200];
+    snprintf(path, sizeof path, "store/%s", database);
+    ck_assert_int_eq(sqlite3_open(tmpdir_path(&f->dir, path), &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_busy_timeout(db, 5000), SQLITE_OK);
+    ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK, "%s", sqlite3_errmsg(db));
+    ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+}
+
+START_TEST(a_database_that_a_user_puts_into_wal_mode_loses_nothing)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    put_pack(&f, "packs/mine.sql",
+             "-- pack mine   version 1   database mine.db   sessions mine   writable\n"
+             "CREATE TABLE mine (text TEXT);\n"
+             "-- on mine.added\n"
+             "INSERT INTO mine VALUES ($text);\n");
+    fixture_append(&f, "mine", "mine.added", "{\"text\":\"one\"}");
+    ck_sql(&f, "SELECT text FROM mine", "one\n");
+    write_as_a_user(&f, "mine.db", "PRAGMA journal_mode = WAL; INSERT INTO mine VALUES ('two');");
+    ck_sql(&f, "SELECT text FROM mine", "one\ntwo\n");
+    write_as_a_user(&f, "mine.db", "INSERT INTO mine VALUES ('three');");
+    fixture_append(&f, "mine", "mine.added", "{\"text\":\"four\"}");
+    ck_sql(&f, "SELECT text FROM mine ORDER BY 1", "four\none\nthree\ntwo\n");
+    ck_sql(&f, "SELECT COUNT(*) FROM events WHERE type = 'sql.applied'", "2\n");
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(columns_indexes_and_views_that_are_new_are_added_in_place)
 {
     static const char *const handlers = "-- on note.added\n"
@@ -418,6 +451,7 @@ Suite *suite_packs(void)
     tcase_add_test(tcase, how_each_pack_stands_is_told);
     tcase_add_test(tcase, a_pack_may_have_a_database_for_each_session);
     tcase_add_test(tcase, packs_follow_what_is_appended_and_are_brought_up_to_what_was);
+    tcase_add_test(tcase, a_database_that_a_user_puts_into_wal_mode_loses_nothing);
     tcase_add_test(tcase, columns_indexes_and_views_that_are_new_are_added_in_place);
     tcase_add_test(tcase, tables_of_a_newer_version_of_a_pack_are_left_alone);
     tcase_add_test(tcase, tables_that_are_not_what_the_events_give_are_found);
