@@ -192,8 +192,8 @@ annal_status annal__packs_catch_up(annal_index *index, enum pack_scope scope,
 
 struct rebuild {
     struct catch_up work;
-    const char *name; /* NULL: all */
-    bool found;
+    const char *name;   /* NULL: all */
+    annal_error behind; /* why the first one could not be filled; status 0: all are */
 };
 
 static annal_status rebuild_base(void *arg, struct pack_base *base, annal_slice session,
@@ -205,6 +205,7 @@ static annal_status rebuild_base(void *arg, struct pack_base *base, annal_slice 
         struct pack_fill *fill = &base->fills[i];
         if (rebuild->name != NULL && strcmp(fill->slot->name, rebuild->name) != 0)
             continue;
+        rebuild->work.behind = (annal_error){0};
         status = annal__pack_empty(base, fill, rebuild->work.deadline_us, err);
         if (status == ANNAL_OK)
             status = catch_up_fill(&rebuild->work, base, fill, session, err);
@@ -212,6 +213,8 @@ static annal_status rebuild_base(void *arg, struct pack_base *base, annal_slice 
             status = annal__fail(err, fill->why.status, "%s", fill->why.message);
         else if (status < 0 && fill->left_out && rebuild->name == NULL)
             status = ANNAL_OK; /* rule 1 */
+        if (rebuild->behind.status == 0)
+            rebuild->behind = rebuild->work.behind;
     }
     if (base->star != NULL)
         annal__pack_rest(base);
@@ -241,6 +244,8 @@ annal_status annal__packs_rebuild(annal_index *index, const char *name,
         status = find_slot(set, name, err);
     if (status >= 0)
         status = each_base(index, set, PACK_EVERYONE, NULL, 0, rebuild_base, &rebuild, err);
+    if (status == ANNAL_OK && name != NULL && rebuild.behind.status < 0)
+        status = annal__fail(err, rebuild.behind.status, "%s", rebuild.behind.message);
     annal__plan_done(&rebuild.work.journals);
     annal__packs_put(index, set);
     return status;

@@ -1,9 +1,11 @@
 #include "tests/index/fixture.h"
 
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -203,6 +205,37 @@ static const char runs[] =
     "CREATE TABLE run (id TEXT PRIMARY KEY, n INTEGER);\n"
     "-- on run.stepped\n"
     "INSERT INTO run VALUES (:session, 1) ON CONFLICT DO UPDATE SET n = n + 1;\n";
+
+/* No file of this process may grow beyond bytes: as a disk that is full. */
+static void limit_files(rlim_t bytes)
+{
+    struct rlimit limit;
+    signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+START_TEST(a_rebuild_that_a_full_disk_stops_says_so_and_the_next_catch_up_goes_on)
+{
+    struct fixture f;
+    annal_error why = {0};
+    char *data = malloc(3u << 20);
+    FIXTURE_INIT(&f);
+    memset(data, 'x', 3u << 20);
+    memcpy(data, "{\"text\":\"", 9);
+    memcpy(data + (3u << 20) - 3, "\"}", 3);
+    fixture_append(&f, "s1", "note.added", data);
+    put_pack(&f, "packs/notes.sql", notes);
+    limit_files(1u << 20);
+    ck_assert_int_eq(annal_pack_rebuild(f.index, "notes", NULL, &why), ANNAL_ERR_IO);
+    limit_files(RLIM_INFINITY);
+    ck_sql(&f, "SELECT session, seq FROM notes", "s1|1\n");
+    ck_ok(annal_pack_rebuild(f.index, "notes", NULL, err));
+    free(data);
+    fixture_done(&f);
+}
+END_TEST
 
 START_TEST(a_pack_may_have_a_database_for_each_session)
 {
@@ -449,6 +482,7 @@ Suite *suite_packs(void)
     tcase_add_test(tcase, packs_that_are_built_in_are_switched_on_and_off);
     tcase_add_test(tcase, a_pack_stands_where_at_says);
     tcase_add_test(tcase, how_each_pack_stands_is_told);
+    tcase_add_test(tcase, a_rebuild_that_a_full_disk_stops_says_so_and_the_next_catch_up_goes_on);
     tcase_add_test(tcase, a_pack_may_have_a_database_for_each_session);
     tcase_add_test(tcase, packs_follow_what_is_appended_and_are_brought_up_to_what_was);
     tcase_add_test(tcase, a_database_that_a_user_puts_into_wal_mode_loses_nothing);
