@@ -593,10 +593,12 @@ static uint64_t hash_sql(const char *sql, uint64_t hash)
     return hash;
 }
 
-/* A guard, a fill or a limit may change without another row in the tables. */
+/* A guard, a fill or a limit may change without another row in the tables; not so who is fed. */
 static void hash_parts(annal_pack *pack)
 {
     pack->tables_hash = hash_sql(pack->tables, 0);
+    if (pack->sessions != NULL)
+        pack->handlers_hash = annal__hash(pack->sessions, strlen(pack->sessions), 0);
     for (size_t i = 0; i < pack->section_count; i++) {
         const struct pack_section *section = &pack->sections[i];
         if (section->kind != PACK_ON)

@@ -69,6 +69,25 @@ START_TEST(a_pack_whose_file_changes_is_made_anew)
 }
 END_TEST
 
+START_TEST(a_pack_that_is_fed_fewer_sessions_keeps_no_rows_of_the_others)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append(&f, "a1", "note.added", "{\"text\":\"one\"}");
+    fixture_append(&f, "b1", "note.added", "{\"text\":\"two\"}");
+    put_pack(&f, "packs/notes.sql", notes);
+    ck_sql(&f, "SELECT text FROM notes ORDER BY 1", "one\ntwo\n");
+    char narrow[sizeof notes + 30];
+    snprintf(narrow, sizeof narrow, "-- pack notes   version 1   database notes.db   sessions b*%s",
+             strchr(notes, '\n'));
+    put_pack(&f, "packs/notes.sql", narrow);
+    ck_sql(&f, "SELECT text FROM notes", "two\n");
+    put_pack(&f, "packs/notes.sql", notes);
+    ck_sql(&f, "SELECT text FROM notes ORDER BY 1", "one\ntwo\n");
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(a_pack_that_is_wrong_costs_only_itself)
 {
     struct fixture f;
@@ -476,6 +495,7 @@ Suite *suite_packs(void)
     TCase *tcase = tcase_create("packs");
     tcase_add_test(tcase, a_pack_that_is_put_into_the_store_is_filled_and_kept_up_to_date);
     tcase_add_test(tcase, a_pack_whose_file_changes_is_made_anew);
+    tcase_add_test(tcase, a_pack_that_is_fed_fewer_sessions_keeps_no_rows_of_the_others);
     tcase_add_test(tcase, a_pack_that_is_wrong_costs_only_itself);
     tcase_add_test(tcase, packs_of_one_database_stay_when_one_of_them_is_made_anew);
     tcase_add_test(tcase, a_pack_database_that_is_deleted_comes_back);
