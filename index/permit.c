@@ -8,7 +8,8 @@
  *     them. Sections read and write rows. Nobody attaches, drops, alters, sets a pragma, begins or
  *     ends a transaction, or makes something temporary.
  * (3) No clock and no dice: a rebuild must give the same rows. Where a name shows it (random(),
- *     CURRENT_TIMESTAMP, the literal 'now'), the pack is refused. A date function that finds 'now'
+ *     CURRENT_TIMESTAMP, changes(), which tells of whatever event came before, the literal 'now'),
+ *     the pack is refused. A date function that finds 'now'
  *     in a payload, or a column's DEFAULT that asks for the time, makes the event a finding. The
  *     same for the modifiers 'localtime' and 'utc', which depend on where the machine stands.
  * (4) So the date functions of a connection on which handlers run are ours. They look at what they
@@ -85,6 +86,7 @@ static int permit_function(struct permit *permit, const char *function)
                                          "current_time",
                                          "current_date",
                                          "last_insert_rowid",
+                                         "changes",
                                          "total_changes",
                                          "load_extension",
                                          "sqlite_version",

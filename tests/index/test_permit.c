@@ -131,10 +131,9 @@ END_TEST
 
 START_TEST(a_pack_that_names_a_clock_or_dice_is_refused)
 {
-    static const char *const calls[] = {
-        "random()",        "randomblob(4)",       "CURRENT_TIMESTAMP",
-        "current_date",    "last_insert_rowid()", "total_changes()",
-        "sqlite_version()"};
+    static const char *const calls[] = {"random()",     "randomblob(4)",       "CURRENT_TIMESTAMP",
+                                        "current_date", "last_insert_rowid()", "total_changes()",
+                                        "changes()",    "sqlite_version()"};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         char body[200], name[40], message[200];
         snprintf(body, sizeof body, "-- on a\nINSERT INTO t (n)\n\nVALUES (%s);\n", calls[i]);
