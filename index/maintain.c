@@ -146,9 +146,12 @@ static int count_tables(const struct tables *tables, sqlite3 *db, const char *da
                           "substr(name, 1, 1) <> '_' AND name NOT LIKE 'sqlite@_%' ESCAPE '@' "
                           "ORDER BY name",
                           &stmt, err);
-    while (verdict == 0 && sqlite3_step(stmt) == SQLITE_ROW)
+    int rc = SQLITE_ROW;
+    while (verdict == 0 && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
         verdict =
             count_table(tables, db, (const char *)sqlite3_column_text(stmt, 0), database, err);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        verdict = annal__db_fail(err, db, rc, "the tables of '%s'", database);
     sqlite3_finalize(stmt);
     return verdict;
 }

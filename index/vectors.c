@@ -72,6 +72,8 @@ static bool parse_numbers(const char *text, struct vector *vector)
     }
 }
 
+static const char no_memory[] = "out of memory";
+
 /* What is wrong with it, NULL when nothing is. */
 static const char *read_text(const char *text, struct vector *out)
 {
@@ -81,7 +83,7 @@ static const char *read_text(const char *text, struct vector *out)
         commas += *at == ',';
     vector.values = annal__zalloc((commas + 1) * sizeof *vector.values);
     if (vector.values == NULL)
-        return "out of memory";
+        return no_memory;
 
     /* Numbers have a point, whatever the caller's locale. */
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -103,7 +105,7 @@ static const char *read_vector(sqlite3_value *value, struct vector *out)
 {
     if (sqlite3_value_type(value) == SQLITE_TEXT) {
         const char *text = (const char *)sqlite3_value_text(value);
-        return text == NULL ? "out of memory" : read_text(text, out);
+        return text == NULL ? no_memory : read_text(text, out);
     }
     if (sqlite3_value_type(value) != SQLITE_BLOB)
         return "Input must have type BLOB (compact format) or TEXT (JSON)";
@@ -115,7 +117,7 @@ static const char *read_vector(sqlite3_value *value, struct vector *out)
         return "invalid float32 vector BLOB length. Must be divisible by 4";
     out->values = annal__zalloc(bytes); /* a blob need not be aligned */
     if (out->values == NULL)
-        return "out of memory";
+        return no_memory;
     memcpy(out->values, blob, bytes);
     out->count = bytes / sizeof(float);
     return NULL;
@@ -127,7 +129,10 @@ static void sql_f32(sqlite3_context *context, int count, sqlite3_value **values)
 {
     (void)count;
     struct vector vector = {0};
-    if (read_vector(values[0], &vector) == NULL)
+    const char *why = read_vector(values[0], &vector);
+    if (why == no_memory) /* not NULL: that would be stored */
+        sqlite3_result_error_nomem(context);
+    else if (why == NULL)
         sqlite3_result_blob64(context, vector.values, vector.count * sizeof(float),
                               SQLITE_TRANSIENT);
     vector_done(&vector);
