@@ -10,8 +10,8 @@
  * (3) Content that is there already is proved by reading it, and synced as in (2). It is written
  *     again when it is damaged, and when it was stored longer ago than REFRESH_US: a sweep goes by
  *     the age of files.
- * (4) Storing holds locks/artifacts shared, and a hold goes on doing so until its event is appended;
- *     removing takes it exclusively. See sweep.c.
+ * (4) Storing holds locks/artifacts shared, and a hold goes on doing so until its event is
+ *     appended; removing takes it exclusively. See sweep.c.
  */
 #include "artifact/frame.h"
 #include "artifact/names.h"

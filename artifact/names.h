@@ -1,4 +1,4 @@
-/* Where artifacts stand: STORE/artifacts/<session>/<64 hex>.zst; and unfinished ones, .new-<random>. */
+/* Where artifacts stand: STORE/artifacts/<session>/<64 hex>.zst; unfinished ones: .new-<random>. */
 #ifndef ARTIFACT_NAMES_H
 #define ARTIFACT_NAMES_H
 

@@ -370,8 +370,8 @@ static int run_statements(const struct handler *handler, annal_slice session,
 }
 
 /*
- * All or none of a section. *out_rc is SQLITE_OK, or why it cannot take the event, which then changed
- * nothing; SQLite's message stands in applier->refused.
+ * All or none of a section. *out_rc is SQLITE_OK, or why it cannot take the event, which then
+ * changed nothing; SQLite's message stands in applier->refused.
  */
 static annal_status run_handler(struct applier *applier, const struct handler *handler,
                                 annal_slice session, const annal_event *event, bool *out_holds,

@@ -11,13 +11,14 @@
  *     ever written twice.
  * (3) A journal only grows, so a prefix that ends with a whole event is a journal. What follows the
  *     last event that proves itself is the piece of an append under way, and is left out; damage is
- *     copied. The journal may be replaced (deleted, converted) while it is copied: afterwards it must
- *     be the same file still, else it is copied again.
+ *     copied. The journal may be replaced (deleted, converted) while it is copied: afterwards it
+ *     must be the same file still, else it is copied again.
  * (4) A journal holds what was acknowledged when its bytes could be written (design: an append
- *     returns after them). Where a process could not write them yet, the disk being full, they stand
- *     in its commit log alone; then the backup waits, and in the end refuses.
+ *     returns after them). Where a process could not write them yet, the disk being full, they
+ *     stand in its commit log alone; then the backup waits, and in the end refuses.
  * (5) What the sqlite3 shell wrote into tables of packs becomes events before the journals are
- *     copied: the packs are caught up first.
+ *     copied: the packs are caught up first. One that fails is left out: a backup is needed most
+ *     where something is broken.
  * (6) Artifacts are copied after the journals, with a hold on them, so that every one that a copied
  *     event names is there.
  * (7) A store is restored beside its place, and takes it when it is whole: one rename.
@@ -359,7 +360,7 @@ static annal_status restore_files(struct copying *copying, struct manifest *mani
     return ANNAL_OK;
 }
 
-/* Names in directories that hold files: what annal__make_parents() made, it synced in its parent. */
+/* Names in directories that hold files; what annal__make_parents() made is synced in its parent. */
 static annal_status sync_tree(const struct io *io, const char *target, struct manifest *manifest,
                               annal_error *err)
 {

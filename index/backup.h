@@ -51,9 +51,9 @@ annal_status annal__copying_init(struct copying *copying, const struct io *io,
 void annal__copying_done(struct copying *copying);
 
 /*
- * Copy the first bytes of one file, all of it when UINT64_MAX, to another, which must not exist, and
- * sync it; to NULL only reads. Fewer are no failure: out->bytes tells. ANNAL_ERR_NOTFOUND when from
- * is not there.
+ * Copy the first bytes of one file, all of it when UINT64_MAX, to another, which must not exist,
+ * and sync it; to NULL only reads. Fewer are no failure: out->bytes tells. ANNAL_ERR_NOTFOUND when
+ * from is not there.
  */
 annal_status annal__copy_file(struct copying *copying, const char *from, const char *to,
                               uint64_t bytes, struct backup_file *out, annal_error *err);

@@ -19,7 +19,7 @@ annal_status annal__fields_new(sqlite3 *db, annal_slice names, struct fields **o
                                annal_error *err);
 void annal__fields_free(struct fields *fields);
 
-/* Look at the data of an event; it must stay until annal__fields_forget(). A result code of SQLite. */
+/* Look at an event's data; it must stay until annal__fields_forget(). A result code of SQLite's. */
 int annal__fields_read(struct fields *fields, annal_slice data);
 void annal__fields_forget(struct fields *fields);
 

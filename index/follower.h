@@ -83,9 +83,9 @@ annal_status annal__index_cursor(sqlite3_stmt *get_cursor, annal_slice session,
 /* ---- indexer.c ---- */
 
 /*
- * Catch up on several sessions, all when count is 0 (journals: see annal__plan_make()). *out_stamp tells which database is caught up
- * now. *out_stuck: it failed because the database cannot be made or written, or is deleted again
- * and again.
+ * Catch up on several sessions, all when count is 0 (journals: see annal__plan_make()). *out_stamp
+ * tells which database is caught up now. *out_stuck: it failed because the database cannot be made
+ * or written, or is deleted again and again.
  */
 annal_status annal__follower_run(struct follower *follower, const annal_slice *sessions,
                                  size_t count, const struct plan *journals,

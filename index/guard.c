@@ -1,9 +1,9 @@
 /*
  * Appending through the packs: artifacts, fills, guards, and then the event.
  *
- * (1) The tables of every pack that guards or fills one of these types are locked, and brought up to
- *     the end of the event's own session and of the sessions that the section `reads`. Databases are
- *     locked in the order of their paths, so that two appends never wait for each other.
+ * (1) The tables of every pack that guards or fills one of these types are locked, and brought up
+ *     to the end of the event's own session and of the sessions that the section `reads`. Databases
+ *     are locked in the order of their paths, so that two appends never wait for each other.
  * (2) The events are filled, and tried in a savepoint, one after the other; each sees the rows of
  *     those before it. Then the savepoint is rolled back: what the tables get is read from the
  *     journal, as it always is.
@@ -16,9 +16,9 @@
  *     next looked at. So the answer of (4) is the answer.
  * (6) An event's time is chosen before its guard is asked, and is the one in the journal: a guard
  *     that compares times says the same of both.
- * (7) A retry (the same id, type, cause and data but for what a fill put there) is answered with its
- *     first seq, also when the guard would say no by now, because the first one happened. That is
- *     looked up when a guard refuses or the append is a conflict, among the session's last
+ * (7) A retry (the same id, type, cause and data but for what a fill put there) is answered with
+ *     its first seq, also when the guard would say no by now, because the first one happened. That
+ *     is looked up when a guard refuses or the append is a conflict, among the session's last
  *     COPIES_MAX events.
  * (8) While it waits for a lock, this process may own the session that the lock's holder wants to
  *     append to. The keeper gives it away; in a store without one, the waiter does.
@@ -653,7 +653,7 @@ static annal_status past_tables(struct call *call, uint64_t *out_seq, annal_erro
                                err);
 }
 
-/* The data of the last draft, which the call does not need any more: after an append nothing fails. */
+/* The data of the last draft, which the call needs no more: after an append nothing fails. */
 static void hand_out(struct call *call, uint64_t seq, annal_appended *out)
 {
     size_t last = call->count - 1;

@@ -1,10 +1,12 @@
 /*
  * The lock of a derived database: one writer at a time, among all processes.
  *
- * (1) Whoever writes it, or checkpoints its WAL, holds the lock, for one transaction and no longer. SQLite before 3.51.3 can corrupt a WAL database when two connections write and
- *     checkpoint at once.
- * (2) It is a flock on a file in STORE/locks (sessions.db: index): the kernel gives it back when its holder dies. flock does
- *     not exclude threads that share a descriptor, so a mutex stands before it.
+ * (1) Whoever writes it, or checkpoints its WAL, holds the lock, for one transaction and no longer.
+ *     SQLite before 3.51.3 can corrupt a WAL database when two connections write and checkpoint at
+ *     once.
+ * (2) It is a flock on a file in STORE/locks (sessions.db: index): the kernel gives it back when
+ *     its holder dies. flock does not exclude threads that share a descriptor, so a mutex stands
+ *     before it.
  * (3) Who cannot get it asks again every few milliseconds until the deadline: nobody queues, so a
  *     stuck waiter hinders nobody.
  * (4) A child of fork() shares its parent's flock, and giving it back would give it back for both.

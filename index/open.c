@@ -1,4 +1,4 @@
-/* The index as a whole: sessions.db, the packs beside it, and the chore that follows the journals. */
+/* The index as a whole: sessions.db, the packs beside it, the chore that follows the journals. */
 #include "index/database.h"
 #include "index/index.h"
 #include "journal/base/alloc.h"

@@ -13,7 +13,7 @@
 
 #include <annal/journal.h>
 
-/* The most that the values of one captured row may take: as base64, they still fit into an event. */
+/* The most that the values of one captured row may take: as base64 they still fit into an event. */
 #define OUTBOX_ROW_BYTES_MAX (44u << 20)
 
 /*

@@ -1,4 +1,4 @@
-/* Events sql.applied and schema.extended back into tables; outbox.c, rule 7, says what they hold. */
+/* Events sql.applied and schema.extended back into tables; what they hold: outbox.c, rule 7. */
 #include "index/outbox.h"
 
 #include "index/database.h"

@@ -50,8 +50,11 @@ annal_slice annal__task_session(const struct plan *plan, const struct task *task
 void annal__plan_look_ahead(const struct follower *follower, struct plan *plan,
                             uint64_t *out_bytes);
 
-/* Tasks from plan->next on, as many as one transaction takes (indexer.c). A deadline of 0 only tries
- * the lock. must_match: ANNAL_ERR_CONFLICT, without a message, when it is another database by now. */
+/*
+ * Tasks from plan->next on, as many as one transaction takes (indexer.c). A deadline of 0 only
+ * tries the lock. must_match: ANNAL_ERR_CONFLICT, without a message, when it is another database
+ * by now.
+ */
 annal_status annal__follower_batch(struct follower *follower, struct plan *plan,
                                    int64_t lock_until_us, int64_t work_until_us, bool must_match,
                                    annal_index_progress *progress, annal_error *err);

@@ -5,9 +5,9 @@
  *     run. A session that has no session.created (_state, teams, projects, …) is never chosen, nor
  *     one that messages of a team point at.
  * (2) session.pruned says which progressions and messages go: what others still need is a fact of
- *     that moment, and the tables of a rebuild must not depend on who was read first. It names those
- *     messages that go, where that is the exception, and else what stays: so an event whose rows
- *     belong to another session of the same ids (see lionagi.sql) says the right thing, too.
+ *     that moment, and the tables of a rebuild must not depend on who was read first. It names
+ *     those messages that go, where that is the exception, and else what stays: so an event whose
+ *     rows belong to another session of the same ids (see lionagi.sql) says the right thing, too.
  * (3) Its guard asks once more whether the session is that old: one that was active meanwhile is
  *     kept.
  * (4) Nothing is deleted: the journals stay until somebody deletes them.

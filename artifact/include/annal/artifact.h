@@ -3,8 +3,8 @@
  *
  * An artifact is a file of its session, STORE/artifacts/<session>/<sha256>.zst: the content as one
  * zstd frame, so that zstdcat reads it, under the SHA-256 of the content. The event that names it
- * holds a reference, {"sha256":"<64 hex>","bytes":N,"media_type":"…","path":"artifacts/…"}. The same
- * content is stored once in a session.
+ * holds a reference, {"sha256":"<64 hex>","bytes":N,"media_type":"…","path":"artifacts/…"}. The
+ * same content is stored once in a session.
  *
  * An artifact is durable before the call that stored it returns. So an event that is appended after
  * that names content that is there, whatever happens. What no event names is left for
@@ -84,9 +84,9 @@ ANNAL_API void annal_artifact_free(const void *bytes); /* NULL is accepted */
 typedef int (*annal_artifact_sink)(void *arg, annal_slice piece);
 
 /*
- * Hand the content to fn (NULL: to nobody), piece by piece, and prove it: its hash is sha256 (64 hex
- * digits). Memory is bounded whatever the size. That the content is not what was stored may show
- * only at its end, so what was handed out counts only when this returns ANNAL_OK. Any thread.
+ * Hand the content to fn (NULL: to nobody), piece by piece, and prove it: its hash is sha256 (64
+ * hex digits). Memory is bounded whatever the size. That the content is not what was stored may
+ * show only at its end, so what was handed out counts only when this returns ANNAL_OK. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  the session has no such artifact
  * ANNAL_ERR_CORRUPT   it is not what was stored
@@ -138,8 +138,8 @@ typedef struct annal_artifact_sweep_result {
  * Remove the artifacts whose hash stands in no event of the store, and what broken-off stores left.
  * Reads every journal. Any thread.
  *
- * ANNAL_ERR_CORRUPT  a journal is damaged, so nobody can say what its lost events named: nothing was
- *                    removed
+ * ANNAL_ERR_CORRUPT  a journal is damaged, so nobody can say what its lost events named: nothing
+ *                    was removed
  * ANNAL_ERR_BUSY     artifacts are being stored all the time; nothing was removed
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status
@@ -150,8 +150,8 @@ annal_artifact_sweep(annal_store *store, const annal_artifact_sweep_options *opt
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_drop(annal_store *store, annal_slice session,
                                                             annal_error *err);
 
-/* Told of a reference, "artifacts/…", that names nothing. Return 0 to go on; anything else is handed
- * through. */
+/* Told of a reference, "artifacts/…", that names nothing. Return 0 to go on; anything else is
+ * handed through. */
 typedef int (*annal_artifact_missing_fn)(void *arg, annal_slice path);
 
 /*

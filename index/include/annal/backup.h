@@ -37,8 +37,9 @@ typedef struct annal_backup_result {
  * before this was called, and what the sqlite3 shell had written into tables of packs by then; the
  * artifacts that the events name; the settings of packs, and packs of the user's. Sessions are
  * copied one after the other, so that one may end a little later than another. A damaged journal is
- * copied as it is. The copy is durable when this returns. On failure what was written stays, without
- * a manifest. Any thread.
+ * copied as it is; so what was written into the tables of a pack whose session is damaged, or that
+ * cannot be run, is left out, and the store's log is told. The copy is durable when this returns.
+ * On failure what was written stays, without a manifest. Any thread.
  *
  * ANNAL_ERR_CONFLICT  there is something in directory
  * ANNAL_ERR_BUSY      events that are durable could not be brought into their journals yet, or the
@@ -63,8 +64,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_backup_check(const char *directory
 
 /*
  * Make a store at path, which must be missing or an empty directory, from a backup. It is made
- * beside it under another name and takes its name when it is whole and durable, so that a store that
- * is there is never a half one. Index and snapshots come back when they are asked for. Any thread.
+ * beside it under another name and takes its name when it is whole and durable, so that a store
+ * that is there is never a half one. Index and snapshots come back when they are asked for. Any
+ * thread.
  *
  * ANNAL_ERR_CONFLICT  there is something at path
  * ANNAL_ERR_NOTFOUND, ANNAL_ERR_CORRUPT   as for annal_backup_check(); then there is no store

@@ -20,14 +20,14 @@ typedef struct annal_filter {
     const annal_slice
         *types; /* any of these, each a type or a pattern with *, ? and [abc]: "tool.*" */
     size_t type_count;
-    int64_t since_us;  /* ts >= since_us */
-    int64_t until_us;  /* ts < until_us */
-    uint64_t from_seq; /* seq >= from_seq */
-    uint64_t to_seq;   /* seq <= to_seq */
-    uint64_t limit;    /* at most so many events */
-    bool descending;   /* last first */
-    bool
-        as_indexed; /* do not catch up first: answer from what is indexed now (unless that was deleted since) */
+    int64_t since_us;    /* ts >= since_us */
+    int64_t until_us;    /* ts < until_us */
+    uint64_t from_seq;   /* seq >= from_seq */
+    uint64_t to_seq;     /* seq <= to_seq */
+    uint64_t limit;      /* at most so many events */
+    bool descending;     /* last first */
+    bool as_indexed;     /* do not catch up first: answer from what is indexed now (unless that was
+                          deleted since) */
     uint32_t timeout_ms; /* for the catch-up; default: the wait_ms of the index */
 } annal_filter;
 
