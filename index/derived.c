@@ -527,7 +527,7 @@ void annal__derived_rest(struct derived *base)
         return;
     tidy(base);
     close_writer(base);
-    annal__index_lock_give(&base->lock);
+    annal__index_lock_rest(&base->lock);
 }
 
 void annal__derived_done(struct derived *base)

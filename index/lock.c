@@ -134,3 +134,12 @@ void annal__index_lock_give(struct index_lock *lock)
         io->flock(io->arg, lock->fd, LOCK_UN);
     pthread_mutex_unlock(&lock->mutex);
 }
+
+void annal__index_lock_rest(struct index_lock *lock)
+{
+    const struct io *io = lock->io;
+    if (lock->fd >= 0)
+        io->close(io->arg, lock->fd);
+    lock->fd = -1;
+    pthread_mutex_unlock(&lock->mutex);
+}

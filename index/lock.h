@@ -25,7 +25,7 @@ struct index_lock {
     const struct io *io;
     char name[ANNAL__LOCK_NAME_BYTES]; /* of its file in STORE/locks */
     pthread_mutex_t mutex;
-    int fd; /* -1 until it is first taken; guarded by mutex */
+    int fd; /* -1: not open; guarded by mutex */
     pid_t pid;
 };
 
@@ -45,11 +45,14 @@ bool annal__index_lock_is_ours(const struct index_lock *lock);
 
 /*
  * ANNAL_ERR_BUSY when the deadline passes; a deadline of 0 only tries. ANNAL_ERR_CLOSED in a child
- * of fork(). Without a store_path
- * (nothing is shared with other processes) only threads are excluded.
+ * of fork(). Without a store_path (nothing is shared with other processes) only threads are
+ * excluded.
  */
 annal_status annal__index_lock_take(struct index_lock *lock, const char *store_path,
                                     int64_t deadline_us, annal_error *err);
 void annal__index_lock_give(struct index_lock *lock);
+
+/* Give it, and close its file until it is next taken: a store may have a database for each run. */
+void annal__index_lock_rest(struct index_lock *lock);
 
 #endif

@@ -282,6 +282,36 @@ START_TEST(a_pack_may_have_a_database_for_each_session)
 }
 END_TEST
 
+/* How many files this process has open whose path contains part. */
+static unsigned open_files(const char *part)
+{
+    unsigned count = 0;
+    for (int fd = 0; fd < 1024; fd++) {
+        char link[40], path[400] = "";
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        if (readlink(link, path, sizeof path - 1) > 0)
+            count += strstr(path, part) != NULL;
+    }
+    return count;
+}
+
+/* Else a thousand runs were more than a process may have open. */
+START_TEST(databases_of_sessions_that_were_caught_up_keep_no_file_open)
+{
+    struct fixture f;
+    const annal_catch_up_options all = {.every_database = true};
+    FIXTURE_INIT(&f);
+    put_pack(&f, "packs/runs.sql", runs);
+    fixture_append(&f, "run_a", "run.stepped", "{}");
+    fixture_append(&f, "run_b", "run.stepped", "{}");
+    ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, &all, err));
+    ck_ok(annal_pack_rebuild(f.index, "runs", NULL, err));
+    ck_assert_uint_eq(open_files("/kept/runs/"), 0);
+    ck_assert_uint_eq(open_files("/locks/kept_"), 0);
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(packs_follow_what_is_appended_and_are_brought_up_to_what_was)
 {
     struct fixture f;
@@ -504,6 +534,7 @@ Suite *suite_packs(void)
     tcase_add_test(tcase, how_each_pack_stands_is_told);
     tcase_add_test(tcase, a_rebuild_that_a_full_disk_stops_says_so_and_the_next_catch_up_goes_on);
     tcase_add_test(tcase, a_pack_may_have_a_database_for_each_session);
+    tcase_add_test(tcase, databases_of_sessions_that_were_caught_up_keep_no_file_open);
     tcase_add_test(tcase, packs_follow_what_is_appended_and_are_brought_up_to_what_was);
     tcase_add_test(tcase, a_database_that_a_user_puts_into_wal_mode_loses_nothing);
     tcase_add_test(tcase, columns_indexes_and_views_that_are_new_are_added_in_place);
