@@ -644,13 +644,18 @@ static annal_status through_tables(struct call *call, uint64_t *out_seq, annal_e
     return status;
 }
 
-/* Nobody fills or guards these, but perhaps something was taken out. */
+/*
+ * Nobody fills or guards these, but perhaps something was taken out. Then a sweep must find the
+ * event as soon as the hold ends: at level batch it would not stand in the journal yet.
+ */
 static annal_status past_tables(struct call *call, uint64_t *out_seq, annal_error *err)
 {
+    annal_append_options options = *call->options;
+    if (call->hold != NULL && options.level != ANNAL_LEVEL_OS)
+        options.level = ANNAL_LEVEL_SYNC;
     for (size_t i = 0; i < call->count; i++)
         choose_data(call, i, call->plain[i]);
-    return annal_writer_append(call->writer, call->drafts, call->count, call->options, out_seq,
-                               err);
+    return annal_writer_append(call->writer, call->drafts, call->count, &options, out_seq, err);
 }
 
 /* The data of the last draft, which the call needs no more: after an append nothing fails. */

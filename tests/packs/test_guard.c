@@ -4,6 +4,7 @@
 #include "tests/support/picky_io.h"
 #include "tests/support/random.h"
 
+#include <annal/artifact.h>
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -309,6 +310,36 @@ START_TEST(a_large_field_goes_to_an_artifact_before_the_event_is_there)
 }
 END_TEST
 
+START_TEST(a_sweep_right_behind_an_append_at_level_batch_keeps_its_artifact)
+{
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    packs_add(&p, "large",
+              "-- pack large version 1 database large.db\n"
+              "CREATE TABLE notes (id TEXT);\n"
+              "-- artifact note.added   text   over 1000\n");
+    char data[3200];
+    size_t at = (size_t)snprintf(data, sizeof data, "{\"text\":\"");
+    memset(data + at, 'x', 3000);
+    memcpy(data + at + 3000, "\"}", 3);
+    const annal_draft draft = {.type = ANNAL_SLICE("note.added"), .data = annal_slice_of(data)};
+    const annal_writer_options options = {.level = ANNAL_LEVEL_BATCH};
+    const annal_artifact_sweep_options all = {.all_ages = true};
+    annal_artifact_sweep_result result = {0};
+    annal_writer *writer = NULL;
+    annal_store *other = NULL;
+    ck_ok(annal_writer_open(p.store, ANNAL_SLICE("s"), &options, &writer, err));
+    ck_ok(annal_pack_append(p.index, writer, &draft, 1, NULL, NULL, err));
+    ck_ok(annal_store_open(p.path, NULL, &other, err));
+    ck_ok(annal_artifact_sweep(other, &all, &result, err));
+    ck_assert_uint_eq(result.artifacts, 1);
+    ck_assert_uint_eq(result.removed, 0);
+    annal_writer_close(writer);
+    ck_ok(annal_store_close(other, err));
+    packs_done(&p);
+}
+END_TEST
+
 START_TEST(msgpack_is_guarded_as_json_is)
 {
     struct packs p;
@@ -593,6 +624,7 @@ Suite *suite_guard(void)
     tcase_add_test(all, a_guard_that_only_asks_may_ask_for_rows_of_other_sessions);
     tcase_add_test(all, types_that_no_pack_guards_are_appended_as_a_writer_does);
     tcase_add_test(all, a_large_field_goes_to_an_artifact_before_the_event_is_there);
+    tcase_add_test(all, a_sweep_right_behind_an_append_at_level_batch_keeps_its_artifact);
     tcase_add_test(all, msgpack_is_guarded_as_json_is);
     tcase_add_test(all, msgpack_that_no_pack_changes_is_kept_byte_for_byte);
     tcase_add_test(all, the_time_that_a_guard_was_asked_with_is_that_of_the_event);

@@ -174,7 +174,7 @@ typedef struct annal_appended {
  * die in between, they catch up: an event in the journal is a fact, and no guard is asked again.
  *
  * Types that no pack fills or guards are appended as annal_writer_append() does it, at the level
- * that was asked for. With an id a retry gets the first seq, also when the guard says no by now,
+ * that was asked for; but at sync instead of batch when an artifact was stored. With an id a retry gets the first seq, also when the guard says no by now,
  * or a fill would say something else.
  *
  * While it runs it keeps the databases of those packs locked, over one sync. out may be NULL. Any
