@@ -144,6 +144,32 @@ int prose_run_write(const char *folder, const char *name, annal_slice content)
 
 /* ---- init ---- */
 
+static int count_row(void *arg, const annal_row *row)
+{
+    (void)row;
+    ++*(uint64_t *)arg;
+    return 0;
+}
+
+/* A file must not be written anew for an event that the pack then refuses: look first. */
+static int refuse_if(struct verb_call *call, const char *sql, const char *param, const char *why)
+{
+    annal_session_info info;
+    annal_error err = {0};
+    uint64_t count = 0;
+    annal_slice session = annal_slice_of(call->session);
+    const annal_value value = {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(param)};
+    const annal_sql_options options = {.params = &value, .param_count = 1, .session = session};
+    annal_status status = annal_session_info_get(call->store, session, &info, &err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return 0;
+    if (status >= 0)
+        status = annal_sql(call->index, annal_slice_of(sql), &options, count_row, &count, &err);
+    if (status < 0)
+        return fail_error(&err);
+    return count > 0 ? fail_refused("%s", why) : 0;
+}
+
 /* The program's copy stands beside the database before the run is begun. */
 static int write_program(struct verb_call *call, const char *run)
 {
@@ -151,7 +177,10 @@ static int write_program(struct verb_call *call, const char *run)
     const char *file = verb_text(call->args, "program");
     if (file == NULL)
         return 0;
-    int exit_status = prose_run_folder(call, run, &folder);
+    int exit_status = refuse_if(call, "SELECT 1 FROM prose.run WHERE id = ?1", run,
+                                "the run has been started before");
+    if (exit_status == 0)
+        exit_status = prose_run_folder(call, run, &folder);
     if (exit_status == 0)
         exit_status = verb_read_file(file, &program);
     if (exit_status == 0)
@@ -222,8 +251,9 @@ static void attachment_name(const char *name, const char *execution, char *out, 
     for (const char *c = name; *c != '\0' && len + 80 < size; c++) {
         bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
                      (*c >= '0' && *c <= '9') || strchr("-_.", *c) != NULL;
-        /* A name that would hide the file, or say "..", is written another way. */
-        bool dot = *c == '.' && (c == name || c[-1] == '.');
+        /* What would hide the file, say "..", or read as an execution's id is written otherwise. */
+        bool dot =
+            *c == '.' && (c == name || c[-1] == '.' || c[1 + strspn(c + 1, "0123456789")] == '\0');
         len += (size_t)snprintf(out + len, size - len, plain && !dot ? "%c" : "%%%02X",
                                 (unsigned char)*c);
     }
@@ -244,7 +274,12 @@ static int attach(struct verb_call *call, const char *run, const char *name, ann
     struct buf folder = {0};
     attachment_name(name == NULL ? call->args->command->name : name,
                     verb_text(call->args, "execution"), path, sizeof path);
-    int exit_status = prose_run_folder(call, run, &folder);
+    int exit_status = refuse_if(
+        call,
+        "SELECT 1 FROM prose.bindings WHERE attachment_path = ?1 AND kind IN ('input', 'const')",
+        path, "the name is bound for good (input, const)");
+    if (exit_status == 0)
+        exit_status = prose_run_folder(call, run, &folder);
     if (exit_status == 0)
         exit_status = prose_run_write(folder.ptr, path, value);
     if (exit_status == 0 &&
@@ -374,6 +409,11 @@ static const char *check_file(const char *path, annal_slice content)
     return fault;
 }
 
+static bool is_inside(const char *name)
+{
+    return strncmp(name, "attachments/", strlen("attachments/")) == 0 && strstr(name, "..") == NULL;
+}
+
 /* path, sha256, bytes */
 static int check_attachment(void *arg, const annal_row *row)
 {
@@ -387,10 +427,13 @@ static int check_attachment(void *arg, const annal_row *row)
     annal_status status =
         annal_artifact_get(checking->call->store, annal_slice_of(checking->call->session),
                            values[1].bytes, (uint64_t)values[2].integer, &content, &err);
-    const char *fault =
-        status < 0 ? "not in the store, so it cannot be proved" : check_file(path, content);
+    /* The table is one that users write. */
+    bool inside = values[0].bytes.len < sizeof name && is_inside(name);
+    const char *fault = !inside      ? "not under attachments/"
+                        : status < 0 ? "not in the store, so it cannot be proved"
+                                     : check_file(path, content);
     const char *did = fault == NULL ? "as it was written" : fault;
-    if (fault != NULL && status >= 0 && checking->restore &&
+    if (fault != NULL && inside && status >= 0 && checking->restore &&
         prose_run_write(checking->folder, name, content) == 0)
         did = "restored";
     else if (fault != NULL)

@@ -133,6 +133,68 @@ START_TEST(at_p10_a_value_over_100_kb_stands_in_a_file_that_is_proved_and_restor
 }
 END_TEST
 
+/* What the pack refuses has not changed a file. */
+START_TEST(a_refused_event_leaves_program_and_attachments_as_they_were)
+{
+    struct cli cli;
+    char path[600];
+    size_t len;
+    cli_init(&cli, __FILE__, __LINE__);
+    CLI(&cli, NULL, "pack", "enable", "prose");
+    CLI(&cli, "old\n", "prose", "init", RUN, "--program", "-");
+    cli_assert_done(&cli);
+    CLI(&cli, "new\n", "prose", "init", RUN, "--program", "-");
+    cli_assert_refused(&cli, 1, "the run has been started before");
+    snprintf(path, sizeof path, "%s/prose/runs/" RUN "/program.prose", cli.store);
+    char *program = file_read(path, &len);
+    ck_assert_str_eq(program, "old\n");
+    free(program);
+    char *value = calloc(1, (110 << 10) + 1);
+    memset(value, 'v', 110 << 10);
+    CLI(&cli, value, "prose", "bind", RUN, "c", "-", "--kind", "const");
+    cli_assert_done(&cli);
+    memset(value, 'w', 110 << 10);
+    CLI(&cli, value, "prose", "bind", RUN, "c", "-");
+    cli_assert_refused(&cli, 1, "the name is bound for good");
+    free(value);
+    CLI(&cli, NULL, "prose", "attachments", RUN);
+    ck_out(&cli, "attachments/c.md: as it was written\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(no_two_names_share_a_file_and_a_dot_at_the_end_is_no_way_out)
+{
+    struct cli cli;
+    init(&cli);
+    bind_bytes(&cli, "x.43", 110 << 10);
+    bind_bytes(&cli, "x.", 110 << 10);
+    CLI(&cli, NULL, "prose", "attachments", RUN);
+    ck_out(&cli, "attachments/x%2E.md: as it was written\nattachments/x%2E43.md: as");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(what_users_wrote_as_a_path_is_not_restored_outside_of_attachments)
+{
+    struct cli cli;
+    char command[800], path[600];
+    init(&cli);
+    bind_bytes(&cli, "large", 110 << 10);
+    snprintf(command, sizeof command,
+             "sqlite3 '%s/prose/runs/" RUN "/state.db' \"INSERT INTO attachments SELECT "
+             "'attachments/../../out.md', sha256, bytes, NULL FROM attachments\"",
+             cli.store);
+    ck_assert_int_eq(system(command), 0);
+    CLI(&cli, NULL, "prose", "attachments", RUN, "--restore");
+    ck_assert_int_eq(cli.exit_status, 1);
+    ck_assert_ptr_nonnull(strstr(cli.out, "out.md: not under attachments/\n"));
+    snprintf(path, sizeof path, "%s/prose/runs/out.md", cli.store);
+    ck_assert_int_ne(access(path, F_OK), 0);
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(what_is_needed_to_go_on_is_told)
 {
     struct cli cli;
@@ -231,6 +293,9 @@ Suite *suite_prose(void)
     tcase_add_test(tcase, a_run_has_a_folder_with_its_database_and_a_copy_of_its_program);
     tcase_add_test(tcase, at_p_10_a_binding_is_confirmed_as_the_document_prints_it);
     tcase_add_test(tcase, at_p10_a_value_over_100_kb_stands_in_a_file_that_is_proved_and_restored);
+    tcase_add_test(tcase, a_refused_event_leaves_program_and_attachments_as_they_were);
+    tcase_add_test(tcase, no_two_names_share_a_file_and_a_dot_at_the_end_is_no_way_out);
+    tcase_add_test(tcase, what_users_wrote_as_a_path_is_not_restored_outside_of_attachments);
     tcase_add_test(tcase, what_is_needed_to_go_on_is_told);
     tcase_add_test(tcase, what_the_shell_wrote_is_in_the_journal_after_a_sync);
     tcase_add_test(tcase, a_journal_that_takes_no_events_leaves_what_users_wrote_in_the_database);
