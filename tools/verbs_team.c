@@ -156,9 +156,11 @@ static int set_recipients(struct verb_call *call)
             word += len + (word[len] == ',' ? 1 : 0);
         }
     }
-    if (list.len <= 1)
+    if (failed)
+        exit_status = fail_storage("--to: out of memory");
+    else if (list.len <= 1)
         exit_status = verb_set_text(call, "to", ANNAL_SLICE("all"));
-    else if (failed || annal__buf_append(&list, "]", 1) < 0)
+    else if (annal__buf_append(&list, "]", 1) < 0)
         exit_status = fail_storage("--to: out of memory");
     else
         exit_status = verb_set(call, "to", annal__buf_slice(&list));
@@ -372,6 +374,8 @@ static int run_inbox(const struct args *args)
     const char *member = verb_text(args, "as");
     uint64_t count = 0;
     int exit_status = verb_open(&call, args);
+    if (exit_status == 0 && member != NULL && member[0] == '\0')
+        exit_status = fail_usage("--as needs the name of a member, and was given none");
     if (exit_status == 0)
         exit_status = take_team(&call, team);
     if (exit_status == 0 && member != NULL)

@@ -196,6 +196,18 @@ static void read_all(int file, char *out, size_t size)
     close(file);
 }
 
+START_TEST(an_inbox_of_nobody_is_wrong_usage_and_not_asked_for_ever)
+{
+    struct cli cli;
+    init(&cli);
+    CLI(&cli, NULL, "team", "create", "n", "--id", "t1");
+    CLI(&cli, NULL, "team", "send", "t1", "hi");
+    CLI(&cli, NULL, "team", "inbox", "t1", "--as", "");
+    cli_assert_refused(&cli, 2, "--as needs the name of a member");
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(at_l34_of_processes_that_read_one_inbox_at_once_each_message_goes_to_one)
 {
     static const char *const words[] = {"team", "inbox", "t1", "--as", "bob", "--json", NULL};
@@ -591,6 +603,7 @@ Suite *suite_team(void)
         teams, at_l34_who_is_no_member_is_remarked_on_and_stored_and_who_has_no_name_marks_nothing);
     tcase_add_test(teams,
                    at_l34_a_team_is_found_by_id_by_its_beginning_or_by_name_and_never_by_chance);
+    tcase_add_test(teams, an_inbox_of_nobody_is_wrong_usage_and_not_asked_for_ever);
     tcase_add_test(teams, at_l34_of_processes_that_read_one_inbox_at_once_each_message_goes_to_one);
     tcase_add_test(teams, a_message_about_a_session_stands_in_one_timeline_with_it);
     tcase_add_test(teams, members_archive_rename_and_delete_are_one_event_each);
