@@ -24,19 +24,35 @@ struct prune {
     uint64_t keep_days;
     annal_prune_options options;
     uint64_t sessions, branches, progressions, messages, journals, kept;
+    uint64_t left; /* with a journal or artifacts that could not be deleted */
 };
 
 /* ---- One session ---- */
 
+/* What cannot be deleted now stays, and the sessions behind it have their turn. */
 static int delete_journal(struct prune *prune, annal_slice session)
 {
     annal_error err = {0};
-    if (annal_session_delete(prune->store, session, NULL, &err) < 0 ||
-        annal_snapshot_drop(prune->index, session, &err) < 0 ||
-        annal_artifact_drop(prune->store, session, &err) < 0)
-        return fail_error(&err);
-    prune->journals++;
-    return 0;
+    annal_status status = annal_session_delete(prune->store, session, NULL, &err);
+    if (status == ANNAL_ERR_BUSY || status == ANNAL_ERR_CONFLICT) {
+        prune->left++;
+        say("session '%.*s' left the tables, its journal stays: %s", ANNAL_FMT(session),
+            err.message);
+        return 0;
+    }
+    if (status >= 0)
+        prune->journals++;
+    if (status >= 0)
+        status = annal_snapshot_drop(prune->index, session, &err);
+    if (status >= 0)
+        status = annal_artifact_drop(prune->store, session, &err);
+    if (status == ANNAL_ERR_BUSY) {
+        prune->left++;
+        say("session '%.*s' is deleted, and its artifacts stay until 'annal artifact sweep': %s",
+            ANNAL_FMT(session), err.message);
+        return 0;
+    }
+    return status < 0 ? fail_error(&err) : 0;
 }
 
 static void print_one(const struct prune *prune, const annal_pruned *pruned)
@@ -128,14 +144,15 @@ static int prune_all(struct prune *prune)
 {
     annal_error err = {0};
     annal_status status = annal_prune(prune->index, &prune->options, note, prune, &err);
-    if (status < 0)
-        return fail_error(&err);
-    int exit_status = (int)status;
-    if (exit_status == 0 && prune->sessions > 0 && !prune->options.dry_run)
-        exit_status = record(prune);
+    int exit_status = status < 0 ? fail_error(&err) : (int)status;
+    /* What was done before it failed is told as well. */
+    if (prune->sessions > 0 && !prune->options.dry_run) {
+        int recorded = record(prune);
+        exit_status = recorded > exit_status ? recorded : exit_status;
+    }
     if (exit_status == 0)
         print_totals(prune);
-    return exit_status == 0 && prune->kept > 0 ? EXIT_REFUSED : exit_status;
+    return exit_status == 0 && prune->kept + prune->left > 0 ? EXIT_REFUSED : exit_status;
 }
 
 static int run(const struct args *args)

@@ -160,6 +160,25 @@ START_TEST(without_the_pack_a_session_is_as_old_as_its_last_event)
 }
 END_TEST
 
+START_TEST(a_journal_that_a_fork_needs_stays_and_stops_nothing)
+{
+    static const char fork[] =
+        "{\"annal\":1,\"session\":\"child\",\"file\":\"00000000000000000000000000000001\","
+        "\"created\":\"2026-01-06T07:24:00.000000Z\",\"fork\":{\"session\":\"older\",\"seq\":2,"
+        "\"h\":\"0000000000000002\"},\"h\":\"cdb67a66e65dadec\"}\n";
+    struct cli cli;
+    CLI_INIT(&cli);
+    store_with_sessions(&cli);
+    cli_journal_write(&cli, "child", fork, sizeof fork - 1);
+    CLI(&cli, NULL, "prune", "--keep-n", "0", "--delete-journals");
+    ck_assert_int_eq(cli.exit_status, 1);
+    ck_assert_ptr_nonnull(strstr(cli.err, "session 'older' left the tables, its journal stays: "));
+    ASSERT_OUT(&cli, "deleted 1 journal(s)");
+    ask(&cli, "SELECT details ->> '$.journals' FROM admin_events WHERE action = 'prune'", "1 ");
+    cli_done(&cli);
+}
+END_TEST
+
 Suite *suite_prune(void)
 {
     Suite *suite = suite_create("prune");
@@ -170,6 +189,7 @@ Suite *suite_prune(void)
     tcase_add_test(tcase, at_l14_with_orphan_progressions_goes_what_no_survivor_mentions);
     tcase_add_test(tcase, the_newest_stay_however_old_and_what_is_no_session_of_an_agent_too);
     tcase_add_test(tcase, without_the_pack_a_session_is_as_old_as_its_last_event);
+    tcase_add_test(tcase, a_journal_that_a_fork_needs_stays_and_stops_nothing);
     suite_add_tcase(suite, tcase);
     return suite;
 }
