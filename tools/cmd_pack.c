@@ -1,5 +1,6 @@
 /* annal pack: which packs a store runs, and whether they are right. */
 #include "journal/base/buf.h"
+#include "journal/base/error.h"
 #include "tools/catch_up.h"
 #include "tools/open.h"
 #include "tools/out.h"
@@ -9,6 +10,7 @@
 #include <annal/pack.h>
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -145,7 +147,7 @@ struct found {
     uint32_t version;
     uint64_t findings;
     char error[512];
-    char stem[100]; /* what SQL calls its database; "": each session has one */
+    char *database; /* its path without links; NULL: there is none, or each session has one */
 };
 
 static int find(void *arg, const annal_pack_info *info)
@@ -159,11 +161,8 @@ static int find(void *arg, const annal_pack_info *info)
     found->findings = info->findings;
     found->has_error = info->error != NULL;
     snprintf(found->error, sizeof found->error, "%s", info->error ? info->error : "");
-    const char *file = info->database ? info->database : "*";
-    const char *slash = strrchr(file, '/');
-    const char *base = slash ? slash + 1 : file;
-    if (strchr(file, '*') == NULL)
-        snprintf(found->stem, sizeof found->stem, "%.*s", (int)strcspn(base, "."), base);
+    if (info->database != NULL && strchr(info->database, '*') == NULL)
+        found->database = realpath(info->database, NULL);
     return 0;
 }
 
@@ -177,24 +176,40 @@ static int say_key(void *arg, const annal_row *row)
     return 0;
 }
 
+static int keep_schema(void *arg, const annal_row *row)
+{
+    struct buf *schema = arg;
+    return annal__buf_append_slice(schema, row->values[0].bytes);
+}
+
 /* Foreign keys of the pack's tables that lead nowhere are counted and said. */
 static int check_keys(annal_index *index, const struct found *found, uint64_t *out_count)
 {
-    static const char sql[] =
-        "SELECT f.\"table\", f.parent, count(*) FROM pragma_foreign_key_check(NULL, ?1) AS f "
-        "WHERE f.\"table\" IN (SELECT name FROM %s._object WHERE pack = ?2 AND type = 'table') "
-        "GROUP BY 1, 2";
-    char select[sizeof sql + sizeof found->stem];
+    struct buf schema = {0}, sql = {0};
     annal_error err = {0};
-    const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(found->stem)},
-                                  {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(found->name)}};
-    if (found->stem[0] == '\0' || strcmp(found->name, "core") == 0)
+    if (found->database == NULL || strcmp(found->name, "core") == 0)
         return 0;
-    snprintf(select, sizeof select, sql, found->stem);
+    const annal_value file = {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(found->database)};
+    const annal_sql_options ask = {.params = &file, .param_count = 1};
+    annal_status status =
+        annal_sql(index, ANNAL_SLICE("SELECT name FROM pragma_database_list WHERE file = ?1"), &ask,
+                  keep_schema, &schema, &err);
+    if (status == ANNAL_OK &&
+        annal__buf_printf(&sql,
+                          "SELECT f.\"table\", f.parent, count(*) "
+                          "FROM pragma_foreign_key_check(NULL, ?1) AS f WHERE f.\"table\" IN ("
+                          " SELECT name FROM \"%.*s\"._object WHERE pack = ?2 AND type = 'table') "
+                          "GROUP BY 1, 2",
+                          ANNAL_FMT(annal__buf_slice(&schema))) < 0)
+        status = annal__fail(&err, ANNAL_ERR_NOMEM, "pack %s", found->name);
+    const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(&schema)},
+                                  {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(found->name)}};
     const annal_sql_options options = {.params = params, .param_count = 2};
-    if (annal_sql(index, annal_slice_of(select), &options, say_key, out_count, &err) < 0)
-        return fail_error(&err);
-    return 0;
+    if (status == ANNAL_OK)
+        status = annal_sql(index, annal__buf_slice(&sql), &options, say_key, out_count, &err);
+    annal__buf_done(&schema);
+    annal__buf_done(&sql);
+    return status < 0 ? fail_error(&err) : 0;
 }
 
 static int check_name(const struct args *args, const char *name)
@@ -227,6 +242,7 @@ static int check_name(const struct args *args, const char *name)
                keys == 1 ? " that leads" : "s that lead");
     if (exit_status == 0 && (found.findings > 0 || keys > 0))
         exit_status = EXIT_REFUSED;
+    free(found.database);
     annal_index_close(index);
     return store_close(store, exit_status);
 }

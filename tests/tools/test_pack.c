@@ -214,6 +214,21 @@ START_TEST(check_of_a_name_counts_findings_and_keys_that_lead_nowhere)
 }
 END_TEST
 
+START_TEST(check_of_a_name_knows_what_sql_calls_any_database)
+{
+    struct cli cli;
+    init_with_events(&cli);
+    drop(&cli, "by-day",
+         "-- pack by-day version 1 database by-day.db\n"
+         "CREATE TABLE c (text TEXT);\n"
+         "-- on note.added\nINSERT INTO c VALUES ($text);\n");
+    CLI(&cli, NULL, "pack", "enable", "prose-user");
+    CLI(&cli, NULL, "pack", "check", "by-day", "prose-user");
+    cli_assert_done(&cli);
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(rebuild_makes_the_tables_anew)
 {
     struct cli cli;
@@ -243,6 +258,7 @@ Suite *suite_pack(void)
     tcase_add_test(tcase, a_pack_that_was_just_switched_on_has_not_failed);
     tcase_add_test(tcase, a_pack_that_is_wrong_is_named_with_its_line_and_all_others_run);
     tcase_add_test(tcase, check_of_a_name_counts_findings_and_keys_that_lead_nowhere);
+    tcase_add_test(tcase, check_of_a_name_knows_what_sql_calls_any_database);
     tcase_add_test(tcase, rebuild_makes_the_tables_anew);
     tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
