@@ -58,7 +58,7 @@ _annal()
 
     case $verb in
     import)
-        mapfile -t COMPREPLY < <(compgen -W "claude-code codex" -f -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "claude-code codex lionagi" -f -- "$word")
         ;;
     append | cat | convert | delete | show | query | verify | repair | replay | tail | snapshot)
         # The names of the journals are the names of the sessions.

@@ -6,6 +6,7 @@
 #include "journal/base/json.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,7 +187,13 @@ static annal_status find_branches(struct run *run, annal_error *err)
 {
     struct buf path = {0};
     annal_status status = annal__buf_printf(&path, "%s/branches", run->path);
-    DIR *directory = status < 0 || annal__buf_cstr(&path) == NULL ? NULL : opendir(path.ptr);
+    if (status < 0 || annal__buf_cstr(&path) == NULL) {
+        annal__buf_done(&path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "import '%s'", run->path);
+    }
+    DIR *directory = opendir(path.ptr);
+    if (directory == NULL && errno != ENOENT)
+        status = annal__fail_errno(err, "import '%s'", path.ptr);
     for (struct dirent *entry; directory != NULL && status >= 0 && (entry = readdir(directory));) {
         size_t len = strlen(entry->d_name);
         if (len <= 5 || strcmp(entry->d_name + len - 5, ".json") != 0)
@@ -216,7 +223,8 @@ static annal_status write_lines(struct run *run, bool is_directory, annal_error 
         status = print_run(run, &info, err);
     for (size_t i = 0; status >= 0 && i < run->count; i++)
         status = print_branch(run, run->branches[i].name, run->branches[i].changed, err);
-    if (status >= 0 && (fflush(run->lines) != 0 || fseek(run->lines, 0, SEEK_SET) != 0))
+    if (status >= 0 &&
+        (fflush(run->lines) != 0 || ferror(run->lines) || fseek(run->lines, 0, SEEK_SET) != 0))
         status = annal__fail_errno(err, "import '%s': write a temporary file", run->path);
     return status;
 }
