@@ -194,8 +194,7 @@ static int sweep(const struct args *args)
     annal_store *store = NULL;
     annal_error err = {0};
     annal_artifact_sweep_result result = {0};
-    annal_artifact_sweep_options options = {.dry_run = verb_text(args, "dry-run") != NULL ||
-                                                       args_has(args, "dry-run")};
+    annal_artifact_sweep_options options = {.dry_run = args_has(args, "dry-run")};
     char removed[HUMAN_BYTES], bytes[HUMAN_BYTES];
     struct table *table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 4);
     if (table == NULL)

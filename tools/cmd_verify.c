@@ -393,8 +393,6 @@ static int verify_logs(struct verify *verify)
     return annal_store_logs(verify->store, found_log, verify, &err) < 0 ? fail_error(&err) : 0;
 }
 
-/* ---- The whole ---- */
-
 /* ---- Packs ---- */
 
 static int found_in_pack(void *arg, const annal_pack_finding *finding)
@@ -471,6 +469,8 @@ static void print_summary(const struct verify *verify)
                                    : " findings");
 }
 
+/* ---- Artifacts ---- */
+
 static void found_artifact(void *arg, const annal_artifact_info *info, const char *what)
 {
     struct verify *verify = arg;
@@ -495,6 +495,8 @@ static int verify_artifacts(struct verify *verify)
     verify->artifacts = result.artifacts;
     return EXIT_DONE;
 }
+
+/* ---- The whole ---- */
 
 /* An index that is not there is no finding, and verify does not make one. */
 static int open_index(struct verify *verify)

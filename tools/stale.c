@@ -178,7 +178,9 @@ static annal_status record(struct stale *stale, const struct quiet *quiet, uint6
              "\"details\":{\"to\":\"failed\",\"seq\":%" PRIu64 ",\"why\":\"%s\"}}",
              quiet->session, seq, why);
     snprintf(cause, sizeof cause, "%s:%" PRIu64, quiet->session, seq);
-    snprintf(id, sizeof id, "t:%.180s", cause);
+    /* Cut, it might be another transition's. */
+    if ((size_t)snprintf(id, sizeof id, "t:%s", cause) >= sizeof id)
+        id[0] = '\0';
     const annal_draft draft = {.type = ANNAL_SLICE("admin.recorded"),
                                .data = annal_slice_of(data),
                                .id = annal_slice_of(id),
