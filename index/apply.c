@@ -440,6 +440,26 @@ static const char *finding(struct applier *applier, annal_slice type)
     return applier->refused;
 }
 
+static void count_event(struct fold *fold, const annal_event *event)
+{
+    fold->events++;
+    if (event->ts_us > fold->latest_us)
+        fold->latest_us = event->ts_us;
+    annal_slice updated = ANNAL_SLICE("session.updated");
+    bool is_activity =
+        event->type.len != updated.len || memcmp(event->type.ptr, updated.ptr, updated.len) != 0;
+    if (is_activity && event->ts_us > fold->activity_us)
+        fold->activity_us = event->ts_us;
+}
+
+static void end_if_pruned(struct applier *applier, const annal_event *event)
+{
+    annal_slice pruned = ANNAL_SLICE("session.pruned");
+    if (applier->has_core && event->type.len == pruned.len &&
+        memcmp(event->type.ptr, pruned.ptr, pruned.len) == 0)
+        annal__applier_forget(applier); /* its row is gone; the next event begins anew */
+}
+
 annal_status annal__applier_event(struct applier *applier, annal_slice session,
                                   const annal_event *event, const char **out_refused,
                                   annal_error *err)
@@ -452,15 +472,7 @@ annal_status annal__applier_event(struct applier *applier, annal_slice session,
             return status;
         fold->begun = true;
     }
-    fold->events++;
-    if (event->ts_us > fold->latest_us)
-        fold->latest_us = event->ts_us;
-    annal_slice updated = ANNAL_SLICE("session.updated");
-    bool is_activity =
-        event->type.len != updated.len || memcmp(event->type.ptr, updated.ptr, updated.len) != 0;
-    if (is_activity && event->ts_us > fold->activity_us)
-        fold->activity_us = event->ts_us;
-
+    count_event(fold, event);
     if (applier->outbox != NULL && annal__outbox_takes(event->type)) {
         annal_status status = run_outbox(applier, session, event, out_refused, err);
         if (status < 0)
@@ -478,11 +490,15 @@ annal_status annal__applier_event(struct applier *applier, annal_slice session,
         if (rc != SQLITE_OK)
             *out_refused = finding(applier, event->type);
     }
-    annal_slice pruned = ANNAL_SLICE("session.pruned");
-    if (applier->has_core && event->type.len == pruned.len &&
-        memcmp(event->type.ptr, pruned.ptr, pruned.len) == 0)
-        annal__applier_forget(applier); /* its row is gone; the next event begins anew */
+    end_if_pruned(applier, event);
     return ANNAL_OK;
+}
+
+void annal__applier_keep(struct applier *applier, const annal_event *event)
+{
+    applier->fold.begun = true; /* by the trial */
+    count_event(&applier->fold, event);
+    end_if_pruned(applier, event);
 }
 
 /* ---- Before an append ---- */
@@ -498,10 +514,13 @@ static const char *refusal(struct applier *applier, const struct pack_section *s
 }
 
 static annal_status try_all(struct applier *applier, annal_slice session, const annal_event *event,
-                            bool own_only, const char **out_refused, annal_error *err)
+                            bool own_only, const char **out_refused, bool *out_whole,
+                            annal_error *err)
 {
     annal_status status = ANNAL_OK;
     *out_refused = NULL;
+    if (applier->outbox != NULL && annal__outbox_takes(event->type))
+        *out_whole = false;
     if (applier->has_core)
         status = begin_session(applier, session, event, err);
     for (size_t i = 0; status >= 0 && *out_refused == NULL && i < applier->handler_count; i++) {
@@ -516,15 +535,17 @@ static annal_status try_all(struct applier *applier, annal_slice session, const 
         /* Without a guard it would be a finding, and is no reason to refuse. */
         if (status >= 0 && rc != SQLITE_OK && asked)
             *out_refused = refusal(applier, section, holds);
+        if (rc != SQLITE_OK)
+            *out_whole = false;
     }
     return status;
 }
 
 annal_status annal__applier_try(struct applier *applier, annal_slice session,
-                                const annal_event *event, const char **out_refused,
+                                const annal_event *event, const char **out_refused, bool *out_whole,
                                 annal_error *err)
 {
-    return try_all(applier, session, event, false, out_refused, err);
+    return try_all(applier, session, event, false, out_refused, out_whole, err);
 }
 
 static bool is_guarded(const struct applier *applier, annal_slice type)
@@ -547,7 +568,8 @@ annal_status annal__applier_check(struct applier *applier, annal_slice session,
     annal_status status = annal__db_exec(applier->db, "SAVEPOINT asked", err);
     if (status < 0)
         return status;
-    status = try_all(applier, session, event, true, out_refused, err);
+    bool unused = true;
+    status = try_all(applier, session, event, true, out_refused, &unused, err);
     annal_status undone =
         annal__db_exec(applier->db, "ROLLBACK TO asked; RELEASE asked", status >= 0 ? err : NULL);
     return status < 0 ? status : undone;

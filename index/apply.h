@@ -34,11 +34,15 @@ annal_status annal__applier_flush(struct applier *applier, annal_slice session, 
 /*
  * Whether the guards let an event happen: all sections of its type are run, in the caller's
  * transaction, and what they change stays until the caller takes it back. When one says no,
- * *out_refused is its sentence, which lives until the next call.
+ * *out_refused is its sentence, which lives until the next call. *out_whole becomes false when
+ * annal__applier_event() would do more than that, or find something; it never becomes true.
  */
 annal_status annal__applier_try(struct applier *applier, annal_slice session,
-                                const annal_event *event, const char **out_refused,
+                                const annal_event *event, const char **out_refused, bool *out_whole,
                                 annal_error *err);
+
+/* In the place of annal__applier_event(), when the whole of what was tried is still there. */
+void annal__applier_keep(struct applier *applier, const annal_event *event);
 
 /*
  * The same of an event that is in the journal, with the tables as they are before it; they stay so.

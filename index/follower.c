@@ -3,6 +3,7 @@
 #include "index/database.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* A pack's name needs no quoting. */
 static annal_status prepare(const struct follower *follower, sqlite3 *db, const char *before,
@@ -89,11 +90,31 @@ annal_status annal__follower_finding(struct follower *follower, const annal_inde
     return annal__db_run(stmt, err);
 }
 
+static bool same(annal_slice a, annal_slice b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+/* The rows of an event that was tried stay, if it is the one that is in the journal. */
+static annal_status keep_tried(struct follower *follower, const annal_event *event)
+{
+    const annal_event *tried = follower->tried;
+    if (event->seq != tried->seq || event->ts_us != tried->ts_us ||
+        !same(event->type, tried->type) || !same(event->id, tried->id) ||
+        !same(event->cause, tried->cause) || !same(event->data, tried->data))
+        return ANNAL_ERR_CONFLICT; /* guard.c takes them back */
+    follower->tried = NULL;
+    annal__applier_keep(follower->applier, event);
+    return ANNAL_OK;
+}
+
 annal_status annal__follower_apply(struct follower *follower, annal_slice session,
                                    const annal_event *event, annal_error *err)
 {
     const char *refused = NULL;
     annal_status status = ANNAL_OK;
+    if (follower->tried != NULL)
+        return keep_tried(follower, event);
     if (follower->watch != NULL)
         status = annal__applier_check(follower->applier, session, event, &refused, err);
     if (status >= 0 && refused != NULL)

@@ -43,6 +43,9 @@ struct follower {
                           const char *sentence);
     void *watch_arg;
 
+    /* A guarded append's: this event comes next, and its rows are there already. NULL: no such. */
+    const annal_event *tried;
+
     /* Prepared on base->db while that is open; NULL then: the pack cannot be run. */
     struct applier *applier;
     sqlite3_stmt *get_cursor;

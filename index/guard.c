@@ -6,7 +6,10 @@
  *     are locked in the order of their paths, so that two appends never wait for each other.
  * (2) The events are filled, and tried in a savepoint, one after the other; each sees the rows of
  *     those before it. Then the savepoint is rolled back: what the tables get is read from the
- *     journal, as it always is.
+ *     journal, as it always is. But one event is not applied twice: its rows stay when the next
+ *     event that each of the tables reads in the journal (5) is, byte for byte, the one that was
+ *     tried, and trying it left nothing out. If it is another one, the savepoint is rolled back
+ *     then.
  * (3) When a guard says no nothing was written anywhere, and its sentence is the answer.
  * (4) Else they are appended at level sync, on the condition that the session still ends where the
  *     tables stood. If somebody else came between, who need not ask any guard, it begins again at
@@ -64,7 +67,9 @@ struct call {
     struct buf *filled;
     bool *smaller; /* plain is no longer what was given */
     int64_t deadline_us;
-    uint64_t head; /* the last seq of the session that the tables know */
+    uint64_t head;     /* the last seq of the session that the tables know */
+    annal_event tried; /* the last one that was tried */
+    bool whole;        /* and all of its rows are there */
 };
 
 /* ---- Who is asked ---- */
@@ -407,7 +412,8 @@ static annal_status ask_guards(struct call *call, const annal_event *event, anna
              status >= 0 && (follower = follower_at(call, &call->places[i], j)) != NULL; j++) {
             if (follower->applier == NULL || !annal__follower_feeds(follower, call->session))
                 continue;
-            status = annal__applier_try(follower->applier, call->session, event, &refused, err);
+            status = annal__applier_try(follower->applier, call->session, event, &refused,
+                                        &call->whole, err);
             if (status >= 0 && refused != NULL)
                 status = annal__fail(err, ANNAL_ERR_REFUSED, "%s", refused);
         }
@@ -438,9 +444,17 @@ static annal_status try_draft(struct call *call, size_t i, int64_t now_us, annal
     choose_data(call, i, event.data);
     call->drafts[i].ts_us = event.ts_us;
     call->drafts[i].has_ts = true;
+    call->tried = event;
     return ask_guards(call, &event, err);
 }
 
+static annal_status take_back(struct call *call, annal_error *err)
+{
+    call->whole = false;
+    return all_places(call, "ROLLBACK TO guard; RELEASE guard", err);
+}
+
+/* When call->whole, the savepoint is still open. */
 static annal_status try_all(struct call *call, annal_error *err)
 {
     annal_session_info info = {.last_ts_us = INT64_MIN};
@@ -451,11 +465,13 @@ static annal_status try_all(struct call *call, annal_error *err)
         return status;
     const struct clock *clock = annal__store_clock(call->index->store);
     int64_t now_us = annal__clock_after(clock, info.last_ts_us);
+    call->whole = call->count == 1;
     status = all_places(call, "SAVEPOINT guard", err);
     for (size_t i = 0; status >= 0 && i < call->count; i++)
         status = try_draft(call, i, now_us, err);
-    annal_status undone =
-        all_places(call, "ROLLBACK TO guard; RELEASE guard", status >= 0 ? err : NULL);
+    if (status >= 0 && call->whole)
+        return ANNAL_OK;
+    annal_status undone = take_back(call, status >= 0 ? err : NULL);
     return status < 0 ? status : undone;
 }
 
@@ -590,7 +606,11 @@ static annal_status attempt(struct call *call, uint64_t *out_seq, annal_error *e
     annal_status status = try_all(call, err);
     if (status < 0)
         return status;
-    return annal_writer_append(call->writer, call->drafts, call->count, &options, out_seq, err);
+    status = annal_writer_append(call->writer, call->drafts, call->count, &options, out_seq, err);
+    if (status >= 0 || !call->whole)
+        return status;
+    annal_status undone = take_back(call, NULL);
+    return undone < 0 ? annal__fail(err, undone, "take back what was tried") : status;
 }
 
 /* With the tables locked and caught up. */
@@ -620,13 +640,51 @@ static annal_status append_guarded(struct call *call, uint64_t *out_seq, annal_e
     return status;
 }
 
+static annal_status catch_up_all(struct call *call, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < call->place_count; i++)
+        status = catch_up(call, &call->places[i], call->session, err);
+    return status;
+}
+
+/* Followers that were asked: what was tried (NULL: nothing) is theirs. True: nobody has it still. */
+static bool set_tried(struct call *call, const annal_event *tried)
+{
+    bool none = true;
+    for (size_t i = 0; i < call->place_count; i++) {
+        struct follower *follower;
+        for (size_t j = 0; (follower = follower_at(call, &call->places[i], j)) != NULL; j++) {
+            none = none && follower->tried == NULL;
+            bool asked =
+                follower->applier != NULL && annal__follower_feeds(follower, call->session);
+            follower->tried = asked ? tried : NULL;
+        }
+    }
+    return none;
+}
+
+/* Rule 2: the rows that were tried stay, or are taken back. */
+static annal_status keep_tried(struct call *call, bool *out_kept, annal_error *err)
+{
+    (void)set_tried(call, &call->tried);
+    annal_status status = catch_up_all(call, NULL);
+    *out_kept = set_tried(call, NULL) && status >= 0;
+    if (*out_kept)
+        return ANNAL_OK;
+    for (size_t i = 0; i < call->place_count; i++)
+        call->places[i].base->ops->undone(call->places[i].base->arg);
+    return take_back(call, err);
+}
+
 /* Rule 5. */
 static void follow_up(struct call *call)
 {
     annal_error why = {0};
-    annal_status status = ANNAL_OK;
-    for (size_t i = 0; status >= 0 && i < call->place_count; i++)
-        status = catch_up(call, &call->places[i], call->session, &why);
+    bool kept = false;
+    annal_status status = call->whole ? keep_tried(call, &kept, &why) : ANNAL_OK;
+    if (status >= 0 && !kept)
+        status = catch_up_all(call, &why);
     annal_status ended = end(call, status >= 0, status >= 0 ? &why : NULL);
     if (status < 0 || ended < 0)
         annal_store_log(call->index->store, ANNAL_LOG_INFO, why.message);

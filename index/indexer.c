@@ -95,6 +95,8 @@ static annal_status open_journal(struct batch *batch, annal_slice session,
     if (known)
         status = annal_cursor_open_at(store, session, from.seq, from.offset, from.h_before,
                                       out_cursor, &why);
+    if (follower->tried != NULL && known && status < 0)
+        return ANNAL_ERR_CONFLICT; /* see keep_tried() of follower.c */
     if (status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_NOTFOUND) {
         annal_status forgotten = known ? follower->ops->forget(follower, session, err) : ANNAL_OK;
         if (forgotten < 0)
