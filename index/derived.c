@@ -54,6 +54,9 @@ static void close_writer(struct derived *base)
 {
     if (base->db != NULL)
         base->ops->closing(base->arg);
+    sqlite3_finalize(base->get_stamp);
+    sqlite3_finalize(base->count_commit);
+    base->get_stamp = base->count_commit = NULL;
     annal__db_close(base->db);
     base->db = NULL;
     base->wal_pages = 0;
@@ -166,6 +169,19 @@ static enum moved was_moved(const struct derived *base)
                : TORN_APART;
 }
 
+static annal_status step_stamp(sqlite3 *db, sqlite3_stmt *stmt, struct stamp *out, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW)
+        *out = (struct stamp){sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1)};
+    else
+        status = rc == SQLITE_DONE ? annal__fail(err, ANNAL_ERR_CORRUPT, "the index has no stamp")
+                                   : annal__db_fail(err, db, rc, "read the index");
+    sqlite3_reset(stmt);
+    return status;
+}
+
 annal_status annal__derived_read_stamp(sqlite3 *db, const char *schema, struct stamp *out,
                                        annal_error *err)
 {
@@ -173,16 +189,29 @@ annal_status annal__derived_read_stamp(sqlite3 *db, const char *schema, struct s
     sqlite3_stmt *stmt = NULL;
     sqlite3_snprintf((int)sizeof sql, sql, "SELECT id, commits FROM \"%w\"._stamp", schema);
     annal_status status = annal__db_prepare(db, sql, &stmt, err);
-    if (status < 0)
-        return status;
-    int rc = sqlite3_step(stmt);
-    if (rc == SQLITE_ROW)
-        *out = (struct stamp){sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1)};
-    else
-        status = rc == SQLITE_DONE ? annal__fail(err, ANNAL_ERR_CORRUPT, "the index has no stamp")
-                                   : annal__db_fail(err, db, rc, "read the index");
+    if (status >= 0)
+        status = step_stamp(db, stmt, out, err);
     sqlite3_finalize(stmt);
     return status;
+}
+
+/* The same on the writer's connection, which does it for each transaction. */
+static annal_status read_own_stamp(struct derived *base, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    if (base->get_stamp == NULL)
+        status = annal__db_prepare(base->db, "SELECT id, commits FROM main._stamp",
+                                   &base->get_stamp, err);
+    return status < 0 ? status : step_stamp(base->db, base->get_stamp, &base->stamp, err);
+}
+
+static annal_status count_commit(struct derived *base, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    if (base->count_commit == NULL)
+        status = annal__db_prepare(base->db, "UPDATE main._stamp SET commits = commits + 1",
+                                   &base->count_commit, err);
+    return status < 0 ? status : annal__db_run(base->count_commit, err);
 }
 
 bool annal__stamp_holds(struct stamp opened, struct stamp caught_up)
@@ -257,9 +286,9 @@ static annal_status try_transaction(struct derived *base, bool *out_current, ann
         return annal__fail(err, status, "another program keeps '%s' locked", base->path);
     if (status < 0)
         return status;
-    status = annal__derived_read_stamp(base->db, "main", &base->stamp, err);
+    status = read_own_stamp(base, err);
     if (status >= 0)
-        status = is_current(base, base->db, out_current, err);
+        status = is_current(base, NULL, out_current, err);
     if (status >= 0 && *out_current && base->ops->begun != NULL)
         status = base->ops->begun(base->arg, err);
     if (status < 0 || !*out_current) {
@@ -325,7 +354,9 @@ annal_status annal__derived_end(struct derived *base, bool keep, annal_error *er
 {
     annal_status status = ANNAL_OK;
     if (keep)
-        status = annal__db_exec(base->db, "UPDATE _stamp SET commits = commits + 1; COMMIT", err);
+        status = count_commit(base, err);
+    if (keep && status >= 0)
+        status = annal__db_exec(base->db, "COMMIT", err);
     if (!keep || status < 0) {
         base->ops->undone(base->arg);
         if (sqlite3_get_autocommit(base->db) == 0)

@@ -26,7 +26,7 @@ struct derived_ops {
     /* The writer's connection was opened, under the lock, without a transaction. */
     annal_status (*opened)(void *arg, sqlite3 *db, annal_error *err);
     /* Whether the tables are what this program makes; else the writer's connection is opened anew.
-     * Any thread. NULL: always. */
+     * db is a reader's, on any thread, or NULL: the writer's. NULL: always. */
     annal_status (*is_current)(void *arg, sqlite3 *db, bool *out, annal_error *err);
     /* A transaction has begun. NULL: nothing to do then. */
     annal_status (*begun)(void *arg, annal_error *err);
@@ -51,6 +51,8 @@ struct derived {
 
     /* The connection that writes. Used only by who holds the lock. */
     sqlite3 *db;             /* NULL: not open */
+    sqlite3_stmt *get_stamp; /* on db; NULL until it is needed, as the next one */
+    sqlite3_stmt *count_commit;
     struct stamp stamp;      /* when the transaction began */
     struct file_id wal, shm; /* when db was opened */
     int wal_pages;           /* after the last commit */

@@ -295,17 +295,62 @@ annal_status annal__outbox_put_value(sqlite3 *db, const char *part, const char *
     return status;
 }
 
+struct outbox_watch {
+    sqlite3 *db;
+    sqlite3_stmt *rows, *schema;
+};
+
+annal_status annal__outbox_watch_new(sqlite3 *db, struct outbox_watch **out_watch, annal_error *err)
+{
+    struct outbox_watch *watch = annal__zalloc(sizeof *watch);
+    if (watch == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "the outbox");
+    watch->db = db;
+    annal_status status = annal__db_prepare(
+        db, "SELECT EXISTS (SELECT 1 FROM main._outbox), schema FROM main._outbox_state",
+        &watch->rows, err);
+    if (status >= 0)
+        status = annal__db_prepare(db, "PRAGMA main.schema_version", &watch->schema, err);
+    if (status < 0)
+        annal__outbox_watch_free(watch);
+    else
+        *out_watch = watch;
+    return status;
+}
+
+void annal__outbox_watch_free(struct outbox_watch *watch)
+{
+    if (watch == NULL)
+        return;
+    sqlite3_finalize(watch->rows);
+    sqlite3_finalize(watch->schema);
+    annal__free(watch);
+}
+
+annal_status annal__outbox_watch_ask(struct outbox_watch *watch, bool *out, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    int rc = sqlite3_step(watch->rows);
+    int now_rc = rc == SQLITE_ROW ? sqlite3_step(watch->schema) : rc;
+    if (rc == SQLITE_ROW && now_rc == SQLITE_ROW)
+        *out = sqlite3_column_int64(watch->rows, 0) != 0 ||
+               sqlite3_column_int64(watch->rows, 1) != sqlite3_column_int64(watch->schema, 0);
+    else if (now_rc == SQLITE_DONE)
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "the outbox has no state");
+    else
+        status = annal__db_fail(err, watch->db, now_rc, "the outbox");
+    sqlite3_reset(watch->rows);
+    sqlite3_reset(watch->schema);
+    return status;
+}
+
 annal_status annal__outbox_waits(sqlite3 *db, bool *out, annal_error *err)
 {
-    int64_t rows = 0, before = 0, now = 0;
-    annal_status status =
-        annal__db_integer(db, "SELECT EXISTS (SELECT 1 FROM main._outbox)", &rows, err);
+    struct outbox_watch *watch = NULL;
+    annal_status status = annal__outbox_watch_new(db, &watch, err);
     if (status >= 0)
-        status = annal__db_integer(db, "SELECT schema FROM main._outbox_state", &before, err);
-    if (status >= 0)
-        status = annal__db_integer(db, "PRAGMA main.schema_version", &now, err);
-    if (status >= 0)
-        *out = rows > 0 || before != now;
+        status = annal__outbox_watch_ask(watch, out, err);
+    annal__outbox_watch_free(watch);
     return status;
 }
 

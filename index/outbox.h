@@ -51,8 +51,16 @@ struct outbox_drained {
 annal_status annal__outbox_drain(sqlite3 *db, const struct outbox_target *target,
                                  struct outbox_drained *out, annal_error *err);
 
-/* Whether something is to be drained or adopted. On any connection, without a transaction. */
+/* Whether something is to be drained or adopted. On any connection. */
 annal_status annal__outbox_waits(sqlite3 *db, bool *out, annal_error *err);
+
+/* The same for who asks often: what is prepared is kept, until the connection is closed. */
+struct outbox_watch;
+
+annal_status annal__outbox_watch_new(sqlite3 *db, struct outbox_watch **out_watch,
+                                     annal_error *err);
+void annal__outbox_watch_free(struct outbox_watch *watch); /* NULL is fine */
+annal_status annal__outbox_watch_ask(struct outbox_watch *watch, bool *out, annal_error *err);
 
 /* ---- outbox_schema.c ---- */
 

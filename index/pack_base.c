@@ -220,7 +220,15 @@ static annal_status take_in(struct pack_fill *fill, annal_error *err)
 {
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
     struct outbox_drained drained = {0};
-    annal_status status = drain(fill, &drained, err);
+    bool waits = false;
+    annal_status status = ANNAL_OK;
+    if (fill->outbox == NULL)
+        status = annal__outbox_watch_new(db_of(fill), &fill->outbox, err);
+    if (status >= 0)
+        status = annal__outbox_watch_ask(fill->outbox, &waits, err);
+    if (status < 0 || !waits)
+        return status;
+    status = drain(fill, &drained, err);
     if (status >= 0 && drained.anew) {
         fill->follower.began_anew = true;
         status = make_anew(fill, err);
@@ -237,15 +245,17 @@ struct made {
     uint64_t tables_hash, rest_hash, handlers_hash;
 };
 
-static annal_status read_made(const struct pack_fill *fill, sqlite3 *db, struct made *out,
+static annal_status prepare_made(sqlite3 *db, sqlite3_stmt **out_stmt, annal_error *err)
+{
+    return annal__db_prepare(
+        db, "SELECT version, tables_hash, rest_hash, handlers_hash FROM main._pack WHERE name = ?1",
+        out_stmt, err);
+}
+
+static annal_status step_made(const struct pack_fill *fill, sqlite3_stmt *stmt, struct made *out,
                               annal_error *err)
 {
-    sqlite3_stmt *stmt = NULL;
-    annal_status status = annal__db_prepare(
-        db, "SELECT version, tables_hash, rest_hash, handlers_hash FROM _pack WHERE name = ?1",
-        &stmt, err);
-    if (status < 0)
-        return status;
+    annal_status status = ANNAL_OK;
     annal__db_bind_text(stmt, 1, annal_slice_of(fill->slot->name));
     int rc = sqlite3_step(stmt);
     if (rc == SQLITE_ROW)
@@ -253,9 +263,31 @@ static annal_status read_made(const struct pack_fill *fill, sqlite3 *db, struct 
             true, sqlite3_column_int64(stmt, 0), (uint64_t)sqlite3_column_int64(stmt, 1),
             (uint64_t)sqlite3_column_int64(stmt, 2), (uint64_t)sqlite3_column_int64(stmt, 3)};
     else if (rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "what pack '%s' made", fill->slot->name);
+        status = annal__db_fail(err, sqlite3_db_handle(stmt), rc, "what pack '%s' made",
+                                fill->slot->name);
+    sqlite3_reset(stmt);
+    return status;
+}
+
+/* On the connection of a reader, which is the caller's, on another thread perhaps. */
+static annal_status read_made(const struct pack_fill *fill, sqlite3 *db, struct made *out,
+                              annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = prepare_made(db, &stmt, err);
+    if (status >= 0)
+        status = step_made(fill, stmt, out, err);
     sqlite3_finalize(stmt);
     return status;
+}
+
+/* On the writer's, which asks in each transaction. */
+static annal_status read_own_made(struct pack_fill *fill, struct made *out, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    if (fill->get_made == NULL)
+        status = prepare_made(db_of(fill), &fill->get_made, err);
+    return status < 0 ? status : step_made(fill, fill->get_made, out, err);
 }
 
 static bool is_same(const struct made *made, const annal_pack *pack)
@@ -433,7 +465,8 @@ static annal_status is_current(void *arg, sqlite3 *db, bool *out, annal_error *e
     *out = true;
     for (size_t i = 0; status >= 0 && i < base->fill_count; i++) {
         struct made made = {0};
-        status = read_made(&base->fills[i], db, &made, err);
+        status = db == NULL ? read_own_made(&base->fills[i], &made, err)
+                            : read_made(&base->fills[i], db, &made, err);
         if (!base->fills[i].left_out && !is_same(&made, base->fills[i].slot->pack))
             *out = false;
     }
@@ -453,8 +486,14 @@ static annal_status begun(void *arg, annal_error *err)
 static void closing(void *arg)
 {
     struct pack_base *base = arg;
-    for (size_t i = 0; i < base->fill_count; i++)
-        annal__follower_close(&base->fills[i].follower);
+    for (size_t i = 0; i < base->fill_count; i++) {
+        struct pack_fill *fill = &base->fills[i];
+        annal__follower_close(&fill->follower);
+        sqlite3_finalize(fill->get_made);
+        annal__outbox_watch_free(fill->outbox);
+        fill->get_made = NULL;
+        fill->outbox = NULL;
+    }
 }
 
 static void undone(void *arg)

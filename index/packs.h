@@ -31,6 +31,8 @@ struct pack_fill {
     const struct pack_slot *slot;
     const char *star; /* of the database */
     struct follower follower;
+    sqlite3_stmt *get_made; /* on the writer's connection; NULL until it is needed, as the next */
+    struct outbox_watch *outbox;
     bool met;             /* the chore's: it was brought up to all journals once */
     atomic_bool left_out; /* it cannot be run here: */
     annal_error why;      /* written once, before left_out */

@@ -148,6 +148,43 @@ START_TEST(a_retry_gets_the_first_seq_also_when_the_guard_says_no_by_now)
 }
 END_TEST
 
+START_TEST(a_retry_whose_guard_would_say_yes_again_changes_no_row)
+{
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    uint64_t seq = 0;
+    ck_append(&p, "proj", "task.added", ADD("a"));
+    ck_ok(packs_append_id(&p, "proj", "task.claimed", ADD("a"), "one", &seq, err));
+    ck_append(&p, "proj", "task.moved", "{\"id\":\"a\",\"to\":\"ready\"}");
+    ck_ok(packs_append_id(&p, "proj", "task.claimed", ADD("a"), "one", &seq, err));
+    ck_assert_uint_eq(seq, 2);
+    ck_packs(&p, "SELECT state FROM tasks", "ready\n");
+    ck_packs(&p, "SELECT COUNT(*) FROM event_index", "3\n");
+    packs_ck_rebuild(&p, "tasks.db", 1);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(what_only_another_section_cannot_take_is_a_finding_behind_a_guard_too)
+{
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    packs_add(&p, "two",
+              "-- pack two   version 1   database two.db\n"
+              "CREATE TABLE a (id TEXT PRIMARY KEY, session_id TEXT);\n"
+              "CREATE TABLE b (id TEXT NOT NULL, session_id TEXT);\n"
+              "-- on thing.added   guarded \"it is there\"\nINSERT INTO a VALUES ($id, :session);\n"
+              "-- on thing.added\nINSERT INTO b VALUES ($other, :session);\n");
+    ck_append(&p, "s", "thing.added", "{\"id\":\"x\",\"other\":\"y\"}");
+    ck_append(&p, "s", "thing.added", "{\"id\":\"z\"}");
+    ck_packs(&p, "SELECT (SELECT COUNT(*) FROM a), (SELECT COUNT(*) FROM b)", "2|1\n");
+    ck_packs(&p, "SELECT seq, kind FROM two._findings", "2|pack\n");
+    packs_ck_rebuild(&p, "two.db", 1);
+    packs_done(&p);
+}
+END_TEST
+
 /* Two drafts through one append. */
 static annal_status append_two(struct packs *p, const char *session, const annal_draft drafts[2],
                                const annal_append_options *options, uint64_t *out_seq,
@@ -615,6 +652,8 @@ Suite *suite_guard(void)
     tcase_add_test(all, what_a_constraint_said_stands_behind_the_sentence);
     tcase_add_test(all, a_fill_puts_the_next_number_into_the_event);
     tcase_add_test(all, a_retry_gets_the_first_seq_also_when_the_guard_says_no_by_now);
+    tcase_add_test(all, a_retry_whose_guard_would_say_yes_again_changes_no_row);
+    tcase_add_test(all, what_only_another_section_cannot_take_is_a_finding_behind_a_guard_too);
     tcase_add_test(
         all, each_of_several_drafts_sees_the_rows_of_those_before_it_and_all_or_none_are_there);
     tcase_add_test(all, the_callers_expected_seq_is_honoured);
