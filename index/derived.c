@@ -13,7 +13,9 @@
  *     goes too. A reader compares the stamp of what it opened with that of what was caught up.
  * (6) Ours by application_id and user_version is kept. Ours of another version, or found corrupt:
  *     deleted. Anything else is somebody's, and moved to <name>.foreign.
- * (7) Where strangers write too, there is no WAL (in SQLite before 3.51.3 two connections that
+ * (7) A link in the place of a database is refused, not followed: where it leads is not ours. (Not
+ *     by SQLITE_OPEN_NOFOLLOW, which would also refuse a store that is reached through a link.)
+ * (8) Where strangers write too, there is no WAL (in SQLite before 3.51.3 two connections that
  *     write and checkpoint at once can corrupt the file), and nothing is deleted, only moved aside.
  *     A stranger may switch to WAL all the same: then -wal and -shm come and go, and say nothing
  *     about the file.
@@ -41,7 +43,8 @@ static const struct io *io_of(const struct derived *base)
 
 bool annal__index_is_hopeless(const annal_error *why)
 {
-    static const int numbers[] = {ENOSPC, EDQUOT, EFBIG, EACCES, EPERM, EROFS, EISDIR, ENOTDIR};
+    static const int numbers[] = {ENOSPC, EDQUOT, EFBIG,   EACCES, EPERM,
+                                  EROFS,  EISDIR, ENOTDIR, ELOOP};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (why->os_errno == numbers[i])
             return true;
@@ -424,7 +427,10 @@ static annal_status open_reader(struct derived *base, const char *uri, uint32_t 
     sqlite3 *db = NULL;
     enum whose whose = EMPTY;
     bool current = true;
-    annal_status status = annal__db_open(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, &db, err);
+    annal_status status =
+        base->private ? ANNAL_OK : annal__file_check(io_of(base), base->path, err);
+    if (status >= 0)
+        status = annal__db_open(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, &db, err);
     if (status < 0)
         return status;
     sqlite3_busy_timeout(db, wait_ms > INT32_MAX ? INT32_MAX : (int)wait_ms);

@@ -22,9 +22,15 @@ static annal_status path_with(const char *database, const char *suffix, struct b
 annal_status annal__file_check(const struct io *io, const char *path, annal_error *err)
 {
     struct stat file;
-    if (io->stat(io->arg, path, &file) == 0 && S_ISDIR(file.st_mode)) {
+    if (io->stat(io->arg, path, &file) < 0)
+        return ANNAL_OK;
+    if (S_ISDIR(file.st_mode)) {
         errno = EISDIR;
         return annal__fail_errno(err, "a directory stands in the place of '%s'", path);
+    }
+    if (!S_ISREG(file.st_mode)) { /* where it leads is not ours to write */
+        errno = ELOOP;
+        return annal__fail_errno(err, "a link or a device stands in the place of '%s'", path);
     }
     return ANNAL_OK;
 }

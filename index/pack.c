@@ -3,7 +3,8 @@
  *
  * (1) Its first line is
  *         -- pack NAME   version N   database FILE   [in DIR]   [sessions GLOB]   [writable]
- *     FILE stands in STORE, or in STORE/DIR. GLOB: only these sessions are fed to the pack. A * in
+ *     FILE ends in .db and stands in STORE, or in STORE/DIR, but nowhere where the store keeps its
+ *     own: events/, commit/, packs/, locks/, snapshots/, artifacts/, sessions.db. GLOB: only these sessions are fed to the pack. A * in
  *     FILE stands for what the * of GLOB stands for: a database for each. writable: the stock
  *     sqlite3 shell may write the tables.
  * (2) What follows, up to the first section, makes the tables.
@@ -140,6 +141,26 @@ static bool is_path(annal_slice word, unsigned stars)
     return before != '/';
 }
 
+/* What the store keeps for itself, in front of a path that is relative to it; rule 1. */
+static const char *const kept[] = {"events",    "commit",    "packs",      "locks",
+                                   "snapshots", "artifacts", "sessions.db"};
+
+bool annal__path_is_kept(annal_slice path, annal_slice star)
+{
+    const char *slash = memchr(path.ptr, '/', path.len);
+    size_t len = slash == NULL ? path.len : (size_t)(slash - path.ptr);
+    const char *at = memchr(path.ptr, '*', len);
+    size_t before = at == NULL ? len : (size_t)(at - path.ptr);
+    size_t after = at == NULL ? 0 : len - before - 1;
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        if (strlen(kept[i]) == before + after + (at == NULL ? 0 : star.len) &&
+            memcmp(kept[i], path.ptr, before) == 0 &&
+            (at == NULL || (memcmp(kept[i] + before, star.ptr, star.len) == 0 &&
+                            memcmp(kept[i] + before + star.len, at + 1, after) == 0)))
+            return true;
+    return false;
+}
+
 static bool is_glob(annal_slice word)
 {
     const char *star = memchr(word.ptr, '*', word.len);
@@ -184,6 +205,22 @@ static bool parse_clauses(annal_pack *pack, annal_slice rest, annal_slice *folde
     return true;
 }
 
+/* Where databases may stand; core alone is in sessions.db. */
+static annal_status check_database(const annal_pack *pack, annal_slice name, annal_slice database,
+                                   annal_slice folder, annal_error *err)
+{
+    const annal_slice place = folder.len > 0 ? folder : database;
+    if (database.len < 4 || memcmp(database.ptr + database.len - 3, ".db", 3) != 0)
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "%s:1: '%.*s' is no database: its name ends in .db", pack->file,
+                           ANNAL_FMT(database));
+    if (annal__path_is_kept(place, (annal_slice){0}) &&
+        !(is(name, "core") && is(place, "sessions.db")))
+        return annal__fail(err, ANNAL_ERR_INVALID, "%s:1: '%.*s' is the store's own", pack->file,
+                           ANNAL_FMT(place));
+    return ANNAL_OK;
+}
+
 static annal_status parse_header(annal_pack *pack, annal_slice line, annal_error *err)
 {
     annal_slice rest = line, folder = {0}, sessions = {0};
@@ -205,6 +242,9 @@ static annal_status parse_header(annal_pack *pack, annal_slice line, annal_error
         return annal__fail(err, ANNAL_ERR_INVALID,
                            "%s:1: the * of '%.*s' needs a * in 'sessions GLOB' to stand for",
                            pack->file, ANNAL_FMT(database));
+    annal_status status = check_database(pack, name, database, folder, err);
+    if (status < 0)
+        return status;
     pack->name = copy_of(name);
     pack->database = copy_of(database);
     pack->folder = folder.len == 0 ? NULL : copy_of(folder);
@@ -227,7 +267,9 @@ bool annal__pack_feeds(const annal_pack *pack, annal_slice session, annal_slice 
             memcmp(session.ptr + session.len - strlen(after), after, strlen(after)) != 0)
             return false;
         star = (annal_slice){session.ptr + before, session.len - fixed};
-        if (strchr(pack->database, '*') != NULL && !is_path(star, 0))
+        if (strchr(pack->database, '*') != NULL &&
+            (!is_path(star, 0) ||
+             (pack->folder == NULL && annal__path_is_kept(annal_slice_of(pack->database), star))))
             return false;
     }
     if (out_star != NULL)

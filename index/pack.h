@@ -50,6 +50,12 @@ annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **o
  */
 bool annal__pack_feeds(const annal_pack *pack, annal_slice session, annal_slice *out_star);
 
+/*
+ * Whether a path, relative to the store, leads to what the store keeps for itself (events/, packs/,
+ * sessions.db, …); a * in its first name stands for star.
+ */
+bool annal__path_is_kept(annal_slice path, annal_slice star);
+
 /* Whether a section is about events of this type. */
 bool annal__section_takes(const struct pack_section *section, annal_slice type);
 

@@ -204,9 +204,9 @@ static annal_status check_slot(const struct pack_set *set, const struct pack_slo
     if (slot->source != NULL && annal__builtin_pack(pack->name) != NULL)
         return annal__fail(err, ANNAL_ERR_INVALID, "%s:1: pack '%s' is one of those built in",
                            pack->file, pack->name);
-    if (slot->at == NULL && pack->folder == NULL && strncmp(pack->database, "sessions.db", 11) == 0)
-        return annal__fail(err, ANNAL_ERR_INVALID, "%s:1: sessions.db is the index's own",
-                           pack->file);
+    if (slot->at != NULL && annal__path_is_kept(annal_slice_of(slot->at), (annal_slice){0}))
+        return annal__fail(err, ANNAL_ERR_INVALID, "pack '%s' at '%s': that is the store's own",
+                           pack->name, slot->at);
     return ANNAL_OK;
 }
 

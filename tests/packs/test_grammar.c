@@ -68,6 +68,24 @@ START_TEST(no_database_stands_outside_of_the_store)
         "-- pack p version 1 database p.db writable writable\n",
         "-- pack p version 1 database p.db in a in b\n",
         "-- pack a/b version 1 database p.db\n",
+        "-- pack p version 1 database p\n",
+        "-- pack p version 1 database .db\n",
+        "-- pack p version 1 database index.lock\n",
+        "-- pack p version 1 database events/s1.jsonl\n",
+        "-- pack p version 1 database events/s1.db\n",
+        "-- pack p version 1 database commit/00.log\n",
+        "-- pack p version 1 database commit/x.db\n",
+        "-- pack p version 1 database packs/enabled\n",
+        "-- pack p version 1 database packs/p.db\n",
+        "-- pack p version 1 database locks/x.db\n",
+        "-- pack p version 1 database snapshots/a/x.db\n",
+        "-- pack p version 1 database artifacts/x.db\n",
+        "-- pack p version 1 database sessions.db\n",
+        "-- pack p version 1 database sessions.db-wal\n",
+        "-- pack p version 1 database sessions.db/x.db\n",
+        "-- pack p version 1 database p.db in events\n",
+        "-- pack p version 1 database p.db in sessions.db\n",
+        "-- pack p version 1 database p.db in packs/mine\n",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         ck_wrong(wrong[i], "", "p.sql:1:");
@@ -104,6 +122,16 @@ START_TEST(a_glob_tells_the_sessions_and_what_its_star_stands_for)
     ck_assert(annal__pack_feeds(pack, ANNAL_SLICE("az"), NULL));
     ck_assert(annal__pack_feeds(pack, ANNAL_SLICE("a.z"), NULL));
     ck_assert(!annal__pack_feeds(pack, ANNAL_SLICE("a"), NULL));
+    annal_pack_free(pack);
+
+    pack = read_pack("-- pack p version 1 database *.db sessions a_*\n", "", &err);
+    ck_assert(annal__pack_feeds(pack, ANNAL_SLICE("a_session"), NULL));
+    ck_assert(!annal__pack_feeds(pack, ANNAL_SLICE("a_sessions"), NULL));
+    annal_pack_free(pack);
+
+    pack = read_pack("-- pack p version 1 database *s/p.db sessions a_*\n", "", &err);
+    ck_assert(annal__pack_feeds(pack, ANNAL_SLICE("a_events"), NULL));
+    ck_assert(!annal__pack_feeds(pack, ANNAL_SLICE("a_event"), NULL));
     annal_pack_free(pack);
 
     pack = read_pack("-- pack p version 1 database p.db sessions _state\n", "", &err);

@@ -154,6 +154,28 @@ START_TEST(a_mistake_in_it_is_named_as_the_page_shows_it)
 }
 END_TEST
 
+START_TEST(a_link_in_the_place_of_its_database_is_refused_and_not_followed)
+{
+    char *text = example();
+    struct packs p;
+    init_with_pack(&p, text);
+    const char *outside = tmpdir_path(&p.dir, "outside.db");
+    FILE *file = fopen(outside, "w");
+    ck_assert_ptr_nonnull(file);
+    fclose(file);
+    ck_assert_int_eq(symlink(outside, tmpdir_path(&p.dir, "store/tools.db")), 0);
+    ck_fails(ANNAL_ERR_SQL, "no such table: tools_per_day",
+             annal_sql(p.index, annal_slice_of(all_rows), NULL, text_row, NULL, err));
+    size_t len = 1;
+    free(file_read(outside, &len));
+    ck_assert_uint_eq(len, 0);
+    ck_assert_int_eq(unlink(tmpdir_path(&p.dir, "store/tools.db")), 0);
+    ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
+    packs_done(&p);
+    free(text);
+}
+END_TEST
+
 Suite *suite_user_pack(void)
 {
     Suite *suite = suite_create("user_pack");
@@ -165,6 +187,7 @@ Suite *suite_user_pack(void)
     tcase_add_test(tcase, the_rows_of_a_session_that_is_deleted_go);
     tcase_add_test(tcase, when_its_file_changes_its_tables_are_made_anew);
     tcase_add_test(tcase, without_its_database_it_comes_back_and_without_its_file_it_is_off);
+    tcase_add_test(tcase, a_link_in_the_place_of_its_database_is_refused_and_not_followed);
     suite_add_tcase(suite, tcase);
     return suite;
 }
