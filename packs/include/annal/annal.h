@@ -21,6 +21,7 @@
  *   <annal/memory.h>    what an agent is told, and why
  *   <annal/mirror.h>    a project's memory as files, and proposals from files
  *   <annal/run.h>       what a restart must put right in runs
+ *   <annal/lifecycle.h> the end of sessions whose process died
  *
  * <annal/base.h> holds what they share: a status (0 done, below 0 failed, above 0 news), an error
  * with one sentence in it, a slice of borrowed bytes. A complete program:
@@ -63,6 +64,7 @@
 #include <annal/import.h>
 #include <annal/index.h>
 #include <annal/journal.h>
+#include <annal/lifecycle.h>
 #include <annal/memory.h>
 #include <annal/metrics.h>
 #include <annal/mirror.h>

@@ -1,0 +1,64 @@
+/*
+ * Sessions of the packs lionagi and teams: the end of those whose process died without saying so.
+ */
+#ifndef ANNAL_LIFECYCLE_H
+#define ANNAL_LIFECYCLE_H
+
+#include <annal/index.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum annal_stale_result {
+    ANNAL_STALE_ENDED = 1, /* it is "failed" now; with dry_run: it would be */
+    ANNAL_STALE_LEFT = 2,  /* its death is not proven, or it woke up meanwhile, and that is well */
+    ANNAL_STALE_ERROR = 3  /* something failed; the others are still tried */
+} annal_stale_result;
+
+/* A session that runs and that nothing came from. It lives until the callback returns. */
+typedef struct annal_stale {
+    annal_slice session;
+    annal_slice kind;     /* invocation_kind of the session; may be empty */
+    double last_activity; /* seconds since 1970 */
+    double threshold;     /* seconds it may be silent */
+    annal_stale_result result;
+    annal_status status; /* of ANNAL_STALE_ERROR; else ANNAL_OK */
+    const char *reason;  /* one sentence: what proves its death, why it is left, what failed */
+} annal_stale;
+
+/* Return 0 to go on; anything else stops and is handed through. */
+typedef int (*annal_stale_fn)(void *arg, const annal_stale *stale);
+
+typedef struct annal_stale_options {
+    double
+        silence_s; /* silent for so long at least, whatever its kind allows; default: that alone */
+    bool dry_run;  /* look and tell; append nothing */
+    annal_slice actor; /* who did it, in the events; default "annal" */
+    uint32_t wait_ms;  /* for a session that another process writes; as annal_writer_options */
+} annal_stale_options;
+
+/*
+ * End the sessions that run, were silent for longer than their kind allows, and whose process is
+ * proven dead (annal_process_is_dead()), in the order in which they fell silent. A session that
+ * recorded no process, or that a living one has now (the caller too, while its store holds it), is
+ * left alone. Each end is one event session.transition, guarded by what was seen, and one event
+ * admin.recorded in session _state, caused by it. fn is called for each silent session, and once
+ * more with ANNAL_STALE_ERROR when it was ended and the second event failed. One that fails does not stop the others: the first such
+ * failure is the answer, after all were tried. fn and options may be NULL. Any thread; no lock is
+ * held over fn.
+ *
+ * ANNAL_ERR_NOTFOUND  packs lionagi and teams are not both on in this store
+ * and those of annal_sql(), annal_session_owner() and annal_pack_append(), but for
+ * ANNAL_ERR_REFUSED.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_transition_stale(annal_index *index,
+                                                               const annal_stale_options *options,
+                                                               annal_stale_fn fn, void *arg,
+                                                               annal_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
