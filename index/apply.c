@@ -7,6 +7,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
+#include "journal/base/hash.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -44,6 +45,11 @@ struct fold {
     int64_t activity_us;
 };
 
+/* A section that an event kept busy for longer than it may. */
+struct spent {
+    uint64_t session, seq, handler;
+};
+
 struct applier {
     sqlite3 *db;
     struct handler *handlers;
@@ -53,6 +59,7 @@ struct applier {
     sqlite3_stmt *savepoint, *undo, *release;
     sqlite3_stmt *insert_session;
     sqlite3_stmt *update_session;
+    struct buf spent;                     /* struct spent: which may not be asked again */
     struct outbox_reader *outbox;         /* NULL: no pack is writable */
     sqlite3_stmt *put_field, *copy_field; /* NULL until they are needed */
     char refused[512];
@@ -269,6 +276,7 @@ void annal__applier_free(struct applier *applier)
     sqlite3_finalize(applier->insert_session);
     sqlite3_finalize(applier->update_session);
     annal__outbox_reader_free(applier->outbox);
+    annal__buf_done(&applier->spent);
     sqlite3_finalize(applier->put_field);
     sqlite3_finalize(applier->copy_field);
     annal__free(applier);
@@ -369,6 +377,46 @@ static int run_statements(const struct handler *handler, annal_slice session,
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+static const char too_long[] = "this takes more than 100 million instructions of SQLite's";
+
+/*
+ * SQLite has taken back the whole transaction when it stops a statement that writes. So that is told
+ * as a failure, and what stopped it is kept here: the next time it is a finding, and all else runs.
+ */
+static annal_status note_spent(struct applier *applier, const struct handler *handler,
+                               annal_slice session, const annal_event *event, annal_error *err)
+{
+    const struct spent spent = {annal__hash(session.ptr, session.len, 0), event->seq,
+                                (uint64_t)(handler - applier->handlers)};
+    if (annal__buf_append(&applier->spent, (const char *)&spent, sizeof spent) < 0)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "event %llu of session '%.*s'",
+                           (unsigned long long)event->seq, ANNAL_FMT(session));
+    return annal__fail(err, ANNAL_ERR_LIMIT, "event %llu of session '%.*s', %.*s: %s",
+                       (unsigned long long)event->seq, ANNAL_FMT(session), ANNAL_FMT(event->type),
+                       too_long);
+}
+
+static bool is_spent(const struct applier *applier, const struct handler *handler,
+                     annal_slice session, const annal_event *event)
+{
+    struct spent spent;
+    if (applier->spent.len == 0)
+        return false;
+    uint64_t hash = annal__hash(session.ptr, session.len, 0);
+    for (size_t at = 0; at < applier->spent.len; at += sizeof spent) {
+        memcpy(&spent, applier->spent.ptr + at, sizeof spent);
+        if (spent.session == hash && spent.seq == event->seq &&
+            spent.handler == (uint64_t)(handler - applier->handlers))
+            return true;
+    }
+    return false;
+}
+
+size_t annal__applier_spent(const struct applier *applier)
+{
+    return applier == NULL ? 0 : applier->spent.len;
+}
+
 /*
  * All or none of a section. *out_rc is SQLITE_OK, or why it cannot take the event, which then
  * changed nothing; SQLite's message stands in applier->refused.
@@ -379,11 +427,21 @@ static annal_status run_handler(struct applier *applier, const struct handler *h
 {
     /* One statement undoes itself; several need a savepoint. */
     bool several = handler->count > 1 || out_holds != NULL;
+    if (is_spent(applier, handler, session, event)) {
+        snprintf(applier->refused, sizeof applier->refused, "%s", too_long);
+        *out_rc = SQLITE_ERROR;
+        return ANNAL_OK;
+    }
     annal_status status = several ? annal__db_run(applier->savepoint, err) : ANNAL_OK;
     if (status < 0)
         return status;
+    unsigned left;
+    annal__permit_steps(applier->db, &left);
     int rc = run_statements(handler, session, event, out_holds);
-    if (is_refusal(rc))
+    annal__permit_steps(applier->db, NULL);
+    if (rc == SQLITE_INTERRUPT)
+        status = note_spent(applier, handler, session, event, err);
+    else if (is_refusal(rc))
         snprintf(applier->refused, sizeof applier->refused, "%s", sqlite3_errmsg(applier->db));
     else if (rc != SQLITE_OK)
         status = annal__db_fail(err, applier->db, rc, "event %llu of session '%.*s'",
@@ -626,10 +684,16 @@ static annal_status fill_from(struct applier *applier, const struct handler *han
     annal_status status = ANNAL_OK;
     int rc = annal__fields_read(handler->fields, asked.data);
     if (rc == SQLITE_OK) {
+        unsigned left;
         bind_params(handler, statement, session, &asked, ts);
+        annal__permit_steps(applier->db, &left);
         rc = sqlite3_step(statement->stmt);
+        annal__permit_steps(applier->db, NULL);
     }
-    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+    if (rc == SQLITE_INTERRUPT)
+        status = annal__fail(err, ANNAL_ERR_LIMIT, "fill an event '%.*s': %s",
+                             ANNAL_FMT(event->type), too_long);
+    else if (rc != SQLITE_ROW && rc != SQLITE_DONE)
         status =
             annal__db_fail(err, applier->db, rc, "fill an event '%.*s'", ANNAL_FMT(event->type));
     struct buf filled = {.limit = data->limit};
@@ -712,7 +776,10 @@ annal_status annal__applier_drop(struct applier *applier, annal_slice session, a
             const struct statement *statement = &handler->statements[j];
             for (int k = 0; k < statement->param_count; k++)
                 annal__db_bind_text(statement->stmt, k + 1, session);
+            unsigned left;
+            annal__permit_steps(applier->db, &left);
             status = annal__db_run(statement->stmt, err);
+            annal__permit_steps(applier->db, NULL);
             if (status < 0)
                 return status;
         }

@@ -29,6 +29,13 @@ annal_status annal__applier_event(struct applier *applier, annal_slice session,
                                   const annal_event *event, const char **out_refused,
                                   annal_error *err);
 
+/*
+ * A section that runs for longer than permit.c lets it costs the transaction: ANNAL_ERR_LIMIT. The
+ * applier remembers the event, and refuses it the next time. This number grows with each: then
+ * trying once more gets further.
+ */
+size_t annal__applier_spent(const struct applier *applier); /* NULL: 0 */
+
 annal_status annal__applier_flush(struct applier *applier, annal_slice session, annal_error *err);
 
 /*

@@ -563,8 +563,15 @@ annal_status annal__pack_make_tables(const annal_pack *pack, sqlite3 *db, annal_
             return status;
         if (stmt == NULL)
             break;
+        unsigned left;
+        annal__permit_steps(db, &left);
         int rc = sqlite3_step(stmt);
-        if (rc != SQLITE_DONE && rc != SQLITE_ROW)
+        annal__permit_steps(db, NULL);
+        if (rc == SQLITE_INTERRUPT)
+            status = annal__fail(err, ANNAL_ERR_SQL,
+                                 "%s:%u: this takes more than 100 million instructions of SQLite's",
+                                 pack->file, line_of(statement, line));
+        else if (rc != SQLITE_DONE && rc != SQLITE_ROW)
             status = annal__db_fail(err, db, rc, "%s:%u", pack->file, line_of(statement, line));
         sqlite3_finalize(stmt);
         if (status < 0)

@@ -8,6 +8,7 @@
  * (3) A reader attaches what was caught up. When the file that it finds is another one by now, it
  *     was deleted in between, and is caught up once more.
  */
+#include "index/apply.h"
 #include "index/database.h"
 #include "index/index.h"
 #include "index/plan.h"
@@ -133,10 +134,15 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_base *base,
     annal_status status = annal__pack_take_in(base, fill, work->deadline_us, &why);
     if (status >= 0 && count == 0)
         status = list_journals(work, &why);
-    if (status >= 0)
-        status = annal__follower_run(&fill->follower, sessions, count,
-                                     work->listed ? &work->journals : NULL, &work->options, &stamp,
-                                     &stuck, &why);
+    size_t spent; /* each time there is one more that is not run again */
+    do {
+        spent = annal__applier_spent(fill->follower.applier);
+        if (status >= 0 || status == ANNAL_ERR_LIMIT)
+            status = annal__follower_run(&fill->follower, sessions, count,
+                                         work->listed ? &work->journals : NULL, &work->options,
+                                         &stamp, &stuck, &why);
+    } while (status == ANNAL_ERR_LIMIT && annal__applier_spent(fill->follower.applier) > spent &&
+             !annal__deadline_passed(work->deadline_us));
     if (status == ANNAL_OK && all)
         note_caught_up(work->index, base, stamp);
     if (status >= 0 || fill->left_out)

@@ -14,6 +14,8 @@
  *     same for the modifiers 'localtime' and 'utc', which depend on where the machine stands.
  * (4) So the date functions of a connection on which handlers run are ours. They look at what they
  *     are asked and then ask SQLite's own, on a helper connection.
+ * (5) What a section does for one event, or one statement that makes tables, ends: after 100 million
+ *     instructions of SQLite's it is stopped.
  */
 #include "index/permit.h"
 
@@ -340,4 +342,20 @@ annal_status annal__permit_no_chance(sqlite3 *db, annal_error *err)
     }
     chance_release(chance);
     return rc == SQLITE_OK ? ANNAL_OK : annal__db_fail(err, db, rc, "the functions of a database");
+}
+
+#define STEPS_AT_ONCE 1000000
+#define STEPS_MAX     100000000
+
+static int count_steps(void *left)
+{
+    unsigned *times = left;
+    return --*times == 0;
+}
+
+void annal__permit_steps(sqlite3 *db, unsigned *left)
+{
+    if (left != NULL)
+        *left = STEPS_MAX / STEPS_AT_ONCE;
+    sqlite3_progress_handler(db, left == NULL ? 0 : STEPS_AT_ONCE, count_steps, left);
 }

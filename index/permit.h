@@ -27,4 +27,10 @@ bool annal__permit_statement(struct permit *permit, sqlite3_stmt *stmt);
  */
 annal_status annal__permit_no_chance(sqlite3 *db, annal_error *err);
 
+/*
+ * From now on a statement stops with SQLITE_INTERRUPT when it and those before it have run for some
+ * 100 million instructions of SQLite's. NULL: as long as they like again. *left must live until then.
+ */
+void annal__permit_steps(sqlite3 *db, unsigned *left);
+
 #endif

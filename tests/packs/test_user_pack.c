@@ -176,6 +176,36 @@ START_TEST(a_link_in_the_place_of_its_database_is_refused_and_not_followed)
 }
 END_TEST
 
+#define ENDLESS "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c"
+
+START_TEST(an_event_whose_handler_does_not_end_is_a_finding)
+{
+    struct packs p;
+    init_with_pack(&p, "-- pack spin   version 1   database spin.db\n"
+                       "CREATE TABLE spun (n);\n"
+                       "-- on note.added\n"
+                       "INSERT INTO spun SELECT x FROM (" ENDLESS ") WHERE x < 0;\n"
+                       "-- on tool.called\n"
+                       "INSERT INTO spun VALUES (:seq);\n");
+    ck_packs(&p, "SELECT count(*) FROM spun", "3\n");
+    char *what = packs_shell(&p, "spin.db", "SELECT session_id, seq, what FROM _findings");
+    ck_assert_ptr_nonnull(strstr(what, "sess_1|2|note.added: this takes more than 100 million"));
+    free(what);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(tables_whose_making_does_not_end_are_refused)
+{
+    static const char text[] = "-- pack spin   version 1   database spin.db\n"
+                               "CREATE TABLE spun AS\n"
+                               "  SELECT x FROM (" ENDLESS ") WHERE x < 0;\n";
+    annal_pack *pack = NULL;
+    ck_fails(ANNAL_ERR_SQL, "spin.sql:2: this takes more than 100 million instructions",
+             annal_pack_parse("spin.sql", annal_slice_of(text), &pack, err));
+}
+END_TEST
+
 Suite *suite_user_pack(void)
 {
     Suite *suite = suite_create("user_pack");
@@ -189,5 +219,10 @@ Suite *suite_user_pack(void)
     tcase_add_test(tcase, without_its_database_it_comes_back_and_without_its_file_it_is_off);
     tcase_add_test(tcase, a_link_in_the_place_of_its_database_is_refused_and_not_followed);
     suite_add_tcase(suite, tcase);
+    TCase *endless = tcase_create("endless");
+    tcase_set_timeout(endless, 60);
+    tcase_add_test(endless, an_event_whose_handler_does_not_end_is_a_finding);
+    tcase_add_test(endless, tables_whose_making_does_not_end_are_refused);
+    suite_add_tcase(suite, endless);
     return suite;
 }
