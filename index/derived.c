@@ -353,7 +353,7 @@ annal_status annal__derived_begin(struct derived *base, int64_t deadline_us, ann
     }
 }
 
-annal_status annal__derived_end(struct derived *base, bool keep, annal_error *err)
+annal_status annal__derived_finish(struct derived *base, bool keep, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     if (keep)
@@ -367,6 +367,12 @@ annal_status annal__derived_end(struct derived *base, bool keep, annal_error *er
     }
     if (keep && base->wal_pages >= DERIVED_WAL_PAGES_CHECKPOINT)
         (void)sqlite3_wal_checkpoint_v2(base->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    return status;
+}
+
+annal_status annal__derived_end(struct derived *base, bool keep, annal_error *err)
+{
+    annal_status status = annal__derived_finish(base, keep, err);
     annal__index_lock_give(&base->lock);
     return status;
 }

@@ -84,6 +84,9 @@ annal_status annal__derived_begin(struct derived *base, int64_t deadline_us, ann
  */
 annal_status annal__derived_end(struct derived *base, bool keep, annal_error *err);
 
+/* The same, but the lock stays until annal__derived_release(). */
+annal_status annal__derived_finish(struct derived *base, bool keep, annal_error *err);
+
 /*
  * For work on the file as a whole: the lock is held and the writer open, without a transaction.
  * Does not make the file: ANNAL_ERR_NOTFOUND when there is none. annal__derived_release() must

@@ -25,6 +25,13 @@
  *     COPIES_MAX events.
  * (8) While it waits for a lock, this process may own the session that the lock's holder wants to
  *     append to. The keeper gives it away; in a store without one, the waiter does.
+ * (9) Guards look at rows of other sessions, too. A fact that was appended through guards is in the
+ *     tables before anybody else is answered (5), but for three cases: its process died between (4)
+ *     and (5), a power cut took the transaction, or the pack was not on. The note of the database's
+ *     lock tells them (lock.h, rule 5): what may be missing is brought up first, in slices as every
+ *     catch-up is, until nothing is missing under the lock. In all other cases that costs reading
+ *     the note, and writing it before (4) and after (5). A journal that cannot be read is logged and
+ *     passed over, as in every catch-up.
  */
 #include "index/database.h"
 #include "index/index.h"
@@ -32,6 +39,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
+#include "journal/base/log.h"
 #include "journal/base/seam.h"
 
 #include <annal/artifact.h>
@@ -42,12 +50,15 @@
 #define ATTEMPTS_MAX 100
 #define COPIES_MAX   65536
 #define PATIENCE_MS  20 /* rule 8 */
+#define ROUNDS_MAX   5  /* rule 9: then it is done in one transaction */
 
 /* One database that is asked; packs NULL: sessions.db, where the core pack is. */
 struct place {
     struct pack_base *packs;
     struct derived *base;
     bool begun;
+    bool fresh;  /* rule 9: the note in its lock holds, */
+    bool marked; /* and says what is under way */
 };
 
 /* One call of annal_pack_append(). */
@@ -323,6 +334,20 @@ static annal_status begin(struct call *call, struct place *place, annal_error *e
     return status;
 }
 
+/* Rule 9. session: what is under way; empty: nothing is. */
+static bool write_note(const struct call *call, const struct place *place, int64_t transactions,
+                       annal_slice session)
+{
+    struct lock_note note = {.packs = call->set->seen,
+                             .database = place->base->stamp.id,
+                             .transactions = transactions,
+                             .session_bytes = (uint32_t)session.len};
+    memcpy(note.boot, annal__store_boot(call->index->store), sizeof note.boot);
+    if (session.len > 0)
+        memcpy(note.session, session.ptr, session.len);
+    return annal__lock_note_write(&place->base->lock, &note);
+}
+
 static annal_status end(struct call *call, bool keep, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -331,7 +356,10 @@ static annal_status end(struct call *call, bool keep, annal_error *err)
         if (!place->begun)
             continue;
         place->begun = false;
-        annal_status ended = annal__derived_end(place->base, keep, status >= 0 ? err : NULL);
+        annal_status ended = annal__derived_finish(place->base, keep, status >= 0 ? err : NULL);
+        if (keep && ended >= 0 && place->marked && !place->base->lock.wiped)
+            (void)write_note(call, place, place->base->stamp.commits + 1, (annal_slice){0});
+        annal__derived_release(place->base);
         status = status < 0 ? status : ended;
     }
     return status;
@@ -360,16 +388,150 @@ static annal_status find_head(struct call *call, annal_error *err)
     return status;
 }
 
+/* ---- What somebody left behind, rule 9 ---- */
+
+/* What the note says may be missing: nothing (count 0, all false), one session, or all. */
+struct missing {
+    struct lock_note note;
+    annal_slice session;
+    bool any, all;
+};
+
+static void find_missing(const struct call *call, const struct place *place, struct missing *out)
+{
+    const struct lock_note *note = &out->note;
+    out->all = !annal__lock_note_read(&place->base->lock, &out->note) ||
+               memcmp(note->boot, annal__store_boot(call->index->store), sizeof note->boot) != 0 ||
+               note->packs != call->set->seen || note->database != place->base->stamp.id ||
+               note->transactions > place->base->stamp.commits;
+    out->session = (annal_slice){note->session, out->all ? 0 : note->session_bytes};
+    out->any = out->all || out->session.len > 0;
+}
+
+/* Under the lock: whether journals hold what the tables do not. */
+static annal_status is_behind(const struct call *call, const struct place *place,
+                              const struct missing *missing, bool *out, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    struct follower *follower;
+    *out = false;
+    for (size_t i = 0; status >= 0 && !*out && (follower = follower_at(call, place, i)) != NULL;
+         i++) {
+        struct plan plan = {0};
+        uint64_t unused;
+        if (follower->applier == NULL)
+            continue;
+        status = annal__plan_make(follower, &missing->session, missing->all ? 0 : 1, NULL,
+                                  place->base->wait_ms, &plan, err);
+        if (status >= 0)
+            annal__plan_look_ahead(follower, &plan, &unused);
+        *out = plan.count > 0;
+        annal__plan_done(&plan);
+    }
+    return status;
+}
+
+/* Without the lock, in slices. *out_unreadable: a journal was passed over. */
+static annal_status run_behind(const struct call *call, const struct place *place,
+                               const struct missing *missing, bool *out_unreadable,
+                               annal_error *err)
+{
+    const annal_catch_up_options options = {.timeout_ms = place->base->wait_ms};
+    annal_status status = ANNAL_OK;
+    struct follower *follower;
+    for (size_t i = 0; status >= 0 && (follower = follower_at(call, place, i)) != NULL; i++) {
+        struct stamp stamp;
+        bool stuck;
+        annal_error why = {0};
+        if (follower->applier == NULL)
+            continue;
+        status = annal__follower_run(follower, &missing->session, missing->all ? 0 : 1, NULL,
+                                     &options, &stamp, &stuck, &why);
+        if (status < 0 && status != ANNAL_ERR_BUSY && status != ANNAL_ERR_NOMEM) {
+            annal__store_log(call->index->store, ANNAL_LOG_WARNING,
+                             "guards are asked although '%s' lags: %s", place->base->path,
+                             why.message);
+            *out_unreadable = true;
+            status = ANNAL_OK;
+        } else if (status < 0 && err != NULL) {
+            *err = why;
+        }
+    }
+    return status;
+}
+
+/* Begin, with tables that miss nothing. */
+static annal_status begin_fresh(struct call *call, struct place *place, annal_error *err)
+{
+    bool passed_over = false;
+    for (unsigned round = 0;; round++) {
+        struct missing missing;
+        bool behind = false;
+        annal_status status = begin(call, place, err);
+        if (status < 0)
+            return status;
+        find_missing(call, place, &missing);
+        place->fresh = !missing.any;
+        place->marked = false;
+        if (missing.any)
+            status = is_behind(call, place, &missing, &behind, err);
+        if (status >= 0 && missing.any && (!behind || passed_over))
+            place->fresh = write_note(call, place, place->base->stamp.commits, (annal_slice){0});
+        if (status < 0 || !behind || passed_over)
+            return status;
+        if (round == ROUNDS_MAX) { /* others are quicker; the note stays until that is committed */
+            for (size_t i = 0; status >= 0 && follower_at(call, place, i) != NULL; i++)
+                status = read_many(call, place, follower_at(call, place, i), missing.session, err);
+            return status;
+        }
+        place->begun = false;
+        status = annal__derived_end(place->base, true, err);
+        if (status >= 0)
+            status = run_behind(call, place, &missing, &passed_over, err);
+        if (status < 0)
+            return status;
+    }
+}
+
+/* Whether tables were made anew under our hands: then they hold only what was asked for. */
+static bool any_wiped(const struct call *call)
+{
+    for (size_t i = 0; i < call->place_count; i++)
+        if (call->places[i].fresh && call->places[i].base->lock.wiped)
+            return true;
+    return false;
+}
+
 static annal_status bring_up(struct call *call, annal_error *err)
 {
     annal_status status = ANNAL_OK;
-    for (size_t i = 0; status >= 0 && i < call->place_count; i++) {
-        if (!call->places[i].begun)
-            status = begin(call, &call->places[i], err);
-        if (status >= 0)
-            status = read_all(call, &call->places[i], err);
+    for (unsigned round = 0; status >= 0 && (round == 0 || any_wiped(call)); round++) {
+        if (round == ROUNDS_MAX)
+            return annal__fail(err, ANNAL_ERR_BUSY, "tables are made anew again and again");
+        if (round > 0)
+            status = end(call, true, err);
+        for (size_t i = 0; status >= 0 && i < call->place_count; i++) {
+            if (!call->places[i].begun)
+                status = begin_fresh(call, &call->places[i], err);
+            if (status >= 0)
+                status = read_all(call, &call->places[i], err);
+        }
     }
     return status >= 0 ? find_head(call, err) : status;
+}
+
+/* Before the append: who dies now leaves the session's name. */
+static annal_status mark(struct call *call, annal_error *err)
+{
+    for (size_t i = 0; i < call->place_count; i++) {
+        struct place *place = &call->places[i];
+        if (!place->fresh || place->marked)
+            continue;
+        place->marked = write_note(call, place, place->base->stamp.commits, call->session);
+        if (!place->marked)
+            return annal__fail(err, ANNAL_ERR_IO, "write the lock '%s'", place->base->lock.name);
+    }
+    return ANNAL_OK;
 }
 
 /* ---- Trying, rules 2 and 6 ---- */
@@ -606,7 +768,10 @@ static annal_status attempt(struct call *call, uint64_t *out_seq, annal_error *e
     annal_status status = try_all(call, err);
     if (status < 0)
         return status;
-    status = annal_writer_append(call->writer, call->drafts, call->count, &options, out_seq, err);
+    status = mark(call, err);
+    if (status >= 0)
+        status =
+            annal_writer_append(call->writer, call->drafts, call->count, &options, out_seq, err);
     if (status >= 0 || !call->whole)
         return status;
     annal_status undone = take_back(call, NULL);

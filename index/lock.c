@@ -3,15 +3,19 @@
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
+#include "journal/base/hash.h"
 
 #include <annal/index.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
+
+#define NOTE_MAGIC 0x31746f6e6c6e6e61u /* "annlnot1" */
 
 static int64_t now_us(void)
 {
@@ -142,4 +146,41 @@ void annal__index_lock_rest(struct index_lock *lock)
         io->close(io->arg, lock->fd);
     lock->fd = -1;
     pthread_mutex_unlock(&lock->mutex);
+}
+
+/* ---- The note, rule 5 ---- */
+
+static uint64_t note_hash(const struct lock_note *note)
+{
+    return annal__hash(note, offsetof(struct lock_note, hash), 0);
+}
+
+bool annal__lock_note_read(const struct index_lock *lock, struct lock_note *out)
+{
+    const struct io *io = lock->io;
+    return lock->fd >= 0 && !lock->wiped &&
+           io->pread(io->arg, lock->fd, out, sizeof *out, 0) == (ssize_t)sizeof *out &&
+           out->magic == NOTE_MAGIC && out->hash == note_hash(out) &&
+           out->session_bytes <= ANNAL_SESSION_ID_BYTES_MAX;
+}
+
+bool annal__lock_note_write(struct index_lock *lock, struct lock_note *note)
+{
+    const struct io *io = lock->io;
+    note->magic = NOTE_MAGIC;
+    note->hash = note_hash(note);
+    if (lock->fd < 0 ||
+        io->pwrite(io->arg, lock->fd, note, sizeof *note, 0) != (ssize_t)sizeof *note)
+        return false;
+    lock->wiped = false;
+    return true;
+}
+
+/* Cutting it needs no room on a full disk. */
+void annal__lock_note_wipe(struct index_lock *lock)
+{
+    const struct io *io = lock->io;
+    lock->wiped = true;
+    if (lock->fd >= 0)
+        (void)io->ftruncate(io->arg, lock->fd, 0);
 }

@@ -11,11 +11,19 @@
  *     stuck waiter hinders nobody.
  * (4) A child of fork() shares its parent's flock, and giving it back would give it back for both.
  *     So a child can neither take nor give.
+ * (5) The file carries a note, written under the lock and never synced: in which boot, with which
+ *     set of packs and at which transaction of which database its tables held every fact that was
+ *     appended through guards, and, while such an append is under way, to which session it goes.
+ *     Who died left that session there; after a power cut, or when the packs were other ones in
+ *     between, the note is of no use. Who asks a guard looks first, and brings up what the note says
+ *     may be missing (guard.c, rule 9). Who empties tables wipes it.
  */
 #ifndef INDEX_LOCK_H
 #define INDEX_LOCK_H
 
 #include "journal/base/io.h"
+
+#include <annal/event.h>
 
 #include <pthread.h>
 
@@ -27,6 +35,19 @@ struct index_lock {
     pthread_mutex_t mutex;
     int fd; /* -1: not open; guarded by mutex */
     pid_t pid;
+    bool wiped; /* the note, since it was last written here; who holds the lock */
+};
+
+/* Rule 5. */
+struct lock_note {
+    uint64_t magic;
+    uint8_t boot[16];
+    uint64_t packs;         /* which set was on */
+    int64_t database;       /* its stamp, */
+    int64_t transactions;   /* and how many there were at least */
+    uint32_t session_bytes; /* 0: nothing is under way */
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 4];
+    uint64_t hash; /* of all before it */
 };
 
 /* Microseconds on the monotonic clock, wait_ms from now; INT64_MAX for ANNAL_NO_TIMEOUT. */
@@ -54,5 +75,12 @@ void annal__index_lock_give(struct index_lock *lock);
 
 /* Give it, and close its file until it is next taken: a store may have a database for each run. */
 void annal__index_lock_rest(struct index_lock *lock);
+
+/* Under the lock. False: there is no note, or none that can be read. */
+bool annal__lock_note_read(const struct index_lock *lock, struct lock_note *out);
+
+/* magic and hash are set. False: it could not be written. */
+bool annal__lock_note_write(struct index_lock *lock, struct lock_note *note);
+void annal__lock_note_wipe(struct index_lock *lock);
 
 #endif

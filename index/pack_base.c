@@ -145,6 +145,8 @@ static annal_status make_anew(struct pack_fill *fill, annal_error *err)
     uint64_t rest_hash = 0;
     annal_status status = annal__pack_fresh(fill->slot->pack, &fresh, &rest_hash, err);
     annal__db_close(fresh);
+    if (status >= 0) /* guards must not believe tables that are being filled: lock.h, rule 5 */
+        annal__lock_note_wipe(&fill->follower.base->lock);
     if (status >= 0 && writable)
         status = annal__outbox_drop(db_of(fill), err);
     if (status >= 0)
@@ -521,24 +523,6 @@ annal_status annal__pack_catch_up(struct pack_base *base, annal_slice session, a
             annal__follower_feeds(&base->fills[i].follower, session))
             status = annal__follower_catch_up(&base->fills[i].follower, session, err);
     return status;
-}
-
-annal_status annal__pack_begin(struct pack_base *base, const annal_slice *sessions, size_t count,
-                               int64_t deadline_us, annal_error *err)
-{
-    annal_status status = annal__derived_begin(&base->base, deadline_us, err);
-    if (status < 0)
-        return status;
-    for (size_t i = 0; status >= 0 && i < count; i++)
-        status = annal__pack_catch_up(base, sessions[i], err);
-    if (status < 0)
-        (void)annal__derived_end(&base->base, false, NULL);
-    return status;
-}
-
-annal_status annal__pack_end(struct pack_base *base, bool keep, annal_error *err)
-{
-    return annal__derived_end(&base->base, keep, err);
 }
 
 annal_status annal__pack_empty(struct pack_base *base, struct pack_fill *fill, int64_t deadline_us,

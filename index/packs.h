@@ -129,17 +129,8 @@ annal_status annal__pack_base_new(annal_index *index, const char *path, const ch
                                   struct pack_base **out_base, annal_error *err);
 void annal__pack_base_free(struct pack_base *base);
 
-/*
- * For guards: take the database's lock, begin a transaction, and bring the tables of all its packs
- * up to what the journals of these sessions hold. Then rows may be tried (in a savepoint) and the
- * applier of a fill's follower used. After ANNAL_OK annal__pack_end() must follow.
- *
- * ANNAL_ERR_BUSY  the deadline passed
- */
-annal_status annal__pack_begin(struct pack_base *base, const annal_slice *sessions, size_t count,
-                               int64_t deadline_us, annal_error *err);
-
-/* In the transaction: once more, for instance after an append. */
+/* For guards, in a transaction of annal__derived_begin(): all its packs, up to what this journal
+ * holds now. */
 annal_status annal__pack_catch_up(struct pack_base *base, annal_slice session, annal_error *err);
 
 /* Into the journal with what users wrote into the database of a writable pack, if there is any. */
@@ -155,9 +146,6 @@ annal_status annal__pack_empty(struct pack_base *base, struct pack_fill *fill, i
 
 /* Close its connection until it is needed again, when nobody uses it now. */
 void annal__pack_rest(struct pack_base *base);
-
-/* Commit when keep, else roll back. */
-annal_status annal__pack_end(struct pack_base *base, bool keep, annal_error *err);
 
 /* The part of a database that is this pack's; NULL when it has none. */
 struct pack_fill *annal__pack_fill(struct pack_base *base, const struct pack_slot *slot);

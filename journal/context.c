@@ -106,6 +106,11 @@ void annal__store_log(const annal_store *store, annal_log_level level, const cha
     store->log(store->log_arg, level, message);
 }
 
+const uint8_t *annal__store_boot(const annal_store *store)
+{
+    return store->boot;
+}
+
 const struct io *annal__store_io(const annal_store *store)
 {
     return store->io;

@@ -14,6 +14,9 @@
 const struct io *annal__store_io(const annal_store *store);
 const struct clock *annal__store_clock(const annal_store *store);
 
+/* The boot of the system, 16 bytes. */
+const uint8_t *annal__store_boot(const annal_store *store);
+
 /* Whether a thread of its own does what is due. If not, whoever waits long calls annal_keep(). */
 bool annal__store_has_keeper(const annal_store *store);
 

@@ -6,10 +6,13 @@
 
 #include <annal/artifact.h>
 #include <errno.h>
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* Tasks that one run at a time may claim, with the edges of their states as data. */
 static const char TASKS[] =
@@ -496,6 +499,91 @@ START_TEST(when_nobody_can_say_whether_an_event_is_there_a_retry_says_it_and_tab
 }
 END_TEST
 
+/* Kills the process behind what it is the first to write into a journal. */
+static ssize_t write_and_die(void *arg, int fd, const void *bytes, size_t len, uint64_t offset)
+{
+    char name[64], path[512];
+    ssize_t written = annal__system_io.pwrite(arg, fd, bytes, len, offset);
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    ssize_t got = readlink(name, path, sizeof path - 1);
+    path[got < 0 ? 0 : got] = '\0';
+    if (strstr(path, "/events/") != NULL)
+        raise(SIGKILL);
+    return written;
+}
+
+START_TEST(what_a_killed_process_appended_is_seen_by_the_guards_of_other_sessions)
+{
+    struct packs p;
+    struct io io = annal__system_io;
+    int how = 0;
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    ck_append(&p, "one", "task.added", ADD("a"));
+    ck_append(&p, "two", "task.added", ADD("b"));
+    packs_close(&p);
+    io.pwrite = write_and_die;
+    (void)fflush(stdout);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        const struct seams seams = {.io = &io, .clock = &annal__system_clock};
+        const annal_store_options options = {.create = true, .no_keeper = true};
+        if (annal__store_open(p.path, &options, &seams, &p.store, NULL) >= 0 &&
+            annal_index_open(p.store, NULL, &p.index, NULL) >= 0)
+            (void)packs_append(&p, "one", "task.added", ADD("c"), NULL);
+        _exit(1);
+    }
+    ck_assert_int_eq(waitpid(child, &how, 0), child);
+    ck_assert(WIFSIGNALED(how));
+    packs_reopen(&p);
+    ck_refused(&p, "two", "task.added", ADD("c"), "there is a task of this id already");
+    ck_refused(&p, "two", "task.added", ADD("c"), "there is a task of this id already");
+    ck_append(&p, "two", "task.added", ADD("d"));
+    ck_packs(&p, "SELECT id, session_id FROM tasks ORDER BY 1", "a|one\nb|two\nc|one\nd|two\n");
+    packs_ck_rebuild(&p, "tasks.db", 1);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(what_was_appended_while_a_pack_was_off_is_seen_by_its_guards)
+{
+    struct packs p;
+    char path[600];
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    ck_append(&p, "one", "task.added", ADD("a"));
+    snprintf(path, sizeof path, "%s/packs/tasks.sql", p.path);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_append(&p, "one", "task.added", "{\"id\":\"b\",\"n\":2}");
+    setup(&p);
+    ck_refused(&p, "two", "task.added", ADD("b"), "there is a task of this id already");
+    packs_ck_rebuild(&p, "tasks.db", 1);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(guards_are_not_asked_before_a_pack_that_is_made_anew_is_filled)
+{
+    struct packs p;
+    char path[600];
+    PACKS_INIT(&p, NULL);
+    setup(&p);
+    ck_append(&p, "one", "task.added", ADD("a"));
+    char text[sizeof TASKS + 100];
+    snprintf(text, sizeof text, "%s-- on note.more\nDELETE FROM notes WHERE id = $id;\n", TASKS);
+    packs_add(&p, "tasks", text);
+    ck_refused(&p, "two", "task.added", ADD("a"), "there is a task of this id already");
+    for (int i = 0; i < 3; i++) { /* and a database that is gone; the pack is the same */
+        static const char *const ends[] = {"", "-wal", "-shm"};
+        snprintf(path, sizeof path, "%s/tasks.db%s", p.path, ends[i]);
+        (void)unlink(path);
+    }
+    ck_refused(&p, "two", "task.added", ADD("a"), "there is a task of this id already");
+    packs_done(&p);
+}
+END_TEST
+
 START_TEST(a_full_disk_refuses_the_event_and_no_row_is_there)
 {
     struct packs p;
@@ -669,6 +757,9 @@ Suite *suite_guard(void)
     tcase_add_test(all, the_time_that_a_guard_was_asked_with_is_that_of_the_event);
     tcase_add_test(
         all, when_nobody_can_say_whether_an_event_is_there_a_retry_says_it_and_tables_say_the_same);
+    tcase_add_test(all, what_a_killed_process_appended_is_seen_by_the_guards_of_other_sessions);
+    tcase_add_test(all, what_was_appended_while_a_pack_was_off_is_seen_by_its_guards);
+    tcase_add_test(all, guards_are_not_asked_before_a_pack_that_is_made_anew_is_filled);
     tcase_add_test(all, a_full_disk_refuses_the_event_and_no_row_is_there);
     tcase_add_test(all, a_program_that_locks_the_tables_makes_a_guarded_append_busy_and_no_other);
     tcase_add_test(all, a_store_that_is_open_for_reading_takes_no_guarded_event);
