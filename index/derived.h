@@ -96,7 +96,7 @@ annal_status annal__derived_hold(struct derived *base, int64_t deadline_us, anna
 void annal__derived_release(struct derived *base);
 
 /* Of the WAL pages after a commit, how many are too many: then the writer checkpoints. */
-#define DERIVED_WAL_PAGES_CHECKPOINT 2000 /* 8 MiB */
+#define DERIVED_WAL_PAGES_CHECKPOINT 1000 /* 4 MiB, as SQLite's own would be */
 /* Close the writer's connection until the next annal__derived_begin(), unless it is in use. */
 void annal__derived_rest(struct derived *base);
 

@@ -97,7 +97,7 @@ START_TEST(stats_tells_sizes_rows_statuses_and_settings_of_each_database)
     cli_assert_done(&cli);
     ck_assert_int_eq(field(&cli, "busy_timeout"), 10000);
     ck_assert_int_eq(field(&cli, "foreign_keys"), 1);
-    ck_assert_int_eq(field(&cli, "wal_autocheckpoint"), 2000);
+    ck_assert_int_eq(field(&cli, "wal_autocheckpoint"), 1000);
     ck_assert_ptr_nonnull(strstr(cli.out, "\"journal_mode\":\"wal\""));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"synchronous\":\"NORMAL\""));
     ck_assert_ptr_nonnull(
