@@ -11,6 +11,10 @@
  * (3) Its guard asks once more whether the session is that old: one that was active meanwhile is
  *     kept.
  * (4) Nothing is deleted: the journals stay until somebody deletes them.
+ * (5) Who wants to delete them is told which are needed: a journal that goes takes along what the
+ *     tables would have kept, and a message goes only when no progression names it. Needed is a
+ *     victim of which something is named by a progression, or pointed at by a session or branch,
+ *     that does not go with a journal itself; so also by those of a victim that is needed.
  */
 #include "index/database.h"
 #include "index/index.h"
@@ -30,12 +34,12 @@ static const char core_victims[] =
     " ranked AS (SELECT s.id, s.last_activity_at AS at,"
     "  ROW_NUMBER() OVER (ORDER BY s.last_activity_at DESC, s.id) AS n"
     "  FROM main.sessions s JOIN created c ON c.session_id = s.id)"
-    "SELECT id, 0, 0, 0, '[]', '[]' FROM ranked"
-    " WHERE n > ?1 AND at < ?2 AND id <> '_state' AND ?3 IS NOT NULL AND ?4 IS NOT NULL "
+    "SELECT id, 0, 0, 0, '[]', '[]', 0, '' FROM ranked"
+    " WHERE n > ?1 AND at < ?2 AND id <> '_state' AND ?3 IS NOT NULL AND ?4 + ?5 IS NOT NULL "
     "ORDER BY id";
 
-/* With it: ?3 the cutoff in seconds, ?4 whether progressions go too. Between the two parts: what
- * teams need. */
+/* With it: ?3 the cutoff in seconds, ?4 whether progressions go too, ?5 whether journals do. Between
+ * the two parts: what teams need. */
 static const char state_begin[] =
     "WITH created AS (SELECT DISTINCT session_id FROM main.event_index "
     "  WHERE type IN ('session.created', 'session.imported', 'session_start')),"
@@ -62,9 +66,32 @@ static const char state_rest[] =
     "  UNION SELECT system_msg_id FROM state.branches WHERE session_id IN (SELECT id FROM alive)),"
     " owned AS MATERIALIZED (SELECT m.id, m.session_id,"
     "   m.id IN (SELECT id FROM needed WHERE id IS NOT NULL) AS stays"
-    "  FROM state.messages m WHERE m.session_id IN (SELECT id FROM victims)) "
-    "SELECT v.id, COALESCE(b.n, 0), COALESCE(d.n, 0), COALESCE(m.n, 0), COALESCE(k.ids, '[]'),"
-    " COALESCE(m.ids, '[]') FROM victims v "
+    "  FROM state.messages m WHERE m.session_id IN (SELECT id FROM victims)),"
+    " pointed AS (SELECT s.id AS source, s.progression_id AS progression,"
+    "    s.first_msg_id AS first, s.last_msg_id AS last FROM state.sessions s"
+    "  UNION ALL SELECT b.session_id, b.progression_id, b.system_msg_id, NULL"
+    "   FROM state.branches b),"
+    " named AS MATERIALIZED (SELECT o.session_id AS owner, o.id AS message, p.session_id AS source"
+    "   FROM owned o JOIN state.progression_items i ON ?5 AND i.message_id = o.id"
+    "    JOIN state.progressions p ON p.id = i.progression_id"
+    "   WHERE p.session_id <> o.session_id AND p.id NOT IN (SELECT id FROM doomed)"
+    "  UNION SELECT p.session_id, NULL, t.source FROM pointed t"
+    "    JOIN state.progressions p ON ?5 AND p.id = t.progression"
+    "   WHERE t.source IN (SELECT id FROM alive) AND p.session_id IN (SELECT id FROM victims)"
+    "  UNION SELECT m.session_id, m.id, t.source FROM pointed t"
+    "    JOIN state.messages m ON ?5 AND m.id IN (t.first, t.last)"
+    "   WHERE t.source IN (SELECT id FROM alive) AND m.session_id IN (SELECT id FROM victims)),"
+    " kept(id, message, source) AS (SELECT owner, message, source FROM named"
+    "   WHERE source NOT IN (SELECT id FROM victims)"
+    "  UNION SELECT n.owner, n.message, n.source FROM kept k JOIN named n ON n.source = k.id),"
+    " stay AS MATERIALIZED (SELECT id, count(DISTINCT message) AS n, min(source) AS source"
+    "   FROM kept GROUP BY id) "
+    "SELECT v.id, COALESCE(b.n, 0),"
+    " CASE WHEN ?5 AND s.id IS NULL THEN (SELECT count(*) FROM state.progressions"
+    "  WHERE session_id = v.id) ELSE COALESCE(d.n, 0) END,"
+    " CASE WHEN ?5 AND s.id IS NULL THEN COALESCE(m.total, 0) ELSE COALESCE(m.n, 0) END,"
+    " COALESCE(k.ids, '[]'), COALESCE(m.ids, '[]'), COALESCE(s.n, 0), COALESCE(s.source, '')"
+    " FROM victims v LEFT JOIN stay s ON s.id = v.id "
     "LEFT JOIN (SELECT session_id, count(*) AS n FROM state.branches GROUP BY session_id) b"
     " ON b.session_id = v.id "
     "LEFT JOIN (SELECT session_id, count(*) AS n FROM doomed GROUP BY session_id) d"
@@ -72,7 +99,7 @@ static const char state_rest[] =
     "LEFT JOIN (SELECT session_id, json_group_array(id) AS ids FROM state.progressions"
     "  WHERE ?4 AND id NOT IN (SELECT id FROM doomed) GROUP BY session_id) k"
     " ON k.session_id = v.id "
-    "LEFT JOIN (SELECT session_id, sum(NOT stays) AS n,"
+    "LEFT JOIN (SELECT session_id, sum(NOT stays) AS n, count(*) AS total,"
     "  json_group_array(id) FILTER (WHERE stays = ?4) AS ids FROM owned GROUP BY session_id) m"
     " ON m.session_id = v.id ORDER BY v.id";
 
@@ -80,8 +107,8 @@ static const char teams_need[] =
     " AND id NOT IN (SELECT session_id FROM state.team_messages WHERE session_id IS NOT NULL)";
 
 /* Id; numbers of branches, progressions and messages that go; progressions that stay; messages that
- * stay, or go. */
-enum { WORDS = 6 };
+ * stay, or go; how many of its messages somebody needs, and who. */
+enum { WORDS = 8 };
 
 struct prune {
     annal_index *index;
@@ -122,12 +149,13 @@ static int note_victim(void *arg, const annal_row *row)
 static annal_status choose(struct prune *prune, annal_error *err)
 {
     const annal_prune_options *options = prune->options;
-    const annal_value params[4] = {
+    const annal_value params[5] = {
         {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)options->keep_n},
         {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(prune->cutoff)},
         {.kind = ANNAL_VALUE_REAL, .real = (double)options->before_us / 1e6},
-        {.kind = ANNAL_VALUE_INTEGER, .integer = options->orphan_progressions ? 1 : 0}};
-    const annal_sql_options asked = {.params = params, .param_count = 4};
+        {.kind = ANNAL_VALUE_INTEGER, .integer = options->orphan_progressions ? 1 : 0},
+        {.kind = ANNAL_VALUE_INTEGER, .integer = options->delete_journals ? 1 : 0}};
+    const annal_sql_options asked = {.params = params, .param_count = 5};
     struct buf sql = {0};
     annal_status status =
         annal_sql(prune->index,
@@ -191,7 +219,9 @@ static annal_status prune_one(struct prune *prune, const char *words[WORDS], ann
     annal_pruned pruned = {.session = annal_slice_of(words[0]),
                            .branches = strtoull(words[1], NULL, 10),
                            .progressions = strtoull(words[2], NULL, 10),
-                           .messages = strtoull(words[3], NULL, 10)};
+                           .messages = strtoull(words[3], NULL, 10),
+                           .needed = strtoull(words[6], NULL, 10),
+                           .needed_by = annal_slice_of(words[7])};
     annal_status status = ANNAL_OK;
     if (!prune->options->dry_run)
         status = append(prune, &pruned, words[4], words[5], &why);

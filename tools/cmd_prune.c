@@ -24,7 +24,8 @@ struct prune {
     uint64_t keep_days;
     annal_prune_options options;
     uint64_t sessions, branches, progressions, messages, journals, kept;
-    uint64_t left; /* with a journal or artifacts that could not be deleted */
+    uint64_t needed; /* whose journal stays: others name their messages */
+    uint64_t left;   /* with a journal or artifacts that could not be deleted */
 };
 
 /* ---- One session ---- */
@@ -62,9 +63,14 @@ static void print_one(const struct prune *prune, const annal_pruned *pruned)
     fputs("{\"session_id\":", stdout);
     out_json_string(pruned->session);
     printf(",\"pruned\":%s,\"branches\":%" PRIu64 ",\"progressions\":%" PRIu64
-           ",\"messages\":%" PRIu64 "}\n",
+           ",\"messages\":%" PRIu64,
            pruned->kept == NULL && !prune->options.dry_run ? "true" : "false", pruned->branches,
            pruned->progressions, pruned->messages);
+    if (pruned->needed_by.len > 0) {
+        printf(",\"messages_needed\":%" PRIu64 ",\"needed_by\":", pruned->needed);
+        out_json_string(pruned->needed_by);
+    }
+    puts("}");
 }
 
 static int note(void *arg, const annal_pruned *pruned)
@@ -80,8 +86,19 @@ static int note(void *arg, const annal_pruned *pruned)
     prune->branches += pruned->branches;
     prune->progressions += pruned->progressions;
     prune->messages += pruned->messages;
-    if (prune->options.dry_run || !args_has(prune->args, "delete-journals"))
+    if (!prune->options.delete_journals)
         return 0;
+    if (pruned->needed_by.len > 0) {
+        if (prune->needed++ < KEPT_SHOWN_MAX)
+            say("the journal of session '%.*s' stays: session '%.*s' needs %" PRIu64
+                " of its messages",
+                ANNAL_FMT(pruned->session), ANNAL_FMT(pruned->needed_by), pruned->needed);
+        return 0;
+    }
+    if (prune->options.dry_run) {
+        prune->journals++;
+        return 0;
+    }
     return delete_journal(prune, pruned->session);
 }
 
@@ -98,10 +115,11 @@ static int record(struct prune *prune)
         &data,
         "{\"action\":\"prune\",\"details\":{\"keep_days\":%" PRIu64 ",\"keep_n\":%" PRIu64
         ",\"orphan_progressions\":%s,\"sessions\":%" PRIu64 ",\"branches\":%" PRIu64
-        ",\"progressions\":%" PRIu64 ",\"messages\":%" PRIu64 ",\"journals\":%" PRIu64 "}",
+        ",\"progressions\":%" PRIu64 ",\"messages\":%" PRIu64 ",\"journals\":%" PRIu64
+        ",\"journals_kept\":%" PRIu64 "}",
         prune->keep_days, prune->options.keep_n,
         prune->options.orphan_progressions ? "true" : "false", prune->sessions, prune->branches,
-        prune->progressions, prune->messages, prune->journals);
+        prune->progressions, prune->messages, prune->journals, prune->needed);
     if (status >= 0 && actor != NULL)
         status = annal__buf_printf(&data, ",\"actor\":");
     if (status >= 0 && actor != NULL)
@@ -127,9 +145,9 @@ static void print_totals(const struct prune *prune)
     if (prune->args->json) {
         printf("{\"dry_run\":%s,\"sessions\":%" PRIu64 ",\"branches\":%" PRIu64
                ",\"progressions\":%" PRIu64 ",\"messages\":%" PRIu64 ",\"journals\":%" PRIu64
-               ",\"kept\":%" PRIu64 "}\n",
+               ",\"journals_kept\":%" PRIu64 ",\"kept\":%" PRIu64 "}\n",
                prune->options.dry_run ? "true" : "false", prune->sessions, prune->branches,
-               prune->progressions, prune->messages, prune->journals, prune->kept);
+               prune->progressions, prune->messages, prune->journals, prune->needed, prune->kept);
         return;
     }
     printf("%s %" PRIu64 " session(s), %" PRIu64 " branch(es), %" PRIu64 " progression(s), %" PRIu64
@@ -137,7 +155,10 @@ static void print_totals(const struct prune *prune)
            prune->options.dry_run ? "would prune" : "pruned", prune->sessions, prune->branches,
            prune->progressions, prune->messages);
     if (prune->journals > 0)
-        printf("deleted %" PRIu64 " journal(s)\n", prune->journals);
+        printf("%s %" PRIu64 " journal(s)\n", prune->options.dry_run ? "would delete" : "deleted",
+               prune->journals);
+    if (prune->needed > 0)
+        printf("%" PRIu64 " journal(s) stay: others need their messages\n", prune->needed);
 }
 
 static int prune_all(struct prune *prune)
@@ -168,6 +189,7 @@ static int run(const struct args *args)
         annal__system_clock.wall_us(annal__system_clock.arg) - (int64_t)prune.keep_days * DAY_US;
     prune.options.dry_run = args_has(args, "dry-run");
     prune.options.orphan_progressions = args_has(args, "orphan-progressions");
+    prune.options.delete_journals = args_has(args, "delete-journals");
     prune.options.wait_ms = PRUNE_WAIT_MS;
     if (exit_status == 0)
         exit_status = store_open(args, OPEN_WRITE, PRUNE_WAIT_MS, &prune.store);
@@ -200,7 +222,8 @@ const struct command cmd_prune = {
              "With the pack lionagi, branches go with their session; progressions stay, and\n"
              "with them the messages that they name. --orphan-progressions deletes those, too,\n"
              "and messages that no other session has. 'annal vacuum' then gives back the\n"
-             "space.",
+             "space. --delete-journals leaves the journal of a session whose messages are\n"
+             "named by a progression that stays, and says so.",
     .examples = "  annal prune --dry-run\n"
                 "  annal prune --keep-days 90 --keep-n 1000 --orphan-progressions\n",
     .options = options,

@@ -115,6 +115,41 @@ START_TEST(at_l14_with_orphan_progressions_goes_what_no_survivor_mentions)
 }
 END_TEST
 
+static void append(struct cli *cli, const char *session, const char *type, const char *data)
+{
+    CLI(cli, data, "append", session, "--type", type);
+    cli_assert_done(cli);
+}
+
+START_TEST(a_journal_whose_messages_others_name_stays)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    store_with_sessions(&cli);
+    add_session(&cli, "far", "2018-01-01T00:00:00Z"); /* needed by old alone, which is needed */
+    append(&cli, "old", "session.updated", "{\"set\":{\"updated_at\":\"2018-01-01T00:00:00Z\"}}\n");
+    append(&cli, "old", "progression.appended",
+           "{\"progression_id\":\"old\",\"message_id\":\"far-2\"}\n");
+    append(&cli, "old", "session.updated", "{\"set\":{\"updated_at\":1000}}\n");
+    append(&cli, "fresh", "progression.appended",
+           "{\"progression_id\":\"fresh\",\"message_id\":\"old-1\"}\n");
+    CLI(&cli, NULL, "prune", "--keep-n", "0", "--delete-journals", "--dry-run", "--json");
+    ck_assert_int_eq(cli.exit_status, 0);
+    ASSERT_OUT(&cli, "\"session_id\":\"old\",\"pruned\":false,\"branches\":1,\"progressions\":0,"
+                     "\"messages\":0,\"messages_needed\":1,\"needed_by\":\"fresh\"}");
+    ASSERT_OUT(&cli, "\"messages\":3,\"journals\":1,\"journals_kept\":2");
+    CLI(&cli, NULL, "prune", "--keep-n", "0", "--delete-journals");
+    ck_assert_int_eq(cli.exit_status, 0);
+    ASSERT_OUT(&cli, "pruned 3 session(s), 3 branch(es), 2 progression(s), 3 message(s)\n"
+                     "deleted 1 journal(s)\n2 journal(s) stay");
+    ck_assert_ptr_nonnull(strstr(cli.err, "'far' stays: session 'old' needs 1 of its messages"));
+    ask(&cli, "SELECT id FROM session_messages WHERE in_session = 'fresh' ORDER BY ord",
+        "fresh-1 fresh-2 fresh-3 old-1 ");
+    ask(&cli, "SELECT count(*) FROM messages WHERE id GLOB 'far-*' OR id GLOB 'older-*'", "3 ");
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(the_newest_stay_however_old_and_what_is_no_session_of_an_agent_too)
 {
     struct cli cli;
@@ -187,6 +222,7 @@ Suite *suite_prune(void)
     tcase_add_test(tcase,
                    at_l13_branches_go_with_their_session_and_orphan_progressions_keep_messages);
     tcase_add_test(tcase, at_l14_with_orphan_progressions_goes_what_no_survivor_mentions);
+    tcase_add_test(tcase, a_journal_whose_messages_others_name_stays);
     tcase_add_test(tcase, the_newest_stay_however_old_and_what_is_no_session_of_an_agent_too);
     tcase_add_test(tcase, without_the_pack_a_session_is_as_old_as_its_last_event);
     tcase_add_test(tcase, a_journal_that_a_fork_needs_stays_and_stops_nothing);

@@ -281,6 +281,8 @@ typedef struct annal_prune_options {
     uint64_t keep_n;          /* but for so many that changed last of all */
     bool orphan_progressions; /* delete the progressions of the pruned too, and with them messages
                                  that nobody else has */
+    bool delete_journals;     /* the caller will delete the journals of those that nobody needs:
+                                 find out who they are, and count what goes with them */
     bool dry_run;             /* only tell */
     uint32_t wait_ms; /* for a session that another process writes; as annal_writer_options */
 } annal_prune_options;
@@ -291,6 +293,8 @@ typedef struct annal_pruned {
     uint64_t branches;
     uint64_t progressions;
     uint64_t messages;
+    uint64_t needed;       /* with delete_journals: how many of its messages others name, and */
+    annal_slice needed_by; /* which session does; not empty: its journal must stay */
     const annal_error *kept;
 } annal_pruned;
 
