@@ -7,7 +7,8 @@
  *     that a store that opens with a pack newly on catches up. From then on only sessions that
  *     changed are looked at.
  * (3) Databases that users write are left alone: catching up on one appends what they wrote to a
- *     journal, which a chore must not.
+ *     journal, which a chore must not, for the keeper that runs it serves appends. An index that
+ *     follows drains them when it is opened and closed, and annal_pack_append() before each append.
  */
 #include "index/index.h"
 #include "index/plan.h"

@@ -23,9 +23,12 @@
  *     its first seq, also when the guard would say no by now, because the first one happened. That
  *     is looked up when a guard refuses or the append is a conflict, among the session's last
  *     COPIES_MAX events.
- * (8) While it waits for a lock, this process may own the session that the lock's holder wants to
+ * (8) What users wrote into the session's own database goes first, also before an event that no pack
+ *     asks for: what they saw is then in the journal behind what they did. When that fails, the log
+ *     is told; the rows stay where they are.
+ * (9) While it waits for a lock, this process may own the session that the lock's holder wants to
  *     append to. The keeper gives it away; in a store without one, the waiter does.
- * (9) Guards look at rows of other sessions, too. A fact that was appended through guards is in the
+ * (10) Guards look at rows of other sessions, too. A fact that was appended through guards is in the
  *     tables before anybody else is answered (5), but for three cases: its process died between (4)
  *     and (5), a power cut took the transaction, or the pack was not on. The note of the database's
  *     lock tells them (lock.h, rule 5): what may be missing is brought up first, in slices as every
@@ -49,15 +52,15 @@
 
 #define ATTEMPTS_MAX 100
 #define COPIES_MAX   65536
-#define PATIENCE_MS  20 /* rule 8 */
-#define ROUNDS_MAX   5  /* rule 9: then it is done in one transaction */
+#define PATIENCE_MS  20 /* rule 9 */
+#define ROUNDS_MAX   5  /* rule 10: then it is done in one transaction */
 
 /* One database that is asked; packs NULL: sessions.db, where the core pack is. */
 struct place {
     struct pack_base *packs;
     struct derived *base;
     bool begun;
-    bool fresh;  /* rule 9: the note in its lock holds, */
+    bool fresh;  /* rule 10: the note in its lock holds, */
     bool marked; /* and says what is under way */
 };
 
@@ -318,7 +321,7 @@ static annal_status read_all(const struct call *call, const struct place *place,
     return status;
 }
 
-/* Rule 8. */
+/* Rule 9. */
 static annal_status begin(struct call *call, struct place *place, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -334,7 +337,7 @@ static annal_status begin(struct call *call, struct place *place, annal_error *e
     return status;
 }
 
-/* Rule 9. session: what is under way; empty: nothing is. */
+/* Rule 10. session: what is under way; empty: nothing is. */
 static bool write_note(const struct call *call, const struct place *place, int64_t transactions,
                        annal_slice session)
 {
@@ -388,7 +391,7 @@ static annal_status find_head(struct call *call, annal_error *err)
     return status;
 }
 
-/* ---- What somebody left behind, rule 9 ---- */
+/* ---- What somebody left behind, rule 10 ---- */
 
 /* What the note says may be missing: nothing (count 0, all false), one session, or all. */
 struct missing {
@@ -941,6 +944,17 @@ static bool any_cares(const struct call *call)
     return false;
 }
 
+/* Rule 8. Where a place is asked, its transaction begins so anyway. */
+static void drain_own(struct call *call)
+{
+    for (size_t i = 0; i < call->set->slot_count; i++) {
+        const struct pack_slot *slot = &call->set->slots[i];
+        if (slot->pack != NULL && slot->pack->writable && !cares(call, slot->pack, false) &&
+            annal__pack_feeds(slot->pack, call->session, NULL))
+            annal__packs_drain(call->index, call->set, slot, call->session, call->deadline_us);
+    }
+}
+
 annal_status annal_pack_append(annal_index *index, annal_writer *writer, const annal_draft *drafts,
                                size_t count, const annal_append_options *options,
                                annal_appended *out, annal_error *err)
@@ -957,6 +971,8 @@ annal_status annal_pack_append(annal_index *index, annal_writer *writer, const a
     annal_status status = annal__packs_get(index, &call.set, err);
     if (status < 0)
         return status;
+    if (count > 0 && !annal_store_is_read_only(index->store))
+        drain_own(&call);
     if (count == 0 || annal_store_is_read_only(index->store) || !any_cares(&call)) {
         status = append_unasked(&call, out, err);
         goto done;

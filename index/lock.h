@@ -16,7 +16,7 @@
  *     appended through guards, and, while such an append is under way, to which session it goes.
  *     Who died left that session there; after a power cut, or when the packs were other ones in
  *     between, the note is of no use. Who asks a guard looks first, and brings up what the note says
- *     may be missing (guard.c, rule 9). Who empties tables wipes it.
+ *     may be missing (guard.c, rule 10). Who empties tables wipes it.
  */
 #ifndef INDEX_LOCK_H
 #define INDEX_LOCK_H

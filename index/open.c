@@ -89,6 +89,8 @@ annal_status annal_index_open(annal_store *store, const annal_index_options *opt
         status = annal__derived_open_read_only(&index->base, err);
     else if (status >= 0 && options->follow)
         status = follow(index, err);
+    if (status >= 0 && index->follows)
+        annal__packs_drain_all(index);
     if (status < 0)
         annal_index_close(index);
     else
@@ -125,8 +127,10 @@ void annal_index_close(annal_index *index)
     if (index == NULL ||
         (index->base.path != NULL && !annal__index_lock_is_ours(&index->base.lock)))
         return; /* closing the parent's connection would change its shared memory */
-    if (index->follows)
+    if (index->follows) {
+        annal__packs_drain_all(index);
         annal_chore_remove(index->store, index);
+    }
     annal__packs_done(index);
     annal__derived_done(&index->base);
     annal_index_close(index->spare.index);

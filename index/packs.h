@@ -118,6 +118,14 @@ annal_status annal__packs_attach(annal_index *index, sqlite3 *db, annal_slice se
                                  bool as_indexed, uint32_t timeout_ms, annal_lag *lag,
                                  annal_error *err);
 
+/*
+ * Into the journals with what users wrote into the writable database of a session, or into all of
+ * them. A database that is not there is not made. What fails is logged, and stays to be drained.
+ */
+void annal__packs_drain(annal_index *index, struct pack_set *set, const struct pack_slot *slot,
+                        annal_slice session, int64_t deadline_us);
+void annal__packs_drain_all(annal_index *index);
+
 /* Make the tables of this pack (NULL: of all) anew from the journals. */
 annal_status annal__packs_rebuild(annal_index *index, const char *name,
                                   const annal_catch_up_options *options, annal_error *err);

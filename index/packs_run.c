@@ -10,17 +10,20 @@
  */
 #include "index/apply.h"
 #include "index/database.h"
+#include "index/files.h"
 #include "index/index.h"
 #include "index/plan.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/log.h"
+#include "journal/base/seam.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define ATTACHED_MAX 10 /* SQLite's default */
 #define ATTEMPTS_MAX 5
+#define DRAIN_MS     1000 /* opening and closing do not wait long for a shell that writes */
 
 /* ---- Every database that is asked for ---- */
 
@@ -192,6 +195,66 @@ annal_status annal__packs_catch_up(annal_index *index, enum pack_scope scope,
     annal__plan_done(&work.journals);
     annal__packs_put(index, set);
     return status;
+}
+
+/* ---- What users wrote ---- */
+
+/* arg: until when to wait. */
+static annal_status drain_base(void *arg, struct pack_base *base, annal_slice session,
+                               annal_error *err)
+{
+    const int64_t *deadline_us = arg;
+    annal_error why = {0};
+    annal_status status = ANNAL_OK;
+    (void)session;
+    (void)err;
+    if (!base->base.rollback || base->base.frozen || base->base.private ||
+        !annal__file_is_there(annal__store_io(base->base.store), base->base.path))
+        return ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < base->fill_count; i++)
+        status = annal__pack_take_in(base, &base->fills[i], *deadline_us, &why);
+    if (status < 0)
+        annal__store_log(base->base.store, ANNAL_LOG_INFO,
+                         "what users wrote into '%s' waits for another look: %s", base->base.path,
+                         why.message);
+    return ANNAL_OK;
+}
+
+void annal__packs_drain(annal_index *index, struct pack_set *set, const struct pack_slot *slot,
+                        annal_slice session, int64_t deadline_us)
+{
+    struct pack_base *base = NULL;
+    annal_error why = {0};
+    if (annal__packs_base(index, set, slot, session, &base, &why) < 0)
+        annal_store_log(index->store, ANNAL_LOG_INFO, why.message);
+    else if (base != NULL)
+        (void)drain_base(&deadline_us, base, session, NULL);
+}
+
+/* Bases of single sessions rest afterwards: there may be many. */
+static annal_status drain_and_rest(void *arg, struct pack_base *base, annal_slice session,
+                                   annal_error *err)
+{
+    annal_status status = drain_base(arg, base, session, err);
+    if (base->star != NULL)
+        annal__pack_rest(base);
+    return status;
+}
+
+void annal__packs_drain_all(annal_index *index)
+{
+    struct pack_set *set = NULL;
+    annal_error why = {0};
+    int64_t deadline_us = annal__deadline_after(DRAIN_MS);
+    bool any = false;
+    annal_status status = annal__packs_get(index, &set, &why);
+    for (size_t i = 0; status >= 0 && i < set->slot_count; i++)
+        any = any || (set->slots[i].pack != NULL && set->slots[i].pack->writable);
+    if (any)
+        status = each_base(index, set, PACK_EVERYONE, NULL, 0, drain_and_rest, &deadline_us, &why);
+    if (status < 0)
+        annal_store_log(index->store, ANNAL_LOG_INFO, why.message);
+    annal__packs_put(index, set);
 }
 
 /* ---- Making anew ---- */

@@ -264,15 +264,27 @@ static int check(const struct args *args)
 
 struct rebuild {
     struct progress line;
-    annal_index_progress last;
 };
 
 static int show(void *arg, const annal_index_progress *progress)
 {
     struct rebuild *rebuild = arg;
-    rebuild->last = *progress;
     rebuild->line.total = progress->bytes_total;
     progress_set(&rebuild->line, progress->bytes_done, NULL);
+    return 0;
+}
+
+/* How many events a pack's tables were made from. */
+struct made_from {
+    const char *name;
+    uint64_t events;
+};
+
+static int count_events(void *arg, const annal_pack_info *info)
+{
+    struct made_from *made = arg;
+    if (strcmp(info->name, made->name) == 0)
+        made->events = info->events_applied;
     return 0;
 }
 
@@ -284,6 +296,7 @@ static int rebuild(const struct args *args)
     struct rebuild work = {0};
     char events[HUMAN_BYTES];
     const char *name = verb_text(args, "NAME");
+    struct made_from made = {.name = name};
     const annal_catch_up_options options = {.progress = show, .arg = &work};
     int exit_status = store_open(args, OPEN_WRITE, 0, &store);
     if (exit_status == 0)
@@ -292,11 +305,13 @@ static int rebuild(const struct args *args)
     if (exit_status == 0 && annal_pack_rebuild(index, name, &options, &err) < 0)
         exit_status = fail_error(&err);
     progress_hide(&work.line);
+    if (exit_status == 0 && annal_index_packs(index, count_events, &made, &err) < 0)
+        exit_status = fail_error(&err);
     if (exit_status == 0 && args->json)
-        printf("{\"name\":\"%s\",\"events\":%" PRIu64 "}\n", name, work.last.events);
+        printf("{\"name\":\"%s\",\"events\":%" PRIu64 "}\n", name, made.events);
     else if (exit_status == 0)
         printf("pack %s: its tables are made anew from %s events\n", name,
-               human_count(events, work.last.events));
+               human_count(events, made.events));
     annal_index_close(index);
     return store_close(store, exit_status);
 }

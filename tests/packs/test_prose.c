@@ -19,13 +19,11 @@
 
 /* ---- Short ways ---- */
 
+/* However long it takes: a query waits ten seconds, and then answers with what there is. */
 static void catch_up(struct packs *p, const char *session)
 {
-    annal_slice name = annal_slice_of(session);
-    const annal_sql_options options = {.session = name};
-    struct text text = {0};
-    ck_ok(annal_sql(p->index, ANNAL_SLICE("SELECT 1"), &options, text_row, &text, err));
-    free(text.ptr);
+    const annal_catch_up_options options = {.packs = true, .timeout_ms = ANNAL_NO_TIMEOUT};
+    ck_ok(annal_index_catch_up(p->index, annal_slice_of(session), &options, err));
 }
 
 static char *rows(struct packs *p, const char *select)
@@ -49,6 +47,14 @@ static void ck_shell(struct packs *p, const char *sql, const char *expected)
     char *got = packs_shell(p, DB, sql);
     ck_assert_msg(strcmp(got, expected) == 0, "%s: %s", sql, got);
     free(got);
+}
+
+static int collect(void *arg, const annal_pack_finding *finding)
+{
+    text_add(arg, finding->remark ? "remark: " : "finding: ", finding->remark ? 8 : 9);
+    text_add(arg, finding->what, strlen(finding->what));
+    text_add(arg, "\n", 1);
+    return 0;
 }
 
 /* Every row of every table that is not ours, in an order of their own. */
@@ -567,6 +573,59 @@ START_TEST(at_p12_an_agent_of_the_same_name_in_three_scopes_is_three_agents)
 }
 END_TEST
 
+/* The markers of the document's log, each from one event and nothing else. */
+#define MARKERS                                                                                    \
+    "SELECT CASE type WHEN 'run.started' THEN 'start' "                                            \
+    "WHEN 'parallel.started' THEN 'parallel ' || (data ->> '$.parallel_id') "                      \
+    "WHEN 'parallel.branch_completed' THEN 'branch ' || (data ->> '$.branch') "                    \
+    "WHEN 'parallel.joined' THEN 'joined ' || (data ->> '$.result') "                              \
+    "WHEN 'loop.started' THEN 'loop' "                                                             \
+    "WHEN 'loop.iterated' THEN 'loop ' || (data ->> '$.iteration') || '/' || "                     \
+    "(SELECT s.data ->> '$.max' FROM events AS s WHERE s.session_id = e.session_id AND "           \
+    "s.type = 'loop.started') "                                                                    \
+    "WHEN 'loop.exited' THEN 'loop ends' "                                                         \
+    "WHEN 'execution.started' THEN 'block #' || (data ->> '$.execution_id') "                      \
+    "WHEN 'execution.completed' THEN 'done #' || (data ->> '$.execution_id') "                     \
+    "WHEN 'execution.failed' THEN 'error #' || (data ->> '$.execution_id') "                       \
+    "WHEN 'retry.attempted' THEN 'retry ' || (data ->> '$.attempt') || '/' || "                    \
+    "(data ->> '$.max_retries') WHEN 'run.interrupted' THEN 'interrupted' "                        \
+    "WHEN 'run.resumed' THEN 'resumed' WHEN 'run.completed' THEN 'end' END "                       \
+    "FROM events AS e WHERE session_id = '" SESSION "' ORDER BY seq"
+
+START_TEST(at_p11_markers_of_the_log_are_events_and_a_run_resumes_behind_the_last_statement)
+{
+    struct packs p;
+    PACKS_INIT(&p, "prose");
+    run_init(&p);
+    ck_run(&p, "parallel.started", "{\"branches\":[\"a\",\"b\"]}");
+    ck_run(&p, "parallel.branch_completed", "{\"parallel_id\":\"p1\",\"branch\":\"a\"}");
+    ck_run(&p, "parallel.branch_completed", "{\"parallel_id\":\"p1\",\"branch\":\"b\"}");
+    ck_run(&p, "parallel.joined", "{\"parallel_id\":\"p1\"}");
+    ck_run(&p, "loop.started", "{\"max\":3}");
+    ck_run(&p, "loop.iterated", "{\"loop_id\":\"l1\"}");
+    ck_run(&p, "loop.iterated", "{\"loop_id\":\"l1\"}");
+    ck_run(&p, "loop.exited", "{\"loop_id\":\"l1\"}");
+    ck_run(&p, "execution.started", "{\"statement_text\":\"do draft\",\"statement_index\":3}");
+    ck_run(&p, "retry.attempted", "{\"execution_id\":5,\"max_retries\":2,\"error\":\"e\"}");
+    ck_run(&p, "execution.completed", "{\"execution_id\":5}");
+    ck_run(&p, "execution.started", "{\"statement_text\":\"do polish\",\"statement_index\":4}");
+    ck_run(&p, "run.interrupted", "{}");
+    packs_reopen(&p);
+    ck_rows(&p, "SELECT what, statement_index, statement_text FROM prose.x_resume",
+            "open|4|do polish\nlast completed|3|do draft\n");
+    ck_run(&p, "run.resumed", "{}");
+    ck_run(&p, "execution.failed", "{\"execution_id\":6,\"error_message\":\"no budget\"}");
+    ck_run(&p, "run.completed", "{}");
+    ck_rows(&p, MARKERS,
+            "start\nparallel p1\nbranch a\nbranch b\njoined completed\nloop\nloop 1/3\nloop 2/3\n"
+            "loop ends\nblock #5\nretry 1/2\ndone #5\nblock #6\ninterrupted\nresumed\nerror #6\n"
+            "end\n");
+    ck_rows(&p, "SELECT what, statement_index FROM prose.x_resume", "last completed|3\n");
+    ck_rebuild(&p);
+    packs_done(&p);
+}
+END_TEST
+
 START_TEST(at_p15_failures_retries_and_segments_are_counted)
 {
     struct packs p;
@@ -681,6 +740,84 @@ START_TEST(the_view_counts_branches_where_the_printed_count_counts_the_block_too
              "json_extract(metadata, '$.parallel_id') = 'p1' AND status != 'completed';"
              "SELECT pending, completed FROM x_parallel_status",
              "1\n0|1\n");
+    packs_done(&p);
+}
+END_TEST
+
+/* ---- What the shell wrote ---- */
+
+/* Without looking at the run, which would drain it. */
+static void ck_drained(struct packs *p, const char *expected)
+{
+    char *got = packs_rows(p, "SELECT COUNT(*) FROM events WHERE session_id = '" SESSION
+                              "' AND type = 'sql.applied'");
+    ck_assert_str_eq(got, expected);
+    free(got);
+}
+
+START_TEST(opening_closing_and_every_append_bring_what_users_wrote_into_the_journal)
+{
+    struct packs p;
+    annal_index *following = NULL;
+    const annal_index_options follow = {.follow = true};
+    PACKS_INIT(&p, "prose");
+    run_init(&p);
+    ck_shell(&p, "INSERT INTO agents (name) VALUES ('a')", "");
+    ck_drained(&p, "0\n");
+    ck_append(&p, SESSION, "tool.called", "{}"); /* which no pack guards */
+    ck_drained(&p, "1\n");
+    ck_shell(&p, "INSERT INTO agents (name) VALUES ('b')", "");
+    ck_append(&p, SESSION, "binding.set", "{\"name\":\"n\"}");
+    ck_drained(&p, "2\n");
+    ck_shell(&p, "INSERT INTO agents (name) VALUES ('c')", "");
+    ck_append(&p, "another", "tool.called", "{}");
+    ck_drained(&p, "2\n");
+    ck_ok(annal_index_open(p.store, &follow, &following, err));
+    ck_drained(&p, "3\n");
+    ck_shell(&p, "INSERT INTO agents (name) VALUES ('d')", "");
+    annal_index_close(following);
+    ck_drained(&p, "4\n");
+    ck_rebuild(&p);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(verify_tells_which_rows_of_users_a_guard_would_have_refused)
+{
+    struct packs p;
+    struct text text = {0};
+    PACKS_INIT(&p, "prose");
+    run_init(&p);
+    ck_run(&p, "binding.set", "{\"name\":\"k\",\"kind\":\"const\",\"value\":\"1\"}");
+    ck_shell(&p,
+             "UPDATE bindings SET source_statement = 's' WHERE name = 'k';" /* 3: harmless */
+             "UPDATE bindings SET value = '2' WHERE name = 'k';"            /* 4 */
+             "INSERT INTO execution (status) VALUES ('executing');"
+             "UPDATE execution SET status = 'completed' WHERE id = 1;"
+             "UPDATE execution SET status = 'executing' WHERE id = 1;"                 /* 7 */
+             "INSERT INTO execution (parent_id, status) VALUES (99, 'executing');"     /* 8 */
+             "INSERT INTO bindings (name, execution_id) VALUES ('u', 77);"             /* 9 */
+             "UPDATE run SET status = 'completed'; UPDATE run SET status = 'running';" /* 11 */
+             "INSERT INTO agent_segments (agent_name, segment_number) VALUES ('a', 1), ('a', 3);"
+             "DELETE FROM bindings WHERE name = 'k';" /* 14 */,
+             "");
+    catch_up(&p, SESSION);
+    text_add(&text, "", 0);
+    ck_ok(annal_packs_verify(p.index, collect, &text, err));
+#define PAST(seq, why)                                                                             \
+    "remark: event " seq " of session '" SESSION "' (sql.applied) is there past its guard: " why   \
+    "\n"
+    ck_assert_ptr_nonnull(strstr(
+        text.ptr, PAST("4", "the name is bound for good (input, const)")
+                      PAST("7", "the status may not become this one")
+                          PAST("8", "the parent is unknown or not older")
+                              PAST("9", "the execution is unknown")
+                                  PAST("11", "the status may not become this one")
+                                      PAST("13", "segment_number is not the agent's next one")
+                                          PAST("14", "the name is bound for good (input, const)")));
+    ck_assert_ptr_null(strstr(text.ptr, "finding: "));
+    free(text.ptr);
+    ck_rebuild(&p);
     packs_done(&p);
 }
 END_TEST
@@ -957,9 +1094,11 @@ static bool run_program(const char *path, const char *database, int said)
     annal_store *store = NULL;
     const annal_store_options options = {.no_keeper = true};
     struct vm vm = {.said = said};
-    if (sqlite3_open_v2(database, &vm.db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK)
+    if (sqlite3_open_v2(database, &vm.db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK) {
+        fprintf(stderr, "%s: %s\n", database, sqlite3_errmsg(vm.db));
         return false;
-    sqlite3_busy_timeout(vm.db, 10000);
+    }
+    sqlite3_busy_timeout(vm.db, 60000);
     vm.good = annal_store_open(path, &options, &store, NULL) == ANNAL_OK &&
               annal_index_open(store, NULL, &vm.index, NULL) == ANNAL_OK &&
               annal_writer_open(store, ANNAL_SLICE(SESSION), NULL, &vm.writer, NULL) == ANNAL_OK;
@@ -1034,6 +1173,9 @@ Suite *suite_prose(void)
     tcase_add_test(acceptance, at_p5_no_execution_is_its_own_ancestor);
     tcase_add_test(acceptance, at_p6_strategies_and_policies_decide_a_parallel_block);
     tcase_add_test(acceptance, at_p8_a_name_without_a_scope_gives_its_twins_in_the_order_written);
+    tcase_add_test(
+        acceptance,
+        at_p11_markers_of_the_log_are_events_and_a_run_resumes_behind_the_last_statement);
     tcase_add_test(acceptance, at_p12_an_agent_of_the_same_name_in_three_scopes_is_three_agents);
     tcase_add_test(acceptance, at_p15_failures_retries_and_segments_are_counted);
     tcase_add_test(acceptance,
@@ -1043,6 +1185,11 @@ Suite *suite_prose(void)
     tcase_add_test(acceptance,
                    the_view_counts_branches_where_the_printed_count_counts_the_block_too);
     suite_add_tcase(suite, acceptance);
+    TCase *shell = tcase_create("shell");
+    tcase_set_timeout(shell, 60);
+    tcase_add_test(shell, opening_closing_and_every_append_bring_what_users_wrote_into_the_journal);
+    tcase_add_test(shell, verify_tells_which_rows_of_users_a_guard_would_have_refused);
+    suite_add_tcase(suite, shell);
     TCase *chance = tcase_create("chance");
     tcase_set_timeout(chance, 120);
     tcase_add_test(chance, whoever_writes_in_whatever_order_the_tables_are_what_the_journal_gives);

@@ -36,6 +36,10 @@ typedef struct annal_index_options {
  * it is made, readers are answered from an index in memory, made from the journals: slower, and the
  * same. But for the deletion the store's log is told why.
  *
+ * One that follows moves what users wrote into the databases of writable packs into the journals,
+ * when it is opened and when it is closed, as far as it gets in a second; what it cannot move stays
+ * where it is, and the store's log is told.
+ *
  * In a store that is open for reading only nothing is written: a sessions.db that stands there is
  * read as it is, and where there is none, a private one is made in memory from the journals.
  */

@@ -177,6 +177,9 @@ typedef struct annal_appended {
  * that was asked for; but at sync instead of batch when an artifact was stored. With an id a retry gets the first seq, also when the guard says no by now,
  * or a fill would say something else.
  *
+ * What users wrote into the session's own database (of a writable pack) becomes events before,
+ * whatever the type. With ANNAL_EXPECT_SEQ, those count.
+ *
  * While it runs it keeps the databases of those packs locked, over one sync. out may be NULL. Any
  * thread.
  *
