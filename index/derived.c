@@ -353,13 +353,26 @@ annal_status annal__derived_begin(struct derived *base, int64_t deadline_us, ann
     }
 }
 
+/*
+ * With a rollback journal a COMMIT waits for whoever reads at that moment; new readers are kept out
+ * meanwhile. Giving up would take rows back that are in a journal already.
+ */
+static annal_status commit(struct derived *base, annal_error *err)
+{
+    if (base->rollback)
+        sqlite3_busy_timeout(base->db, base->wait_ms > INT32_MAX ? INT32_MAX : (int)base->wait_ms);
+    annal_status status = annal__db_exec(base->db, "COMMIT", err);
+    sqlite3_busy_timeout(base->db, 0);
+    return status;
+}
+
 annal_status annal__derived_finish(struct derived *base, bool keep, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     if (keep)
         status = count_commit(base, err);
     if (keep && status >= 0)
-        status = annal__db_exec(base->db, "COMMIT", err);
+        status = commit(base, err);
     if (!keep || status < 0) {
         base->ops->undone(base->arg);
         if (sqlite3_get_autocommit(base->db) == 0)

@@ -520,10 +520,11 @@ SELECT substr(:session, 5), $reserved ->> 'project_id', $reserved ->> 'workflow_
 WHERE :session GLOB 'run_?*' AND $reserved ->> 'reserved_at' IS NOT NULL
 ON CONFLICT (id) DO NOTHING;
 
--- on run.worktree_set, run.started, run.review_ready, run.approved, run.archived, revision.recorded, lease.claimed   guarded "there is no such run"
+-- on run.worktree_set, run.review_ready, run.approved, run.archived, revision.recorded, lease.claimed   guarded "there is no such run"
 UPDATE run_rows SET id = id WHERE id = substr(:session, 5) AND :session GLOB 'run_?*';
 
--- on run.transition   guarded "there is no such run"
+-- Runs of other kinds (a session of another name) may start and change too; that is not ours.
+-- on run.started, run.transition   guarded "there is no such run"
 UPDATE run_gate SET id = id
 WHERE :session NOT GLOB 'run_?*' OR EXISTS (SELECT 1 FROM run_rows WHERE id = substr(:session, 5));
 
@@ -544,9 +545,18 @@ WHERE id = substr(:session, 5)
        OR worktree_branch = COALESCE($worktree_branch, $branch));
 
 -- on run.started   guarded "the run is not pending"
-UPDATE run_rows SET id = id WHERE id = substr(:session, 5) AND status = 'pending';
+UPDATE run_gate SET id = id
+WHERE :session NOT GLOB 'run_?*'
+   OR EXISTS (SELECT 1 FROM run_rows WHERE id = substr(:session, 5) AND status = 'pending');
 
 -- on run.started   guarded "the worktree of a run must be known before it starts: its path and branch, and no other than were set"
+UPDATE run_gate SET id = id
+WHERE :session NOT GLOB 'run_?*'
+   OR EXISTS (SELECT 1 FROM run_rows
+              WHERE id = substr(:session, 5)
+                AND COALESCE(worktree_path, $worktree_path) = COALESCE($worktree_path, worktree_path)
+                AND COALESCE(worktree_branch, $worktree_branch)
+                    = COALESCE($worktree_branch, worktree_branch));
 UPDATE run_rows SET
     status = 'in_progress',
     worktree_path = COALESCE(worktree_path, $worktree_path),

@@ -3,6 +3,7 @@
 #include "tests/packs/openprose_sql.h"
 #include "tests/support/random.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -947,6 +948,49 @@ static _Noreturn void drain_for_ever(const char *path, int said)
     _exit(1);
 }
 
+START_TEST(a_run_of_prose_starts_beside_the_runs_of_agentweaver)
+{
+    struct packs p;
+    PACKS_INIT(&p, "prose", "agentweaver", "memory", "lionagi", "teams");
+    ck_append(&p, SESSION, "run.started", "{\"id\":\"" RUN "\"}");
+    ck_append(&p, SESSION, "execution.started", "{\"statement_text\":\"x\"}");
+    ck_append(&p, SESSION, "run.completed", "{}");
+    ck_refused(&p, "run_r1", "run.started", "{}", "there is no such run");
+    packs_done(&p);
+}
+END_TEST
+
+static void *end_reading(void *arg)
+{
+    usleep(100000);
+    sqlite3_exec(arg, "COMMIT", NULL, NULL, NULL);
+    return NULL;
+}
+
+/* Another program numbers its rows by what stands in the table: an event's row must be there. */
+START_TEST(somebody_who_reads_while_an_event_is_appended_does_not_keep_its_row_out)
+{
+    struct packs p;
+    sqlite3 *db = NULL;
+    pthread_t thread;
+    PACKS_INIT(&p, "prose");
+    ck_append(&p, SESSION, "run.started", "{\"id\":\"" RUN "\"}");
+    char path[1024];
+    snprintf(path, sizeof path, "%s/" DB, p.path);
+    ck_assert_int_eq(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, "BEGIN; SELECT count(*) FROM run", NULL, NULL, NULL),
+                     SQLITE_OK);
+    pthread_create(&thread, NULL, end_reading, db);
+    ck_append(&p, SESSION, "execution.started", "{\"statement_text\":\"x\",\"statement_index\":1}");
+    pthread_join(thread, NULL);
+    sqlite3_close(db);
+    char *said = packs_shell(&p, DB, "SELECT id, statement_text FROM execution");
+    ck_assert_str_eq(said, "1|x\n");
+    free(said);
+    packs_done(&p);
+}
+END_TEST
+
 START_TEST(a_drain_that_is_killed_neither_loses_nor_doubles_what_users_wrote)
 {
     struct random random = random_init(20260117);
@@ -1193,6 +1237,7 @@ Suite *suite_prose(void)
     TCase *chance = tcase_create("chance");
     tcase_set_timeout(chance, 120);
     tcase_add_test(chance, whoever_writes_in_whatever_order_the_tables_are_what_the_journal_gives);
+    tcase_add_test(chance, somebody_who_reads_while_an_event_is_appended_does_not_keep_its_row_out);
     tcase_add_test(chance, a_drain_that_is_killed_neither_loses_nor_doubles_what_users_wrote);
     suite_add_tcase(suite, chance);
     TCase *program = tcase_create("program");
