@@ -1228,6 +1228,7 @@ Suite *suite_prose(void)
     tcase_add_test(acceptance, a_loop_counts_its_iterations);
     tcase_add_test(acceptance,
                    the_view_counts_branches_where_the_printed_count_counts_the_block_too);
+    tcase_add_test(acceptance, a_run_of_prose_starts_beside_the_runs_of_agentweaver);
     suite_add_tcase(suite, acceptance);
     TCase *shell = tcase_create("shell");
     tcase_set_timeout(shell, 60);
