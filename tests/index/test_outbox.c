@@ -613,6 +613,7 @@ Suite *suite_outbox(void)
 {
     Suite *suite = suite_create("outbox");
     TCase *writes = tcase_create("writes");
+    tcase_set_timeout(writes, 60);
     tcase_add_test(writes, a_row_written_with_the_shell_becomes_an_event_once);
     tcase_add_test(writes, insert_or_replace_is_one_change_and_with_recursive_triggers_two);
     tcase_add_test(writes, values_come_back_byte_for_byte);
@@ -626,6 +627,7 @@ Suite *suite_outbox(void)
     tcase_add_test(writes, events_that_say_nothing_of_use_are_findings_and_change_nothing);
     suite_add_tcase(suite, writes);
     TCase *order = tcase_create("order");
+    tcase_set_timeout(order, 60);
     tcase_add_test(order, an_event_that_came_between_is_applied_in_the_journal_s_order);
     tcase_add_test(order, an_event_that_the_pack_does_not_take_is_in_nobody_s_way);
     tcase_add_test(order, a_crash_between_journal_and_tables_does_not_double);
@@ -633,6 +635,7 @@ Suite *suite_outbox(void)
     tcase_add_test(order, a_copy_put_back_loses_nothing_that_the_journal_has);
     suite_add_tcase(suite, order);
     TCase *schema = tcase_create("schema");
+    tcase_set_timeout(schema, 60);
     tcase_add_test(schema, a_user_s_table_is_adopted_with_its_rows);
     tcase_add_test(schema, columns_indexes_views_and_triggers_of_users_are_adopted);
     tcase_add_test(schema, what_users_made_survives_tables_made_anew);
