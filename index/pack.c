@@ -117,6 +117,50 @@ static bool begins_section(annal_slice line, enum pack_section_kind *out_kind)
     return false;
 }
 
+/* word, or word with one letter doubled, in any case of letters: nobody's English. */
+static bool is_nearly(annal_slice slice, const char *word)
+{
+    size_t len = strlen(word), i = 0;
+    if (slice.len == len)
+        return sqlite3_strnicmp(slice.ptr, word, (int)len) == 0;
+    while (slice.len == len + 1 && i < len && sqlite3_strnicmp(slice.ptr + i, word + i, 1) == 0)
+        i++;
+    return slice.len == len + 1 && i > 0 && sqlite3_strnicmp(slice.ptr + i, word + i - 1, 1) == 0 &&
+           sqlite3_strnicmp(slice.ptr + i, word + i - 1, (int)(len - i + 1)) == 0;
+}
+
+/* A comment that was meant to begin a section: its SQL would run with the one before. */
+static annal_status check_comment(const annal_pack *pack, annal_slice line, unsigned number,
+                                  annal_error *err)
+{
+    static const char *const words[] = {"on", "fill", "forget", "artifact"};
+    annal_slice rest = line;
+    if (!is(take_word(&rest), "--"))
+        return ANNAL_OK;
+    annal_slice word = take_word(&rest);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (is_nearly(word, words[i]))
+            return annal__fail(err, ANNAL_ERR_INVALID,
+                               "%s:%u: '%.*s' begins no section: '-- on TYPE', '-- fill TYPE', "
+                               "'-- forget' and '-- artifact TYPE' do (a comment begins with "
+                               "another word)",
+                               pack->file, number, ANNAL_FMT(line));
+    return ANNAL_OK;
+}
+
+static annal_status check_comments(const annal_pack *pack, struct text text, annal_error *err)
+{
+    enum pack_section_kind kind;
+    annal_status status = ANNAL_OK;
+    while (status >= 0 && text.at < text.end) {
+        unsigned number = text.line;
+        annal_slice line = take_line(&text);
+        if (!begins_section(line, &kind))
+            status = check_comment(pack, line, number, err);
+    }
+    return status;
+}
+
 /* ---- The header line, rule 1 ---- */
 
 static bool is_name_char(char c)
@@ -228,7 +272,7 @@ static annal_status parse_header(annal_pack *pack, annal_slice line, annal_error
     annal_slice name = take_word(&rest);
     good = good && is_path(name, 0) && memchr(name.ptr, '/', name.len) == NULL;
     good = good && is(take_word(&rest), "version");
-    good = good && parse_version(take_word(&rest), &pack->version);
+    good = good && parse_version(take_word(&rest), &pack->version) && pack->version > 0;
     good = good && is(take_word(&rest), "database");
     annal_slice database = take_word(&rest);
     good = good && is_path(database, 1) && parse_clauses(pack, rest, &folder, &sessions);
@@ -539,6 +583,12 @@ static annal_status compile(const annal_pack *pack, bool makes_tables, unsigned 
     }
     if (rc != SQLITE_OK)
         return statement_fail(pack, line, statement, &permit, db, rc, err);
+    if (makes_tables && sqlite3_bind_parameter_count(stmt) > 0) {
+        sqlite3_finalize(stmt);
+        return annal__fail(err, ANNAL_ERR_SQL,
+                           "%s:%u: what makes tables has no parameters: there is no event yet",
+                           pack->file, line_of(statement, line));
+    }
     if (!makes_tables || permit.inserts) {
         annal_status status = find_now(pack, line, statement, *at, err);
         if (status < 0) {
@@ -578,6 +628,21 @@ annal_status annal__pack_make_tables(const annal_pack *pack, sqlite3 *db, annal_
             return status;
     }
     return ANNAL_OK;
+}
+
+/* In a savepoint, for there clock and dice fail (permit.c). */
+annal_status annal__pack_try_tables(const annal_pack *pack, sqlite3 *db, annal_error *err)
+{
+    annal_status status = annal__permit_no_chance(db, err);
+    if (status >= 0)
+        status = annal__db_exec(db, "SAVEPOINT tables", err);
+    if (status < 0)
+        return status;
+    status = annal__pack_make_tables(pack, db, err);
+    if (status >= 0)
+        return annal__db_exec(db, "RELEASE tables", err);
+    (void)annal__db_exec(db, "ROLLBACK TO tables; RELEASE tables", NULL);
+    return status;
 }
 
 annal_status annal__pack_next_statement(const annal_pack *pack, const struct pack_section *section,
@@ -681,6 +746,9 @@ annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **o
     }
     pack->hash = annal__hash(text.ptr, text.len, 0);
     status = parse_header(pack, take_line(&rest), err);
+    if (status < 0)
+        goto done;
+    status = check_comments(pack, rest, err);
     if (status < 0)
         goto done;
     pack->tables_line = rest.line;

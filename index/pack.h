@@ -68,6 +68,9 @@ bool annal__pack_forgets(const annal_pack *pack);
 /* Make the pack's tables. */
 annal_status annal__pack_make_tables(const annal_pack *pack, sqlite3 *db, annal_error *err);
 
+/* The same where clock and dice fail: on a database in memory, before it is done anywhere else. */
+annal_status annal__pack_try_tables(const annal_pack *pack, sqlite3 *db, annal_error *err);
+
 /*
  * Prepare the next statement of a section: *at moves behind it, and *out_stmt is NULL at the end.
  * Messages name file and line.

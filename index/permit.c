@@ -10,7 +10,8 @@
  * (3) No clock and no dice: a rebuild must give the same rows. Where a name shows it (random(),
  *     CURRENT_TIMESTAMP, changes(), which tells of whatever event came before, the literal 'now'),
  *     the pack is refused. A date function that finds 'now'
- *     in a payload, or a column's DEFAULT that asks for the time, makes the event a finding. The
+ *     in a payload, or a column's DEFAULT that asks for the time, makes the event a finding, and the pack
+ *     that asks so while its tables are made is refused. The
  *     same for the modifiers 'localtime' and 'utc', which depend on where the machine stands.
  * (4) So the date functions of a connection on which handlers run are ours. They look at what they
  *     are asked and then ask SQLite's own, on a helper connection.
@@ -206,8 +207,11 @@ static void call_done(void *call)
 
 static bool is_word(sqlite3_value *value, const char *word)
 {
-    return sqlite3_value_type(value) == SQLITE_TEXT &&
-           sqlite3_stricmp((const char *)sqlite3_value_text(value), word) == 0;
+    int type = sqlite3_value_type(value);
+    if (type != SQLITE_TEXT && type != SQLITE_BLOB) /* the bytes of a blob are a time, too */
+        return false;
+    const char *text = (const char *)sqlite3_value_text(value);
+    return text != NULL && sqlite3_stricmp(text, word) == 0;
 }
 
 /* Rule 3. */

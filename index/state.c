@@ -100,7 +100,7 @@ annal_status annal_state_new(annal_slice session, const annal_pack *const *packs
                             "CREATE TABLE _state (session_id TEXT, seq INTEGER, refused INTEGER)",
                             err);
     for (size_t i = 0; status >= 0 && i < state->pack_count; i++)
-        status = annal__pack_make_tables(state->packs[i], state->db, err);
+        status = annal__pack_try_tables(state->packs[i], state->db, err);
     if (status >= 0)
         status =
             annal__applier_new(state->db, state->packs, state->pack_count, &state->applier, err);

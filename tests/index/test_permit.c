@@ -118,6 +118,23 @@ START_TEST(what_makes_tables_makes_no_more_than_that)
 }
 END_TEST
 
+START_TEST(what_is_run_while_tables_are_made_has_no_clock_and_no_dice)
+{
+    static const char clock[] =
+        "p.sql:6: a handler has no clock, so not 'now', 'localtime' or 'utc'";
+    ck_parse("INSERT INTO t (at) VALUES (datetime());\n", clock);
+    ck_parse("INSERT INTO t (at) VALUES (strftime('%f', 'n' || 'ow'));\n", clock);
+    ck_parse("INSERT INTO t (at) VALUES (datetime(x'6e6f77'));\n", clock);
+    ck_parse("INSERT INTO d (n) VALUES (1);\n", clock);
+    ck_parse("CREATE TABLE z AS SELECT datetime('now') AS n;\n", clock);
+    ck_parse("CREATE TABLE z AS SELECT random() AS r;\n",
+             "p.sql:6: a handler has no dice, so not random()");
+    ck_parse(
+        "CREATE VIEW w AS SELECT hex(randomblob(4)) AS r;\nCREATE TABLE z AS SELECT r FROM w;\n",
+        "p.sql:7: a handler has no dice, so not randomblob()");
+}
+END_TEST
+
 START_TEST(a_trigger_of_a_pack_does_what_its_sections_may)
 {
     ck_parse("CREATE TRIGGER g AFTER DELETE ON t BEGIN\n  DELETE FROM sqlite_schema; END;\n"
@@ -221,6 +238,18 @@ START_TEST(a_payload_that_asks_for_the_time_is_a_finding)
 }
 END_TEST
 
+START_TEST(the_bytes_of_now_are_now)
+{
+    annal_pack *pack = NULL;
+    annal_state *state =
+        state_of("-- on a\nINSERT INTO t (at) VALUES (datetime(x'6e6f77'));\n", &pack);
+    apply(state, "{}");
+    ck_assert_uint_eq(annal_state_refused(state), 1);
+    annal_state_free(state);
+    annal_pack_free(pack);
+}
+END_TEST
+
 START_TEST(a_column_whose_default_is_the_time_is_given_a_value_or_the_event_is_a_finding)
 {
     annal_pack *pack = NULL;
@@ -265,9 +294,11 @@ Suite *suite_permit(void)
     tcase_add_test(all, what_sqlite_keeps_for_itself_is_not_for_packs);
     tcase_add_test(all, a_section_reads_and_writes_rows_and_nothing_else);
     tcase_add_test(all, what_makes_tables_makes_no_more_than_that);
+    tcase_add_test(all, what_is_run_while_tables_are_made_has_no_clock_and_no_dice);
     tcase_add_test(all, a_trigger_of_a_pack_does_what_its_sections_may);
     tcase_add_test(all, a_pack_that_names_a_clock_or_dice_is_refused);
     tcase_add_test(all, a_message_names_the_line_of_the_mistake_within_its_statement);
+    tcase_add_test(all, the_bytes_of_now_are_now);
     tcase_add_test(all, a_payload_that_asks_for_the_time_is_a_finding);
     tcase_add_test(all,
                    a_column_whose_default_is_the_time_is_given_a_value_or_the_event_is_a_finding);

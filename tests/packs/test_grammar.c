@@ -68,6 +68,7 @@ START_TEST(no_database_stands_outside_of_the_store)
         "-- pack p version 1 database p.db writable writable\n",
         "-- pack p version 1 database p.db in a in b\n",
         "-- pack a/b version 1 database p.db\n",
+        "-- pack p version 0 database p.db\n",
         "-- pack p version 1 database p\n",
         "-- pack p version 1 database .db\n",
         "-- pack p version 1 database index.lock\n",
@@ -176,6 +177,13 @@ START_TEST(a_wrong_section_is_refused_with_file_and_line)
         const char *body;
         const char *message;
     } cases[] = {
+        {"-- onn a\nDELETE FROM t;\n", "p.sql:3: '-- onn a' begins no section"},
+        {"-- On a\nDELETE FROM t;\n", "p.sql:3: '-- On a' begins no section"},
+        {"-- on\nDELETE FROM t;\n", "p.sql:3: '-- on' begins no section"},
+        {"-- on a\nDELETE FROM t;\n-- forgett\n", "p.sql:5: '-- forgett' begins no section"},
+        {"-- forget it\nDELETE FROM t;\n", "p.sql:3: '-- forget it' begins no section"},
+        {"INSERT INTO t VALUES ('q',\n $text);\n", "p.sql:3: what makes tables has no parameters"},
+        {"INSERT INTO t VALUES (:session, 1);\n", "p.sql:3: what makes tables has no parameters"},
         {"-- on a b\nDELETE FROM t;\n", "p.sql:3: 'b' does not belong"},
         {"-- on a, B\nDELETE FROM t;\n", "p.sql:3: 'B' is no event type"},
         {"-- on a,\nDELETE FROM t;\n", "p.sql:3: '' is no event type"},
