@@ -7,7 +7,9 @@
 -- below. branches, progressions and messages have ids of their own and keep in session_id whose
 -- journal they came from; only that session changes them. A guard refuses an id that another session
 -- has; where somebody went round the guards (an import of logs that repeat each other), the session
--- with the smaller name has the row, whatever the order in which they are read.
+-- with the smaller name has the row, whatever the order in which they are read. So it is with ids
+-- whose rows were pruned: pruned_ids keeps them, for nobody else may have them afterwards. An id is
+-- in its table or in pruned_ids, with the smallest session that ever had it.
 --
 -- Progressions. A session and a branch own one each. Where the event names none, its id is that of
 -- its owner. message.added appends to the progression of the session, and to that of $branch_id;
@@ -143,6 +145,48 @@ CREATE TABLE branches (
 
 CREATE INDEX idx_branches_session ON branches(session_id);
 
+-- What a session's own events call a branch, also where another session has the row of that id.
+CREATE TABLE branch_progressions (
+    session_id     TEXT NOT NULL,
+    branch_id      TEXT NOT NULL,
+    progression_id TEXT NOT NULL,
+    PRIMARY KEY (session_id, branch_id)
+) WITHOUT ROWID;
+
+-- Ids of rows that were pruned. Who has the better claim takes the id out of here, or keeps it from
+-- being used again; a session may use its own again, for what it appends then begins anew.
+CREATE TABLE pruned_ids (
+    kind       TEXT NOT NULL, -- branch, progression, message
+    id         TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    PRIMARY KEY (kind, id)
+) WITHOUT ROWID;
+
+CREATE TRIGGER branch_pruned BEFORE INSERT ON branches
+WHEN EXISTS (SELECT 1 FROM pruned_ids
+             WHERE kind = 'branch' AND id = NEW.id AND session_id < NEW.session_id) BEGIN
+    SELECT RAISE(IGNORE);
+END;
+CREATE TRIGGER branch_again AFTER INSERT ON branches BEGIN
+    DELETE FROM pruned_ids WHERE kind = 'branch' AND id = NEW.id;
+END;
+CREATE TRIGGER progression_pruned BEFORE INSERT ON progressions
+WHEN EXISTS (SELECT 1 FROM pruned_ids
+             WHERE kind = 'progression' AND id = NEW.id AND session_id < NEW.session_id) BEGIN
+    SELECT RAISE(IGNORE);
+END;
+CREATE TRIGGER progression_again AFTER INSERT ON progressions BEGIN
+    DELETE FROM pruned_ids WHERE kind = 'progression' AND id = NEW.id;
+END;
+CREATE TRIGGER message_pruned BEFORE INSERT ON messages
+WHEN EXISTS (SELECT 1 FROM pruned_ids
+             WHERE kind = 'message' AND id = NEW.id AND session_id < NEW.session_id) BEGIN
+    SELECT RAISE(IGNORE);
+END;
+CREATE TRIGGER message_again AFTER INSERT ON messages BEGIN
+    DELETE FROM pruned_ids WHERE kind = 'message' AND id = NEW.id;
+END;
+
 -- What operators did: from session _state.
 CREATE TABLE admin_events (
     id         TEXT PRIMARY KEY,
@@ -252,6 +296,11 @@ WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE id = :session AND source_kind IS 
 UPDATE lionagi_gate SET id = 1
 WHERE NOT EXISTS (SELECT 1 FROM progressions
                   WHERE id = COALESCE($progression_id, :session) AND session_id <> :session);
+
+-- on session.created, session.imported   guarded "the progression was of another session, which was pruned: its id is not used again"
+UPDATE lionagi_gate SET id = 1
+WHERE NOT EXISTS (SELECT 1 FROM pruned_ids
+                  WHERE kind = 'progression' AND id = COALESCE($progression_id, :session) AND session_id <> :session);
 
 -- A status of another vocabulary (the core pack's idle, say) is none here.
 
@@ -471,6 +520,14 @@ WHERE NOT EXISTS (SELECT 1 FROM branches WHERE id = $id AND session_id <> :sessi
   AND NOT EXISTS (SELECT 1 FROM progressions
                   WHERE id = COALESCE($progression_id, $id) AND session_id <> :session);
 
+-- on branch.created, branch.forked   guarded "the branch or its progression was of another session, which was pruned: its id is not used again"
+UPDATE lionagi_gate SET id = 1
+WHERE NOT EXISTS (SELECT 1 FROM pruned_ids
+                  WHERE kind = 'branch' AND id = $id AND session_id <> :session)
+  AND NOT EXISTS (SELECT 1 FROM pruned_ids
+                  WHERE kind = 'progression' AND id = COALESCE($progression_id, $id)
+                    AND session_id <> :session);
+
 -- on branch.forked   guarded "the branch is there already"
 UPDATE lionagi_gate SET id = 1 WHERE NOT EXISTS (SELECT 1 FROM branches WHERE id = $id);
 
@@ -525,6 +582,9 @@ ON CONFLICT (id) DO UPDATE SET
     progression_id = excluded.progression_id, system_msg_id = excluded.system_msg_id,
     parent_branch_id = excluded.parent_branch_id, forked_at_ord = excluded.forked_at_ord
     WHERE excluded.session_id < session_id;
+INSERT INTO branch_progressions (session_id, branch_id, progression_id)
+SELECT :session, $id, COALESCE($progression_id, $id) WHERE $id IS NOT NULL
+ON CONFLICT DO NOTHING;
 
 -- on branch.updated   guarded "the session has no such branch"
 UPDATE lionagi_gate SET id = 1
@@ -565,6 +625,11 @@ WHERE id = COALESCE($id, $branch_id) AND session_id = :session;
 UPDATE lionagi_gate SET id = 1
 WHERE json_type(:data, '$.id') = 'text' AND $id <> ''
   AND NOT EXISTS (SELECT 1 FROM progressions WHERE id = $id AND session_id <> :session);
+
+-- on progression.created   guarded "the progression was of another session, which was pruned: its id is not used again"
+UPDATE lionagi_gate SET id = 1
+WHERE NOT EXISTS (SELECT 1 FROM pruned_ids
+                  WHERE kind = 'progression' AND id = $id AND session_id <> :session);
 
 -- on progression.created
 INSERT INTO progressions (id, created_at, collection, session_id)
@@ -624,6 +689,11 @@ WHERE EXISTS (SELECT 1 FROM message_types WHERE type_id = $type_id);
 -- on message.added   guarded "the message belongs to another session"
 UPDATE lionagi_gate SET id = 1
 WHERE NOT EXISTS (SELECT 1 FROM messages WHERE id = $id AND session_id <> :session);
+
+-- on message.added   guarded "the message was of another session, which was pruned: its id is not used again"
+UPDATE lionagi_gate SET id = 1
+WHERE NOT EXISTS (SELECT 1 FROM pruned_ids
+                  WHERE kind = 'message' AND id = $id AND session_id <> :session);
 
 -- on message.added   guarded "the session has no such branch or progression"
 UPDATE lionagi_gate SET id = 1
@@ -689,8 +759,8 @@ WHERE id = (SELECT progression_id FROM sessions
 UPDATE progressions SET
     collection = rtrim(collection, ']') || (CASE collection WHEN '[]' THEN '' ELSE ',' END
                                             || json_quote('' || $id) || ']')
-WHERE id = (SELECT progression_id FROM branches
-            WHERE id = $branch_id AND session_id = :session
+WHERE id = (SELECT progression_id FROM branch_progressions
+            WHERE session_id = :session AND branch_id = $branch_id
               AND json_type(:data, '$.append') IS NULL)
   AND id <> (SELECT progression_id FROM sessions WHERE id = :session)
   AND session_id = :session AND $id IS NOT NULL
@@ -718,8 +788,8 @@ WHERE session_id = :session AND $id IS NOT NULL
              SELECT progression_id FROM sessions
              WHERE id = :session AND json_type(:data, '$.append') IS NULL
              UNION ALL
-             SELECT progression_id FROM branches
-             WHERE id = $branch_id AND session_id = :session
+             SELECT progression_id FROM branch_progressions
+             WHERE session_id = :session AND branch_id = $branch_id
                AND json_type(:data, '$.append') IS NULL)
 ON CONFLICT DO NOTHING;
 
@@ -797,14 +867,25 @@ WHERE $cutoff IS NULL
    OR EXISTS (SELECT 1 FROM sessions WHERE id = :session AND updated_at < annal_unix($cutoff));
 
 -- on session.pruned
-DELETE FROM branches WHERE session_id = :session;
-DELETE FROM status_transitions WHERE entity_type = 'session' AND entity_id = :session;
-DELETE FROM sessions WHERE id = :session;
-DELETE FROM progressions
+INSERT INTO pruned_ids (kind, id, session_id)
+SELECT 'branch', id, session_id FROM branches WHERE session_id = :session
+UNION ALL
+SELECT 'progression', id, session_id FROM progressions
 WHERE session_id = :session AND $orphan_progressions = 1
-  AND id NOT IN (SELECT value FROM json_each(:data, '$.keep_progressions'));
-DELETE FROM messages
+  AND id NOT IN (SELECT value FROM json_each(:data, '$.keep_progressions'))
+UNION ALL
+SELECT 'message', id, session_id FROM messages
 WHERE session_id = :session
   AND CASE WHEN $orphan_progressions = 1
            THEN id NOT IN (SELECT value FROM json_each(:data, '$.keep_messages'))
            ELSE id IN (SELECT value FROM json_each(:data, '$.messages')) END;
+DELETE FROM branches WHERE session_id = :session;
+DELETE FROM branch_progressions WHERE session_id = :session;
+DELETE FROM status_transitions WHERE entity_type = 'session' AND entity_id = :session;
+DELETE FROM sessions WHERE id = :session;
+DELETE FROM progressions
+WHERE session_id = :session
+  AND EXISTS (SELECT 1 FROM pruned_ids p WHERE p.kind = 'progression' AND p.id = progressions.id);
+DELETE FROM messages
+WHERE session_id = :session
+  AND EXISTS (SELECT 1 FROM pruned_ids p WHERE p.kind = 'message' AND p.id = messages.id);

@@ -470,6 +470,78 @@ START_TEST(an_id_of_several_sessions_is_the_first_ones_whatever_the_order)
 }
 END_TEST
 
+/* s1 was pruned, with all that it had; s2 comes past the guards with the same ids, s0 earlier in the
+ * order of names. */
+START_TEST(an_id_that_was_pruned_is_not_used_again_whatever_the_order)
+{
+    static const char *const later[] = {"s2", "s0"};
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    p.past_us = 1500000000000000;
+    for (int round = 0; round < 2; round++) {
+        packs_append_past(&p, round == 0 ? "s1" : "s3", "session.created", "{}");
+        packs_append_past(&p, round == 0 ? "s1" : "s3", "branch.created", "{\"id\":\"b\"}");
+        packs_append_past(&p, round == 0 ? "s1" : "s3", "message.added",
+                          "{\"id\":\"m\",\"role\":\"user\",\"content\":1,\"branch_id\":\"b\"}");
+        packs_append_past(&p, round == 0 ? "s1" : "s3", "session.pruned",
+                          "{\"orphan_progressions\":true,\"keep_progressions\":[],"
+                          "\"keep_messages\":[]}");
+    }
+    ck_packs(&p, "SELECT kind, id, session_id FROM pruned_ids ORDER BY 1, 2",
+             "branch|b|s1\nmessage|m|s1\nprogression|b|s1\nprogression|s1|s1\nprogression|s3|s3\n");
+    ck_append(&p, "s2", "session.created", "{}");
+    ck_refused(&p, "s2", "branch.created", "{\"id\":\"b\"}", "which was pruned");
+    ck_refused(&p, "s2", "message.added", "{\"id\":\"m\",\"role\":\"user\",\"content\":1}",
+               "which was pruned");
+    for (int i = 0; i < 2; i++) {
+        packs_append_past(&p, later[i], "branch.created", "{\"id\":\"b\"}");
+        packs_append_past(&p, later[i], "message.added",
+                          "{\"id\":\"m\",\"role\":\"user\",\"content\":2,\"branch_id\":\"b\"}");
+        ck_packs(&p, "SELECT id, session_id FROM messages", i == 0 ? "" : "m|s0\n");
+        for (unsigned seed = 1; seed < 8; seed++)
+            packs_ck_rebuild(&p, "state.db", seed);
+    }
+    ck_packs(&p, "SELECT id, session_id FROM branches", "b|s0\n");
+    ck_packs(&p, "SELECT id FROM pruned_ids ORDER BY 1", "s1\ns3\n");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(a_session_may_use_its_own_ids_again_after_it_was_pruned)
+{
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    for (int i = 0; i < 2; i++) {
+        ck_append(&p, "s1", "session.created", "{}");
+        ck_append(&p, "s1", "branch.created", "{\"id\":\"b\"}");
+        ck_packs(&p, "SELECT count(*) FROM pruned_ids", "0\n");
+        if (i == 0)
+            ck_append(&p, "s1", "session.pruned",
+                      "{\"orphan_progressions\":true,\"keep_progressions\":[]}");
+    }
+    ck_packs(&p, "SELECT id FROM branches", "b\n");
+    packs_ck_rebuild(&p, "state.db", 3);
+    packs_done(&p);
+}
+END_TEST
+
+/* The branch is s1's; s2's own progression has what s2 said all the same. */
+START_TEST(a_progression_of_a_branch_that_another_session_has_is_filled_whatever_the_order)
+{
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    packs_append_past(&p, "s2", "branch.created", "{\"id\":\"b\",\"progression_id\":\"p2\"}");
+    packs_append_past(&p, "s2", "message.added",
+                      "{\"id\":\"m\",\"role\":\"user\",\"content\":1,\"branch_id\":\"b\"}");
+    packs_append_past(&p, "s1", "branch.created", "{\"id\":\"b\",\"progression_id\":\"p1\"}");
+    ck_packs(&p, "SELECT id, collection FROM progressions WHERE id GLOB 'p*' ORDER BY id",
+             "p1|[]\np2|[\"m\"]\n");
+    for (unsigned seed = 1; seed < 5; seed++)
+        packs_ck_rebuild(&p, "state.db", seed);
+    packs_done(&p);
+}
+END_TEST
+
 START_TEST(a_session_begins_with_whatever_comes_first)
 {
     struct packs p;
@@ -809,6 +881,10 @@ Suite *suite_lionagi(void)
     tcase_add_test(tcase, an_embedding_is_kept_byte_for_byte);
     tcase_add_test(tcase, what_is_written_of_a_message_is_read_back_the_same);
     tcase_add_test(tcase, an_id_of_several_sessions_is_the_first_ones_whatever_the_order);
+    tcase_add_test(tcase, an_id_that_was_pruned_is_not_used_again_whatever_the_order);
+    tcase_add_test(tcase, a_session_may_use_its_own_ids_again_after_it_was_pruned);
+    tcase_add_test(tcase,
+                   a_progression_of_a_branch_that_another_session_has_is_filled_whatever_the_order);
     tcase_add_test(tcase, a_session_begins_with_whatever_comes_first);
     tcase_add_test(tcase, at_l27_tables_without_the_late_columns_gain_them_in_place);
     tcase_add_test(tcase, at_l24_a_check_of_old_on_the_status_goes_and_rows_and_indexes_stay);
