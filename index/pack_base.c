@@ -350,6 +350,31 @@ static bool is_own_fault(annal_status status)
            status == ANNAL_ERR_UNSUPPORTED;
 }
 
+/*
+ * Handlers were tried when the pack was read, so tables on which they cannot be prepared are not
+ * those that the pack made: somebody dropped a column, or a table. They are made anew, but for those
+ * that users write, where rows may wait to be drained.
+ */
+static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
+{
+    const annal_pack *const packs[] = {fill->slot->pack};
+    annal_error why = {0};
+    annal_status status = annal__follower_open(&fill->follower, packs, 1, &why);
+    if (status != ANNAL_ERR_SQL || fill->slot->pack->writable) {
+        if (status < 0 && err != NULL)
+            *err = why;
+        return status;
+    }
+    annal__follower_close(&fill->follower);
+    annal__store_log(fill->follower.base->store, ANNAL_LOG_WARNING,
+                     "the tables of pack '%s' are made anew, for they are not as it made them: %s",
+                     fill->slot->name, why.message);
+    status = make_anew(fill, err);
+    if (status >= 0)
+        status = annal__follower_open(&fill->follower, packs, 1, err);
+    return status;
+}
+
 /* Rule 3. What stays undone of a pack that is wrong is undone whole. */
 static annal_status open_fill(struct pack_fill *fill, annal_error *err)
 {
@@ -360,8 +385,7 @@ static annal_status open_fill(struct pack_fill *fill, annal_error *err)
         return status;
     status = settle_tables(fill, &why);
     if (status >= 0)
-        status = annal__follower_open(&fill->follower,
-                                      (const annal_pack *const[]){fill->slot->pack}, 1, &why);
+        status = prepare_fill(fill, &why);
     if (status >= 0)
         status = annal__db_exec(db, "COMMIT", &why);
     if (status < 0) {

@@ -206,6 +206,29 @@ START_TEST(tables_whose_making_does_not_end_are_refused)
 }
 END_TEST
 
+START_TEST(a_table_or_column_that_somebody_dropped_comes_back_with_its_rows)
+{
+    static const char *const harm[] = {"ALTER TABLE notes DROP COLUMN text", "DROP TABLE notes"};
+    for (size_t i = 0; i < sizeof harm / sizeof *harm; i++) {
+        struct packs p;
+        PACKS_INIT(&p, NULL);
+        packs_add(&p, "notes",
+                  "-- pack notes   version 1   database notes.db\n"
+                  "CREATE TABLE notes (id TEXT, text TEXT);\n"
+                  "-- on note.added\n"
+                  "INSERT INTO notes VALUES ($id, $text);\n");
+        packs_append_past(&p, "s", "note.added", "{\"id\":\"a\",\"text\":\"one\"}");
+        ck_packs(&p, "SELECT * FROM notes", "a|one\n");
+        packs_close(&p);
+        free(packs_shell(&p, "notes.db", harm[i]));
+        packs_reopen(&p);
+        packs_append_past(&p, "s", "note.added", "{\"id\":\"b\",\"text\":\"two\"}");
+        ck_packs(&p, "SELECT * FROM notes ORDER BY id", "a|one\nb|two\n");
+        packs_done(&p);
+    }
+}
+END_TEST
+
 Suite *suite_user_pack(void)
 {
     Suite *suite = suite_create("user_pack");
@@ -217,6 +240,7 @@ Suite *suite_user_pack(void)
     tcase_add_test(tcase, the_rows_of_a_session_that_is_deleted_go);
     tcase_add_test(tcase, when_its_file_changes_its_tables_are_made_anew);
     tcase_add_test(tcase, without_its_database_it_comes_back_and_without_its_file_it_is_off);
+    tcase_add_test(tcase, a_table_or_column_that_somebody_dropped_comes_back_with_its_rows);
     tcase_add_test(tcase, a_link_in_the_place_of_its_database_is_refused_and_not_followed);
     suite_add_tcase(suite, tcase);
     TCase *endless = tcase_create("endless");
