@@ -8,6 +8,7 @@
 #include <annal/index.h>
 #include <annal/journal.h>
 #include <annal/metrics.h>
+#include <annal/pack.h>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -226,6 +227,14 @@ static annal_status check_runs(struct doctor *doctor, annal_index *index, annal_
     return status;
 }
 
+static int tell_failed(void *arg, const annal_pack_info *pack)
+{
+    if (pack->state == ANNAL_PACK_FAILED)
+        tell(arg, "pack", "'annal help pack check' says how to look at it; its tables stand still",
+             "%s is not run: %s", pack->name, pack->error == NULL ? "?" : pack->error);
+    return 0;
+}
+
 static annal_status check_index(struct doctor *doctor, annal_error *err)
 {
     struct buf path = {0};
@@ -247,6 +256,8 @@ static annal_status check_index(struct doctor *doctor, annal_error *err)
              lag.sessions == 0 ? "%s, knows everything" : "%s, behind by %s, sessions: %" PRIu64,
              human_bytes(text, (uint64_t)info.st_size), human_bytes(bytes, lag.bytes),
              lag.sessions);
+    if (status == ANNAL_OK)
+        status = annal_index_packs(index, tell_failed, doctor, err);
     if (status == ANNAL_OK)
         status = check_runs(doctor, index, err);
 

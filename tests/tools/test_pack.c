@@ -246,6 +246,23 @@ START_TEST(rebuild_makes_the_tables_anew)
 }
 END_TEST
 
+START_TEST(doctor_names_a_pack_that_is_not_run)
+{
+    struct cli cli;
+    init_with_events(&cli);
+    drop(&cli, "notes", notes);
+    CLI(&cli, NULL, "sql", "SELECT count(*) FROM notes");
+    CLI(&cli, NULL, "doctor");
+    ck_assert_ptr_null(strstr(cli.out, "is not run"));
+    drop(&cli, "bad", "-- pack bad version 1 database b.db\n-- on a\nINSERT INTO t VALUES (1);\n");
+    CLI(&cli, NULL, "doctor");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_ptr_nonnull(strstr(cli.out, "bad is not run: "));
+    ck_assert_ptr_nonnull(strstr(cli.out, "bad.sql:3: "));
+    cli_done(&cli);
+}
+END_TEST
+
 Suite *suite_pack(void)
 {
     Suite *suite = suite_create("pack");
@@ -260,6 +277,7 @@ Suite *suite_pack(void)
     tcase_add_test(tcase, check_of_a_name_counts_findings_and_keys_that_lead_nowhere);
     tcase_add_test(tcase, check_of_a_name_knows_what_sql_calls_any_database);
     tcase_add_test(tcase, rebuild_makes_the_tables_anew);
+    tcase_add_test(tcase, doctor_names_a_pack_that_is_not_run);
     tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
     return suite;
