@@ -615,7 +615,7 @@ WHERE :session NOT GLOB 'run_?*'
 UPDATE run_gate SET id = id
 WHERE :session NOT GLOB 'run_?*'
    OR EXISTS (SELECT 1 FROM run_rows WHERE id = substr(:session, 5)
-              AND (($override AND COALESCE($reason, '') <> '')
+              AND (($override AND trim($reason, ' ' || char(9, 10, 13)) <> '')
                 OR status IN (SELECT status FROM run_statuses WHERE NOT terminal)));
 
 -- on run.transition   guarded "the worktree of a run must be known before it starts: its path and branch"
@@ -645,7 +645,7 @@ WHERE :session NOT GLOB 'run_?*'
               AND (EXISTS (SELECT 1 FROM run_edges
                            WHERE from_status = run_rows.status AND to_status = $to
                              AND operation = COALESCE($operation, operation))
-                   OR ($override AND COALESCE($reason, '') <> ''
+                   OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> ''
                        AND $to IN (SELECT status FROM run_statuses))));
 UPDATE run_rows SET
     status = $to,
@@ -691,7 +691,7 @@ WHERE id = substr(:session, 5) AND :session GLOB 'run_?*'
   AND (EXISTS (SELECT 1 FROM run_edges
                WHERE from_status = run_rows.status AND to_status = $to
                  AND operation = COALESCE($operation, operation))
-       OR ($override AND COALESCE($reason, '') <> ''
+       OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> ''
            AND $to IN (SELECT status FROM run_statuses)));
 
 -- on run.archived   guarded "the run is archived already"

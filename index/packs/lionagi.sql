@@ -480,14 +480,18 @@ UPDATE lionagi_gate SET id = 1
 WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
    OR EXISTS (SELECT 1 FROM sessions s JOIN session_edges e ON e.from_status = s.status
               WHERE s.id = :session AND e.to_status = $to)
-   OR ($override = 1 AND COALESCE($reason_code, $reason_summary, '') <> '');
+   OR ($override = 1
+       AND trim(COALESCE($reason_code, '') || COALESCE($reason_summary, ''),
+                ' ' || char(9, 10, 13)) <> '');
 
 -- on session.transition, run.transition   guarded "an admin may end a session as failed, aborted or cancelled, and no other"
 UPDATE lionagi_gate SET id = 1
 WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
    OR $source IS NOT 'admin'
    OR EXISTS (SELECT 1 FROM session_statuses WHERE status = $to AND admin_target)
-   OR ($override = 1 AND COALESCE($reason_code, $reason_summary, '') <> '');
+   OR ($override = 1
+       AND trim(COALESCE($reason_code, '') || COALESCE($reason_summary, ''),
+                ' ' || char(9, 10, 13)) <> '');
 
 -- on session.transition, run.transition
 INSERT INTO status_transitions (id, entity_type, entity_id, from_status, to_status, reason_code,

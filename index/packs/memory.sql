@@ -619,7 +619,7 @@ WHERE workflow_run_id = substr(:session, 4) AND :session GLOB 'wf_?*' AND id = $
   AND status = COALESCE($expected, status)
   AND (EXISTS (SELECT 1 FROM plan_edges WHERE entity = 'work_plan'
                  AND from_status = work_plans.status AND to_status = $to)
-       OR ($override AND COALESCE($reason, '') <> ''
+       OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> ''
            AND $to IN (SELECT to_status FROM plan_edges WHERE entity = 'work_plan'
                        UNION SELECT 'planned')));
 
@@ -668,7 +668,7 @@ WHERE workflow_run_id = substr(:session, 4) AND :session GLOB 'wf_?*' AND id = $
   AND status = COALESCE($expected, status)
   AND (EXISTS (SELECT 1 FROM plan_edges WHERE entity = 'subtask'
                  AND from_status = subtasks.status AND to_status = $to)
-       OR ($override AND COALESCE($reason, '') <> ''
+       OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> ''
            AND $to IN (SELECT to_status FROM plan_edges WHERE entity = 'subtask')));
 
 -- on subtask.deleted   guarded "another subtask depends on this one"

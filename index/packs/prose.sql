@@ -196,25 +196,25 @@ WHERE NOT EXISTS (SELECT 1 FROM run);
 UPDATE run SET status = 'completed', updated_at = replace(substr(:ts, 1, 19), 'T', ' ')
 WHERE EXISTS (SELECT 1 FROM prose_edges
               WHERE entity = 'run' AND was = run.status AND becomes = 'completed')
-   OR ($override AND $reason <> '');
+   OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> '');
 
 -- on run.failed   guarded "the run is over (a final status is left only with override and a reason)"
 UPDATE run SET status = 'failed', updated_at = replace(substr(:ts, 1, 19), 'T', ' ')
 WHERE EXISTS (SELECT 1 FROM prose_edges
               WHERE entity = 'run' AND was = run.status AND becomes = 'failed')
-   OR ($override AND $reason <> '');
+   OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> '');
 
 -- on run.interrupted   guarded "the run is not running (a final status is left only with override and a reason)"
 UPDATE run SET status = 'interrupted', updated_at = replace(substr(:ts, 1, 19), 'T', ' ')
 WHERE EXISTS (SELECT 1 FROM prose_edges
               WHERE entity = 'run' AND was = run.status AND becomes = 'interrupted')
-   OR ($override AND $reason <> '');
+   OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> '');
 
 -- on run.resumed   guarded "the run is over (a final status is left only with override and a reason)"
 UPDATE run SET status = 'running', updated_at = replace(substr(:ts, 1, 19), 'T', ' ')
 WHERE EXISTS (SELECT 1 FROM prose_edges
               WHERE entity = 'run' AND was = run.status AND becomes = 'running')
-   OR ($override AND $reason <> '');
+   OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> '');
 
 -- ---- Executions: one row a statement, or a call of a block ----
 
@@ -261,7 +261,7 @@ UPDATE execution SET status = 'executing', updated_at = replace(substr(:ts, 1, 1
 WHERE id = $execution_id AND COALESCE($role, 'vm') <> 'subagent'
   AND (EXISTS (SELECT 1 FROM prose_edges
                WHERE entity = 'execution' AND was = execution.status AND becomes = 'executing')
-       OR ($override AND $reason <> ''));
+       OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> ''));
 
 -- on execution.completed   guarded "the execution is unknown or over (a final status is left only with override and a reason)"
 UPDATE execution SET status = 'completed', updated_at = replace(substr(:ts, 1, 19), 'T', ' '),
@@ -269,7 +269,7 @@ UPDATE execution SET status = 'completed', updated_at = replace(substr(:ts, 1, 1
 WHERE id = $execution_id AND COALESCE($role, 'vm') <> 'subagent'
   AND (EXISTS (SELECT 1 FROM prose_edges
                WHERE entity = 'execution' AND was = execution.status AND becomes = 'completed')
-       OR ($override AND $reason <> ''));
+       OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> ''));
 
 -- on execution.skipped   guarded "the execution is unknown or over (a final status is left only with override and a reason)"
 UPDATE execution SET status = 'skipped', updated_at = replace(substr(:ts, 1, 19), 'T', ' '),
@@ -277,7 +277,7 @@ UPDATE execution SET status = 'skipped', updated_at = replace(substr(:ts, 1, 19)
 WHERE id = $execution_id AND COALESCE($role, 'vm') <> 'subagent'
   AND (EXISTS (SELECT 1 FROM prose_edges
                WHERE entity = 'execution' AND was = execution.status AND becomes = 'skipped')
-       OR ($override AND $reason <> ''));
+       OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> ''));
 
 -- on execution.failed   guarded "the execution is unknown or over (a final status is left only with override and a reason)"
 UPDATE execution SET status = 'failed', error_message = $error_message,
@@ -286,7 +286,7 @@ UPDATE execution SET status = 'failed', error_message = $error_message,
 WHERE id = $execution_id AND COALESCE($role, 'vm') <> 'subagent'
   AND (EXISTS (SELECT 1 FROM prose_edges
                WHERE entity = 'execution' AND was = execution.status AND becomes = 'failed')
-       OR ($override AND $reason <> ''));
+       OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> ''));
 
 -- set is an object, member by path or by name: {"$.current_iteration":2} or {"model":"…"}.
 -- on execution.metadata_set   guarded "the execution is unknown, or its metadata is not a JSON object"

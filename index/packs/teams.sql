@@ -13,7 +13,9 @@
 --      message is marked once for a member: who marks several marks all of them or none, so of two
 --      that read one inbox at once one is refused, and looks again.
 --  (4) session_id is NULL where data.session_known is false: whoever sends looks, a handler cannot.
---  (5) Staleness is derived when it is asked for, and stored nowhere: stale_at is the second after
+--  (5) A message's id is one team's; guards refuse it elsewhere. Where somebody went round them,
+--      the team whose id sorts first has the row, whatever the order in which sessions are read.
+--  (6) Staleness is derived when it is asked for, and stored nowhere: stale_at is the second after
 --      which a running session counts as stale; a row of stale_thresholds for each kind, 'default'
 --      for any other. An hour without a message is 'idle'.
 
@@ -56,6 +58,19 @@ CREATE TABLE x_team_reads (
     read_at    REAL,
     PRIMARY KEY (message_id, member)
 ) WITHOUT ROWID;
+
+-- A second message of one id in a team is none; from another team see rule 5.
+CREATE TRIGGER team_message_once BEFORE INSERT ON team_messages
+WHEN EXISTS (SELECT 1 FROM team_messages WHERE id = NEW.id AND team_id = NEW.team_id)
+BEGIN
+    SELECT RAISE(ABORT, 'a message of this id is there already');
+END;
+-- Another team has the better claim to the id.
+CREATE TRIGGER team_message_taken AFTER UPDATE OF team_id ON team_messages
+WHEN NEW.team_id IS NOT OLD.team_id
+BEGIN
+    DELETE FROM x_team_reads WHERE message_id = OLD.id;
+END;
 
 CREATE TRIGGER teams_count_new AFTER INSERT ON teams
 WHEN NEW.member_count IS NOT json_array_length(NEW.members)
@@ -162,6 +177,14 @@ UPDATE teams_gate SET id = 1 WHERE $id <> '' AND $sender <> '' AND $content IS N
 -- on team.message   guarded "a message of this id is there already"
 UPDATE teams_gate SET id = 1 WHERE NOT EXISTS (SELECT 1 FROM team_messages WHERE id = $id);
 
+-- on team.message   guarded "a name has no comma: the sender's, or one in read_by"
+UPDATE teams_gate SET id = 1
+WHERE instr($sender, ',') = 0
+  AND NOT EXISTS (SELECT 1 FROM json_each(CASE WHEN $read_by IS NULL THEN '[]'
+                                               ELSE :data -> '$.read_by' END)
+                  WHERE instr(CASE json_type(:data, '$.read_by') WHEN 'object' THEN key
+                                   ELSE value END, ','));
+
 -- A + before team_id: look messages up by their ids, and not all those of the team.
 
 -- on team.message_read   guarded "there is no such message in this team"
@@ -225,10 +248,11 @@ DELETE FROM team_messages WHERE team_id = substr(:session, 6);
 -- on team.message   guarded "a message goes to all or to names, and no name has a comma"
 INSERT INTO team_messages
     (id, team_id, created_at, sender, recipient, content, summary, session_id, from_op)
-SELECT $id, t.id, COALESCE(annal_unix($created_at), annal_unix(:ts)), NULLIF($sender, ''),
+SELECT $id, t.id, COALESCE(annal_unix($created_at), annal_unix(:ts)), CASE WHEN instr($sender, ',') = 0 THEN NULLIF($sender, '') END,
        CASE COALESCE(json_type(:data, '$.to'), 'null')
            WHEN 'null' THEN 'all'
-           WHEN 'text' THEN CASE WHEN $to IN ('*', 'all') THEN 'all' ELSE NULLIF($to, '') END
+           WHEN 'text' THEN CASE WHEN $to IN ('*', 'all') THEN 'all'
+                                 WHEN instr($to, ',') = 0 THEN NULLIF($to, '') END
            WHEN 'array' THEN
                CASE WHEN $to = '[]'
                          OR EXISTS (SELECT 1 FROM json_each(:data, '$.to')
@@ -236,18 +260,25 @@ SELECT $id, t.id, COALESCE(annal_unix($created_at), annal_unix(:ts)), NULLIF($se
                     WHEN NOT EXISTS (SELECT 1 FROM json_each(:data, '$.to')
                                      WHERE type <> 'text' OR value = '' OR instr(value, ','))
                     THEN (SELECT group_concat(value, ',')
-                          FROM (SELECT value FROM json_each(:data, '$.to') ORDER BY key))
+                          FROM (SELECT value FROM json_each(:data, '$.to')
+                                GROUP BY value ORDER BY MIN(key)))
                END
        END,
        $content, $summary,
        CASE WHEN $session_known IS NOT 0 THEN $session_id END, $from_op
-FROM teams t WHERE t.id = substr(:session, 6) AND $id <> '';
+FROM teams t WHERE t.id = substr(:session, 6) AND $id <> ''
+ON CONFLICT (id) DO UPDATE SET
+    team_id = excluded.team_id, created_at = excluded.created_at, sender = excluded.sender,
+    recipient = excluded.recipient, content = excluded.content, summary = excluded.summary,
+    read_by = '[]', session_id = excluded.session_id, from_op = excluded.from_op
+    WHERE excluded.team_id < team_id;
 INSERT INTO x_team_reads (message_id, member, read_at)
 SELECT $id, CASE json_type(:data, '$.read_by') WHEN 'object' THEN key ELSE value END,
        CASE json_type(:data, '$.read_by') WHEN 'object' THEN annal_unix(value) END
 FROM json_each(CASE WHEN $read_by IS NULL THEN '[]' ELSE :data -> '$.read_by' END)
 WHERE EXISTS (SELECT 1 FROM team_messages WHERE id = $id AND team_id = substr(:session, 6))
   AND CASE json_type(:data, '$.read_by') WHEN 'object' THEN key ELSE value END <> ''
+  AND instr(CASE json_type(:data, '$.read_by') WHEN 'object' THEN key ELSE value END, ',') = 0
 ON CONFLICT DO NOTHING;
 UPDATE team_messages SET
     read_by = (SELECT json_group_array(member) FROM (
@@ -257,14 +288,17 @@ UPDATE teams SET
     updated_at = MAX(updated_at, COALESCE(annal_unix($created_at), annal_unix(:ts)))
 WHERE id = substr(:session, 6) AND $id <> '';
 
+-- on team.message_read   guarded "the name of a member has no comma"
+UPDATE teams_gate SET id = 1 WHERE $member IS NULL OR instr($member, ',') = 0;
+
 -- on team.message_read   guarded "the member has read one of them already, or has no name"
 INSERT INTO x_team_reads (message_id, member, read_at)
 SELECT m.id, $member, COALESCE(annal_unix($read_at), annal_unix(:ts))
 FROM team_messages m
-WHERE +m.team_id = substr(:session, 6) AND $member <> ''
+WHERE +m.team_id = substr(:session, 6) AND $member <> '' AND instr($member, ',') = 0
   AND m.id IN (SELECT value FROM json_each(:data, '$.message_ids'))
-  AND NOT EXISTS (SELECT 1 FROM x_team_reads r
-                  WHERE r.member = $member
+  AND NOT EXISTS (SELECT 1 FROM x_team_reads r JOIN team_messages o ON o.id = r.message_id
+                  WHERE r.member = $member AND +o.team_id = substr(:session, 6)
                     AND r.message_id IN (SELECT value FROM json_each(:data, '$.message_ids')));
 UPDATE team_messages SET
     read_by = (SELECT json_group_array(member) FROM (

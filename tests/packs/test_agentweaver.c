@@ -42,7 +42,7 @@ START_TEST(no_sequence_of_events_leaves_a_terminal_status_without_an_override_an
             const char *to = statuses[seed / 65536 % 12];
             bool shouted = seed / 7 % 5 == 0; /* an override that gives no reason is none */
             snprintf(data, sizeof data, "{\"to\":\"%s\"%s}", to,
-                     shouted ? ",\"override\":true" : "");
+                     shouted ? ",\"override\":true,\"reason\":\" \"" : "");
             before = memory_rows(&m, "SELECT s.status, s.terminal FROM run_rows r JOIN "
                                      "run_statuses s ON s.status = r.status");
             memory_apply(&m, seed / 131 % 9 == 0 ? "run.started" : "run.transition", data);

@@ -309,6 +309,8 @@ START_TEST(at_l23_only_running_leads_anywhere)
             ck_refused(&p, session, "session.transition", data, "this status has no way there");
         }
         ck_refused(&p, session, "session.transition", "{\"to\":\"running\"}", "no way there");
+        ck_refused(&p, session, "session.transition",
+                   "{\"to\":\"running\",\"override\":true,\"reason_summary\":\" \\t\"}", "reason");
         ck_refused(&p, session, "session.transition", "{\"to\":\"running\",\"override\":true}",
                    "no way there");
         ck_append(&p, session, "session.transition",

@@ -641,6 +641,8 @@ START_TEST(at_p15_failures_retries_and_segments_are_counted)
     ck_run(&p, "execution.failed", "{\"execution_id\":1,\"error_message\":\"timeout\"}");
     ck_run_refused(&p, "execution.completed", "{\"execution_id\":1}", "unknown or over");
     ck_run_refused(&p, "execution.completed", "{\"execution_id\":1,\"override\":true}", "a reason");
+    ck_run_refused(&p, "execution.completed",
+                   "{\"execution_id\":1,\"override\":true,\"reason\":\"  \"}", "a reason");
     ck_run(&p, "execution.completed",
            "{\"execution_id\":1,\"override\":true,\"reason\":\"it did work\"}");
     ck_rows(&p, "SELECT status, error_message, metadata FROM execution",
@@ -698,6 +700,7 @@ START_TEST(a_run_that_is_over_is_left_only_with_override_and_a_reason)
     ck_run(&p, "run.completed", "{}");
     ck_run_refused(&p, "run.resumed", "{}", "the run is over");
     ck_run_refused(&p, "run.failed", "{\"override\":true}", "the run is over");
+    ck_run_refused(&p, "run.failed", "{\"override\":true,\"reason\":\"\\n\"}", "the run is over");
     ck_run(&p, "run.resumed", "{\"override\":true,\"reason\":\"one more\"}");
     ck_rows(&p, "SELECT id, status, state_mode FROM run", RUN "|running|sqlite\n");
     ck_rebuild(&p);

@@ -483,6 +483,53 @@ START_TEST(every_refusal_is_in_the_packs_words_and_writes_nothing)
 }
 END_TEST
 
+/* Past the guards: t2 wrote and read before t1 took the id. */
+START_TEST(a_message_id_of_two_teams_is_the_first_ones_whatever_the_order)
+{
+    static const char *const teams[] = {"team_t2", "team_t1", "team_t3"};
+    struct packs p;
+    PACKS_INIT(&p, "teams");
+    for (int i = 0; i < 3; i++) {
+        char data[200];
+        packs_append_past(&p, teams[i], "team.created", "{\"name\":\"n\"}");
+        snprintf(data, sizeof data,
+                 "{\"id\":\"m\",\"sender\":\"a\",\"content\":\"%s\",\"read_by\":[\"r%d\"]}",
+                 teams[i], i);
+        packs_append_past(&p, teams[i], "team.message", data);
+        snprintf(data, sizeof data, "{\"message_ids\":[\"m\"],\"member\":\"y%d\"}", i);
+        packs_append_past(&p, teams[i], "team.message_read", data);
+    }
+    ck_packs(&p, "SELECT team_id, content, read_by FROM team_messages",
+             "t1|team_t1|[\"r1\",\"y1\"]\n");
+    ck_packs(&p, "SELECT member FROM x_team_reads ORDER BY 1", "r1\ny1\n");
+    for (unsigned seed = 1; seed < 6; seed++)
+        packs_ck_rebuild(&p, "state.db", seed);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(no_name_has_a_comma_and_nobody_is_named_twice)
+{
+    struct packs p;
+    PACKS_INIT(&p, "teams");
+    ck_append(&p, "team_t1", "team.created", "{\"name\":\"n\"}");
+    ck_refused(&p, "team_t1", "team.message", "{\"id\":\"m\",\"sender\":\"a,b\",\"content\":\"c\"}",
+               "a name has no comma");
+    ck_refused(&p, "team_t1", "team.message",
+               "{\"id\":\"m\",\"sender\":\"a\",\"content\":\"c\",\"to\":\"b,c\"}",
+               "no name has a comma");
+    ck_refused(&p, "team_t1", "team.message",
+               "{\"id\":\"m\",\"sender\":\"a\",\"content\":\"c\",\"read_by\":{\"b,c\":1}}",
+               "a name has no comma");
+    ck_append(&p, "team_t1", "team.message",
+              "{\"id\":\"m\",\"sender\":\"a\",\"content\":\"c\",\"to\":[\"z\",\"b\",\"z\"]}");
+    ck_packs(&p, "SELECT recipient FROM team_messages", "z,b\n");
+    ck_refused(&p, "team_t1", "team.message_read", "{\"message_ids\":[\"m\"],\"member\":\"b,z\"}",
+               "no comma");
+    packs_done(&p);
+}
+END_TEST
+
 START_TEST(a_long_message_gets_a_line_that_stands_for_it)
 {
     char data[900], body[400];
@@ -620,6 +667,8 @@ Suite *suite_teams(void)
     TCase *guards = tcase_create("guards");
     tcase_set_timeout(guards, 60);
     tcase_add_test(guards, every_refusal_is_in_the_packs_words_and_writes_nothing);
+    tcase_add_test(guards, a_message_id_of_two_teams_is_the_first_ones_whatever_the_order);
+    tcase_add_test(guards, no_name_has_a_comma_and_nobody_is_named_twice);
     tcase_add_test(guards, a_long_message_gets_a_line_that_stands_for_it);
     tcase_add_test(guards, at_l18_a_session_that_ended_or_woke_up_meanwhile_is_not_ended_again);
     tcase_add_test(guards, at_l25_a_reason_code_has_a_form_and_what_is_refused_leaves_the_row);
