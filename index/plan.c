@@ -15,6 +15,8 @@ void annal__plan_done(struct plan *plan)
 {
     annal__buf_done(&plan->names);
     annal__free(plan->tasks);
+    plan->tasks = NULL;
+    plan->count = plan->next = 0;
 }
 
 annal_status annal__plan_add(struct plan *plan, annal_slice session, annal_position from,
