@@ -197,6 +197,23 @@ CREATE TABLE admin_events (
     actor      TEXT
 );
 
+CREATE TRIGGER admin_events_stay BEFORE DELETE ON admin_events
+BEGIN
+    SELECT RAISE(ABORT, 'admin_events is append-only: what an operator did is never deleted');
+END;
+
+CREATE TRIGGER admin_events_stand BEFORE UPDATE ON admin_events
+BEGIN
+    SELECT RAISE(ABORT, 'admin_events is append-only: what an operator did is never changed');
+END;
+
+-- INSERT OR REPLACE would delete without asking the trigger above.
+CREATE TRIGGER admin_events_once BEFORE INSERT ON admin_events
+WHEN EXISTS (SELECT 1 FROM admin_events WHERE id = NEW.id)
+BEGIN
+    SELECT RAISE(ABORT, 'admin_events is append-only: this one is there already');
+END;
+
 -- Every change of status, with its reason. entity_type is session; written with the row it is about.
 CREATE TABLE status_transitions (
     id             TEXT PRIMARY KEY,
@@ -215,6 +232,27 @@ CREATE TABLE status_transitions (
 );
 
 CREATE INDEX idx_status_transitions_entity ON status_transitions(entity_type, entity_id, created_at);
+
+-- The session that is being pruned, while its rows go. Empty otherwise.
+CREATE TABLE sessions_forgotten (session_id TEXT PRIMARY KEY);
+
+CREATE TRIGGER status_transitions_stay BEFORE DELETE ON status_transitions
+WHEN NOT EXISTS (SELECT 1 FROM sessions_forgotten WHERE session_id = OLD.entity_id)
+BEGIN
+    SELECT RAISE(ABORT, 'status_transitions is append-only: a transition is never deleted');
+END;
+
+CREATE TRIGGER status_transitions_stand BEFORE UPDATE ON status_transitions
+BEGIN
+    SELECT RAISE(ABORT, 'status_transitions is append-only: a transition is never changed');
+END;
+
+-- INSERT OR REPLACE would delete without asking the trigger above.
+CREATE TRIGGER status_transitions_once BEFORE INSERT ON status_transitions
+WHEN EXISTS (SELECT 1 FROM status_transitions WHERE id = NEW.id)
+BEGIN
+    SELECT RAISE(ABORT, 'status_transitions is append-only: this one is there already');
+END;
 
 -- The life of a session, as data. Only what an edge allows is possible; anything else needs
 -- override with a reason.
@@ -885,7 +923,9 @@ WHERE session_id = :session
            ELSE id IN (SELECT value FROM json_each(:data, '$.messages')) END;
 DELETE FROM branches WHERE session_id = :session;
 DELETE FROM branch_progressions WHERE session_id = :session;
+INSERT INTO sessions_forgotten (session_id) VALUES (:session);
 DELETE FROM status_transitions WHERE entity_type = 'session' AND entity_id = :session;
+DELETE FROM sessions_forgotten;
 DELETE FROM sessions WHERE id = :session;
 DELETE FROM progressions
 WHERE session_id = :session

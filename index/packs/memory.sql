@@ -149,6 +149,27 @@ CREATE TABLE RunEvents (
     PRIMARY KEY (RunId, Sequence)
 ) WITHOUT ROWID;
 
+-- Runs whose journal is gone, while their rows go. Empty otherwise.
+CREATE TABLE streams_forgotten (run_id TEXT PRIMARY KEY);
+
+CREATE TRIGGER run_events_stay BEFORE DELETE ON RunEvents
+WHEN NOT EXISTS (SELECT 1 FROM streams_forgotten WHERE run_id = OLD.RunId)
+BEGIN
+    SELECT RAISE(ABORT, 'RunEvents is append-only: an event is never deleted');
+END;
+
+CREATE TRIGGER run_events_stand BEFORE UPDATE ON RunEvents
+BEGIN
+    SELECT RAISE(ABORT, 'RunEvents is append-only: an event is never changed');
+END;
+
+-- INSERT OR REPLACE would delete without asking the trigger above.
+CREATE TRIGGER run_events_once BEFORE INSERT ON RunEvents
+WHEN EXISTS (SELECT 1 FROM RunEvents WHERE RunId = NEW.RunId AND Sequence = NEW.Sequence)
+BEGIN
+    SELECT RAISE(ABORT, 'RunEvents is append-only: this one is there already');
+END;
+
 CREATE TABLE terminal_event_types (type TEXT PRIMARY KEY);
 
 INSERT INTO terminal_event_types (type) VALUES
@@ -781,7 +802,9 @@ DELETE FROM decision_inbox WHERE project_id = substr(:session, 6) AND :session G
 DELETE FROM decisions WHERE project_id = substr(:session, 6) AND :session GLOB 'proj_?*';
 DELETE FROM agent_memory WHERE project_id = substr(:session, 6) AND :session GLOB 'proj_?*';
 DELETE FROM session_contexts WHERE project_id = substr(:session, 6) AND :session GLOB 'proj_?*';
+INSERT INTO streams_forgotten (run_id) SELECT substr(:session, 5) WHERE :session GLOB 'run_?*';
 DELETE FROM RunEvents WHERE RunId = substr(:session, 5) AND :session GLOB 'run_?*';
+DELETE FROM streams_forgotten;
 DELETE FROM closed_streams WHERE session_id = :session;
 DELETE FROM subtask_dependencies
 WHERE workflow_run_id = substr(:session, 4) AND :session GLOB 'wf_?*';

@@ -701,6 +701,37 @@ static int note_table(void *arg, const char *database, annal_slice name, uint64_
     return 0;
 }
 
+START_TEST(what_was_recorded_is_never_changed_deleted_or_replaced_with_the_shell)
+{
+    static const char *const wrong[] = {
+        "UPDATE status_transitions SET reason_code = 'x'",
+        "DELETE FROM status_transitions",
+        "INSERT OR REPLACE INTO status_transitions SELECT * FROM status_transitions",
+        "UPDATE OR REPLACE status_transitions SET id = 'x'",
+        "UPDATE admin_events SET actor = 'x'",
+        "DELETE FROM admin_events",
+        "INSERT OR REPLACE INTO admin_events SELECT * FROM admin_events",
+        "UPDATE OR REPLACE admin_events SET id = 'x'"};
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    ck_append(&p, "s1", "session.created", "{\"status\":\"running\"}");
+    ck_append(&p, "s1", "session.transition", "{\"to\":\"completed\"}");
+    ck_append(&p, "_state", "admin.recorded", "{\"action\":\"vacuum\"}");
+    ck_packs(&p, "SELECT count(*) FROM status_transitions, admin_events", "1\n");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char *said = packs_shell(&p, "state.db", wrong[i]);
+        ck_assert_msg(strstr(said, "is append-only") != NULL, "%s: %s", wrong[i], said);
+        free(said);
+    }
+    ck_packs(&p, "SELECT count(*) FROM status_transitions, admin_events", "1\n");
+    packs_ck_rebuild(&p, "state.db", 1);
+    ck_append(&p, "s1", "session.pruned", "{}");
+    ck_packs(&p, "SELECT count(*) FROM status_transitions", "0\n");
+    packs_ck_rebuild(&p, "state.db", 1);
+    packs_done(&p);
+}
+END_TEST
+
 START_TEST(tables_of_a_module_that_is_not_here_are_not_counted)
 {
     struct packs p;
@@ -892,6 +923,7 @@ Suite *suite_lionagi(void)
     tcase_add_test(tcase, at_l24_a_check_of_old_on_the_status_goes_and_rows_and_indexes_stay);
     tcase_add_test(tcase, at_l14_more_sessions_are_pruned_than_a_statement_has_parameters);
     tcase_add_test(tcase, a_session_that_wakes_up_while_others_are_pruned_is_kept);
+    tcase_add_test(tcase, what_was_recorded_is_never_changed_deleted_or_replaced_with_the_shell);
     tcase_add_test(tcase, tables_of_a_module_that_is_not_here_are_not_counted);
     tcase_add_test(tcase, at_l21_every_kind_of_a_session_has_a_threshold_of_its_own);
     tcase_add_test(tcase,

@@ -528,6 +528,30 @@ END_TEST
 
 /* ---- Plans and steering ---- */
 
+START_TEST(events_of_runs_are_never_changed_deleted_or_replaced_with_the_shell)
+{
+    static const char *const wrong[] = {"UPDATE RunEvents SET EventType = 'x'",
+                                        "DELETE FROM RunEvents",
+                                        "INSERT OR REPLACE INTO RunEvents SELECT * FROM RunEvents",
+                                        "UPDATE OR REPLACE RunEvents SET Sequence = 1"};
+    struct packs p;
+    PACKS_INIT(&p, "memory");
+    ck_append(&p, "run_r1", "run.note", "{\"n\":1}");
+    ck_append(&p, "run_r1", "run.note", "{\"n\":2}");
+    ck_append(&p, "run_r2", "run.note", "{\"n\":3}");
+    ck_packs(&p, "SELECT count(*) FROM RunEvents", "3\n");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char *said = packs_shell(&p, "memory.db", wrong[i]);
+        ck_assert_msg(strstr(said, "RunEvents is append-only") != NULL, "%s", said);
+        free(said);
+    }
+    packs_ck_rebuild(&p, "memory.db", 1);
+    ck_ok(annal_session_delete(p.store, ANNAL_SLICE("run_r1"), NULL, err));
+    ck_packs(&p, "SELECT RunId, Sequence FROM RunEvents", "r2|1\n");
+    packs_done(&p);
+}
+END_TEST
+
 START_TEST(what_is_depended_on_is_not_deleted_and_a_plan_takes_its_subtasks_along)
 {
     struct packs p;
@@ -645,6 +669,7 @@ Suite *suite_memory(void)
     tcase_add_test(stores, at_a16_who_waits_for_an_event_wakes_within_200_ms);
     tcase_add_test(stores, at_a33_a_reader_that_was_slow_misses_nothing);
     tcase_add_test(stores, at_a33_a_corrupt_payload_costs_its_own_event);
+    tcase_add_test(stores, events_of_runs_are_never_changed_deleted_or_replaced_with_the_shell);
     tcase_add_test(stores, what_is_depended_on_is_not_deleted_and_a_plan_takes_its_subtasks_along);
     tcase_add_test(stores, one_begins_to_assemble_a_plan);
     tcase_add_test(stores, a_directive_only_comes_further);
