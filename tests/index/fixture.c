@@ -1,15 +1,24 @@
 #include "tests/index/fixture.h"
 
+#include "tests/support/runner.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Under Valgrind the default limit of ten seconds is short. */
+static void fixture_open_index(struct fixture *f, const annal_index_options *options)
+{
+    const annal_index_options patient = {.wait_ms = many_or(10000, 120000)};
+    ck_ok(annal_index_open(f->store, options == NULL ? &patient : options, &f->index, err));
+}
 
 void fixture_init(struct fixture *f)
 {
     f->path = tmpdir_path(&f->dir, "store");
     const annal_store_options options = {.create = true, .no_keeper = true};
     ck_ok(annal_store_open(f->path, &options, &f->store, err));
-    ck_ok(annal_index_open(f->store, NULL, &f->index, err));
+    fixture_open_index(f, NULL);
 }
 
 void fixture_done(struct fixture *f)
@@ -22,7 +31,7 @@ void fixture_done(struct fixture *f)
 void fixture_reopen(struct fixture *f, const annal_index_options *options)
 {
     annal_index_close(f->index);
-    ck_ok(annal_index_open(f->store, options, &f->index, err));
+    fixture_open_index(f, options);
 }
 
 void fixture_append_at(struct fixture *f, const char *session, const char *type, const char *data,

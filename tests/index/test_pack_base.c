@@ -1,6 +1,7 @@
 /* What happens to the databases of packs: deleted, damaged, somebody else's, half made. */
 #include "tests/index/fixture.h"
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 
 #include "index/index.h"
 
@@ -189,12 +190,14 @@ static pid_t begin_deleting(struct fixture *f, uint64_t seed)
     if (pid > 0)
         return pid;
     struct random random = random_init(seed);
+    /* Deleted faster than it can be made, no database is ever whole. */
+    const uint64_t pause_us = many_or(30000, 1000000);
     for (;;) {
         uint64_t which = random_below(&random, 4);
         for (size_t i = 0; i < 3; i++)
             if (which == 3 || which == i)
                 unlink(paths[i]);
-        usleep((useconds_t)random_below(&random, 30000));
+        usleep((useconds_t)random_below(&random, pause_us));
     }
 }
 
