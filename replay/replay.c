@@ -74,7 +74,7 @@ annal_status annal_replay_seq(annal_index *index, annal_slice session, annal_mom
 /* ---- Folding ---- */
 
 /* The events up to to_seq, from where the cursor stands. */
-static annal_status fold(annal_cursor *cursor, uint64_t to_seq, annal_reducer fn, void *arg,
+static annal_status fold(annal_cursor *cursor, uint64_t to_seq, annal_fold_fn fn, void *arg,
                          uint64_t *damaged, annal_error *err)
 {
     while (annal_cursor_position(cursor).seq <= to_seq) {
@@ -93,7 +93,7 @@ static annal_status fold(annal_cursor *cursor, uint64_t to_seq, annal_reducer fn
 }
 
 annal_status annal_replay_fold(annal_store *store, annal_slice session, uint64_t from_seq,
-                               uint64_t to_seq, annal_reducer fn, void *arg, uint64_t *out_damaged,
+                               uint64_t to_seq, annal_fold_fn fn, void *arg, uint64_t *out_damaged,
                                annal_error *err)
 {
     annal_cursor *cursor = NULL;

@@ -68,7 +68,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_seq(annal_index *index, ann
  * Return ANNAL_OK to go on; anything else stops and is handed through. The event lives until it
  * returns.
  */
-typedef annal_status (*annal_reducer)(void *arg, const annal_event *event, annal_error *err);
+typedef annal_status (*annal_fold_fn)(void *arg, const annal_event *event, annal_error *err);
 
 /*
  * Call fn with the events from_seq to to_seq (0: the last there is), in order. Damaged places are
@@ -78,7 +78,7 @@ typedef annal_status (*annal_reducer)(void *arg, const annal_event *event, annal
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_fold(annal_store *store, annal_slice session,
                                                           uint64_t from_seq, uint64_t to_seq,
-                                                          annal_reducer fn, void *arg,
+                                                          annal_fold_fn fn, void *arg,
                                                           uint64_t *out_damaged, annal_error *err);
 
 /* ---- Proving ---- */
