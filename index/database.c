@@ -286,7 +286,7 @@ static annal_status bind_params(sqlite3_stmt *stmt, const annal_sql_options *opt
     return ANNAL_OK;
 }
 
-static annal_value column_value(sqlite3_stmt *stmt, int column)
+annal_value annal__db_value(sqlite3_stmt *stmt, int column)
 {
     annal_value value = {.kind = ANNAL_VALUE_NULL};
     switch (sqlite3_column_type(stmt, column)) {
@@ -322,7 +322,7 @@ static annal_status hand_out_rows(sqlite3_stmt *stmt, annal_row *row, annal_valu
         if (rc != SQLITE_ROW)
             return annal__db_fail(err, sqlite3_db_handle(stmt), rc, "SQL");
         for (size_t i = 0; i < row->count; i++)
-            values[i] = column_value(stmt, (int)i);
+            values[i] = annal__db_value(stmt, (int)i);
         row->values = values;
         int verdict = fn(arg, row);
         if (verdict != 0)

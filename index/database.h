@@ -52,6 +52,7 @@ void annal__db_bind_text(sqlite3_stmt *stmt, int column, annal_slice text);
 
 /* A column as a slice; lives until the next step. */
 annal_slice annal__db_column(sqlite3_stmt *stmt, int column);
+annal_value annal__db_value(sqlite3_stmt *stmt, int column);
 
 /*
  * Run one statement that only reads, with options->params and ->columns, and hand each row to fn. A

@@ -31,7 +31,30 @@ annal_status annal__state_settle(annal_state *state, annal_error *err);
 
 /* ---- state_json.c ---- */
 
-/* One column of a row as JSON. */
-annal_status annal__state_put_value(struct buf *out, sqlite3_stmt *stmt, int column);
+/* The names of the tables, in order. */
+annal_status annal__state_tables(sqlite3 *db, sqlite3_stmt **out_stmt, annal_error *err);
+
+/*
+ * The rows of a table, in order: its columns, and behind them *out_keys further ones, by which they
+ * are ordered.
+ */
+annal_status annal__state_rows(sqlite3 *db, annal_slice table, sqlite3_stmt **out_stmt,
+                               int *out_keys, annal_error *err);
+
+/* One value, and the first columns of a row, as JSON. */
+annal_status annal__state_put_value(struct buf *out, const annal_value *value);
+annal_status annal__state_put_row(struct buf *out, sqlite3_stmt *stmt, int columns);
+
+/* Bytes on their way to an annal_write_fn: passed on when there are enough. */
+struct sink {
+    annal_write_fn fn;
+    void *arg;
+    struct buf buf;
+};
+
+#define SINK_BYTES 65536
+
+/* Pass on what is there, unless it is less than so much. Returns what fn does. */
+int annal__sink_flush(struct sink *sink, size_t unless_below);
 
 #endif

@@ -1,4 +1,12 @@
-/* A state as JSON: the same bytes for the same rows. */
+/*
+ * A state as JSON: the same bytes for the same rows.
+ *
+ * (1) Tables come in the order in which the packs make them; those with _ in front are left out.
+ * (2) The rows of a table come by primary key, compared as bytes; without one, by rowid.
+ *
+ * state_diff.c walks two states in this order, and its JSON patch names rows by where they stand in
+ * it.
+ */
 #include "index/database.h"
 #include "index/state.h"
 #include "journal/base/buf.h"
@@ -25,26 +33,27 @@ static annal_status put_blob(struct buf *out, annal_slice blob)
     return status < 0 ? status : annal__buf_append(out, "\"", 1);
 }
 
-annal_status annal__state_put_value(struct buf *out, sqlite3_stmt *stmt, int column)
+annal_status annal__state_put_value(struct buf *out, const annal_value *value)
 {
-    switch (sqlite3_column_type(stmt, column)) {
-    case SQLITE_INTEGER:
-        return annal__buf_printf(out, "%lld", (long long)sqlite3_column_int64(stmt, column));
-    case SQLITE_FLOAT:
-        return put_real(out, sqlite3_column_double(stmt, column));
-    case SQLITE_TEXT:
-        return annal__json_quote(out, annal__db_column(stmt, column));
-    case SQLITE_BLOB:
-        return put_blob(out, annal__db_column(stmt, column));
+    switch (value->kind) {
+    case ANNAL_VALUE_INTEGER:
+        return annal__buf_printf(out, "%lld", (long long)value->integer);
+    case ANNAL_VALUE_REAL:
+        return put_real(out, value->real);
+    case ANNAL_VALUE_TEXT:
+        return annal__json_quote(out, value->bytes);
+    case ANNAL_VALUE_BLOB:
+        return put_blob(out, value->bytes);
     default:
         return annal__buf_append(out, "null", 4);
     }
 }
 
-static annal_status put_row(struct buf *out, sqlite3_stmt *stmt, bool first)
+annal_status annal__state_put_row(struct buf *out, sqlite3_stmt *stmt, int columns)
 {
-    annal_status status = annal__buf_append(out, first ? "{" : ",{", first ? 1 : 2);
-    for (int i = 0; status >= 0 && i < sqlite3_column_count(stmt); i++) {
+    annal_status status = annal__buf_append(out, "{", 1);
+    for (int i = 0; status >= 0 && i < columns; i++) {
+        const annal_value value = annal__db_value(stmt, i);
         if (i > 0)
             status = annal__buf_append(out, ",", 1);
         if (status >= 0)
@@ -52,47 +61,55 @@ static annal_status put_row(struct buf *out, sqlite3_stmt *stmt, bool first)
         if (status >= 0)
             status = annal__buf_append(out, ":", 1);
         if (status >= 0)
-            status = annal__state_put_value(out, stmt, i);
+            status = annal__state_put_value(out, &value);
     }
     return status < 0 ? status : annal__buf_append(out, "}", 1);
 }
 
-/* SELECT * FROM table, by primary key; a table without one, by rowid. */
-static annal_status prepare_rows(sqlite3 *db, annal_slice table, sqlite3_stmt **out_stmt,
-                                 annal_error *err)
+/* Rule (2). What is ordered by stands behind the columns of the table once more. */
+annal_status annal__state_rows(sqlite3 *db, annal_slice table, sqlite3_stmt **out_stmt,
+                               int *out_keys, annal_error *err)
 {
     sqlite3_stmt *keys = NULL;
-    sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql, "SELECT * FROM \"%.*w\" ORDER BY ", (int)table.len, table.ptr);
+    int count = 0, name_bytes = (int)table.len;
+    sqlite3_str *columns = sqlite3_str_new(db), *order = sqlite3_str_new(db);
     annal_status status = annal__db_prepare(
         db, "SELECT name FROM pragma_table_info(?1) WHERE pk > 0 ORDER BY pk", &keys, err);
-    int count = 0;
     if (status >= 0) {
         annal__db_bind_text(keys, 1, table);
-        for (; sqlite3_step(keys) == SQLITE_ROW; count++)
-            sqlite3_str_appendf(sql, "%s\"%w\"", count == 0 ? "" : ", ",
-                                sqlite3_column_text(keys, 0));
+        for (; sqlite3_step(keys) == SQLITE_ROW; count++) {
+            const unsigned char *name = sqlite3_column_text(keys, 0);
+            sqlite3_str_appendf(columns, ", \"%w\"", name);
+            sqlite3_str_appendf(order, "%s\"%w\" COLLATE BINARY", count == 0 ? "" : ", ", name);
+        }
     }
-    sqlite3_str_appendf(sql, "%s", count == 0 ? "rowid" : "");
     sqlite3_finalize(keys);
-    char *text = sqlite3_str_finish(sql);
+    char *columns_text = sqlite3_str_finish(columns), *order_text = sqlite3_str_finish(order);
+    char *text = count == 0 ? sqlite3_mprintf("SELECT *, rowid FROM \"%.*w\" ORDER BY rowid",
+                                              name_bytes, table.ptr)
+                            : sqlite3_mprintf("SELECT *%s FROM \"%.*w\" ORDER BY %s", columns_text,
+                                              name_bytes, table.ptr, order_text);
+    if (status >= 0 && (text == NULL || (count > 0 && (!columns_text || !order_text))))
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "the rows of a table");
     if (status >= 0)
-        status = text == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "the rows of a table")
-                              : annal__db_prepare(db, text, out_stmt, err);
+        status = annal__db_prepare(db, text, out_stmt, err);
+    if (status >= 0)
+        *out_keys = count == 0 ? 1 : count;
     sqlite3_free(text);
+    sqlite3_free(order_text);
+    sqlite3_free(columns_text);
     return status;
 }
 
-/* What is handed out: a buffer is passed on when it has grown enough. */
-struct sink {
-    annal_write_fn fn;
-    void *arg;
-    struct buf buf;
-};
+annal_status annal__state_tables(sqlite3 *db, sqlite3_stmt **out_stmt, annal_error *err)
+{
+    return annal__db_prepare(db,
+                             "SELECT name FROM sqlite_schema WHERE type = 'table'"
+                             " AND name NOT GLOB '_*' ORDER BY rowid",
+                             out_stmt, err);
+}
 
-#define SINK_BYTES 65536
-
-static int sink_flush(struct sink *sink, size_t unless_below)
+int annal__sink_flush(struct sink *sink, size_t unless_below)
 {
     if (sink->buf.len < unless_below || sink->buf.len == 0)
         return 0;
@@ -110,17 +127,20 @@ static annal_status write_table(annal_state *state, annal_slice table, struct si
         status = annal__buf_append(&sink->buf, ":[", 2);
     if (status < 0)
         return annal__fail(err, status, "state of session '%s' as JSON", state->session);
-    status = prepare_rows(state->db, table, &stmt, err);
-    int rc = SQLITE_DONE;
+    int rc = SQLITE_DONE, keys = 0;
+    status = annal__state_rows(state->db, table, &stmt, &keys, err);
+    int columns = status < 0 ? 0 : sqlite3_column_count(stmt) - keys;
     for (bool first = true; status == ANNAL_OK; first = false) {
         rc = sqlite3_step(stmt);
         if (rc != SQLITE_ROW)
             break;
-        status = put_row(&sink->buf, stmt, first);
+        status = annal__buf_append(&sink->buf, ",", first ? 0 : 1);
+        if (status >= 0)
+            status = annal__state_put_row(&sink->buf, stmt, columns);
         if (status < 0)
             annal__fail(err, status, "state of session '%s' as JSON", state->session);
         else
-            status = (annal_status)sink_flush(sink, SINK_BYTES);
+            status = (annal_status)annal__sink_flush(sink, SINK_BYTES);
     }
     if (status == ANNAL_OK && rc != SQLITE_DONE)
         status = annal__db_fail(err, state->db, rc, "state of session '%s'", state->session);
@@ -131,11 +151,7 @@ static annal_status write_table(annal_state *state, annal_slice table, struct si
 static annal_status write_tables(annal_state *state, struct sink *sink, annal_error *err)
 {
     sqlite3_stmt *tables = NULL;
-    annal_status status = annal__db_prepare(
-        state->db,
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB '_*' "
-        "ORDER BY rowid",
-        &tables, err);
+    annal_status status = annal__state_tables(state->db, &tables, err);
     if (status >= 0)
         status = annal__buf_append(&sink->buf, "{", 1);
     int rc = SQLITE_DONE;
@@ -153,7 +169,7 @@ static annal_status write_tables(annal_state *state, struct sink *sink, annal_er
     if (status == ANNAL_OK)
         status = annal__buf_append(&sink->buf, "}", 1);
     if (status == ANNAL_OK)
-        status = (annal_status)sink_flush(sink, 0);
+        status = (annal_status)annal__sink_flush(sink, 0);
     sqlite3_finalize(tables);
     return status;
 }

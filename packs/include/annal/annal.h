@@ -12,6 +12,7 @@
  *   <annal/index.h>     open the index; catch up
  *   <annal/query.h>     events by session, seq, time and type; SQL
  *   <annal/pack.h>      packs (what events do to tables) and states
+ *   <annal/diff.h>      what differs between two states
  *   <annal/snapshot.h>  states on disk
  *   <annal/replay.h>    the state at any past moment
  *   <annal/tail.h>      follow a session live
@@ -61,6 +62,7 @@
 
 #include <annal/artifact.h>
 #include <annal/backup.h>
+#include <annal/diff.h>
 #include <annal/import.h>
 #include <annal/index.h>
 #include <annal/journal.h>
