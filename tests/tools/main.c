@@ -8,6 +8,7 @@ Suite *suite_backup(void);
 Suite *suite_cat(void);
 Suite *suite_convert(void);
 Suite *suite_delete(void);
+Suite *suite_diff(void);
 Suite *suite_doctor(void);
 Suite *suite_import(void);
 Suite *suite_importers(void);
@@ -25,10 +26,11 @@ Suite *suite_verbs(void);
 Suite *suite_verify(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_agentweaver, suite_append, suite_args,   suite_artifact, suite_backup,    suite_cat,
-    suite_convert,     suite_delete, suite_doctor, suite_import,   suite_importers, suite_pack,
-    suite_prune,       suite_query,  suite_repair, suite_replay,   suite_runs,      suite_stats,
-    suite_table,       suite_team,   suite_verbs,  suite_verify,   suite_prose,     NULL,
+    suite_agentweaver, suite_append,    suite_args,   suite_artifact, suite_backup,
+    suite_cat,         suite_convert,   suite_delete, suite_diff,     suite_doctor,
+    suite_import,      suite_importers, suite_pack,   suite_prune,    suite_query,
+    suite_repair,      suite_replay,    suite_runs,   suite_stats,    suite_table,
+    suite_team,        suite_verbs,     suite_verify, suite_prose,    NULL,
 };
 
 int main(int argc, char **argv)

@@ -1,0 +1,111 @@
+#include "tests/index/json_patch.h"
+#include "tests/tools/cli.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct cli cli;
+
+static void setup(void)
+{
+    CLI_INIT(&cli);
+    CLI(&cli,
+        "{\"type\":\"session.created\",\"data\":{\"model\":\"m\"},\"ts\":\"2026-01-06T07:24:00Z\"}"
+        "\n"
+        "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t1\"},\"ts\":\"2026-01-06T07:24:01Z\"}"
+        "\n"
+        "{\"type\":\"turn.completed\",\"data\":{\"turn_id\":\"t1\",\"input_tokens\":5},"
+        "\"ts\":\"2026-01-06T07:24:02Z\"}\n"
+        "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t2\"},\"ts\":\"2026-01-06T07:24:03Z\"}"
+        "\n",
+        "append", "s");
+    ck_assert_int_eq(cli.exit_status, 0);
+}
+
+static void teardown(void)
+{
+    cli_done(&cli);
+}
+
+START_TEST(diff_shows_people_each_row_that_changed_and_its_columns)
+{
+    CLI(&cli, NULL, "diff", "s", "2", "4");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(strncmp(cli.out, "~ sessions id=\"s\"\n", 18), 0);
+    ck_assert_ptr_nonnull(strstr(cli.out, "    events: 2 -> 4\n"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\n~ turns id=\"s:t1\"\n"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "    status: \"started\" -> \"completed\"\n"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\n+ turns id=\"s:t2\"\n"));
+    ck_assert_ptr_nonnull(
+        strstr(cli.out, "after seq 2 -> after seq 4: 1 inserted, 2 updated, 0 deleted\n"));
+    CLI(&cli, NULL, "diff", "s", "4", "2");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\n- turns id=\"s:t2\"\n"));
+    CLI(&cli, NULL, "diff", "s", "3", "3");
+    ck_assert_str_eq(cli.out, "after seq 3 -> after seq 3: no difference\n");
+}
+END_TEST
+
+START_TEST(diff_by_times_is_diff_by_the_seqs_that_they_mean)
+{
+    CLI(&cli, NULL, "diff", "s", "2", "3", "--json");
+    char *by_seq = strdup(cli.out);
+    CLI(&cli, NULL, "diff", "s", "2026-01-06T07:24:01Z", "2026-01-06T07:24:02.5Z", "--json");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, by_seq);
+    const char begin[] = "{\"table\":\"sessions\",\"change\":\"updated\",\"key\":{\"id\":\"s\"},"
+                         "\"before\":{\"";
+    ck_assert_int_eq(strncmp(by_seq, begin, strlen(begin)), 0);
+    free(by_seq);
+}
+END_TEST
+
+START_TEST(the_patch_makes_the_one_replay_from_the_other)
+{
+    static const char *const pairs[][2] = {
+        {"0", "4"}, {"4", "0"}, {"1", "3"}, {"3", "2"}, {"2", "2"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        CLI(&cli, NULL, "replay", "s", "--at", pairs[i][0], "--json");
+        char *before = strndup(cli.out, cli.out_len - 1);
+        CLI(&cli, NULL, "replay", "s", "--at", pairs[i][1], "--json");
+        char *after = strndup(cli.out, cli.out_len - 1);
+        CLI(&cli, NULL, "diff", "s", pairs[i][0], pairs[i][1], "--patch");
+        cli_assert_done(&cli);
+        cli.out[cli.out_len - 1] = '\0';
+        char *patched = json_patched(before, cli.out);
+        ck_assert_str_eq(patched, after);
+        free(patched);
+        free(before);
+        free(after);
+    }
+}
+END_TEST
+
+START_TEST(diff_refuses_what_is_no_moment_of_the_session)
+{
+    CLI(&cli, NULL, "diff", "s", "2", "5");
+    cli_assert_refused(&cli, 1, "no event 5");
+    CLI(&cli, NULL, "diff", "s", "2", "noon");
+    cli_assert_refused(&cli, 2, "B needs a seq");
+    CLI(&cli, NULL, "diff", "nobody", "0", "0");
+    cli_assert_refused(&cli, 1, "nobody");
+    CLI(&cli, NULL, "diff", "s", "2", "3", "--json", "--patch");
+    cli_assert_refused(&cli, 2, "--patch");
+    CLI(&cli, NULL, "diff", "s", "2", "3", "--pack", "nobody");
+    cli_assert_refused(&cli, 1, "nobody");
+}
+END_TEST
+
+Suite *suite_diff(void)
+{
+    Suite *suite = suite_create("diff");
+    TCase *tc = tcase_create("diff");
+    tcase_set_timeout(tc, 60);
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, diff_shows_people_each_row_that_changed_and_its_columns);
+    tcase_add_test(tc, diff_by_times_is_diff_by_the_seqs_that_they_mean);
+    tcase_add_test(tc, the_patch_makes_the_one_replay_from_the_other);
+    tcase_add_test(tc, diff_refuses_what_is_no_moment_of_the_session);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,306 @@
+/*
+ * Diff: what changed in a session's state between two moments, as rows for people, as one JSON
+ * object a row, or as a JSON patch.
+ */
+#include "tools/args.h"
+#include "tools/catch_up.h"
+#include "tools/moment.h"
+#include "tools/open.h"
+#include "tools/rows.h"
+
+#include <annal/diff.h>
+#include <annal/pack.h>
+#include <annal/replay.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { SHOWN_BYTES = 60 }; /* of a value, for people */
+
+struct diff {
+    const struct args *args;
+    annal_slice session;
+    annal_moment moments[2];
+    annal_store *store;
+    annal_index *index;
+    annal_pack *pack; /* of --pack; NULL: core */
+    annal_state *states[2];
+    annal_replay_info infos[2];
+    bool colours;
+    uint64_t counts[ANNAL_ROW_DELETED + 1];
+};
+
+/* ---- For people ---- */
+
+static void print_text(annal_slice text)
+{
+    size_t len = text.len;
+    if (len > SHOWN_BYTES) /* not in the middle of a character */
+        for (len = SHOWN_BYTES; len > 0 && ((unsigned char)text.ptr[len] & 0xc0) == 0x80;)
+            len--;
+    fputc('"', stdout);
+    out_plain((annal_slice){text.ptr, len});
+    fputs(len < text.len ? "\"…" : "\"", stdout);
+    if (len < text.len)
+        printf(" (%zu bytes)", text.len);
+}
+
+static void print_value(const annal_value *value)
+{
+    if (value->kind == ANNAL_VALUE_TEXT)
+        print_text(value->bytes);
+    else if (value->kind == ANNAL_VALUE_BLOB)
+        printf("(%zu bytes)", value->bytes.len);
+    else
+        rows_print_value(value);
+}
+
+static bool is_empty(const annal_value *value)
+{
+    return value->kind == ANNAL_VALUE_NULL ||
+           (value->kind == ANNAL_VALUE_TEXT && value->bytes.len == 0);
+}
+
+/* "~ turns id="s:t1"", in the colour of its kind. */
+static void print_heading(const struct diff *diff, const annal_change *change)
+{
+    static const char marks[] = {
+        [ANNAL_ROW_INSERTED] = '+', [ANNAL_ROW_UPDATED] = '~', [ANNAL_ROW_DELETED] = '-'};
+    static const char *const colours[] = {[ANNAL_ROW_INSERTED] = "\033[32m",
+                                          [ANNAL_ROW_UPDATED] = "\033[33m",
+                                          [ANNAL_ROW_DELETED] = "\033[31m"};
+    const annal_value *row = change->after != NULL ? change->after : change->before;
+    bool has_key = false;
+    printf("%s%c ", diff->colours ? colours[change->kind] : "", marks[change->kind]);
+    out_plain(change->table);
+    for (size_t i = 0; i < change->column_count; i++) {
+        if (!change->in_key[i])
+            continue;
+        fputc(' ', stdout);
+        out_plain(change->columns[i]);
+        fputc('=', stdout);
+        print_value(&row[i]);
+        has_key = true;
+    }
+    if (!has_key)
+        printf(" rowid=%" PRId64, change->rowid);
+    fputs(diff->colours ? "\033[0m\n" : "\n", stdout);
+}
+
+static void print_change(const struct diff *diff, const annal_change *change)
+{
+    print_heading(diff, change);
+    for (size_t i = 0; i < change->column_count; i++) {
+        const annal_value *before = change->before == NULL ? NULL : &change->before[i];
+        const annal_value *after = change->after == NULL ? NULL : &change->after[i];
+        if (change->in_key[i] || !change->differs[i] || (before == NULL && is_empty(after)) ||
+            after == NULL)
+            continue;
+        fputs("    ", stdout);
+        out_plain(change->columns[i]);
+        fputs(": ", stdout);
+        if (before != NULL) {
+            print_value(before);
+            fputs(" -> ", stdout);
+        }
+        print_value(after);
+        fputc('\n', stdout);
+    }
+}
+
+static void print_summary(const struct diff *diff)
+{
+    uint64_t inserted = diff->counts[ANNAL_ROW_INSERTED];
+    uint64_t updated = diff->counts[ANNAL_ROW_UPDATED];
+    uint64_t deleted = diff->counts[ANNAL_ROW_DELETED];
+    printf("after seq %" PRIu64 " -> after seq %" PRIu64 ": ", diff->infos[0].seq,
+           diff->infos[1].seq);
+    if (inserted + updated + deleted == 0)
+        puts("no difference");
+    else
+        printf("%" PRIu64 " inserted, %" PRIu64 " updated, %" PRIu64 " deleted\n", inserted,
+               updated, deleted);
+}
+
+/* ---- For programs ---- */
+
+enum members { OF_KEY, THAT_DIFFER };
+
+static void print_members(const annal_change *change, const annal_value *row, enum members which)
+{
+    bool begun = false;
+    fputc('{', stdout);
+    for (size_t i = 0; i < change->column_count; i++) {
+        if (which == OF_KEY ? !change->in_key[i] : !change->differs[i])
+            continue;
+        fputs(begun ? "," : "", stdout);
+        out_json_string(change->columns[i]);
+        fputc(':', stdout);
+        rows_print_value(&row[i]);
+        begun = true;
+    }
+    if (!begun && which == OF_KEY)
+        printf("\"rowid\":%" PRId64, change->rowid);
+    fputc('}', stdout);
+}
+
+static void print_json(const annal_change *change)
+{
+    static const char *const names[] = {[ANNAL_ROW_INSERTED] = "inserted",
+                                        [ANNAL_ROW_UPDATED] = "updated",
+                                        [ANNAL_ROW_DELETED] = "deleted"};
+    fputs("{\"table\":", stdout);
+    out_json_string(change->table);
+    printf(",\"change\":\"%s\",\"key\":", names[change->kind]);
+    print_members(change, change->after != NULL ? change->after : change->before, OF_KEY);
+    fputs(",\"before\":", stdout);
+    if (change->before != NULL)
+        print_members(change, change->before, THAT_DIFFER);
+    else
+        fputs("null", stdout);
+    fputs(",\"after\":", stdout);
+    if (change->after != NULL)
+        print_members(change, change->after, THAT_DIFFER);
+    else
+        fputs("null", stdout);
+    fputs("}\n", stdout);
+}
+
+static int take_change(void *arg, const annal_change *change)
+{
+    struct diff *diff = arg;
+    diff->counts[change->kind]++;
+    if (diff->args->json)
+        print_json(change);
+    else
+        print_change(diff, change);
+    return out_wanted() ? 0 : ANNAL_END;
+}
+
+static int write_bytes(void *arg, const char *bytes, size_t len)
+{
+    (void)arg;
+    out_slice((annal_slice){bytes, len});
+    return out_wanted() ? 0 : ANNAL_END;
+}
+
+/* ---- The verb ---- */
+
+static int print_diff(struct diff *diff)
+{
+    annal_error err = {0};
+    bool patch = args_has(diff->args, "patch");
+    annal_status status =
+        patch ? annal_state_patch(diff->states[0], diff->states[1], write_bytes, NULL, &err)
+              : annal_state_diff(diff->states[0], diff->states[1], take_change, diff, &err);
+    if (status < 0)
+        return fail_error(&err);
+    if (patch)
+        fputc('\n', stdout);
+    else if (!diff->args->json && status == ANNAL_OK)
+        print_summary(diff);
+    uint64_t damaged = diff->infos[0].damaged + diff->infos[1].damaged;
+    if (damaged > 0)
+        say("session '%.*s': damaged places were passed over, 'annal verify' names them",
+            ANNAL_FMT(diff->session));
+    return damaged > 0 ? EXIT_REFUSED : EXIT_DONE;
+}
+
+static int open_states(struct diff *diff)
+{
+    annal_error err = {0};
+    const annal_pack *packs[] = {diff->pack};
+    annal_replay_options options = {0};
+    if (diff->pack != NULL) {
+        options.packs = packs;
+        options.pack_count = 1;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (annal_replay_open(diff->index, diff->session, diff->moments[i], &options,
+                              &diff->states[i], &diff->infos[i], &err) < 0)
+            return fail_error(&err);
+    }
+    return EXIT_DONE;
+}
+
+static int read_operands(struct diff *diff)
+{
+    const struct args *args = diff->args;
+    int exit_status = args_session(args, 0, &diff->session);
+    for (int i = 0; i < 2 && exit_status == 0; i++) {
+        if (!parse_moment(args->operands[1 + i], &diff->moments[i]))
+            exit_status = fail_usage("%s needs " MOMENT_FORMS ", and was given '%s'",
+                                     i == 0 ? "A" : "B", args->operands[1 + i]);
+    }
+    if (exit_status == 0 && args->json && args_has(args, "patch"))
+        exit_status = fail_usage("--patch is JSON, and one value: it excludes --json");
+    return exit_status;
+}
+
+static int find_pack(struct diff *diff)
+{
+    annal_error err = {0};
+    const char *name = args_get(diff->args, "pack");
+    if (name == NULL || strcmp(name, "core") == 0)
+        return EXIT_DONE;
+    return annal_pack_named(diff->index, name, &diff->pack, &err) < 0 ? fail_error(&err)
+                                                                      : EXIT_DONE;
+}
+
+/* Only the session is caught up: the other operands are moments. */
+static int open_index(struct diff *diff)
+{
+    struct session_list list = {0};
+    struct args session_only = *diff->args;
+    session_only.operand_count = 1;
+    int exit_status = sessions_collect(diff->store, &session_only, &list);
+    if (exit_status == 0)
+        exit_status = index_open_caught_up(diff->store, &list, &diff->index);
+    sessions_done(&list);
+    return exit_status;
+}
+
+static int run(const struct args *args)
+{
+    struct diff diff = {.args = args, .colours = out_colours(stdout)};
+    int exit_status = read_operands(&diff);
+    if (exit_status == 0)
+        exit_status = store_open(args, OPEN_READ, 0, &diff.store);
+    if (exit_status == 0)
+        exit_status = open_index(&diff);
+    if (exit_status == 0)
+        exit_status = find_pack(&diff);
+    if (exit_status == 0)
+        exit_status = open_states(&diff);
+    if (exit_status == 0)
+        exit_status = print_diff(&diff);
+    annal_state_free(diff.states[0]);
+    annal_state_free(diff.states[1]);
+    annal_pack_free(diff.pack);
+    annal_index_close(diff.index);
+    return store_close(diff.store, exit_status);
+}
+
+static const struct option options[] = {
+    {"patch", NULL, "a JSON patch (RFC 6902) that makes B from A", false},
+    {"pack", "NAME", "the tables of this pack; default: core", false},
+    {NULL, NULL, NULL, false}};
+
+const struct command cmd_diff = {
+    .name = "diff",
+    .operands = "SESSION A B",
+    .operands_min = 3,
+    .operands_max = 3,
+    .summary = "what changed in a session's state between two moments",
+    .about = "Compares the session's tables as they stood at two moments of its past, each a\n"
+             "seq or a time as for 'annal replay --at', and prints the rows that differ:\n"
+             "+ inserted, ~ updated with each column that changed, - deleted. With --json one\n"
+             "object a row, {\"table\",\"change\",\"key\",\"before\",\"after\"}, where before and "
+             "after\n"
+             "have the columns that differ. --patch prints one JSON patch that makes\n"
+             "'annal replay SESSION --at B --json' from 'annal replay SESSION --at A --json'.",
+    .examples = "  annal diff sess_1 1200 1300\n"
+                "  annal diff sess_1 2h 0s --json | jq -r 'select(.table == \"turns\").key.id'\n"
+                "  annal diff sess_1 0 1200 --patch\n",
+    .options = options,
+    .run = run};
