@@ -171,6 +171,8 @@ annal_status annal_session_info_get(annal_store *store, annal_slice session,
     if (tail.has_header) {
         annal__frame_file_id_text(tail.header.file, info.file);
         info.created_us = tail.header.created_us;
+        if (tail.header.is_replacement)
+            annal__frame_file_id_text(tail.header.replaces, info.replaces);
     }
     *out_info = info;
 

@@ -126,6 +126,11 @@ bool annal__store_has_keeper(const annal_store *store)
     return store->keeper.running;
 }
 
+struct tails_place *annal__store_tails(annal_store *store)
+{
+    return &store->tails;
+}
+
 int64_t annal__now_us(const annal_store *store)
 {
     return store->clock->monotonic_us(store->clock->arg);

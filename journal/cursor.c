@@ -143,6 +143,12 @@ annal_position annal_cursor_position(const annal_cursor *cursor)
     return (annal_position){cursor->scan.next_seq, cursor->scan.offset, cursor->scan.h};
 }
 
+void annal_cursor_rest(annal_cursor *cursor)
+{
+    annal__scan_rest(&cursor->scan);
+    annal__buf_done(&cursor->json);
+}
+
 void annal_cursor_close(annal_cursor *cursor)
 {
     if (cursor == NULL)

@@ -5,11 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define HELD_MAGIC         UINT64_C(0x31444c45484c4e41) /* "ANLHELD1" */
@@ -199,21 +196,4 @@ void annal__held_remove_all(const struct held *held)
         if (atomic_load(&annal__held_entry(held, i)->hash) != 0)
             annal__held_remove(held, i);
     }
-}
-
-void annal__futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t timeout_us)
-{
-    struct timespec timeout = {.tv_sec = timeout_us / 1000000,
-                               .tv_nsec = timeout_us % 1000000 * 1000};
-    (void)syscall(SYS_futex, word, FUTEX_WAIT, value, &timeout, NULL, 0);
-}
-
-void annal__futex_wake(_Atomic uint32_t *word)
-{
-    annal__futex_wake_some(word, INT32_MAX);
-}
-
-void annal__futex_wake_some(_Atomic uint32_t *word, int sleepers)
-{
-    (void)syscall(SYS_futex, word, FUTEX_WAKE, sleepers, NULL, NULL, 0);
 }

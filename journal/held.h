@@ -15,6 +15,7 @@
 #ifndef JOURNAL_HELD_H
 #define JOURNAL_HELD_H
 
+#include "journal/base/futex.h"
 #include "journal/base/io.h"
 
 #include <annal/event.h>
@@ -95,10 +96,5 @@ annal_status annal__held_add(struct held *held, annal_slice session, uint32_t *o
                              annal_error *err);
 void annal__held_remove(const struct held *held, uint32_t index);
 void annal__held_remove_all(const struct held *held);
-
-/* Sleep until *word is not value any more, at most timeout_us; and wake such sleepers. */
-void annal__futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t timeout_us);
-void annal__futex_wake(_Atomic uint32_t *word);
-void annal__futex_wake_some(_Atomic uint32_t *word, int sleepers);
 
 #endif

@@ -26,6 +26,12 @@ void annal__scan_done(struct scan *scan)
     scan->fd = -1;
 }
 
+void annal__scan_rest(struct scan *scan)
+{
+    if (scan->resume == 0 && scan->sound_length == 0) /* what it found out stands in the window */
+        annal__buf_done(&scan->window);
+}
+
 void annal__scan_set(struct scan *scan, uint64_t seq, uint64_t offset, uint64_t h)
 {
     scan->next_seq = seq;

@@ -50,6 +50,9 @@ void annal__scan_init(struct scan *scan, const struct io *io, int fd, const stru
 /* Free memory and close fd. */
 void annal__scan_done(struct scan *scan);
 
+/* Free memory; the walk goes on as before. */
+void annal__scan_rest(struct scan *scan);
+
 /* Stand at a frame that begins at offset, behind a frame with hash h. */
 void annal__scan_set(struct scan *scan, uint64_t seq, uint64_t offset, uint64_t h);
 

@@ -6,6 +6,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/io.h"
 #include "journal/base/log.h"
+#include "journal/base/seam.h"
 #include "journal/commit.h"
 #include "journal/filelock.h"
 #include "journal/held.h"
@@ -104,6 +105,7 @@ struct annal_store {
     _Atomic uint64_t space_free;
     _Atomic uint64_t log_region_bytes; /* of our log; 0: we have none yet */
 
+    struct tails_place tails;
     struct metrics metrics;
 };
 

@@ -10,6 +10,8 @@
 
 #include <annal/store.h>
 
+#include <pthread.h>
+
 /* Both live as long as the store. */
 const struct io *annal__store_io(const annal_store *store);
 const struct clock *annal__store_clock(const annal_store *store);
@@ -19,5 +21,15 @@ const uint8_t *annal__store_boot(const annal_store *store);
 
 /* Whether a thread of its own does what is due. If not, whoever waits long calls annal_keep(). */
 bool annal__store_has_keeper(const annal_store *store);
+
+/*
+ * Where what the tails of a store object share hangs (replay/hub.h), for there is no global state:
+ * made by the first tail, gone with the last.
+ */
+struct tails_place {
+    pthread_mutex_t lock;
+    void *hub; /* guarded by lock */
+};
+struct tails_place *annal__store_tails(annal_store *store);
 
 #endif

@@ -196,6 +196,12 @@ typedef struct annal_position {
 
 ANNAL_API annal_position annal_cursor_position(const annal_cursor *cursor);
 
+/*
+ * Give back the memory that reading took, for a cursor that will not be needed for a while. It goes
+ * on where it stands; the slices that it handed out end.
+ */
+ANNAL_API void annal_cursor_rest(annal_cursor *cursor);
+
 ANNAL_API void annal_cursor_close(annal_cursor *cursor);
 
 /*

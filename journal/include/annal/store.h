@@ -104,6 +104,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_checkpoint(annal_store *store, ann
 typedef struct annal_session_info {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     char file[33];       /* id of the journal file, 32 hex digits; "" when the header is damaged */
+    /* id of the journal that this one was made from and took the place of; "": none */
+    char replaces[33];
     annal_format format; /* of the journal */
     int64_t created_us;  /* from the header; 0 when it is damaged */
     uint64_t bytes;      /* size of the journal file */
