@@ -1,45 +1,98 @@
 /*
- * Replay: the state of a session at a moment, asked in SQL or printed whole; or the events up to
- * it.
+ * Replay: the state of a session at a moment, asked in SQL or printed whole; or the events up to it,
+ * played.
  */
 #include "journal/base/buf.h"
 #include "tools/args.h"
 #include "tools/catch_up.h"
-#include "tools/event_out.h"
+#include "tools/moment.h"
 #include "tools/open.h"
+#include "tools/player.h"
 #include "tools/rows.h"
 
 #include <annal/pack.h>
 #include <annal/replay.h>
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { DUE_EVENTS = 1000 };
+enum { DUE_EVENTS = 1000, GAP_SECONDS = 5 };
 
 struct replay {
     const struct args *args;
     annal_slice session;
     annal_moment at;
+    annal_moment from; /* of --events */
+    struct player_options play;
     enum out_format format; /* of --sql */
     annal_store *store;
     annal_index *index;
     annal_pack *pack; /* of --pack; NULL: core */
 };
 
+/* *out stays as it is when the option was not given. */
+static int read_moment(const struct args *args, const char *name, annal_moment *out)
+{
+    const char *text = args_get(args, name);
+    if (text == NULL || parse_moment(text, out))
+        return 0;
+    return fail_usage("--%s needs " MOMENT_FORMS ", and was given '%s'", name, text);
+}
+
+/* A number that is not negative, such as 2 or 0.5; *out stays as it is when it was not given. */
+static int read_amount(const struct args *args, const char *name, double *out)
+{
+    const char *text = args_get(args, name);
+    char *end = NULL;
+    if (text == NULL)
+        return 0;
+    double amount = strtod(text, &end);
+    if (end == text || *end != '\0' || !(amount >= 0 && amount <= 1e6))
+        return fail_usage("--%s needs a number such as 2 or 0.5, and was given '%s'", name, text);
+    *out = amount;
+    return 0;
+}
+
+/* How the events are played: --speed max where nobody watches them. */
+static int read_pace(struct replay *replay)
+{
+    static const char *const of_events[] = {"speed", "gap", "from", "to", "full"};
+    const struct args *args = replay->args;
+    struct player_options *play = &replay->play;
+    const char *speed = args_get(args, "speed");
+    bool max = speed != NULL ? strcmp(speed, "max") == 0 : !isatty(STDOUT_FILENO);
+    for (size_t i = 0; i < sizeof of_events / sizeof *of_events; i++) {
+        if (args_has(args, of_events[i]) && !args_has(args, "events"))
+            return fail_usage("--%s is for --events", of_events[i]);
+    }
+    if (args_has(args, "to") && args_has(args, "at"))
+        return fail_usage("--at and --to say the same of --events");
+    *play = (struct player_options){.speed = max ? 0 : 1,
+                                    .gap = GAP_SECONDS,
+                                    .json = args->json,
+                                    .full = args_has(args, "full")};
+    int exit_status = max ? 0 : read_amount(args, "speed", &play->speed);
+    if (exit_status == 0 && !max && play->speed == 0)
+        exit_status = fail_usage("--speed needs a number above 0, or max");
+    if (exit_status == 0)
+        exit_status = read_amount(args, "gap", &play->gap);
+    if (exit_status == 0)
+        exit_status = read_moment(args, "from", &replay->from);
+    return exit_status == 0 ? read_moment(args, "to", &replay->at) : exit_status;
+}
+
 static int read_options(struct replay *replay)
 {
     const struct args *args = replay->args;
-    const char *at = args_get(args, "at");
     replay->at.kind = ANNAL_AT_END;
-    if (at != NULL && parse_number(at, &replay->at.seq))
-        replay->at.kind = ANNAL_AT_SEQ;
-    else if (at != NULL && parse_time(at, &replay->at.time_us))
-        replay->at.kind = ANNAL_AT_TIME;
-    else if (at != NULL)
-        return fail_usage("--at needs a seq, a time such as 2026-01-06T07:24:00Z or an age such as "
-                          "2h, and was given '%s'",
-                          at);
+    replay->from.kind = ANNAL_AT_SEQ;
+    int exit_status = read_moment(args, "at", &replay->at);
+    if (exit_status == 0)
+        exit_status = read_pace(replay);
+    if (exit_status != 0)
+        return exit_status;
     if (args_has(args, "sql") && args_has(args, "events"))
         return fail_usage("--sql and --events exclude each other");
     if (args_has(args, "format") && !args_has(args, "sql"))
@@ -176,27 +229,29 @@ static int print_state(struct replay *replay)
     return exit_status == EXIT_DONE && info.damaged > 0 ? EXIT_REFUSED : exit_status;
 }
 
-static annal_status print_event(void *arg, const annal_event *event, annal_error *err)
+/* The first event of a time is the one behind the last that is earlier. */
+static annal_status first_seq(struct replay *replay, uint64_t *out_seq, annal_error *err)
 {
-    const struct replay *replay = arg;
-    (void)err;
-    event_print(event, replay->session);
-    return out_wanted() ? ANNAL_OK : ANNAL_END;
+    annal_moment before = replay->from;
+    if (before.kind == ANNAL_AT_SEQ) {
+        *out_seq = before.seq;
+        return ANNAL_OK;
+    }
+    before.time_us--;
+    annal_status status = annal_replay_seq(replay->index, replay->session, before, out_seq, err);
+    ++*out_seq;
+    return status;
 }
 
-static int print_events(struct replay *replay)
+static int play_events(struct replay *replay)
 {
     annal_error err = {0};
-    uint64_t seq = 0, damaged = 0;
-    annal_status status = annal_replay_seq(replay->index, replay->session, replay->at, &seq, &err);
-    if (status == ANNAL_OK && seq > 0)
-        status = annal_replay_fold(replay->store, replay->session, 1, seq, print_event, replay,
-                                   &damaged, &err);
-    if (status < 0)
-        return fail_error(&err);
-    if (damaged > 0)
-        say_damaged(replay, damaged);
-    return damaged > 0 ? EXIT_REFUSED : EXIT_DONE;
+    struct player_options *play = &replay->play;
+    annal_status status =
+        annal_replay_seq(replay->index, replay->session, replay->at, &play->to_seq, &err);
+    if (status >= 0)
+        status = first_seq(replay, &play->from_seq, &err);
+    return status < 0 ? fail_error(&err) : player_run(replay->index, replay->session, play);
 }
 
 static int find_pack(struct replay *replay)
@@ -225,7 +280,7 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = find_pack(&replay);
     if (exit_status == 0)
-        exit_status = args_has(args, "events") ? print_events(&replay) : print_state(&replay);
+        exit_status = args_has(args, "events") ? play_events(&replay) : print_state(&replay);
     annal_pack_free(replay.pack);
     annal_index_close(replay.index);
     sessions_done(&list);
@@ -237,7 +292,12 @@ static const struct option options[] = {
     {"sql", "QUERY", "ask the state with a SELECT", false},
     {"pack", "NAME", "the tables of this pack; default: core", false},
     {"format", "FORMAT", "of the answer of --sql: table (default), jsonl or csv", false},
-    {"events", NULL, "print the events up to that moment", false},
+    {"events", NULL, "play the events up to that moment, as a conversation", false},
+    {"speed", "N", "of --events: 1 as it was (on a terminal), 10, max", false},
+    {"gap", "SECONDS", "of --events: wait at most so long (5); 0: as it was", false},
+    {"from", "SEQ|TIME", "of --events: begin with this event, or at this time", false},
+    {"to", "SEQ|TIME", "of --events: the same as --at", false},
+    {"full", NULL, "of --events: do not cut long texts", false},
     {"no-snapshots", NULL, "fold from the first event; the answer is the same", false},
     {NULL, NULL, NULL, false}};
 
@@ -253,11 +313,17 @@ const struct command cmd_replay = {
              "and folds the events after it. With --json the whole state is one object,\n"
              "{\"sessions\":[...],\"turns\":[...]}: the same bytes with any snapshots or none.\n"
              "With --pack these are the tables of another pack, as far as this session fills\n"
-             "them; without snapshots, which hold the tables of core.",
+             "them; without snapshots, which hold the tables of core.\n"
+             "With --events what was recorded is played: who said what, which tool was called\n"
+             "and what it returned, tokens and cost so far; on a terminal at the pace at which\n"
+             "it came. There, space pauses, right or n shows the next event, left or p the one\n"
+             "before, + and - change the speed, q ends. With --json it prints the events as\n"
+             "JSON lines.",
     .examples =
         "  annal replay sess_1 --at 1200\n"
         "  annal replay sess_1 --at 2h --sql \"SELECT status, total_tokens FROM sessions\"\n"
         "  annal replay team_a --pack teams --at 12\n"
-        "  annal replay sess_1 --at 40 --events | jq -r .type\n",
+        "  annal replay sess_1 --events --speed 10\n"
+        "  annal replay sess_1 --events --json --at 40 | jq -r .type\n",
     .options = options,
     .run = run};

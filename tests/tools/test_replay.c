@@ -68,7 +68,7 @@ START_TEST(replay_prints_the_state_for_people_and_for_programs)
     CLI(&cli, NULL, "replay", "s", "--json");
     cli_assert_done(&cli);
     ck_assert_int_eq(strncmp(cli.out, "{\"sessions\":[{\"id\":\"s\",", 23), 0);
-    CLI(&cli, NULL, "replay", "s", "--at", "2", "--events");
+    CLI(&cli, NULL, "replay", "s", "--at", "2", "--events", "--json");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"s\",\"seq\":2,\"timestamp\":"));
     ck_assert_ptr_null(strstr(cli.out, "\"seq\":3"));

@@ -1,0 +1,350 @@
+/* replay --events: a conversation, its pace, and the keys of a terminal. */
+#include "tests/tools/cli.h"
+#include "tests/tools/screen.h"
+#include "tools/command.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A small one, with an hour between its events. */
+static const char talk[] =
+    "{\"type\":\"turn.started\",\"ts\":\"2026-03-02T08:00:00Z\",\"data\":{\"turn_id\":\"t1\","
+    "\"sequence\":1}}\n"
+    "{\"type\":\"message.added\",\"ts\":\"2026-03-02T09:00:00Z\",\"data\":{\"role\":\"user\","
+    "\"content\":\"Why is it late?\\nTell \\u0041\\ud83c\\udf0a.\"}}\n"
+    "{\"type\":\"tool.called\",\"ts\":\"2026-03-02T10:00:00Z\",\"data\":{\"call_id\":\"c1\","
+    "\"tool\":\"Grep\",\"input\":{\"pattern\":\"local\\ntime\",\"path\":\"src\",\"n\":3}}}\n"
+    "{\"type\":\"tool.returned\",\"ts\":\"2026-03-02T11:00:00Z\",\"data\":{\"call_id\":\"c1\","
+    "\"output\":\"1\\n2\\n3\\n4\\n5\\n6\\n7\\n8\\n9\\n10\\n\",\"duration_ms\":12}}\n"
+    "{\"type\":\"message.added\",\"ts\":\"2026-03-02T12:00:00Z\",\"data\":{\"role\":"
+    "\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"Hm.\"},"
+    "{\"type\":\"text\",\"text\":\"Summer \\u001b[31mtime.\"},{\"type\":\"image\",\"n\":1}]}}\n"
+    "{\"type\":\"turn.completed\",\"ts\":\"2026-03-03T13:00:00Z\",\"data\":{\"turn_id\":\"t1\","
+    "\"input_tokens\":1200,\"output_tokens\":34,\"cost_usd\":0.25}}\n";
+
+static const char rendered[] =
+    "                   2026-03-02\n"
+    "      1  08:00:00  turn 1 begins\n"
+    "      2  09:00:00  user\n"
+    "                   Why is it late?\n"
+    "                   Tell A🌊.\n"
+    "      3  10:00:00  → Grep  pattern: local time, path: src, n: 3\n"
+    "      4  11:00:00  ← Grep  12 ms  1\n"
+    "                   2\n"
+    "                   3\n"
+    "                   4\n"
+    "                   5\n"
+    "                   6\n"
+    "                   7\n"
+    "                   8\n"
+    "                   … 2 more lines: annal query s --seq 4..4, or --full\n"
+    "      5  12:00:00  assistant\n"
+    "                   (thinks) Hm.\n"
+    "                   Summer ?[31mtime.\n"
+    "                   [type: image, n: 1]\n"
+    "                   2026-03-03\n"
+    "      6  13:00:00  turn ends: completed  tokens: 1,200 in, 34 out; so far 1 turn · 1,234 "
+    "tokens · $0.25\n";
+
+static struct cli cli;
+static struct screen screen;
+
+static void setup(void)
+{
+    CLI_INIT(&cli);
+    CLI(&cli, talk, "append", "s");
+    cli_assert_done(&cli);
+}
+
+static void teardown(void)
+{
+    cli_done(&cli);
+}
+
+/* ---- As text ---- */
+
+START_TEST(a_session_is_played_as_a_conversation_plain_where_it_is_piped)
+{
+    CLI(&cli, NULL, "replay", "s", "--events");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, rendered);
+    CLI(&cli, NULL, "replay", "s", "--events", "--full");
+    ck_assert_ptr_nonnull(strstr(cli.out, "                   10\n"));
+    ck_assert_ptr_null(strstr(cli.out, "more line"));
+}
+END_TEST
+
+START_TEST(a_part_of_it_has_the_tokens_and_names_of_what_came_before)
+{
+    CLI(&cli, NULL, "append", "s");
+    CLI(&cli, "{\"type\":\"agent.turn.usage\",\"data\":{\"input_tokens\":5,\"output_tokens\":1}}\n",
+        "append", "s");
+    CLI(&cli, NULL, "replay", "s", "--events", "--from", "4", "--to", "4");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "      4  11:00:00  ← Grep  12 ms  1\n"));
+    ck_assert_ptr_null(strstr(cli.out, "      3  "));
+    ck_assert_ptr_null(strstr(cli.out, "      5  "));
+    CLI(&cli, NULL, "replay", "s", "--events", "--from", "2026-03-03T00:00:00Z");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "      6  13:00:00  turn ends"));
+    ck_assert_ptr_null(strstr(cli.out, "      5  "));
+    ck_assert_ptr_nonnull(
+        strstr(cli.out, "tokens: 5 in, 1 out; so far 1 turn · 1,240 tokens · $0.25\n"));
+}
+END_TEST
+
+START_TEST(programs_get_the_events_as_json_lines)
+{
+    CLI(&cli, NULL, "replay", "s", "--events", "--json", "--from", "3", "--at", "4");
+    cli_assert_done(&cli);
+    ck_assert_ptr_eq(strstr(cli.out, "{\"session_id\":\"s\",\"seq\":3,\"timestamp\":"), cli.out);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\n{\"session_id\":\"s\",\"seq\":4,"));
+    ck_assert_ptr_null(strstr(cli.out, "\"seq\":5"));
+}
+END_TEST
+
+START_TEST(an_event_of_any_shape_is_one_that_people_can_read)
+{
+    static const char odd[] =
+        "{\"type\":\"message.added\",\"data\":7}\n"
+        "{\"type\":\"message.added\",\"data\":{\"role\":[1],\"content\":{\"a\":\"b\"}}}\n"
+        "{\"type\":\"message.added\",\"data\":{\"content\":\"\\ud800 \\u009b\\u007f\"}}\n"
+        "{\"type\":\"tool.called\",\"data\":[]}\n"
+        "{\"type\":\"tool.failed\",\"data\":{\"call_id\":\"?\",\"error\":\"no\\nroom\"}}\n"
+        "{\"type\":\"turn.completed\",\"data\":{\"input_tokens\":\"x\",\"cost_usd\":1e400}}\n"
+        "{\"type\":\"agent.turn.usage\",\"data\":{\"input_tokens\":-3}}\n"
+        "{\"type\":\"my.own\",\"data\":{\"a\":[1,2],\"b\":\"two\"}}\n";
+    CLI(&cli, odd, "append", "odd");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "replay", "odd", "--events");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "  message\n"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "  [1]\n                   [a: b]\n"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "                   \xef\xbf\xbd ??\n"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "  → ?  \n"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "  ✗ ?  no room\n"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "tokens: -3 in, 0 out; so far 0 turns · -3 tokens\n"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "  my.own  a: [1,2], b: two\n"));
+}
+END_TEST
+
+START_TEST(what_makes_no_sense_is_wrong_usage)
+{
+    CLI(&cli, NULL, "replay", "s", "--speed", "2");
+    cli_assert_refused(&cli, EXIT_USAGE, "--speed is for --events");
+    CLI(&cli, NULL, "replay", "s", "--events", "--speed", "0");
+    cli_assert_refused(&cli, EXIT_USAGE, "--speed");
+    CLI(&cli, NULL, "replay", "s", "--events", "--gap=-1");
+    cli_assert_refused(&cli, EXIT_USAGE, "--gap");
+    CLI(&cli, NULL, "replay", "s", "--events", "--at", "2", "--to", "3");
+    cli_assert_refused(&cli, EXIT_USAGE, "--to");
+    CLI(&cli, NULL, "replay", "s", "--events", "--from", "noon");
+    cli_assert_refused(&cli, EXIT_USAGE, "--from");
+    CLI(&cli, NULL, "replay", "s", "--events", "--to", "99");
+    cli_assert_refused(&cli, EXIT_REFUSED, "99");
+    CLI(&cli, NULL, "replay", "s", "--events", "--from", "5", "--to", "3");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "");
+}
+END_TEST
+
+/* ---- Pace ---- */
+
+static double seconds_of(const char *const *words)
+{
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    cli_run(&cli, NULL, words);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    cli_assert_done(&cli);
+    return (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
+}
+
+START_TEST(events_keep_their_distance_in_time_and_long_gaps_are_cut_and_said)
+{
+    static const char events[] = "{\"type\":\"n\",\"ts\":\"2026-03-02T08:00:00.0Z\",\"data\":1}\n"
+                                 "{\"type\":\"n\",\"ts\":\"2026-03-02T08:00:00.2Z\",\"data\":2}\n"
+                                 "{\"type\":\"n\",\"ts\":\"2026-03-02T08:00:00.4Z\",\"data\":3}\n";
+    CLI(&cli, events, "append", "n");
+    cli_assert_done(&cli);
+    double max = seconds_of((const char *[]){"replay", "n", "--events", NULL});
+    char *all = strdup(cli.out);
+    double as_it_was = seconds_of((const char *[]){"replay", "n", "--events", "--speed=1", NULL});
+    ck_assert_str_eq(cli.out, all);
+    ck_assert_double_ge(as_it_was, 0.4);
+    ck_assert_double_lt(max, 600);
+    free(all);
+    double half = seconds_of((const char *[]){"replay", "n", "--events", "--speed=0.5", NULL});
+    ck_assert_double_ge(half, 0.8);
+    double cut =
+        seconds_of((const char *[]){"replay", "s", "--events", "--speed=1", "--gap=0.01", NULL});
+    ck_assert_double_lt(cut, 600);
+    ck_assert_ptr_nonnull(strstr(cli.out, "                   … 60 min later\n"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "                   … 25.0 h later\n"));
+}
+END_TEST
+
+START_TEST(who_plays_slowly_into_a_pipe_ends_when_nobody_reads)
+{
+    int input, output, status;
+    char byte;
+    pid_t pid =
+        cli_start(&cli, (const char *[]){"replay", "s", "--events", "--speed=1", "--gap=0", NULL},
+                  &input, &output);
+    ck_assert_int_eq(read(output, &byte, 1), 1);
+    close(output);
+    close(input);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+/* ---- On a terminal ---- */
+
+static void play(void)
+{
+    SCREEN(&screen, &cli, "replay", "s", "--events", "--gap", "0");
+    screen_expect(&screen, "turn 1 begins");
+    screen_expect(&screen, "▶ 1x  event 1 of 6  2026-03-02 08:00:00  1 turn · 0 tokens");
+    ck_assert(screen_is_raw(&screen));
+}
+
+START_TEST(a_terminal_steps_forward_and_back_and_changes_the_speed)
+{
+    play();
+    screen_type(&screen, " ");
+    screen_expect(&screen, "⏸ 1x  event 1 of 6");
+    screen_type(&screen, "n");
+    screen_expect(&screen, "Why is it late?");
+    screen_expect(&screen, "⏸ 1x  event 2 of 6");
+    screen_type(&screen, "\033[C\033[C\033[C\033[C");
+    screen_expect(&screen, "Grep");
+    screen_expect(&screen, "Summer ?[31mtime.");
+    screen_expect(&screen, "event 6 of 6  2026-03-03 13:00:00  1 turn · 1,234 tokens · $0.25");
+    screen_type(&screen, "\033[D");
+    screen_expect(&screen, "↑ back to event 5");
+    screen_expect(&screen, "Summer ");
+    screen_expect(&screen, "event 5 of 6  2026-03-02 12:00:00  1 turn · 0 tokens");
+    screen_type(&screen, "p\033OD");
+    screen_expect(&screen, "↑ back to event 3");
+    screen_expect(&screen, "→ ");
+    screen_expect(&screen, "event 3 of 6");
+    screen_type(&screen, "++-");
+    screen_expect(&screen, "⏸ 2x  event 3");
+    screen_expect(&screen, "⏸ 4x  event 3");
+    screen_expect(&screen, "⏸ 2x  event 3");
+    screen_type(&screen, "nnn");
+    screen_expect(&screen, "event 6 of 6  2026-03-03 13:00:00  1 turn · 1,234 tokens · $0.25");
+    screen_type(&screen, "q");
+    ck_assert_int_eq(screen_wait(&screen), 0);
+    screen_assert_restored(&screen);
+    screen_done(&screen);
+}
+END_TEST
+
+START_TEST(before_the_first_event_there_is_nothing_to_go_back_to)
+{
+    play();
+    screen_type(&screen, "\033[D\033[Dn");
+    screen_expect(&screen, "Why is it late?");
+    screen_expect(&screen, "event 2 of 6");
+    screen_type(&screen, "q");
+    ck_assert_int_eq(screen_wait(&screen), 0);
+    ck_assert_ptr_null(strstr(screen.text, "back to"));
+    screen_done(&screen);
+}
+END_TEST
+
+START_TEST(colours_are_for_terminals)
+{
+    play();
+    ck_assert_ptr_nonnull(strstr(screen.text, "\033[1mturn 1 begins"));
+    screen_type(&screen, "q");
+    ck_assert_int_eq(screen_wait(&screen), 0);
+    screen_done(&screen);
+    CLI(&cli, NULL, "replay", "s", "--events");
+    ck_assert_ptr_null(strstr(cli.out, "\033"));
+}
+END_TEST
+
+START_TEST(on_a_terminal_it_plays_to_the_end_by_itself)
+{
+    SCREEN(&screen, &cli, "replay", "s", "--events", "--speed", "max");
+    screen_expect(&screen, "turn ends: completed");
+    ck_assert_int_eq(screen_wait(&screen), 0);
+    screen_assert_restored(&screen);
+    screen_done(&screen);
+}
+END_TEST
+
+START_TEST(a_signal_that_ends_it_leaves_the_terminal_as_it_was)
+{
+    static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    int signal_number = ending[_i];
+    play();
+    if (signal_number == SIGINT)
+        screen_type(&screen, "\003");
+    else
+        ck_assert_int_eq(kill(screen.command, signal_number), 0);
+    int status = screen_wait(&screen);
+    ck_assert(WIFSIGNALED(status));
+    ck_assert_int_eq(WTERMSIG(status), signal_number);
+    screen_assert_restored(&screen);
+    screen_done(&screen);
+}
+END_TEST
+
+START_TEST(a_stop_gives_the_terminal_back_and_goes_on_after)
+{
+    play();
+    for (int i = 0; i < 3; i++) {
+        screen_type(&screen, "\032"); /* Ctrl-Z */
+        int status = screen_wait(&screen);
+        ck_assert(WIFSTOPPED(status));
+        screen_assert_restored(&screen);
+        screen_continue(&screen);
+        screen_expect(&screen, "event ");
+        ck_assert(screen_is_raw(&screen));
+        screen_type(&screen, "n");
+        screen_expect(&screen, "⏸");
+    }
+    screen_expect(&screen, "event 4 of 6");
+    screen_type(&screen, "q");
+    ck_assert_int_eq(screen_wait(&screen), 0);
+    screen_assert_restored(&screen);
+    screen_done(&screen);
+}
+END_TEST
+
+Suite *suite_player(void)
+{
+    Suite *suite = suite_create("player");
+    TCase *text = tcase_create("text");
+    tcase_set_timeout(text, 60);
+    tcase_add_checked_fixture(text, setup, teardown);
+    tcase_add_test(text, a_session_is_played_as_a_conversation_plain_where_it_is_piped);
+    tcase_add_test(text, a_part_of_it_has_the_tokens_and_names_of_what_came_before);
+    tcase_add_test(text, programs_get_the_events_as_json_lines);
+    tcase_add_test(text, an_event_of_any_shape_is_one_that_people_can_read);
+    tcase_add_test(text, what_makes_no_sense_is_wrong_usage);
+    tcase_add_test(text, events_keep_their_distance_in_time_and_long_gaps_are_cut_and_said);
+    tcase_add_test(text, who_plays_slowly_into_a_pipe_ends_when_nobody_reads);
+    suite_add_tcase(suite, text);
+    TCase *terminal = tcase_create("terminal");
+    tcase_set_timeout(terminal, 120);
+    tcase_add_checked_fixture(terminal, setup, teardown);
+    tcase_add_test(terminal, a_terminal_steps_forward_and_back_and_changes_the_speed);
+    tcase_add_test(terminal, before_the_first_event_there_is_nothing_to_go_back_to);
+    tcase_add_test(terminal, colours_are_for_terminals);
+    tcase_add_test(terminal, on_a_terminal_it_plays_to_the_end_by_itself);
+    tcase_add_loop_test(terminal, a_signal_that_ends_it_leaves_the_terminal_as_it_was, 0, 4);
+    tcase_add_test(terminal, a_stop_gives_the_terminal_back_and_goes_on_after);
+    suite_add_tcase(suite, terminal);
+    return suite;
+}

@@ -1,0 +1,221 @@
+#include "tools/excerpt.h"
+
+#include "journal/base/json_walk.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- The characters of a raw value ---- */
+
+struct letters {
+    const char *at;
+    const char *end;
+    bool escaped; /* a string: \n is a line break */
+};
+
+/* One character as UTF-8. */
+struct letter {
+    char bytes[5];
+    size_t len; /* 0: there are no more */
+};
+
+static struct letters letters_of(annal_slice raw)
+{
+    if (raw.len >= 2 && raw.ptr[0] == '"')
+        return (struct letters){raw.ptr + 1, raw.ptr + raw.len - 1, true};
+    return (struct letters){raw.ptr, raw.ptr + raw.len, false};
+}
+
+static unsigned hex4(const char *digits)
+{
+    unsigned value = 0;
+    for (int i = 0; i < 4; i++) {
+        char c = digits[i];
+        value = value << 4 | (unsigned)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
+    }
+    return value;
+}
+
+/* Behind \u: its four digits, and the other half of a pair. Half a pair alone is no character. */
+static unsigned take_code(struct letters *letters)
+{
+    unsigned code = hex4(letters->at);
+    letters->at += 4;
+    if (code < 0xd800 || code > 0xdfff)
+        return code;
+    if (code > 0xdbff || letters->end - letters->at < 6 || letters->at[0] != '\\' ||
+        letters->at[1] != 'u')
+        return 0xfffd;
+    unsigned low = hex4(letters->at + 2);
+    if (low < 0xdc00 || low > 0xdfff)
+        return 0xfffd;
+    letters->at += 6;
+    return 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+}
+
+static unsigned take_escape(struct letters *letters)
+{
+    char c = *letters->at++;
+    switch (c) {
+    case 'n':
+        return '\n';
+    case 't':
+        return '\t';
+    case 'r':
+        return '\r';
+    case 'b':
+    case 'f':
+        return '\b';
+    case 'u':
+        return take_code(letters);
+    default:
+        return (unsigned char)c;
+    }
+}
+
+static struct letter letter_of_code(unsigned code)
+{
+    struct letter letter = {.len = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4};
+    static const unsigned char first[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    for (size_t i = letter.len; i-- > 1; code >>= 6)
+        letter.bytes[i] = (char)(0x80 | (code & 0x3f));
+    letter.bytes[0] = (char)(first[letter.len] | code);
+    return letter;
+}
+
+/* The bytes of a character that stands there unescaped. */
+static struct letter take_bytes(struct letters *letters)
+{
+    struct letter letter = {.len = 1};
+    while (letters->at + letter.len < letters->end && letter.len < 4 &&
+           ((unsigned char)letters->at[letter.len] & 0xc0) == 0x80)
+        letter.len++;
+    memcpy(letter.bytes, letters->at, letter.len);
+    letters->at += letter.len;
+    return letter;
+}
+
+static struct letter letter_next(struct letters *letters)
+{
+    if (letters->at >= letters->end)
+        return (struct letter){.len = 0};
+    struct letter letter;
+    if (letters->escaped && *letters->at == '\\') {
+        letters->at++;
+        letter = letter_of_code(take_escape(letters));
+    } else {
+        letter = take_bytes(letters);
+    }
+    unsigned char c = (unsigned char)letter.bytes[0];
+    bool c1 = c == 0xc2 && (unsigned char)letter.bytes[1] < 0xa0;
+    if (c == '\t' || c == '\r')
+        letter.bytes[0] = ' ';
+    else if ((c < 0x20 && c != '\n') || c == 0x7f || c1)
+        letter = (struct letter){"?", 1};
+    return letter;
+}
+
+bool excerpt_is_text(annal_slice raw)
+{
+    return raw.len > 2 && raw.ptr[0] == '"';
+}
+
+/* ---- A block ---- */
+
+/* The rest of the lines, not printed. */
+static uint64_t count_lines(struct letters *letters)
+{
+    uint64_t lines = 0;
+    bool in_line = false;
+    struct letter letter;
+    while ((letter = letter_next(letters)).len > 0) {
+        if (letter.bytes[0] != '\n' && !in_line)
+            lines++;
+        in_line = letter.bytes[0] != '\n';
+    }
+    return lines;
+}
+
+uint64_t excerpt_print(const struct excerpt *excerpt, annal_slice raw)
+{
+    struct letters letters = letters_of(raw);
+    uint64_t cut = 0;
+    int lines = 1, chars = 0;
+    for (struct letter letter; (letter = letter_next(&letters)).len > 0;) {
+        if (letter.bytes[0] == '\n') {
+            if (letters.at == letters.end) /* the last line break of a text begins no line */
+                break;
+            if (excerpt->lines_max > 0 && lines == excerpt->lines_max) {
+                cut += count_lines(&letters);
+                break;
+            }
+            fputc('\n', stdout);
+            lines++;
+            chars = 0;
+            continue;
+        }
+        if (lines > 1 && chars == 0)
+            printf("%*s", excerpt->indent, "");
+        chars++;
+        if (excerpt->line_chars == 0 || chars < excerpt->line_chars) {
+            fwrite(letter.bytes, 1, letter.len, stdout);
+        } else if (chars == excerpt->line_chars) {
+            fputs("…", stdout);
+            cut = cut == 0 ? 1 : cut;
+        }
+    }
+    fputc('\n', stdout);
+    return cut;
+}
+
+/* ---- A line ---- */
+
+/* So many characters may still be appended; the last one only when it is the end. */
+static void put(struct buf *out, size_t *room, const char *bytes, size_t len)
+{
+    if (*room == 0)
+        return;
+    if (--*room == 0) {
+        bytes = "…";
+        len = strlen("…");
+    }
+    (void)!annal__buf_append(out, bytes, len);
+}
+
+static void put_raw(struct buf *out, size_t *room, annal_slice raw)
+{
+    struct letters letters = letters_of(raw);
+    for (struct letter letter; *room > 0 && (letter = letter_next(&letters)).len > 0;)
+        put(out, room, letter.bytes[0] == '\n' ? " " : letter.bytes, letter.len);
+}
+
+static void put_text(struct buf *out, size_t *room, const char *text)
+{
+    for (; *text != '\0'; text++)
+        put(out, room, text, 1);
+}
+
+void excerpt_line(struct buf *out, annal_slice raw, size_t chars)
+{
+    struct json_walk walk;
+    annal_slice name, value;
+    size_t room = chars + 1; /* one that would be too many becomes the "…" */
+    if (raw.len > 0 && raw.ptr[0] == '{' && annal__json_walk_object(&walk, raw)) {
+        for (int i = 0; room > 0 && annal__json_walk_next(&walk, &name, &value); i++) {
+            put_text(out, &room, i == 0 ? "" : ", ");
+            put_raw(out, &room, name);
+            put_text(out, &room, ": ");
+            put_raw(out, &room, value);
+        }
+        return;
+    }
+    put_raw(out, &room, raw);
+}
+
+void excerpt_print_line(annal_slice raw, size_t chars)
+{
+    struct buf line = {0};
+    excerpt_line(&line, raw, chars);
+    fwrite(line.ptr == NULL ? "" : line.ptr, 1, line.len, stdout);
+    annal__buf_done(&line);
+}

@@ -1,0 +1,41 @@
+/*
+ * What stands in an event's data, cut short for people.
+ *
+ * Values are raw JSON, as they lie in the journal and known to be valid; nothing is built of them,
+ * so a text of megabytes costs no memory. Control characters come out as '?', so that no event can
+ * write to a terminal what it likes.
+ */
+#ifndef TOOLS_EXCERPT_H
+#define TOOLS_EXCERPT_H
+
+#include "journal/base/buf.h"
+
+#include <annal/base.h>
+
+/* A block of text on stdout: every line indented, the first one where the cursor stands. */
+struct excerpt {
+    int indent;
+    int lines_max;  /* 0: all of it */
+    int line_chars; /* a longer line is cut; 0: none is */
+};
+
+/*
+ * Print the text of a raw string, or another raw value as it is, and a line break. The answer is how
+ * many lines were left out; one that was cut counts half: it makes the answer at least 1.
+ */
+uint64_t excerpt_print(const struct excerpt *excerpt, annal_slice raw);
+
+/*
+ * Append a raw value on one line: a string without its quotes, an object as "name: value, …" without
+ * its braces, others as they are; line breaks are spaces. At most chars characters, and a "…" when
+ * there are more. A failure to get memory leaves it shorter still.
+ */
+void excerpt_line(struct buf *out, annal_slice raw, size_t chars);
+
+/* The same on stdout. */
+void excerpt_print_line(annal_slice raw, size_t chars);
+
+/* Whether raw is a string, and one that is not empty. */
+bool excerpt_is_text(annal_slice raw);
+
+#endif

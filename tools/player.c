@@ -1,0 +1,359 @@
+#include "tools/player.h"
+
+#include "journal/base/clock.h"
+#include "tools/command.h"
+#include "tools/conversation.h"
+#include "tools/event_out.h"
+#include "tools/out.h"
+#include "tools/terminal.h"
+
+#include <annal/journal.h>
+#include <annal/query.h>
+#include <annal/replay.h>
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { LOOK_US = 50000, LONGEST_WAIT_MS = 500, STATUS_BYTES = 400, INDENT = 19 };
+
+static const double SPEED_MAX = 1000; /* faster is: without a pause */
+
+struct player {
+    const struct player_options *options;
+    annal_index *index;
+    annal_slice session;
+    char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    annal_cursor *cursor;
+    struct terminal terminal;
+    struct conversation talk;
+    double speed;
+    bool paused;
+    bool step; /* show one event, then stay */
+    bool quit;
+    bool status;    /* stands in the last line of the screen */
+    uint64_t shown; /* seq of the event shown last */
+    int64_t shown_ts_us;
+    uint64_t damaged;
+    uint64_t sound_seq; /* below it, damage has been counted */
+    int64_t looked_us;  /* when keys and status were looked at last */
+};
+
+static int64_t now_us(void)
+{
+    return annal__system_clock.monotonic_us(annal__system_clock.arg);
+}
+
+/* ---- The last line of the screen ---- */
+
+static void clear_status(struct player *player)
+{
+    if (player->status)
+        fputs("\r\033[K", stdout);
+    player->status = false;
+}
+
+static void speed_text(const struct player *player, char text[HUMAN_BYTES])
+{
+    if (player->speed == 0)
+        snprintf(text, HUMAN_BYTES, "max");
+    else
+        snprintf(text, HUMAN_BYTES, "%gx", player->speed);
+}
+
+/* As many bytes of text as fill at most so many columns. */
+static size_t fitting(const char *text, int columns)
+{
+    size_t len = 0;
+    for (; text[len] != '\0'; len++) {
+        if (((unsigned char)text[len] & 0xc0) != 0x80 && columns-- <= 0)
+            break;
+    }
+    return len;
+}
+
+static void draw_status(struct player *player)
+{
+    char text[STATUS_BYTES], tally[TALLY_BYTES], speed[HUMAN_BYTES], ts[ANNAL_TIME_BYTES] = "";
+    if (!player->terminal.open || player->options->json)
+        return;
+    player->talk.columns = out_columns();
+    speed_text(player, speed);
+    if (player->shown > 0)
+        annal_time_format(player->shown_ts_us, ts);
+    if (ts[0] != '\0')
+        ts[10] = ' ';
+    snprintf(text, sizeof text,
+             "%s %s  event %" PRIu64 " of %" PRIu64 "  %.19s  %s  [space ← → + - q]",
+             player->paused ? "⏸" : "▶", speed, player->shown, player->options->to_seq, ts,
+             tally_text(tally, &player->talk.tally));
+    printf("\r\033[K%s%.*s%s", player->talk.colours ? "\033[7m" : "",
+           (int)fitting(text, player->talk.columns - 1), text,
+           player->talk.colours ? "\033[0m" : "");
+    fflush(stdout);
+    player->status = true;
+}
+
+/* ---- Where it begins, and where it goes back to ---- */
+
+static uint64_t integer_at(const annal_row *row, size_t i)
+{
+    return i < row->count ? (uint64_t)row->values[i].integer : 0;
+}
+
+static int take_tally(void *arg, const annal_row *row)
+{
+    struct conversation *talk = arg;
+    talk->tally = (struct tally){.turns = integer_at(row, 0),
+                                 .input_tokens = (int64_t)integer_at(row, 1),
+                                 .output_tokens = (int64_t)integer_at(row, 2),
+                                 .cost_microusd = (int64_t)integer_at(row, 3)};
+    return 0;
+}
+
+static int take_turn(void *arg, const annal_row *row)
+{
+    conversation_know_turn(arg, row->values[0].bytes, integer_at(row, 1));
+    return 0;
+}
+
+static int take_call(void *arg, const annal_row *row)
+{
+    conversation_know_call(arg, row->values[0].bytes, row->values[1].bytes);
+    return 0;
+}
+
+/* What the state before an event says of what came so far. */
+static annal_status know_state(struct player *player, uint64_t seq, annal_error *err)
+{
+    static const struct {
+        const char *sql;
+        annal_row_fn take;
+    } questions[] = {
+        {"SELECT total_turns, input_tokens, output_tokens, cost_microusd FROM sessions",
+         take_tally},
+        {"SELECT turn_id, seq FROM turns WHERE completed_at IS NULL AND turn_id IS NOT NULL"
+         " ORDER BY sequence DESC LIMIT 100",
+         take_turn},
+        {"SELECT call_id, tool FROM dangling ORDER BY seq DESC LIMIT 100", take_call}};
+    annal_state *state = NULL;
+    player->talk.tally = (struct tally){0};
+    if (seq == 0)
+        return ANNAL_OK;
+    annal_status status = annal_replay_open(player->index, player->session,
+                                            (annal_moment){.kind = ANNAL_AT_SEQ, .seq = seq}, NULL,
+                                            &state, NULL, err);
+    for (size_t i = 0; status >= 0 && i < sizeof questions / sizeof *questions; i++)
+        status = annal_state_sql(state, annal_slice_of(questions[i].sql), NULL, questions[i].take,
+                                 &player->talk, err);
+    annal_state_free(state);
+    return status;
+}
+
+/* Stand before an event. */
+static annal_status go_to(struct player *player, uint64_t seq, annal_error *err)
+{
+    annal_cursor *cursor = NULL;
+    annal_status status =
+        annal_cursor_open(annal_index_store(player->index), player->session, seq, &cursor, err);
+    if (status < 0)
+        return status;
+    annal_cursor_close(player->cursor);
+    player->cursor = cursor;
+    return player->options->json ? ANNAL_OK : know_state(player, seq - 1, err);
+}
+
+/* ---- Keys ---- */
+
+static void change_speed(struct player *player, bool faster)
+{
+    if (faster)
+        player->speed = player->speed == 0 || player->speed * 2 > SPEED_MAX ? 0 : player->speed * 2;
+    else
+        player->speed = player->speed == 0 ? SPEED_MAX / 2 : fmax(player->speed / 2, 1.0 / 16);
+}
+
+/* What a key does; KEY_BACK is the caller's. */
+static void act(struct player *player, enum key key)
+{
+    if (key == KEY_SPACE)
+        player->paused = !player->paused;
+    else if (key == KEY_NEXT)
+        player->step = player->paused = true;
+    else if (key == KEY_FASTER || key == KEY_SLOWER)
+        change_speed(player, key == KEY_FASTER);
+    else if (key == KEY_QUIT || key == KEY_SIGNAL)
+        player->quit = true;
+    player->looked_us = now_us();
+    if (key != KEY_NONE)
+        draw_status(player);
+}
+
+/* Wait for keys until an event is due. True: the user wants the one before the last. */
+static bool wait_for(struct player *player, double left_us, bool at_end)
+{
+    for (;;) {
+        int64_t begin = now_us();
+        bool still = player->paused || at_end;
+        double real_us = player->speed == 0 ? 0 : left_us / player->speed;
+        int ms =
+            still || real_us > LONGEST_WAIT_MS * 1e3 ? LONGEST_WAIT_MS : (int)ceil(real_us / 1e3);
+        enum key key = terminal_key(&player->terminal, ms);
+        if (key == KEY_BACK && player->shown > player->options->from_seq)
+            return true;
+        act(player, key);
+        if (player->quit || (player->step && !at_end))
+            return false;
+        player->step = false;
+        if (!still)
+            left_us -= (double)(now_us() - begin) * player->speed;
+        if (!player->paused && (at_end || player->speed == 0 || left_us <= 0))
+            return false;
+    }
+}
+
+/* ---- Playing ---- */
+
+static void span_text(char text[HUMAN_BYTES], double seconds)
+{
+    if (seconds < 120)
+        snprintf(text, HUMAN_BYTES, "%.0f s", seconds);
+    else if (seconds < 7200)
+        snprintf(text, HUMAN_BYTES, "%.0f min", seconds / 60);
+    else if (seconds < 172800)
+        snprintf(text, HUMAN_BYTES, "%.1f h", seconds / 3600);
+    else
+        snprintf(text, HUMAN_BYTES, "%.1f days", seconds / 86400);
+}
+
+/* How long to wait before an event, in microseconds of its session; a long gap is cut, and said. */
+static double pause_before(struct player *player, const annal_event *event)
+{
+    char text[HUMAN_BYTES];
+    if (player->speed == 0 || player->shown == 0 || event->ts_us <= player->shown_ts_us)
+        return 0;
+    double gap_us = (double)(event->ts_us - player->shown_ts_us);
+    double most_us = player->options->gap * 1e6 * player->speed;
+    if (player->options->gap == 0 || gap_us <= most_us)
+        return gap_us;
+    if (!player->options->json && !player->step) {
+        span_text(text, gap_us / 1e6);
+        clear_status(player);
+        printf("%*s… %s later\n", INDENT, "", text);
+    }
+    return most_us;
+}
+
+static void show(struct player *player, const annal_event *event)
+{
+    clear_status(player);
+    if (player->options->json)
+        event_print(event, player->session);
+    else
+        conversation_print(&player->talk, event);
+    player->shown = event->seq;
+    player->shown_ts_us = event->ts_us;
+    player->step = false;
+}
+
+/* Whether it is time to look at keys although no event is waited for. */
+static bool is_time_to_look(const struct player *player)
+{
+    return player->terminal.open && now_us() - player->looked_us >= LOOK_US;
+}
+
+/* Show the event before the one shown last, and stay there. */
+static annal_status go_back(struct player *player, annal_error *err)
+{
+    uint64_t seq = player->shown - 1;
+    clear_status(player);
+    printf("%*s↑ back to event %" PRIu64 "\n", INDENT, "", seq);
+    player->shown = 0;
+    player->paused = player->step = true;
+    return go_to(player, seq, err);
+}
+
+static annal_status show_next(struct player *player, const annal_event *event, annal_error *err)
+{
+    double left_us = pause_before(player, event);
+    if (player->paused || left_us > 0 || is_time_to_look(player)) {
+        draw_status(player);
+        fflush(stdout);
+        if (!player->step && wait_for(player, left_us, false))
+            return go_back(player, err);
+    }
+    if (!player->quit)
+        show(player, event);
+    return ANNAL_OK;
+}
+
+/* At the end somebody who has paused may go back. */
+static annal_status stay_at_end(struct player *player, bool *out_done, annal_error *err)
+{
+    *out_done = true;
+    if (!player->terminal.open || !player->paused)
+        return ANNAL_OK;
+    draw_status(player);
+    if (!wait_for(player, 0, true))
+        return ANNAL_OK;
+    *out_done = false;
+    return go_back(player, err);
+}
+
+/* Once, also where it is passed again after a step back. */
+static void count_damage(struct player *player)
+{
+    annal_damage damage = annal_cursor_damage(player->cursor);
+    if (damage.seq >= player->sound_seq)
+        player->damaged++;
+    player->sound_seq = damage.seq + 1;
+}
+
+static annal_status play(struct player *player, annal_error *err)
+{
+    annal_status status = go_to(player, player->options->from_seq, err);
+    bool done = false;
+    while (status >= 0 && !done && !player->quit && out_wanted()) {
+        annal_event event;
+        bool at_end = annal_cursor_position(player->cursor).seq > player->options->to_seq;
+        status = at_end ? ANNAL_END : annal_cursor_next(player->cursor, &event, err);
+        if (status == ANNAL_DAMAGE)
+            count_damage(player);
+        else if (status == ANNAL_END)
+            status = stay_at_end(player, &done, err);
+        else if (status == ANNAL_OK)
+            status = show_next(player, &event, err);
+    }
+    return status;
+}
+
+int player_run(annal_index *index, annal_slice session, const struct player_options *options)
+{
+    struct player_options own = *options;
+    struct player player = {.options = &own,
+                            .index = index,
+                            .session = session,
+                            .speed = options->speed,
+                            .talk = {.full = options->full}};
+    annal_error err = {0};
+    snprintf(player.name, sizeof player.name, "%.*s", ANNAL_FMT(session));
+    own.from_seq = own.from_seq == 0 ? 1 : own.from_seq;
+    player.talk.session = player.name;
+    player.talk.colours = out_colours(stdout);
+    player.talk.columns = out_columns();
+    if (own.to_seq < own.from_seq)
+        return EXIT_DONE;
+    (void)terminal_open(&player.terminal);
+    annal_status status = play(&player, &err);
+    clear_status(&player);
+    fflush(stdout);
+    annal_cursor_close(player.cursor);
+    terminal_close(&player.terminal);
+    if (status < 0)
+        return fail_error(&err);
+    if (player.damaged == 0)
+        return EXIT_DONE;
+    say("session '%s': %" PRIu64 " damaged places were passed over, 'annal verify %s' names them",
+        player.name, player.damaged, player.name);
+    return EXIT_REFUSED;
+}
