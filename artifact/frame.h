@@ -2,8 +2,8 @@
 #ifndef ARTIFACT_FRAME_H
 #define ARTIFACT_FRAME_H
 
-#include "artifact/sha256.h"
 #include "journal/base/io.h"
+#include "journal/base/sha256.h"
 
 #include <annal/artifact.h>
 

@@ -2,8 +2,8 @@
 #ifndef ARTIFACT_NAMES_H
 #define ARTIFACT_NAMES_H
 
-#include "artifact/sha256.h"
 #include "journal/base/buf.h"
+#include "journal/base/sha256.h"
 
 #include <annal/artifact.h>
 

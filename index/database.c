@@ -70,9 +70,15 @@ annal_status annal__db_fail(annal_error *err, sqlite3 *db, int rc, const char *f
 
 annal_status annal__db_open(const char *name, int flags, sqlite3 **out_db, annal_error *err)
 {
+    return annal__db_open_on(NULL, name, flags, out_db, err);
+}
+
+annal_status annal__db_open_on(const char *vfs, const char *name, int flags, sqlite3 **out_db,
+                               annal_error *err)
+{
     sqlite3 *db = NULL;
     annal_status status = ANNAL_OK;
-    int rc = sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+    int rc = sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, vfs);
     if (rc == SQLITE_OK)
         rc = sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     if (rc == SQLITE_OK)

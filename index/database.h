@@ -29,6 +29,10 @@ annal_status annal__db_fail(annal_error *err, sqlite3 *db, int rc, const char *f
  */
 annal_status annal__db_open(const char *name, int flags, sqlite3 **out_db, annal_error *err);
 
+/* The same on a VFS of this name; NULL: the usual one. */
+annal_status annal__db_open_on(const char *vfs, const char *name, int flags, sqlite3 **out_db,
+                               annal_error *err);
+
 /* What the journals are to a connection on which virtual table events is wanted; see virtual.c. */
 annal_status annal__db_add_events(sqlite3 *db, annal_store *store, annal_error *err);
 

@@ -1,7 +1,6 @@
 #include "index/state.h"
-#include "index/apply.h"
+
 #include "index/database.h"
-#include "index/pack.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -45,7 +44,8 @@ static annal_status take_packs(annal_state *state, const annal_pack *const *pack
 
 /* All but the tables. */
 static annal_status state_alloc(annal_slice session, const annal_pack *const *packs, size_t count,
-                                annal_state **out_state, annal_error *err)
+                                const annal_state_source *source, annal_state **out_state,
+                                annal_error *err)
 {
     annal_status status = annal_session_id_check(session, err);
     if (status < 0)
@@ -56,8 +56,7 @@ static annal_status state_alloc(annal_slice session, const annal_pack *const *pa
     memcpy(state->session, session.ptr, session.len);
     status = take_packs(state, packs, count, err);
     if (status >= 0)
-        status =
-            annal__db_open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &state->db, err);
+        status = annal__pages_open(source, &state->pages, &state->db, err);
     for (size_t i = 0; status >= 0 && i < count; i++)
         if (packs[i]->writable) /* as in the pack's own database */
             sqlite3_db_config(state->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
@@ -73,14 +72,11 @@ annal_status annal_state_new(annal_slice session, const annal_pack *const *packs
                              annal_state **out_state, annal_error *err)
 {
     annal_state *state = NULL;
-    annal_status status = state_alloc(session, packs, pack_count, &state, err);
+    annal_status status = state_alloc(session, packs, pack_count, NULL, &state, err);
     if (status < 0)
         goto done;
-    /* Small pages: a few small tables are snapshotted again and again. */
-    status = annal__db_exec(state->db,
-                            "PRAGMA page_size = 1024; "
-                            "CREATE TABLE _state (session_id TEXT, seq INTEGER, refused INTEGER)",
-                            err);
+    status = annal__db_exec(
+        state->db, "CREATE TABLE _state (session_id TEXT, seq INTEGER, refused INTEGER)", err);
     for (size_t i = 0; status >= 0 && i < state->pack_count; i++)
         status = annal__pack_try_tables(state->packs[i], state->db, err);
     if (status >= 0)
@@ -121,6 +117,7 @@ void annal_state_free(annal_state *state)
         return;
     annal__applier_free(state->applier);
     annal__db_close(state->db);
+    annal__pages_free(state->pages);
     annal__free(state->packs);
     annal_pack_free(state->core);
     annal__free(state);
@@ -147,6 +144,7 @@ annal_status annal_state_reset(annal_state *state, annal_slice session, annal_er
     if (status >= 0)
         status = annal__db_exec(state->db, sql.ptr, err);
     annal__buf_done(&sql);
+    status = annal__pages_why(state->pages, status, err);
     if (status < 0)
         return status;
     annal__applier_forget(state->applier);
@@ -179,13 +177,13 @@ annal_status annal_state_apply(annal_state *state, const annal_event *event, ann
     if (!state->in_transaction) {
         status = annal__db_exec(state->db, "BEGIN", err);
         if (status < 0)
-            return status;
+            return annal__pages_why(state->pages, status, err);
         state->in_transaction = true;
     }
     const char *refused = NULL;
     status = annal__applier_event(state->applier, session_of(state), event, &refused, err);
     if (status < 0)
-        return status;
+        return annal__pages_why(state->pages, status, err);
     state->seq = event->seq;
     state->refused += refused != NULL;
     return ANNAL_OK;
@@ -196,17 +194,17 @@ annal_status annal__state_settle(annal_state *state, annal_error *err)
     if (!state->in_transaction)
         return ANNAL_OK;
     annal_status status = annal__applier_flush(state->applier, session_of(state), err);
-    if (status < 0)
-        return status;
-    char sql[ANNAL_SESSION_ID_BYTES_MAX + 120]; /* a session id needs no quoting */
-    snprintf(sql, sizeof sql, "DELETE FROM _state; INSERT INTO _state VALUES ('%s', %llu, %llu)",
-             state->session, (unsigned long long)state->seq, (unsigned long long)state->refused);
-    status = annal__db_exec(state->db, sql, err);
-    if (status >= 0)
-        status = annal__db_exec(state->db, "COMMIT", err);
+    if (status >= 0) {
+        char sql[ANNAL_SESSION_ID_BYTES_MAX + 120]; /* a session id needs no quoting */
+        snprintf(sql, sizeof sql,
+                 "DELETE FROM _state; INSERT INTO _state VALUES ('%s', %llu, %llu); COMMIT",
+                 state->session, (unsigned long long)state->seq,
+                 (unsigned long long)state->refused);
+        status = annal__db_exec(state->db, sql, err);
+    }
     if (status >= 0)
         state->in_transaction = false;
-    return status;
+    return annal__pages_why(state->pages, status, err);
 }
 
 annal_status annal_state_sql(annal_state *state, annal_slice sql, const annal_sql_options *options,
@@ -215,47 +213,11 @@ annal_status annal_state_sql(annal_state *state, annal_slice sql, const annal_sq
     annal_status status = annal__state_settle(state, err);
     if (status < 0)
         return status;
-    return annal__db_select(state->db, sql, options, fn, arg, err);
+    status = annal__db_select(state->db, sql, options, fn, arg, err);
+    return annal__pages_why(state->pages, status, err);
 }
 
-/* ---- As bytes ---- */
-
-annal_status annal_state_serialize(annal_state *state, annal_slice *out_bytes, annal_error *err)
-{
-    annal_status status = annal__state_settle(state, err);
-    if (status < 0)
-        return status;
-    sqlite3_int64 size = 0;
-    unsigned char *image = sqlite3_serialize(state->db, "main", &size, 0);
-    char *copy = image == NULL ? NULL : annal__zalloc((size_t)size + 1);
-    if (copy != NULL)
-        memcpy(copy, image, (size_t)size);
-    sqlite3_free(image);
-    if (copy == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "state of session '%s'", state->session);
-    *out_bytes = (annal_slice){copy, (size_t)size};
-    return ANNAL_OK;
-}
-
-void annal_index_free(const void *bytes)
-{
-    annal__free((void *)(uintptr_t)bytes);
-}
-
-static annal_status load_image(annal_state *state, annal_slice bytes, annal_error *err)
-{
-    unsigned char *image = sqlite3_malloc64(bytes.len == 0 ? 1 : bytes.len);
-    if (image == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "state of session '%s'", state->session);
-    if (bytes.len > 0)
-        memcpy(image, bytes.ptr, bytes.len);
-    int rc = sqlite3_deserialize(state->db, "main", image, (sqlite3_int64)bytes.len,
-                                 (sqlite3_int64)bytes.len,
-                                 SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE);
-    if (rc != SQLITE_OK)
-        return annal__db_fail(err, state->db, rc, "state of session '%s'", state->session);
-    return ANNAL_OK;
-}
+/* ---- As pages ---- */
 
 static annal_status read_position(annal_state *state, annal_error *err)
 {
@@ -277,30 +239,132 @@ static annal_status read_position(annal_state *state, annal_error *err)
     return status;
 }
 
+/* What SQLite says about pages that are no state of this session, in our words. */
+static annal_status no_state(annal_slice session, annal_status status, annal_error *err)
+{
+    if (status == ANNAL_ERR_NOMEM)
+        return status;
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "these pages are no state of session '%.*s'",
+                       ANNAL_FMT(session));
+}
+
+annal_status annal_state_open_over(annal_slice session, const annal_pack *const *packs,
+                                   size_t pack_count, const annal_state_source *source,
+                                   annal_state **out_state, annal_error *err)
+{
+    annal_state *state = NULL;
+    annal_status status = state_alloc(session, packs, pack_count, source, &state, err);
+    if (status < 0)
+        return status;
+    status = read_position(state, err);
+    if (status >= 0)
+        status =
+            annal__applier_new(state->db, state->packs, state->pack_count, &state->applier, err);
+    if (status < 0 && !annal__pages_failed(state->pages))
+        status = no_state(session, status, err);
+    status = annal__pages_why(state->pages, status, err);
+    if (status < 0) {
+        annal__pages_disown(state->pages);
+        annal_state_free(state);
+        return status;
+    }
+    *out_state = state;
+    return ANNAL_OK;
+}
+
+annal_status annal_state_page_count(annal_state *state, uint64_t *out_count, annal_error *err)
+{
+    annal_status status = annal__state_settle(state, err);
+    if (status >= 0)
+        *out_count = annal__pages_count(state->pages);
+    return status;
+}
+
+annal_status annal_state_page(annal_state *state, uint64_t page, void *out, annal_error *err)
+{
+    annal_status status = annal__state_settle(state, err);
+    if (status < 0)
+        return status;
+    if (page == 0 || page > annal__pages_count(state->pages))
+        return annal__fail(err, ANNAL_ERR_INVALID, "the state of session '%s' has no page %llu",
+                           state->session, (unsigned long long)page);
+    return annal__pages_read(state->pages, page, out, err);
+}
+
+annal_status annal_state_changed(annal_state *state, annal_state_page_fn fn, void *arg,
+                                 annal_error *err)
+{
+    annal_status status = annal__state_settle(state, err);
+    for (uint64_t page = 1; status == ANNAL_OK && page <= annal__pages_count(state->pages); page++)
+        if (annal__pages_changed(state->pages, page))
+            status = (annal_status)fn(arg, page);
+    return status;
+}
+
+annal_status annal_state_rebase(annal_state *state, const annal_state_source *source,
+                                annal_error *err)
+{
+    annal_status status = annal__state_settle(state, err);
+    if (status < 0)
+        return status;
+    if (source->page_count != annal__pages_count(state->pages))
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "the state of session '%s' has %llu pages, not %llu", state->session,
+                           (unsigned long long)annal__pages_count(state->pages),
+                           (unsigned long long)source->page_count);
+    annal__pages_rebase(state->pages, source);
+    return ANNAL_OK;
+}
+
+/* ---- As bytes ---- */
+
+annal_status annal_state_serialize(annal_state *state, annal_slice *out_bytes, annal_error *err)
+{
+    annal_status status = annal__state_settle(state, err);
+    if (status < 0)
+        return status;
+    uint64_t count = annal__pages_count(state->pages);
+    char *bytes = annal__zalloc((size_t)count * ANNAL_STATE_PAGE_BYTES + 1);
+    if (bytes == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "state of session '%s'", state->session);
+    for (uint64_t i = 0; status >= 0 && i < count; i++)
+        status = annal__pages_read(state->pages, i + 1, bytes + i * ANNAL_STATE_PAGE_BYTES, err);
+    if (status < 0) {
+        annal__free(bytes);
+        return status;
+    }
+    *out_bytes = (annal_slice){bytes, (size_t)count * ANNAL_STATE_PAGE_BYTES};
+    return ANNAL_OK;
+}
+
+void annal_index_free(const void *bytes)
+{
+    annal__free((void *)(uintptr_t)bytes);
+}
+
+static annal_status read_bytes(void *arg, uint64_t page, void *out, annal_error *err)
+{
+    (void)err;
+    memcpy(out, (const char *)arg + (page - 1) * ANNAL_STATE_PAGE_BYTES, ANNAL_STATE_PAGE_BYTES);
+    return ANNAL_OK;
+}
+
 annal_status annal_state_deserialize(annal_slice session, const annal_pack *const *packs,
                                      size_t pack_count, annal_slice bytes, annal_state **out_state,
                                      annal_error *err)
 {
-    annal_state *state = NULL;
-    annal_status status = state_alloc(session, packs, pack_count, &state, err);
+    if (bytes.len == 0 || bytes.len % ANNAL_STATE_PAGE_BYTES != 0)
+        return no_state(session, ANNAL_ERR_CORRUPT, err);
+    char *copy = annal__strndup(bytes.ptr, bytes.len);
+    if (copy == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "state of session '%.*s'", ANNAL_FMT(session));
+    const annal_state_source source = {.page_count = bytes.len / ANNAL_STATE_PAGE_BYTES,
+                                       .read = read_bytes,
+                                       .close = annal__free,
+                                       .arg = copy};
+    annal_status status =
+        annal_state_open_over(session, packs, pack_count, &source, out_state, err);
     if (status < 0)
-        goto done;
-    status = load_image(state, bytes, err);
-    if (status >= 0)
-        status = read_position(state, err);
-    if (status >= 0)
-        status =
-            annal__applier_new(state->db, state->packs, state->pack_count, &state->applier, err);
-    if (status < 0) {
-        if (status != ANNAL_ERR_NOMEM)
-            status = annal__fail(err, ANNAL_ERR_CORRUPT,
-                                 "these bytes are no state of session '%.*s'", ANNAL_FMT(session));
-        goto done;
-    }
-    *out_state = state;
-    state = NULL;
-
-done:
-    annal_state_free(state);
+        annal__free(copy);
     return status;
 }

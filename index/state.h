@@ -3,6 +3,7 @@
 #define INDEX_STATE_H
 
 #include "index/apply.h"
+#include "index/state_vfs.h"
 #include "journal/base/buf.h"
 
 #include <annal/pack.h>
@@ -10,12 +11,13 @@
 #include <sqlite3.h>
 
 /*
- * A state is a SQLite database in memory with the tables of the packs and one of ours: _state, one
+ * A state is a SQLite database of pages (state_vfs.c) with the tables of the packs and one of ours: _state, one
  * row that says which session and up to which event. Events are applied inside a transaction that
  * ends when somebody reads.
  */
 struct annal_state {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    struct state_pages *pages;
     sqlite3 *db;
     struct applier *applier;
     const annal_pack **packs;

@@ -12,6 +12,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "journal/base/sha256.h"
 
 #include <math.h>
 
@@ -181,5 +182,23 @@ annal_status annal_state_json(annal_state *state, annal_write_fn fn, void *arg, 
     if (status >= 0)
         status = write_tables(state, &sink, err);
     annal__buf_done(&sink.buf);
+    return annal__pages_why(state->pages, status, err);
+}
+
+static int hash_add(void *arg, const char *bytes, size_t len)
+{
+    annal__sha256_add(arg, bytes, len);
+    return 0;
+}
+
+annal_status annal_state_hash(annal_state *state, uint8_t out[ANNAL_STATE_HASH_BYTES],
+                              annal_error *err)
+{
+    _Static_assert(ANNAL_STATE_HASH_BYTES == SHA256_BYTES, "one is the other");
+    struct sha256 *sha256 = annal__sha256_begin();
+    if (sha256 == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "state of session '%s'", state->session);
+    annal_status status = annal_state_json(state, hash_add, sha256, err);
+    annal__sha256_end(sha256, status < 0 ? NULL : out);
     return status;
 }

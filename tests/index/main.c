@@ -16,12 +16,14 @@ Suite *suite_snapshots(void);
 Suite *suite_sql(void);
 Suite *suite_state(void);
 Suite *suite_state_diff(void);
+Suite *suite_state_vfs(void);
 Suite *suite_vectors(void);
 
 static Suite *(*const suites[])(void) = {
     suite_import,   suite_pack,    suite_packs,  suite_pack_base, suite_state,     suite_state_diff,
     suite_open,     suite_indexer, suite_query,  suite_sql,       suite_snapshots, suite_vectors,
-    suite_maintain, suite_permit,  suite_outbox, suite_fields,    suite_backup,    NULL,
+    suite_maintain, suite_permit,  suite_outbox, suite_fields,    suite_backup,    suite_state_vfs,
+    NULL,
 };
 
 int main(int argc, char **argv)

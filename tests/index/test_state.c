@@ -297,7 +297,8 @@ START_TEST(bytes_that_are_no_state_of_this_session_are_refused)
     ck_assert_int_eq(
         annal_state_deserialize(ANNAL_SLICE("s"), NULL, 0, (annal_slice){0}, &loaded, NULL),
         ANNAL_ERR_CORRUPT);
-    memset((char *)(uintptr_t)bytes.ptr + 1024, 0xff, 8); /* the page of _state: seq and session */
+    memset((char *)(uintptr_t)bytes.ptr + ANNAL_STATE_PAGE_BYTES, 0xff,
+           8); /* the page of _state: seq and session */
     ck_assert_int_eq(annal_state_deserialize(ANNAL_SLICE("s"), NULL, 0, bytes, &loaded, NULL),
                      ANNAL_ERR_CORRUPT);
     annal_index_free(bytes.ptr);

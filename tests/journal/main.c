@@ -38,6 +38,7 @@ Suite *suite_replace(void);
 Suite *suite_scan(void);
 Suite *suite_scenarios(void);
 Suite *suite_session(void);
+Suite *suite_sha256(void);
 Suite *suite_slot(void);
 Suite *suite_store(void);
 Suite *suite_time(void);
@@ -53,8 +54,9 @@ static Suite *(*const suites[])(void) = {
     suite_ids,    suite_io,         suite_json,          suite_keeper,    suite_layout,
     suite_limits, suite_log,        suite_loose,         suite_metrics,   suite_msgpack,
     suite_number, suite_process,    suite_recover,       suite_repair,    suite_replace,
-    suite_scan,   suite_scenarios,  suite_session,       suite_slot,      suite_store,
-    suite_time,   suite_unseen,     suite_verify,        suite_writer,    NULL,
+    suite_scan,   suite_scenarios,  suite_session,       suite_sha256,    suite_slot,
+    suite_store,  suite_time,       suite_unseen,        suite_verify,    suite_writer,
+    NULL,
 };
 
 int main(int argc, char **argv)

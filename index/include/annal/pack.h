@@ -264,6 +264,80 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_sql(annal_state *state, anna
                                                         annal_error *err);
 
 /*
+ * SHA-256 of what annal_state_json() writes: two states are equal where this is. Takes as long as
+ * writing it.
+ */
+#define ANNAL_STATE_HASH_BYTES 32
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_hash(annal_state *state,
+                                                         uint8_t out[ANNAL_STATE_HASH_BYTES],
+                                                         annal_error *err);
+
+/* ---- A state as pages ---- */
+
+/*
+ * A state is a SQLite database of pages, counted from 1. One that was kept somewhere opens over
+ * where it was kept: a page is fetched when it is needed, and what is written from then on stands
+ * in memory, over it. So a state of any size opens at once, and takes as much memory as is read and
+ * changed of it.
+ */
+#define ANNAL_STATE_PAGE_BYTES 4096
+
+typedef struct annal_state_source {
+    uint64_t page_count;
+    /*
+     * Write page, 1 to page_count, to out (ANNAL_STATE_PAGE_BYTES). It may be asked for the same
+     * one any number of times, and must give the same. A failure is handed through the call that
+     * needed the page, with err, which it must fill.
+     */
+    annal_status (*read)(void *arg, uint64_t page, void *out, annal_error *err);
+    void (*close)(void *arg); /* when the state needs it no more; may be NULL */
+    void *arg;
+} annal_state_source;
+
+/*
+ * The state whose pages source has. The packs must be those with which it was made: compare
+ * annal_packs_version() before. On success the source is the state's, which closes it; on failure
+ * it stays the caller's.
+ *
+ * ANNAL_ERR_CORRUPT  the pages are no state of this session
+ * another status     that of source->read
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status
+annal_state_open_over(annal_slice session, const annal_pack *const *packs, size_t pack_count,
+                      const annal_state_source *source, annal_state **out_state, annal_error *err);
+
+/* How many pages the state has now. */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_page_count(annal_state *state,
+                                                               uint64_t *out_count,
+                                                               annal_error *err);
+
+/* Write page, 1 to the count of now, to out (ANNAL_STATE_PAGE_BYTES). */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_page(annal_state *state, uint64_t page,
+                                                         void *out, annal_error *err);
+
+/* Return 0 to go on; anything else stops and is handed through. */
+typedef int (*annal_state_page_fn)(void *arg, uint64_t page);
+
+/*
+ * The pages that may differ from the source's, in order: all of them in a state that has no source.
+ * fn may call annal_state_page().
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_changed(annal_state *state,
+                                                            annal_state_page_fn fn, void *arg,
+                                                            annal_error *err);
+
+/*
+ * What the state is now is in source (its pages as annal_state_page() gives them): from now on they
+ * are read from there, and the memory of those that were changed is given back. The old source is
+ * closed. On success the source is the state's; on failure it stays the caller's.
+ *
+ * ANNAL_ERR_INVALID  source has another number of pages
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_rebase(annal_state *state,
+                                                           const annal_state_source *source,
+                                                           annal_error *err);
+
+/*
  * The state as bytes (a SQLite database image), and back. *out_bytes is the caller's, to be given
  * back with annal_index_free(). The packs must be those with which it was made: compare
  * annal_packs_version() before.

@@ -1,4 +1,4 @@
-#include "artifact/sha256.h"
+#include "journal/base/sha256.h"
 
 #include "journal/base/alloc.h"
 

@@ -1,6 +1,6 @@
-/* SHA-256, by libmd: the name of an artifact. */
-#ifndef ARTIFACT_SHA256_H
-#define ARTIFACT_SHA256_H
+/* SHA-256, by libmd: the name of an artifact, and the hash of a state. */
+#ifndef JOURNAL_BASE_SHA256_H
+#define JOURNAL_BASE_SHA256_H
 
 #include <stddef.h>
 #include <stdint.h>

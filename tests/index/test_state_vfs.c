@@ -1,0 +1,523 @@
+#include "index/database.h"
+#include "index/state.h"
+#include "journal/base/sha256.h"
+#include "tests/index/fixture.h"
+#include "tests/support/random.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- A source that counts, and fails when it is told to ---- */
+
+struct store {
+    char (*pages)[ANNAL_STATE_PAGE_BYTES];
+    uint64_t count;
+    unsigned reads, closes;
+    unsigned fail_at; /* 0: never */
+    annal_status fail_with;
+};
+
+static annal_status store_read(void *arg, uint64_t page, void *out, annal_error *err)
+{
+    struct store *store = arg;
+    ck_assert_uint_ge(page, 1);
+    ck_assert_uint_le(page, store->count);
+    store->reads++;
+    if (store->reads == store->fail_at) {
+        if (err != NULL) {
+            err->status = store->fail_with;
+            snprintf(err->message, sizeof err->message, "page %d is gone", (int)page);
+        }
+        return store->fail_with;
+    }
+    memcpy(out, store->pages[page - 1], ANNAL_STATE_PAGE_BYTES);
+    return ANNAL_OK;
+}
+
+static void store_close(void *arg)
+{
+    struct store *store = arg;
+    store->closes++;
+}
+
+static annal_state_source source_of(struct store *store)
+{
+    return (annal_state_source){
+        .page_count = store->count, .read = store_read, .close = store_close, .arg = store};
+}
+
+static void store_grow(struct store *store, uint64_t count)
+{
+    store->pages = realloc(store->pages, (size_t)(count + 1) * ANNAL_STATE_PAGE_BYTES);
+    ck_assert_ptr_nonnull(store->pages);
+    store->count = count;
+}
+
+static void store_done(struct store *store)
+{
+    free(store->pages);
+    *store = (struct store){0};
+}
+
+struct taking {
+    struct store *store;
+    annal_state *state;
+    uint64_t changed;
+};
+
+static int take_page(void *arg, uint64_t page)
+{
+    struct taking *taking = arg;
+    taking->changed++;
+    ck_ok(annal_state_page(taking->state, page, taking->store->pages[page - 1], err));
+    return 0;
+}
+
+/* Bring store, which holds what the source of state has, to what state is now. */
+static uint64_t store_take(struct store *store, annal_state *state)
+{
+    struct taking taking = {.store = store, .state = state};
+    uint64_t count = 0;
+    ck_ok(annal_state_page_count(state, &count, err));
+    store_grow(store, count);
+    ck_ok(annal_state_changed(state, take_page, &taking, err));
+    return taking.changed;
+}
+
+/* ---- Over SQLite alone ---- */
+
+struct pair {
+    struct state_pages *pages;
+    sqlite3 *ours, *plain;
+    struct store store; /* what ours is over */
+};
+
+static void pair_take(struct pair *pair)
+{
+    store_grow(&pair->store, annal__pages_count(pair->pages));
+    for (uint64_t page = 1; page <= pair->store.count; page++)
+        if (annal__pages_changed(pair->pages, page))
+            ck_ok(annal__pages_read(pair->pages, page, pair->store.pages[page - 1], err));
+}
+
+static void pair_open(struct pair *pair)
+{
+    const annal_state_source source = source_of(&pair->store);
+    ck_ok(annal__pages_open(&source, &pair->pages, &pair->ours, err));
+    sqlite3_exec(pair->ours, "PRAGMA cache_size = 10", NULL, NULL, NULL);
+}
+
+static void pair_close(struct pair *pair)
+{
+    annal__db_close(pair->ours);
+    annal__pages_free(pair->pages);
+}
+
+/* Both say the same, also when they say no. */
+static void pair_do(struct pair *pair, const char *sql)
+{
+    char *why = NULL;
+    int ours = sqlite3_exec(pair->ours, sql, NULL, NULL, &why);
+    int plain = sqlite3_exec(pair->plain, sql, NULL, NULL, NULL);
+    ck_assert_msg(ours == plain, "%s: %d and %d, %s", sql, ours, plain, why);
+    sqlite3_free(why);
+}
+
+static char *dump(sqlite3 *db)
+{
+    struct text text = {0};
+    text_add(&text, "", 0);
+    ck_ok(annal__db_select(db,
+                           ANNAL_SLICE("SELECT 'a', id, hex(x), y FROM a UNION ALL "
+                                       "SELECT 'b', id, hex(x), y FROM b ORDER BY 1, 2"),
+                           NULL, text_row, &text, err));
+    ck_ok(annal__db_select(db, ANNAL_SLICE("SELECT * FROM pragma_integrity_check"), NULL, text_row,
+                           &text, err));
+    return text.ptr;
+}
+
+static void pair_compare(struct pair *pair)
+{
+    char *ours = dump(pair->ours), *plain = dump(pair->plain);
+    ck_assert_str_eq(ours, plain);
+    free(ours);
+    free(plain);
+}
+
+static void random_statement(struct pair *pair, struct random *random)
+{
+    char sql[200];
+    const char *table = random_below(random, 2) == 0 ? "a" : "b";
+    int id = (int)random_below(random, 300), bytes = (int)random_below(random, 3000);
+    switch (random_below(random, 12)) {
+    case 0:
+        snprintf(sql, sizeof sql, "DELETE FROM %s WHERE id %% 7 = %d", table, id % 7);
+        break;
+    case 1:
+        snprintf(sql, sizeof sql, "DELETE FROM %s WHERE id > %d", table, id);
+        break;
+    case 2:
+        snprintf(sql, sizeof sql, "UPDATE %s SET y = y + 1, x = zeroblob(%d) WHERE id < %d", table,
+                 bytes, id);
+        break;
+    case 3: /* fails in the middle: the statement takes itself back */
+        snprintf(sql, sizeof sql, "UPDATE b SET y = id / 2 WHERE id < %d", id);
+        break;
+    case 4:
+        snprintf(sql, sizeof sql, "SAVEPOINT p%d", id % 3);
+        break;
+    case 5:
+        snprintf(sql, sizeof sql, "ROLLBACK TO p%d", id % 3);
+        break;
+    case 6:
+        snprintf(sql, sizeof sql, "RELEASE p%d", id % 3);
+        break;
+    default:
+        snprintf(sql, sizeof sql, "INSERT OR IGNORE INTO %s VALUES (%d, zeroblob(%d), %d)", table,
+                 id, bytes, (int)random_below(random, 100000));
+        break;
+    }
+    pair_do(pair, sql);
+}
+
+static void random_transaction(struct pair *pair, struct random *random)
+{
+    pair_do(pair, "BEGIN");
+    for (uint64_t i = random_below(random, 40); i > 0; i--)
+        random_statement(pair, random);
+    pair_do(pair, random_below(random, 4) == 0 ? "ROLLBACK" : "COMMIT");
+}
+
+/* With few pages in SQLite's cache, so that dirty ones leave it before the transaction ends; and
+ * with a file that is cut and grows again. */
+START_TEST(random_sql_over_a_source_is_as_in_memory)
+{
+    struct random random = random_init((uint64_t)_i + 1);
+    struct pair pair = {0};
+    ck_ok(annal__db_open(":memory:", SQLITE_OPEN_READWRITE, &pair.plain, err));
+    ck_ok(annal__pages_open(NULL, &pair.pages, &pair.ours, err));
+    pair_do(&pair, "PRAGMA cache_size = 10");
+    pair_do(&pair, _i % 2 == 0 ? "PRAGMA auto_vacuum = 0" : "PRAGMA auto_vacuum = 1");
+    pair_do(&pair, "CREATE TABLE a (id INTEGER PRIMARY KEY, x, y); CREATE INDEX ay ON a (y);"
+                   "CREATE TABLE b (id TEXT PRIMARY KEY, x, y UNIQUE) WITHOUT ROWID");
+    for (int round = 0; round < 40; round++) {
+        random_transaction(&pair, &random);
+        pair_compare(&pair);
+        uint64_t how = random_below(&random, 3);
+        if (how > 0)
+            pair_take(&pair);
+        if (how == 1) {
+            pair_close(&pair);
+            pair_open(&pair);
+        } else if (how == 2) {
+            const annal_state_source source = source_of(&pair.store);
+            annal__pages_rebase(pair.pages, &source);
+            ck_assert(!annal__pages_changed(pair.pages, 1));
+        }
+    }
+    pair_close(&pair);
+    annal__db_close(pair.plain);
+    store_done(&pair.store);
+}
+END_TEST
+
+/* ---- States ---- */
+
+static void apply(annal_state *state, uint64_t seq, const char *type, const char *data)
+{
+    const annal_event event = {.seq = seq,
+                               .ts_us = 1767684240000000 + (int64_t)seq * 1000000,
+                               .type = annal_slice_of(type),
+                               .data = annal_slice_of(data)};
+    ck_ok(annal_state_apply(state, &event, err));
+}
+
+static void apply_random(annal_state *state, uint64_t seq, struct random random)
+{
+    static const char *const types[] = {"turn.started",     "tool.called",    "tool.returned",
+                                        "agent.turn.usage", "turn.completed", "response.stored",
+                                        "session.updated",  "message.added",  "artifact.stored"};
+    char data[200];
+    random.state += seq * 0x9e3779b97f4a7c15u;
+    uint64_t r = random_next(&random);
+    snprintf(data, sizeof data,
+             "{\"turn_id\":\"t%d\",\"call_id\":\"c%d\",\"input_tokens\":%d,\"cost_usd\":0.01,"
+             "\"title\":\"%d\",\"ref\":\"$%d\",\"sha256\":\"%d\"}",
+             (int)(r % 50), (int)(r / 64 % 200), (int)(r % 1000), (int)(r % 7), (int)(r % 9),
+             (int)(r % 30));
+    apply(state, seq, types[r / 8 % (sizeof types / sizeof *types)], data);
+}
+
+static char *json(annal_state *state)
+{
+    struct text text = {0};
+    ck_ok(annal_state_json(state, text_write, &text, err));
+    return text.ptr;
+}
+
+static annal_state *core_state(void)
+{
+    annal_state *state = NULL;
+    ck_ok(annal_state_new(ANNAL_SLICE("s"), NULL, 0, &state, err));
+    return state;
+}
+
+static annal_state *open_over(struct store *store)
+{
+    annal_state *state = NULL;
+    const annal_state_source source = source_of(store);
+    ck_ok(annal_state_open_over(ANNAL_SLICE("s"), NULL, 0, &source, &state, err));
+    return state;
+}
+
+static void ck_equal(annal_state *one, annal_state *other)
+{
+    uint8_t first[ANNAL_STATE_HASH_BYTES], second[ANNAL_STATE_HASH_BYTES];
+    char *expected = json(one), *got = json(other);
+    ck_assert_str_eq(got, expected);
+    free(expected);
+    free(got);
+    ck_ok(annal_state_hash(one, first, err));
+    ck_ok(annal_state_hash(other, second, err));
+    ck_assert_mem_eq(first, second, sizeof first);
+}
+
+START_TEST(a_state_over_pages_equals_one_that_was_folded_straight)
+{
+    struct random random = random_init((uint64_t)_i + 1), events = random;
+    annal_state *straight = core_state(), *state = core_state();
+    struct store store = {0};
+    unsigned closed = 0;
+    for (uint64_t seq = 1; seq <= 1500; seq++) {
+        apply_random(straight, seq, events);
+        apply_random(state, seq, events);
+        uint64_t how = random_below(&random, 100);
+        if (how > 1)
+            continue;
+        store_take(&store, state);
+        if (how == 0) {
+            annal_state_free(state);
+            state = open_over(&store);
+        } else {
+            const annal_state_source source = source_of(&store);
+            ck_ok(annal_state_rebase(state, &source, err));
+        }
+        closed++;
+        ck_assert_uint_eq(annal_state_seq(state), seq);
+        ck_assert_uint_eq(annal_state_refused(state), annal_state_refused(straight));
+    }
+    ck_equal(straight, state);
+    annal_state_free(state);
+    ck_assert_uint_eq(store.closes, closed); /* each source once */
+    annal_state_free(straight);
+    store_done(&store);
+}
+END_TEST
+
+START_TEST(the_hash_of_a_state_is_the_sha256_of_its_json)
+{
+    annal_state *state = core_state();
+    for (uint64_t seq = 1; seq <= 2; seq++) {
+        uint8_t got[ANNAL_STATE_HASH_BYTES], expected[SHA256_BYTES];
+        apply(state, seq, "x", "{}");
+        char *text = json(state);
+        struct sha256 *sha256 = annal__sha256_begin();
+        annal__sha256_add(sha256, text, strlen(text));
+        annal__sha256_end(sha256, expected);
+        ck_ok(annal_state_hash(state, got, err));
+        ck_assert_mem_eq(got, expected, sizeof got);
+        free(text);
+    }
+    annal_state_free(state);
+}
+END_TEST
+
+static int count_page(void *arg, uint64_t page)
+{
+    uint64_t *count = arg;
+    ck_assert_uint_gt(page, *count >> 32); /* in order */
+    *count = (*count & UINT32_MAX) + 1 + (page << 32);
+    return 0;
+}
+
+static uint64_t changed(annal_state *state)
+{
+    uint64_t count = 0;
+    ck_ok(annal_state_changed(state, count_page, &count, err));
+    return count & UINT32_MAX;
+}
+
+static void fold_turns(annal_state *state, uint64_t first, uint64_t last)
+{
+    for (uint64_t seq = first; seq <= last; seq++) {
+        char data[60];
+        snprintf(data, sizeof data, "{\"turn_id\":\"turn-%d\",\"sequence\":%d}", (int)seq,
+                 (int)seq);
+        apply(state, seq, "turn.started", data);
+        if (seq % 512 == 0)
+            apply(state, ++seq, "turn.completed", data);
+    }
+}
+
+START_TEST(of_a_large_state_only_what_is_needed_is_read_and_kept)
+{
+    annal_state *state = core_state();
+    struct store store = {0};
+    struct text text = {0};
+    fold_turns(state, 1, 6000);
+    ck_assert_uint_eq(store_take(&store, state), store.count);
+    ck_assert_uint_gt(store.count, 200);
+    annal_state_free(state);
+
+    state = open_over(&store);
+    ck_ok(annal_state_sql(state, ANNAL_SLICE("SELECT status FROM turns WHERE id = 's:turn-3000'"),
+                          NULL, text_row, &text, err));
+    ck_assert_str_eq(text.ptr, "started\n");
+    free(text.ptr);
+    ck_assert_uint_lt(store.reads, 20);
+    ck_assert_uint_eq(changed(state), 0);
+    apply(state, 7000, "turn.completed", "{\"turn_id\":\"turn-3000\"}");
+    ck_assert_uint_gt(changed(state), 1);
+    ck_assert_uint_lt(changed(state), 8);
+    ck_assert_uint_lt(annal__pages_own_bytes(state->pages), 65536);
+
+    store_take(&store, state);
+    const annal_state_source source = source_of(&store);
+    ck_ok(annal_state_rebase(state, &source, err));
+    ck_assert_uint_eq(changed(state), 0);
+    annal_state_free(state);
+    store_done(&store);
+}
+END_TEST
+
+START_TEST(folding_with_rebases_keeps_no_more_than_what_changed_between_them)
+{
+    annal_state *state = core_state();
+    struct store store = {0};
+    for (uint64_t seq = 0; seq < 12000; seq += 1000) {
+        fold_turns(state, seq + 1, seq + 990);
+        store_take(&store, state);
+        ck_assert_uint_lt(annal__pages_own_bytes(state->pages), (size_t)600 << 10);
+        const annal_state_source source = source_of(&store);
+        ck_ok(annal_state_rebase(state, &source, err));
+    }
+    ck_assert_uint_gt(store.count * ANNAL_STATE_PAGE_BYTES, (size_t)1400 << 10);
+    annal_state_free(state);
+    store_done(&store);
+}
+END_TEST
+
+/* The n-th read fails, for every n; what the call says is what the source said. */
+START_TEST(a_page_that_cannot_be_had_fails_the_call_that_needs_it)
+{
+    static const annal_status with[] = {ANNAL_ERR_CORRUPT, ANNAL_ERR_IO, ANNAL_ERR_NOMEM};
+    annal_slice select = ANNAL_SLICE("SELECT COUNT(*), MAX(sequence) FROM turns");
+    annal_state *state = core_state();
+    struct store store = {0};
+    fold_turns(state, 1, 2000);
+    store_take(&store, state);
+    annal_state_free(state);
+    unsigned opening = 0, reading = 0, applying = 0;
+    for (unsigned n = 1;; n++) {
+        annal_error why = {0};
+        struct text text = {0};
+        const annal_state_source source = source_of(&store);
+        store.reads = store.closes = 0;
+        store.fail_at = n;
+        store.fail_with = with[n % (sizeof with / sizeof *with)];
+        state = NULL;
+        annal_status status =
+            annal_state_open_over(ANNAL_SLICE("s"), NULL, 0, &source, &state, &why);
+        opening += status < 0;
+        ck_assert_uint_eq(store.closes, 0);
+        if (status >= 0) {
+            status = annal_state_sql(state, select, NULL, text_row, &text, &why);
+            reading += status < 0;
+            if (status < 0) { /* the next one asks again */
+                ck_ok(annal_state_sql(state, select, NULL, text_row, &text, err));
+                ck_assert_str_eq(text.ptr, "1997|2000\n");
+            }
+        }
+        if (status >= 0) {
+            const annal_event event = {.seq = 3000,
+                                       .ts_us = 1,
+                                       .type = ANNAL_SLICE("turn.completed"),
+                                       .data = ANNAL_SLICE("{\"turn_id\":\"turn-7\"}")};
+            status = annal_state_apply(state, &event, &why);
+            applying += status < 0;
+        }
+        free(text.ptr);
+        annal_state_free(state);
+        if (status >= 0)
+            break;
+        ck_assert_int_eq(status, store.fail_with);
+        ck_assert_ptr_nonnull(strstr(why.message, "is gone"));
+    }
+    ck_assert_uint_gt(opening, 0);
+    ck_assert_uint_gt(reading, 5);
+    ck_assert_uint_gt(applying, 0);
+    store_done(&store);
+}
+END_TEST
+
+START_TEST(pages_that_are_no_state_of_this_session_are_refused)
+{
+    annal_state *state = core_state(), *opened = NULL;
+    struct store store = {0};
+    apply(state, 1, "x", "{}");
+    store_take(&store, state);
+    annal_state_free(state);
+    annal_state_source source = source_of(&store);
+    ck_assert_int_eq(annal_state_open_over(ANNAL_SLICE("other"), NULL, 0, &source, &opened, NULL),
+                     ANNAL_ERR_CORRUPT);
+    static const size_t bad[] = {0, 16, 17, 18, 19}; /* magic, size of a page, a write-ahead log */
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        store.pages[0][bad[i]] ^= 2;
+        ck_assert_int_eq(annal_state_open_over(ANNAL_SLICE("s"), NULL, 0, &source, &opened, NULL),
+                         ANNAL_ERR_CORRUPT);
+        store.pages[0][bad[i]] ^= 2;
+    }
+    source.page_count = 0;
+    ck_assert_int_eq(annal_state_open_over(ANNAL_SLICE("s"), NULL, 0, &source, &opened, NULL),
+                     ANNAL_ERR_CORRUPT);
+    ck_assert_uint_eq(store.closes, 0);
+    store_done(&store);
+}
+END_TEST
+
+START_TEST(a_rebase_onto_another_number_of_pages_is_refused)
+{
+    annal_state *state = core_state();
+    struct store store = {0};
+    char page[ANNAL_STATE_PAGE_BYTES];
+    apply(state, 1, "x", "{}");
+    store_take(&store, state);
+    annal_state_source source = source_of(&store);
+    source.page_count--;
+    ck_assert_int_eq(annal_state_rebase(state, &source, NULL), ANNAL_ERR_INVALID);
+    ck_assert_uint_eq(store.closes, 0);
+    ck_assert_uint_eq(changed(state), store.count);
+    ck_assert_int_eq(annal_state_page(state, 0, page, NULL), ANNAL_ERR_INVALID);
+    ck_assert_int_eq(annal_state_page(state, store.count + 1, page, NULL), ANNAL_ERR_INVALID);
+    annal_state_free(state);
+    store_done(&store);
+}
+END_TEST
+
+Suite *suite_state_vfs(void)
+{
+    Suite *suite = suite_create("state_vfs");
+    TCase *tcase = tcase_create("pages");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_loop_test(tcase, random_sql_over_a_source_is_as_in_memory, 0, 8);
+    tcase_add_loop_test(tcase, a_state_over_pages_equals_one_that_was_folded_straight, 0, 3);
+    tcase_add_test(tcase, the_hash_of_a_state_is_the_sha256_of_its_json);
+    tcase_add_test(tcase, of_a_large_state_only_what_is_needed_is_read_and_kept);
+    tcase_add_test(tcase, folding_with_rebases_keeps_no_more_than_what_changed_between_them);
+    tcase_add_test(tcase, a_page_that_cannot_be_had_fails_the_call_that_needs_it);
+    tcase_add_test(tcase, pages_that_are_no_state_of_this_session_are_refused);
+    tcase_add_test(tcase, a_rebase_onto_another_number_of_pages_is_refused);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
