@@ -5,6 +5,7 @@
 #include "tools/args.h"
 #include "tools/catch_up.h"
 #include "tools/open.h"
+#include "tools/recovery.h"
 #include "tools/rows.h"
 
 #include <annal/query.h>
@@ -238,7 +239,9 @@ static int show_session(struct show *show)
         exit_status = fail_error(&err);
     if (exit_status == 0)
         exit_status = index_open_caught_up(show->store, &list, &show->index);
-    if (exit_status == 0)
+    if (exit_status == 0 && args_has(show->args, "recovery"))
+        exit_status = recovery_print(show->args, show->index, show->session);
+    else if (exit_status == 0)
         exit_status = show->args->json ? print_json(show) : print_text(show);
     annal_index_close(show->index);
     sessions_done(&list);
@@ -250,11 +253,16 @@ static int run(const struct args *args)
     struct show show = {.args = args};
     int exit_status = args_session(args, 0, &show.session);
     if (exit_status == 0)
-        exit_status = store_open(args, OPEN_READ, 0, &show.store);
+        exit_status = store_open(args, OPEN_READ, args_has(args, "recovery") ? RECOVERY_WAIT_MS : 0,
+                                 &show.store);
     if (exit_status == 0)
         exit_status = show_session(&show);
     return store_close(show.store, exit_status);
 }
+
+static const struct option options[] = {
+    {"recovery", NULL, "what an agent needs to know to go on with it", false},
+    {NULL, NULL, NULL, false}};
 
 const struct command cmd_show = {
     .name = "show",
@@ -264,6 +272,12 @@ const struct command cmd_show = {
     .summary = "tell what is known of one session",
     .about = "Prints its journal (size, last seq, file id), its row in the sessions table,\n"
              "events by type, turns, snapshots, and findings: events that are damaged or\n"
-             "that a pack did not understand. With --json one object.",
-    .examples = "  annal show sess_1\n  annal show sess_1 --json | jq .types\n",
+             "that a pack did not understand. With --json one object.\n"
+             "\n"
+             "With --recovery: the last durable event, which process has the session, calls\n"
+             "without a result, open turns, what was said last, what a crash left at the end\n"
+             "of the journal, and what to do next.",
+    .examples = "  annal show sess_1\n  annal show sess_1 --json | jq .types\n"
+                "  annal show sess_1 --recovery\n",
+    .options = options,
     .run = run};

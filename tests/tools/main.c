@@ -17,6 +17,7 @@ Suite *suite_player(void);
 Suite *suite_prose(void);
 Suite *suite_prune(void);
 Suite *suite_query(void);
+Suite *suite_recovery(void);
 Suite *suite_repair(void);
 Suite *suite_replay(void);
 Suite *suite_runs(void);
@@ -31,7 +32,7 @@ static Suite *(*const suites[])(void) = {
     suite_convert,     suite_delete, suite_diff,  suite_doctor,   suite_import, suite_importers,
     suite_pack,        suite_prune,  suite_query, suite_repair,   suite_replay, suite_runs,
     suite_stats,       suite_table,  suite_team,  suite_verbs,    suite_verify, suite_player,
-    suite_prose,       NULL,
+    suite_recovery,    suite_prose,  NULL,
 };
 
 int main(int argc, char **argv)

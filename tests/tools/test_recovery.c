@@ -1,0 +1,212 @@
+/* show --recovery: what is needed to go on with a session whose process is gone. */
+#include "tests/tools/cli.h"
+#include "tools/command.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char under_way[] =
+    "{\"type\":\"turn.started\",\"ts\":\"2026-03-02T08:00:00Z\",\"data\":{\"turn_id\":\"t1\"}}\n"
+    "{\"type\":\"message.added\",\"ts\":\"2026-03-02T08:00:01Z\",\"data\":{\"role\":\"user\","
+    "\"content\":\"Why is\\nit late?\"}}\n"
+    "{\"type\":\"message.added\",\"ts\":\"2026-03-02T08:00:02Z\",\"data\":{\"role\":"
+    "\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"Hm.\"},"
+    "{\"type\":\"text\",\"text\":\"I look.\"}]}}\n"
+    "{\"type\":\"tool.called\",\"ts\":\"2026-03-02T08:00:03Z\",\"data\":{\"call_id\":\"c1\","
+    "\"tool\":\"Read\",\"input\":{\"path\":\"a.py\"}}}\n"
+    "{\"type\":\"tool.returned\",\"ts\":\"2026-03-02T08:00:04Z\",\"data\":{\"call_id\":\"c1\"}}\n"
+    "{\"type\":\"tool.called\",\"ts\":\"2026-03-02T08:00:05Z\",\"data\":{\"call_id\":\"c2\","
+    "\"tool\":\"Write\",\"input\":{\"path\":\"\\u001b[31mb.py\",\"text\":\"x\\ny\"}}}\n"
+    "{\"type\":\"message.added\",\"ts\":\"2026-03-02T08:00:06Z\",\"data\":{\"role\":"
+    "\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"Or not.\"}]}}\n";
+
+static struct cli cli;
+
+static void setup(void)
+{
+    CLI_INIT(&cli);
+}
+
+static void teardown(void)
+{
+    cli_done(&cli);
+}
+
+static void recover(void)
+{
+    CLI(&cli, NULL, "show", "s", "--recovery");
+}
+
+static void ck_says(const char *what)
+{
+    ck_assert_msg(strstr(cli.out, what) != NULL, "no '%s' in: %s", what, cli.out);
+}
+
+/* An agent that has appended these events and waits; its process id. */
+static pid_t run_agent(int *out_input, int *out_output)
+{
+    char byte = 0;
+    pid_t pid = cli_start(&cli, (const char *[]){"append", "s", NULL}, out_input, out_output);
+    ck_assert_int_eq(write(*out_input, under_way, strlen(under_way)), (ssize_t)strlen(under_way));
+    for (int lines = 0; lines < 7; lines += byte == '\n')
+        ck_assert_int_eq(read(*out_output, &byte, 1), 1);
+    return pid;
+}
+
+START_TEST(of_an_agent_that_was_killed_it_tells_what_was_under_way)
+{
+    int input, output;
+    char has[60];
+    pid_t pid = run_agent(&input, &output);
+    recover();
+    cli_assert_done(&cli);
+    snprintf(has, sizeof has, "process              %d has the session\n", (int)pid);
+    ck_says(has);
+    ck_says("it may be at work");
+    ck_assert_ptr_null(strstr(cli.out, "--expect-seq"));
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    close(input);
+    close(output);
+
+    recover();
+    cli_assert_done(&cli);
+    ck_says("durable up to        event 7, 2026-03-02T08:00:06.000000Z (");
+    ck_says("process              none has the session\n");
+    ck_says("last user            event 2, ");
+    ck_says(": Why is it late?\n");
+    ck_says("last assistant       event 3, ");
+    ck_says(": I look.\n");
+    ck_says("c2        6  Write  2026-03-02T08:00:05.000000Z  path: ?[31mb.py, text: x y\n");
+    ck_says("t1        1  started  2026-03-02T08:00:00.000000Z       1\n");
+    ck_says("find out what became of 1 call, then append tool.returned or tool.failed with its");
+    ck_says("go on with turn t1, or append turn.failed or turn.cancelled with its turn_id\n");
+    ck_says("annal append s --expect-seq 7\n");
+    ck_assert_ptr_null(strstr(cli.out, "c1 "));
+}
+END_TEST
+
+START_TEST(for_an_agent_it_is_one_object)
+{
+    CLI(&cli, under_way, "append", "s");
+    CLI(&cli, NULL, "show", "s", "--recovery", "--json");
+    cli_assert_done(&cli);
+    ck_says(
+        "{\"session_id\":\"s\",\"seq\":7,\"timestamp\":\"2026-03-02T08:00:06.000000Z\",\"h\":\"");
+    ck_says("\"bytes_behind\":0,\"torn\":false,\"unwritten\":null,\"pid\":0,\"indexed_seq\":7,");
+    ck_says("\"status\":\"idle\",\"snapshot_seq\":0,\"events_after_snapshot\":7,\"damaged\":0,");
+    ck_says("\"calls_without_result\":[{\"call_id\":\"c2\",\"seq\":6,\"tool\":\"Write\","
+            "\"called_at\":\"2026-03-02T08:00:05.000000Z\",\"turn_id\":null,"
+            "\"input\":\"path: ?[31mb.py, text: x y\"}],");
+    ck_says("\"open_turns\":[{\"turn_id\":\"t1\",\"seq\":1,\"status\":\"started\",");
+    ck_says("\"last_user_message\":{\"seq\":2,\"timestamp\":\"2026-03-02T08:00:01.000000Z\","
+            "\"text\":\"Why is it late?\"}");
+    ck_says("\"next\":[\"find out what became of 1 call");
+    if (system("command -v python3 >/dev/null") == 0) {
+        file_write(tmpdir_path(&cli.dir, "object"), cli.out, cli.out_len);
+        char command[400];
+        snprintf(command, sizeof command, "python3 -m json.tool %s/object >/dev/null",
+                 cli.dir.path);
+        ck_assert_int_eq(system(command), 0);
+    }
+}
+END_TEST
+
+START_TEST(where_all_is_done_there_is_nothing_but_to_go_on)
+{
+    CLI(&cli, "{\"type\":\"n\",\"data\":1}\n", "append", "s");
+    recover();
+    cli_assert_done(&cli);
+    ck_assert_ptr_null(strstr(cli.out, "calls without"));
+    ck_assert_ptr_null(strstr(cli.out, "open turns"));
+    ck_assert_ptr_null(strstr(cli.out, "last user"));
+    ck_says("to go on\nannal append s --expect-seq 1\n");
+    CLI(&cli, NULL, "show", "nobody", "--recovery");
+    cli_assert_refused(&cli, EXIT_REFUSED, "nobody");
+}
+END_TEST
+
+START_TEST(what_was_said_long_ago_is_found_and_the_snapshot_is_named)
+{
+    enum { EVENTS = 1500 };
+    char *many = malloc(EVENTS * 8);
+    size_t len = 0;
+    for (int i = 0; i < EVENTS; i++)
+        len += (size_t)sprintf(many + len, "%d\n", i);
+    CLI(&cli, under_way, "append", "s");
+    CLI(&cli, many, "append", "s", "--type", "n");
+    free(many);
+    CLI(&cli, NULL, "replay", "s", "--json"); /* leaves the snapshot that is due */
+    recover();
+    cli_assert_done(&cli);
+    ck_says("last user            event 2, ");
+    ck_says("last assistant       event 3, ");
+    ck_says("state from           a snapshot at event ");
+    ck_says("annal append s --expect-seq 1507\n");
+}
+END_TEST
+
+START_TEST(a_torn_end_and_damage_are_told_apart)
+{
+    size_t len;
+    CLI(&cli, under_way, "append", "s");
+    char *journal = cli_journal(&cli, "s", &len);
+    char *longer = malloc(len + 20);
+    memcpy(longer, journal, len);
+    memcpy(longer + len, "{\"seq\":8,\"ts\":\"2026", 20);
+    cli_journal_write(&cli, "s", longer, len + 20);
+    recover();
+    ck_says("end                  20 B behind it are torn: the piece of an event");
+    ck_says("the next append cuts 20 bytes that were never acknowledged\n");
+    ck_says("annal append s --expect-seq 7\n");
+
+    *strstr(longer, "I look.") = 'X';
+    cli_journal_write(&cli, "s", longer, len);
+    recover();
+    ck_says("damaged places       1 ('annal verify s' names them)\n");
+    ck_says("durable up to        event 7, ");
+    free(journal);
+    free(longer);
+}
+END_TEST
+
+START_TEST(a_store_that_cannot_be_written_is_told_of_too)
+{
+    char command[600];
+    CLI(&cli, under_way, "append", "s");
+    snprintf(command, sizeof command, "chmod 755 %s && chmod -R a+rX,a-w %s", cli.dir.path,
+             cli.store);
+    ck_assert_int_eq(system(command), 0);
+    cli.as_nobody = geteuid() == 0;
+    CLI(&cli, NULL, "version");
+    if (cli.exit_status == 0) { /* else nobody may not run what was built */
+        recover();
+        ck_assert_int_eq(cli.exit_status, 0);
+        ck_says("durable up to        event 7, ");
+        ck_says("c2        6  Write ");
+    }
+    snprintf(command, sizeof command, "chmod -R u+w %s", cli.store);
+    ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
+Suite *suite_recovery(void)
+{
+    Suite *suite = suite_create("recovery");
+    TCase *tcase = tcase_create("recovery");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, of_an_agent_that_was_killed_it_tells_what_was_under_way);
+    tcase_add_test(tcase, for_an_agent_it_is_one_object);
+    tcase_add_test(tcase, where_all_is_done_there_is_nothing_but_to_go_on);
+    tcase_add_test(tcase, what_was_said_long_ago_is_found_and_the_snapshot_is_named);
+    tcase_add_test(tcase, a_torn_end_and_damage_are_told_apart);
+    tcase_add_test(tcase, a_store_that_cannot_be_written_is_told_of_too);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,491 @@
+/*
+ * Recovery: the last durable point of a session, who has it, and what was under way there: calls
+ * without results, open turns, what was said last. From the journal and the state at its end, so
+ * that it holds whatever the index knows, for forks, and where nothing may be written.
+ */
+#include "tools/recovery.h"
+
+#include "journal/base/clock.h"
+#include "journal/base/error.h"
+#include "journal/base/json_walk.h"
+#include "tools/conversation.h"
+#include "tools/excerpt.h"
+#include "tools/rows.h"
+
+#include <annal/query.h>
+#include <annal/replay.h>
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+enum { TEXT_CHARS = 200, BLOCK_EVENTS = 512, LOOK_BACK_EVENTS = 20480 };
+
+/* The last message of a role. */
+struct said {
+    const char *role; /* raw */
+    uint64_t seq;     /* 0: none was found */
+    int64_t ts_us;
+    struct buf text;
+};
+
+struct recovery {
+    annal_store *store;
+    annal_index *index;
+    annal_slice session;
+    annal_session_info info;
+    annal_state *state;
+    annal_replay_info replay;
+    bool owner_known;
+    uint32_t pid;          /* of the process that has it; 0: nobody has */
+    const char *unwritten; /* of it or others: durable in a commit log alone; NULL: nothing */
+    annal_error settling;  /* whose message that is */
+    annal_index_lag lag;
+    struct said user, assistant;
+    uint64_t calls, turns; /* all of them */
+    char status[64];
+    char first_turn[ANNAL_ID_BYTES_MAX];
+    annal_cursor *cursor; /* for the arguments of calls */
+    uint64_t items;       /* printed of the list at hand */
+    struct table *table;
+    annal_error err;
+};
+
+/* The newest so many of each are told one by one. */
+#define LISTED_MAX 100
+
+static const char calls_sql[] = "SELECT call_id, seq, tool, called_at, turn_id FROM dangling"
+                                " ORDER BY seq DESC LIMIT 100";
+static const char turns_sql[] = "SELECT turn_id, seq, status, created_at, sequence FROM turns"
+                                " WHERE completed_at IS NULL ORDER BY sequence DESC LIMIT 100";
+
+static int64_t now_us(void)
+{
+    return annal__system_clock.wall_us(annal__system_clock.arg);
+}
+
+/* ---- Finding out ---- */
+
+static int take_lag(void *arg, const annal_index_lag *lag)
+{
+    ((struct recovery *)arg)->lag = *lag;
+    return 0;
+}
+
+/* Text, or the first text of the blocks; empty: nothing was said, only thought or shown. */
+static annal_slice spoken(annal_slice content)
+{
+    struct json_walk walk;
+    annal_slice part, text = {0};
+    if (excerpt_is_text(content))
+        return content;
+    if (content.len == 0 || content.ptr[0] != '[' || !annal__json_walk_array(&walk, content))
+        return content.len > 0 && content.ptr[0] == '{' ? content : text;
+    while (!excerpt_is_text(text) && annal__json_walk_item(&walk, &part)) {
+        text = part;
+        if (part.len > 0 && part.ptr[0] == '{')
+            text = annal__json_member(part, "text");
+    }
+    return excerpt_is_text(text) ? text : (annal_slice){0};
+}
+
+/* Later ones take the place of earlier ones. */
+static void listen(struct said *said, const annal_event *event)
+{
+    annal_slice role = message_role(event), text = spoken(message_content(event));
+    if (text.len == 0 || role.len != strlen(said->role) ||
+        memcmp(role.ptr, said->role, role.len) != 0)
+        return;
+    said->seq = event->seq;
+    said->ts_us = event->ts_us;
+    annal__buf_clear(&said->text);
+    excerpt_line(&said->text, text, TEXT_CHARS);
+}
+
+static annal_status listen_to_block(struct recovery *r, uint64_t from, uint64_t to)
+{
+    bool user = r->user.seq == 0, assistant = r->assistant.seq == 0; /* not in a newer block */
+    annal_cursor *cursor = NULL;
+    annal_status status = annal_cursor_open(r->store, r->session, from, &cursor, &r->err);
+    while (status >= 0 && annal_cursor_position(cursor).seq < to) {
+        annal_event event;
+        status = annal_cursor_next(cursor, &event, &r->err);
+        if (status == ANNAL_END)
+            break;
+        if (status != ANNAL_OK || event.seq >= to)
+            continue;
+        if (user)
+            listen(&r->user, &event);
+        if (assistant)
+            listen(&r->assistant, &event);
+    }
+    annal_cursor_close(cursor);
+    return status < 0 ? status : ANNAL_OK;
+}
+
+/* From the end backwards, block by block: a long session is not read whole. */
+static annal_status find_messages(struct recovery *r)
+{
+    uint64_t to = r->info.last_seq + 1, looked = 0;
+    annal_status status = ANNAL_OK;
+    while (status >= 0 && to > 1 && looked < LOOK_BACK_EVENTS &&
+           (r->user.seq == 0 || r->assistant.seq == 0)) {
+        uint64_t from = to > BLOCK_EVENTS ? to - BLOCK_EVENTS : 1;
+        status = listen_to_block(r, from, to);
+        looked += to - from;
+        to = from;
+    }
+    return status;
+}
+
+static annal_status ask(struct recovery *r, const char *sql, annal_row_fn fn)
+{
+    return annal_state_sql(r->state, annal_slice_of(sql), NULL, fn, r, &r->err);
+}
+
+static void keep_text(char *to, size_t size, const annal_value *value)
+{
+    size_t len = value->bytes.len < size ? value->bytes.len : size - 1;
+    if (value->kind == ANNAL_VALUE_TEXT) {
+        memcpy(to, value->bytes.ptr, len);
+        to[len] = '\0';
+    }
+}
+
+static int take_counts(void *arg, const annal_row *row)
+{
+    struct recovery *r = arg;
+    r->calls = (uint64_t)row->values[0].integer;
+    r->turns = (uint64_t)row->values[1].integer;
+    keep_text(r->status, sizeof r->status, &row->values[2]);
+    keep_text(r->first_turn, sizeof r->first_turn, &row->values[3]);
+    return 0;
+}
+
+static annal_status find_out(struct recovery *r)
+{
+    static const char counts[] =
+        "SELECT (SELECT count(*) FROM dangling),"
+        " (SELECT count(*) FROM turns WHERE completed_at IS NULL),"
+        " (SELECT status FROM sessions),"
+        " (SELECT turn_id FROM turns WHERE completed_at IS NULL ORDER BY sequence DESC LIMIT 1)";
+    const annal_moment end = {.kind = ANNAL_AT_END};
+    if (annal_store_settle(r->store, &r->settling) == ANNAL_ERR_BUSY)
+        r->unwritten = r->settling.message;
+    annal_status status = annal_session_owner(r->store, r->session, &r->pid, NULL);
+    r->owner_known = status >= 0;
+    status = annal_session_info_get(r->store, r->session, &r->info, &r->err);
+    if (status >= 0)
+        status = annal_index_lag_each(r->index, r->session, take_lag, r, &r->err);
+    if (status >= 0)
+        status = annal_replay_open(r->index, r->session, end, NULL, &r->state, &r->replay, &r->err);
+    if (status >= 0)
+        status = ask(r, counts, take_counts);
+    return status < 0 ? status : find_messages(r);
+}
+
+/* The arguments of the call at seq, on one line. */
+static void read_arguments(struct recovery *r, uint64_t seq, struct buf *out)
+{
+    annal_event event;
+    annal__buf_clear(out);
+    annal_cursor_close(r->cursor);
+    r->cursor = NULL;
+    if (annal_cursor_open(r->store, r->session, seq, &r->cursor, NULL) < 0 ||
+        annal_cursor_next(r->cursor, &event, NULL) != ANNAL_OK || event.seq != seq ||
+        event.data.len == 0 || event.data.ptr[0] != '{')
+        return;
+    annal_slice input = annal__json_member(event.data, "input");
+    excerpt_line(out, input.len > 0 ? input : annal__json_member(event.data, "arguments"),
+                 TEXT_CHARS);
+}
+
+/* ---- What to do next ---- */
+
+enum { ADVICE_MAX = 6, ADVICE_BYTES = 400 };
+
+struct advice {
+    char lines[ADVICE_MAX][ADVICE_BYTES];
+    int count;
+};
+
+static void advise(struct advice *advice, const char *format, ...) ANNAL_PRINTF(2, 3);
+
+static void advise(struct advice *advice, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    vsnprintf(advice->lines[advice->count++], ADVICE_BYTES, format, list);
+    va_end(list);
+}
+
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static struct advice advice_for(const struct recovery *r)
+{
+    struct advice advice = {.count = 0};
+    uint64_t behind = r->info.bytes - r->info.end_offset;
+    const char *session = r->info.session;
+    if (r->pid != 0)
+        advise(&advice, "process %" PRIu32 " has the session: it may be at work", r->pid);
+    if (behind > 0 && r->info.torn)
+        advise(&advice, "the next append cuts %" PRIu64 " bytes that were never acknowledged",
+               behind);
+    else if (behind > 0)
+        advise(&advice,
+               "appends are refused: %" PRIu64 " bytes at the end do not prove themselves; "
+               "'annal verify %s', then 'annal repair %s --to NEW'",
+               behind, session, session);
+    if (r->calls > 0)
+        advise(&advice,
+               "find out what became of %" PRIu64 " call%s, then append tool.returned or "
+               "tool.failed with %s call_id",
+               r->calls, plural(r->calls), r->calls == 1 ? "its" : "each");
+    if (r->turns > 0)
+        advise(&advice,
+               "go on with turn %s, or append turn.failed or turn.cancelled with its turn_id%s",
+               r->first_turn[0] != '\0' ? r->first_turn : "that is open",
+               r->turns > 1 ? "; others are open, too" : "");
+    if (r->pid == 0 && (behind == 0 || r->info.torn))
+        advise(&advice, "annal append %s --expect-seq %" PRIu64, session, r->info.last_seq);
+    return advice;
+}
+
+/* ---- As JSON ---- */
+
+static int json_call(void *arg, const annal_row *row)
+{
+    struct recovery *r = arg;
+    struct buf input = {0};
+    fputs(r->items++ > 0 ? ",{" : "{", stdout);
+    rows_print_members(row);
+    read_arguments(r, (uint64_t)row->values[1].integer, &input);
+    fputs(",\"input\":", stdout);
+    out_json_string(annal__buf_slice(&input));
+    fputc('}', stdout);
+    annal__buf_done(&input);
+    return 0;
+}
+
+static int json_turn(void *arg, const annal_row *row)
+{
+    struct recovery *r = arg;
+    fputs(r->items++ > 0 ? ",{" : "{", stdout);
+    rows_print_members(row);
+    fputc('}', stdout);
+    return 0;
+}
+
+static void json_said(const char *name, const struct said *said)
+{
+    printf(",\"%s\":", name);
+    if (said->seq == 0) {
+        fputs("null", stdout);
+        return;
+    }
+    printf("{\"seq\":%" PRIu64 ",\"timestamp\":\"", said->seq);
+    out_time(said->ts_us);
+    fputs("\",\"text\":", stdout);
+    out_json_string(annal__buf_slice(&said->text));
+    fputc('}', stdout);
+}
+
+static void json_head(const struct recovery *r)
+{
+    const annal_session_info *info = &r->info;
+    printf("{\"session_id\":\"%s\",\"seq\":%" PRIu64 ",\"timestamp\":", info->session,
+           info->last_seq);
+    fputs(info->last_seq > 0 ? "\"" : "null", stdout);
+    if (info->last_seq > 0)
+        out_time(info->last_ts_us);
+    printf("%s,\"h\":\"%016" PRIx64 "\",\"offset\":%" PRIu64 ",\"file\":\"%s\"",
+           info->last_seq > 0 ? "\"" : "", info->last_h, info->end_offset, info->file);
+    printf(",\"bytes_behind\":%" PRIu64 ",\"torn\":%s,\"unwritten\":",
+           info->bytes - info->end_offset, info->torn ? "true" : "false");
+    if (r->unwritten == NULL)
+        fputs("null", stdout);
+    else
+        out_json_string(annal_slice_of(r->unwritten));
+    fputs(",\"pid\":", stdout);
+    printf(r->owner_known ? "%" PRIu32 : "null", r->pid);
+    printf(",\"indexed_seq\":%" PRIu64 ",\"indexed_bytes\":%" PRIu64 ",\"status\":",
+           r->lag.indexed_seq, r->lag.indexed_bytes);
+    out_json_string(annal_slice_of(r->status));
+    printf(",\"snapshot_seq\":%" PRIu64 ",\"events_after_snapshot\":%" PRIu64
+           ",\"damaged\":%" PRIu64,
+           r->replay.snapshot_seq, r->replay.folded, r->replay.damaged);
+}
+
+static int print_json(struct recovery *r)
+{
+    struct advice advice = advice_for(r);
+    json_head(r);
+    fputs(",\"calls_without_result\":[", stdout);
+    annal_status status = ask(r, calls_sql, json_call);
+    fputs("],\"open_turns\":[", stdout);
+    r->items = 0;
+    if (status >= 0)
+        status = ask(r, turns_sql, json_turn);
+    fputc(']', stdout);
+    json_said("last_user_message", &r->user);
+    json_said("last_assistant_message", &r->assistant);
+    fputs(",\"next\":[", stdout);
+    for (int i = 0; i < advice.count; i++) {
+        fputs(i > 0 ? "," : "", stdout);
+        out_json_string(annal_slice_of(advice.lines[i]));
+    }
+    fputs("]}\n", stdout);
+    return status < 0 ? fail_error(&r->err) : EXIT_DONE;
+}
+
+/* ---- For people ---- */
+
+static void heading(const char *text)
+{
+    bool colours = out_colours(stdout);
+    printf("\n%s%s%s\n", colours ? "\033[1m" : "", text, colours ? "\033[0m" : "");
+}
+
+static void print_said(const char *name, const struct said *said)
+{
+    char age[HUMAN_BYTES];
+    if (said->seq == 0)
+        return;
+    printf("%-20s event %" PRIu64 ", %s: ", name, said->seq, human_age(age, said->ts_us, now_us()));
+    out_plain(annal__buf_slice(&said->text));
+    fputc('\n', stdout);
+}
+
+static void print_owner(const struct recovery *r)
+{
+    if (!r->owner_known)
+        printf("%-20s a living process does not say yet which sessions it has\n", "process");
+    else if (r->pid != 0)
+        printf("%-20s %" PRIu32 " has the session\n", "process", r->pid);
+    else
+        printf("%-20s none has the session\n", "process");
+}
+
+static void print_head(const struct recovery *r)
+{
+    char age[HUMAN_BYTES], text[HUMAN_BYTES];
+    const annal_session_info *info = &r->info;
+    printf("%-20s %s\n", "session", info->session);
+    printf("%-20s event %" PRIu64, "durable up to", info->last_seq);
+    if (info->last_seq > 0) {
+        fputs(", ", stdout);
+        out_time(info->last_ts_us);
+        printf(" (%s), h %016" PRIx64, human_age(age, info->last_ts_us, now_us()), info->last_h);
+    }
+    fputc('\n', stdout);
+    print_owner(r);
+    if (info->end_offset < info->bytes)
+        printf("%-20s %s behind it %s\n", "end", human_bytes(text, info->bytes - info->end_offset),
+               info->torn ? "are torn: the piece of an event that a crash leaves"
+                          : "do not prove themselves");
+    if (r->unwritten != NULL)
+        printf("%-20s %s\n", "not in its journal", r->unwritten);
+    if (r->lag.indexed_bytes < r->lag.journal_bytes)
+        printf("%-20s up to event %" PRIu64 "\n", "indexed", r->lag.indexed_seq);
+    if (r->status[0] != '\0') {
+        printf("%-20s ", "status");
+        out_plain(annal_slice_of(r->status));
+        fputc('\n', stdout);
+    }
+    if (r->replay.snapshot_seq > 0)
+        printf("%-20s a snapshot at event %" PRIu64 ", and %s after it\n", "state from",
+               r->replay.snapshot_seq, human_count(text, r->replay.folded));
+    else
+        printf("%-20s its %s events: there is no snapshot\n", "state from",
+               human_count(text, r->replay.folded));
+    if (r->replay.damaged > 0)
+        printf("%-20s %" PRIu64 " ('annal verify %s' names them)\n", "damaged places",
+               r->replay.damaged, info->session);
+    print_said("last user", &r->user);
+    print_said("last assistant", &r->assistant);
+}
+
+static int print_call(void *arg, const annal_row *row)
+{
+    struct recovery *r = arg;
+    struct buf input = {0};
+    for (size_t i = 0; i + 1 < row->count; i++) /* all but the turn */
+        rows_cell(r->table, &row->values[i]);
+    read_arguments(r, (uint64_t)row->values[1].integer, &input);
+    table_text(r->table, annal__buf_slice(&input));
+    table_row(r->table);
+    annal__buf_done(&input);
+    return 0;
+}
+
+static int print_turn(void *arg, const annal_row *row)
+{
+    struct recovery *r = arg;
+    for (size_t i = 0; i < row->count; i++)
+        rows_cell(r->table, &row->values[i]);
+    table_row(r->table);
+    return 0;
+}
+
+static annal_status print_list(struct recovery *r, uint64_t all, const char *name, const char *sql,
+                               annal_row_fn fn, const struct column *columns, int count)
+{
+    heading(name);
+    r->table = table_new(OUT_TABLE, columns, count);
+    if (r->table == NULL)
+        return annal__fail(&r->err, ANNAL_ERR_NOMEM, "show '%s': no memory", r->info.session);
+    annal_status status = ask(r, sql, fn);
+    table_free(r->table);
+    if (all > LISTED_MAX)
+        printf("and %" PRIu64 " before them\n", all - LISTED_MAX);
+    return status;
+}
+
+static int print_text(struct recovery *r)
+{
+    static const struct column calls[] = {{.name = "call_id", .title = "CALL"},
+                                          {.name = "seq", .title = "EVENT", .right = true},
+                                          {.name = "tool", .title = "TOOL"},
+                                          {.name = "called_at", .title = "SINCE"},
+                                          {.name = "input", .title = "WITH", .flexible = true}};
+    static const struct column turns[] = {{.name = "turn_id", .title = "TURN"},
+                                          {.name = "seq", .title = "EVENT", .right = true},
+                                          {.name = "status", .title = "STATUS"},
+                                          {.name = "created_at", .title = "SINCE"},
+                                          {.name = "sequence", .title = "NUMBER", .right = true}};
+    struct advice advice = advice_for(r);
+    annal_status status = ANNAL_OK;
+    print_head(r);
+    if (r->calls > 0)
+        status = print_list(r, r->calls, "calls without a result", calls_sql, print_call, calls, 5);
+    if (status >= 0 && r->turns > 0)
+        status = print_list(r, r->turns, "open turns", turns_sql, print_turn, turns, 5);
+    if (status < 0)
+        return fail_error(&r->err);
+    heading("to go on");
+    for (int i = 0; i < advice.count; i++) {
+        out_plain(annal_slice_of(advice.lines[i]));
+        fputc('\n', stdout);
+    }
+    return EXIT_DONE;
+}
+
+int recovery_print(const struct args *args, annal_index *index, annal_slice session)
+{
+    struct recovery r = {.store = annal_index_store(index),
+                         .index = index,
+                         .session = session,
+                         .user = {.role = "\"user\""},
+                         .assistant = {.role = "\"assistant\""}};
+    int exit_status = find_out(&r) < 0 ? fail_error(&r.err)
+                      : args->json     ? print_json(&r)
+                                       : print_text(&r);
+    annal_cursor_close(r.cursor);
+    annal_state_free(r.state);
+    annal__buf_done(&r.user.text);
+    annal__buf_done(&r.assistant.text);
+    return exit_status;
+}
