@@ -174,6 +174,10 @@ annal_status annal_session_info_get(annal_store *store, annal_slice session,
         if (tail.header.is_replacement)
             annal__frame_file_id_text(tail.header.replaces, info.replaces);
     }
+    memcpy(info.fork_session, tail.fork, sizeof info.fork_session);
+    info.fork_seq = tail.header.fork_seq;
+    info.fork_h = tail.header.fork_h;
+    info.first_seq = info.fork_seq + 1;
     *out_info = info;
 
 done:

@@ -34,6 +34,8 @@ struct frame_header {
     int64_t created_us;
     /* The session that this one is a fork of; points into the frame; empty: none. */
     annal_slice fork;
+    uint64_t fork_seq; /* the last event of its history that this one shares */
+    uint64_t fork_h;   /* of that event */
     bool is_replacement;
     uint8_t replaces[FRAME_FILE_ID_BYTES]; /* the file id of the journal that stood here before */
 };

@@ -130,10 +130,11 @@ static annal_status copy_events(struct conversion *conversion, annal_error *err)
         open_scan(conversion, conversion->change.path.ptr, conversion->from, &scan, err);
     if (status < 0)
         return status;
+    uint64_t before_seq = conversion->change.header.fork_seq;
     while (status == ANNAL_OK) {
         annal_event event;
         status = annal__scan_next(&scan, &event, err);
-        if (status == ANNAL_OK && event.seq != conversion->result.events + 1)
+        if (status == ANNAL_OK && event.seq != before_seq + conversion->result.events + 1)
             status = ANNAL_DAMAGE;
         if (status == ANNAL_OK)
             status = copy_event(conversion, &event, err);
@@ -162,6 +163,9 @@ static annal_status begin_copy(struct conversion *conversion, annal_error *err)
     const struct frame_header *old = &conversion->change.header;
     struct frame_header header = {.session = annal__session_id(conversion->change.session),
                                   .created_us = old->created_us,
+                                  .fork = old->fork,
+                                  .fork_seq = old->fork_seq,
+                                  .fork_h = old->fork_h,
                                   .is_replacement = true};
     char name[64] = ".new-";
     if (getrandom(header.file, sizeof header.file, 0) != (ssize_t)sizeof header.file)

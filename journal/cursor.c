@@ -1,75 +1,88 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/data.h"
-#include "journal/scan.h"
-#include "journal/store.h"
+#include "journal/lineage.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include <string.h>
 
+/*
+ * One history (lineage.h): the scan walks one part after the other. While it walks an ancestor's,
+ * the session's own journal stays open, so that who reads goes on reading what was there when the
+ * name is taken away.
+ */
 struct annal_cursor {
     annal_store *store;
     uint64_t from_seq;
     struct scan scan;
+    struct scan own; /* while scan is an ancestor's */
+    size_t part;     /* that scan walks: 0 is the own one, n is lineage.parts[n - 1] */
+    struct origin origin;
+    struct lineage lineage;
     struct buf
         json; /* the data of the event that was given out last, if its journal has another format */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
 };
 
-static annal_status open_journal(annal_store *store, annal_slice session, struct scan *scan,
-                                 annal_error *err)
-{
-    const struct codec *codec = NULL;
-    int fd = -1;
-    annal_status status = annal__store_check(store, err);
-    if (status == ANNAL_OK)
-        status = annal_session_id_check(session, err);
-    if (status == ANNAL_OK)
-        status = annal__journal_open(store, session, &fd, &codec, err);
-    if (status == ANNAL_OK)
-        annal__scan_init(scan, store->io, fd, codec);
-    return status;
-}
-
-/* A file that was moved, restored or copied to the wrong name holds right events of a wrong
- * session. */
-static annal_status check_owner(const struct scan *scan, annal_slice session, annal_error *err)
-{
-    char bytes[FRAME_ENVELOPE_BYTES];
-    struct frame_header header;
-    uint64_t h;
-    ssize_t got = annal__read_full(scan->io, scan->fd, bytes, sizeof bytes, 0);
-    if (got < 0)
-        return annal__fail_errno(err, "read the journal of session '%.*s'", ANNAL_FMT(session));
-    if (!annal__frame_first(scan->codec, (annal_slice){bytes, (size_t)got}, &header, &h))
-        return ANNAL_OK; /* the walk will tell */
-    return annal__frame_check_owner(&header, session, err);
-}
-
 static annal_status cursor_new(annal_store *store, annal_slice session, annal_cursor **out_cursor,
                                annal_error *err)
 {
     struct scan scan;
-    annal_status status = open_journal(store, session, &scan, err);
+    struct origin origin;
+    annal_status status = annal__lineage_open_journal(store, session, &scan, &origin, err);
     if (status < 0)
         return status;
-    annal_cursor *cursor = NULL;
-    status = check_owner(&scan, session, err);
-    if (status == ANNAL_OK)
-        cursor = annal__zalloc(sizeof *cursor);
-    if (status == ANNAL_OK && cursor == NULL)
-        status =
-            annal__fail(err, ANNAL_ERR_NOMEM, "read session '%.*s': no memory", ANNAL_FMT(session));
-    if (status < 0) {
+    annal_cursor *cursor = annal__zalloc(sizeof *cursor);
+    if (cursor == NULL) {
         annal__scan_done(&scan);
-        return status;
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read session '%.*s': no memory",
+                           ANNAL_FMT(session));
     }
     cursor->store = store;
-    for (size_t i = 0; i < session.len; i++)
-        cursor->session[i] = session.ptr[i];
+    memcpy(cursor->session, session.ptr, session.len);
     cursor->scan = scan;
+    cursor->origin = origin;
     *out_cursor = cursor;
     return ANNAL_OK;
+}
+
+/* Walk another part, from its beginning on. */
+static annal_status enter_part(annal_cursor *cursor, size_t part, annal_error *err)
+{
+    struct scan scan;
+    struct origin origin;
+    if (part == cursor->part)
+        return ANNAL_OK;
+    if (part == 0) {
+        annal__scan_done(&cursor->scan);
+        cursor->scan = cursor->own;
+        cursor->part = 0;
+        return ANNAL_OK;
+    }
+    annal_slice ancestor = annal_slice_of(cursor->lineage.parts[part - 1].session);
+    annal_status status = annal__lineage_open_journal(cursor->store, ancestor, &scan, &origin, err);
+    if (status < 0)
+        return status;
+    if (cursor->part == 0)
+        cursor->own = cursor->scan;
+    else
+        annal__scan_done(&cursor->scan);
+    cursor->scan = scan;
+    cursor->part = part;
+    return ANNAL_OK;
+}
+
+/* Stand before event seq of the history. */
+static annal_status stand(annal_cursor *cursor, uint64_t seq, annal_error *err)
+{
+    size_t part = 0;
+    annal_status status = annal__lineage_find(cursor->store, &cursor->lineage, cursor->session,
+                                              &cursor->origin, seq, &part, err);
+    if (status == ANNAL_OK)
+        status = enter_part(cursor, part, err);
+    if (status == ANNAL_OK)
+        status = annal__scan_seek(&cursor->scan, seq, err);
+    cursor->from_seq = seq;
+    return status;
 }
 
 annal_status annal_cursor_open(annal_store *store, annal_slice session, uint64_t from_seq,
@@ -79,8 +92,7 @@ annal_status annal_cursor_open(annal_store *store, annal_slice session, uint64_t
     annal_status status = cursor_new(store, session, &cursor, err);
     if (status < 0)
         return status;
-    cursor->from_seq = from_seq;
-    status = annal__scan_seek(&cursor->scan, from_seq, err);
+    status = stand(cursor, from_seq > 0 ? from_seq : 1, err);
     if (status < 0) {
         annal__error_context(err, "session '%s'", cursor->session);
         annal_cursor_close(cursor);
@@ -112,10 +124,53 @@ annal_status annal_cursor_open_at(annal_store *store, annal_slice session, uint6
         annal_cursor_close(cursor);
         return status;
     }
-    cursor->from_seq = seq;
+    if (offset == 0)
+        seq = cursor->origin.seq + 1;
+    else
+        cursor->from_seq = seq;
     annal__scan_set(&cursor->scan, seq, offset, offset > 0 ? h_before : 0);
     *out_cursor = cursor;
     return ANNAL_OK;
+}
+
+/* Rule (4) of lineage.h. */
+static annal_status refuse_part(const annal_cursor *cursor, annal_error *err)
+{
+    const struct part *parts = cursor->lineage.parts;
+    const char *fork = cursor->part == 1 ? cursor->session : parts[cursor->part - 2].session;
+    return annal__lineage_refuse(fork, &parts[cursor->part - 1], err);
+}
+
+/* The next event of an ancestor's part; ANNAL_END behind its last one. */
+static annal_status next_of_ancestor(annal_cursor *cursor, annal_event *out_event, annal_error *err)
+{
+    const struct part *part = &cursor->lineage.parts[cursor->part - 1];
+    if (cursor->scan.next_seq > part->to_seq)
+        return ANNAL_END;
+    annal_status status = annal__scan_next(&cursor->scan, out_event, err);
+    if (status == ANNAL_END)
+        return refuse_part(cursor, err);
+    if (status == ANNAL_OK && out_event->seq > part->to_seq)
+        return ANNAL_END; /* the last ones are missing */
+    if (status == ANNAL_OK && out_event->seq == part->to_seq && out_event->h != part->to_h)
+        return refuse_part(cursor, err);
+    return status;
+}
+
+static annal_status next_of_history(annal_cursor *cursor, annal_event *out_event, annal_error *err)
+{
+    while (cursor->part > 0) {
+        annal_status status = next_of_ancestor(cursor, out_event, err);
+        if (status != ANNAL_END)
+            return status;
+        status = enter_part(cursor, cursor->part - 1, err);
+        if (status < 0)
+            return status;
+        uint64_t first = cursor->part == 0 ? cursor->origin.seq + 1
+                                           : cursor->lineage.parts[cursor->part - 1].origin.seq + 1;
+        annal__scan_set(&cursor->scan, first, 0, 0);
+    }
+    return annal__scan_next(&cursor->scan, out_event, err);
 }
 
 annal_status annal_cursor_next(annal_cursor *cursor, annal_event *out_event, annal_error *err)
@@ -124,7 +179,7 @@ annal_status annal_cursor_next(annal_cursor *cursor, annal_event *out_event, ann
     if (status < 0)
         return status;
     do {
-        status = annal__scan_next(&cursor->scan, out_event, err);
+        status = next_of_history(cursor, out_event, err);
     } while (status == ANNAL_OK && out_event->seq < cursor->from_seq);
     if (status == ANNAL_OK)
         status = annal__data_show(out_event, &cursor->json, err);
@@ -149,16 +204,40 @@ void annal_cursor_rest(annal_cursor *cursor)
     annal__buf_done(&cursor->json);
 }
 
+annal_slice annal_cursor_journal(const annal_cursor *cursor)
+{
+    return annal_slice_of(cursor->part == 0 ? cursor->session
+                                            : cursor->lineage.parts[cursor->part - 1].session);
+}
+
 void annal_cursor_close(annal_cursor *cursor)
 {
     if (cursor == NULL)
         return;
     annal__scan_done(&cursor->scan);
+    if (cursor->part > 0)
+        annal__scan_done(&cursor->own);
+    annal__lineage_done(&cursor->lineage);
     annal__buf_done(&cursor->json);
     annal__free(cursor);
 }
 
 /* ---- One event ---- */
+
+static annal_status open_journal(annal_store *store, annal_slice session, struct scan *scan,
+                                 annal_error *err)
+{
+    const struct codec *codec = NULL;
+    int fd = -1;
+    annal_status status = annal__store_check(store, err);
+    if (status == ANNAL_OK)
+        status = annal_session_id_check(session, err);
+    if (status == ANNAL_OK)
+        status = annal__journal_open(store, session, &fd, &codec, err);
+    if (status == ANNAL_OK)
+        annal__scan_init(scan, store->io, fd, codec);
+    return status;
+}
 
 struct annal_event_buffer {
     struct buf frame;

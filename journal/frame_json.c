@@ -15,6 +15,8 @@
  * (5) A header may say more between fork and the trailer: "replaces":"<32 hex>" in a journal that
  *     was made from another one of this session, and took its place. Its events keep their seq and
  *     ts.
+ * (6) The header of a fork says "fork":{"session":"<id>","seq":<number>,"h":"<16 hex>"}: its first
+ *     event is the one behind that seq.
  */
 #include "journal/base/hash.h"
 #include "journal/codec.h"
@@ -36,17 +38,32 @@ static int hex_value(char c)
 
 /* ---- Encoding ---- */
 
+static void put_hex(char *at, uint64_t value)
+{
+    for (int i = 0; i < 16; i++)
+        at[i] = hex_digits[value >> (60 - 4 * i) & 15];
+}
+
 static annal_status append_trailer(struct buf *out, size_t line_start, uint64_t h_before,
                                    uint64_t *out_h)
 {
     uint64_t h = annal__hash(out->ptr + line_start, out->len - line_start, h_before);
     char trailer[] = ",\"h\":\"0000000000000000\"}\n";
-    for (int i = 0; i < 16; i++)
-        trailer[6 + i] = hex_digits[h >> (60 - 4 * i) & 15];
+    put_hex(trailer + 6, h);
     annal_status status = annal__buf_append(out, trailer, TRAILER_BYTES);
     if (status == ANNAL_OK)
         *out_h = h;
     return status;
+}
+
+static annal_status append_fork(struct buf *out, const struct frame_header *header)
+{
+    char h[17] = "";
+    if (header->fork.len == 0)
+        return annal__buf_printf(out, ",\"fork\":null");
+    put_hex(h, header->fork_h);
+    return annal__buf_printf(out, ",\"fork\":{\"session\":\"%.*s\",\"seq\":%llu,\"h\":\"%s\"}",
+                             ANNAL_FMT(header->fork), (unsigned long long)header->fork_seq, h);
 }
 
 static annal_status encode_header(struct buf *out, const struct frame_header *header,
@@ -58,8 +75,10 @@ static annal_status encode_header(struct buf *out, const struct frame_header *he
     annal_time_format(header->created_us, created);
     size_t start = out->len;
     annal_status status = annal__buf_printf(
-        out, "{\"annal\":1,\"session\":\"%.*s\",\"file\":\"%s\",\"created\":\"%s\",\"fork\":null",
+        out, "{\"annal\":1,\"session\":\"%.*s\",\"file\":\"%s\",\"created\":\"%s\"",
         ANNAL_FMT(header->session), file, created);
+    if (status == ANNAL_OK)
+        status = append_fork(out, header);
     if (status == ANNAL_OK && header->is_replacement) {
         annal__frame_file_id_text(header->replaces, file);
         status = annal__buf_printf(out, ",\"replaces\":\"%s\"", file);
@@ -120,22 +139,26 @@ static annal_status encode_event(struct buf *out, const annal_draft *draft,
 
 /* ---- Reading ---- */
 
+static bool read_hex(const char *at, uint64_t *out_value)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < 16; i++) {
+        int digit = hex_value(at[i]);
+        if (digit < 0)
+            return false;
+        value = value << 4 | (uint64_t)digit;
+    }
+    *out_value = value;
+    return true;
+}
+
 static bool read_trailer(annal_slice line, uint64_t *out_h)
 {
     if (line.len < TRAILER_BYTES)
         return false;
     const char *at = line.ptr + line.len - TRAILER_BYTES;
-    if (memcmp(at, ",\"h\":\"", 6) != 0 || memcmp(at + 22, "\"}", 2) != 0)
-        return false;
-    uint64_t h = 0;
-    for (int i = 0; i < 16; i++) {
-        int digit = hex_value(at[6 + i]);
-        if (digit < 0)
-            return false;
-        h = h << 4 | (uint64_t)digit;
-    }
-    *out_h = h;
-    return true;
+    return memcmp(at, ",\"h\":\"", 6) == 0 && memcmp(at + 22, "\"}", 2) == 0 &&
+           read_hex(at + 6, out_h);
 }
 
 static uint64_t hash_line(annal_slice line, uint64_t offset, uint64_t h_before)
@@ -234,6 +257,23 @@ static void take_file_id(struct walk *walk, uint8_t out[FRAME_FILE_ID_BYTES])
     }
 }
 
+/* Behind "fork": . */
+static void take_fork(struct walk *walk, struct frame_header *header)
+{
+    if (!walk->fits || !skip(walk, ANNAL_SLICE("{\"session\":\""))) {
+        need(walk, ANNAL_SLICE("null"));
+        return;
+    }
+    header->fork = take_string(walk);
+    need(walk, ANNAL_SLICE(",\"seq\":"));
+    header->fork_seq = take_number(walk);
+    need(walk, ANNAL_SLICE(",\"h\":\""));
+    annal_slice h = take_string(walk);
+    walk->fits =
+        walk->fits && header->fork.len > 0 && h.len == 16 && read_hex(h.ptr, &header->fork_h);
+    need(walk, ANNAL_SLICE("}"));
+}
+
 static bool parse_header(annal_slice line, struct frame_header *out_header)
 {
     if (line.len < TRAILER_BYTES)
@@ -252,13 +292,7 @@ static bool parse_header(annal_slice line, struct frame_header *out_header)
     need(&walk, ANNAL_SLICE(",\"created\":\""));
     header.created_us = take_time(&walk);
     need(&walk, ANNAL_SLICE(",\"fork\":"));
-    if (walk.fits && skip(&walk, ANNAL_SLICE("{\"session\":\""))) {
-        header.fork = take_string(&walk);
-        while (walk.fits && !skip(&walk, ANNAL_SLICE("}")))
-            walk.fits = walk.at++ < walk.end;
-    } else {
-        need(&walk, ANNAL_SLICE("null"));
-    }
+    take_fork(&walk, &header);
     if (walk.fits && skip(&walk, ANNAL_SLICE(",\"replaces\":\""))) {
         header.is_replacement = true;
         take_file_id(&walk, header.replaces);

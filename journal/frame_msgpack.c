@@ -70,6 +70,19 @@ static annal_status pack_file_id(struct buf *out, const uint8_t file[FRAME_FILE_
     return annal__pack_bin(out, (annal_slice){(const char *)file, FRAME_FILE_ID_BYTES});
 }
 
+/* The caller made room for it. */
+static void pack_fork(struct buf *out, const struct frame_header *header)
+{
+    if (header->fork.len == 0) {
+        (void)annal__pack_nil(out);
+        return;
+    }
+    (void)annal__pack_array(out, 3);
+    (void)annal__pack_str(out, header->fork);
+    (void)annal__pack_uint(out, header->fork_seq);
+    (void)annal__pack_uint(out, header->fork_h);
+}
+
 static annal_status encode_header(struct buf *out, const struct frame_header *header,
                                   uint64_t *out_h)
 {
@@ -84,7 +97,7 @@ static annal_status encode_header(struct buf *out, const struct frame_header *he
     (void)annal__pack_str(out, header->session);
     (void)pack_file_id(out, header->file);
     (void)annal__pack_fixed_int64(out, header->created_us);
-    (void)annal__pack_nil(out);
+    pack_fork(out, header);
     status = header->is_replacement ? pack_file_id(out, header->replaces) : annal__pack_nil(out);
     return status < 0 ? status : close_frame(out, start, 0, 0, out_h);
 }
@@ -172,15 +185,19 @@ static bool take_file_id(annal_slice *rest, uint8_t out[FRAME_FILE_ID_BYTES], bo
     return *out_given || value.kind == UNPACKED_NIL;
 }
 
-static bool take_fork(annal_slice *rest, annal_slice *out_session)
+static bool take_fork(annal_slice *rest, struct frame_header *header)
 {
-    struct unpacked value;
+    struct unpacked value, seq, h;
     if (!annal__unpack(rest, &value))
         return false;
     if (value.kind == UNPACKED_NIL)
         return true;
-    return value.kind == UNPACKED_ARRAY && value.count == 3 && take_text(rest, out_session) &&
-           take_kind(rest, UNPACKED_UINT, &value) && take_kind(rest, UNPACKED_UINT, &value);
+    if (value.kind != UNPACKED_ARRAY || value.count != 3 || !take_text(rest, &header->fork) ||
+        !take_kind(rest, UNPACKED_UINT, &seq) || !take_kind(rest, UNPACKED_UINT, &h))
+        return false;
+    header->fork_seq = seq.uint;
+    header->fork_h = h.uint;
+    return true;
 }
 
 /* The length that stands in the head of what may be a frame; 0: it is none. */
@@ -224,7 +241,7 @@ static bool parse_rest_of_header(annal_slice rest, struct frame_header *header)
     header->created_us = (int64_t)annal__get_uint64(rest.ptr + 1);
     rest.ptr += 9;
     rest.len -= 9;
-    return take_fork(&rest, &header->fork) &&
+    return take_fork(&rest, header) &&
            take_file_id(&rest, header->replaces, &header->is_replacement) && rest.len == 0;
 }
 

@@ -10,12 +10,15 @@
  *     nothing tells: one gap event then says that its last_seq is not known. A torn tail, the piece
  *     of an event that a crash leaves, was never acknowledged: it is reported, and no gap.
  * (4) An event whose seq was copied already (lines that stand twice) is passed over.
+ * (5) Of a fork the whole history is copied, so what is made is no fork. When an ancestor is not
+ *     the one any more that it was made from, what it holds is another history: the fork's own
+ *     events are copied then, and all before them is a gap.
  */
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/data.h"
-#include "journal/store.h"
+#include "journal/lineage.h"
 #include "journal/verify.h"
 
 #include <inttypes.h>
@@ -233,6 +236,20 @@ static annal_status open_writer(struct repair *repair, annal_slice to, annal_for
     return annal_writer_open(repair->store, to, &options, &repair->writer, err);
 }
 
+/* Rule (5). */
+static annal_status open_history(struct repair *repair, annal_error *err)
+{
+    annal_error why = {0};
+    annal_status status = annal__lineage_check(repair->store, repair->session, &why);
+    if (status == ANNAL_ERR_CORRUPT)
+        return annal_cursor_open_at(repair->store, repair->session, 1, 0, 0, &repair->cursor, err);
+    if (status == ANNAL_OK)
+        return annal_cursor_open(repair->store, repair->session, 0, &repair->cursor, err);
+    if (err != NULL)
+        *err = why;
+    return status;
+}
+
 annal_status annal_session_repair(annal_store *store, annal_slice session, annal_slice to,
                                   const annal_repair_options *options, annal_gap_fn fn, void *arg,
                                   annal_repair_result *out_result, annal_error *err)
@@ -241,7 +258,7 @@ annal_status annal_session_repair(annal_store *store, annal_slice session, annal
     struct repair repair = {.store = store, .session = session, .fn = fn, .arg = arg};
     if (options == NULL)
         options = &defaults;
-    annal_status status = annal_cursor_open(store, session, 0, &repair.cursor, err);
+    annal_status status = open_history(&repair, err);
     if (status == ANNAL_OK && to.len > 0)
         status = check_new(store, to, err);
     if (status == ANNAL_OK && to.len > 0)

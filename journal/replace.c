@@ -275,8 +275,8 @@ static annal_status seize(struct change *change, bool sound, annal_error *err)
     return status;
 }
 
-/* Rule (1). Whoever has one of the two gets until the store's limit to give it back. */
-annal_status annal__change_begin(struct change *change, annal_store *store, annal_slice id,
+/* Whoever has one of the two gets until the store's limit to give it back. */
+annal_status annal__change_claim(struct change *change, annal_store *store, annal_slice id,
                                  bool sound, annal_error *err)
 {
     *change = (struct change){.store = store, .frame = {.limit = FRAME_ENVELOPE_BYTES}};
@@ -297,7 +297,7 @@ annal_status annal__change_begin(struct change *change, annal_store *store, anna
         if (status == ANNAL_OK) {
             status = seize(change, sound, err);
             if (status == ANNAL_OK)
-                break;
+                return ANNAL_OK;
             annal__file_lock_drop(store, &store->structure_lock);
         }
         if (status != ANNAL_ERR_BUSY || annal__now_us(store) >= deadline_us) {
@@ -307,7 +307,14 @@ annal_status annal__change_begin(struct change *change, annal_store *store, anna
         _Atomic uint32_t never = 0;
         annal__futex_wait(&never, 0, RETRY_US);
     }
-    return annal_checkpoint(store, err);
+}
+
+/* Rule (1). */
+annal_status annal__change_begin(struct change *change, annal_store *store, annal_slice id,
+                                 bool sound, annal_error *err)
+{
+    annal_status status = annal__change_claim(change, store, id, sound, err);
+    return status == ANNAL_OK ? annal_checkpoint(store, err) : status;
 }
 
 void annal__change_end(struct change *change)

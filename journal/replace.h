@@ -48,6 +48,13 @@ struct change {
 };
 
 /*
+ * Have locks/structure and the session, which need not be there. With sound, the end of the journal
+ * must be so, if there is one. annal__change_end() is called in any case.
+ */
+annal_status annal__change_claim(struct change *change, annal_store *store, annal_slice id,
+                                 bool sound, annal_error *err);
+
+/*
  * Rule (1). With sound, the end of the journal must be so. Whoever has the lock or the session gets
  * until the store's limit to give it back. annal__change_end() is called in any case.
  */

@@ -324,6 +324,7 @@ annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_e
                 return deliver(scan, frame, h, out_event, err);
             scan->offset = frame.len;
             scan->h = h;
+            scan->next_seq = header.fork_seq + 1;
             continue;
         }
         if (status == ANNAL_OK)
@@ -479,6 +480,8 @@ annal_status annal__scan_tail(const struct io *io, int fd, const struct codec *c
     tail.has_header = annal__frame_first(codec, annal__buf_slice(&buf), &tail.header, &h);
     if (tail.header.session.len > 0 && tail.header.session.len < sizeof tail.session)
         memcpy(tail.session, tail.header.session.ptr, tail.header.session.len);
+    if (tail.header.fork.len > 0 && tail.header.fork.len < sizeof tail.fork)
+        memcpy(tail.fork, tail.header.fork.ptr, tail.header.fork.len);
     tail.header.session = tail.header.fork = (annal_slice){NULL, 0};
 
     for (uint64_t reach = READ_BYTES;; reach *= 4) {
@@ -500,6 +503,8 @@ annal_status annal__scan_tail(const struct io *io, int fd, const struct codec *c
             goto done;
         }
     }
+    if (tail.seq == 0)
+        tail.seq = tail.header.fork_seq;
     *out_tail = tail;
 
 done:

@@ -78,8 +78,10 @@ struct journal_tail {
     bool has_header;
     struct frame_header header;                   /* its slices point nowhere: */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* which session it names */
-    uint64_t seq;                                 /* of the last proven event; 0: none */
-    int64_t ts_us;
+    char fork[ANNAL_SESSION_ID_BYTES_MAX + 1];    /* and of which it is a fork; "": of none */
+    /* Of the last proven event; of a fork without events of its own, where it forked; 0: none. */
+    uint64_t seq;
+    int64_t ts_us;   /* 0 when it stands in another journal */
     uint64_t h;      /* of the last proven frame */
     uint64_t offset; /* where that frame begins */
     uint64_t end;    /* where it ends */

@@ -5,6 +5,7 @@
 #include "journal/base/hash.h"
 #include "journal/checkpoint.h"
 #include "journal/failure.h"
+#include "journal/lineage.h"
 #include "journal/loose.h"
 #include "journal/replace.h"
 #include "journal/scan.h"
@@ -279,6 +280,9 @@ static annal_status continue_journal(annal_store *store, struct session *session
     session->create_logged = session->exists = true;
     session->seq = tail.seq;
     session->ts_us = tail.seq > 0 ? tail.ts_us : INT64_MIN;
+    if (tail.offset == 0 && tail.seq > 0) /* a fork without events of its own */
+        session->ts_us =
+            annal__lineage_fork_ts(store, annal__session_id(session), tail.header.fork_seq);
     session->h = tail.h;
     session->end = tail.end;
     return ANNAL_OK;

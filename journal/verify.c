@@ -2,8 +2,7 @@
 
 #include "journal/base/error.h"
 #include "journal/data.h"
-#include "journal/scan.h"
-#include "journal/store.h"
+#include "journal/lineage.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -96,6 +95,21 @@ static void check_double(struct verification *verification, const annal_store *s
     annal__buf_done(&path);
 }
 
+/* Of a fork: that its ancestors have, where it was made, what it was made from. */
+static annal_status check_lineage(struct verification *verification, annal_store *store,
+                                  annal_error *err)
+{
+    annal_error why = {0};
+    annal_status status = annal__lineage_check(store, verification->session, &why);
+    if (status == ANNAL_ERR_CORRUPT) {
+        find(verification, 0, 0, 0, why.message);
+        return ANNAL_OK;
+    }
+    if (status < 0 && err != NULL)
+        *err = why;
+    return status;
+}
+
 annal_status annal_verify_session(annal_store *store, annal_slice session, annal_finding_fn fn,
                                   void *arg, annal_verify_result *out_result, annal_error *err)
 {
@@ -109,11 +123,13 @@ annal_status annal_verify_events(annal_store *store, annal_slice session, annal_
     struct verification verification = {
         .session = session, .fn = fn, .event_fn = event_fn, .arg = arg};
     annal_cursor *cursor = NULL;
-    uint64_t next_seq = 1;
+    uint64_t next_seq = 0;
     int tries = 0;
     bool ended = false;
     annal_error failure = {0};
-    annal_status status = annal_cursor_open(store, session, 0, &cursor, &failure);
+    annal_status status = annal_cursor_open_at(store, session, 1, 0, 0, &cursor, &failure);
+    if (status == ANNAL_OK)
+        next_seq = annal_cursor_position(cursor).seq;
     if (status == ANNAL_ERR_CORRUPT) { /* it is another session's */
         find(&verification, 0, 0, 0, failure.message);
         status = ANNAL_OK;
@@ -140,6 +156,8 @@ annal_status annal_verify_events(annal_store *store, annal_slice session, annal_
             ended = status == ANNAL_END;
         }
     }
+    if (status >= 0 && cursor != NULL)
+        status = check_lineage(&verification, store, err);
     annal_cursor_close(cursor);
     if (status >= 0)
         check_double(&verification, store);

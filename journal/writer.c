@@ -476,6 +476,8 @@ static annal_status find_copies_behind(struct append *append, uint64_t seq, uint
     if (status == ANNAL_OK)
         status = compare_drafts(append, &scan, &same, out_seq, err);
     annal__scan_done(&scan);
+    /* A fork that stood there had not begun: what its ancestors have is not compared. */
+    same = same && *out_seq == seq + 1;
     return status < 0 ? status : same ? ANNAL_END : ANNAL_OK;
 }
 

@@ -153,7 +153,12 @@ typedef struct annal_damage {
  * for nobody. A session without that event yet is fine: annal_cursor_next() answers ANNAL_END until
  * it is there. One thread at a time; open one per thread.
  *
+ * A fork is read as one history: first what it has in common with its ancestors, from their
+ * journals, then its own events. From an event behind its fork point on, only its own journal is
+ * opened.
+ *
  * ANNAL_ERR_NOTFOUND  no such session
+ * ANNAL_ERR_CORRUPT   it is a fork, and the journal of an ancestor that from_seq needs is not there
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open(annal_store *store, annal_slice session,
                                                           uint64_t from_seq,
@@ -165,6 +170,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open(annal_store *store, an
  * begins at offset, and the line before it ends with hash h_before. When the journal does not agree
  * (ANNAL_ERR_CONFLICT) the place is stale: it is another journal now. ANNAL_ERR_IO: it cannot be
  * read, which says nothing about the place.
+ *
+ * The place is one in the session's own journal, and only that one is read: of a fork the events
+ * behind its fork point. With offset 0 the cursor stands before the first of these, whatever seq.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open_at(annal_store *store,
                                                              annal_slice session, uint64_t seq,
@@ -180,6 +188,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open_at(annal_store *store,
  * ANNAL_END     no further event that proves itself is there now; ask again later
  * ANNAL_DAMAGE  bytes that do not prove themselves were passed over; annal_cursor_damage() tells
  *               which. Go on: the next call gives the next event.
+ *
+ * ANNAL_ERR_CORRUPT  of a fork: an ancestor's journal is not the one any more that it was made
+ *                    from; the message names both
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_next(annal_cursor *cursor,
                                                           annal_event *out_event, annal_error *err);
@@ -202,6 +213,13 @@ ANNAL_API annal_position annal_cursor_position(const annal_cursor *cursor);
  */
 ANNAL_API void annal_cursor_rest(annal_cursor *cursor);
 
+/*
+ * The session in whose journal the cursor stands: where the last event, the last damage and the
+ * position are to be found. That of an ancestor while the history of a fork is read from its
+ * journal. Lives until the next call on this cursor.
+ */
+ANNAL_API annal_slice annal_cursor_journal(const annal_cursor *cursor);
+
 ANNAL_API void annal_cursor_close(annal_cursor *cursor);
 
 /*
@@ -217,6 +235,64 @@ ANNAL_API void annal_event_buffer_free(annal_event_buffer *buffer);
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_event_read_at(
     annal_store *store, annal_slice session, uint64_t seq, uint64_t offset, uint64_t length,
     annal_event_buffer **buffer, annal_event *out_event, annal_error *err);
+
+/* ---- Forking ---- */
+
+#define ANNAL_FORK_LAST UINT64_C(0)
+
+typedef struct annal_fork_options {
+    annal_format format; /* of the fork's journal; default: that of the session */
+} annal_fork_options;
+
+/*
+ * Make `child` a fork of a session: up to event at_seq (ANNAL_FORK_LAST: the last one that stands in
+ * its journal) the two have one history, and from there on each its own. No event is copied: the
+ * fork's journal holds a header that points there, and its own events begin with at_seq + 1. A fork
+ * of a fork points at the session that really holds the event.
+ *
+ * Both are durable when this returns: the history up to at_seq, whatever level its events had, and
+ * the fork. Appending to one does not show in the other. What a fork needs is neither deleted nor
+ * converted. The ids of events that it has in common with its ancestors are free in the fork:
+ * exactly-once counts the events of its own journal. options and out_info (the fork's) may be NULL.
+ * Any thread.
+ *
+ * ANNAL_ERR_NOTFOUND  no such session, or it has no event at_seq, or none at all
+ * ANNAL_ERR_INVALID   an id that is not accepted
+ * ANNAL_ERR_CORRUPT   event at_seq is damaged
+ * ANNAL_ERR_CONFLICT  child exists
+ * ANNAL_ERR_BUSY      somebody else is making a session of that name, or is deleting or converting
+ *                     one, and did not finish in the store's wait_ms
+ * ANNAL_ERR_UNKNOWN   storage failed when the fork stood there already: whether a power cut leaves
+ *                     it is not known
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_fork(annal_store *store, annal_slice session,
+                                                           uint64_t at_seq, annal_slice child,
+                                                           const annal_fork_options *options,
+                                                           annal_session_info *out_info,
+                                                           annal_error *err);
+
+/* A stretch of a history, and the session whose journal holds it. */
+typedef struct annal_lineage_part {
+    annal_slice session;
+    uint64_t from_seq; /* the first event of its journal */
+    uint64_t to_seq;   /* the last that belongs to this history; UINT64_MAX: it goes on */
+    uint64_t h;        /* of event to_seq, as the fork behind it says; 0: it goes on */
+} annal_lineage_part;
+
+/* Return 0 to go on, anything else to stop; that value is handed through. */
+typedef int (*annal_lineage_fn)(void *arg, const annal_lineage_part *part);
+
+/*
+ * Call fn for each part of a session's history, the last first: the session itself, then those that
+ * it was forked from, up to one that is no fork. Reads one header each. Any thread.
+ *
+ * ANNAL_ERR_NOTFOUND  no such session
+ * ANNAL_ERR_CORRUPT   the journal of an ancestor is not there, or the pointers go in a circle
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_lineage(annal_store *store,
+                                                              annal_slice session,
+                                                              annal_lineage_fn fn, void *arg,
+                                                              annal_error *err);
 
 /* ---- Deleting ---- */
 
@@ -300,7 +376,8 @@ typedef struct annal_verify_result {
 /*
  * Read one journal from its first byte to its last and check the header, every hash, every seq, and
  * that every data is JSON, or msgpack that JSON can say; and that there is no second journal in the
- * other format. Read-only; memory is bounded by the largest event. fn may be NULL. Damage
+ * other format. Of a fork its own journal is read, and that its ancestors have, where it forked,
+ * what it was made from. Read-only; memory is bounded by the largest event. fn may be NULL. Damage
  * is no failure of this function: look at findings. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_verify_session(annal_store *store,
@@ -357,6 +434,9 @@ typedef struct annal_repair_options {
  * data says what was lost: {"session","first_seq","last_seq","offset","bytes","why"}. When nothing
  * behind a gap proves itself, nobody knows how many events it had: then it is one event, its
  * last_seq is null, and it is the last.
+ *
+ * Of a fork the whole history is copied into a session that is none; its own events alone, behind a
+ * gap, when an ancestor's journal is not what it was.
  *
  * fn (may be NULL) is told of each gap. With an empty `to` nothing is written: a dry run. Gaps are
  * no failure of this function. After a failure `to` may hold the first events. Any thread.

@@ -109,13 +109,23 @@ typedef struct annal_session_info {
     annal_format format; /* of the journal */
     int64_t created_us;  /* from the header; 0 when it is damaged */
     uint64_t bytes;      /* size of the journal file */
-    uint64_t last_seq;   /* of the last event that proves itself; 0 when there is none */
-    int64_t last_ts_us;
-    uint64_t last_h;
+    /* of the last event that proves itself, fork_seq when a fork has none of its own yet; 0: none */
+    uint64_t last_seq;
+    int64_t last_ts_us; /* 0 when there is no such event in this journal */
+    uint64_t last_h;    /* of the last line of this journal: the header's, when it has no event */
     /* where the last proven line ends; less than bytes: a tail that does not prove itself */
     uint64_t end_offset;
     /* such a tail is the piece of an event that a crash leaves: the next owner cuts it */
     bool torn;
+    /*
+     * Of a fork: the session in whose journal the history up to fork_seq ends, the last event that
+     * the two have in common, and its hash. "" and 0 for a session that is none. A fork of a fork
+     * names the session that really holds event fork_seq, not always the one it was forked from.
+     */
+    char fork_session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    uint64_t fork_seq;
+    uint64_t fork_h;
+    uint64_t first_seq; /* of the events in this journal: fork_seq + 1 */
 } annal_session_info;
 
 /* Look at the header and the last lines of one journal. Reads a few KB. Any thread. */

@@ -1,0 +1,220 @@
+/*
+ * Making a fork: a journal that holds a header and points at another one (lineage.h).
+ *
+ * (1) It holds locks/structure, so what it points at is not deleted or converted meanwhile, and the
+ *     name of the fork, so nobody begins a session there.
+ * (2) What it points at is durable first: our own events by annal_sync(), those of another process
+ *     by a sync of the journal, in which they stand. So a fork never points at what a power cut
+ *     takes back.
+ * (3) Its journal is written under another name, synced, renamed, and events/ is synced: at every
+ *     moment it is there whole, or not at all.
+ */
+#include "journal/base/error.h"
+#include "journal/checkpoint.h"
+#include "journal/lineage.h"
+#include "journal/replace.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/random.h>
+
+struct forking {
+    struct change change; /* of the fork's name */
+    annal_store *store;
+    annal_slice parent;
+    struct origin origin; /* what the fork will point at */
+    const struct codec *codec;
+};
+
+/* Who asks for a session that is there does not take it away from its owner. */
+static annal_status refuse_child(annal_store *store, annal_slice child, annal_error *err)
+{
+    struct buf path = {0};
+    const struct codec *codec = NULL;
+    struct stat file = {0};
+    annal_status status = annal__journal_find(store, child, &path, &codec, err);
+    if (status == ANNAL_OK && codec != NULL &&
+        store->io->stat(store->io->arg, path.ptr, &file) == 0 && file.st_size > 0)
+        status = annal__fail(err, ANNAL_ERR_CONFLICT, "there is a session '%.*s' already",
+                             ANNAL_FMT(child));
+    annal__buf_done(&path);
+    return status;
+}
+
+static annal_status choose_seq(const struct forking *forking, uint64_t *at_seq, annal_error *err)
+{
+    annal_session_info info;
+    annal_status status = annal_session_info_get(forking->store, forking->parent, &info, err);
+    if (status < 0)
+        return status;
+    if (info.last_seq == 0)
+        return annal__fail(err, ANNAL_ERR_NOTFOUND,
+                           "session '%.*s' has no events that a fork could have",
+                           ANNAL_FMT(forking->parent));
+    if (*at_seq > info.last_seq)
+        return annal__fail(err, ANNAL_ERR_NOTFOUND,
+                           "session '%.*s' ends at event %" PRIu64 ", it has no event %" PRIu64,
+                           ANNAL_FMT(forking->parent), info.last_seq, *at_seq);
+    if (*at_seq == ANNAL_FORK_LAST)
+        *at_seq = info.last_seq;
+    return ANNAL_OK;
+}
+
+/* Which journal holds the event, and its hash. */
+static annal_status find_origin(struct forking *forking, uint64_t at_seq, annal_error *err)
+{
+    annal_cursor *cursor = NULL;
+    annal_event event;
+    annal_status status = annal_cursor_open(forking->store, forking->parent, at_seq, &cursor, err);
+    if (status < 0)
+        return status;
+    status = annal_cursor_next(cursor, &event, err);
+    if (status == ANNAL_DAMAGE || (status == ANNAL_OK && event.seq != at_seq))
+        status = annal__fail(err, ANNAL_ERR_CORRUPT,
+                             "session '%.*s' is damaged at event %" PRIu64 ": fork it before that",
+                             ANNAL_FMT(forking->parent), at_seq);
+    else if (status == ANNAL_END)
+        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no event %" PRIu64,
+                             ANNAL_FMT(forking->parent), at_seq);
+    if (status == ANNAL_OK) {
+        annal_slice holder = annal_cursor_journal(cursor);
+        memcpy(forking->origin.session, holder.ptr, holder.len);
+        forking->origin.seq = at_seq;
+        forking->origin.h = event.h;
+    }
+    annal_cursor_close(cursor);
+    return status;
+}
+
+/* Rule (2). */
+static annal_status sync_origin(const struct forking *forking, const struct codec **out_codec,
+                                annal_error *err)
+{
+    annal_store *store = forking->store;
+    int fd = -1;
+    annal_status status =
+        annal__journal_open(store, annal_slice_of(forking->origin.session), &fd, out_codec, err);
+    if (status < 0)
+        return status;
+    if (annal__store_fdatasync(store, fd) < 0)
+        status =
+            annal__fail_errno(err, "sync the journal of session '%s'", forking->origin.session);
+    store->io->close(store->io->arg, fd);
+    atomic_store(&store->events_dirty, true); /* another process may have made it just now */
+    return status < 0 ? status : annal__checkpoint_events(store, err);
+}
+
+/* Rule (3). */
+static annal_status publish(const struct forking *forking, annal_slice child, annal_error *err)
+{
+    annal_store *store = forking->store;
+    struct frame_header header = {.session = child,
+                                  .created_us = store->clock->wall_us(store->clock->arg),
+                                  .fork = annal_slice_of(forking->origin.session),
+                                  .fork_seq = forking->origin.seq,
+                                  .fork_h = forking->origin.h};
+    struct buf frame = {.limit = FRAME_ENVELOPE_BYTES}, path = {0};
+    dev_t device;
+    ino_t inode;
+    uint64_t h;
+    if (getrandom(header.file, sizeof header.file, 0) != (ssize_t)sizeof header.file)
+        return annal__fail_errno(err, "make an id for the journal of session '%.*s'",
+                                 ANNAL_FMT(child));
+    annal_status status = forking->codec->encode_header(&frame, &header, &h);
+    if (status < 0)
+        status = annal__fail(err, status, "fork a session: no memory");
+    if (status == ANNAL_OK)
+        status = annal__journal_path(store, child, forking->codec, &path, err);
+    if (status < 0)
+        goto done;
+    status = annal__publish_file(store->io, path.ptr, frame.ptr, frame.len, err);
+    if (status < 0 && store->io->identify(store->io->arg, path.ptr, &device, &inode) == 0) {
+        if (err != NULL)
+            err->status = ANNAL_ERR_UNKNOWN;
+        status = ANNAL_ERR_UNKNOWN;
+    }
+
+done:
+    annal__buf_done(&frame);
+    annal__buf_done(&path);
+    return status;
+}
+
+static annal_status make_fork(struct forking *forking, uint64_t at_seq, annal_slice child,
+                              annal_error *err)
+{
+    const struct codec *parents = NULL;
+    const struct session *session = forking->change.session;
+    annal_status status = ANNAL_OK;
+    if (session->create_logged || session->exists)
+        return annal__fail(err, ANNAL_ERR_CONFLICT, "there is a session '%.*s' already",
+                           ANNAL_FMT(child));
+    status = annal_sync(forking->store, err);
+    if (status == ANNAL_OK)
+        status = choose_seq(forking, &at_seq, err);
+    if (status == ANNAL_OK)
+        status = find_origin(forking, at_seq, err);
+    if (status == ANNAL_OK)
+        status = sync_origin(forking, &parents, err);
+    if (status < 0)
+        return status;
+    if (forking->codec == NULL)
+        forking->codec = parents;
+    return publish(forking, child, err);
+}
+
+annal_status annal_session_fork(annal_store *store, annal_slice session, uint64_t at_seq,
+                                annal_slice child, const annal_fork_options *options,
+                                annal_session_info *out_info, annal_error *err)
+{
+    struct forking forking = {.store = store, .parent = session};
+    if (options != NULL && options->format != ANNAL_FORMAT_DEFAULT) {
+        forking.codec = annal__codec_of(options->format);
+        if (forking.codec == NULL)
+            return annal__fail(err, ANNAL_ERR_INVALID, "fork a session: there is no such format");
+    }
+    annal_status status = annal__store_check_writable(store, err);
+    if (status == ANNAL_OK)
+        status = annal_session_id_check(session, err);
+    if (status == ANNAL_OK)
+        status = annal_session_id_check(child, err);
+    if (status == ANNAL_OK)
+        status = refuse_child(store, child, err);
+    if (status == ANNAL_OK)
+        status = annal__change_claim(&forking.change, store, child, true, err);
+    if (status == ANNAL_OK)
+        status = make_fork(&forking, at_seq, child, err);
+    annal__change_end(&forking.change);
+    if (status == ANNAL_OK && out_info != NULL)
+        status = annal_session_info_get(store, child, out_info, err);
+    return status;
+}
+
+/* ---- Telling ---- */
+
+annal_status annal_session_lineage(annal_store *store, annal_slice session, annal_lineage_fn fn,
+                                   void *arg, annal_error *err)
+{
+    char id[ANNAL_SESSION_ID_BYTES_MAX + 1] = "";
+    struct lineage lineage = {0};
+    struct origin origin;
+    struct scan scan;
+    size_t parts = 0;
+    annal_status status = annal__lineage_open_journal(store, session, &scan, &origin, err);
+    if (status < 0)
+        return status;
+    annal__scan_done(&scan);
+    memcpy(id, session.ptr, session.len);
+    status = annal__lineage_find(store, &lineage, id, &origin, 1, &parts, err);
+    annal_lineage_part part = {session, origin.seq + 1, UINT64_MAX, 0};
+    for (size_t i = 0; status == ANNAL_OK && i <= parts; i++) {
+        if (i > 0) {
+            const struct part *up = &lineage.parts[i - 1];
+            part = (annal_lineage_part){annal_slice_of(up->session), up->origin.seq + 1, up->to_seq,
+                                        up->to_h};
+        }
+        status = fn(arg, &part);
+    }
+    annal__lineage_done(&lineage);
+    return status;
+}

@@ -1,0 +1,184 @@
+#include "journal/lineage.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static annal_status read_origin(const struct scan *scan, annal_slice session,
+                                struct origin *out_origin, annal_error *err)
+{
+    char bytes[FRAME_ENVELOPE_BYTES];
+    struct frame_header header;
+    uint64_t h;
+    *out_origin = (struct origin){0};
+    ssize_t got = annal__read_full(scan->io, scan->fd, bytes, sizeof bytes, 0);
+    if (got < 0)
+        return annal__fail_errno(err, "read the journal of session '%.*s'", ANNAL_FMT(session));
+    if (!annal__frame_first(scan->codec, (annal_slice){bytes, (size_t)got}, &header, &h))
+        return ANNAL_OK;
+    /* A file that was moved, restored or copied to the wrong name holds right events of a wrong
+     * session. */
+    annal_status status = annal__frame_check_owner(&header, session, err);
+    if (status < 0 || header.fork.len == 0)
+        return status;
+    status = annal_session_id_check(header.fork, err);
+    if (status < 0)
+        return annal__fail(err, ANNAL_ERR_CORRUPT,
+                           "session '%.*s' says that it is a fork of what is no session",
+                           ANNAL_FMT(session));
+    memcpy(out_origin->session, header.fork.ptr, header.fork.len);
+    out_origin->seq = header.fork_seq;
+    out_origin->h = header.fork_h;
+    return ANNAL_OK;
+}
+
+annal_status annal__lineage_open_journal(annal_store *store, annal_slice session,
+                                         struct scan *out_scan, struct origin *out_origin,
+                                         annal_error *err)
+{
+    const struct codec *codec = NULL;
+    struct scan scan;
+    int fd = -1;
+    annal_status status = annal__store_check(store, err);
+    if (status == ANNAL_OK)
+        status = annal_session_id_check(session, err);
+    if (status == ANNAL_OK)
+        status = annal__journal_open(store, session, &fd, &codec, err);
+    if (status < 0)
+        return status;
+    annal__scan_init(&scan, store->io, fd, codec);
+    status = read_origin(&scan, session, out_origin, err);
+    if (status < 0) {
+        annal__scan_done(&scan);
+        return status;
+    }
+    scan.next_seq = out_origin->seq + 1;
+    *out_scan = scan;
+    return ANNAL_OK;
+}
+
+/* The ancestor that this origin names becomes the last of the parts. */
+static annal_status climb(annal_store *store, struct lineage *lineage, const char *session,
+                          const struct origin *origin, annal_error *err)
+{
+    struct scan scan;
+    annal_error why = {0};
+    struct part part = {.to_seq = origin->seq, .to_h = origin->h};
+    memcpy(part.session, origin->session, sizeof part.session);
+    annal_status status =
+        annal__lineage_open_journal(store, annal_slice_of(part.session), &scan, &part.origin, &why);
+    if (status == ANNAL_ERR_NOTFOUND || status == ANNAL_ERR_CORRUPT)
+        return annal__fail(err, ANNAL_ERR_CORRUPT,
+                           "session '%s' is a fork of session '%s', which cannot be read: %.300s",
+                           session, part.session, why.message);
+    if (status < 0) {
+        if (err != NULL)
+            *err = why;
+        return status;
+    }
+    annal__scan_done(&scan);
+    if (part.origin.seq >= part.to_seq) /* rule (2) */
+        return annal__fail(err, ANNAL_ERR_CORRUPT,
+                           "session '%s' is a fork of session '%s' at event %" PRIu64
+                           ", and that session begins behind it",
+                           session, part.session, part.to_seq);
+    if (lineage->count == lineage->room) {
+        size_t room = lineage->room == 0 ? 4 : lineage->room * 2;
+        struct part *bigger = annal__realloc_array(lineage->parts, room, sizeof *bigger);
+        if (bigger == NULL)
+            return annal__fail(err, ANNAL_ERR_NOMEM, "read session '%s': no memory", session);
+        lineage->parts = bigger;
+        lineage->room = room;
+    }
+    lineage->parts[lineage->count++] = part;
+    return ANNAL_OK;
+}
+
+annal_status annal__lineage_find(annal_store *store, struct lineage *lineage, const char *session,
+                                 const struct origin *origin, uint64_t seq, size_t *out_part,
+                                 annal_error *err)
+{
+    size_t part = 0;
+    while (seq <= origin->seq) {
+        annal_status status = ANNAL_OK;
+        if (part == lineage->count)
+            status = climb(store, lineage, session, origin, err);
+        if (status < 0)
+            return status;
+        session = lineage->parts[part].session;
+        origin = &lineage->parts[part].origin;
+        part++;
+    }
+    *out_part = part;
+    return ANNAL_OK;
+}
+
+annal_status annal__lineage_refuse(const char *fork, const struct part *part, annal_error *err)
+{
+    return annal__fail(err, ANNAL_ERR_CORRUPT,
+                       "session '%s' is a fork of session '%s' at event %" PRIu64
+                       ", and that session has another history there",
+                       fork, part->session, part->to_seq);
+}
+
+static annal_status check_part(annal_store *store, const char *fork, const struct part *part,
+                               annal_error *err)
+{
+    struct scan scan;
+    struct origin origin;
+    annal_event event;
+    annal_slice session = annal_slice_of(part->session);
+    annal_status status = annal__lineage_open_journal(store, session, &scan, &origin, err);
+    if (status < 0)
+        return status;
+    status = annal__scan_seek(&scan, part->to_seq, err);
+    if (status == ANNAL_OK)
+        status = annal__scan_next(&scan, &event, err);
+    bool there = status == ANNAL_OK && event.seq == part->to_seq && event.h == part->to_h;
+    /* An event that is damaged, and has the right hash all the same. */
+    there = there || (status == ANNAL_DAMAGE && scan.damage.seq == part->to_seq &&
+                      (scan.h == part->to_h || scan.sound_h == part->to_h));
+    annal__scan_done(&scan);
+    if (status >= 0)
+        status = there ? ANNAL_OK : annal__lineage_refuse(fork, part, err);
+    return status;
+}
+
+annal_status annal__lineage_check(annal_store *store, annal_slice session, annal_error *err)
+{
+    char id[ANNAL_SESSION_ID_BYTES_MAX + 1] = "";
+    struct lineage lineage = {0};
+    struct origin origin;
+    struct scan scan;
+    size_t parts = 0;
+    annal_status status = annal__lineage_open_journal(store, session, &scan, &origin, err);
+    if (status < 0)
+        return status;
+    annal__scan_done(&scan);
+    memcpy(id, session.ptr, session.len);
+    status = annal__lineage_find(store, &lineage, id, &origin, 1, &parts, err);
+    for (size_t i = 0; status == ANNAL_OK && i < parts; i++)
+        status =
+            check_part(store, i == 0 ? id : lineage.parts[i - 1].session, &lineage.parts[i], err);
+    annal__lineage_done(&lineage);
+    return status;
+}
+
+int64_t annal__lineage_fork_ts(annal_store *store, annal_slice session, uint64_t fork_seq)
+{
+    annal_cursor *cursor = NULL;
+    annal_event event = {.ts_us = INT64_MIN};
+    if (annal_cursor_open(store, session, fork_seq, &cursor, NULL) < 0 ||
+        annal_cursor_next(cursor, &event, NULL) != ANNAL_OK)
+        event.ts_us = INT64_MIN;
+    annal_cursor_close(cursor);
+    return event.ts_us;
+}
+
+void annal__lineage_done(struct lineage *lineage)
+{
+    annal__free(lineage->parts);
+    *lineage = (struct lineage){0};
+}

@@ -1,0 +1,75 @@
+/*
+ * The one history of a fork: the journals that hold it.
+ *
+ * A fork's journal begins with a header that names a session, a seq and a hash: up to that event
+ * its history is that session's. No event is copied.
+ *
+ * (1) A part is what one journal adds to a history: the session's own journal is the last part, the
+ *     one that its header names comes before it, and so on to a session that is no fork.
+ * (2) Each part holds the seqs from its first to the fork point of the part behind it. Fork points
+ *     go down strictly from part to part, so no lineage is a circle, and each seq stands in exactly
+ *     one part: annal_session_fork() names the session that really holds the event.
+ * (3) Parts are looked up from the session's own on, and no further than is asked: who reads the
+ *     end of a long history opens one journal.
+ * (4) The event at a fork point must have the hash that the header of the fork gives. As a hash
+ *     follows from all before it, the whole prefix is the one that was forked. Otherwise another
+ *     journal stands there, and the history is ANNAL_ERR_CORRUPT: nothing is guessed.
+ */
+#ifndef JOURNAL_LINEAGE_H
+#define JOURNAL_LINEAGE_H
+
+#include "journal/scan.h"
+#include "journal/store.h"
+
+/* What the header of a journal says of where its history comes from. */
+struct origin {
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* "": it is no fork */
+    uint64_t seq;
+    uint64_t h;
+};
+
+/* The part of an ancestor. */
+struct part {
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    uint64_t to_seq;      /* the fork point of the part behind it */
+    uint64_t to_h;        /* the hash that event must have */
+    struct origin origin; /* of this one */
+};
+
+struct lineage {
+    struct part *parts; /* the nearest ancestor first */
+    size_t count;
+    size_t room;
+};
+
+/*
+ * Open the journal of a session: what its header says, empty when that does not prove itself (the
+ * walk will tell). ANNAL_ERR_CORRUPT when it is another session's; ANNAL_ERR_NOTFOUND without any.
+ */
+annal_status annal__lineage_open_journal(annal_store *store, annal_slice session,
+                                         struct scan *out_scan, struct origin *out_origin,
+                                         annal_error *err);
+
+/*
+ * Which part holds seq: 0 is the session's own, n is parts[n - 1]. Looks up what is not known yet.
+ * session and origin are those of the own journal.
+ */
+annal_status annal__lineage_find(annal_store *store, struct lineage *lineage, const char *session,
+                                 const struct origin *origin, uint64_t seq, size_t *out_part,
+                                 annal_error *err);
+
+/*
+ * Rule (4) for the whole lineage: ANNAL_ERR_CORRUPT unless at each fork point stands the event that
+ * the fork behind it was made from.
+ */
+annal_status annal__lineage_check(annal_store *store, annal_slice session, annal_error *err);
+
+/* ts of the event that this session was forked behind; INT64_MIN when it cannot be read. */
+int64_t annal__lineage_fork_ts(annal_store *store, annal_slice session, uint64_t fork_seq);
+
+/* Rule (4): say that it does not hold between these two. */
+annal_status annal__lineage_refuse(const char *fork, const struct part *part, annal_error *err);
+
+void annal__lineage_done(struct lineage *lineage);
+
+#endif
