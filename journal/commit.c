@@ -442,14 +442,28 @@ static void apply_record(annal_store *store, struct group *group, struct group_r
     pthread_mutex_unlock(&session->lock);
 }
 
+/* Rule (2) of the bell: once all of it stands in the journals. */
+static void tell_news(annal_store *store, const struct group *group, int64_t now_us)
+{
+    struct bell_page *page = annal__bell_page(store, now_us, false);
+    for (size_t i = 0; i < group->count; i++) {
+        const struct group_record *record = &group->records[i];
+        if (record->length > record->header_bytes)
+            annal__bell_say(page, annal__session_id(record->session), record->last_seq);
+    }
+    annal__bell_ring(page);
+}
+
 /* Write a durable group into the journals. */
 static void apply_group(annal_store *store, struct group *group)
 {
     for (size_t i = 0; i < group->count; i++)
         apply_record(store, group, &group->records[i]);
+    int64_t now_us = annal__now_us(store);
+    tell_news(store, group, now_us);
     annal__metrics_add(store, METRIC_EVENTS, group->events);
     annal__metrics_add(store, METRIC_PAYLOAD_BYTES, group->data_bytes);
-    atomic_store(&store->appended_us, annal__now_us(store));
+    atomic_store(&store->appended_us, now_us);
     if (atomic_load(&store->keeper.idle))
         annal__keeper_ring(store);
 }

@@ -329,6 +329,7 @@ void annal__change_end(struct change *change)
     annal__session_let_go(change->store, session);
     pthread_mutex_unlock(&session->lock);
     annal__file_lock_drop(change->store, &change->store->structure_lock);
+    annal__bell_ring_all(change->store);
     annal__keeper_ring(change->store);
 }
 

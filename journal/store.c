@@ -110,7 +110,7 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
         annal__file_lock_init(&store->claim_lock, "claim") < 0 ||
         annal__file_lock_init(&store->recovery_lock, "recovery") < 0 ||
         annal__file_lock_init(&store->structure_lock, "structure") < 0 ||
-        annal__commit_init(&store->commit) < 0)
+        annal__bell_init(&store->bell) < 0 || annal__commit_init(&store->commit) < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "open a store: no memory");
     if (seams->boot != NULL)
         memcpy(store->boot, seams->boot, 16);
@@ -126,6 +126,7 @@ static void free_store(annal_store *store)
         return;
     annal__sessions_done(store);
     annal__metrics_close(store);
+    annal__bell_done(store);
     annal__log_close(&store->slot.log);
     annal__held_close(&store->slot.held);
     annal__commit_done(&store->commit);

@@ -7,6 +7,7 @@
 #include "journal/base/io.h"
 #include "journal/base/log.h"
 #include "journal/base/seam.h"
+#include "journal/bell.h"
 #include "journal/commit.h"
 #include "journal/filelock.h"
 #include "journal/held.h"
@@ -106,6 +107,7 @@ struct annal_store {
     _Atomic uint64_t log_region_bytes; /* of our log; 0: we have none yet */
 
     struct tails_place tails;
+    struct bell bell;
     struct metrics metrics;
 };
 

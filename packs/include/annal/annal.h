@@ -16,6 +16,7 @@
  *   <annal/snapshot.h>  states on disk
  *   <annal/replay.h>    the state at any past moment
  *   <annal/tail.h>      follow a session live
+ *   <annal/news.h>      what tails are woken by: which sessions have more events
  *   <annal/backup.h>    a copy of a store that is in use, and back
  *   <annal/import.h>    foreign logs become events
  *   <annal/process.h>   which process runs a session, and whether it is proven dead
@@ -70,6 +71,7 @@
 #include <annal/memory.h>
 #include <annal/metrics.h>
 #include <annal/mirror.h>
+#include <annal/news.h>
 #include <annal/pack.h>
 #include <annal/process.h>
 #include <annal/query.h>

@@ -1,0 +1,117 @@
+/*
+ * The bell: shared memory in which whoever writes journals says so, and wakes who listens.
+ *
+ * STORE/locks/bell is a struct bell_page, in the machine's byte order: it never leaves the machine.
+ *
+ * (1) Everything in it is a hint. It is never synced, and recovery does not read it. Any bytes in
+ *     it, of a crash or of a stranger, may delay what is told, and never lose or invent an event:
+ *     who listens reads the events in the journals, checks every entry, and looks by itself each
+ *     second.
+ * (2) The ring: who wrote a journal takes a ticket (one addition), fills slot ticket % BELL_SLOTS,
+ *     and stamps it with ticket + 1. One entry for each run of records of one session, in their
+ *     order in the group, after the whole group stands in its journals: so one process's tickets
+ *     are in the order of its commits. An entry without a session says: look at everything.
+ * (3) Who listens keeps the ticket that it reads next. `tickets` more than BELL_SLOTS ahead of it,
+ *     an entry whose check does not match its ticket, or one that is taken and not stamped within
+ *     BELL_STUCK_US (its writer was killed): it has missed something, looks at everything, and
+ *     goes on from `tickets`. Two who fill one slot, a lap apart, spoil its check, no more.
+ * (4) Waking: `word` changes after the entries are stamped; then, if `asleep`, that is taken back and
+ *     one sleeper is woken. Each sleeper that is woken by a change wakes two more before it does
+ *     anything else, so waking a thousand costs who rings one call. Who goes to sleep sets
+ *     `asleep`, and sleeps only while the word is what it was before it looked: either it sees the
+ *     change, or who rings sees it. What one that was killed leaves undone ends with the next
+ *     sleeper's second.
+ * (5) The first who listens makes the file, of written zeros, so that no access meets a hole; where
+ *     nobody ever listened there is none, and who writes has nothing to do. It belongs to a boot:
+ *     whoever finds another boot's takes it over as it is. In the same boot, with another magic it
+ *     is another version's and is left alone.
+ * (6) It may appear and be deleted at any time. Everybody compares the name with the file that is
+ *     mapped once a second, and looks for one every BELL_SEEK_US while there is none. Who listens
+ *     to a page that may be new to others looks at everything, at first after BELL_UNSURE_US, then
+ *     after twice as long each time, until the last has noticed. A mapping stays until the store is
+ *     closed: somebody may be in it.
+ */
+#ifndef JOURNAL_BELL_H
+#define JOURNAL_BELL_H
+
+#include <annal/store.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#define BELL_SLOTS     1024u
+#define BELL_STUCK_US  20000
+#define BELL_CHECK_US  1000000 /* rule (6) */
+#define BELL_SEEK_US   10000
+#define BELL_UNSURE_US 16000
+
+enum { BELL_ID_WORDS = (ANNAL_SESSION_ID_BYTES_MAX + 7) / 8, BELL_ENTRY_WORDS = 2 + BELL_ID_WORDS };
+
+struct bell_slot {
+    _Atomic uint64_t stamp;
+    _Atomic uint64_t check;                   /* of the words, seeded with the ticket */
+    _Atomic uint64_t words[BELL_ENTRY_WORDS]; /* end_seq, bytes of the id, the id and zeros */
+    uint64_t reserved[32 - 2 - BELL_ENTRY_WORDS];
+};
+
+struct bell_page {
+    _Atomic uint64_t magic;
+    _Atomic uint64_t boot[2];
+    char pad1[104];
+    _Atomic uint64_t tickets; /* given out */
+    char pad2[120];
+    _Atomic uint32_t word;   /* futex */
+    _Atomic uint32_t asleep; /* somebody sleeps, or is about to */
+    char pad3[4096 - 264];
+    struct bell_slot slots[BELL_SLOTS];
+};
+
+struct bell_map {
+    struct bell_page *page;
+    dev_t device;
+    ino_t inode;
+    struct bell_map *older; /* mapped still: rule (6) */
+};
+
+/* Of a store object. */
+struct bell {
+    pthread_mutex_t lock;         /* for mapping */
+    struct bell_map *_Atomic map; /* NULL: could not be had */
+    _Atomic int64_t checked_us;   /* 0: never */
+};
+
+struct bell_entry {
+    annal_slice session; /* points into id; empty: everything */
+    uint64_t end_seq;
+    uint64_t id[BELL_ID_WORDS];
+};
+
+enum bell_heard {
+    BELL_NOTHING, /* no such ticket is given out */
+    BELL_ENTRY,
+    BELL_NOT_YET, /* taken, and not stamped */
+    BELL_LOST     /* rule (3) */
+};
+
+annal_status annal__bell_init(struct bell *bell);
+void annal__bell_done(annal_store *store);
+
+/* The page, mapped if it is not; NULL: there is none. Who listens makes it. Any thread. */
+struct bell_page *annal__bell_page(annal_store *store, int64_t now_us, bool make);
+
+/* Say that a session's journal ends at end_seq; to be followed by annal__bell_ring(). NULL is
+ * accepted as page. */
+void annal__bell_say(struct bell_page *page, annal_slice session, uint64_t end_seq);
+void annal__bell_ring(struct bell_page *page);
+
+/* Say it of everything, and ring. */
+void annal__bell_ring_all(annal_store *store);
+
+/* The entry of this ticket; checks it. */
+enum bell_heard annal__bell_hear(struct bell_page *page, uint64_t ticket, struct bell_entry *out);
+
+/* Rule (4): sleep while the word is value, at most timeout_us; false: nobody rang. */
+bool annal__bell_sleep(struct bell_page *page, uint32_t value, int64_t timeout_us);
+
+#endif

@@ -1,0 +1,194 @@
+/* Listening to the bell; see bell.h for what is in the shared memory, and what may go wrong there.
+ */
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/store.h"
+
+#include <annal/news.h>
+
+#define LOOK_MS_DEFAULT 1000
+#define BLIND_LOOK_US   250000              /* between looks without a bell */
+#define UNSURE_US_MAX   (2 * BELL_CHECK_US) /* rule (6) of the bell */
+
+struct annal_news {
+    annal_store *store;
+    int64_t look_every_us;
+    struct bell_page *page; /* NULL: there is none */
+    uint64_t ticket;        /* the next one to hear */
+    struct bell_entry entry;
+    bool missed;
+    int64_t look_us;   /* when the next look is due; all of these monotonic */
+    int64_t unsure_us; /* until the next look, which is for what was missed; 0: it is not */
+    int64_t stuck_us;  /* since when the next ticket is taken and not stamped; 0: it is not */
+    _Atomic uint32_t interrupts; /* futex where there is no page; taken back by a wait */
+};
+
+static void begin_at_end(annal_news *news)
+{
+    news->stuck_us = 0;
+    news->ticket = news->page == NULL ? 0 : atomic_load(&news->page->tickets);
+}
+
+static void put_off_look(annal_news *news, int64_t now_us)
+{
+    int64_t every_us = news->look_every_us;
+    if (news->page == NULL)
+        every_us = BLIND_LOOK_US;
+    else if (news->unsure_us > 0 && news->unsure_us < every_us)
+        every_us = news->unsure_us;
+    news->look_us = now_us + every_us;
+}
+
+annal_status annal_news_open(annal_store *store, const annal_news_options *options,
+                             annal_news **out_news, annal_error *err)
+{
+    annal_status status = annal__store_check(store, err);
+    if (status < 0)
+        return status;
+    annal_news *news = annal__zalloc(sizeof *news);
+    if (news == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "listen to store %s: no memory", store->path);
+    int64_t now_us = annal__now_us(store);
+    uint32_t look_ms = options == NULL ? 0 : options->look_ms;
+    news->store = store;
+    news->look_every_us = (int64_t)(look_ms == 0 ? LOOK_MS_DEFAULT : look_ms) * 1000;
+    news->page = annal__bell_page(store, now_us, true);
+    begin_at_end(news);
+    /* A page in which nobody has rung yet may be new to those who will. */
+    news->unsure_us = news->ticket == 0 ? BELL_UNSURE_US : 0;
+    put_off_look(news, now_us);
+    *out_news = news;
+    return ANNAL_OK;
+}
+
+void annal_news_close(annal_news *news)
+{
+    annal__free(news);
+}
+
+/* Rule (6) of the bell. */
+static void follow_page(annal_news *news, int64_t now_us)
+{
+    struct bell_page *page = annal__bell_page(news->store, now_us, true);
+    if (page == news->page)
+        return;
+    news->page = page;
+    news->missed = true;
+    news->unsure_us = BELL_UNSURE_US;
+    begin_at_end(news);
+}
+
+/* What there is to tell; ANNAL_NEWS_SESSION: news->entry. 0: nothing. */
+static annal_news_kind find_item(annal_news *news, int64_t now_us)
+{
+    follow_page(news, now_us);
+    if (news->missed)
+        return ANNAL_NEWS_MISSED;
+    if (now_us >= news->look_us)
+        return news->page == NULL || news->unsure_us > 0 ? ANNAL_NEWS_MISSED : ANNAL_NEWS_LOOK;
+    if (news->page == NULL)
+        return 0;
+    switch (annal__bell_hear(news->page, news->ticket, &news->entry)) {
+    case BELL_ENTRY:
+        return news->entry.session.len > 0 ? ANNAL_NEWS_SESSION : ANNAL_NEWS_MISSED;
+    case BELL_LOST:
+        return ANNAL_NEWS_MISSED;
+    case BELL_NOT_YET:
+        if (news->stuck_us == 0)
+            news->stuck_us = now_us;
+        return now_us - news->stuck_us >= BELL_STUCK_US ? ANNAL_NEWS_MISSED : 0;
+    case BELL_NOTHING:
+        break;
+    }
+    return 0;
+}
+
+/* Rule (6) of the bell: a look of one who is not sure is over. */
+static void look_again(annal_news *news, int64_t now_us)
+{
+    if (news->unsure_us > 0 && now_us >= news->look_us)
+        news->unsure_us = news->unsure_us < UNSURE_US_MAX ? news->unsure_us * 2 : 0;
+}
+
+annal_status annal_news_next(annal_news *news, annal_news_item *out_item, annal_error *err)
+{
+    annal_status status = annal__store_check(news->store, err);
+    if (status < 0)
+        return status;
+    int64_t now_us = annal__now_us(news->store);
+    annal_news_item item = {.kind = find_item(news, now_us)};
+    switch (item.kind) {
+    case ANNAL_NEWS_SESSION:
+        item.session = news->entry.session;
+        item.end_seq = news->entry.end_seq;
+        news->ticket++;
+        news->stuck_us = 0;
+        break;
+    case ANNAL_NEWS_MISSED:
+        look_again(news, now_us);
+        news->missed = false;
+        begin_at_end(news);
+        put_off_look(news, now_us);
+        break;
+    case ANNAL_NEWS_LOOK:
+        put_off_look(news, now_us);
+        break;
+    default:
+        return ANNAL_END;
+    }
+    *out_item = item;
+    return ANNAL_OK;
+}
+
+static bool take_interrupt(annal_news *news)
+{
+    return atomic_exchange(&news->interrupts, 0) != 0;
+}
+
+/* Until somebody rings, or it is time for something else. value is that of the word before the
+ * last look. */
+static void sleep_once(annal_news *news, uint32_t value, int64_t until_us, int64_t now_us)
+{
+    if (news->look_us < until_us)
+        until_us = news->look_us;
+    if (news->stuck_us != 0 && news->stuck_us + BELL_STUCK_US < until_us)
+        until_us = news->stuck_us + BELL_STUCK_US;
+    if (until_us - now_us > BELL_CHECK_US)
+        until_us = now_us + BELL_CHECK_US;
+    if (news->page != NULL)
+        (void)annal__bell_sleep(news->page, value, until_us - now_us);
+    else
+        annal__futex_wait(&news->interrupts, 0, until_us - now_us);
+}
+
+annal_status annal_news_wait(annal_news *news, uint32_t timeout_ms, annal_error *err)
+{
+    annal_status status = annal__store_check(news->store, err);
+    if (status < 0)
+        return status;
+    int64_t now_us = annal__now_us(news->store);
+    int64_t until_us =
+        timeout_ms == ANNAL_NEWS_EVER ? INT64_MAX : now_us + (int64_t)timeout_ms * 1000;
+    for (;; now_us = annal__now_us(news->store)) {
+        const struct bell_page *page = news->page;
+        uint32_t value = page == NULL ? 0 : atomic_load(&page->word);
+        if (find_item(news, now_us) != 0)
+            return ANNAL_OK;
+        if (take_interrupt(news) || now_us >= until_us)
+            return ANNAL_END;
+        if (page == news->page)
+            sleep_once(news, value, until_us, now_us);
+    }
+}
+
+void annal_news_interrupt(annal_news *news)
+{
+    atomic_store(&news->interrupts, 1);
+    annal__futex_wake(&news->interrupts);
+    /* It sleeps where everybody does. */
+    struct bell_page *page = annal__bell_page(news->store, annal__now_us(news->store), true);
+    if (page == NULL)
+        return;
+    atomic_fetch_add(&page->word, 1);
+    annal__futex_wake(&page->word);
+}
