@@ -4,7 +4,8 @@
  *     annal_time(x)          an ISO 8601 time in our fixed width; NULL when x is none
  *     annal_unix(x)          an ISO 8601 time, or a number of seconds, as REAL seconds since 1970;
  *                            NULL when x is neither
- *     annal_count(x, ...)    the first that is not NULL, as an integer; 0 when all are
+ *     annal_count(x, ...)    the first that is a number and not below 0, as an integer; else 0
+ *     annal_increment(x, ...) the first that is a number, as an integer; else 0
  *     annal_cost(micro, usd) millionths of a dollar, from whichever is given; else 0
  *     annal_blob(x)          the bytes that base64 text stands for, as a BLOB; NULL when x is none
  *
@@ -50,10 +51,24 @@ static void sql_unix(sqlite3_context *context, int count, sqlite3_value **values
         sqlite3_result_double(context, (double)time_us / 1e6);
 }
 
+static bool is_number(sqlite3_value *value)
+{
+    int type = sqlite3_value_type(value);
+    return type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+}
+
 static void sql_count(sqlite3_context *context, int count, sqlite3_value **values)
 {
     int i = 0;
-    while (i < count && sqlite3_value_type(values[i]) == SQLITE_NULL)
+    while (i < count && (!is_number(values[i]) || sqlite3_value_double(values[i]) < 0))
+        i++;
+    sqlite3_result_int64(context, i < count ? sqlite3_value_int64(values[i]) : 0);
+}
+
+static void sql_increment(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    int i = 0;
+    while (i < count && !is_number(values[i]))
         i++;
     sqlite3_result_int64(context, i < count ? sqlite3_value_int64(values[i]) : 0);
 }
@@ -61,13 +76,12 @@ static void sql_count(sqlite3_context *context, int count, sqlite3_value **value
 static void sql_cost(sqlite3_context *context, int count, sqlite3_value **values)
 {
     (void)count;
-    int type = sqlite3_value_type(values[1]);
     double micro = 0;
-    if (sqlite3_value_type(values[0]) != SQLITE_NULL) {
+    if (is_number(values[0])) {
         sqlite3_result_int64(context, sqlite3_value_int64(values[0]));
         return;
     }
-    if (type == SQLITE_INTEGER || type == SQLITE_FLOAT)
+    if (is_number(values[1]))
         micro = sqlite3_value_double(values[1]) * 1e6;
     sqlite3_result_int64(context, micro > -9e18 && micro < 9e18 ? llround(micro) : 0);
 }
@@ -97,8 +111,9 @@ int annal__functions_add(sqlite3 *db)
         int arguments;
         void (*function)(sqlite3_context *, int, sqlite3_value **);
     } functions[] = {
-        {"annal_time", 1, sql_time}, {"annal_unix", 1, sql_unix}, {"annal_count", -1, sql_count},
-        {"annal_cost", 2, sql_cost}, {"annal_blob", 1, sql_blob},
+        {"annal_time", 1, sql_time},    {"annal_unix", 1, sql_unix},
+        {"annal_count", -1, sql_count}, {"annal_increment", -1, sql_increment},
+        {"annal_cost", 2, sql_cost},    {"annal_blob", 1, sql_blob},
     };
     const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
     int rc = SQLITE_OK;

@@ -118,7 +118,7 @@ static struct tally tally_of_end(const annal_event *event)
     return (struct tally){.input_tokens = count_or_none(read_count(member(event, "input_tokens"))),
                           .output_tokens =
                               count_or_none(read_count(member(event, "output_tokens"))),
-                          .cost_microusd = count_or_none(read_cost(event))};
+                          .cost_microusd = read_cost(event)};
 }
 
 /* An increment, which may take back what was counted. */

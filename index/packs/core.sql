@@ -1,4 +1,4 @@
--- pack core   version 2   database sessions.db
+-- pack core   version 3   database sessions.db
 --
 -- What every store keeps: one row per session, per turn, per call of a tool, and what was stored
 -- beside the journals. docs/packs/core.md is the page for users. The columns of sessions down to
@@ -24,9 +24,10 @@
 -- Turns. turn_id is unique within its session; turns.id, which must be unique in the store, is
 -- session:turn_id. An event about a turn that names none means the newest open turn. A turn that
 -- has ended stays as it ended, and its tokens are not added twice. A missing or taken sequence
--- becomes the next free one. What may follow what stands in turn_edges; a status that is not there
--- is some producer's word for started. An append through the pack refuses what does not follow; an
--- event that is there all the same changes nothing.
+-- becomes the next free one. A turn that ends without having begun gets a row that begins and ends
+-- there, so that a second end is known for one. What may follow what stands in turn_edges; a status
+-- that is not there is some producer's word for started. An append through the pack refuses what
+-- does not follow; an event that is there all the same changes nothing.
 --
 -- Tools. A call is a row from its tool.called on, which is written before the tool runs; a result
 -- belongs to the newest call of its call_id, and the first result stays. A result of a call that
@@ -39,7 +40,8 @@
 --
 -- The types with an underscore are those of older producers.
 --
--- annal_count(x, ...) is the first of them that is not NULL, as an integer; 0 when all are.
+-- annal_count(x, ...) is the first of them that is a number and not below 0, as an integer; 0 when
+-- none is. annal_increment(x, ...) is the first that is a number: it may take back what was counted.
 -- annal_cost(microusd, usd) is the cost in millionths of a dollar, 0 when neither is given.
 
 CREATE TABLE sessions (
@@ -243,6 +245,15 @@ UPDATE sessions SET
 WHERE id = :session
   AND NOT EXISTS (SELECT 1 FROM turns
                   WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL);
+INSERT INTO turns (id, session_id, sequence, status, created_at, turn_id, seq)
+SELECT :session || ':' || $turn_id, :session,
+       (SELECT COALESCE(MAX(sequence), 0) + 1 FROM turns WHERE session_id = :session),
+       'started', :ts, $turn_id, :seq
+WHERE $turn_id IS NOT NULL
+ON CONFLICT (id) DO NOTHING;
+UPDATE sessions SET total_turns = total_turns + 1
+WHERE id = :session
+  AND EXISTS (SELECT 1 FROM turns WHERE id = :session || ':' || $turn_id AND seq = :seq);
 UPDATE turns SET
     status = CASE :type WHEN 'turn.failed' THEN 'failed' WHEN 'turn_error' THEN 'failed'
                         WHEN 'turn.cancelled' THEN 'cancelled' ELSE 'completed' END,
@@ -272,21 +283,21 @@ WHERE completed_at IS NULL
 
 -- on agent.turn.usage
 UPDATE sessions SET
-    input_tokens = input_tokens + annal_count($input_tokens, $inputTokens),
-    output_tokens = output_tokens + annal_count($output_tokens, $outputTokens),
-    cached_input_tokens = cached_input_tokens + annal_count($cached_input_tokens),
-    cache_write_tokens = cache_write_tokens + annal_count($cache_write_tokens),
-    total_tokens = total_tokens + annal_count($input_tokens, $inputTokens)
-                                + annal_count($output_tokens, $outputTokens),
+    input_tokens = input_tokens + annal_increment($input_tokens, $inputTokens),
+    output_tokens = output_tokens + annal_increment($output_tokens, $outputTokens),
+    cached_input_tokens = cached_input_tokens + annal_increment($cached_input_tokens),
+    cache_write_tokens = cache_write_tokens + annal_increment($cache_write_tokens),
+    total_tokens = total_tokens + annal_increment($input_tokens, $inputTokens)
+                                + annal_increment($output_tokens, $outputTokens),
     cost_microusd = cost_microusd + annal_cost($cost_microusd, $cost_usd),
     total_cost_usd = (cost_microusd + annal_cost($cost_microusd, $cost_usd)) / 1e6,
     model = CASE WHEN model = '' THEN COALESCE($model, $model_id, $modelId, '') ELSE model END
 WHERE id = :session;
 UPDATE turns SET
-    input_tokens = COALESCE(input_tokens, 0) + annal_count($input_tokens, $inputTokens),
-    output_tokens = COALESCE(output_tokens, 0) + annal_count($output_tokens, $outputTokens),
-    cached_input_tokens = COALESCE(cached_input_tokens, 0) + annal_count($cached_input_tokens),
-    cache_write_tokens = COALESCE(cache_write_tokens, 0) + annal_count($cache_write_tokens),
+    input_tokens = COALESCE(input_tokens, 0) + annal_increment($input_tokens, $inputTokens),
+    output_tokens = COALESCE(output_tokens, 0) + annal_increment($output_tokens, $outputTokens),
+    cached_input_tokens = COALESCE(cached_input_tokens, 0) + annal_increment($cached_input_tokens),
+    cache_write_tokens = COALESCE(cache_write_tokens, 0) + annal_increment($cache_write_tokens),
     cost_microusd = COALESCE(cost_microusd, 0) + annal_cost($cost_microusd, $cost_usd),
     cost_usd = (COALESCE(cost_microusd, 0) + annal_cost($cost_microusd, $cost_usd)) / 1e6
 WHERE id = :session || ':' || $turn_id;

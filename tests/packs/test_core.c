@@ -144,6 +144,41 @@ START_TEST(a_producers_own_word_for_started_may_stream_and_end)
 }
 END_TEST
 
+START_TEST(a_turn_that_ends_without_having_begun_is_a_row_and_ends_once)
+{
+    static const char end[] = "{\"turn_id\":\"t\",\"input_tokens\":5,\"output_tokens\":2}";
+    turn("turn.started");
+    memory_apply(&m, "turn.completed",
+                 "{\"turn_id\":\"u\",\"input_tokens\":5,"
+                 "\"output_tokens\":2,\"cost_usd\":0.5}");
+    memory_apply(&m, "turn.failed", "{\"turn_id\":\"u\",\"input_tokens\":5}");
+    memory_apply(&m, "turn.started", "{\"turn_id\":\"u\"}");
+    memory_apply(&m, "turn.completed", end);
+    memory_apply(&m, "turn.completed", end);
+    ck_rows("SELECT turn_id, sequence, status, created_at = completed_at, input_tokens, seq "
+            "FROM turns ORDER BY sequence",
+            "t|1|completed|0|5|1\nu|2|completed|1|5|2\n");
+    ck_rows("SELECT total_turns, input_tokens, output_tokens, total_tokens, total_cost_usd "
+            "FROM sessions",
+            "2|10|4|14|0.5\n");
+}
+END_TEST
+
+START_TEST(tokens_that_are_no_count_are_none)
+{
+    memory_apply(&m, "turn.completed",
+                 "{\"turn_id\":\"t\",\"input_tokens\":-5,"
+                 "\"output_tokens\":\"12 or so\",\"cost_microusd\":\"7\"}");
+    memory_apply(&m, "agent.turn.usage",
+                 "{\"input_tokens\":{\"n\":3},\"inputTokens\":4,"
+                 "\"output_tokens\":3.0}");
+    ck_rows("SELECT input_tokens, output_tokens, total_tokens, cost_microusd FROM sessions",
+            "4|3|7|0\n");
+    memory_apply(&m, "agent.turn.usage", "{\"input_tokens\":-1,\"output_tokens\":-2}");
+    ck_rows("SELECT input_tokens, output_tokens, total_tokens FROM sessions", "3|1|4\n");
+}
+END_TEST
+
 /* ---- Sessions ---- */
 
 START_TEST(a_transition_changes_status_and_end)
@@ -425,6 +460,8 @@ Suite *suite_core(void)
     tcase_add_test(tcase, at_g3_a_turn_goes_from_pending_to_an_end_and_never_back);
     tcase_add_test(tcase, at_g3_every_edge_that_is_allowed_and_no_other);
     tcase_add_test(tcase, a_producers_own_word_for_started_may_stream_and_end);
+    tcase_add_test(tcase, a_turn_that_ends_without_having_begun_is_a_row_and_ends_once);
+    tcase_add_test(tcase, tokens_that_are_no_count_are_none);
     tcase_add_test(tcase, a_transition_changes_status_and_end);
     tcase_add_test(tcase, a_pruned_session_leaves_all_tables_and_begins_anew_after);
     tcase_add_test(tcase, a_response_is_stored_under_its_ref_and_counts_who_reads_it);
