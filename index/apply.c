@@ -479,11 +479,11 @@ static annal_status run_outbox(struct applier *applier, annal_slice session,
     return status;
 }
 
-static annal_status begin_session(struct applier *applier, annal_slice session,
-                                  const annal_event *event, annal_error *err)
+annal_status annal__applier_begin(struct applier *applier, annal_slice session, int64_t ts_us,
+                                  annal_error *err)
 {
     char ts[ANNAL_TIME_BYTES];
-    annal_time_format(event->ts_us, ts);
+    annal_time_format(ts_us, ts);
     annal__db_bind_text(applier->insert_session, 1, session);
     sqlite3_bind_text(applier->insert_session, 2, ts, ANNAL_TIME_BYTES - 1, SQLITE_STATIC);
     return annal__db_run(applier->insert_session, err);
@@ -525,7 +525,7 @@ annal_status annal__applier_event(struct applier *applier, annal_slice session,
     struct fold *fold = &applier->fold;
     *out_refused = NULL;
     if (applier->has_core && !fold->begun) {
-        annal_status status = begin_session(applier, session, event, err);
+        annal_status status = annal__applier_begin(applier, session, event->ts_us, err);
         if (status < 0)
             return status;
         fold->begun = true;
@@ -580,7 +580,7 @@ static annal_status try_all(struct applier *applier, annal_slice session, const 
     if (applier->outbox != NULL && annal__outbox_takes(event->type))
         *out_whole = false;
     if (applier->has_core)
-        status = begin_session(applier, session, event, err);
+        status = annal__applier_begin(applier, session, event->ts_us, err);
     for (size_t i = 0; status >= 0 && *out_refused == NULL && i < applier->handler_count; i++) {
         const struct handler *handler = &applier->handlers[i];
         const struct pack_section *section = handler->section;

@@ -17,6 +17,10 @@ annal_status annal__applier_new(sqlite3 *db, const annal_pack *const *packs, siz
                                 struct applier **out_applier, annal_error *err);
 void annal__applier_free(struct applier *applier); /* NULL is fine */
 
+/* The row that core keeps of a session, unless it is there; its first event does the same. */
+annal_status annal__applier_begin(struct applier *applier, annal_slice session, int64_t ts_us,
+                                  annal_error *err);
+
 /*
  * Apply one event of session, inside a transaction. What the events of a session have in common
  * (activity, number of events) is added up and written by annal__applier_flush(), which must come

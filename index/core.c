@@ -44,6 +44,37 @@ static annal_status count_type(annal_index *index, annal_slice session, annal_sl
     return ANNAL_OK;
 }
 
+/* ---- The row of a fork ---- */
+
+/* What the header of its journal says; so it is there before its first event. */
+static annal_status begin(struct follower *follower, annal_slice session, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_session_info info;
+    char created[ANNAL_TIME_BYTES];
+    annal_status status = annal_session_info_get(follower->base->store, session, &info, err);
+    if (status == ANNAL_ERR_NOTFOUND || (status == ANNAL_OK && info.fork_session[0] == '\0'))
+        return ANNAL_OK;
+    if (status >= 0)
+        status = annal__db_prepare(follower->base->db,
+                                   "INSERT INTO forks VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO "
+                                   "UPDATE SET parent_session_id = excluded.parent_session_id, "
+                                   "forked_at_seq = excluded.forked_at_seq, "
+                                   "created_at = excluded.created_at",
+                                   &stmt, err);
+    if (status < 0)
+        return status;
+    annal_time_format(info.created_us, created);
+    annal__db_bind_text(stmt, 1, session);
+    annal__db_bind_text(stmt, 2, annal_slice_of(info.fork_session));
+    sqlite3_bind_int64(stmt, 3, (sqlite3_int64)info.fork_seq);
+    sqlite3_bind_text(stmt, 4, created, ANNAL_TIME_BYTES - 1, SQLITE_STATIC);
+    status = annal__db_run(stmt, err);
+    sqlite3_finalize(stmt);
+    return status < 0 ? status
+                      : annal__applier_begin(follower->applier, session, info.created_us, err);
+}
+
 /* ---- Rows of events ---- */
 
 static annal_status add_event(struct follower *follower, annal_slice session,
@@ -82,6 +113,7 @@ static annal_status forget(struct follower *follower, annal_slice session, annal
         "DELETE FROM sessions WHERE id = ?1",
         "DELETE FROM event_index WHERE session_id = ?1",
         "DELETE FROM snapshots WHERE session_id = ?1",
+        "DELETE FROM forks WHERE session_id = ?1",
         "DELETE FROM _counts WHERE session_id = ?1",
         "DELETE FROM _findings WHERE session_id = ?1",
         "DELETE FROM _cursor WHERE session_id = ?1",
@@ -100,7 +132,7 @@ static annal_status forget(struct follower *follower, annal_slice session, annal
 }
 
 const struct follower_ops annal__core_follower = {
-    .event = add_event, .flush = flush, .forget = forget};
+    .begin = begin, .event = add_event, .flush = flush, .forget = forget};
 
 /* ---- sessions.db as a derived database ---- */
 

@@ -21,6 +21,8 @@ struct plan;
 struct follower_ops {
     /* Whether it follows this session; NULL: all. */
     bool (*feeds)(const struct follower *follower, annal_slice session);
+    /* Rows of the session itself, before its first event; NULL: none. */
+    annal_status (*begin)(struct follower *follower, annal_slice session, annal_error *err);
     /* Rows of one event. */
     annal_status (*event)(struct follower *follower, annal_slice session, const annal_event *event,
                           annal_error *err);

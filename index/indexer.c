@@ -12,7 +12,10 @@
  *     large enough to be fast, short enough that others get the lock.
  * (5) A journal that cannot be read (permission, a format of a newer version) costs nobody else:
  *     its session stays as it is, all others are done, and then it is told.
- * (6) Work is planned without the lock; see plan.h.
+ * (6) Only what stands in a session's own journal is indexed: of a fork the events behind its fork
+ *     point. So no event has two rows, and sums over sessions stay right; where the rest of its
+ *     history stands is said by the table forks.
+ * (7) Work is planned without the lock; see plan.h.
  */
 #include "index/database.h"
 #include "index/index.h"
@@ -101,7 +104,14 @@ static annal_status open_journal(struct batch *batch, annal_slice session,
         annal_status forgotten = known ? follower->ops->forget(follower, session, err) : ANNAL_OK;
         if (forgotten < 0)
             return forgotten;
-        status = annal_cursor_open(store, session, 1, out_cursor, &why);
+        status = annal_cursor_open_at(store, session, 1, 0, 0, out_cursor, &why);
+        annal_status begun = status == ANNAL_OK && follower->ops->begin != NULL
+                                 ? follower->ops->begin(follower, session, err)
+                                 : ANNAL_OK;
+        if (begun < 0) {
+            annal_cursor_close(*out_cursor);
+            return begun;
+        }
     }
     if (status < 0)
         *out_cursor = NULL;

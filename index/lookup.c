@@ -98,10 +98,8 @@ static annal_status add_rest(void *arg, annal_slice session, const annal_positio
     struct rest *rest = arg;
     annal_cursor *cursor = NULL;
     annal_status added = ANNAL_OK;
-    annal_status status = from->seq <= 1
-                              ? annal_cursor_open(rest->store, session, 1, &cursor, NULL)
-                              : annal_cursor_open_at(rest->store, session, from->seq, from->offset,
-                                                     from->h_before, &cursor, NULL);
+    annal_status status = annal_cursor_open_at(rest->store, session, from->seq, from->offset,
+                                               from->h_before, &cursor, NULL);
     while (status >= 0 && status != ANNAL_END && added >= 0 &&
            annal_cursor_position(cursor).offset < bytes) {
         annal_event event;

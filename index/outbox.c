@@ -573,7 +573,7 @@ static annal_status read_tail(struct drain *drain, size_t *out_there, annal_erro
                                       from->h_before, &cursor, err);
     if (status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_NOTFOUND) {
         drain->foreign = from->seq > 0; /* another journal than the one that the tables are of */
-        status = annal_cursor_open(target->store, target->session, 1, &cursor, err);
+        status = annal_cursor_open_at(target->store, target->session, 1, 0, 0, &cursor, err);
     }
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK;

@@ -1,5 +1,6 @@
 /* Event queries: one SELECT over event_index, and each event read from its journal. */
 #include "index/database.h"
+#include "index/history.h"
 #include "index/index.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
@@ -53,17 +54,51 @@ static bool is_pattern(annal_slice type)
     return false;
 }
 
-/* ?1: the sessions as a JSON array, whose ids need no quoting. From ?7 on: the types. */
-static annal_status put_where(struct buf *sql, const annal_filter *filter, bool with_rest)
+static const char event_columns[] = "session_id, seq, type, timestamp, offset, length";
+
+/*
+ * Where the rows come from. Of forks: their own and, as theirs, those that they share, each stretch
+ * from where it stands; the last column says where. One SELECT for each stretch lets SQLite merge
+ * them in the order of the index.
+ */
+static annal_status put_source(struct buf *sql, const struct history *history, bool with_rest)
 {
-    annal_status status = annal__buf_printf(
-        sql, " FROM %s WHERE 1",
-        with_rest ? "(SELECT session_id, seq, type, timestamp, offset, length FROM event_index "
-                    "UNION ALL SELECT * FROM temp.rest)"
-                  : "event_index");
-    if (status >= 0 && filter->session_count == 1)
+    static const char *const tables[] = {"event_index", "temp.rest"};
+    if (!history->forked && !with_rest)
+        return annal__buf_printf(sql, "(SELECT *, session_id AS journal FROM event_index)");
+    annal_status status = annal__buf_printf(sql, "(");
+    const char *between = "";
+    for (size_t i = 0; status >= 0 && i < (with_rest ? 2 : 1); i++) {
+        if (!history->forked) {
+            status = annal__buf_printf(sql, "%sSELECT %s, session_id AS journal FROM %s", between,
+                                       event_columns, tables[i]);
+            between = " UNION ALL ";
+        }
+        for (size_t n = 0; status >= 0 && history->forked && n < history->count; n++) {
+            const struct history_part *part = &history->parts[n];
+            status = annal__buf_printf(
+                sql,
+                "%sSELECT '%s' AS session_id, seq, type, timestamp, offset, length, session_id AS "
+                "journal FROM %s WHERE session_id = '%s' AND seq <= %lld",
+                between, part->session, tables[i], part->journal, (long long)part->to_seq);
+            between = " UNION ALL ";
+        }
+    }
+    return status < 0 ? status : annal__buf_printf(sql, ")");
+}
+
+/* ?1: the sessions as a JSON array, whose ids need no quoting. From ?7 on: the types. */
+static annal_status put_where(struct buf *sql, const annal_filter *filter,
+                              const struct history *history, bool with_rest)
+{
+    annal_status status = annal__buf_printf(sql, " FROM ");
+    if (status >= 0)
+        status = put_source(sql, history, with_rest);
+    if (status >= 0)
+        status = annal__buf_printf(sql, " WHERE 1");
+    if (status >= 0 && !history->forked && filter->session_count == 1)
         status = annal__buf_printf(sql, " AND session_id = ?1");
-    else if (status >= 0 && filter->session_count > 1)
+    else if (status >= 0 && !history->forked && filter->session_count > 1)
         status = annal__buf_printf(sql, " AND session_id IN (SELECT value FROM json_each(?1))");
     if (status >= 0 && filter->from_seq > 0)
         status = annal__buf_printf(sql, " AND seq >= ?2");
@@ -156,14 +191,14 @@ static annal_status prepare_filtered(sqlite3 *db, annal_status status, struct bu
     return status;
 }
 
-static annal_status prepare_events(sqlite3 *db, const annal_filter *filter, bool with_rest,
+static annal_status prepare_events(sqlite3 *db, const annal_filter *filter,
+                                   const struct history *history, bool with_rest,
                                    sqlite3_stmt **out, annal_error *err)
 {
     struct buf sql = {0};
-    annal_status status =
-        annal__buf_printf(&sql, "SELECT session_id, seq, type, timestamp, offset, length");
+    annal_status status = annal__buf_printf(&sql, "SELECT %s, journal", event_columns);
     if (status >= 0)
-        status = put_where(&sql, filter, with_rest);
+        status = put_where(&sql, filter, history, with_rest);
     if (status >= 0)
         status = put_order(&sql, filter);
     if (status >= 0)
@@ -183,7 +218,8 @@ static annal_status prepare_events(sqlite3 *db, const annal_filter *filter, bool
  * them; one lasts until the next event that has a row, or the next damage. Their types and times
  * are not known. ?2 and ?3 are also where a limit ended the rows.
  */
-static annal_status prepare_damages(sqlite3 *db, const annal_filter *filter, sqlite3_stmt **out,
+static annal_status prepare_damages(sqlite3 *db, const annal_filter *filter,
+                                    const struct history *history, sqlite3_stmt **out,
                                     annal_error *err)
 {
     struct buf sql = {0};
@@ -192,27 +228,38 @@ static annal_status prepare_damages(sqlite3 *db, const annal_filter *filter, sql
                                                         : "AND session_id IN (SELECT value FROM "
                                                           "json_each(?1)) ";
     annal_status status = annal__buf_printf(
-        &sql,
-        "SELECT session_id, seq, '', '', offset, length FROM _findings AS f WHERE kind = 'damage' "
-        "%sAND (?2 = 0 OR seq >= ?2 OR ?2 < MIN(" NEXT_ROW ", " NEXT_DAMAGE ")) "
-        "AND (?3 = 0 OR seq <= ?3) ORDER BY session_id, offset",
-        sessions);
+        &sql, "SELECT session_id, seq, '', '', offset, length, session_id FROM _findings AS f "
+              "WHERE kind = 'damage' ");
+    if (status >= 0 && !history->forked)
+        status = annal__buf_printf(&sql, "%s", sessions);
+    for (size_t i = 0; status >= 0 && history->forked && i < history->count; i++)
+        status = annal__buf_printf(&sql, "%s (session_id = '%s' AND seq <= %lld)%s",
+                                   i == 0 ? "AND (" : "OR", history->parts[i].journal,
+                                   (long long)history->parts[i].to_seq,
+                                   i + 1 == history->count ? ") " : " ");
+    if (status >= 0)
+        status = annal__buf_printf(&sql, "AND (?2 = 0 OR seq >= ?2 OR ?2 < MIN(" NEXT_ROW
+                                         ", " NEXT_DAMAGE ")) "
+                                         "AND (?3 = 0 OR seq <= ?3) ORDER BY session_id, offset");
     return prepare_filtered(db, status, &sql, filter, out, err);
 }
 
 /* ---- The query ---- */
 
 /* A connection for this filter, and what is not in the index yet beside it. */
-static annal_status open_for(annal_index *index, const annal_filter *filter, sqlite3 **out_db,
-                             bool *out_with_rest, annal_lag *out_lag, annal_error *err)
+static annal_status open_for(annal_index *index, const annal_filter *filter,
+                             struct history *out_history, sqlite3 **out_db, bool *out_with_rest,
+                             annal_lag *out_lag, annal_error *err)
 {
     *out_with_rest = false;
-    annal_status status =
-        annal__index_read(index, filter->sessions, filter->session_count, filter->as_indexed,
-                          filter->timeout_ms, out_db, out_lag, err);
+    annal_status status = annal__history_read(index->store, filter->sessions, filter->session_count,
+                                              out_history, err);
+    if (status >= 0)
+        status = annal__index_read(index, out_history->journals, out_history->journal_count,
+                                   filter->as_indexed, filter->timeout_ms, out_db, out_lag, err);
     if (status >= 0 && !filter->as_indexed)
-        status = annal__index_add_rest(index, *out_db, filter->sessions, filter->session_count,
-                                       out_lag, out_with_rest, err);
+        status = annal__index_add_rest(index, *out_db, out_history->journals,
+                                       out_history->journal_count, out_lag, out_with_rest, err);
     return status;
 }
 
@@ -223,11 +270,14 @@ static annal_status start(annal_index *index, const annal_filter *filter, annal_
                           annal_error *err)
 {
     bool with_rest = false;
-    annal_status status = open_for(index, filter, &query->db, &with_rest, &query->lag, err);
+    struct history history = {0};
+    annal_status status =
+        open_for(index, filter, &history, &query->db, &with_rest, &query->lag, err);
     if (status >= 0)
-        status = prepare_events(query->db, filter, with_rest, &query->stmt, err);
+        status = prepare_events(query->db, filter, &history, with_rest, &query->stmt, err);
     if (status >= 0)
-        status = prepare_damages(query->db, filter, &query->damages, err);
+        status = prepare_damages(query->db, filter, &history, &query->damages, err);
+    annal__history_done(&history);
     if (status < 0)
         return status;
     query->one_session = filter->session_count == 1;
@@ -334,8 +384,9 @@ annal_status annal_query_next(annal_query *query, annal_slice *out_session, anna
     annal_event event = indexed_event(query->stmt);
     query->rows++;
     query->last_seq = event.seq;
-    annal_status status = annal_event_read_at(query->store, session, event.seq, event.offset,
-                                              event.length, &query->buffer, &event, err);
+    annal_status status =
+        annal_event_read_at(query->store, annal__db_column(query->stmt, 6), event.seq, event.offset,
+                            event.length, &query->buffer, &event, err);
     if (status < 0 && status != ANNAL_ERR_CORRUPT && status != ANNAL_ERR_NOTFOUND)
         return status;
     *out_session = session;
@@ -349,12 +400,13 @@ static annal_status count_events(annal_index *index, const annal_filter *filter,
     struct buf sql = {0};
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
+    struct history history = {0};
     bool with_rest = false;
-    annal_status status = open_for(index, filter, &db, &with_rest, out_lag, err);
+    annal_status status = open_for(index, filter, &history, &db, &with_rest, out_lag, err);
     if (status < 0)
         goto done;
-    if (annal__buf_printf(&sql, "SELECT COUNT(*)") < 0 || put_where(&sql, filter, with_rest) < 0 ||
-        annal__buf_cstr(&sql) == NULL) {
+    if (annal__buf_printf(&sql, "SELECT COUNT(*)") < 0 ||
+        put_where(&sql, filter, &history, with_rest) < 0 || annal__buf_cstr(&sql) == NULL) {
         status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
         goto done;
     }
@@ -370,6 +422,7 @@ static annal_status count_events(annal_index *index, const annal_filter *filter,
         status = annal__db_fail(err, db, rc, "count events");
 
 done:
+    annal__history_done(&history);
     sqlite3_finalize(stmt);
     annal__db_close(db);
     annal__buf_done(&sql);

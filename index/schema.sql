@@ -33,6 +33,38 @@ CREATE TABLE snapshots (
     PRIMARY KEY(session_id, seq)
 );
 
+-- Sessions whose journal is a fork: they share the history of parent_session_id up to forked_at_seq.
+-- Rows of events stand here once, under the session in whose journal they are: event_index, sessions,
+-- turns and the tables of packs hold a fork's own events only, so sums over sessions stay right.
+CREATE TABLE forks (
+    session_id         TEXT PRIMARY KEY,
+    parent_session_id  TEXT NOT NULL,
+    forked_at_seq      INTEGER NOT NULL,
+    created_at         TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX idx_forks_parent ON forks(parent_session_id);
+
+-- The one history of each session: its events from_seq to to_seq are those of ancestor_id. Every
+-- session has a row for itself, with depth 0 and no end (9223372036854775807).
+CREATE VIEW lineage (session_id, ancestor_id, from_seq, to_seq, depth) AS
+    WITH RECURSIVE line (session_id, ancestor_id, to_seq, depth) AS (
+        SELECT session_id, session_id, 9223372036854775807, 0 FROM _cursor
+        UNION ALL
+        SELECT line.session_id, f.parent_session_id, f.forked_at_seq, line.depth + 1
+        FROM line JOIN forks f ON f.session_id = line.ancestor_id
+        WHERE f.forked_at_seq < line.to_seq)
+    SELECT line.session_id, line.ancestor_id, COALESCE(f.forked_at_seq, 0) + 1, line.to_seq,
+           line.depth
+    FROM line LEFT JOIN forks f ON f.session_id = line.ancestor_id;
+
+-- event_index as histories: what a fork shares with its ancestors is given as its own. Ask for one
+-- session at a time: what is shared comes once for each session that has it.
+CREATE VIEW event_history AS
+    SELECT l.session_id, e.seq, e.type, e.timestamp, l.ancestor_id AS journal, e.offset, e.length
+    FROM lineage l CROSS JOIN event_index e
+      ON e.session_id = l.ancestor_id AND e.seq BETWEEN l.from_seq AND l.to_seq;
+
 -- Where the indexer stands in each journal: the event that comes next, where its line begins, and
 -- the hash that the line before it ends with.
 CREATE TABLE _cursor (

@@ -335,8 +335,16 @@ static const sqlite3_module events_module = {
     .xRowid = event_row,
 };
 
+/* Histories: what a fork shares with its ancestors is its own here, and origin says whose it is. */
+static const char history_view[] =
+    "CREATE TEMP VIEW history AS SELECT l.session_id, e.seq, e.timestamp, e.type, e.id, e.data, "
+    "l.ancestor_id AS origin FROM main.lineage AS l CROSS JOIN events AS e "
+    "ON e.session_id = l.ancestor_id AND e.seq >= l.from_seq AND e.seq <= l.to_seq";
+
 annal_status annal__db_add_events(sqlite3 *db, annal_store *store, annal_error *err)
 {
     int rc = sqlite3_create_module(db, "events", &events_module, store);
-    return rc == SQLITE_OK ? ANNAL_OK : annal__db_fail(err, db, rc, "the virtual table events");
+    if (rc != SQLITE_OK)
+        return annal__db_fail(err, db, rc, "the virtual table events");
+    return annal__db_exec(db, history_view, err);
 }

@@ -145,6 +145,7 @@ char *fixture_dump(struct fixture *f)
         "SELECT * FROM responses",
         "SELECT * FROM artifacts",
         "SELECT * FROM event_index ORDER BY session_id, seq",
+        "SELECT * FROM forks",
         "SELECT * FROM _cursor",
         "SELECT * FROM _counts",
         "SELECT * FROM _findings",

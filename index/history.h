@@ -1,0 +1,35 @@
+/*
+ * Which journals hold the histories of some sessions: their own, and for forks those of their
+ * ancestors up to the fork points.
+ */
+#ifndef INDEX_HISTORY_H
+#define INDEX_HISTORY_H
+
+#include <annal/journal.h>
+
+struct history_part {
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* whose history it belongs to */
+    char journal[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* the session whose journal holds it */
+    int64_t to_seq;
+};
+
+struct history {
+    struct history_part *parts;
+    size_t count;
+    size_t room;
+    bool forked;           /* some session is a fork; else the parts say nothing new */
+    annal_slice *journals; /* each once; NULL and 0: all */
+    size_t journal_count;
+};
+
+/*
+ * Read it from the headers of their journals. A session without a journal is a part all the same.
+ * ANNAL_ERR_CORRUPT when an ancestor's journal is not there; ANNAL_ERR_LIMIT for histories of
+ * several hundred parts.
+ */
+annal_status annal__history_read(annal_store *store, const annal_slice *sessions, size_t count,
+                                 struct history *out_history, annal_error *err);
+
+void annal__history_done(struct history *history);
+
+#endif

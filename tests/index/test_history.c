@@ -1,0 +1,215 @@
+/* Forks in the index: rows are of a session's own events, questions are about its one history. */
+#include "tests/index/fixture.h"
+
+#include "index/history.h"
+#include "index/index.h"
+#include "journal/codec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SECOND 1000000LL
+#define START  (1767684240 * SECOND)
+
+static void fork_at(struct fixture *f, const char *parent, uint64_t at_seq, const char *child)
+{
+    ck_ok(annal_session_fork(f->store, annal_slice_of(parent), at_seq, annal_slice_of(child), NULL,
+                             NULL, err));
+}
+
+/* a has 6 events; b is a fork at 4 with two of its own; c one of b at 5, without any. */
+static void three_sessions(struct fixture *f)
+{
+    fixture_append_many(f, "a", 6, START);
+    fork_at(f, "a", 4, "b");
+    fixture_append_many(f, "b", 2, START + 60 * SECOND);
+    fork_at(f, "b", 5, "c");
+}
+
+/* "session:seq " of every event of a filter. */
+static void ck_answer(struct fixture *f, const char *expected, annal_filter filter)
+{
+    struct text text = {0};
+    annal_query *query = NULL;
+    annal_slice session;
+    annal_event event;
+    annal_status status;
+    uint64_t count = 0, rows = 0;
+    text_add(&text, "", 0);
+    ck_ok(annal_query_open(f->index, &filter, &query, err));
+    while ((status = annal_query_next(query, &session, &event, NULL)) != ANNAL_END) {
+        char one[300];
+        ck_assert_int_ge(status, 0);
+        snprintf(one, sizeof one, "%.*s:%llu%s ", ANNAL_FMT(session), (unsigned long long)event.seq,
+                 status == ANNAL_DAMAGE ? "!" : "");
+        text_add(&text, one, strlen(one));
+        rows += status == ANNAL_OK;
+    }
+    annal_query_close(query);
+    ck_assert_str_eq(text.ptr, expected);
+    free(text.ptr);
+    ck_ok(annal_query_count(f->index, &filter, &count, NULL, err));
+    ck_assert_uint_eq(count, rows);
+}
+
+START_TEST(a_query_of_a_fork_is_about_its_one_history)
+{
+    struct fixture f;
+    const annal_slice b = ANNAL_SLICE("b"), c = ANNAL_SLICE("c");
+    const annal_slice both[] = {ANNAL_SLICE("a"), ANNAL_SLICE("c")};
+    const annal_slice one[] = {ANNAL_SLICE("a.one")};
+    FIXTURE_INIT(&f);
+    three_sessions(&f);
+    for (int indexed = 0; indexed < 2; indexed++) { /* before and after it is indexed */
+        ck_answer(&f, "b:1 b:2 b:3 b:4 b:5 b:6 ",
+                  (annal_filter){.sessions = &b, .session_count = 1});
+        ck_answer(
+            &f, "c:5 c:4 ",
+            (annal_filter){.sessions = &c, .session_count = 1, .descending = true, .limit = 2});
+        ck_answer(&f, "c:3 c:4 c:5 ",
+                  (annal_filter){.sessions = &c, .session_count = 1, .from_seq = 3});
+        ck_answer(
+            &f, "c:1 c:4 c:5 ",
+            (annal_filter){.sessions = &c, .session_count = 1, .types = one, .type_count = 1});
+        ck_answer(&f, "a:1 c:1 a:2 c:2 a:3 c:3 a:4 c:4 a:5 a:6 c:5 ",
+                  (annal_filter){.sessions = both, .session_count = 2});
+        ck_answer(&f, "a:1 a:2 a:3 a:4 a:5 a:6 b:5 b:6 ", (annal_filter){.limit = 20});
+        ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+    }
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(no_event_of_a_fork_has_two_rows)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "a");
+    fork_at(&f, "a", 5, "b");
+    fixture_append(&f, "b", "agent.turn.usage", "{\"input_tokens\":7}");
+    ck_sql(&f, "SELECT session_id, min(seq), max(seq), count(*) FROM event_index GROUP BY 1",
+           "a|1|8|8\nb|6|6|1\n");
+    ck_sql(&f, "SELECT id, events, input_tokens FROM sessions WHERE id = 'b'", "b|1|7\n");
+    ck_sql(&f, "SELECT session_id, count(*) FROM events GROUP BY 1", "a|8\nb|1\n");
+    ck_sql(&f, "SELECT session_id, origin, count(*) FROM history GROUP BY 1, 2 ORDER BY 1, 2",
+           "a|a|8\nb|a|5\nb|b|1\n");
+    ck_sql(&f,
+           "SELECT seq, type, journal FROM event_history WHERE session_id = 'b' AND seq > 4 "
+           "ORDER BY seq",
+           "5|turn.started|a\n6|agent.turn.usage|b\n");
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(the_tables_know_a_fork_before_its_first_event)
+{
+    struct fixture f;
+    annal_session_info info;
+    char expected[200], created[ANNAL_TIME_BYTES];
+    FIXTURE_INIT(&f);
+    three_sessions(&f);
+    ck_ok(annal_session_info_get(f.store, ANNAL_SLICE("c"), &info, err));
+    annal_time_format(info.created_us, created);
+    snprintf(expected, sizeof expected, "b|a|4\nc|b|5\n");
+    ck_sql(&f, "SELECT session_id, parent_session_id, forked_at_seq FROM forks", expected);
+    snprintf(expected, sizeof expected, "c|0|%s|%s\n", created, created);
+    ck_sql(&f, "SELECT id, events, created_at, last_activity_at FROM sessions WHERE id = 'c'",
+           expected);
+    ck_sql(&f, "SELECT * FROM lineage WHERE session_id = 'c' ORDER BY depth",
+           "c|c|6|9223372036854775807|0\nc|b|5|5|1\nc|a|1|4|2\n");
+    ck_sql(&f, "SELECT * FROM lineage WHERE session_id = 'a'", "a|a|1|9223372036854775807|0\n");
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(the_tables_of_forks_are_those_of_a_rebuild)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    three_sessions(&f);
+    fixture_append_many(&f, "c", 1, START + 99 * SECOND);
+    ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+    char *before = fixture_dump(&f);
+    ck_ok(annal_index_rebuild(f.index, NULL, err));
+    char *after = fixture_dump(&f);
+    ck_assert_str_eq(before, after);
+    free(before);
+    free(after);
+    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("c"), NULL, err));
+    ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+    ck_sql(&f, "SELECT session_id FROM forks", "b\n");
+    ck_sql(&f, "SELECT id FROM sessions ORDER BY 1", "a\nb\n");
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_query_of_a_fork_whose_parent_is_gone_says_so)
+{
+    struct fixture f;
+    annal_error why = {0};
+    annal_query *query = NULL;
+    const annal_slice b = ANNAL_SLICE("b");
+    FIXTURE_INIT(&f);
+    three_sessions(&f);
+    ck_assert_int_eq(unlink(tmpdir_path(&f.dir, "store/events/a.jsonl")), 0);
+    ck_assert_int_eq(annal_query_open(f.index, &(annal_filter){.sessions = &b, .session_count = 1},
+                                      &query, &why),
+                     ANNAL_ERR_CORRUPT);
+    ck_assert_ptr_nonnull(strstr(why.message, "'b' is a fork of session 'a'"));
+    ck_answer(&f, "b:5 b:6 ", (annal_filter){.limit = 9});
+    fixture_done(&f);
+}
+END_TEST
+
+/* s1 is a fork of s0 at its event 1, s2 one of s1 at 2, and so on; all but s0 are headers alone. */
+static void chain(struct fixture *f, int count)
+{
+    char id[16], parent[16], path[64];
+    uint64_t h;
+    fixture_append_many(f, "s0", 1, START);
+    for (int i = 1; i <= count; i++) {
+        struct buf out = {0};
+        snprintf(id, sizeof id, "s%d", i);
+        snprintf(parent, sizeof parent, "s%d", i - 1);
+        snprintf(path, sizeof path, "store/events/s%d.jsonl", i);
+        const struct frame_header header = {.session = annal_slice_of(id),
+                                            .file = {(uint8_t)i},
+                                            .fork = annal_slice_of(parent),
+                                            .fork_seq = (uint64_t)i};
+        ck_assert_int_eq(annal__codec_json.encode_header(&out, &header, &h), ANNAL_OK);
+        file_write(tmpdir_path(&f->dir, path), out.ptr, out.len);
+        annal__buf_done(&out);
+    }
+}
+
+START_TEST(histories_of_more_than_two_hundred_journals_are_refused)
+{
+    struct fixture f;
+    struct history history = {0};
+    const annal_slice last = ANNAL_SLICE("s200"), before = ANNAL_SLICE("s199");
+    FIXTURE_INIT(&f);
+    chain(&f, 200);
+    ck_assert_int_eq(annal__history_read(f.store, &last, 1, &history, NULL), ANNAL_ERR_LIMIT);
+    ck_ok(annal__history_read(f.store, &before, 1, &history, err));
+    ck_assert_uint_eq(history.count, 200);
+    annal__history_done(&history);
+    ck_answer(&f, "s199:1 ", (annal_filter){.sessions = &before, .session_count = 1});
+    fixture_done(&f);
+}
+END_TEST
+
+Suite *suite_history(void)
+{
+    Suite *suite = suite_create("history");
+    TCase *tcase = tcase_create("history");
+    tcase_add_test(tcase, a_query_of_a_fork_is_about_its_one_history);
+    tcase_add_test(tcase, no_event_of_a_fork_has_two_rows);
+    tcase_add_test(tcase, the_tables_know_a_fork_before_its_first_event);
+    tcase_add_test(tcase, the_tables_of_forks_are_those_of_a_rebuild);
+    tcase_add_test(tcase, a_query_of_a_fork_whose_parent_is_gone_says_so);
+    tcase_add_test(tcase, histories_of_more_than_two_hundred_journals_are_refused);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
