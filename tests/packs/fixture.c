@@ -1,6 +1,7 @@
 #include "tests/packs/fixture.h"
 
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 
 #include <dirent.h>
 #include <sqlite3.h>
@@ -129,7 +130,9 @@ static void open_store(struct packs *p)
 {
     const annal_store_options options = {.create = true, .no_keeper = true};
     ck_ok(annal_store_open(p->path, &options, &p->store, err));
-    ck_ok(annal_index_open(p->store, NULL, &p->index, err));
+    /* Under Valgrind the default limit of ten seconds is short. */
+    const annal_index_options patient = {.wait_ms = many_or(10000, 120000)};
+    ck_ok(annal_index_open(p->store, &patient, &p->index, err));
 }
 
 void packs_close(struct packs *p)
@@ -379,7 +382,8 @@ void packs_ck_rebuild(struct packs *p, const char *database, uint64_t seed)
     copy_folder(p->path, copy, "events");
     copy_folder(p->path, copy, "packs");
     ck_ok(annal_store_open(copy, &options, &store, err));
-    ck_ok(annal_index_open(store, NULL, &index, err));
+    const annal_index_options patient = {.wait_ms = many_or(10000, 120000)};
+    ck_ok(annal_index_open(store, &patient, &index, err));
     catch_up_shuffled(store, index, seed);
     char *now = dump(p->path, database), *anew = dump(copy, database);
     ck_same(now, anew);
