@@ -363,30 +363,51 @@ annal_status annal_index_findings(annal_index *index, annal_slice session,
     return each_row(index, session, sql, tell_finding, &call, err);
 }
 
+#define HEAD_BYTES 256
+
 struct snapshot_call {
     annal_snapshot_row_fn fn;
     void *arg;
 };
 
+/*
+ * The first bytes of the state in a row, of which SQLite would read all for substr(). What cannot be
+ * read is an empty head: that row is damaged.
+ */
+static annal_slice read_head(sqlite3 *db, sqlite3_int64 rowid, char *head)
+{
+    sqlite3_blob *blob = NULL;
+    annal_slice slice = {0};
+    if (sqlite3_blob_open(db, "main", "snapshots", "state", rowid, 0, &blob) == SQLITE_OK) {
+        int bytes = sqlite3_blob_bytes(blob);
+        bytes = bytes < HEAD_BYTES ? bytes : HEAD_BYTES;
+        if (sqlite3_blob_read(blob, head, bytes, 0) == SQLITE_OK)
+            slice = (annal_slice){head, (size_t)bytes};
+    }
+    (void)sqlite3_blob_close(blob);
+    return slice;
+}
+
 static int tell_snapshot(void *arg, sqlite3_stmt *stmt)
 {
     struct snapshot_call *call = arg;
+    char head[HEAD_BYTES];
     annal_snapshot_row row = {.session = annal__db_column(stmt, 0),
                               .seq = (uint64_t)sqlite3_column_int64(stmt, 1),
                               .bytes = (uint64_t)sqlite3_column_int64(stmt, 2)};
     if (annal_time_parse(annal__db_column(stmt, 3), &row.created_us, NULL) < 0)
         row.created_us = 0;
+    row.head = read_head(sqlite3_db_handle(stmt), sqlite3_column_int64(stmt, 4), head);
     return call->fn(call->arg, &row);
 }
 
 annal_status annal_index_snapshot_each(annal_index *index, annal_slice session,
                                        annal_snapshot_row_fn fn, void *arg, annal_error *err)
 {
-    struct snapshot_call call = {fn, arg};
-    const char *sql = session.len > 0
-                          ? "SELECT session_id, seq, LENGTH(state), created_at FROM snapshots "
-                            "WHERE session_id = ?1 ORDER BY seq"
-                          : "SELECT session_id, seq, LENGTH(state), created_at FROM snapshots "
-                            "ORDER BY session_id, seq";
+    struct snapshot_call call = {.fn = fn, .arg = arg};
+    const char *sql = session.len > 0 ? "SELECT session_id, seq, LENGTH(state), created_at, rowid "
+                                        "FROM snapshots WHERE session_id = ?1 ORDER BY seq"
+                                      : "SELECT session_id, seq, LENGTH(state), created_at, rowid "
+                                        "FROM snapshots ORDER BY session_id, seq";
     return each_row(index, session, sql, tell_snapshot, &call, err);
 }

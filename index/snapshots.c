@@ -6,34 +6,22 @@
 
 #include <string.h>
 
-/* Prepare and run one statement in a transaction of its own. */
-struct change {
-    const char *sql;
-    annal_slice session;
-    uint64_t seq;
-    annal_slice state;
-    char created_at[ANNAL_TIME_BYTES]; /* empty: the statement has two parameters only */
-};
-
-static annal_status run_change(annal_index *index, const struct change *change, uint32_t wait_ms,
-                               annal_error *err)
+static annal_status begin_change(annal_index *index, uint32_t wait_ms, const char *sql,
+                                 sqlite3_stmt **out_stmt, annal_error *err)
 {
     int64_t deadline_us = wait_ms == 0 ? 0 : annal__deadline_after(wait_ms);
     annal_status status = annal__derived_begin(&index->base, deadline_us, err);
     if (status < 0)
         return status;
-    sqlite3_stmt *stmt = NULL;
-    status = annal__db_prepare(index->base.db, change->sql, &stmt, err);
-    if (status >= 0) {
-        annal__db_bind_text(stmt, 1, change->session);
-        sqlite3_bind_int64(stmt, 2, (sqlite3_int64)change->seq);
-        if (change->created_at[0] != '\0') {
-            sqlite3_bind_blob64(stmt, 3, change->state.len == 0 ? "" : change->state.ptr,
-                                change->state.len, SQLITE_STATIC);
-            sqlite3_bind_text(stmt, 4, change->created_at, -1, SQLITE_STATIC);
-        }
-        status = annal__db_run(stmt, err);
-    }
+    status = annal__db_prepare(index->base.db, sql, out_stmt, err);
+    if (status < 0)
+        (void)annal__derived_end(&index->base, false, NULL);
+    return status;
+}
+
+static annal_status end_change(annal_index *index, sqlite3_stmt *stmt, annal_status status,
+                               annal_error *err)
+{
     sqlite3_finalize(stmt);
     annal_status ended = annal__derived_end(&index->base, status >= 0, status >= 0 ? err : NULL);
     return status < 0 ? status : ended;
@@ -43,22 +31,40 @@ annal_status annal_index_snapshot_put(annal_index *index, annal_slice session, u
                                       annal_slice state, int64_t created_us, uint32_t wait_ms,
                                       annal_error *err)
 {
-    struct change change = {.sql = "INSERT OR REPLACE INTO snapshots "
-                                   "(session_id, seq, state, created_at) VALUES (?1, ?2, ?3, ?4)",
-                            .session = session,
-                            .seq = seq,
-                            .state = state};
-    annal_time_format(created_us, change.created_at);
-    return run_change(index, &change, wait_ms, err);
+    sqlite3_stmt *stmt = NULL;
+    char created_at[ANNAL_TIME_BYTES];
+    annal_time_format(created_us, created_at);
+    annal_status status = begin_change(index, wait_ms,
+                                       "INSERT OR REPLACE INTO snapshots "
+                                       "(session_id, seq, state, created_at) VALUES "
+                                       "(?1, ?2, ?3, ?4)",
+                                       &stmt, err);
+    if (status < 0)
+        return status;
+    annal__db_bind_text(stmt, 1, session);
+    sqlite3_bind_int64(stmt, 2, (sqlite3_int64)seq);
+    sqlite3_bind_blob64(stmt, 3, state.len == 0 ? "" : state.ptr, state.len, SQLITE_STATIC);
+    sqlite3_bind_text(stmt, 4, created_at, -1, SQLITE_STATIC);
+    status = annal__db_run(stmt, err);
+    return end_change(index, stmt, status, err);
 }
 
-annal_status annal_index_snapshot_delete(annal_index *index, annal_slice session, uint64_t seq,
-                                         uint32_t wait_ms, annal_error *err)
+annal_status annal_index_snapshot_delete(annal_index *index, annal_slice session,
+                                         const uint64_t *seqs, size_t count, uint32_t wait_ms,
+                                         annal_error *err)
 {
-    const struct change change = {.sql = "DELETE FROM snapshots WHERE session_id = ?1 AND seq = ?2",
-                                  .session = session,
-                                  .seq = seq};
-    return run_change(index, &change, wait_ms, err);
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = begin_change(
+        index, wait_ms, "DELETE FROM snapshots WHERE session_id = ?1 AND seq = ?2", &stmt, err);
+    if (status < 0)
+        return status;
+    for (size_t i = 0; status >= 0 && i < count; i++) {
+        annal__db_bind_text(stmt, 1, session);
+        sqlite3_bind_int64(stmt, 2, (sqlite3_int64)seqs[i]);
+        status = annal__db_run(stmt, err);
+        sqlite3_reset(stmt);
+    }
+    return end_change(index, stmt, status, err);
 }
 
 annal_status annal_index_snapshot_newest(annal_index *index, annal_slice session, uint64_t at_most,

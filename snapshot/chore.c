@@ -23,6 +23,7 @@
 struct entry {
     char *session;
     struct snapshot_mark last; /* the newest snapshot, or where the last attempt failed */
+    uint64_t stride;           /* see policy.h */
     struct snapshot_mark end;  /* of the journal, when last looked at */
     bool known;                /* last has been looked up */
     bool changed;
@@ -116,8 +117,11 @@ static annal_status look_up_last(annal_snapshots *snapshots, struct entry *entry
         return status;
     entry->known = true;
     entry->last = (struct snapshot_mark){0};
-    if (status >= 0 && row.problem == NULL)
+    entry->stride = 1;
+    if (status >= 0 && row.problem == NULL) {
         entry->last = (struct snapshot_mark){row.header.seq, row.header.offset};
+        entry->stride = row.header.stride == 0 ? 1 : row.header.stride;
+    }
     annal__shelf_row_done(&row);
     return ANNAL_OK;
 }
@@ -180,6 +184,7 @@ static void finish(annal_snapshots *snapshots, annal_status status)
     struct entry *entry = at < snapshots->count ? &snapshots->entries[at] : NULL;
     if (entry != NULL && strcmp(entry->session, taker->id) == 0) {
         entry->last = status < 0 ? entry->end : taker->last;
+        entry->stride = taker->stride == 0 ? 1 : taker->stride;
         entry->waiting_us = entry->end.seq > entry->last.seq ? now_us() : 0;
     }
     put_away(snapshots);
@@ -212,9 +217,9 @@ static annal_status serve(annal_snapshots *snapshots, struct entry *entry, int64
     if (status < 0 || entry->waiting_us == 0)
         return status;
     uint64_t waited_ms = (uint64_t)(now_us() - entry->waiting_us) / 1000;
-    bool by_time =
-        annal__snapshot_due_by_time(&snapshots->policy, entry->last, entry->end, waited_ms);
-    if (!by_time && !annal__snapshot_due(&snapshots->policy, entry->last, entry->end))
+    const annal_snapshot_policy policy = annal__snapshot_stretch(&snapshots->policy, entry->stride);
+    bool by_time = annal__snapshot_due_by_time(&policy, entry->last, entry->end, waited_ms);
+    if (!by_time && !annal__snapshot_due(&policy, entry->last, entry->end))
         return ANNAL_OK;
     status = begin(snapshots, entry, by_time, err);
     return work(snapshots, status, stop_us, err);

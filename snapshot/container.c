@@ -1,59 +1,81 @@
 /*
- * A snapshot: the state of one session at one seq, compressed, and bound to the journal that it was
- * made from. It is the blob in snapshots.state: a header of 128 bytes, and a zstd frame.
+ * A snapshot: an image at one seq of one session, by pages, compressed, and bound to the journal
+ * that it was made from. The image is a state (a SQLite database of 4,096-byte pages), or what a C
+ * reducer saved. It is the blob in snapshots.state: a header of 144 bytes, and a body.
  *
  *      0   8  magic "ANNALSN\n"
- *      8   4  version of this layout: 1
- *     12   4  flags; 1: the frame is in STORE/snapshots/<session>/<seq>.zst, nothing follows here
+ *      8   4  version of this layout: 2
+ *     12   4  flags; 1: the body is in STORE/snapshots/<session>/<seq>.zst, nothing follows here
  *     16   8  seq: the state after this event
  *     24   8  offset in the journal at which event seq + 1 begins
  *     32   8  h of event seq
  *     40  16  file id of the journal, as bytes
  *     56   8  pack version: hash over names, versions and texts of the packs
- *     64   8  bytes of the state
- *     72   8  bytes of the frame
- *     80   8  number
- *     88   8  seq of the base; 0: none
- *     96   8  XXH3-64 of the state, seed 0
- *    104   8  XXH3-64 of the base's state; 0: none
- *    112   8  created, microseconds since 1970
- *    120   8  XXH3-64 of bytes 0 to 119, seed 0
- *    128      the frame, with content size and checksum
+ *     64   8  bytes of the image
+ *     72   8  bytes of the body
+ *     80   8  bytes of the directory, which ends the body
+ *     88   8  number
+ *     96   8  stride: by how much the number exceeds that of the snapshot before
+ *    104   8  seq of the base; 0: none
+ *    112   8  the base's header hash; 0: none
+ *    120   8  XXH3-64 of the body, seed 0
+ *    128   8  created, microseconds since 1970
+ *    136   8  header hash: XXH3-64 of bytes 0 to 135, seed 0
+ *    144      the body: zstd frames with checksum, one behind the other, and the directory
  *
- * All numbers are little-endian. The state is a SQLite database image, which any sqlite3 opens.
+ * All numbers are little-endian. The directory says of each frame, in their order, with numbers as
+ * LEB128: its bytes; how many pages it holds; its depth; and of each page the number, of which the
+ * first is told as difference (zigzag) to the last page of the frame before, the others as
+ * difference to the one before them.
  *
  * (1) A snapshot counts while its session's journal has this file id, and the line that ends at
  *     offset ends with h. As every h depends on all bytes before it, the journal up to there is
  *     then the one that the state was folded from. The packs must have the same texts, too.
- * (2) The frame is compressed with the state of another snapshot, its base, as zstd prefix. A
- *     SQLite image changes by pages, so this costs about what has changed since the base; all of it
- *     stored whole would cost the square of the session's length.
- * (3) Snapshots of a session are numbered 1, 2, 3, …; the base of a number is the number with its
- *     lowest one bit cleared (12 = 1100b is stored against 8 = 1000b), and a power of two has none.
- *     So loading number n unpacks at most log2(n) frames, and what changed between two neighbours
- *     is stored at most once per bit: n snapshots cost at most (1 + log2(n) / 2) times what a chain
- *     would. All are kept, so that any past seq is near one.
- * (4) A base that is damaged or gone takes those stored against it with it: they do not count. Then
- *     an older one serves, in the end none; numbering goes on behind the newest that counts.
+ * (2) A body holds the pages that differ from the base's. Pages that are new are whole, up to 16 to
+ *     a frame, so that they share what repeats; a page that the base has is a delta: a frame made
+ *     with the base's page as zstd prefix. Its depth is one more than that of the base's page.
+ *     Where a delta would be deeper than 8, or saves little, the page is whole. So reading one page
+ *     unpacks at most one frame of 16 pages and 8 of one.
+ * (3) Snapshots of a session are numbered; the base of a number is the number with its last digit
+ *     that is not 0, in base 4, lowered by one (4-adic 132 is stored against 131, 130 against 120,
+ *     100 whole). So opening number n needs at most 3 log4(n) bodies, and what changed between two
+ *     neighbours is stored at most once for each digit. The multiples of a power of 4 depend on
+ *     each other only: all others may go, and what stays is a session with a fourth of the
+ *     snapshots. See policy.h.
+ * (4) base_hash covers the base's header, thus its body and its own base: a snapshot is bound to
+ *     every byte that it needs. All of them are checked when it is opened; later each frame by its
+ *     checksum. A base that is damaged or gone takes those stored against it with it: they do not
+ *     count. Then an older one serves, in the end none; numbering goes on behind the newest that
+ *     counts.
  */
 #include "snapshot/container.h"
 
+#include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
 
 #define MAGIC         "ANNALSN\n"
-#define VERSION       1u
+#define VERSION       2u
 #define FLAG_IN_FILE  1u
 #define LEVEL         3
-#define WINDOW_LOG    30 /* what a decoder must allow: state and base together are below 2 GiB */
 #define HEADER_HASHED (SNAPSHOT_HEADER_BYTES - 8)
+#define BLOCK_BYTES   ((size_t)SNAPSHOT_BLOCK_PAGES * SNAPSHOT_PAGE_BYTES)
 
 uint64_t annal__snapshot_base_number(uint64_t number)
 {
-    return number & (number - 1);
+    uint64_t digit = 1;
+    while (number != 0 && number / digit % SNAPSHOT_RADIX == 0)
+        digit *= SNAPSHOT_RADIX;
+    return number == 0 ? 0 : number - digit;
+}
+
+uint64_t annal__snapshot_pages(const struct snapshot_header *header)
+{
+    return header->raw_bytes / SNAPSHOT_PAGE_BYTES + (header->raw_bytes % SNAPSHOT_PAGE_BYTES != 0);
 }
 
 /* ---- The header ---- */
@@ -90,8 +112,7 @@ static void get_file_id(const char *in, char *out)
     out[SNAPSHOT_FILE_ID_BYTES] = '\0';
 }
 
-void annal__snapshot_header_write(const struct snapshot_header *header,
-                                  char out[SNAPSHOT_HEADER_BYTES])
+void annal__snapshot_header_write(struct snapshot_header *header, char out[SNAPSHOT_HEADER_BYTES])
 {
     memcpy(out, MAGIC, 8);
     put(out + 8, VERSION, 4);
@@ -102,134 +123,345 @@ void annal__snapshot_header_write(const struct snapshot_header *header,
     put_file_id(out + 40, header->file);
     put(out + 56, header->pack_version, 8);
     put(out + 64, header->raw_bytes, 8);
-    put(out + 72, header->frame_bytes, 8);
-    put(out + 80, header->number, 8);
-    put(out + 88, header->base_seq, 8);
-    put(out + 96, header->raw_hash, 8);
-    put(out + 104, header->base_hash, 8);
-    put(out + 112, (uint64_t)header->created_us, 8);
-    put(out + HEADER_HASHED, annal__hash(out, HEADER_HASHED, 0), 8);
+    put(out + 72, header->body_bytes, 8);
+    put(out + 80, header->directory_bytes, 8);
+    put(out + 88, header->number, 8);
+    put(out + 96, header->stride, 8);
+    put(out + 104, header->base_seq, 8);
+    put(out + 112, header->base_hash, 8);
+    put(out + 120, header->body_hash, 8);
+    put(out + 128, (uint64_t)header->created_us, 8);
+    header->header_hash = annal__hash(out, HEADER_HASHED, 0);
+    put(out + HEADER_HASHED, header->header_hash, 8);
 }
 
 const char *annal__snapshot_header_read(annal_slice row, struct snapshot_header *out_header)
 {
     const char *in = row.ptr;
-    if (row.len < SNAPSHOT_HEADER_BYTES || memcmp(in, MAGIC, 8) != 0)
+    if (row.len < 12 || memcmp(in, MAGIC, 8) != 0)
         return "it does not begin as a snapshot does";
-    if (get(in + HEADER_HASHED, 8) != annal__hash(in, HEADER_HASHED, 0))
-        return "its header is damaged";
     if (get(in + 8, 4) != VERSION)
         return "it is of another version";
+    if (row.len < SNAPSHOT_HEADER_BYTES ||
+        get(in + HEADER_HASHED, 8) != annal__hash(in, HEADER_HASHED, 0))
+        return "its header is damaged";
     struct snapshot_header header = {.in_file = (get(in + 12, 4) & FLAG_IN_FILE) != 0,
                                      .seq = get(in + 16, 8),
                                      .offset = get(in + 24, 8),
                                      .h = get(in + 32, 8),
                                      .pack_version = get(in + 56, 8),
                                      .raw_bytes = get(in + 64, 8),
-                                     .frame_bytes = get(in + 72, 8),
-                                     .number = get(in + 80, 8),
-                                     .base_seq = get(in + 88, 8),
-                                     .raw_hash = get(in + 96, 8),
-                                     .base_hash = get(in + 104, 8),
-                                     .created_us = (int64_t)get(in + 112, 8)};
+                                     .body_bytes = get(in + 72, 8),
+                                     .directory_bytes = get(in + 80, 8),
+                                     .number = get(in + 88, 8),
+                                     .stride = get(in + 96, 8),
+                                     .base_seq = get(in + 104, 8),
+                                     .base_hash = get(in + 112, 8),
+                                     .body_hash = get(in + 120, 8),
+                                     .created_us = (int64_t)get(in + 128, 8),
+                                     .header_hash = get(in + HEADER_HASHED, 8)};
     get_file_id(in + 40, header.file);
-    if (header.raw_bytes > SNAPSHOT_RAW_BYTES_MAX ||
-        row.len != SNAPSHOT_HEADER_BYTES + (header.in_file ? 0 : header.frame_bytes))
+    if (annal__snapshot_pages(&header) > SNAPSHOT_PAGES_MAX ||
+        header.body_bytes > SNAPSHOT_BODY_BYTES_MAX || header.directory_bytes > header.body_bytes ||
+        row.len != SNAPSHOT_HEADER_BYTES + (header.in_file ? 0 : header.body_bytes))
         return "it has another length than it says";
     *out_header = header;
     return NULL;
 }
 
-/* ---- The frame ---- */
+/* ---- Writing a body ---- */
 
-/* The window that holds state and base, so that a match is found wherever it stands. */
-static int window_log(size_t bytes)
-{
-    int log = 17;
-    while (log < WINDOW_LOG && ((size_t)1 << log) < bytes)
-        log++;
-    return log;
-}
+struct packer {
+    ZSTD_CCtx *zstd;
+    struct buf frames;
+    struct buf directory;
+    uint32_t last;                        /* the page that the directory named last */
+    uint32_t whole[SNAPSHOT_BLOCK_PAGES]; /* pages that wait for their block to be full */
+    unsigned whole_count;
+    char block[SNAPSHOT_BLOCK_PAGES * SNAPSHOT_PAGE_BYTES];
+    char frame[ZSTD_COMPRESSBOUND(SNAPSHOT_BLOCK_PAGES * SNAPSHOT_PAGE_BYTES)];
+};
 
-static size_t set_up(ZSTD_CCtx *zstd, annal_slice raw, annal_slice base)
+annal_status annal__packer_new(struct packer **out_packer, annal_error *err)
 {
-    size_t code = ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, LEVEL);
-    if (!ZSTD_isError(code))
-        code = ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1);
-    if (!ZSTD_isError(code))
-        code = ZSTD_CCtx_setParameter(zstd, ZSTD_c_windowLog, window_log(raw.len + base.len));
-    if (!ZSTD_isError(code))
-        code = ZSTD_CCtx_setParameter(zstd, ZSTD_c_enableLongDistanceMatching, 1);
-    if (!ZSTD_isError(code))
-        code = ZSTD_CCtx_refPrefix(zstd, base.ptr, base.len);
-    return code;
-}
-
-annal_status annal__snapshot_pack(struct snapshot_header *header, annal_slice raw, annal_slice base,
-                                  struct buf *out, annal_error *err)
-{
-    if (raw.len > SNAPSHOT_RAW_BYTES_MAX)
-        return annal__fail(err, ANNAL_ERR_LIMIT, "snapshot at %llu: a state of %zu bytes",
-                           (unsigned long long)header->seq, raw.len);
-    size_t bound = ZSTD_compressBound(raw.len);
-    ZSTD_CCtx *zstd = ZSTD_createCCtx();
-    annal_status status = annal__buf_reserve(out, bound);
-    if (zstd == NULL || status < 0) {
-        status =
-            annal__fail(err, ANNAL_ERR_NOMEM, "snapshot at %llu", (unsigned long long)header->seq);
-        goto done;
+    struct packer *packer = annal__zalloc(sizeof *packer);
+    ZSTD_CCtx *zstd = packer == NULL ? NULL : ZSTD_createCCtx();
+    if (zstd == NULL ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, LEVEL)) ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1))) {
+        ZSTD_freeCCtx(zstd);
+        annal__free(packer);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot");
     }
-    size_t code = set_up(zstd, raw, base);
-    if (!ZSTD_isError(code))
-        code = ZSTD_compress2(zstd, out->ptr + out->len, bound, raw.ptr, raw.len);
-    if (ZSTD_isError(code)) {
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "compress the snapshot at %llu: %s",
-                             (unsigned long long)header->seq, ZSTD_getErrorName(code));
-        goto done;
-    }
-    out->len += code;
-    header->raw_bytes = raw.len;
-    header->raw_hash = annal__hash(raw.ptr, raw.len, 0);
-    header->frame_bytes = code;
-    header->in_file = code > SNAPSHOT_ROW_BYTES_MAX;
-
-done:
-    ZSTD_freeCCtx(zstd);
-    return status;
+    packer->zstd = zstd;
+    packer->frames.limit = SNAPSHOT_BODY_BYTES_MAX;
+    *out_packer = packer;
+    return ANNAL_OK;
 }
 
-annal_status annal__snapshot_unpack(const struct snapshot_header *header, annal_slice frame,
-                                    annal_slice base, struct buf *out, annal_error *err)
+void annal__packer_free(struct packer *packer)
 {
-    size_t raw_bytes = (size_t)header->raw_bytes, code = 0;
-    /* Both say how large the state is; room is made when they agree. */
-    if (ZSTD_getFrameContentSize(frame.ptr, frame.len) != raw_bytes)
-        return annal__fail(err, ANNAL_ERR_CORRUPT,
-                           "the snapshot at %llu does not unpack: its frame is of another length",
+    if (packer == NULL)
+        return;
+    ZSTD_freeCCtx(packer->zstd);
+    annal__buf_done(&packer->frames);
+    annal__buf_done(&packer->directory);
+    annal__free(packer);
+}
+
+static annal_status put_number(struct buf *out, uint64_t value)
+{
+    char bytes[10];
+    size_t count = 0;
+    for (; value > 127; value >>= 7)
+        bytes[count++] = (char)(unsigned char)(value | 128);
+    bytes[count++] = (char)(unsigned char)value;
+    return annal__buf_append(out, bytes, count);
+}
+
+static uint64_t zigzag(int64_t value)
+{
+    return value < 0 ? ~((uint64_t)value << 1) : (uint64_t)value << 1;
+}
+
+/* The frame in packer->frame becomes part of the body. */
+static annal_status add_frame(struct packer *packer, size_t bytes, const uint32_t *pages,
+                              unsigned count, unsigned depth, annal_error *err)
+{
+    struct buf *directory = &packer->directory;
+    annal_status status = annal__buf_append(&packer->frames, packer->frame, bytes);
+    if (status >= 0)
+        status = put_number(directory, bytes);
+    if (status >= 0)
+        status = put_number(directory, count);
+    if (status >= 0)
+        status = put_number(directory, depth);
+    for (unsigned i = 0; status >= 0 && i < count; i++) {
+        status = put_number(directory, zigzag((int64_t)pages[i] - (int64_t)packer->last));
+        packer->last = pages[i];
+    }
+    return status < 0 ? annal__fail(err, status, "a snapshot") : ANNAL_OK;
+}
+
+/* Returns the bytes in packer->frame, or 0: there is no memory. */
+static size_t compress(struct packer *packer, const char *raw, size_t len, const char *base)
+{
+    size_t code = ZSTD_CCtx_refPrefix(packer->zstd, base, base == NULL ? 0 : SNAPSHOT_PAGE_BYTES);
+    if (!ZSTD_isError(code))
+        code = ZSTD_compress2(packer->zstd, packer->frame, sizeof packer->frame, raw, len);
+    return ZSTD_isError(code) ? 0 : code;
+}
+
+static annal_status end_block(struct packer *packer, annal_error *err)
+{
+    if (packer->whole_count == 0)
+        return ANNAL_OK;
+    unsigned count = packer->whole_count;
+    size_t bytes = compress(packer, packer->block, count * (size_t)SNAPSHOT_PAGE_BYTES, NULL);
+    packer->whole_count = 0;
+    if (bytes == 0)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot");
+    return add_frame(packer, bytes, packer->whole, count, 0, err);
+}
+
+/* Where a delta has more bytes, the page is compressed among others to about as many. */
+#define DELTA_BYTES_MAX 1200
+
+annal_status annal__packer_add(struct packer *packer, uint32_t page, const char *bytes,
+                               const char *base, unsigned base_depth, annal_error *err)
+{
+    if (base != NULL && memcmp(bytes, base, SNAPSHOT_PAGE_BYTES) == 0)
+        return ANNAL_OK;
+    if (base != NULL && base_depth < SNAPSHOT_DEPTH_MAX) {
+        size_t delta = compress(packer, bytes, SNAPSHOT_PAGE_BYTES, base);
+        if (delta == 0)
+            return annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot");
+        if (delta <= DELTA_BYTES_MAX)
+            return add_frame(packer, delta, &page, 1, base_depth + 1, err);
+    }
+    memcpy(packer->block + packer->whole_count * (size_t)SNAPSHOT_PAGE_BYTES, bytes,
+           SNAPSHOT_PAGE_BYTES);
+    packer->whole[packer->whole_count++] = page;
+    return packer->whole_count < SNAPSHOT_BLOCK_PAGES ? ANNAL_OK : end_block(packer, err);
+}
+
+annal_status annal__packer_end(struct packer *packer, struct snapshot_header *header,
+                               struct buf *out, annal_error *err)
+{
+    annal_status status = end_block(packer, err);
+    if (status < 0)
+        return status;
+    size_t start = out->len;
+    status = annal__buf_append_slice(out, annal__buf_slice(&packer->frames));
+    if (status >= 0)
+        status = annal__buf_append_slice(out, annal__buf_slice(&packer->directory));
+    if (status < 0)
+        return annal__fail(err, status, "a snapshot");
+    header->directory_bytes = packer->directory.len;
+    header->body_bytes = out->len - start;
+    header->body_hash = annal__hash(out->len == start ? "" : out->ptr + start, out->len - start, 0);
+    header->in_file = header->body_bytes > SNAPSHOT_ROW_BYTES_MAX;
+    return ANNAL_OK;
+}
+
+/* ---- The directory ---- */
+
+struct numbers {
+    const char *at, *end;
+    bool bad;
+};
+
+static uint64_t next_number(struct numbers *numbers)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0; shift < 63 && numbers->at < numbers->end; shift += 7) {
+        unsigned char byte = (unsigned char)*numbers->at++;
+        value |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128)
+            return value;
+    }
+    numbers->bad = true;
+    return 0;
+}
+
+/* The pages of one frame, put behind the entries. */
+static void read_pages(struct numbers *numbers, const struct snapshot_header *header,
+                       struct snapshot_directory *directory, uint32_t *last)
+{
+    const struct snapshot_frame *frame = &directory->frames[directory->frame_count];
+    for (uint32_t i = 0; !numbers->bad && i < frame->pages; i++) {
+        uint64_t coded = next_number(numbers);
+        int64_t difference = (int64_t)(coded >> 1) ^ -(int64_t)(coded & 1);
+        int64_t page = (int64_t)*last + difference;
+        if (difference > UINT32_MAX || difference < -(int64_t)UINT32_MAX || page < 0 ||
+            (uint64_t)page >= annal__snapshot_pages(header)) {
+            numbers->bad = true;
+            return;
+        }
+        *last = (uint32_t)page;
+        directory->entries[directory->entry_count++] = (struct snapshot_entry){
+            .page = *last, .frame = (uint32_t)directory->frame_count, .at = i};
+    }
+}
+
+/* Room is there: a frame takes three bytes at least, a page one. */
+static bool read_frames(struct numbers *numbers, const struct snapshot_header *header,
+                        struct snapshot_directory *directory)
+{
+    uint64_t offset = 0, end = header->body_bytes - header->directory_bytes;
+    uint32_t last = 0;
+    while (!numbers->bad && numbers->at < numbers->end) {
+        uint64_t bytes = next_number(numbers), pages = next_number(numbers);
+        uint64_t depth = next_number(numbers);
+        if (numbers->bad || bytes == 0 || bytes > end - offset ||
+            bytes > SNAPSHOT_FRAME_BYTES_MAX || pages == 0 || pages > SNAPSHOT_BLOCK_PAGES ||
+            depth > SNAPSHOT_DEPTH_MAX || (depth > 0 && (pages != 1 || header->base_seq == 0)))
+            return false;
+        directory->frames[directory->frame_count] =
+            (struct snapshot_frame){.offset = offset,
+                                    .bytes = (uint32_t)bytes,
+                                    .pages = (uint8_t)pages,
+                                    .depth = (uint8_t)depth};
+        read_pages(numbers, header, directory, &last);
+        directory->frame_count++;
+        offset += bytes;
+    }
+    return !numbers->bad && offset == end;
+}
+
+static int compare_entries(const void *left, const void *right)
+{
+    const struct snapshot_entry *a = left, *b = right;
+    return (a->page > b->page) - (a->page < b->page);
+}
+
+annal_status annal__directory_read(const struct snapshot_header *header, annal_slice bytes,
+                                   struct snapshot_directory *out_directory, annal_error *err)
+{
+    struct snapshot_directory directory = {0};
+    struct numbers numbers = {.at = bytes.ptr, .end = bytes.ptr + bytes.len};
+    directory.frames = annal__zalloc((bytes.len / 4 + 1) * sizeof *directory.frames);
+    directory.entries = annal__zalloc((bytes.len + 1) * sizeof *directory.entries);
+    if (directory.frames == NULL || directory.entries == NULL) {
+        annal__directory_done(&directory);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "the snapshot at %llu",
                            (unsigned long long)header->seq);
-    ZSTD_DCtx *zstd = ZSTD_createDCtx();
-    annal_status status = annal__buf_reserve(out, raw_bytes > 0 ? raw_bytes : 1);
-    if (zstd == NULL || status < 0) {
-        status =
-            annal__fail(err, ANNAL_ERR_NOMEM, "snapshot at %llu", (unsigned long long)header->seq);
-        goto done;
     }
-    char *raw = out->ptr + out->len;
-    code = ZSTD_DCtx_setParameter(zstd, ZSTD_d_windowLogMax, WINDOW_LOG + 1);
-    if (!ZSTD_isError(code))
-        code = ZSTD_DCtx_refPrefix(zstd, base.ptr, base.len);
-    if (!ZSTD_isError(code))
-        code = ZSTD_decompressDCtx(zstd, raw, raw_bytes, frame.ptr, frame.len);
-    if (ZSTD_isError(code) || code != raw_bytes ||
-        annal__hash(raw, raw_bytes, 0) != header->raw_hash) {
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "the snapshot at %llu does not unpack: %s",
-                             (unsigned long long)header->seq,
-                             ZSTD_isError(code) ? ZSTD_getErrorName(code) : "another state");
-        goto done;
+    bool good = bytes.len == header->directory_bytes && read_frames(&numbers, header, &directory);
+    if (good)
+        qsort(directory.entries, directory.entry_count, sizeof *directory.entries, compare_entries);
+    for (size_t i = 1; good && i < directory.entry_count; i++)
+        good = directory.entries[i - 1].page < directory.entries[i].page;
+    if (good && header->base_seq == 0)
+        good = directory.entry_count == annal__snapshot_pages(header);
+    if (!good) {
+        annal__directory_done(&directory);
+        return annal__fail(err, ANNAL_ERR_CORRUPT, "the snapshot at %llu has a bad directory",
+                           (unsigned long long)header->seq);
     }
-    out->len += raw_bytes;
+    *out_directory = directory;
+    return ANNAL_OK;
+}
 
-done:
-    ZSTD_freeDCtx(zstd);
-    return status;
+void annal__directory_done(struct snapshot_directory *directory)
+{
+    annal__free(directory->frames);
+    annal__free(directory->entries);
+    *directory = (struct snapshot_directory){0};
+}
+
+const struct snapshot_entry *annal__directory_find(const struct snapshot_directory *directory,
+                                                   uint32_t page)
+{
+    size_t low = 0, high = directory->entry_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (directory->entries[middle].page < page)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < directory->entry_count && directory->entries[low].page == page
+               ? &directory->entries[low]
+               : NULL;
+}
+
+/* ---- Frames ---- */
+
+struct unpacker {
+    ZSTD_DCtx *zstd;
+};
+
+annal_status annal__unpacker_new(struct unpacker **out_unpacker, annal_error *err)
+{
+    struct unpacker *unpacker = annal__zalloc(sizeof *unpacker);
+    if (unpacker != NULL)
+        unpacker->zstd = ZSTD_createDCtx();
+    if (unpacker == NULL || unpacker->zstd == NULL) {
+        annal__free(unpacker);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot");
+    }
+    *out_unpacker = unpacker;
+    return ANNAL_OK;
+}
+
+void annal__unpacker_free(struct unpacker *unpacker)
+{
+    if (unpacker == NULL)
+        return;
+    ZSTD_freeDCtx(unpacker->zstd);
+    annal__free(unpacker);
+}
+
+annal_status annal__unpack_frame(struct unpacker *unpacker, const struct snapshot_frame *frame,
+                                 const char *bytes, const char *base, char *out, annal_error *err)
+{
+    size_t raw = frame->pages * (size_t)SNAPSHOT_PAGE_BYTES;
+    size_t code = ZSTD_DCtx_refPrefix(unpacker->zstd, base, base == NULL ? 0 : SNAPSHOT_PAGE_BYTES);
+    if (!ZSTD_isError(code))
+        code = ZSTD_decompressDCtx(unpacker->zstd, out, raw, bytes, frame->bytes);
+    if (!ZSTD_isError(code) && code == raw)
+        return ANNAL_OK;
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "a page of a snapshot does not unpack: %s",
+                       ZSTD_isError(code) ? ZSTD_getErrorName(code) : "another length");
 }

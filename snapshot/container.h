@@ -6,10 +6,16 @@
 
 #include <annal/base.h>
 
-#define SNAPSHOT_HEADER_BYTES  128
-#define SNAPSHOT_RAW_BYTES_MAX ((size_t)1 << 30) /* a larger state is not kept */
-#define SNAPSHOT_ROW_BYTES_MAX ((size_t)1 << 20) /* a larger frame goes to a file */
-#define SNAPSHOT_FILE_ID_BYTES 32                /* hex digits */
+#define SNAPSHOT_HEADER_BYTES    144
+#define SNAPSHOT_PAGE_BYTES      4096
+#define SNAPSHOT_PAGES_MAX       ((uint64_t)1 << 24) /* 64 GiB; a larger state is not kept */
+#define SNAPSHOT_BLOCK_PAGES     16                  /* new pages that are compressed together */
+#define SNAPSHOT_DEPTH_MAX       8                   /* deltas upon deltas of one page */
+#define SNAPSHOT_ROW_BYTES_MAX   ((size_t)1 << 20)   /* a larger body goes to a file */
+#define SNAPSHOT_FILE_ID_BYTES   32                  /* hex digits */
+#define SNAPSHOT_RADIX           4
+#define SNAPSHOT_BODY_BYTES_MAX  ((size_t)1 << 32)
+#define SNAPSHOT_FRAME_BYTES_MAX ((size_t)SNAPSHOT_BLOCK_PAGES * SNAPSHOT_PAGE_BYTES + 1024)
 
 struct snapshot_header {
     bool in_file;
@@ -18,30 +24,89 @@ struct snapshot_header {
     uint64_t h;      /* of event seq */
     char file[SNAPSHOT_FILE_ID_BYTES + 1];
     uint64_t pack_version;
-    uint64_t raw_bytes;
-    uint64_t frame_bytes;
+    uint64_t raw_bytes; /* of the image: its last page may be shorter than the others */
+    uint64_t body_bytes;
+    uint64_t directory_bytes; /* at the end of the body */
     uint64_t number;
-    uint64_t base_seq; /* 0: none */
-    uint64_t raw_hash;
-    uint64_t base_hash; /* raw_hash of the base */
+    uint64_t stride;    /* the number of the one before it was lower by so much */
+    uint64_t base_seq;  /* 0: none */
+    uint64_t base_hash; /* header_hash of the base */
+    uint64_t body_hash;
     int64_t created_us;
+    uint64_t header_hash; /* set by annal__snapshot_header_write() and _read() */
 };
 
 /* The number of the snapshot that snapshot number is stored against; 0: none. Rule (3). */
 uint64_t annal__snapshot_base_number(uint64_t number);
 
-/* Fills raw_bytes, raw_hash, frame_bytes and in_file of header, and appends the frame to out. */
-annal_status annal__snapshot_pack(struct snapshot_header *header, annal_slice raw, annal_slice base,
-                                  struct buf *out, annal_error *err);
+uint64_t annal__snapshot_pages(const struct snapshot_header *header);
 
-/* The state again, appended to out. ANNAL_ERR_CORRUPT unless it is the state that was packed. */
-annal_status annal__snapshot_unpack(const struct snapshot_header *header, annal_slice frame,
-                                    annal_slice base, struct buf *out, annal_error *err);
-
-void annal__snapshot_header_write(const struct snapshot_header *header,
-                                  char out[SNAPSHOT_HEADER_BYTES]);
+void annal__snapshot_header_write(struct snapshot_header *header, char out[SNAPSHOT_HEADER_BYTES]);
 
 /* NULL, or in one phrase why this is no header of a snapshot. */
 const char *annal__snapshot_header_read(annal_slice row, struct snapshot_header *out_header);
+
+/* ---- Writing a body ---- */
+
+struct packer;
+
+annal_status annal__packer_new(struct packer **out_packer, annal_error *err);
+void annal__packer_free(struct packer *packer);
+
+/*
+ * Add a page of SNAPSHOT_PAGE_BYTES. base, if not NULL, is the same page in the base, stored there
+ * with base_depth deltas; a page that is the same there is left out. No page twice.
+ */
+annal_status annal__packer_add(struct packer *packer, uint32_t page, const char *bytes,
+                               const char *base, unsigned base_depth, annal_error *err);
+
+/* Append the body to out, and fill body_bytes, directory_bytes, body_hash and in_file. */
+annal_status annal__packer_end(struct packer *packer, struct snapshot_header *header,
+                               struct buf *out, annal_error *err);
+
+/* ---- Reading a body ---- */
+
+/* One zstd frame of a body. */
+struct snapshot_frame {
+    uint64_t offset; /* in the body */
+    uint32_t bytes;
+    uint8_t pages; /* in it */
+    uint8_t depth; /* 0: they are whole; else one page, to be read over the one in the base */
+};
+
+struct snapshot_entry {
+    uint32_t page;
+    uint32_t frame;
+    uint32_t at; /* which page of the frame */
+};
+
+/* Which pages a body holds, and where. */
+struct snapshot_directory {
+    struct snapshot_frame *frames;
+    size_t frame_count;
+    struct snapshot_entry *entries; /* by page */
+    size_t entry_count;
+};
+
+/* bytes: the last directory_bytes of the body. */
+annal_status annal__directory_read(const struct snapshot_header *header, annal_slice bytes,
+                                   struct snapshot_directory *out_directory, annal_error *err);
+void annal__directory_done(struct snapshot_directory *directory);
+
+/* NULL: the body does not hold that page. */
+const struct snapshot_entry *annal__directory_find(const struct snapshot_directory *directory,
+                                                   uint32_t page);
+
+struct unpacker;
+
+annal_status annal__unpacker_new(struct unpacker **out_unpacker, annal_error *err);
+void annal__unpacker_free(struct unpacker *unpacker);
+
+/*
+ * The pages of a frame, whose bytes stand in bytes; base as it was given to annal__packer_add(), if
+ * depth is not 0. ANNAL_ERR_CORRUPT unless these are the pages that were packed.
+ */
+annal_status annal__unpack_frame(struct unpacker *unpacker, const struct snapshot_frame *frame,
+                                 const char *bytes, const char *base, char *out, annal_error *err);
 
 #endif

@@ -1,38 +1,62 @@
 #include "snapshot/load.h"
 
-#include "journal/base/alloc.h"
 #include "journal/base/error.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#define DAMAGED "its contents are damaged, or those of a snapshot that it is stored against"
+static const char GONE[] = "it was deleted just now";
+
 /* ---- Load ---- */
 
-/* Why a row gives no state: *out_problem; or a state. A failure is one of ours, not of the row. */
-static annal_status try_row(const struct shelf *shelf, const struct shelf_row *row,
-                            annal_state **out_state, const char **out_problem, annal_error *err)
+static annal_status open_state(const struct shelf *shelf, struct chain *chain,
+                               annal_state **out_state, annal_error *err)
 {
-    struct buf image = {.limit = SNAPSHOT_RAW_BYTES_MAX};
     annal_state *state = NULL;
+    annal_state_source source = annal__chain_source(annal__chain_ref(chain));
+    annal_status status = annal_state_open_over(shelf->session, shelf->packs, shelf->pack_count,
+                                                &source, &state, err);
+    if (status < 0) {
+        annal__chain_unref(chain);
+        return status;
+    }
+    if (annal_state_seq(state) != annal__chain_header(chain, 0)->seq) {
+        annal_state_free(state);
+        return annal__fail(err, ANNAL_ERR_CORRUPT, "a snapshot holds the state of another seq");
+    }
+    *out_state = state;
+    return ANNAL_OK;
+}
+
+/*
+ * Why a row gives no state: *out_problem; or a state. A failure is one of ours, not of the row,
+ * which is done with in any case.
+ */
+static annal_status try_row(const struct shelf *shelf, struct shelf_row *row,
+                            struct loaded *out_loaded, const char **out_problem, annal_error *err)
+{
+    struct loaded loaded = {0};
     annal_status status = ANNAL_OK;
     *out_problem = row->problem;
     if (row->problem == NULL)
         status = annal__shelf_stale(shelf, &row->header, out_problem, err);
-    if (status < 0 || *out_problem != NULL)
+    if (status < 0 || *out_problem != NULL) {
+        annal__shelf_row_done(row);
         return status;
-    status = annal__shelf_image(shelf, row, &image, err);
+    }
+    status = annal__chain_open(shelf, row, &loaded.chain, err);
     if (status >= 0)
-        status = annal_state_deserialize(shelf->session, shelf->packs, shelf->pack_count,
-                                         annal__buf_slice(&image), &state, err);
-    annal__buf_done(&image);
-    if (status == ANNAL_ERR_CORRUPT || (status >= 0 && annal_state_seq(state) != row->header.seq)) {
-        annal_state_free(state);
-        *out_problem = "its contents are damaged, or those of a snapshot that it is stored against";
+        status = open_state(shelf, loaded.chain, &loaded.state, err);
+    if (status >= 0) {
+        *out_loaded = loaded;
         return ANNAL_OK;
     }
-    if (status >= 0)
-        *out_state = state;
-    return status;
+    annal__chain_unref(loaded.chain);
+    if (status != ANNAL_ERR_CORRUPT)
+        return status;
+    *out_problem = DAMAGED;
+    return ANNAL_OK;
 }
 
 static void tell_passed_over(const struct shelf *shelf, uint64_t seq, const char *problem)
@@ -49,22 +73,18 @@ annal_status annal__snapshot_load(const struct shelf *shelf, uint64_t at_most, b
     for (bool told = false;; told = true) {
         struct shelf_row row = {0};
         const char *problem = NULL;
-        struct loaded loaded = {0};
         annal_status status = annal__shelf_row(shelf, at_most, &row, err);
         if (status < 0)
             return status;
         uint64_t seq = row.seq;
-        status = try_row(shelf, &row, &loaded.state, &problem, err);
-        loaded.header = row.header;
-        annal__shelf_row_done(&row);
-        if (status >= 0 && problem == NULL) {
-            *out_loaded = loaded;
+        status = try_row(shelf, &row, out_loaded, &problem, err);
+        if (status >= 0 && problem == NULL)
             return ANNAL_OK;
-        }
         if (status >= 0 && !told)
             tell_passed_over(shelf, seq, problem);
         if (status >= 0 && discard)
-            status = annal_index_snapshot_delete(shelf->index, shelf->session, seq, wait_ms, err);
+            status =
+                annal_index_snapshot_delete(shelf->index, shelf->session, &seq, 1, wait_ms, err);
         if (status < 0)
             return status;
         if (seq == 0)
@@ -86,130 +106,137 @@ annal_status annal_snapshot_load(annal_index *index, annal_slice session, uint64
         status = annal__snapshot_load(&shelf, at_most, false, 0, &loaded, err);
     if (status < 0)
         return status;
+    const struct snapshot_header *header = annal__chain_header(loaded.chain, 0);
     *out_state = loaded.state;
-    *out_next = (annal_position){
-        .seq = loaded.header.seq + 1, .offset = loaded.header.offset, .h_before = loaded.header.h};
+    *out_next =
+        (annal_position){.seq = header->seq + 1, .offset = header->offset, .h_before = header->h};
+    annal__chain_unref(loaded.chain);
     return ANNAL_OK;
 }
 
 /* ---- List and drop ---- */
 
-struct listed {
-    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    uint64_t seq;
-    uint64_t bytes;
-    int64_t created_us;
-};
-
-struct list {
-    struct listed *rows;
-    size_t count;
-    size_t cap;
-};
-
-static int list_add(void *arg, const annal_snapshot_row *row)
+static const struct shelf_item *find_item(const struct shelf_item *items, size_t count,
+                                          uint64_t seq)
 {
-    struct list *list = arg;
-    if (list->count == list->cap) {
-        size_t cap = list->cap == 0 ? 64 : 2 * list->cap;
-        struct listed *grown = annal__realloc_array(list->rows, cap, sizeof *grown);
-        if (grown == NULL)
-            return ANNAL_ERR_NOMEM;
-        list->rows = grown;
-        list->cap = cap;
+    for (size_t i = count; i-- > 0 && items[i].seq >= seq;) {
+        if (items[i].seq == seq)
+            return &items[i];
     }
-    struct listed *added = &list->rows[list->count++];
-    *added = (struct listed){.seq = row->seq, .bytes = row->bytes, .created_us = row->created_us};
-    if (row->session.len < sizeof added->session)
-        memcpy(added->session, row->session.ptr, row->session.len);
-    return 0;
+    return NULL;
 }
 
-static annal_status list_read(annal_index *index, annal_slice session, struct list *list,
-                              annal_error *err)
-{
-    annal_status status = annal_index_snapshot_each(index, session, list_add, list, err);
-    if (status == ANNAL_ERR_NOMEM)
-        annal__fail(err, status, "the list of snapshots");
-    return status;
-}
-
-/* Look at one row; shelf is NULL when its session has no journal. */
-static annal_status examine(const struct shelf *shelf, const struct listed *listed,
-                            annal_snapshot_info *out_info, const char **out_problem,
+/*
+ * Look at the last of so many rows of one session. Those before it were looked at: problem says
+ * whether they are whole.
+ */
+static annal_status examine(const struct shelf *shelf, struct shelf_item *items, size_t count,
                             annal_error *err)
 {
+    struct shelf_item *item = &items[count - 1];
     struct shelf_row row = {0};
-    annal_state *state = NULL;
-    *out_info = (annal_snapshot_info){
-        .seq = listed->seq, .bytes = listed->bytes, .created_us = listed->created_us};
-    if (shelf == NULL) {
-        out_info->stale = true;
-        *out_problem = "its session has no journal";
+    if (item->problem != NULL)
+        return ANNAL_OK;
+    annal_status status = annal__shelf_row(shelf, item->seq, &row, err);
+    if (status == ANNAL_ERR_NOTFOUND || (status >= 0 && row.seq != item->seq)) {
+        annal__shelf_row_done(&row);
+        item->problem = GONE;
         return ANNAL_OK;
     }
-    annal_status status = annal__shelf_row(shelf, listed->seq, &row, err);
-    if (status < 0 || row.seq != listed->seq) {
-        annal__shelf_row_done(&row);
-        *out_problem = "it was deleted just now";
-        out_info->stale = true;
-        return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status;
-    }
-    if (row.problem == NULL) {
-        const struct snapshot_header *header = &row.header;
-        out_info->bytes = SNAPSHOT_HEADER_BYTES + header->frame_bytes;
-        out_info->raw_bytes = header->raw_bytes;
-        out_info->base_seq = header->base_seq;
-        out_info->in_file = header->in_file;
-        const char *why = NULL;
-        status = annal__shelf_stale(shelf, header, &why, err);
-        out_info->stale = why != NULL;
-    }
     if (status >= 0)
-        status = try_row(shelf, &row, &state, out_problem, err);
-    annal_state_free(state);
+        item->problem = row.problem;
+    if (status >= 0 && row.problem == NULL) {
+        status = annal__chain_check(shelf, &row, err);
+        uint64_t base = row.header.base_seq;
+        const struct shelf_item *below = base == 0 ? NULL : find_item(items, count - 1, base);
+        bool whole = base == 0 || (below != NULL && below->problem == NULL &&
+                                   below->header.header_hash == row.header.base_hash);
+        if (status == ANNAL_ERR_CORRUPT || (status >= 0 && !whole)) {
+            item->problem = DAMAGED;
+            status = ANNAL_OK;
+        }
+    }
     annal__shelf_row_done(&row);
     return status;
+}
+
+static annal_snapshot_info info_of(const struct shelf_item *item)
+{
+    return (annal_snapshot_info){.seq = item->seq,
+                                 .bytes = item->bytes,
+                                 .raw_bytes = item->header.raw_bytes,
+                                 .base_seq = item->header.base_seq,
+                                 .created_us = item->created_us,
+                                 .in_file = item->header.in_file};
+}
+
+/* The rows of one session, with its shelf; found says whether there is one. */
+static annal_status tell_session(const struct shelf *shelf, annal_status found,
+                                 struct shelf_item *items, size_t count, annal_snapshot_fn fn,
+                                 void *arg, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status == ANNAL_OK && i < count; i++) {
+        annal_snapshot_info info = info_of(&items[i]);
+        const char *why = NULL;
+        if (found < 0)
+            why = "its session has no journal";
+        else if (items[i].problem == NULL)
+            status = annal__shelf_stale(shelf, &items[i].header, &why, err);
+        info.stale = why != NULL;
+        if (status >= 0 && why == NULL)
+            status = examine(shelf, items, i + 1, err);
+        if (status >= 0 && why == NULL)
+            why = items[i].problem;
+        info.stale = info.stale || why == GONE;
+        if (status == ANNAL_OK)
+            status = (annal_status)fn(arg, annal_slice_of(items[i].session), &info, why);
+    }
+    return status;
+}
+
+static size_t same_session(const struct shelf_list *list, size_t from)
+{
+    size_t to = from;
+    while (to < list->count && strcmp(list->items[to].session, list->items[from].session) == 0)
+        to++;
+    return to - from;
 }
 
 annal_status annal_snapshot_each(annal_index *index, annal_slice session, annal_snapshot_fn fn,
                                  void *arg, annal_error *err)
 {
-    struct list list = {0};
-    struct shelf shelf = {0};
-    annal_status found = ANNAL_ERR_NOTFOUND;
-    annal_status status = list_read(index, session, &list, err);
-    for (size_t i = 0; status == ANNAL_OK && i < list.count; i++) {
-        const struct listed *listed = &list.rows[i];
-        annal_slice name = annal_slice_of(listed->session);
-        if (i == 0 || strcmp(listed->session, listed[-1].session) != 0)
-            found = annal__shelf_init(&shelf, index, name, NULL, 0, err);
-        if (found < 0 && found != ANNAL_ERR_NOTFOUND) {
-            status = found;
-            break;
-        }
-        annal_snapshot_info info;
-        const char *problem = NULL;
-        status = examine(found < 0 ? NULL : &shelf, listed, &info, &problem, err);
-        if (status == ANNAL_OK)
-            status = (annal_status)fn(arg, name, &info, problem);
+    struct shelf_list list = {0};
+    annal_status status = annal__shelf_list(index, session, &list, err);
+    for (size_t i = 0, count; status == ANNAL_OK && i < list.count; i += count) {
+        struct shelf shelf;
+        annal_slice name = annal_slice_of(list.items[i].session);
+        count = same_session(&list, i);
+        annal_status found = annal__shelf_init(&shelf, index, name, NULL, 0, err);
+        status = found < 0 && found != ANNAL_ERR_NOTFOUND
+                     ? found
+                     : tell_session(&shelf, found, list.items + i, count, fn, arg, err);
     }
-    annal__free(list.rows);
+    annal__shelf_list_done(&list);
     return status;
+}
+
+static bool goes(void *arg, const struct shelf_item *item)
+{
+    return strcmp(arg, item->session) == 0;
 }
 
 annal_status annal_snapshot_drop(annal_index *index, annal_slice session, annal_error *err)
 {
-    struct list list = {0};
-    annal_status status = list_read(index, session, &list, err);
-    for (size_t i = 0; status >= 0 && i < list.count; i++) {
-        struct shelf shelf = {.index = index,
-                              .store = annal_index_store(index),
-                              .session = annal_slice_of(list.rows[i].session)};
-        status = annal_index_snapshot_delete(index, shelf.session, list.rows[i].seq,
-                                             SNAPSHOT_WAIT_MS, err);
-        if (status >= 0 && session.len == 0 &&
-            (i + 1 == list.count || strcmp(shelf.session.ptr, list.rows[i + 1].session) != 0))
+    struct shelf_list list = {0};
+    annal_status status = annal__shelf_list(index, session, &list, err);
+    for (size_t i = 0; status >= 0 && i < list.count; i += same_session(&list, i)) {
+        const struct shelf shelf = {.index = index,
+                                    .store = annal_index_store(index),
+                                    .session = annal_slice_of(list.items[i].session)};
+        status =
+            annal__shelf_delete(&shelf, &list, goes, list.items[i].session, SNAPSHOT_WAIT_MS, err);
+        if (status >= 0)
             annal__shelf_sweep(&shelf);
     }
     /* Also when there are no rows: the index may have forgotten a session that was deleted. */
@@ -218,6 +245,6 @@ annal_status annal_snapshot_drop(annal_index *index, annal_slice session, annal_
             .index = index, .store = annal_index_store(index), .session = session};
         annal__shelf_sweep(&shelf);
     }
-    annal__free(list.rows);
+    annal__shelf_list_done(&list);
     return status;
 }

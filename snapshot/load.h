@@ -2,12 +2,12 @@
 #ifndef SNAPSHOT_LOAD_H
 #define SNAPSHOT_LOAD_H
 
-#include "snapshot/shelf.h"
+#include "snapshot/chain.h"
 
 /* A state, and the snapshot that it came from. */
 struct loaded {
-    annal_state *state; /* to be freed by who asked */
-    struct snapshot_header header;
+    annal_state *state;  /* to be freed by who asked, */
+    struct chain *chain; /* as this is to be unrefed */
 };
 
 /*

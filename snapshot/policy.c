@@ -1,9 +1,11 @@
 #include "snapshot/policy.h"
 
-#define EVERY_EVENTS 1000
-#define EVERY_BYTES  ((uint64_t)8 << 20)
-#define EVERY_MS     300000
-#define STATE_SHARE  4
+#define EVERY_EVENTS  1000
+#define EVERY_BYTES   ((uint64_t)8 << 20)
+#define EVERY_MS      300000
+#define BYTES_MAX     ((uint64_t)1 << 20)
+#define JOURNAL_SHARE 10
+#define CHANGED_SHARE 4
 
 annal_snapshot_policy annal__snapshot_policy(const annal_snapshot_policy *policy)
 {
@@ -17,6 +19,20 @@ annal_snapshot_policy annal__snapshot_policy(const annal_snapshot_policy *policy
     if (filled.every_ms == 0)
         filled.every_ms = EVERY_MS;
     return filled;
+}
+
+static uint64_t times(uint64_t value, uint64_t factor)
+{
+    return value > UINT64_MAX / factor ? UINT64_MAX : value * factor;
+}
+
+annal_snapshot_policy annal__snapshot_stretch(const annal_snapshot_policy *policy, uint64_t stride)
+{
+    annal_snapshot_policy stretched = *policy;
+    stretched.every_events = times(policy->every_events, stride);
+    stretched.every_bytes = times(policy->every_bytes, stride);
+    stretched.every_ms = times(policy->every_ms, stride);
+    return stretched;
 }
 
 bool annal__snapshot_due(const annal_snapshot_policy *policy, struct snapshot_mark last,
@@ -34,8 +50,16 @@ bool annal__snapshot_due_by_time(const annal_snapshot_policy *policy, struct sna
 
 bool annal__snapshot_take_here(const annal_snapshot_policy *policy, struct snapshot_mark last,
                                struct snapshot_mark here, struct snapshot_mark end,
-                               uint64_t raw_bytes)
+                               uint64_t changed_bytes)
 {
     return !annal__snapshot_due(policy, here, end) ||
-           here.offset - last.offset >= raw_bytes / STATE_SHARE;
+           here.offset - last.offset >= changed_bytes / CHANGED_SHARE;
+}
+
+uint64_t annal__snapshot_bytes_max(const annal_snapshot_policy *policy, uint64_t journal_bytes)
+{
+    if (policy->bytes_max != 0)
+        return policy->bytes_max;
+    uint64_t share = journal_bytes / JOURNAL_SHARE;
+    return share > BYTES_MAX ? share : BYTES_MAX;
 }

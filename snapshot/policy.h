@@ -1,4 +1,12 @@
-/* When a snapshot is due. Pure functions: no clock, no disk. */
+/*
+ * When a snapshot is due, and which may go. Pure functions: no clock, no disk.
+ *
+ * Snapshots of a session are numbered, and each number is higher than the one before by the
+ * session's stride: 1 at first. When all together take more than they may, the stride becomes four
+ * times as large: the numbers that are no multiple of it go (container.c, rule 3: nobody depends on
+ * them), and from then on one is due only after stride times as many events, bytes or milliseconds.
+ * So a session of any length has a bounded share of its own size in snapshots, at equal distances.
+ */
 #ifndef SNAPSHOT_POLICY_H
 #define SNAPSHOT_POLICY_H
 
@@ -13,6 +21,9 @@ struct snapshot_mark {
 /* The policy with its zeros filled in; NULL gives all defaults. */
 annal_snapshot_policy annal__snapshot_policy(const annal_snapshot_policy *policy);
 
+/* The same with stride times the distances. */
+annal_snapshot_policy annal__snapshot_stretch(const annal_snapshot_policy *policy, uint64_t stride);
+
 /*
  * Whether so much lies between last (the last snapshot or due place, or nothing at all) and here
  * that one is due.
@@ -26,12 +37,15 @@ bool annal__snapshot_due_by_time(const annal_snapshot_policy *policy, struct sna
 
 /*
  * On the way to end, at a due place: whether one is to be taken here. The newest that is due always
- * is. An earlier one is passed over while less journal lies behind the last than a quarter of a
- * state (raw_bytes): so under a burst, or after a large import, writing snapshots of a large state
- * costs no more than reading the journal, while a small state leaves one at every due place.
+ * is. An earlier one is passed over while less journal lies behind the last than a quarter of the
+ * pages that changed since (changed_bytes): so under a burst, or after a large import, writing
+ * snapshots costs no more than reading the journal.
  */
 bool annal__snapshot_take_here(const annal_snapshot_policy *policy, struct snapshot_mark last,
                                struct snapshot_mark here, struct snapshot_mark end,
-                               uint64_t raw_bytes);
+                               uint64_t changed_bytes);
+
+/* How many bytes the snapshots of a journal of so many bytes may take. */
+uint64_t annal__snapshot_bytes_max(const annal_snapshot_policy *policy, uint64_t journal_bytes);
 
 #endif

@@ -1,5 +1,6 @@
 #include "snapshot/shelf.h"
 
+#include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/seam.h"
 
@@ -10,6 +11,7 @@
 
 #define PATH_LIMIT 8192
 #define SUFFIX     ".zst"
+#define OTHER_SEQ  "it is of another seq than its row"
 
 annal_status annal__shelf_init(struct shelf *shelf, annal_index *index, annal_slice session,
                                const annal_pack *const *packs, size_t pack_count, annal_error *err)
@@ -45,40 +47,25 @@ static annal_status path_of(const struct shelf *shelf, uint64_t seq, struct buf 
     return ANNAL_OK;
 }
 
-static annal_status read_file(const struct shelf *shelf, const struct snapshot_header *header,
-                              struct buf *out, annal_error *err)
+annal_status annal__shelf_open_file(const struct shelf *shelf, const struct snapshot_header *header,
+                                    int *out_fd, annal_error *err)
 {
     const struct io *io = annal__store_io(shelf->store);
     struct buf path = {0};
-    int fd = -1;
     annal_status status = path_of(shelf, header->seq, &path, err);
-    if (status >= 0)
-        status = annal__buf_reserve(out, (size_t)header->frame_bytes);
-    if (status < 0)
-        goto done;
-    fd = io->open(io->arg, path.ptr, O_RDONLY, 0);
-    ssize_t got = fd < 0 ? -1 : annal__read_full(io, fd, out->ptr, (size_t)header->frame_bytes, 0);
-    /* A file that is gone or lies on bad sectors is damage; one that just now cannot be had is
-     * none. */
-    if (got < 0 && errno != ENOENT && errno != EIO) {
-        status = annal__fail_errno(err, "read %s", path.ptr);
-        goto done;
-    }
-    if (got != (ssize_t)header->frame_bytes) {
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "read %s: %s", path.ptr,
-                             got < 0 ? strerror(errno) : "it is cut short");
-        goto done;
-    }
-    out->len = (size_t)got;
-
-done:
-    if (fd >= 0)
-        io->close(io->arg, fd);
+    int fd = status < 0 ? -1 : io->open(io->arg, path.ptr, O_RDONLY, 0);
+    /* A file that is gone is damage; one that just now cannot be had is none. */
+    if (status >= 0 && fd < 0)
+        status = errno == ENOENT
+                     ? annal__fail(err, ANNAL_ERR_CORRUPT, "read %s: it is gone", path.ptr)
+                     : annal__fail_errno(err, "read %s", path.ptr);
     annal__buf_done(&path);
+    if (status >= 0)
+        *out_fd = fd;
     return status;
 }
 
-static annal_status write_file(const struct shelf *shelf, uint64_t seq, annal_slice frame,
+static annal_status write_file(const struct shelf *shelf, uint64_t seq, annal_slice body,
                                annal_error *err)
 {
     const struct io *io = annal__store_io(shelf->store);
@@ -95,49 +82,9 @@ static annal_status write_file(const struct shelf *shelf, uint64_t seq, annal_sl
     if (status >= 0)
         status = path_of(shelf, seq, &path, err);
     if (status >= 0)
-        status = annal__publish_file(io, path.ptr, frame.ptr, frame.len, err);
+        status = annal__publish_file(io, path.ptr, body.ptr, body.len, err);
     annal__buf_done(&path);
     return status;
-}
-
-struct sweep {
-    const struct shelf *shelf;
-    bool gone; /* the session was deleted */
-};
-
-static int sweep_one(void *arg, const char *name)
-{
-    const struct sweep *sweep = arg;
-    const struct shelf *shelf = sweep->shelf;
-    const struct io *io = annal__store_io(shelf->store);
-    char *end = NULL;
-    struct buf path = {0};
-    struct shelf_row row = {0};
-    uint64_t seq = strtoull(name, &end, 10);
-    if (end == name || strncmp(end, SUFFIX, strlen(SUFFIX)) != 0)
-        return 0; /* not ours */
-    annal_status status = annal__shelf_row(shelf, seq, &row, NULL);
-    bool known = status >= 0 || status == ANNAL_ERR_NOTFOUND;
-    bool named = status >= 0 && row.seq == seq && row.problem == NULL && row.header.in_file;
-    annal__shelf_row_done(&row);
-    if ((sweep->gone || (known && !named)) && path_of(shelf, 0, &path, NULL) >= 0 &&
-        annal__buf_printf(&path, "/%s", name) >= 0)
-        (void)io->unlink(io->arg, path.ptr);
-    annal__buf_done(&path);
-    return 0;
-}
-
-void annal__shelf_sweep(const struct shelf *shelf)
-{
-    const struct io *io = annal__store_io(shelf->store);
-    struct buf path = {0};
-    annal_session_info info;
-    struct sweep sweep = {.shelf = shelf};
-    sweep.gone =
-        annal_session_info_get(shelf->store, shelf->session, &info, NULL) == ANNAL_ERR_NOTFOUND;
-    if (path_of(shelf, 0, &path, NULL) >= 0)
-        (void)io->list(io->arg, path.ptr, sweep_one, &sweep);
-    annal__buf_done(&path);
 }
 
 /* ---- Rows ---- */
@@ -152,7 +99,7 @@ annal_status annal__shelf_row(const struct shelf *shelf, uint64_t at_most,
         return status;
     row.problem = annal__snapshot_header_read(row.bytes, &row.header);
     if (row.problem == NULL && row.header.seq != row.seq)
-        row.problem = "it is of another seq than its row";
+        row.problem = OTHER_SEQ;
     *out_row = row;
     return ANNAL_OK;
 }
@@ -185,65 +132,20 @@ annal_status annal__shelf_stale(const struct shelf *shelf, const struct snapshot
     return status;
 }
 
-/* The row that header is stored against. */
-static annal_status base_row(const struct shelf *shelf, const struct snapshot_header *header,
-                             struct shelf_row *out_row, annal_error *err)
-{
-    struct shelf_row row = {0};
-    annal_status status = annal__shelf_row(shelf, header->base_seq, &row, err);
-    bool is_it = status >= 0 && row.problem == NULL && row.seq == header->base_seq &&
-                 row.seq < header->seq && row.header.raw_hash == header->base_hash;
-    if (is_it) {
-        *out_row = row;
-        return ANNAL_OK;
-    }
-    annal__shelf_row_done(&row);
-    if (status < 0 && status != ANNAL_ERR_NOTFOUND)
-        return status;
-    return annal__fail(err, ANNAL_ERR_CORRUPT, "the snapshot at %llu lacks its base at %llu",
-                       (unsigned long long)header->seq, (unsigned long long)header->base_seq);
-}
-
-annal_status annal__shelf_image(const struct shelf *shelf, const struct shelf_row *row,
-                                struct buf *out, annal_error *err)
-{
-    const struct snapshot_header *header = &row->header;
-    struct buf base = {.limit = SNAPSHOT_RAW_BYTES_MAX}, file = {0};
-    annal_slice frame = {row->bytes.ptr + SNAPSHOT_HEADER_BYTES,
-                         row->bytes.len - SNAPSHOT_HEADER_BYTES};
-    annal_status status = ANNAL_OK;
-    if (header->base_seq != 0) {
-        struct shelf_row below = {0};
-        status = base_row(shelf, header, &below, err);
-        if (status >= 0)
-            status = annal__shelf_image(shelf, &below, &base, err);
-        annal__shelf_row_done(&below);
-    }
-    if (status >= 0 && header->in_file) {
-        status = read_file(shelf, header, &file, err);
-        frame = annal__buf_slice(&file);
-    }
-    if (status >= 0)
-        status = annal__snapshot_unpack(header, frame, annal__buf_slice(&base), out, err);
-    annal__buf_done(&file);
-    annal__buf_done(&base);
-    return status;
-}
-
-annal_status annal__shelf_put(const struct shelf *shelf, const struct snapshot_header *header,
-                              annal_slice frame, uint32_t wait_ms, annal_error *err)
+annal_status annal__shelf_put(const struct shelf *shelf, struct snapshot_header *header,
+                              annal_slice body, uint32_t wait_ms, annal_error *err)
 {
     struct buf row = {0};
     char bytes[SNAPSHOT_HEADER_BYTES];
     annal__snapshot_header_write(header, bytes);
     annal_status status = annal__buf_append(&row, bytes, sizeof bytes);
     if (status >= 0 && !header->in_file)
-        status = annal__buf_append_slice(&row, frame);
+        status = annal__buf_append_slice(&row, body);
     if (status < 0)
         status = annal__fail(err, status, "snapshot of session '%.*s' at %llu",
                              ANNAL_FMT(shelf->session), (unsigned long long)header->seq);
     else if (header->in_file)
-        status = write_file(shelf, header->seq, frame, err);
+        status = write_file(shelf, header->seq, body, err);
     if (status >= 0)
         status = annal_index_snapshot_put(shelf->index, shelf->session, header->seq,
                                           annal__buf_slice(&row), header->created_us, wait_ms, err);
@@ -251,4 +153,125 @@ annal_status annal__shelf_put(const struct shelf *shelf, const struct snapshot_h
     if (status >= 0 && header->in_file)
         annal__shelf_sweep(shelf);
     return status;
+}
+
+/* ---- Lists ---- */
+
+static int list_add(void *arg, const annal_snapshot_row *row)
+{
+    struct shelf_list *list = arg;
+    if (list->count == list->cap) {
+        size_t cap = list->cap == 0 ? 64 : 2 * list->cap;
+        struct shelf_item *grown = annal__realloc_array(list->items, cap, sizeof *grown);
+        if (grown == NULL)
+            return ANNAL_ERR_NOMEM;
+        list->items = grown;
+        list->cap = cap;
+    }
+    struct shelf_item *item = &list->items[list->count++];
+    *item =
+        (struct shelf_item){.seq = row->seq, .bytes = row->bytes, .created_us = row->created_us};
+    if (row->session.len < sizeof item->session)
+        memcpy(item->session, row->session.ptr, row->session.len);
+    /* Only a header is read, whatever the length of the row. */
+    annal_slice whole = {row->head.ptr, (size_t)row->bytes};
+    item->problem = row->head.len < SNAPSHOT_HEADER_BYTES
+                        ? "it is too short"
+                        : annal__snapshot_header_read(whole, &item->header);
+    if (item->problem == NULL && item->header.seq != row->seq)
+        item->problem = OTHER_SEQ;
+    if (item->problem == NULL)
+        item->bytes = SNAPSHOT_HEADER_BYTES + item->header.body_bytes;
+    return 0;
+}
+
+annal_status annal__shelf_list(annal_index *index, annal_slice session, struct shelf_list *list,
+                               annal_error *err)
+{
+    annal_status status = annal_index_snapshot_each(index, session, list_add, list, err);
+    if (status == ANNAL_ERR_NOMEM)
+        annal__fail(err, status, "the list of snapshots");
+    return status;
+}
+
+void annal__shelf_list_done(struct shelf_list *list)
+{
+    annal__free(list->items);
+    *list = (struct shelf_list){0};
+}
+
+static void remove_file(const struct shelf *shelf, uint64_t seq)
+{
+    const struct io *io = annal__store_io(shelf->store);
+    struct buf path = {0};
+    if (path_of(shelf, seq, &path, NULL) >= 0)
+        (void)io->unlink(io->arg, path.ptr);
+    annal__buf_done(&path);
+}
+
+annal_status annal__shelf_delete(const struct shelf *shelf, const struct shelf_list *list,
+                                 shelf_goes_fn goes, void *arg, uint32_t wait_ms, annal_error *err)
+{
+    uint64_t *seqs = annal__zalloc((list->count + 1) * sizeof *seqs);
+    size_t count = 0;
+    if (seqs == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "delete snapshots");
+    for (size_t i = 0; i < list->count; i++) {
+        if (goes(arg, &list->items[i]))
+            seqs[count++] = list->items[i].seq;
+    }
+    annal_status status = ANNAL_OK;
+    if (count > 0)
+        status =
+            annal_index_snapshot_delete(shelf->index, shelf->session, seqs, count, wait_ms, err);
+    for (size_t i = 0; status >= 0 && i < list->count; i++) {
+        const struct shelf_item *item = &list->items[i];
+        if (goes(arg, item) && (item->problem != NULL || item->header.in_file))
+            remove_file(shelf, item->seq);
+    }
+    annal__free(seqs);
+    return status;
+}
+
+/* ---- Sweeping ---- */
+
+struct sweep {
+    const struct shelf *shelf;
+    struct shelf_list rows;
+};
+
+static int sweep_one(void *arg, const char *name)
+{
+    const struct sweep *sweep = arg;
+    char *end = NULL;
+    uint64_t seq = strtoull(name, &end, 10);
+    if (end == name || strncmp(end, SUFFIX, strlen(SUFFIX)) != 0)
+        return 0; /* not ours */
+    for (size_t i = 0; i < sweep->rows.count; i++) {
+        const struct shelf_item *item = &sweep->rows.items[i];
+        if (item->seq == seq && item->problem == NULL && item->header.in_file)
+            return 0;
+    }
+    const struct io *io = annal__store_io(sweep->shelf->store);
+    struct buf path = {0};
+    if (path_of(sweep->shelf, 0, &path, NULL) >= 0 && annal__buf_printf(&path, "/%s", name) >= 0)
+        (void)io->unlink(io->arg, path.ptr);
+    annal__buf_done(&path);
+    return 0;
+}
+
+void annal__shelf_sweep(const struct shelf *shelf)
+{
+    const struct io *io = annal__store_io(shelf->store);
+    struct buf path = {0};
+    annal_session_info info;
+    struct sweep sweep = {.shelf = shelf};
+    annal_status status = annal_session_info_get(shelf->store, shelf->session, &info, NULL);
+    /* Without a session no row counts. */
+    if (status != ANNAL_ERR_NOTFOUND)
+        status = annal__shelf_list(shelf->index, shelf->session, &sweep.rows, NULL);
+    if ((status >= 0 || status == ANNAL_ERR_NOTFOUND) && path_of(shelf, 0, &path, NULL) >= 0)
+        (void)io->list(io->arg, path.ptr, sweep_one, &sweep);
+    annal__buf_done(&path);
+    annal__shelf_list_done(&sweep.rows);
 }

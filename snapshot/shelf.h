@@ -1,7 +1,7 @@
 /*
  * Where snapshots lie: rows of the snapshots table, and files for the large ones.
  *
- * A frame above SNAPSHOT_ROW_BYTES_MAX is in STORE/snapshots/<session>/<seq>.zst. The file is
+ * A body above SNAPSHOT_ROW_BYTES_MAX is in STORE/snapshots/<session>/<seq>.zst. The file is
  * durable before the row that names it is written, and goes after the row. A file without a row is
  * of no use, and is removed when the session's next large snapshot is taken.
  */
@@ -52,13 +52,39 @@ void annal__shelf_row_done(struct shelf_row *row);
 annal_status annal__shelf_stale(const struct shelf *shelf, const struct snapshot_header *header,
                                 const char **out_why, annal_error *err);
 
-/* The state of a row, unpacked onto its bases. ANNAL_ERR_CORRUPT when that is not possible. */
-annal_status annal__shelf_image(const struct shelf *shelf, const struct shelf_row *row,
-                                struct buf *out, annal_error *err);
+/* The file with a body. *out_fd is the caller's. ANNAL_ERR_CORRUPT when there is none. */
+annal_status annal__shelf_open_file(const struct shelf *shelf, const struct snapshot_header *header,
+                                    int *out_fd, annal_error *err);
 
-/* Put a snapshot: the file first when it is large, then the row. */
-annal_status annal__shelf_put(const struct shelf *shelf, const struct snapshot_header *header,
-                              annal_slice frame, uint32_t wait_ms, annal_error *err);
+/* Put a snapshot: the file first when it is large, then the row. Sets header_hash. */
+annal_status annal__shelf_put(const struct shelf *shelf, struct snapshot_header *header,
+                              annal_slice body, uint32_t wait_ms, annal_error *err);
+
+/* One of a list: a row of which only the header was read. */
+struct shelf_item {
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    uint64_t seq;
+    uint64_t bytes; /* stored: in the row, and in its file */
+    int64_t created_us;
+    struct snapshot_header header; /* when problem is NULL */
+    const char *problem;
+};
+
+struct shelf_list {
+    struct shelf_item *items; /* by session and seq */
+    size_t count;
+    size_t cap;
+};
+
+/* The rows of one session, or of all when session is empty. */
+annal_status annal__shelf_list(annal_index *index, annal_slice session, struct shelf_list *list,
+                               annal_error *err);
+void annal__shelf_list_done(struct shelf_list *list);
+
+/* Delete those of the session's rows for which goes() says so, and their files. */
+typedef bool (*shelf_goes_fn)(void *arg, const struct shelf_item *item);
+annal_status annal__shelf_delete(const struct shelf *shelf, const struct shelf_list *list,
+                                 shelf_goes_fn goes, void *arg, uint32_t wait_ms, annal_error *err);
 
 /* Remove the session's files that no row names; all of them when there is no such session any more.
  * */

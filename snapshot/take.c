@@ -1,5 +1,6 @@
 #include "snapshot/take.h"
 
+#include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/seam.h"
 
@@ -9,6 +10,12 @@
 
 /* ---- Beginning ---- */
 
+/* The newest snapshot, or NULL. */
+static const struct snapshot_header *newest(const struct taker *taker)
+{
+    return annal__chain_layers(taker->chain) == 0 ? NULL : annal__chain_header(taker->chain, 0);
+}
+
 static annal_status begin_fold(struct taker *taker, annal_error *err)
 {
     struct loaded loaded = {0};
@@ -16,9 +23,10 @@ static annal_status begin_fold(struct taker *taker, annal_error *err)
     annal_status status =
         annal__snapshot_load(shelf, UINT64_MAX, true, taker->wait_ms, &loaded, err);
     if (status == ANNAL_OK) {
-        const struct snapshot_header *header = &loaded.header;
+        const struct snapshot_header *header = annal__chain_header(loaded.chain, 0);
         taker->state = loaded.state;
-        taker->newest = *header;
+        taker->chain = loaded.chain;
+        taker->stride = header->stride == 0 ? 1 : header->stride;
         taker->last = taker->due = taker->here =
             (struct snapshot_mark){header->seq, header->offset};
         return annal_cursor_open_at(shelf->store, shelf->session, header->seq + 1, header->offset,
@@ -26,10 +34,24 @@ static annal_status begin_fold(struct taker *taker, annal_error *err)
     }
     if (status != ANNAL_ERR_NOTFOUND)
         return status;
-    status = annal_state_new(shelf->session, shelf->packs, shelf->pack_count, &taker->state, err);
+    taker->stride = 1;
+    status = annal__chain_new(shelf, &taker->chain, err);
+    if (status >= 0)
+        status =
+            annal_state_new(shelf->session, shelf->packs, shelf->pack_count, &taker->state, err);
     if (status >= 0)
         status = annal_cursor_open(shelf->store, shelf->session, 1, &taker->cursor, err);
     return status;
+}
+
+static void end_fold(struct taker *taker)
+{
+    annal_cursor_close(taker->cursor);
+    annal_state_free(taker->state);
+    annal__chain_unref(taker->chain);
+    taker->cursor = NULL;
+    taker->state = NULL;
+    taker->chain = NULL;
 }
 
 annal_status annal__taker_init(struct taker *taker, annal_index *index, annal_slice session,
@@ -51,46 +73,195 @@ annal_status annal__taker_init(struct taker *taker, annal_index *index, annal_sl
 
 void annal__taker_done(struct taker *taker)
 {
-    annal_cursor_close(taker->cursor);
-    annal_state_free(taker->state);
+    end_fold(taker);
     *taker = (struct taker){0};
+}
+
+/* ---- Packing one ---- */
+
+/* A set of pages. */
+struct page_set {
+    uint8_t *bits;
+    uint64_t count; /* pages that may be in it */
+};
+
+static void page_set_add(struct page_set *set, uint64_t page)
+{
+    if (page < set->count)
+        set->bits[page / 8] |= (uint8_t)(1u << page % 8);
+}
+
+static bool page_set_has(const struct page_set *set, uint64_t page)
+{
+    return (set->bits[page / 8] >> page % 8 & 1) != 0;
+}
+
+static int add_changed(void *arg, uint64_t page)
+{
+    page_set_add(arg, page - 1);
+    return 0;
+}
+
+/*
+ * The pages that may differ from those of layer base: what the bodies above it hold, and what the
+ * state has changed since. Without a base, all.
+ */
+static annal_status find_changed(const struct taker *taker, size_t base, struct page_set *set,
+                                 annal_error *err)
+{
+    annal_status status = annal_state_page_count(taker->state, &set->count, err);
+    if (status < 0)
+        return status;
+    set->bits = annal__zalloc(set->count / 8 + 1);
+    if (set->bits == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot of session '%s'", taker->id);
+    if (base == annal__chain_layers(taker->chain)) {
+        memset(set->bits, 0xff, set->count / 8 + 1);
+        return ANNAL_OK;
+    }
+    for (size_t i = 0; i < base; i++) {
+        const struct snapshot_directory *held = annal__chain_directory(taker->chain, i);
+        for (size_t at = 0; at < held->entry_count; at++)
+            page_set_add(set, held->entries[at].page);
+    }
+    return annal_state_changed(taker->state, add_changed, set, err);
+}
+
+static annal_status pack_page(const struct taker *taker, struct packer *packer, size_t base,
+                              uint32_t page, annal_error *err)
+{
+    char now[SNAPSHOT_PAGE_BYTES], before[SNAPSHOT_PAGE_BYTES];
+    unsigned depth = 0;
+    bool is_new = base == annal__chain_layers(taker->chain) ||
+                  page >= annal__snapshot_pages(annal__chain_header(taker->chain, base));
+    annal_status status = annal_state_page(taker->state, (uint64_t)page + 1, now, err);
+    if (status >= 0 && !is_new)
+        status = annal__chain_page(taker->chain, base, page, before, &depth, err);
+    if (status >= 0)
+        status = annal__packer_add(packer, page, now, is_new ? NULL : before, depth, err);
+    return status;
+}
+
+/* The layer that a snapshot with this number is stored against, or the count of layers: none. */
+static size_t find_base(const struct taker *taker, uint64_t number)
+{
+    size_t count = annal__chain_layers(taker->chain);
+    uint64_t base = annal__snapshot_base_number(number);
+    size_t at = 0;
+    while (at < count && annal__chain_header(taker->chain, at)->number != base)
+        at++;
+    return at;
+}
+
+/* Number the snapshot, and pack its body. *out_base is the layer that it is stored against. */
+static annal_status pack(const struct taker *taker, struct snapshot_header *header,
+                         struct buf *body, size_t *out_base, annal_error *err)
+{
+    struct packer *packer = NULL;
+    struct page_set set = {0};
+    uint64_t last = newest(taker) == NULL ? 0 : newest(taker)->number;
+    header->stride = taker->stride;
+    header->number = (last / taker->stride + 1) * taker->stride;
+    size_t base = find_base(taker, header->number);
+    header->base_seq = header->base_hash = 0;
+    if (base < annal__chain_layers(taker->chain)) {
+        header->base_seq = annal__chain_header(taker->chain, base)->seq;
+        header->base_hash = annal__chain_header(taker->chain, base)->header_hash;
+    }
+    annal_status status = find_changed(taker, base, &set, err);
+    if (status >= 0 && set.count > SNAPSHOT_PAGES_MAX)
+        status = annal__fail(err, ANNAL_ERR_LIMIT, "snapshot at %llu: a state of %llu pages",
+                             (unsigned long long)header->seq, (unsigned long long)set.count);
+    if (status >= 0)
+        status = annal__packer_new(&packer, err);
+    for (uint64_t page = 0; status >= 0 && page < set.count; page++) {
+        if (page_set_has(&set, page))
+            status = pack_page(taker, packer, base, (uint32_t)page, err);
+    }
+    header->raw_bytes = set.count * SNAPSHOT_PAGE_BYTES;
+    annal__buf_clear(body);
+    if (status >= 0)
+        status = annal__packer_end(packer, header, body, err);
+    annal__packer_free(packer);
+    annal__free(set.bits);
+    *out_base = base;
+    return status;
+}
+
+/* ---- Staying within the bytes that all may take ---- */
+
+/* Without the bytes of those whose number is no multiple of stride. */
+static uint64_t total_of(const struct shelf_list *list, uint64_t stride)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->items[i].problem == NULL && list->items[i].header.number % stride == 0)
+            total += list->items[i].bytes;
+    }
+    return total;
+}
+
+static bool has_leftovers(const struct shelf_list *list, uint64_t stride)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->items[i].problem != NULL || list->items[i].header.number % stride != 0)
+            return true;
+    }
+    return false;
+}
+
+/* Raise the stride until the snapshots that stay leave room for one of so many bytes. */
+static annal_status make_room(struct taker *taker, uint64_t bytes, bool *out_raised,
+                              annal_error *err)
+{
+    struct shelf_list list = {0};
+    uint64_t most = annal__snapshot_bytes_max(&taker->policy, taker->here.offset);
+    uint64_t last = newest(taker) == NULL ? 0 : newest(taker)->number;
+    *out_raised = false;
+    if (taker->listed && taker->total_bytes + bytes <= most)
+        return ANNAL_OK;
+    annal_status status = annal__shelf_list(taker->shelf.index, taker->shelf.session, &list, err);
+    if (status >= 0) {
+        while (total_of(&list, taker->stride) + bytes > most && taker->stride <= last) {
+            taker->stride *= SNAPSHOT_RADIX;
+            *out_raised = true;
+        }
+        taker->total_bytes = total_of(&list, taker->stride);
+        taker->leftovers = has_leftovers(&list, taker->stride);
+        taker->listed = true;
+    }
+    annal__shelf_list_done(&list);
+    return status;
+}
+
+static bool is_leftover(void *arg, const struct shelf_item *item)
+{
+    const struct taker *taker = arg;
+    return item->problem != NULL || item->header.number % taker->stride != 0;
+}
+
+/* Nobody needs them any more. When somebody else writes the index, they go with the next. */
+static annal_status remove_leftovers(struct taker *taker, annal_error *err)
+{
+    struct shelf_list list = {0};
+    if (!taker->leftovers)
+        return ANNAL_OK;
+    annal_status status = annal__shelf_list(taker->shelf.index, taker->shelf.session, &list, err);
+    if (status >= 0)
+        status = annal__shelf_delete(&taker->shelf, &list, is_leftover, taker, taker->wait_ms, err);
+    if (status >= 0)
+        taker->leftovers = false;
+    annal__shelf_list_done(&list);
+    return status == ANNAL_ERR_BUSY ? ANNAL_OK : status;
 }
 
 /* ---- Taking one ---- */
 
 /*
- * Unpack what the snapshot with this header is stored against, and say so in the header. Numbers of
- * bases are found by going down from the newest snapshot: each on the way is the base of the one
- * before. Where that chain is broken, the new one is stored whole.
- */
-static annal_status find_base(const struct taker *taker, struct snapshot_header *header,
-                              struct buf *out, annal_error *err)
-{
-    uint64_t number = annal__snapshot_base_number(header->number);
-    uint64_t seq = taker->newest.seq;
-    annal_status status = ANNAL_OK;
-    while (number > 0 && seq > 0) {
-        struct shelf_row row = {0};
-        status = annal__shelf_row(&taker->shelf, seq, &row, err);
-        bool sound = status >= 0 && row.seq == seq && row.problem == NULL;
-        bool found = sound && row.header.number == number;
-        if (found)
-            status = annal__shelf_image(&taker->shelf, &row, out, err);
-        if (found && status >= 0) {
-            header->base_seq = row.header.seq;
-            header->base_hash = row.header.raw_hash;
-        }
-        seq = sound && !found && row.header.base_seq < seq ? row.header.base_seq : 0;
-        annal__shelf_row_done(&row);
-    }
-    return status == ANNAL_ERR_NOTFOUND || status == ANNAL_ERR_CORRUPT ? ANNAL_OK : status;
-}
-
-/*
  * Another process may have taken one at this very place meanwhile. Then it stays: its state is the
  * same, but later ones may be stored against its bytes, which need not be ours.
  */
-static annal_status adopt_here(struct taker *taker, bool *out_adopted, annal_error *err)
+static annal_status is_taken(const struct taker *taker, bool *out_taken, annal_error *err)
 {
     struct shelf_row row = {0};
     annal_status status = annal__shelf_row(&taker->shelf, taker->here.seq, &row, err);
@@ -101,59 +272,86 @@ static annal_status adopt_here(struct taker *taker, bool *out_adopted, annal_err
     const char *why = NULL;
     if (sound)
         status = annal__shelf_stale(&taker->shelf, &row.header, &why, err);
-    *out_adopted = sound && status >= 0 && why == NULL;
-    if (*out_adopted)
-        taker->newest = row.header;
+    *out_taken = sound && status >= 0 && why == NULL;
     annal__shelf_row_done(&row);
+    return status;
+}
+
+/* The snapshot is on the shelf: the state goes on over it. */
+static annal_status go_on_over(struct taker *taker, const struct snapshot_header *header,
+                               struct buf *body, size_t base, annal_error *err)
+{
+    annal_status status = annal__chain_push(taker->chain, &taker->shelf, header, body, base, err);
+    if (status < 0)
+        return status;
+    annal_state_source source = annal__chain_source(annal__chain_ref(taker->chain));
+    status = annal_state_rebase(taker->state, &source, err);
+    if (status < 0)
+        annal__chain_unref(taker->chain);
     return status;
 }
 
 static annal_status take_here(struct taker *taker, annal_error *err)
 {
-    bool adopted = false;
-    annal_slice raw = {0};
-    struct buf base = {.limit = SNAPSHOT_RAW_BYTES_MAX}, frame = {0};
+    bool taken = false, raised = false;
+    size_t base = 0;
+    struct buf body = {.limit = SNAPSHOT_BODY_BYTES_MAX};
     const struct clock *clock = annal__store_clock(taker->shelf.store);
     struct snapshot_header header = {.seq = taker->here.seq,
                                      .offset = taker->here.offset,
                                      .h = taker->here_h,
                                      .pack_version = taker->shelf.pack_version,
-                                     .number = taker->newest.number + 1,
                                      .created_us = clock->wall_us(clock->arg)};
     memcpy(header.file, taker->shelf.info.file, sizeof header.file);
-    annal_status status = find_base(taker, &header, &base, err);
-    if (status >= 0)
-        status = annal_state_serialize(taker->state, &raw, err);
-    if (status >= 0)
-        status = annal__snapshot_pack(&header, raw, annal__buf_slice(&base), &frame, err);
-    if (status >= 0)
-        status = adopt_here(taker, &adopted, err);
-    if (status >= 0 && !adopted)
-        status =
-            annal__shelf_put(&taker->shelf, &header, annal__buf_slice(&frame), taker->wait_ms, err);
-    if (status >= 0 && !adopted) {
-        taker->newest = header;
-        taker->taken++;
+    annal_status status = is_taken(taker, &taken, err);
+    if (status >= 0 && taken) {
+        end_fold(taker);
+        return begin_fold(taker, err);
     }
     if (status >= 0)
+        status = pack(taker, &header, &body, &base, err);
+    if (status >= 0)
+        status = make_room(taker, SNAPSHOT_HEADER_BYTES + header.body_bytes, &raised, err);
+    if (status >= 0 && raised)
+        status = pack(taker, &header, &body, &base, err);
+    if (status >= 0)
+        status =
+            annal__shelf_put(&taker->shelf, &header, annal__buf_slice(&body), taker->wait_ms, err);
+    if (status >= 0) {
         taker->last = taker->here;
-    annal_index_free(raw.ptr);
-    annal__buf_done(&base);
-    annal__buf_done(&frame);
+        taker->taken++;
+        taker->total_bytes += SNAPSHOT_HEADER_BYTES + header.body_bytes;
+        status = go_on_over(taker, &header, &body, base, err);
+    }
+    if (status >= 0)
+        status = remove_leftovers(taker, err);
+    annal__buf_done(&body);
     return status;
 }
 
 /* ---- Folding ---- */
 
+static int count_changed(void *arg, uint64_t page)
+{
+    (void)page;
+    ++*(uint64_t *)arg;
+    return 0;
+}
+
 /* Take one here if it is due. When that fails, the next step comes here again. */
 static annal_status take_if_due(struct taker *taker, annal_error *err)
 {
     annal_status status = ANNAL_OK;
-    bool due = annal__snapshot_due(&taker->policy, taker->due, taker->here);
-    bool last_of_all = taker->at_end && taker->here.seq >= taker->end.seq;
-    if (taker->here.seq > taker->last.seq &&
-        (last_of_all || (due && annal__snapshot_take_here(&taker->policy, taker->last, taker->here,
-                                                          taker->end, taker->newest.raw_bytes))))
+    const annal_snapshot_policy policy = annal__snapshot_stretch(&taker->policy, taker->stride);
+    bool due = annal__snapshot_due(&policy, taker->due, taker->here);
+    bool take = taker->at_end && taker->here.seq >= taker->end.seq;
+    if (taker->here.seq > taker->last.seq && due && !take) {
+        uint64_t changed = 0;
+        status = annal_state_changed(taker->state, count_changed, &changed, err);
+        take = annal__snapshot_take_here(&policy, taker->last, taker->here, taker->end,
+                                         changed * SNAPSHOT_PAGE_BYTES);
+    }
+    if (status >= 0 && take && taker->here.seq > taker->last.seq)
         status = take_here(taker, err);
     if (status >= 0 && due)
         taker->due = taker->here;
@@ -201,18 +399,20 @@ annal_status annal_snapshot_take(annal_index *index, annal_slice session,
 {
     struct taker taker;
     annal_status status = run(index, session, policy, true, &taker, err);
-    if (status >= 0 && taker.newest.seq == 0)
+    if (status >= 0 && newest(&taker) == NULL)
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no events",
                              ANNAL_FMT(session));
-    if (status >= 0)
+    if (status >= 0) {
+        const struct snapshot_header *header = newest(&taker);
         *out_info = (annal_snapshot_info){
-            .seq = taker.newest.seq,
-            .bytes = SNAPSHOT_HEADER_BYTES + taker.newest.frame_bytes,
-            .raw_bytes = taker.newest.raw_bytes,
-            .base_seq = taker.newest.base_seq,
-            .created_us = taker.newest.created_us,
-            .in_file = taker.newest.in_file,
+            .seq = header->seq,
+            .bytes = SNAPSHOT_HEADER_BYTES + header->body_bytes,
+            .raw_bytes = header->raw_bytes,
+            .base_seq = header->base_seq,
+            .created_us = header->created_us,
+            .in_file = header->in_file,
         };
+    }
     annal__taker_done(&taker);
     return status;
 }

@@ -16,6 +16,7 @@ struct taker {
     bool at_end;      /* take one at the end, due or not */
     uint32_t wait_ms; /* for other writers of the index; 0: only try */
 
+    struct chain *chain; /* layer 0 is the newest snapshot; the state is over it */
     annal_state *state;
     annal_cursor *cursor;
     struct snapshot_mark last; /* the newest snapshot; all zero: none */
@@ -23,8 +24,12 @@ struct taker {
     struct snapshot_mark here; /* the last event folded */
     struct snapshot_mark end;  /* of the journal, when this began */
     uint64_t here_h;
-    struct snapshot_header newest; /* the header of the newest snapshot; seq 0: none */
+    uint64_t stride;
     uint64_t taken;
+
+    bool listed;          /* the following are known */
+    uint64_t total_bytes; /* of the session's snapshots with a multiple of stride as number */
+    bool leftovers;       /* there are others, which go */
 };
 
 /* ANNAL_ERR_NOTFOUND: no such session. The taker is to be done with in any case. */

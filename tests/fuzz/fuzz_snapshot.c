@@ -1,12 +1,14 @@
 /*
  * Arbitrary bytes as a snapshot.
  *
- * The first byte says whether header and state hash are made right, and whether the frame is stored
- * against a base: mutations hardly ever hit a hash.
+ * The first byte says whether header and body hash are made right, and whether the snapshot is
+ * stored against a base: mutations hardly ever hit a hash.
  *
  * (1) A header that is taken is written again as it was.
- * (2) What unpacks has the length and the hash that the header gives; what does not leaves nothing.
- * (3) A large state is not made room for before the frame says that there is one.
+ * (2) A directory that is taken names each page of the image at most once, frames that lie in the
+ *     body, and, without a base, every page.
+ * (3) A frame unpacks to its pages, or to nothing.
+ * (4) Any pages, packed, unpack to themselves.
  */
 #include "journal/base/hash.h"
 #include "snapshot/container.h"
@@ -14,73 +16,119 @@
 
 #include <string.h>
 
-static const char base_text[] = "CREATE TABLE turns (session_id TEXT, seq INTEGER, text TEXT);";
+#define PAGE ((size_t)SNAPSHOT_PAGE_BYTES)
 
-static void unpack(const struct snapshot_header *header, annal_slice frame, annal_slice base)
+static char base_page[SNAPSHOT_PAGE_BYTES];
+static char pages[SNAPSHOT_BLOCK_PAGES * SNAPSHOT_PAGE_BYTES];
+
+static void unpack(const struct snapshot_header *header, const char *body)
 {
-    struct buf out = {.limit = SNAPSHOT_RAW_BYTES_MAX};
-    annal_status status = annal__snapshot_unpack(header, frame, base, &out, NULL);
-    if (status == ANNAL_OK) {
-        MUST(out.len == header->raw_bytes);
-        MUST(annal__hash(out.ptr, out.len, 0) == header->raw_hash);
-    } else {
-        MUST(status == ANNAL_ERR_CORRUPT);
-        MUST(out.len == 0);
+    struct snapshot_directory directory;
+    struct unpacker *unpacker = NULL;
+    size_t len = (size_t)header->directory_bytes;
+    annal_slice list = {body + (header->body_bytes - len), len};
+    annal_status status = annal__directory_read(header, list, &directory, NULL);
+    MUST(status == ANNAL_OK || status == ANNAL_ERR_CORRUPT);
+    if (status < 0)
+        return;
+    MUST(annal__unpacker_new(&unpacker, NULL) == ANNAL_OK);
+    if (header->base_seq == 0)
+        MUST(directory.entry_count == annal__snapshot_pages(header));
+    for (size_t i = 0; i < directory.entry_count; i++) {
+        const struct snapshot_entry *entry = &directory.entries[i];
+        MUST(entry->page < annal__snapshot_pages(header));
+        MUST(i == 0 || directory.entries[i - 1].page < entry->page);
+        MUST(entry->frame < directory.frame_count);
+        const struct snapshot_frame *frame = &directory.frames[entry->frame];
+        MUST(entry->at < frame->pages);
+        MUST(frame->offset + frame->bytes <= header->body_bytes - len);
+        status = annal__unpack_frame(unpacker, frame, body + frame->offset,
+                                     frame->depth > 0 ? base_page : NULL, pages, NULL);
+        MUST(status == ANNAL_OK || status == ANNAL_ERR_CORRUPT);
+        MUST(annal__directory_find(&directory, entry->page) == entry);
     }
-    MUST(out.cap <= header->raw_bytes * 2 + 64);
-    annal__buf_done(&out);
+    annal__unpacker_free(unpacker);
+    annal__directory_done(&directory);
 }
 
-/* Any bytes, packed, unpack to themselves. */
-static void round_trip(annal_slice raw, annal_slice base)
+/* Pages made of the input, each beginning with its number. */
+static void round_trip(annal_slice input, bool based)
 {
-    struct snapshot_header header = {.seq = 1}, again;
-    char row[SNAPSHOT_HEADER_BYTES];
-    struct buf frame = {0};
-    memset(header.file, 'a', SNAPSHOT_FILE_ID_BYTES);
-    MUST(annal__snapshot_pack(&header, raw, base, &frame, NULL) == ANNAL_OK);
-    annal__snapshot_header_write(&header, row);
-    struct buf whole = {0};
-    MUST(annal__buf_append(&whole, row, sizeof row) == ANNAL_OK);
-    MUST(annal__buf_append_slice(&whole, annal__buf_slice(&frame)) == ANNAL_OK);
-    MUST(annal__snapshot_header_read(annal__buf_slice(&whole), &again) == NULL);
-    struct buf out = {0};
-    MUST(annal__snapshot_unpack(&again, annal__buf_slice(&frame), base, &out, NULL) == ANNAL_OK);
-    MUST(out.len == raw.len && (raw.len == 0 || memcmp(out.ptr, raw.ptr, raw.len) == 0));
-    annal__buf_done(&out);
-    annal__buf_done(&whole);
-    annal__buf_done(&frame);
+    struct snapshot_header header = {.seq = 2, .base_seq = based};
+    struct snapshot_directory directory;
+    struct packer *packer = NULL;
+    struct unpacker *unpacker = NULL;
+    struct buf body = {0};
+    uint32_t count = (uint32_t)(input.len % 20);
+    size_t take = input.len < PAGE ? input.len : PAGE;
+    static char image[20][SNAPSHOT_PAGE_BYTES];
+    header.raw_bytes = count * PAGE;
+    MUST(annal__packer_new(&packer, NULL) == ANNAL_OK);
+    for (uint32_t i = 0; i < count; i++) {
+        memset(image[i], (int)i, PAGE);
+        memcpy(image[i], input.ptr, take);
+        image[i][0] = (char)(i + 1); /* base_page begins with 0: none is left out */
+        MUST(annal__packer_add(packer, i, image[i], based ? base_page : NULL, i % 9, NULL) ==
+             ANNAL_OK);
+    }
+    MUST(annal__packer_end(packer, &header, &body, NULL) == ANNAL_OK);
+    size_t len = (size_t)header.directory_bytes;
+    MUST(annal__directory_read(&header, (annal_slice){body.ptr + (body.len - len), len}, &directory,
+                               NULL) == ANNAL_OK);
+    MUST(directory.entry_count == count);
+    MUST(annal__unpacker_new(&unpacker, NULL) == ANNAL_OK);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct snapshot_entry *entry = annal__directory_find(&directory, i);
+        MUST(entry != NULL);
+        const struct snapshot_frame *frame = &directory.frames[entry->frame];
+        MUST(annal__unpack_frame(unpacker, frame, body.ptr + frame->offset,
+                                 frame->depth > 0 ? base_page : NULL, pages, NULL) == ANNAL_OK);
+        MUST(memcmp(pages + entry->at * PAGE, image[i], PAGE) == 0);
+    }
+    annal__directory_done(&directory);
+    annal__unpacker_free(unpacker);
+    annal__packer_free(packer);
+    annal__buf_done(&body);
+}
+
+static void put(char *out, uint64_t value, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        out[i] = (char)(value >> 8 * i);
+}
+
+/* Let the lengths and hashes of a row be right. */
+static void mend(char *row, size_t len)
+{
+    const char *body = row + SNAPSHOT_HEADER_BYTES;
+    size_t body_len = len - SNAPSHOT_HEADER_BYTES;
+    memcpy(row, "ANNALSN\n\2\0\0\0\0\0\0\0", 16);
+    memset(row + 66, 0, 6); /* of the image: 64 KiB at most, */
+    memset(row + 82, 0, 6); /* and of the directory */
+    put(row + 72, body_len, 8);
+    put(row + 120, annal__hash(body, body_len, 0), 8);
+    put(row + SNAPSHOT_HEADER_BYTES - 8, annal__hash(row, SNAPSHOT_HEADER_BYTES - 8, 0), 8);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     annal_slice input = {(const char *)bytes, len};
     uint8_t how = take_byte(&input);
-    annal_slice base = {base_text, how & 2 ? sizeof base_text : 0};
     struct snapshot_header header;
     char *row = malloc(input.len + 1);
     MUST(row != NULL);
     memcpy(row, input.ptr, input.len);
-    if ((how & 1) != 0 && input.len >= SNAPSHOT_HEADER_BYTES) {
-        uint64_t hash;
-        uint64_t frame_bytes = input.len - SNAPSHOT_HEADER_BYTES;
-        memcpy(row, "ANNALSN\n\1\0\0\0", 12);
-        for (int i = 0; i < 8; i++)
-            row[72 + i] = (char)(frame_bytes >> 8 * i);
-        hash = annal__hash(row, SNAPSHOT_HEADER_BYTES - 8, 0);
-        for (int i = 0; i < 8; i++)
-            row[SNAPSHOT_HEADER_BYTES - 8 + i] = (char)(hash >> 8 * i);
-    }
-    annal_slice whole = {row, input.len};
-    if (annal__snapshot_header_read(whole, &header) == NULL) {
+    if ((how & 1) != 0 && input.len >= SNAPSHOT_HEADER_BYTES)
+        mend(row, input.len);
+    if (annal__snapshot_header_read((annal_slice){row, input.len}, &header) == NULL) {
         char again[SNAPSHOT_HEADER_BYTES];
         annal__snapshot_header_write(&header, again);
         MUST((row[12] & ~1) != 0 || row[13] != 0 || row[14] != 0 || row[15] != 0 ||
              memcmp(row, again, sizeof again) == 0);
-        annal_slice frame = {row + SNAPSHOT_HEADER_BYTES, whole.len - SNAPSHOT_HEADER_BYTES};
-        unpack(&header, frame, base);
+        if (!header.in_file)
+            unpack(&header, row + SNAPSHOT_HEADER_BYTES);
     }
-    round_trip(input, base);
+    round_trip(input, (how & 2) != 0);
     free(row);
     return 0;
 }

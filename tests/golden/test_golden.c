@@ -2,8 +2,7 @@
  * Stores that earlier libraries wrote, and died. Each directory beside this file that has a store
  * and what is expected of it is read; README.md says how one is made.
  */
-#include "journal/base/hash.h"
-#include "snapshot/container.h"
+#include "tests/snapshot/pages.h"
 #include "tests/support/journals.h"
 #include "tests/support/tmpdir.h"
 
@@ -164,26 +163,32 @@ START_TEST(every_version_s_store_is_read_without_a_byte_written)
 }
 END_TEST
 
-START_TEST(every_version_s_snapshot_unpacks)
+/* Snapshots are derived: one of an older layout does not count, and is made anew. */
+START_TEST(a_snapshot_unpacks_or_is_told_to_be_of_another_version)
 {
     char made[MADE_MAX][256];
-    size_t count = find_made(made);
+    size_t count = find_made(made), unpacked = 0;
     for (size_t i = 0; i < count; i++) {
         char path[1024];
         size_t len;
         struct snapshot_header header;
         struct buf state = {0};
         snprintf(path, sizeof path, "%s/%s/snapshot", ANNAL_GOLDEN, made[i]);
-        char *row = file_read(path, &len);
-        ck_assert_ptr_null(annal__snapshot_header_read((annal_slice){row, len}, &header));
-        ck_assert_uint_eq(header.seq, 8);
-        const annal_slice frame = {row + SNAPSHOT_HEADER_BYTES, len - SNAPSHOT_HEADER_BYTES};
-        ck_ok(annal__snapshot_unpack(&header, frame, (annal_slice){0}, &state, err));
-        ck_assert_uint_eq(annal__hash(state.ptr, state.len, 0), header.raw_hash);
-        ck_assert_int_eq(memcmp(state.ptr, "SQLite format 3", 16), 0);
+        char *bytes = file_read(path, &len);
+        annal_slice row = {bytes, len};
+        const char *problem = annal__snapshot_header_read(row, &header);
+        if (problem != NULL) {
+            ck_assert_str_eq(problem, "it is of another version");
+        } else {
+            ck_assert_uint_eq(header.seq, 8);
+            ck_assert(unpack_image(row, (annal_slice){0}, &state));
+            ck_assert_int_eq(memcmp(state.ptr, "SQLite format 3", 16), 0);
+            unpacked++;
+        }
         annal__buf_done(&state);
-        free(row);
+        free(bytes);
     }
+    ck_assert_uint_gt(unpacked, 0);
 }
 END_TEST
 
@@ -193,7 +198,7 @@ Suite *suite_golden(void)
     TCase *tc = tcase_create("golden");
     tcase_add_test(tc, every_version_s_store_is_recovered_read_and_written_on);
     tcase_add_test(tc, every_version_s_store_is_read_without_a_byte_written);
-    tcase_add_test(tc, every_version_s_snapshot_unpacks);
+    tcase_add_test(tc, a_snapshot_unpacks_or_is_told_to_be_of_another_version);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -55,8 +55,7 @@ START_TEST(rows_are_listed_and_deleted)
     put(&f, 10, "ten");
     put(&f, 5, "");
     put(&f, 20, "twenty");
-    ck_ok(annal_index_snapshot_delete(f.index, S, 10, 0, err));
-    ck_ok(annal_index_snapshot_delete(f.index, S, 11, 0, err));
+    ck_ok(annal_index_snapshot_delete(f.index, S, (uint64_t[]){10, 11}, 2, 0, err));
     ck_ok(annal_index_snapshot_each(f.index, S, note_row, &text, err));
     ck_ok(annal_index_snapshot_each(f.index, (annal_slice){0}, note_row, &text, err));
     ck_assert_str_eq(text.ptr, "s:5:0:1767684240000000 s:20:6:1767684240000000 "

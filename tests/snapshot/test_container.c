@@ -1,4 +1,5 @@
 #include "snapshot/container.h"
+#include "tests/snapshot/pages.h"
 #include "tests/support/damage.h"
 #include "tests/support/random.h"
 
@@ -6,29 +7,44 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PAGE ((size_t)SNAPSHOT_PAGE_BYTES)
+
 static struct snapshot_header example(void)
 {
     struct snapshot_header header = {.seq = 1000,
                                      .offset = 0x123456789a,
                                      .h = 0xfedcba9876543210,
                                      .pack_version = 42,
-                                     .number = 3,
-                                     .base_seq = 900,
-                                     .base_hash = 77,
+                                     .number = 12,
+                                     .stride = 4,
                                      .created_us = -5};
     memcpy(header.file, "00112233445566778899aabbccddeeff", sizeof header.file);
     return header;
 }
 
-/* Bytes that do not compress. */
-static char *noise(size_t len, uint64_t seed)
+/* Pages of a state; free() it. */
+static annal_slice image_of(size_t pages, uint64_t seed)
 {
-    struct random random = random_init(seed);
-    char *bytes = malloc(len);
+    char *bytes = malloc(pages * PAGE + 1);
     ck_assert_ptr_nonnull(bytes);
-    for (size_t i = 0; i < len; i++)
-        bytes[i] = (char)random_next(&random);
-    return bytes;
+    for (size_t i = 0; i < pages; i++)
+        fill_page(bytes + i * PAGE, seed + i);
+    return (annal_slice){bytes, pages * PAGE};
+}
+
+static void free_slice(annal_slice slice)
+{
+    free((void *)(uintptr_t)slice.ptr);
+}
+
+static void ck_image(annal_slice row, annal_slice base, annal_slice image)
+{
+    struct buf out = {0};
+    ck_assert(unpack_image(row, base, &out));
+    ck_assert_uint_eq(out.len, image.len);
+    if (image.len > 0)
+        ck_assert_mem_eq(out.ptr, image.ptr, image.len);
+    annal__buf_done(&out);
 }
 
 START_TEST(a_header_reads_back_as_it_was_written)
@@ -36,8 +52,11 @@ START_TEST(a_header_reads_back_as_it_was_written)
     struct snapshot_header header = example(), read;
     char row[SNAPSHOT_HEADER_BYTES + 10] = "";
     header.raw_bytes = 5000;
-    header.frame_bytes = 10;
-    header.raw_hash = 99;
+    header.body_bytes = 10;
+    header.directory_bytes = 4;
+    header.body_hash = 99;
+    header.base_seq = 900;
+    header.base_hash = 77;
     annal__snapshot_header_write(&header, row);
     ck_assert_ptr_null(annal__snapshot_header_read((annal_slice){row, sizeof row}, &read));
     char again[SNAPSHOT_HEADER_BYTES];
@@ -46,6 +65,8 @@ START_TEST(a_header_reads_back_as_it_was_written)
     ck_assert_str_eq(read.file, header.file);
     ck_assert_int_eq(read.created_us, -5);
     ck_assert_uint_eq(read.h, header.h);
+    ck_assert_uint_eq(read.header_hash, header.header_hash);
+    ck_assert_uint_eq(annal__snapshot_pages(&read), 2);
 }
 END_TEST
 
@@ -67,7 +88,7 @@ START_TEST(a_row_of_another_length_is_no_snapshot)
 {
     struct snapshot_header header = example(), read;
     char row[SNAPSHOT_HEADER_BYTES + 2] = "";
-    header.frame_bytes = 1;
+    header.body_bytes = 1;
     annal__snapshot_header_write(&header, row);
     for (size_t len = 0; len <= sizeof row; len++)
         ck_assert_int_eq(annal__snapshot_header_read((annal_slice){row, len}, &read) == NULL,
@@ -75,68 +96,74 @@ START_TEST(a_row_of_another_length_is_no_snapshot)
 }
 END_TEST
 
-START_TEST(a_state_unpacks_to_the_same_bytes)
+START_TEST(an_image_unpacks_to_the_same_bytes)
 {
+    static const size_t pages[] = {0, 1, 2, 15, 16, 17, 100};
     struct snapshot_header header = example();
-    size_t len = (size_t)_i * 100003;
-    char *raw = noise(len, 1);
-    struct buf frame = {0}, out = {0};
-    ck_assert_int_eq(
-        annal__snapshot_pack(&header, (annal_slice){raw, len}, (annal_slice){0}, &frame, NULL), 0);
-    ck_assert_int_eq(header.in_file, len > SNAPSHOT_ROW_BYTES_MAX);
-    ck_assert_int_eq(
-        annal__snapshot_unpack(&header, annal__buf_slice(&frame), (annal_slice){0}, &out, NULL), 0);
-    ck_assert_uint_eq(out.len, len);
-    if (len > 0)
-        ck_assert_mem_eq(out.ptr, raw, len);
-    annal__buf_done(&frame);
-    annal__buf_done(&out);
-    free(raw);
+    annal_slice image = image_of(pages[_i], 1);
+    annal_slice row = pack_image(&header, image, (annal_slice){0});
+    ck_image(row, (annal_slice){0}, image);
+    ck_assert_uint_lt(row.len, SNAPSHOT_HEADER_BYTES + 100 + image.len / 2);
+    free_slice(row);
+    free_slice(image);
 }
 END_TEST
 
-START_TEST(against_a_base_a_state_costs_about_what_changed)
+/* Bytes that do not compress; the body is large. */
+START_TEST(a_large_body_is_for_a_file)
 {
     struct snapshot_header header = example();
-    enum { LEN = 3 << 20 };
-    char *base = noise(LEN, 1), *raw = noise(LEN, 1), *change = noise(4096, 2);
-    memcpy(raw + LEN / 2, change, 4096);
-    struct buf frame = {0}, out = {0};
-    annal_slice base_slice = {base, LEN}, raw_slice = {raw, LEN};
-    ck_assert_int_eq(annal__snapshot_pack(&header, raw_slice, base_slice, &frame, NULL), 0);
-    ck_assert_uint_lt(frame.len, 3 * 4096);
-    ck_assert_int_eq(
-        annal__snapshot_unpack(&header, annal__buf_slice(&frame), base_slice, &out, NULL), 0);
-    ck_assert_mem_eq(out.ptr, raw, LEN);
-
-    out.len = 0; /* the wrong base, and none */
-    base[LEN / 3] ^= 1;
-    ck_assert_int_eq(
-        annal__snapshot_unpack(&header, annal__buf_slice(&frame), base_slice, &out, NULL),
-        ANNAL_ERR_CORRUPT);
-    ck_assert_int_eq(
-        annal__snapshot_unpack(&header, annal__buf_slice(&frame), (annal_slice){0}, &out, NULL),
-        ANNAL_ERR_CORRUPT);
-    annal__buf_done(&frame);
-    annal__buf_done(&out);
-    free(base);
-    free(raw);
-    free(change);
+    struct random random = random_init(1);
+    annal_slice image = image_of(257, 1);
+    char *bytes = (char *)(uintptr_t)image.ptr;
+    for (size_t i = 0; i < image.len; i++)
+        bytes[i] = (char)random_next(&random);
+    annal_slice row = pack_image(&header, image, (annal_slice){0});
+    ck_assert(header.in_file);
+    ck_assert_uint_lt(row.len, image.len + image.len / 100);
+    free_slice(row);
+    free_slice(image);
 }
 END_TEST
 
-/* Text that compresses as a state does: words that come again, and numbers that do not. */
-static annal_slice rows_of_a_state(struct buf *out, uint64_t seed, unsigned rows)
+START_TEST(against_a_base_an_image_costs_about_what_changed)
 {
-    struct random random = random_init(seed);
-    for (unsigned i = 0; i < rows; i++)
-        ck_assert_int_eq(annal__buf_printf(out, "turn %u of session s, tokens %llu;", i,
-                                           (unsigned long long)random_below(&random, 1000)),
-                         ANNAL_OK);
-    return annal__buf_slice(out);
-}
+    struct snapshot_header header = example();
+    enum { PAGES = 700 };
+    annal_slice base = image_of(PAGES, 1), image = image_of(PAGES, 1);
+    char *bytes = (char *)(uintptr_t)image.ptr;
+    for (size_t page = 0; page < PAGES; page += 70) /* ten pages, a hundred bytes each */
+        memcpy(bytes + page * PAGE + 1000, bytes + page * PAGE + 3000, 100);
+    header.base_seq = 900;
+    annal_slice row = pack_image(&header, image, base);
+    ck_assert_uint_lt(row.len, SNAPSHOT_HEADER_BYTES + 10 * 200);
+    ck_image(row, base, image);
 
-static bool is_same_header(const struct snapshot_header *a, const struct snapshot_header *b)
+    struct buf out = {0}; /* over a base with one other byte, or none, there is no image */
+    ((char *)(uintptr_t)base.ptr)[70 * PAGE + 4000] ^= 1;
+    ck_assert(!unpack_image(row, base, &out));
+    ck_assert(!unpack_image(row, (annal_slice){0}, &out));
+    annal__buf_done(&out);
+    free_slice(row);
+    free_slice(image);
+    free_slice(base);
+}
+END_TEST
+
+START_TEST(an_image_may_be_shorter_or_longer_than_its_base)
+{
+    struct snapshot_header header = example();
+    header.base_seq = 900;
+    annal_slice base = image_of(20, 1), image = image_of(_i == 0 ? 3 : 40, 1);
+    annal_slice row = pack_image(&header, image, base);
+    ck_image(row, base, image);
+    free_slice(row);
+    free_slice(image);
+    free_slice(base);
+}
+END_TEST
+
+static bool is_same_header(struct snapshot_header *a, struct snapshot_header *b)
 {
     char left[SNAPSHOT_HEADER_BYTES], right[SNAPSHOT_HEADER_BYTES];
     annal__snapshot_header_write(a, left);
@@ -144,51 +171,88 @@ static bool is_same_header(const struct snapshot_header *a, const struct snapsho
     return memcmp(left, right, sizeof left) == 0;
 }
 
-/* _i 0: stored whole, 1: against a base. The frame alone is what a file of a large one holds. */
-START_TEST(a_row_damaged_anywhere_gives_its_state_or_none)
+/*
+ * _i 0: stored whole, 1: against a base. The body alone is what the file of a large one holds. All
+ * is found when it is opened: header and body are hashed.
+ */
+START_TEST(a_row_damaged_anywhere_is_none)
 {
     struct snapshot_header header = example(), found;
-    struct buf rows = {0}, base_rows = {0}, row = {0}, frame = {0}, out = {0};
+    struct buf out = {0};
     struct damage damage;
-    size_t harmless = 0;
-    annal_slice raw = rows_of_a_state(&rows, 7, 300);
-    annal_slice base = _i == 0 ? (annal_slice){0} : rows_of_a_state(&base_rows, 8, 280);
-    ck_assert_int_eq(annal__snapshot_pack(&header, raw, base, &frame, NULL), 0);
-    ck_assert_int_eq(annal__buf_append_zeros(&row, SNAPSHOT_HEADER_BYTES), 0);
-    annal__snapshot_header_write(&header, row.ptr);
-    ck_assert_int_eq(annal__buf_append_slice(&row, annal__buf_slice(&frame)), 0);
-
+    annal_slice base = _i == 0 ? (annal_slice){0} : image_of(2, 1), image = image_of(3, 1);
+    ((char *)(uintptr_t)image.ptr)[5000] ^= 1;
+    header.base_seq = _i == 0 ? 0 : 900;
+    annal_slice row = pack_image(&header, image, base);
     damage_init(&damage, row.ptr, row.len);
     while (damage_next(&damage)) {
         annal_slice damaged = {damage.bytes, damage.len};
-        annal_slice rest = {damage.bytes + SNAPSHOT_HEADER_BYTES, 0};
-        if (annal__snapshot_header_read(damaged, &found) != NULL)
-            continue;
-        ck_assert_msg(is_same_header(&header, &found), "%s: another header", damage.what);
-        rest.len = damaged.len - SNAPSHOT_HEADER_BYTES;
         annal__buf_clear(&out);
-        annal_status status = annal__snapshot_unpack(&found, rest, base, &out, NULL);
-        ck_assert_msg(status == ANNAL_OK || status == ANNAL_ERR_CORRUPT, "%s", damage.what);
-        ck_assert_msg(status != ANNAL_OK ||
-                          (out.len == raw.len && memcmp(out.ptr, raw.ptr, raw.len) == 0),
-                      "%s: another state", damage.what);
-        harmless += status == ANNAL_OK;
+        ck_assert_msg(annal__snapshot_header_read(damaged, &found) != NULL ||
+                          is_same_header(&header, &found),
+                      "%s: another header", damage.what);
+        ck_assert_msg(!unpack_image(damaged, base, &out), "%s: taken", damage.what);
     }
-    ck_assert_uint_lt(harmless, 64); /* bits of the frame that nothing depends on */
     damage_done(&damage, _i == 0 ? "snapshot" : "snapshot against a base");
-    annal__buf_done(&rows);
-    annal__buf_done(&base_rows);
-    annal__buf_done(&row);
-    annal__buf_done(&frame);
     annal__buf_done(&out);
+    free_slice(row);
+    free_slice(image);
+    free_slice(base);
 }
 END_TEST
 
-START_TEST(the_base_of_a_number_is_it_without_its_lowest_bit)
+/* Behind the hash, too: every flipped bit of a frame or directory gives the page, or none. */
+START_TEST(a_frame_damaged_after_opening_gives_its_pages_or_none)
 {
-    static const uint64_t bases[] = {0, 0, 0, 2, 0, 4, 4, 6, 0, 8, 8, 10, 8};
+    struct snapshot_header header = example();
+    struct snapshot_directory directory = {0};
+    struct unpacker *unpacker = NULL;
+    struct damage damage;
+    annal_slice base = image_of(1, 1), image = image_of(1, 1);
+    ((char *)(uintptr_t)image.ptr)[2000] ^= 1;
+    header.base_seq = _i == 0 ? 0 : 900;
+    annal_slice row = pack_image(&header, image, _i == 0 ? (annal_slice){0} : base);
+    const char *body = row.ptr + SNAPSHOT_HEADER_BYTES;
+    const size_t frames = (size_t)(header.body_bytes - header.directory_bytes);
+    annal_slice list = {body + frames, (size_t)header.directory_bytes};
+    ck_assert_int_eq(annal__directory_read(&header, list, &directory, NULL), 0);
+    ck_assert_uint_eq(directory.frame_count, 1);
+    ck_assert_int_eq(directory.frames[0].depth, _i);
+    ck_assert_int_eq(annal__unpacker_new(&unpacker, NULL), 0);
+    damage_init(&damage, body, frames);
+    while (damage_next(&damage)) {
+        char page[PAGE];
+        if (damage.len < frames)
+            continue; /* a file that is cut short is found when it is read */
+        annal_status status = annal__unpack_frame(unpacker, directory.frames, damage.bytes,
+                                                  _i == 0 ? NULL : base.ptr, page, NULL);
+        ck_assert_msg(status == ANNAL_ERR_CORRUPT ||
+                          (status == 0 && memcmp(page, image.ptr, PAGE) == 0),
+                      "%s: another page", damage.what);
+    }
+    damage_done(&damage, "frame");
+    annal__unpacker_free(unpacker);
+    annal__directory_done(&directory);
+    free_slice(row);
+    free_slice(image);
+    free_slice(base);
+}
+END_TEST
+
+/* What is 3 * 4 + 2 = 32 in base 4 is stored against 31, that against 30, that against 20, … */
+START_TEST(the_base_of_a_number_has_its_last_digit_lowered)
+{
+    static const uint64_t bases[] = {0, 0, 1, 2, 0, 4, 5, 6, 4, 8, 9, 10, 8, 12, 13, 14, 0, 16};
     for (uint64_t number = 0; number < sizeof bases / sizeof *bases; number++)
         ck_assert_uint_eq(annal__snapshot_base_number(number), bases[number]);
+    for (uint64_t number = 1; number < 100000; number++) {
+        unsigned steps = 0;
+        for (uint64_t at = number; at != 0; at = annal__snapshot_base_number(at))
+            steps++;
+        ck_assert_uint_le(steps, 27);
+        for (uint64_t stride = 1; number % stride == 0; stride *= 4)
+            ck_assert_uint_eq(annal__snapshot_base_number(number) % stride, 0);
+    }
 }
 END_TEST
 
@@ -199,10 +263,13 @@ Suite *suite_container(void)
     tcase_add_test(tc, a_header_reads_back_as_it_was_written);
     tcase_add_test(tc, a_header_with_any_flipped_bit_is_none);
     tcase_add_test(tc, a_row_of_another_length_is_no_snapshot);
-    tcase_add_loop_test(tc, a_state_unpacks_to_the_same_bytes, 0, 13);
-    tcase_add_loop_test(tc, a_row_damaged_anywhere_gives_its_state_or_none, 0, 2);
-    tcase_add_test(tc, against_a_base_a_state_costs_about_what_changed);
-    tcase_add_test(tc, the_base_of_a_number_is_it_without_its_lowest_bit);
+    tcase_add_loop_test(tc, an_image_unpacks_to_the_same_bytes, 0, 7);
+    tcase_add_test(tc, a_large_body_is_for_a_file);
+    tcase_add_test(tc, against_a_base_an_image_costs_about_what_changed);
+    tcase_add_loop_test(tc, an_image_may_be_shorter_or_longer_than_its_base, 0, 2);
+    tcase_add_loop_test(tc, a_row_damaged_anywhere_is_none, 0, 2);
+    tcase_add_loop_test(tc, a_frame_damaged_after_opening_gives_its_pages_or_none, 0, 2);
+    tcase_add_test(tc, the_base_of_a_number_has_its_last_digit_lowered);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -23,20 +23,28 @@ static void teardown(void)
     fixture_done(&f);
 }
 
-/* Move the frame of a snapshot to a file, as if it were a large one. */
-static void move_to_file(uint64_t seq)
+static void put_again(uint64_t seq, bool in_file, uint64_t base_hash, uint64_t *out_hash)
 {
     struct shelf shelf;
     struct snapshot_header header;
     annal_slice row = row_get(&f, seq);
     ck_ok(annal__shelf_init(&shelf, f.index, S, NULL, 0, err));
     ck_assert_ptr_null(annal__snapshot_header_read(row, &header));
-    header.in_file = true;
+    header.in_file = in_file;
+    header.base_hash = base_hash == 0 ? header.base_hash : base_hash;
     ck_ok(annal__shelf_put(
         &shelf, &header,
         (annal_slice){row.ptr + SNAPSHOT_HEADER_BYTES, row.len - SNAPSHOT_HEADER_BYTES}, 1000,
         err));
     annal_index_free(row.ptr);
+    *out_hash = header.header_hash;
+}
+
+/* Move the body of a snapshot to a file, as if it were a large one. */
+static void move_to_file(uint64_t seq)
+{
+    uint64_t hash;
+    put_again(seq, true, 0, &hash);
 }
 
 static unsigned files(void)
@@ -52,14 +60,15 @@ static unsigned files(void)
 
 START_TEST(a_large_snapshot_is_in_a_file_that_its_row_names)
 {
-    move_to_file(210);
+    uint64_t hash;
+    put_again(200, true, 0, &hash); /* the base of 210, which has another hash now */
+    ck_newest(&f, S, UINT64_MAX, 200);
+    put_again(210, true, hash, &hash);
     annal_slice row = row_get(&f, 210);
     ck_assert_uint_eq(row.len, SNAPSHOT_HEADER_BYTES);
     annal_index_free(row.ptr);
-    ck_assert_uint_eq(files(), 1);
+    ck_assert_uint_eq(files(), 2);
     ck_assert_int_eq(access(tmpdir_path(&f.dir, "store/snapshots/s/210.zst"), R_OK), 0);
-    ck_newest(&f, S, UINT64_MAX, 210);
-    move_to_file(200); /* the base of 210 */
     ck_newest(&f, S, UINT64_MAX, 210);
 }
 END_TEST
@@ -85,7 +94,7 @@ END_TEST
 START_TEST(a_file_without_a_row_is_of_no_effect_and_goes_with_the_next)
 {
     move_to_file(210);
-    ck_ok(annal_index_snapshot_delete(f.index, S, 210, 1000, err));
+    ck_ok(annal_index_snapshot_delete(f.index, S, &(uint64_t){210}, 1, 1000, err));
     ck_assert_uint_eq(files(), 1);
     ck_newest(&f, S, UINT64_MAX, 200);
     ck_listed(&f, S, "100 200 ");

@@ -67,8 +67,8 @@ END_TEST
 
 START_TEST(bytes_of_journal_make_one_due)
 {
-    fixture_append_many(&f, "s", 10, 0);
-    ck_assert_uint_ge(catch_up(&(annal_snapshot_policy){.every_bytes = 500}), 2);
+    append_turns(&f, "s", 1, 300);
+    ck_assert_uint_ge(catch_up(&(annal_snapshot_policy){.every_bytes = 30000}), 2);
 }
 END_TEST
 

@@ -241,11 +241,10 @@ ANNAL_API ANNAL_MUST_CHECK annal_status
 annal_index_snapshot_put(annal_index *index, annal_slice session, uint64_t seq, annal_slice state,
                          int64_t created_us, uint32_t wait_ms, annal_error *err);
 
-/* Delete one row, if it is there. As annal_index_snapshot_put(). */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_snapshot_delete(annal_index *index,
-                                                                    annal_slice session,
-                                                                    uint64_t seq, uint32_t wait_ms,
-                                                                    annal_error *err);
+/* Delete the rows at these seqs that are there, all or none. As annal_index_snapshot_put(). */
+ANNAL_API ANNAL_MUST_CHECK annal_status
+annal_index_snapshot_delete(annal_index *index, annal_slice session, const uint64_t *seqs,
+                            size_t count, uint32_t wait_ms, annal_error *err);
 
 /*
  * The row with the largest seq that is at most at_most. *out_state is the caller's, to be given
@@ -258,15 +257,16 @@ annal_index_snapshot_newest(annal_index *index, annal_slice session, uint64_t at
 typedef struct annal_snapshot_row {
     annal_slice session;
     uint64_t seq;
-    uint64_t bytes; /* of state */
+    uint64_t bytes;   /* of state */
+    annal_slice head; /* the first of them, 256 at most. Lives until the callback returns */
     int64_t created_us;
 } annal_snapshot_row;
 
 /* Return 0 to go on; anything else stops and is handed through. */
 typedef int (*annal_snapshot_row_fn)(void *arg, const annal_snapshot_row *row);
 
-/* The rows of one session, or of all when session is empty, by session and seq; states are not
- * read. */
+/* The rows of one session, or of all when session is empty, by session and seq; of states only the
+ * head is read. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_snapshot_each(annal_index *index,
                                                                   annal_slice session,
                                                                   annal_snapshot_row_fn fn,

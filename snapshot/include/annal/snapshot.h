@@ -23,6 +23,12 @@ typedef struct annal_snapshot_policy {
     uint64_t every_events; /* default 1,000 */
     uint64_t every_bytes;  /* of journal; default 8 MiB */
     uint64_t every_ms;     /* with at least one event; default 300,000: five minutes */
+    /*
+     * All snapshots of a session together; default a tenth of its journal, but 1 MiB at least. When
+     * they would take more, three of four go, and from then on the three distances above are four
+     * times as long for this session.
+     */
+    uint64_t bytes_max;
 } annal_snapshot_policy;
 
 typedef struct annal_snapshot_info {

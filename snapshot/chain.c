@@ -1,0 +1,375 @@
+#include "snapshot/chain.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/hash.h"
+#include "journal/base/seam.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define PIECE_BYTES  ((size_t)256 << 10) /* in which the body of a file is read and checked */
+#define CACHE_BLOCKS 16
+#define LAYERS_MAX   128 /* of any number; rule (3) needs 96 */
+
+struct layer {
+    uint64_t id; /* of no other layer that this chain ever had */
+    struct snapshot_header header;
+    struct snapshot_directory directory;
+    const char *body; /* in row or bytes; NULL: in the file */
+    annal_slice row;
+    struct buf bytes;
+    int fd; /* -1: none */
+};
+
+struct block {
+    uint64_t layer; /* id; 0: empty */
+    uint32_t frame;
+    char *pages;
+};
+
+struct chain {
+    unsigned refs;
+    const struct io *io;
+    struct unpacker *unpacker;
+    struct layer *layers;
+    size_t count;
+    uint64_t next_id;
+    struct block blocks[CACHE_BLOCKS]; /* whole pages as they were last unpacked */
+    unsigned next_block;
+    char frame[SNAPSHOT_FRAME_BYTES_MAX];
+};
+
+static void layer_done(const struct io *io, struct layer *layer)
+{
+    annal__directory_done(&layer->directory);
+    annal_index_free(layer->row.ptr);
+    annal__buf_done(&layer->bytes);
+    if (layer->fd >= 0)
+        io->close(io->arg, layer->fd);
+}
+
+annal_status annal__chain_new(const struct shelf *shelf, struct chain **out_chain, annal_error *err)
+{
+    struct chain *chain = annal__zalloc(sizeof *chain);
+    annal_status status = chain == NULL ? ANNAL_ERR_NOMEM : ANNAL_OK;
+    if (chain != NULL)
+        chain->layers = annal__zalloc(LAYERS_MAX * sizeof *chain->layers);
+    if (chain == NULL || chain->layers == NULL)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot of session '%.*s'",
+                             ANNAL_FMT(shelf->session));
+    else
+        status = annal__unpacker_new(&chain->unpacker, err);
+    if (status < 0) {
+        if (chain != NULL)
+            annal__free(chain->layers);
+        annal__free(chain);
+        return status;
+    }
+    chain->refs = 1;
+    chain->io = annal__store_io(shelf->store);
+    chain->next_id = 1;
+    *out_chain = chain;
+    return ANNAL_OK;
+}
+
+struct chain *annal__chain_ref(struct chain *chain)
+{
+    chain->refs++;
+    return chain;
+}
+
+void annal__chain_unref(struct chain *chain)
+{
+    if (chain == NULL || --chain->refs > 0)
+        return;
+    for (size_t i = 0; i < chain->count; i++)
+        layer_done(chain->io, &chain->layers[i]);
+    for (size_t i = 0; i < CACHE_BLOCKS; i++)
+        annal__free(chain->blocks[i].pages);
+    annal__unpacker_free(chain->unpacker);
+    annal__free(chain->layers);
+    annal__free(chain);
+}
+
+/* ---- Opening ---- */
+
+static annal_status damaged(const struct layer *layer, const char *why, annal_error *err)
+{
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "the snapshot at %llu: %s",
+                       (unsigned long long)layer->header.seq, why);
+}
+
+/* Hash the file of a layer piece by piece; its directory is kept on the way, in out. */
+static annal_status check_file(const struct io *io, const struct layer *layer, struct buf *out,
+                               annal_error *err)
+{
+    const struct snapshot_header *header = &layer->header;
+    uint64_t from = header->body_bytes - header->directory_bytes;
+    struct hash_stream *stream = annal__hash_begin(0);
+    char *piece = annal__alloc_aligned(64, PIECE_BYTES);
+    annal_status status = ANNAL_OK;
+    if (stream == NULL || piece == NULL)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "the snapshot at %llu",
+                             (unsigned long long)header->seq);
+    for (uint64_t at = 0; status >= 0 && at < header->body_bytes;) {
+        uint64_t left = header->body_bytes - at;
+        size_t want = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
+        ssize_t got = annal__read_full(io, layer->fd, piece, want, at);
+        if (got != (ssize_t)want) {
+            /* bad sectors are damage; a file that just now cannot be read is none */
+            status = got < 0 && errno != EIO
+                         ? annal__fail_errno(err, "read the snapshot at %llu",
+                                             (unsigned long long)header->seq)
+                         : damaged(layer, got < 0 ? strerror(errno) : "it is cut short", err);
+            break;
+        }
+        annal__hash_add(stream, piece, want);
+        uint64_t skip = at < from ? from - at : 0;
+        if (skip < want)
+            status = annal__buf_append(out, piece + skip, want - (size_t)skip);
+        at += want;
+    }
+    uint64_t hash = stream == NULL ? 0 : annal__hash_end(stream);
+    annal__free(piece);
+    if (status >= 0 && hash != header->body_hash)
+        status = damaged(layer, "its file is damaged", err);
+    return status;
+}
+
+/* The row becomes the layer's. */
+static annal_status layer_open(const struct shelf *shelf, struct shelf_row *row,
+                               struct layer *layer, annal_error *err)
+{
+    const struct io *io = annal__store_io(shelf->store);
+    const struct snapshot_header *header = &layer->header;
+    struct buf directory = {0};
+    annal_status status = ANNAL_OK;
+    annal_slice bytes = {0};
+    *layer = (struct layer){.header = row->header, .row = row->bytes, .fd = -1};
+    *row = (struct shelf_row){0};
+    if (header->in_file) {
+        status = annal__shelf_open_file(shelf, header, &layer->fd, err);
+        if (status >= 0)
+            status = check_file(io, layer, &directory, err);
+        bytes = annal__buf_slice(&directory);
+    } else {
+        layer->body = layer->row.ptr + SNAPSHOT_HEADER_BYTES;
+        bytes = (annal_slice){layer->body + (header->body_bytes - header->directory_bytes),
+                              (size_t)header->directory_bytes};
+        if (annal__hash(layer->body, (size_t)header->body_bytes, 0) != header->body_hash)
+            status = damaged(layer, "its body is damaged", err);
+    }
+    if (status >= 0)
+        status = annal__directory_read(header, bytes, &layer->directory, err);
+    annal__buf_done(&directory);
+    return status;
+}
+
+annal_status annal__chain_check(const struct shelf *shelf, struct shelf_row *row, annal_error *err)
+{
+    struct layer layer;
+    struct shelf_row kept = *row;
+    annal_status status = layer_open(shelf, row, &layer, err);
+    layer.row = (annal_slice){0};
+    layer_done(annal__store_io(shelf->store), &layer);
+    *row = kept;
+    return status;
+}
+
+/* The row that the last layer is stored against. */
+static annal_status base_row(const struct shelf *shelf, const struct layer *last,
+                             struct shelf_row *out_row, annal_error *err)
+{
+    const struct snapshot_header *header = &last->header;
+    struct shelf_row row = {0};
+    annal_status status = annal__shelf_row(shelf, header->base_seq, &row, err);
+    if (status >= 0 && row.problem == NULL && row.seq == header->base_seq &&
+        row.seq < header->seq && row.header.header_hash == header->base_hash) {
+        *out_row = row;
+        return ANNAL_OK;
+    }
+    annal__shelf_row_done(&row);
+    if (status < 0 && status != ANNAL_ERR_NOTFOUND)
+        return status;
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "the snapshot at %llu lacks its base at %llu",
+                       (unsigned long long)header->seq, (unsigned long long)header->base_seq);
+}
+
+annal_status annal__chain_open(const struct shelf *shelf, struct shelf_row *row,
+                               struct chain **out_chain, annal_error *err)
+{
+    struct chain *chain = NULL;
+    annal_status status = annal__chain_new(shelf, &chain, err);
+    while (status >= 0) {
+        struct layer *layer = &chain->layers[chain->count];
+        status = layer_open(shelf, row, layer, err);
+        layer->id = chain->next_id++;
+        chain->count++;
+        if (status < 0 || layer->header.base_seq == 0)
+            break;
+        if (chain->count == LAYERS_MAX)
+            status = damaged(layer, "it has too many bases", err);
+        else
+            status = base_row(shelf, layer, row, err);
+    }
+    annal__shelf_row_done(row);
+    if (status < 0) {
+        annal__chain_unref(chain);
+        return status;
+    }
+    *out_chain = chain;
+    return ANNAL_OK;
+}
+
+/* ---- Reading ---- */
+
+size_t annal__chain_layers(const struct chain *chain)
+{
+    return chain->count;
+}
+
+const struct snapshot_header *annal__chain_header(const struct chain *chain, size_t layer)
+{
+    return &chain->layers[layer].header;
+}
+
+const struct snapshot_directory *annal__chain_directory(const struct chain *chain, size_t layer)
+{
+    return &chain->layers[layer].directory;
+}
+
+/* The bytes of a frame: in the body, or read into chain->frame. */
+static annal_status frame_bytes(struct chain *chain, const struct layer *layer,
+                                const struct snapshot_frame *frame, const char **out_bytes,
+                                annal_error *err)
+{
+    if (layer->body != NULL) {
+        *out_bytes = layer->body + frame->offset;
+        return ANNAL_OK;
+    }
+    ssize_t got = annal__read_full(chain->io, layer->fd, chain->frame, frame->bytes, frame->offset);
+    if (got == (ssize_t)frame->bytes) {
+        *out_bytes = chain->frame;
+        return ANNAL_OK;
+    }
+    if (got < 0)
+        return annal__fail_errno(err, "read the snapshot at %llu",
+                                 (unsigned long long)layer->header.seq);
+    return damaged(layer, "it is cut short", err);
+}
+
+static annal_status whole_page(struct chain *chain, const struct layer *layer,
+                               const struct snapshot_entry *entry, char *out, annal_error *err)
+{
+    struct block *block = NULL;
+    for (size_t i = 0; i < CACHE_BLOCKS && block == NULL; i++) {
+        if (chain->blocks[i].layer == layer->id && chain->blocks[i].frame == entry->frame)
+            block = &chain->blocks[i];
+    }
+    if (block == NULL) {
+        const struct snapshot_frame *frame = &layer->directory.frames[entry->frame];
+        const char *bytes = NULL;
+        block = &chain->blocks[chain->next_block++ % CACHE_BLOCKS];
+        block->layer = 0;
+        if (block->pages == NULL)
+            block->pages =
+                annal__alloc_aligned(64, (size_t)SNAPSHOT_BLOCK_PAGES * SNAPSHOT_PAGE_BYTES);
+        if (block->pages == NULL)
+            return annal__fail(err, ANNAL_ERR_NOMEM, "a page of a snapshot");
+        annal_status status = frame_bytes(chain, layer, frame, &bytes, err);
+        if (status >= 0)
+            status = annal__unpack_frame(chain->unpacker, frame, bytes, NULL, block->pages, err);
+        if (status < 0)
+            return status;
+        block->layer = layer->id;
+        block->frame = entry->frame;
+    }
+    memcpy(out, block->pages + entry->at * (size_t)SNAPSHOT_PAGE_BYTES, SNAPSHOT_PAGE_BYTES);
+    return ANNAL_OK;
+}
+
+/* Each call for a base is for fewer deltas, so this ends. */
+annal_status annal__chain_page(struct chain *chain, size_t layer, uint32_t page, char *out,
+                               unsigned *out_depth, annal_error *err)
+{
+    const struct snapshot_entry *entry = NULL;
+    size_t at = layer;
+    for (; at < chain->count; at++) {
+        entry = annal__directory_find(&chain->layers[at].directory, page);
+        if (entry != NULL)
+            break;
+    }
+    if (entry == NULL)
+        return damaged(&chain->layers[layer], "it lacks a page", err);
+    const struct layer *found = &chain->layers[at];
+    const struct snapshot_frame *frame = &found->directory.frames[entry->frame];
+    *out_depth = frame->depth;
+    if (frame->depth == 0)
+        return whole_page(chain, found, entry, out, err);
+    char base[SNAPSHOT_PAGE_BYTES];
+    unsigned depth = 0;
+    const char *bytes = NULL;
+    if (at + 1 == chain->count)
+        return damaged(found, "it lacks a page", err);
+    annal_status status = annal__chain_page(chain, at + 1, page, base, &depth, err);
+    if (status >= 0 && depth + 1 != frame->depth)
+        status = damaged(found, "it lacks a page", err);
+    if (status >= 0)
+        status = frame_bytes(chain, found, frame, &bytes, err);
+    if (status >= 0)
+        status = annal__unpack_frame(chain->unpacker, frame, bytes, base, out, err);
+    return status;
+}
+
+/* ---- Growing ---- */
+
+annal_status annal__chain_push(struct chain *chain, const struct shelf *shelf,
+                               const struct snapshot_header *header, struct buf *body, size_t base,
+                               annal_error *err)
+{
+    struct layer layer = {.id = chain->next_id++, .header = *header, .fd = -1};
+    if (chain->count - base >= LAYERS_MAX)
+        return damaged(&layer, "it has too many bases", err);
+    annal_slice directory = {body->ptr + (body->len - header->directory_bytes),
+                             (size_t)header->directory_bytes};
+    annal_status status = annal__directory_read(header, directory, &layer.directory, err);
+    if (status >= 0 && header->in_file)
+        status = annal__shelf_open_file(shelf, header, &layer.fd, err);
+    if (status < 0) {
+        layer_done(chain->io, &layer);
+        return status;
+    }
+    if (!header->in_file) {
+        layer.bytes = *body;
+        layer.body = layer.bytes.ptr;
+        *body = (struct buf){0};
+    }
+    for (size_t i = 0; i < base; i++)
+        layer_done(chain->io, &chain->layers[i]);
+    memmove(chain->layers + 1, chain->layers + base, (chain->count - base) * sizeof layer);
+    chain->layers[0] = layer;
+    chain->count = chain->count - base + 1;
+    return ANNAL_OK;
+}
+
+/* ---- As a source ---- */
+
+static annal_status read_page(void *arg, uint64_t page, void *out, annal_error *err)
+{
+    unsigned depth;
+    return annal__chain_page(arg, 0, (uint32_t)(page - 1), out, &depth, err);
+}
+
+static void close_source(void *arg)
+{
+    annal__chain_unref(arg);
+}
+
+annal_state_source annal__chain_source(struct chain *chain)
+{
+    return (annal_state_source){.page_count = annal__snapshot_pages(&chain->layers[0].header),
+                                .read = read_page,
+                                .close = close_source,
+                                .arg = chain};
+}

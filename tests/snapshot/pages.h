@@ -1,0 +1,16 @@
+/* Images of pages, and their snapshots as rows. */
+#ifndef TESTS_SNAPSHOT_PAGES_H
+#define TESTS_SNAPSHOT_PAGES_H
+
+#include "snapshot/container.h"
+
+/* A row with the pages of image, all of them, or those that differ from base. free() row.ptr. */
+annal_slice pack_image(struct snapshot_header *header, annal_slice image, annal_slice base);
+
+/* The image of a row over that of its base; false: it is damaged. Frees nothing of out, appends. */
+bool unpack_image(annal_slice row, annal_slice base, struct buf *out);
+
+/* A page of words that come again, and numbers that do not. */
+void fill_page(char *page, uint64_t seed);
+
+#endif
