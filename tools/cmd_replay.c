@@ -8,6 +8,7 @@
 #include "tools/moment.h"
 #include "tools/open.h"
 #include "tools/player.h"
+#include "tools/replay_proof.h"
 #include "tools/rows.h"
 
 #include <annal/pack.h>
@@ -83,6 +84,23 @@ static int read_pace(struct replay *replay)
     return exit_status == 0 ? read_moment(args, "to", &replay->at) : exit_status;
 }
 
+/* What is asked of the state: one thing. */
+static int check_question(const struct args *args)
+{
+    static const char *const questions[] = {"sql", "events", "hash", "verify"};
+    const char *first = NULL;
+    for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
+        if (!args_has(args, questions[i]))
+            continue;
+        if (first != NULL)
+            return fail_usage("--%s and --%s exclude each other", first, questions[i]);
+        first = questions[i];
+    }
+    if (args_has(args, "verify") && args_has(args, "pack"))
+        return fail_usage("--verify is of the tables of core, and takes no --pack");
+    return 0;
+}
+
 static int read_options(struct replay *replay)
 {
     const struct args *args = replay->args;
@@ -93,8 +111,9 @@ static int read_options(struct replay *replay)
         exit_status = read_pace(replay);
     if (exit_status != 0)
         return exit_status;
-    if (args_has(args, "sql") && args_has(args, "events"))
-        return fail_usage("--sql and --events exclude each other");
+    exit_status = check_question(args);
+    if (exit_status != 0)
+        return exit_status;
     if (args_has(args, "format") && !args_has(args, "sql"))
         return fail_usage("--format is for the answer of --sql");
     return args_format(args, &replay->format);
@@ -218,6 +237,8 @@ static int print_state(struct replay *replay)
         return fail_error(&err);
     if (args_has(replay->args, "sql"))
         exit_status = print_sql(replay, state);
+    else if (args_has(replay->args, "hash"))
+        exit_status = replay_print_hash(replay->session, state, info.seq, replay->args->json);
     else
         exit_status = replay->args->json     ? print_json(state)
                       : replay->pack != NULL ? print_tables(state)
@@ -280,7 +301,10 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = find_pack(&replay);
     if (exit_status == 0)
-        exit_status = args_has(args, "events") ? play_events(&replay) : print_state(&replay);
+        exit_status = args_has(args, "events") ? play_events(&replay)
+                      : args_has(args, "verify")
+                          ? replay_prove(replay.index, replay.session, replay.at, args->json)
+                          : print_state(&replay);
     annal_pack_free(replay.pack);
     annal_index_close(replay.index);
     sessions_done(&list);
@@ -298,6 +322,8 @@ static const struct option options[] = {
     {"from", "SEQ|TIME", "of --events: begin with this event, or at this time", false},
     {"to", "SEQ|TIME", "of --events: the same as --at", false},
     {"full", NULL, "of --events: do not cut long texts", false},
+    {"hash", NULL, "SHA-256 of the state: equal states have equal ones", false},
+    {"verify", NULL, "fold from the first event, compare with every snapshot", false},
     {"no-snapshots", NULL, "fold from the first event; the answer is the same", false},
     {NULL, NULL, NULL, false}};
 
@@ -318,7 +344,9 @@ const struct command cmd_replay = {
              "and what it returned, tokens and cost so far; on a terminal at the pace at which\n"
              "it came. There, space pauses, right or n shows the next event, left or p the one\n"
              "before, + and - change the speed, q ends. With --json it prints the events as\n"
-             "JSON lines.",
+             "JSON lines.\n"
+             "--hash prints the SHA-256 of what --json prints. --verify proves the answer: it\n"
+             "folds from the first event and compares with every snapshot on the way.",
     .examples =
         "  annal replay sess_1 --at 1200\n"
         "  annal replay sess_1 --at 2h --sql \"SELECT status, total_tokens FROM sessions\"\n"

@@ -228,13 +228,14 @@ static annal_status verify_events(struct worker *worker, annal_slice session,
 static annal_status verify_snapshots(struct worker *worker, annal_slice session, annal_error *err)
 {
     struct verify *verify = worker->verify;
+    const annal_replay_verify_options options = {.finding = found_in_replay, .arg = worker};
     annal_replay_verify_result result;
     bool some = false;
     if (verify->index == NULL)
         return ANNAL_OK;
     annal_status status = verify_index_has_snapshots(&worker->check, &some, err);
     if (status == ANNAL_OK && args_has(verify->args, "replay"))
-        status = annal_replay_verify(verify->index, session, found_in_replay, worker, &result, err);
+        status = annal_replay_verify(verify->index, session, &options, &result, err);
     else if (status == ANNAL_OK && some)
         status = annal_snapshot_each(verify->index, session, found_in_snapshot, worker, err);
     return status;

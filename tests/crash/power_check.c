@@ -270,11 +270,12 @@ static bool check_snapshots(struct power_check *check, annal_index *index,
     for (size_t i = 0; i < check->model->count; i++) {
         const struct model_session *session = &check->model->sessions[i];
         annal_replay_verify_result result = {0};
+        const annal_replay_verify_options options = {.finding = note_replay, .arg = check};
         annal_error err = {0};
         if (counts[i] == 0)
             continue;
-        annal_status status = annal_replay_verify(index, annal_slice_of(session->name), note_replay,
-                                                  check, &result, &err);
+        annal_status status =
+            annal_replay_verify(index, annal_slice_of(session->name), &options, &result, &err);
         if (status < 0 || result.findings > 0)
             return wrong(check, "session %s: %" PRIu64 " snapshots give another state: %s",
                          session->name, result.findings, err.message);

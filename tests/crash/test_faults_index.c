@@ -412,7 +412,7 @@ static void ck_replay(struct life *life, annal_index *index)
                             memcmp(text.bytes, wanted.bytes, text.length) == 0),
              "replay gives %.*s", (int)text.length, text.bytes);
     ck_fault(status == ANNAL_OK || !came || !life->once, "replay after the fault: %s", err.message);
-    status = annal_replay_verify(index, ANNAL_SLICE("b"), NULL, NULL, &result, &err);
+    status = annal_replay_verify(index, ANNAL_SLICE("b"), NULL, &result, &err);
     ck_failure(life, status, &err, "verify the snapshots");
     ck_fault(status < 0 || result.findings == 0, "%" PRIu64 " findings", result.findings);
 }

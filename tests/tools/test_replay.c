@@ -133,6 +133,63 @@ START_TEST(with_and_without_snapshots_the_state_is_the_same)
 }
 END_TEST
 
+/* The hash of what --json prints, as sha256sum would say. */
+START_TEST(equal_states_have_one_hash_and_the_proof_gives_the_same)
+{
+    struct cli cli;
+    char two[64], four[64];
+    begin(&cli);
+    CLI(&cli, NULL, "replay", "s", "--at", "2", "--hash");
+    cli_assert_done(&cli);
+    ck_assert_uint_eq(cli.out_len, 65);
+    memcpy(two, cli.out, 64);
+    CLI(&cli, NULL, "replay", "s", "--hash");
+    memcpy(four, cli.out, 64);
+    ck_assert_int_ne(memcmp(two, four, 64), 0);
+    CLI(&cli, NULL, "snapshot", "s");
+    CLI(&cli, NULL, "replay", "s", "--hash", "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"seq\":4,\"hash\":\""));
+    ck_assert_int_eq(memcmp(strstr(cli.out, "hash") + 7, four, 64), 0);
+    CLI(&cli, NULL, "replay", "s", "--verify");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(
+        strstr(cli.out, "s: 4 events folded, 1 snapshots compared, all give the same state\n"));
+    ck_assert_int_eq(memcmp(strstr(cli.out, "after seq 4 ") + 12, four, 64), 0);
+    CLI(&cli, NULL, "replay", "s", "--verify", "--at", "2", "--json");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(memcmp(strstr(cli.out, "hash") + 7, two, 64), 0);
+    CLI(&cli, NULL, "replay", "s", "--verify", "--hash");
+    cli_assert_refused(&cli, EXIT_USAGE, "exclude");
+    CLI(&cli, NULL, "replay", "s", "--verify", "--pack", "teams");
+    cli_assert_refused(&cli, EXIT_USAGE, "--pack");
+    cli_done(&cli);
+}
+END_TEST
+
+/* The event was sound when the snapshot was taken, and is not now. */
+START_TEST(the_proof_names_a_snapshot_that_the_events_do_not_give)
+{
+    struct cli cli;
+    size_t len;
+    begin(&cli);
+    CLI(&cli, NULL, "snapshot", "s");
+    CLI(&cli, NULL, "checkpoint");
+    char *journal = cli_journal(&cli, "s", &len);
+    char *turn = strstr(journal, "turn.started");
+    ck_assert_ptr_nonnull(turn);
+    turn[5] ^= 1;
+    cli_journal_write(&cli, "s", journal, len);
+    free(journal);
+    CLI(&cli, NULL, "replay", "s", "--verify");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_int_eq(
+        strncmp(cli.out, "s: at seq 4: it gives another state than folding the events does: ", 65),
+        0);
+    ck_assert_ptr_nonnull(strstr(cli.out, "something differs\n"));
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(a_long_replay_leaves_the_snapshots_that_were_due)
 {
     enum { EVENTS = 2500 };
@@ -261,6 +318,8 @@ Suite *suite_replay(void)
     tcase_add_test(past, replay_answers_about_any_seq_and_any_time);
     tcase_add_test(past, replay_prints_the_state_for_people_and_for_programs);
     tcase_add_test(past, with_and_without_snapshots_the_state_is_the_same);
+    tcase_add_test(past, equal_states_have_one_hash_and_the_proof_gives_the_same);
+    tcase_add_test(past, the_proof_names_a_snapshot_that_the_events_do_not_give);
     tcase_add_test(past, a_long_replay_leaves_the_snapshots_that_were_due);
     tcase_add_test(past, a_snapshot_that_is_damaged_is_a_finding_and_changes_no_answer);
     suite_add_tcase(suite, past);

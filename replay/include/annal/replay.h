@@ -62,7 +62,55 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_seq(annal_index *index, ann
                                                          annal_moment at, uint64_t *out_seq,
                                                          annal_error *err);
 
-/* ---- With a reducer of your own ---- */
+/* ---- Stepping through the past ---- */
+
+/*
+ * A state that goes from moment to moment: forward and back by single events, or far. A step back
+ * costs what folding a few dozen events does, wherever it is.
+ *
+ *     annal_travel_open(index, session, (annal_moment){0}, NULL, &travel, &err);
+ *     while ((status = annal_travel_step(travel, -1, &err)) == ANNAL_OK)
+ *         annal_state_sql(annal_travel_state(travel), …);
+ *
+ * One thread at a time. It is closed before the index; the packs of options must outlive it.
+ */
+typedef struct annal_travel annal_travel;
+
+/* Begin at a moment. As annal_replay_open(). */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_travel_open(annal_index *index, annal_slice session,
+                                                          annal_moment at,
+                                                          const annal_replay_options *options,
+                                                          annal_travel **out_travel,
+                                                          annal_error *err);
+
+/*
+ * Go to a moment. A moment that does not exist changes nothing; after another failure there is no
+ * state before the next call of this.
+ *
+ * ANNAL_ERR_NOTFOUND  it has no event seq yet
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_travel_seek(annal_travel *travel, annal_moment to,
+                                                          annal_error *err);
+
+/*
+ * So many events on, or back when it is below 0.
+ *
+ * ANNAL_END  there are not so many that way: nothing changed
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_travel_step(annal_travel *travel, int64_t events,
+                                                          annal_error *err);
+
+/* The state here: ask it, print it, and apply nothing to it. Lives until the next call that goes
+ * elsewhere. */
+ANNAL_API annal_state *annal_travel_state(annal_travel *travel);
+
+/* Which event it is after; 0: before the first. */
+ANNAL_API uint64_t annal_travel_seq(const annal_travel *travel);
+
+/* NULL is accepted. */
+ANNAL_API void annal_travel_close(annal_travel *travel);
+
+/* ---- Folding into something of your own ---- */
 
 /*
  * Return ANNAL_OK to go on; anything else stops and is handed through. The event lives until it
@@ -91,23 +139,35 @@ typedef struct annal_replay_finding {
 
 typedef void (*annal_replay_finding_fn)(void *arg, const annal_replay_finding *finding);
 
+/* Called now and then. Return 0 to go on; anything else stops and is handed through. */
+typedef int (*annal_replay_progress_fn)(void *arg, uint64_t seq, uint64_t last_seq);
+
+typedef struct annal_replay_verify_options {
+    annal_moment at;                   /* up to where; default: the end */
+    annal_replay_finding_fn finding;   /* may be NULL, */
+    annal_replay_progress_fn progress; /* as may this */
+    void *arg;                         /* of both */
+} annal_replay_verify_options;
+
 typedef struct annal_replay_verify_result {
+    uint64_t seq;       /* up to here */
     uint64_t events;    /* folded */
+    uint64_t damaged;   /* places passed over */
     uint64_t snapshots; /* compared */
     uint64_t stale;     /* of another journal or other packs: passed over, never used */
     uint64_t findings;
+    uint8_t hash[ANNAL_STATE_HASH_BYTES]; /* of the state that folding gives */
 } annal_replay_verify_result;
 
 /*
- * Fold a session once from its first event, and at the seq of each of its snapshots compare the
- * state, as JSON, with the one that the snapshot gives. A snapshot that is damaged, or that gives
- * another state, is a finding: fn (may be NULL) is told. Findings are no failure of this function.
- * Any thread.
+ * Fold a session once from its first event, and compare the state on the way with what each of its
+ * snapshots gives, and at the end with what annal_replay_open() answers, row by row (of the core
+ * pack). A snapshot that is damaged, or a state that is another one, is a finding. Findings are no
+ * failure of this function. Memory does not grow with the session. options may be NULL. Any thread.
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_verify(annal_index *index, annal_slice session,
-                                                            annal_replay_finding_fn fn, void *arg,
-                                                            annal_replay_verify_result *out_result,
-                                                            annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_verify(
+    annal_index *index, annal_slice session, const annal_replay_verify_options *options,
+    annal_replay_verify_result *out_result, annal_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,231 @@
+/*
+ * Travel: one state that goes to any event of a session's past, and back.
+ *
+ * (1) No event can be undone. So on its way to a place it leaves rungs: states that stay as they
+ *     are, every RUNG_EVENTS over the last WINDOW_EVENTS before that place. A rung is a database
+ *     over the pages of the one below, and holds only what was written since; the state that is
+ *     shown is over the top rung.
+ * (2) To go to a place is to fold from the nearest of: the state that is shown, the top rung that is
+ *     not behind the place, a snapshot. One of the first two is taken unseen when it is within
+ *     WINDOW_EVENTS.
+ * (3) Rungs behind the place are dropped, so that they stay in order. Stepping back event by event
+ *     folds RUNG_EVENTS a step at most, and more than that once in WINDOW_EVENTS steps.
+ */
+#include "replay/fold.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+
+#include <string.h>
+
+enum { RUNG_EVENTS = 64, WINDOW_EVENTS = 512, RUNGS_MAX = 2 * WINDOW_EVENTS / RUNG_EVENTS };
+
+struct rung {
+    annal_state *state;
+    uint64_t seq;
+};
+
+struct annal_travel {
+    annal_index *index;
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    annal_replay_options options;
+    const annal_pack *core;
+    struct folding here; /* without a state: nowhere, after a failure */
+    uint64_t seq;
+    struct rung rungs[RUNGS_MAX];
+    size_t rung_count;
+};
+
+static annal_slice session_of(const annal_travel *travel)
+{
+    return annal_slice_of(travel->session);
+}
+
+/* ---- Rungs ---- */
+
+static const struct rung *top_rung(const annal_travel *travel)
+{
+    return travel->rung_count == 0 ? NULL : &travel->rungs[travel->rung_count - 1];
+}
+
+static annal_status read_page(void *arg, uint64_t page, void *out, annal_error *err)
+{
+    return annal_state_page(arg, page, out, err);
+}
+
+/* A state over the top rung is shown from now on. */
+static annal_status show_rung(annal_travel *travel, annal_error *err)
+{
+    const struct rung *rung = top_rung(travel);
+    annal_state_source source = {.read = read_page, .arg = rung->state};
+    annal_status status = annal_state_page_count(rung->state, &source.page_count, err);
+    if (status >= 0)
+        status =
+            annal_state_open_over(session_of(travel), travel->options.packs,
+                                  travel->options.pack_count, &source, &travel->here.state, err);
+    return status;
+}
+
+/* The state that is shown becomes a rung, and another one over it is shown. */
+static annal_status leave_rung(annal_travel *travel, annal_error *err)
+{
+    if (travel->rung_count == RUNGS_MAX)
+        return ANNAL_OK;
+    travel->rungs[travel->rung_count++] =
+        (struct rung){annal__folding_take(&travel->here), travel->seq};
+    return show_rung(travel, err);
+}
+
+/* Nothing is shown, and no rungs are left but so many, and none behind seq. */
+static void drop(annal_travel *travel, uint64_t seq, size_t keep)
+{
+    annal__folding_done(&travel->here);
+    while (travel->rung_count > keep || (travel->rung_count > 0 && top_rung(travel)->seq > seq))
+        annal_state_free(travel->rungs[--travel->rung_count].state);
+}
+
+/* ---- Going ---- */
+
+static annal_status fold_to(annal_travel *travel, uint64_t seq, annal_error *err)
+{
+    annal_status status = annal__folding_to(&travel->here, seq, err);
+    if (status >= 0)
+        travel->seq = seq;
+    return status;
+}
+
+/* Rule (1). */
+static annal_status fold_with_rungs(annal_travel *travel, uint64_t seq, annal_error *err)
+{
+    uint64_t at = seq - travel->seq > WINDOW_EVENTS ? seq - WINDOW_EVENTS : travel->seq;
+    annal_status status = fold_to(travel, at, err);
+    while (status >= 0 && at < seq) {
+        if (seq - at > RUNG_EVENTS)
+            status = leave_rung(travel, err);
+        at = seq - at > RUNG_EVENTS ? at + RUNG_EVENTS : seq;
+        if (status >= 0)
+            status = fold_to(travel, at, err);
+    }
+    return status;
+}
+
+static annal_status go_from_rung(annal_travel *travel, uint64_t seq, annal_error *err)
+{
+    drop(travel, seq, RUNGS_MAX - WINDOW_EVENTS / RUNG_EVENTS);
+    const struct rung *rung = top_rung(travel);
+    annal_store *store = annal_index_store(travel->index);
+    annal_status status = show_rung(travel, err);
+    if (status >= 0)
+        status =
+            annal_cursor_open(store, session_of(travel), rung->seq + 1, &travel->here.cursor, err);
+    travel->here.store = store;
+    travel->seq = rung->seq;
+    return status < 0 ? status : fold_with_rungs(travel, seq, err);
+}
+
+static annal_status go_from_snapshot(annal_travel *travel, struct folding *begun, uint64_t seq,
+                                     annal_error *err)
+{
+    drop(travel, seq, RUNGS_MAX - WINDOW_EVENTS / RUNG_EVENTS);
+    travel->here = *begun;
+    travel->seq = begun->from_seq;
+    *begun = (struct folding){0};
+    return fold_with_rungs(travel, seq, err);
+}
+
+/* Rule (2). */
+static annal_status go(annal_travel *travel, uint64_t seq, annal_error *err)
+{
+    struct folding begun = {0};
+    bool shown = travel->here.state != NULL && travel->seq <= seq;
+    if (!shown)
+        drop(travel, seq, RUNGS_MAX);
+    const struct rung *rung = top_rung(travel);
+    uint64_t near = shown ? travel->seq : rung != NULL ? rung->seq : 0;
+    annal_status status = ANNAL_OK;
+    if ((!shown && rung == NULL) || seq - near > WINDOW_EVENTS)
+        status = annal__folding_begin(&begun, travel->index, session_of(travel), &travel->options,
+                                      seq, err);
+    if (status >= 0)
+        status = begun.state != NULL && (begun.from_seq > near || (!shown && rung == NULL))
+                     ? go_from_snapshot(travel, &begun, seq, err)
+                 : shown ? fold_to(travel, seq, err)
+                         : go_from_rung(travel, seq, err);
+    annal__folding_done(&begun);
+    return status;
+}
+
+annal_status annal_travel_seek(annal_travel *travel, annal_moment to, annal_error *err)
+{
+    uint64_t seq = 0;
+    annal_status status = annal_replay_seq(travel->index, session_of(travel), to, &seq, err);
+    if (status < 0)
+        return status;
+    status = go(travel, seq, err);
+    if (status < 0)
+        drop(travel, 0, 0);
+    return status;
+}
+
+annal_status annal_travel_step(annal_travel *travel, int64_t events, annal_error *err)
+{
+    annal_session_info info;
+    annal_status status =
+        annal_session_info_get(annal_index_store(travel->index), session_of(travel), &info, err);
+    if (status < 0)
+        return status;
+    uint64_t distance = events < 0 ? 0 - (uint64_t)events : (uint64_t)events;
+    uint64_t room = events < 0 ? travel->seq : info.last_seq - travel->seq;
+    if (distance > room)
+        return ANNAL_END;
+    const annal_moment to = {.kind = ANNAL_AT_SEQ,
+                             .seq = events < 0 ? travel->seq - distance : travel->seq + distance};
+    return annal_travel_seek(travel, to, err);
+}
+
+/* ---- Opening ---- */
+
+annal_status annal_travel_open(annal_index *index, annal_slice session, annal_moment at,
+                               const annal_replay_options *options, annal_travel **out_travel,
+                               annal_error *err)
+{
+    annal_status status = annal_session_id_check(session, err);
+    if (status < 0)
+        return status;
+    annal_travel *travel = annal__zalloc(sizeof *travel);
+    if (travel == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "travel in session '%.*s'", ANNAL_FMT(session));
+    travel->index = index;
+    travel->core = annal_index_core(index);
+    memcpy(travel->session, session.ptr, session.len);
+    travel->options = options == NULL ? (annal_replay_options){0} : *options;
+    if (travel->options.packs == NULL) {
+        travel->options.packs = &travel->core;
+        travel->options.pack_count = 1;
+    }
+    status = annal_travel_seek(travel, at, err);
+    if (status < 0) {
+        annal_travel_close(travel);
+        return status;
+    }
+    *out_travel = travel;
+    return ANNAL_OK;
+}
+
+annal_state *annal_travel_state(annal_travel *travel)
+{
+    return travel->here.state;
+}
+
+uint64_t annal_travel_seq(const annal_travel *travel)
+{
+    return travel->seq;
+}
+
+void annal_travel_close(annal_travel *travel)
+{
+    if (travel == NULL)
+        return;
+    drop(travel, 0, 0);
+    annal__free(travel);
+}

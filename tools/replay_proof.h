@@ -1,0 +1,13 @@
+/* annal replay --hash and --verify. */
+#ifndef TOOLS_REPLAY_PROOF_H
+#define TOOLS_REPLAY_PROOF_H
+
+#include <annal/replay.h>
+
+/* Print the hash of a state of this session, after event seq; 0 or an exit status. */
+int replay_print_hash(annal_slice session, annal_state *state, uint64_t seq, bool json);
+
+/* Fold from event 1, compare, and say what came of it. EXIT_REFUSED when something differs. */
+int replay_prove(annal_index *index, annal_slice session, annal_moment at, bool json);
+
+#endif
