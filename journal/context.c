@@ -138,7 +138,7 @@ int64_t annal__now_us(const annal_store *store)
 
 annal_status annal__store_check(const annal_store *store, annal_error *err)
 {
-    if (store->pid != getpid())
+    if (store->same_process != NULL ? *store->same_process == 0 : store->pid != getpid())
         return annal__fail(err, ANNAL_ERR_CLOSED,
                            "this store was opened by process %d; open it again after fork()",
                            (int)store->pid);

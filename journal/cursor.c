@@ -188,6 +188,30 @@ annal_status annal_cursor_next(annal_cursor *cursor, annal_event *out_event, ann
     return status;
 }
 
+annal_status annal_cursor_seek(annal_cursor *cursor, uint64_t seq, annal_error *err)
+{
+    annal_status status = annal__store_check(cursor->store, err);
+    if (status == ANNAL_OK)
+        status = stand(cursor, seq > 0 ? seq : 1, err);
+    if (status < 0)
+        annal__error_context(err, "session '%s'", cursor->session);
+    return status;
+}
+
+annal_status annal_cursor_last(annal_cursor *cursor, uint64_t count, annal_error *err)
+{
+    const struct scan *own = cursor->part > 0 ? &cursor->own : &cursor->scan;
+    struct journal_tail tail;
+    annal_status status = annal__store_check(cursor->store, err);
+    if (status == ANNAL_OK)
+        status = annal__scan_tail(own->io, own->fd, own->codec, &tail, err);
+    if (status < 0) {
+        annal__error_context(err, "session '%s'", cursor->session);
+        return status;
+    }
+    return annal_cursor_seek(cursor, count < tail.seq ? tail.seq - count + 1 : 1, err);
+}
+
 annal_damage annal_cursor_damage(const annal_cursor *cursor)
 {
     return cursor->scan.damage;

@@ -27,13 +27,14 @@
 
 static const char hex_digits[] = "0123456789abcdef";
 
+/* Of a hex digit, plus 1; 0 for all that is none. */
+static const uint8_t hex_values[256] = {
+    ['0'] = 1, ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
+    ['8'] = 9, ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16};
+
 static int hex_value(char c)
 {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return -1;
+    return hex_values[(unsigned char)c] - 1;
 }
 
 /* ---- Encoding ---- */
@@ -141,14 +142,16 @@ static annal_status encode_event(struct buf *out, const annal_draft *draft,
 
 static bool read_hex(const char *at, uint64_t *out_value)
 {
-    uint64_t value = 0;
-    for (int i = 0; i < 16; i++) {
-        int digit = hex_value(at[i]);
-        if (digit < 0)
-            return false;
-        value = value << 4 | (uint64_t)digit;
+    int64_t high = 0, low = 0, bad = 0;
+    for (int i = 0; i < 8; i++) {
+        int first = hex_value(at[i]), second = hex_value(at[i + 8]);
+        bad |= first | second;
+        high = high * 16 + first;
+        low = low * 16 + second;
     }
-    *out_value = value;
+    if (bad < 0)
+        return false;
+    *out_value = (uint64_t)high << 32 | (uint64_t)low;
     return true;
 }
 

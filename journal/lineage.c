@@ -54,7 +54,7 @@ annal_status annal__lineage_open_journal(annal_store *store, annal_slice session
         annal__scan_done(&scan);
         return status;
     }
-    scan.next_seq = out_origin->seq + 1;
+    scan.next_seq = scan.first_seq = out_origin->seq + 1;
     *out_scan = scan;
     return ANNAL_OK;
 }

@@ -1,12 +1,18 @@
 #include "journal/scan.h"
 
+#include "journal/base/alloc.h"
 #include "journal/base/error.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/param.h>
 
-#define READ_BYTES       ((size_t)64 << 10)
+/* A look at one place reads little; who goes on reads as much as stays in the processor's cache
+ * until it is hashed. */
+#define READ_FIRST       ((size_t)32 << 10)
+#define READ_NEAR        ((size_t)128 << 10)
+#define READ_BYTES       ((size_t)128 << 10)
+#define TAIL_BYTES       ((size_t)64 << 10)
 #define WINDOW_BYTES_MAX (3 * (FRAME_BYTES_MAX + READ_BYTES))
 
 /* How many frames a damaged trailer can have made of one: a newline that was written into it. */
@@ -14,13 +20,19 @@
 
 void annal__scan_init(struct scan *scan, const struct io *io, int fd, const struct codec *codec)
 {
-    *scan = (struct scan){
-        .io = io, .fd = fd, .codec = codec, .window = {.limit = WINDOW_BYTES_MAX}, .next_seq = 1};
+    *scan = (struct scan){.io = io,
+                          .fd = fd,
+                          .codec = codec,
+                          .window = {.limit = WINDOW_BYTES_MAX},
+                          .next_seq = 1,
+                          .first_seq = 1};
 }
 
 void annal__scan_done(struct scan *scan)
 {
     annal__buf_done(&scan->window);
+    annal__free(scan->marks);
+    scan->marks = NULL;
     if (scan->io != NULL && scan->fd >= 0)
         scan->io->close(scan->io->arg, scan->fd);
     scan->fd = -1;
@@ -30,24 +42,44 @@ void annal__scan_rest(struct scan *scan)
 {
     if (scan->resume == 0 && scan->sound_length == 0) /* what it found out stands in the window */
         annal__buf_done(&scan->window);
+    annal__free(scan->marks);
+    scan->marks = NULL;
+    scan->read = 0;
 }
 
-void annal__scan_set(struct scan *scan, uint64_t seq, uint64_t offset, uint64_t h)
+void annal__scan_stand(struct scan *scan, uint64_t seq, uint64_t offset, uint64_t h)
 {
     scan->next_seq = seq;
     scan->offset = offset;
     scan->h = h;
     scan->resume = 0;
     scan->sound_length = 0;
+}
+
+/* What stands in the file may not be any more what is in the window. */
+static void forget_bytes(struct scan *scan)
+{
     annal__buf_clear(&scan->window);
+    scan->read = 0;
+}
+
+void annal__scan_set(struct scan *scan, uint64_t seq, uint64_t offset, uint64_t h)
+{
+    annal__scan_stand(scan, seq, offset, h);
+    forget_bytes(scan);
 }
 
 /* ---- Bytes ---- */
 
-/* Read more behind the window. ANNAL_END at the end of the file. */
-static annal_status read_more(struct scan *scan, annal_error *err)
+/* Read more behind the window, of which the bytes from keep on stay. ANNAL_END at the end of the
+ * file. */
+static annal_status read_more(struct scan *scan, uint64_t keep, annal_error *err)
 {
-    size_t want = scan->window.len > READ_BYTES ? scan->window.len : READ_BYTES;
+    if (keep > scan->window_offset) {
+        annal__buf_consume(&scan->window, (size_t)(keep - scan->window_offset));
+        scan->window_offset = keep;
+    }
+    size_t want = MAX(scan->window.len, scan->read < READ_NEAR ? READ_FIRST : READ_BYTES);
     annal_status status = annal__buf_reserve(&scan->window, want);
     if (status < 0)
         return annal__fail(err, status, "read a journal: no memory for a frame of %zu bytes",
@@ -58,31 +90,22 @@ static annal_status read_more(struct scan *scan, annal_error *err)
         return annal__fail_errno(err, "read a journal at byte %llu",
                                  (unsigned long long)scan->window_offset + scan->window.len);
     scan->window.len += (size_t)got;
+    scan->read += (uint64_t)got;
     return got == 0 ? ANNAL_END : ANNAL_OK;
-}
-
-/* Make the window begin at keep, or before offset if that is earlier. */
-static void slide(struct scan *scan, uint64_t keep, uint64_t offset)
-{
-    if (keep > offset)
-        keep = offset;
-    if (keep < scan->window_offset || keep > scan->window_offset + scan->window.len) {
-        scan->window_offset = keep;
-        annal__buf_clear(&scan->window);
-    } else if (keep - scan->window_offset > scan->window.len / 2) {
-        annal__buf_consume(&scan->window, (size_t)(keep - scan->window_offset));
-        scan->window_offset = keep;
-    }
 }
 
 /*
  * The frame at offset, or what stands before the next one; longer than any frame may be it is cut
  * there. Bytes from keep on stay in the window. ANNAL_END when its end is not there yet.
  */
-static annal_status frame_at(struct scan *scan, uint64_t offset, uint64_t keep,
-                             annal_slice *out_frame, annal_error *err)
+annal_status annal__scan_frame(struct scan *scan, uint64_t offset, uint64_t keep,
+                               annal_slice *out_frame, annal_error *err)
 {
-    slide(scan, keep, offset);
+    keep = MIN(keep, offset);
+    if (keep < scan->window_offset || keep > scan->window_offset + scan->window.len) {
+        annal__buf_clear(&scan->window);
+        scan->window_offset = keep;
+    }
     size_t searched = 0;
     bool all = false;
     for (;;) {
@@ -98,7 +121,7 @@ static annal_status frame_at(struct scan *scan, uint64_t offset, uint64_t keep,
             }
             searched = have.len;
         }
-        annal_status status = all ? ANNAL_END : read_more(scan, err);
+        annal_status status = all ? ANNAL_END : read_more(scan, keep, err);
         if (status < 0 || all)
             return status;
         all = status == ANNAL_END;
@@ -186,8 +209,8 @@ static annal_status diagnose(struct scan *scan, annal_slice frame, annal_error *
         uint64_t should_h = 0;
         bool has_should = frames <= JOINED_FRAMES_MAX && joined_h(scan, end, &should_h);
         annal_slice next;
-        annal_status status =
-            frame_at(scan, end, frames < JOINED_FRAMES_MAX ? scan->offset : end, &next, err);
+        annal_status status = annal__scan_frame(
+            scan, end, frames < JOINED_FRAMES_MAX ? scan->offset : end, &next, err);
         if (status != ANNAL_OK)
             return status; /* rule (4) */
         if (has_should && proves(scan, next, end, should_h, &h))
@@ -209,7 +232,7 @@ static annal_status diagnose(struct scan *scan, annal_slice frame, annal_error *
 static annal_status pass_damaged_frame(struct scan *scan, annal_error *err)
 {
     annal_slice frame;
-    annal_status status = frame_at(scan, scan->offset, scan->offset, &frame, err);
+    annal_status status = annal__scan_frame(scan, scan->offset, scan->offset, &frame, err);
     if (status != ANNAL_OK)
         return status;
     uint64_t length = frame.len;
@@ -287,6 +310,8 @@ static annal_status deliver(struct scan *scan, annal_slice frame, uint64_t h,
     scan->offset += frame.len;
     scan->h = h;
     scan->next_seq = event.seq + 1;
+    if (scan->marks != NULL)
+        annal__scan_mark(scan, event.seq, event.offset);
     *out_event = event;
     return ANNAL_OK;
 }
@@ -294,10 +319,10 @@ static annal_status deliver(struct scan *scan, annal_slice frame, uint64_t h,
 static annal_status deliver_sound(struct scan *scan, annal_event *out_event, annal_error *err)
 {
     annal_slice frame;
-    annal_status status = frame_at(scan, scan->offset, scan->offset, &frame, err);
+    annal_status status = annal__scan_frame(scan, scan->offset, scan->offset, &frame, err);
     while (status == ANNAL_OK &&
            scan->window_offset + scan->window.len < scan->offset + scan->sound_length)
-        status = read_more(scan, err);
+        status = read_more(scan, scan->offset, err);
     if (status != ANNAL_OK)
         return status;
     frame.ptr = scan->window.ptr + (scan->offset - scan->window_offset);
@@ -317,7 +342,7 @@ annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_e
 
         annal_slice frame;
         uint64_t h;
-        annal_status status = frame_at(scan, scan->offset, scan->offset, &frame, err);
+        annal_status status = annal__scan_frame(scan, scan->offset, scan->offset, &frame, err);
         if (status == ANNAL_OK && proves(scan, frame, scan->offset, scan->h, &h)) {
             struct frame_header header;
             if (scan->offset > 0 || !scan->codec->parse_header(frame, &header))
@@ -330,77 +355,10 @@ annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_e
         if (status == ANNAL_OK)
             status = diagnose(scan, frame, err);
         if (status == ANNAL_END)
-            annal__buf_clear(&scan->window); /* what stands there may be cut and written again */
+            forget_bytes(scan); /* what stands there may be cut and written again */
         if (status != ANNAL_OK)
             return status;
     }
-}
-
-/* ---- Seeking ---- */
-
-/* The first frame that begins at or behind offset and proves itself; ANNAL_END when there is none
- * near. */
-static annal_status probe(struct scan *scan, uint64_t offset, annal_event *out_event,
-                          uint64_t *out_h_before, annal_error *err)
-{
-    annal_slice frame;
-    annal_status status = frame_at(scan, offset, offset, &frame, err); /* the rest of some frame */
-    for (int tries = 0; status == ANNAL_OK && tries < 4; tries++) {
-        offset += frame.len;
-        uint64_t h_before, h;
-        annal_status before = annal__scan_h_before(scan, offset, &h_before, err);
-        status = before < 0 ? before : frame_at(scan, offset, offset, &frame, err);
-        if (status == ANNAL_OK && before == ANNAL_OK && proves(scan, frame, offset, h_before, &h) &&
-            scan->codec->parse_event(frame, out_event)) {
-            out_event->offset = offset;
-            *out_h_before = h_before;
-            return ANNAL_OK;
-        }
-    }
-    return status < 0 ? status : ANNAL_END;
-}
-
-annal_status annal__scan_seek(struct scan *scan, uint64_t seq, annal_error *err)
-{
-    annal__scan_set(scan, 1, 0, 0);
-    struct stat file;
-    if (scan->io->fstat(scan->io->arg, scan->fd, &file) < 0)
-        return annal__fail_errno(err, "look at a journal");
-
-    uint64_t low = 0, high = (uint64_t)file.st_size, low_seq = 1, low_h = 0;
-    while (seq > 1 && high - low > READ_BYTES) {
-        uint64_t middle = low + (high - low) / 2;
-        annal_event event;
-        uint64_t h_before;
-        annal_status status = probe(scan, middle, &event, &h_before, err);
-        if (status < 0)
-            return status;
-        if (status == ANNAL_OK && event.offset < high && event.seq <= seq) {
-            low = event.offset;
-            low_seq = event.seq;
-            low_h = h_before;
-        } else {
-            high = middle;
-        }
-    }
-    annal__scan_set(scan, low_seq, low, low_h);
-
-    /* The rest one by one; damage in front of the event is nobody's business here. */
-    while (scan->next_seq < seq) {
-        uint64_t offset = scan->offset, h = scan->h, next_seq = scan->next_seq;
-        annal_event event;
-        annal_status status = annal__scan_next(scan, &event, err);
-        while (status == ANNAL_DAMAGE)
-            status = annal__scan_next(scan, &event, err);
-        if (status < 0)
-            return status;
-        if (status == ANNAL_OK && event.seq < seq)
-            continue;
-        /* Not there yet, or lost: stand before what stands in its place. */
-        annal__scan_set(scan, next_seq, offset, h);
-        break;
-    }
-    return ANNAL_OK;
 }
 
 /* ---- The tail ---- */
@@ -484,7 +442,7 @@ annal_status annal__scan_tail(const struct io *io, int fd, const struct codec *c
         memcpy(tail.fork, tail.header.fork.ptr, tail.header.fork.len);
     tail.header.session = tail.header.fork = (annal_slice){NULL, 0};
 
-    for (uint64_t reach = READ_BYTES;; reach *= 4) {
+    for (uint64_t reach = TAIL_BYTES;; reach *= 4) {
         if (reach > WINDOW_BYTES_MAX)
             reach = WINDOW_BYTES_MAX;
         uint64_t from = tail.size > reach ? tail.size - reach : 0;

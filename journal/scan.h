@@ -22,12 +22,18 @@
 
 #include <annal/journal.h>
 
+struct scan_marks;
+
 struct scan {
     const struct io *io;
     int fd; /* the scan's own; closed by annal__scan_done() */
     const struct codec *codec;
     struct buf window; /* bytes of the file from window_offset on */
     uint64_t window_offset;
+    uint64_t read;      /* bytes since it was told where to stand */
+    uint64_t first_seq; /* of the journal: of a fork it is not 1 */
+    bool sought;
+    struct scan_marks *marks; /* of a scan that seeks again and again: seek.c */
 
     uint64_t offset; /* of the next frame */
     uint64_t h;      /* of the frame before it; see (1) */
@@ -60,8 +66,15 @@ void annal__scan_set(struct scan *scan, uint64_t seq, uint64_t offset, uint64_t 
  * */
 annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_error *err);
 
-/* Move to event seq by bisection over the file; without proof there, to the first event. */
+/* Move to event seq; without proof there, to the first event. */
 annal_status annal__scan_seek(struct scan *scan, uint64_t seq, annal_error *err);
+
+/* For seek.c: as annal__scan_set(), but what was read stays; the frame at offset, of which bytes
+ * from keep on stay in memory; remember where an event begins. */
+void annal__scan_stand(struct scan *scan, uint64_t seq, uint64_t offset, uint64_t h);
+annal_status annal__scan_frame(struct scan *scan, uint64_t offset, uint64_t keep,
+                               annal_slice *out_frame, annal_error *err);
+void annal__scan_mark(struct scan *scan, uint64_t seq, uint64_t offset);
 
 /* The h in the trailer of the frame that ends at offset. ANNAL_END: no frame ends there. */
 annal_status annal__scan_h_before(const struct scan *scan, uint64_t offset, uint64_t *out_h,

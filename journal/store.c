@@ -11,11 +11,13 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define BATCH_MS_DEFAULT 10
-#define WAIT_MS_DEFAULT  10000
+#define BATCH_MS_DEFAULT   10
+#define WAIT_MS_DEFAULT    10000
+#define SAME_PROCESS_BYTES sizeof(uint32_t)
 
 /* ---- Opening ---- */
 
@@ -76,6 +78,24 @@ static uint32_t descriptor_limit(void)
     return (uint32_t)limit.rlim_cur / 2;
 }
 
+/*
+ * Every call asks whether this is still the process that opened the store. getpid() is a system
+ * call, and costs as much as reading an event.
+ */
+static uint32_t *map_same_process(void)
+{
+    void *page =
+        mmap(NULL, SAME_PROCESS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return NULL;
+    if (madvise(page, SAME_PROCESS_BYTES, MADV_WIPEONFORK) < 0) {
+        munmap(page, SAME_PROCESS_BYTES);
+        return NULL;
+    }
+    *(uint32_t *)page = 1;
+    return page;
+}
+
 static annal_status init_store(annal_store *store, const annal_store_options *options,
                                const struct seams *seams, annal_error *err)
 {
@@ -94,6 +114,7 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
     store->log = options->log;
     store->log_arg = options->log_arg;
     store->pid = getpid();
+    store->same_process = map_same_process();
     store->events_dir = -1;
     store->slot.log.fd = store->slot.held.fd = -1;
     store->claim_lock.fd = store->recovery_lock.fd = store->structure_lock.fd = -1;
@@ -141,6 +162,8 @@ static void free_store(annal_store *store)
     pthread_mutex_destroy(&store->keeper.round);
     if (store->events_dir >= 0)
         store->io->close(store->io->arg, store->events_dir);
+    if (store->same_process != NULL)
+        munmap(store->same_process, SAME_PROCESS_BYTES);
     annal__free(store->path);
     annal__free(store);
 }

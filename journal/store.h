@@ -79,6 +79,8 @@ struct annal_store {
     annal_log_fn log;
     void *log_arg;
     pid_t pid;
+    /* a page that fork() wipes: 0 in a child. NULL: the system cannot, and getpid() is asked */
+    uint32_t *same_process;
     int events_dir; /* a descriptor, for syncing and for free space */
     uint32_t descriptors_max;
 

@@ -93,7 +93,9 @@ START_TEST(a_child_of_fork_may_do_nothing_with_the_store_of_its_parent)
     const annal_chore chore = {.name = "never", .run = run_never};
     const annal_draft draft = {.type = ANNAL_SLICE("t"), .data = ANNAL_SLICE("1")};
     ck_ok(annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, err));
+    ck_assert_ptr_nonnull(store->same_process);
     store->pid++; /* what a child sees */
+    *store->same_process = 0;
     ck_reads_are(ANNAL_ERR_CLOSED);
     ck_writes_are(ANNAL_ERR_CLOSED);
     ck_status(ANNAL_ERR_CLOSED, annal_writer_append(writer, &draft, 1, NULL, &seq, err));
@@ -101,8 +103,22 @@ START_TEST(a_child_of_fork_may_do_nothing_with_the_store_of_its_parent)
     ck_status(ANNAL_ERR_CLOSED, annal_chore_add(store, &chore, err));
     annal_chore_remove(store, NULL);
     store->pid--;
+    *store->same_process = 1;
     annal_writer_close(writer);
     ck_numbers(store, "s", 3);
+}
+END_TEST
+
+START_TEST(a_child_of_fork_is_found_out_without_asking_for_its_id)
+{
+    pid_t child = fork();
+    if (child == 0)
+        _exit(*store->same_process == 0 && annal__store_check(store, NULL) == ANNAL_ERR_CLOSED ? 0
+                                                                                               : 1);
+    int outcome;
+    ck_assert_int_eq(waitpid(child, &outcome, 0), child);
+    ck_assert(WIFEXITED(outcome) && WEXITSTATUS(outcome) == 0);
+    ck_ok(annal__store_check(store, err));
 }
 END_TEST
 
@@ -154,6 +170,7 @@ Suite *suite_context(void)
     TCase *tests = tcase_create("context");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_child_of_fork_may_do_nothing_with_the_store_of_its_parent);
+    tcase_add_test(tests, a_child_of_fork_is_found_out_without_asking_for_its_id);
     tcase_add_test(tests, a_child_of_fork_may_close_the_store_of_its_parent_and_writes_nothing);
     tcase_add_test(tests, what_was_opened_for_reading_is_not_written);
     tcase_add_test(tests, what_is_no_session_id_is_refused_by_whoever_reads);

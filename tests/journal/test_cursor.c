@@ -71,6 +71,37 @@ START_TEST(a_cursor_that_rested_goes_on_where_it_stood)
 }
 END_TEST
 
+START_TEST(an_open_cursor_goes_to_any_event_and_to_the_last_ones)
+{
+    annal_cursor *cursor = NULL;
+    annal_event event;
+    ck_ok(annal_cursor_open(store, ANNAL_SLICE("s"), 20, &cursor, err));
+    for (uint64_t seq = 50; seq > 0; seq--) {
+        ck_ok(annal_cursor_seek(cursor, seq, err));
+        ck_ok(annal_cursor_next(cursor, &event, err));
+        ck_assert_uint_eq(event.seq, seq);
+    }
+    for (uint64_t count = 1; count <= 52; count++) {
+        uint64_t first = count < 50 ? 51 - count : 1;
+        ck_ok(annal_cursor_last(cursor, count, err));
+        for (uint64_t seq = first; seq <= 50; seq++) {
+            ck_ok(annal_cursor_next(cursor, &event, err));
+            ck_assert_uint_eq(event.seq, seq);
+        }
+        ck_assert_int_eq(annal_cursor_next(cursor, &event, NULL), ANNAL_END);
+    }
+    ck_ok(annal_cursor_seek(cursor, 0, err));
+    ck_ok(annal_cursor_next(cursor, &event, err));
+    ck_assert_uint_eq(event.seq, 1);
+    ck_ok(annal_cursor_last(cursor, 0, err));
+    ck_assert_int_eq(annal_cursor_next(cursor, &event, NULL), ANNAL_END);
+    append_numbers(store, "s", 51, 51, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_cursor_next(cursor, &event, err));
+    ck_assert_uint_eq(event.seq, 51);
+    annal_cursor_close(cursor);
+}
+END_TEST
+
 START_TEST(a_place_is_taken_up_again_and_a_stale_one_is_noticed)
 {
     annal_cursor *cursor = NULL, *again = NULL;
@@ -173,6 +204,7 @@ Suite *suite_cursor(void)
     tcase_add_checked_fixture(cursors, setup, teardown);
     tcase_add_test(cursors, a_cursor_begins_at_any_event_and_goes_on_when_there_is_more);
     tcase_add_test(cursors, a_cursor_that_rested_goes_on_where_it_stood);
+    tcase_add_test(cursors, an_open_cursor_goes_to_any_event_and_to_the_last_ones);
     tcase_add_test(cursors, a_place_is_taken_up_again_and_a_stale_one_is_noticed);
     tcase_add_test(cursors, a_place_that_cannot_be_read_is_not_taken_for_a_stale_one);
     tcase_add_test(cursors, an_event_is_read_at_its_place_also_behind_damage_and_never_a_wrong_one);

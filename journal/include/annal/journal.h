@@ -195,6 +195,21 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open_at(annal_store *store,
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_next(annal_cursor *cursor,
                                                           annal_event *out_event, annal_error *err);
 
+/*
+ * Stand before event seq (0 and 1: the first), wherever the cursor stood. A cursor that seeks often
+ * remembers places that it has passed, in at most 520 KiB, so that in the end a seek is one read.
+ * A seq that is not there yet is fine: annal_cursor_next() answers ANNAL_END until it is.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_seek(annal_cursor *cursor, uint64_t seq,
+                                                          annal_error *err);
+
+/*
+ * Stand before the last count events that are there now (all, if there are fewer; 0: behind the
+ * last one), without reading those before them.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_last(annal_cursor *cursor, uint64_t count,
+                                                          annal_error *err);
+
 /* After ANNAL_DAMAGE: what was passed over. */
 ANNAL_API annal_damage annal_cursor_damage(const annal_cursor *cursor);
 

@@ -1,0 +1,251 @@
+/*
+ * Finding an event in a journal by its seq.
+ *
+ * (1) Frames have no table: a look at any place of the file finds the next frame that proves itself
+ *     by the trailer before it, and its seq says on which side of it the event stands.
+ * (2) Between two known places the next look is where the event would stand if all were of one
+ *     size, or a little before it; every third look halves, so that no journal is worse than that.
+ * (3) A scan that seeks again remembers where events begin that it has passed: a few of them, evenly
+ *     over the seqs, in memory that does not grow with the journal. In the end a seek is one read.
+ * (4) What is remembered is where to look, and proves nothing: the frame there must prove itself and
+ *     have the seq. If it does not, all is forgotten.
+ */
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/scan.h"
+
+#include <sys/param.h>
+
+#define WALK_EVENTS    ((uint64_t)16) /* so many are walked over rather than looked for */
+#define WALK_BYTES     ((uint64_t)32 << 10)
+#define MARK_COUNT     ((size_t)1 << 16)
+#define MARK_SHIFT     2                     /* at first every fourth event is remembered */
+#define MARK_BYTES_MIN ((uint64_t)256 << 10) /* of a journal that is worth it */
+
+/* Mark n is where event (n << shift) + 1 begins. */
+struct scan_marks {
+    unsigned shift;
+    uint64_t known[MARK_COUNT / 64]; /* a bit for each */
+    uint64_t offsets[MARK_COUNT];
+};
+
+struct place {
+    uint64_t seq; /* 0: not known */
+    uint64_t offset;
+};
+
+/* ---- Marks ---- */
+
+static bool is_known(const struct scan_marks *marks, size_t mark)
+{
+    return (marks->known[mark / 64] >> mark % 64 & 1) != 0;
+}
+
+/* Remember every other one only. */
+static void thin_marks(struct scan_marks *marks)
+{
+    for (size_t mark = 0; mark < MARK_COUNT; mark++) {
+        uint64_t bit = (uint64_t)1 << mark % 64;
+        bool known = mark < MARK_COUNT / 2 && is_known(marks, 2 * mark);
+        marks->known[mark / 64] = (marks->known[mark / 64] & ~bit) | (known ? bit : 0);
+        if (known)
+            marks->offsets[mark] = marks->offsets[2 * mark];
+    }
+    marks->shift++;
+}
+
+void annal__scan_mark(struct scan *scan, uint64_t seq, uint64_t offset)
+{
+    struct scan_marks *marks = scan->marks;
+    if ((seq - 1) & (((uint64_t)1 << marks->shift) - 1))
+        return;
+    while ((seq - 1) >> marks->shift >= MARK_COUNT)
+        thin_marks(marks);
+    if ((seq - 1) & (((uint64_t)1 << marks->shift) - 1))
+        return;
+    size_t mark = (size_t)((seq - 1) >> marks->shift);
+    marks->known[mark / 64] |= (uint64_t)1 << mark % 64;
+    marks->offsets[mark] = offset;
+}
+
+static struct place place_of(const struct scan_marks *marks, size_t mark)
+{
+    return (struct place){((uint64_t)mark << marks->shift) + 1, marks->offsets[mark]};
+}
+
+/* The nearest marks at or before seq, and behind it; what is there already stays when there is
+ * none. */
+static void nearest_marks(const struct scan_marks *marks, uint64_t seq, struct place *low,
+                          struct place *high)
+{
+    uint64_t mark = (seq - 1) >> marks->shift;
+    size_t from = mark < MARK_COUNT ? (size_t)mark : MARK_COUNT - 1;
+    for (size_t word = from / 64 + 1; word-- > 0;) {
+        uint64_t bits = marks->known[word];
+        if (word == from / 64)
+            bits &= UINT64_MAX >> (63 - from % 64);
+        if (bits != 0) {
+            *low = place_of(marks, word * 64 + 63 - (size_t)__builtin_clzll(bits));
+            break;
+        }
+    }
+    for (size_t word = from / 64; word < MARK_COUNT / 64; word++) {
+        uint64_t bits = marks->known[word];
+        if (word == from / 64)
+            bits &= from % 64 == 63 ? 0 : UINT64_MAX << (from % 64 + 1);
+        if (bits != 0) {
+            *high = place_of(marks, word * 64 + (size_t)__builtin_ctzll(bits));
+            break;
+        }
+    }
+}
+
+/* ---- Looking ---- */
+
+/* The first frame that begins at or behind offset and proves itself; ANNAL_END when there is none
+ * near. */
+static annal_status probe(struct scan *scan, uint64_t offset, annal_event *out_event,
+                          annal_error *err)
+{
+    annal_slice rest, frame;
+    annal_status status = annal__scan_frame(scan, offset, offset, &rest, err);
+    for (int tries = 0; status == ANNAL_OK && tries < 4; tries++) {
+        uint64_t h_before, h, start = offset + rest.len;
+        status = annal__scan_frame(scan, start, offset, &frame, err);
+        rest.ptr = frame.ptr - rest.len;
+        if (status == ANNAL_OK && scan->codec->trailer(rest, &h_before) &&
+            annal__frame_proves(scan->codec, frame, start, h_before, &h) &&
+            scan->codec->parse_event(frame, out_event)) {
+            out_event->offset = start;
+            if (scan->marks != NULL)
+                annal__scan_mark(scan, out_event->seq, start);
+            return ANNAL_OK;
+        }
+        offset = start;
+        rest = frame;
+    }
+    return status < 0 ? status : ANNAL_END;
+}
+
+/* Rule (2). */
+static uint64_t guess(const struct place *low, const struct place *high, uint64_t seq,
+                      unsigned tries)
+{
+    uint64_t bytes = high->offset - low->offset, middle = low->offset + bytes / 2;
+    if (high->seq == 0 && tries == 0 && bytes > 2 * WALK_BYTES)
+        return high->offset - WALK_BYTES; /* who comes last? */
+    if (high->seq <= seq || tries % 3 == 2)
+        return middle;
+    double events = (double)(high->seq - low->seq), before = (double)(seq - low->seq);
+    double each = (double)bytes / events;
+    /* Sizes differ, so the place is uncertain by more the farther both are: aim before it. */
+    double near = MIN(before, events - before), root = 1;
+    while (root * root < near)
+        root *= 2;
+    double at = (before - 2 * root) * each;
+    return at < 1 ? low->offset + 1 : low->offset + (uint64_t)at;
+}
+
+/* Come near to event seq from below: *low is the first event, or one that proves itself. */
+static annal_status approach(struct scan *scan, uint64_t seq, struct place *low, struct place high,
+                             annal_error *err)
+{
+    for (unsigned tries = 0; high.offset - low->offset > WALK_BYTES && seq - low->seq > WALK_EVENTS;
+         tries++) {
+        annal_event event;
+        uint64_t at = guess(low, &high, seq, tries);
+        annal_status status = probe(scan, at, &event, err);
+        if (status < 0)
+            return status;
+        if (status == ANNAL_OK && event.offset < high.offset && event.seq <= seq)
+            *low = (struct place){event.seq, event.offset};
+        else
+            high = (struct place){status == ANNAL_OK ? event.seq : high.seq, at};
+    }
+    return ANNAL_OK;
+}
+
+/* Stand at a place. ANNAL_END when no event proves itself there with that seq. */
+static annal_status stand(struct scan *scan, const struct place *place, annal_error *err)
+{
+    annal_slice frame;
+    annal_event event;
+    uint64_t h_before, h;
+    size_t trailer = scan->codec->trailer_bytes;
+    if (place->offset == 0) {
+        annal__scan_stand(scan, scan->first_seq, 0, 0);
+        return ANNAL_OK;
+    }
+    if (place->offset < trailer)
+        return ANNAL_END;
+    annal_status status =
+        annal__scan_frame(scan, place->offset, place->offset - trailer, &frame, err);
+    if (status != ANNAL_OK)
+        return status;
+    annal_slice before = {frame.ptr - trailer, trailer};
+    if (!scan->codec->ends(before) || !scan->codec->trailer(before, &h_before) ||
+        !annal__frame_proves(scan->codec, frame, place->offset, h_before, &h) ||
+        !scan->codec->parse_event(frame, &event) || event.seq != place->seq)
+        return ANNAL_END;
+    annal__scan_stand(scan, place->seq, place->offset, h_before);
+    return ANNAL_OK;
+}
+
+/* The rest one by one; damage in front of the event is nobody's business here. */
+static annal_status walk(struct scan *scan, uint64_t seq, annal_error *err)
+{
+    while (scan->next_seq < seq) {
+        uint64_t offset = scan->offset, h = scan->h, next_seq = scan->next_seq;
+        annal_event event;
+        annal_status status = annal__scan_next(scan, &event, err);
+        while (status == ANNAL_DAMAGE)
+            status = annal__scan_next(scan, &event, err);
+        if (status < 0)
+            return status;
+        if (status == ANNAL_OK && event.seq < seq)
+            continue;
+        /* Not there yet, or lost: stand before what stands in its place. */
+        annal__scan_stand(scan, next_seq, offset, h);
+        break;
+    }
+    return ANNAL_OK;
+}
+
+static annal_status seek_between(struct scan *scan, uint64_t seq, struct place low,
+                                 struct place high, annal_error *err)
+{
+    annal_status status = approach(scan, seq, &low, high, err);
+    return status == ANNAL_OK ? stand(scan, &low, err) : status;
+}
+
+annal_status annal__scan_seek(struct scan *scan, uint64_t seq, annal_error *err)
+{
+    struct stat file;
+    annal__scan_set(scan, scan->first_seq, 0, 0);
+    if (seq <= scan->first_seq)
+        return ANNAL_OK;
+    if (scan->io->fstat(scan->io->arg, scan->fd, &file) < 0)
+        return annal__fail_errno(err, "look at a journal");
+    const struct place first = {scan->first_seq, 0}, end = {0, (uint64_t)file.st_size};
+    if (scan->sought && scan->marks == NULL && end.offset > MARK_BYTES_MIN) {
+        scan->marks = annal__zalloc(sizeof *scan->marks); /* without them it takes longer */
+        if (scan->marks != NULL)
+            scan->marks->shift = MARK_SHIFT;
+    }
+    scan->sought = true;
+
+    struct place low = first, high = end;
+    if (scan->marks != NULL)
+        nearest_marks(scan->marks, seq, &low, &high);
+    annal_status status = seek_between(scan, seq, low, high, err);
+    if (status == ANNAL_END) { /* rule (4) */
+        annal__free(scan->marks);
+        scan->marks = NULL;
+        status = seek_between(scan, seq, first, end, err);
+    }
+    if (status == ANNAL_END) {
+        annal__scan_stand(scan, scan->first_seq, 0, 0);
+        status = ANNAL_OK;
+    }
+    return status < 0 ? status : walk(scan, seq, err);
+}

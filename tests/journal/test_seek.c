@@ -1,0 +1,238 @@
+#include "tests/support/failing_io.h"
+#include "tests/support/journals.h"
+#include "tests/support/random.h"
+#include "tests/support/tmpdir.h"
+
+#include "journal/scan.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EVENTS 3000u
+
+static const struct codec *codec;
+static struct tmpdir dir;
+static struct random seed;
+static struct buf journal;
+static uint64_t starts[EVENTS + 2], hashes[EVENTS + 1];
+static struct failing_io disk;
+static struct scan scan;
+
+/* Most events are small, a few are large: their places are no straight line. */
+static void put_event(uint64_t seq)
+{
+    static char data[70000];
+    size_t len = random_below(&seed, 20) == 0 ? 1000 + random_below(&seed, 60000)
+                                              : 20 + random_below(&seed, 300);
+    memset(data, 'x', sizeof data);
+    annal_draft draft = {.type = {"t", 1}, .data_format = codec->format};
+    if (codec == &annal__codec_json) {
+        data[0] = data[len - 1] = '"';
+    } else {
+        data[0] = (char)0xda; /* str 16 */
+        data[1] = (char)((len - 3) >> 8);
+        data[2] = (char)(len - 3);
+    }
+    draft.data = (annal_slice){data, len};
+    struct frame_place place = {seq, (int64_t)seq, journal.len, hashes[seq - 1]};
+    starts[seq] = journal.len;
+    ck_assert_int_eq(codec->encode_event(&journal, &draft, &place, &hashes[seq]), ANNAL_OK);
+}
+
+static void open_scan(void)
+{
+    const char *name = tmpdir_path(&dir, "journal");
+    file_write(name, journal.ptr, journal.len);
+    failing_io_init(&disk);
+    annal__scan_init(&scan, &disk.io, disk.io.open(disk.io.arg, name, O_RDONLY, 0), codec);
+}
+
+static void set_up(const struct codec *of)
+{
+    static const struct frame_header header = {.session = {"s", 1}, .created_us = 1};
+    codec = of;
+    seed = random_init(20261120);
+    TMPDIR_INIT(&dir);
+    ck_assert_int_eq(codec->encode_header(&journal, &header, &hashes[0]), ANNAL_OK);
+    for (uint64_t seq = 1; seq <= EVENTS; seq++)
+        put_event(seq);
+    starts[EVENTS + 1] = journal.len;
+    open_scan();
+}
+
+static void set_up_json(void)
+{
+    set_up(&annal__codec_json);
+}
+
+static void set_up_msgpack(void)
+{
+    set_up(&annal__codec_msgpack);
+}
+
+static void tear_down(void)
+{
+    annal__scan_done(&scan);
+    annal__buf_done(&journal);
+    tmpdir_done(&dir);
+}
+
+static void ck_next_is(uint64_t seq)
+{
+    annal_event event;
+    annal_status status = annal__scan_next(&scan, &event, NULL);
+    ck_assert_int_eq(status, seq <= EVENTS ? ANNAL_OK : ANNAL_END);
+    if (status == ANNAL_OK) {
+        ck_assert_uint_eq(event.seq, seq);
+        ck_assert_uint_eq(event.offset, starts[seq]);
+        ck_assert_uint_eq(event.h, hashes[seq]);
+    }
+}
+
+static void seek_about(unsigned times)
+{
+    while (times-- > 0) {
+        uint64_t seq = 1 + random_below(&seed, EVENTS + 3);
+        ck_ok(annal__scan_seek(&scan, seq, err));
+        for (uint64_t more = random_below(&seed, 60); more > 0 && seq <= EVENTS; more--)
+            ck_next_is(seq++);
+    }
+}
+
+START_TEST(a_scan_that_seeks_again_and_again_stands_where_it_should)
+{
+    seek_about(2000);
+}
+END_TEST
+
+START_TEST(in_the_end_a_seek_is_one_read)
+{
+    seek_about(400);
+    for (uint64_t seq = 1; seq <= EVENTS; seq++) { /* all have been passed once */
+        annal_event event;
+        ck_ok(annal__scan_seek(&scan, seq, err));
+        ck_ok(annal__scan_next(&scan, &event, err));
+    }
+    uint64_t reads = 0;
+    for (unsigned i = 0; i < 100; i++) {
+        uint64_t seq = 2 + random_below(&seed, EVENTS - 2);
+        ck_ok(annal__scan_seek(&scan, seq, err));
+        reads += scan.read;
+        ck_next_is(seq);
+    }
+    ck_assert_uint_lt(reads / 100, 40u << 10); /* 32 KiB, more where a large event lies */
+}
+END_TEST
+
+START_TEST(a_new_scan_finds_the_last_events_with_a_few_reads)
+{
+    ck_ok(annal__scan_seek(&scan, EVENTS - 20, err));
+    ck_next_is(EVENTS - 20);
+    ck_assert_uint_lt(scan.read, 512u << 10);
+}
+END_TEST
+
+/* Rule (4). */
+START_TEST(places_that_are_remembered_wrong_are_forgotten)
+{
+    seek_about(20);
+    ck_assert_ptr_nonnull(scan.marks);
+    annal__scan_mark(&scan, 1001, starts[1000]);
+    ck_ok(annal__scan_seek(&scan, 1002, err));
+    ck_assert_ptr_null(scan.marks);
+    ck_next_is(1002);
+    seek_about(20);
+    ck_assert_ptr_nonnull(scan.marks);
+    annal__scan_mark(&scan, 1001, starts[1001] + 1);
+    ck_ok(annal__scan_seek(&scan, 1001, err));
+    ck_next_is(1001);
+}
+END_TEST
+
+START_TEST(what_is_remembered_becomes_sparse_where_seqs_are_large)
+{
+    seek_about(200);
+    annal__scan_mark(&scan, ((uint64_t)1 << 21) + 1, journal.len); /* every 64th stays */
+    seek_about(200);
+    ck_assert_ptr_nonnull(scan.marks);
+}
+END_TEST
+
+/* Whether damage in front of the event is told depends on where the seek came from. */
+static annal_status next_sound(struct scan *from, annal_event *out_event)
+{
+    annal_status status;
+    do
+        status = annal__scan_next(from, out_event, NULL);
+    while (status == ANNAL_DAMAGE);
+    return status;
+}
+
+START_TEST(behind_damage_a_scan_that_seeks_stands_as_a_new_one_does)
+{
+    for (unsigned i = 0; i < 30; i++)
+        journal.ptr[random_below(&seed, journal.len)] ^= 1;
+    annal__scan_done(&scan);
+    open_scan();
+    for (unsigned i = 0; i < 500; i++) {
+        struct scan fresh;
+        annal_event event, other;
+        uint64_t seq = 1 + random_below(&seed, EVENTS);
+        annal__scan_init(&fresh, &annal__system_io,
+                         open(tmpdir_path(&dir, "journal"), O_RDONLY | O_CLOEXEC), codec);
+        ck_ok(annal__scan_seek(&fresh, seq, err));
+        ck_ok(annal__scan_seek(&scan, seq, err));
+        for (unsigned more = 0; more < 10; more++) {
+            annal_status status = next_sound(&fresh, &event);
+            ck_assert_int_eq(next_sound(&scan, &other), status);
+            ck_assert(status != ANNAL_OK || (event.seq >= seq && event.seq == other.seq &&
+                                             event.h == other.h && event.offset == other.offset));
+        }
+        annal__scan_done(&fresh);
+    }
+}
+END_TEST
+
+START_TEST(a_seek_that_cannot_read_says_so_and_the_next_one_works)
+{
+    seek_about(20);
+    for (unsigned n = 1; n < 200; n++) {
+        uint64_t seq = 1 + random_below(&seed, EVENTS);
+        disk.with_errno = EIO;
+        disk.fail_at = disk.calls + n;
+        annal_status status = annal__scan_seek(&scan, seq, NULL);
+        disk.fail_at = 0;
+        if (status == ANNAL_OK)
+            break;
+        ck_assert_int_eq(status, ANNAL_ERR_IO);
+        ck_ok(annal__scan_seek(&scan, seq, err));
+        ck_next_is(seq);
+    }
+}
+END_TEST
+
+Suite *suite_seek(void)
+{
+    Suite *suite = suite_create("seek");
+    static const struct {
+        const char *name;
+        SFun set_up;
+    } formats[] = {{"json", set_up_json}, {"msgpack", set_up_msgpack}};
+    for (size_t i = 0; i < 2; i++) {
+        TCase *tcase = tcase_create(formats[i].name);
+        tcase_set_timeout(tcase, 60);
+        tcase_add_checked_fixture(tcase, formats[i].set_up, tear_down);
+        tcase_add_test(tcase, a_scan_that_seeks_again_and_again_stands_where_it_should);
+        tcase_add_test(tcase, in_the_end_a_seek_is_one_read);
+        tcase_add_test(tcase, a_new_scan_finds_the_last_events_with_a_few_reads);
+        tcase_add_test(tcase, places_that_are_remembered_wrong_are_forgotten);
+        tcase_add_test(tcase, what_is_remembered_becomes_sparse_where_seqs_are_large);
+        tcase_add_test(tcase, behind_damage_a_scan_that_seeks_stands_as_a_new_one_does);
+        tcase_add_test(tcase, a_seek_that_cannot_read_says_so_and_the_next_one_works);
+        suite_add_tcase(suite, tcase);
+    }
+    return suite;
+}
