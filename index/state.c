@@ -132,7 +132,7 @@ annal_status annal_state_reset(annal_state *state, annal_slice session, annal_er
 {
     struct buf sql = {0};
     annal_status status = annal_session_id_check(session, err);
-    if (status >= 0 && state->in_transaction)
+    if (status >= 0 && state->in_transaction > 0)
         status = annal__db_exec(state->db, "ROLLBACK", err);
     if (status >= 0)
         status = annal__db_select(state->db,
@@ -151,7 +151,7 @@ annal_status annal_state_reset(annal_state *state, annal_slice session, annal_er
     memset(state->session, 0, sizeof state->session);
     memcpy(state->session, session.ptr, session.len);
     state->seq = state->refused = 0;
-    state->in_transaction = false;
+    state->in_transaction = 0;
     return ANNAL_OK;
 }
 
@@ -167,6 +167,9 @@ uint64_t annal_state_refused(const annal_state *state)
 
 /* ---- Applying ---- */
 
+/* A transaction keeps in memory how each page was that it changed. */
+#define TRANSACTION_EVENTS 16384
+
 annal_status annal_state_apply(annal_state *state, const annal_event *event, annal_error *err)
 {
     if (event->seq <= state->seq)
@@ -174,14 +177,15 @@ annal_status annal_state_apply(annal_state *state, const annal_event *event, ann
             err, ANNAL_ERR_INVALID, "event %llu of session '%s' cannot follow event %llu",
             (unsigned long long)event->seq, state->session, (unsigned long long)state->seq);
     annal_status status = ANNAL_OK;
-    if (!state->in_transaction) {
+    if (state->in_transaction >= TRANSACTION_EVENTS)
+        status = annal__state_settle(state, err);
+    if (status >= 0 && state->in_transaction == 0)
         status = annal__db_exec(state->db, "BEGIN", err);
-        if (status < 0)
-            return annal__pages_why(state->pages, status, err);
-        state->in_transaction = true;
-    }
     const char *refused = NULL;
-    status = annal__applier_event(state->applier, session_of(state), event, &refused, err);
+    if (status >= 0) {
+        state->in_transaction++;
+        status = annal__applier_event(state->applier, session_of(state), event, &refused, err);
+    }
     if (status < 0)
         return annal__pages_why(state->pages, status, err);
     state->seq = event->seq;
@@ -191,7 +195,7 @@ annal_status annal_state_apply(annal_state *state, const annal_event *event, ann
 
 annal_status annal__state_settle(annal_state *state, annal_error *err)
 {
-    if (!state->in_transaction)
+    if (state->in_transaction == 0)
         return ANNAL_OK;
     annal_status status = annal__applier_flush(state->applier, session_of(state), err);
     if (status >= 0) {
@@ -203,7 +207,7 @@ annal_status annal__state_settle(annal_state *state, annal_error *err)
         status = annal__db_exec(state->db, sql, err);
     }
     if (status >= 0)
-        state->in_transaction = false;
+        state->in_transaction = 0;
     return annal__pages_why(state->pages, status, err);
 }
 

@@ -25,7 +25,7 @@ struct annal_state {
     annal_pack *core; /* ours, when the caller brought no packs */
     uint64_t seq;
     uint64_t refused;
-    bool in_transaction;
+    unsigned in_transaction; /* events; 0: there is none */
 };
 
 /* End the transaction that events are applied in: what is read from here on is all there. */
@@ -43,9 +43,8 @@ annal_status annal__state_tables(sqlite3 *db, sqlite3_stmt **out_stmt, annal_err
 annal_status annal__state_rows(sqlite3 *db, annal_slice table, sqlite3_stmt **out_stmt,
                                int *out_keys, annal_error *err);
 
-/* One value, and the first columns of a row, as JSON. */
+/* One value as JSON. */
 annal_status annal__state_put_value(struct buf *out, const annal_value *value);
-annal_status annal__state_put_row(struct buf *out, sqlite3_stmt *stmt, int columns);
 
 /* Bytes on their way to an annal_write_fn: passed on when there are enough. */
 struct sink {

@@ -15,6 +15,7 @@
 #include "journal/base/sha256.h"
 
 #include <math.h>
+#include <string.h>
 
 /* SQLite's own digits: the C library's depend on the locale. A NaN is never stored. */
 static annal_status put_real(struct buf *out, double real)
@@ -34,11 +35,23 @@ static annal_status put_blob(struct buf *out, annal_slice blob)
     return status < 0 ? status : annal__buf_append(out, "\"", 1);
 }
 
+static annal_status put_integer(struct buf *out, int64_t integer)
+{
+    char text[24], *at = text + sizeof text;
+    uint64_t rest = integer < 0 ? 0 - (uint64_t)integer : (uint64_t)integer;
+    do
+        *--at = (char)('0' + rest % 10);
+    while ((rest /= 10) > 0);
+    if (integer < 0)
+        *--at = '-';
+    return annal__buf_append(out, at, (size_t)(text + sizeof text - at));
+}
+
 annal_status annal__state_put_value(struct buf *out, const annal_value *value)
 {
     switch (value->kind) {
     case ANNAL_VALUE_INTEGER:
-        return annal__buf_printf(out, "%lld", (long long)value->integer);
+        return put_integer(out, value->integer);
     case ANNAL_VALUE_REAL:
         return put_real(out, value->real);
     case ANNAL_VALUE_TEXT:
@@ -50,19 +63,33 @@ annal_status annal__state_put_value(struct buf *out, const annal_value *value)
     }
 }
 
-annal_status annal__state_put_row(struct buf *out, sqlite3_stmt *stmt, int columns)
+/* What stands before each value of a row, the same in all of a table: `{"id":`, `,"status":`, each
+ * with a NUL behind it. */
+static annal_status put_keys(struct buf *keys, sqlite3_stmt *stmt, int columns)
 {
-    annal_status status = annal__buf_append(out, "{", 1);
+    annal_status status = ANNAL_OK;
+    for (int i = 0; status >= 0 && i < columns; i++) {
+        status = annal__buf_append(keys, i == 0 ? "{" : ",", 1);
+        if (status >= 0)
+            status = annal__json_quote(keys, annal_slice_of(sqlite3_column_name(stmt, i)));
+        if (status >= 0)
+            status = annal__buf_append(keys, ":", 2);
+    }
+    return status;
+}
+
+static annal_status put_row(struct buf *out, sqlite3_stmt *stmt, int columns,
+                            const struct buf *keys)
+{
+    annal_status status = ANNAL_OK;
+    const char *key = keys->ptr;
     for (int i = 0; status >= 0 && i < columns; i++) {
         const annal_value value = annal__db_value(stmt, i);
-        if (i > 0)
-            status = annal__buf_append(out, ",", 1);
-        if (status >= 0)
-            status = annal__json_quote(out, annal_slice_of(sqlite3_column_name(stmt, i)));
-        if (status >= 0)
-            status = annal__buf_append(out, ":", 1);
+        size_t len = strlen(key);
+        status = annal__buf_append(out, key, len);
         if (status >= 0)
             status = annal__state_put_value(out, &value);
+        key += len + 1;
     }
     return status < 0 ? status : annal__buf_append(out, "}", 1);
 }
@@ -119,32 +146,42 @@ int annal__sink_flush(struct sink *sink, size_t unless_below)
     return verdict;
 }
 
-static annal_status write_table(annal_state *state, annal_slice table, struct sink *sink,
-                                annal_error *err)
+static annal_status write_rows(annal_state *state, sqlite3_stmt *stmt, int columns,
+                               struct sink *sink, annal_error *err)
 {
-    sqlite3_stmt *stmt = NULL;
-    annal_status status = annal__json_quote(&sink->buf, table);
-    if (status >= 0)
-        status = annal__buf_append(&sink->buf, ":[", 2);
-    if (status < 0)
-        return annal__fail(err, status, "state of session '%s' as JSON", state->session);
-    int rc = SQLITE_DONE, keys = 0;
-    status = annal__state_rows(state->db, table, &stmt, &keys, err);
-    int columns = status < 0 ? 0 : sqlite3_column_count(stmt) - keys;
-    for (bool first = true; status == ANNAL_OK; first = false) {
+    struct buf keys = {0};
+    int verdict = 0, rc = SQLITE_ROW;
+    annal_status status = put_keys(&keys, stmt, columns);
+    for (bool first = true; status >= 0 && verdict == 0; first = false) {
         rc = sqlite3_step(stmt);
         if (rc != SQLITE_ROW)
             break;
         status = annal__buf_append(&sink->buf, ",", first ? 0 : 1);
         if (status >= 0)
-            status = annal__state_put_row(&sink->buf, stmt, columns);
-        if (status < 0)
-            annal__fail(err, status, "state of session '%s' as JSON", state->session);
-        else
-            status = (annal_status)annal__sink_flush(sink, SINK_BYTES);
+            status = put_row(&sink->buf, stmt, columns, &keys);
+        if (status >= 0)
+            verdict = annal__sink_flush(sink, SINK_BYTES);
     }
-    if (status == ANNAL_OK && rc != SQLITE_DONE)
+    if (status < 0)
+        annal__fail(err, status, "state of session '%s' as JSON", state->session);
+    else if (verdict == 0 && rc != SQLITE_DONE)
         status = annal__db_fail(err, state->db, rc, "state of session '%s'", state->session);
+    annal__buf_done(&keys);
+    return verdict != 0 ? (annal_status)verdict : status;
+}
+
+static annal_status write_table(annal_state *state, annal_slice table, struct sink *sink,
+                                annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int keys = 0;
+    annal_status status = annal__json_quote(&sink->buf, table);
+    if (status >= 0)
+        status = annal__buf_append(&sink->buf, ":[", 2);
+    if (status >= 0)
+        status = annal__state_rows(state->db, table, &stmt, &keys, err);
+    if (status >= 0)
+        status = write_rows(state, stmt, sqlite3_column_count(stmt) - keys, sink, err);
     sqlite3_finalize(stmt);
     return status != ANNAL_OK ? status : annal__buf_append(&sink->buf, "]", 1);
 }

@@ -408,6 +408,23 @@ START_TEST(folding_with_rebases_keeps_no_more_than_what_changed_between_them)
 }
 END_TEST
 
+/* Which keeps in memory how each page was that it changed. */
+START_TEST(a_long_fold_does_not_keep_all_in_one_transaction)
+{
+    annal_state *state = core_state(), *looked_at = core_state();
+    for (uint64_t seq = 1; seq <= 20000; seq++) {
+        apply(state, seq, "x", "{}");
+        apply(looked_at, seq, "x", "{}");
+        if (seq % 1000 == 0)
+            ck_equal(looked_at, looked_at);
+    }
+    ck_assert_uint_lt(state->in_transaction, 10000);
+    ck_equal(state, looked_at);
+    annal_state_free(state);
+    annal_state_free(looked_at);
+}
+END_TEST
+
 /* The n-th read fails, for every n; what the call says is what the source said. */
 START_TEST(a_page_that_cannot_be_had_fails_the_call_that_needs_it)
 {
@@ -515,6 +532,7 @@ Suite *suite_state_vfs(void)
     tcase_add_test(tcase, the_hash_of_a_state_is_the_sha256_of_its_json);
     tcase_add_test(tcase, of_a_large_state_only_what_is_needed_is_read_and_kept);
     tcase_add_test(tcase, folding_with_rebases_keeps_no_more_than_what_changed_between_them);
+    tcase_add_test(tcase, a_long_fold_does_not_keep_all_in_one_transaction);
     tcase_add_test(tcase, a_page_that_cannot_be_had_fails_the_call_that_needs_it);
     tcase_add_test(tcase, pages_that_are_no_state_of_this_session_are_refused);
     tcase_add_test(tcase, a_rebase_onto_another_number_of_pages_is_refused);
