@@ -49,14 +49,15 @@ endfunction()
 # Turn FILE.sql into a C file with one string constant; out gets its path.
 function(annal_embed_sql file out)
     get_filename_component(stem ${file} NAME_WE)
+    get_filename_component(file ${file} ABSOLUTE)
     string(MAKE_C_IDENTIFIER ${stem} symbol)
     set(c_file ${CMAKE_CURRENT_BINARY_DIR}/${symbol}.sql.c)
     add_custom_command(
         OUTPUT ${c_file}
-        COMMAND ${CMAKE_COMMAND} -DINPUT=${CMAKE_CURRENT_SOURCE_DIR}/${file}
+        COMMAND ${CMAKE_COMMAND} -DINPUT=${file}
             -DOUTPUT=${c_file} -DSYMBOL=annal__sql_${symbol}
             -P ${PROJECT_SOURCE_DIR}/cmake/EmbedText.cmake
-        DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${PROJECT_SOURCE_DIR}/cmake/EmbedText.cmake
+        DEPENDS ${file} ${PROJECT_SOURCE_DIR}/cmake/EmbedText.cmake
         VERBATIM)
     set(${out} ${c_file} PARENT_SCOPE)
 endfunction()

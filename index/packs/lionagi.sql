@@ -433,6 +433,14 @@ WHERE ($set::invocation_kind IS NULL
        OR $set::invocation_kind IN ('agent', 'play', 'flow', 'fanout', 'show-play'))
   AND ($set::source_kind IS NULL OR $set::source_kind IN ('live', 'imported_fs'));
 
+-- What has ended stays so for the pack core, too, whose sessions these events change.
+
+-- on session.status_changed, session.paused, session.resumed, session.updated, session_pause, session_resume   guarded "the session has ended, and only a session.transition with override leads out of that"
+UPDATE lionagi_gate SET id = 1
+WHERE (:type = 'session.updated' AND COALESCE($status, $set::status) IS NULL)
+   OR NOT EXISTS (SELECT 1 FROM sessions s JOIN session_statuses t ON t.status = s.status
+                  WHERE s.id = :session AND t.terminal);
+
 -- Never touches last_message_at: a change of the row is no sign of life.
 
 -- on session.updated

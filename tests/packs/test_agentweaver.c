@@ -536,86 +536,81 @@ static const char *pick(struct random *random, const char *const *words)
 }
 
 /* Some event of these packs, sensible or not, in some session; whether it was taken. */
-static bool some_event(struct packs *p, struct random *random, bool guarded)
-{
-    static const char *const project_types[] = {"project.created",
-                                                "project.created",
-                                                "project.configured",
-                                                "project.delete_begun",
-                                                "project.deleted",
-                                                "backlog.captured",
-                                                "backlog.captured",
-                                                "backlog.captured",
-                                                "backlog.captured",
-                                                "backlog.committed",
-                                                "backlog.committed",
-                                                "backlog.bulk_committed",
-                                                "backlog.returned",
-                                                "backlog.reordered",
-                                                "backlog.claimed",
-                                                "backlog.claimed",
-                                                "backlog.archived",
-                                                "backlog.deleted",
-                                                "cast.proposed",
-                                                "decision.proposed",
-                                                "decision.proposed",
-                                                "decision.promoted",
-                                                "decision.batch_promoted",
-                                                "decision.rejected",
-                                                "decision.created",
-                                                "decision.superseded",
-                                                "memory.noted",
-                                                "session_context.started",
-                                                "session_context.updated",
-                                                "session_context.ended",
-                                                NULL};
-    static const char *const run_types[] = {"run.created",
-                                            "run.worktree_set",
-                                            "run.started",
-                                            "run.review_ready",
-                                            "run.approved",
-                                            "run.transition",
-                                            "run.transition",
-                                            "run.transition",
-                                            "run.archived",
-                                            "lease.claimed",
-                                            "lease.renewed",
-                                            "lease.released",
-                                            "tool.call",
-                                            "agent.turn.usage",
-                                            "revision.recorded",
-                                            "stream.closed",
+/* What happens to projects, runs and plans; the usual more often. */
+static const char *const project_types[] = {"project.created",
+                                            "project.created",
+                                            "project.configured",
+                                            "project.delete_begun",
+                                            "project.deleted",
+                                            "backlog.captured",
+                                            "backlog.captured",
+                                            "backlog.captured",
+                                            "backlog.captured",
+                                            "backlog.committed",
+                                            "backlog.committed",
+                                            "backlog.bulk_committed",
+                                            "backlog.returned",
+                                            "backlog.reordered",
+                                            "backlog.claimed",
+                                            "backlog.claimed",
+                                            "backlog.archived",
+                                            "backlog.deleted",
+                                            "cast.proposed",
+                                            "decision.proposed",
+                                            "decision.proposed",
+                                            "decision.promoted",
+                                            "decision.batch_promoted",
+                                            "decision.rejected",
+                                            "decision.created",
+                                            "decision.superseded",
+                                            "memory.noted",
+                                            "session_context.started",
+                                            "session_context.updated",
+                                            "session_context.ended",
                                             NULL};
-    static const char *const plan_types[] = {"workflow_run.created",
-                                             "workflow_run.worktree_set",
-                                             "checkpoint.saved",
-                                             "outcome_spec.created",
-                                             "work_plan.created",
-                                             "work_plan.status_changed",
-                                             "work_plan.deleted",
-                                             "subtask.created",
-                                             "subtask.created",
-                                             "subtask.status_changed",
-                                             "subtask.deleted",
-                                             "subtask_dependency.added",
-                                             "subtask_dependency.removed",
-                                             "steering.issued",
-                                             "steering.applied",
-                                             NULL};
-    static const char *const to[] = {"in_progress", "awaiting_review", "merging",   "merged",
-                                     "failed",      "committing",      "completed", "dispatching",
-                                     "dispatched",  "running",         "odd",       NULL};
-    char session[30], data[1500];
-    unsigned kind = (unsigned)random_below(random, 3), n = (unsigned)random_below(random, 3);
+static const char *const run_types[] = {"run.created",
+                                        "run.worktree_set",
+                                        "run.started",
+                                        "run.review_ready",
+                                        "run.approved",
+                                        "run.transition",
+                                        "run.transition",
+                                        "run.transition",
+                                        "run.archived",
+                                        "lease.claimed",
+                                        "lease.renewed",
+                                        "lease.released",
+                                        "tool.call",
+                                        "agent.turn.usage",
+                                        "revision.recorded",
+                                        "stream.closed",
+                                        NULL};
+static const char *const plan_types[] = {"workflow_run.created",
+                                         "workflow_run.worktree_set",
+                                         "checkpoint.saved",
+                                         "outcome_spec.created",
+                                         "work_plan.created",
+                                         "work_plan.status_changed",
+                                         "work_plan.deleted",
+                                         "subtask.created",
+                                         "subtask.created",
+                                         "subtask.status_changed",
+                                         "subtask.deleted",
+                                         "subtask_dependency.added",
+                                         "subtask_dependency.removed",
+                                         "steering.issued",
+                                         "steering.applied",
+                                         NULL};
+static const char *const statuses[] = {"in_progress", "awaiting_review", "merging",   "merged",
+                                       "failed",      "committing",      "completed", "dispatching",
+                                       "dispatched",  "running",         "odd",       NULL};
+
+/* Data that has a field for each of them. */
+static void some_data(struct random *random, unsigned n, char *data, size_t size)
+{
     unsigned task = (unsigned)random_below(random, 6);
-    const char *const *types = kind == 0 ? project_types : kind == 1 ? run_types : plan_types;
-    snprintf(session, sizeof session, "%s%u%s",
-             kind == 0   ? "proj_p"
-             : kind == 1 ? "run_p"
-                         : "wf_w",
-             n, kind == 1 ? "-t1" : "");
     snprintf(
-        data, sizeof data,
+        data, size,
         "{\"task_id\":\"t%u\",\"title\":\"T\",\"order_key\":\"k%u\",\"task_ids\":[\"t%u\"],"
         "\"items\":[{\"task_id\":\"t%u\",\"order_key\":\"i%u\"}],\"run\":{\"id\":\"p%u-t1\"},"
         "\"entry_id\":\"i%u\",\"slug\":\"s%u\",\"agent_name\":\"ada\",\"type\":\"%s\","
@@ -630,19 +625,32 @@ static bool some_event(struct packs *p, struct random *random, bool guarded)
         "\"reserved\":%s}",
         task, task, task, task, task, n, task, task,
         random_below(random, 2) == 0 ? "learning" : "scope", task, task + 1, task, task, task, task,
-        pick(random, to), random_below(random, 5) == 0 ? "true" : "false", task % 2, task % 2, task,
-        task, task, task, task % 2, task, task % 3, task, n,
+        pick(random, statuses), random_below(random, 5) == 0 ? "true" : "false", task % 2, task % 2,
+        task, task, task, task, task % 2, task, task % 3, task, n,
         random_below(random, 4) == 0
             ? "{\"reserved_at\":\"2026-01-06T07:24:00.000000Z\",\"origin\":\"backlog_pickup\"}"
             : "null");
+}
+
+static bool some_event(struct packs *p, struct random *random, bool guarded)
+{
+    static const char *const *const kinds[] = {project_types, run_types, plan_types};
+    char session[30], data[1500];
+    unsigned kind = (unsigned)random_below(random, 3), n = (unsigned)random_below(random, 3);
+    const char *type = pick(random, kinds[kind]);
+    if (kind == 0)
+        snprintf(session, sizeof session, "proj_p%u", n);
+    else
+        snprintf(session, sizeof session, kind == 1 ? "run_p%u-t1" : "wf_w%u", n);
+    some_data(random, n, data, sizeof data);
     if (random_below(random, 30) == 0)
         snprintf(data, sizeof data, "[null]");
     if (!guarded) {
-        packs_append_past(p, session, pick(random, types), data);
+        packs_append_past(p, session, type, data);
         return true;
     }
     annal_error why = {0};
-    annal_status status = packs_append(p, session, pick(random, types), data, &why);
+    annal_status status = packs_append(p, session, type, data, &why);
     ck_assert_msg(status == ANNAL_OK || status == ANNAL_ERR_REFUSED, "%s", why.message);
     return status == ANNAL_OK;
 }

@@ -338,6 +338,33 @@ START_TEST(at_l23_only_running_leads_anywhere)
 }
 END_TEST
 
+START_TEST(at_l23_no_other_event_leads_out_of_an_end)
+{
+    static const char *const events[][2] = {{"session.status_changed", "{\"to\":\"running\"}"},
+                                            {"session.paused", "{}"},
+                                            {"session.resumed", "{}"},
+                                            {"session_pause", "{}"},
+                                            {"session_resume", "{}"},
+                                            {"session.updated", "{\"status\":\"idle\"}"},
+                                            {"session.updated", "{\"set\":{\"status\":\"idle\"}}"}};
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    ck_append(&p, "s", "session.created", "{\"status\":\"running\"}");
+    ck_append(&p, "s", "session.paused", "{}");
+    ck_append(&p, "s", "session.transition", "{\"to\":\"failed\"}");
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++)
+        ck_refused(&p, "s", events[i][0], events[i][1],
+                   i == 6 ? "set names a column" : "the session has ended, and only");
+    ck_append(&p, "s", "session.updated", "{\"set\":{\"title\":\"T\"}}");
+    ck_packs(&p, "SELECT status, title FROM sessions WHERE id = 's'", "failed|T\n");
+    ck_append(&p, "s", "session.transition",
+              "{\"to\":\"running\",\"override\":true,\"reason_summary\":\"was cut off\"}");
+    ck_append(&p, "s", "session.paused", "{}");
+    packs_ck_rebuild(&p, "state.db", 23);
+    packs_done(&p);
+}
+END_TEST
+
 START_TEST(a_fork_is_refused_where_the_parent_has_no_such_history)
 {
     struct packs p;
@@ -908,6 +935,7 @@ Suite *suite_lionagi(void)
     tcase_add_test(tcase, at_l8_the_same_id_again_overwrites_and_both_events_stay);
     tcase_add_test(tcase, at_l10_foreign_keys_of_the_stock_shell_cascade_and_refuse_as_printed);
     tcase_add_test(tcase, at_l23_only_running_leads_anywhere);
+    tcase_add_test(tcase, at_l23_no_other_event_leads_out_of_an_end);
     tcase_add_test(tcase, a_fork_is_refused_where_the_parent_has_no_such_history);
     tcase_add_test(tcase, pointers_in_node_metadata_are_a_fork_too_and_never_a_circle);
     tcase_add_test(tcase, closed_vocabularies_and_unknown_columns_are_refused);
