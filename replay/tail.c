@@ -1,55 +1,52 @@
 /*
- * Following a session.
+ * Following sessions.
  *
- * (1) A tail reads the journal, where an event stands only once it is durable (level os apart), so
+ * (1) A tail reads the journals, where an event stands only once it is durable (level os apart), so
  *     what it gives is never taken back. A last line that does not prove itself yet is left alone
  *     until it does: also when a new owner cuts it and writes another one.
- * (2) It is woken by the write itself: inotify on the journal, or on events/ as long as there is no
- *     journal. The watch is set before the journal is read: what is written in between is either
- *     read or announced, so nothing is missed.
- * (3) ANNAL_END is answered only when the journal was read to its end after the announcements were
- *     taken away. So whoever then waits for the descriptor is woken by whatever comes.
- * (4) While it waits it looks by itself now and then: some filesystems do not announce everything.
- *     Where inotify is not to be had (a limit per user), a timer takes its place.
- * (5) It never asks for the times of a file that is written to (see identify in journal/base/io.h).
+ * (2) It joins the hub (hub.h) before it looks at a journal. What is committed in between is either
+ *     read or told, so nothing is missed; and as each session is read by seq, from next_seq on, up
+ *     to where the hub told, nothing comes twice.
+ * (3) History is one round: all streams up to where the table says, merged by ts. Then each entry of
+ *     the hub's log: its session up to that seq; the entries of one round are merged again.
+ * (4) ANNAL_END is answered only when the flag was taken back and another look found nothing. So
+ *     whoever then waits is woken by whatever comes.
+ * (5) A tail of one session needs no order: it reads to the end. It looks by itself each second, and
+ *     whether its journal still stands there.
  */
+#include "replay/stream.h"
+#include "replay/tail_file.h"
+
 #include "journal/base/alloc.h"
-#include "journal/base/buf.h"
-#include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/seam.h"
 
-#include <annal/tail.h>
-
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
+#include <limits.h>
 #include <string.h>
-#include <sys/inotify.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
-#define LOOK_MS       1000 /* rule (4) */
-#define TIMER_LOOK_NS 250000000L
-#define PATH_LIMIT    8192
-
-#define WATCH_JOURNAL (IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF)
-#define WATCH_EVENTS  (IN_CREATE | IN_MOVED_TO | IN_ONLYDIR)
+#define LOOK_US     1000000 /* rule (5) */
+#define OPEN_MAX    16      /* journals of a tail, while it reads */
+#define QUICK_US    200     /* a caller that comes back so soon is not busy */
+#define QUICK_CALLS 3
 
 struct annal_tail {
     annal_store *store;
-    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    uint64_t from_seq;
-    struct buf events_path;
-    struct buf journal_paths[2]; /* one for each format; a session has one of them */
-    unsigned journal;            /* the one that was there last */
-    int fd;
-    bool has_inotify;     /* fd is one; else a timer */
-    int events_watch;     /* -1: none */
-    annal_cursor *cursor; /* NULL: no journal yet */
-    dev_t device;         /* of the journal that the cursor reads */
-    ino_t inode;
-    int64_t looked_us; /* when the name was last seen to stand for that journal */
+    struct listener listener;
+    struct streams streams;
+    bool is_single;
+    struct stream **heap; /* that may have an event, the one with the smallest key first */
+    size_t heap_count;
+    size_t heap_room;
+    struct stream *given;   /* what it read ahead was given: gone with the next call */
+    struct stream *current; /* of what was given last */
+    struct stream *single;
+    int64_t looked_us; /* when a single one's name was last seen to stand for its journal */
+    uint32_t misses;   /* of the hub, then */
+    int64_t returned_us;
+    unsigned quick_calls;
+    char cursor[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* "": none */
+    int cursor_lock;
+    bool is_dirty; /* something was given since the last commit */
 };
 
 static int64_t now_us(void)
@@ -57,179 +54,566 @@ static int64_t now_us(void)
     return annal__system_clock.monotonic_us(annal__system_clock.arg);
 }
 
-static annal_slice session_of(const annal_tail *tail)
+/* ---- Merging ---- */
+
+static bool comes_before(const struct stream *a, const struct stream *b)
 {
-    return annal_slice_of(tail->session);
+    if (a->has_key != b->has_key)
+        return !a->has_key; /* it must be looked at first */
+    if (!a->has_key || a->key_us != b->key_us)
+        return a->has_key && a->key_us < b->key_us;
+    return strcmp(a->named.name, b->named.name) < 0;
 }
 
-/* ---- The descriptor ---- */
-
-static annal_status use_timer(annal_tail *tail, annal_error *err)
+static void sift_down(annal_tail *tail)
 {
-    const struct itimerspec often = {.it_interval = {.tv_nsec = TIMER_LOOK_NS},
-                                     .it_value = {.tv_nsec = TIMER_LOOK_NS}};
-    int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (fd < 0 || timerfd_settime(fd, 0, &often, NULL) < 0) {
-        annal_status status = annal__fail_errno(err, "tail of session '%s'", tail->session);
-        if (fd >= 0)
-            close(fd);
-        return status;
+    struct stream **heap = tail->heap;
+    for (size_t at = 0, child; (child = 2 * at + 1) < tail->heap_count; at = child) {
+        if (child + 1 < tail->heap_count && comes_before(heap[child + 1], heap[child]))
+            child++;
+        if (!comes_before(heap[child], heap[at]))
+            return;
+        struct stream *stream = heap[at];
+        heap[at] = heap[child];
+        heap[child] = stream;
     }
-    tail->has_inotify = false;
-    if (tail->fd < 0) {
-        tail->fd = fd;
+}
+
+/* It has not been looked at, so it goes to the top. */
+static annal_status push(annal_tail *tail, struct stream *stream, annal_error *err)
+{
+    if (tail->heap_count == tail->heap_room) {
+        size_t room = tail->heap_room == 0 ? 16 : tail->heap_room * 2;
+        struct stream **heap = annal__realloc_array(tail->heap, room, sizeof(struct stream *));
+        if (heap == NULL)
+            return annal__fail(err, ANNAL_ERR_NOMEM, "tail %zu sessions: no memory", room);
+        tail->heap = heap;
+        tail->heap_room = room;
+    }
+    stream->has_key = false;
+    size_t at = tail->heap_count++;
+    for (; at > 0 && comes_before(stream, tail->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        tail->heap[at] = tail->heap[(at - 1) / 2];
+    tail->heap[at] = stream;
+    return ANNAL_OK;
+}
+
+static void pop(annal_tail *tail)
+{
+    tail->heap[0] = tail->heap[--tail->heap_count];
+    sift_down(tail);
+}
+
+/* The next event of the streams in the heap. */
+static annal_status give(annal_tail *tail, annal_event *out_event, annal_error *err)
+{
+    while (tail->heap_count > 0) {
+        struct stream *top = tail->heap[0];
+        bool had_key = top->has_key;
+        annal_status status = annal__stream_peek(&tail->streams, top, err);
+        tail->current = top;
+        if (status == ANNAL_OK && !had_key) {
+            top->has_key = true;
+            top->key_us = top->head.ts_us;
+            sift_down(tail);
+            continue;
+        }
+        if (status == ANNAL_OK) {
+            *out_event = top->head;
+            tail->given = top;
+            tail->is_dirty = true;
+        }
+        if (status == ANNAL_OK || status == ANNAL_DAMAGE)
+            return status;
+        pop(tail);
+        if (status < 0)
+            return status; /* costs what was told of this session; the others go on */
+    }
+    return ANNAL_END;
+}
+
+/* ---- Several sessions, rule (3) ---- */
+
+static annal_status told(void *arg, const struct hub_session *session, annal_error *err)
+{
+    annal_tail *tail = arg;
+    struct stream *stream = annal__stream_of(&tail->streams, session->session);
+    if (stream == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "tail session '%.*s': no memory",
+                           ANNAL_FMT(session->session));
+    stream->told = *session;
+    return ANNAL_OK;
+}
+
+static void first_seen(const annal_tail *tail, struct stream *stream)
+{
+    memcpy(stream->file, stream->told.file, sizeof stream->file);
+    stream->own_first_seq = stream->told.first_seq;
+    stream->first_seq = tail->streams.own_only ? stream->told.first_seq : 1;
+    if (stream->next_seq < stream->first_seq)
+        stream->next_seq = stream->first_seq;
+}
+
+/* Its journal is gone. */
+static void forget(annal_tail *tail, struct stream *stream)
+{
+    if (tail->current == stream)
+        tail->current = NULL;
+    if (tail->streams.own_only) {
+        annal__stream_drop(&tail->streams, stream);
+        return;
+    }
+    annal__stream_close(&tail->streams, stream);
+    stream->file[0] = '\0';
+    stream->own_first_seq = stream->first_seq = stream->next_seq = 1;
+    stream->has_h = stream->has_place = stream->must_prove = false;
+}
+
+/* Take what the hub told of a stream: read up to there. */
+static annal_status follow(annal_tail *tail, struct stream *stream, annal_error *err)
+{
+    bool anew;
+    annal_status status = ANNAL_OK;
+    if (stream->told.file[0] == '\0') {
+        forget(tail, stream);
         return ANNAL_OK;
     }
-    /* In the place of the inotify descriptor: the caller may have handed its number to epoll. */
-    int placed = dup3(fd, tail->fd, O_CLOEXEC);
-    close(fd);
-    return placed < 0 ? annal__fail_errno(err, "tail of session '%s'", tail->session) : ANNAL_OK;
+    if (stream->file[0] == '\0')
+        first_seen(tail, stream);
+    else if (strcmp(stream->file, stream->told.file) != 0)
+        status = annal__stream_identify(&tail->streams, stream, &anew, err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return ANNAL_OK; /* gone since: that will be told */
+    if (status < 0)
+        return status;
+    stream->upto = stream->told.end_seq;
+    return stream->upto >= stream->next_seq ? push(tail, stream, err) : ANNAL_OK;
 }
 
-/* -1: there is no watch, which rule (4) makes good. */
-static int watch(annal_tail *tail, const struct buf *path, uint32_t mask)
+static annal_status follow_all(annal_tail *tail, annal_error *err)
 {
-    return tail->has_inotify ? inotify_add_watch(tail->fd, path->ptr, mask) : -1;
-}
-
-/* Take away what was announced. True when there was something. */
-static bool take_announcements(annal_tail *tail)
-{
-    char bytes[4096] __attribute__((aligned(8)));
-    bool any = false;
-    while (read(tail->fd, bytes, sizeof bytes) > 0)
-        any = true;
-    return any;
-}
-
-/* ---- The journal ---- */
-
-static bool identify(annal_tail *tail, dev_t *device, ino_t *inode)
-{
-    const struct io *io = annal__store_io(tail->store);
-    for (unsigned i = 0; i < 2; i++) {
-        unsigned journal = tail->journal ^ i;
-        if (io->identify(io->arg, tail->journal_paths[journal].ptr, device, inode) == 0) {
-            tail->journal = journal;
-            return true;
-        }
+    annal_status status = ANNAL_OK;
+    struct named *at = annal__names_next(&tail->streams.names, NULL), *next;
+    for (; at != NULL && status == ANNAL_OK; at = next) {
+        next = annal__names_next(&tail->streams.names, at);
+        status = follow(tail, (struct stream *)at, err);
     }
-    return false;
+    return status;
 }
 
-/*
- * Open the journal, if it is there. ANNAL_END: it is not. Rule (2): the watch comes first, and the
- * name must stand for the same file before and after.
- */
-static annal_status attach(annal_tail *tail, annal_error *err)
+/* It fell behind the log of the hub. */
+static annal_status catch_up(annal_tail *tail, annal_error *err)
 {
-    dev_t device, device_after;
-    ino_t inode, inode_after;
-    if (!identify(tail, &device, &inode))
-        return ANNAL_END;
-    int journal_watch = watch(tail, &tail->journal_paths[tail->journal], WATCH_JOURNAL);
-    if (journal_watch < 0 && tail->has_inotify && errno != ENOENT) {
-        annal_status status = use_timer(tail, err);
+    for (struct named *at = annal__names_next(&tail->streams.names, NULL); at != NULL;
+         at = annal__names_next(&tail->streams.names, at))
+        ((struct stream *)at)->told.file[0] = '\0';
+    annal_status status = annal__hub_table(&tail->listener, told, tail, err);
+    return status == ANNAL_OK ? follow_all(tail, err) : status;
+}
+
+/* Until there is something to read. ANNAL_END: nothing was told. */
+static annal_status take_news(annal_tail *tail, annal_error *err)
+{
+    struct hub_session session;
+    uint64_t round = 0;
+    annal_status status = ANNAL_OK;
+    while (status == ANNAL_OK) {
+        enum hub_taken taken = annal__hub_take(&tail->listener, round, &session);
+        if (taken == HUB_BEHIND && round == 0)
+            return catch_up(tail, err);
+        if (taken != HUB_ENTRY)
+            break;
+        status = told(tail, &session, err);
+        if (status == ANNAL_OK)
+            status = follow(
+                tail, (struct stream *)annal__names_find(&tail->streams.names, session.session),
+                err);
+        round = session.round;
+        if (round == 0 && tail->heap_count > 0)
+            return status;
+    }
+    return status == ANNAL_OK && tail->heap_count == 0 ? ANNAL_END : status;
+}
+
+static annal_status look_at_many(annal_tail *tail, annal_event *out_event, annal_error *err)
+{
+    for (;;) {
+        annal_status status = give(tail, out_event, err);
+        if (status != ANNAL_END)
+            return status;
+        status = take_news(tail, err);
+        if (status == ANNAL_END) {
+            annal__hub_hear(&tail->listener);
+            status = take_news(tail, err);
+        }
+        if (status != ANNAL_OK)
+            return status;
+    }
+}
+
+/* ---- One session, rule (5) ---- */
+
+static annal_status check_journal(annal_tail *tail, annal_error *err)
+{
+    annal_session_info info;
+    const struct stream *stream = tail->single;
+    tail->looked_us = now_us();
+    tail->misses = annal__hub_misses(&tail->listener);
+    annal_status status = annal_session_info_get(
+        tail->store, (annal_slice){stream->named.name, stream->named.len}, &info, err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return annal__fail(err, ANNAL_ERR_CONFLICT, "tail of session '%s': its journal is gone",
+                           stream->named.name);
+    if (status == ANNAL_OK && strcmp(info.file, stream->file) != 0)
+        return annal__fail(err, ANNAL_ERR_CONFLICT,
+                           "tail of session '%s': its journal was replaced by another one",
+                           stream->named.name);
+    return status;
+}
+
+static annal_status read_single(annal_tail *tail, annal_event *out_event, annal_error *err)
+{
+    if (tail->heap_count == 0) {
+        annal_status status = push(tail, tail->single, err);
         if (status < 0)
             return status;
     }
-    annal_status status =
-        annal_cursor_open(tail->store, session_of(tail), tail->from_seq, &tail->cursor, err);
-    if (status == ANNAL_ERR_NOTFOUND)
-        return ANNAL_END;
-    if (status < 0)
-        return status;
-    if (!identify(tail, &device_after, &inode_after) || device != device_after ||
-        inode != inode_after) {
-        annal_cursor_close(tail->cursor);
-        tail->cursor = NULL;
-        return ANNAL_END;
+    return give(tail, out_event, err);
+}
+
+static annal_status look_at_single(annal_tail *tail, annal_event *out_event, annal_error *err)
+{
+    struct stream *stream = tail->single;
+    annal_status status;
+    bool anew;
+    if (stream->file[0] == '\0') {
+        uint64_t next_seq = stream->next_seq;
+        status = annal__stream_identify(&tail->streams, stream, &anew, err);
+        if (status < 0)
+            return status == ANNAL_ERR_NOTFOUND ? ANNAL_END : status;
+        stream->next_seq = next_seq;
+        tail->looked_us = now_us();
     }
-    if (tail->events_watch >= 0)
-        (void)inotify_rm_watch(tail->fd, tail->events_watch);
-    tail->events_watch = -1;
-    tail->device = device;
-    tail->inode = inode;
-    tail->looked_us = now_us();
+    status = read_single(tail, out_event, err);
+    if (status != ANNAL_END || (now_us() - tail->looked_us < LOOK_US &&
+                                tail->misses == annal__hub_misses(&tail->listener)))
+        return status;
+    annal_error gone = {0};
+    annal_status still = check_journal(tail, &gone);
+    if (still == ANNAL_OK) /* a copy may stand in its place: the name is opened again */
+        annal__stream_close(&tail->streams, stream);
+    status = read_single(tail, out_event, err); /* what was written before comes first */
+    if (status == ANNAL_END && still < 0 && err != NULL)
+        *err = gone;
+    return status == ANNAL_END && still < 0 ? still : status;
+}
+
+/* ---- Next ---- */
+
+static annal_status look(annal_tail *tail, annal_event *out_event, annal_error *err)
+{
+    if (tail->given != NULL) {
+        annal__stream_advance(tail->given);
+        tail->given->has_key = false; /* it stands at the top still */
+        tail->given = NULL;
+    }
+    return tail->is_single ? look_at_single(tail, out_event, err)
+                           : look_at_many(tail, out_event, err);
+}
+
+/* Nothing to read for now: in a crowd, keep no memory for it. */
+static void rest(annal_tail *tail)
+{
+    for (struct stream *at = tail->streams.open_first; at != NULL; at = at->open_behind)
+        annal__stream_rest(at);
+    while (tail->streams.open_count > 1)
+        annal__stream_close(&tail->streams, tail->streams.open_last);
+}
+
+static bool takes_turn(annal_tail *tail, uint32_t timeout_ms, int64_t until_us)
+{
+    if (timeout_ms == 0 || !annal__hub_is_crowd(&tail->listener))
+        return false;
+    bool quick = now_us() - tail->returned_us < QUICK_US;
+    tail->quick_calls = quick ? tail->quick_calls + 1 : 0;
+    annal__hub_turn_take(&tail->listener, until_us);
+    return true;
+}
+
+annal_status annal_tail_next(annal_tail *tail, uint32_t timeout_ms, annal_event *out_event,
+                             annal_error *err)
+{
+    int64_t until_us =
+        timeout_ms == ANNAL_TAIL_EVER ? INT64_MAX : now_us() + (int64_t)timeout_ms * 1000;
+    if (!annal__hub_is_here(&tail->listener))
+        return annal__fail(err, ANNAL_ERR_CLOSED, "this tail is of the parent of this process");
+    for (;;) {
+        bool turn = takes_turn(tail, timeout_ms, until_us);
+        annal_status status = look(tail, out_event, err);
+        if (status != ANNAL_END) {
+            if (turn) {
+                tail->returned_us = now_us();
+                annal__hub_turn_away(&tail->listener, tail->quick_calls < QUICK_CALLS);
+            }
+            return status;
+        }
+        if (annal__hub_is_crowd(&tail->listener))
+            rest(tail);
+        if (turn)
+            annal__hub_turn_give(&tail->listener);
+        if (annal__hub_unflag(&tail->listener))
+            continue; /* rule (4) */
+        int64_t now = now_us();
+        if (now >= until_us)
+            return ANNAL_END;
+        annal__hub_wait(&tail->listener,
+                        tail->is_single && until_us - now > LOOK_US ? now + LOOK_US : until_us);
+    }
+}
+
+annal_slice annal_tail_session(const annal_tail *tail)
+{
+    return tail->current == NULL
+               ? (annal_slice){0}
+               : (annal_slice){tail->current->named.name, tail->current->named.len};
+}
+
+annal_damage annal_tail_damage(const annal_tail *tail)
+{
+    return tail->streams.damage;
+}
+
+annal_status annal_tail_fd(annal_tail *tail, int *out_fd, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    if (!annal__hub_is_here(&tail->listener))
+        return annal__fail(err, ANNAL_ERR_CLOSED, "this tail is of the parent of this process");
+    if (tail->listener.fd < 0)
+        status = annal__hub_fd(&tail->listener, err);
+    if (status == ANNAL_OK)
+        *out_fd = tail->listener.fd;
+    return status;
+}
+
+/* ---- Named cursors ---- */
+
+static annal_status load_entry(void *arg, const struct cursor_entry *entry, int64_t committed_us,
+                               annal_error *err)
+{
+    annal_tail *tail = arg;
+    struct stream *stream =
+        (struct stream *)annal__names_find(&tail->streams.names, entry->session);
+    (void)committed_us;
+    (void)err;
+    if (stream == NULL || stream->told.file[0] == '\0')
+        return ANNAL_OK; /* it is deleted, or not asked for */
+    first_seen(tail, stream);
+    memcpy(stream->file, entry->file, sizeof stream->file);
+    stream->next_seq = entry->seq + 1 > stream->first_seq ? entry->seq + 1 : stream->first_seq;
+    stream->h = entry->h;
+    stream->has_h = entry->has_h && stream->next_seq == entry->seq + 1;
+    stream->must_prove = true;
+    stream->is_known = true;
     return ANNAL_OK;
 }
 
-/* Whether the name still stands for the journal that the cursor reads. */
-static annal_status check_journal(annal_tail *tail, annal_error *err)
+annal_status annal_tail_commit(annal_tail *tail, annal_error *err)
 {
-    dev_t device;
-    ino_t inode;
-    tail->looked_us = now_us();
-    if (!identify(tail, &device, &inode))
-        return annal__fail(err, ANNAL_ERR_CONFLICT, "tail of session '%s': its journal is gone",
-                           tail->session);
-    if (device != tail->device || inode != tail->inode)
-        return annal__fail(err, ANNAL_ERR_CONFLICT,
-                           "tail of session '%s': its journal was replaced by another one",
-                           tail->session);
-    return ANNAL_OK;
+    struct buf text = {0};
+    const struct clock *clock = annal__store_clock(tail->store);
+    annal_slice name = annal_slice_of(tail->cursor);
+    if (name.len == 0)
+        return annal__fail(err, ANNAL_ERR_INVALID, "commit a tail: it has no cursor");
+    if (annal_store_is_read_only(tail->store))
+        return annal__fail(err, ANNAL_ERR_IO, "cursor '%s': store %s is open for reading only",
+                           tail->cursor, annal_store_path(tail->store));
+    if (!tail->is_dirty)
+        return ANNAL_OK;
+    annal_status status = annal__cursor_begin(&text, name, clock->wall_us(clock->arg));
+    for (struct named *at = annal__names_next(&tail->streams.names, NULL);
+         at != NULL && status == ANNAL_OK; at = annal__names_next(&tail->streams.names, at)) {
+        const struct stream *stream = (struct stream *)at;
+        bool given = stream == tail->given;
+        struct cursor_entry entry = {.session = {at->name, at->len},
+                                     .seq = given ? stream->head.seq : stream->next_seq - 1,
+                                     .h = given ? stream->head.h : stream->h,
+                                     .has_h = given || stream->has_h};
+        memcpy(entry.file, stream->file, sizeof entry.file);
+        if (entry.file[0] != '\0')
+            status = annal__cursor_add(&text, &entry);
+    }
+    if (status < 0)
+        status = annal__fail(err, status, "commit cursor '%s'", tail->cursor);
+    else
+        status = annal__cursor_publish(tail->store, name, &text, err);
+    tail->is_dirty = status < 0;
+    annal__buf_done(&text);
+    return status;
 }
 
 /* ---- Opening ---- */
 
-static annal_status find_end(annal_tail *tail, annal_error *err)
+static annal_status take_types(annal_tail *tail, const annal_tail_options *options,
+                               annal_error *err)
 {
-    annal_session_info info;
-    annal_status status = annal_session_info_get(tail->store, session_of(tail), &info, err);
-    if (status >= 0)
-        tail->from_seq = info.last_seq + 1;
-    else if (status == ANNAL_ERR_NOTFOUND)
-        tail->from_seq = 1;
-    return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status;
+    struct streams *streams = &tail->streams;
+    if (options->type_count == 0)
+        return ANNAL_OK;
+    streams->types = annal__zalloc(options->type_count * sizeof *streams->types);
+    if (streams->types == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "tail: no memory");
+    for (size_t i = 0; i < options->type_count; i++) {
+        annal_slice type = options->types[i];
+        if (type.len == 0 || type.len >= sizeof streams->types[i] ||
+            memchr(type.ptr, '\0', type.len) != NULL)
+            return annal__fail(err, ANNAL_ERR_INVALID, "tail: '%.*s' is no type", ANNAL_FMT(type));
+        memcpy(streams->types[i], type.ptr, type.len);
+    }
+    streams->type_count = options->type_count;
+    return ANNAL_OK;
 }
 
-static annal_status make_paths(annal_tail *tail, annal_error *err)
+static annal_status check_options(const annal_tail_options *options, annal_error *err)
 {
-    annal_status status =
-        annal__buf_printf(&tail->events_path, "%s/events", annal_store_path(tail->store));
-    static const char *const suffixes[] = {".jsonl", ".mpk"};
-    for (unsigned i = 0; i < 2 && status >= 0; i++)
-        status = annal__buf_printf(&tail->journal_paths[i], "%s/%s%s", tail->events_path.ptr,
-                                   tail->session, suffixes[i]);
-    return status < 0 ? annal__fail(err, status, "tail of session '%s'", tail->session) : ANNAL_OK;
+    int beginnings =
+        (options->from_seq > 0) + (options->from_us != 0) + (options->last > 0) + options->from_now;
+    if (beginnings > 1)
+        return annal__fail(err, ANNAL_ERR_INVALID, "tail: more than one place to begin at");
+    if (options->from_seq > 0 && options->session_count != 1)
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "tail: a seq to begin at, and not one session that it is of");
+    if (options->last > ANNAL_TAIL_LAST_MAX)
+        return annal__fail(err, ANNAL_ERR_LIMIT, "tail: begin more than %llu events before the end",
+                           (unsigned long long)ANNAL_TAIL_LAST_MAX);
+    for (size_t i = 0; i < options->session_count; i++) {
+        annal_status status = annal_session_id_check(options->sessions[i], err);
+        if (status < 0)
+            return status;
+    }
+    return ANNAL_OK;
 }
 
-/* Rule (2): events/ is watched before the journal is looked for. */
-static annal_status begin(annal_tail *tail, annal_error *err)
+static void begin_at_end(struct stream *stream)
 {
-    annal_status status = make_paths(tail, err);
+    stream->next_seq =
+        stream->told.end_seq + 1 > stream->first_seq ? stream->told.end_seq + 1 : stream->first_seq;
+    stream->has_h = stream->told.has_end_h && stream->next_seq == stream->told.end_seq + 1;
+    stream->h = stream->told.end_h;
+}
+
+static annal_status begin_with_last(annal_tail *tail, uint64_t want, annal_error *err)
+{
+    struct lasts lasts = {.want = (size_t)want};
+    annal_status status = ANNAL_OK;
+    lasts.heap = annal__realloc_array(NULL, lasts.want, sizeof *lasts.heap);
+    if (lasts.heap == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "tail: no memory for the last %zu events",
+                           lasts.want);
+    for (struct named *at = annal__names_next(&tail->streams.names, NULL);
+         at != NULL && status == ANNAL_OK; at = annal__names_next(&tail->streams.names, at)) {
+        struct stream *stream = (struct stream *)at;
+        status = annal__stream_seek_last(&tail->streams, stream, stream->told.end_seq, &lasts, err);
+        begin_at_end(stream);
+    }
+    for (size_t i = 0; i < lasts.count && status == ANNAL_OK; i++) {
+        struct stream *stream = lasts.heap[i].stream;
+        if (lasts.heap[i].seq < stream->next_seq) {
+            stream->next_seq = lasts.heap[i].seq;
+            stream->has_h = false;
+        }
+    }
+    annal__free(lasts.heap);
+    return status;
+}
+
+static annal_status begin_each(annal_tail *tail, const annal_tail_options *options,
+                               annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    for (struct named *at = annal__names_next(&tail->streams.names, NULL);
+         at != NULL && status == ANNAL_OK; at = annal__names_next(&tail->streams.names, at)) {
+        struct stream *stream = (struct stream *)at;
+        if (options->from_now)
+            begin_at_end(stream);
+        else if (options->from_us != 0)
+            status = annal__stream_seek_time(&tail->streams, stream, stream->told.end_seq,
+                                             options->from_us, err);
+        else if (options->from_seq > 0)
+            stream->next_seq = options->from_seq;
+    }
+    return status;
+}
+
+/* Where each stream begins. */
+static annal_status begin(annal_tail *tail, const annal_tail_options *options, annal_error *err)
+{
+    annal_status status = ANNAL_ERR_NOTFOUND;
+    for (struct named *at = annal__names_next(&tail->streams.names, NULL); at != NULL;
+         at = annal__names_next(&tail->streams.names, at)) {
+        struct stream *stream = (struct stream *)at;
+        if (stream->told.file[0] != '\0')
+            first_seen(tail, stream);
+    }
+    tail->is_dirty = true;
+    if (tail->cursor[0] != '\0')
+        status = annal__cursor_read(tail->store, annal_slice_of(tail->cursor), load_entry, tail,
+                                    NULL, err);
+    if (status != ANNAL_ERR_NOTFOUND) {
+        tail->is_dirty = false;
+        return status;
+    }
+    return options->last > 0 ? begin_with_last(tail, options->last, err)
+                             : begin_each(tail, options, err);
+}
+
+static annal_status open_tail(annal_tail *tail, const annal_tail_options *options, annal_error *err)
+{
+    annal_status status = take_types(tail, options, err);
+    if (status == ANNAL_OK && options->cursor.len > 0) {
+        status = annal__cursor_lock(tail->store, options->cursor, &tail->cursor_lock, err);
+        if (status == ANNAL_OK)
+            memcpy(tail->cursor, options->cursor.ptr, options->cursor.len);
+    }
+    if (status == ANNAL_OK)
+        status = annal__hub_join(tail->store, &tail->listener, options->sessions,
+                                 options->session_count, err);
+    if (status == ANNAL_OK)
+        status = annal__hub_table(&tail->listener, told, tail, err);
+    if (status == ANNAL_OK)
+        status = begin(tail, options, err);
     if (status < 0)
         return status;
-    tail->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    tail->has_inotify = tail->fd >= 0;
-    if (tail->has_inotify)
-        tail->events_watch = watch(tail, &tail->events_path, WATCH_EVENTS);
-    if (tail->events_watch < 0)
-        status = use_timer(tail, err);
-    if (status >= 0 && tail->from_seq == ANNAL_TAIL_NEW)
-        status = find_end(tail, err);
-    if (status >= 0)
-        status = attach(tail, err);
-    return status < 0 ? status : ANNAL_OK;
+    if (!tail->is_single)
+        return follow_all(tail, err);
+    tail->single = (struct stream *)annal__names_next(&tail->streams.names, NULL);
+    tail->single->upto = UINT64_MAX;
+    tail->looked_us = now_us();
+    tail->misses = annal__hub_misses(&tail->listener);
+    bool anew;
+    if (tail->single->is_known && strcmp(tail->single->file, tail->single->told.file) != 0)
+        status = annal__stream_identify(&tail->streams, tail->single, &anew, err);
+    return status;
 }
 
-annal_status annal_tail_open(annal_store *store, annal_slice session, uint64_t from_seq,
+annal_status annal_tail_open(annal_store *store, const annal_tail_options *options,
                              annal_tail **out_tail, annal_error *err)
 {
-    annal_status status = annal_session_id_check(session, err);
+    static const annal_tail_options defaults = {0};
+    if (options == NULL)
+        options = &defaults;
+    annal_status status = check_options(options, err);
     if (status < 0)
         return status;
     annal_tail *tail = annal__zalloc(sizeof *tail);
     if (tail == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "tail of session '%.*s'", ANNAL_FMT(session));
-    *tail = (annal_tail){.store = store,
-                         .from_seq = from_seq == 0 ? 1 : from_seq,
-                         .events_path = {.limit = PATH_LIMIT},
-                         .journal_paths = {{.limit = PATH_LIMIT}, {.limit = PATH_LIMIT}},
-                         .fd = -1,
-                         .events_watch = -1};
-    memcpy(tail->session, session.ptr, session.len);
-    status = begin(tail, err);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "tail store %s: no memory",
+                           annal_store_path(store));
+    tail->store = store;
+    tail->cursor_lock = -1;
+    tail->is_single = options->session_count == 1;
+    tail->streams = (struct streams){
+        .store = store, .own_only = options->session_count == 0, .open_max = OPEN_MAX};
+    status = open_tail(tail, options, err);
     if (status < 0) {
         annal_tail_close(tail);
         return status;
@@ -242,77 +626,11 @@ void annal_tail_close(annal_tail *tail)
 {
     if (tail == NULL)
         return;
-    annal_cursor_close(tail->cursor);
-    if (tail->fd >= 0)
-        close(tail->fd);
-    annal__buf_done(&tail->events_path);
-    annal__buf_done(&tail->journal_paths[0]);
-    annal__buf_done(&tail->journal_paths[1]);
+    const struct io *io = annal__store_io(tail->store);
+    annal__hub_leave(&tail->listener);
+    annal__streams_done(&tail->streams);
+    if (tail->cursor_lock >= 0)
+        io->close(io->arg, tail->cursor_lock);
+    annal__free(tail->heap);
     annal__free(tail);
-}
-
-/* ---- Reading ---- */
-
-static annal_status read_next(annal_tail *tail, annal_event *out_event, annal_error *err)
-{
-    annal_status status = tail->cursor == NULL ? attach(tail, err) : ANNAL_OK;
-    return status == ANNAL_OK ? annal_cursor_next(tail->cursor, out_event, err) : status;
-}
-
-/* Wait for an announcement, up to deadline_us, and no longer than rule (4) says. */
-static annal_status wait_a_while(annal_tail *tail, int64_t deadline_us, annal_error *err)
-{
-    int64_t left_us = deadline_us - now_us();
-    int wait_ms = left_us / 1000 >= LOOK_MS ? LOOK_MS : (int)((left_us + 999) / 1000);
-    struct pollfd ready = {.fd = tail->fd, .events = POLLIN};
-    if (poll(&ready, 1, wait_ms) < 0 && errno != EINTR)
-        return annal__fail_errno(err, "wait for session '%s'", tail->session);
-    return ANNAL_OK;
-}
-
-annal_status annal_tail_next(annal_tail *tail, uint32_t timeout_ms, annal_event *out_event,
-                             annal_error *err)
-{
-    int64_t deadline_us =
-        timeout_ms == ANNAL_TAIL_EVER ? INT64_MAX : now_us() + (int64_t)timeout_ms * 1000;
-    for (;;) {
-        annal_status status = read_next(tail, out_event, err);
-        if (status != ANNAL_END)
-            return status;
-        bool announced = take_announcements(tail);
-        if (tail->cursor != NULL &&
-            (announced || now_us() - tail->looked_us >= (int64_t)LOOK_MS * 1000)) {
-            annal_error gone = {0};
-            annal_status still = check_journal(tail, &gone);
-            if (still < 0) { /* what was written before the name changed is given first */
-                status = read_next(tail, out_event, err);
-                if (status == ANNAL_END && err != NULL)
-                    *err = gone;
-                return status == ANNAL_END ? still : status;
-            }
-        }
-        if (announced)
-            continue;
-        if (now_us() >= deadline_us)
-            return ANNAL_END;
-        status = wait_a_while(tail, deadline_us, err);
-        if (status < 0)
-            return status;
-    }
-}
-
-annal_damage annal_tail_damage(const annal_tail *tail)
-{
-    return tail->cursor == NULL ? (annal_damage){0} : annal_cursor_damage(tail->cursor);
-}
-
-uint64_t annal_tail_seq(const annal_tail *tail)
-{
-    uint64_t seq = tail->cursor == NULL ? 1 : annal_cursor_position(tail->cursor).seq;
-    return seq < tail->from_seq ? tail->from_seq : seq;
-}
-
-int annal_tail_fd(const annal_tail *tail)
-{
-    return tail->fd;
 }

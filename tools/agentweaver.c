@@ -97,9 +97,11 @@ int run_tail(const struct args *args)
     /* One event more than asked for: the one before may have ended the run. */
     uint64_t begin = from > 1 ? from - 1 : 1;
     annal_slice session = annal_slice_of(call.session);
+    const annal_tail_options options = {
+        .sessions = &session, .session_count = 1, .from_seq = begin};
     if (annal__buf_append(&terminal, "\n", 1) < 0 ||
         annal_sql(call.index, annal_slice_of(TERMINAL), NULL, add_terminal, &terminal, &err) < 0 ||
-        annal_tail_open(call.store, session, begin, &tail, &err) < 0) {
+        annal_tail_open(call.store, &options, &tail, &err) < 0) {
         exit_status = fail_error(&err);
         goto done;
     }

@@ -2,89 +2,250 @@
 #include "tools/event_out.h"
 #include "tools/open.h"
 #include "tools/out.h"
+#include "tools/sessions.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/clock.h"
 
 #include <annal/tail.h>
 
+#include <string.h>
+
 enum { LOOK_MS = 500 }; /* how often to notice that nobody reads any more */
 
-/* Print what is there; with follow go on until the reader goes away. */
-static int follow(annal_tail *tail, annal_slice session, bool forever)
+#define COMMIT_US 1000000 /* how often a cursor is committed */
+
+struct tailing {
+    const struct args *args;
+    annal_store *store;
+    struct session_list list; /* without --follow: the sessions, to check their ends */
+    annal_slice *sessions;
+    annal_slice *types;
+    annal_tail_options options;
+    annal_tail *tail;
+    int64_t committed_us;
+};
+
+static int64_t now_us(void)
+{
+    return annal__system_clock.monotonic_us(annal__system_clock.arg);
+}
+
+/* What was printed is with whoever reads it: then the cursor may move. */
+static int commit(struct tailing *tailing, bool now)
+{
+    annal_error err = {0};
+    if (tailing->options.cursor.len == 0 ||
+        (!now && now_us() - tailing->committed_us < COMMIT_US) || !out_flush())
+        return 0;
+    tailing->committed_us = now_us();
+    return annal_tail_commit(tailing->tail, &err) < 0 ? fail_error(&err) : 0;
+}
+
+/* A session that cannot be read keeps nobody from the others. */
+static bool is_of_one(const struct tailing *tailing, annal_status status)
+{
+    return tailing->options.session_count != 1 && annal_tail_session(tailing->tail).len > 0 &&
+           (status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_UNSUPPORTED);
+}
+
+/* The next event, damage, or ANNAL_END when it is time to stop. */
+static annal_status next(struct tailing *tailing, annal_event *out_event, int *out_failed,
+                         annal_error *err)
+{
+    annal_status status = annal_tail_next(tailing->tail, 0, out_event, err);
+    while (status == ANNAL_END) {
+        if (!out_flush() || !args_has(tailing->args, "follow") || out_reader_is_gone())
+            return ANNAL_END;
+        *out_failed = commit(tailing, false);
+        if (*out_failed != 0)
+            return ANNAL_END;
+        status = annal_tail_next(tailing->tail, LOOK_MS, out_event, err);
+    }
+    return status;
+}
+
+/* Print what is there; with --follow go on until the reader goes away. */
+static int print_events(struct tailing *tailing)
 {
     annal_error err = {0};
     annal_event event;
-    int exit_status = EXIT_DONE;
-    for (;;) {
-        annal_status status = annal_tail_next(tail, 0, &event, &err);
-        if (status == ANNAL_END) {
-            if (!out_flush() || !forever || out_reader_is_gone())
-                return exit_status;
-            status = annal_tail_next(tail, LOOK_MS, &event, &err);
-        }
-        if (status < 0)
+    int exit_status = EXIT_DONE, failed = 0;
+    while (failed == 0 && out_wanted()) {
+        annal_status status = next(tailing, &event, &failed, &err);
+        annal_slice session = annal_tail_session(tailing->tail);
+        if (status == ANNAL_END)
+            break;
+        if (status < 0 && !is_of_one(tailing, status))
             return fail_error(&err);
-        if (status == ANNAL_DAMAGE) {
-            annal_damage damage = annal_tail_damage(tail);
+        if (status < 0) {
+            exit_status = fail_error(&err);
+        } else if (status == ANNAL_DAMAGE) {
+            annal_damage damage = annal_tail_damage(tailing->tail);
             event_say_damage(session, &damage);
             exit_status = EXIT_REFUSED;
-        } else if (status == ANNAL_OK) {
+        } else {
             event_print(&event, session);
-            if (!out_wanted())
-                return exit_status;
+            failed = commit(tailing, false);
         }
     }
+    if (failed == 0 && out_wanted())
+        failed = commit(tailing, true);
+    return failed != 0 ? failed : exit_status;
 }
 
-static int tail_session(annal_store *store, annal_slice session, uint64_t from_seq, bool forever)
+/* ---- The command line ---- */
+
+static int read_types(struct tailing *tailing)
 {
-    annal_error err = {0};
-    annal_tail *tail = NULL;
+    const struct args *args = tailing->args;
+    int at = 0;
+    const char *type;
+    tailing->types = annal__zalloc((size_t)(args->value_count + 1) * sizeof *tailing->types);
+    if (tailing->types == NULL)
+        return fail_storage("tail: out of memory");
+    while ((type = args_next(args, "type", &at)) != NULL) {
+        if (type[0] == '\0')
+            return fail_usage("--type needs the type of an event, such as tool.called or 'tool.*'");
+        tailing->types[tailing->options.type_count++] = annal_slice_of(type);
+    }
+    tailing->options.types = tailing->types;
+    return 0;
+}
+
+static int read_sessions(struct tailing *tailing)
+{
+    const struct args *args = tailing->args;
+    if (args_has(args, "all") == (args->operand_count > 0))
+        return fail_usage(args->operand_count > 0 ? "--all and SESSION exclude each other"
+                                                  : "tail needs a SESSION, or --all");
+    tailing->sessions =
+        annal__zalloc(((size_t)args->operand_count + 1) * sizeof *tailing->sessions);
+    if (tailing->sessions == NULL)
+        return fail_storage("tail: out of memory");
+    for (int i = 0; i < args->operand_count; i++) {
+        int exit_status = args_session(args, i, &tailing->sessions[i]);
+        if (exit_status != 0)
+            return exit_status;
+    }
+    tailing->options.sessions = tailing->sessions;
+    tailing->options.session_count = (size_t)args->operand_count;
+    return 0;
+}
+
+static int read_begin(struct tailing *tailing)
+{
+    const struct args *args = tailing->args;
+    annal_tail_options *options = &tailing->options;
+    const char *from = args_get(args, "from");
+    if (from != NULL && strcmp(from, "now") == 0) {
+        options->from_now = true;
+    } else if (from != NULL && parse_number(from, &options->from_seq)) {
+        if (args->operand_count != 1)
+            return fail_usage("--from %s: a seq is of one SESSION; several begin at a time", from);
+    } else if (from != NULL && !parse_time(from, &options->from_us)) {
+        return fail_usage("--from needs a seq, a time such as 2026-01-06T07:24 or 2h, or now, and "
+                          "was given '%s'",
+                          from);
+    }
+    int exit_status = 0;
+    if (args_has(args, "last")) {
+        exit_status = args_number(args, "last", &options->last);
+        if (exit_status == 0 && options->last == 0)
+            options->from_now = true;
+        if (exit_status == 0 && from != NULL)
+            exit_status = fail_usage("--from and --last exclude each other");
+        if (exit_status == 0 && options->last > ANNAL_TAIL_LAST_MAX)
+            exit_status = fail_usage("--last: at most 1000000");
+    }
+    options->cursor = annal_slice_of(args_get(args, "cursor"));
+    if (exit_status == 0 && options->cursor.len > 0 &&
+        annal_session_id_check(options->cursor, NULL) < 0)
+        exit_status = fail_usage("--cursor: '%s' is no name: letters, digits, . _ -",
+                                 args_get(args, "cursor"));
+    return exit_status;
+}
+
+/* A tail would wait for a session that is not there; without --follow there is nothing to wait for.
+ */
+static int list_sessions(struct tailing *tailing)
+{
+    return args_has(tailing->args, "follow")
+               ? 0
+               : sessions_collect(tailing->store, tailing->args, &tailing->list);
+}
+
+static int check_ends(struct tailing *tailing, int exit_status)
+{
     int waits = 0;
-    annal_session_info info;
-    /* A tail would wait for a session that is not there; without --follow there is nothing to wait
-     * for. */
-    if (!forever && annal_session_info_get(store, session, &info, &err) < 0)
-        return fail_error(&err);
-    if (annal_tail_open(store, session, from_seq, &tail, &err) < 0)
-        return fail_error(&err);
-    int exit_status = follow(tail, session, forever);
-    annal_tail_close(tail);
-    if (!forever && exit_status == EXIT_DONE && out_wanted())
-        exit_status = event_check_end(store, session, (annal_position){0}, &waits);
+    for (size_t i = 0; exit_status <= EXIT_REFUSED && i < tailing->list.count && out_wanted();
+         i++) {
+        int at_end = event_check_end(tailing->store, annal_slice_of(tailing->list.names[i].id),
+                                     (annal_position){0}, &waits);
+        exit_status = at_end != EXIT_DONE ? at_end : exit_status;
+    }
     return exit_status;
 }
 
 static int run(const struct args *args)
 {
-    annal_slice session;
-    uint64_t from_seq = 1;
-    annal_store *store = NULL;
-    int exit_status = args_session(args, 0, &session);
+    struct tailing tailing = {.args = args};
+    annal_error err = {0};
+    int exit_status = read_sessions(&tailing);
     if (exit_status == 0)
-        exit_status = args_number(args, "from", &from_seq);
+        exit_status = read_types(&tailing);
     if (exit_status == 0)
-        exit_status = store_open(args, OPEN_READ, 0, &store);
+        exit_status = read_begin(&tailing);
     if (exit_status == 0)
-        exit_status = tail_session(store, session, from_seq, args_has(args, "follow"));
-    return store_close(store, exit_status);
+        exit_status = store_open(args, tailing.options.cursor.len > 0 ? OPEN_WRITE : OPEN_READ, 0,
+                                 &tailing.store);
+    if (exit_status == 0)
+        exit_status = list_sessions(&tailing);
+    if (exit_status == 0 &&
+        annal_tail_open(tailing.store, &tailing.options, &tailing.tail, &err) < 0)
+        exit_status = fail_error(&err);
+    if (exit_status == 0) {
+        tailing.committed_us = now_us();
+        exit_status = check_ends(&tailing, print_events(&tailing));
+    }
+    annal_tail_close(tailing.tail);
+    sessions_done(&tailing.list);
+    annal__free(tailing.sessions);
+    annal__free(tailing.types);
+    return store_close(tailing.store, exit_status);
 }
 
 static const struct option options[] = {
-    {"from", "SEQ", "begin with event SEQ (1)", false},
+    {"all", NULL, "every session, also those that are made later", false},
+    {"from", "SEQ|TIME", "begin with event SEQ, or behind what is older than TIME; now: no history",
+     false},
+    {"last", "N", "begin with the last N events", false},
+    {"type", "GLOB", "events of this type; *, ? and [abc] stand for others", true},
+    {"cursor", "NAME", "begin where the last tail with this name left off", false},
     {"follow", NULL, "wait for new events, print each once it is durable", false},
     {NULL, NULL, NULL, false}};
 
 const struct command cmd_tail = {
     .name = "tail",
-    .operands = "SESSION",
-    .operands_min = 1,
-    .operands_max = 1,
-    .summary = "print a session's events, and follow it live",
+    .operands = "[SESSION...]",
+    .operands_max = -1,
+    .summary = "print events of one session, of several or of all, and follow live",
     .about = "Prints the events there are, one JSON object a line with session_id, seq,\n"
              "timestamp, type, id, cause and data. With --follow it then waits, without\n"
              "polling, and prints each new event as soon as it is durable: no gap between\n"
              "history and present, no repeat. A session that does not exist yet is waited\n"
-             "for. Ctrl-C ends it.",
+             "for. Ctrl-C ends it.\n"
+             "\n"
+             "Events of one session come by seq. Across sessions history comes by time, and\n"
+             "what is new in the order in which it was committed.\n"
+             "\n"
+             "With --cursor the place is kept in the store, once a second and at the end,\n"
+             "after the lines were written; --from and --last count for a new cursor only.\n"
+             "A reader that is killed and comes back gets its last second again, and misses\n"
+             "nothing. 'annal cursor' lists, shows and drops them.",
     .examples = "  annal tail sess_1 --follow\n"
-                "  annal tail sess_1 --from 100 --follow | jq -r .data.content\n",
+                "  annal tail sess_1 --from 100 --follow | jq -r .data.content\n"
+                "  annal tail --all --last 20 --type 'tool.*' --follow\n"
+                "  annal tail --all --from 2h --cursor billing --follow | ./bill\n",
     .options = options,
     .run = run};

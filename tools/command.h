@@ -72,7 +72,7 @@ extern const struct noun noun_backlog, noun_cast, noun_context, noun_decision, n
     noun_lionagi;
 extern const struct noun noun_memory, noun_pack, noun_plan, noun_project, noun_prose, noun_revision,
     noun_run;
-extern const struct noun noun_artifact;
+extern const struct noun noun_artifact, noun_cursor;
 extern const struct noun noun_steering, noun_team, noun_usage, noun_workflow;
 
 /* The options of a verb, one after another: begin with *at = 0; NULL when there are no more. */

@@ -4,7 +4,7 @@
  * on failure. Short reads and writes are possible; annal__write_all() and annal__read_full() loop.
  *
  * What stays outside: SQLite (it has a VFS of its own), memory that is shared through map_shared,
- * and inotify, which only says when to look. The floors above the journal ask seam.h for it.
+ * which nobody's truth depends on. The floors above the journal ask seam.h for it.
  */
 #ifndef JOURNAL_BASE_IO_H
 #define JOURNAL_BASE_IO_H

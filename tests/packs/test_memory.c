@@ -318,7 +318,11 @@ static uint64_t tail_count(annal_store *store, uint64_t from, uint64_t up_to)
     annal_tail *tail = NULL;
     annal_event event;
     uint64_t next = from;
-    ck_ok(annal_tail_open(store, ANNAL_SLICE("run_r1"), from, &tail, err));
+    ck_ok(annal_tail_open(store,
+                          &(annal_tail_options){.sessions = &ANNAL_SLICE("run_r1"),
+                                                .session_count = 1,
+                                                .from_seq = from},
+                          &tail, err));
     while (next <= up_to) {
         ck_ok(annal_tail_next(tail, 20000, &event, err));
         ck_assert_uint_eq(event.seq, next);
@@ -342,7 +346,11 @@ START_TEST(at_a10_events_are_replayed_from_a_cursor_and_followed_without_gap_or_
     ck_packs(&p, "SELECT Sequence FROM RunEvents WHERE RunId = 'r1' AND Sequence > 1 ORDER BY 1",
              "2\n3\n");
     ck_assert_uint_eq(tail_count(p.store, 2, 3), 2);
-    ck_ok(annal_tail_open(p.store, ANNAL_SLICE("run_r1"), 1, &tail, err));
+    ck_ok(annal_tail_open(p.store,
+                          &(annal_tail_options){.sessions = &ANNAL_SLICE("run_r1"),
+                                                .session_count = 1,
+                                                .from_seq = 1},
+                          &tail, err));
     for (uint64_t seq = 1; seq <= 4; seq++) {
         if (seq == 4)
             ck_append(&p, "run_r1", "agent.message", "{}");
@@ -460,7 +468,11 @@ START_TEST(at_a16_who_waits_for_an_event_wakes_within_200_ms)
     PACKS_INIT(&p, "memory");
     packs_append_past(&p, "run_r1", "agent.message", "{}");
     packs_reopen(&p);
-    ck_ok(annal_tail_open(p.store, ANNAL_SLICE("run_r1"), 2, &tail, err));
+    ck_ok(annal_tail_open(p.store,
+                          &(annal_tail_options){.sessions = &ANNAL_SLICE("run_r1"),
+                                                .session_count = 1,
+                                                .from_seq = 2},
+                          &tail, err));
     pid_t writer = fork();
     for (int i = 0; writer == 0 && i < EVENTS; i++) {
         usleep(20000);
@@ -492,7 +504,11 @@ START_TEST(at_a33_a_reader_that_was_slow_misses_nothing)
     annal_event event;
     PACKS_INIT(&p, "memory");
     packs_append_past(&p, "run_r1", "agent.message", "{}");
-    ck_ok(annal_tail_open(p.store, ANNAL_SLICE("run_r1"), 1, &tail, err));
+    ck_ok(annal_tail_open(p.store,
+                          &(annal_tail_options){.sessions = &ANNAL_SLICE("run_r1"),
+                                                .session_count = 1,
+                                                .from_seq = 1},
+                          &tail, err));
     ck_ok(annal_tail_next(tail, 20000, &event, err));
     for (int i = 1; i < EVENTS; i++)
         packs_append_past(&p, "run_r1", i % 10 == 9 ? "run.failed" : "agent.message", "{}");

@@ -1,0 +1,819 @@
+#include "replay/hub.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/futex.h"
+#include "journal/base/seam.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+struct hub_node {
+    struct named named;
+    struct hub_link *links;
+    char file[33];
+    uint64_t first_seq;
+    uint64_t end_seq; /* told up to here */
+    uint64_t end_h;   /* of the event that was the last when it was examined */
+    uint64_t end_h_seq;
+    uint64_t found_seq; /* the last event at the last look, when it was not told yet; else 0 */
+    uint64_t bytes;     /* of the journal, when it was examined */
+    uint64_t look;      /* that saw it last */
+    uint32_t watched;   /* by how many who cannot look themselves */
+};
+
+struct hub_entry {
+    struct hub_node *node;
+    uint64_t end_seq;
+    uint64_t round;
+};
+
+struct hub {
+    annal_store *store;
+    pid_t pid;
+    pthread_mutex_t lock;
+    annal_news *news; /* the leader's; else under the lock */
+    bool led;
+    pthread_cond_t heard; /* somebody led, and has heard what there was */
+    _Atomic bool crowded;
+    _Atomic uint32_t misses; /* how often something was missed, or changed its journal */
+    struct names nodes;
+    size_t listeners, alls, ordered;
+    struct listener *first;
+    struct listener *waits_first, *waits_last;
+    struct hub_entry *log; /* NULL: nobody needs it */
+    uint64_t log_end;      /* entries ever written */
+    uint64_t rounds;
+    uint64_t looks;
+    /* Rule (5). */
+    size_t turns; /* that there are */
+    size_t turns_out;
+    struct listener *holders[HUB_TURNS_MAX];
+    struct listener *queue_first, *queue_last;
+    /* The thread of rule (4). */
+    size_t descriptors;
+    bool has_thread;
+    bool stop;
+    pthread_t thread;
+    struct listener thread_waits;
+};
+
+static int64_t now_us(void)
+{
+    return annal__system_clock.monotonic_us(annal__system_clock.arg);
+}
+
+static void wake(struct listener *listener)
+{
+    atomic_fetch_add(&listener->word, 1);
+    annal__futex_wake(&listener->word);
+}
+
+/* ---- Turns, rule (5), with the lock held ---- */
+
+static void leave_queue(struct hub *hub, struct listener *listener)
+{
+    *(listener->queue_before == NULL ? &hub->queue_first : &listener->queue_before->queue_behind) =
+        listener->queue_behind;
+    *(listener->queue_behind == NULL ? &hub->queue_last : &listener->queue_behind->queue_before) =
+        listener->queue_before;
+    listener->turn = TURN_NONE;
+}
+
+static void grant(struct hub *hub)
+{
+    while (hub->turns_out < hub->turns && hub->queue_first != NULL) {
+        struct listener *listener = hub->queue_first;
+        leave_queue(hub, listener);
+        listener->turn = TURN_MINE;
+        listener->turn_events = 0;
+        listener->away_us = 0;
+        hub->holders[hub->turns_out++] = listener;
+        wake(listener);
+    }
+}
+
+static void queue_up(struct hub *hub, struct listener *listener)
+{
+    if (listener->turn != TURN_NONE)
+        return;
+    listener->turn = TURN_QUEUED;
+    listener->queue_before = hub->queue_last;
+    listener->queue_behind = NULL;
+    *(hub->queue_last == NULL ? &hub->queue_first : &hub->queue_last->queue_behind) = listener;
+    hub->queue_last = listener;
+    grant(hub);
+}
+
+static void take_back(struct hub *hub, struct listener *listener)
+{
+    if (listener->turn == TURN_QUEUED)
+        leave_queue(hub, listener);
+    if (listener->turn != TURN_MINE)
+        return;
+    size_t i = 0;
+    while (hub->holders[i] != listener)
+        i++;
+    hub->holders[i] = hub->holders[--hub->turns_out];
+    listener->turn = TURN_NONE;
+    grant(hub);
+}
+
+/* From one whose caller is busy with an event for so long that others need not wait. */
+static void take_back_from_busy(struct hub *hub)
+{
+    int64_t since_us = now_us() - HUB_TURN_US;
+    for (size_t i = 0; i < hub->turns_out; i++) {
+        if (hub->holders[i]->away_us != 0 && hub->holders[i]->away_us < since_us) {
+            take_back(hub, hub->holders[i]);
+            return;
+        }
+    }
+}
+
+/* ---- Telling, with the lock held ---- */
+
+static bool is_crowd(const struct hub *hub)
+{
+    return hub->listeners > HUB_CROWD;
+}
+
+static void flag(struct listener *listener)
+{
+    const uint64_t one = 1;
+    if (atomic_exchange(&listener->pending, true))
+        return;
+    if (listener->fd >= 0 && write(listener->fd, &one, sizeof one) < 0)
+        return;                                     /* it is readable already */
+    if (listener->waits && is_crowd(listener->hub)) /* it sleeps on until its turn comes */
+        queue_up(listener->hub, listener);
+    else if (listener->waits)
+        wake(listener);
+}
+
+static void flag_alls(const struct hub *hub)
+{
+    for (struct listener *listener = hub->alls > 0 ? hub->first : NULL; listener != NULL;
+         listener = listener->next) {
+        if (listener->all)
+            flag(listener);
+    }
+}
+
+static void flag_node(const struct hub_node *node)
+{
+    for (const struct hub_link *link = node->links; link != NULL; link = link->next)
+        flag(link->listener);
+}
+
+/* Rule (2). */
+static void write_down(struct hub *hub, struct hub_node *node, uint64_t round)
+{
+    if (hub->log != NULL)
+        hub->log[hub->log_end % HUB_LOG] = (struct hub_entry){node, node->end_seq, round};
+    hub->log_end++;
+    flag_node(node);
+}
+
+/* ---- Looking ---- */
+
+/* What the journal says; without one, of a session that has nothing. */
+static annal_status examine(struct hub *hub, struct hub_node *node, annal_session_info *out_info,
+                            annal_error *err)
+{
+    annal_session_info info;
+    annal_status status = annal_session_info_get(
+        hub->store, (annal_slice){node->named.name, node->named.len}, &info, err);
+    if (status == ANNAL_ERR_NOTFOUND) {
+        info = (annal_session_info){.last_seq = 0, .first_seq = 1};
+        status = ANNAL_OK;
+    }
+    if (status == ANNAL_OK)
+        *out_info = info;
+    return status;
+}
+
+/* The table takes what the journal says. */
+static void adopt(struct hub_node *node, const annal_session_info *info)
+{
+    memcpy(node->file, info->file, sizeof node->file);
+    node->first_seq = info->first_seq;
+    node->end_seq = info->last_seq;
+    node->end_h = info->last_h;
+    node->end_h_seq = info->last_seq >= info->first_seq ? info->last_seq : 0;
+    node->bytes = info->bytes;
+    node->found_seq = 0;
+}
+
+/*
+ * Compare with the journal. What lags at a regular look may just be on its way through the news, and
+ * has its place in their order: it is taken when it lags at the next look, too.
+ */
+static annal_status compare(struct hub *hub, struct hub_node *node, bool missed, annal_error *err)
+{
+    annal_session_info info;
+    annal_status status = examine(hub, node, &info, err);
+    if (status < 0)
+        return status;
+    bool other = strcmp(info.file, node->file) != 0 || info.last_seq < node->end_seq;
+    bool more = info.last_seq > node->end_seq;
+    if (more && !other && !missed && (node->found_seq == 0 || node->found_seq <= node->end_seq)) {
+        node->found_seq = info.last_seq;
+        return ANNAL_OK;
+    }
+    adopt(node, &info);
+    if (other || more)
+        write_down(hub, node, hub->rounds);
+    return ANNAL_OK;
+}
+
+struct look {
+    struct hub *hub;
+    bool missed;
+    bool any;
+    annal_status status;
+    annal_error *err;
+};
+
+static struct hub_node *node_of(struct hub *hub, annal_slice session, annal_error *err)
+{
+    struct named *named = annal__names_find(&hub->nodes, session);
+    if (named == NULL)
+        named = annal__names_add(&hub->nodes, session, sizeof(struct hub_node));
+    if (named == NULL)
+        (void)annal__fail(err, ANNAL_ERR_NOMEM, "tail session '%.*s': no memory",
+                          ANNAL_FMT(session));
+    return (struct hub_node *)named;
+}
+
+static int look_at(void *arg, annal_slice session, uint64_t bytes)
+{
+    struct look *look = arg;
+    struct hub_node *node = node_of(look->hub, session, look->err);
+    if (node == NULL) {
+        look->status = ANNAL_ERR_NOMEM;
+        return 1;
+    }
+    node->look = look->hub->looks;
+    if (!look->missed && node->file[0] != '\0' && bytes == node->bytes && node->found_seq == 0)
+        return 0;
+    /* One journal that cannot be read keeps nobody from the others. */
+    if (compare(look->hub, node, look->missed, look->err) < 0 && look->status == ANNAL_OK)
+        look->status = ANNAL_ERR_IO;
+    return 0;
+}
+
+static annal_status look_at_all(struct look *look)
+{
+    struct hub *hub = look->hub;
+    annal_status status = annal_store_sessions(hub->store, look_at, look, look->err);
+    if (status != ANNAL_OK)
+        return look->status < 0 ? look->status : status;
+    for (struct named *at = annal__names_next(&hub->nodes, NULL); at != NULL;
+         at = annal__names_next(&hub->nodes, at)) {
+        struct hub_node *node = (struct hub_node *)at;
+        if (node->look == hub->looks || node->file[0] == '\0')
+            continue;
+        adopt(node, &(annal_session_info){.first_seq = 1}); /* it is gone */
+        write_down(hub, node, hub->rounds);
+    }
+    return ANNAL_OK;
+}
+
+static annal_status look_at_watched(struct look *look)
+{
+    struct hub *hub = look->hub;
+    annal_status status = ANNAL_OK;
+    for (struct named *at = annal__names_next(&hub->nodes, NULL); at != NULL && status == ANNAL_OK;
+         at = annal__names_next(&hub->nodes, at)) {
+        struct hub_node *node = (struct hub_node *)at;
+        if (node->watched > 0)
+            status = compare(hub, node, look->missed, look->err);
+        if (look->missed)
+            flag_node(node);
+    }
+    return status;
+}
+
+/* Rule (3). */
+static annal_status look(struct hub *hub, bool missed, annal_error *err)
+{
+    struct look look = {.hub = hub, .missed = missed, .err = err};
+    uint64_t log_end = hub->log_end;
+    hub->rounds++;
+    hub->looks++;
+    if (missed)
+        atomic_fetch_add(&hub->misses, 1);
+    annal_status status = hub->alls > 0 ? look_at_all(&look) : look_at_watched(&look);
+    if (hub->alls > 0 && missed) {
+        for (struct named *at = annal__names_next(&hub->nodes, NULL); at != NULL;
+             at = annal__names_next(&hub->nodes, at))
+            flag_node((struct hub_node *)at);
+    }
+    if (hub->log_end != log_end)
+        flag_alls(hub);
+    return status;
+}
+
+/* ---- Hearing, with the lock held and nobody leading ---- */
+
+static void hear_session(struct hub *hub, annal_slice session, uint64_t end_seq)
+{
+    struct hub_node *node = (struct hub_node *)annal__names_find(&hub->nodes, session);
+    if (node == NULL && hub->alls == 0)
+        return;
+    if (node == NULL || (node->file[0] == '\0' && (hub->alls > 0 || node->watched > 0))) {
+        annal_session_info info;
+        node = node_of(hub, session, NULL);
+        if (node == NULL || examine(hub, node, &info, NULL) < 0)
+            return; /* the next look makes it good */
+        adopt(node, &info);
+        node->end_seq = info.file[0] == '\0' || info.last_seq < end_seq ? info.last_seq : end_seq;
+    } else if (end_seq > node->end_seq) {
+        node->end_seq = end_seq;
+    } else {
+        flag_node(node);
+        return; /* told already */
+    }
+    write_down(hub, node, 0);
+    flag_alls(hub);
+}
+
+static void hear(struct hub *hub)
+{
+    annal_news_item item;
+    annal_error err = {0};
+    while (annal_news_next(hub->news, &item, &err) == ANNAL_OK) {
+        annal_status status = ANNAL_OK;
+        if (item.kind == ANNAL_NEWS_SESSION)
+            hear_session(hub, item.session, item.end_seq);
+        else
+            status = look(hub, item.kind == ANNAL_NEWS_MISSED, &err);
+        if (status < 0) /* the next look tries again */
+            annal_store_log(hub->store, ANNAL_LOG_WARNING, err.message);
+    }
+}
+
+void annal__hub_hear(struct listener *listener)
+{
+    struct hub *hub = listener->hub;
+    pthread_mutex_lock(&hub->lock);
+    if (!hub->led)
+        hear(hub);
+    pthread_mutex_unlock(&hub->lock);
+}
+
+uint32_t annal__hub_misses(const struct listener *listener)
+{
+    return atomic_load(&listener->hub->misses);
+}
+
+bool annal__hub_unflag(struct listener *listener)
+{
+    uint64_t count;
+    struct hub *hub = listener->hub;
+    if (!atomic_load(&listener->pending))
+        return false;
+    /* Under the lock: the flag and the descriptor go together. */
+    pthread_mutex_lock(&hub->lock);
+    atomic_store(&listener->pending, false);
+    if (listener->fd >= 0 && read(listener->fd, &count, sizeof count) < 0)
+        count = 0; /* it was not readable */
+    pthread_mutex_unlock(&hub->lock);
+    return true;
+}
+
+/* ---- Waiting, with the lock held ---- */
+
+static void lead(struct hub *hub, int64_t left_us)
+{
+    uint32_t left_ms =
+        left_us / 1000 >= ANNAL_NEWS_EVER ? ANNAL_NEWS_EVER : (uint32_t)((left_us + 999) / 1000);
+    annal_error err = {0};
+    hub->led = true;
+    pthread_mutex_unlock(&hub->lock);
+    if (annal_news_wait(hub->news, left_ms, &err) < 0) { /* in a child of fork(), for instance */
+        _Atomic uint32_t never = 0;
+        annal__futex_wait(&never, 0, left_us < 100000 ? left_us : 100000);
+    }
+    pthread_mutex_lock(&hub->lock);
+    hub->led = false;
+    hear(hub);
+    pthread_cond_broadcast(&hub->heard);
+}
+
+static void follow(struct hub *hub, struct listener *listener, int64_t left_us)
+{
+    uint32_t word = atomic_load(&listener->word);
+    listener->waits = true;
+    listener->wait_before = hub->waits_last;
+    listener->wait_behind = NULL;
+    *(hub->waits_last == NULL ? &hub->waits_first : &hub->waits_last->wait_behind) = listener;
+    hub->waits_last = listener;
+    pthread_mutex_unlock(&hub->lock);
+    annal__futex_wait(&listener->word, word, left_us);
+    pthread_mutex_lock(&hub->lock);
+    *(listener->wait_before == NULL ? &hub->waits_first : &listener->wait_before->wait_behind) =
+        listener->wait_behind;
+    *(listener->wait_behind == NULL ? &hub->waits_last : &listener->wait_behind->wait_before) =
+        listener->wait_before;
+    listener->waits = false;
+}
+
+static void wait_until(struct hub *hub, struct listener *listener, int64_t until_us)
+{
+    int64_t left_us;
+    while (!atomic_load(&listener->pending) && !hub->stop && (left_us = until_us - now_us()) > 0) {
+        if (hub->led)
+            follow(hub, listener, left_us);
+        else
+            lead(hub, left_us);
+    }
+    if (listener->turn == TURN_QUEUED)
+        leave_queue(hub, listener); /* its time is over */
+    if (!hub->led && hub->waits_first != NULL)
+        wake(hub->waits_first); /* rule (4): hand on */
+}
+
+void annal__hub_wait(struct listener *listener, int64_t until_us)
+{
+    struct hub *hub = listener->hub;
+    pthread_mutex_lock(&hub->lock);
+    wait_until(hub, listener, until_us);
+    pthread_mutex_unlock(&hub->lock);
+}
+
+/* ---- Turns ---- */
+
+bool annal__hub_is_crowd(const struct listener *listener)
+{
+    return atomic_load(&listener->hub->crowded);
+}
+
+void annal__hub_turn_take(struct listener *listener, int64_t until_us)
+{
+    struct hub *hub = listener->hub;
+    int64_t left_us;
+    pthread_mutex_lock(&hub->lock);
+    listener->away_us = 0;
+    queue_up(hub, listener);
+    while (listener->turn == TURN_QUEUED && (left_us = until_us - now_us()) > 0) {
+        uint32_t word = atomic_load(&listener->word);
+        pthread_mutex_unlock(&hub->lock);
+        annal__futex_wait(&listener->word, word, left_us < HUB_BUSY_US ? left_us : HUB_BUSY_US);
+        pthread_mutex_lock(&hub->lock);
+        if (listener->turn == TURN_QUEUED)
+            take_back_from_busy(hub);
+    }
+    if (listener->turn == TURN_QUEUED)
+        leave_queue(hub, listener); /* its caller does not wait any longer: it reads all the same */
+    pthread_mutex_unlock(&hub->lock);
+}
+
+void annal__hub_turn_away(struct listener *listener, bool for_long)
+{
+    struct hub *hub = listener->hub;
+    pthread_mutex_lock(&hub->lock);
+    listener->away_us = now_us();
+    if (for_long || ++listener->turn_events >= HUB_TURN_EVENTS)
+        take_back(hub, listener);
+    pthread_mutex_unlock(&hub->lock);
+}
+
+void annal__hub_turn_give(struct listener *listener)
+{
+    struct hub *hub = listener->hub;
+    pthread_mutex_lock(&hub->lock);
+    take_back(hub, listener);
+    pthread_mutex_unlock(&hub->lock);
+}
+
+/* ---- The log and the table ---- */
+
+static void say(const struct hub_node *node, struct hub_session *out)
+{
+    out->session = (annal_slice){node->named.name, node->named.len};
+    memcpy(out->file, node->file, sizeof out->file);
+    out->first_seq = node->first_seq;
+    out->end_seq = node->end_seq;
+    out->end_h = node->end_h;
+    out->has_end_h = node->end_h_seq == node->end_seq && node->end_seq > 0;
+    out->round = 0;
+}
+
+enum hub_taken annal__hub_take(struct listener *listener, uint64_t round, struct hub_session *out)
+{
+    struct hub *hub = listener->hub;
+    enum hub_taken taken = HUB_ENTRY;
+    pthread_mutex_lock(&hub->lock);
+    if (listener->at == hub->log_end) {
+        taken = HUB_NOTHING;
+    } else if (hub->log_end - listener->at > HUB_LOG) {
+        taken = HUB_BEHIND;
+    } else {
+        const struct hub_entry *entry = &hub->log[listener->at % HUB_LOG];
+        if (round != 0 && entry->round != round) {
+            taken = HUB_NOTHING;
+        } else {
+            say(entry->node, out);
+            out->end_seq = entry->end_seq;
+            out->round = entry->round;
+            listener->at++;
+        }
+    }
+    pthread_mutex_unlock(&hub->lock);
+    return taken;
+}
+
+annal_status annal__hub_table(struct listener *listener, hub_session_fn fn, void *arg,
+                              annal_error *err)
+{
+    struct hub *hub = listener->hub;
+    struct hub_session session;
+    annal_status status = ANNAL_OK;
+    pthread_mutex_lock(&hub->lock);
+    listener->at = hub->log_end;
+    if (listener->all) {
+        for (struct named *at = annal__names_next(&hub->nodes, NULL);
+             at != NULL && status == ANNAL_OK; at = annal__names_next(&hub->nodes, at)) {
+            say((struct hub_node *)at, &session);
+            status = fn(arg, &session, err);
+        }
+    }
+    for (size_t i = 0; i < listener->link_count && status == ANNAL_OK; i++) {
+        say(listener->links[i].node, &session);
+        status = fn(arg, &session, err);
+    }
+    pthread_mutex_unlock(&hub->lock);
+    return status;
+}
+
+/* ---- Joining, with the lock held ---- */
+
+static void *stand_by(void *arg)
+{
+    struct hub *hub = arg;
+    pthread_mutex_lock(&hub->lock);
+    while (!hub->stop) {
+        atomic_store(&hub->thread_waits.pending, false);
+        wait_until(hub, &hub->thread_waits, INT64_MAX);
+    }
+    pthread_mutex_unlock(&hub->lock);
+    return NULL;
+}
+
+/* What was told until now is heard. While somebody leads, that is this one's to do: a moment. */
+static void hear_now(struct hub *hub)
+{
+    for (int tries = 0; hub->led && tries < 10; tries++) {
+        struct timespec until;
+        annal_news_interrupt(hub->news);
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 100000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        (void)pthread_cond_timedwait(&hub->heard, &hub->lock, &until);
+    }
+    if (!hub->led)
+        hear(hub);
+}
+
+static annal_status join_all(struct hub *hub, struct listener *listener, annal_error *err)
+{
+    listener->all = true;
+    annal_status status = ANNAL_OK;
+    if (hub->alls++ == 0) /* nobody kept the table */
+        status = look(hub, true, err);
+    return status;
+}
+
+static annal_status join_sessions(struct hub *hub, struct listener *listener,
+                                  const annal_slice *sessions, size_t count, annal_error *err)
+{
+    listener->links = annal__zalloc(count * sizeof *listener->links);
+    if (listener->links == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "tail %zu sessions: no memory", count);
+    for (size_t i = 0; i < count; i++) {
+        struct hub_node *node = node_of(hub, sessions[i], err);
+        if (node == NULL)
+            return ANNAL_ERR_NOMEM;
+        bool twice = false;
+        for (size_t j = 0; j < listener->link_count && !twice; j++)
+            twice = listener->links[j].node == node;
+        if (twice)
+            continue;
+        struct hub_link *link = &listener->links[listener->link_count++];
+        *link = (struct hub_link){.next = node->links, .listener = listener, .node = node};
+        node->links = link;
+        node->watched += listener->is_single ? 0 : 1;
+        annal_status status = compare(hub, node, true, err);
+        if (status < 0)
+            return status;
+    }
+    return ANNAL_OK;
+}
+
+static annal_status join(struct hub *hub, struct listener *listener, const annal_slice *sessions,
+                         size_t count, annal_error *err)
+{
+    listener->hub = hub;
+    listener->fd = -1;
+    listener->pending = true; /* the first look is still to come */
+    listener->is_single = count == 1;
+    listener->next = hub->first;
+    if (hub->first != NULL)
+        hub->first->previous = listener;
+    hub->first = listener;
+    hub->listeners++;
+    atomic_store(&hub->crowded, is_crowd(hub));
+    if (!listener->is_single) {
+        hub->ordered++;
+        if (hub->log == NULL)
+            hub->log = annal__zalloc(HUB_LOG * sizeof *hub->log);
+        if (hub->log == NULL)
+            return annal__fail(err, ANNAL_ERR_NOMEM, "tail store %s: no memory",
+                               annal_store_path(hub->store));
+    }
+    hear_now(hub);
+    hub->rounds++;
+    return count == 0 ? join_all(hub, listener, err)
+                      : join_sessions(hub, listener, sessions, count, err);
+}
+
+static void unlink_sessions(struct listener *listener)
+{
+    for (size_t i = 0; i < listener->link_count; i++) {
+        struct hub_link *link = &listener->links[i], **at = &link->node->links;
+        while (*at != link)
+            at = &(*at)->next;
+        *at = link->next;
+        link->node->watched -= (listener->is_single ? 0u : 1u) + (listener->fd >= 0 ? 1u : 0u);
+    }
+    annal__free(listener->links);
+}
+
+/* True: the thread is to end. */
+static bool leave(struct hub *hub, struct listener *listener)
+{
+    take_back(hub, listener);
+    *(listener->previous == NULL ? &hub->first : &listener->previous->next) = listener->next;
+    if (listener->next != NULL)
+        listener->next->previous = listener->previous;
+    hub->listeners--;
+    hub->alls -= listener->all;
+    hub->ordered -= !listener->is_single;
+    atomic_store(&hub->crowded, is_crowd(hub));
+    unlink_sessions(listener);
+    if (listener->fd < 0)
+        return false;
+    close(listener->fd);
+    hub->descriptors--;
+    return hub->descriptors == 0 && hub->has_thread;
+}
+
+static void stop_thread(struct hub *hub)
+{
+    pthread_mutex_lock(&hub->lock);
+    hub->stop = true;
+    wake(&hub->thread_waits);
+    annal_news_interrupt(hub->news);
+    pthread_mutex_unlock(&hub->lock);
+    pthread_join(hub->thread, NULL);
+    hub->stop = false;
+    hub->has_thread = false;
+}
+
+/* ---- The hub of a store; tails_place.lock is held around these ---- */
+
+static void hub_free(struct hub *hub)
+{
+    if (hub == NULL)
+        return;
+    annal_news_close(hub->news);
+    annal__names_done(&hub->nodes);
+    annal__free(hub->log);
+    pthread_cond_destroy(&hub->heard);
+    pthread_mutex_destroy(&hub->lock);
+    annal__free(hub);
+}
+
+static annal_status hub_new(annal_store *store, struct hub **out_hub, annal_error *err)
+{
+    struct hub *hub = annal__zalloc(sizeof *hub);
+    if (hub == NULL || pthread_mutex_init(&hub->lock, NULL) != 0 ||
+        pthread_cond_init(&hub->heard, NULL) != 0) {
+        annal__free(hub);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "tail store %s: no memory",
+                           annal_store_path(store));
+    }
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    hub->store = store;
+    hub->pid = getpid();
+    hub->turns = processors < 4                   ? 1
+                 : processors > 2 * HUB_TURNS_MAX ? HUB_TURNS_MAX
+                                                  : (size_t)processors / 2;
+    hub->thread_waits.fd = -1;
+    annal_status status = annal_news_open(store, NULL, &hub->news, err);
+    if (status < 0) {
+        hub_free(hub);
+        return status;
+    }
+    *out_hub = hub;
+    return ANNAL_OK;
+}
+
+annal_status annal__hub_join(annal_store *store, struct listener *listener,
+                             const annal_slice *sessions, size_t count, annal_error *err)
+{
+    struct tails_place *place = annal__store_tails(store);
+    struct hub *hub = NULL;
+    annal_status status = ANNAL_OK;
+    pthread_mutex_lock(&place->lock);
+    if (place->hub == NULL) {
+        status = hub_new(store, &hub, err);
+        place->hub = hub;
+    }
+    hub = place->hub;
+    if (status == ANNAL_OK) {
+        pthread_mutex_lock(&hub->lock);
+        status = join(hub, listener, sessions, count, err);
+        pthread_mutex_unlock(&hub->lock);
+    }
+    pthread_mutex_unlock(&place->lock);
+    if (status < 0)
+        annal__hub_leave(listener);
+    return status;
+}
+
+void annal__hub_leave(struct listener *listener)
+{
+    struct hub *hub = listener->hub;
+    if (hub == NULL)
+        return;
+    listener->hub = NULL;
+    if (hub->pid != getpid()) /* its locks may be anybody's */
+        return;
+    struct tails_place *place = annal__store_tails(hub->store);
+    pthread_mutex_lock(&place->lock);
+    pthread_mutex_lock(&hub->lock);
+    bool idle_thread = leave(hub, listener);
+    pthread_mutex_unlock(&hub->lock);
+    if (idle_thread)
+        stop_thread(hub);
+    if (hub->listeners == 0) {
+        hub_free(hub);
+        place->hub = NULL;
+    }
+    pthread_mutex_unlock(&place->lock);
+}
+
+bool annal__hub_is_here(const struct listener *listener)
+{
+    return listener->hub->pid == getpid();
+}
+
+static annal_status start_thread(struct hub *hub, annal_error *err)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the host's threads */
+    int failed = pthread_create(&hub->thread, NULL, stand_by, hub);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed != 0)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "tail store %s: no thread: %s",
+                           annal_store_path(hub->store), strerror(failed));
+    hub->has_thread = true;
+    return ANNAL_OK;
+}
+
+annal_status annal__hub_fd(struct listener *listener, annal_error *err)
+{
+    struct hub *hub = listener->hub;
+    struct tails_place *place = annal__store_tails(hub->store);
+    annal_status status = ANNAL_OK;
+    pthread_mutex_lock(&place->lock);
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd < 0)
+        status = annal__fail_errno(err, "a descriptor for a tail of store %s",
+                                   annal_store_path(hub->store));
+    if (status == ANNAL_OK && !hub->has_thread)
+        status = start_thread(hub, err);
+    if (status == ANNAL_OK) {
+        pthread_mutex_lock(&hub->lock);
+        listener->fd = fd;
+        if (atomic_exchange(&listener->pending, false))
+            flag(listener); /* so is the descriptor */
+        hub->descriptors++;
+        for (size_t i = 0; i < listener->link_count; i++)
+            listener->links[i].node->watched++; /* its caller looks only when we say so */
+        pthread_mutex_unlock(&hub->lock);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    pthread_mutex_unlock(&place->lock);
+    return status;
+}

@@ -1,0 +1,125 @@
+/*
+ * The hub: what all tails of one store object share, so that each commit is looked at once.
+ *
+ * (1) It listens to the news (annal/news.h), and keeps for each session that somebody tails (all of
+ *     them, where somebody tails all) up to which event it was told: the table.
+ * (2) Each time an entry of the table grows, that is written down in the log, which holds the last
+ *     HUB_LOG entries: the order of commit. A tail of several sessions walks along it, each at its
+ *     own pace. One that falls further behind takes the table instead. So at any place of the log
+ *     the table is what all entries before it add up to, and nothing is told twice or never.
+ * (3) When the news say that something was missed, the hub looks at the journals itself, and writes
+ *     down what it finds as one round: the tails merge it by time.
+ * (4) There is no thread. Of those who wait, one leads: it waits for the news, takes them, flags the
+ *     tails that they concern, and wakes these. A leader that has something for itself hands on.
+ *     Only where somebody asked for a descriptor a thread of the hub waits too, and leads when
+ *     nobody else does.
+ * (5) Crowds: with more than HUB_CROWD tails, those that wait for their events read in turns, some
+ *     at a time, each for HUB_TURN_EVENTS or until it has no more. Otherwise a thousand that wake
+ *     for each commit would leave the appends the thousandth part of the processor. A turn is not
+ *     held while the caller is busy with an event for longer than HUB_TURN_US.
+ */
+#ifndef REPLAY_HUB_H
+#define REPLAY_HUB_H
+
+#include "replay/names.h"
+
+#include <annal/news.h>
+
+#include <stdatomic.h>
+
+#define HUB_LOG         8192u
+#define HUB_CROWD       16u
+#define HUB_TURN_EVENTS 256u
+#define HUB_TURN_US     2000
+#define HUB_BUSY_US     100000 /* how often who waits for a turn looks who is busy */
+#define HUB_TURNS_MAX   16
+
+struct hub;
+struct hub_node;
+
+struct hub_link {          /* of a listener, to a session that it names */
+    struct hub_link *next; /* of the session's */
+    struct listener *listener;
+    struct hub_node *node;
+};
+
+enum turn { TURN_NONE, TURN_QUEUED, TURN_MINE };
+
+struct listener {
+    /* The owner's. */
+    struct hub *hub;
+    uint64_t at;    /* the entry of the log that it takes next */
+    bool is_single; /* one session: it reads that to the end, and needs no log */
+
+    _Atomic bool pending;  /* there may be something new */
+    _Atomic uint32_t word; /* futex */
+
+    /* Guarded by the hub's lock. */
+    bool all;
+    struct hub_link *links;
+    size_t link_count;
+    int fd; /* -1: none */
+    bool waits;
+    struct listener *previous, *next;           /* of all */
+    struct listener *wait_before, *wait_behind; /* of those that wait */
+    enum turn turn;
+    struct listener *queue_before, *queue_behind; /* of those that wait for a turn */
+    uint32_t turn_events;                         /* given in this turn */
+    int64_t away_us; /* since when its caller is busy with an event; 0: it is not */
+};
+
+/* What the hub knows of a session. The name lives as long as the hub. */
+struct hub_session {
+    annal_slice session;
+    char file[33]; /* of its journal; "": there is none */
+    uint64_t first_seq;
+    uint64_t end_seq;
+    uint64_t end_h; /* of event end_seq, when has_end_h */
+    bool has_end_h;
+    uint64_t round; /* not 0: one of several that were found together; rule (3) */
+};
+
+/*
+ * Listen, from now on: to these sessions, or to all when count is 0. The listener is zeroed, and
+ * stays where it is until annal__hub_leave().
+ */
+annal_status annal__hub_join(annal_store *store, struct listener *listener,
+                             const annal_slice *sessions, size_t count, annal_error *err);
+void annal__hub_leave(struct listener *listener); /* one that did not join is fine */
+
+/* False: this process is a child of the one that joined. */
+bool annal__hub_is_here(const struct listener *listener);
+
+/* The table, as of the place of the log at which the listener stands from then on. */
+typedef annal_status (*hub_session_fn)(void *arg, const struct hub_session *session,
+                                       annal_error *err);
+annal_status annal__hub_table(struct listener *listener, hub_session_fn fn, void *arg,
+                              annal_error *err);
+
+enum hub_taken { HUB_NOTHING, HUB_ENTRY, HUB_BEHIND };
+
+/* The next entry of the log, of that round when it is not 0; HUB_BEHIND: take the table. */
+enum hub_taken annal__hub_take(struct listener *listener, uint64_t round, struct hub_session *out);
+
+/* Hear the news, if nobody else is about to. */
+void annal__hub_hear(struct listener *listener);
+
+/* Changes when the news say that something was missed, or that a journal was replaced. */
+uint32_t annal__hub_misses(const struct listener *listener);
+
+/* Take back the flag, before looking. True: it was there. */
+bool annal__hub_unflag(struct listener *listener);
+
+/* Wait until the listener is flagged or until that (monotonic) time; in a crowd it then has a turn. */
+void annal__hub_wait(struct listener *listener, int64_t until_us);
+
+/* Make listener->fd. */
+annal_status annal__hub_fd(struct listener *listener, annal_error *err);
+
+/* Rule (5). */
+bool annal__hub_is_crowd(const struct listener *listener);
+void annal__hub_turn_take(struct listener *listener, int64_t until_us); /* or not, in that time */
+void annal__hub_turn_away(struct listener *listener, bool for_long);    /* an event is given */
+void annal__hub_turn_give(struct listener *listener);
+
+#endif

@@ -1,0 +1,109 @@
+/*
+ * A stream: one session as a tail reads it.
+ *
+ * (1) It is read up to `upto`, which the hub told; what stands behind comes in its turn. A tail of
+ *     one session reads to the end.
+ * (2) next_seq moves when an event is given, or passed over as of another type: whatever else
+ *     happens to the stream, the next event given is the one behind.
+ * (3) Only some streams of a tail have their journal open. One that is closed keeps its place; what
+ *     it had read ahead is read again.
+ * (4) The events behind next_seq must be of the journal that those before it were of: its file id,
+ *     and the hash of the last event given. A journal that was converted keeps its events, and says
+ *     which one it was made from. Any other is a session that begins anew: from its first event.
+ */
+#ifndef REPLAY_STREAM_H
+#define REPLAY_STREAM_H
+
+#include "replay/hub.h"
+
+#include <annal/journal.h>
+
+#define TYPE_PATTERN_BYTES 128
+
+struct stream {
+    struct named named;     /* in its tail */
+    char file[33];          /* "": no journal was seen yet */
+    uint64_t own_first_seq; /* of the events in its own journal: a fork's begins later */
+    uint64_t first_seq;     /* of the events that it gives */
+    uint64_t next_seq;
+    uint64_t upto;
+    uint64_t h; /* of the event before next_seq, when has_h */
+    bool has_h;
+    bool must_prove; /* next_seq and h are of another time (a named cursor): see rule (4) */
+
+    annal_cursor *cursor;                     /* NULL: closed */
+    struct stream *open_before, *open_behind; /* of those that are open, the last used first */
+    annal_position place;                     /* where to open it again, when has_place */
+    bool has_place;
+
+    struct hub_session told; /* the last that the hub said of it */
+    bool is_known;           /* by the named cursor */
+
+    annal_event head; /* read ahead, when has_head; lives as the cursor does */
+    bool has_head;
+    int64_t key_us; /* of it, when has_key: what the streams are merged by */
+    bool has_key;
+};
+
+/* What streams share: of a tail. */
+struct streams {
+    annal_store *store;
+    bool own_only; /* of a fork its own events: all sessions are read */
+    char (*types)[TYPE_PATTERN_BYTES];
+    size_t type_count;
+    struct names names;
+    struct stream *open_first, *open_last;
+    size_t open_count;
+    size_t open_max;
+    annal_damage damage; /* after ANNAL_DAMAGE */
+};
+
+/* NULL: no memory. */
+struct stream *annal__stream_of(struct streams *streams, annal_slice session);
+
+/* Forget it. */
+void annal__stream_drop(struct streams *streams, struct stream *stream);
+void annal__streams_done(struct streams *streams);
+
+/*
+ * Read ahead to the next event that is wanted. ANNAL_END: there is none up to `upto`. ANNAL_DAMAGE:
+ * streams->damage tells.
+ */
+annal_status annal__stream_peek(struct streams *streams, struct stream *stream, annal_error *err);
+
+/* The event that was read ahead is given. */
+void annal__stream_advance(struct stream *stream);
+
+/* Close its journal, or keep that open without memory; what was read ahead is forgotten. */
+void annal__stream_close(struct streams *streams, struct stream *stream);
+void annal__stream_rest(struct stream *stream);
+
+/*
+ * Compare the journal that stands there with the one that was read: rule (4). *out_anew: it is
+ * another one, and the stream stands at its first event.
+ */
+annal_status annal__stream_identify(struct streams *streams, struct stream *stream, bool *out_anew,
+                                    annal_error *err);
+
+/* ---- Where to begin ---- */
+
+/* The seq behind the last event up to last_seq that is older than from_us. */
+annal_status annal__stream_seek_time(struct streams *streams, struct stream *stream,
+                                     uint64_t last_seq, int64_t from_us, annal_error *err);
+
+/* The last events of all streams: a heap, the oldest first. */
+struct lasts {
+    struct last {
+        int64_t ts_us;
+        uint64_t seq;
+        struct stream *stream;
+    } * heap;
+    size_t count;
+    size_t want;
+};
+
+/* Put in those of the stream, up to last_seq, that are among the last `want` of all. */
+annal_status annal__stream_seek_last(struct streams *streams, struct stream *stream,
+                                     uint64_t last_seq, struct lasts *lasts, annal_error *err);
+
+#endif

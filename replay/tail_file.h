@@ -1,0 +1,45 @@
+/*
+ * Named cursors: where a consumer was.
+ *
+ * (1) STORE/cursors/NAME.json is one JSON object: {"annal_cursor":1,"name":…,"committed":…,
+ *     "sessions":{ID:{"seq":…,"h":…,"file":…},…}}, with a line for each session. docs/format.md.
+ * (2) It is replaced as a whole, durably: under another name, synced, renamed, the directory
+ *     synced. So it is always one that was written, or there is none.
+ * (3) It cannot be made again from the journals, and belongs into a backup. It can be lost without
+ *     losing an event: its consumer gets them again.
+ * (4) Whoever uses a cursor holds a lock (flock) on STORE/locks/cursor.NAME, which the kernel gives
+ *     back for one that dies. The file of the lock stays.
+ */
+#ifndef REPLAY_TAIL_FILE_H
+#define REPLAY_TAIL_FILE_H
+
+#include "journal/base/buf.h"
+
+#include <annal/tail.h>
+
+struct cursor_entry {
+    annal_slice session;
+    uint64_t seq;
+    uint64_t h;
+    bool has_h;
+    char file[33];
+};
+
+typedef annal_status (*cursor_entry_fn)(void *arg, const struct cursor_entry *entry,
+                                        int64_t committed_us, annal_error *err);
+
+/* Rule (4). *out_fd is closed to give it back; -1 in a store that is open for reading only. */
+annal_status annal__cursor_lock(annal_store *store, annal_slice name, int *out_fd,
+                                annal_error *err);
+
+/* ANNAL_ERR_NOTFOUND, ANNAL_ERR_CORRUPT. fn may be NULL. */
+annal_status annal__cursor_read(annal_store *store, annal_slice name, cursor_entry_fn fn, void *arg,
+                                int64_t *out_committed_us, annal_error *err);
+
+/* Writing: begin, an entry for each session, publish. */
+annal_status annal__cursor_begin(struct buf *out, annal_slice name, int64_t now_us);
+annal_status annal__cursor_add(struct buf *out, const struct cursor_entry *entry);
+annal_status annal__cursor_publish(annal_store *store, annal_slice name, struct buf *text,
+                                   annal_error *err);
+
+#endif

@@ -1,0 +1,136 @@
+/* annal cursor: the named cursors of tails. */
+#include "tools/args.h"
+#include "tools/open.h"
+#include "tools/out.h"
+#include "tools/verbs.h"
+
+#include <annal/tail.h>
+
+/* ---- list ---- */
+
+static const struct column list_columns[] = {
+    {.name = "name", .title = "CURSOR", .flexible = true},
+    {.name = "committed_at", .title = "COMMITTED"},
+    {.name = "sessions", .title = "SESSIONS", .right = true},
+    {.name = "state", .title = "STATE"},
+};
+
+static int list_one(void *arg, const annal_tail_cursor *cursor)
+{
+    struct table *table = arg;
+    table_text(table, cursor->name);
+    table_time(table, cursor->committed_us);
+    table_number(table, cursor->sessions);
+    table_text(table, annal_slice_of(cursor->damaged ? "damaged"
+                                     : cursor->taken ? "in use"
+                                                     : "free"));
+    table_row(table);
+    return out_wanted() ? 0 : ANNAL_END;
+}
+
+static int list(const struct args *args)
+{
+    annal_store *store = NULL;
+    annal_error err = {0};
+    int exit_status = store_open(args, OPEN_READ, 0, &store);
+    if (exit_status == 0) {
+        struct table *table = table_new(args->json ? OUT_JSONL : OUT_TABLE, list_columns, 4);
+        if (table == NULL)
+            exit_status = fail_storage("out of memory");
+        else if (annal_tail_cursors(store, list_one, table, &err) < 0)
+            exit_status = fail_error(&err);
+        table_free(table);
+    }
+    return store_close(store, out_finish(exit_status));
+}
+
+/* ---- show ---- */
+
+static const struct column show_columns[] = {
+    {.name = "session_id", .title = "SESSION", .flexible = true},
+    {.name = "seq", .title = "SEQ", .right = true},
+    {.name = "behind", .title = "BEHIND", .right = true},
+};
+
+struct show {
+    annal_store *store;
+    struct table *table;
+};
+
+static int show_one(void *arg, const annal_tail_position *position)
+{
+    const struct show *show = arg;
+    annal_session_info info;
+    table_text(show->table, position->session);
+    table_number(show->table, position->seq);
+    if (annal_session_info_get(show->store, position->session, &info, NULL) < 0)
+        table_null(show->table); /* deleted */
+    else
+        table_number(show->table,
+                     info.last_seq > position->seq ? info.last_seq - position->seq : 0);
+    table_row(show->table);
+    return out_wanted() ? 0 : ANNAL_END;
+}
+
+static int show(const struct args *args)
+{
+    struct show show = {0};
+    annal_error err = {0};
+    annal_slice name = annal_slice_of(verb_text(args, "CURSOR"));
+    int exit_status = store_open(args, OPEN_READ, 0, &show.store);
+    if (exit_status == 0) {
+        show.table = table_new(args->json ? OUT_JSONL : OUT_TABLE, show_columns, 3);
+        if (show.table == NULL)
+            exit_status = fail_storage("out of memory");
+        else if (annal_tail_cursor_show(show.store, name, show_one, &show, &err) < 0)
+            exit_status = fail_error(&err);
+        table_free(show.table);
+    }
+    return store_close(show.store, out_finish(exit_status));
+}
+
+/* ---- drop ---- */
+
+static int drop(const struct args *args)
+{
+    annal_store *store = NULL;
+    annal_error err = {0};
+    annal_slice name = annal_slice_of(verb_text(args, "CURSOR"));
+    int exit_status = store_open(args, OPEN_WRITE, 0, &store);
+    if (exit_status == 0 && annal_tail_cursor_drop(store, name, &err) < 0)
+        exit_status = fail_error(&err);
+    return store_close(store, exit_status);
+}
+
+/* ---- The table ---- */
+
+static const struct field no_fields[] = {FIELDS_END};
+
+static const struct field cursor_fields[] = {OPERAND("CURSOR", FIELD_TEXT, NULL, "its name"),
+                                             FIELDS_END};
+
+static const struct command verbs[] = {
+    {.name = "list",
+     .summary = "list the named cursors",
+     .about = "Lists the places that tails with --cursor keep in the store: when each was\n"
+              "last committed, of how many sessions it knows, and whether a tail has it now.",
+     .examples = "  annal cursor list\n",
+     .fields = no_fields,
+     .run = list},
+    {.name = "show",
+     .summary = "show where a cursor stands in each session",
+     .about = "Prints, for each session of the cursor, the seq of the last event that was\n"
+              "dealt with, and how many have come since.",
+     .examples = "  annal cursor show billing\n  annal cursor show billing --json\n",
+     .fields = cursor_fields,
+     .run = show},
+    {.name = "drop",
+     .summary = "forget a cursor",
+     .about = "The next tail with this name begins as a new one. Refused while a tail has it.",
+     .examples = "  annal cursor drop billing\n",
+     .fields = cursor_fields,
+     .run = drop},
+    {0}};
+
+const struct noun noun_cursor = {
+    .name = "cursor", .summary = "where the readers of tails were", .verbs = verbs};
