@@ -22,7 +22,7 @@ static int print_all(annal_store *store, annal_slice session, uint64_t from_seq)
         }
         if (status == ANNAL_DAMAGE) {
             annal_damage damage = annal_cursor_damage(cursor);
-            event_say_damage(session, &damage);
+            event_say_damage(annal_cursor_journal(cursor), &damage);
             exit_status = EXIT_REFUSED;
         } else if (status == ANNAL_OK) {
             event_print(&event, (annal_slice){0});

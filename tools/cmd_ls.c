@@ -21,6 +21,8 @@ enum {
     AT_AGENT,
     AT_MODEL,
     AT_PARENT,
+    AT_FORK,
+    AT_FORK_SEQ,
     AT_TITLE,
     AT_COUNT
 };
@@ -30,7 +32,9 @@ enum {
 
 static const char listing[] =
     "SELECT id AS session_id, status, events, total_turns, total_tokens, total_cost_usd,"
-    " last_activity_at, created_at, agent_id, model, parent_session_id, title FROM sessions"
+    " last_activity_at, s.created_at, agent_id, model, s.parent_session_id,"
+    " f.parent_session_id AS fork_session_id, f.forked_at_seq AS fork_seq, title"
+    " FROM sessions s LEFT JOIN forks f ON f.session_id = s.id"
     " WHERE ?1 IS NULL OR status = ?1 ORDER BY last_activity_at DESC, id LIMIT ?2";
 
 /* The session is never cut: other verbs want it whole. */
@@ -46,6 +50,8 @@ static const struct column columns[AT_COUNT + 1] = {
     {.name = "agent_id"},
     {.name = "model"},
     {.name = "parent_session_id"},
+    {.name = "fork_session_id", .title = "FORK OF", .spare = 5},
+    {.name = "fork_seq"},
     {.name = "title", .title = "TITLE", .flexible = true, .spare = 1},
     {.name = "findings", .title = "HEALTH"}};
 
@@ -58,6 +64,7 @@ struct ls {
     const struct args *args;
     annal_index *index;
     struct table *table;
+    struct column columns[AT_COUNT + 1];
     struct health *healths; /* of the sessions that have findings, by session id */
     size_t health_count;
     int64_t now_us;
@@ -129,6 +136,9 @@ static int print_row(void *arg, const annal_row *row)
             time_cell(ls, value);
         else
             rows_cell(ls->table, value);
+        if (i == AT_FORK && value->kind == ANNAL_VALUE_TEXT)
+            table_shown(ls->table, "%.*s, %lld", ANNAL_FMT(value->bytes),
+                        (long long)row->values[AT_FORK_SEQ].integer);
         if (i == AT_COST && value->kind == ANNAL_VALUE_REAL)
             table_shown(ls->table, value->real > 0 ? "$%.2f" : "-", value->real);
     }
@@ -142,6 +152,23 @@ static int print_row(void *arg, const annal_row *row)
     return 0;
 }
 
+/* Their column is there for people when there are any. */
+static int note_forks(void *arg, const annal_row *row)
+{
+    struct ls *ls = arg;
+    (void)row;
+    ls->columns[AT_FORK].title = columns[AT_FORK].title;
+    return 0;
+}
+
+static annal_status choose_columns(struct ls *ls, annal_error *err)
+{
+    memcpy(ls->columns, columns, sizeof columns);
+    ls->columns[AT_FORK].title = NULL;
+    return annal_sql(ls->index, ANNAL_SLICE("SELECT 1 FROM forks LIMIT 1"),
+                     &(annal_sql_options){.as_indexed = true}, note_forks, ls, err);
+}
+
 static int list(struct ls *ls, uint64_t limit)
 {
     annal_error err = {0};
@@ -150,7 +177,9 @@ static int list(struct ls *ls, uint64_t limit)
                              {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)limit}};
     if (status_name != NULL)
         params[0] = (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(status_name)};
-    ls->table = table_new(ls->args->json ? OUT_JSONL : OUT_TABLE, columns, AT_COUNT + 1);
+    if (choose_columns(ls, &err) < 0)
+        return fail_error(&err);
+    ls->table = table_new(ls->args->json ? OUT_JSONL : OUT_TABLE, ls->columns, AT_COUNT + 1);
     if (ls->table == NULL)
         return fail_storage("list the sessions: out of memory");
     ls->now_us = annal__system_clock.wall_us(annal__system_clock.arg);
@@ -199,7 +228,8 @@ const struct command cmd_ls = {
     .about = "One line a session, the last active one first: status, events, turns, tokens,\n"
              "cost, last activity, title and health, which counts what is damaged or was not\n"
              "understood ('annal verify' and 'annal show SESSION' tell more). On a narrow\n"
-             "terminal columns are left out; --json prints them all, and more.",
+             "terminal columns are left out; --json prints them all, and more. A fork's line\n"
+             "says of which session and from which event on; its totals are of its own events.",
     .examples = "  annal ls --limit 10\n"
                 "  annal ls --status ended --json | jq -s 'map(.total_tokens) | add'\n",
     .options = options,

@@ -88,6 +88,41 @@ static int json_lag(void *arg, const annal_index_lag *lag)
     return 0;
 }
 
+static const char fork_rows[] = "SELECT session_id, forked_at_seq, created_at FROM forks"
+                                " WHERE parent_session_id = ?1 ORDER BY forked_at_seq, session_id";
+
+static int json_part(void *arg, const annal_lineage_part *part)
+{
+    begin_item(arg);
+    printf("{\"session_id\":\"%.*s\",\"from_seq\":%" PRIu64 ",\"to_seq\":",
+           ANNAL_FMT(part->session), part->from_seq);
+    if (part->to_seq == UINT64_MAX)
+        fputs("null}", stdout);
+    else
+        printf("%" PRIu64 "}", part->to_seq);
+    return 0;
+}
+
+/* Where its history stands, and who goes on from it. */
+static int json_lineage(struct show *show)
+{
+    annal_error err = {0};
+    const annal_session_info *info = &show->info;
+    fputs(",\"fork\":", stdout);
+    if (info->fork_session[0] == '\0')
+        fputs("null", stdout);
+    else
+        printf("{\"session_id\":\"%s\",\"seq\":%" PRIu64 "}", info->fork_session, info->fork_seq);
+    fputs(",\"lineage\":[", stdout);
+    show->items = 0;
+    annal_status status = annal_session_lineage(show->store, show->session, json_part, show, &err);
+    fputs("],\"forks\":[", stdout);
+    show->items = 0;
+    int exit_status = sql(show, fork_rows, json_item);
+    fputc(']', stdout);
+    return exit_status == 0 && status < 0 ? fail_error(&err) : exit_status;
+}
+
 static const char session_row[] = "SELECT * FROM sessions WHERE id = ?1";
 static const char turn_rows[] = "SELECT * FROM turns WHERE session_id = ?1 ORDER BY sequence";
 static const char snapshot_rows[] = "SELECT seq, length(state) AS bytes, created_at"
@@ -102,6 +137,7 @@ static int print_json(struct show *show)
            info->session, info->file, info->bytes, info->last_seq);
     annal_status status = annal_index_lag_each(show->index, show->session, json_lag, show, &err);
     int exit_status = status < 0 ? fail_error(&err) : sql(show, session_row, json_session);
+    int lineage = exit_status == 0 ? json_lineage(show) : exit_status;
     if (exit_status != 0)
         return exit_status;
     fputs(",\"types\":{", stdout);
@@ -118,7 +154,9 @@ static int print_json(struct show *show)
     show->items = 0;
     status = annal_index_findings(show->index, show->session, json_finding, show, &err);
     fputs("]}\n", stdout);
-    return exit_status == 0 && status < 0 ? fail_error(&err) : exit_status;
+    if (exit_status == 0 && status < 0)
+        exit_status = fail_error(&err);
+    return exit_status == 0 ? lineage : exit_status;
 }
 
 /* ---- For people ---- */
@@ -174,6 +212,10 @@ static const struct column turn_columns[] = {
     {.name = "input_tokens", .title = "INPUT", .right = true},
     {.name = "output_tokens", .title = "OUTPUT", .right = true},
     {.name = "cost_usd", .title = "COST", .right = true}};
+static const struct column fork_columns[] = {
+    {.name = "session_id", .title = "FORK"},
+    {.name = "forked_at_seq", .title = "AT", .right = true},
+    {.name = "created_at", .title = "MADE"}};
 static const struct column snapshot_columns[] = {
     {.name = "seq", .title = "SNAPSHOT AT", .right = true},
     {.name = "bytes", .title = "BYTES", .right = true},
@@ -190,6 +232,28 @@ static int print_items(struct show *show, const char *name, const char *query,
     int exit_status = sql(show, query, print_item);
     table_free(show->table);
     return exit_status;
+}
+
+/* The nearest first; the session's own part is no news. */
+static int print_part(void *arg, const annal_lineage_part *part)
+{
+    char to[HUMAN_BYTES];
+    (void)arg;
+    if (part->to_seq != UINT64_MAX)
+        printf("%-20s %.*s, up to event %s\n", "fork of", ANNAL_FMT(part->session),
+               human_count(to, part->to_seq));
+    return 0;
+}
+
+static int print_lineage(const struct show *show)
+{
+    annal_error err = {0};
+    annal_status status = annal_session_lineage(show->store, show->session, print_part, NULL, &err);
+    if (status == ANNAL_ERR_CORRUPT) { /* the rest is worth reading */
+        say("%s", err.message);
+        return EXIT_REFUSED;
+    }
+    return status < 0 ? fail_error(&err) : EXIT_DONE;
 }
 
 static void print_journal(const annal_session_info *info)
@@ -212,6 +276,7 @@ static int print_text(struct show *show)
                                 " ORDER BY sequence";
     annal_error err = {0};
     print_journal(&show->info);
+    int lineage = print_lineage(show);
     annal_status status = annal_index_lag_each(show->index, show->session, print_lag, show, &err);
     int exit_status = status < 0 ? fail_error(&err) : sql(show, session_row, rows_print_lines);
     if (exit_status != 0)
@@ -221,12 +286,14 @@ static int print_text(struct show *show)
         return fail_error(&err);
     exit_status = print_items(show, "turns", turns, turn_columns, 7);
     if (exit_status == 0)
+        exit_status = print_items(show, "forks", fork_rows, fork_columns, 3);
+    if (exit_status == 0)
         exit_status = print_items(show, "snapshots", snapshot_rows, snapshot_columns, 3);
     if (exit_status != 0)
         return exit_status;
     show->items = 0;
     status = annal_index_findings(show->index, show->session, print_finding, show, &err);
-    return status < 0 ? fail_error(&err) : EXIT_DONE;
+    return status < 0 ? fail_error(&err) : lineage;
 }
 
 static int show_session(struct show *show)
@@ -271,8 +338,9 @@ const struct command cmd_show = {
     .operands_max = 1,
     .summary = "tell what is known of one session",
     .about = "Prints its journal (size, last seq, file id), its row in the sessions table,\n"
-             "events by type, turns, snapshots, and findings: events that are damaged or\n"
-             "that a pack did not understand. With --json one object.\n"
+             "events by type, turns, forks, snapshots, and findings: events that are damaged\n"
+             "or that a pack did not understand. Of a fork also whose history it shares, and\n"
+             "up to where; totals and turns are of its own events. With --json one object.\n"
              "\n"
              "With --recovery: the last durable event, which process has the session, calls\n"
              "without a result, open turns, what was said last, what a crash left at the end\n"

@@ -52,7 +52,7 @@ struct command {
     const char *sql;                        /* that verb_select() asks */
 };
 
-extern const struct command cmd_append, cmd_cat, cmd_checkpoint, cmd_convert, cmd_delete, cmd_diff, cmd_help,
+extern const struct command cmd_append, cmd_cat, cmd_checkpoint, cmd_convert, cmd_delete, cmd_diff, cmd_fork, cmd_help,
     cmd_import, cmd_ls, cmd_query, cmd_reindex;
 extern const struct command cmd_doctor, cmd_repair, cmd_replay, cmd_show, cmd_snapshot, cmd_sql,
     cmd_stats, cmd_tail;

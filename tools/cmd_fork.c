@@ -1,0 +1,83 @@
+#include "tools/args.h"
+#include "tools/open.h"
+#include "tools/out.h"
+
+#include <annal/query.h>
+
+#include <inttypes.h>
+
+/* So that what asks the tables next finds it there; if that fails now, it is done then. */
+static void tell_index(annal_store *store, annal_slice child)
+{
+    annal_index *index = NULL;
+    annal_error err = {0};
+    if (annal_index_open(store, NULL, &index, &err) < 0 ||
+        annal_index_catch_up(index, child, NULL, &err) < 0)
+        say("session '%.*s' is there, and its index is brought up later: %s", ANNAL_FMT(child),
+            err.message);
+    annal_index_close(index);
+}
+
+static void print_fork(const struct args *args, annal_slice session, const annal_session_info *info)
+{
+    char at[HUMAN_BYTES];
+    if (args->json)
+        printf("{\"session_id\":\"%s\",\"parent_session_id\":\"%s\",\"forked_at_seq\":%" PRIu64
+               ",\"format\":\"%s\"}\n",
+               info->session, info->fork_session, info->fork_seq,
+               info->format == ANNAL_FORMAT_JSON ? "jsonl" : "msgpack");
+    else
+        printf("%s is a fork of %.*s: %s event%s in common\n", info->session, ANNAL_FMT(session),
+               human_count(at, info->fork_seq), info->fork_seq == 1 ? "" : "s");
+}
+
+static int run(const struct args *args)
+{
+    annal_slice session, child;
+    annal_fork_options how = {.format = ANNAL_FORMAT_DEFAULT};
+    uint64_t at_seq = ANNAL_FORK_LAST;
+    annal_store *store = NULL;
+    annal_error err = {0};
+    annal_session_info info;
+    int exit_status = args_session(args, 0, &session);
+    if (exit_status == 0)
+        exit_status = args_session(args, 1, &child);
+    if (exit_status == 0)
+        exit_status = args_number(args, "at", &at_seq);
+    if (exit_status == 0 && args_has(args, "at") && at_seq == 0)
+        exit_status = fail_usage("events begin with 1: there is no event 0 to fork at");
+    if (exit_status == 0)
+        exit_status = args_journal_format(args, &how.format);
+    if (exit_status == 0)
+        exit_status = store_open(args, OPEN_WRITE, 0, &store);
+    if (exit_status != 0)
+        return exit_status;
+    if (annal_session_fork(store, session, at_seq, child, &how, &info, &err) < 0) {
+        exit_status = fail_error(&err);
+    } else {
+        print_fork(args, session, &info);
+        (void)out_flush();
+        tell_index(store, child);
+    }
+    return out_finish(store_close(store, exit_status));
+}
+
+static const struct option options[] = {
+    {"at", "SEQ", "the last event that the two have in common (the last there is)", false},
+    {"format", "FORMAT", "of the fork's journal: jsonl or msgpack (that of SESSION)", false},
+    {NULL, NULL, NULL, false}};
+
+const struct command cmd_fork = {
+    .name = "fork",
+    .operands = "SESSION NEW",
+    .operands_min = 2,
+    .operands_max = 2,
+    .summary = "go on from any event of a session, in another one",
+    .about = "Makes the session NEW, which has the history of SESSION up to event SEQ and goes\n"
+             "on by itself. No event is copied: reading, queries, replay and tails of NEW begin\n"
+             "in the journal of SESSION. What a fork needs is neither deleted nor converted.\n"
+             "A fork may be forked again, at any event.",
+    .examples = "  annal fork sess_1 --at 120 sess_1b\n"
+                "  annal fork sess_1 try_2 --json | jq .forked_at_seq\n",
+    .options = options,
+    .run = run};
