@@ -170,6 +170,18 @@ uint64_t annal_state_refused(const annal_state *state)
 /* A transaction keeps in memory how each page was that it changed. */
 #define TRANSACTION_EVENTS 16384
 
+annal_status annal_state_begin(annal_state *state, int64_t ts_us, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    if (state->in_transaction == 0)
+        status = annal__db_exec(state->db, "BEGIN", err);
+    if (status >= 0) {
+        state->in_transaction++;
+        status = annal__applier_begin(state->applier, session_of(state), ts_us, err);
+    }
+    return annal__pages_why(state->pages, status, err);
+}
+
 annal_status annal_state_apply(annal_state *state, const annal_event *event, annal_error *err)
 {
     if (event->seq <= state->seq)

@@ -232,6 +232,11 @@ static annal_status prove_copy(struct conversion *conversion, annal_error *err)
         if (status == ANNAL_OK)
             status = tell(conversion, conversion->result.bytes_before + old.offset);
     }
+    if (status == ANNAL_OK && events == 0) { /* a fork without events of its own: its header */
+        annal_event none;
+        status = annal__scan_next(&new, &none, err);
+        status = status < 0 ? status : ANNAL_OK;
+    }
     if (status == ANNAL_OK && new.offset != conversion->written)
         status = annal__fail(err, ANNAL_ERR_CORRUPT,
                              "convert session '%s': the copy has %" PRIu64 " bytes and not %" PRIu64

@@ -33,13 +33,14 @@ static bool is_wanted(const struct args *args)
 static void print_deleted(const struct args *args, const annal_session_info *info)
 {
     char events[HUMAN_BYTES], bytes[HUMAN_BYTES];
+    uint64_t count = info->last_seq - info->fork_seq; /* its own: what it shares stays */
     if (args->json)
         printf("{\"session_id\":\"%s\",\"deleted\":true,\"events\":%" PRIu64 ",\"bytes\":%" PRIu64
                ",\"file\":\"%s\"}\n",
-               info->session, info->last_seq, info->bytes, info->file);
+               info->session, count, info->bytes, info->file);
     else
-        printf("deleted %s: %s event%s, %s\n", info->session, human_count(events, info->last_seq),
-               info->last_seq == 1 ? "" : "s", human_bytes(bytes, info->bytes));
+        printf("deleted %s: %s event%s, %s\n", info->session, human_count(events, count),
+               count == 1 ? "" : "s", human_bytes(bytes, info->bytes));
 }
 
 /* The index and the snapshots follow by themselves, sooner or later; here they do so at once. */

@@ -256,7 +256,7 @@ static int add_journal(void *arg, annal_slice session, uint64_t bytes)
     stats->lag_sessions++;
     stats->lag_bytes += bytes;
     if (annal_session_info_get(stats->store, session, &info, NULL) >= 0)
-        stats->events += info.last_seq;
+        stats->events += info.last_seq - info.fork_seq;
     return 0;
 }
 

@@ -161,6 +161,43 @@ static annal_status compare_table(struct index_check *check, const char *query, 
     return status;
 }
 
+/* What the header of a fork's journal says, which is there before its first event. */
+static annal_status begin_fork(struct index_check *check, annal_error *err)
+{
+    annal_session_info info;
+    annal_status status = annal_session_info_get(check->store, check->session, &info, err);
+    if (status < 0 || info.fork_session[0] == '\0')
+        return status;
+    check->fork_seq = info.fork_seq;
+    memcpy(check->fork_session, info.fork_session, sizeof check->fork_session);
+    return annal_state_begin(check->state, info.created_us, err);
+}
+
+static int take_fork(void *arg, const annal_row *row)
+{
+    struct index_check *check = arg;
+    annal_slice parent = row->values[0].bytes;
+    check->fork_told = parent.len == strlen(check->fork_session) &&
+                       memcmp(parent.ptr, check->fork_session, parent.len) == 0 &&
+                       (uint64_t)row->values[1].integer == check->fork_seq;
+    return 0;
+}
+
+static annal_status compare_fork(struct index_check *check, annal_error *err)
+{
+    annal_value session = {.kind = ANNAL_VALUE_TEXT, .bytes = check->session};
+    const annal_sql_options options = {.params = &session, .param_count = 1};
+    check->fork_told = check->fork_session[0] == '\0';
+    annal_status status = annal_view_sql(
+        check->view,
+        ANNAL_SLICE("SELECT parent_session_id, forked_at_seq FROM forks WHERE session_id = ?1"),
+        &options, take_fork, check, err);
+    if (status == ANNAL_OK && !check->fork_told)
+        report(check, check->indexed_seq, 0,
+               "the row in forks is not what the header of the journal says");
+    return status;
+}
+
 static annal_status compare_tables(struct index_check *check, annal_error *err)
 {
     annal_status status = compare_table(check, "SELECT * FROM sessions WHERE id = ?1",
@@ -168,7 +205,7 @@ static annal_status compare_tables(struct index_check *check, annal_error *err)
     if (status == ANNAL_OK)
         status = compare_table(check, "SELECT * FROM turns WHERE session_id = ?1 ORDER BY id",
                                "the rows in turns are not what the events give", err);
-    return status;
+    return status == ANNAL_OK && check->known ? compare_fork(check, err) : status;
 }
 
 /* ---- A session ---- */
@@ -194,6 +231,7 @@ static annal_status find_place(struct index_check *check, annal_error *err)
     if (status < 0)
         return status;
     check->indexed_seq = at.seq - 1;
+    check->known = at.offset > 0;
     status = annal_cursor_open_at(check->store, check->session, at.seq, at.offset, at.h_before,
                                   &cursor, err);
     annal_cursor_close(cursor);
@@ -216,7 +254,7 @@ static annal_status begin(struct index_check *check, annal_error *err)
         status = find_place(check, err);
     if (status == ANNAL_OK)
         status = annal_state_reset(check->state, check->session, err);
-    return status;
+    return status == ANNAL_OK && check->known ? begin_fork(check, err) : status;
 }
 
 void verify_index_begin(struct index_check *check, annal_slice session)
@@ -225,6 +263,9 @@ void verify_index_begin(struct index_check *check, annal_slice session)
     check->session = session;
     check->tries = again ? check->tries : 0;
     check->indexed_seq = 0;
+    check->known = false;
+    check->fork_session[0] = '\0';
+    check->fork_seq = 0;
     check->row_count = check->row_next = check->found_count = 0;
     check->rows_end = check->damaged = check->stale = check->contradicted = false;
     check->status = check->index == NULL ? ANNAL_OK : begin(check, &check->error);

@@ -37,9 +37,13 @@ struct index_check {
     annal_slice session;
     annal_status status; /* below 0: the comparison failed, and error says why */
     annal_error error;
-    uint64_t indexed_seq; /* compare up to here */
-    bool stale;           /* the index stands at a place that the journal does not have */
-    bool contradicted;    /* a row says another thing than the event of its seq */
+    uint64_t indexed_seq;                              /* compare up to here */
+    bool known;                                        /* the index has looked at it */
+    char fork_session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* of its header; "": it is no fork */
+    uint64_t fork_seq;
+    bool fork_told;    /* the index says the same */
+    bool stale;        /* the index stands at a place that the journal does not have */
+    bool contradicted; /* a row says another thing than the event of its seq */
     struct index_row *rows;
     size_t row_count;
     size_t row_next;

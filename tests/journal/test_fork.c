@@ -286,6 +286,12 @@ START_TEST(what_a_fork_needs_is_neither_deleted_nor_converted_but_the_fork_is)
     ck_sound(store, "f");
     append_numbers(store, "f", 72, 72, ANNAL_LEVEL_SYNC);
     ck_assert_str_eq(history(store, "f", 0), "1 2 3 70 71 72 ");
+    fork_at(store, "f", 4, "g"); /* one without events of its own */
+    const annal_convert_options json = {.format = ANNAL_FORMAT_JSON};
+    ck_ok(annal_session_convert(store, ANNAL_SLICE("g"), &json, &converted, err));
+    ck_assert_str_eq(history(store, "g", 0), "1 2 3 70 ");
+    ck_sound(store, "g");
+    ck_ok(annal_session_delete(store, ANNAL_SLICE("g"), NULL, err));
     ck_ok(annal_session_delete(store, ANNAL_SLICE("f"), NULL, err));
     ck_ok(annal_session_delete(store, ANNAL_SLICE("p"), NULL, err));
     store_close(store);

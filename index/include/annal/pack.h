@@ -221,6 +221,14 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_new(annal_slice session,
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_reset(annal_state *state, annal_slice session,
                                                           annal_error *err);
 
+/*
+ * Make the row that core keeps of the session, as of this time, before its first event: what the
+ * index does for a fork, of which the header of the journal tells, so that a state of a fork's own
+ * events says what the tables say. A session that is no fork begins with its first event.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_begin(annal_state *state, int64_t ts_us,
+                                                          annal_error *err);
+
 /* NULL is accepted. */
 ANNAL_API void annal_state_free(annal_state *state);
 

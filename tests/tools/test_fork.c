@@ -1,0 +1,158 @@
+#include "tests/tools/cli.h"
+#include "tools/command.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct cli cli;
+
+/* p has 5 events, f is a fork of it at 3 with one of its own, g one of f at its end. */
+static void setup(void)
+{
+    CLI_INIT(&cli);
+    CLI(&cli, "1\n2\n3\n4\n5\n", "append", "p", "--type", "n");
+    CLI(&cli, NULL, "fork", "p", "--at", "3", "f");
+    CLI(&cli, "70\n", "append", "f", "--type", "n");
+    CLI(&cli, NULL, "fork", "f", "g", "--format", "msgpack", "--json");
+}
+
+static void teardown(void)
+{
+    cli_done(&cli);
+}
+
+/* The data of the events that were printed, in order. */
+static const char *numbers(void)
+{
+    static char text[200];
+    text[0] = '\0';
+    for (const char *at = cli.out; (at = strstr(at, "\"data\":")) != NULL; at++) {
+        strncat(text, at + 7, strcspn(at + 7, "}"));
+        strcat(text, " ");
+    }
+    return text;
+}
+
+START_TEST(a_fork_says_what_the_two_have_in_common)
+{
+    ck_assert_str_eq(cli.out, "{\"session_id\":\"g\",\"parent_session_id\":\"f\","
+                              "\"forked_at_seq\":4,\"format\":\"msgpack\"}\n");
+    CLI(&cli, NULL, "fork", "g", "--at", "2", "h");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "h is a fork of g: 2 events in common\n");
+    CLI(&cli, NULL, "fork", "p", "--at", "1", "i");
+    ck_assert_str_eq(cli.out, "i is a fork of p: 1 event in common\n");
+}
+END_TEST
+
+START_TEST(a_fork_is_read_and_asked_as_one_history)
+{
+    CLI(&cli, "90\n", "append", "g", "--type", "n");
+    ck_assert_str_eq(cli.out, "{\"seq\":5}\n");
+    CLI(&cli, NULL, "cat", "g");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(numbers(), "1 2 3 70 90 ");
+    CLI(&cli, NULL, "cat", "g", "--from", "4");
+    ck_assert_str_eq(numbers(), "70 90 ");
+    CLI(&cli, NULL, "query", "g", "--seq", "2..4");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(numbers(), "2 3 70 ");
+    ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"g\",\"seq\":2,"));
+    CLI(&cli, NULL, "query", "g", "--count");
+    ck_assert_str_eq(cli.out, "5\n");
+    CLI(&cli, NULL, "query", "--count");
+    ck_assert_str_eq(cli.out, "7\n"); /* each once */
+    CLI(&cli, NULL, "tail", "g");
+    ck_assert_str_eq(numbers(), "1 2 3 70 90 ");
+    CLI(&cli, NULL, "replay", "g", "--at", "4", "--sql", "SELECT events FROM sessions", "--json");
+    ck_assert_str_eq(cli.out, "{\"events\":4}\n");
+    CLI(&cli, NULL, "sql",
+        "SELECT origin, count(*) AS n FROM history WHERE session_id = 'g' "
+        "GROUP BY 1 ORDER BY 1",
+        "--format", "csv");
+    ck_assert_str_eq(cli.out, "origin,n\r\nf,1\r\ng,1\r\np,3\r\n");
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
+}
+END_TEST
+
+START_TEST(show_and_ls_tell_who_is_a_fork_of_whom)
+{
+    CLI(&cli, NULL, "show", "g");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "fork of              f, up to event 4\n"
+                                          "fork of              p, up to event 3\n"));
+    CLI(&cli, NULL, "show", "p");
+    ck_assert_ptr_null(strstr(cli.out, "fork of"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\nforks\n"));
+    CLI(&cli, NULL, "show", "f", "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, ",\"fork\":{\"session_id\":\"p\",\"seq\":3},\"lineage\":["
+                                          "{\"session_id\":\"f\",\"from_seq\":4,\"to_seq\":null},"
+                                          "{\"session_id\":\"p\",\"from_seq\":1,\"to_seq\":3}],"
+                                          "\"forks\":[{\"session_id\":\"g\",\"forked_at_seq\":4,"));
+    CLI(&cli, NULL, "ls");
+    ck_assert_ptr_nonnull(strstr(cli.out, "FORK OF"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "p, 3"));
+    CLI(&cli, NULL, "ls", "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"fork_session_id\":\"f\",\"fork_seq\":4,"));
+    CLI(&cli, NULL, "delete", "g", "f");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "ls");
+    ck_assert_ptr_null(strstr(cli.out, "FORK OF"));
+}
+END_TEST
+
+START_TEST(what_cannot_be_forked_is_refused)
+{
+    CLI(&cli, NULL, "fork", "p");
+    ck_assert_int_eq(cli.exit_status, EXIT_USAGE);
+    CLI(&cli, NULL, "fork", "p", "x", "--at", "0");
+    cli_assert_refused(&cli, EXIT_USAGE, "no event 0");
+    CLI(&cli, NULL, "fork", "p", "f");
+    cli_assert_refused(&cli, EXIT_REFUSED, "there is a session 'f' already");
+    CLI(&cli, NULL, "fork", "p", "x", "--at", "6");
+    cli_assert_refused(&cli, EXIT_REFUSED, "ends at event 5");
+    CLI(&cli, NULL, "fork", "none", "x");
+    cli_assert_refused(&cli, EXIT_REFUSED, "there is no session 'none'");
+    CLI(&cli, NULL, "delete", "p");
+    cli_assert_refused(&cli, EXIT_REFUSED, "needed by its fork 'f'");
+}
+END_TEST
+
+START_TEST(verify_finds_a_parent_that_is_another_one)
+{
+    size_t len = 0;
+    CLI(&cli, NULL, "convert", "g", "--format", "jsonl");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
+    char *journal = cli_journal(&cli, "p", &len);
+    CLI(&cli, NULL, "delete", "g", "f", "p");
+    cli_assert_done(&cli);
+    CLI(&cli, "1\n2\n3\n", "append", "p", "--type", "n");
+    CLI(&cli, NULL, "fork", "p", "f");
+    cli_journal_write(&cli, "p", journal, len); /* a restore of what stood there before */
+    CLI(&cli, NULL, "verify", "f");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_ptr_nonnull(strstr(cli.out, "another history there"));
+    CLI(&cli, NULL, "cat", "f");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    free(journal);
+}
+END_TEST
+
+Suite *suite_fork(void)
+{
+    Suite *suite = suite_create("fork");
+    TCase *tcase = tcase_create("fork");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 30);
+    tcase_add_test(tcase, a_fork_says_what_the_two_have_in_common);
+    tcase_add_test(tcase, a_fork_is_read_and_asked_as_one_history);
+    tcase_add_test(tcase, show_and_ls_tell_who_is_a_fork_of_whom);
+    tcase_add_test(tcase, what_cannot_be_forked_is_refused);
+    tcase_add_test(tcase, verify_finds_a_parent_that_is_another_one);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
