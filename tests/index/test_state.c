@@ -251,61 +251,6 @@ START_TEST(the_envelope_can_be_bound)
 }
 END_TEST
 
-START_TEST(a_state_survives_being_bytes_at_every_seq)
-{
-    annal_state *folded = core_state(), *straight = core_state(); /* nobody looks at this one */
-    for (uint64_t seq = 1; seq <= 30; seq++) {
-        char data[80];
-        snprintf(data, sizeof data, "{\"turn_id\":\"t%d\",\"input_tokens\":%d,\"cost_usd\":0.1}",
-                 (int)seq / 2, (int)seq);
-        const char *type = seq % 2 == 0 ? "turn.started" : "turn.completed";
-        apply(folded, seq, type, data);
-        apply(straight, seq, type, data);
-        annal_slice bytes;
-        annal_state *loaded = NULL;
-        ck_ok(annal_state_serialize(folded, &bytes, err));
-        ck_ok(annal_state_deserialize(ANNAL_SLICE("s"), NULL, 0, bytes, &loaded, err));
-        annal_index_free(bytes.ptr);
-        ck_assert_uint_eq(annal_state_seq(loaded), seq);
-        char *expected = json(folded), *got = json(loaded);
-        ck_assert_str_eq(got, expected);
-        free(expected);
-        free(got);
-        annal_state_free(folded);
-        folded = loaded;
-    }
-    char *expected = json(straight), *got = json(folded);
-    ck_assert_str_eq(got, expected);
-    free(expected);
-    free(got);
-    annal_state_free(straight);
-    annal_state_free(folded);
-}
-END_TEST
-
-START_TEST(bytes_that_are_no_state_of_this_session_are_refused)
-{
-    annal_state *state = core_state(), *loaded = NULL;
-    annal_slice bytes;
-    apply(state, 1, "x", "{}");
-    ck_ok(annal_state_serialize(state, &bytes, err));
-    ck_assert_int_eq(annal_state_deserialize(ANNAL_SLICE("other"), NULL, 0, bytes, &loaded, NULL),
-                     ANNAL_ERR_CORRUPT);
-    ck_assert_int_eq(annal_state_deserialize(ANNAL_SLICE("s"), NULL, 0, ANNAL_SLICE("no database"),
-                                             &loaded, NULL),
-                     ANNAL_ERR_CORRUPT);
-    ck_assert_int_eq(
-        annal_state_deserialize(ANNAL_SLICE("s"), NULL, 0, (annal_slice){0}, &loaded, NULL),
-        ANNAL_ERR_CORRUPT);
-    memset((char *)(uintptr_t)bytes.ptr + ANNAL_STATE_PAGE_BYTES, 0xff,
-           8); /* the page of _state: seq and session */
-    ck_assert_int_eq(annal_state_deserialize(ANNAL_SLICE("s"), NULL, 0, bytes, &loaded, NULL),
-                     ANNAL_ERR_CORRUPT);
-    annal_index_free(bytes.ptr);
-    annal_state_free(state);
-}
-END_TEST
-
 START_TEST(a_state_that_was_reset_is_a_new_one_of_another_session)
 {
     annal_state *state = core_state();
@@ -390,8 +335,6 @@ Suite *suite_state(void)
     TCase *state = tcase_create("state");
     tcase_add_test(state, an_event_that_a_handler_cannot_take_changes_nothing_and_is_counted);
     tcase_add_test(state, the_envelope_can_be_bound);
-    tcase_add_test(state, a_state_survives_being_bytes_at_every_seq);
-    tcase_add_test(state, bytes_that_are_no_state_of_this_session_are_refused);
     tcase_add_test(state, a_state_that_was_reset_is_a_new_one_of_another_session);
     tcase_add_test(state, events_come_in_order);
     tcase_add_test(state, sql_over_a_state_only_reads);

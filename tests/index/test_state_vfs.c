@@ -495,6 +495,9 @@ START_TEST(pages_that_are_no_state_of_this_session_are_refused)
                          ANNAL_ERR_CORRUPT);
         store.pages[0][bad[i]] ^= 2;
     }
+    memset(store.pages[1], 0xff, 8); /* of _state */
+    ck_assert_int_eq(annal_state_open_over(ANNAL_SLICE("s"), NULL, 0, &source, &opened, NULL),
+                     ANNAL_ERR_CORRUPT);
     source.page_count = 0;
     ck_assert_int_eq(annal_state_open_over(ANNAL_SLICE("s"), NULL, 0, &source, &opened, NULL),
                      ANNAL_ERR_CORRUPT);

@@ -345,20 +345,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_rebase(annal_state *state,
                                                            const annal_state_source *source,
                                                            annal_error *err);
 
-/*
- * The state as bytes (a SQLite database image), and back. *out_bytes is the caller's, to be given
- * back with annal_index_free(). The packs must be those with which it was made: compare
- * annal_packs_version() before.
- *
- * ANNAL_ERR_CORRUPT  bytes are no state of this session
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_serialize(annal_state *state,
-                                                              annal_slice *out_bytes,
-                                                              annal_error *err);
-ANNAL_API ANNAL_MUST_CHECK annal_status
-annal_state_deserialize(annal_slice session, const annal_pack *const *packs, size_t pack_count,
-                        annal_slice bytes, annal_state **out_state, annal_error *err);
-
 /* ---- Pruning ---- */
 
 typedef struct annal_prune_options {
