@@ -29,26 +29,11 @@ annal_status annal__folding_begin(struct folding *folding, annal_index *index, a
                                   annal_error *err)
 {
     static const annal_replay_options defaults = {0};
-    const annal_pack *core = annal_index_core(index);
     options = options == NULL ? &defaults : options;
-    const annal_pack *const *packs = options->packs == NULL ? &core : options->packs;
-    size_t pack_count = options->packs == NULL ? 1 : options->pack_count;
-    annal_position next = {0};
-    annal_status status = ANNAL_ERR_NOTFOUND;
     folding->store = annal_index_store(index);
-    if (!options->no_snapshots && seq > 0)
-        status = annal_snapshot_load(index, session, seq, packs, pack_count, &folding->state, &next,
-                                     NULL);
-    if (status == ANNAL_OK)
-        status = annal_cursor_open_at(folding->store, session, next.seq, next.offset, next.h_before,
-                                      &folding->cursor, NULL);
-    if (status < 0) { /* whatever was wrong with a snapshot, the journal has it all */
-        annal_state_free(folding->state);
-        folding->state = NULL;
-        status = annal_state_new(session, packs, pack_count, &folding->state, err);
-        if (status >= 0)
-            status = annal_cursor_open(folding->store, session, 1, &folding->cursor, err);
-    }
+    annal_status status = annal_snapshot_begin(index, session, options->no_snapshots ? 0 : seq,
+                                               options->packs, options->pack_count,
+                                               &folding->state, &folding->cursor, err);
     if (status >= 0)
         folding->from_seq = annal_state_seq(folding->state);
     return status;

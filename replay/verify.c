@@ -75,10 +75,11 @@ static annal_status compare(struct proof *proof, uint64_t seq, annal_state *othe
 static annal_status compare_snapshot(struct proof *proof, uint64_t seq)
 {
     annal_state *loaded = NULL;
-    annal_position next;
-    annal_status status =
-        annal_snapshot_load(proof->index, proof->session, seq, NULL, 0, &loaded, &next, proof->err);
-    if (status == ANNAL_ERR_NOTFOUND || (status == ANNAL_OK && annal_state_seq(loaded) != seq)) {
+    annal_cursor *cursor = NULL;
+    annal_status status = annal_snapshot_begin(proof->index, proof->session, seq, NULL, 0, &loaded,
+                                               &cursor, proof->err);
+    annal_cursor_close(cursor);
+    if (status == ANNAL_OK && annal_state_seq(loaded) != seq) {
         annal_state_free(loaded);
         return ANNAL_OK; /* deleted just now */
     }

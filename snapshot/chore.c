@@ -183,7 +183,7 @@ static void finish(annal_snapshots *snapshots, annal_status status)
     size_t at = find(snapshots, taker->id);
     struct entry *entry = at < snapshots->count ? &snapshots->entries[at] : NULL;
     if (entry != NULL && strcmp(entry->session, taker->id) == 0) {
-        entry->last = status < 0 ? entry->end : taker->last;
+        entry->last = status < 0 ? entry->end : taker->due;
         entry->stride = taker->stride == 0 ? 1 : taker->stride;
         entry->waiting_us = entry->end.seq > entry->last.seq ? now_us() : 0;
     }

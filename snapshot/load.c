@@ -15,8 +15,8 @@ static annal_status open_state(const struct shelf *shelf, struct chain *chain,
 {
     annal_state *state = NULL;
     annal_state_source source = annal__chain_source(annal__chain_ref(chain));
-    annal_status status = annal_state_open_over(shelf->session, shelf->packs, shelf->pack_count,
-                                                &source, &state, err);
+    annal_status status = annal_state_open_over(annal_slice_of(shelf->root), shelf->packs,
+                                                shelf->pack_count, &source, &state, err);
     if (status < 0) {
         annal__chain_unref(chain);
         return status;
@@ -67,8 +67,8 @@ static void tell_passed_over(const struct shelf *shelf, uint64_t seq, const char
     annal_store_log(shelf->store, ANNAL_LOG_WARNING, message);
 }
 
-annal_status annal__snapshot_load(const struct shelf *shelf, uint64_t at_most, bool discard,
-                                  uint32_t wait_ms, struct loaded *out_loaded, annal_error *err)
+static annal_status load_own(const struct shelf *shelf, uint64_t at_most, bool discard,
+                             uint32_t wait_ms, struct loaded *out_loaded, annal_error *err)
 {
     for (bool told = false;; told = true) {
         struct shelf_row row = {0};
@@ -94,23 +94,83 @@ annal_status annal__snapshot_load(const struct shelf *shelf, uint64_t at_most, b
     }
 }
 
-annal_status annal_snapshot_load(annal_index *index, annal_slice session, uint64_t at_most,
-                                 const annal_pack *const *packs, size_t pack_count,
-                                 annal_state **out_state, annal_position *out_next,
-                                 annal_error *err)
+/* Each ancestor's journal is another one, so this ends where the lineage does. */
+annal_status annal__snapshot_load(const struct shelf *shelf, uint64_t at_most, bool discard,
+                                  uint32_t wait_ms, struct loaded *out_loaded, annal_error *err)
 {
-    struct shelf shelf;
+    const annal_session_info *info = &shelf->info;
+    struct shelf above;
     struct loaded loaded = {0};
-    annal_status status = annal__shelf_init(&shelf, index, session, packs, pack_count, err);
+    bool is_fork = info->fork_session[0] != '\0';
+    annal_status status = ANNAL_ERR_NOTFOUND;
+    if (!is_fork || at_most > info->fork_seq)
+        status = load_own(shelf, at_most, discard, wait_ms, out_loaded, err);
+    if (!is_fork || status != ANNAL_ERR_NOTFOUND)
+        return status;
+    status = annal__shelf_init(&above, shelf->index, annal_slice_of(info->fork_session),
+                               shelf->packs, shelf->pack_count, err);
     if (status >= 0)
-        status = annal__snapshot_load(&shelf, at_most, false, 0, &loaded, err);
+        status = annal__snapshot_load(&above, at_most < info->fork_seq ? at_most : info->fork_seq,
+                                      false, 0, &loaded, err);
     if (status < 0)
         return status;
     const struct snapshot_header *header = annal__chain_header(loaded.chain, 0);
-    *out_state = loaded.state;
-    *out_next =
-        (annal_position){.seq = header->seq + 1, .offset = header->offset, .h_before = header->h};
+    if (header->seq == info->fork_seq && header->h != info->fork_h) {
+        annal_state_free(loaded.state);
+        annal__chain_unref(loaded.chain);
+        return annal__fail(err, ANNAL_ERR_NOTFOUND,
+                           "session '%.*s' was not forked from the journal that is there",
+                           ANNAL_FMT(shelf->session));
+    }
+    loaded.inherited = true;
+    *out_loaded = loaded;
+    return ANNAL_OK;
+}
+
+annal_status annal__snapshot_cursor(const struct shelf *shelf, const struct loaded *loaded,
+                                    annal_cursor **out_cursor, annal_error *err)
+{
+    const struct snapshot_header *header = annal__chain_header(loaded->chain, 0);
+    if (loaded->inherited && header->seq == shelf->info.fork_seq) /* its own journal alone */
+        return annal_cursor_open_at(shelf->store, shelf->session, header->seq + 1, 0, header->h,
+                                    out_cursor, err);
+    if (loaded->inherited)
+        return annal_cursor_open(shelf->store, shelf->session, header->seq + 1, out_cursor, err);
+    return annal_cursor_open_at(shelf->store, shelf->session, header->seq + 1, header->offset,
+                                header->h, out_cursor, err);
+}
+
+annal_status annal_snapshot_begin(annal_index *index, annal_slice session, uint64_t at_most,
+                                  const annal_pack *const *packs, size_t pack_count,
+                                  annal_state **out_state, annal_cursor **out_cursor,
+                                  annal_error *err)
+{
+    struct shelf shelf;
+    struct loaded loaded = {0};
+    annal_cursor *cursor = NULL;
+    annal_status status = annal__shelf_init(&shelf, index, session, packs, pack_count, err);
+    if (status < 0)
+        return status;
+    annal_status found = ANNAL_ERR_NOTFOUND;
+    if (at_most > 0)
+        found = annal__snapshot_load(&shelf, at_most, false, 0, &loaded, NULL);
+    if (found >= 0)
+        found = annal__snapshot_cursor(&shelf, &loaded, &cursor, NULL);
+    if (found < 0) { /* whatever is wrong with snapshots, the journal has it all */
+        annal_state_free(loaded.state);
+        loaded.state = NULL;
+        status = annal_state_new(annal_slice_of(shelf.root), shelf.packs, shelf.pack_count,
+                                 &loaded.state, err);
+        if (status >= 0)
+            status = annal_cursor_open(shelf.store, session, 1, &cursor, err);
+    }
     annal__chain_unref(loaded.chain);
+    if (status < 0) {
+        annal_state_free(loaded.state);
+        return status;
+    }
+    *out_state = loaded.state;
+    *out_cursor = cursor;
     return ANNAL_OK;
 }
 

@@ -8,14 +8,21 @@
 struct loaded {
     annal_state *state;  /* to be freed by who asked, */
     struct chain *chain; /* as this is to be unrefed */
+    bool inherited;      /* it is the snapshot of an ancestor */
 };
 
 /*
- * annal_snapshot_load() over a shelf. With discard, rows that do not count are deleted on the way,
- * each waiting for other writers of the index as long as wait_ms.
+ * The newest snapshot that counts and whose seq is at most at_most: one of the session, or, at or
+ * before its fork point, of an ancestor. With discard, rows of the session that do not count are
+ * deleted on the way, each waiting for other writers of the index as long as wait_ms.
+ * ANNAL_ERR_NOTFOUND: there is none.
  */
 annal_status annal__snapshot_load(const struct shelf *shelf, uint64_t at_most, bool discard,
                                   uint32_t wait_ms, struct loaded *out_loaded, annal_error *err);
+
+/* Open a cursor behind the snapshot that was loaded. */
+annal_status annal__snapshot_cursor(const struct shelf *shelf, const struct loaded *loaded,
+                                    annal_cursor **out_cursor, annal_error *err);
 
 /* How long a caller, as against the keeper, waits for other writers of the index. */
 #define SNAPSHOT_WAIT_MS 10000

@@ -13,6 +13,15 @@
 #define SUFFIX     ".zst"
 #define OTHER_SEQ  "it is of another seq than its row"
 
+/* An annal_lineage_fn: the last part that is told is the root. */
+static int note_root(void *arg, const annal_lineage_part *part)
+{
+    struct shelf *shelf = arg;
+    memset(shelf->root, 0, sizeof shelf->root);
+    memcpy(shelf->root, part->session.ptr, part->session.len);
+    return 0;
+}
+
 annal_status annal__shelf_init(struct shelf *shelf, annal_index *index, annal_slice session,
                                const annal_pack *const *packs, size_t pack_count, annal_error *err)
 {
@@ -27,7 +36,13 @@ annal_status annal__shelf_init(struct shelf *shelf, annal_index *index, annal_sl
         shelf->pack_count = 1;
     }
     shelf->pack_version = annal_packs_version(shelf->packs, shelf->pack_count);
-    return annal_session_info_get(shelf->store, session, &shelf->info, err);
+    annal_status status = annal_session_info_get(shelf->store, session, &shelf->info, err);
+    if (status < 0)
+        return status;
+    if (shelf->info.fork_session[0] != '\0')
+        return annal_session_lineage(shelf->store, session, note_root, shelf, err);
+    memcpy(shelf->root, session.ptr, session.len);
+    return ANNAL_OK;
 }
 
 /* ---- Files ---- */

@@ -16,7 +16,8 @@
 struct shelf {
     annal_index *index;
     annal_store *store;
-    annal_slice session; /* borrowed */
+    annal_slice session;                       /* borrowed */
+    char root[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* of whose history it is a branch; else itself */
     annal_session_info info;
     const annal_pack *core;         /* of the index */
     const annal_pack *const *packs; /* the caller's, or core */
@@ -25,8 +26,10 @@ struct shelf {
 };
 
 /*
- * Look at the session. packs may be NULL: the core pack. The shelf stays where it is: packs may
+ * Look at the session. The states of a fork are those of the session at the root of its lineage: at
+ * and before the fork point they are the same, byte for byte. packs may be NULL: the core pack. The shelf stays where it is: packs may
  * point into it. ANNAL_ERR_NOTFOUND: no such session.
+ * ANNAL_ERR_CORRUPT: it is a fork that lacks an ancestor.
  */
 annal_status annal__shelf_init(struct shelf *shelf, annal_index *index, annal_slice session,
                                const annal_pack *const *packs, size_t pack_count, annal_error *err);

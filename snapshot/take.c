@@ -13,34 +13,47 @@
 /* The newest snapshot, or NULL. */
 static const struct snapshot_header *newest(const struct taker *taker)
 {
-    return annal__chain_layers(taker->chain) == 0 ? NULL : annal__chain_header(taker->chain, 0);
+    return taker->chain == NULL || annal__chain_layers(taker->chain) == 0
+               ? NULL
+               : annal__chain_header(taker->chain, 0);
 }
 
+/*
+ * A fork's own snapshots stand behind its fork point. So marks begin there, and what comes before
+ * is only folded, from a snapshot of an ancestor on where there is one.
+ */
 static annal_status begin_fold(struct taker *taker, annal_error *err)
 {
     struct loaded loaded = {0};
     struct shelf *shelf = &taker->shelf;
     annal_status status =
         annal__snapshot_load(shelf, UINT64_MAX, true, taker->wait_ms, &loaded, err);
-    if (status == ANNAL_OK) {
+    if (status < 0 && status != ANNAL_ERR_NOTFOUND)
+        return status;
+    bool found = status >= 0;
+    taker->stride = 1;
+    taker->last = taker->due = taker->here = (struct snapshot_mark){shelf->info.fork_seq, 0};
+    if (found && !loaded.inherited) {
         const struct snapshot_header *header = annal__chain_header(loaded.chain, 0);
-        taker->state = loaded.state;
-        taker->chain = loaded.chain;
         taker->stride = header->stride == 0 ? 1 : header->stride;
         taker->last = taker->due = taker->here =
             (struct snapshot_mark){header->seq, header->offset};
-        return annal_cursor_open_at(shelf->store, shelf->session, header->seq + 1, header->offset,
-                                    header->h, &taker->cursor, err);
     }
-    if (status != ANNAL_ERR_NOTFOUND)
-        return status;
-    taker->stride = 1;
-    status = annal__chain_new(shelf, &taker->chain, err);
-    if (status >= 0)
-        status =
-            annal_state_new(shelf->session, shelf->packs, shelf->pack_count, &taker->state, err);
-    if (status >= 0)
-        status = annal_cursor_open(shelf->store, shelf->session, 1, &taker->cursor, err);
+    if (found) {
+        taker->state = loaded.state;
+        status = annal__snapshot_cursor(shelf, &loaded, &taker->cursor, err);
+    } else {
+        status = annal_state_new(annal_slice_of(shelf->root), shelf->packs, shelf->pack_count,
+                                 &taker->state, err);
+        if (status >= 0)
+            status = annal_cursor_open(shelf->store, shelf->session, 1, &taker->cursor, err);
+    }
+    if (found && !loaded.inherited)
+        taker->chain = loaded.chain;
+    else
+        annal__chain_unref(loaded.chain);
+    if (status >= 0 && taker->chain == NULL)
+        status = annal__chain_new(shelf, &taker->chain, err);
     return status;
 }
 
@@ -318,7 +331,7 @@ static annal_status take_here(struct taker *taker, annal_error *err)
         status =
             annal__shelf_put(&taker->shelf, &header, annal__buf_slice(&body), taker->wait_ms, err);
     if (status >= 0) {
-        taker->last = taker->here;
+        taker->last = taker->due = taker->here;
         taker->taken++;
         taker->total_bytes += SNAPSHOT_HEADER_BYTES + header.body_bytes;
         status = go_on_over(taker, &header, &body, base, err);
@@ -348,8 +361,12 @@ static annal_status take_if_due(struct taker *taker, annal_error *err)
     if (taker->here.seq > taker->last.seq && due && !take) {
         uint64_t changed = 0;
         status = annal_state_changed(taker->state, count_changed, &changed, err);
-        take = annal__snapshot_take_here(&policy, taker->last, taker->here, taker->end,
-                                         changed * SNAPSHOT_PAGE_BYTES);
+        /* The first one of a fork is whole, and those of its ancestors are near: no hurry. */
+        bool no_hurry = taker->shelf.info.fork_seq > 0 && newest(taker) == NULL;
+        const struct snapshot_mark far = {UINT64_MAX, UINT64_MAX};
+        take =
+            annal__snapshot_take_here(&policy, taker->last, taker->here,
+                                      no_hurry ? far : taker->end, changed * SNAPSHOT_PAGE_BYTES);
     }
     if (status >= 0 && take && taker->here.seq > taker->last.seq)
         status = take_here(taker, err);
@@ -374,6 +391,8 @@ annal_status annal__taker_step(struct taker *taker, annal_error *err)
             status = annal_state_apply(taker->state, &event, err);
         if (status != ANNAL_OK)
             return status;
+        if (event.seq <= taker->shelf.info.fork_seq)
+            continue;
         taker->here = (struct snapshot_mark){event.seq, event.offset + event.length};
         taker->here_h = event.h;
     }
@@ -400,7 +419,7 @@ annal_status annal_snapshot_take(annal_index *index, annal_slice session,
     struct taker taker;
     annal_status status = run(index, session, policy, true, &taker, err);
     if (status >= 0 && newest(&taker) == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no events",
+        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no events of its own",
                              ANNAL_FMT(session));
     if (status >= 0) {
         const struct snapshot_header *header = newest(&taker);

@@ -43,8 +43,7 @@ char *folded_json(struct fixture *f, annal_slice session, uint64_t seq)
     annal_state *state = NULL;
     annal_cursor *cursor = NULL;
     annal_event event;
-    ck_ok(annal_state_new(session, NULL, 0, &state, err));
-    ck_ok(annal_cursor_open(f->store, session, 1, &cursor, err));
+    ck_ok(annal_snapshot_begin(f->index, session, 0, NULL, 0, &state, &cursor, err));
     annal_status status = ANNAL_OK;
     while (annal_cursor_position(cursor).seq <= seq && status != ANNAL_END) {
         status = annal_cursor_next(cursor, &event, NULL);
@@ -61,16 +60,15 @@ char *folded_json(struct fixture *f, annal_slice session, uint64_t seq)
 char *loaded_json(struct fixture *f, annal_slice session, uint64_t at_most, uint64_t *out_seq)
 {
     annal_state *state = NULL;
-    annal_position next;
+    annal_cursor *cursor = NULL;
     annal_error err = {0};
     annal_status status =
-        annal_snapshot_load(f->index, session, at_most, NULL, 0, &state, &next, &err);
-    if (status == ANNAL_ERR_NOTFOUND)
-        return NULL;
+        annal_snapshot_begin(f->index, session, at_most, NULL, 0, &state, &cursor, &err);
     ck_assert_msg(status == ANNAL_OK, "%s", err.message);
-    ck_assert_uint_eq(next.seq, annal_state_seq(state) + 1);
+    ck_assert_uint_eq(annal_cursor_position(cursor).seq, annal_state_seq(state) + 1);
+    annal_cursor_close(cursor);
     *out_seq = annal_state_seq(state);
-    char *json = json_of(state);
+    char *json = *out_seq == 0 ? NULL : json_of(state);
     annal_state_free(state);
     return json;
 }

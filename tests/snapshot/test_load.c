@@ -124,7 +124,7 @@ START_TEST(a_snapshot_counts_only_for_the_packs_that_it_was_made_with)
 {
     annal_pack *core = NULL, *mine = NULL;
     annal_state *state = NULL;
-    annal_position next;
+    annal_cursor *cursor = NULL;
     append_turns(&f, "s", 1, 120);
     take();
     ck_ok(annal_pack_core(&core, err));
@@ -135,11 +135,14 @@ START_TEST(a_snapshot_counts_only_for_the_packs_that_it_was_made_with)
                                        "INSERT INTO marks (seq) VALUES (:seq);\n"),
                            &mine, err));
     const annal_pack *both[] = {core, mine};
-    ck_assert_int_eq(annal_snapshot_load(f.index, S, UINT64_MAX, both, 2, &state, &next, NULL),
-                     ANNAL_ERR_NOTFOUND);
-    ck_ok(annal_snapshot_load(f.index, S, UINT64_MAX, both, 1, &state, &next, err));
+    ck_ok(annal_snapshot_begin(f.index, S, UINT64_MAX, both, 2, &state, &cursor, err));
+    ck_assert_uint_eq(annal_state_seq(state), 0);
+    annal_state_free(state);
+    annal_cursor_close(cursor);
+    ck_ok(annal_snapshot_begin(f.index, S, UINT64_MAX, both, 1, &state, &cursor, err));
     ck_assert_uint_eq(annal_state_seq(state), 120);
     annal_state_free(state);
+    annal_cursor_close(cursor);
     annal_pack_free(mine);
     annal_pack_free(core);
 }
@@ -179,6 +182,50 @@ START_TEST(without_sessions_db_there_are_no_snapshots_and_no_failure)
     ck_newest(&f, S, UINT64_MAX, 0);
     take();
     ck_newest(&f, S, UINT64_MAX, 120);
+}
+END_TEST
+
+static void fork_at(const char *parent, uint64_t seq, const char *child)
+{
+    ck_ok(annal_session_fork(f.store, annal_slice_of(parent), seq, annal_slice_of(child), NULL,
+                             NULL, err));
+}
+
+START_TEST(the_snapshots_of_its_ancestors_serve_a_fork_up_to_its_fork_point)
+{
+    const annal_slice t = ANNAL_SLICE("t"), u = ANNAL_SLICE("u");
+    append_turns(&f, "s", 1, 350);
+    take(); /* 100 200 300 350 */
+    fork_at("s", 250, "t");
+    append_turns(&f, "t", 1000, 10);
+    fork_at("t", 260, "u");
+    append_turns(&f, "u", 2000, 10);
+    ck_newest(&f, t, UINT64_MAX, 200);
+    ck_newest(&f, t, 199, 100);
+    ck_newest(&f, u, UINT64_MAX, 200);
+    fork_at("s", 300, "v"); /* at a snapshot */
+    ck_newest(&f, ANNAL_SLICE("v"), UINT64_MAX, 300);
+}
+END_TEST
+
+START_TEST(a_fork_has_its_own_snapshots_behind_its_fork_point)
+{
+    const annal_slice t = ANNAL_SLICE("t");
+    annal_snapshot_info info;
+    append_turns(&f, "s", 1, 250);
+    take();
+    fork_at("s", 230, "t");
+    ck_assert_int_eq(annal_snapshot_take(f.index, t, &every_100, &info, NULL), ANNAL_ERR_NOTFOUND);
+    append_turns(&f, "t", 1000, 220);
+    ck_ok(annal_snapshot_take(f.index, t, &every_100, &info, err));
+    ck_assert_uint_eq(info.seq, 450);
+    ck_newest(&f, t, UINT64_MAX, 450);
+    ck_newest(&f, t, 230, 200);
+    ck_listed(&f, S, "100 200 250 ");
+    append_turns(&f, "t", 2000, 220);
+    ck_ok(annal_snapshot_take(f.index, t, &every_100, &info, err));
+    ck_newest(&f, t, UINT64_MAX, 670);
+    ck_newest(&f, t, 460, 450);
 }
 END_TEST
 
@@ -230,6 +277,8 @@ Suite *suite_load(void)
     tcase_add_test(tc, a_snapshot_is_not_that_of_its_neighbours_row);
     tcase_add_test(tc, a_journal_that_cannot_be_read_makes_no_snapshot_stale);
     tcase_add_test(tc, dropping_leaves_no_snapshot_and_no_other_session_s);
+    tcase_add_test(tc, the_snapshots_of_its_ancestors_serve_a_fork_up_to_its_fork_point);
+    tcase_add_test(tc, a_fork_has_its_own_snapshots_behind_its_fork_point);
     tcase_add_test(tc, without_sessions_db_there_are_no_snapshots_and_no_failure);
     suite_add_tcase(suite, tc);
     return suite;

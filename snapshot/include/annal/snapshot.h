@@ -109,16 +109,18 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_drop(annal_index *index, 
                                                             annal_error *err);
 
 /*
- * Load the newest snapshot that counts and whose seq is at most at_most. *out_state is at its seq;
- * *out_next is where to go on: hand it to annal_cursor_open_at(). packs may be NULL: the core pack
- * of the index, which must then outlive the state, as packs must. annal_replay_open() is what most
- * callers want. Any thread.
+ * Begin a replay: a state near event at_most and not behind it, and a cursor that stands before the
+ * event that comes next. The state is that of the newest snapshot that counts, of the session or,
+ * at and before the fork point of a fork, of an ancestor; where there is none, and with at_most 0,
+ * it is empty and the cursor stands before the first event. packs may be NULL: the core pack of the
+ * index. Index and packs must outlive the state, which reads the snapshot as it needs it.
+ * annal_replay_open() is what most callers want. Any thread.
  *
- * ANNAL_ERR_NOTFOUND  there is none; begin with annal_state_new()
+ * ANNAL_ERR_NOTFOUND  no such session
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_load(
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_begin(
     annal_index *index, annal_slice session, uint64_t at_most, const annal_pack *const *packs,
-    size_t pack_count, annal_state **out_state, annal_position *out_next, annal_error *err);
+    size_t pack_count, annal_state **out_state, annal_cursor **out_cursor, annal_error *err);
 
 #ifdef __cplusplus
 }
