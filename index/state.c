@@ -155,6 +155,11 @@ annal_status annal_state_reset(annal_state *state, annal_slice session, annal_er
     return ANNAL_OK;
 }
 
+annal_slice annal_state_session(const annal_state *state)
+{
+    return session_of(state);
+}
+
 uint64_t annal_state_seq(const annal_state *state)
 {
     return state->seq;

@@ -61,7 +61,7 @@ static annal_status show_rung(annal_travel *travel, annal_error *err)
     annal_status status = annal_state_page_count(rung->state, &source.page_count, err);
     if (status >= 0)
         status =
-            annal_state_open_over(session_of(travel), travel->options.packs,
+            annal_state_open_over(annal_state_session(rung->state), travel->options.packs,
                                   travel->options.pack_count, &source, &travel->here.state, err);
     return status;
 }

@@ -243,6 +243,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_apply(annal_state *state,
                                                           const annal_event *event,
                                                           annal_error *err);
 
+/* Whose state it is; of a fork, the session at the root of its lineage. Lives as long as it. */
+ANNAL_API annal_slice annal_state_session(const annal_state *state);
+
 ANNAL_API uint64_t
 annal_state_seq(const annal_state *state); /* of the last event applied; 0: none */
 ANNAL_API uint64_t
