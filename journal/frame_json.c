@@ -170,6 +170,9 @@ static uint64_t hash_line(annal_slice line, uint64_t offset, uint64_t h_before)
     return annal__hash(line.ptr, line.len - TRAILER_BYTES, h_before);
 }
 
+/* Inline, as each event that is read goes through them: with the length of the constants known they
+ * are a few instructions. */
+
 /* Walks over the fixed parts of a line; everything fails once one part does not fit. */
 struct walk {
     const char *at;
@@ -177,7 +180,7 @@ struct walk {
     bool fits;
 };
 
-static bool skip(struct walk *walk, annal_slice expected)
+static inline bool skip(struct walk *walk, annal_slice expected)
 {
     if ((size_t)(walk->end - walk->at) < expected.len ||
         memcmp(walk->at, expected.ptr, expected.len) != 0)
@@ -186,12 +189,12 @@ static bool skip(struct walk *walk, annal_slice expected)
     return true;
 }
 
-static void need(struct walk *walk, annal_slice expected)
+static inline void need(struct walk *walk, annal_slice expected)
 {
     walk->fits = walk->fits && skip(walk, expected);
 }
 
-static uint64_t take_number(struct walk *walk)
+static inline uint64_t take_number(struct walk *walk)
 {
     uint64_t value = 0;
     const char *start = walk->at;
@@ -202,7 +205,7 @@ static uint64_t take_number(struct walk *walk)
 }
 
 /* Up to the next quote, which is passed over. */
-static annal_slice take_string(struct walk *walk)
+static inline annal_slice take_string(struct walk *walk)
 {
     const char *start = walk->at;
     const char *quote = walk->fits ? memchr(start, '"', (size_t)(walk->end - start)) : NULL;
@@ -214,7 +217,7 @@ static annal_slice take_string(struct walk *walk)
     return (annal_slice){start, (size_t)(quote - start)};
 }
 
-static int64_t take_time(struct walk *walk)
+static inline int64_t take_time(struct walk *walk)
 {
     int64_t time_us = 0;
     annal_slice text = take_string(walk);
@@ -229,22 +232,27 @@ static bool parse_event(annal_slice line, annal_event *out_event)
     if (line.len < TRAILER_BYTES)
         return false;
     struct walk walk = {line.ptr, line.ptr + line.len - TRAILER_BYTES, true};
-    annal_event event = {.format = ANNAL_FORMAT_JSON};
+    annal_slice id = {NULL, 0}, cause = {NULL, 0};
     need(&walk, ANNAL_SLICE("{\"seq\":"));
-    event.seq = take_number(&walk);
+    uint64_t seq = take_number(&walk);
     need(&walk, ANNAL_SLICE(",\"ts\":\""));
-    event.ts_us = take_time(&walk);
+    int64_t ts_us = take_time(&walk);
     need(&walk, ANNAL_SLICE(",\"type\":\""));
-    event.type = take_string(&walk);
+    annal_slice type = take_string(&walk);
     if (walk.fits && skip(&walk, ANNAL_SLICE(",\"id\":\"")))
-        event.id = take_string(&walk);
+        id = take_string(&walk);
     if (walk.fits && skip(&walk, ANNAL_SLICE(",\"cause\":\"")))
-        event.cause = take_string(&walk);
+        cause = take_string(&walk);
     need(&walk, ANNAL_SLICE(",\"data\":"));
-    event.data = (annal_slice){walk.at, (size_t)(walk.end - walk.at)};
-    if (!walk.fits || event.seq == 0 || event.data.len == 0)
+    if (!walk.fits || seq == 0 || walk.at == walk.end)
         return false;
-    *out_event = event;
+    *out_event = (annal_event){.seq = seq,
+                               .ts_us = ts_us,
+                               .type = type,
+                               .id = id,
+                               .cause = cause,
+                               .data = {walk.at, (size_t)(walk.end - walk.at)},
+                               .format = ANNAL_FORMAT_JSON};
     return true;
 }
 

@@ -11,7 +11,7 @@
  * until it is hashed. */
 #define READ_FIRST       ((size_t)32 << 10)
 #define READ_NEAR        ((size_t)128 << 10)
-#define READ_BYTES       ((size_t)128 << 10)
+#define READ_BYTES       ((size_t)256 << 10)
 #define TAIL_BYTES       ((size_t)64 << 10)
 #define WINDOW_BYTES_MAX (3 * (FRAME_BYTES_MAX + READ_BYTES))
 
@@ -301,18 +301,16 @@ static annal_status refuse_shape(struct scan *scan, annal_slice frame, uint64_t 
 static annal_status deliver(struct scan *scan, annal_slice frame, uint64_t h,
                             annal_event *out_event, annal_error *err)
 {
-    annal_event event = {0};
-    if (!scan->codec->parse_event(frame, &event))
+    if (!scan->codec->parse_event(frame, out_event))
         return refuse_shape(scan, frame, h, err);
-    event.h = h;
-    event.offset = scan->offset;
-    event.length = frame.len;
+    out_event->h = h;
+    out_event->offset = scan->offset;
+    out_event->length = frame.len;
+    if (scan->marks != NULL)
+        annal__scan_mark(scan, out_event->seq, scan->offset);
     scan->offset += frame.len;
     scan->h = h;
-    scan->next_seq = event.seq + 1;
-    if (scan->marks != NULL)
-        annal__scan_mark(scan, event.seq, event.offset);
-    *out_event = event;
+    scan->next_seq = out_event->seq + 1;
     return ANNAL_OK;
 }
 
