@@ -32,7 +32,7 @@ void annal__bell_done(annal_store *store)
     pthread_mutex_destroy(&store->bell.lock);
 }
 
-/* Rule (5): make the file as long as a page. Who may not write takes it as it is. */
+/* Rule (6): make the file as long as a page. Who may not write takes it as it is. */
 static bool fill(const annal_store *store, int fd, uint64_t bytes)
 {
     static const char zeros[4096];
@@ -48,7 +48,7 @@ static bool fill(const annal_store *store, int fd, uint64_t bytes)
     return true;
 }
 
-/* Rule (5): whether it is ours to use. */
+/* Rule (6): whether it is ours to use. */
 static bool claim(const annal_store *store, struct bell_page *page)
 {
     uint64_t boot[2];
@@ -85,7 +85,7 @@ failed:
     return NULL;
 }
 
-/* Rule (6), with the lock held. */
+/* Rule (7), with the lock held. */
 static void look_at_name(annal_store *store, const char *path, bool make)
 {
     const struct io *io = store->io;
@@ -221,5 +221,6 @@ bool annal__bell_sleep(struct bell_page *page, uint32_t value, int64_t timeout_u
     if (atomic_load(&page->word) == value)
         return false;
     annal__futex_wake_some(&page->word, 2);
+    atomic_fetch_add_explicit(&page->woken, 1, memory_order_relaxed);
     return true;
 }

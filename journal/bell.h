@@ -21,11 +21,15 @@
  *     `asleep`, and sleeps only while the word is what it was before it looked: either it sees the
  *     change, or who rings sees it. What one that was killed leaves undone ends with the next
  *     sleeper's second.
- * (5) The first who listens makes the file, of written zeros, so that no access meets a hole; where
+ * (5) A crowd rests: `woken` counts wakings. Who was woken, and others n times since its own last
+ *     time, rests for n BELL_REST_US before it sleeps where it is woken, and reads at once what came
+ *     meanwhile. So however many they are, they are woken 10,000 times a second at most, and a
+ *     single append after a rest wakes them all at once.
+ * (6) The first who listens makes the file, of written zeros, so that no access meets a hole; where
  *     nobody ever listened there is none, and who writes has nothing to do. It belongs to a boot:
  *     whoever finds another boot's takes it over as it is. In the same boot, with another magic it
  *     is another version's and is left alone.
- * (6) It may appear and be deleted at any time. Everybody compares the name with the file that is
+ * (7) It may appear and be deleted at any time. Everybody compares the name with the file that is
  *     mapped once a second, and looks for one every BELL_SEEK_US while there is none. Who listens
  *     to a page that may be new to others looks at everything, at first after BELL_UNSURE_US, then
  *     after twice as long each time, until the last has noticed. A mapping stays until the store is
@@ -40,11 +44,13 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#define BELL_SLOTS     1024u
-#define BELL_STUCK_US  20000
-#define BELL_CHECK_US  1000000 /* rule (6) */
-#define BELL_SEEK_US   10000
-#define BELL_UNSURE_US 16000
+#define BELL_SLOTS       1024u
+#define BELL_REST_US     100
+#define BELL_REST_US_MAX 1000000
+#define BELL_STUCK_US    20000
+#define BELL_CHECK_US    1000000 /* rule (7) */
+#define BELL_SEEK_US     10000
+#define BELL_UNSURE_US   16000
 
 enum { BELL_ID_WORDS = (ANNAL_SESSION_ID_BYTES_MAX + 7) / 8, BELL_ENTRY_WORDS = 2 + BELL_ID_WORDS };
 
@@ -63,7 +69,8 @@ struct bell_page {
     char pad2[120];
     _Atomic uint32_t word;   /* futex */
     _Atomic uint32_t asleep; /* somebody sleeps, or is about to */
-    char pad3[4096 - 264];
+    _Atomic uint64_t woken;
+    char pad3[4096 - 272];
     struct bell_slot slots[BELL_SLOTS];
 };
 
@@ -71,7 +78,7 @@ struct bell_map {
     struct bell_page *page;
     dev_t device;
     ino_t inode;
-    struct bell_map *older; /* mapped still: rule (6) */
+    struct bell_map *older; /* mapped still: rule (7) */
 };
 
 /* Of a store object. */

@@ -8,7 +8,7 @@
 
 #define LOOK_MS_DEFAULT 1000
 #define BLIND_LOOK_US   250000              /* between looks without a bell */
-#define UNSURE_US_MAX   (2 * BELL_CHECK_US) /* rule (6) of the bell */
+#define UNSURE_US_MAX   (2 * BELL_CHECK_US) /* rule (7) of the bell */
 
 struct annal_news {
     annal_store *store;
@@ -20,6 +20,10 @@ struct annal_news {
     int64_t look_us;   /* when the next look is due; all of these monotonic */
     int64_t unsure_us; /* until the next look, which is for what was missed; 0: it is not */
     int64_t stuck_us;  /* since when the next ticket is taken and not stamped; 0: it is not */
+    int64_t rest_us;   /* before it sleeps where it is woken: rule (5) of the bell */
+    int64_t woken_us;  /* when it was woken last */
+    uint64_t woken;    /* how often everybody had been, then */
+    bool quick;        /* the last wait was short: rule (6) of the bell */
     _Atomic uint32_t interrupts; /* futex where there is no page; taken back by a wait */
 };
 
@@ -66,7 +70,7 @@ void annal_news_close(annal_news *news)
     annal__free(news);
 }
 
-/* Rule (6) of the bell. */
+/* Rule (7) of the bell. */
 static void follow_page(annal_news *news, int64_t now_us)
 {
     struct bell_page *page = annal__bell_page(news->store, now_us, true);
@@ -103,7 +107,7 @@ static annal_news_kind find_item(annal_news *news, int64_t now_us)
     return 0;
 }
 
-/* Rule (6) of the bell: a look of one who is not sure is over. */
+/* Rule (7) of the bell: a look of one who is not sure is over. */
 static void look_again(annal_news *news, int64_t now_us)
 {
     if (news->unsure_us > 0 && now_us >= news->look_us)
@@ -145,20 +149,36 @@ static bool take_interrupt(annal_news *news)
     return atomic_exchange(&news->interrupts, 0) != 0;
 }
 
+/* Rule (5) of the bell: we were woken, as others were. */
+static void choose_rest(annal_news *news, int64_t now_us)
+{
+    uint64_t woken = atomic_load_explicit(&news->page->woken, memory_order_relaxed);
+    uint64_t others = woken - news->woken - 1;
+    news->rest_us = others < BELL_REST_US_MAX / BELL_REST_US ? (int64_t)others * BELL_REST_US
+                                                             : BELL_REST_US_MAX;
+    news->woken_us = now_us;
+    news->woken = woken;
+}
+
 /* Until somebody rings, or it is time for something else. value is that of the word before the
  * last look. */
 static void sleep_once(annal_news *news, uint32_t value, int64_t until_us, int64_t now_us)
 {
+    struct bell_page *page = news->page;
+    int64_t rested_us = news->woken_us + news->rest_us;
+    bool rests = page == NULL || rested_us > now_us;
+    if (page != NULL && rests && rested_us < until_us)
+        until_us = rested_us;
     if (news->look_us < until_us)
         until_us = news->look_us;
     if (news->stuck_us != 0 && news->stuck_us + BELL_STUCK_US < until_us)
         until_us = news->stuck_us + BELL_STUCK_US;
     if (until_us - now_us > BELL_CHECK_US)
         until_us = now_us + BELL_CHECK_US;
-    if (news->page != NULL)
-        (void)annal__bell_sleep(news->page, value, until_us - now_us);
-    else
+    if (rests)
         annal__futex_wait(&news->interrupts, 0, until_us - now_us);
+    else if (annal__bell_sleep(page, value, until_us - now_us))
+        choose_rest(news, annal__now_us(news->store));
 }
 
 annal_status annal_news_wait(annal_news *news, uint32_t timeout_ms, annal_error *err)

@@ -1,0 +1,274 @@
+#include "tests/support/journals.h"
+#include "tests/support/random.h"
+#include "tests/support/tmpdir.h"
+
+#include <annal/news.h>
+
+#include <check.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct tmpdir dir;
+static const char *path;
+static annal_store *store;
+
+static void setup(void)
+{
+    TMPDIR_INIT(&dir);
+    path = tmpdir_path(&dir, "store");
+    store = store_open(path);
+}
+
+static void teardown(void)
+{
+    store_close(store);
+    tmpdir_done(&dir);
+}
+
+static struct bell_page *page_of(annal_store *of)
+{
+    struct bell_page *page = annal__bell_page(of, annal__now_us(of), true);
+    ck_assert_ptr_nonnull(page);
+    return page;
+}
+
+static annal_news *listen_to(void)
+{
+    annal_news *news = NULL;
+    annal__bell_say(page_of(store), ANNAL_SLICE("before"), 1); /* so it is new to nobody */
+    ck_ok(annal_news_open(store, &(annal_news_options){.look_ms = 60000}, &news, err));
+    return news;
+}
+
+START_TEST(an_entry_is_heard_as_it_was_said_whatever_the_length_of_its_id)
+{
+    struct bell_page *page = page_of(store);
+    char id[ANNAL_SESSION_ID_BYTES_MAX];
+    struct bell_entry entry;
+    memset(id, 'x', sizeof id);
+    for (size_t length = 0; length <= sizeof id; length++)
+        annal__bell_say(page, (annal_slice){id, length}, length * 3);
+    for (size_t length = 0; length <= sizeof id; length++) {
+        ck_assert_int_eq(annal__bell_hear(page, length, &entry), BELL_ENTRY);
+        ck_assert_uint_eq(entry.session.len, length);
+        ck_assert_int_eq(memcmp(entry.session.ptr, id, length), 0);
+        ck_assert_uint_eq(entry.end_seq, length * 3);
+    }
+    ck_assert_int_eq(annal__bell_hear(page, sizeof id + 1, &entry), BELL_NOTHING);
+}
+END_TEST
+
+START_TEST(an_entry_that_was_overwritten_or_spoiled_is_lost_and_never_another_one)
+{
+    struct bell_page *page = page_of(store);
+    struct bell_entry entry;
+    for (unsigned i = 0; i < BELL_SLOTS; i++)
+        annal__bell_say(page, ANNAL_SLICE("session"), i);
+    ck_assert_int_eq(annal__bell_hear(page, 0, &entry), BELL_ENTRY);
+    annal__bell_say(page, ANNAL_SLICE("other"), 7);
+    ck_assert_int_eq(annal__bell_hear(page, 0, &entry), BELL_LOST);
+    /* Every bit of a slot: what is heard is what was said, or nothing is. */
+    unsigned char *bytes = (unsigned char *)&page->slots[5];
+    for (size_t bit = 0; bit < sizeof page->slots[5] * 8; bit++) {
+        bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        if (annal__bell_hear(page, 5, &entry) == BELL_ENTRY) {
+            ck_assert_uint_eq(entry.end_seq, 5);
+            ck_assert_uint_eq(entry.session.len, 7);
+            ck_assert_int_eq(memcmp(entry.session.ptr, "session", 7), 0);
+        }
+        bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+    }
+    ck_assert_int_eq(annal__bell_hear(page, 5, &entry), BELL_ENTRY);
+}
+END_TEST
+
+START_TEST(who_was_killed_with_a_ticket_in_its_hand_keeps_others_for_a_moment_only)
+{
+    annal_news *news = listen_to();
+    struct bell_page *page = page_of(store);
+    annal_news_item item;
+    atomic_fetch_add(&page->tickets, 1); /* and no more */
+    append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_assert_int_eq(annal_news_next(news, &item, NULL), ANNAL_END);
+    int64_t begun_us = annal__now_us(store);
+    ck_assert_int_eq(annal_news_wait(news, 30000, NULL), ANNAL_OK);
+    ck_assert_int_lt(annal__now_us(store) - begun_us, 5000000);
+    ck_ok(annal_news_next(news, &item, err));
+    ck_assert_int_eq(item.kind, ANNAL_NEWS_MISSED);
+    append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_news_next(news, &item, err));
+    ck_assert_int_eq(item.kind, ANNAL_NEWS_SESSION);
+    ck_assert_uint_eq(item.end_seq, 2);
+    annal_news_close(news);
+}
+END_TEST
+
+/* A stranger writes anything, all the time. */
+START_TEST(random_bytes_in_the_page_lose_no_event_and_invent_none)
+{
+    struct random random = random_init(31);
+    annal_news *news = listen_to();
+    struct bell_page *page = page_of(store);
+    uint64_t known = 0, told = 0;
+    for (uint64_t seq = 1; seq <= 300; seq++) {
+        annal_news_item item;
+        unsigned char *bytes = (unsigned char *)page;
+        size_t from = random_below(&random, sizeof *page - 64);
+        if (seq % 3 == 0) /* where it hurts */
+            from = offsetof(struct bell_page, tickets) + random_below(&random, 200);
+        for (size_t i = 0; i < 64; i++)
+            bytes[from + i] = (unsigned char)random_below(&random, 256);
+        append_numbers(store, "s", seq, seq, ANNAL_LEVEL_OS);
+        while (annal_news_wait(news, 0, NULL) == ANNAL_OK) {
+            ck_ok(annal_news_next(news, &item, err));
+            if (item.kind == ANNAL_NEWS_SESSION) {
+                ck_assert_int_eq(memcmp(item.session.ptr, "s", item.session.len), 0);
+                ck_assert_uint_le(item.end_seq, seq);
+                told++;
+            }
+            known = item.kind == ANNAL_NEWS_MISSED ? seq : item.end_seq;
+        }
+    }
+    for (int i = 0; i < 50 && known < 300; i++) { /* what hangs on a ticket takes its time */
+        annal_news_item item;
+        ck_assert_int_eq(annal_news_wait(news, 2000, NULL), ANNAL_OK);
+        while (annal_news_next(news, &item, NULL) == ANNAL_OK)
+            known = item.kind == ANNAL_NEWS_SESSION ? item.end_seq : 300;
+    }
+    ck_assert_uint_eq(known, 300);
+    ck_assert_uint_gt(told, 0);
+    annal_news_close(news);
+}
+END_TEST
+
+START_TEST(a_page_of_random_bytes_is_taken_over)
+{
+    struct random random = random_init(31);
+    static char bytes[sizeof(struct bell_page)];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (char)random_below(&random, 256);
+    file_write(tmpdir_path(&dir, "store/locks/bell"), bytes, sizeof bytes);
+    annal_news *news = listen_to();
+    annal_news_item item;
+    append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_news_next(news, &item, err));
+    ck_assert_int_eq(item.kind, ANNAL_NEWS_SESSION);
+    ck_assert_int_eq(annal_news_next(news, &item, NULL), ANNAL_END);
+    annal_news_close(news);
+}
+END_TEST
+
+START_TEST(a_page_of_another_version_is_left_alone_and_everything_is_looked_at)
+{
+    atomic_store(&page_of(store)->magic, UINT64_C(0x394c4c45424c4e41));
+    annal_store *other = store_open(path);
+    annal_news *news = NULL;
+    annal_news_item item;
+    ck_assert_ptr_null(annal__bell_page(other, annal__now_us(other), true));
+    ck_ok(annal_news_open(other, NULL, &news, err));
+    append_numbers(other, "s", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_assert_int_eq(annal_news_wait(news, 5000, NULL), ANNAL_OK);
+    ck_ok(annal_news_next(news, &item, err));
+    ck_assert_int_eq(item.kind, ANNAL_NEWS_MISSED);
+    ck_assert_uint_eq(atomic_load(&page_of(store)->magic), UINT64_C(0x394c4c45424c4e41));
+    annal_news_close(news);
+    store_close(other);
+}
+END_TEST
+
+/* ---- Many processes ---- */
+
+#define CROWD 200
+
+struct shared {
+    _Atomic uint32_t ready;
+    _Atomic uint32_t woken;
+    _Atomic uint32_t done; /* have heard of seq 3 */
+};
+
+/* Listens until it has heard that s has 3 events, and says what it saw. */
+static void follow(struct shared *shared)
+{
+    annal_store *own = store_open(path);
+    annal_news *news = NULL;
+    annal_news_item item = {.end_seq = 0};
+    bool first = true;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (annal_news_open(own, &(annal_news_options){.look_ms = 60000}, &news, NULL) < 0)
+        _exit(1);
+    atomic_fetch_add(&shared->ready, 1);
+    while (item.end_seq < 3 && annal_news_wait(news, ANNAL_NEWS_EVER, NULL) == ANNAL_OK) {
+        while (annal_news_next(news, &item, NULL) == ANNAL_OK)
+            ;
+        if (first)
+            atomic_fetch_add(&shared->woken, 1);
+        first = false;
+    }
+    atomic_fetch_add(&shared->done, 1);
+    pause();
+}
+
+static void wait_for(_Atomic uint32_t *count, uint32_t least)
+{
+    int64_t begun_us = annal__now_us(store);
+    while (atomic_load(count) < least && annal__now_us(store) - begun_us < 50000000)
+        usleep(500);
+    ck_assert_uint_ge(atomic_load(count), least);
+}
+
+START_TEST(one_ring_wakes_hundreds_of_processes_and_killing_some_costs_the_others_nothing)
+{
+    static pid_t pids[CROWD];
+    annal_news_close(listen_to()); /* the bell is there, and new to nobody */
+    struct shared *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(shared, MAP_FAILED);
+    for (int i = 0; i < CROWD; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0)
+            follow(shared);
+    }
+    wait_for(&shared->ready, CROWD);
+    usleep(50000);
+    int64_t begun_us = annal__now_us(store);
+    append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
+    wait_for(&shared->woken, CROWD);
+    int64_t took_us = annal__now_us(store) - begun_us;
+    ck_assert_int_lt(took_us, 20000000);
+    append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC);
+    for (int i = 0; i < CROWD; i += 2) /* wherever they are: about to wake others, too */
+        ck_assert_int_eq(kill(pids[i], SIGKILL), 0);
+    append_numbers(store, "s", 3, 3, ANNAL_LEVEL_SYNC);
+    wait_for(&shared->done, CROWD / 2);
+    for (int i = 0; i < CROWD; i++) {
+        (void)kill(pids[i], SIGKILL);
+        ck_assert_int_eq(waitpid(pids[i], NULL, 0), pids[i]);
+    }
+    munmap(shared, sizeof *shared);
+}
+END_TEST
+
+Suite *suite_bell(void);
+Suite *suite_bell(void)
+{
+    Suite *suite = suite_create("bell");
+    TCase *tcase = tcase_create("all");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, an_entry_is_heard_as_it_was_said_whatever_the_length_of_its_id);
+    tcase_add_test(tcase, an_entry_that_was_overwritten_or_spoiled_is_lost_and_never_another_one);
+    tcase_add_test(tcase, who_was_killed_with_a_ticket_in_its_hand_keeps_others_for_a_moment_only);
+    tcase_add_test(tcase, random_bytes_in_the_page_lose_no_event_and_invent_none);
+    tcase_add_test(tcase, a_page_of_random_bytes_is_taken_over);
+    tcase_add_test(tcase, a_page_of_another_version_is_left_alone_and_everything_is_looked_at);
+    tcase_add_test(tcase,
+                   one_ring_wakes_hundreds_of_processes_and_killing_some_costs_the_others_nothing);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
