@@ -87,23 +87,56 @@ annal_slice message_content(const annal_event *event)
 
 /* ---- What was used ---- */
 
-/* Whether a turn is met for the first time, as far as is remembered; it is remembered then. */
-static bool meet(struct known_turns *known, annal_slice turn, uint64_t seq)
+static uint64_t turn_of(annal_slice turn_id, uint64_t seq)
 {
-    uint64_t id = annal__hash(turn.ptr, turn.len, 0);
+    return turn_id.len > 0 ? annal__hash(turn_id.ptr, turn_id.len, 0)
+                           : annal__hash(&seq, sizeof seq, 1); /* one without a name */
+}
+
+static const struct known_turn *known_turn(const struct known_turns *known, uint64_t id)
+{
     for (int i = 0; i < TURNS_KNOWN; i++) {
         if (known->turns[i].id == id && known->turns[i].seq != 0)
-            return known->turns[i].seq >= seq; /* it may be played again */
+            return &known->turns[i];
     }
+    return NULL;
+}
+
+/* Whether a turn is met for the first time, as far as is remembered; it is remembered then. */
+static bool meet(struct known_turns *known, uint64_t id, uint64_t seq)
+{
+    const struct known_turn *turn = known_turn(known, id);
+    if (turn != NULL)
+        return turn->seq >= seq; /* it may be played again */
     known->turns[known->next++ % TURNS_KNOWN] = (struct known_turn){id, seq};
     return true;
 }
 
-void conversation_know_turn(struct conversation *conversation, annal_slice turn_id, uint64_t seq)
+/* The end of a turn that names none is that of the newest one that is open. */
+static void end_newest(struct conversation *talk, uint64_t seq)
+{
+    for (unsigned back = 1; back <= TURNS_KNOWN; back++) {
+        const struct known_turn *turn = &talk->begun.turns[(talk->begun.next - back) % TURNS_KNOWN];
+        if (turn->seq == 0 || turn->seq > seq)
+            continue;
+        const struct known_turn *end = known_turn(&talk->ended, turn->id);
+        if (end == NULL || end->seq >= seq) {
+            (void)meet(&talk->ended, turn->id, seq);
+            return;
+        }
+    }
+}
+
+void conversation_know_turn(struct conversation *conversation, annal_slice turn_id, bool ended,
+                            uint64_t seq)
 {
     struct buf raw = {0};
-    if (annal__json_quote(&raw, turn_id) == ANNAL_OK)
-        (void)meet(&conversation->begun, annal__buf_slice(&raw), seq);
+    if (annal__json_quote(&raw, turn_id) == ANNAL_OK) {
+        uint64_t id = turn_of(annal__buf_slice(&raw), 0);
+        (void)meet(&conversation->begun, id, seq);
+        if (ended)
+            (void)meet(&conversation->ended, id, seq);
+    }
     annal__buf_done(&raw);
 }
 
@@ -376,7 +409,7 @@ static void print_usage(struct conversation *talk, const annal_event *event)
 static void print_turn_begins(struct conversation *talk, const annal_event *event)
 {
     annal_slice prompt = member(event, "prompt"), turn = member(event, "turn_id");
-    if (turn.len == 0 || meet(&talk->begun, turn, event->seq))
+    if (meet(&talk->begun, turn_of(turn, event->seq), event->seq))
         tally_add(&talk->tally, &(struct tally){.turns = 1});
     colour(talk, BOLD);
     fputs("turn ", stdout);
@@ -392,9 +425,12 @@ static void print_turn_ends(struct conversation *talk, const annal_event *event)
     annal_slice error = member(event, "error"), reason = member(event, "reason");
     annal_slice turn = member(event, "turn_id");
     struct tally used = tally_of_end(event);
-    if (turn.len > 0 && !meet(&talk->ended, turn, event->seq))
+    uint64_t id = turn_of(turn, event->seq);
+    if (turn.len == 0)
+        end_newest(talk, event->seq);
+    else if (!meet(&talk->ended, id, event->seq))
         used = (struct tally){0};
-    else if (turn.len > 0 && meet(&talk->begun, turn, event->seq))
+    else if (meet(&talk->begun, id, event->seq))
         used.turns = 1; /* nobody said that it began */
     tally_add(&talk->tally, &used);
     colour(talk, BOLD);

@@ -55,10 +55,11 @@ struct conversation {
 void conversation_print(struct conversation *conversation, const annal_event *event);
 
 /*
- * What is known already where the conversation does not begin with event 1: a turn that is open, a
- * call that has no result. Ids and names as text.
+ * What is known already where the conversation does not begin with event 1: a turn, and whether it
+ * has ended; a call that has no result. Ids and names as text; seq is one up to which it is known.
  */
-void conversation_know_turn(struct conversation *conversation, annal_slice turn_id, uint64_t seq);
+void conversation_know_turn(struct conversation *conversation, annal_slice turn_id, bool ended,
+                            uint64_t seq);
 void conversation_know_call(struct conversation *conversation, annal_slice call_id,
                             annal_slice tool);
 

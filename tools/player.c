@@ -113,7 +113,7 @@ static int take_tally(void *arg, const annal_row *row)
 
 static int take_turn(void *arg, const annal_row *row)
 {
-    conversation_know_turn(arg, row->values[0].bytes, integer_at(row, 1));
+    conversation_know_turn(arg, row->values[0].bytes, integer_at(row, 1) != 0, integer_at(row, 2));
     return 0;
 }
 
@@ -132,8 +132,9 @@ static annal_status know_state(struct player *player, uint64_t seq, annal_error 
     } questions[] = {
         {"SELECT total_turns, input_tokens, output_tokens, cost_microusd FROM sessions",
          take_tally},
-        {"SELECT turn_id, seq FROM turns WHERE completed_at IS NULL AND turn_id IS NOT NULL"
-         " ORDER BY sequence DESC LIMIT 100",
+        {"SELECT turn_id, completed_at IS NOT NULL, seq FROM (SELECT * FROM turns WHERE turn_id IS "
+         "NOT"
+         " NULL ORDER BY sequence DESC LIMIT 250) ORDER BY sequence",
          take_turn},
         {"SELECT call_id, tool FROM dangling ORDER BY seq DESC LIMIT 100", take_call}};
     annal_state *state = NULL;
@@ -153,14 +154,8 @@ static annal_status know_state(struct player *player, uint64_t seq, annal_error 
 /* Stand before an event. */
 static annal_status go_to(struct player *player, uint64_t seq, annal_error *err)
 {
-    annal_cursor *cursor = NULL;
-    annal_status status =
-        annal_cursor_open(annal_index_store(player->index), player->session, seq, &cursor, err);
-    if (status < 0)
-        return status;
-    annal_cursor_close(player->cursor);
-    player->cursor = cursor;
-    return player->options->json ? ANNAL_OK : know_state(player, seq - 1, err);
+    annal_status status = annal_cursor_seek(player->cursor, seq, err);
+    return status < 0 || player->options->json ? status : know_state(player, seq - 1, err);
 }
 
 /* ---- Keys ---- */
@@ -311,8 +306,12 @@ static void count_damage(struct player *player)
 
 static annal_status play(struct player *player, annal_error *err)
 {
-    annal_status status = go_to(player, player->options->from_seq, err);
+    uint64_t from_seq = player->options->from_seq;
     bool done = false;
+    annal_status status = annal_cursor_open(annal_index_store(player->index), player->session,
+                                            from_seq, &player->cursor, err);
+    if (status >= 0)
+        status = go_to(player, from_seq, err);
     while (status >= 0 && !done && !player->quit && out_wanted()) {
         annal_event event;
         bool at_end = annal_cursor_position(player->cursor).seq > player->options->to_seq;

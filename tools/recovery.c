@@ -45,8 +45,8 @@ struct recovery {
     uint64_t calls, turns; /* all of them */
     char status[64];
     char first_turn[ANNAL_ID_BYTES_MAX];
-    annal_cursor *cursor; /* for the arguments of calls */
-    uint64_t items;       /* printed of the list at hand */
+    annal_cursor *cursor;
+    uint64_t items; /* printed of the list at hand */
     struct table *table;
     annal_error err;
 };
@@ -105,11 +105,10 @@ static void listen(struct said *said, const annal_event *event)
 static annal_status listen_to_block(struct recovery *r, uint64_t from, uint64_t to)
 {
     bool user = r->user.seq == 0, assistant = r->assistant.seq == 0; /* not in a newer block */
-    annal_cursor *cursor = NULL;
-    annal_status status = annal_cursor_open(r->store, r->session, from, &cursor, &r->err);
-    while (status >= 0 && annal_cursor_position(cursor).seq < to) {
+    annal_status status = annal_cursor_seek(r->cursor, from, &r->err);
+    while (status >= 0 && annal_cursor_position(r->cursor).seq < to) {
         annal_event event;
-        status = annal_cursor_next(cursor, &event, &r->err);
+        status = annal_cursor_next(r->cursor, &event, &r->err);
         if (status == ANNAL_END)
             break;
         if (status != ANNAL_OK || event.seq >= to)
@@ -119,7 +118,6 @@ static annal_status listen_to_block(struct recovery *r, uint64_t from, uint64_t 
         if (assistant)
             listen(&r->assistant, &event);
     }
-    annal_cursor_close(cursor);
     return status < 0 ? status : ANNAL_OK;
 }
 
@@ -181,6 +179,8 @@ static annal_status find_out(struct recovery *r)
         status = annal_replay_open(r->index, r->session, end, NULL, &r->state, &r->replay, &r->err);
     if (status >= 0)
         status = ask(r, counts, take_counts);
+    if (status >= 0)
+        status = annal_cursor_open(r->store, r->session, 1, &r->cursor, &r->err);
     return status < 0 ? status : find_messages(r);
 }
 
@@ -189,9 +189,7 @@ static void read_arguments(struct recovery *r, uint64_t seq, struct buf *out)
 {
     annal_event event;
     annal__buf_clear(out);
-    annal_cursor_close(r->cursor);
-    r->cursor = NULL;
-    if (annal_cursor_open(r->store, r->session, seq, &r->cursor, NULL) < 0 ||
+    if (annal_cursor_seek(r->cursor, seq, NULL) < 0 ||
         annal_cursor_next(r->cursor, &event, NULL) != ANNAL_OK || event.seq != seq ||
         event.data.len == 0 || event.data.ptr[0] != '{')
         return;
@@ -303,6 +301,9 @@ static void json_head(const struct recovery *r)
         out_time(info->last_ts_us);
     printf("%s,\"h\":\"%016" PRIx64 "\",\"offset\":%" PRIu64 ",\"file\":\"%s\"",
            info->last_seq > 0 ? "\"" : "", info->last_h, info->end_offset, info->file);
+    if (info->fork_session[0] != '\0')
+        printf(",\"fork_session\":\"%s\",\"fork_seq\":%" PRIu64, info->fork_session,
+               info->fork_seq);
     printf(",\"bytes_behind\":%" PRIu64 ",\"torn\":%s,\"unwritten\":",
            info->bytes - info->end_offset, info->torn ? "true" : "false");
     if (r->unwritten == NULL)
@@ -381,6 +382,9 @@ static void print_head(const struct recovery *r)
         printf(" (%s), h %016" PRIx64, human_age(age, info->last_ts_us, now_us()), info->last_h);
     }
     fputc('\n', stdout);
+    if (info->fork_session[0] != '\0')
+        printf("%-20s %s, up to event %" PRIu64 "\n", "fork of", info->fork_session,
+               info->fork_seq);
     print_owner(r);
     if (info->end_offset < info->bytes)
         printf("%-20s %s behind it %s\n", "end", human_bytes(text, info->bytes - info->end_offset),

@@ -1,5 +1,6 @@
 #include "tests/packs/fixture.h"
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 
 #include <annal/tail.h>
 
@@ -324,7 +325,7 @@ static uint64_t tail_count(annal_store *store, uint64_t from, uint64_t up_to)
                                                 .from_seq = from},
                           &tail, err));
     while (next <= up_to) {
-        ck_ok(annal_tail_next(tail, 20000, &event, err));
+        ck_ok(annal_tail_next(tail, 120000, &event, err));
         ck_assert_uint_eq(event.seq, next);
         next++;
     }
@@ -354,7 +355,7 @@ START_TEST(at_a10_events_are_replayed_from_a_cursor_and_followed_without_gap_or_
     for (uint64_t seq = 1; seq <= 4; seq++) {
         if (seq == 4)
             ck_append(&p, "run_r1", "agent.message", "{}");
-        ck_ok(annal_tail_next(tail, 20000, &event, err));
+        ck_ok(annal_tail_next(tail, 120000, &event, err));
         ck_assert_uint_eq(event.seq, seq);
     }
     ck_assert_int_eq(annal_tail_next(tail, 0, &event, NULL), ANNAL_END);
@@ -483,14 +484,14 @@ START_TEST(at_a16_who_waits_for_an_event_wakes_within_200_ms)
         _exit(0);
     for (int i = 0; i < EVENTS; i++) {
         struct timespec now;
-        ck_ok(annal_tail_next(tail, 20000, &event, err));
+        ck_ok(annal_tail_next(tail, 120000, &event, err));
         clock_gettime(CLOCK_REALTIME, &now);
         int64_t late_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 - event.ts_us;
         best_us = late_us < best_us ? late_us : best_us;
     }
     ck_assert_int_eq(waitpid(writer, &status, 0), writer);
     ck_assert_int_eq(status, 0);
-    ck_assert_int_lt(best_us, 200000);
+    ck_assert_int_lt(best_us, many_or(200000, 5000000));
     annal_tail_close(tail);
     packs_done(&p);
 }
@@ -509,11 +510,11 @@ START_TEST(at_a33_a_reader_that_was_slow_misses_nothing)
                                                 .session_count = 1,
                                                 .from_seq = 1},
                           &tail, err));
-    ck_ok(annal_tail_next(tail, 20000, &event, err));
+    ck_ok(annal_tail_next(tail, 120000, &event, err));
     for (int i = 1; i < EVENTS; i++)
         packs_append_past(&p, "run_r1", i % 10 == 9 ? "run.failed" : "agent.message", "{}");
     for (uint64_t seq = 2; seq <= EVENTS; seq++) {
-        ck_ok(annal_tail_next(tail, 20000, &event, err));
+        ck_ok(annal_tail_next(tail, 120000, &event, err));
         ck_assert_uint_eq(event.seq, seq);
     }
     annal_tail_close(tail);

@@ -1,4 +1,5 @@
 /* replay --events: a conversation, its pace, and the keys of a terminal. */
+#include "tests/support/random.h"
 #include "tests/tools/cli.h"
 #include "tests/tools/screen.h"
 #include "tools/command.h"
@@ -131,6 +132,61 @@ START_TEST(an_event_of_any_shape_is_one_that_people_can_read)
     ck_assert_ptr_nonnull(strstr(cli.out, "  ✗ ?  no room\n"));
     ck_assert_ptr_nonnull(strstr(cli.out, "tokens: -3 in, 0 out; so far 0 turns · -3 tokens\n"));
     ck_assert_ptr_nonnull(strstr(cli.out, "  my.own  a: [1,2], b: two\n"));
+}
+END_TEST
+
+/* Of an event that has tokens and names a turn, or none. */
+static size_t put_random(struct random *random, char *to)
+{
+    static const char *const types[] = {"turn.started",     "turn.completed", "turn.failed",
+                                        "agent.turn.usage", "turn_complete",  "note"};
+    static const char *const odd[] = {"-4", "\"7\"", "null", "2.5", "[1]"};
+    size_t len = (size_t)sprintf(
+        to, "{\"type\":\"%s\",\"data\":{\"input_tokens\":", types[random_below(random, 6)]);
+    if (random_below(random, 8) == 0)
+        len += (size_t)sprintf(to + len, "%s", odd[random_below(random, 5)]);
+    else
+        len += (size_t)sprintf(to + len, "%u", (unsigned)random_below(random, 5000));
+    len += (size_t)sprintf(to + len, ",\"output_tokens\":%u,\"cost_microusd\":%u",
+                           (unsigned)random_below(random, 900),
+                           10000 * (unsigned)random_below(random, 90));
+    if (random_below(random, 10) != 0)
+        len +=
+            (size_t)sprintf(to + len, ",\"turn_id\":\"t%u\"", (unsigned)random_below(random, 60));
+    return len + (size_t)sprintf(to + len, "}}\n");
+}
+
+START_TEST(what_was_used_so_far_is_what_the_tables_say)
+{
+    enum { EVENTS = 400 };
+    struct random random = random_init(20261120);
+    char *events = malloc(EVENTS * 200), at[20];
+    size_t len = 0;
+    for (int i = 0; i < EVENTS; i++)
+        len += put_random(&random, events + len);
+    CLI(&cli, events, "append", "r");
+    cli_assert_done(&cli);
+    free(events);
+    for (int i = 0; i < 8; i++) {
+        snprintf(at, sizeof at, "%u", 30 + (unsigned)random_below(&random, EVENTS - 30));
+        CLI(&cli, NULL, "replay", "r", "--events", "--to", at, "--from", i % 2 == 0 ? "1" : "20");
+        cli_assert_done(&cli);
+        char *last = NULL;
+        for (char *next = cli.out; (next = strstr(next, "so far ")) != NULL; next++)
+            last = next;
+        ck_assert_ptr_nonnull(last);
+        char *end = strchr(last, '\n'), *line = last;
+        while (line > cli.out && line[-1] != '\n')
+            line--;
+        snprintf(at, sizeof at, "%lu", strtoul(line, NULL, 10)); /* a turn may have begun since */
+        char *said = strndup(last, (size_t)(end - last));
+        CLI(&cli, NULL, "replay", "r", "--at", at, "--json", "--sql",
+            "SELECT printf('so far %d turns · %,d tokens · $%.2f', total_turns, total_tokens,"
+            " total_cost_usd) AS t FROM sessions");
+        cli_assert_done(&cli);
+        ck_assert_msg(strstr(cli.out, said) != NULL, "at %s: %s, and not %s", at, said, cli.out);
+        free(said);
+    }
 }
 END_TEST
 
@@ -332,6 +388,7 @@ Suite *suite_player(void)
     tcase_add_test(text, a_part_of_it_has_the_tokens_and_names_of_what_came_before);
     tcase_add_test(text, programs_get_the_events_as_json_lines);
     tcase_add_test(text, an_event_of_any_shape_is_one_that_people_can_read);
+    tcase_add_test(text, what_was_used_so_far_is_what_the_tables_say);
     tcase_add_test(text, what_makes_no_sense_is_wrong_usage);
     tcase_add_test(text, events_keep_their_distance_in_time_and_long_gaps_are_cut_and_said);
     tcase_add_test(text, who_plays_slowly_into_a_pipe_ends_when_nobody_reads);
