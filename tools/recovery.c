@@ -160,6 +160,20 @@ static int take_counts(void *arg, const annal_row *row)
     return 0;
 }
 
+/* The time of the last event; of a fork without events of its own it stands in an ancestor. */
+static annal_status find_time(struct recovery *r)
+{
+    annal_event event;
+    if (r->info.last_seq == 0 || r->info.last_seq != r->info.fork_seq)
+        return ANNAL_OK;
+    annal_status status = annal_cursor_seek(r->cursor, r->info.last_seq, &r->err);
+    if (status >= 0)
+        status = annal_cursor_next(r->cursor, &event, &r->err);
+    if (status == ANNAL_OK)
+        r->info.last_ts_us = event.ts_us;
+    return status < 0 ? status : ANNAL_OK;
+}
+
 static annal_status find_out(struct recovery *r)
 {
     static const char counts[] =
@@ -181,6 +195,8 @@ static annal_status find_out(struct recovery *r)
         status = ask(r, counts, take_counts);
     if (status >= 0)
         status = annal_cursor_open(r->store, r->session, 1, &r->cursor, &r->err);
+    if (status >= 0)
+        status = find_time(r);
     return status < 0 ? status : find_messages(r);
 }
 

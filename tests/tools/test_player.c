@@ -100,6 +100,27 @@ START_TEST(a_part_of_it_has_the_tokens_and_names_of_what_came_before)
 }
 END_TEST
 
+START_TEST(a_fork_is_played_as_one_history)
+{
+    CLI(&cli, NULL, "fork", "s", "--at", "4", "f");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "replay", "s", "--events", "--to", "4");
+    char *parent = strdup(cli.out);
+    CLI(&cli, "{\"type\":\"my.own\",\"ts\":\"2026-03-02T12:00:00Z\",\"data\":1}\n", "append", "f");
+    CLI(&cli, NULL, "replay", "f", "--events", "--to", "4");
+    cli_assert_done(&cli);
+    char *hint = strstr(parent, "query s");
+    ck_assert_ptr_nonnull(hint);
+    hint[6] = 'f';
+    ck_assert_str_eq(cli.out, parent);
+    free(parent);
+    CLI(&cli, NULL, "replay", "f", "--events", "--from", "4");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "      4  11:00:00  ← Grep"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "      5  12:00:00  my.own  1\n"));
+}
+END_TEST
+
 START_TEST(programs_get_the_events_as_json_lines)
 {
     CLI(&cli, NULL, "replay", "s", "--events", "--json", "--from", "3", "--at", "4");
@@ -386,6 +407,7 @@ Suite *suite_player(void)
     tcase_add_checked_fixture(text, setup, teardown);
     tcase_add_test(text, a_session_is_played_as_a_conversation_plain_where_it_is_piped);
     tcase_add_test(text, a_part_of_it_has_the_tokens_and_names_of_what_came_before);
+    tcase_add_test(text, a_fork_is_played_as_one_history);
     tcase_add_test(text, programs_get_the_events_as_json_lines);
     tcase_add_test(text, an_event_of_any_shape_is_one_that_people_can_read);
     tcase_add_test(text, what_was_used_so_far_is_what_the_tables_say);

@@ -195,6 +195,30 @@ START_TEST(a_store_that_cannot_be_written_is_told_of_too)
 }
 END_TEST
 
+START_TEST(a_fork_is_told_of_with_what_it_has_of_its_parent)
+{
+    CLI(&cli, under_way, "append", "parent");
+    CLI(&cli, NULL, "fork", "parent", "--at", "6", "s");
+    cli_assert_done(&cli);
+    recover();
+    cli_assert_done(&cli);
+    ck_says("durable up to        event 6, 2026-03-02T08:00:05.000000Z");
+    ck_says("fork of              parent, up to event 6\n");
+    ck_says("last user            event 2, ");
+    ck_says("c2        6  Write  2026-03-02T08:00:05.000000Z  path: ?[31mb.py, text: x y\n");
+    ck_says("t1        1  started");
+    CLI(&cli, "{\"type\":\"tool.failed\",\"data\":{\"call_id\":\"c2\"}}\n", "append", "s");
+    cli_assert_done(&cli);
+    recover();
+    cli_assert_done(&cli);
+    ck_says("durable up to        event 7, ");
+    ck_assert_ptr_null(strstr(cli.out, "calls without"));
+    CLI(&cli, NULL, "show", "s", "--recovery", "--json");
+    ck_says("\"fork_session\":\"parent\",\"fork_seq\":6,");
+    ck_says("\"calls_without_result\":[],\"open_turns\":[{\"turn_id\":\"t1\"");
+}
+END_TEST
+
 Suite *suite_recovery(void)
 {
     Suite *suite = suite_create("recovery");
@@ -207,6 +231,7 @@ Suite *suite_recovery(void)
     tcase_add_test(tcase, what_was_said_long_ago_is_found_and_the_snapshot_is_named);
     tcase_add_test(tcase, a_torn_end_and_damage_are_told_apart);
     tcase_add_test(tcase, a_store_that_cannot_be_written_is_told_of_too);
+    tcase_add_test(tcase, a_fork_is_told_of_with_what_it_has_of_its_parent);
     suite_add_tcase(suite, tcase);
     return suite;
 }
