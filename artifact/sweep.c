@@ -154,7 +154,7 @@ static void mark_hashes(struct walk *walk, annal_slice data)
 
 /* ---- Reading the journals ---- */
 
-/* The events of a session that were not read yet. */
+/* The events of a session's own journal that were not read yet; an ancestor's are read with it. */
 static annal_status read_rest(struct walk *walk, size_t which)
 {
     struct seen *seen = &walk->seen[which];
@@ -165,7 +165,7 @@ static annal_status read_rest(struct walk *walk, size_t which)
         status = annal_cursor_open_at(walk->store, session, seen->next.seq, seen->next.offset,
                                       seen->next.h_before, &cursor, walk->err);
     if (status == ANNAL_ERR_CONFLICT) /* from the first; another journal stands there now */
-        status = annal_cursor_open(walk->store, session, 1, &cursor, walk->err);
+        status = annal_cursor_open_at(walk->store, session, 1, 0, 0, &cursor, walk->err);
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK; /* deleted meanwhile */
     while (status == ANNAL_OK) {

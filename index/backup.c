@@ -21,10 +21,12 @@
  *     where something is broken.
  * (6) Artifacts are copied after the journals, with a hold on them, so that every one that a copied
  *     event names is there.
- * (7) A store is restored beside its place, and takes it when it is whole: one rename.
+ * (7) Journals of forks are copied before those that they point at: see backup_order.h.
+ * (8) A store is restored beside its place, and takes it when it is whole: one rename.
  */
 #include "index/backup.h"
 
+#include "index/backup_order.h"
 #include "index/index.h"
 #include "index/packs.h"
 
@@ -92,15 +94,19 @@ static bool is_same(annal_store *store, annal_slice session, const annal_session
            now.bytes >= before->bytes;
 }
 
-static annal_status copy_journal(struct backup *backup, annal_slice session, bool *out_again)
+static annal_status copy_journal(struct backup *backup, struct backup_session *entry,
+                                 bool *out_again)
 {
     const struct io *io = backup->copying.io;
+    annal_slice session = annal_slice_of(entry->session);
     annal_session_info info;
     struct backup_file file = {0};
     *out_again = false;
     annal_status status = annal_session_info_get(backup->store, session, &info, backup->err);
-    if (status == ANNAL_ERR_NOTFOUND)
+    if (status == ANNAL_ERR_NOTFOUND || (status >= 0 && info.fork_seq > entry->fork_seq))
         return ANNAL_OK; /* deleted meanwhile */
+    if (status >= 0)
+        status = annal__backup_note_parent(backup->store, &info, entry, backup->err);
     if (status < 0)
         return status;
     snprintf(file.path, sizeof file.path, "events/%.*s.%s", ANNAL_FMT(session),
@@ -117,21 +123,31 @@ static annal_status copy_journal(struct backup *backup, annal_slice session, boo
         return ANNAL_OK;
     }
     backup->result.sessions++;
+    memcpy(entry->file, info.file, sizeof entry->file);
     return write_down(backup, &file);
 }
 
-/* An annal_session_fn. */
-static int copy_session(void *arg, annal_slice session, uint64_t bytes)
+static annal_status copy_session(struct backup *backup, struct backup_session *entry)
 {
-    (void)bytes;
-    struct backup *backup = arg;
     bool again = true;
     annal_status status = ANNAL_OK;
     for (int i = 0; i < TRIES && again && status == ANNAL_OK; i++)
-        status = copy_journal(backup, session, &again);
+        status = copy_journal(backup, entry, &again);
     if (status == ANNAL_OK && again)
         status = annal__fail(backup->err, ANNAL_ERR_BUSY,
-                             "session '%.*s' is replaced again and again", ANNAL_FMT(session));
+                             "session '%s' is replaced again and again", entry->session);
+    return status;
+}
+
+static annal_status copy_sessions(struct backup *backup)
+{
+    struct backup_order order = {0};
+    annal_status status = annal__backup_order(backup->store, &order, backup->err);
+    for (size_t i = 0; status == ANNAL_OK && i < order.count; i++)
+        status = copy_session(backup, &order.list[i]);
+    if (status == ANNAL_OK)
+        status = annal__backup_check_parents(&order, backup->err);
+    annal__backup_order_done(&order);
     return status;
 }
 
@@ -264,7 +280,7 @@ static annal_status copy_all(struct backup *backup)
     if (status >= 0)
         status = prepare(backup);
     if (status == ANNAL_OK)
-        status = annal_store_sessions(backup->store, copy_session, backup, backup->err);
+        status = copy_sessions(backup);
     if (status == ANNAL_OK)
         status = annal_artifact_each(backup->store, (annal_slice){NULL, 0}, copy_artifact, backup,
                                      backup->err);
@@ -387,7 +403,7 @@ static annal_status sync_tree(const struct io *io, const char *target, struct ma
     return annal__sync_dir(io, target, err);
 }
 
-/* Rule (7). */
+/* Rule (8). */
 static annal_status restore_beside(struct copying *copying, struct manifest *manifest,
                                    const char *directory, const char *path,
                                    annal_backup_result *result, annal_error *err)

@@ -705,8 +705,15 @@ static annal_status find_id(const struct call *call, annal_slice id, uint64_t *o
 {
     annal_cursor *cursor = NULL;
     uint64_t from = call->head > COPIES_MAX ? call->head - COPIES_MAX + 1 : 1;
+    annal_session_info info;
     *out_seq = 0;
-    annal_status status = annal_cursor_open(call->index->store, call->session, from, &cursor, err);
+    annal_status status = annal_session_info_get(call->index->store, call->session, &info, err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return ANNAL_OK;
+    if (status >= 0 && from < info.first_seq) /* ids of what a fork shares are free in it */
+        from = info.first_seq;
+    if (status >= 0)
+        status = annal_cursor_open(call->index->store, call->session, from, &cursor, err);
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK;
     while (status >= 0) {

@@ -1,6 +1,7 @@
 #include "tests/support/runner.h"
 
 Suite *suite_backup(void);
+Suite *suite_backup_order(void);
 Suite *suite_fields(void);
 Suite *suite_history(void);
 Suite *suite_import(void);
@@ -21,10 +22,11 @@ Suite *suite_state_vfs(void);
 Suite *suite_vectors(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_history, suite_import,     suite_pack,    suite_packs,     suite_pack_base,
-    suite_state,   suite_state_diff, suite_open,    suite_indexer,   suite_query,
-    suite_sql,     suite_snapshots,  suite_vectors, suite_maintain,  suite_permit,
-    suite_outbox,  suite_fields,     suite_backup,  suite_state_vfs, NULL,
+    suite_history, suite_import,     suite_pack,    suite_packs,        suite_pack_base,
+    suite_state,   suite_state_diff, suite_open,    suite_indexer,      suite_query,
+    suite_sql,     suite_snapshots,  suite_vectors, suite_maintain,     suite_permit,
+    suite_outbox,  suite_fields,     suite_backup,  suite_backup_order, suite_state_vfs,
+    NULL,
 };
 
 int main(int argc, char **argv)

@@ -43,7 +43,8 @@ typedef struct annal_backup_result {
  *
  * ANNAL_ERR_CONFLICT  there is something in directory
  * ANNAL_ERR_BUSY      events that are durable could not be brought into their journals yet, or the
- *                     tables of packs could not be caught up
+ *                     tables of packs could not be caught up; or a session went after its fork was
+ *                     copied: begin again
  * ANNAL_ERR_IO        for instance no space left on the device
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_backup(annal_index *index, const char *directory,

@@ -1,0 +1,109 @@
+#include "index/backup_order.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct listing {
+    annal_store *store;
+    struct backup_order *order;
+    annal_error *err;
+};
+
+static int add_session(void *arg, annal_slice session, uint64_t bytes)
+{
+    const struct listing *listing = arg;
+    struct backup_order *order = listing->order;
+    annal_session_info info = {.fork_seq = 0};
+    (void)bytes;
+    if (order->count == order->room) {
+        size_t room = order->room == 0 ? 64 : order->room * 2;
+        struct backup_session *bigger = annal__realloc_array(order->list, room, sizeof *bigger);
+        if (bigger == NULL)
+            return annal__fail(listing->err, ANNAL_ERR_NOMEM, "the list of sessions to copy");
+        order->list = bigger;
+        order->room = room;
+    }
+    if (annal_session_info_get(listing->store, session, &info, NULL) < 0)
+        info.fork_seq = 0; /* whoever copies it says why */
+    struct backup_session *last = &order->list[order->count];
+    *last = (struct backup_session){.session = annal__strndup(session.ptr, session.len),
+                                    .fork_seq = info.fork_seq};
+    if (last->session == NULL)
+        return annal__fail(listing->err, ANNAL_ERR_NOMEM, "the list of sessions to copy");
+    order->count++;
+    return 0;
+}
+
+/* Rule (1). */
+static int compare_places(const void *left, const void *right)
+{
+    const struct backup_session *a = left, *b = right;
+    if (a->fork_seq != b->fork_seq)
+        return a->fork_seq > b->fork_seq ? -1 : 1;
+    return strcmp(a->session, b->session);
+}
+
+static int compare_names(const void *left, const void *right)
+{
+    const struct backup_session *a = left, *b = right;
+    return strcmp(a->session, b->session);
+}
+
+annal_status annal__backup_order(annal_store *store, struct backup_order *out_order,
+                                 annal_error *err)
+{
+    struct listing listing = {store, out_order, err};
+    annal_status status = annal_store_sessions(store, add_session, &listing, err);
+    if (status == ANNAL_OK && out_order->count > 0)
+        qsort(out_order->list, out_order->count, sizeof *out_order->list, compare_places);
+    return status;
+}
+
+annal_status annal__backup_note_parent(annal_store *store, const annal_session_info *fork,
+                                       struct backup_session *entry, annal_error *err)
+{
+    annal_session_info parent;
+    annal__free(entry->parent);
+    entry->parent = NULL;
+    if (fork->fork_session[0] == '\0' ||
+        annal_session_info_get(store, annal_slice_of(fork->fork_session), &parent, NULL) < 0)
+        return ANNAL_OK; /* of what is broken as much is copied as there is */
+    entry->parent = annal__strndup(fork->fork_session, strlen(fork->fork_session));
+    if (entry->parent == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "the list of sessions to copy");
+    memcpy(entry->parent_file, parent.file, sizeof entry->parent_file);
+    return ANNAL_OK;
+}
+
+annal_status annal__backup_check_parents(struct backup_order *order, annal_error *err)
+{
+    if (order->count > 0)
+        qsort(order->list, order->count, sizeof *order->list, compare_names);
+    for (size_t i = 0; i < order->count; i++) {
+        const struct backup_session *fork = &order->list[i];
+        if (fork->file[0] == '\0' || fork->parent == NULL)
+            continue;
+        const struct backup_session key = {.session = fork->parent};
+        const struct backup_session *parent =
+            bsearch(&key, order->list, order->count, sizeof *order->list, compare_names);
+        if (parent == NULL || strcmp(parent->file, fork->parent_file) != 0)
+            return annal__fail(err, ANNAL_ERR_BUSY,
+                               "session '%s' was deleted or replaced after its fork '%s' was "
+                               "copied: begin the backup again",
+                               fork->parent, fork->session);
+    }
+    return ANNAL_OK;
+}
+
+void annal__backup_order_done(struct backup_order *order)
+{
+    for (size_t i = 0; i < order->count; i++) {
+        annal__free(order->list[i].session);
+        annal__free(order->list[i].parent);
+    }
+    annal__free(order->list);
+    *order = (struct backup_order){0};
+}

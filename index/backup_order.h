@@ -1,0 +1,43 @@
+/*
+ * In which order a backup copies the journals.
+ *
+ * (1) A fork is copied before what it points at: that only grows, so its copy holds the event that
+ *     the fork begins behind. Fork points fall from a fork to its parent, so the largest comes first.
+ * (2) What became a fork since the list was made is left out: the session that stood there when the
+ *     backup began was deleted.
+ * (3) While a fork is there its parent is not replaced. When both go while a backup is made, the
+ *     copy of the fork may have lost its parent: that is looked at when all are copied.
+ */
+#ifndef INDEX_BACKUP_ORDER_H
+#define INDEX_BACKUP_ORDER_H
+
+#include <annal/store.h>
+
+struct backup_session {
+    char *session;
+    uint64_t fork_seq;
+    char file[33];        /* of the journal that was copied; "": none was */
+    char *parent;         /* of the fork that was copied; NULL: it is none, or had none any more */
+    char parent_file[33]; /* when it was copied */
+};
+
+struct backup_order {
+    struct backup_session *list;
+    size_t count;
+    size_t room;
+};
+
+/* All sessions of a store, as they are to be copied. */
+annal_status annal__backup_order(annal_store *store, struct backup_order *out_order,
+                                 annal_error *err);
+
+/* Before the journal of a fork is copied: which file its parent is. */
+annal_status annal__backup_note_parent(annal_store *store, const annal_session_info *fork,
+                                       struct backup_session *entry, annal_error *err);
+
+/* Rule (3), when all are copied. ANNAL_ERR_BUSY: one has lost its parent; begin again. */
+annal_status annal__backup_check_parents(struct backup_order *order, annal_error *err);
+
+void annal__backup_order_done(struct backup_order *order);
+
+#endif

@@ -1,0 +1,144 @@
+#include "index/backup_order.h"
+
+#include "tests/index/fixture.h"
+
+#include <annal/backup.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct fixture f;
+static const char *backup, *restored;
+static annal_backup_result result;
+
+static void setup(void)
+{
+    f = (struct fixture){0};
+    FIXTURE_INIT(&f);
+    backup = tmpdir_path(&f.dir, "backup");
+    restored = tmpdir_path(&f.dir, "restored");
+}
+
+static void teardown(void)
+{
+    fixture_done(&f);
+}
+
+static void fork_of(const char *parent, const char *child)
+{
+    ck_ok(annal_session_fork(f.store, annal_slice_of(parent), ANNAL_FORK_LAST,
+                             annal_slice_of(child), NULL, NULL, err));
+}
+
+/* Every session of the restored store is sound, with its ancestors; "id:last_seq " of each. */
+static int check_session(void *arg, annal_slice session, uint64_t bytes)
+{
+    struct text *text = arg;
+    annal_verify_result proved;
+    char one[300];
+    annal_store *store = NULL;
+    (void)bytes;
+    ck_ok(annal_store_open(restored, &(annal_store_options){.read_only = true}, &store, err));
+    ck_ok(annal_verify_session(store, session, NULL, NULL, &proved, err));
+    ck_assert_uint_eq(proved.findings, 0);
+    snprintf(one, sizeof one, "%.*s:%llu ", ANNAL_FMT(session),
+             (unsigned long long)proved.last_seq);
+    text_add(text, one, strlen(one));
+    ck_ok(annal_store_close(store, err));
+    return 0;
+}
+
+static void ck_restored(const char *expected)
+{
+    struct text text = {0};
+    annal_store *store = NULL;
+    text_add(&text, "", 0);
+    ck_ok(annal_restore(backup, restored, NULL, &result, err));
+    ck_ok(annal_store_open(restored, &(annal_store_options){.no_keeper = true}, &store, err));
+    ck_ok(annal_store_sessions(store, check_session, &text, err));
+    ck_assert_str_eq(text.ptr, expected);
+    ck_ok(annal_store_close(store, err));
+    free(text.ptr);
+}
+
+START_TEST(forks_come_before_what_they_point_at)
+{
+    struct backup_order order = {0};
+    fixture_append_many(&f, "a", 3, 1000000);
+    fork_of("a", "z");
+    fixture_append_many(&f, "z", 2, 2000000);
+    fork_of("z", "m");
+    fixture_append_many(&f, "b", 9, 1000000);
+    ck_ok(annal__backup_order(f.store, &order, err));
+    static const char *const expected[] = {"m", "z", "a", "b"};
+    ck_assert_uint_eq(order.count, 4);
+    for (size_t i = 0; i < 4; i++)
+        ck_assert_str_eq(order.list[i].session, expected[i]);
+    annal__backup_order_done(&order);
+    ck_ok(annal_backup(f.index, backup, NULL, &result, err));
+    ck_restored("a:3 b:9 m:5 z:5 ");
+}
+END_TEST
+
+static unsigned calls;
+
+/* While its first journal is copied, b is deleted, and made again as a fork of what a has become. */
+static int make_b_a_fork(void *arg, uint64_t done, uint64_t total)
+{
+    (void)arg, (void)done, (void)total;
+    if (calls++ > 0)
+        return 0;
+    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("b"), NULL, err));
+    fixture_append_many(&f, "a", 3, 1000000);
+    fork_of("a", "b");
+    return 0;
+}
+
+START_TEST(what_became_a_fork_since_the_backup_began_is_left_out)
+{
+    calls = 0;
+    fixture_append_many(&f, "a", 3, 1000000);
+    fixture_append_many(&f, "b", 3, 1000000);
+    ck_ok(annal_backup(f.index, backup, &(annal_backup_options){.progress = make_b_a_fork}, &result,
+                       err));
+    ck_assert_uint_gt(calls, 0);
+    ck_restored("a:3 ");
+}
+END_TEST
+
+static int delete_both(void *arg, uint64_t done, uint64_t total)
+{
+    (void)arg, (void)done, (void)total;
+    if (calls++ != 1) /* the fork is copied by now */
+        return 0;
+    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("f"), NULL, err));
+    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("p"), NULL, err));
+    return 0;
+}
+
+START_TEST(a_fork_whose_parent_went_meanwhile_makes_no_backup)
+{
+    calls = 0;
+    fixture_append_many(&f, "p", 3, 1000000);
+    fork_of("p", "f");
+    fixture_append_many(&f, "a", 3, 1000000);
+    ck_assert_int_eq(annal_backup(f.index, backup, &(annal_backup_options){.progress = delete_both},
+                                  &result, NULL),
+                     ANNAL_ERR_BUSY);
+    ck_assert_int_eq(annal_backup_check(backup, NULL, &result, NULL), ANNAL_ERR_NOTFOUND);
+}
+END_TEST
+
+Suite *suite_backup_order(void)
+{
+    Suite *suite = suite_create("backup_order");
+    TCase *tcase = tcase_create("order");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 20);
+    tcase_add_test(tcase, forks_come_before_what_they_point_at);
+    tcase_add_test(tcase, what_became_a_fork_since_the_backup_began_is_left_out);
+    tcase_add_test(tcase, a_fork_whose_parent_went_meanwhile_makes_no_backup);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
