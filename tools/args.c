@@ -188,6 +188,10 @@ static int take_word(struct args *args, const char *word)
         return args->command == NULL && args->noun == NULL ? args_fail_verb(NULL, word) : 0;
     }
     args->command = noun_verb(args->noun, word);
+    if (args->command == NULL && args->noun->usual != NULL) {
+        args->command = noun_verb(args->noun, args->noun->usual);
+        args->operands[args->operand_count++] = word;
+    }
     return args->command == NULL ? args_fail_verb(args->noun, word) : 0;
 }
 

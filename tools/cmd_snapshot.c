@@ -1,38 +1,100 @@
-#include "tools/args.h"
+/* annal snapshot: the kept states of sessions. */
 #include "tools/open.h"
 #include "tools/out.h"
+#include "tools/verbs.h"
 
 #include <annal/snapshot.h>
 
 #include <inttypes.h>
 #include <stdio.h>
 
-static void print_info(const struct args *args, annal_slice session,
+/* ---- list ---- */
+
+static const struct column columns[] = {
+    {.name = "session_id", .title = "SESSION", .flexible = true},
+    {.name = "seq", .title = "SEQ", .right = true},
+    {.name = "bytes", .title = "STORED", .right = true},
+    {.name = "raw_bytes", .title = "STATE", .right = true},
+    {.name = "base_seq", .title = "OVER", .right = true},
+    {.name = "created_at", .title = "WHEN"},
+    {.name = "problem", .title = "PROBLEM", .flexible = true},
+};
+
+static int list_one(void *arg, annal_slice session, const annal_snapshot_info *info,
+                    const char *problem)
+{
+    struct table *table = arg;
+    char bytes[HUMAN_BYTES], raw[HUMAN_BYTES];
+    table_text(table, session);
+    table_number(table, info->seq);
+    table_number(table, info->bytes);
+    table_shown(table, "%s", human_bytes(bytes, info->bytes));
+    table_number(table, info->raw_bytes);
+    table_shown(table, "%s", human_bytes(raw, info->raw_bytes));
+    if (info->base_seq == 0)
+        table_null(table);
+    else
+        table_number(table, info->base_seq);
+    table_time(table, info->created_us);
+    if (problem == NULL)
+        table_null(table);
+    else
+        table_text(table, annal_slice_of(problem));
+    table_row(table);
+    return out_wanted() ? 0 : ANNAL_END;
+}
+
+static int list(const struct args *args)
+{
+    const char *session = verb_text(args, "SESSION");
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    annal_error err = {0};
+    struct table *table = NULL;
+    int exit_status = store_open(args, OPEN_READ, 0, &store);
+    if (exit_status == 0 && annal_index_open(store, NULL, &index, &err) < 0)
+        exit_status = fail_error(&err);
+    if (exit_status == 0) {
+        table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns,
+                          (int)(sizeof columns / sizeof *columns));
+        if (table == NULL)
+            exit_status = fail_storage("out of memory");
+        else if (annal_snapshot_each(index, annal_slice_of(session == NULL ? "" : session),
+                                     list_one, table, &err) < 0)
+            exit_status = fail_error(&err);
+    }
+    table_free(table);
+    annal_index_close(index);
+    return store_close(store, out_finish(exit_status));
+}
+
+/* ---- take ---- */
+
+static void print_info(const struct args *args, const char *session,
                        const annal_snapshot_info *info)
 {
     char bytes[HUMAN_BYTES], raw[HUMAN_BYTES];
     if (args->json)
-        printf("{\"session_id\":\"%.*s\",\"seq\":%" PRIu64 ",\"bytes\":%" PRIu64
+        printf("{\"session_id\":\"%s\",\"seq\":%" PRIu64 ",\"bytes\":%" PRIu64
                ",\"raw_bytes\":%" PRIu64 ",\"base_seq\":%" PRIu64 "}\n",
-               ANNAL_FMT(session), info->seq, info->bytes, info->raw_bytes, info->base_seq);
+               session, info->seq, info->bytes, info->raw_bytes, info->base_seq);
     else
-        printf("%.*s: snapshot at seq %" PRIu64 ", %s stored, %s of state\n", ANNAL_FMT(session),
-               info->seq, human_bytes(bytes, info->bytes), human_bytes(raw, info->raw_bytes));
+        printf("%s: snapshot at seq %" PRIu64 ", %s stored, %s of state\n", session, info->seq,
+               human_bytes(bytes, info->bytes), human_bytes(raw, info->raw_bytes));
 }
 
-static int run(const struct args *args)
+static int take(const struct args *args)
 {
-    annal_slice session;
+    const char *session = verb_text(args, "SESSION");
     annal_error err = {0};
     annal_snapshot_info info;
     annal_store *store = NULL;
     annal_index *index = NULL;
-    int exit_status = args_session(args, 0, &session);
-    if (exit_status == 0)
-        exit_status = store_open(args, OPEN_WRITE, 0, &store);
+    int exit_status = store_open(args, OPEN_WRITE, 0, &store);
     /* The state is folded from the journal: the index need not be caught up, only be writable. */
-    if (exit_status == 0 && (annal_index_open(store, NULL, &index, &err) < 0 ||
-                             annal_snapshot_take(index, session, NULL, &info, &err) < 0))
+    if (exit_status == 0 &&
+        (annal_index_open(store, NULL, &index, &err) < 0 ||
+         annal_snapshot_take(index, annal_slice_of(session), NULL, &info, &err) < 0))
         exit_status = fail_error(&err);
     else if (exit_status == 0)
         print_info(args, session, &info);
@@ -40,14 +102,62 @@ static int run(const struct args *args)
     return store_close(store, exit_status);
 }
 
-const struct command cmd_snapshot = {
-    .name = "snapshot",
-    .operands = "SESSION",
-    .operands_min = 1,
-    .operands_max = 1,
-    .summary = "take a snapshot of a session's state now",
-    .about = "Stores the state of the session after its last event, compressed, so that a\n"
-             "replay begins near it. Snapshots are taken by themselves, every 1,000 events,\n"
-             "8 MiB or five minutes; they make answers quicker and never change one.",
-    .examples = "  annal snapshot sess_1\n",
-    .run = run};
+/* ---- drop ---- */
+
+static int drop(const struct args *args)
+{
+    const char *session = verb_text(args, "SESSION");
+    annal_error err = {0};
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    if ((session == NULL) != args_has(args, "all"))
+        return fail_usage("annal snapshot drop needs SESSION or --all, one of them");
+    int exit_status = store_open(args, OPEN_WRITE, 0, &store);
+    if (exit_status == 0 &&
+        (annal_index_open(store, NULL, &index, &err) < 0 ||
+         annal_snapshot_drop(index, annal_slice_of(session == NULL ? "" : session), &err) < 0))
+        exit_status = fail_error(&err);
+    annal_index_close(index);
+    return store_close(store, exit_status);
+}
+
+/* ---- The table ---- */
+
+static const struct field list_fields[] = {
+    OPERAND_MAYBE("SESSION", FIELD_TEXT, NULL, "whose snapshots (all)"), FIELDS_END};
+
+static const struct field take_fields[] = {
+    OPERAND("SESSION", FIELD_TEXT, NULL, "whose state is kept"), FIELDS_END};
+
+static const struct field drop_fields[] = {
+    OPERAND_MAYBE("SESSION", FIELD_TEXT, NULL, "whose snapshots go"),
+    FLAG("all", NULL, "those of every session"), FIELDS_END};
+
+static const struct command verbs[] = {
+    {.name = "list",
+     .summary = "list snapshots, and whether each is whole",
+     .about = "Prints what each snapshot takes, how large the state is, the snapshot over which\n"
+              "it is stored, and why it does not count, if so. Each is read and proved.",
+     .examples = "  annal snapshot list\n  annal snapshot list sess_1 --json\n",
+     .fields = list_fields,
+     .run = list},
+    {.name = "take",
+     .summary = "take a snapshot of a session's state now",
+     .about = "Stores the state of the session after its last event, compressed, so that a\n"
+              "replay begins near it. Snapshots are taken by themselves, every 1,000 events,\n"
+              "8 MiB or five minutes, at longer distances when all of a session together would\n"
+              "take more than a tenth of its journal; they make answers quicker and never\n"
+              "change one. 'annal snapshot SESSION' is the same.",
+     .examples = "  annal snapshot take sess_1\n",
+     .fields = take_fields,
+     .run = take},
+    {.name = "drop",
+     .summary = "delete snapshots",
+     .about = "Nothing is lost: the next replay folds the journal, and leaves new ones.",
+     .examples = "  annal snapshot drop sess_1\n  annal snapshot drop --all\n",
+     .fields = drop_fields,
+     .run = drop},
+    {0}};
+
+const struct noun noun_snapshot = {
+    .name = "snapshot", .summary = "kept states of sessions", .verbs = verbs, .usual = "take"};

@@ -52,10 +52,10 @@ struct command {
     const char *sql;                        /* that verb_select() asks */
 };
 
-extern const struct command cmd_append, cmd_cat, cmd_checkpoint, cmd_convert, cmd_delete, cmd_diff, cmd_fork, cmd_help,
-    cmd_import, cmd_ls, cmd_query, cmd_reindex;
-extern const struct command cmd_doctor, cmd_repair, cmd_replay, cmd_show, cmd_snapshot, cmd_sql,
-    cmd_stats, cmd_tail;
+extern const struct command cmd_append, cmd_cat, cmd_checkpoint, cmd_convert, cmd_delete, cmd_diff,
+    cmd_fork, cmd_help, cmd_import, cmd_ls, cmd_query, cmd_reindex;
+extern const struct command cmd_doctor, cmd_repair, cmd_replay, cmd_show, cmd_sql, cmd_stats,
+    cmd_tail;
 extern const struct command cmd_prune, cmd_vacuum, cmd_verify, cmd_version;
 
 extern const struct command cmd_backup, cmd_restore;
@@ -72,7 +72,7 @@ extern const struct noun noun_backlog, noun_cast, noun_context, noun_decision, n
     noun_lionagi;
 extern const struct noun noun_memory, noun_pack, noun_plan, noun_project, noun_prose, noun_revision,
     noun_run;
-extern const struct noun noun_artifact, noun_cursor;
+extern const struct noun noun_artifact, noun_cursor, noun_snapshot;
 extern const struct noun noun_steering, noun_team, noun_usage, noun_workflow;
 
 /* The options of a verb, one after another: begin with *at = 0; NULL when there are no more. */

@@ -5,11 +5,11 @@
 #include <string.h>
 
 const struct command *const commands[] = {
-    &cmd_append, &cmd_import,  &cmd_cat,    &cmd_ls,      &cmd_show,       &cmd_query,
-    &cmd_sql,    &cmd_replay,  &cmd_diff,   &cmd_tail,    &cmd_snapshot,   &cmd_stats,
-    &cmd_verify, &cmd_repair,  &cmd_doctor, &cmd_reindex, &cmd_checkpoint, &cmd_vacuum,
-    &cmd_backup, &cmd_restore, &cmd_prune,  &cmd_convert, &cmd_fork,       &cmd_delete,
-    &cmd_help,   &cmd_version, NULL};
+    &cmd_append,  &cmd_import, &cmd_cat,     &cmd_ls,         &cmd_show,   &cmd_query,
+    &cmd_sql,     &cmd_replay, &cmd_diff,    &cmd_tail,       &cmd_stats,  &cmd_verify,
+    &cmd_repair,  &cmd_doctor, &cmd_reindex, &cmd_checkpoint, &cmd_vacuum, &cmd_backup,
+    &cmd_restore, &cmd_prune,  &cmd_convert, &cmd_fork,       &cmd_delete, &cmd_help,
+    &cmd_version, NULL};
 
 const struct command *command_find(const char *name)
 {
@@ -20,11 +20,13 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
-const struct noun *const nouns[] = {&noun_pack,     &noun_artifact, &noun_cursor,   &noun_lionagi,
-                                    &noun_team,     &noun_prose,    &noun_project,  &noun_cast,
-                                    &noun_workflow, &noun_run,      &noun_backlog,  &noun_revision,
-                                    &noun_lease,    &noun_usage,    &noun_decision, &noun_memory,
-                                    &noun_context,  &noun_plan,     &noun_steering, NULL};
+const struct noun *const nouns[] = {&noun_pack,     &noun_snapshot, &noun_artifact,
+                                    &noun_cursor,   &noun_lionagi,  &noun_team,
+                                    &noun_prose,    &noun_project,  &noun_cast,
+                                    &noun_workflow, &noun_run,      &noun_backlog,
+                                    &noun_revision, &noun_lease,    &noun_usage,
+                                    &noun_decision, &noun_memory,   &noun_context,
+                                    &noun_plan,     &noun_steering, NULL};
 
 const struct noun *noun_find(const char *name)
 {

@@ -109,6 +109,7 @@ struct noun {
     const char *summary;         /* one line, no full stop */
     const char *pack;            /* that must be on in the store; NULL: none */
     const struct command *verbs; /* {0} ends them */
+    const char *usual;           /* the verb that is meant where none is named; NULL: none */
 };
 
 /* The options that every verb with an event takes; a NULL name ends them. */

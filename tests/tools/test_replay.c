@@ -190,6 +190,40 @@ START_TEST(the_proof_names_a_snapshot_that_the_events_do_not_give)
 }
 END_TEST
 
+START_TEST(snapshots_are_listed_taken_and_dropped)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, NULL, "snapshot", "list", "--json");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "");
+    CLI(&cli, NULL, "snapshot", "take", "s");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "snapshot", "list", "--json");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(strncmp(cli.out, "{\"session_id\":\"s\",\"seq\":4,\"bytes\":", 34), 0);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"base_seq\":null,"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"problem\":null}\n"));
+    CLI(&cli, NULL, "snapshot", "list", "s");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "SEQ"));
+    CLI(&cli, NULL, "snapshot", "drop");
+    ck_assert_int_eq(cli.exit_status, 2);
+    CLI(&cli, NULL, "snapshot", "drop", "s", "--all");
+    ck_assert_int_eq(cli.exit_status, 2);
+    CLI(&cli, NULL, "snapshot", "drop", "s");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "snapshot", "s"); /* as it was said before there were verbs */
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "snapshot", "drop", "--all");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "snapshot", "list");
+    cli_assert_done(&cli);
+    ck_assert_ptr_null(strstr(cli.out, "PROBLEM\ns"));
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(a_long_replay_leaves_the_snapshots_that_were_due)
 {
     enum { EVENTS = 2500 };
@@ -320,6 +354,7 @@ Suite *suite_replay(void)
     tcase_add_test(past, with_and_without_snapshots_the_state_is_the_same);
     tcase_add_test(past, equal_states_have_one_hash_and_the_proof_gives_the_same);
     tcase_add_test(past, the_proof_names_a_snapshot_that_the_events_do_not_give);
+    tcase_add_test(past, snapshots_are_listed_taken_and_dropped);
     tcase_add_test(past, a_long_replay_leaves_the_snapshots_that_were_due);
     tcase_add_test(past, a_snapshot_that_is_damaged_is_a_finding_and_changes_no_answer);
     suite_add_tcase(suite, past);
