@@ -152,7 +152,8 @@ annal_status annal_snapshot_begin(annal_index *index, annal_slice session, uint6
     if (status < 0)
         return status;
     annal_status found = ANNAL_ERR_NOTFOUND;
-    if (at_most > 0)
+    bool of_core = shelf.pack_version == annal_packs_version(&shelf.core, 1); /* as all are */
+    if (at_most > 0 && of_core)
         found = annal__snapshot_load(&shelf, at_most, false, 0, &loaded, NULL);
     if (found >= 0)
         found = annal__snapshot_cursor(&shelf, &loaded, &cursor, NULL);

@@ -97,6 +97,10 @@ START_TEST(the_tables_of_any_pack_are_replayed)
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "\nteams\n"));
     ck_assert_ptr_nonnull(strstr(cli.out, "reviewers"));
+    CLI(&cli, NULL, "snapshot", "team_a");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "replay", "team_a", "--pack", "teams"); /* a snapshot of core is no matter */
+    cli_assert_done(&cli);
     CLI(&cli, NULL, "replay", "team_a", "--pack", "nobody");
     cli_assert_refused(&cli, EXIT_REFUSED, "nobody");
     cli_done(&cli);
