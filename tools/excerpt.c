@@ -2,6 +2,7 @@
 
 #include "journal/base/json_walk.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -115,6 +116,18 @@ static struct letter letter_next(struct letters *letters)
     return letter;
 }
 
+/* How many of the next bytes are characters that stand for themselves, and may be printed. */
+static size_t plain_run(const struct letters *letters, size_t most)
+{
+    size_t left = (size_t)(letters->end - letters->at), len = 0;
+    const char *at = letters->at;
+    most = left < most ? left : most;
+    while (len < most && at[len] >= 0x20 && at[len] < 0x7f &&
+           (at[len] != '\\' || !letters->escaped))
+        len++;
+    return len;
+}
+
 bool excerpt_is_text(annal_slice raw)
 {
     return raw.len > 2 && raw.ptr[0] == '"';
@@ -132,40 +145,68 @@ static uint64_t count_lines(struct letters *letters)
         if (letter.bytes[0] != '\n' && !in_line)
             lines++;
         in_line = letter.bytes[0] != '\n';
+        if (in_line)
+            letters->at += plain_run(letters, SIZE_MAX);
     }
     return lines;
+}
+
+/* The rest of a line, up to its break or to so many characters; false: there is more of it. */
+static bool print_line(struct letters *letters, size_t room)
+{
+    while (letters->at < letters->end) {
+        size_t run = plain_run(letters, room);
+        fwrite(letters->at, 1, run, stdout);
+        letters->at += run;
+        room -= run;
+        struct letters here = *letters;
+        struct letter letter = letter_next(letters);
+        if (letter.len == 0 || letter.bytes[0] == '\n') {
+            *letters = here;
+            return true;
+        }
+        if (room == 0) {
+            *letters = here;
+            return false;
+        }
+        fwrite(letter.bytes, 1, letter.len, stdout);
+        room--;
+    }
+    return true;
+}
+
+static void skip_line(struct letters *letters)
+{
+    struct letters here = *letters;
+    for (struct letter letter; (letter = letter_next(letters)).len > 0; here = *letters) {
+        if (letter.bytes[0] == '\n')
+            break;
+        letters->at += plain_run(letters, SIZE_MAX);
+    }
+    *letters = here;
 }
 
 uint64_t excerpt_print(const struct excerpt *excerpt, annal_slice raw)
 {
     struct letters letters = letters_of(raw);
     uint64_t cut = 0;
-    int lines = 1, chars = 0;
-    for (struct letter letter; (letter = letter_next(&letters)).len > 0;) {
-        if (letter.bytes[0] == '\n') {
-            if (letters.at == letters.end) /* the last line break of a text begins no line */
-                break;
-            if (excerpt->lines_max > 0 && lines == excerpt->lines_max) {
-                cut += count_lines(&letters);
-                break;
-            }
-            fputc('\n', stdout);
-            lines++;
-            chars = 0;
-            continue;
-        }
-        if (lines > 1 && chars == 0)
-            printf("%*s", excerpt->indent, "");
-        chars++;
-        if (excerpt->line_chars == 0 || chars < excerpt->line_chars) {
-            fwrite(letter.bytes, 1, letter.len, stdout);
-        } else if (chars == excerpt->line_chars) {
+    for (int lines = 1;; lines++) {
+        if (!print_line(&letters,
+                        excerpt->line_chars == 0 ? SIZE_MAX : (size_t)excerpt->line_chars)) {
             fputs("…", stdout);
-            cut = cut == 0 ? 1 : cut;
+            skip_line(&letters);
+            cut = 1;
         }
+        fputc('\n', stdout);
+        (void)letter_next(&letters);
+        if (letters.at == letters.end) /* the last line break of a text begins no line */
+            return cut;
+        if (excerpt->lines_max > 0 && lines == excerpt->lines_max)
+            return cut + count_lines(&letters);
+        struct letters here = letters;
+        if (letter_next(&here).bytes[0] != '\n') /* an empty line is that */
+            printf("%*s", excerpt->indent, "");
     }
-    fputc('\n', stdout);
-    return cut;
 }
 
 /* ---- A line ---- */
@@ -185,8 +226,15 @@ static void put(struct buf *out, size_t *room, const char *bytes, size_t len)
 static void put_raw(struct buf *out, size_t *room, annal_slice raw)
 {
     struct letters letters = letters_of(raw);
-    for (struct letter letter; *room > 0 && (letter = letter_next(&letters)).len > 0;)
-        put(out, room, letter.bytes[0] == '\n' ? " " : letter.bytes, letter.len);
+    while (*room > 0 && letters.at < letters.end) {
+        size_t run = plain_run(&letters, *room - 1);
+        (void)!annal__buf_append(out, letters.at, run);
+        letters.at += run;
+        *room -= run;
+        struct letter letter = letter_next(&letters);
+        if (letter.len > 0)
+            put(out, room, letter.bytes[0] == '\n' ? " " : letter.bytes, letter.len);
+    }
 }
 
 static void put_text(struct buf *out, size_t *room, const char *text)

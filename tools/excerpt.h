@@ -21,7 +21,7 @@ struct excerpt {
 
 /*
  * Print the text of a raw string, or another raw value as it is, and a line break. The answer is how
- * many lines were left out; one that was cut counts half: it makes the answer at least 1.
+ * many lines were left out; those that were cut count as one together.
  */
 uint64_t excerpt_print(const struct excerpt *excerpt, annal_slice raw);
 

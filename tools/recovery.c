@@ -51,8 +51,9 @@ struct recovery {
     annal_error err;
 };
 
-/* The newest so many of each are told one by one. */
+/* The newest so many of each are told one by one: to programs, and to people. */
 #define LISTED_MAX 100
+enum { SHOWN_MAX = 20 };
 
 static const char calls_sql[] = "SELECT call_id, seq, tool, called_at, turn_id FROM dangling"
                                 " ORDER BY seq DESC LIMIT 100";
@@ -169,8 +170,10 @@ static annal_status find_time(struct recovery *r)
     annal_status status = annal_cursor_seek(r->cursor, r->info.last_seq, &r->err);
     if (status >= 0)
         status = annal_cursor_next(r->cursor, &event, &r->err);
-    if (status == ANNAL_OK)
+    if (status == ANNAL_OK) {
         r->info.last_ts_us = event.ts_us;
+        r->info.last_h = event.h;
+    }
     return status < 0 ? status : ANNAL_OK;
 }
 
@@ -432,6 +435,8 @@ static int print_call(void *arg, const annal_row *row)
 {
     struct recovery *r = arg;
     struct buf input = {0};
+    if (r->items++ == SHOWN_MAX)
+        return ANNAL_END;
     for (size_t i = 0; i + 1 < row->count; i++) /* all but the turn */
         rows_cell(r->table, &row->values[i]);
     read_arguments(r, (uint64_t)row->values[1].integer, &input);
@@ -444,6 +449,8 @@ static int print_call(void *arg, const annal_row *row)
 static int print_turn(void *arg, const annal_row *row)
 {
     struct recovery *r = arg;
+    if (r->items++ == SHOWN_MAX)
+        return ANNAL_END;
     for (size_t i = 0; i < row->count; i++)
         rows_cell(r->table, &row->values[i]);
     table_row(r->table);
@@ -454,13 +461,14 @@ static annal_status print_list(struct recovery *r, uint64_t all, const char *nam
                                annal_row_fn fn, const struct column *columns, int count)
 {
     heading(name);
+    r->items = 0;
     r->table = table_new(OUT_TABLE, columns, count);
     if (r->table == NULL)
         return annal__fail(&r->err, ANNAL_ERR_NOMEM, "show '%s': no memory", r->info.session);
     annal_status status = ask(r, sql, fn);
     table_free(r->table);
-    if (all > LISTED_MAX)
-        printf("and %" PRIu64 " before them\n", all - LISTED_MAX);
+    if (all > SHOWN_MAX)
+        printf("and %" PRIu64 " before them\n", all - SHOWN_MAX);
     return status;
 }
 

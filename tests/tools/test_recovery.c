@@ -151,6 +151,26 @@ START_TEST(what_was_said_long_ago_is_found_and_the_snapshot_is_named)
 }
 END_TEST
 
+START_TEST(of_many_calls_people_see_the_newest)
+{
+    char *many = malloc(30 * 80);
+    size_t len = 0;
+    for (int i = 0; i < 30; i++)
+        len += (size_t)sprintf(many + len, "{\"call_id\":\"call-%d\",\"tool\":\"T\"}\n", i);
+    CLI(&cli, many, "append", "s", "--type", "tool.called");
+    free(many);
+    recover();
+    cli_assert_done(&cli);
+    ck_says("call-29     30  T");
+    ck_says("call-10     11  T");
+    ck_assert_ptr_null(strstr(cli.out, "call-9 "));
+    ck_says("\nand 10 before them\n");
+    CLI(&cli, NULL, "show", "s", "--recovery", "--json");
+    cli_assert_done(&cli);
+    ck_says("{\"call_id\":\"call-0\",\"seq\":1,");
+}
+END_TEST
+
 START_TEST(a_torn_end_and_damage_are_told_apart)
 {
     size_t len;
@@ -229,6 +249,7 @@ Suite *suite_recovery(void)
     tcase_add_test(tcase, for_an_agent_it_is_one_object);
     tcase_add_test(tcase, where_all_is_done_there_is_nothing_but_to_go_on);
     tcase_add_test(tcase, what_was_said_long_ago_is_found_and_the_snapshot_is_named);
+    tcase_add_test(tcase, of_many_calls_people_see_the_newest);
     tcase_add_test(tcase, a_torn_end_and_damage_are_told_apart);
     tcase_add_test(tcase, a_store_that_cannot_be_written_is_told_of_too);
     tcase_add_test(tcase, a_fork_is_told_of_with_what_it_has_of_its_parent);
