@@ -33,6 +33,15 @@ static void begin_at_end(annal_news *news)
     news->ticket = news->page == NULL ? 0 : atomic_load(&news->page->tickets);
 }
 
+static void use_page(annal_news *news, struct bell_page *page, int64_t now_us)
+{
+    news->page = page;
+    news->woken = page == NULL ? 0 : atomic_load(&page->woken);
+    news->woken_us = now_us;
+    news->rest_us = 0;
+    begin_at_end(news);
+}
+
 static void put_off_look(annal_news *news, int64_t now_us)
 {
     int64_t every_us = news->look_every_us;
@@ -56,8 +65,7 @@ annal_status annal_news_open(annal_store *store, const annal_news_options *optio
     uint32_t look_ms = options == NULL ? 0 : options->look_ms;
     news->store = store;
     news->look_every_us = (int64_t)(look_ms == 0 ? LOOK_MS_DEFAULT : look_ms) * 1000;
-    news->page = annal__bell_page(store, now_us, true);
-    begin_at_end(news);
+    use_page(news, annal__bell_page(store, now_us, true), now_us);
     /* A page in which nobody has rung yet may be new to those who will. */
     news->unsure_us = news->ticket == 0 ? BELL_UNSURE_US : 0;
     put_off_look(news, now_us);
@@ -76,10 +84,9 @@ static void follow_page(annal_news *news, int64_t now_us)
     struct bell_page *page = annal__bell_page(news->store, now_us, true);
     if (page == news->page)
         return;
-    news->page = page;
+    use_page(news, page, now_us);
     news->missed = true;
     news->unsure_us = BELL_UNSURE_US;
-    begin_at_end(news);
 }
 
 /* What there is to tell; ANNAL_NEWS_SESSION: news->entry. 0: nothing. */

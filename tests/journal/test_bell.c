@@ -182,6 +182,36 @@ START_TEST(a_page_of_another_version_is_left_alone_and_everything_is_looked_at)
 }
 END_TEST
 
+static void *append_twice(void *arg)
+{
+    (void)arg;
+    for (uint64_t seq = 1; seq <= 2; seq++) {
+        usleep(20000);
+        append_numbers(store, "s", seq, seq, ANNAL_LEVEL_SYNC);
+    }
+    return NULL;
+}
+
+/* It counted those of its first second as if they had all been woken beside it. */
+START_TEST(who_comes_new_does_not_rest_for_what_others_were_woken_before)
+{
+    pthread_t thread;
+    annal_news_item item;
+    atomic_store(&page_of(store)->woken, 5000000);
+    annal_news *news = listen_to();
+    int64_t begun_us = annal__now_us(store);
+    ck_assert_int_eq(pthread_create(&thread, NULL, append_twice, NULL), 0);
+    for (uint64_t seq = 1; seq <= 2; seq++) {
+        ck_assert_int_eq(annal_news_wait(news, 30000, NULL), ANNAL_OK);
+        ck_ok(annal_news_next(news, &item, err));
+        ck_assert_uint_eq(item.end_seq, seq);
+    }
+    ck_assert_int_lt(annal__now_us(store) - begun_us, 900000);
+    pthread_join(thread, NULL);
+    annal_news_close(news);
+}
+END_TEST
+
 /* ---- Many processes ---- */
 
 #define CROWD 200
@@ -267,6 +297,7 @@ Suite *suite_bell(void)
     tcase_add_test(tcase, random_bytes_in_the_page_lose_no_event_and_invent_none);
     tcase_add_test(tcase, a_page_of_random_bytes_is_taken_over);
     tcase_add_test(tcase, a_page_of_another_version_is_left_alone_and_everything_is_looked_at);
+    tcase_add_test(tcase, who_comes_new_does_not_rest_for_what_others_were_woken_before);
     tcase_add_test(tcase,
                    one_ring_wakes_hundreds_of_processes_and_killing_some_costs_the_others_nothing);
     suite_add_tcase(suite, tcase);
