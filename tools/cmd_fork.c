@@ -74,9 +74,9 @@ const struct command cmd_fork = {
     .operands_max = 2,
     .summary = "go on from any event of a session, in another one",
     .about = "Makes the session NEW, which has the history of SESSION up to event SEQ and goes\n"
-             "on by itself. No event is copied: reading, queries, replay and tails of NEW begin\n"
-             "in the journal of SESSION. What a fork needs is neither deleted nor converted.\n"
-             "A fork may be forked again, at any event.",
+             "on by itself. No event is copied: reading, queries, replay and tails of NEW\n"
+             "begin in the journal of SESSION. What a fork needs is neither deleted nor\n"
+             "converted. A fork may be forked again, at any event.",
     .examples = "  annal fork sess_1 --at 120 sess_1b\n"
                 "  annal fork sess_1 try_2 --json | jq .forked_at_seq\n",
     .options = options,

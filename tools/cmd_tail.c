@@ -217,8 +217,7 @@ static int run(const struct args *args)
 
 static const struct option options[] = {
     {"all", NULL, "every session, also those that are made later", false},
-    {"from", "SEQ|TIME", "begin with event SEQ, or behind what is older than TIME; now: no history",
-     false},
+    {"from", "SEQ|TIME", "begin with event SEQ, or behind TIME; now: no history", false},
     {"last", "N", "begin with the last N events", false},
     {"type", "GLOB", "events of this type; *, ? and [abc] stand for others", true},
     {"cursor", "NAME", "begin where the last tail with this name left off", false},
