@@ -63,8 +63,8 @@ static int run(const struct args *args)
 }
 
 static const struct option options[] = {
-    {"at", "SEQ", "the last event that the two have in common (the last there is)", false},
-    {"format", "FORMAT", "of the fork's journal: jsonl or msgpack (that of SESSION)", false},
+    {"at", "SEQ", "the last event that both have (the last there is)", false},
+    {"format", "FORMAT", "of its journal: jsonl or msgpack (that of SESSION)", false},
     {NULL, NULL, NULL, false}};
 
 const struct command cmd_fork = {
