@@ -75,7 +75,7 @@ static size_t fitting(const char *text, int columns)
 static void draw_status(struct player *player)
 {
     char text[STATUS_BYTES], tally[TALLY_BYTES], speed[HUMAN_BYTES], ts[ANNAL_TIME_BYTES] = "";
-    if (!player->terminal.open || player->options->json)
+    if (!player->terminal.open)
         return;
     player->talk.columns = out_columns();
     speed_text(player, speed);
@@ -342,7 +342,8 @@ int player_run(annal_index *index, annal_slice session, const struct player_opti
     player.talk.columns = out_columns();
     if (own.to_seq < own.from_seq)
         return EXIT_DONE;
-    (void)terminal_open(&player.terminal);
+    if (!own.json) /* whose lines are for programs, also where somebody looks on */
+        (void)terminal_open(&player.terminal);
     annal_status status = play(&player, &err);
     clear_status(&player);
     fflush(stdout);

@@ -350,6 +350,18 @@ START_TEST(colours_are_for_terminals)
 }
 END_TEST
 
+START_TEST(json_on_a_terminal_is_nothing_but_json)
+{
+    SCREEN(&screen, &cli, "replay", "s", "--events", "--json", "--gap", "0");
+    screen_expect(&screen, "{\"session_id\":\"s\",\"seq\":1,");
+    ck_assert(!screen_is_raw(&screen));
+    ck_assert_ptr_null(strchr(screen.text, '\033'));
+    screen_type(&screen, "\003");
+    ck_assert_int_eq(WTERMSIG(screen_wait(&screen)), SIGINT);
+    screen_done(&screen);
+}
+END_TEST
+
 START_TEST(on_a_terminal_it_plays_to_the_end_by_itself)
 {
     SCREEN(&screen, &cli, "replay", "s", "--events", "--speed", "max");
@@ -421,6 +433,7 @@ Suite *suite_player(void)
     tcase_add_test(terminal, a_terminal_steps_forward_and_back_and_changes_the_speed);
     tcase_add_test(terminal, before_the_first_event_there_is_nothing_to_go_back_to);
     tcase_add_test(terminal, colours_are_for_terminals);
+    tcase_add_test(terminal, json_on_a_terminal_is_nothing_but_json);
     tcase_add_test(terminal, on_a_terminal_it_plays_to_the_end_by_itself);
     tcase_add_loop_test(terminal, a_signal_that_ends_it_leaves_the_terminal_as_it_was, 0, 4);
     tcase_add_test(terminal, a_stop_gives_the_terminal_back_and_goes_on_after);
