@@ -1,8 +1,8 @@
 /*
  * Backup: all of a store that cannot be made again.
  *
- * (1) What is copied: events/ (the journals), artifacts/, and of packs/ the list of packs that are
- *     on and the user's packs. Not the index, the snapshots and the tables of packs, which are made
+ * (1) What is copied: events/ (the journals), artifacts/, cursors/ (first, so that none stands
+ *     behind the end of a journal), and of packs/ the list of packs that are on and the user's packs. Not the index, the snapshots and the tables of packs, which are made
  *     from these; not the commit logs: what is durable stands in the journals too, or is waited for
  *     (rule 4); not locks/.
  * (2) `manifest` is JSON lines: {"annal_backup":1,"created":T}, one {"path","bytes","h"} for each
@@ -169,31 +169,45 @@ static int copy_artifact(void *arg, const annal_artifact_info *info)
     return status;
 }
 
-/* An io_list_fn: what a user wrote into packs/. */
-static int copy_pack(void *arg, const char *name)
+static bool ends_with(const char *name, const char *end)
 {
-    struct backup *backup = arg;
+    size_t len = strlen(name), end_len = strlen(end);
+    return len > end_len && name[0] != '.' && strcmp(name + len - end_len, end) == 0;
+}
+
+static int copy_named(struct backup *backup, const char *folder, const char *name)
+{
     struct backup_file file = {0};
-    size_t len = strlen(name);
-    bool wanted = strcmp(name, "enabled") == 0 ||
-                  (len > 4 && name[0] != '.' && strcmp(name + len - 4, ".sql") == 0);
-    if (!wanted || strpbrk(name, "\"\\\n") != NULL || len > 300)
+    if (strpbrk(name, "\"\\\n") != NULL || strlen(name) > 300)
         return 0;
-    snprintf(file.path, sizeof file.path, "packs/%s", name);
+    snprintf(file.path, sizeof file.path, "%s/%s", folder, name);
     annal_status status = copy_listed(backup, &file, UINT64_MAX);
     if (status == ANNAL_OK)
         status = write_down(backup, &file);
-    backup->failed = status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status; /* it was just disabled */
+    backup->failed = status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status; /* it was just removed */
     return backup->failed != ANNAL_OK;
 }
 
-static annal_status copy_packs(struct backup *backup)
+/* An io_list_fn: what a user wrote into packs/. */
+static int copy_pack(void *arg, const char *name)
+{
+    return strcmp(name, "enabled") == 0 || ends_with(name, ".sql") ? copy_named(arg, "packs", name)
+                                                                   : 0;
+}
+
+/* An io_list_fn: a named cursor. */
+static int copy_cursor(void *arg, const char *name)
+{
+    return ends_with(name, ".json") ? copy_named(arg, "cursors", name) : 0;
+}
+
+static annal_status copy_folder(struct backup *backup, const char *folder, io_list_fn copy)
 {
     const struct io *io = backup->copying.io;
     struct buf path = {0};
-    annal_status status = annal__join(&path, annal_store_path(backup->store), "packs", backup->err);
+    annal_status status = annal__join(&path, annal_store_path(backup->store), folder, backup->err);
     if (status >= 0) {
-        bool listed = io->list(io->arg, path.ptr, copy_pack, backup) >= 0;
+        bool listed = io->list(io->arg, path.ptr, copy, backup) >= 0;
         if (!listed && errno != ENOENT)
             status = annal__fail_errno(backup->err, "list %s", path.ptr);
         else if (listed)
@@ -233,9 +247,9 @@ static annal_status prepare(struct backup *backup)
 static annal_status finish(struct backup *backup)
 {
     const struct io *io = backup->copying.io;
-    static const char *const directories[] = {"events", "artifacts", "packs", ""};
+    static const char *const directories[] = {"events", "artifacts", "packs", "cursors", ""};
     annal_status status = ANNAL_OK;
-    for (size_t i = 0; i < 4 && status >= 0; i++) {
+    for (size_t i = 0; i < 5 && status >= 0; i++) {
         struct stat file;
         status = annal__join(&backup->to, backup->directory, directories[i], backup->err);
         if (status >= 0 && io->stat(io->arg, backup->to.ptr, &file) == 0)
@@ -280,12 +294,14 @@ static annal_status copy_all(struct backup *backup)
     if (status >= 0)
         status = prepare(backup);
     if (status == ANNAL_OK)
+        status = copy_folder(backup, "cursors", copy_cursor);
+    if (status == ANNAL_OK)
         status = copy_sessions(backup);
     if (status == ANNAL_OK)
         status = annal_artifact_each(backup->store, (annal_slice){NULL, 0}, copy_artifact, backup,
                                      backup->err);
     if (status == ANNAL_OK)
-        status = copy_packs(backup);
+        status = copy_folder(backup, "packs", copy_pack);
     if (status == ANNAL_OK && backup->result.artifacts > 0) {
         status = annal__join(&backup->to, backup->directory, "artifacts", backup->err);
         if (status >= 0 && io->list(io->arg, backup->to.ptr, sync_artifacts_of, backup) < 0)

@@ -103,7 +103,7 @@ done:
 static bool is_path(const char *path)
 {
     return (strncmp(path, "events/", 7) == 0 || strncmp(path, "artifacts/", 10) == 0 ||
-            strncmp(path, "packs/", 6) == 0) &&
+            strncmp(path, "packs/", 6) == 0 || strncmp(path, "cursors/", 8) == 0) &&
            strstr(path, "/.") == NULL && strstr(path, "//") == NULL &&
            path[strlen(path) - 1] != '/';
 }

@@ -128,6 +128,13 @@ annal_status annal__stream_identify(struct streams *streams, struct stream *stre
     return ANNAL_OK;
 }
 
+void annal__stream_restart(const struct streams *streams, struct stream *stream)
+{
+    say_anew(streams, stream);
+    stream->next_seq = stream->first_seq;
+    stream->has_h = stream->must_prove = stream->has_place = false;
+}
+
 /* The cursor stands before event next_seq - 1: is that the one that was given last? */
 static annal_status prove(struct stream *stream, bool *out_same, annal_error *err)
 {
@@ -172,11 +179,8 @@ static annal_status resolve(struct streams *streams, struct stream *stream, anna
     annal_status status = annal__stream_identify(streams, stream, &anew, err);
     if (status < 0)
         return status;
-    if (!anew && claimed && stream->must_prove) { /* the same file, and not the same events */
-        say_anew(streams, stream);
-        stream->next_seq = stream->first_seq;
-        stream->must_prove = stream->has_place = false;
-    }
+    if (!anew && claimed && stream->must_prove)
+        annal__stream_restart(streams, stream);
     stream->has_h = false; /* the file is the same: the event may have been damaged since */
     return ANNAL_OK;
 }

@@ -414,6 +414,11 @@ static annal_status load_entry(void *arg, const struct cursor_entry *entry, int6
     stream->has_h = entry->has_h && stream->next_seq == entry->seq + 1;
     stream->must_prove = true;
     stream->is_known = true;
+    const struct hub_session *now = &stream->told;
+    if (strcmp(entry->file, now->file) == 0 &&
+        (entry->seq > now->end_seq ||
+         (entry->seq == now->end_seq && entry->has_h && now->has_end_h && entry->h != now->end_h)))
+        annal__stream_restart(&tail->streams, stream);
     return ANNAL_OK;
 }
 

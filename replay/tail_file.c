@@ -2,6 +2,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/hash.h"
 #include "journal/base/seam.h"
 
 #include <errno.h>
@@ -16,8 +17,8 @@
 #define CURSOR_BYTES_MAX ((size_t)1 << 28)
 #define FOLDER           "cursors"
 #define SUFFIX           ".json"
-#define NAMES_MAX        ((size_t)1 << 26)
 #define BEGIN            "{\"annal_cursor\":1,\"name\":\""
+#define END              "\n},\"h\":\""
 
 static annal_status path_of(annal_store *store, annal_slice name, struct buf *out, annal_error *err)
 {
@@ -116,6 +117,14 @@ done:
     return status;
 }
 
+static annal_status fail_corrupt(annal_slice name, annal_error *err)
+{
+    return annal__fail(err, ANNAL_ERR_CORRUPT,
+                       "cursor '%.*s': its file is not what was written; without it its reader "
+                       "begins anew",
+                       ANNAL_FMT(name));
+}
+
 /* "ID":{"seq":N,"h":"…","file":"…"} with a comma or without; h may be null. */
 static bool read_entry(const char *line, char session[ANNAL_SESSION_ID_BYTES_MAX + 1],
                        struct cursor_entry *out)
@@ -163,31 +172,38 @@ static annal_status read_lines(char *text, annal_slice name, cursor_entry_fn fn,
     struct cursor_entry entry;
     int64_t committed_us = 0;
     annal_status status = ANNAL_OK;
-    bool begun = false, ended = false;
-    for (char *line = text, *next; line != NULL && *line != '\0' && status == ANNAL_OK;
-         line = next) {
+    bool sound = true;
+    for (char *line = text, *next; line != NULL && status == ANNAL_OK && sound; line = next) {
         next = strchr(line, '\n');
         if (next != NULL)
             *next++ = '\0';
-        if (!begun)
-            begun = read_begin(line, name, &committed_us);
-        else if (!ended && strcmp(line, "}}") == 0)
-            ended = true;
-        else if (!ended && read_entry(line, session, &entry))
+        if (line == text)
+            sound = read_begin(line, name, &committed_us);
+        else if (read_entry(line, session, &entry))
             status = fn == NULL ? ANNAL_OK : fn(arg, &entry, committed_us, err);
         else
-            begun = ended = false;
-        if (!begun)
-            break;
+            sound = false;
     }
-    if (status == ANNAL_OK && !ended)
-        return annal__fail(err, ANNAL_ERR_CORRUPT,
-                           "cursor '%.*s': its file is not what was written; without it its reader "
-                           "begins anew",
-                           ANNAL_FMT(name));
+    if (!sound)
+        return fail_corrupt(name, err);
     if (status == ANNAL_OK && out_committed_us != NULL)
         *out_committed_us = committed_us;
     return status;
+}
+
+/* The end says what the rest was: cut it off, if that is so. */
+static bool take_end(struct buf *text)
+{
+    char end[sizeof END + 24];
+    size_t len = strlen(END) + 16 + 3;
+    if (text->len <= len)
+        return false;
+    size_t rest = text->len - len;
+    snprintf(end, sizeof end, END "%016" PRIx64 "\"}\n", annal__hash(text->ptr, rest, 0));
+    if (memcmp(text->ptr + rest, end, len) != 0)
+        return false;
+    text->len = rest;
+    return true;
 }
 
 annal_status annal__cursor_read(annal_store *store, annal_slice name, cursor_entry_fn fn, void *arg,
@@ -197,6 +213,8 @@ annal_status annal__cursor_read(annal_store *store, annal_slice name, cursor_ent
     annal_status status = check_name(name, err);
     if (status == ANNAL_OK)
         status = read_whole(store, name, &text, err);
+    if (status == ANNAL_OK && !take_end(&text))
+        status = fail_corrupt(name, err);
     if (status == ANNAL_OK && annal__buf_cstr(&text) == NULL)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "cursor '%.*s'", ANNAL_FMT(name));
     if (status == ANNAL_OK)
@@ -231,7 +249,8 @@ annal_status annal__cursor_publish(annal_store *store, annal_slice name, struct 
 {
     const struct io *io = annal__store_io(store);
     struct buf path = {.limit = PATH_LIMIT};
-    annal_status status = annal__buf_printf(text, "\n}}\n");
+    annal_status status =
+        annal__buf_printf(text, END "%016" PRIx64 "\"}\n", annal__hash(text->ptr, text->len, 0));
     if (status == ANNAL_OK)
         status = annal__buf_printf(&path, "%s/" FOLDER, annal_store_path(store));
     if (status < 0) {

@@ -9,6 +9,7 @@
 #include <annal/journal.h>
 #include <annal/metrics.h>
 #include <annal/pack.h>
+#include <annal/tail.h>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -31,7 +32,7 @@ struct doctor {
     annal_store *store;
     uint64_t warnings;
     bool living; /* some process writes now */
-    uint64_t sessions, bytes, damaged, torn;
+    uint64_t sessions, bytes, damaged, torn, cursors;
     char named[NAMED_SESSIONS * (ANNAL_SESSION_ID_BYTES_MAX + 2)]; /* of the damaged ones */
 };
 
@@ -193,6 +194,24 @@ static annal_status check_journals(struct doctor *doctor, annal_error *err)
              "%s damaged: %s%s", human_count(sessions, doctor->damaged), doctor->named,
              doctor->damaged > NAMED_SESSIONS ? " …" : "");
     return ANNAL_OK;
+}
+
+static int check_cursor(void *arg, const annal_tail_cursor *cursor)
+{
+    struct doctor *doctor = arg;
+    doctor->cursors++;
+    if (cursor->damaged)
+        tell(doctor, "cursor", "'annal cursor drop' forgets it; its reader then begins anew",
+             "'%.*s' is damaged", ANNAL_FMT(cursor->name));
+    return 0;
+}
+
+static annal_status check_cursors(struct doctor *doctor, annal_error *err)
+{
+    annal_status status = annal_tail_cursors(doctor->store, check_cursor, doctor, err);
+    if (status == ANNAL_OK && doctor->cursors > 0)
+        tell(doctor, "cursors", NULL, "%" PRIu64 " of readers of tails", doctor->cursors);
+    return status;
 }
 
 /* ---- The index ---- */
@@ -421,6 +440,8 @@ static int examine(struct doctor *doctor)
     annal_status status = annal_store_logs(doctor->store, check_log, doctor, &err);
     if (status == ANNAL_OK)
         status = check_journals(doctor, &err);
+    if (status == ANNAL_OK)
+        status = check_cursors(doctor, &err);
     if (status == ANNAL_OK)
         status = check_index(doctor, &err);
     if (status < 0)

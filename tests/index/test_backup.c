@@ -101,10 +101,14 @@ START_TEST(a_restored_store_has_the_same_events_artifacts_and_packs)
     mkdir(tmpdir_path(&f.dir, "store/packs"), 0700);
     const char pack[] = "-- pack mine version 1 database mine.db\nCREATE TABLE t (n);\n";
     file_write(tmpdir_path(&f.dir, "store/packs/mine.sql"), pack, strlen(pack));
+    mkdir(tmpdir_path(&f.dir, "store/cursors"), 0700);
+    const char cursor[] = "{\"annal_cursor\":1}\n";
+    file_write(tmpdir_path(&f.dir, "store/cursors/bill.json"), cursor, strlen(cursor));
+    file_write(tmpdir_path(&f.dir, "store/cursors/bill.json.tmp-0123456789abcdef"), "x", 1);
     ck_ok(annal_backup(f.index, backup, NULL, &result, err));
     ck_assert_uint_eq(result.sessions, 3);
     ck_assert_uint_eq(result.artifacts, 1);
-    ck_assert_uint_eq(result.files, 5);
+    ck_assert_uint_eq(result.files, 6);
     ck_ok(annal_backup_check(backup, NULL, &result, err));
     ck_ok(annal_restore(backup, restored, NULL, &result, err));
     annal_store *store = open_restored();
@@ -115,6 +119,9 @@ START_TEST(a_restored_store_has_the_same_events_artifacts_and_packs)
     size_t len;
     char *copied = file_read(tmpdir_path(&f.dir, "restored/packs/mine.sql"), &len);
     ck_assert_str_eq(copied, pack);
+    free(copied);
+    copied = file_read(tmpdir_path(&f.dir, "restored/cursors/bill.json"), &len);
+    ck_assert_str_eq(copied, cursor);
     ck_ok(annal_store_close(store, err));
     free(copied);
     free(before);

@@ -8,6 +8,7 @@
 #include <check.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,10 +173,10 @@ START_TEST(a_journal_that_was_put_back_is_noticed_by_its_hash)
     file_write(tmpdir_path(&f.dir, "store/events/a.jsonl"), bytes, len);
     free(bytes);
     ck_ok(annal_store_open(f.path, NULL, &f.store, err));
-    for (int i = 0; i < 1 + 3 * _i; i++) /* less than there was, and more */
+    for (int i = 0; i < 1 + _i; i++) /* less than there was, as much, more */
         fixture_append(&f, "a", "b.two", "{}");
     open_tail(&everything);
-    for (uint64_t seq = 1; seq <= 2 + 3 * (uint64_t)_i; seq++)
+    for (uint64_t seq = 1; seq <= 2 + (uint64_t)_i; seq++)
         ck_given("a", seq);
     ck_nothing();
 }
@@ -229,7 +230,7 @@ END_TEST
 static int count_session(void *arg, const annal_tail_position *position)
 {
     uint64_t *sum = arg;
-    ck_assert_uint_gt(position->committed_us, 0);
+    ck_assert_int_gt(position->committed_us, 0);
     *sum += position->session.ptr[0] == 'a' ? position->seq : 100 * position->seq;
     return 0;
 }
@@ -280,26 +281,18 @@ START_TEST(a_damaged_cursor_is_never_taken_for_another_place)
     annal_tail_close(tail);
     tail = NULL;
     char *bytes = file_read(cursor_path(), &len);
-    for (size_t cut = 0; cut + 1 < len; cut++) { /* the last byte is a newline */
+    for (size_t cut = 0; cut < len; cut++) {
         file_write(cursor_path(), bytes, cut);
         sum = 0;
         ck_assert_int_eq(
             annal_tail_cursor_show(f.store, everything.cursor, count_session, &sum, NULL),
             ANNAL_ERR_CORRUPT);
     }
-    for (size_t at = 0; at < len; at++) {
-        bytes[at] ^= 0x08;
+    for (size_t bit = 0; bit < 8 * len; bit++) {
+        bytes[bit / 8] ^= (char)(1 << bit % 8);
         file_write(cursor_path(), bytes, len);
-        annal_status status = annal_tail_open(f.store, &everything, &tail, NULL);
-        ck_assert(status == ANNAL_OK || status == ANNAL_ERR_CORRUPT);
-        for (int given = 0; status == ANNAL_OK; given++) { /* what is not proved is given again */
-            annal_event event;
-            status = annal_tail_next(tail, 0, &event, NULL);
-            ck_assert(status == ANNAL_OK || given >= 1);
-        }
-        annal_tail_close(tail);
-        tail = NULL;
-        bytes[at] ^= 0x08;
+        ck_assert_int_eq(annal_tail_open(f.store, &everything, &tail, NULL), ANNAL_ERR_CORRUPT);
+        bytes[bit / 8] ^= (char)(1 << bit % 8);
     }
     file_write(cursor_path(), "nothing", 7);
     ck_ok(annal_tail_cursors(f.store, take_cursor, &found, err));
@@ -410,7 +403,7 @@ Suite *suite_tail_file(void)
     tcase_add_test(tc, the_place_to_begin_counts_for_a_new_cursor_only);
     tcase_add_test(tc, a_cursor_of_one_session_is_kept_too);
     tcase_add_test(tc, a_session_that_is_not_what_it_was_is_given_from_its_first_event);
-    tcase_add_loop_test(tc, a_journal_that_was_put_back_is_noticed_by_its_hash, 0, 2);
+    tcase_add_loop_test(tc, a_journal_that_was_put_back_is_noticed_by_its_hash, 0, 3);
     tcase_add_test(tc, a_session_that_was_converted_meanwhile_goes_on);
     tcase_add_test(tc, a_cursor_has_one_reader_at_a_time);
     tcase_add_test(tc, without_a_cursor_there_is_nothing_to_commit);

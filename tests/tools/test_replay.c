@@ -347,6 +347,97 @@ START_TEST(tail_waits_for_a_session_that_is_not_there_yet)
 }
 END_TEST
 
+/* ---- Tails of several sessions ---- */
+
+static void ck_sessions(const struct cli *cli, const char *const *lines, size_t count)
+{
+    const char *at = cli->out;
+    for (size_t i = 0; i < count; i++) {
+        char start[64];
+        snprintf(start, sizeof start, "{\"session_id\":\"%.1s\",\"seq\":%s,", lines[i],
+                 lines[i] + 2);
+        ck_assert_msg(strncmp(at, start, strlen(start)) == 0, "%s and not %s", at, start);
+        at = strchr(at, '\n') + 1;
+    }
+    ck_assert_str_eq(at, "");
+}
+
+static void append_one(struct cli *cli, const char *session, const char *type)
+{
+    CLI(cli, "{}\n", "append", session, "--type", type);
+    cli_assert_done(cli);
+}
+
+START_TEST(tail_prints_several_sessions_by_time_and_type)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    append_one(&cli, "a", "x.one");
+    append_one(&cli, "b", "x.two");
+    append_one(&cli, "a", "y.one");
+    append_one(&cli, "c", "x.one");
+    CLI(&cli, NULL, "tail", "--all");
+    cli_assert_done(&cli);
+    ck_sessions(&cli, (const char *[]){"a 1", "b 1", "a 2", "c 1"}, 4);
+    CLI(&cli, NULL, "tail", "--all", "--type", "x.*", "--last", "2");
+    cli_assert_done(&cli);
+    ck_sessions(&cli, (const char *[]){"b 1", "c 1"}, 2);
+    CLI(&cli, NULL, "tail", "c", "a", "--from", "2020-01-01");
+    cli_assert_done(&cli);
+    ck_sessions(&cli, (const char *[]){"a 1", "a 2", "c 1"}, 3);
+    CLI(&cli, NULL, "tail", "--all", "--from", "now");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "");
+    CLI(&cli, NULL, "tail", "a", "nobody");
+    cli_assert_refused(&cli, EXIT_REFUSED, "nobody");
+    CLI(&cli, NULL, "tail");
+    cli_assert_refused(&cli, EXIT_USAGE, "--all");
+    CLI(&cli, NULL, "tail", "a", "--all");
+    cli_assert_refused(&cli, EXIT_USAGE, "--all");
+    CLI(&cli, NULL, "tail", "--all", "--from", "3");
+    cli_assert_refused(&cli, EXIT_USAGE, "one SESSION");
+    CLI(&cli, NULL, "tail", "a", "--from", "3", "--last", "1");
+    cli_assert_refused(&cli, EXIT_USAGE, "--last");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(tail_keeps_its_place_under_a_name)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    append_one(&cli, "a", "x.one");
+    append_one(&cli, "b", "x.one");
+    CLI(&cli, NULL, "tail", "--all", "--cursor", "bill");
+    cli_assert_done(&cli);
+    ck_sessions(&cli, (const char *[]){"a 1", "b 1"}, 2);
+    append_one(&cli, "b", "x.one");
+    append_one(&cli, "c", "x.one");
+    CLI(&cli, NULL, "cursor", "show", "bill", "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"b\",\"seq\":1,\"behind\":1}\n"));
+    CLI(&cli, NULL, "tail", "--all", "--cursor", "bill", "--last", "1");
+    cli_assert_done(&cli);
+    ck_sessions(&cli, (const char *[]){"b 2", "c 1"}, 2);
+    CLI(&cli, NULL, "tail", "--all", "--cursor", "bill");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "");
+    CLI(&cli, NULL, "cursor", "list", "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "{\"name\":\"bill\",\"committed_at\":\""));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"sessions\":3,\"state\":\"free\"}\n"));
+    CLI(&cli, NULL, "doctor");
+    ck_assert_ptr_nonnull(strstr(cli.out, "1 of readers of tails"));
+    CLI(&cli, NULL, "cursor", "drop", "bill");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "cursor", "drop", "bill");
+    cli_assert_refused(&cli, EXIT_REFUSED, "bill");
+    CLI(&cli, NULL, "tail", "a", "--cursor", "../x");
+    cli_assert_refused(&cli, EXIT_USAGE, "name");
+    cli_done(&cli);
+}
+END_TEST
+
 Suite *suite_replay(void)
 {
     Suite *suite = suite_create("replay");
@@ -366,6 +457,8 @@ Suite *suite_replay(void)
     tcase_set_timeout(live, 120);
     tcase_add_test(live, tail_gives_history_then_each_event_as_it_comes);
     tcase_add_test(live, tail_waits_for_a_session_that_is_not_there_yet);
+    tcase_add_test(live, tail_prints_several_sessions_by_time_and_type);
+    tcase_add_test(live, tail_keeps_its_place_under_a_name);
     suite_add_tcase(suite, live);
     return suite;
 }
