@@ -90,6 +90,13 @@ struct codec {
     bool (*parse_event)(annal_slice frame, annal_event *out_event);
     bool (*parse_header)(annal_slice frame, struct frame_header *out_header);
 
+    /*
+     * The envelope of a frame of which only the first bytes are given, without data, and where that
+     * begins. NULL: a frame is always held whole. A format that has this one hashes a frame from
+     * its first byte to the trailer, seeded with h_before.
+     */
+    bool (*parse_head)(annal_slice head, annal_event *out_event, size_t *out_data_at);
+
     /* What may be the last whole frame in these bytes: it begins at *out_start and ends at
      * *out_end. */
     bool (*find_last)(annal_slice bytes, size_t *out_start, size_t *out_end);

@@ -18,6 +18,8 @@ struct annal_cursor {
     size_t part;     /* that scan walks: 0 is the own one, n is lineage.parts[n - 1] */
     struct origin origin;
     struct lineage lineage;
+    bool heads;       /* the next event is read without its data, if it is long */
+    annal_slice data; /* of the event that was given out last, unless it is long */
     struct buf
         json; /* the data of the event that was given out last, if its journal has another format */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
@@ -133,6 +135,14 @@ annal_status annal_cursor_open_at(annal_store *store, annal_slice session, uint6
     return ANNAL_OK;
 }
 
+static annal_status next_of_part(annal_cursor *cursor, annal_event *out_event, annal_error *err)
+{
+    if (cursor->heads)
+        return annal__scan_next_head(&cursor->scan, out_event, err);
+    cursor->scan.data_bytes = 0;
+    return annal__scan_next(&cursor->scan, out_event, err);
+}
+
 /* Rule (4) of lineage.h. */
 static annal_status refuse_part(const annal_cursor *cursor, annal_error *err)
 {
@@ -147,7 +157,7 @@ static annal_status next_of_ancestor(annal_cursor *cursor, annal_event *out_even
     const struct part *part = &cursor->lineage.parts[cursor->part - 1];
     if (cursor->scan.next_seq > part->to_seq)
         return ANNAL_END;
-    annal_status status = annal__scan_next(&cursor->scan, out_event, err);
+    annal_status status = next_of_part(cursor, out_event, err);
     if (status == ANNAL_END)
         return refuse_part(cursor, err);
     if (status == ANNAL_OK && out_event->seq > part->to_seq)
@@ -170,7 +180,7 @@ static annal_status next_of_history(annal_cursor *cursor, annal_event *out_event
                                            : cursor->lineage.parts[cursor->part - 1].origin.seq + 1;
         annal__scan_set(&cursor->scan, first, 0, 0);
     }
-    return annal__scan_next(&cursor->scan, out_event, err);
+    return next_of_part(cursor, out_event, err);
 }
 
 annal_status annal_cursor_next(annal_cursor *cursor, annal_event *out_event, annal_error *err)
@@ -185,7 +195,45 @@ annal_status annal_cursor_next(annal_cursor *cursor, annal_event *out_event, ann
         status = annal__data_show(out_event, &cursor->json, err);
     if (status < 0)
         annal__error_context(err, "session '%s'", cursor->session);
+    cursor->data = status == ANNAL_OK ? out_event->data : (annal_slice){NULL, 0};
     return status;
+}
+
+annal_status annal_cursor_next_head(annal_cursor *cursor, annal_event *out_event,
+                                    uint64_t *out_data_bytes, annal_error *err)
+{
+    cursor->heads = true;
+    annal_status status = annal_cursor_next(cursor, out_event, err);
+    cursor->heads = false;
+    if (status == ANNAL_OK)
+        *out_data_bytes =
+            cursor->scan.data_bytes > 0 ? cursor->scan.data_bytes : out_event->data.len;
+    return status;
+}
+
+annal_status annal_cursor_data(annal_cursor *cursor, uint64_t offset, void *bytes, size_t len,
+                               size_t *out_len, annal_error *err)
+{
+    const struct scan *scan = &cursor->scan;
+    annal_status status = annal__store_check(cursor->store, err);
+    if (status < 0)
+        return status;
+    uint64_t all = scan->data_bytes > 0 ? scan->data_bytes : cursor->data.len;
+    size_t want = offset >= all ? 0 : (size_t)(all - offset < len ? all - offset : len);
+    if (scan->data_bytes == 0) {
+        if (want > 0)
+            memcpy(bytes, cursor->data.ptr + offset, want);
+    } else {
+        ssize_t got = annal__read_full(scan->io, scan->fd, bytes, want, scan->data_at + offset);
+        if (got < 0)
+            return annal__fail_errno(err, "session '%s': read an event's data", cursor->session);
+        if ((size_t)got < want)
+            return annal__fail(err, ANNAL_ERR_CORRUPT,
+                               "session '%s': the journal ends within an event that was whole",
+                               cursor->session);
+    }
+    *out_len = want;
+    return ANNAL_OK;
 }
 
 annal_status annal_cursor_seek(annal_cursor *cursor, uint64_t seq, annal_error *err)

@@ -227,32 +227,49 @@ static inline int64_t take_time(struct walk *walk)
     return time_us;
 }
 
-static bool parse_event(annal_slice line, annal_event *out_event)
+/* All that stands before data. */
+static inline bool take_envelope(struct walk *walk, annal_event *out_event)
 {
-    if (line.len < TRAILER_BYTES)
-        return false;
-    struct walk walk = {line.ptr, line.ptr + line.len - TRAILER_BYTES, true};
     annal_slice id = {NULL, 0}, cause = {NULL, 0};
-    need(&walk, ANNAL_SLICE("{\"seq\":"));
-    uint64_t seq = take_number(&walk);
-    need(&walk, ANNAL_SLICE(",\"ts\":\""));
-    int64_t ts_us = take_time(&walk);
-    need(&walk, ANNAL_SLICE(",\"type\":\""));
-    annal_slice type = take_string(&walk);
-    if (walk.fits && skip(&walk, ANNAL_SLICE(",\"id\":\"")))
-        id = take_string(&walk);
-    if (walk.fits && skip(&walk, ANNAL_SLICE(",\"cause\":\"")))
-        cause = take_string(&walk);
-    need(&walk, ANNAL_SLICE(",\"data\":"));
-    if (!walk.fits || seq == 0 || walk.at == walk.end)
+    need(walk, ANNAL_SLICE("{\"seq\":"));
+    uint64_t seq = take_number(walk);
+    need(walk, ANNAL_SLICE(",\"ts\":\""));
+    int64_t ts_us = take_time(walk);
+    need(walk, ANNAL_SLICE(",\"type\":\""));
+    annal_slice type = take_string(walk);
+    if (walk->fits && skip(walk, ANNAL_SLICE(",\"id\":\"")))
+        id = take_string(walk);
+    if (walk->fits && skip(walk, ANNAL_SLICE(",\"cause\":\"")))
+        cause = take_string(walk);
+    need(walk, ANNAL_SLICE(",\"data\":"));
+    if (!walk->fits || seq == 0 || walk->at == walk->end)
         return false;
     *out_event = (annal_event){.seq = seq,
                                .ts_us = ts_us,
                                .type = type,
                                .id = id,
                                .cause = cause,
-                               .data = {walk.at, (size_t)(walk.end - walk.at)},
                                .format = ANNAL_FORMAT_JSON};
+    return true;
+}
+
+static bool parse_event(annal_slice line, annal_event *out_event)
+{
+    if (line.len < TRAILER_BYTES)
+        return false;
+    struct walk walk = {line.ptr, line.ptr + line.len - TRAILER_BYTES, true};
+    if (!take_envelope(&walk, out_event))
+        return false;
+    out_event->data = (annal_slice){walk.at, (size_t)(walk.end - walk.at)};
+    return true;
+}
+
+static bool parse_head(annal_slice head, annal_event *out_event, size_t *out_data_at)
+{
+    struct walk walk = {head.ptr, head.ptr + head.len, true};
+    if (!take_envelope(&walk, out_event))
+        return false;
+    *out_data_at = (size_t)(walk.at - head.ptr);
     return true;
 }
 
@@ -378,6 +395,7 @@ const struct codec annal__codec_json = {
     .hash = hash_line,
     .split = split,
     .parse_event = parse_event,
+    .parse_head = parse_head,
     .parse_header = parse_header,
     .find_last = find_last,
     .was_whole = was_whole,

@@ -120,6 +120,8 @@ annal_status annal__scan_frame(struct scan *scan, uint64_t offset, uint64_t keep
                 return ANNAL_OK;
             }
             searched = have.len;
+            if (scan->hold > 0 && have.len >= scan->hold)
+                return ANNAL_END;
         }
         annal_status status = all ? ANNAL_END : read_more(scan, keep, err);
         if (status < 0 || all)

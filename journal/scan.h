@@ -32,6 +32,9 @@ struct scan {
     uint64_t window_offset;
     uint64_t read;      /* bytes since it was told where to stand */
     uint64_t first_seq; /* of the journal: of a fork it is not 1 */
+    size_t hold;        /* a frame that is not whole in so many bytes is not read on; 0: no limit */
+    uint64_t data_at;   /* after annal__scan_next_head(): data that was not held stands there, */
+    uint64_t data_bytes; /* so long; 0: it was held */
     bool sought;
     struct scan_marks *marks; /* of a scan that seeks again and again: seek.c */
 
@@ -65,6 +68,12 @@ void annal__scan_set(struct scan *scan, uint64_t seq, uint64_t offset, uint64_t 
 /* ANNAL_OK with an event, ANNAL_END, ANNAL_DAMAGE, or a failure. Slices live until the next call.
  * */
 annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_error *err);
+
+/*
+ * The same, but a long event comes without its data, whose place is scan->data_at, and takes no more
+ * memory than a short one: long.c.
+ */
+annal_status annal__scan_next_head(struct scan *scan, annal_event *out_event, annal_error *err);
 
 /* Move to event seq; without proof there, to the first event. */
 annal_status annal__scan_seek(struct scan *scan, uint64_t seq, annal_error *err);

@@ -5,15 +5,32 @@
 
 #include <annal/journal.h>
 
-static int print_all(annal_store *store, annal_slice session, uint64_t from_seq)
+/* What of a session is asked for. */
+struct range {
+    uint64_t from_seq;
+    bool has_last;
+    uint64_t last; /* only so many of its last events */
+};
+
+static annal_status open_cursor(annal_store *store, annal_slice session, const struct range *range,
+                                annal_cursor **out_cursor, annal_error *err)
+{
+    annal_status status = annal_cursor_open(store, session, range->from_seq, out_cursor, err);
+    if (status == ANNAL_OK && range->has_last)
+        status = annal_cursor_last(*out_cursor, range->last, err);
+    return status;
+}
+
+static int print_all(annal_store *store, annal_slice session, const struct range *range)
 {
     annal_cursor *cursor = NULL;
     annal_event event;
+    uint64_t data_bytes;
     annal_error err = {0};
     int exit_status = EXIT_DONE;
-    annal_status status = annal_cursor_open(store, session, from_seq, &cursor, &err);
+    annal_status status = open_cursor(store, session, range, &cursor, &err);
     while (status >= 0 && out_wanted()) {
-        status = annal_cursor_next(cursor, &event, &err);
+        status = annal_cursor_next_head(cursor, &event, &data_bytes, &err);
         if (status == ANNAL_END) {
             int waits = 0;
             int at_end = event_check_end(store, session, annal_cursor_position(cursor), &waits);
@@ -24,8 +41,8 @@ static int print_all(annal_store *store, annal_slice session, uint64_t from_seq)
             annal_damage damage = annal_cursor_damage(cursor);
             event_say_damage(annal_cursor_journal(cursor), &damage);
             exit_status = EXIT_REFUSED;
-        } else if (status == ANNAL_OK) {
-            event_print(&event, (annal_slice){0});
+        } else if (status == ANNAL_OK && !event_print_head(cursor, &event, data_bytes, &err)) {
+            status = err.status;
         }
     }
     annal_cursor_close(cursor);
@@ -35,19 +52,24 @@ static int print_all(annal_store *store, annal_slice session, uint64_t from_seq)
 static int run(const struct args *args)
 {
     annal_slice session;
-    uint64_t from_seq = 1;
+    struct range range = {.from_seq = 1, .has_last = args_has(args, "last")};
     annal_store *store = NULL;
     int exit_status = args_session(args, 0, &session);
     if (exit_status == 0)
-        exit_status = args_number(args, "from", &from_seq);
+        exit_status = args_number(args, "from", &range.from_seq);
+    if (exit_status == 0)
+        exit_status = args_number(args, "last", &range.last);
+    if (exit_status == 0 && range.has_last && args_has(args, "from"))
+        exit_status = fail_usage("--from and --last exclude each other");
     if (exit_status == 0)
         exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == 0)
-        exit_status = print_all(store, session, from_seq);
+        exit_status = print_all(store, session, &range);
     return store_close(store, exit_status);
 }
 
 static const struct option options[] = {{"from", "N", "begin with event N", false},
+                                        {"last", "N", "the last N events only", false},
                                         {NULL, NULL, NULL, false}};
 
 const struct command cmd_cat = {
@@ -63,6 +85,7 @@ const struct command cmd_cat = {
              "and the exit status is 1.",
     .examples =
         "  annal cat sess_1\n"
+        "  annal cat sess_1 --last 50\n"
         "  annal cat sess_1 --from 1000 | jq -r 'select(.type==\"tool.called\").data.tool'\n",
     .options = options,
     .run = run};

@@ -7,7 +7,7 @@
 #include <poll.h>
 #include <stdio.h>
 
-enum { END_WAITS = 20, END_WAIT_MS = 10 };
+enum { END_WAITS = 20, END_WAIT_MS = 10, PIECE_BYTES = 65536 };
 
 /* No member but data can hold a character that JSON would escape: the journal refuses them. */
 static void print_member(const char *name, annal_slice text)
@@ -16,7 +16,7 @@ static void print_member(const char *name, annal_slice text)
         printf(",\"%s\":\"%.*s\"", name, ANNAL_FMT(text));
 }
 
-void event_print(const annal_event *event, annal_slice session)
+static void print_envelope(const annal_event *event, annal_slice session)
 {
     char ts[ANNAL_TIME_BYTES];
     annal_time_format(event->ts_us, ts);
@@ -28,8 +28,30 @@ void event_print(const annal_event *event, annal_slice session)
     print_member("id", event->id);
     print_member("cause", event->cause);
     fputs(",\"data\":", stdout);
+}
+
+void event_print(const annal_event *event, annal_slice session)
+{
+    print_envelope(event, session);
     out_slice(event->data);
     fputs("}\n", stdout);
+}
+
+bool event_print_head(annal_cursor *cursor, const annal_event *event, uint64_t data_bytes,
+                      annal_error *err)
+{
+    char piece[PIECE_BYTES];
+    print_envelope(event, (annal_slice){0});
+    out_slice(event->data);
+    for (uint64_t at = event->data.len; at < data_bytes && out_wanted();) {
+        size_t len = 0;
+        if (annal_cursor_data(cursor, at, piece, sizeof piece, &len, err) < 0)
+            return false;
+        out_slice((annal_slice){piece, len});
+        at += len;
+    }
+    fputs("}\n", stdout);
+    return true;
 }
 
 void event_say_damage(annal_slice session, const annal_damage *damage)

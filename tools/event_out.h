@@ -10,6 +10,13 @@
  */
 void event_print(const annal_event *event, annal_slice session);
 
+/*
+ * The same of the event that a cursor gave last, whose data is printed in pieces if it is not in
+ * memory. False: it could not be read.
+ */
+bool event_print_head(annal_cursor *cursor, const annal_event *event, uint64_t data_bytes,
+                      annal_error *err);
+
 /* One line on stderr. */
 void event_say_damage(annal_slice session, const annal_damage *damage);
 

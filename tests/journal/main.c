@@ -29,6 +29,7 @@ Suite *suite_keeper(void);
 Suite *suite_layout(void);
 Suite *suite_limits(void);
 Suite *suite_log(void);
+Suite *suite_long(void);
 Suite *suite_loose(void);
 Suite *suite_metrics(void);
 Suite *suite_msgpack(void);
@@ -51,16 +52,23 @@ Suite *suite_verify(void);
 Suite *suite_writer(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_alloc,      suite_base64,  suite_bell,    suite_buf,        suite_catalogue,
-    suite_checkpoint, suite_clock,   suite_codec,   suite_commit,     suite_context,
-    suite_convert,    suite_cursor,  suite_data,    suite_draft,      suite_error,
-    suite_failure,    suite_fork,    suite_format,  suite_frame_json, suite_frame_msgpack,
-    suite_hash,       suite_held,    suite_ids,     suite_io,         suite_json,
-    suite_keeper,     suite_layout,  suite_limits,  suite_log,        suite_loose,
-    suite_metrics,    suite_msgpack, suite_news,    suite_number,     suite_process,
-    suite_recover,    suite_repair,  suite_replace, suite_scan,       suite_scenarios,
-    suite_seek,       suite_session, suite_sha256,  suite_slot,       suite_store,
-    suite_time,       suite_unseen,  suite_verify,  suite_writer,     NULL,
+    suite_alloc,      suite_base64,        suite_bell,
+    suite_buf,        suite_catalogue,     suite_checkpoint,
+    suite_clock,      suite_codec,         suite_commit,
+    suite_context,    suite_convert,       suite_cursor,
+    suite_data,       suite_draft,         suite_error,
+    suite_failure,    suite_fork,          suite_format,
+    suite_frame_json, suite_frame_msgpack, suite_hash,
+    suite_held,       suite_ids,           suite_io,
+    suite_json,       suite_keeper,        suite_layout,
+    suite_limits,     suite_log,           suite_long,
+    suite_loose,      suite_metrics,       suite_msgpack,
+    suite_news,       suite_number,        suite_process,
+    suite_recover,    suite_repair,        suite_replace,
+    suite_scan,       suite_scenarios,     suite_seek,
+    suite_session,    suite_sha256,        suite_slot,
+    suite_store,      suite_time,          suite_unseen,
+    suite_verify,     suite_writer,        NULL,
 };
 
 int main(int argc, char **argv)

@@ -44,6 +44,39 @@ START_TEST(cat_begins_where_it_is_told)
 }
 END_TEST
 
+START_TEST(cat_prints_the_last_events_and_long_ones_whole)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    append_events(&cli, "s1", 10);
+    CLI(&cli, NULL, "cat", "s1", "--last", "3");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(count_lines(cli.out), 3);
+    ck_assert_int_eq(strncmp(cli.out, "{\"seq\":8,\"ts\":\"", 15), 0);
+    CLI(&cli, NULL, "cat", "s1", "--last", "0");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "");
+    CLI(&cli, NULL, "cat", "s1", "--last", "3", "--from", "2");
+    ck_assert_int_eq(cli.exit_status, EXIT_USAGE);
+
+    const size_t bytes = 900000;
+    char *input = malloc(bytes + 4);
+    memset(input, 'x', bytes);
+    memcpy(input + bytes, "\"\n", 3);
+    input[0] = '"';
+    CLI(&cli, input, "append", "s1", "--type", "n");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "cat", "s1", "--last", "1");
+    cli_assert_done(&cli);
+    const char *data = strstr(cli.out, "\"data\":");
+    ck_assert_ptr_nonnull(data);
+    ck_assert_int_eq(strncmp(data + 7, input, bytes + 1), 0);
+    ck_assert_str_eq(data + 7 + bytes + 1, "}\n");
+    free(input);
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(a_session_that_is_not_there_is_refused)
 {
     struct cli cli;
@@ -244,6 +277,7 @@ Suite *suite_cat(void)
     TCase *reading = tcase_create("reading");
     tcase_set_timeout(reading, 60);
     tcase_add_test(reading, cat_begins_where_it_is_told);
+    tcase_add_test(reading, cat_prints_the_last_events_and_long_ones_whole);
     tcase_add_test(reading, a_session_that_is_not_there_is_refused);
     tcase_add_test(reading, verify_names_session_seq_and_offset_and_cat_prints_every_other_event);
     tcase_add_test(reading, any_flipped_byte_is_found_and_costs_at_most_its_line);

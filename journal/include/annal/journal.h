@@ -196,6 +196,25 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_next(annal_cursor *cursor,
                                                           annal_event *out_event, annal_error *err);
 
 /*
+ * As annal_cursor_next(), but of an event of more than 256 KiB in a journal of JSON lines data is
+ * empty: it was read, and its hash was checked, in pieces, so that memory does not grow with it.
+ * *out_data_bytes is how long data is; annal_cursor_data() reads it.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_next_head(annal_cursor *cursor,
+                                                               annal_event *out_event,
+                                                               uint64_t *out_data_bytes,
+                                                               annal_error *err);
+
+/*
+ * Read up to len bytes of the data of the event that this cursor gave last, from offset on. *out_len
+ * is how many were read; fewer than len only at the end of data, and 0 behind it. What comes from
+ * the disk anew is not checked again. ANNAL_ERR_CORRUPT: the journal was cut meanwhile.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_data(annal_cursor *cursor, uint64_t offset,
+                                                          void *bytes, size_t len, size_t *out_len,
+                                                          annal_error *err);
+
+/*
  * Stand before event seq (0 and 1: the first), wherever the cursor stood. A cursor that seeks often
  * remembers places that it has passed, in at most 520 KiB, so that in the end a seek is one read.
  * A seq that is not there yet is fine: annal_cursor_next() answers ANNAL_END until it is.

@@ -1,0 +1,116 @@
+/*
+ * Long events, without holding them.
+ *
+ * (1) An event is long when its frame does not end within HOLD_BYTES. Its envelope stands in front
+ *     and is held; what follows is read in pieces, hashed and dropped, up to its end. Only when the
+ *     hash is right the event is handed out, with the place of its data.
+ * (2) What does not prove itself so is left to the walk that holds frames whole: what happened there
+ *     is decided by what stands behind it (scan.h).
+ * (3) Frames that say their length (msgpack) are held whole: their data is decoded before it is
+ *     shown.
+ */
+#include "journal/base/error.h"
+#include "journal/base/hash.h"
+#include "journal/scan.h"
+
+#include <string.h>
+
+#define HOLD_BYTES  ((size_t)256 << 10)
+#define PIECE_BYTES ((size_t)256 << 10)
+
+/* What of the frame at scan->offset is in the window. */
+static annal_slice head_of(const struct scan *scan)
+{
+    size_t start = (size_t)(scan->offset - scan->window_offset);
+    return (annal_slice){scan->window.ptr + start, scan->window.len - start};
+}
+
+/*
+ * Read on behind the head, to the end of the frame. ANNAL_DAMAGE: it does not prove itself;
+ * ANNAL_END: its end is not there yet. piece has room for a trailer and a piece: the bytes that may
+ * be the trailer are hashed one piece later.
+ */
+static annal_status prove_in_pieces(struct scan *scan, char *piece, struct hash_stream *hash,
+                                    uint64_t *out_length, uint64_t *out_h, annal_error *err)
+{
+    const struct codec *codec = scan->codec;
+    size_t trailer = codec->trailer_bytes;
+    annal_slice head = head_of(scan);
+    annal__hash_add(hash, head.ptr, head.len - trailer);
+    memcpy(piece, head.ptr + head.len - trailer, trailer);
+    for (uint64_t seen = head.len; seen <= FRAME_BYTES_MAX;) {
+        ssize_t got =
+            annal__read_full(scan->io, scan->fd, piece + trailer, PIECE_BYTES, scan->offset + seen);
+        if (got < 0)
+            return annal__fail_errno(err, "read a journal at byte %llu",
+                                     (unsigned long long)(scan->offset + seen));
+        if (got == 0)
+            return ANNAL_END;
+        size_t end = codec->measure((annal_slice){piece + trailer, (size_t)got}, 0, false);
+        size_t before = end > 0 ? end : (size_t)got;
+        annal__hash_add(hash, piece, before);
+        memmove(piece, piece + before, trailer);
+        seen += before;
+        if (end > 0) {
+            *out_length = seen;
+            return codec->trailer((annal_slice){piece, trailer}, out_h) ? ANNAL_OK : ANNAL_DAMAGE;
+        }
+    }
+    return ANNAL_DAMAGE;
+}
+
+static annal_status next_long(struct scan *scan, annal_event *out_event, annal_error *err)
+{
+    struct buf piece = {0};
+    struct hash_stream *hash = annal__hash_begin(scan->h);
+    annal_status status = annal__buf_reserve(&piece, scan->codec->trailer_bytes + PIECE_BYTES);
+    uint64_t length = 0, h = 0;
+    size_t data_at = 0;
+    annal_event event;
+    if (hash == NULL || status < 0) {
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "read a journal: no memory");
+        goto done;
+    }
+    status = prove_in_pieces(scan, piece.ptr, hash, &length, &h, err);
+    if (status != ANNAL_OK)
+        goto done;
+    uint64_t proof = annal__hash_end(hash);
+    hash = NULL;
+    if (proof != h || !scan->codec->parse_head(head_of(scan), &event, &data_at)) {
+        status = ANNAL_DAMAGE;
+        goto done;
+    }
+    event.h = h;
+    event.offset = scan->offset;
+    event.length = length;
+    scan->data_at = scan->offset + data_at;
+    scan->data_bytes = length - data_at - scan->codec->trailer_bytes;
+    if (scan->marks != NULL)
+        annal__scan_mark(scan, event.seq, event.offset);
+    annal__scan_stand(scan, event.seq + 1, event.offset + length, h);
+    *out_event = event;
+
+done:
+    if (hash != NULL)
+        (void)annal__hash_end(hash);
+    annal__buf_done(&piece);
+    return status;
+}
+
+annal_status annal__scan_next_head(struct scan *scan, annal_event *out_event, annal_error *err)
+{
+    scan->data_bytes = 0;
+    bool plain = scan->offset > 0 && scan->resume == 0 && scan->sound_length == 0;
+    if (!plain || scan->codec->parse_head == NULL)
+        return annal__scan_next(scan, out_event, err);
+
+    annal_slice frame;
+    scan->hold = HOLD_BYTES;
+    annal_status status = annal__scan_frame(scan, scan->offset, scan->offset, &frame, err);
+    scan->hold = 0;
+    if (status == ANNAL_END && scan->window_offset + scan->window.len >= scan->offset + HOLD_BYTES)
+        status = next_long(scan, out_event, err);
+    else if (status >= 0)
+        return annal__scan_next(scan, out_event, err);
+    return status == ANNAL_DAMAGE ? annal__scan_next(scan, out_event, err) : status;
+}
