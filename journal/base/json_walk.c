@@ -13,12 +13,16 @@ static void skip_space(struct json_walk *walk)
         walk->at++;
 }
 
+/* Up to the first quote that has an even number of backslashes before it. */
 static void skip_string(struct json_walk *walk)
 {
-    walk->at++;
-    while (*walk->at != '"')
-        walk->at += *walk->at == '\\' ? 2 : 1;
-    walk->at++;
+    const char *begin = ++walk->at, *quote;
+    do {
+        quote = memchr(walk->at, '"', (size_t)(walk->end - walk->at));
+        walk->at = quote + 1;
+        while (quote > begin && quote[-1] == '\\')
+            quote--;
+    } while ((walk->at - 1 - quote) % 2 != 0);
 }
 
 /* Over an array or an object; brackets in strings do not count. */

@@ -1,4 +1,5 @@
 #include "journal/base/json.h"
+#include "journal/base/json_walk.h"
 
 #include "journal/base/buf.h"
 
@@ -370,6 +371,28 @@ START_TEST(a_key_that_is_no_good_string_is_refused)
 }
 END_TEST
 
+static void ck_member(const char *name, const char *raw)
+{
+    static const char object[] =
+        "{ \"a\" : \"\\\\\" ,\"b\":\"\\\"\",\"c\":[\"x\\\\\\\"]\",{\"}\":1}],"
+        "\"d\":\"\",\"e\":\"\\\\\\\\\",\"f\":{\"g\":\"end\"}}";
+    annal_slice found = annal__json_member(ANNAL_SLICE(object), name);
+    ck_assert_uint_eq(found.len, strlen(raw));
+    ck_assert_mem_eq(found.ptr, raw, found.len);
+}
+
+START_TEST(a_member_is_found_behind_strings_with_quotes_and_backslashes)
+{
+    ck_member("a", "\"\\\\\"");
+    ck_member("b", "\"\\\"\"");
+    ck_member("c", "[\"x\\\\\\\"]\",{\"}\":1}]");
+    ck_member("d", "\"\"");
+    ck_member("e", "\"\\\\\\\\\"");
+    ck_member("f.g", "\"end\"");
+    ck_assert_uint_eq(annal__json_member(ANNAL_SLICE("{\"a\":1}"), "b").len, 0);
+}
+END_TEST
+
 Suite *suite_json(void)
 {
     TCase *tests = tcase_create("json");
@@ -396,6 +419,7 @@ Suite *suite_json(void)
     tcase_add_test(tests, a_key_that_is_no_good_string_is_refused);
     tcase_add_test(tests, a_quote_that_does_not_fit_leaves_the_buffer_as_it_was);
     Suite *suite = suite_create("json");
+    tcase_add_test(tests, a_member_is_found_behind_strings_with_quotes_and_backslashes);
     suite_add_tcase(suite, tests);
     return suite;
 }
