@@ -240,6 +240,7 @@ static bool dump_index(struct power_check *check, annal_index *index, uint64_t *
         "SELECT * FROM sessions ORDER BY 1",
         "SELECT * FROM turns ORDER BY 1, 2, 3",
         "SELECT * FROM tool_calls ORDER BY 1, 2, 3",
+        "SELECT * FROM forks ORDER BY 1",
         "SELECT * FROM _counts ORDER BY 1, 2",
         "SELECT * FROM _cursor ORDER BY 1",
         "SELECT * FROM _findings ORDER BY 1, 2, 3",

@@ -56,22 +56,25 @@ static char *copy(annal_slice slice)
     return text;
 }
 
+static void add_event(struct model_session *session, const struct model_event *event)
+{
+    if (session->count == session->room) {
+        session->room = session->room == 0 ? 32 : session->room * 2;
+        session->events = realloc(session->events, session->room * sizeof *session->events);
+        ck_assert_ptr_nonnull(session->events);
+    }
+    session->events[session->count++] = *event;
+}
+
 void model_append(struct model *model, const char *name, const annal_draft *drafts, size_t count,
                   annal_level level)
 {
     struct model_session *session = model_session(model, name);
-    for (size_t i = 0; i < count; i++) {
-        if (session->count == session->room) {
-            session->room = session->room == 0 ? 32 : session->room * 2;
-            session->events = realloc(session->events, session->room * sizeof *session->events);
-            ck_assert_ptr_nonnull(session->events);
-        }
-        session->events[session->count++] =
-            (struct model_event){.type = copy(drafts[i].type),
-                                 .id = copy(drafts[i].id),
-                                 .data = copy(drafts[i].data),
-                                 .joined = level != ANNAL_LEVEL_OS && i > 0};
-    }
+    for (size_t i = 0; i < count; i++)
+        add_event(session, &(struct model_event){.type = copy(drafts[i].type),
+                                                 .id = copy(drafts[i].id),
+                                                 .data = copy(drafts[i].data),
+                                                 .joined = level != ANNAL_LEVEL_OS && i > 0});
     model->version++;
 }
 
@@ -106,6 +109,33 @@ void model_deleted(struct model *model, const char *name, bool done)
         drop_events(session, 0);
         session->durable = session->kept = 0;
     }
+    model->version++;
+}
+
+void model_fork(struct model *model, const char *parent_name, size_t at_seq, const char *child_name)
+{
+    struct model_session *child = model_session(model, child_name);
+    const struct model_session *parent = model_session(model, parent_name);
+    ck_assert_uint_eq(child->count, 0);
+    for (size_t i = 0; i < at_seq; i++)
+        add_event(child,
+                  &(struct model_event){.type = copy(annal_slice_of(parent->events[i].type)),
+                                        .id = copy(annal_slice_of(parent->events[i].id)),
+                                        .data = copy(annal_slice_of(parent->events[i].data))});
+    child->durable = child->kept = at_seq;
+    child->deleting = true;
+    model->version++;
+}
+
+void model_forked(struct model *model, const char *parent_name, const char *child_name)
+{
+    struct model_session *child = model_session(model, child_name);
+    struct model_session *parent = model_session(model, parent_name);
+    child->deleting = false;
+    if (parent->durable < child->count)
+        parent->durable = child->count;
+    if (parent->kept < child->count)
+        parent->kept = child->count;
     model->version++;
 }
 

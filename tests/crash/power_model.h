@@ -41,6 +41,10 @@ void model_refuse(struct model *model, const char *session, size_t count);
  * */
 void model_delete(struct model *model, const char *session);
 void model_deleted(struct model *model, const char *session, bool done);
+/* A fork with the first at_seq events of a session begins to be made: until that returns it may be
+ * there or not, with all of them. It returned: so it is, and they are durable in both. */
+void model_fork(struct model *model, const char *parent, size_t at_seq, const char *child);
+void model_forked(struct model *model, const char *parent, const char *child);
 /* annal_sync(), a checkpoint or a close returned. */
 void model_sync(struct model *model);
 

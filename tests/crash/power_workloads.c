@@ -335,6 +335,40 @@ static void run_forget(struct power_run *run)
     end(&program);
 }
 
+static void fork_session(struct program *program, const char *parent, size_t at_seq,
+                         const char *child)
+{
+    struct model *model = &program->run->model;
+    model_fork(model, parent, at_seq, child);
+    ck_ok(annal_session_fork(program->store, annal_slice_of(parent), at_seq, annal_slice_of(child),
+                             NULL, NULL, err));
+    model_forked(model, parent, child);
+}
+
+/* Sessions are forked whatever the level of their events, also those of another process, and forks
+ * of forks; some go again. */
+static void run_fork(struct power_run *run)
+{
+    struct program one = {0}, two = {.appended = 1000};
+    begin(&one, run, false);
+    append(&one, "a", 2, 100, ANNAL_LEVEL_SYNC);
+    append(&one, "a", 1, 600, ANNAL_LEVEL_BATCH);
+    fork_session(&one, "a", 3, "f");
+    append(&one, "f", 2, 50, ANNAL_LEVEL_SYNC);
+    append(&one, "a", 1, 30, ANNAL_LEVEL_SYNC);
+    append(&one, "m", 2, 700, ANNAL_LEVEL_OS);
+    begin(&two, run, false);
+    fork_session(&two, "m", 1, "mf"); /* the other one has it */
+    append(&two, "mf", 1, 20, ANNAL_LEVEL_OS);
+    fork_session(&one, "f", 4, "g");
+    fork_session(&one, "f", 2, "h");
+    append(&one, "g", 1, 600, ANNAL_LEVEL_BATCH);
+    ck_ok(try_delete(&one, "h", err));
+    fork_session(&two, "m", 2, "h"); /* another one of this name */
+    end(&two);
+    end(&one);
+}
+
 static void convert(struct program *program, const char *session, annal_format format)
 {
     annal_convert_result result;
@@ -465,6 +499,7 @@ const struct power_workload power_workloads[] = {
     {.name = "share", .run = run_share},
     {.name = "delete", .run = run_delete},
     {.name = "convert", .run = run_convert},
+    {.name = "fork", .run = run_fork},
     {.name = "forget", .run = run_forget},
     {.name = "failing", .run = run_failing_log},
     {.name = "ghosts", .run = run_ghosts},
