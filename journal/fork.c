@@ -14,6 +14,7 @@
 #include "journal/lineage.h"
 #include "journal/replace.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/random.h>
@@ -24,6 +25,7 @@ struct forking {
     annal_slice parent;
     struct origin origin; /* what the fork will point at */
     const struct codec *codec;
+    annal_session_info made; /* the fork, as it is when it is there */
 };
 
 /* Who asks for a session that is there does not take it away from its owner. */
@@ -104,8 +106,64 @@ static annal_status sync_origin(const struct forking *forking, const struct code
     return status < 0 ? status : annal__checkpoint_events(store, err);
 }
 
-/* Rule (3). */
-static annal_status publish(const struct forking *forking, annal_slice child, annal_error *err)
+static void describe(struct forking *forking, const struct frame_header *header, uint64_t h,
+                     uint64_t bytes)
+{
+    annal_session_info *made = &forking->made;
+    *made = (annal_session_info){.format = forking->codec->format,
+                                 .created_us = header->created_us,
+                                 .bytes = bytes,
+                                 .last_seq = header->fork_seq,
+                                 .last_h = h,
+                                 .end_offset = bytes,
+                                 .fork_seq = header->fork_seq,
+                                 .fork_h = header->fork_h,
+                                 .first_seq = header->fork_seq + 1};
+    memcpy(made->session, header->session.ptr, header->session.len);
+    memcpy(made->fork_session, header->fork.ptr, header->fork.len);
+    annal__frame_file_id_text(header->file, made->file);
+}
+
+/* Rule (3), with the path that the journal will have. */
+static annal_status put_journal(annal_store *store, const uint8_t file[FRAME_FILE_ID_BYTES],
+                                annal_slice frame, const char *path, annal_error *err)
+{
+    const struct io *io = store->io;
+    char name[64] = ".new-";
+    struct buf unfinished = {0};
+    bool there = false;
+    int fd = -1;
+    annal__frame_file_id_text(file, name + strlen(name));
+    annal_status status = annal__store_path(store, &unfinished, "events", name, err);
+    if (status < 0)
+        goto done;
+    fd = io->open(io->arg, unfinished.ptr, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    there = fd >= 0;
+    if (!there || annal__write_all(io, fd, frame.ptr, frame.len, 0) < 0 ||
+        io->fsync(io->arg, fd) < 0) {
+        status = annal__fail_errno(err, "write %s", unfinished.ptr);
+        goto done;
+    }
+    if (io->rename(io->arg, unfinished.ptr, path) < 0) {
+        status = annal__fail_errno(err, "rename %s to %s", unfinished.ptr, path);
+        goto done;
+    }
+    there = false;
+    atomic_store(&store->events_dirty, true);
+    annal_error why = {0};
+    if (annal__checkpoint_events(store, &why) < 0)
+        status = annal__fail(err, ANNAL_ERR_UNKNOWN, "%.400s", why.message);
+
+done:
+    if (fd >= 0)
+        io->close(io->arg, fd);
+    if (there)
+        io->unlink(io->arg, unfinished.ptr);
+    annal__buf_done(&unfinished);
+    return status;
+}
+
+static annal_status publish(struct forking *forking, annal_slice child, annal_error *err)
 {
     annal_store *store = forking->store;
     struct frame_header header = {.session = child,
@@ -114,8 +172,6 @@ static annal_status publish(const struct forking *forking, annal_slice child, an
                                   .fork_seq = forking->origin.seq,
                                   .fork_h = forking->origin.h};
     struct buf frame = {.limit = FRAME_ENVELOPE_BYTES}, path = {0};
-    dev_t device;
-    ino_t inode;
     uint64_t h;
     if (getrandom(header.file, sizeof header.file, 0) != (ssize_t)sizeof header.file)
         return annal__fail_errno(err, "make an id for the journal of session '%.*s'",
@@ -125,16 +181,10 @@ static annal_status publish(const struct forking *forking, annal_slice child, an
         status = annal__fail(err, status, "fork a session: no memory");
     if (status == ANNAL_OK)
         status = annal__journal_path(store, child, forking->codec, &path, err);
-    if (status < 0)
-        goto done;
-    status = annal__publish_file(store->io, path.ptr, frame.ptr, frame.len, err);
-    if (status < 0 && store->io->identify(store->io->arg, path.ptr, &device, &inode) == 0) {
-        if (err != NULL)
-            err->status = ANNAL_ERR_UNKNOWN;
-        status = ANNAL_ERR_UNKNOWN;
+    if (status == ANNAL_OK) {
+        describe(forking, &header, h, frame.len);
+        status = put_journal(store, header.file, annal__buf_slice(&frame), path.ptr, err);
     }
-
-done:
     annal__buf_done(&frame);
     annal__buf_done(&path);
     return status;
@@ -186,7 +236,7 @@ annal_status annal_session_fork(annal_store *store, annal_slice session, uint64_
         status = make_fork(&forking, at_seq, child, err);
     annal__change_end(&forking.change);
     if (status == ANNAL_OK && out_info != NULL)
-        status = annal_session_info_get(store, child, out_info, err);
+        *out_info = forking.made;
     return status;
 }
 

@@ -606,6 +606,67 @@ START_TEST(any_call_of_a_repair_may_fail)
 }
 END_TEST
 
+/* ---- Forking ---- */
+
+static annal_status forked; /* what the fork of this run answered; ANNAL_END: it was not made */
+
+static void live_fork(struct life *life)
+{
+    const annal_store_options options = {.create = true, .region_bytes = LOG_REGION_FIRST};
+    annal_error err = {0};
+    annal_session_info info;
+    forked = ANNAL_END;
+    if (!open_store(life, &options))
+        return;
+    attempt(life, "b", 1, ANNAL_LEVEL_SYNC, false);
+    attempt(life, "b", 1, ANNAL_LEVEL_OS, false);
+    annal_error *why = err_for(life, &err);
+    forked =
+        annal_session_fork(life->store, ANNAL_SLICE("b"), 1, ANNAL_SLICE("fork"), NULL, &info, why);
+    ck_fault(forked == ANNAL_OK || fault_came(life), "a fork fails: %s", err.message);
+    ck_fault(forked == ANNAL_OK || why == NULL || err.message[0] != '\0',
+             "a fork does not say why it failed");
+    ck_fault(forked != ANNAL_OK || (info.fork_seq == 1 && info.last_seq == 1),
+             "the fork begins behind event %" PRIu64, info.fork_seq);
+    close_store(life);
+}
+
+/* It is there as it was answered, whole, and takes an event. */
+static void prove_fork(struct life *life)
+{
+    const annal_store_options options = {.create = true};
+    annal_error err = {0};
+    annal_session_info info;
+    annal_verify_result proof = {0};
+    ck_fault(open_store(life, &options), "the store does not open");
+    annal_status status = annal_session_info_get(life->store, ANNAL_SLICE("fork"), &info, &err);
+    ck_fault(forked != ANNAL_OK || status == ANNAL_OK, "the fork is gone: %s", err.message);
+    ck_fault(forked == ANNAL_OK || forked == ANNAL_ERR_UNKNOWN || status == ANNAL_ERR_NOTFOUND,
+             "a fork that was refused is there");
+    if (status == ANNAL_ERR_NOTFOUND && expected_events(life, "b") > 0)
+        status = annal_session_fork(life->store, ANNAL_SLICE("b"), 1, ANNAL_SLICE("fork"), NULL,
+                                    &info, &err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        goto done; /* nothing is there that could be forked */
+    ck_fault(status == ANNAL_OK, "no fork can be made: %s", err.message);
+    status = annal_verify_session(life->store, ANNAL_SLICE("fork"), NULL, NULL, &proof, &err);
+    ck_fault(status == ANNAL_OK && proof.findings == 0 && proof.last_seq == 1,
+             "the fork is not sound, to seq %" PRIu64 ": %s", proof.last_seq, err.message);
+done:
+    close_store(life);
+}
+
+START_TEST(any_call_of_a_fork_may_fail)
+{
+    static const struct scene scene = {.name = "fork",
+                                       .sources = OF_THE_JOURNAL,
+                                       .build = build_closed,
+                                       .live = live_fork,
+                                       .prove = prove_fork};
+    fail_everywhere(&scene);
+}
+END_TEST
+
 Suite *suite_faults(void)
 {
     Suite *suite = suite_create("faults");
@@ -624,6 +685,7 @@ Suite *suite_faults(void)
     tcase_add_test(tests, any_call_of_a_writer_of_msgpack_may_fail);
     tcase_add_test(tests, any_call_of_a_conversion_may_fail);
     tcase_add_test(tests, any_call_of_a_repair_may_fail);
+    tcase_add_test(tests, any_call_of_a_fork_may_fail);
     suite_add_tcase(suite, tests);
     return suite;
 }
