@@ -108,7 +108,7 @@ static annal_store *open_store(bool create)
 
 /* ---- The least ---- */
 
-static void bare(double seconds)
+static void bare(bool pauses, double seconds)
 {
     static char block[4096];
     int fd = open(path_of("bare"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -127,6 +127,8 @@ static void bare(double seconds)
         if (pwrite(fd, block, sizeof block, at) != (ssize_t)sizeof block || fdatasync(fd) < 0)
             die("write", NULL);
         add_sample(now_us() - begun);
+        if (pauses)
+            nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
     }
     close(fd);
     unlink(path_of("bare"));
@@ -295,23 +297,24 @@ static void measure_appends(annal_writer *writer, annal_level level, bool pauses
     }
 }
 
-static void print_crowd(annal_writer *writer, int waiters, double seconds)
+static void print_crowd(annal_writer *writer, int means, int waiters, double seconds)
 {
     char name[64];
     for (int pauses = 0; pauses < 2; pauses++) {
         measure_appends(writer, ANNAL_LEVEL_SYNC, pauses != 0, seconds);
-        snprintf(name, sizeof name, "append sync%s, %d wait", pauses ? " with pauses" : "",
-                 waiters);
+        snprintf(name, sizeof name, "append sync%s, %s, %d wait", pauses ? " with pauses" : "",
+                 means_names[means], waiters);
         printf(",");
         print_samples(name);
     }
     measure_appends(writer, ANNAL_LEVEL_OS, false, seconds);
-    snprintf(name, sizeof name, "append os, %d wait", waiters);
+    snprintf(name, sizeof name, "append os, %s, %d wait", means_names[means], waiters);
     printf(",");
     print_samples(name);
 }
 
-static void print_crowds(double seconds)
+/* A user may have 128 inotify instances. */
+static void print_crowds(int means, double seconds)
 {
     static const int crowds[] = {0, 1, 100, 1000};
     static pid_t pids[1000];
@@ -322,11 +325,11 @@ static void print_crowds(double seconds)
         die("mmap", NULL);
     annal_store *store = open_store(true);
     annal_writer *writer = open_writer(store, "crowd");
-    for (size_t i = 0; i < sizeof crowds / sizeof *crowds; i++) {
+    for (size_t i = 0; i < sizeof crowds / sizeof *crowds - (means == INOTIFY); i++) {
         for (; waiters < crowds[i]; waiters++)
-            pids[waiters] = start_follower("crowd", BELL, shared);
+            pids[waiters] = start_follower("crowd", means, shared);
         usleep(50000);
-        print_crowd(writer, waiters, seconds);
+        print_crowd(writer, means, waiters, seconds);
     }
     for (int i = 0; i < waiters; i++)
         stop(pids[i]);
@@ -357,16 +360,19 @@ int main(int argc, char **argv)
     directory = argc > 1 ? argv[1] : ".";
     double seconds = argc > 2 ? atof(argv[2]) : 2;
     printf("{");
-    bare(seconds);
+    bare(false, seconds);
     print_samples("bare sync");
+    printf(",");
+    bare(true, seconds);
+    print_samples("bare sync with pauses");
     for (int means = BELL; means < (more ? MEANS : INOTIFY); means++) {
         for (int pauses = 0; pauses < 2; pauses++) {
             print_arrival(means, ANNAL_LEVEL_SYNC, pauses != 0, seconds);
             print_arrival(means, ANNAL_LEVEL_OS, pauses != 0, seconds);
         }
     }
-    if (more)
-        print_crowds(seconds);
+    for (int means = BELL; more && means < MEANS; means++)
+        print_crowds(means, seconds);
     printf("}\n");
     char remove[4200];
     snprintf(remove, sizeof remove, "rm -r '%s'", path_of("store"));

@@ -214,6 +214,68 @@ END_TEST
 
 /* ---- Many processes ---- */
 
+/* Appends until it is killed. */
+static void append_for_ever(void)
+{
+    annal_store *own = store_open(path);
+    uint64_t seq = 0;
+    annal_error err;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (uint64_t i = 0;; i++) {
+        if (append_number(own, "s", i, 40, i % 8 == 0 ? ANNAL_LEVEL_SYNC : ANNAL_LEVEL_OS, &seq,
+                          &err) < 0)
+            _exit(1);
+    }
+}
+
+/* What a listener knows of s: what it was told, and what it saw where it was told to look. */
+static uint64_t know(annal_news *news, uint64_t known)
+{
+    annal_news_item item;
+    while (annal_news_next(news, &item, NULL) == ANNAL_OK) {
+        annal_session_info info = {0};
+        if (item.kind == ANNAL_NEWS_SESSION)
+            info.last_seq = item.end_seq;
+        else if (annal_session_info_get(store, ANNAL_SLICE("s"), &info, NULL) < 0)
+            continue; /* not there yet */
+        if (info.last_seq > known)
+            known = info.last_seq;
+    }
+    return known;
+}
+
+START_TEST(a_writer_that_is_killed_at_any_moment_leaves_nothing_untold)
+{
+    struct random random = random_init(32);
+    annal_news *news = NULL;
+    uint64_t known = 0;
+    annal_news_close(listen_to());
+    ck_ok(annal_news_open(store, &(annal_news_options){.look_ms = 50}, &news, err));
+    for (int round = 0; round < 12; round++) {
+        annal_session_info info = {0};
+        pid_t pid = fork();
+        if (pid == 0)
+            append_for_ever();
+        uint64_t before = known;
+        while (known == before) { /* it has begun */
+            ck_assert_int_eq(annal_news_wait(news, 30000, NULL), ANNAL_OK);
+            known = know(news, known);
+        }
+        usleep((unsigned)random_below(&random, 5000));
+        ck_assert_int_eq(kill(pid, SIGKILL), 0);
+        ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+        ck_ok(annal_session_info_get(store, ANNAL_SLICE("s"), &info, err));
+        for (int looks = 0; known < info.last_seq; looks++) {
+            ck_assert_int_lt(looks, 1000);
+            ck_assert_int_eq(annal_news_wait(news, 2000, NULL), ANNAL_OK);
+            known = know(news, known);
+        }
+        ck_assert_uint_eq(known, info.last_seq);
+    }
+    annal_news_close(news);
+}
+END_TEST
+
 #define CROWD 200
 
 struct shared {
@@ -298,6 +360,7 @@ Suite *suite_bell(void)
     tcase_add_test(tcase, a_page_of_random_bytes_is_taken_over);
     tcase_add_test(tcase, a_page_of_another_version_is_left_alone_and_everything_is_looked_at);
     tcase_add_test(tcase, who_comes_new_does_not_rest_for_what_others_were_woken_before);
+    tcase_add_test(tcase, a_writer_that_is_killed_at_any_moment_leaves_nothing_untold);
     tcase_add_test(tcase,
                    one_ring_wakes_hundreds_of_processes_and_killing_some_costs_the_others_nothing);
     suite_add_tcase(suite, tcase);
