@@ -113,6 +113,7 @@ static annal_status forget(struct follower *follower, annal_slice session, annal
         "DELETE FROM sessions WHERE id = ?1",
         "DELETE FROM event_index WHERE session_id = ?1",
         "DELETE FROM snapshots WHERE session_id = ?1",
+        "DELETE FROM _reductions WHERE session_id = ?1",
         "DELETE FROM forks WHERE session_id = ?1",
         "DELETE FROM _counts WHERE session_id = ?1",
         "DELETE FROM _findings WHERE session_id = ?1",

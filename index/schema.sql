@@ -65,6 +65,20 @@ CREATE VIEW event_history AS
     FROM lineage l CROSS JOIN event_index e
       ON e.session_id = l.ancestor_id AND e.seq BETWEEN l.from_seq AND l.to_seq;
 
+-- What C reducers saved (snapshot/reduction.c): state is one zstd frame, offset and h are those of
+-- the event that comes next, every is how many events lie between two rows at least.
+CREATE TABLE _reductions (
+    session_id  TEXT NOT NULL,
+    reducer     TEXT NOT NULL,
+    seq         INTEGER NOT NULL,
+    version     INTEGER NOT NULL,
+    every       INTEGER NOT NULL,
+    offset      INTEGER NOT NULL,
+    h           INTEGER NOT NULL,
+    state       BLOB NOT NULL,
+    PRIMARY KEY(session_id, reducer, seq)
+);
+
 -- Where the indexer stands in each journal: the event that comes next, where its line begins, and
 -- the hash that the line before it ends with.
 CREATE TABLE _cursor (

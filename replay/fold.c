@@ -31,9 +31,9 @@ annal_status annal__folding_begin(struct folding *folding, annal_index *index, a
     static const annal_replay_options defaults = {0};
     options = options == NULL ? &defaults : options;
     folding->store = annal_index_store(index);
-    annal_status status = annal_snapshot_begin(index, session, options->no_snapshots ? 0 : seq,
-                                               options->packs, options->pack_count,
-                                               &folding->state, &folding->cursor, err);
+    annal_status status =
+        annal_snapshot_begin(index, session, options->no_snapshots ? 0 : seq, options->packs,
+                             options->pack_count, &folding->state, &folding->cursor, err);
     if (status >= 0)
         folding->from_seq = annal_state_seq(folding->state);
     return status;

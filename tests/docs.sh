@@ -66,6 +66,12 @@ while block guide.md c $n >"$work/example.c" && [ -s "$work/example.c" ]; do
 done
 [ $n -gt 1 ]
 
+block reducers.md c 1 >"$work/reducers.c"
+compile reducers
+block reducers.md jsonl 1 | "$command" --store "$work/second" append run-1 >"$work/out"
+"$work/reducers" "$work/second" run-1 >"$work/out"
+block reducers.md text 1 | cmp - "$work/out"
+
 folders="journal artifact index snapshot replay packs tools tests"
 # shellcheck disable=SC2016,SC2086 # words and backquotes on purpose
 find docs $folders README.md -name '*.md' -exec cat {} + |

@@ -242,9 +242,11 @@ annal_index_snapshot_put(annal_index *index, annal_slice session, uint64_t seq, 
                          int64_t created_us, uint32_t wait_ms, annal_error *err);
 
 /* Delete the rows at these seqs that are there, all or none. As annal_index_snapshot_put(). */
-ANNAL_API ANNAL_MUST_CHECK annal_status
-annal_index_snapshot_delete(annal_index *index, annal_slice session, const uint64_t *seqs,
-                            size_t count, uint32_t wait_ms, annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_snapshot_delete(annal_index *index,
+                                                                    annal_slice session,
+                                                                    const uint64_t *seqs,
+                                                                    size_t count, uint32_t wait_ms,
+                                                                    annal_error *err);
 
 /*
  * The row with the largest seq that is at most at_most. *out_state is the caller's, to be given
@@ -271,6 +273,38 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_snapshot_each(annal_index *i
                                                                   annal_slice session,
                                                                   annal_snapshot_row_fn fn,
                                                                   void *arg, annal_error *err);
+
+/* ---- Rows of _reductions: what C reducers saved. Derived, too. ---- */
+
+typedef struct annal_reduction_row {
+    annal_slice session; /* in whose journal event seq stands */
+    annal_slice reducer;
+    uint32_t version;
+    uint64_t every;  /* the stretch of events of which one row is kept */
+    uint64_t seq;    /* the state after this event */
+    uint64_t offset; /* where in that journal the next one begins */
+    uint64_t h;      /* of event seq */
+    annal_slice state;
+} annal_reduction_row;
+
+/*
+ * Put a row; those of the same reducer with another version go. When the rows of this reducer and
+ * session together take more than bytes_max, `every` is doubled until they do not or one is left,
+ * and of each stretch the last row stays. *out_every is what it is now. Waits as
+ * annal_index_snapshot_put(). Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status
+annal_index_reduction_put(annal_index *index, const annal_reduction_row *row, uint64_t bytes_max,
+                          uint32_t wait_ms, uint64_t *out_every, annal_error *err);
+
+/*
+ * The newest row of this session, reducer and version with an event at or before at_most. out_row
+ * borrows session and reducer; its state is the caller's: annal_index_free(). ANNAL_ERR_NOTFOUND
+ * when there is none. Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_reduction_newest(
+    annal_index *index, annal_slice session, annal_slice reducer, uint32_t version,
+    uint64_t at_most, annal_reduction_row *out_row, annal_error *err);
 
 /* Give back what a function of this folder handed out. NULL is accepted. */
 ANNAL_API void annal_index_free(const void *bytes);

@@ -15,6 +15,7 @@
  *   <annal/diff.h>      what differs between two states
  *   <annal/snapshot.h>  states on disk
  *   <annal/replay.h>    the state at any past moment
+ *   <annal/reduce.h>    what a program of yours makes of a session's events, with snapshots of it
  *   <annal/tail.h>      follow a session live
  *   <annal/news.h>      what tails are woken by: which sessions have more events
  *   <annal/backup.h>    a copy of a store that is in use, and back
@@ -75,6 +76,8 @@
 #include <annal/pack.h>
 #include <annal/process.h>
 #include <annal/query.h>
+#include <annal/reduce.h>
+#include <annal/reduction.h>
 #include <annal/replay.h>
 #include <annal/run.h>
 #include <annal/snapshot.h>

@@ -1,0 +1,56 @@
+/*
+ * Reductions: what a C reducer made of a session's events, saved at one seq, as the snapshots of
+ * <annal/snapshot.h> are of SQL states. <annal/reduce.h> is what programs call.
+ *
+ * A reduction is a row of sessions.db, bound to the journal prefix that it was made from: it counts
+ * while that journal still holds, at its seq, the very event that it was saved at. What does not
+ * count is passed over. Reductions of what a fork has in common with its ancestors are the
+ * ancestors'.
+ */
+#ifndef ANNAL_REDUCTION_H
+#define ANNAL_REDUCTION_H
+
+#include <annal/snapshot.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ANNAL_REDUCTION_BYTES_MAX (64u << 20) /* of one; larger ones are not saved */
+
+typedef struct annal_reduction {
+    uint64_t seq;
+    uint64_t every;   /* events from one to the next */
+    annal_slice data; /* the caller's: annal_reduction_free() */
+} annal_reduction;
+
+/*
+ * The newest one that counts of this reducer and version, at or before at_most. Any thread.
+ *
+ * ANNAL_ERR_NOTFOUND  there is none, or no such session
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status
+annal_reduction_load(annal_index *index, annal_slice session, annal_slice reducer, uint32_t version,
+                     uint64_t at_most, annal_reduction *out_reduction, annal_error *err);
+
+/* NULL is accepted. */
+ANNAL_API void annal_reduction_free(annal_reduction *reduction);
+
+/*
+ * Save one, compressed. cursor has just given the event that it is after. Those of one reducer and
+ * session together take policy->bytes_max at most (default as for snapshots): when there is no more
+ * room, every second one goes, and *out_every is twice as large. Does not wait for other writers of
+ * the index. Any thread.
+ *
+ * ANNAL_ERR_LIMIT  data is larger than ANNAL_REDUCTION_BYTES_MAX
+ * ANNAL_ERR_BUSY   somebody else writes the index
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_reduction_save(
+    annal_index *index, const annal_cursor *cursor, annal_slice reducer, uint32_t version,
+    annal_slice data, const annal_snapshot_policy *policy, uint64_t *out_every, annal_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
