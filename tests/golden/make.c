@@ -13,6 +13,9 @@
  *   torn       the journal ends in a piece of a line that no log knows of
  *   replaced   its journal took another's place; the log has records for the one before
  *   deleted    was deleted; the log would bring it back, but for the tombstone
+ *   forked     a fork of plain at its second event, with one event in the journal and one in the
+ *              commit log only
+ *   again      a fork of forked, in the other format and without events of its own
  */
 #include "journal/data.h"
 #include "journal/store.h"
@@ -254,17 +257,28 @@ static void keep_snapshot(const char *session)
     annal_index_close(index);
 }
 
+static void fork_at(const char *session, uint64_t seq, const char *child, annal_format format)
+{
+    MUST(annal_session_fork(store, annal_slice_of(session), seq, annal_slice_of(child),
+                            &(annal_fork_options){.format = format}, NULL, &reason) == ANNAL_OK);
+}
+
 static void fill(void)
 {
     append("plain", plain, sizeof plain / sizeof *plain, ANNAL_LEVEL_SYNC);
     append_numbers("redo", 1, 3, ANNAL_LEVEL_SYNC);
     append_numbers("loose", 1, 2, ANNAL_LEVEL_SYNC);
     append_numbers("torn", 1, 2, ANNAL_LEVEL_SYNC);
+    fork_at("plain", 2, "forked", codec->format);
+    append_numbers("forked", 3, 3, ANNAL_LEVEL_SYNC);
+    fork_at("forked", 3, "again",
+            codec->format == ANNAL_FORMAT_JSON ? ANNAL_FORMAT_MSGPACK : ANNAL_FORMAT_JSON);
     keep_snapshot("plain");
     MUST(annal_checkpoint(store, &reason) == ANNAL_OK);
     usleep(500000); /* who needs the next region sooner gets a larger log */
     append_numbers("redo", 4, 6, ANNAL_LEVEL_SYNC);
     append_numbers("made", 1, 2, ANNAL_LEVEL_SYNC);
+    append_numbers("forked", 4, 4, ANNAL_LEVEL_SYNC);
     append_numbers("loose", 3, 5, ANNAL_LEVEL_OS);
     append_numbers("replaced", 1, 2, ANNAL_LEVEL_SYNC);
     append_numbers("deleted", 1, 2, ANNAL_LEVEL_SYNC);
@@ -294,7 +308,9 @@ static void tear(const char *session)
 /* The process dies here, and the power fails. */
 static void die(void)
 {
-    uint64_t redo = end_of("redo", 3), loose = end_of("loose", 3) + 40;
+    uint64_t redo = end_of("redo", 3), loose = end_of("loose", 3) + 40,
+             forked = end_of("forked", 3);
+    MUST(truncate(journal_of("forked"), (off_t)forked) == 0);
     MUST(truncate(journal_of("redo"), (off_t)redo) == 0);
     MUST(truncate(journal_of("loose"), (off_t)loose) == 0);
     MUST(unlink(journal_of("made")) == 0);
@@ -323,6 +339,8 @@ int main(int argc, char **argv)
     expect("made", 2);
     expect("loose", 3);
     expect("torn", 2);
+    expect("forked", 4);
+    expect("again", 3);
     replace("replaced");
     expect("replaced", 3);
     (void)bury("deleted");

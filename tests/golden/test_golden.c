@@ -106,7 +106,7 @@ static int ck_one(void *arg, annal_slice id, uint64_t bytes)
     ck_assert_uint_eq(seq, last + 1);
     ck_ok(annal_verify_session(sessions->store, id, NULL, NULL, &result, err));
     ck_assert_uint_eq(result.findings, 0);
-    ck_assert_uint_eq(result.events, seq);
+    ck_assert_uint_eq(result.last_seq, seq);
     sessions->count++;
     return 0;
 }
