@@ -15,6 +15,7 @@ Suite *suite_cursor(void);
 Suite *suite_data(void);
 Suite *suite_draft(void);
 Suite *suite_error(void);
+Suite *suite_event_at(void);
 Suite *suite_failure(void);
 Suite *suite_fork(void);
 Suite *suite_format(void);
@@ -52,23 +53,24 @@ Suite *suite_verify(void);
 Suite *suite_writer(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_alloc,      suite_base64,        suite_bell,
-    suite_buf,        suite_catalogue,     suite_checkpoint,
-    suite_clock,      suite_codec,         suite_commit,
-    suite_context,    suite_convert,       suite_cursor,
-    suite_data,       suite_draft,         suite_error,
-    suite_failure,    suite_fork,          suite_format,
-    suite_frame_json, suite_frame_msgpack, suite_hash,
-    suite_held,       suite_ids,           suite_io,
-    suite_json,       suite_keeper,        suite_layout,
-    suite_limits,     suite_log,           suite_long,
-    suite_loose,      suite_metrics,       suite_msgpack,
-    suite_news,       suite_number,        suite_process,
-    suite_recover,    suite_repair,        suite_replace,
-    suite_scan,       suite_scenarios,     suite_seek,
-    suite_session,    suite_sha256,        suite_slot,
-    suite_store,      suite_time,          suite_unseen,
-    suite_verify,     suite_writer,        NULL,
+    suite_alloc,    suite_base64,     suite_bell,
+    suite_buf,      suite_catalogue,  suite_checkpoint,
+    suite_clock,    suite_codec,      suite_commit,
+    suite_context,  suite_convert,    suite_cursor,
+    suite_data,     suite_draft,      suite_error,
+    suite_event_at, suite_failure,    suite_fork,
+    suite_format,   suite_frame_json, suite_frame_msgpack,
+    suite_hash,     suite_held,       suite_ids,
+    suite_io,       suite_json,       suite_keeper,
+    suite_layout,   suite_limits,     suite_log,
+    suite_long,     suite_loose,      suite_metrics,
+    suite_msgpack,  suite_news,       suite_number,
+    suite_process,  suite_recover,    suite_repair,
+    suite_replace,  suite_scan,       suite_scenarios,
+    suite_seek,     suite_session,    suite_sha256,
+    suite_slot,     suite_store,      suite_time,
+    suite_unseen,   suite_verify,     suite_writer,
+    NULL,
 };
 
 int main(int argc, char **argv)

@@ -258,8 +258,9 @@ ANNAL_API void annal_cursor_close(annal_cursor *cursor);
 
 /*
  * Read one event at a known place, of which an index keeps offset and length. *buffer is NULL at
- * first, and made; the event's slices point into it until the next call with it, or its free. Each
- * thread has its own. ANNAL_ERR_CORRUPT when event seq is not there or does not match its hash. Any
+ * first, and made; the event's slices point into it until the next call with it, or its free, which
+ * comes before the store is closed: it keeps the journal open that was read last. Each thread has
+ * its own. ANNAL_ERR_CORRUPT when event seq is not there or does not match its hash. Any
  * thread.
  */
 typedef struct annal_event_buffer annal_event_buffer;
