@@ -417,6 +417,104 @@ static void ck_replay(struct life *life, annal_index *index)
     ck_fault(status < 0 || result.findings == 0, "%" PRIu64 " findings", result.findings);
 }
 
+/* There and back: the same state. */
+static void ck_travel(struct life *life, annal_index *index)
+{
+    struct text text = {.length = 0};
+    annal_travel *travel = NULL;
+    annal_error err = {0};
+    const annal_moment at = {.kind = ANNAL_AT_SEQ, .seq = 9};
+    annal_status status = annal_travel_open(index, ANNAL_SLICE("b"), at, NULL, &travel, &err);
+    if (status == ANNAL_OK)
+        status = annal_travel_step(travel, -4, &err);
+    if (status == ANNAL_OK)
+        status = annal_travel_step(travel, 4, &err);
+    if (status == ANNAL_OK)
+        status = annal_state_json(annal_travel_state(travel), add_text, &text, &err);
+    ck_failure(life, status, &err, "travel");
+    ck_fault(status < 0 || (text.length == wanted.length &&
+                            memcmp(text.bytes, wanted.bytes, text.length) == 0),
+             "travel comes to %.*s", (int)text.length, text.bytes);
+    annal_travel_close(travel);
+}
+
+/* From the state at event 3 to that at event 9. */
+static void ck_diff(struct life *life, annal_index *index)
+{
+    static const annal_moment at[2] = {{.kind = ANNAL_AT_SEQ, .seq = 3},
+                                       {.kind = ANNAL_AT_SEQ, .seq = 9}};
+    annal_state *states[2] = {NULL, NULL};
+    struct text text = {.length = 0};
+    annal_error err = {0};
+    annal_status status = ANNAL_OK;
+    for (int i = 0; i < 2 && status == ANNAL_OK; i++)
+        status = annal_replay_open(index, ANNAL_SLICE("b"), at[i], NULL, &states[i], NULL, &err);
+    if (status == ANNAL_OK)
+        status = annal_state_patch(states[0], states[1], add_text, &text, &err);
+    ck_failure(life, status, &err, "diff");
+    ck_fault(status < 0 || (text.length > 2 && text.bytes[text.length - 1] == ']'),
+             "the patch is %.*s", (int)text.length, text.bytes);
+    annal_state_free(states[0]);
+    annal_state_free(states[1]);
+}
+
+static annal_status count_init(void *arg, annal_slice session, void **out_state, annal_error *err)
+{
+    (void)session;
+    (void)err;
+    *(uint64_t *)arg = 0;
+    *out_state = arg;
+    return ANNAL_OK;
+}
+
+static annal_status count_apply(void *arg, void *state, const annal_event *event, annal_error *err)
+{
+    (void)arg;
+    (void)event;
+    (void)err;
+    ++*(uint64_t *)state;
+    return ANNAL_OK;
+}
+
+static annal_status count_save(void *arg, const void *state, annal_write_fn write, void *write_arg,
+                               annal_error *err)
+{
+    (void)arg;
+    (void)err;
+    return (annal_status)write(write_arg, state, sizeof(uint64_t));
+}
+
+static annal_status count_load(void *arg, annal_slice session, annal_slice bytes, void **out_state,
+                               annal_error *err)
+{
+    (void)session;
+    (void)err;
+    ck_fault(bytes.len == sizeof(uint64_t), "a copy of %zu bytes", bytes.len);
+    memcpy(arg, bytes.ptr, bytes.len);
+    *out_state = arg;
+    return ANNAL_OK;
+}
+
+static void ck_reduce(struct life *life, annal_index *index)
+{
+    uint64_t count = 0;
+    const annal_reducer reducer = {.name = "count",
+                                   .version = 1,
+                                   .init = count_init,
+                                   .apply = count_apply,
+                                   .save = count_save,
+                                   .load = count_load,
+                                   .arg = &count};
+    const annal_reduce_options options = {.policy.every_events = 4};
+    const annal_moment at = {.kind = ANNAL_AT_SEQ, .seq = 9};
+    void *state = NULL;
+    annal_error err = {0};
+    annal_status status =
+        annal_reduce(index, ANNAL_SLICE("b"), &reducer, at, &options, &state, NULL, &err);
+    ck_failure(life, status, &err, "reduce");
+    ck_fault(status < 0 || count == 9, "reduced to %" PRIu64, count);
+}
+
 static void live_replay(struct life *life)
 {
     const annal_store_options options = {.create = true, .region_bytes = LOG_REGION_FIRST};
@@ -426,6 +524,9 @@ static void live_replay(struct life *life)
     if (index != NULL) {
         take_snapshot(life, index, 4);
         ck_replay(life, index);
+        ck_travel(life, index);
+        ck_diff(life, index);
+        ck_reduce(life, index);
     }
     annal_index_close(index);
     close_store(life);
@@ -439,6 +540,8 @@ static void prove_replay(struct life *life)
     ck_replay(life, index);
     take_snapshot(life, index, 4);
     ck_replay(life, index);
+    ck_travel(life, index);
+    ck_reduce(life, index);
     annal_index_close(index);
     close_store(life);
 }

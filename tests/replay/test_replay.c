@@ -89,6 +89,18 @@ START_TEST(every_past_state_is_the_same_with_all_snapshots_with_some_and_with_no
 }
 END_TEST
 
+/* What is written meanwhile goes to a file, several times. */
+START_TEST(a_long_fold_gives_the_same_as_one_in_memory)
+{
+    append_turns(&f, "s", 1, 9000);
+    char *long_fold = replay(S, at_seq(9000), true, NULL);
+    char *in_memory = folded_json(&f, S, 9000);
+    ck_assert_str_eq(long_fold, in_memory);
+    free(long_fold);
+    free(in_memory);
+}
+END_TEST
+
 START_TEST(replay_begins_with_the_newest_snapshot_up_to_the_moment)
 {
     annal_replay_info info;
@@ -445,6 +457,7 @@ Suite *suite_replay(void)
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, every_past_state_is_the_same_with_all_snapshots_with_some_and_with_none);
+    tcase_add_test(tc, a_long_fold_gives_the_same_as_one_in_memory);
     tcase_add_test(tc, replay_begins_with_the_newest_snapshot_up_to_the_moment);
     tcase_add_test(tc, a_replayed_state_can_be_asked_and_taken_further);
     tcase_add_test(tc, a_moment_behind_the_last_event_or_of_no_session_is_not_found);
