@@ -41,7 +41,8 @@ static int print_all(annal_store *store, annal_slice session, const struct range
             annal_damage damage = annal_cursor_damage(cursor);
             event_say_damage(annal_cursor_journal(cursor), &damage);
             exit_status = EXIT_REFUSED;
-        } else if (status == ANNAL_OK && !event_print_head(cursor, &event, data_bytes, &err)) {
+        } else if (status == ANNAL_OK &&
+                   !event_print_head(cursor, &event, (annal_slice){0}, data_bytes, &err)) {
             status = err.status;
         }
     }

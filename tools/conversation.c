@@ -482,3 +482,16 @@ void conversation_print(struct conversation *conversation, const annal_event *ev
     }
     print_other(conversation, event);
 }
+
+void conversation_print_long(struct conversation *conversation, const annal_event *event,
+                             annal_slice begin, uint64_t data_bytes)
+{
+    char size[HUMAN_BYTES];
+    print_time(conversation, event);
+    colour(conversation, YELLOW);
+    printf("%.*s", ANNAL_FMT(event->type));
+    colour(conversation, "0");
+    printf("  %s: ", human_bytes(size, data_bytes));
+    out_plain(begin);
+    fputs("…\n", stdout);
+}

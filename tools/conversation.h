@@ -54,6 +54,10 @@ struct conversation {
 /* Print an event on stdout, and add what it used to the tally. */
 void conversation_print(struct conversation *conversation, const annal_event *event);
 
+/* The same of an event whose data is not in memory, for it is long: what its first bytes are. */
+void conversation_print_long(struct conversation *conversation, const annal_event *event,
+                             annal_slice begin, uint64_t data_bytes);
+
 /*
  * What is known already where the conversation does not begin with event 1: a turn, and whether it
  * has ended; a call that has no result. Ids and names as text; seq is one up to which it is known.

@@ -2,6 +2,8 @@
 #ifndef TOOLS_EVENT_OUT_H
 #define TOOLS_EVENT_OUT_H
 
+#include "journal/base/buf.h"
+
 #include <annal/journal.h>
 
 /*
@@ -14,8 +16,16 @@ void event_print(const annal_event *event, annal_slice session);
  * The same of the event that a cursor gave last, whose data is printed in pieces if it is not in
  * memory. False: it could not be read.
  */
-bool event_print_head(annal_cursor *cursor, const annal_event *event, uint64_t data_bytes,
-                      annal_error *err);
+bool event_print_head(annal_cursor *cursor, const annal_event *event, annal_slice session,
+                      uint64_t data_bytes, annal_error *err);
+
+/*
+ * Read the data of such an event into memory (data, which it then points into), unless it is longer
+ * than LONG_DATA_BYTES: then it stays empty.
+ */
+#define LONG_DATA_BYTES (1u << 20)
+annal_status event_read_data(annal_cursor *cursor, annal_event *event, uint64_t data_bytes,
+                             struct buf *data, annal_error *err);
 
 /* One line on stderr. */
 void event_say_damage(annal_slice session, const annal_damage *damage);

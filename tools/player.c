@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LOOK_US = 50000, LONGEST_WAIT_MS = 500, STATUS_BYTES = 400, INDENT = 19 };
+enum { LOOK_US = 50000, LONGEST_WAIT_MS = 500, STATUS_BYTES = 400, BEGIN_BYTES = 120, INDENT = 19 };
 
 static const double SPEED_MAX = 1000; /* faster is: without a pause */
 
@@ -25,6 +25,8 @@ struct player {
     annal_slice session;
     char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
     annal_cursor *cursor;
+    uint64_t data_bytes; /* of the event it gave last, */
+    struct buf data;     /* and the data, when it was long */
     struct terminal terminal;
     struct conversation talk;
     double speed;
@@ -239,16 +241,37 @@ static double pause_before(struct player *player, const annal_event *event)
     return most_us;
 }
 
-static void show(struct player *player, const annal_event *event)
+/* As a part of the conversation; of data that is long only the begin. */
+static annal_status show_talk(struct player *player, annal_event *event, annal_error *err)
 {
-    clear_status(player);
-    if (player->options->json)
-        event_print(event, player->session);
-    else
+    char begin[BEGIN_BYTES];
+    size_t len = 0;
+    annal_status status =
+        event_read_data(player->cursor, event, player->data_bytes, &player->data, err);
+    if (status >= 0 && event->data.len == 0)
+        status = annal_cursor_data(player->cursor, 0, begin, sizeof begin, &len, err);
+    if (status < 0)
+        return status;
+    if (event->data.len > 0)
         conversation_print(&player->talk, event);
+    else
+        conversation_print_long(&player->talk, event, (annal_slice){begin, len},
+                                player->data_bytes);
+    return ANNAL_OK;
+}
+
+static annal_status show(struct player *player, annal_event *event, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    clear_status(player);
+    if (!player->options->json)
+        status = show_talk(player, event, err);
+    else if (!event_print_head(player->cursor, event, player->session, player->data_bytes, err))
+        status = err->status;
     player->shown = event->seq;
     player->shown_ts_us = event->ts_us;
     player->step = false;
+    return status;
 }
 
 /* Whether it is time to look at keys although no event is waited for. */
@@ -268,7 +291,7 @@ static annal_status go_back(struct player *player, annal_error *err)
     return go_to(player, seq, err);
 }
 
-static annal_status show_next(struct player *player, const annal_event *event, annal_error *err)
+static annal_status show_next(struct player *player, annal_event *event, annal_error *err)
 {
     double left_us = pause_before(player, event);
     if (player->paused || left_us > 0 || is_time_to_look(player)) {
@@ -277,9 +300,7 @@ static annal_status show_next(struct player *player, const annal_event *event, a
         if (!player->step && wait_for(player, left_us, false))
             return go_back(player, err);
     }
-    if (!player->quit)
-        show(player, event);
-    return ANNAL_OK;
+    return player->quit ? ANNAL_OK : show(player, event, err);
 }
 
 /* At the end somebody who has paused may go back. */
@@ -315,7 +336,8 @@ static annal_status play(struct player *player, annal_error *err)
     while (status >= 0 && !done && !player->quit && out_wanted()) {
         annal_event event;
         bool at_end = annal_cursor_position(player->cursor).seq > player->options->to_seq;
-        status = at_end ? ANNAL_END : annal_cursor_next(player->cursor, &event, err);
+        status = at_end ? ANNAL_END
+                        : annal_cursor_next_head(player->cursor, &event, &player->data_bytes, err);
         if (status == ANNAL_DAMAGE)
             count_damage(player);
         else if (status == ANNAL_END)
@@ -348,6 +370,7 @@ int player_run(annal_index *index, annal_slice session, const struct player_opti
     clear_status(&player);
     fflush(stdout);
     annal_cursor_close(player.cursor);
+    annal__buf_done(&player.data);
     terminal_close(&player.terminal);
     if (status < 0)
         return fail_error(&err);

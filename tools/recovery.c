@@ -9,6 +9,7 @@
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
 #include "tools/conversation.h"
+#include "tools/event_out.h"
 #include "tools/excerpt.h"
 #include "tools/rows.h"
 
@@ -46,7 +47,8 @@ struct recovery {
     char status[64];
     char first_turn[ANNAL_ID_BYTES_MAX];
     annal_cursor *cursor;
-    uint64_t items; /* printed of the list at hand */
+    struct buf data; /* of a longer event */
+    uint64_t items;  /* printed of the list at hand */
     struct table *table;
     annal_error err;
 };
@@ -103,13 +105,23 @@ static void listen(struct said *said, const annal_event *event)
     excerpt_line(&said->text, text, TEXT_CHARS);
 }
 
+/* The next event; what it says is not known when its data is long. */
+static annal_status next_event(struct recovery *r, annal_event *event)
+{
+    uint64_t data_bytes = 0;
+    annal_status status = annal_cursor_next_head(r->cursor, event, &data_bytes, &r->err);
+    if (status != ANNAL_OK)
+        return status;
+    return event_read_data(r->cursor, event, data_bytes, &r->data, &r->err);
+}
+
 static annal_status listen_to_block(struct recovery *r, uint64_t from, uint64_t to)
 {
     bool user = r->user.seq == 0, assistant = r->assistant.seq == 0; /* not in a newer block */
     annal_status status = annal_cursor_seek(r->cursor, from, &r->err);
     while (status >= 0 && annal_cursor_position(r->cursor).seq < to) {
         annal_event event;
-        status = annal_cursor_next(r->cursor, &event, &r->err);
+        status = next_event(r, &event);
         if (status == ANNAL_END)
             break;
         if (status != ANNAL_OK || event.seq >= to)
@@ -208,9 +220,8 @@ static void read_arguments(struct recovery *r, uint64_t seq, struct buf *out)
 {
     annal_event event;
     annal__buf_clear(out);
-    if (annal_cursor_seek(r->cursor, seq, NULL) < 0 ||
-        annal_cursor_next(r->cursor, &event, NULL) != ANNAL_OK || event.seq != seq ||
-        event.data.len == 0 || event.data.ptr[0] != '{')
+    if (annal_cursor_seek(r->cursor, seq, NULL) < 0 || next_event(r, &event) != ANNAL_OK ||
+        event.seq != seq || event.data.len == 0 || event.data.ptr[0] != '{')
         return;
     annal_slice input = annal__json_member(event.data, "input");
     excerpt_line(out, input.len > 0 ? input : annal__json_member(event.data, "arguments"),
@@ -513,6 +524,7 @@ int recovery_print(const struct args *args, annal_index *index, annal_slice sess
                                        : print_text(&r);
     annal_cursor_close(r.cursor);
     annal_state_free(r.state);
+    annal__buf_done(&r.data);
     annal__buf_done(&r.user.text);
     annal__buf_done(&r.assistant.text);
     return exit_status;

@@ -121,6 +121,35 @@ START_TEST(a_fork_is_played_as_one_history)
 }
 END_TEST
 
+/* The data of an event that is kept in the journal alone, and one that is read after all. */
+START_TEST(of_a_long_event_people_see_the_begin_and_programs_all)
+{
+    enum { LONG = 3 << 20, MIDDLE = 400000 };
+    size_t len = 0;
+    char *event = malloc(LONG + 200);
+    len = (size_t)sprintf(event, "{\"role\":\"user\",\"content\":\"first\\n");
+    memset(event + len, 'x', LONG);
+    strcpy(event + len + LONG, "\"}\n");
+    CLI(&cli, event, "append", "long", "--type", "message.added");
+    cli_assert_done(&cli);
+    strcpy(event + len + MIDDLE, "\"}\n");
+    CLI(&cli, event, "append", "long", "--type", "message.added");
+    CLI(&cli, NULL, "replay", "long", "--events");
+    cli_assert_done(&cli);
+    ck_assert_uint_lt(cli.out_len, 2000);
+    ck_assert_ptr_nonnull(
+        strstr(cli.out, "message.added  3.1 MB: {\"role\":\"user\",\"content\":"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "  user\n                   first\n"));
+    CLI(&cli, NULL, "replay", "long", "--events", "--json");
+    cli_assert_done(&cli);
+    ck_assert_uint_gt(cli.out_len, LONG + MIDDLE);
+    CLI(&cli, NULL, "show", "long", "--recovery");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "last user            event 2, "));
+    free(event);
+}
+END_TEST
+
 START_TEST(programs_get_the_events_as_json_lines)
 {
     CLI(&cli, NULL, "replay", "s", "--events", "--json", "--from", "3", "--at", "4");
@@ -420,6 +449,7 @@ Suite *suite_player(void)
     tcase_add_test(text, a_session_is_played_as_a_conversation_plain_where_it_is_piped);
     tcase_add_test(text, a_part_of_it_has_the_tokens_and_names_of_what_came_before);
     tcase_add_test(text, a_fork_is_played_as_one_history);
+    tcase_add_test(text, of_a_long_event_people_see_the_begin_and_programs_all);
     tcase_add_test(text, programs_get_the_events_as_json_lines);
     tcase_add_test(text, an_event_of_any_shape_is_one_that_people_can_read);
     tcase_add_test(text, what_was_used_so_far_is_what_the_tables_say);
