@@ -97,9 +97,27 @@ done:
     return status;
 }
 
+/* Over the header, as annal__scan_next() goes; what is wrong with it is left to that. */
+static annal_status pass_header(struct scan *scan, annal_error *err)
+{
+    annal_slice frame;
+    struct frame_header header;
+    uint64_t h;
+    annal_status status = annal__scan_frame(scan, 0, 0, &frame, err);
+    if (status == ANNAL_OK && annal__frame_proves(scan->codec, frame, 0, 0, &h) &&
+        scan->codec->parse_header(frame, &header))
+        annal__scan_stand(scan, header.fork_seq + 1, frame.len, h);
+    return status < 0 ? status : ANNAL_OK;
+}
+
 annal_status annal__scan_next_head(struct scan *scan, annal_event *out_event, annal_error *err)
 {
     scan->data_bytes = 0;
+    if (scan->offset == 0 && scan->resume == 0 && scan->codec->parse_head != NULL) {
+        annal_status status = pass_header(scan, err);
+        if (status < 0)
+            return status;
+    }
     bool plain = scan->offset > 0 && scan->resume == 0 && scan->sound_length == 0;
     if (!plain || scan->codec->parse_head == NULL)
         return annal__scan_next(scan, out_event, err);

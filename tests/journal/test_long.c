@@ -16,12 +16,12 @@
 
 static struct tmpdir dir;
 static annal_store *store;
-static struct buf data; /* of the long events: 4, 5 and 12 */
+static struct buf data; /* of the long events: 1, 4, 5 and 12 */
 static const char *journal;
 
 static bool is_long(uint64_t seq)
 {
-    return seq == 4 || seq == 5 || seq == EVENTS;
+    return seq == 1 || seq == 4 || seq == 5 || seq == EVENTS;
 }
 
 static void set_up_format(annal_format format)
