@@ -336,3 +336,14 @@ annal_status annal_state_rebase(annal_state *state, const annal_state_source *so
     annal__pages_rebase(state->pages, source);
     return ANNAL_OK;
 }
+
+annal_status annal_state_put_away(annal_state *state, const char *directory, size_t bytes_max,
+                                  annal_error *err)
+{
+    if (annal__pages_own_bytes(state->pages) <= bytes_max)
+        return ANNAL_OK;
+    annal_status status = annal__state_settle(state, err);
+    if (status >= 0)
+        annal__pages_put_away(state->pages, directory);
+    return status;
+}

@@ -7,6 +7,7 @@
  *
  * (1) The file is pages of 4 KiB, counted from 1. A page is the one that was written last, else the
  *     source's, else zeros.
+ *     What was written stands in memory, or, when that became much, in a file (spill.c).
  * (2) A page of the source that the file was cut in front of is gone, also when the file grows again.
  * (3) The source is asked only when a page is needed, any number of times for the same one, and
  *     never changes its answer.
@@ -22,6 +23,7 @@
 #include "index/state_vfs.h"
 
 #include "index/database.h"
+#include "index/spill.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 
@@ -40,8 +42,10 @@ struct state_pages {
     annal_state_source source;
     uint64_t shared; /* pages of the source that are not gone, rule (2) */
     uint64_t count;  /* of the file */
-    char **own;      /* own[i] is page i + 1 as it was written; NULL: the source's */
+    char **own;      /* own[i] is page i + 1 as it was written; NULL: it is not in memory */
+    bool *away;      /* away[i]: a page that was written, and is not in memory, is in spill */
     size_t own_cap;
+    struct spill spill;
     size_t own_count;   /* that are not NULL */
     annal_error failed; /* status 0: no page failed */
     char part[PAGE_BYTES];
@@ -59,6 +63,11 @@ static struct state_pages *pages_of(sqlite3_file *file)
 
 /* ---- Pages ---- */
 
+static bool is_away(const struct state_pages *pages, uint64_t page)
+{
+    return page <= pages->own_cap && pages->away[page - 1];
+}
+
 static const char *own_page(const struct state_pages *pages, uint64_t page)
 {
     return page <= pages->own_cap ? pages->own[page - 1] : NULL;
@@ -70,6 +79,8 @@ annal_status annal__pages_read(struct state_pages *pages, uint64_t page, void *o
     const char *own = own_page(pages, page);
     if (own != NULL)
         memcpy(out, own, PAGE_BYTES);
+    else if (is_away(pages, page))
+        return annal__spill_get(&pages->spill, page, out, err);
     else if (page <= pages->shared)
         return pages->source.read(pages->source.arg, page, out, err);
     else
@@ -84,12 +95,13 @@ uint64_t annal__pages_count(const struct state_pages *pages)
 
 bool annal__pages_changed(const struct state_pages *pages, uint64_t page)
 {
-    return page > pages->shared || own_page(pages, page) != NULL;
+    return page > pages->shared || own_page(pages, page) != NULL || is_away(pages, page);
 }
 
 size_t annal__pages_own_bytes(const struct state_pages *pages)
 {
-    return pages->own_count * PAGE_BYTES + pages->own_cap * sizeof *pages->own;
+    return pages->own_count * PAGE_BYTES +
+           pages->own_cap * (sizeof *pages->own + sizeof *pages->away);
 }
 
 static annal_status make_room(struct state_pages *pages, uint64_t page)
@@ -104,6 +116,11 @@ static annal_status make_room(struct state_pages *pages, uint64_t page)
         return ANNAL_ERR_NOMEM;
     memset(grown + pages->own_cap, 0, (cap - pages->own_cap) * sizeof *grown);
     pages->own = grown;
+    bool *away = annal__realloc_array(pages->away, cap, sizeof *away);
+    if (away == NULL)
+        return ANNAL_ERR_NOMEM;
+    memset(away + pages->own_cap, 0, (cap - pages->own_cap) * sizeof *away);
+    pages->away = away;
     pages->own_cap = cap;
     return ANNAL_OK;
 }
@@ -126,6 +143,22 @@ static void drop_from(struct state_pages *pages, uint64_t count)
 {
     for (size_t i = (size_t)count; i < pages->own_cap; i++) {
         pages->own_count -= pages->own[i] != NULL;
+        annal__free(pages->own[i]);
+        pages->own[i] = NULL;
+        pages->away[i] = false;
+    }
+}
+
+void annal__pages_put_away(struct state_pages *pages, const char *directory)
+{
+    annal__spill_open(&pages->spill, directory);
+    for (size_t i = 0; i < pages->own_cap; i++) {
+        if (pages->own[i] == NULL)
+            continue;
+        if (!annal__spill_put(&pages->spill, i + 1, pages->own[i]))
+            return; /* the rest stays */
+        pages->away[i] = true;
+        pages->own_count--;
         annal__free(pages->own[i]);
         pages->own[i] = NULL;
     }
@@ -469,6 +502,8 @@ void annal__pages_free(struct state_pages *pages)
         return;
     drop_from(pages, 0);
     annal__free(pages->own);
+    annal__free(pages->away);
+    annal__spill_close(&pages->spill);
     close_source(pages);
     annal__free(pages);
 }

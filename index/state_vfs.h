@@ -41,6 +41,9 @@ bool annal__pages_changed(const struct state_pages *pages, uint64_t page);
  * written over it. It is ours. */
 void annal__pages_rebase(struct state_pages *pages, const annal_state_source *source);
 
+/* Give the memory of what was written back, as far as a file in this directory takes it. */
+void annal__pages_put_away(struct state_pages *pages, const char *directory);
+
 /* Bytes of memory that what was written takes. */
 size_t annal__pages_own_bytes(const struct state_pages *pages);
 

@@ -1,8 +1,7 @@
 #include "replay/fold.h"
 
-#include "replay/spill.h"
-
-enum { SPILL_EVENTS = 4096 }; /* between two times that pages are put away */
+enum { PUT_AWAY_EVENTS = 4096 }; /* between two times that pages may be put away */
+#define PUT_AWAY_BYTES ((size_t)16 << 20)
 
 annal_status annal__fold(annal_cursor *cursor, uint64_t to_seq, annal_fold_fn fn, void *arg,
                          uint64_t *damaged, annal_error *err)
@@ -45,11 +44,10 @@ static annal_status apply(void *arg, const annal_event *event, annal_error *err)
     annal_status status = annal_state_apply(folding->state, event, err);
     if (status < 0)
         return status;
-    folding->folded++;
-    if (++folding->unspilled < SPILL_EVENTS)
+    if (++folding->folded % PUT_AWAY_EVENTS != 0)
         return ANNAL_OK;
-    folding->unspilled = 0;
-    return annal__spill(&folding->spill, folding->store, folding->state, err);
+    return annal_state_put_away(folding->state, annal_store_path(folding->store), PUT_AWAY_BYTES,
+                                err);
 }
 
 annal_status annal__folding_to(struct folding *folding, uint64_t seq, annal_error *err)
@@ -68,6 +66,5 @@ void annal__folding_done(struct folding *folding)
 {
     annal_cursor_close(folding->cursor);
     annal_state_free(folding->state);
-    annal__spill_unref(folding->spill);
     *folding = (struct folding){0};
 }

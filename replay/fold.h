@@ -15,8 +15,6 @@ struct folding {
     uint64_t from_seq; /* it began with the state after this event; 0: none */
     uint64_t folded;   /* events applied since */
     uint64_t damaged;  /* places passed over since */
-    struct spill *spill;
-    uint64_t unspilled; /* events applied since pages were put away */
 };
 
 /* The nearest snapshot at or before seq, or, with no_snapshots or without any, before event 1. */

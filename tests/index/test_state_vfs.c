@@ -204,9 +204,11 @@ START_TEST(random_sql_over_a_source_is_as_in_memory)
     for (int round = 0; round < 40; round++) {
         random_transaction(&pair, &random);
         pair_compare(&pair);
-        uint64_t how = random_below(&random, 3);
-        if (how > 0)
+        uint64_t how = random_below(&random, 5);
+        if (how == 1 || how == 2)
             pair_take(&pair);
+        if (how == 3)
+            annal__pages_put_away(pair.pages, "/tmp");
         if (how == 1) {
             pair_close(&pair);
             pair_open(&pair);
@@ -425,6 +427,49 @@ START_TEST(a_long_fold_does_not_keep_all_in_one_transaction)
 }
 END_TEST
 
+/* Over a source, from which the pages that were not changed still come. */
+START_TEST(pages_that_are_put_away_take_no_memory_and_are_there)
+{
+    annal_state *straight = core_state(), *state = core_state();
+    struct store store = {0};
+    fold_turns(straight, 1, 3000);
+    fold_turns(state, 1, 3000);
+    store_take(&store, state);
+    annal_state_free(state);
+    state = open_over(&store);
+    for (uint64_t seq = 3001; seq < 9000; seq += 1000) {
+        fold_turns(straight, seq, seq + 900);
+        fold_turns(state, seq, seq + 900);
+        ck_ok(annal_state_put_away(state, seq > 7000 ? "/proc/nowhere" : "/tmp", 1000, err));
+        ck_assert_uint_lt(annal__pages_own_bytes(state->pages), 32768);
+        ck_assert_uint_gt(changed(state), 20);
+    }
+    store_take(&store, state);
+    ck_equal(straight, state);
+    const annal_state_source source = source_of(&store);
+    ck_ok(annal_state_rebase(state, &source, err));
+    ck_equal(straight, state);
+    annal_state_free(straight);
+    annal_state_free(state);
+    store_done(&store);
+}
+END_TEST
+
+START_TEST(pages_that_cannot_be_put_away_stay_in_memory)
+{
+    annal_state *straight = core_state(), *state = core_state();
+    for (uint64_t seq = 1; seq < 2000; seq += 1000) {
+        fold_turns(straight, seq, seq + 900);
+        fold_turns(state, seq, seq + 900);
+        ck_ok(annal_state_put_away(state, "/proc/nowhere", 1000, err));
+        ck_assert_uint_gt(annal__pages_own_bytes(state->pages), 1000);
+    }
+    ck_equal(straight, state);
+    annal_state_free(straight);
+    annal_state_free(state);
+}
+END_TEST
+
 /* The n-th read fails, for every n; what the call says is what the source said. */
 START_TEST(a_page_that_cannot_be_had_fails_the_call_that_needs_it)
 {
@@ -536,6 +581,8 @@ Suite *suite_state_vfs(void)
     tcase_add_test(tcase, of_a_large_state_only_what_is_needed_is_read_and_kept);
     tcase_add_test(tcase, folding_with_rebases_keeps_no_more_than_what_changed_between_them);
     tcase_add_test(tcase, a_long_fold_does_not_keep_all_in_one_transaction);
+    tcase_add_test(tcase, pages_that_are_put_away_take_no_memory_and_are_there);
+    tcase_add_test(tcase, pages_that_cannot_be_put_away_stay_in_memory);
     tcase_add_test(tcase, a_page_that_cannot_be_had_fails_the_call_that_needs_it);
     tcase_add_test(tcase, pages_that_are_no_state_of_this_session_are_refused);
     tcase_add_test(tcase, a_rebase_onto_another_number_of_pages_is_refused);

@@ -338,6 +338,16 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_changed(annal_state *state,
                                                             annal_error *err);
 
 /*
+ * When the pages that were changed take more than so many bytes of memory, put them away in a file
+ * without a name in this directory: a fold of any length then takes a bounded amount of memory. They
+ * still count as changed. The file is the state's, and goes with it. Where none can be made, and
+ * when the disk is full, they stay in memory; that is no failure.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_put_away(annal_state *state,
+                                                             const char *directory,
+                                                             size_t bytes_max, annal_error *err);
+
+/*
  * What the state is now is in source (its pages as annal_state_page() gives them): from now on they
  * are read from there, and the memory of those that were changed is given back. The old source is
  * closed. On success the source is the state's; on failure it stays the caller's.
