@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SESSIONS_MAX 16
@@ -303,6 +304,63 @@ START_TEST(a_session_that_is_converted_goes_on_where_it_was)
 }
 END_TEST
 
+/* ---- Forks ---- */
+
+START_TEST(among_all_sessions_a_fork_gives_its_own_events)
+{
+    for (int i = 0; i < 3; i++)
+        append(0);
+    ck_ok(annal_session_fork(f.store, ANNAL_SLICE("s00"), 2, ANNAL_SLICE("s01"), NULL, NULL, err));
+    append(1);
+    open_tail(NULL);
+    for (uint64_t seq = 1; seq <= 3; seq++)
+        ck_given(tail, "s00", seq);
+    ck_given(tail, "s01", 3);
+    ck_nothing(tail);
+    /* One that is made while it looks, and a fork of a fork. */
+    ck_ok(annal_session_fork(f.store, ANNAL_SLICE("s01"), 3, ANNAL_SLICE("s02"), NULL, NULL, err));
+    ck_nothing(tail);
+    append(2);
+    append(0);
+    append(2);
+    uint64_t next[3] = {4, 0, 4};
+    for (int i = 0; i < 3; i++) {
+        annal_event event;
+        ck_ok(annal_tail_next(tail, 5000, &event, err));
+        ck_assert_uint_eq(event.seq, next[annal_tail_session(tail).ptr[2] - '0']++);
+    }
+    ck_assert_uint_eq(next[2], 6);
+    ck_nothing(tail);
+}
+END_TEST
+
+START_TEST(a_fork_that_is_named_gives_its_whole_history)
+{
+    const annal_slice sessions[] = {ANNAL_SLICE("s02"), ANNAL_SLICE("s03")};
+    for (int i = 0; i < 3; i++)
+        append(0);
+    ck_ok(annal_session_fork(f.store, ANNAL_SLICE("s00"), 2, ANNAL_SLICE("s01"), NULL, NULL, err));
+    append(1);
+    append(1);
+    ck_ok(annal_session_fork(f.store, ANNAL_SLICE("s01"), 3, ANNAL_SLICE("s02"), NULL, NULL, err));
+    append(0); /* not of this history */
+    open_tail(&(annal_tail_options){.sessions = sessions, .session_count = 1 + (size_t)_i});
+    for (uint64_t seq = 1; seq <= 3; seq++)
+        ck_given(tail, "s02", seq);
+    ck_nothing(tail);
+    append(2);
+    append(1);
+    ck_given(tail, "s02", 4);
+    ck_nothing(tail);
+    annal_tail_close(tail);
+    open_tail(
+        &(annal_tail_options){.sessions = sessions, .session_count = 1 + (size_t)_i, .last = 3});
+    for (uint64_t seq = 2; seq <= 4; seq++)
+        ck_given(tail, "s02", seq);
+    ck_nothing(tail);
+}
+END_TEST
+
 /* More than the hub's log holds: the rest is looked up in its table. */
 START_TEST(a_reader_that_falls_far_behind_misses_nothing)
 {
@@ -472,6 +530,50 @@ START_TEST(an_event_loop_over_many_descriptors_gets_everything_once)
 }
 END_TEST
 
+/* The exit status of a process that follows everything until it has seqs 1 to count of a session. */
+static int follow_in_a_process(uint64_t count)
+{
+    annal_store *store = NULL;
+    annal_tail *own = NULL;
+    annal_event event;
+    uint64_t next[2] = {1, 1};
+    if (annal_store_open(f.path, &(annal_store_options){.no_keeper = true}, &store, NULL) < 0 ||
+        annal_tail_open(store, NULL, &own, NULL) < 0)
+        return 1;
+    while (next[0] <= count || next[1] <= count) {
+        annal_status status = annal_tail_next(own, 20000, &event, NULL);
+        size_t session = status == ANNAL_OK ? (size_t)(annal_tail_session(own).ptr[2] - '0') : 2;
+        if (session > 1 || event.seq != next[session]++)
+            return 2;
+    }
+    annal_tail_close(own);
+    return annal_store_close(store, NULL) == ANNAL_OK ? 0 : 3;
+}
+
+START_TEST(what_one_process_appends_all_others_get_once)
+{
+    enum { PROCESSES_MAX = 40, EACH = 100 };
+    const unsigned processes = many_or(PROCESSES_MAX, 3);
+    pid_t pids[PROCESSES_MAX];
+    for (unsigned i = 0; i < processes; i++) {
+        pids[i] = fork();
+        ck_assert_int_ge(pids[i], 0);
+        if (pids[i] == 0)
+            _exit(follow_in_a_process(EACH));
+    }
+    for (size_t i = 0; i < 2 * EACH; i++) {
+        (void)append_as(i % 2, "a.one", "{}", i % 7 == 0 ? ANNAL_LEVEL_SYNC : ANNAL_LEVEL_OS);
+        if (i % 20 == 0)
+            usleep(5000);
+    }
+    for (unsigned i = 0; i < processes; i++) {
+        int status;
+        ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+        ck_assert_int_eq(status, 0);
+    }
+}
+END_TEST
+
 Suite *suite_tails(void)
 {
     Suite *suite = suite_create("tails");
@@ -488,9 +590,12 @@ Suite *suite_tails(void)
     tcase_add_test(tc, two_beginnings_and_what_is_no_name_are_refused);
     tcase_add_test(tc, a_session_that_is_deleted_and_begun_anew_is_given_from_its_first_event);
     tcase_add_test(tc, a_session_that_is_converted_goes_on_where_it_was);
+    tcase_add_test(tc, among_all_sessions_a_fork_gives_its_own_events);
+    tcase_add_loop_test(tc, a_fork_that_is_named_gives_its_whole_history, 0, 2);
     tcase_add_test(tc, a_reader_that_falls_far_behind_misses_nothing);
     tcase_add_test(tc, whatever_the_interleaving_no_tail_misses_or_repeats_an_event);
     tcase_add_test(tc, an_event_loop_over_many_descriptors_gets_everything_once);
+    tcase_add_test(tc, what_one_process_appends_all_others_get_once);
     suite_add_tcase(suite, tc);
     return suite;
 }

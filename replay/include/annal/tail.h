@@ -18,7 +18,8 @@
  *     one store object, come in the order in which they became readable, those of several processes
  *     in the order in which these said so.
  *   - a tail that falls far behind (some thousand appends), and one that learns late of an append
- *     because its process died before it could say so, gives what it missed by ts again.
+ *     because its process died before it could say so, gives what it missed by ts again. So do the
+ *     first moments of a store in which nobody ever listened.
  *
  * Thousands of tails on one store object share one look at each commit. When there are more than a
  * few, they take turns in reading, so that the appends keep the processor: each is later then by
