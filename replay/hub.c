@@ -170,6 +170,15 @@ static void flag_node(const struct hub_node *node)
         flag(link->listener);
 }
 
+/* Those that nobody looks for: they look themselves. */
+static void flag_unwatched(const struct hub_node *node)
+{
+    for (const struct hub_link *link = node->links; link != NULL; link = link->next) {
+        if (link->listener->is_single && link->listener->fd < 0)
+            flag(link->listener);
+    }
+}
+
 /* Rule (2). */
 static void write_down(struct hub *hub, struct hub_node *node, uint64_t round)
 {
@@ -293,8 +302,6 @@ static annal_status look_at_watched(struct look *look)
         struct hub_node *node = (struct hub_node *)at;
         if (node->watched > 0)
             status = compare(hub, node, look->missed, look->err);
-        if (look->missed)
-            flag_node(node);
     }
     return status;
 }
@@ -309,11 +316,9 @@ static annal_status look(struct hub *hub, bool missed, annal_error *err)
     if (missed)
         atomic_fetch_add(&hub->misses, 1);
     annal_status status = hub->alls > 0 ? look_at_all(&look) : look_at_watched(&look);
-    if (hub->alls > 0 && missed) {
-        for (struct named *at = annal__names_next(&hub->nodes, NULL); at != NULL;
-             at = annal__names_next(&hub->nodes, at))
-            flag_node((struct hub_node *)at);
-    }
+    for (struct named *at = missed ? annal__names_next(&hub->nodes, NULL) : NULL; at != NULL;
+         at = annal__names_next(&hub->nodes, at))
+        flag_unwatched((struct hub_node *)at);
     if (hub->log_end != log_end)
         flag_alls(hub);
     return status;
@@ -336,7 +341,6 @@ static void hear_session(struct hub *hub, annal_slice session, uint64_t end_seq)
     } else if (end_seq > node->end_seq) {
         node->end_seq = end_seq;
     } else {
-        flag_node(node);
         return; /* told already */
     }
     write_down(hub, node, 0);
@@ -790,28 +794,37 @@ static annal_status start_thread(struct hub *hub, annal_error *err)
     return ANNAL_OK;
 }
 
+/* Take a descriptor, or -1 to give it back. */
+static void set_fd(struct listener *listener, int fd)
+{
+    struct hub *hub = listener->hub;
+    pthread_mutex_lock(&hub->lock);
+    listener->fd = fd;
+    hub->descriptors = fd >= 0 ? hub->descriptors + 1 : hub->descriptors - 1;
+    for (size_t i = 0; i < listener->link_count; i++) { /* its caller looks only when we say so */
+        uint32_t *watched = &listener->links[i].node->watched;
+        *watched = fd >= 0 ? *watched + 1 : *watched - 1;
+    }
+    if (atomic_exchange(&listener->pending, false))
+        flag(listener); /* so is the descriptor */
+    pthread_mutex_unlock(&hub->lock);
+}
+
 annal_status annal__hub_fd(struct listener *listener, annal_error *err)
 {
     struct hub *hub = listener->hub;
     struct tails_place *place = annal__store_tails(hub->store);
     annal_status status = ANNAL_OK;
-    pthread_mutex_lock(&place->lock);
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fd < 0)
-        status = annal__fail_errno(err, "a descriptor for a tail of store %s",
-                                   annal_store_path(hub->store));
-    if (status == ANNAL_OK && !hub->has_thread)
+        return annal__fail_errno(err, "a descriptor for a tail of store %s",
+                                 annal_store_path(hub->store));
+    pthread_mutex_lock(&place->lock);
+    set_fd(listener, fd);
+    if (!hub->has_thread)
         status = start_thread(hub, err);
-    if (status == ANNAL_OK) {
-        pthread_mutex_lock(&hub->lock);
-        listener->fd = fd;
-        if (atomic_exchange(&listener->pending, false))
-            flag(listener); /* so is the descriptor */
-        hub->descriptors++;
-        for (size_t i = 0; i < listener->link_count; i++)
-            listener->links[i].node->watched++; /* its caller looks only when we say so */
-        pthread_mutex_unlock(&hub->lock);
-    } else if (fd >= 0) {
+    if (status < 0) {
+        set_fd(listener, -1);
         close(fd);
     }
     pthread_mutex_unlock(&place->lock);
