@@ -20,7 +20,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-enum { TEXT_CHARS = 200, BLOCK_EVENTS = 512, LOOK_BACK_EVENTS = 20480 };
+enum { TEXT_CHARS = 200, BLOCK_EVENTS = 512, LOOK_BACK_EVENTS = 20480, DUE_EVENTS = 1000 };
 
 /* The last message of a role. */
 struct said {
@@ -512,6 +512,14 @@ static int print_text(struct recovery *r)
     return EXIT_DONE;
 }
 
+/* Whoever folded so much leaves the snapshots that are due, so that the next one need not. */
+static void take_due_snapshots(const struct recovery *r)
+{
+    annal_error err = {0};
+    if (r->replay.folded >= DUE_EVENTS && !annal_store_is_read_only(r->store) && out_flush())
+        (void)!annal_snapshot_catch_up(r->index, r->session, NULL, NULL, &err);
+}
+
 int recovery_print(const struct args *args, annal_index *index, annal_slice session)
 {
     struct recovery r = {.store = annal_index_store(index),
@@ -522,6 +530,7 @@ int recovery_print(const struct args *args, annal_index *index, annal_slice sess
     int exit_status = find_out(&r) < 0 ? fail_error(&r.err)
                       : args->json     ? print_json(&r)
                                        : print_text(&r);
+    take_due_snapshots(&r);
     annal_cursor_close(r.cursor);
     annal_state_free(r.state);
     annal__buf_done(&r.data);
