@@ -512,12 +512,13 @@ static int print_text(struct recovery *r)
     return EXIT_DONE;
 }
 
-/* Whoever folded so much leaves the snapshots that are due, so that the next one need not. */
-static void take_due_snapshots(const struct recovery *r)
+/* Whoever folded so much leaves one snapshot at the end, so that the next one need not. */
+static void take_snapshot(const struct recovery *r)
 {
     annal_error err = {0};
+    annal_snapshot_info taken;
     if (r->replay.folded >= DUE_EVENTS && !annal_store_is_read_only(r->store) && out_flush())
-        (void)!annal_snapshot_catch_up(r->index, r->session, NULL, NULL, &err);
+        (void)!annal_snapshot_take(r->index, r->session, NULL, &taken, &err);
 }
 
 int recovery_print(const struct args *args, annal_index *index, annal_slice session)
@@ -530,7 +531,7 @@ int recovery_print(const struct args *args, annal_index *index, annal_slice sess
     int exit_status = find_out(&r) < 0 ? fail_error(&r.err)
                       : args->json     ? print_json(&r)
                                        : print_text(&r);
-    take_due_snapshots(&r);
+    take_snapshot(&r);
     annal_cursor_close(r.cursor);
     annal_state_free(r.state);
     annal__buf_done(&r.data);

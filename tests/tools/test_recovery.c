@@ -141,7 +141,7 @@ START_TEST(what_was_said_long_ago_is_found_and_the_snapshot_is_named)
     CLI(&cli, under_way, "append", "s");
     CLI(&cli, many, "append", "s", "--type", "n");
     free(many);
-    recover(); /* leaves the snapshot that is due */
+    recover(); /* leaves a snapshot */
     ck_says("state from           its 1,507 events: there is no snapshot\n");
     recover();
     cli_assert_done(&cli);
