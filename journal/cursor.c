@@ -84,6 +84,8 @@ static annal_status stand(annal_cursor *cursor, uint64_t seq, annal_error *err)
     if (status == ANNAL_OK)
         status = annal__scan_seek(&cursor->scan, seq, err);
     cursor->from_seq = seq;
+    cursor->scan.data_bytes = 0;
+    cursor->data = (annal_slice){NULL, 0};
     return status;
 }
 

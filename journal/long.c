@@ -1,7 +1,7 @@
 /*
  * Long events, without holding them.
  *
- * (1) An event is long when its frame does not end within HOLD_BYTES. Its envelope stands in front
+ * (1) An event is long when its frame does not end within SCAN_HOLD_BYTES. Its envelope stands in front
  *     and is held; what follows is read in pieces, hashed and dropped, up to its end. Only when the
  *     hash is right the event is handed out, with the place of its data.
  * (2) What does not prove itself so is left to the walk that holds frames whole: what happened there
@@ -15,7 +15,6 @@
 
 #include <string.h>
 
-#define HOLD_BYTES  ((size_t)256 << 10)
 #define PIECE_BYTES ((size_t)256 << 10)
 
 /* What of the frame at scan->offset is in the window. */
@@ -123,12 +122,56 @@ annal_status annal__scan_next_head(struct scan *scan, annal_event *out_event, an
         return annal__scan_next(scan, out_event, err);
 
     annal_slice frame;
-    scan->hold = HOLD_BYTES;
+    scan->hold = SCAN_HOLD_BYTES;
     annal_status status = annal__scan_frame(scan, scan->offset, scan->offset, &frame, err);
     scan->hold = 0;
-    if (status == ANNAL_END && scan->window_offset + scan->window.len >= scan->offset + HOLD_BYTES)
+    if (status == ANNAL_END &&
+        scan->window_offset + scan->window.len >= scan->offset + SCAN_HOLD_BYTES)
         status = next_long(scan, out_event, err);
     else if (status >= 0)
         return annal__scan_next(scan, out_event, err);
     return status == ANNAL_DAMAGE ? annal__scan_next(scan, out_event, err) : status;
+}
+
+annal_status annal__scan_look(struct scan *scan, uint64_t offset, annal_event *out_event,
+                              annal_error *err)
+{
+    uint64_t h_before;
+    annal_event event;
+    annal_status status = annal__scan_h_before(scan, offset, &h_before, err);
+    if (status != ANNAL_OK)
+        return status;
+    annal__scan_stand(scan, 1, offset, h_before);
+    status = annal__scan_next_head(scan, &event, err);
+    if (status < 0)
+        return status;
+    if (status != ANNAL_OK || event.offset != offset)
+        return ANNAL_END;
+    *out_event = event;
+    return ANNAL_OK;
+}
+
+annal_status annal__scan_line_end(const struct scan *scan, uint64_t offset, uint64_t *out_end,
+                                  annal_error *err)
+{
+    struct buf piece = {0};
+    annal_status status = annal__buf_reserve(&piece, PIECE_BYTES);
+    if (status < 0)
+        return annal__fail(err, status, "read a journal: no memory");
+    for (status = ANNAL_END; status == ANNAL_END;) {
+        ssize_t got = annal__read_full(scan->io, scan->fd, piece.ptr, PIECE_BYTES, offset);
+        if (got < 0)
+            status =
+                annal__fail_errno(err, "read a journal at byte %llu", (unsigned long long)offset);
+        if (got <= 0)
+            break;
+        size_t end = scan->codec->measure((annal_slice){piece.ptr, (size_t)got}, 0, false);
+        offset += end > 0 ? end : (size_t)got;
+        if (end > 0)
+            status = ANNAL_OK;
+    }
+    if (status == ANNAL_OK)
+        *out_end = offset;
+    annal__buf_done(&piece);
+    return status;
 }

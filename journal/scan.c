@@ -13,6 +13,7 @@
 #define READ_NEAR        ((size_t)128 << 10)
 #define READ_BYTES       ((size_t)256 << 10)
 #define TAIL_BYTES       ((size_t)64 << 10)
+#define LONG_REACH       ((size_t)256 << 10) /* TAIL_BYTES * 4 */
 #define WINDOW_BYTES_MAX (3 * (FRAME_BYTES_MAX + READ_BYTES))
 
 /* How many frames a damaged trailer can have made of one: a newline that was written into it. */
@@ -419,6 +420,45 @@ static annal_status read_range(const struct io *io, int fd, uint64_t from, uint6
     return ANNAL_OK;
 }
 
+/*
+ * When the last line is long: find its begin backwards, and prove it in pieces. ANNAL_END: it is
+ * not so, or does not prove itself.
+ */
+static annal_status find_long_tail(const struct io *io, int fd, const struct codec *codec,
+                                   struct buf *buf, struct journal_tail *tail, annal_error *err)
+{
+    struct scan scan;
+    annal_event event;
+    uint64_t end = tail->size;
+    const char *newline = NULL;
+    annal_status status = read_range(io, fd, end - 1, end, buf, err);
+    if (status < 0 || codec->parse_head == NULL || buf->len != 1 || buf->ptr[0] != '\n')
+        return status < 0 ? status : ANNAL_END;
+    for (end--; end > 0 && newline == NULL && tail->size - end < WINDOW_BYTES_MAX;) {
+        uint64_t from = end > TAIL_BYTES ? end - TAIL_BYTES : 0;
+        status = read_range(io, fd, from, end, buf, err);
+        if (status < 0)
+            return status;
+        newline = buf->len == 0 ? NULL : memrchr(buf->ptr, '\n', buf->len);
+        end = newline == NULL ? from : from + (uint64_t)(newline - buf->ptr) + 1;
+    }
+    if (newline == NULL)
+        return ANNAL_END;
+    annal__scan_init(&scan, io, fd, codec);
+    status = annal__scan_look(&scan, end, &event, err);
+    scan.fd = -1; /* the caller's */
+    annal__scan_done(&scan);
+    if (status != ANNAL_OK || event.offset + event.length != tail->size)
+        return status < 0 ? status : ANNAL_END;
+    tail->seq = event.seq;
+    tail->ts_us = event.ts_us;
+    tail->h = event.h;
+    tail->offset = event.offset;
+    tail->end = tail->size;
+    tail->state = TAIL_WHOLE;
+    return ANNAL_OK;
+}
+
 annal_status annal__scan_tail(const struct io *io, int fd, const struct codec *codec,
                               struct journal_tail *out_tail, annal_error *err)
 {
@@ -453,6 +493,14 @@ annal_status annal__scan_tail(const struct io *io, int fd, const struct codec *c
         if (found || from == 0) {
             tail.state = judge_rest(codec, &buf, (size_t)(tail.end - (found ? from : 0)));
             break;
+        }
+        if (reach == LONG_REACH) {
+            status = find_long_tail(io, fd, codec, &buf, &tail, err);
+            if (status < 0)
+                goto done;
+            if (status == ANNAL_OK)
+                break;
+            status = ANNAL_OK;
         }
         if (reach == WINDOW_BYTES_MAX) {
             status = annal__fail(err, ANNAL_ERR_CORRUPT,

@@ -75,6 +75,17 @@ annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_e
  */
 annal_status annal__scan_next_head(struct scan *scan, annal_event *out_event, annal_error *err);
 
+/* The event that begins at offset behind a frame with that trailer, if it proves itself; else
+ * ANNAL_END. Long ones are not held. */
+annal_status annal__scan_look(struct scan *scan, uint64_t offset, annal_event *out_event,
+                              annal_error *err);
+
+/* Where the long line ends that stands at offset, which is in no window; ANNAL_END: nowhere. */
+annal_status annal__scan_line_end(const struct scan *scan, uint64_t offset, uint64_t *out_end,
+                                  annal_error *err);
+
+#define SCAN_HOLD_BYTES ((size_t)256 << 10) /* of a frame; longer ones are long */
+
 /* Move to event seq; without proof there, to the first event. */
 annal_status annal__scan_seek(struct scan *scan, uint64_t seq, annal_error *err);
 

@@ -102,16 +102,36 @@ static void nearest_marks(const struct scan_marks *marks, uint64_t seq, struct p
 
 /* ---- Looking ---- */
 
+/* A frame that is long is not held. */
+static annal_status short_frame(struct scan *scan, uint64_t offset, uint64_t keep,
+                                annal_slice *out_frame, bool *out_long, annal_error *err)
+{
+    scan->hold = scan->codec->parse_head != NULL ? SCAN_HOLD_BYTES : 0;
+    annal_status status = annal__scan_frame(scan, offset, keep, out_frame, err);
+    *out_long = status == ANNAL_END && scan->hold > 0 &&
+                scan->window_offset + scan->window.len >= offset + scan->hold;
+    scan->hold = 0;
+    return status;
+}
+
 /* The first frame that begins at or behind offset and proves itself; ANNAL_END when there is none
  * near. */
 static annal_status probe(struct scan *scan, uint64_t offset, annal_event *out_event,
                           annal_error *err)
 {
     annal_slice rest, frame;
-    annal_status status = annal__scan_frame(scan, offset, offset, &rest, err);
+    bool is_long = false;
+    annal_status status = short_frame(scan, offset, offset, &rest, &is_long, err);
+    if (is_long) {
+        uint64_t end = 0;
+        status = annal__scan_line_end(scan, offset, &end, err);
+        return status == ANNAL_OK ? annal__scan_look(scan, end, out_event, err) : status;
+    }
     for (int tries = 0; status == ANNAL_OK && tries < 4; tries++) {
         uint64_t h_before, h, start = offset + rest.len;
-        status = annal__scan_frame(scan, start, offset, &frame, err);
+        status = short_frame(scan, start, offset, &frame, &is_long, err);
+        if (is_long)
+            return annal__scan_look(scan, start, out_event, err);
         rest.ptr = frame.ptr - rest.len;
         if (status == ANNAL_OK && scan->codec->trailer(rest, &h_before) &&
             annal__frame_proves(scan->codec, frame, start, h_before, &h) &&
@@ -165,6 +185,20 @@ static annal_status approach(struct scan *scan, uint64_t seq, struct place *low,
     return ANNAL_OK;
 }
 
+static annal_status stand_at_long(struct scan *scan, const struct place *place, annal_error *err)
+{
+    annal_event event;
+    uint64_t h_before = 0;
+    annal_status status = annal__scan_look(scan, place->offset, &event, err);
+    if (status == ANNAL_OK && event.seq != place->seq)
+        status = ANNAL_END;
+    if (status == ANNAL_OK)
+        status = annal__scan_h_before(scan, place->offset, &h_before, err);
+    if (status == ANNAL_OK)
+        annal__scan_stand(scan, place->seq, place->offset, h_before);
+    return status;
+}
+
 /* Stand at a place. ANNAL_END when no event proves itself there with that seq. */
 static annal_status stand(struct scan *scan, const struct place *place, annal_error *err)
 {
@@ -178,8 +212,11 @@ static annal_status stand(struct scan *scan, const struct place *place, annal_er
     }
     if (place->offset < trailer)
         return ANNAL_END;
+    bool is_long = false;
     annal_status status =
-        annal__scan_frame(scan, place->offset, place->offset - trailer, &frame, err);
+        short_frame(scan, place->offset, place->offset - trailer, &frame, &is_long, err);
+    if (is_long)
+        return stand_at_long(scan, place, err);
     if (status != ANNAL_OK)
         return status;
     annal_slice before = {frame.ptr - trailer, trailer};
@@ -197,9 +234,9 @@ static annal_status walk(struct scan *scan, uint64_t seq, annal_error *err)
     while (scan->next_seq < seq) {
         uint64_t offset = scan->offset, h = scan->h, next_seq = scan->next_seq;
         annal_event event;
-        annal_status status = annal__scan_next(scan, &event, err);
+        annal_status status = annal__scan_next_head(scan, &event, err);
         while (status == ANNAL_DAMAGE)
-            status = annal__scan_next(scan, &event, err);
+            status = annal__scan_next_head(scan, &event, err);
         if (status < 0)
             return status;
         if (status == ANNAL_OK && event.seq < seq)

@@ -142,6 +142,28 @@ START_TEST(memory_does_not_grow_with_an_event)
 }
 END_TEST
 
+START_TEST(seeking_and_finding_the_end_hold_no_long_event)
+{
+    struct scan scan;
+    struct journal_tail tail;
+    open_scan(&scan, &annal__system_io);
+    for (unsigned i = 0; i < 3; i++)
+        for (uint64_t seq = 1; seq <= EVENTS; seq++) {
+            annal_event event;
+            ck_ok(annal__scan_seek(&scan, seq, err));
+            ck_ok(annal__scan_next_head(&scan, &event, err));
+            ck_assert_uint_eq(event.seq, seq);
+            ck_assert_uint_le(scan.window.cap, 1u << 20);
+        }
+    ck_ok(annal__scan_tail(&annal__system_io, scan.fd, scan.codec, &tail, err));
+    ck_assert_uint_eq(tail.seq, EVENTS);
+    ck_assert_uint_eq(tail.h, scan.h);
+    ck_assert_uint_eq(tail.end, tail.size);
+    ck_assert_int_eq(tail.state, TAIL_WHOLE);
+    annal__scan_done(&scan);
+}
+END_TEST
+
 /* What a walk gives, in numbers. */
 static uint64_t digest(annal_status (*next)(struct scan *, annal_event *, annal_error *))
 {
@@ -230,6 +252,7 @@ Suite *suite_long(void)
     tcase_add_test(json, a_long_event_comes_without_its_data_which_is_read_in_pieces);
     tcase_add_test(json, heads_and_whole_events_may_be_read_in_turn);
     tcase_add_test(json, memory_does_not_grow_with_an_event);
+    tcase_add_test(json, seeking_and_finding_the_end_hold_no_long_event);
     tcase_add_test(json, damage_is_told_as_by_a_walk_that_holds_events_whole);
     tcase_add_test(json, a_long_event_that_cannot_be_read_or_held_is_a_failure_and_comes_later);
     suite_add_tcase(suite, json);
