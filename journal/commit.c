@@ -436,7 +436,8 @@ static void apply_record(annal_store *store, struct group *group, struct group_r
     if (session->late != LATE_BYTES && bytes.len > 0 &&
         annal__session_write(store, session, offset, bytes, &failure) < 0)
         annal__session_set_late(store, session, LATE_BYTES, &failure);
-    if (session->late == LATE_BYTES && session->refusal.status == ANNAL_ERR_UNKNOWN)
+    record->behind = session->late == LATE_BYTES;
+    if (record->behind && session->refusal.status == ANNAL_ERR_UNKNOWN)
         group->replaced = record->replaced = true;
     session->pending--;
     pthread_mutex_unlock(&session->lock);
@@ -448,7 +449,7 @@ static void tell_news(annal_store *store, const struct group *group, int64_t now
     struct bell_page *page = annal__bell_page(store, now_us, false);
     for (size_t i = 0; i < group->count; i++) {
         const struct group_record *record = &group->records[i];
-        if (record->length > record->header_bytes)
+        if (record->length > record->header_bytes && !record->behind)
             annal__bell_say(page, annal__session_id(record->session), record->last_seq);
     }
     annal__bell_ring(page);

@@ -43,6 +43,7 @@ struct group_record {
     uint64_t h_after;
     struct session_tail before; /* where the session stood */
     bool replaced;              /* applying it found another file in the journal's place */
+    bool behind;                /* its bytes are not in the journal: see failure.h */
 };
 
 /*

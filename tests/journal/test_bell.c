@@ -1,10 +1,13 @@
+#include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
+#include "tests/support/picky_io.h"
 #include "tests/support/random.h"
 #include "tests/support/tmpdir.h"
 
 #include <annal/news.h>
 
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -179,6 +182,75 @@ START_TEST(a_page_of_another_version_is_left_alone_and_everything_is_looked_at)
     ck_assert_uint_eq(atomic_load(&page_of(store)->magic), UINT64_C(0x394c4c45424c4e41));
     annal_news_close(news);
     store_close(other);
+}
+END_TEST
+
+/* Whether s has so many events for a listener, which may have to look for itself. */
+static void ck_hears(annal_news *news, uint64_t last_seq)
+{
+    annal_news_item item = {.end_seq = 0};
+    while (item.end_seq < last_seq && item.kind != ANNAL_NEWS_MISSED) {
+        ck_assert_int_eq(annal_news_wait(news, 5000, NULL), ANNAL_OK);
+        ck_ok(annal_news_next(news, &item, err));
+    }
+}
+
+START_TEST(where_the_page_cannot_be_had_everything_is_looked_at_until_it_can)
+{
+    static const enum picky_call calls[] = {PICKY_OPEN, PICKY_WRITE};
+    static const int errnos[] = {EACCES, ENOSPC};
+    for (int i = 0; i < 2; i++) {
+        struct picky_io disk;
+        annal_news *news = NULL;
+        picky_io_init(&disk);
+        picky_io_fail(&disk, calls[i], "locks/bell", errnos[i], -1);
+        annal_store *own =
+            store_open_seams(path, &(struct seams){.io = &disk.io, .clock = &annal__system_clock});
+        ck_ok(annal_news_open(own, NULL, &news, err));
+        ck_assert_ptr_null(atomic_load(&own->bell.map));
+        append_numbers(own, "s", 1, 1, ANNAL_LEVEL_OS);
+        ck_hears(news, 1);
+        ck_assert_ptr_null(atomic_load(&own->bell.map));
+        picky_io_heal(&disk);
+        append_numbers(own, "s", 2, 2, ANNAL_LEVEL_OS);
+        ck_hears(news, 2);
+        ck_assert_ptr_nonnull(atomic_load(&own->bell.map));
+        annal_news_close(news);
+        ck_ok(annal_session_delete(own, ANNAL_SLICE("s"), NULL, err));
+        store_close(own);
+        ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/locks/bell")), 0);
+    }
+}
+END_TEST
+
+START_TEST(any_call_of_listening_may_fail)
+{
+    unsigned calls = 1;
+    char session[16];
+    for (unsigned at = 1; at <= calls; at++) {
+        struct failing_io disk;
+        annal_news *news = NULL;
+        failing_io_init(&disk);
+        disk.by_table = disk.lazy = true;
+        snprintf(session, sizeof session, "s%u", at);
+        annal_store *own =
+            store_open_seams(path, &(struct seams){.io = &disk.io, .clock = &annal__system_clock});
+        append_numbers(own, session, 1, 1, ANNAL_LEVEL_OS);
+        usleep(BELL_SEEK_US);
+        disk.calls = 0;
+        disk.fail_at = at;
+        ck_ok(annal_news_open(own, NULL, &news, err));
+        annal_status status =
+            append_number(own, session, 2, 40, ANNAL_LEVEL_OS, &(uint64_t){0}, NULL);
+        calls = disk.calls;
+        disk.fail_at = 0;
+        if (status == ANNAL_OK)
+            ck_hears(news, 2);
+        annal_news_close(news);
+        (void)annal_store_close(own, NULL);
+        (void)unlink(tmpdir_path(&dir, "store/locks/bell"));
+    }
+    ck_assert_uint_gt(calls, 60);
 }
 END_TEST
 
@@ -359,6 +431,8 @@ Suite *suite_bell(void)
     tcase_add_test(tcase, random_bytes_in_the_page_lose_no_event_and_invent_none);
     tcase_add_test(tcase, a_page_of_random_bytes_is_taken_over);
     tcase_add_test(tcase, a_page_of_another_version_is_left_alone_and_everything_is_looked_at);
+    tcase_add_test(tcase, where_the_page_cannot_be_had_everything_is_looked_at_until_it_can);
+    tcase_add_test(tcase, any_call_of_listening_may_fail);
     tcase_add_test(tcase, who_comes_new_does_not_rest_for_what_others_were_woken_before);
     tcase_add_test(tcase, a_writer_that_is_killed_at_any_moment_leaves_nothing_untold);
     tcase_add_test(tcase,

@@ -1,9 +1,11 @@
 #include "tests/support/journals.h"
+#include "tests/support/picky_io.h"
 #include "tests/support/tmpdir.h"
 
 #include <annal/news.h>
 
 #include <check.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -99,6 +101,33 @@ START_TEST(what_is_told_stands_in_the_journal)
         ck_assert_uint_eq(item.end_seq, seq);
         ck_assert_uint_eq(info.last_seq, seq);
     }
+    annal_news_close(news);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+START_TEST(what_the_journal_does_not_have_yet_is_told_when_it_has)
+{
+    struct tmpdir dir;
+    struct told told;
+    struct picky_io disk;
+    TMPDIR_INIT(&dir);
+    picky_io_init(&disk);
+    annal_store *store = store_open_seams(
+        tmpdir_path(&dir, "store"), &(struct seams){.io = &disk.io, .clock = &annal__system_clock});
+    append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
+    append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC);
+    annal_news *news = listen_to(store);
+    picky_io_fail(&disk, PICKY_WRITE, "events/s", EIO, -1);
+    append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC); /* durable in the log */
+    ck_assert_ptr_null(strstr(hear(news, &told), "s:2"));
+    append_numbers(store, "t", 2, 2, ANNAL_LEVEL_SYNC);
+    ck_assert_str_eq(hear(news, &told), "t:2");
+    picky_io_heal(&disk);
+    ck_ok(annal_keep(store, err));
+    ck_assert_str_eq(hear(news, &told), "missed");
+    ck_numbers(store, "s", 2);
     annal_news_close(news);
     store_close(store);
     tmpdir_done(&dir);
@@ -343,6 +372,7 @@ Suite *suite_news(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, what_one_object_appends_is_told_to_another_in_order_at_every_level);
     tcase_add_test(tcase, what_is_told_stands_in_the_journal);
+    tcase_add_test(tcase, what_the_journal_does_not_have_yet_is_told_when_it_has);
     tcase_add_test(tcase, a_process_that_sleeps_is_woken_by_an_append_of_another_process);
     tcase_add_test(tcase, who_was_away_for_too_long_is_told_to_look_at_everything_and_then_goes_on);
     tcase_add_test(tcase, a_deletion_a_conversion_and_a_recovery_are_told_to_everybody);
