@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define PIECE_BYTES  ((size_t)256 << 10) /* in which the body of a file is read and checked */
-#define CACHE_BLOCKS 16
+#define CACHE_BLOCKS 64
 #define LAYERS_MAX   128 /* of any number; rule (3) needs 96 */
 
 struct layer {
@@ -289,9 +289,33 @@ static annal_status whole_page(struct chain *chain, const struct layer *layer,
     return ANNAL_OK;
 }
 
-/* Each call for a base is for fewer deltas, so this ends. */
-annal_status annal__chain_page(struct chain *chain, size_t layer, uint32_t page, char *out,
-                               unsigned *out_depth, annal_error *err)
+static annal_status page_within(struct chain *chain, size_t layer, uint32_t page, uint32_t most,
+                                char *out, uint32_t *out_cost, annal_error *err);
+
+/* Bases may cost less than the page does, so this ends. */
+static annal_status delta_page(struct chain *chain, size_t at, const struct snapshot_frame *frame,
+                               char *out, annal_error *err)
+{
+    const struct layer *layer = &chain->layers[at];
+    char prefix[SNAPSHOT_BASES_MAX * SNAPSHOT_PAGE_BYTES];
+    const char *bytes = NULL;
+    uint32_t left = frame->cost - 1u;
+    annal_status status = ANNAL_OK;
+    for (unsigned i = 0; status >= 0 && i < frame->bases; i++) {
+        uint32_t cost = 0;
+        status = page_within(chain, at + 1, layer->directory.bases[frame->first_base + i], left,
+                             prefix + i * (size_t)SNAPSHOT_PAGE_BYTES, &cost, err);
+        left -= cost;
+    }
+    if (status >= 0)
+        status = frame_bytes(chain, layer, frame, &bytes, err);
+    if (status >= 0)
+        status = annal__unpack_frame(chain->unpacker, frame, bytes, prefix, out, err);
+    return status;
+}
+
+static annal_status page_within(struct chain *chain, size_t layer, uint32_t page, uint32_t most,
+                                char *out, uint32_t *out_cost, annal_error *err)
 {
     const struct snapshot_entry *entry = NULL;
     size_t at = layer;
@@ -300,26 +324,19 @@ annal_status annal__chain_page(struct chain *chain, size_t layer, uint32_t page,
         if (entry != NULL)
             break;
     }
-    if (entry == NULL)
-        return damaged(&chain->layers[layer], "it lacks a page", err);
-    const struct layer *found = &chain->layers[at];
-    const struct snapshot_frame *frame = &found->directory.frames[entry->frame];
-    *out_depth = frame->depth;
-    if (frame->depth == 0)
-        return whole_page(chain, found, entry, out, err);
-    char base[SNAPSHOT_PAGE_BYTES];
-    unsigned depth = 0;
-    const char *bytes = NULL;
-    if (at + 1 == chain->count)
-        return damaged(found, "it lacks a page", err);
-    annal_status status = annal__chain_page(chain, at + 1, page, base, &depth, err);
-    if (status >= 0 && depth + 1 != frame->depth)
-        status = damaged(found, "it lacks a page", err);
-    if (status >= 0)
-        status = frame_bytes(chain, found, frame, &bytes, err);
-    if (status >= 0)
-        status = annal__unpack_frame(chain->unpacker, frame, bytes, base, out, err);
-    return status;
+    const struct snapshot_frame *frame =
+        entry == NULL ? NULL : &chain->layers[at].directory.frames[entry->frame];
+    if (frame == NULL || frame->cost > most)
+        return damaged(&chain->layers[chain->count - 1], "it lacks a page", err);
+    *out_cost = frame->cost;
+    return frame->bases == 0 ? whole_page(chain, &chain->layers[at], entry, out, err)
+                             : delta_page(chain, at, frame, out, err);
+}
+
+annal_status annal__chain_page(struct chain *chain, size_t layer, uint32_t page, char *out,
+                               uint32_t *out_cost, annal_error *err)
+{
+    return page_within(chain, layer, page, SNAPSHOT_COST_MAX, out, out_cost, err);
 }
 
 /* ---- Growing ---- */
@@ -357,8 +374,8 @@ annal_status annal__chain_push(struct chain *chain, const struct shelf *shelf,
 
 static annal_status read_page(void *arg, uint64_t page, void *out, annal_error *err)
 {
-    unsigned depth;
-    return annal__chain_page(arg, 0, (uint32_t)(page - 1), out, &depth, err);
+    uint32_t cost;
+    return annal__chain_page(arg, 0, (uint32_t)(page - 1), out, &cost, err);
 }
 
 static void close_source(void *arg)

@@ -33,9 +33,9 @@ size_t annal__chain_layers(const struct chain *chain);
 const struct snapshot_header *annal__chain_header(const struct chain *chain, size_t layer);
 const struct snapshot_directory *annal__chain_directory(const struct chain *chain, size_t layer);
 
-/* The page as the snapshot of that layer has it, and with how many deltas it is stored. */
+/* The page as the snapshot of that layer has it, and how many frames are unpacked for it. */
 annal_status annal__chain_page(struct chain *chain, size_t layer, uint32_t page, char *out,
-                               unsigned *out_depth, annal_error *err);
+                               uint32_t *out_cost, annal_error *err);
 
 /*
  * The snapshot with this header, just put on the shelf, becomes layer 0. What is now layer base

@@ -24,18 +24,18 @@
  *    144      the body: zstd frames with checksum, one behind the other, and the directory
  *
  * All numbers are little-endian. The directory says of each frame, in their order, with numbers as
- * LEB128: its bytes; how many pages it holds; its depth; and of each page the number, of which the
- * first is told as difference (zigzag) to the last page of the frame before, the others as
- * difference to the one before them.
+ * LEB128: its bytes; how many pages it holds, and eight times how many bases it has, in one number;
+ * with bases, its cost; then of each page and each base the number, as difference (zigzag) to the
+ * number that was told before it, 0 at first.
  *
  * (1) A snapshot counts while its session's journal has this file id, and the line that ends at
  *     offset ends with h. As every h depends on all bytes before it, the journal up to there is
  *     then the one that the state was folded from. The packs must have the same texts, too.
- * (2) A body holds the pages that differ from the base's. Pages that are new are whole, up to 16 to
- *     a frame, so that they share what repeats; a page that the base has is a delta: a frame made
- *     with the base's page as zstd prefix. Its depth is one more than that of the base's page.
- *     Where a delta would be deeper than 8, or saves little, the page is whole. So reading one page
- *     unpacks at most one frame of 16 pages and 8 of one.
+ * (2) A body holds the pages that differ from the base's. A page is whole, in a frame of up to 4;
+ *     or it is a delta, in a frame made with some pages of the base as zstd prefix: the same one,
+ *     and those of which it holds rows now, as pages of a B-tree are split and balanced. To read a
+ *     delta its bases are read first; its cost is how many frames that takes in all. Where a delta
+ *     would cost more than 16 frames, or saves little, the page is whole.
  * (3) Snapshots of a session are numbered; the base of a number is the number with its last digit
  *     that is not 0, in base 4, lowered by one (4-adic 132 is stored against 131, 130 against 120,
  *     100 whole). So opening number n needs at most 3 log4(n) bodies, and what changed between two
@@ -61,9 +61,10 @@
 #define MAGIC         "ANNALSN\n"
 #define VERSION       2u
 #define FLAG_IN_FILE  1u
-#define LEVEL         3
+#define LEVEL_WHOLE   1 /* mostly ids and hashes: others take longer and save a hundredth */
+#define LEVEL_DELTA   3
 #define HEADER_HASHED (SNAPSHOT_HEADER_BYTES - 8)
-#define BLOCK_BYTES   ((size_t)SNAPSHOT_BLOCK_PAGES * SNAPSHOT_PAGE_BYTES)
+#define PAGE          ((size_t)SNAPSHOT_PAGE_BYTES)
 
 uint64_t annal__snapshot_base_number(uint64_t number)
 {
@@ -175,10 +176,11 @@ struct packer {
     ZSTD_CCtx *zstd;
     struct buf frames;
     struct buf directory;
-    uint32_t last;                        /* the page that the directory named last */
+    uint32_t last;                        /* the number that the directory told last */
     uint32_t whole[SNAPSHOT_BLOCK_PAGES]; /* pages that wait for their block to be full */
     unsigned whole_count;
     char block[SNAPSHOT_BLOCK_PAGES * SNAPSHOT_PAGE_BYTES];
+    char prefix[SNAPSHOT_BASES_MAX * SNAPSHOT_PAGE_BYTES];
     char frame[ZSTD_COMPRESSBOUND(SNAPSHOT_BLOCK_PAGES * SNAPSHOT_PAGE_BYTES)];
 };
 
@@ -186,9 +188,7 @@ annal_status annal__packer_new(struct packer **out_packer, annal_error *err)
 {
     struct packer *packer = annal__zalloc(sizeof *packer);
     ZSTD_CCtx *zstd = packer == NULL ? NULL : ZSTD_createCCtx();
-    if (zstd == NULL ||
-        ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, LEVEL)) ||
-        ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1))) {
+    if (zstd == NULL || ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1))) {
         ZSTD_freeCCtx(zstd);
         annal__free(packer);
         return annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot");
@@ -219,68 +219,84 @@ static annal_status put_number(struct buf *out, uint64_t value)
     return annal__buf_append(out, bytes, count);
 }
 
-static uint64_t zigzag(int64_t value)
+/* As the difference to the page that was told before. */
+static annal_status put_page(struct packer *packer, uint32_t page)
 {
-    return value < 0 ? ~((uint64_t)value << 1) : (uint64_t)value << 1;
-}
-
-/* The frame in packer->frame becomes part of the body. */
-static annal_status add_frame(struct packer *packer, size_t bytes, const uint32_t *pages,
-                              unsigned count, unsigned depth, annal_error *err)
-{
-    struct buf *directory = &packer->directory;
-    annal_status status = annal__buf_append(&packer->frames, packer->frame, bytes);
-    if (status >= 0)
-        status = put_number(directory, bytes);
-    if (status >= 0)
-        status = put_number(directory, count);
-    if (status >= 0)
-        status = put_number(directory, depth);
-    for (unsigned i = 0; status >= 0 && i < count; i++) {
-        status = put_number(directory, zigzag((int64_t)pages[i] - (int64_t)packer->last));
-        packer->last = pages[i];
-    }
-    return status < 0 ? annal__fail(err, status, "a snapshot") : ANNAL_OK;
+    int64_t difference = (int64_t)page - (int64_t)packer->last;
+    uint64_t coded = difference < 0 ? ~((uint64_t)difference << 1) : (uint64_t)difference << 1;
+    packer->last = page;
+    return put_number(&packer->directory, coded);
 }
 
 /* Returns the bytes in packer->frame, or 0: there is no memory. */
-static size_t compress(struct packer *packer, const char *raw, size_t len, const char *base)
+static size_t compress(struct packer *packer, const char *raw, size_t len, size_t prefix)
 {
-    size_t code = ZSTD_CCtx_refPrefix(packer->zstd, base, base == NULL ? 0 : SNAPSHOT_PAGE_BYTES);
+    size_t code = ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_compressionLevel,
+                                         prefix > 0 ? LEVEL_DELTA : LEVEL_WHOLE);
+    if (!ZSTD_isError(code))
+        code = ZSTD_CCtx_refPrefix(packer->zstd, packer->prefix, prefix);
     if (!ZSTD_isError(code))
         code = ZSTD_compress2(packer->zstd, packer->frame, sizeof packer->frame, raw, len);
     return ZSTD_isError(code) ? 0 : code;
 }
 
-static annal_status end_block(struct packer *packer, annal_error *err)
+annal_status annal__packer_delta(struct packer *packer, uint32_t page, const char *bytes,
+                                 const struct packer_base *bases, size_t count, size_t most,
+                                 bool *out_added, annal_error *err)
 {
-    if (packer->whole_count == 0)
+    uint64_t cost = 1;
+    for (size_t i = 0; i < count; i++) {
+        memcpy(packer->prefix + i * PAGE, bases[i].bytes, PAGE);
+        cost += bases[i].cost;
+    }
+    *out_added = false;
+    if (count == 0 || cost > SNAPSHOT_COST_MAX)
         return ANNAL_OK;
-    unsigned count = packer->whole_count;
-    size_t bytes = compress(packer, packer->block, count * (size_t)SNAPSHOT_PAGE_BYTES, NULL);
-    packer->whole_count = 0;
-    if (bytes == 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot");
-    return add_frame(packer, bytes, packer->whole, count, 0, err);
+    size_t len = compress(packer, bytes, PAGE, count * PAGE);
+    if (len > most)
+        return ANNAL_OK;
+    annal_status status = len == 0 ? ANNAL_ERR_NOMEM : ANNAL_OK;
+    if (status >= 0)
+        status = annal__buf_append(&packer->frames, packer->frame, len);
+    if (status >= 0)
+        status = put_number(&packer->directory, len);
+    if (status >= 0)
+        status = put_number(&packer->directory, 1 | count << 3);
+    if (status >= 0)
+        status = put_number(&packer->directory, cost);
+    if (status >= 0)
+        status = put_page(packer, page);
+    for (size_t i = 0; status >= 0 && i < count; i++)
+        status = put_page(packer, bases[i].page);
+    *out_added = true;
+    return status < 0 ? annal__fail(err, status, "a snapshot") : ANNAL_OK;
 }
 
-/* Where a delta has more bytes, the page is compressed among others to about as many. */
-#define DELTA_BYTES_MAX 1200
-
-annal_status annal__packer_add(struct packer *packer, uint32_t page, const char *bytes,
-                               const char *base, unsigned base_depth, annal_error *err)
+static annal_status end_block(struct packer *packer, annal_error *err)
 {
-    if (base != NULL && memcmp(bytes, base, SNAPSHOT_PAGE_BYTES) == 0)
+    unsigned count = packer->whole_count;
+    annal_status status = ANNAL_OK;
+    if (count == 0)
         return ANNAL_OK;
-    if (base != NULL && base_depth < SNAPSHOT_DEPTH_MAX) {
-        size_t delta = compress(packer, bytes, SNAPSHOT_PAGE_BYTES, base);
-        if (delta == 0)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot");
-        if (delta <= DELTA_BYTES_MAX)
-            return add_frame(packer, delta, &page, 1, base_depth + 1, err);
-    }
-    memcpy(packer->block + packer->whole_count * (size_t)SNAPSHOT_PAGE_BYTES, bytes,
-           SNAPSHOT_PAGE_BYTES);
+    packer->whole_count = 0;
+    size_t len = compress(packer, packer->block, count * PAGE, 0);
+    if (len == 0)
+        status = ANNAL_ERR_NOMEM;
+    if (status >= 0)
+        status = annal__buf_append(&packer->frames, packer->frame, len);
+    if (status >= 0)
+        status = put_number(&packer->directory, len);
+    if (status >= 0)
+        status = put_number(&packer->directory, count);
+    for (size_t i = 0; status >= 0 && i < count; i++)
+        status = put_page(packer, packer->whole[i]);
+    return status < 0 ? annal__fail(err, status, "a snapshot") : ANNAL_OK;
+}
+
+annal_status annal__packer_whole(struct packer *packer, uint32_t page, const char *bytes,
+                                 annal_error *err)
+{
+    memcpy(packer->block + packer->whole_count * PAGE, bytes, PAGE);
     packer->whole[packer->whole_count++] = page;
     return packer->whole_count < SNAPSHOT_BLOCK_PAGES ? ANNAL_OK : end_block(packer, err);
 }
@@ -324,49 +340,69 @@ static uint64_t next_number(struct numbers *numbers)
     return 0;
 }
 
-/* The pages of one frame, put behind the entries. */
-static void read_pages(struct numbers *numbers, const struct snapshot_header *header,
-                       struct snapshot_directory *directory, uint32_t *last)
+/* The number of a page, told as the difference to last. */
+static uint32_t next_page(struct numbers *numbers, uint32_t *last)
 {
-    const struct snapshot_frame *frame = &directory->frames[directory->frame_count];
-    for (uint32_t i = 0; !numbers->bad && i < frame->pages; i++) {
-        uint64_t coded = next_number(numbers);
-        int64_t difference = (int64_t)(coded >> 1) ^ -(int64_t)(coded & 1);
-        int64_t page = (int64_t)*last + difference;
-        if (difference > UINT32_MAX || difference < -(int64_t)UINT32_MAX || page < 0 ||
-            (uint64_t)page >= annal__snapshot_pages(header)) {
-            numbers->bad = true;
-            return;
-        }
-        *last = (uint32_t)page;
-        directory->entries[directory->entry_count++] = (struct snapshot_entry){
-            .page = *last, .frame = (uint32_t)directory->frame_count, .at = i};
+    uint64_t coded = next_number(numbers);
+    int64_t page = (int64_t)*last + ((int64_t)(coded >> 1) ^ -(int64_t)(coded & 1));
+    if (coded >> 1 > SNAPSHOT_PAGES_MAX || page < 0 || page >= (int64_t)SNAPSHOT_PAGES_MAX) {
+        numbers->bad = true;
+        return 0;
     }
+    *last = (uint32_t)page;
+    return *last;
 }
 
-/* Room is there: a frame takes three bytes at least, a page one. */
+static bool is_good_frame(const struct snapshot_header *header, const struct snapshot_frame *frame,
+                          uint64_t end)
+{
+    bool shape = frame->bases == 0 ? frame->pages <= SNAPSHOT_BLOCK_PAGES && frame->cost == 1
+                                   : frame->pages == 1 && frame->bases <= SNAPSHOT_BASES_MAX &&
+                                         frame->cost > frame->bases &&
+                                         frame->cost <= SNAPSHOT_COST_MAX && header->base_seq != 0;
+    return shape && frame->pages > 0 && frame->bytes > 0 &&
+           frame->bytes <= SNAPSHOT_FRAME_BYTES_MAX && frame->bytes <= end - frame->offset;
+}
+
+/* One frame, its pages and its bases. Room is there: each takes one byte at least. */
+static void read_frame(struct numbers *numbers, const struct snapshot_header *header,
+                       struct snapshot_directory *directory, uint64_t *offset, uint32_t *last)
+{
+    uint64_t end = header->body_bytes - header->directory_bytes;
+    uint64_t bytes = next_number(numbers), shape = next_number(numbers);
+    uint64_t cost = shape >> 3 == 0 ? 1 : next_number(numbers);
+    if (bytes > UINT32_MAX || shape > UINT8_MAX || cost > UINT8_MAX)
+        numbers->bad = true;
+    struct snapshot_frame frame = {.offset = *offset,
+                                   .bytes = (uint32_t)bytes,
+                                   .first_base = (uint32_t)directory->base_count,
+                                   .pages = (uint8_t)(shape & 7),
+                                   .bases = (uint8_t)(shape >> 3),
+                                   .cost = (uint8_t)cost};
+    if (numbers->bad || !is_good_frame(header, &frame, end)) {
+        numbers->bad = true;
+        return;
+    }
+    for (uint32_t i = 0; !numbers->bad && i < frame.pages; i++) {
+        uint32_t page = next_page(numbers, last);
+        numbers->bad = numbers->bad || page >= annal__snapshot_pages(header);
+        directory->entries[directory->entry_count++] = (struct snapshot_entry){
+            .page = page, .frame = (uint32_t)directory->frame_count, .at = i};
+    }
+    for (uint32_t i = 0; !numbers->bad && i < frame.bases; i++)
+        directory->bases[directory->base_count++] = next_page(numbers, last);
+    directory->frames[directory->frame_count++] = frame;
+    *offset += bytes;
+}
+
 static bool read_frames(struct numbers *numbers, const struct snapshot_header *header,
                         struct snapshot_directory *directory)
 {
-    uint64_t offset = 0, end = header->body_bytes - header->directory_bytes;
+    uint64_t offset = 0;
     uint32_t last = 0;
-    while (!numbers->bad && numbers->at < numbers->end) {
-        uint64_t bytes = next_number(numbers), pages = next_number(numbers);
-        uint64_t depth = next_number(numbers);
-        if (numbers->bad || bytes == 0 || bytes > end - offset ||
-            bytes > SNAPSHOT_FRAME_BYTES_MAX || pages == 0 || pages > SNAPSHOT_BLOCK_PAGES ||
-            depth > SNAPSHOT_DEPTH_MAX || (depth > 0 && (pages != 1 || header->base_seq == 0)))
-            return false;
-        directory->frames[directory->frame_count] =
-            (struct snapshot_frame){.offset = offset,
-                                    .bytes = (uint32_t)bytes,
-                                    .pages = (uint8_t)pages,
-                                    .depth = (uint8_t)depth};
-        read_pages(numbers, header, directory, &last);
-        directory->frame_count++;
-        offset += bytes;
-    }
-    return !numbers->bad && offset == end;
+    while (!numbers->bad && numbers->at < numbers->end)
+        read_frame(numbers, header, directory, &offset, &last);
+    return !numbers->bad && offset == header->body_bytes - header->directory_bytes;
 }
 
 static int compare_entries(const void *left, const void *right)
@@ -380,9 +416,11 @@ annal_status annal__directory_read(const struct snapshot_header *header, annal_s
 {
     struct snapshot_directory directory = {0};
     struct numbers numbers = {.at = bytes.ptr, .end = bytes.ptr + bytes.len};
-    directory.frames = annal__zalloc((bytes.len / 4 + 1) * sizeof *directory.frames);
+    /* A frame takes three bytes at least, a page one, and a base one beside three of its frame. */
+    directory.frames = annal__zalloc((bytes.len / 3 + 1) * sizeof *directory.frames);
     directory.entries = annal__zalloc((bytes.len + 1) * sizeof *directory.entries);
-    if (directory.frames == NULL || directory.entries == NULL) {
+    directory.bases = annal__zalloc((bytes.len + 1) * sizeof *directory.bases);
+    if (directory.frames == NULL || directory.entries == NULL || directory.bases == NULL) {
         annal__directory_done(&directory);
         return annal__fail(err, ANNAL_ERR_NOMEM, "the snapshot at %llu",
                            (unsigned long long)header->seq);
@@ -407,6 +445,7 @@ void annal__directory_done(struct snapshot_directory *directory)
 {
     annal__free(directory->frames);
     annal__free(directory->entries);
+    annal__free(directory->bases);
     *directory = (struct snapshot_directory){0};
 }
 
@@ -454,10 +493,10 @@ void annal__unpacker_free(struct unpacker *unpacker)
 }
 
 annal_status annal__unpack_frame(struct unpacker *unpacker, const struct snapshot_frame *frame,
-                                 const char *bytes, const char *base, char *out, annal_error *err)
+                                 const char *bytes, const char *prefix, char *out, annal_error *err)
 {
-    size_t raw = frame->pages * (size_t)SNAPSHOT_PAGE_BYTES;
-    size_t code = ZSTD_DCtx_refPrefix(unpacker->zstd, base, base == NULL ? 0 : SNAPSHOT_PAGE_BYTES);
+    size_t raw = frame->pages * PAGE;
+    size_t code = ZSTD_DCtx_refPrefix(unpacker->zstd, prefix, frame->bases * PAGE);
     if (!ZSTD_isError(code))
         code = ZSTD_decompressDCtx(unpacker->zstd, out, raw, bytes, frame->bytes);
     if (!ZSTD_isError(code) && code == raw)

@@ -9,8 +9,9 @@
 #define SNAPSHOT_HEADER_BYTES    144
 #define SNAPSHOT_PAGE_BYTES      4096
 #define SNAPSHOT_PAGES_MAX       ((uint64_t)1 << 24) /* 64 GiB; a larger state is not kept */
-#define SNAPSHOT_BLOCK_PAGES     16                  /* new pages that are compressed together */
-#define SNAPSHOT_DEPTH_MAX       8                   /* deltas upon deltas of one page */
+#define SNAPSHOT_BLOCK_PAGES     4                   /* whole pages that are compressed together */
+#define SNAPSHOT_BASES_MAX       3                   /* pages that one is stored over */
+#define SNAPSHOT_COST_MAX        16                  /* frames to unpack for one page */
 #define SNAPSHOT_ROW_BYTES_MAX   ((size_t)1 << 20)   /* a larger body goes to a file */
 #define SNAPSHOT_FILE_ID_BYTES   32                  /* hex digits */
 #define SNAPSHOT_RADIX           4
@@ -53,12 +54,25 @@ struct packer;
 annal_status annal__packer_new(struct packer **out_packer, annal_error *err);
 void annal__packer_free(struct packer *packer);
 
+/* A page of the base that another page may be stored over. */
+struct packer_base {
+    const char *bytes;
+    uint32_t page;
+    uint32_t cost; /* frames to unpack for it */
+};
+
 /*
- * Add a page of SNAPSHOT_PAGE_BYTES. base, if not NULL, is the same page in the base, stored there
- * with base_depth deltas; a page that is the same there is left out. No page twice.
+ * Add a page of SNAPSHOT_PAGE_BYTES, as a delta over bases (up to SNAPSHOT_BASES_MAX; what it
+ * shares most with should be last). *out_added is false, and nothing was added, when that takes
+ * more than most bytes or frames. No page twice.
  */
-annal_status annal__packer_add(struct packer *packer, uint32_t page, const char *bytes,
-                               const char *base, unsigned base_depth, annal_error *err);
+annal_status annal__packer_delta(struct packer *packer, uint32_t page, const char *bytes,
+                                 const struct packer_base *bases, size_t count, size_t most,
+                                 bool *out_added, annal_error *err);
+
+/* Add a page whole. */
+annal_status annal__packer_whole(struct packer *packer, uint32_t page, const char *bytes,
+                                 annal_error *err);
 
 /* Append the body to out, and fill body_bytes, directory_bytes, body_hash and in_file. */
 annal_status annal__packer_end(struct packer *packer, struct snapshot_header *header,
@@ -66,12 +80,14 @@ annal_status annal__packer_end(struct packer *packer, struct snapshot_header *he
 
 /* ---- Reading a body ---- */
 
-/* One zstd frame of a body. */
+/* One zstd frame of a body: pages that are whole, or one that is a delta. */
 struct snapshot_frame {
     uint64_t offset; /* in the body */
     uint32_t bytes;
-    uint8_t pages; /* in it */
-    uint8_t depth; /* 0: they are whole; else one page, to be read over the one in the base */
+    uint32_t first_base; /* in directory.bases */
+    uint8_t pages;       /* in it */
+    uint8_t bases;       /* of a delta; 0: whole */
+    uint8_t cost;        /* 1, and those of the bases */
 };
 
 struct snapshot_entry {
@@ -86,6 +102,8 @@ struct snapshot_directory {
     size_t frame_count;
     struct snapshot_entry *entries; /* by page */
     size_t entry_count;
+    uint32_t *bases; /* pages of the base */
+    size_t base_count;
 };
 
 /* bytes: the last directory_bytes of the body. */
@@ -103,10 +121,11 @@ annal_status annal__unpacker_new(struct unpacker **out_unpacker, annal_error *er
 void annal__unpacker_free(struct unpacker *unpacker);
 
 /*
- * The pages of a frame, whose bytes stand in bytes; base as it was given to annal__packer_add(), if
- * depth is not 0. ANNAL_ERR_CORRUPT unless these are the pages that were packed.
+ * The pages of a frame, whose bytes stand in bytes; prefix are its bases, one behind the other.
+ * ANNAL_ERR_CORRUPT unless these are the pages that were packed.
  */
 annal_status annal__unpack_frame(struct unpacker *unpacker, const struct snapshot_frame *frame,
-                                 const char *bytes, const char *base, char *out, annal_error *err);
+                                 const char *bytes, const char *prefix, char *out,
+                                 annal_error *err);
 
 #endif

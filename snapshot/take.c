@@ -1,6 +1,7 @@
 #include "snapshot/take.h"
 
-#include "journal/base/alloc.h"
+#include "snapshot/pack.h"
+
 #include "journal/base/error.h"
 #include "journal/base/seam.h"
 
@@ -92,69 +93,6 @@ void annal__taker_done(struct taker *taker)
 
 /* ---- Packing one ---- */
 
-/* A set of pages. */
-struct page_set {
-    uint8_t *bits;
-    uint64_t count; /* pages that may be in it */
-};
-
-static void page_set_add(struct page_set *set, uint64_t page)
-{
-    if (page < set->count)
-        set->bits[page / 8] |= (uint8_t)(1u << page % 8);
-}
-
-static bool page_set_has(const struct page_set *set, uint64_t page)
-{
-    return (set->bits[page / 8] >> page % 8 & 1) != 0;
-}
-
-static int add_changed(void *arg, uint64_t page)
-{
-    page_set_add(arg, page - 1);
-    return 0;
-}
-
-/*
- * The pages that may differ from those of layer base: what the bodies above it hold, and what the
- * state has changed since. Without a base, all.
- */
-static annal_status find_changed(const struct taker *taker, size_t base, struct page_set *set,
-                                 annal_error *err)
-{
-    annal_status status = annal_state_page_count(taker->state, &set->count, err);
-    if (status < 0)
-        return status;
-    set->bits = annal__zalloc(set->count / 8 + 1);
-    if (set->bits == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot of session '%s'", taker->id);
-    if (base == annal__chain_layers(taker->chain)) {
-        memset(set->bits, 0xff, set->count / 8 + 1);
-        return ANNAL_OK;
-    }
-    for (size_t i = 0; i < base; i++) {
-        const struct snapshot_directory *held = annal__chain_directory(taker->chain, i);
-        for (size_t at = 0; at < held->entry_count; at++)
-            page_set_add(set, held->entries[at].page);
-    }
-    return annal_state_changed(taker->state, add_changed, set, err);
-}
-
-static annal_status pack_page(const struct taker *taker, struct packer *packer, size_t base,
-                              uint32_t page, annal_error *err)
-{
-    char now[SNAPSHOT_PAGE_BYTES], before[SNAPSHOT_PAGE_BYTES];
-    unsigned depth = 0;
-    bool is_new = base == annal__chain_layers(taker->chain) ||
-                  page >= annal__snapshot_pages(annal__chain_header(taker->chain, base));
-    annal_status status = annal_state_page(taker->state, (uint64_t)page + 1, now, err);
-    if (status >= 0 && !is_new)
-        status = annal__chain_page(taker->chain, base, page, before, &depth, err);
-    if (status >= 0)
-        status = annal__packer_add(packer, page, now, is_new ? NULL : before, depth, err);
-    return status;
-}
-
 /* The layer that a snapshot with this number is stored against, or the count of layers: none. */
 static size_t find_base(const struct taker *taker, uint64_t number)
 {
@@ -170,8 +108,6 @@ static size_t find_base(const struct taker *taker, uint64_t number)
 static annal_status pack(const struct taker *taker, struct snapshot_header *header,
                          struct buf *body, size_t *out_base, annal_error *err)
 {
-    struct packer *packer = NULL;
-    struct page_set set = {0};
     uint64_t last = newest(taker) == NULL ? 0 : newest(taker)->number;
     header->stride = taker->stride;
     header->number = (last / taker->stride + 1) * taker->stride;
@@ -181,24 +117,8 @@ static annal_status pack(const struct taker *taker, struct snapshot_header *head
         header->base_seq = annal__chain_header(taker->chain, base)->seq;
         header->base_hash = annal__chain_header(taker->chain, base)->header_hash;
     }
-    annal_status status = find_changed(taker, base, &set, err);
-    if (status >= 0 && set.count > SNAPSHOT_PAGES_MAX)
-        status = annal__fail(err, ANNAL_ERR_LIMIT, "snapshot at %llu: a state of %llu pages",
-                             (unsigned long long)header->seq, (unsigned long long)set.count);
-    if (status >= 0)
-        status = annal__packer_new(&packer, err);
-    for (uint64_t page = 0; status >= 0 && page < set.count; page++) {
-        if (page_set_has(&set, page))
-            status = pack_page(taker, packer, base, (uint32_t)page, err);
-    }
-    header->raw_bytes = set.count * SNAPSHOT_PAGE_BYTES;
-    annal__buf_clear(body);
-    if (status >= 0)
-        status = annal__packer_end(packer, header, body, err);
-    annal__packer_free(packer);
-    annal__free(set.bits);
     *out_base = base;
-    return status;
+    return annal__pack_state(taker->state, taker->chain, base, header, body, err);
 }
 
 /* ---- Staying within the bytes that all may take ---- */

@@ -18,7 +18,7 @@
 
 #define PAGE ((size_t)SNAPSHOT_PAGE_BYTES)
 
-static char base_page[SNAPSHOT_PAGE_BYTES];
+static char base_pages[SNAPSHOT_BASES_MAX * SNAPSHOT_PAGE_BYTES];
 static char pages[SNAPSHOT_BLOCK_PAGES * SNAPSHOT_PAGE_BYTES];
 
 static void unpack(const struct snapshot_header *header, const char *body)
@@ -42,8 +42,9 @@ static void unpack(const struct snapshot_header *header, const char *body)
         const struct snapshot_frame *frame = &directory.frames[entry->frame];
         MUST(entry->at < frame->pages);
         MUST(frame->offset + frame->bytes <= header->body_bytes - len);
-        status = annal__unpack_frame(unpacker, frame, body + frame->offset,
-                                     frame->depth > 0 ? base_page : NULL, pages, NULL);
+        status =
+            annal__unpack_frame(unpacker, frame, body + frame->offset, base_pages, pages, NULL);
+        MUST(frame->first_base + frame->bases <= directory.base_count);
         MUST(status == ANNAL_OK || status == ANNAL_ERR_CORRUPT);
         MUST(annal__directory_find(&directory, entry->page) == entry);
     }
@@ -67,9 +68,15 @@ static void round_trip(annal_slice input, bool based)
     for (uint32_t i = 0; i < count; i++) {
         memset(image[i], (int)i, PAGE);
         memcpy(image[i], input.ptr, take);
-        image[i][0] = (char)(i + 1); /* base_page begins with 0: none is left out */
-        MUST(annal__packer_add(packer, i, image[i], based ? base_page : NULL, i % 9, NULL) ==
-             ANNAL_OK);
+        image[i][0] = (char)(i + 1);
+        const struct packer_base base = {base_pages, i, i + 1};
+        const struct packer_base bases[] = {base, base, base};
+        bool added = false;
+        if (based)
+            MUST(annal__packer_delta(packer, i, image[i], bases, 1 + i % SNAPSHOT_BASES_MAX, 4096,
+                                     &added, NULL) == ANNAL_OK);
+        if (!added)
+            MUST(annal__packer_whole(packer, i, image[i], NULL) == ANNAL_OK);
     }
     MUST(annal__packer_end(packer, &header, &body, NULL) == ANNAL_OK);
     size_t len = (size_t)header.directory_bytes;
@@ -81,8 +88,8 @@ static void round_trip(annal_slice input, bool based)
         const struct snapshot_entry *entry = annal__directory_find(&directory, i);
         MUST(entry != NULL);
         const struct snapshot_frame *frame = &directory.frames[entry->frame];
-        MUST(annal__unpack_frame(unpacker, frame, body.ptr + frame->offset,
-                                 frame->depth > 0 ? base_page : NULL, pages, NULL) == ANNAL_OK);
+        MUST(annal__unpack_frame(unpacker, frame, body.ptr + frame->offset, base_pages, pages,
+                                 NULL) == ANNAL_OK);
         MUST(memcmp(pages + entry->at * PAGE, image[i], PAGE) == 0);
     }
     annal__directory_done(&directory);

@@ -29,10 +29,18 @@ annal_slice pack_image(struct snapshot_header *header, annal_slice image, annal_
     struct buf body = {0};
     ck_assert_int_eq(annal__packer_new(&packer, NULL), 0);
     header->raw_bytes = image.len;
-    for (size_t at = 0; at < image.len; at += PAGE)
-        ck_assert_int_eq(annal__packer_add(packer, (uint32_t)(at / PAGE), image.ptr + at,
-                                           at < base.len ? base.ptr + at : NULL, 0, NULL),
-                         0);
+    for (size_t at = 0; at < image.len; at += PAGE) {
+        uint32_t page = (uint32_t)(at / PAGE);
+        const struct packer_base own = {base.ptr + at, page, 1};
+        bool has_own = at < base.len, added = false;
+        if (has_own && memcmp(image.ptr + at, own.bytes, PAGE) == 0)
+            continue;
+        if (has_own)
+            ck_assert_int_eq(
+                annal__packer_delta(packer, page, image.ptr + at, &own, 1, 1400, &added, NULL), 0);
+        if (!added)
+            ck_assert_int_eq(annal__packer_whole(packer, page, image.ptr + at, NULL), 0);
+    }
     ck_assert_int_eq(annal__packer_end(packer, header, &body, NULL), 0);
     annal__packer_free(packer);
     char *row = malloc(SNAPSHOT_HEADER_BYTES + body.len);
@@ -61,7 +69,7 @@ static bool unpack_body(const struct snapshot_header *header, annal_slice body, 
         const struct snapshot_entry *entry = &directory.entries[i];
         const struct snapshot_frame *frame = &directory.frames[entry->frame];
         size_t at = entry->page * PAGE;
-        bool over = frame->depth > 0;
+        bool over = frame->bases > 0;
         good = (!over || at < base.len) &&
                annal__unpack_frame(unpacker, frame, body.ptr + frame->offset,
                                    over ? base.ptr + at : NULL, pages, NULL) >= 0;

@@ -98,7 +98,7 @@ END_TEST
 
 START_TEST(an_image_unpacks_to_the_same_bytes)
 {
-    static const size_t pages[] = {0, 1, 2, 15, 16, 17, 100};
+    static const size_t pages[] = {0, 1, 2, 3, 4, 5, 100};
     struct snapshot_header header = example();
     annal_slice image = image_of(pages[_i], 1);
     annal_slice row = pack_image(&header, image, (annal_slice){0});
@@ -217,7 +217,7 @@ START_TEST(a_frame_damaged_after_opening_gives_its_pages_or_none)
     annal_slice list = {body + frames, (size_t)header.directory_bytes};
     ck_assert_int_eq(annal__directory_read(&header, list, &directory, NULL), 0);
     ck_assert_uint_eq(directory.frame_count, 1);
-    ck_assert_int_eq(directory.frames[0].depth, _i);
+    ck_assert_int_eq(directory.frames[0].bases, _i);
     ck_assert_int_eq(annal__unpacker_new(&unpacker, NULL), 0);
     damage_init(&damage, body, frames);
     while (damage_next(&damage)) {
@@ -235,6 +235,49 @@ START_TEST(a_frame_damaged_after_opening_gives_its_pages_or_none)
     annal__directory_done(&directory);
     free_slice(row);
     free_slice(image);
+    free_slice(base);
+}
+END_TEST
+
+/* A page that was split off has rows that stood in two others. */
+START_TEST(a_page_over_several_costs_what_none_of_them_has)
+{
+    struct snapshot_header header = example();
+    struct snapshot_directory directory = {0};
+    struct packer *packer = NULL;
+    struct unpacker *unpacker = NULL;
+    struct buf body = {0};
+    bool added = false;
+    annal_slice base = image_of(2, 1);
+    char page[PAGE], out[PAGE], prefix[2 * PAGE];
+    memcpy(page, base.ptr + 1000, PAGE); /* the end of one, and the beginning of the next */
+    const struct packer_base bases[] = {{base.ptr + PAGE, 8, 3}, {base.ptr, 7, 1}};
+    header.base_seq = 900;
+    header.raw_bytes = 10 * PAGE;
+    ck_assert_int_eq(annal__packer_new(&packer, NULL), 0);
+    ck_assert_int_eq(annal__packer_delta(packer, 9, page, bases, 2, 100, &added, NULL), 0);
+    ck_assert(added);
+    const struct packer_base dear[] = {{base.ptr, 7, SNAPSHOT_COST_MAX}};
+    ck_assert_int_eq(annal__packer_delta(packer, 2, page, dear, 1, 4096, &added, NULL), 0);
+    ck_assert(!added);
+    ck_assert_int_eq(annal__packer_end(packer, &header, &body, NULL), 0);
+    const size_t len = (size_t)header.directory_bytes;
+    ck_assert_int_eq(annal__directory_read(&header, (annal_slice){body.ptr + (body.len - len), len},
+                                           &directory, NULL),
+                     0);
+    ck_assert_uint_eq(directory.entry_count, 1);
+    const struct snapshot_frame *frame = &directory.frames[0];
+    ck_assert_int_eq(frame->cost, 5);
+    ck_assert_int_eq(frame->bases, 2);
+    for (unsigned i = 0; i < 2; i++)
+        memcpy(prefix + i * PAGE, base.ptr + (directory.bases[i] - 7) * PAGE, PAGE);
+    ck_assert_int_eq(annal__unpacker_new(&unpacker, NULL), 0);
+    ck_assert_int_eq(annal__unpack_frame(unpacker, frame, body.ptr, prefix, out, NULL), 0);
+    ck_assert_mem_eq(out, page, PAGE);
+    annal__unpacker_free(unpacker);
+    annal__directory_done(&directory);
+    annal__packer_free(packer);
+    annal__buf_done(&body);
     free_slice(base);
 }
 END_TEST
@@ -269,6 +312,7 @@ Suite *suite_container(void)
     tcase_add_loop_test(tc, an_image_may_be_shorter_or_longer_than_its_base, 0, 2);
     tcase_add_loop_test(tc, a_row_damaged_anywhere_is_none, 0, 2);
     tcase_add_loop_test(tc, a_frame_damaged_after_opening_gives_its_pages_or_none, 0, 2);
+    tcase_add_test(tc, a_page_over_several_costs_what_none_of_them_has);
     tcase_add_test(tc, the_base_of_a_number_has_its_last_digit_lowered);
     suite_add_tcase(suite, tc);
     return suite;

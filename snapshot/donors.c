@@ -1,0 +1,135 @@
+#include "snapshot/donors.h"
+
+#include "snapshot/container.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+
+#include <string.h>
+
+#define STRING_BYTES   8
+#define ONE_OF_BITS    5  /* one string of 32 is chosen */
+#define STRINGS_A_PAGE 96 /* room for so many; more fill the table up, and are not remembered */
+#define VOTES_MIN      3
+#define NO_PAGE        UINT32_MAX
+#define MANY_PAGES     (UINT32_MAX - 1)
+#define CANDIDATES     64
+
+struct slot {
+    uint32_t key;
+    uint32_t page;
+};
+
+struct donors {
+    struct slot *slots;
+    size_t mask;
+    size_t used;
+};
+
+annal_status annal__donors_new(uint64_t pages, struct donors **out_donors, annal_error *err)
+{
+    struct donors *donors = annal__zalloc(sizeof *donors);
+    size_t count = 1024;
+    while (count < pages * STRINGS_A_PAGE * 5 / 4)
+        count *= 2;
+    if (donors != NULL)
+        donors->slots = annal__realloc_array(NULL, count, sizeof *donors->slots);
+    if (donors == NULL || donors->slots == NULL) {
+        annal__donors_free(donors);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot");
+    }
+    memset(donors->slots, 0xff, count * sizeof *donors->slots); /* NO_PAGE */
+    donors->mask = count - 1;
+    *out_donors = donors;
+    return ANNAL_OK;
+}
+
+void annal__donors_free(struct donors *donors)
+{
+    if (donors == NULL)
+        return;
+    annal__free(donors->slots);
+    annal__free(donors);
+}
+
+/* The next chosen string from *at on; false: there is none. */
+static bool next_string(const char *bytes, size_t *at, uint32_t *out_key)
+{
+    while (*at + STRING_BYTES <= SNAPSHOT_PAGE_BYTES) {
+        uint64_t string;
+        memcpy(&string, bytes + (*at)++, STRING_BYTES);
+        uint64_t hash = string * UINT64_C(0x9e3779b97f4a7c15);
+        if (string != 0 && hash >> (64 - ONE_OF_BITS) == 0) {
+            *out_key = (uint32_t)(hash >> 16);
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct slot *find(const struct donors *donors, uint32_t key)
+{
+    size_t at = (key * UINT32_C(2654435761)) & donors->mask;
+    while (donors->slots[at].page != NO_PAGE && donors->slots[at].key != key)
+        at = (at + 1) & donors->mask;
+    return &donors->slots[at];
+}
+
+void annal__donors_add(struct donors *donors, uint32_t page, const char *bytes)
+{
+    uint32_t key;
+    size_t at = 0;
+    while (donors->used < donors->mask - donors->mask / 8 && next_string(bytes, &at, &key)) {
+        struct slot *slot = find(donors, key);
+        if (slot->page == NO_PAGE) {
+            *slot = (struct slot){key, page};
+            donors->used++;
+        } else if (slot->page != page) {
+            slot->page = MANY_PAGES;
+        }
+    }
+}
+
+struct candidate {
+    uint32_t page;
+    uint32_t votes;
+};
+
+static size_t vote(struct candidate *candidates, size_t count, uint32_t page)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (candidates[i].page == page) {
+            candidates[i].votes++;
+            return count;
+        }
+    }
+    if (count < CANDIDATES)
+        candidates[count++] = (struct candidate){page, 1};
+    return count;
+}
+
+size_t annal__donors_find(const struct donors *donors, uint32_t page, const char *bytes,
+                          uint32_t *out_pages, size_t most)
+{
+    struct candidate candidates[CANDIDATES];
+    size_t count = 0, found = 0, at = 0;
+    uint32_t key;
+    while (next_string(bytes, &at, &key)) {
+        const struct slot *slot = find(donors, key);
+        if (slot->page < MANY_PAGES && slot->page != page)
+            count = vote(candidates, count, slot->page);
+    }
+    while (found < most) {
+        struct candidate *best = NULL;
+        for (size_t i = 0; i < count; i++) {
+            if (candidates[i].votes >= VOTES_MIN &&
+                (best == NULL || candidates[i].votes > best->votes))
+                best = &candidates[i];
+        }
+        if (best == NULL)
+            break;
+        out_pages[found++] = best->page;
+        best->votes = 0;
+    }
+    return found;
+}

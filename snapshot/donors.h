@@ -1,0 +1,27 @@
+/*
+ * Where the content of a page comes from: pages of the base that share text with it.
+ *
+ * When a page of a B-tree is full, its rows and those of its neighbours are laid out anew over one
+ * page more, so a page holds rows that stood in others before. Of each page of the base some strings
+ * of eight bytes are remembered, chosen by their own content, so that the same rows give the same
+ * strings wherever they stand. A string that two pages have says nothing.
+ */
+#ifndef SNAPSHOT_DONORS_H
+#define SNAPSHOT_DONORS_H
+
+#include <annal/base.h>
+
+struct donors;
+
+/* For so many pages of the base. */
+annal_status annal__donors_new(uint64_t pages, struct donors **out_donors, annal_error *err);
+void annal__donors_free(struct donors *donors);
+
+/* Remember a page of the base. */
+void annal__donors_add(struct donors *donors, uint32_t page, const char *bytes);
+
+/* The pages that bytes shares most with, but not page itself; the best first. How many. */
+size_t annal__donors_find(const struct donors *donors, uint32_t page, const char *bytes,
+                          uint32_t *out_pages, size_t most);
+
+#endif
