@@ -58,6 +58,7 @@ struct hub {
     size_t descriptors;
     bool has_thread;
     bool stop;
+    uint32_t flagged; /* since the thread rested */
     pthread_t thread;
     struct listener thread_waits;
 };
@@ -147,6 +148,7 @@ static void flag(struct listener *listener)
     const uint64_t one = 1;
     if (atomic_exchange(&listener->pending, true))
         return;
+    listener->hub->flagged++;
     if (listener->fd >= 0 && write(listener->fd, &one, sizeof one) < 0)
         return;                                     /* it is readable already */
     if (listener->waits && is_crowd(listener->hub)) /* it sleeps on until its turn comes */
@@ -428,6 +430,19 @@ static void follow(struct hub *hub, struct listener *listener, int64_t left_us)
     listener->waits = false;
 }
 
+/* Rule (5), of the thread: whoever is told meanwhile is told of more at once. */
+static void rest(struct hub *hub)
+{
+    _Atomic uint32_t never = 0;
+    int64_t rest_us =
+        hub->flagged < HUB_REST_US_MAX / HUB_REST_US ? hub->flagged * HUB_REST_US : HUB_REST_US_MAX;
+    hub->flagged = 0;
+    pthread_mutex_unlock(&hub->lock);
+    annal__futex_wait(&never, 0, rest_us);
+    pthread_mutex_lock(&hub->lock);
+    hub->flagged = 0;
+}
+
 static void wait_until(struct hub *hub, struct listener *listener, int64_t until_us)
 {
     int64_t left_us;
@@ -436,6 +451,8 @@ static void wait_until(struct hub *hub, struct listener *listener, int64_t until
             follow(hub, listener, left_us);
         else
             lead(hub, left_us);
+        if (listener == &hub->thread_waits && hub->flagged > HUB_CROWD)
+            rest(hub);
     }
     if (listener->turn == TURN_QUEUED)
         leave_queue(hub, listener); /* its time is over */

@@ -16,7 +16,8 @@
  * (5) Crowds: with more than HUB_CROWD tails, those that wait for their events read in turns, some
  *     at a time, each for HUB_TURN_EVENTS or until it has no more. Otherwise a thousand that wake
  *     for each commit would leave the appends the thousandth part of the processor. A turn is not
- *     held while the caller is busy with an event for longer than HUB_TURN_US.
+ *     held while the caller is busy with an event for longer than HUB_TURN_US. The thread, for its
+ *     part, rests after it has flagged many.
  */
 #ifndef REPLAY_HUB_H
 #define REPLAY_HUB_H
@@ -33,6 +34,8 @@
 #define HUB_TURN_US     2000
 #define HUB_BUSY_US     100000 /* how often who waits for a turn looks who is busy */
 #define HUB_TURNS_MAX   16
+#define HUB_REST_US     10 /* of the thread, for each tail that it flagged */
+#define HUB_REST_US_MAX 20000
 
 struct hub;
 struct hub_node;
