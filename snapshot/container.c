@@ -4,7 +4,7 @@
  * reducer saved. It is the blob in snapshots.state: a header of 144 bytes, and a body.
  *
  *      0   8  magic "ANNALSN\n"
- *      8   4  version of this layout: 2
+ *      8   4  version of this layout: 3
  *     12   4  flags; 1: the body is in STORE/snapshots/<session>/<seq>.zst, nothing follows here
  *     16   8  seq: the state after this event
  *     24   8  offset in the journal at which event seq + 1 begins
@@ -59,7 +59,7 @@
 #include <zstd.h>
 
 #define MAGIC         "ANNALSN\n"
-#define VERSION       2u
+#define VERSION       3u
 #define FLAG_IN_FILE  1u
 #define LEVEL_WHOLE   1 /* mostly ids and hashes: others take longer and save a hundredth */
 #define LEVEL_DELTA   3

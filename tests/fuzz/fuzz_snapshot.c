@@ -109,7 +109,7 @@ static void mend(char *row, size_t len)
 {
     const char *body = row + SNAPSHOT_HEADER_BYTES;
     size_t body_len = len - SNAPSHOT_HEADER_BYTES;
-    memcpy(row, "ANNALSN\n\2\0\0\0\0\0\0\0", 16);
+    memcpy(row, "ANNALSN\n\3\0\0\0\0\0\0\0", 16);
     memset(row + 66, 0, 6); /* of the image: 64 KiB at most, */
     memset(row + 82, 0, 6); /* and of the directory */
     put(row + 72, body_len, 8);
