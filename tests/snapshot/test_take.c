@@ -146,6 +146,29 @@ START_TEST(damage_in_the_journal_is_folded_around)
 }
 END_TEST
 
+/* Numbers are multiples of the stride, and each is where folding says. */
+START_TEST(above_their_bytes_three_of_four_go_and_the_others_are_whole)
+{
+    const annal_snapshot_policy policy = {.every_events = 50, .bytes_max = 200000};
+    struct sum sum = {0};
+    for (unsigned i = 0; i < 6; i++) {
+        append_turns(&f, "s", 1 + i * 1000, 600);
+        (void)catch_up(&policy);
+    }
+    ck_ok(annal_snapshot_each(f.index, S, add_up, &sum, err));
+    ck_assert_uint_le(sum.bytes, policy.bytes_max);
+    ck_assert_uint_ge(sum.count, 3);
+    ck_assert_uint_le(sum.count, 3600 / 50 / 2);
+    uint64_t seq = 3600, last = UINT64_MAX;
+    for (char *json; (json = loaded_json(&f, S, seq, &seq)) != NULL; seq--) {
+        free(json);
+        ck_newest(&f, S, seq, seq);
+        ck_assert_uint_lt(seq, last);
+        last = seq;
+    }
+}
+END_TEST
+
 /* A is on its way when B takes the same ones, and others that are stored against them. */
 START_TEST(what_another_process_took_meanwhile_stays)
 {
@@ -187,6 +210,7 @@ Suite *suite_take(void)
     tcase_add_test(tc, taking_by_hand_takes_one_at_the_end_once);
     tcase_add_test(tc, a_session_that_is_not_there_has_nothing_to_take);
     tcase_add_test(tc, all_snapshots_together_do_not_grow_with_the_square);
+    tcase_add_test(tc, above_their_bytes_three_of_four_go_and_the_others_are_whole);
     tcase_add_test(tc, damage_in_the_journal_is_folded_around);
     tcase_add_test(tc, what_another_process_took_meanwhile_stays);
     suite_add_tcase(suite, tc);
