@@ -103,7 +103,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_checkpoint(annal_store *store, ann
 
 typedef struct annal_session_info {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    char file[33];       /* id of the journal file, 32 hex digits; "" when the header is damaged */
+    char file[33]; /* id of the journal file, 32 hex digits; "" when the header is damaged */
     /* id of the journal that this one was made from and took the place of; "": none */
     char replaces[33];
     annal_format format; /* of the journal */
