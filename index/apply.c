@@ -50,10 +50,23 @@ struct spent {
     uint64_t session, seq, handler;
 };
 
+/* Which handlers take the events of a type: looked up once, as sessions have few types. */
+#define ROUTES     64
+#define TYPE_BYTES 48 /* a longer type is looked up each time */
+
+struct route {
+    char type[TYPE_BYTES];
+    size_t len; /* of type; 0: empty */
+    const struct handler **handlers;
+    size_t count;
+};
+
 struct applier {
     sqlite3 *db;
     struct handler *handlers;
     size_t handler_count;
+    struct route routes[ROUTES];
+    struct route long_route;
     bool has_core;
     struct fold fold;
     sqlite3_stmt *savepoint, *undo, *release;
@@ -269,6 +282,9 @@ void annal__applier_free(struct applier *applier)
         annal__free(handler->statements);
         annal__fields_free(handler->fields);
     }
+    for (size_t i = 0; i < ROUTES; i++)
+        annal__free(applier->routes[i].handlers);
+    annal__free(applier->long_route.handlers);
     annal__free(applier->handlers);
     sqlite3_finalize(applier->savepoint);
     sqlite3_finalize(applier->undo);
@@ -518,6 +534,30 @@ static void end_if_pruned(struct applier *applier, const annal_event *event)
         annal__applier_forget(applier); /* its row is gone; the next event begins anew */
 }
 
+/* NULL: no memory. */
+static const struct route *find_route(struct applier *applier, annal_slice type)
+{
+    bool kept = type.len > 0 && type.len <= TYPE_BYTES;
+    struct route *route =
+        kept ? &applier->routes[annal__hash(type.ptr, type.len, 0) % ROUTES] : &applier->long_route;
+    if (kept && route->len == type.len && memcmp(route->type, type.ptr, type.len) == 0)
+        return route;
+    if (route->handlers == NULL)
+        route->handlers = annal__zalloc((applier->handler_count + 1) * sizeof(struct handler *));
+    if (route->handlers == NULL)
+        return NULL;
+    route->count = 0;
+    for (size_t i = 0; i < applier->handler_count; i++) {
+        const struct pack_section *section = applier->handlers[i].section;
+        if (section->kind == PACK_ON && annal__section_takes(section, type))
+            route->handlers[route->count++] = &applier->handlers[i];
+    }
+    route->len = kept ? type.len : 0;
+    if (kept)
+        memcpy(route->type, type.ptr, type.len);
+    return route;
+}
+
 annal_status annal__applier_event(struct applier *applier, annal_slice session,
                                   const annal_event *event, const char **out_refused,
                                   annal_error *err)
@@ -536,13 +576,13 @@ annal_status annal__applier_event(struct applier *applier, annal_slice session,
         if (status < 0)
             return status;
     }
-    for (size_t i = 0; i < applier->handler_count; i++) {
-        const struct pack_section *section = applier->handlers[i].section;
-        if (section->kind != PACK_ON || !annal__section_takes(section, event->type))
-            continue;
+    const struct route *route = find_route(applier, event->type);
+    if (route == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "an event '%.*s'", ANNAL_FMT(event->type));
+    for (size_t i = 0; i < route->count; i++) {
         int rc = SQLITE_OK;
         annal_status status =
-            run_handler(applier, &applier->handlers[i], session, event, NULL, &rc, err);
+            run_handler(applier, route->handlers[i], session, event, NULL, &rc, err);
         if (status < 0)
             return status;
         if (rc != SQLITE_OK)

@@ -9,8 +9,10 @@
 #include <string.h>
 
 #define PIECE_BYTES  ((size_t)256 << 10) /* in which the body of a file is read and checked */
-#define CACHE_BLOCKS 64
-#define LAYERS_MAX   128 /* of any number; rule (3) needs 96 */
+#define CACHE_WAYS   4
+#define CACHE_DELTAS 2048 /* of one page: 8 MiB */
+#define CACHE_WHOLE  256  /* of up to four: 4 MiB */
+#define LAYERS_MAX   128  /* of any number; rule (3) needs 96 */
 
 struct layer {
     uint64_t id; /* of no other layer that this chain ever had */
@@ -22,10 +24,22 @@ struct layer {
     int fd; /* -1: none */
 };
 
-struct block {
+struct unpacked {
     uint64_t layer; /* id; 0: empty */
     uint32_t frame;
+    uint32_t used; /* when last; see cache.now */
     char *pages;
+};
+
+/*
+ * Frames as they were last unpacked. Pages that were stored one after the other have many bases in
+ * common, and a fold comes back to the pages that SQLite's cache had no room for.
+ */
+struct cache {
+    struct unpacked *frames; /* sets of CACHE_WAYS */
+    size_t count;
+    size_t bytes; /* of one */
+    uint32_t now; /* counts lookups */
 };
 
 struct chain {
@@ -35,10 +49,64 @@ struct chain {
     struct layer *layers;
     size_t count;
     uint64_t next_id;
-    struct block blocks[CACHE_BLOCKS]; /* whole pages as they were last unpacked */
-    unsigned next_block;
+    struct cache deltas, whole;
     char frame[SNAPSHOT_FRAME_BYTES_MAX];
 };
+
+/* ---- What was unpacked ---- */
+
+static bool cache_init(struct cache *cache, size_t count, size_t bytes)
+{
+    *cache = (struct cache){
+        .frames = annal__zalloc(count * sizeof *cache->frames), .count = count, .bytes = bytes};
+    return cache->frames != NULL;
+}
+
+static void cache_done(struct cache *cache)
+{
+    for (size_t i = 0; cache->frames != NULL && i < cache->count; i++)
+        annal__free(cache->frames[i].pages);
+    annal__free(cache->frames);
+}
+
+/* The pages of a frame, or NULL; *out_place is where they go. */
+static const char *cache_find(struct cache *cache, uint64_t layer, uint32_t frame,
+                              struct unpacked **out_place)
+{
+    uint64_t hash = (layer << 32 ^ frame) * UINT64_C(0x9e3779b97f4a7c15);
+    struct unpacked *set = cache->frames + (hash >> 32) % (cache->count / CACHE_WAYS) * CACHE_WAYS;
+    struct unpacked *oldest = set;
+    cache->now++;
+    for (struct unpacked *at = set; at < set + CACHE_WAYS; at++) {
+        if (at->layer == layer && at->frame == frame) {
+            at->used = cache->now;
+            return at->pages;
+        }
+        if (cache->now - at->used > cache->now - oldest->used)
+            oldest = at;
+    }
+    *out_place = oldest;
+    return NULL;
+}
+
+/* Room for the pages of a frame, which count when cache_fill() says so; NULL: no memory. */
+static char *cache_room(const struct cache *cache, struct unpacked *place)
+{
+    place->layer = 0;
+    if (place->pages == NULL)
+        place->pages = annal__alloc_aligned(64, cache->bytes);
+    return place->pages;
+}
+
+static void cache_fill(const struct cache *cache, struct unpacked *place, uint64_t layer,
+                       uint32_t frame)
+{
+    place->layer = layer;
+    place->frame = frame;
+    place->used = cache->now;
+}
+
+/* ---- Making ---- */
 
 static void layer_done(const struct io *io, struct layer *layer)
 {
@@ -49,21 +117,37 @@ static void layer_done(const struct io *io, struct layer *layer)
         io->close(io->arg, layer->fd);
 }
 
+static void chain_free(struct chain *chain)
+{
+    for (size_t i = 0; i < chain->count; i++)
+        layer_done(chain->io, &chain->layers[i]);
+    cache_done(&chain->deltas);
+    cache_done(&chain->whole);
+    annal__unpacker_free(chain->unpacker);
+    annal__free(chain->layers);
+    annal__free(chain);
+}
+
 annal_status annal__chain_new(const struct shelf *shelf, struct chain **out_chain, annal_error *err)
 {
     struct chain *chain = annal__zalloc(sizeof *chain);
     annal_status status = chain == NULL ? ANNAL_ERR_NOMEM : ANNAL_OK;
-    if (chain != NULL)
+    bool room = chain != NULL;
+    if (room) {
         chain->layers = annal__zalloc(LAYERS_MAX * sizeof *chain->layers);
-    if (chain == NULL || chain->layers == NULL)
+        room = cache_init(&chain->deltas, CACHE_DELTAS, SNAPSHOT_PAGE_BYTES) &&
+               cache_init(&chain->whole, CACHE_WHOLE,
+                          (size_t)SNAPSHOT_BLOCK_PAGES * SNAPSHOT_PAGE_BYTES) &&
+               chain->layers != NULL;
+    }
+    if (!room)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot of session '%.*s'",
                              ANNAL_FMT(shelf->session));
     else
         status = annal__unpacker_new(&chain->unpacker, err);
     if (status < 0) {
         if (chain != NULL)
-            annal__free(chain->layers);
-        annal__free(chain);
+            chain_free(chain);
         return status;
     }
     chain->refs = 1;
@@ -81,15 +165,8 @@ struct chain *annal__chain_ref(struct chain *chain)
 
 void annal__chain_unref(struct chain *chain)
 {
-    if (chain == NULL || --chain->refs > 0)
-        return;
-    for (size_t i = 0; i < chain->count; i++)
-        layer_done(chain->io, &chain->layers[i]);
-    for (size_t i = 0; i < CACHE_BLOCKS; i++)
-        annal__free(chain->blocks[i].pages);
-    annal__unpacker_free(chain->unpacker);
-    annal__free(chain->layers);
-    annal__free(chain);
+    if (chain != NULL && --chain->refs == 0)
+        chain_free(chain);
 }
 
 /* ---- Opening ---- */
@@ -262,30 +339,23 @@ static annal_status frame_bytes(struct chain *chain, const struct layer *layer,
 static annal_status whole_page(struct chain *chain, const struct layer *layer,
                                const struct snapshot_entry *entry, char *out, annal_error *err)
 {
-    struct block *block = NULL;
-    for (size_t i = 0; i < CACHE_BLOCKS && block == NULL; i++) {
-        if (chain->blocks[i].layer == layer->id && chain->blocks[i].frame == entry->frame)
-            block = &chain->blocks[i];
-    }
-    if (block == NULL) {
-        const struct snapshot_frame *frame = &layer->directory.frames[entry->frame];
-        const char *bytes = NULL;
-        block = &chain->blocks[chain->next_block++ % CACHE_BLOCKS];
-        block->layer = 0;
-        if (block->pages == NULL)
-            block->pages =
-                annal__alloc_aligned(64, (size_t)SNAPSHOT_BLOCK_PAGES * SNAPSHOT_PAGE_BYTES);
-        if (block->pages == NULL)
+    const struct snapshot_frame *frame = &layer->directory.frames[entry->frame];
+    struct unpacked *place = NULL;
+    const char *bytes = NULL;
+    const char *pages = cache_find(&chain->whole, layer->id, entry->frame, &place);
+    if (pages == NULL) {
+        char *room = cache_room(&chain->whole, place);
+        if (room == NULL)
             return annal__fail(err, ANNAL_ERR_NOMEM, "a page of a snapshot");
         annal_status status = frame_bytes(chain, layer, frame, &bytes, err);
         if (status >= 0)
-            status = annal__unpack_frame(chain->unpacker, frame, bytes, NULL, block->pages, err);
+            status = annal__unpack_frame(chain->unpacker, frame, bytes, NULL, room, err);
         if (status < 0)
             return status;
-        block->layer = layer->id;
-        block->frame = entry->frame;
+        cache_fill(&chain->whole, place, layer->id, entry->frame);
+        pages = room;
     }
-    memcpy(out, block->pages + entry->at * (size_t)SNAPSHOT_PAGE_BYTES, SNAPSHOT_PAGE_BYTES);
+    memcpy(out, pages + entry->at * (size_t)SNAPSHOT_PAGE_BYTES, SNAPSHOT_PAGE_BYTES);
     return ANNAL_OK;
 }
 
@@ -293,8 +363,8 @@ static annal_status page_within(struct chain *chain, size_t layer, uint32_t page
                                 char *out, uint32_t *out_cost, annal_error *err);
 
 /* Bases may cost less than the page does, so this ends. */
-static annal_status delta_page(struct chain *chain, size_t at, const struct snapshot_frame *frame,
-                               char *out, annal_error *err)
+static annal_status unpack_delta(struct chain *chain, size_t at, const struct snapshot_frame *frame,
+                                 char *out, annal_error *err)
 {
     const struct layer *layer = &chain->layers[at];
     char prefix[SNAPSHOT_BASES_MAX * SNAPSHOT_PAGE_BYTES];
@@ -314,6 +384,30 @@ static annal_status delta_page(struct chain *chain, size_t at, const struct snap
     return status;
 }
 
+static annal_status delta_page(struct chain *chain, size_t at, const struct snapshot_entry *entry,
+                               char *out, annal_error *err)
+{
+    const struct layer *layer = &chain->layers[at];
+    struct unpacked *place = NULL;
+    const char *page = cache_find(&chain->deltas, layer->id, entry->frame, &place);
+    if (page != NULL) {
+        memcpy(out, page, SNAPSHOT_PAGE_BYTES);
+        return ANNAL_OK;
+    }
+    annal_status status = unpack_delta(chain, at, &layer->directory.frames[entry->frame], out, err);
+    if (status < 0)
+        return status;
+    /* Its bases may have taken the place that was looked up before they were. */
+    char *room = NULL;
+    if (cache_find(&chain->deltas, layer->id, entry->frame, &place) == NULL)
+        room = cache_room(&chain->deltas, place);
+    if (room != NULL) {
+        memcpy(room, out, SNAPSHOT_PAGE_BYTES);
+        cache_fill(&chain->deltas, place, layer->id, entry->frame);
+    }
+    return ANNAL_OK;
+}
+
 static annal_status page_within(struct chain *chain, size_t layer, uint32_t page, uint32_t most,
                                 char *out, uint32_t *out_cost, annal_error *err)
 {
@@ -330,7 +424,7 @@ static annal_status page_within(struct chain *chain, size_t layer, uint32_t page
         return damaged(&chain->layers[chain->count - 1], "it lacks a page", err);
     *out_cost = frame->cost;
     return frame->bases == 0 ? whole_page(chain, &chain->layers[at], entry, out, err)
-                             : delta_page(chain, at, frame, out, err);
+                             : delta_page(chain, at, entry, out, err);
 }
 
 annal_status annal__chain_page(struct chain *chain, size_t layer, uint32_t page, char *out,

@@ -34,8 +34,9 @@
  * (2) A body holds the pages that differ from the base's. A page is whole, in a frame of up to 4;
  *     or it is a delta, in a frame made with some pages of the base as zstd prefix: the same one,
  *     and those of which it holds rows now, as pages of a B-tree are split and balanced. To read a
- *     delta its bases are read first; its cost is how many frames that takes in all. Where a delta
- *     would cost more than 16 frames, or saves little, the page is whole.
+ *     delta its bases are read first; its cost is how many frames that takes in all, 16 at most.
+ *     Where a delta would cost more than 8, or saves little, we write the page whole, and 2 to a
+ *     frame.
  * (3) Snapshots of a session are numbered; the base of a number is the number with its last digit
  *     that is not 0, in base 4, lowered by one (4-adic 132 is stored against 131, 130 against 120,
  *     100 whole). So opening number n needs at most 3 log4(n) bodies, and what changed between two
@@ -250,7 +251,7 @@ annal_status annal__packer_delta(struct packer *packer, uint32_t page, const cha
         cost += bases[i].cost;
     }
     *out_added = false;
-    if (count == 0 || cost > SNAPSHOT_COST_MAX)
+    if (count == 0 || cost > SNAPSHOT_PACK_COST)
         return ANNAL_OK;
     size_t len = compress(packer, bytes, PAGE, count * PAGE);
     if (len > most)
@@ -298,7 +299,7 @@ annal_status annal__packer_whole(struct packer *packer, uint32_t page, const cha
 {
     memcpy(packer->block + packer->whole_count * PAGE, bytes, PAGE);
     packer->whole[packer->whole_count++] = page;
-    return packer->whole_count < SNAPSHOT_BLOCK_PAGES ? ANNAL_OK : end_block(packer, err);
+    return packer->whole_count < SNAPSHOT_PACK_PAGES ? ANNAL_OK : end_block(packer, err);
 }
 
 annal_status annal__packer_end(struct packer *packer, struct snapshot_header *header,
@@ -492,13 +493,24 @@ void annal__unpacker_free(struct unpacker *unpacker)
     annal__free(unpacker);
 }
 
+/* Bytes that zstd would take for a dictionary of its own; no page of a database begins like that. */
+static bool is_dictionary(const char *prefix, size_t len)
+{
+    return len >= 4 && get(prefix, 4) == ZSTD_MAGIC_DICTIONARY;
+}
+
 annal_status annal__unpack_frame(struct unpacker *unpacker, const struct snapshot_frame *frame,
                                  const char *bytes, const char *prefix, char *out, annal_error *err)
 {
-    size_t raw = frame->pages * PAGE;
-    size_t code = ZSTD_DCtx_refPrefix(unpacker->zstd, prefix, frame->bases * PAGE);
-    if (!ZSTD_isError(code))
-        code = ZSTD_decompressDCtx(unpacker->zstd, out, raw, bytes, frame->bytes);
+    size_t raw = frame->pages * PAGE, prefix_len = frame->bases * PAGE, code = 0;
+    if (!is_dictionary(prefix, prefix_len)) { /* spares a dictionary object for each frame */
+        code = ZSTD_decompress_usingDict(unpacker->zstd, out, raw, bytes, frame->bytes, prefix,
+                                         prefix_len);
+    } else {
+        code = ZSTD_DCtx_refPrefix(unpacker->zstd, prefix, prefix_len);
+        if (!ZSTD_isError(code))
+            code = ZSTD_decompressDCtx(unpacker->zstd, out, raw, bytes, frame->bytes);
+    }
     if (!ZSTD_isError(code) && code == raw)
         return ANNAL_OK;
     return annal__fail(err, ANNAL_ERR_CORRUPT, "a page of a snapshot does not unpack: %s",

@@ -6,14 +6,17 @@
 
 #include <annal/base.h>
 
-#define SNAPSHOT_HEADER_BYTES    144
-#define SNAPSHOT_PAGE_BYTES      4096
-#define SNAPSHOT_PAGES_MAX       ((uint64_t)1 << 24) /* 64 GiB; a larger state is not kept */
-#define SNAPSHOT_BLOCK_PAGES     4                   /* whole pages that are compressed together */
-#define SNAPSHOT_BASES_MAX       3                   /* pages that one is stored over */
-#define SNAPSHOT_COST_MAX        16                  /* frames to unpack for one page */
-#define SNAPSHOT_ROW_BYTES_MAX   ((size_t)1 << 20)   /* a larger body goes to a file */
-#define SNAPSHOT_FILE_ID_BYTES   32                  /* hex digits */
+#define SNAPSHOT_HEADER_BYTES 144
+#define SNAPSHOT_PAGE_BYTES   4096
+#define SNAPSHOT_PAGES_MAX    ((uint64_t)1 << 24) /* 64 GiB; a larger state is not kept */
+#define SNAPSHOT_BLOCK_PAGES  4                   /* whole pages in one frame, at most */
+#define SNAPSHOT_BASES_MAX    3                   /* pages that one is stored over */
+#define SNAPSHOT_COST_MAX     16                  /* frames to unpack for one page, at most */
+/* What is written stays below what may be read: a past state is as near as its pages are. */
+#define SNAPSHOT_PACK_PAGES      2                 /* whole pages that are compressed together */
+#define SNAPSHOT_PACK_COST       8                 /* frames to unpack for one page */
+#define SNAPSHOT_ROW_BYTES_MAX   ((size_t)1 << 20) /* a larger body goes to a file */
+#define SNAPSHOT_FILE_ID_BYTES   32                /* hex digits */
 #define SNAPSHOT_RADIX           4
 #define SNAPSHOT_BODY_BYTES_MAX  ((size_t)1 << 32)
 #define SNAPSHOT_FRAME_BYTES_MAX ((size_t)SNAPSHOT_BLOCK_PAGES * SNAPSHOT_PAGE_BYTES + 1024)
@@ -64,7 +67,7 @@ struct packer_base {
 /*
  * Add a page of SNAPSHOT_PAGE_BYTES, as a delta over bases (up to SNAPSHOT_BASES_MAX; what it
  * shares most with should be last). *out_added is false, and nothing was added, when that takes
- * more than most bytes or frames. No page twice.
+ * more than most bytes or SNAPSHOT_PACK_COST frames. No page twice.
  */
 annal_status annal__packer_delta(struct packer *packer, uint32_t page, const char *bytes,
                                  const struct packer_base *bases, size_t count, size_t most,

@@ -133,7 +133,7 @@ static annal_status find_bases(struct packing *packing, uint32_t page, const cha
         /* The best stands last, where the others do not push it away. */
         struct packer_base *base = &bases[SNAPSHOT_BASES_MAX - 1 - count];
         status = read_base(packing, pages[i], bytes + count * PAGE, base);
-        if (status >= 0 && cost + base->cost <= SNAPSHOT_COST_MAX) {
+        if (status >= 0 && cost + base->cost <= SNAPSHOT_PACK_COST) {
             cost += base->cost;
             count++;
         }

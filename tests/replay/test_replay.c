@@ -101,6 +101,23 @@ START_TEST(a_long_fold_gives_the_same_as_one_in_memory)
 }
 END_TEST
 
+/* Pages of the snapshot are fetched, and written over, again and again. */
+START_TEST(a_long_fold_over_a_snapshot_gives_the_same_as_one_in_memory)
+{
+    annal_replay_info info;
+    append_turns(&f, "s", 1, 3000);
+    take();
+    append_turns(&f, "s", 1000, 9000); /* some of the turns that are there, too */
+    char *long_fold = replay(S, at_seq(12000), false, &info);
+    char *in_memory = folded_json(&f, S, 12000);
+    ck_assert_uint_eq(info.snapshot_seq, 3000);
+    ck_assert_uint_eq(info.folded, 9000);
+    ck_assert_str_eq(long_fold, in_memory);
+    free(long_fold);
+    free(in_memory);
+}
+END_TEST
+
 START_TEST(replay_begins_with_the_newest_snapshot_up_to_the_moment)
 {
     annal_replay_info info;
@@ -458,6 +475,7 @@ Suite *suite_replay(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, every_past_state_is_the_same_with_all_snapshots_with_some_and_with_none);
     tcase_add_test(tc, a_long_fold_gives_the_same_as_one_in_memory);
+    tcase_add_test(tc, a_long_fold_over_a_snapshot_gives_the_same_as_one_in_memory);
     tcase_add_test(tc, replay_begins_with_the_newest_snapshot_up_to_the_moment);
     tcase_add_test(tc, a_replayed_state_can_be_asked_and_taken_further);
     tcase_add_test(tc, a_moment_behind_the_last_event_or_of_no_session_is_not_found);
