@@ -35,8 +35,8 @@
  *     or it is a delta, in a frame made with some pages of the base as zstd prefix: the same one,
  *     and those of which it holds rows now, as pages of a B-tree are split and balanced. To read a
  *     delta its bases are read first; its cost is how many frames that takes in all, 16 at most.
- *     Where a delta would cost more than 8, or saves little, we write the page whole, and 2 to a
- *     frame.
+ *     Where a delta would cost more than 8, or saves little, we write the page whole, in a frame of
+ *     its own: who needs one page then unpacks one.
  * (3) Snapshots of a session are numbered; the base of a number is the number with its last digit
  *     that is not 0, in base 4, lowered by one (4-adic 132 is stored against 131, 130 against 120,
  *     100 whole). So opening number n needs at most 3 log4(n) bodies, and what changed between two
@@ -177,12 +177,9 @@ struct packer {
     ZSTD_CCtx *zstd;
     struct buf frames;
     struct buf directory;
-    uint32_t last;                        /* the number that the directory told last */
-    uint32_t whole[SNAPSHOT_BLOCK_PAGES]; /* pages that wait for their block to be full */
-    unsigned whole_count;
-    char block[SNAPSHOT_BLOCK_PAGES * SNAPSHOT_PAGE_BYTES];
+    uint32_t last; /* the number that the directory told last */
     char prefix[SNAPSHOT_BASES_MAX * SNAPSHOT_PAGE_BYTES];
-    char frame[ZSTD_COMPRESSBOUND(SNAPSHOT_BLOCK_PAGES * SNAPSHOT_PAGE_BYTES)];
+    char frame[ZSTD_COMPRESSBOUND(SNAPSHOT_PAGE_BYTES)];
 };
 
 annal_status annal__packer_new(struct packer **out_packer, annal_error *err)
@@ -273,43 +270,27 @@ annal_status annal__packer_delta(struct packer *packer, uint32_t page, const cha
     return status < 0 ? annal__fail(err, status, "a snapshot") : ANNAL_OK;
 }
 
-static annal_status end_block(struct packer *packer, annal_error *err)
+annal_status annal__packer_whole(struct packer *packer, uint32_t page, const char *bytes,
+                                 annal_error *err)
 {
-    unsigned count = packer->whole_count;
-    annal_status status = ANNAL_OK;
-    if (count == 0)
-        return ANNAL_OK;
-    packer->whole_count = 0;
-    size_t len = compress(packer, packer->block, count * PAGE, 0);
-    if (len == 0)
-        status = ANNAL_ERR_NOMEM;
+    size_t len = compress(packer, bytes, PAGE, 0);
+    annal_status status = len == 0 ? ANNAL_ERR_NOMEM : ANNAL_OK;
     if (status >= 0)
         status = annal__buf_append(&packer->frames, packer->frame, len);
     if (status >= 0)
         status = put_number(&packer->directory, len);
     if (status >= 0)
-        status = put_number(&packer->directory, count);
-    for (size_t i = 0; status >= 0 && i < count; i++)
-        status = put_page(packer, packer->whole[i]);
+        status = put_number(&packer->directory, 1);
+    if (status >= 0)
+        status = put_page(packer, page);
     return status < 0 ? annal__fail(err, status, "a snapshot") : ANNAL_OK;
-}
-
-annal_status annal__packer_whole(struct packer *packer, uint32_t page, const char *bytes,
-                                 annal_error *err)
-{
-    memcpy(packer->block + packer->whole_count * PAGE, bytes, PAGE);
-    packer->whole[packer->whole_count++] = page;
-    return packer->whole_count < SNAPSHOT_PACK_PAGES ? ANNAL_OK : end_block(packer, err);
 }
 
 annal_status annal__packer_end(struct packer *packer, struct snapshot_header *header,
                                struct buf *out, annal_error *err)
 {
-    annal_status status = end_block(packer, err);
-    if (status < 0)
-        return status;
     size_t start = out->len;
-    status = annal__buf_append_slice(out, annal__buf_slice(&packer->frames));
+    annal_status status = annal__buf_append_slice(out, annal__buf_slice(&packer->frames));
     if (status >= 0)
         status = annal__buf_append_slice(out, annal__buf_slice(&packer->directory));
     if (status < 0)

@@ -12,9 +12,8 @@
 #define SNAPSHOT_BLOCK_PAGES  4                   /* whole pages in one frame, at most */
 #define SNAPSHOT_BASES_MAX    3                   /* pages that one is stored over */
 #define SNAPSHOT_COST_MAX     16                  /* frames to unpack for one page, at most */
-/* What is written stays below what may be read: a past state is as near as its pages are. */
-#define SNAPSHOT_PACK_PAGES      2                 /* whole pages that are compressed together */
-#define SNAPSHOT_PACK_COST       8                 /* frames to unpack for one page */
+/* What is written stays below what may be read: fewer frames for one page, and a frame for each. */
+#define SNAPSHOT_PACK_COST       8
 #define SNAPSHOT_ROW_BYTES_MAX   ((size_t)1 << 20) /* a larger body goes to a file */
 #define SNAPSHOT_FILE_ID_BYTES   32                /* hex digits */
 #define SNAPSHOT_RADIX           4
