@@ -1,17 +1,22 @@
 /*
- * What reading costs, beside the least it can cost: pread of the same bytes, no hash.
+ * What reading costs, beside the least it can cost: pread of the same bytes, no hash; and what past
+ * states cost.
  *
- *   bench_replay DIR [ROUNDS]
+ *   bench_replay [--past] DIR [ROUNDS]
  *
  * DIR is a store of bench_generate; sess_000 is read.
  *   read     in order, every hash checked: from the page cache (warm) and from the disk (cold)
  *   places   50 events at a random place, 10,000 times: with one cursor that seeks, and with a new
  *            cursor for each place
  *   last     the last 50 events, with a new cursor
+ *   newest   the state after the last event, asked by one query; snapshots are to be taken before
+ *   past     the same at 20 random places: medians and the worst
+ *   snapshots  how many there are, and what they take, as a share of the journal too
  * In rounds, so that the neighbours of a shared machine disturb all alike. Prints one JSON object:
- * medians.
+ * medians. --past leaves out what is read.
  */
 #include "tests/bench/generate.h"
+#include "tests/bench/past.h"
 #include "tests/support/random.h"
 
 #include <annal/journal.h>
@@ -222,14 +227,30 @@ static void find_offsets(struct bench *bench)
     annal_cursor_close(cursor);
 }
 
+static void measure_reading(struct bench *bench, size_t rounds)
+{
+    find_offsets(bench);
+    putchar(',');
+    measure_order(bench, "warm", false, rounds);
+    putchar(',');
+    measure_order(bench, "cold", true, rounds);
+    putchar(',');
+    measure_places(bench);
+    putchar(',');
+    measure_last(bench, rounds);
+}
+
 int main(int argc, char **argv)
 {
     char path[4096], name[GENERATE_NAME_BYTES];
     annal_error err;
     annal_session_info info;
     struct bench bench = {.session = annal_slice_of(generate_name(0, name))};
+    bool past_only = argc > 1 && strcmp(argv[1], "--past") == 0;
+    argv += past_only;
+    argc -= past_only;
     if (argc < 2) {
-        fputs("usage: bench_replay DIR [ROUNDS]\n", stderr);
+        fputs("usage: bench_replay [--past] DIR [ROUNDS]\n", stderr);
         return 2;
     }
     size_t rounds = argc > 2 ? strtoul(argv[2], NULL, 10) : 9;
@@ -245,19 +266,14 @@ int main(int argc, char **argv)
         die(path, NULL);
     bench.bytes = info.bytes;
     bench.events = info.last_seq;
-    find_offsets(&bench);
 
     printf("{\"events\":%llu,\"bytes\":%llu,", (unsigned long long)bench.events,
            (unsigned long long)bench.bytes);
-    measure_order(&bench, "warm", false, rounds);
-    putchar(',');
-    measure_order(&bench, "cold", true, rounds);
-    putchar(',');
-    measure_places(&bench);
-    putchar(',');
-    measure_last(&bench, rounds);
+    bool good = past_measure(argv[1], bench.session, bench.events);
+    if (good && !past_only)
+        measure_reading(&bench, rounds);
     puts("}");
     free(bench.offsets);
     close(bench.fd);
-    return annal_store_close(bench.store, NULL) == ANNAL_OK ? 0 : 3;
+    return annal_store_close(bench.store, NULL) == ANNAL_OK && good ? 0 : 3;
 }
