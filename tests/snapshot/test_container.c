@@ -163,6 +163,21 @@ START_TEST(an_image_may_be_shorter_or_longer_than_its_base)
 }
 END_TEST
 
+/* What a C reducer saves may begin with any bytes. */
+START_TEST(a_base_that_looks_like_a_dictionary_of_zstd_is_none)
+{
+    struct snapshot_header header = example();
+    header.base_seq = 900;
+    annal_slice base = image_of(2, 1), image = image_of(2, 1);
+    memcpy((char *)(uintptr_t)base.ptr, "\x37\xa4\x30\xec", 4);
+    annal_slice row = pack_image(&header, image, base);
+    ck_image(row, base, image);
+    free_slice(row);
+    free_slice(image);
+    free_slice(base);
+}
+END_TEST
+
 static bool is_same_header(struct snapshot_header *a, struct snapshot_header *b)
 {
     char left[SNAPSHOT_HEADER_BYTES], right[SNAPSHOT_HEADER_BYTES];
@@ -257,7 +272,7 @@ START_TEST(a_page_over_several_costs_what_none_of_them_has)
     ck_assert_int_eq(annal__packer_new(&packer, NULL), 0);
     ck_assert_int_eq(annal__packer_delta(packer, 9, page, bases, 2, 100, &added, NULL), 0);
     ck_assert(added);
-    const struct packer_base dear[] = {{base.ptr, 7, SNAPSHOT_COST_MAX}};
+    const struct packer_base dear[] = {{base.ptr, 7, SNAPSHOT_PACK_COST}};
     ck_assert_int_eq(annal__packer_delta(packer, 2, page, dear, 1, 4096, &added, NULL), 0);
     ck_assert(!added);
     ck_assert_int_eq(annal__packer_end(packer, &header, &body, NULL), 0);
@@ -310,6 +325,7 @@ Suite *suite_container(void)
     tcase_add_test(tc, a_large_body_is_for_a_file);
     tcase_add_test(tc, against_a_base_an_image_costs_about_what_changed);
     tcase_add_loop_test(tc, an_image_may_be_shorter_or_longer_than_its_base, 0, 2);
+    tcase_add_test(tc, a_base_that_looks_like_a_dictionary_of_zstd_is_none);
     tcase_add_loop_test(tc, a_row_damaged_anywhere_is_none, 0, 2);
     tcase_add_loop_test(tc, a_frame_damaged_after_opening_gives_its_pages_or_none, 0, 2);
     tcase_add_test(tc, a_page_over_several_costs_what_none_of_them_has);
