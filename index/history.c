@@ -1,12 +1,11 @@
 #include "index/history.h"
 
+#include "index/database.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 
+#include <stdlib.h>
 #include <string.h>
-
-/* Of forks that are asked for together: SQLite takes 500 SELECTs in one, and the rest doubles them. */
-#define PARTS_MAX 200
 
 struct reading {
     struct history *history;
@@ -27,7 +26,8 @@ static int add_part(void *arg, const annal_lineage_part *part)
         history->room = room;
     }
     struct history_part *last = &history->parts[history->count++];
-    *last = (struct history_part){.to_seq =
+    *last = (struct history_part){.from_seq = (int64_t)part->from_seq,
+                                  .to_seq =
                                       part->to_seq > INT64_MAX ? INT64_MAX : (int64_t)part->to_seq};
     memcpy(last->session, reading->session.ptr, reading->session.len);
     memcpy(last->journal, part->session.ptr, part->session.len);
@@ -54,22 +54,28 @@ static annal_status add_session(annal_store *store, struct reading *reading, ann
     return status;
 }
 
+static int compare_slices(const void *a, const void *b)
+{
+    const annal_slice *left = a, *right = b;
+    return strcmp(left->ptr, right->ptr); /* names in the parts, which end with a NUL */
+}
+
 /* The slices point into the parts, which stay where they are from now on. */
 static annal_status list_journals(struct history *history, annal_error *err)
 {
-    history->journals = annal__zalloc(history->count * sizeof *history->journals);
-    if (history->journals == NULL)
+    annal_slice *journals = annal__zalloc(history->count * sizeof *journals);
+    if (journals == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "a query");
-    for (size_t i = 0; i < history->count; i++) {
-        annal_slice journal = annal_slice_of(history->parts[i].journal);
-        size_t n = 0;
-        while (n < history->journal_count &&
-               (history->journals[n].len != journal.len ||
-                memcmp(history->journals[n].ptr, journal.ptr, journal.len) != 0))
-            n++;
-        history->journals[n] = journal;
-        history->journal_count += n == history->journal_count;
+    for (size_t i = 0; i < history->count; i++)
+        journals[i] = annal_slice_of(history->parts[i].journal);
+    qsort(journals, history->count, sizeof *journals, compare_slices);
+    size_t kept = 1;
+    for (size_t i = 1; i < history->count; i++) {
+        if (compare_slices(&journals[i], &journals[kept - 1]) != 0)
+            journals[kept++] = journals[i];
     }
+    history->journals = journals;
+    history->journal_count = kept;
     return ANNAL_OK;
 }
 
@@ -83,10 +89,6 @@ annal_status annal__history_read(annal_store *store, const annal_slice *sessions
         reading.session = sessions[i];
         status = add_session(store, &reading, err);
     }
-    if (status == ANNAL_OK && history.forked && history.count > PARTS_MAX)
-        status = annal__fail(err, ANNAL_ERR_LIMIT,
-                             "a query over forks reads at most %d journals, and this one needs %zu",
-                             PARTS_MAX, history.count);
     if (status == ANNAL_OK && history.count > 0)
         status = list_journals(&history, err);
     if (status < 0) {
@@ -95,6 +97,37 @@ annal_status annal__history_read(annal_store *store, const annal_slice *sessions
     }
     *out_history = history;
     return ANNAL_OK;
+}
+
+/* A session that was asked for twice is one; its own part comes before what it shares. */
+static annal_status insert_parts(const struct history *history, sqlite3 *db, annal_error *err)
+{
+    sqlite3_stmt *insert = NULL;
+    annal_status status = annal__db_prepare(
+        db, "INSERT OR IGNORE INTO temp.parts VALUES (?1, ?2, ?3, ?4)", &insert, err);
+    for (size_t i = 0; status >= 0 && i < history->count; i++) {
+        const struct history_part *part = &history->parts[i];
+        annal__db_bind_text(insert, 1, annal_slice_of(part->session));
+        sqlite3_bind_int64(insert, 2, part->from_seq);
+        sqlite3_bind_int64(insert, 3, part->to_seq);
+        annal__db_bind_text(insert, 4, annal_slice_of(part->journal));
+        status = annal__db_run(insert, err);
+    }
+    sqlite3_finalize(insert);
+    return status;
+}
+
+annal_status annal__history_put(const struct history *history, sqlite3 *db, annal_error *err)
+{
+    annal_status status = annal__db_exec(
+        db,
+        "BEGIN; CREATE TEMP TABLE parts (session_id TEXT NOT NULL, from_seq INTEGER NOT NULL, "
+        "to_seq INTEGER NOT NULL, journal TEXT NOT NULL, PRIMARY KEY (session_id, from_seq)) "
+        "WITHOUT ROWID",
+        err);
+    if (status >= 0)
+        status = insert_parts(history, db, err);
+    return status < 0 ? status : annal__db_exec(db, "COMMIT", err);
 }
 
 void annal__history_done(struct history *history)

@@ -7,10 +7,12 @@
 
 #include <annal/journal.h>
 
+#include <sqlite3.h>
+
 struct history_part {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* whose history it belongs to */
     char journal[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* the session whose journal holds it */
-    int64_t to_seq;
+    int64_t from_seq, to_seq;
 };
 
 struct history {
@@ -24,11 +26,16 @@ struct history {
 
 /*
  * Read it from the headers of their journals. A session without a journal is a part all the same.
- * ANNAL_ERR_CORRUPT when an ancestor's journal is not there; ANNAL_ERR_LIMIT for histories of
- * several hundred parts.
+ * ANNAL_ERR_CORRUPT when an ancestor's journal is not there.
  */
 annal_status annal__history_read(annal_store *store, const annal_slice *sessions, size_t count,
                                  struct history *out_history, annal_error *err);
+
+/*
+ * Put the parts into a table of this connection, temp.parts (session_id, from_seq, to_seq, journal):
+ * a SELECT over it does not grow with them.
+ */
+annal_status annal__history_put(const struct history *history, sqlite3 *db, annal_error *err);
 
 void annal__history_done(struct history *history);
 

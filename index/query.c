@@ -57,32 +57,31 @@ static bool is_pattern(annal_slice type)
 static const char event_columns[] = "session_id, seq, type, timestamp, offset, length";
 
 /*
- * Where the rows come from. Of forks: their own and, as theirs, those that they share, each stretch
- * from where it stands; the last column says where. One SELECT for each stretch lets SQLite merge
- * them in the order of the index.
+ * Where the rows come from. Of forks: their own and, as theirs, those that they share, part after
+ * part of each history; the last columns say from whose journal, and which part. CROSS JOIN keeps
+ * this order: the parts outside, so that one history comes by seq and needs no sorting.
  */
 static annal_status put_source(struct buf *sql, const struct history *history, bool with_rest)
 {
     static const char *const tables[] = {"event_index", "temp.rest"};
     if (!history->forked && !with_rest)
-        return annal__buf_printf(sql, "(SELECT *, session_id AS journal FROM event_index)");
-    annal_status status = annal__buf_printf(sql, "(");
-    const char *between = "";
+        return annal__buf_printf(
+            sql, "(SELECT *, session_id AS journal, 0 AS from_seq FROM event_index)");
+    annal_status status = ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < (with_rest ? 2 : 1); i++) {
-        if (!history->forked) {
-            status = annal__buf_printf(sql, "%sSELECT %s, session_id AS journal FROM %s", between,
-                                       event_columns, tables[i]);
-            between = " UNION ALL ";
-        }
-        for (size_t n = 0; status >= 0 && history->forked && n < history->count; n++) {
-            const struct history_part *part = &history->parts[n];
+        status = annal__buf_printf(sql, "%s", i == 0 ? "(" : " UNION ALL ");
+        if (status >= 0 && !history->forked)
+            status =
+                annal__buf_printf(sql, "SELECT %s, session_id AS journal, 0 AS from_seq FROM %s",
+                                  event_columns, tables[i]);
+        else if (status >= 0)
             status = annal__buf_printf(
                 sql,
-                "%sSELECT '%s' AS session_id, seq, type, timestamp, offset, length, session_id AS "
-                "journal FROM %s WHERE session_id = '%s' AND seq <= %lld",
-                between, part->session, tables[i], part->journal, (long long)part->to_seq);
-            between = " UNION ALL ";
-        }
+                "SELECT p.session_id AS session_id, e.seq AS seq, e.type AS type, "
+                "e.timestamp AS timestamp, e.offset AS offset, e.length AS length, "
+                "p.journal AS journal, p.from_seq AS from_seq FROM temp.parts p CROSS JOIN %s e "
+                "ON e.session_id = p.journal AND e.seq BETWEEN p.from_seq AND p.to_seq",
+                tables[i]);
     }
     return status < 0 ? status : annal__buf_printf(sql, ")");
 }
@@ -96,7 +95,7 @@ static annal_status put_where(struct buf *sql, const annal_filter *filter,
         status = put_source(sql, history, with_rest);
     if (status >= 0)
         status = annal__buf_printf(sql, " WHERE 1");
-    if (status >= 0 && !history->forked && filter->session_count == 1)
+    if (status >= 0 && filter->session_count == 1)
         status = annal__buf_printf(sql, " AND session_id = ?1");
     else if (status >= 0 && !history->forked && filter->session_count > 1)
         status = annal__buf_printf(sql, " AND session_id IN (SELECT value FROM json_each(?1))");
@@ -116,14 +115,16 @@ static annal_status put_where(struct buf *sql, const annal_filter *filter,
     return status;
 }
 
-static annal_status put_order(struct buf *sql, const annal_filter *filter)
+static annal_status put_order(struct buf *sql, const annal_filter *filter,
+                              const struct history *history)
 {
     const char *down = filter->descending ? " DESC" : "";
-    annal_status status = filter->session_count == 1
-                              ? annal__buf_printf(sql, " ORDER BY seq%s", down)
-                              : annal__buf_printf(sql, " ORDER BY timestamp%s, session_id%s, seq%s",
-                                                  down, down, down);
-    return status;
+    if (filter->session_count != 1)
+        return annal__buf_printf(sql, " ORDER BY timestamp%s, session_id%s, seq%s", down, down,
+                                 down);
+    if (history->forked)
+        return annal__buf_printf(sql, " ORDER BY from_seq%s, seq%s", down, down);
+    return annal__buf_printf(sql, " ORDER BY seq%s", down);
 }
 
 static annal_status put_sessions(struct buf *json, const annal_filter *filter)
@@ -196,11 +197,11 @@ static annal_status prepare_events(sqlite3 *db, const annal_filter *filter,
                                    sqlite3_stmt **out, annal_error *err)
 {
     struct buf sql = {0};
-    annal_status status = annal__buf_printf(&sql, "SELECT %s, journal", event_columns);
+    annal_status status = annal__buf_printf(&sql, "SELECT %s, journal, from_seq", event_columns);
     if (status >= 0)
         status = put_where(&sql, filter, history, with_rest);
     if (status >= 0)
-        status = put_order(&sql, filter);
+        status = put_order(&sql, filter, history);
     if (status >= 0)
         status = annal__buf_printf(&sql, " LIMIT ?6");
     return prepare_filtered(db, status, &sql, filter, out, err);
@@ -230,13 +231,12 @@ static annal_status prepare_damages(sqlite3 *db, const annal_filter *filter,
     annal_status status = annal__buf_printf(
         &sql, "SELECT session_id, seq, '', '', offset, length, session_id FROM _findings AS f "
               "WHERE kind = 'damage' ");
-    if (status >= 0 && !history->forked)
-        status = annal__buf_printf(&sql, "%s", sessions);
-    for (size_t i = 0; status >= 0 && history->forked && i < history->count; i++)
-        status = annal__buf_printf(&sql, "%s (session_id = '%s' AND seq <= %lld)%s",
-                                   i == 0 ? "AND (" : "OR", history->parts[i].journal,
-                                   (long long)history->parts[i].to_seq,
-                                   i + 1 == history->count ? ") " : " ");
+    if (status >= 0)
+        status =
+            annal__buf_printf(&sql, "%s",
+                              history->forked ? "AND EXISTS (SELECT 1 FROM temp.parts AS p WHERE "
+                                                "p.journal = f.session_id AND f.seq <= p.to_seq) "
+                                              : sessions);
     if (status >= 0)
         status = annal__buf_printf(&sql, "AND (?2 = 0 OR seq >= ?2 OR ?2 < MIN(" NEXT_ROW
                                          ", " NEXT_DAMAGE ")) "
@@ -257,9 +257,14 @@ static annal_status open_for(annal_index *index, const annal_filter *filter,
     if (status >= 0)
         status = annal__index_read(index, out_history->journals, out_history->journal_count,
                                    filter->as_indexed, filter->timeout_ms, out_db, out_lag, err);
+    if (status >= 0 && out_history->forked)
+        status = annal__history_put(out_history, *out_db, err);
     if (status >= 0 && !filter->as_indexed)
         status = annal__index_add_rest(index, *out_db, out_history->journals,
                                        out_history->journal_count, out_lag, out_with_rest, err);
+    if (status >= 0 && out_history->forked && *out_with_rest) /* each part is looked for in it */
+        status =
+            annal__db_exec(*out_db, "CREATE INDEX temp.rest_place ON rest (session_id, seq)", err);
     return status;
 }
 

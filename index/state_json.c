@@ -14,6 +14,8 @@
 #include "journal/base/json.h"
 #include "journal/base/sha256.h"
 
+#include <annal/diff.h>
+
 #include <math.h>
 #include <string.h>
 
@@ -237,5 +239,18 @@ annal_status annal_state_hash(annal_state *state, uint8_t out[ANNAL_STATE_HASH_B
         return annal__fail(err, ANNAL_ERR_NOMEM, "state of session '%s'", state->session);
     annal_status status = annal_state_json(state, hash_add, sha256, err);
     annal__sha256_end(sha256, status < 0 ? NULL : out);
+    return status;
+}
+
+annal_status annal_value_json(const annal_value *value, annal_write_fn fn, void *arg,
+                              annal_error *err)
+{
+    struct sink sink = {.fn = fn, .arg = arg};
+    annal_status status = annal__state_put_value(&sink.buf, value);
+    if (status < 0)
+        annal__fail(err, status, "a value as JSON");
+    else
+        status = (annal_status)annal__sink_flush(&sink, 0);
+    annal__buf_done(&sink.buf);
     return status;
 }

@@ -29,24 +29,46 @@ static int take_integer(void *arg, const annal_row *row)
     return 0;
 }
 
+struct asking {
+    annal_index *index;
+    annal_slice time;
+    uint64_t seq;
+    bool answered; /* by the index, which knows the journal up to its end */
+};
+
+/* The parts of a history come from its end: the first that has such an event has the answer. */
+static int ask_part(void *arg, const annal_lineage_part *part)
+{
+    struct asking *asking = arg;
+    int64_t to_seq = part->to_seq > INT64_MAX ? INT64_MAX : (int64_t)part->to_seq;
+    const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = part->session},
+                                  {.kind = ANNAL_VALUE_TEXT, .bytes = asking->time},
+                                  {.kind = ANNAL_VALUE_INTEGER, .integer = to_seq}};
+    const annal_sql_options options = {.params = params, .param_count = 3, .as_indexed = true};
+    annal_status status = annal_index_catch_up(asking->index, part->session, NULL, NULL);
+    if (status == ANNAL_OK)
+        status = annal_sql(asking->index,
+                           ANNAL_SLICE("SELECT seq FROM event_index WHERE session_id = ?1"
+                                       " AND timestamp <= ?2 AND seq <= ?3"
+                                       " ORDER BY seq DESC LIMIT 1"),
+                           &options, take_integer, &asking->seq, NULL);
+    asking->answered = status == ANNAL_OK;
+    return asking->answered && asking->seq == 0 ? ANNAL_OK : ANNAL_END;
+}
+
+/* Of a fork: in its one history, which begins in the journals of others. */
 static annal_status seq_at_time(annal_index *index, annal_slice session, int64_t time_us,
                                 uint64_t *out_seq, annal_error *err)
 {
     char time[ANNAL_TIME_BYTES];
     annal_time_format(time_us, time);
-    const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = session},
-                                  {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(time)}};
-    const annal_sql_options options = {.params = params, .param_count = 2, .as_indexed = true};
-    uint64_t seq = 0;
-    annal_status status = annal_index_catch_up(index, session, NULL, NULL);
-    if (status == ANNAL_OK)
-        status = annal_sql(index,
-                           ANNAL_SLICE("SELECT seq FROM event_index WHERE session_id = ?1"
-                                       " AND timestamp <= ?2 ORDER BY seq DESC LIMIT 1"),
-                           &options, take_integer, &seq, NULL);
-    if (status != ANNAL_OK) /* the index is in the way or out of order: the journal knows as well */
+    struct asking asking = {.index = index, .time = annal_slice_of(time)};
+    annal_status status =
+        annal_session_lineage(annal_index_store(index), session, ask_part, &asking, NULL);
+    if (status < 0 || !asking.answered)
+        /* the index is in the way or out of order: the journal knows as well */
         return walk_to_time(annal_index_store(index), session, time_us, out_seq, err);
-    *out_seq = seq;
+    *out_seq = asking.seq;
     return ANNAL_OK;
 }
 

@@ -28,6 +28,7 @@ struct diff {
     annal_replay_info infos[2];
     bool colours;
     uint64_t counts[ANNAL_ROW_DELETED + 1];
+    annal_error err; /* of writing them */
 };
 
 /* ---- For people ---- */
@@ -126,57 +127,6 @@ static void print_summary(const struct diff *diff)
 
 enum members { OF_KEY, THAT_DIFFER };
 
-static void print_members(const annal_change *change, const annal_value *row, enum members which)
-{
-    bool begun = false;
-    fputc('{', stdout);
-    for (size_t i = 0; i < change->column_count; i++) {
-        if (which == OF_KEY ? !change->in_key[i] : !change->differs[i])
-            continue;
-        fputs(begun ? "," : "", stdout);
-        out_json_string(change->columns[i]);
-        fputc(':', stdout);
-        rows_print_value(&row[i]);
-        begun = true;
-    }
-    if (!begun && which == OF_KEY)
-        printf("\"rowid\":%" PRId64, change->rowid);
-    fputc('}', stdout);
-}
-
-static void print_json(const annal_change *change)
-{
-    static const char *const names[] = {[ANNAL_ROW_INSERTED] = "inserted",
-                                        [ANNAL_ROW_UPDATED] = "updated",
-                                        [ANNAL_ROW_DELETED] = "deleted"};
-    fputs("{\"table\":", stdout);
-    out_json_string(change->table);
-    printf(",\"change\":\"%s\",\"key\":", names[change->kind]);
-    print_members(change, change->after != NULL ? change->after : change->before, OF_KEY);
-    fputs(",\"before\":", stdout);
-    if (change->before != NULL)
-        print_members(change, change->before, THAT_DIFFER);
-    else
-        fputs("null", stdout);
-    fputs(",\"after\":", stdout);
-    if (change->after != NULL)
-        print_members(change, change->after, THAT_DIFFER);
-    else
-        fputs("null", stdout);
-    fputs("}\n", stdout);
-}
-
-static int take_change(void *arg, const annal_change *change)
-{
-    struct diff *diff = arg;
-    diff->counts[change->kind]++;
-    if (diff->args->json)
-        print_json(change);
-    else
-        print_change(diff, change);
-    return out_wanted() ? 0 : ANNAL_END;
-}
-
 static int write_bytes(void *arg, const char *bytes, size_t len)
 {
     (void)arg;
@@ -184,17 +134,74 @@ static int write_bytes(void *arg, const char *bytes, size_t len)
     return out_wanted() ? 0 : ANNAL_END;
 }
 
+/* Values as 'annal replay --json' has them. */
+static annal_status print_members(const annal_change *change, const annal_value *row,
+                                  enum members which, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    bool begun = false;
+    if (row == NULL) {
+        fputs("null", stdout);
+        return ANNAL_OK;
+    }
+    fputc('{', stdout);
+    for (size_t i = 0; status == ANNAL_OK && i < change->column_count; i++) {
+        if (which == OF_KEY ? !change->in_key[i] : !change->differs[i])
+            continue;
+        fputs(begun ? "," : "", stdout);
+        out_json_string(change->columns[i]);
+        fputc(':', stdout);
+        status = annal_value_json(&row[i], write_bytes, NULL, err);
+        begun = true;
+    }
+    if (!begun && which == OF_KEY)
+        printf("\"rowid\":%" PRId64, change->rowid);
+    fputc('}', stdout);
+    return status;
+}
+
+static annal_status print_json(const annal_change *change, annal_error *err)
+{
+    static const char *const names[] = {[ANNAL_ROW_INSERTED] = "inserted",
+                                        [ANNAL_ROW_UPDATED] = "updated",
+                                        [ANNAL_ROW_DELETED] = "deleted"};
+    fputs("{\"table\":", stdout);
+    out_json_string(change->table);
+    printf(",\"change\":\"%s\",\"key\":", names[change->kind]);
+    annal_status status =
+        print_members(change, change->after != NULL ? change->after : change->before, OF_KEY, err);
+    fputs(",\"before\":", stdout);
+    if (status == ANNAL_OK)
+        status = print_members(change, change->before, THAT_DIFFER, err);
+    fputs(",\"after\":", stdout);
+    if (status == ANNAL_OK)
+        status = print_members(change, change->after, THAT_DIFFER, err);
+    fputs("}\n", stdout);
+    return status;
+}
+
+static int take_change(void *arg, const annal_change *change)
+{
+    struct diff *diff = arg;
+    annal_status status = ANNAL_OK;
+    diff->counts[change->kind]++;
+    if (diff->args->json)
+        status = print_json(change, &diff->err);
+    else
+        print_change(diff, change);
+    return status != ANNAL_OK || out_wanted() ? (int)status : ANNAL_END;
+}
+
 /* ---- The verb ---- */
 
 static int print_diff(struct diff *diff)
 {
-    annal_error err = {0};
     bool patch = args_has(diff->args, "patch");
     annal_status status =
-        patch ? annal_state_patch(diff->states[0], diff->states[1], write_bytes, NULL, &err)
-              : annal_state_diff(diff->states[0], diff->states[1], take_change, diff, &err);
+        patch ? annal_state_patch(diff->states[0], diff->states[1], write_bytes, NULL, &diff->err)
+              : annal_state_diff(diff->states[0], diff->states[1], take_change, diff, &diff->err);
     if (status < 0)
-        return fail_error(&err);
+        return fail_error(&diff->err);
     if (patch)
         fputc('\n', stdout);
     else if (!diff->args->json && status == ANNAL_OK)

@@ -25,6 +25,7 @@ struct prune {
     annal_prune_options options;
     uint64_t sessions, branches, progressions, messages, journals, kept;
     uint64_t needed; /* whose journal stays: others name their messages */
+    uint64_t stayed; /* whose journal stays: a fork needs it, or it was not to be had */
     uint64_t left;   /* with a journal or artifacts that could not be deleted */
 };
 
@@ -36,6 +37,7 @@ static int delete_journal(struct prune *prune, annal_slice session)
     annal_error err = {0};
     annal_status status = annal_session_delete(prune->store, session, NULL, &err);
     if (status == ANNAL_ERR_BUSY || status == ANNAL_ERR_CONFLICT) {
+        prune->stayed++;
         prune->left++;
         say("session '%.*s' left the tables, its journal stays: %s", ANNAL_FMT(session),
             err.message);
@@ -119,7 +121,7 @@ static int record(struct prune *prune)
         ",\"journals_kept\":%" PRIu64 "}",
         prune->keep_days, prune->options.keep_n,
         prune->options.orphan_progressions ? "true" : "false", prune->sessions, prune->branches,
-        prune->progressions, prune->messages, prune->journals, prune->needed);
+        prune->progressions, prune->messages, prune->journals, prune->needed + prune->stayed);
     if (status >= 0 && actor != NULL)
         status = annal__buf_printf(&data, ",\"actor\":");
     if (status >= 0 && actor != NULL)
@@ -147,7 +149,8 @@ static void print_totals(const struct prune *prune)
                ",\"progressions\":%" PRIu64 ",\"messages\":%" PRIu64 ",\"journals\":%" PRIu64
                ",\"journals_kept\":%" PRIu64 ",\"kept\":%" PRIu64 "}\n",
                prune->options.dry_run ? "true" : "false", prune->sessions, prune->branches,
-               prune->progressions, prune->messages, prune->journals, prune->needed, prune->kept);
+               prune->progressions, prune->messages, prune->journals, prune->needed + prune->stayed,
+               prune->kept);
         return;
     }
     printf("%s %" PRIu64 " session(s), %" PRIu64 " branch(es), %" PRIu64 " progression(s), %" PRIu64
@@ -223,7 +226,7 @@ const struct command cmd_prune = {
              "with them the messages that they name. --orphan-progressions deletes those, too,\n"
              "and messages that no other session has. 'annal vacuum' then gives back the\n"
              "space. --delete-journals leaves the journal of a session whose messages are\n"
-             "named by a progression that stays, and says so.",
+             "named by a progression that stays, or that a fork needs, and says so.",
     .examples = "  annal prune --dry-run\n"
                 "  annal prune --keep-days 90 --keep-n 1000 --orphan-progressions\n",
     .options = options,

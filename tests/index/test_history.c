@@ -1,7 +1,6 @@
 /* Forks in the index: rows are of a session's own events, questions are about its one history. */
 #include "tests/index/fixture.h"
 
-#include "index/history.h"
 #include "index/index.h"
 #include "journal/codec.h"
 
@@ -163,39 +162,100 @@ START_TEST(a_query_of_a_fork_whose_parent_is_gone_says_so)
 }
 END_TEST
 
-/* s1 is a fork of s0 at its event 1, s2 one of s1 at 2, and so on; all but s0 are headers alone. */
-static void chain(struct fixture *f, int count)
+/*
+ * A journal as hundreds of writers would have made it one after the other, without their syncs:
+ * events first_seq and on, behind event first_seq - 1 of parent, whose h is fork_h. Gives the last h.
+ */
+static uint64_t make_journal(struct fixture *f, const char *id, const char *parent, uint64_t fork_h,
+                             uint64_t first_seq, unsigned count, int64_t ts_us)
 {
-    char id[16], parent[16], path[64];
-    uint64_t h;
-    fixture_append_many(f, "s0", 1, START);
-    for (int i = 1; i <= count; i++) {
-        struct buf out = {0};
-        snprintf(id, sizeof id, "s%d", i);
-        snprintf(parent, sizeof parent, "s%d", i - 1);
-        snprintf(path, sizeof path, "store/events/s%d.jsonl", i);
-        const struct frame_header header = {.session = annal_slice_of(id),
-                                            .file = {(uint8_t)i},
-                                            .fork = annal_slice_of(parent),
-                                            .fork_seq = (uint64_t)i};
-        ck_assert_int_eq(annal__codec_json.encode_header(&out, &header, &h), ANNAL_OK);
-        file_write(tmpdir_path(&f->dir, path), out.ptr, out.len);
-        annal__buf_done(&out);
+    char path[64];
+    struct buf out = {0};
+    uint64_t h = 0;
+    snprintf(path, sizeof path, "store/events/%s.jsonl", id);
+    const struct frame_header header = {.session = annal_slice_of(id),
+                                        .file = {(uint8_t)first_seq, 1},
+                                        .created_us = START,
+                                        .fork = annal_slice_of(parent),
+                                        .fork_seq = first_seq - 1,
+                                        .fork_h = fork_h};
+    const annal_draft draft = {.type = ANNAL_SLICE("a.one"), .data = ANNAL_SLICE("1")};
+    ck_assert_int_eq(annal__codec_json.encode_header(&out, &header, &h), ANNAL_OK);
+    for (unsigned i = 0; i < count; i++) {
+        const struct frame_place place = {
+            .seq = first_seq + i, .ts_us = ts_us + i, .offset = out.len, .h_before = h};
+        ck_assert_int_eq(annal__codec_json.encode_event(&out, &draft, &place, &h), ANNAL_OK);
     }
+    file_write(tmpdir_path(&f->dir, path), out.ptr, out.len);
+    annal__buf_done(&out);
+    return h;
 }
 
-START_TEST(histories_of_more_than_two_hundred_journals_are_refused)
+/* "s300:1 s300:2 " to the last, or back from it. */
+static char *numbered(const char *session, int last, bool down)
+{
+    struct text text = {0};
+    for (int i = 1; i <= last; i++) {
+        char one[40];
+        snprintf(one, sizeof one, "%s:%d ", session, down ? last + 1 - i : i);
+        text_add(&text, one, strlen(one));
+    }
+    return text.ptr;
+}
+
+START_TEST(a_history_that_is_three_hundred_forks_deep_comes_whole_and_in_order)
 {
     struct fixture f;
-    struct history history = {0};
-    const annal_slice last = ANNAL_SLICE("s200"), before = ANNAL_SLICE("s199");
+    char id[16], parent[16];
     FIXTURE_INIT(&f);
-    chain(&f, 200);
-    ck_assert_int_eq(annal__history_read(f.store, &last, 1, &history, NULL), ANNAL_ERR_LIMIT);
-    ck_ok(annal__history_read(f.store, &before, 1, &history, err));
-    ck_assert_uint_eq(history.count, 200);
-    annal__history_done(&history);
-    ck_answer(&f, "s199:1 ", (annal_filter){.sessions = &before, .session_count = 1});
+    uint64_t h = make_journal(&f, "s0", "", 0, 1, 1, START);
+    for (int i = 1; i <= 300; i++) { /* by seq, whatever the clock said */
+        snprintf(parent, sizeof parent, "s%d", i - 1);
+        snprintf(id, sizeof id, "s%d", i);
+        h = make_journal(&f, id, parent, h, (uint64_t)i + 1, 1, START - i * SECOND);
+    }
+    const annal_slice last = ANNAL_SLICE("s300");
+    char *up = numbered("s300", 301, false), *down = numbered("s300", 301, true);
+    for (int indexed = 0; indexed < 2; indexed++) {
+        ck_answer(&f, up, (annal_filter){.sessions = &last, .session_count = 1});
+        ck_answer(&f, down,
+                  (annal_filter){.sessions = &last, .session_count = 1, .descending = true});
+        ck_answer(
+            &f, "s300:151 s300:152 ",
+            (annal_filter){.sessions = &last, .session_count = 1, .from_seq = 151, .limit = 2});
+        ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+    }
+    free(up);
+    free(down);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_hundred_and_fifty_forks_of_one_session_are_asked_together)
+{
+    struct fixture f;
+    struct text text = {0};
+    char ids[150][16];
+    annal_slice sessions[150];
+    FIXTURE_INIT(&f);
+    uint64_t h = make_journal(&f, "p", "", 0, 1, 2, START);
+    for (int i = 0; i < 150; i++) {
+        snprintf(ids[i], sizeof ids[i], "f%03d", i);
+        sessions[i] = annal_slice_of(ids[i]);
+        make_journal(&f, ids[i], "p", h, 3, 1, START + 60 * SECOND);
+    }
+    for (int seq = 1; seq <= 3; seq++) { /* by time, of one time by session */
+        for (int i = 0; i < 150; i++) {
+            char one[40];
+            snprintf(one, sizeof one, "%s:%d ", ids[i], seq);
+            text_add(&text, one, strlen(one));
+        }
+    }
+    for (int indexed = 0; indexed < 2; indexed++) {
+        ck_answer(&f, text.ptr, (annal_filter){.sessions = sessions, .session_count = 150});
+        ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+    }
+    free(text.ptr);
     fixture_done(&f);
 }
 END_TEST
@@ -209,7 +269,8 @@ Suite *suite_history(void)
     tcase_add_test(tcase, the_tables_know_a_fork_before_its_first_event);
     tcase_add_test(tcase, the_tables_of_forks_are_those_of_a_rebuild);
     tcase_add_test(tcase, a_query_of_a_fork_whose_parent_is_gone_says_so);
-    tcase_add_test(tcase, histories_of_more_than_two_hundred_journals_are_refused);
+    tcase_add_test(tcase, a_history_that_is_three_hundred_forks_deep_comes_whole_and_in_order);
+    tcase_add_test(tcase, a_hundred_and_fifty_forks_of_one_session_are_asked_together);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -297,6 +297,38 @@ START_TEST(the_state_at_a_time_is_that_at_the_largest_seq_whose_ts_is_not_later)
 }
 END_TEST
 
+START_TEST(a_time_in_a_fork_is_one_of_its_whole_history)
+{
+    static const struct {
+        int64_t after_us;
+        uint64_t seq;
+    } moments[] = {{-1, 0},      {0, 1},        {2500000, 3},  {3000000, 4}, {5000000, 6},
+                   {7000000, 6}, {60000000, 7}, {60000001, 8}, {90000000, 9}};
+    fixture_append_many(&f, "s", 8, T0);
+    ck_ok(annal_session_fork(f.store, S, 6, ANNAL_SLICE("k"), NULL, NULL, err));
+    fixture_append_at(&f, "k", "a.one", "{}", T0 + 60000000);
+    fixture_append_at(&f, "k", "a.one", "{}", T0 + 60000001);
+    ck_ok(annal_session_fork(f.store, ANNAL_SLICE("k"), 8, ANNAL_SLICE("l"), NULL, NULL, err));
+    fixture_append_at(&f, "l", "a.one", "{}", T0 + 90000000);
+    for (size_t i = 0; i < sizeof moments / sizeof *moments; i++) {
+        annal_travel *travel = NULL;
+        uint64_t seq = 77;
+        annal_moment at = at_time(T0 + moments[i].after_us);
+        ck_ok(annal_replay_seq(f.index, ANNAL_SLICE("l"), at, &seq, err));
+        ck_assert_uint_eq(seq, moments[i].seq);
+        char *by_time = replay(ANNAL_SLICE("l"), at, false, NULL);
+        char *by_seq = replay(ANNAL_SLICE("l"), at_seq(seq), true, NULL);
+        ck_assert_str_eq(by_time, by_seq);
+        free(by_time);
+        free(by_seq);
+        ck_ok(annal_travel_open(f.index, ANNAL_SLICE("l"), (annal_moment){0}, NULL, &travel, err));
+        ck_ok(annal_travel_seek(travel, at, err));
+        ck_assert_uint_eq(annal_travel_seq(travel), moments[i].seq);
+        annal_travel_close(travel);
+    }
+}
+END_TEST
+
 START_TEST(a_time_is_found_in_the_journal_while_the_index_cannot_be_brought_up_to_date)
 {
     fixture_reopen(&f, &(annal_index_options){.wait_ms = 20});
@@ -483,6 +515,7 @@ Suite *suite_replay(void)
     tcase_add_loop_test(tc, on_the_logs_of_this_project_they_are_too, 0, 2);
     tcase_add_loop_test(tc, the_state_at_a_time_is_that_at_the_largest_seq_whose_ts_is_not_later, 0,
                         (int)(sizeof times / sizeof *times));
+    tcase_add_test(tc, a_time_in_a_fork_is_one_of_its_whole_history);
     tcase_add_test(tc, a_time_is_found_in_the_journal_while_the_index_cannot_be_brought_up_to_date);
     tcase_add_test(tc, a_store_that_is_open_for_reading_only_is_replayed_to_its_last_event);
     tcase_add_test(tc, a_reducer_gets_the_events_of_a_range_in_order);

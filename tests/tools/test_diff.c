@@ -81,6 +81,26 @@ START_TEST(the_patch_makes_the_one_replay_from_the_other)
 }
 END_TEST
 
+START_TEST(diff_as_json_has_the_digits_of_replay)
+{
+    static const char *const costs[] = {"\"cost_usd\":2.0", "\"cost_usd\":0.1"};
+    CLI(&cli,
+        "{\"type\":\"turn.completed\",\"data\":{\"turn_id\":\"t2\",\"cost_usd\":2}}\n"
+        "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t3\"}}\n"
+        "{\"type\":\"turn.completed\",\"data\":{\"turn_id\":\"t3\",\"cost_usd\":0.1}}\n",
+        "append", "s");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "replay", "s", "--json");
+    for (size_t i = 0; i < 2; i++)
+        ck_assert_ptr_nonnull(strstr(cli.out, costs[i]));
+    CLI(&cli, NULL, "diff", "s", "4", "7", "--json");
+    cli_assert_done(&cli);
+    for (size_t i = 0; i < 2; i++)
+        ck_assert_ptr_nonnull(strstr(cli.out, costs[i]));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"total_cost_usd\":0.0"));
+}
+END_TEST
+
 START_TEST(diff_refuses_what_is_no_moment_of_the_session)
 {
     CLI(&cli, NULL, "diff", "s", "2", "5");
@@ -105,6 +125,7 @@ Suite *suite_diff(void)
     tcase_add_test(tc, diff_shows_people_each_row_that_changed_and_its_columns);
     tcase_add_test(tc, diff_by_times_is_diff_by_the_seqs_that_they_mean);
     tcase_add_test(tc, the_patch_makes_the_one_replay_from_the_other);
+    tcase_add_test(tc, diff_as_json_has_the_digits_of_replay);
     tcase_add_test(tc, diff_refuses_what_is_no_moment_of_the_session);
     suite_add_tcase(suite, tc);
     return suite;

@@ -1,3 +1,4 @@
+#include "journal/base/buf.h"
 #include "tests/tools/cli.h"
 #include "tools/command.h"
 
@@ -77,6 +78,44 @@ START_TEST(a_fork_is_read_and_asked_as_one_history)
 }
 END_TEST
 
+/* t has eight events, a second between them; k is a fork of it at 6 with one of its own, later. */
+static void forked_in_time(void)
+{
+    struct buf lines = {0};
+    for (int i = 1; i <= 8; i++)
+        ck_assert_int_ge(
+            annal__buf_printf(
+                &lines, "{\"type\":\"n\",\"ts\":\"2026-01-01T00:00:0%dZ\",\"data\":%d}\n", i, i),
+            0);
+    ck_assert_ptr_nonnull(annal__buf_cstr(&lines));
+    CLI(&cli, lines.ptr, "append", "t");
+    CLI(&cli, NULL, "fork", "t", "--at", "6", "k");
+    CLI(&cli, "{\"type\":\"n\",\"ts\":\"2026-01-01T00:01:00Z\",\"data\":70}\n", "append", "k");
+    cli_assert_done(&cli);
+    annal__buf_done(&lines);
+}
+
+START_TEST(a_time_in_a_fork_is_one_of_its_whole_history)
+{
+    forked_in_time();
+    CLI(&cli, NULL, "replay", "t", "--at", "3", "--hash");
+    char *at_3 = strdup(cli.out);
+    CLI(&cli, NULL, "replay", "k", "--at", "2026-01-01T00:00:03Z", "--hash");
+    ck_assert_str_eq(cli.out, at_3);
+    free(at_3);
+    CLI(&cli, NULL, "replay", "k", "--events", "--json", "--from", "2026-01-01T00:00:03Z", "--to",
+        "2026-01-01T00:00:05.5Z");
+    ck_assert_str_eq(numbers(), "3 4 5 ");
+    CLI(&cli, NULL, "replay", "k", "--events", "--json", "--from", "2026-01-01T00:00:06Z");
+    ck_assert_str_eq(numbers(), "6 70 ");
+    CLI(&cli, NULL, "diff", "k", "2026-01-01T00:00:02Z", "2026-01-01T00:00:59Z");
+    ck_assert_ptr_nonnull(strstr(cli.out, "after seq 2 -> after seq 6: "));
+    CLI(&cli, NULL, "replay", "k", "--at", "2026-01-01T00:00:04Z", "--verify");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "4"));
+}
+END_TEST
+
 START_TEST(show_and_ls_tell_who_is_a_fork_of_whom)
 {
     CLI(&cli, NULL, "show", "g");
@@ -150,6 +189,7 @@ Suite *suite_fork(void)
     tcase_set_timeout(tcase, 30);
     tcase_add_test(tcase, a_fork_says_what_the_two_have_in_common);
     tcase_add_test(tcase, a_fork_is_read_and_asked_as_one_history);
+    tcase_add_test(tcase, a_time_in_a_fork_is_one_of_its_whole_history);
     tcase_add_test(tcase, show_and_ls_tell_who_is_a_fork_of_whom);
     tcase_add_test(tcase, what_cannot_be_forked_is_refused);
     tcase_add_test(tcase, verify_finds_a_parent_that_is_another_one);

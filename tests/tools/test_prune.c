@@ -205,11 +205,14 @@ START_TEST(a_journal_that_a_fork_needs_stays_and_stops_nothing)
     CLI_INIT(&cli);
     store_with_sessions(&cli);
     cli_journal_write(&cli, "child", fork, sizeof fork - 1);
-    CLI(&cli, NULL, "prune", "--keep-n", "0", "--delete-journals");
+    CLI(&cli, NULL, "prune", "--keep-n", "0", "--delete-journals", "--json");
     ck_assert_int_eq(cli.exit_status, 1);
     ck_assert_ptr_nonnull(strstr(cli.err, "session 'older' left the tables, its journal stays: "));
-    ASSERT_OUT(&cli, "deleted 1 journal(s)");
-    ask(&cli, "SELECT details ->> '$.journals' FROM admin_events WHERE action = 'prune'", "1 ");
+    ASSERT_OUT(&cli, ",\"journals\":1,\"journals_kept\":1,\"kept\":0}");
+    ask(&cli,
+        "SELECT (details ->> '$.journals') || (details ->> '$.journals_kept') FROM admin_events "
+        "WHERE action = 'prune'",
+        "11 ");
     cli_done(&cli);
 }
 END_TEST
