@@ -30,22 +30,22 @@ static annal_status run(sqlite3 *db, const char *sql, const annal_reduction_row 
     return status;
 }
 
-/* How many rows there are, how many bytes they take, and of which stretch one is kept. */
-static annal_status measure(sqlite3 *db, const annal_reduction_row *row, uint64_t out[3],
+/* How many rows there are, the bytes they take, the distance of two, and the newest seq. */
+static annal_status measure(sqlite3 *db, const annal_reduction_row *row, uint64_t out[4],
                             annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
-    annal_status status =
-        annal__db_prepare(db,
-                          "SELECT count(*), sum(length(state)), max(every) FROM _reductions"
-                          " WHERE session_id = ?1 AND reducer = ?2",
-                          &stmt, err);
+    annal_status status = annal__db_prepare(
+        db,
+        "SELECT count(*), sum(length(state)), max(every), max(seq) FROM _reductions"
+        " WHERE session_id = ?1 AND reducer = ?2",
+        &stmt, err);
     if (status < 0)
         return status;
     annal__db_bind_text(stmt, 1, row->session);
     annal__db_bind_text(stmt, 2, row->reducer);
     int rc = sqlite3_step(stmt);
-    for (int i = 0; i < 3 && rc == SQLITE_ROW; i++)
+    for (int i = 0; i < 4 && rc == SQLITE_ROW; i++)
         out[i] = (uint64_t)sqlite3_column_int64(stmt, i);
     if (rc != SQLITE_ROW)
         status =
@@ -54,29 +54,36 @@ static annal_status measure(sqlite3 *db, const annal_reduction_row *row, uint64_
     return status;
 }
 
+/*
+ * One at a time goes the one whose going leaves the smallest gap, never the newest. Then `every`
+ * grows to what lies between two of those that stay.
+ */
 static annal_status thin_out(sqlite3 *db, const annal_reduction_row *row, uint64_t bytes_max,
                              uint64_t *out_every, annal_error *err)
 {
+    static const char least_missed[] =
+        "DELETE FROM _reductions WHERE session_id = ?1 AND reducer = ?2 AND version = ?3"
+        " AND seq = (SELECT seq FROM (SELECT seq, lead(seq) OVER w - lag(seq, 1, 0) OVER w AS gap"
+        " FROM _reductions WHERE session_id = ?1 AND reducer = ?2 WINDOW w AS (ORDER BY seq))"
+        " WHERE gap IS NOT NULL ORDER BY gap, seq LIMIT 1)";
     static const char doubled[] = "UPDATE _reductions SET every = every * 2"
                                   " WHERE session_id = ?1 AND reducer = ?2 AND version = ?3";
-    static const char last_of_each[] =
-        "DELETE FROM _reductions WHERE session_id = ?1 AND reducer = ?2 AND version = ?3"
-        " AND seq NOT IN (SELECT max(seq) FROM _reductions WHERE session_id = ?1 AND reducer = ?2"
-        " GROUP BY seq / every)";
-    for (;;) {
-        uint64_t now[3] = {0};
-        annal_status status = measure(db, row, now, err);
-        if (status >= 0 && (now[1] <= bytes_max || now[0] <= 1)) {
-            *out_every = now[2];
-            return ANNAL_OK;
-        }
+    uint64_t now[4] = {0};
+    annal_status status = measure(db, row, now, err);
+    bool thinned = status >= 0 && now[1] > bytes_max;
+    while (status >= 0 && now[1] > bytes_max) {
+        status = run(db, least_missed, row, err);
         if (status >= 0)
-            status = run(db, doubled, row, err);
-        if (status >= 0)
-            status = run(db, last_of_each, row, err);
-        if (status < 0)
-            return status;
+            status = measure(db, row, now, err);
     }
+    while (status >= 0 && thinned && now[2] * now[0] < now[3]) {
+        status = run(db, doubled, row, err);
+        if (status >= 0)
+            status = measure(db, row, now, err);
+    }
+    if (status >= 0)
+        *out_every = now[2];
+    return status;
 }
 
 annal_status annal_index_reduction_put(annal_index *index, const annal_reduction_row *row,
@@ -93,6 +100,10 @@ annal_status annal_index_reduction_put(annal_index *index, const annal_reduction
                                  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     int64_t deadline_us = wait_ms == 0 ? 0 : annal__deadline_after(wait_ms);
     uint64_t every = 0;
+    if (row->state.len > bytes_max)
+        return annal__fail(err, ANNAL_ERR_LIMIT,
+                           "a reduction of %zu bytes: all together may take %llu", row->state.len,
+                           (unsigned long long)bytes_max);
     annal_status status = annal__derived_begin(&index->base, deadline_us, err);
     if (status < 0)
         return status;

@@ -122,7 +122,15 @@ static int add_bytes(void *arg, const char *bytes, size_t len)
     return annal__buf_append(arg, bytes, len);
 }
 
-/* That a copy cannot be saved is no failure: it is tried again after as many events. */
+static uint64_t twice(uint64_t value)
+{
+    return value > UINT64_MAX / 2 ? UINT64_MAX : 2 * value;
+}
+
+/*
+ * That a copy cannot be saved is no failure: it is tried again after as many events, after twice as
+ * many when it was too large.
+ */
 static void save(struct reduction *reduction, uint64_t seq)
 {
     const annal_reducer *reducer = reduction->reducer;
@@ -136,6 +144,10 @@ static void save(struct reduction *reduction, uint64_t seq)
                                       &reduction->options->policy, &every, &ignored);
     if (status >= 0)
         reduction->every = every;
+    if (status == ANNAL_ERR_LIMIT) {
+        reduction->every = twice(reduction->every);
+        reduction->every_bytes = twice(reduction->every_bytes);
+    }
     annal__buf_done(&data);
     reduction->saved_seq = seq;
     reduction->bytes = 0;

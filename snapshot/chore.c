@@ -4,8 +4,9 @@
  * For each such session it remembers where the newest snapshot stands and since when events wait
  * for one; a session whose journal did not grow costs nothing. It works for a short while at a
  * time, only tries for the index, and comes again: appends, checkpoints and the index go on in
- * between. However much was appended meanwhile, a round looks at the journal's end as it is then:
- * nothing is queued.
+ * between. When nobody appends and much is to be folded, it works for longer, and it passes over
+ * places on the way (policy.h), so that soon after a burst the newest state is near. However much
+ * was appended meanwhile, a round looks at the journal's end as it is then: nothing is queued.
  */
 #include "snapshot/take.h"
 
@@ -18,12 +19,14 @@
 
 #define PERIOD_MS  1000
 #define BUDGET_US  50000
+#define HURRY_US   200000 /* far behind, and nobody appends */
 #define CLOSING_US 500000
 
 struct entry {
     char *session;
     struct snapshot_mark last; /* the newest snapshot, or where the last attempt failed */
     uint64_t stride;           /* see policy.h */
+    uint64_t patience;         /* see take.h */
     struct snapshot_mark end;  /* of the journal, when last looked at */
     bool known;                /* last has been looked up */
     bool changed;
@@ -117,7 +120,7 @@ static annal_status look_up_last(annal_snapshots *snapshots, struct entry *entry
         return status;
     entry->known = true;
     entry->last = (struct snapshot_mark){0};
-    entry->stride = 1;
+    entry->stride = entry->patience = 1;
     if (status >= 0 && row.problem == NULL) {
         entry->last = (struct snapshot_mark){row.header.seq, row.header.offset};
         entry->stride = row.header.stride == 0 ? 1 : row.header.stride;
@@ -161,8 +164,16 @@ static annal_status begin(annal_snapshots *snapshots, const struct entry *entry,
     if (taker == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "snapshots of session '%s'", entry->session);
     snapshots->taker = taker;
-    return annal__taker_init(taker, snapshots->index, annal_slice_of(entry->session),
-                             &snapshots->policy, by_time, 0, err);
+    annal_status status = annal__taker_init(taker, snapshots->index, annal_slice_of(entry->session),
+                                            &snapshots->policy, by_time, 0, err);
+    if (status >= 0) {
+        taker->hurries = true;
+        taker->patience = entry->patience;
+        /* What was refused there is not tried again from there on. */
+        if (entry->patience > 1 && entry->last.seq > taker->due.seq)
+            taker->due = entry->last;
+    }
+    return status;
 }
 
 static void put_away(annal_snapshots *snapshots)
@@ -185,6 +196,7 @@ static void finish(annal_snapshots *snapshots, annal_status status)
     if (entry != NULL && strcmp(entry->session, taker->id) == 0) {
         entry->last = status < 0 ? entry->end : taker->due;
         entry->stride = taker->stride == 0 ? 1 : taker->stride;
+        entry->patience = taker->patience == 0 ? 1 : taker->patience;
         entry->waiting_us = entry->end.seq > entry->last.seq ? now_us() : 0;
     }
     put_away(snapshots);
@@ -217,7 +229,8 @@ static annal_status serve(annal_snapshots *snapshots, struct entry *entry, int64
     if (status < 0 || entry->waiting_us == 0)
         return status;
     uint64_t waited_ms = (uint64_t)(now_us() - entry->waiting_us) / 1000;
-    const annal_snapshot_policy policy = annal__snapshot_stretch(&snapshots->policy, entry->stride);
+    const annal_snapshot_policy policy =
+        annal__snapshot_stretch(&snapshots->policy, entry->stride * entry->patience);
     bool by_time = annal__snapshot_due_by_time(&policy, entry->last, entry->end, waited_ms);
     if (!by_time && !annal__snapshot_due(&policy, entry->last, entry->end))
         return ANNAL_OK;
@@ -233,12 +246,21 @@ static bool is_work_left(const annal_snapshots *snapshots)
     return left;
 }
 
+static bool is_far_behind(const annal_snapshots *snapshots)
+{
+    const struct taker *taker = snapshots->taker;
+    return taker != NULL && annal__snapshot_far_behind(&snapshots->policy, taker->here, taker->end);
+}
+
 static annal_status run_chore(void *arg, annal_error *err)
 {
     annal_snapshots *snapshots = arg;
-    int64_t stop_us = now_us() + snapshots->budget_us;
-    snapshots->since =
-        annal_store_changed(snapshots->store, snapshots->since, note_changed, snapshots);
+    uint64_t since = snapshots->since;
+    snapshots->since = annal_store_changed(snapshots->store, since, note_changed, snapshots);
+    int64_t budget_us = snapshots->budget_us;
+    if (budget_us < HURRY_US && snapshots->since == since && is_far_behind(snapshots))
+        budget_us = HURRY_US;
+    int64_t stop_us = now_us() + budget_us;
     annal_status status = ANNAL_OK;
     if (snapshots->taker != NULL)
         status = work(snapshots, ANNAL_OK, stop_us, err);

@@ -6,6 +6,7 @@
 #define BYTES_MAX     ((uint64_t)1 << 20)
 #define JOURNAL_SHARE 10
 #define CHANGED_SHARE 4
+#define FAR_BEHIND    8
 
 annal_snapshot_policy annal__snapshot_policy(const annal_snapshot_policy *policy)
 {
@@ -54,6 +55,20 @@ bool annal__snapshot_take_here(const annal_snapshot_policy *policy, struct snaps
 {
     return !annal__snapshot_due(policy, here, end) ||
            here.offset - last.offset >= changed_bytes / CHANGED_SHARE;
+}
+
+bool annal__snapshot_far_behind(const annal_snapshot_policy *policy, struct snapshot_mark here,
+                                struct snapshot_mark end)
+{
+    const annal_snapshot_policy far = annal__snapshot_stretch(policy, FAR_BEHIND);
+    return annal__snapshot_due(&far, here, end);
+}
+
+bool annal__snapshot_hurry_on(const annal_snapshot_policy *policy, struct snapshot_mark last,
+                              struct snapshot_mark here, struct snapshot_mark end)
+{
+    return annal__snapshot_far_behind(policy, here, end) &&
+           here.seq - last.seq < end.seq - here.seq;
 }
 
 uint64_t annal__snapshot_bytes_max(const annal_snapshot_policy *policy, uint64_t journal_bytes)

@@ -6,6 +6,13 @@
  * times as large: the numbers that are no multiple of it go (container.c, rule 3: nobody depends on
  * them), and from then on one is due only after stride times as many events, bytes or milliseconds.
  * So a session of any length has a bounded share of its own size in snapshots, at equal distances.
+ *
+ * The keeper hurries: while it is more than eight distances behind, it passes over every due place
+ * that is not yet half the way to the end. So a burst of any length gets one snapshot after half
+ * of it, one after half of the rest and so on, then those that are due near its end: the newest
+ * state is near soon, and a process that ends early has not worked for nothing. What was passed
+ * over stays so, for numbers are in order of seq; to drop all and to catch up by hand leaves one
+ * everywhere.
  */
 #ifndef SNAPSHOT_POLICY_H
 #define SNAPSHOT_POLICY_H
@@ -44,6 +51,14 @@ bool annal__snapshot_due_by_time(const annal_snapshot_policy *policy, struct sna
 bool annal__snapshot_take_here(const annal_snapshot_policy *policy, struct snapshot_mark last,
                                struct snapshot_mark here, struct snapshot_mark end,
                                uint64_t changed_bytes);
+
+/* Whether so much is still to be folded that the keeper hurries. */
+bool annal__snapshot_far_behind(const annal_snapshot_policy *policy, struct snapshot_mark here,
+                                struct snapshot_mark end);
+
+/* Whether the keeper, in a hurry, passes over a due place. */
+bool annal__snapshot_hurry_on(const annal_snapshot_policy *policy, struct snapshot_mark last,
+                              struct snapshot_mark here, struct snapshot_mark end);
 
 /* How many bytes the snapshots of a journal of so many bytes may take. */
 uint64_t annal__snapshot_bytes_max(const annal_snapshot_policy *policy, uint64_t journal_bytes);

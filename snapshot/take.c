@@ -7,7 +7,9 @@
 
 #include <string.h>
 
-#define STEP_EVENTS 256
+#define STEP_EVENTS    256
+#define PATIENCE_MAX   ((uint64_t)1 << 20)
+#define PUT_AWAY_BYTES ((size_t)16 << 20) /* of pages that changed since the last snapshot */
 
 /* ---- Beginning ---- */
 
@@ -32,6 +34,7 @@ static annal_status begin_fold(struct taker *taker, annal_error *err)
     if (status < 0 && status != ANNAL_ERR_NOTFOUND)
         return status;
     bool found = status >= 0;
+    taker->listed = taker->leftovers = false;
     taker->stride = 1;
     taker->last = taker->due = taker->here = (struct snapshot_mark){shelf->info.fork_seq, 0};
     if (found && !loaded.inherited) {
@@ -72,8 +75,10 @@ annal_status annal__taker_init(struct taker *taker, annal_index *index, annal_sl
                                const annal_snapshot_policy *policy, bool at_end, uint32_t wait_ms,
                                annal_error *err)
 {
-    *taker = (struct taker){
-        .policy = annal__snapshot_policy(policy), .at_end = at_end, .wait_ms = wait_ms};
+    *taker = (struct taker){.policy = annal__snapshot_policy(policy),
+                            .at_end = at_end,
+                            .wait_ms = wait_ms,
+                            .patience = 1};
     annal_status status = annal_session_id_check(session, err);
     if (status < 0)
         return status;
@@ -143,28 +148,57 @@ static bool has_leftovers(const struct shelf_list *list, uint64_t stride)
     return false;
 }
 
-/* Raise the stride until the snapshots that stay leave room for one of so many bytes. */
-static annal_status make_room(struct taker *taker, uint64_t bytes, bool *out_raised,
-                              annal_error *err)
+/*
+ * Raise the stride until the snapshots that stay leave room for one of so many bytes, or none do.
+ * *out_fits: there is room.
+ */
+static annal_status make_room(struct taker *taker, uint64_t bytes, bool *out_fits, annal_error *err)
 {
     struct shelf_list list = {0};
     uint64_t most = annal__snapshot_bytes_max(&taker->policy, taker->here.offset);
-    uint64_t last = newest(taker) == NULL ? 0 : newest(taker)->number;
-    *out_raised = false;
-    if (taker->listed && taker->total_bytes + bytes <= most)
+    if (taker->listed && taker->total_bytes + bytes <= most) {
+        *out_fits = true;
         return ANNAL_OK;
+    }
     annal_status status = annal__shelf_list(taker->shelf.index, taker->shelf.session, &list, err);
     if (status >= 0) {
-        while (total_of(&list, taker->stride) + bytes > most && taker->stride <= last) {
+        uint64_t total = total_of(&list, taker->stride);
+        while (total > 0 && total + bytes > most) {
             taker->stride *= SNAPSHOT_RADIX;
-            *out_raised = true;
+            total = total_of(&list, taker->stride);
         }
-        taker->total_bytes = total_of(&list, taker->stride);
+        *out_fits = total + bytes <= most;
+        taker->total_bytes = total;
         taker->leftovers = has_leftovers(&list, taker->stride);
         taker->listed = true;
     }
     annal__shelf_list_done(&list);
     return status;
+}
+
+/*
+ * Pack, and make room; with a larger stride it is stored against an older one, takes more, and
+ * needs room anew. When it does not even fit alone, those that are there stay.
+ */
+static annal_status pack_to_fit(struct taker *taker, struct snapshot_header *header,
+                                struct buf *body, size_t *out_base, bool *out_fits,
+                                annal_error *err)
+{
+    uint64_t first = taker->stride, packed = 0;
+    annal_status status = ANNAL_OK;
+    *out_fits = true;
+    while (status >= 0 && *out_fits && packed != taker->stride) {
+        packed = taker->stride;
+        status = pack(taker, header, body, out_base, err);
+        if (status >= 0)
+            status = make_room(taker, SNAPSHOT_HEADER_BYTES + header->body_bytes, out_fits, err);
+    }
+    if (status >= 0 && *out_fits)
+        return status;
+    taker->stride = first;
+    taker->listed = taker->leftovers = false;
+    bool room = false; /* the limit may have been lowered */
+    return status < 0 ? status : make_room(taker, 0, &room, err);
 }
 
 static bool is_leftover(void *arg, const struct shelf_item *item)
@@ -173,7 +207,7 @@ static bool is_leftover(void *arg, const struct shelf_item *item)
     return item->problem != NULL || item->header.number % taker->stride != 0;
 }
 
-/* Nobody needs them any more. When somebody else writes the index, they go with the next. */
+/* Nobody needs them any more. When somebody else writes the index, the next step tries again. */
 static annal_status remove_leftovers(struct taker *taker, annal_error *err)
 {
     struct shelf_list list = {0};
@@ -185,7 +219,7 @@ static annal_status remove_leftovers(struct taker *taker, annal_error *err)
     if (status >= 0)
         taker->leftovers = false;
     annal__shelf_list_done(&list);
-    return status == ANNAL_ERR_BUSY ? ANNAL_OK : status;
+    return status;
 }
 
 /* ---- Taking one ---- */
@@ -224,9 +258,28 @@ static annal_status go_on_over(struct taker *taker, const struct snapshot_header
     return status;
 }
 
+/* It is on the shelf. */
+static void note_taken(struct taker *taker, const struct snapshot_header *header)
+{
+    taker->last = taker->due = taker->here;
+    taker->taken++;
+    taker->patience = 1;
+    taker->total_bytes += SNAPSHOT_HEADER_BYTES + header->body_bytes;
+}
+
+/* It is larger than all together may be: four times as far from here it may fit, or is smaller. */
+static void note_refused(struct taker *taker, const struct snapshot_header *header)
+{
+    taker->due = taker->here;
+    taker->refused_seq = taker->here.seq;
+    taker->refused_bytes = SNAPSHOT_HEADER_BYTES + header->body_bytes;
+    if (taker->patience < PATIENCE_MAX)
+        taker->patience *= SNAPSHOT_RADIX;
+}
+
 static annal_status take_here(struct taker *taker, annal_error *err)
 {
-    bool taken = false, raised = false;
+    bool taken = false, fits = false;
     size_t base = 0;
     struct buf body = {.limit = SNAPSHOT_BODY_BYTES_MAX};
     const struct clock *clock = annal__store_clock(taker->shelf.store);
@@ -242,22 +295,16 @@ static annal_status take_here(struct taker *taker, annal_error *err)
         return begin_fold(taker, err);
     }
     if (status >= 0)
-        status = pack(taker, &header, &body, &base, err);
-    if (status >= 0)
-        status = make_room(taker, SNAPSHOT_HEADER_BYTES + header.body_bytes, &raised, err);
-    if (status >= 0 && raised)
-        status = pack(taker, &header, &body, &base, err);
-    if (status >= 0)
+        status = pack_to_fit(taker, &header, &body, &base, &fits, err);
+    if (status >= 0 && !fits)
+        note_refused(taker, &header);
+    if (status >= 0 && fits)
         status =
             annal__shelf_put(&taker->shelf, &header, annal__buf_slice(&body), taker->wait_ms, err);
-    if (status >= 0) {
-        taker->last = taker->due = taker->here;
-        taker->taken++;
-        taker->total_bytes += SNAPSHOT_HEADER_BYTES + header.body_bytes;
+    if (status >= 0 && fits) {
+        note_taken(taker, &header);
         status = go_on_over(taker, &header, &body, base, err);
     }
-    if (status >= 0)
-        status = remove_leftovers(taker, err);
     annal__buf_done(&body);
     return status;
 }
@@ -271,25 +318,38 @@ static int count_changed(void *arg, uint64_t page)
     return 0;
 }
 
+/* At a due place: whether one is taken here. */
+static annal_status is_worth_it(struct taker *taker, const annal_snapshot_policy *policy,
+                                bool *out_take, annal_error *err)
+{
+    const struct snapshot_mark far = {UINT64_MAX, UINT64_MAX};
+    /* The first one of a fork is whole, and those of its ancestors are near: no hurry. */
+    bool whole = taker->shelf.info.fork_seq > 0 && newest(taker) == NULL;
+    uint64_t changed = 0;
+    *out_take = false;
+    if (taker->hurries && annal__snapshot_hurry_on(policy, taker->last, taker->here, taker->end))
+        return ANNAL_OK;
+    annal_status status = annal_state_changed(taker->state, count_changed, &changed, err);
+    *out_take = annal__snapshot_take_here(policy, taker->last, taker->here,
+                                          whole ? far : taker->end, changed * SNAPSHOT_PAGE_BYTES);
+    return status;
+}
+
 /* Take one here if it is due. When that fails, the next step comes here again. */
 static annal_status take_if_due(struct taker *taker, annal_error *err)
 {
-    annal_status status = ANNAL_OK;
-    const annal_snapshot_policy policy = annal__snapshot_stretch(&taker->policy, taker->stride);
+    annal_status status = remove_leftovers(taker, err);
+    const annal_snapshot_policy policy =
+        annal__snapshot_stretch(&taker->policy, taker->stride * taker->patience);
     bool due = annal__snapshot_due(&policy, taker->due, taker->here);
+    bool behind = taker->here.seq > taker->last.seq;
     bool take = taker->at_end && taker->here.seq >= taker->end.seq;
-    if (taker->here.seq > taker->last.seq && due && !take) {
-        uint64_t changed = 0;
-        status = annal_state_changed(taker->state, count_changed, &changed, err);
-        /* The first one of a fork is whole, and those of its ancestors are near: no hurry. */
-        bool no_hurry = taker->shelf.info.fork_seq > 0 && newest(taker) == NULL;
-        const struct snapshot_mark far = {UINT64_MAX, UINT64_MAX};
-        take =
-            annal__snapshot_take_here(&policy, taker->last, taker->here,
-                                      no_hurry ? far : taker->end, changed * SNAPSHOT_PAGE_BYTES);
-    }
-    if (status >= 0 && take && taker->here.seq > taker->last.seq)
+    if (status >= 0 && behind && due && !take)
+        status = is_worth_it(taker, &policy, &take, err);
+    if (status >= 0 && take && behind)
         status = take_here(taker, err);
+    if (status >= 0)
+        status = remove_leftovers(taker, err);
     if (status >= 0 && due)
         taker->due = taker->here;
     return status;
@@ -316,7 +376,8 @@ annal_status annal__taker_step(struct taker *taker, annal_error *err)
         taker->here = (struct snapshot_mark){event.seq, event.offset + event.length};
         taker->here_h = event.h;
     }
-    return ANNAL_OK;
+    return annal_state_put_away(taker->state, annal_store_path(taker->shelf.store), PUT_AWAY_BYTES,
+                                err);
 }
 
 /* ---- By hand ---- */
@@ -338,6 +399,13 @@ annal_status annal_snapshot_take(annal_index *index, annal_slice session,
 {
     struct taker taker;
     annal_status status = run(index, session, policy, true, &taker, err);
+    if (status >= 0 && taker.refused_seq != 0 && taker.refused_seq == taker.end.seq)
+        status = annal__fail(
+            err, ANNAL_ERR_LIMIT,
+            "a snapshot of session '%.*s' takes %llu bytes, and all together may"
+            " take %llu",
+            ANNAL_FMT(session), (unsigned long long)taker.refused_bytes,
+            (unsigned long long)annal__snapshot_bytes_max(&taker.policy, taker.end.offset));
     if (status >= 0 && newest(&taker) == NULL)
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no events of its own",
                              ANNAL_FMT(session));

@@ -14,6 +14,7 @@ struct taker {
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
     annal_snapshot_policy policy;
     bool at_end;      /* take one at the end, due or not */
+    bool hurries;     /* the keeper's: see policy.h */
     uint32_t wait_ms; /* for other writers of the index; 0: only try */
 
     struct chain *chain; /* layer 0 is the newest snapshot; the state is over it */
@@ -26,6 +27,11 @@ struct taker {
     uint64_t here_h;
     uint64_t stride;
     uint64_t taken;
+
+    /* What did not fit alone was not stored: the distance to the next attempt, in strides. */
+    uint64_t patience;
+    uint64_t refused_seq; /* the newest of those, or 0 */
+    uint64_t refused_bytes;
 
     bool listed;          /* the following are known */
     uint64_t total_bytes; /* of the session's snapshots with a multiple of stride as number */

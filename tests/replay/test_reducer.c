@@ -256,6 +256,49 @@ START_TEST(copies_stay_below_their_limit_and_evenly_spread)
 }
 END_TEST
 
+/* Put rows of 20 bytes at 100, 200, ... and let all together take so many. */
+static void put_rows(unsigned count, uint64_t bytes_max)
+{
+    uint64_t every = 0;
+    for (unsigned i = 1; i <= count; i++) {
+        annal_reduction_row row = {.session = S,
+                                   .reducer = ANNAL_SLICE("r"),
+                                   .version = 1,
+                                   .every = 100,
+                                   .seq = 100ull * i,
+                                   .state = ANNAL_SLICE("12345678901234567890")};
+        ck_ok(annal_index_reduction_put(f.index, &row, bytes_max, 1000, &every, err));
+    }
+}
+
+START_TEST(as_many_copies_stay_as_fit_and_none_that_does_not_fit_alone)
+{
+    annal_reduction_row large = {.session = S,
+                                 .reducer = ANNAL_SLICE("r"),
+                                 .version = 1,
+                                 .every = 100,
+                                 .seq = 2000,
+                                 .state = ANNAL_SLICE("1234567890123456789012345678901234567890"
+                                                      "123456789012345678901")};
+    uint64_t every = 0;
+    put_rows(16, 60);
+    ck_sql(&f, "SELECT count(*), max(seq), max(every) FROM _reductions", "3|1600|800\n");
+    ck_assert_int_eq(annal_index_reduction_put(f.index, &large, 60, 1000, &every, NULL),
+                     ANNAL_ERR_LIMIT);
+    ck_sql(&f, "SELECT count(*), max(seq) FROM _reductions", "3|1600\n");
+}
+END_TEST
+
+START_TEST(a_copy_that_is_too_large_is_tried_again_later_and_later)
+{
+    const annal_reduce_options none = {.policy = {.every_events = 10, .bytes_max = 1}};
+    append_turns(&f, "s", 1, 1000);
+    reduce(S, 1000, &none, NULL);
+    ck_assert_uint_eq(calls.saves, 6); /* at 10, 30, 70, 150, 310, 630 */
+    ck_sql(&f, "SELECT count(*) FROM _reductions", "0\n");
+}
+END_TEST
+
 START_TEST(what_a_function_of_the_reducer_fails_with_is_handed_through)
 {
     void *state = NULL;
@@ -313,6 +356,8 @@ Suite *suite_reducer(void)
     tcase_add_test(tc, the_copies_of_an_ancestor_serve_a_fork_up_to_its_fork_point);
     tcase_add_test(tc, a_copy_that_is_damaged_or_of_another_journal_is_passed_over);
     tcase_add_test(tc, copies_stay_below_their_limit_and_evenly_spread);
+    tcase_add_test(tc, as_many_copies_stay_as_fit_and_none_that_does_not_fit_alone);
+    tcase_add_test(tc, a_copy_that_is_too_large_is_tried_again_later_and_later);
     tcase_add_test(tc, what_a_function_of_the_reducer_fails_with_is_handed_through);
     tcase_add_test(tc, the_copies_go_with_the_index_and_come_back);
     suite_add_tcase(suite, tc);

@@ -49,6 +49,25 @@ START_TEST(the_keeper_takes_what_is_due)
 }
 END_TEST
 
+START_TEST(after_a_burst_the_newest_state_is_near_before_all_places_are_taken)
+{
+    open_chore(&(annal_snapshot_policy){.every_events = 100});
+    append_turns(&f, "s", 1, 4050);
+    keep_until(4000);
+    char *seqs = listed(&f, S);
+    size_t places = 0;
+    for (const char *at = seqs; (at = strchr(at, ' ')) != NULL; at++)
+        places++;
+    ck_assert_uint_le(places, 20);
+    free(seqs);
+    ck_ok(annal_snapshot_drop(f.index, S, err));
+    uint64_t count = 0;
+    ck_ok(annal_snapshot_catch_up(f.index, S, &(annal_snapshot_policy){.every_events = 100}, &count,
+                                  err));
+    ck_assert_uint_eq(count, 40);
+}
+END_TEST
+
 START_TEST(one_event_waits_for_the_time_of_the_policy)
 {
     open_chore(&(annal_snapshot_policy){.every_ms = 1200});
@@ -159,6 +178,7 @@ Suite *suite_chore(void)
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, the_keeper_takes_what_is_due);
+    tcase_add_test(tc, after_a_burst_the_newest_state_is_near_before_all_places_are_taken);
     tcase_add_test(tc, one_event_waits_for_the_time_of_the_policy);
     tcase_add_test(tc, closing_takes_what_is_due);
     tcase_add_test(tc, it_goes_on_behind_the_snapshots_that_are_there);

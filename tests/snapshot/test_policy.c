@@ -89,6 +89,37 @@ START_TEST(a_walk_with_a_large_state_passes_places_over_but_not_the_newest)
 }
 END_TEST
 
+/* The keeper's walk; *out_seqs gets the places. */
+static unsigned hurry(uint64_t end, uint64_t seqs[64])
+{
+    annal_snapshot_policy policy = annal__snapshot_policy(NULL);
+    struct snapshot_mark last = {0}, due = {0}, here = {0}, goal = {end, end};
+    unsigned count = 0;
+    for (here.seq = 1; here.seq <= end; here.seq++) {
+        here.offset = here.seq;
+        if (!annal__snapshot_due(&policy, due, here))
+            continue;
+        due = here;
+        if (annal__snapshot_hurry_on(&policy, last, here, goal))
+            continue;
+        last = here;
+        seqs[count++ % 64] = here.seq;
+    }
+    return count;
+}
+
+START_TEST(a_keeper_far_behind_takes_one_half_the_way_and_all_of_the_last_eight)
+{
+    uint64_t seqs[64];
+    ck_assert_uint_eq(hurry(7999, seqs), 7);
+    ck_assert_uint_eq(hurry(100500, seqs), 11);
+    ck_assert_uint_eq(seqs[0], 51000);
+    ck_assert_uint_eq(seqs[1], 76000);
+    ck_assert_uint_eq(seqs[10], 100000);
+    ck_assert_uint_le(hurry(1000000, seqs), 20);
+}
+END_TEST
+
 Suite *suite_policy(void)
 {
     Suite *suite = suite_create("policy");
@@ -98,6 +129,7 @@ Suite *suite_policy(void)
     tcase_add_test(tc, a_zero_in_a_policy_means_the_default);
     tcase_add_test(tc, a_walk_leaves_one_at_every_due_place);
     tcase_add_test(tc, a_walk_with_a_large_state_passes_places_over_but_not_the_newest);
+    tcase_add_test(tc, a_keeper_far_behind_takes_one_half_the_way_and_all_of_the_last_eight);
     suite_add_tcase(suite, tc);
     return suite;
 }

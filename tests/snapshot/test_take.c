@@ -169,6 +169,42 @@ START_TEST(above_their_bytes_three_of_four_go_and_the_others_are_whole)
 }
 END_TEST
 
+START_TEST(never_more_than_bytes_max_is_stored)
+{
+    for (uint64_t most = 1000; most <= 256000; most *= 2) {
+        const annal_snapshot_policy policy = {.every_events = 50, .bytes_max = most};
+        ck_ok(annal_snapshot_drop(f.index, S, err));
+        for (unsigned i = 0; i < 3; i++) {
+            struct sum sum = {0};
+            append_turns(&f, "s", 1 + (unsigned)most + i * 1000, 100);
+            (void)catch_up(&policy);
+            ck_ok(annal_snapshot_each(f.index, S, add_up, &sum, err));
+            ck_assert_uint_le(sum.bytes, most);
+        }
+    }
+}
+END_TEST
+
+START_TEST(one_that_does_not_fit_alone_is_refused_and_tried_again_later_and_later)
+{
+    const annal_snapshot_policy tight = {.every_events = 10, .bytes_max = 1000};
+    struct taker taker;
+    annal_snapshot_info info;
+    append_turns(&f, "s", 1, 1000);
+    ck_ok(annal__taker_init(&taker, f.index, S, &tight, false, 1000, err));
+    annal_status status = ANNAL_OK;
+    while (status == ANNAL_OK)
+        status = annal__taker_step(&taker, NULL);
+    ck_assert_int_eq(status, ANNAL_END);
+    ck_assert_uint_eq(taker.patience, 256);
+    ck_assert_uint_eq(taker.refused_seq, 900);
+    annal__taker_done(&taker);
+    ck_assert_int_eq(annal_snapshot_take(f.index, S, &tight, &info, NULL), ANNAL_ERR_LIMIT);
+    ck_listed(&f, S, "");
+    ck_ok(annal_snapshot_take(f.index, S, NULL, &info, err));
+}
+END_TEST
+
 /* A is on its way when B takes the same ones, and others that are stored against them. */
 START_TEST(what_another_process_took_meanwhile_stays)
 {
@@ -211,6 +247,8 @@ Suite *suite_take(void)
     tcase_add_test(tc, a_session_that_is_not_there_has_nothing_to_take);
     tcase_add_test(tc, all_snapshots_together_do_not_grow_with_the_square);
     tcase_add_test(tc, above_their_bytes_three_of_four_go_and_the_others_are_whole);
+    tcase_add_test(tc, never_more_than_bytes_max_is_stored);
+    tcase_add_test(tc, one_that_does_not_fit_alone_is_refused_and_tried_again_later_and_later);
     tcase_add_test(tc, damage_in_the_journal_is_folded_around);
     tcase_add_test(tc, what_another_process_took_meanwhile_stays);
     suite_add_tcase(suite, tc);

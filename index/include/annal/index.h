@@ -280,7 +280,7 @@ typedef struct annal_reduction_row {
     annal_slice session; /* in whose journal event seq stands */
     annal_slice reducer;
     uint32_t version;
-    uint64_t every;  /* the stretch of events of which one row is kept */
+    uint64_t every;  /* events from one row to the next */
     uint64_t seq;    /* the state after this event */
     uint64_t offset; /* where in that journal the next one begins */
     uint64_t h;      /* of event seq */
@@ -289,9 +289,11 @@ typedef struct annal_reduction_row {
 
 /*
  * Put a row; those of the same reducer with another version go. When the rows of this reducer and
- * session together take more than bytes_max, `every` is doubled until they do not or one is left,
- * and of each stretch the last row stays. *out_every is what it is now. Waits as
- * annal_index_snapshot_put(). Any thread.
+ * session together take more than bytes_max, as many go as must, each time the one whose going
+ * leaves the smallest gap, and `every` is doubled until so many cover the session. *out_every is
+ * what it is now. Waits as annal_index_snapshot_put(). Any thread.
+ *
+ * ANNAL_ERR_LIMIT  it alone takes more than bytes_max: nothing is changed
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status
 annal_index_reduction_put(annal_index *index, const annal_reduction_row *row, uint64_t bytes_max,

@@ -38,11 +38,11 @@ ANNAL_API void annal_reduction_free(annal_reduction *reduction);
 
 /*
  * Save one, compressed. cursor has just given the event that it is after. Those of one reducer and
- * session together take policy->bytes_max at most (default as for snapshots): when there is no more
- * room, every second one goes, and *out_every is twice as large. Does not wait for other writers of
- * the index. Any thread.
+ * session together take policy->bytes_max at most (default as for snapshots): when there is no
+ * more room, some go, so that the gaps stay even, and *out_every is larger. Does not wait for
+ * other writers of the index. Any thread.
  *
- * ANNAL_ERR_LIMIT  data is larger than ANNAL_REDUCTION_BYTES_MAX
+ * ANNAL_ERR_LIMIT  data is larger than ANNAL_REDUCTION_BYTES_MAX, or takes more than all may
  * ANNAL_ERR_BUSY   somebody else writes the index
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_reduction_save(

@@ -24,9 +24,11 @@ typedef struct annal_snapshot_policy {
     uint64_t every_bytes;  /* of journal; default 8 MiB */
     uint64_t every_ms;     /* with at least one event; default 300,000: five minutes */
     /*
-     * All snapshots of a session together; default a tenth of its journal, but 1 MiB at least. When
-     * they would take more, three of four go, and from then on the three distances above are four
-     * times as long for this session.
+     * All snapshots of a session together, as stored; default a tenth of its journal, but 1 MiB at
+     * least. When they would take more, three of four go, as often as it takes, and from then on
+     * the three distances above are so much longer for this session. While one replaces others,
+     * all stand for a moment. One that does not even fit alone is not stored: those before it
+     * stay, and the next attempt comes four times as far on.
      */
     uint64_t bytes_max;
 } annal_snapshot_policy;
@@ -49,6 +51,12 @@ typedef struct annal_snapshots annal_snapshots;
  * Take snapshots of the sessions that this store object appends to, as they become due: a chore of
  * the store's keeper, never in an append's way. Close it before the index. Any thread.
  *
+ * While it is more than eight distances behind, as after a burst of appends, it passes over due
+ * places that are not half the way to the end, so that the newest state is near soon. Those stay
+ * without one, for snapshots are stored in order, and catching up later fills nothing in behind
+ * them: a state in the first half of a burst is up to half the burst's events away from a snapshot.
+ * annal_snapshot_drop() and then annal_snapshot_catch_up() leave one at every place.
+ *
  * ANNAL_ERR_IO  the store is open for reading only
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshots_open(annal_index *index,
@@ -66,6 +74,7 @@ ANNAL_API void annal_snapshots_close(annal_snapshots *snapshots);
  * there. One that stands there already, and counts, stays. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session, or it has no events
+ * ANNAL_ERR_LIMIT     it alone takes more than policy->bytes_max
  * ANNAL_ERR_BUSY      somebody else writes the index, and did not finish in time
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_take(annal_index *index, annal_slice session,
@@ -74,9 +83,10 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_take(annal_index *index, 
                                                             annal_error *err);
 
 /*
- * Take the snapshots that are due by events and bytes, for instance after an import; *out_count
- * (may be NULL) says how many. Any thread. Fails as annal_snapshot_take(); a session without events
- * is fine.
+ * Take the snapshots that are due by events and bytes behind the newest, for instance after an
+ * import; *out_count (may be NULL) says how many. Places are passed over only where the pages that
+ * changed take more than four times the journal since the last one. Any thread. Fails as
+ * annal_snapshot_take(); a session without events is fine.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_catch_up(annal_index *index,
                                                                 annal_slice session,
