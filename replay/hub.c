@@ -775,13 +775,15 @@ void annal__hub_leave(struct listener *listener)
     struct hub *hub = listener->hub;
     if (hub == NULL)
         return;
-    listener->hub = NULL;
-    if (hub->pid != getpid()) /* its locks may be anybody's */
+    if (hub->pid != getpid()) { /* its locks may be anybody's */
+        listener->hub = NULL;
         return;
+    }
     struct tails_place *place = annal__store_tails(hub->store);
     pthread_mutex_lock(&place->lock);
     pthread_mutex_lock(&hub->lock);
     bool idle_thread = leave(hub, listener);
+    listener->hub = NULL; /* only now that nobody can flag it */
     pthread_mutex_unlock(&hub->lock);
     if (idle_thread)
         stop_thread(hub);

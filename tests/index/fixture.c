@@ -1,15 +1,13 @@
 #include "tests/index/fixture.h"
 
-#include "tests/support/runner.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Under Valgrind the default limit of ten seconds is short. */
+/* Under Valgrind and the thread sanitizer the default of ten seconds is short. */
 static void fixture_open_index(struct fixture *f, const annal_index_options *options)
 {
-    const annal_index_options patient = {.wait_ms = many_or(10000, 120000)};
+    const annal_index_options patient = {.wait_ms = 120000};
     ck_ok(annal_index_open(f->store, options == NULL ? &patient : options, &f->index, err));
 }
 

@@ -1,7 +1,6 @@
 #include "tests/packs/fixture.h"
 
 #include "tests/support/random.h"
-#include "tests/support/runner.h"
 
 #include <dirent.h>
 #include <sqlite3.h>
@@ -130,8 +129,8 @@ static void open_store(struct packs *p)
 {
     const annal_store_options options = {.create = true, .no_keeper = true};
     ck_ok(annal_store_open(p->path, &options, &p->store, err));
-    /* Under Valgrind the default limit of ten seconds is short. */
-    const annal_index_options patient = {.wait_ms = many_or(10000, 120000)};
+    /* Under Valgrind and the thread sanitizer the default of ten seconds is short. */
+    const annal_index_options patient = {.wait_ms = 120000};
     ck_ok(annal_index_open(p->store, &patient, &p->index, err));
 }
 
@@ -382,7 +381,7 @@ void packs_ck_rebuild(struct packs *p, const char *database, uint64_t seed)
     copy_folder(p->path, copy, "events");
     copy_folder(p->path, copy, "packs");
     ck_ok(annal_store_open(copy, &options, &store, err));
-    const annal_index_options patient = {.wait_ms = many_or(10000, 120000)};
+    const annal_index_options patient = {.wait_ms = 120000};
     ck_ok(annal_index_open(store, &patient, &index, err));
     catch_up_shuffled(store, index, seed);
     char *now = dump(p->path, database), *anew = dump(copy, database);
