@@ -247,7 +247,7 @@ START_TEST(a_hundred_and_fifty_forks_of_one_session_are_asked_together)
     for (int seq = 1; seq <= 3; seq++) { /* by time, of one time by session */
         for (int i = 0; i < 150; i++) {
             char one[40];
-            snprintf(one, sizeof one, "%s:%d ", ids[i], seq);
+            snprintf(one, sizeof one, "%.15s:%d ", ids[i], seq);
             text_add(&text, one, strlen(one));
         }
     }
