@@ -41,6 +41,9 @@ static annal_status add_session(annal_store *store, struct reading *reading, ann
     reading->err = &why;
     annal_session_info info;
     annal_status status = annal_session_lineage(store, reading->session, add_part, reading, &why);
+    /* Events that are found by the index prove themselves, not that they are of this history. */
+    if (status == ANNAL_OK)
+        status = annal_session_lineage_check(store, reading->session, &why);
     /* What is wrong with a journal that is no fork is for others to say. */
     bool plain = status == ANNAL_ERR_CORRUPT &&
                  annal_session_info_get(store, reading->session, &info, NULL) == ANNAL_OK &&

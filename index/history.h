@@ -26,7 +26,7 @@ struct history {
 
 /*
  * Read it from the headers of their journals. A session without a journal is a part all the same.
- * ANNAL_ERR_CORRUPT when an ancestor's journal is not there.
+ * ANNAL_ERR_CORRUPT when an ancestor's journal is not there, or is another one.
  */
 annal_status annal__history_read(annal_store *store, const annal_slice *sessions, size_t count,
                                  struct history *out_history, annal_error *err);

@@ -335,15 +335,56 @@ static const sqlite3_module events_module = {
     .xRowid = event_row,
 };
 
+/* ---- Histories ---- */
+
+/* What annal_history_part() looked at last: it is asked again for each event. */
+struct proof {
+    annal_store *store;
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+};
+
+/*
+ * The second of (session, ancestor), if the session's lineage is what it was made from. Events of
+ * an ancestor prove themselves, not that they are of this history.
+ */
+static void history_part(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    struct proof *proof = sqlite3_user_data(context);
+    const char *session = (const char *)sqlite3_value_text(values[0]);
+    const char *ancestor = (const char *)sqlite3_value_text(values[1]);
+    annal_error why = {0};
+    annal_status status = ANNAL_OK;
+    if (session == NULL || ancestor == NULL || strlen(session) >= sizeof proof->session)
+        return;
+    if (strcmp(session, ancestor) != 0 && strcmp(session, proof->session) != 0)
+        status = annal_session_lineage_check(proof->store, annal_slice_of(session), &why);
+    if (status < 0 && status != ANNAL_ERR_NOTFOUND) { /* one that is gone has no history */
+        sqlite3_result_error(context, why.message, -1);
+        return;
+    }
+    if (strcmp(session, ancestor) != 0)
+        strcpy(proof->session, session);
+    sqlite3_result_value(context, values[1]);
+}
+
 /* Histories: what a fork shares with its ancestors is its own here, and origin says whose it is. */
 static const char history_view[] =
     "CREATE TEMP VIEW history AS SELECT l.session_id, e.seq, e.timestamp, e.type, e.id, e.data, "
     "l.ancestor_id AS origin FROM main.lineage AS l CROSS JOIN events AS e "
-    "ON e.session_id = l.ancestor_id AND e.seq >= l.from_seq AND e.seq <= l.to_seq";
+    "ON e.session_id = annal_history_part(l.session_id, l.ancestor_id) "
+    "AND e.seq >= l.from_seq AND e.seq <= l.to_seq";
 
 annal_status annal__db_add_events(sqlite3 *db, annal_store *store, annal_error *err)
 {
-    int rc = sqlite3_create_module(db, "events", &events_module, store);
+    struct proof *proof = annal__zalloc(sizeof *proof);
+    if (proof == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "the table of histories");
+    proof->store = store;
+    int rc = sqlite3_create_function_v2(db, "annal_history_part", 2, SQLITE_UTF8 | SQLITE_INNOCUOUS,
+                                        proof, history_part, NULL, NULL, annal__free);
+    if (rc == SQLITE_OK) /* or the proof was freed */
+        rc = sqlite3_create_module(db, "events", &events_module, store);
     if (rc != SQLITE_OK)
         return annal__db_fail(err, db, rc, "the virtual table events");
     return annal__db_exec(db, history_view, err);

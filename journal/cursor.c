@@ -162,10 +162,10 @@ static annal_status next_of_ancestor(annal_cursor *cursor, annal_event *out_even
     annal_status status = next_of_part(cursor, out_event, err);
     if (status == ANNAL_END)
         return refuse_part(cursor, err);
+    if (annal__lineage_differs(&cursor->scan, status, out_event, part))
+        return refuse_part(cursor, err);
     if (status == ANNAL_OK && out_event->seq > part->to_seq)
         return ANNAL_END; /* the last ones are missing */
-    if (status == ANNAL_OK && out_event->seq == part->to_seq && out_event->h != part->to_h)
-        return refuse_part(cursor, err);
     return status;
 }
 

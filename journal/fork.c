@@ -70,8 +70,13 @@ static annal_status find_origin(struct forking *forking, uint64_t at_seq, annal_
     annal_status status = annal_cursor_open(forking->store, forking->parent, at_seq, &cursor, err);
     if (status < 0)
         return status;
-    status = annal_cursor_next(cursor, &event, err);
-    if (status == ANNAL_DAMAGE || (status == ANNAL_OK && event.seq != at_seq))
+    bool lost = false; /* what is damaged before it does not matter: it proves itself */
+    do {
+        status = annal_cursor_next(cursor, &event, err);
+        lost = status == ANNAL_DAMAGE && annal_cursor_damage(cursor).event_lost &&
+               annal_cursor_damage(cursor).seq >= at_seq;
+    } while (status == ANNAL_DAMAGE && !lost);
+    if (lost || (status == ANNAL_OK && event.seq != at_seq))
         status = annal__fail(err, ANNAL_ERR_CORRUPT,
                              "session '%.*s' is damaged at event %" PRIu64 ": fork it before that",
                              ANNAL_FMT(forking->parent), at_seq);
@@ -202,6 +207,8 @@ static annal_status make_fork(struct forking *forking, uint64_t at_seq, annal_sl
     status = annal_sync(forking->store, err);
     if (status == ANNAL_OK)
         status = choose_seq(forking, &at_seq, err);
+    if (status == ANNAL_OK) /* a fork of what is no history would be none either */
+        status = annal_session_lineage_check(forking->store, forking->parent, err);
     if (status == ANNAL_OK)
         status = find_origin(forking, at_seq, err);
     if (status == ANNAL_OK)

@@ -123,30 +123,45 @@ annal_status annal__lineage_refuse(const char *fork, const struct part *part, an
                        fork, part->session, part->to_seq);
 }
 
+bool annal__lineage_differs(const struct scan *scan, annal_status status, const annal_event *event,
+                            const struct part *part)
+{
+    uint64_t h = 0;
+    if (status == ANNAL_OK && event->seq == part->to_seq)
+        return event->h != part->to_h;
+    if (status == ANNAL_OK) /* the one before it may be lost, and its hash still proves this one */
+        return event->seq == part->to_seq + 1 &&
+               annal__scan_h_before(scan, event->offset, &h, NULL) == ANNAL_OK && h != part->to_h;
+    return status == ANNAL_DAMAGE && scan->damage.seq == part->to_seq && scan->damage.event_lost &&
+           scan->resume == 0 && scan->h != part->to_h;
+}
+
+/* What is damaged before the fork point, or at it, is not for this to say. */
 static annal_status check_part(annal_store *store, const char *fork, const struct part *part,
                                annal_error *err)
 {
     struct scan scan;
     struct origin origin;
-    annal_event event;
+    annal_event event = {0};
     annal_slice session = annal_slice_of(part->session);
     annal_status status = annal__lineage_open_journal(store, session, &scan, &origin, err);
     if (status < 0)
         return status;
     status = annal__scan_seek(&scan, part->to_seq, err);
-    if (status == ANNAL_OK)
-        status = annal__scan_next(&scan, &event, err);
-    bool there = status == ANNAL_OK && event.seq == part->to_seq && event.h == part->to_h;
-    /* An event that is damaged, and has the right hash all the same. */
-    there = there || (status == ANNAL_DAMAGE && scan.damage.seq == part->to_seq &&
-                      (scan.h == part->to_h || scan.sound_h == part->to_h));
+    bool differs = false, passed = false;
+    while (status >= 0 && !differs && !passed) {
+        status = annal__scan_next_head(&scan, &event, err);
+        differs = status == ANNAL_END || annal__lineage_differs(&scan, status, &event, part);
+        passed = status == ANNAL_OK && event.seq >= part->to_seq;
+        passed = passed || (status == ANNAL_DAMAGE && scan.next_seq > part->to_seq);
+    }
     annal__scan_done(&scan);
-    if (status >= 0)
-        status = there ? ANNAL_OK : annal__lineage_refuse(fork, part, err);
-    return status;
+    if (status < 0)
+        return status;
+    return differs ? annal__lineage_refuse(fork, part, err) : ANNAL_OK;
 }
 
-annal_status annal__lineage_check(annal_store *store, annal_slice session, annal_error *err)
+annal_status annal_session_lineage_check(annal_store *store, annal_slice session, annal_error *err)
 {
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1] = "";
     struct lineage lineage = {0};

@@ -13,7 +13,8 @@
  *     end of a long history opens one journal.
  * (4) The event at a fork point must have the hash that the header of the fork gives. As a hash
  *     follows from all before it, the whole prefix is the one that was forked. Otherwise another
- *     journal stands there, and the history is ANNAL_ERR_CORRUPT: nothing is guessed.
+ *     journal stands there, and the history is ANNAL_ERR_CORRUPT: nothing is guessed. Damage before
+ *     or at the fork point is damage: it is told as such, and is no other history.
  */
 #ifndef JOURNAL_LINEAGE_H
 #define JOURNAL_LINEAGE_H
@@ -59,10 +60,11 @@ annal_status annal__lineage_find(annal_store *store, struct lineage *lineage, co
                                  annal_error *err);
 
 /*
- * Rule (4) for the whole lineage: ANNAL_ERR_CORRUPT unless at each fork point stands the event that
- * the fork behind it was made from.
+ * Whether what annal__scan_next() just gave shows that the part's journal has another history at the
+ * fork point. Damage there shows it only when what follows proves which hash that event had.
  */
-annal_status annal__lineage_check(annal_store *store, annal_slice session, annal_error *err);
+bool annal__lineage_differs(const struct scan *scan, annal_status status, const annal_event *event,
+                            const struct part *part);
 
 /* ts of the event that this session was forked behind; INT64_MIN when it cannot be read. */
 int64_t annal__lineage_fork_ts(annal_store *store, annal_slice session, uint64_t fork_seq);

@@ -100,7 +100,7 @@ static annal_status check_lineage(struct verification *verification, annal_store
                                   annal_error *err)
 {
     annal_error why = {0};
-    annal_status status = annal__lineage_check(store, verification->session, &why);
+    annal_status status = annal_session_lineage_check(store, verification->session, &why);
     if (status == ANNAL_ERR_CORRUPT) {
         find(verification, 0, 0, 0, why.message);
         return ANNAL_OK;

@@ -260,6 +260,41 @@ START_TEST(a_hundred_and_fifty_forks_of_one_session_are_asked_together)
 }
 END_TEST
 
+static int ignore_row(void *arg, const annal_row *row)
+{
+    (void)arg;
+    (void)row;
+    return 0;
+}
+
+START_TEST(a_query_of_a_fork_whose_parent_is_another_one_says_so)
+{
+    struct fixture f;
+    annal_error why = {0};
+    annal_query *query = NULL;
+    uint64_t count = 0;
+    const annal_slice b = ANNAL_SLICE("b");
+    const annal_filter filter = {.sessions = &b, .session_count = 1};
+    FIXTURE_INIT(&f);
+    three_sessions(&f);
+    ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+    make_journal(&f, "a", "", 0, 1, 6, START);
+    ck_assert_int_eq(annal_query_open(f.index, &filter, &query, &why), ANNAL_ERR_CORRUPT);
+    ck_assert_str_eq(why.message, "session 'b' is a fork of session 'a' at event 4, and that "
+                                  "session has another history there");
+    ck_assert_int_eq(annal_query_count(f.index, &filter, &count, NULL, NULL), ANNAL_ERR_CORRUPT);
+    ck_answer(&f, "a:1 a:2 a:3 a:4 a:5 a:6 b:5 b:6 ", (annal_filter){.limit = 9});
+    static const annal_slice history = ANNAL_SLICE("SELECT * FROM history WHERE session_id = 'b'");
+    static const annal_slice row = ANNAL_SLICE("SELECT data FROM history");
+    ck_assert_int_lt(annal_sql(f.index, history, NULL, ignore_row, NULL, &why), 0);
+    ck_assert_ptr_nonnull(strstr(why.message, "'b' is a fork of session 'a' at event 4, and that "
+                                              "session has another history there"));
+    ck_assert_int_lt(annal_sql(f.index, row, NULL, ignore_row, NULL, NULL), 0);
+    ck_sql(&f, "SELECT count(*) FROM history WHERE session_id = 'a'", "6\n");
+    fixture_done(&f);
+}
+END_TEST
+
 Suite *suite_history(void)
 {
     Suite *suite = suite_create("history");
@@ -269,6 +304,7 @@ Suite *suite_history(void)
     tcase_add_test(tcase, the_tables_know_a_fork_before_its_first_event);
     tcase_add_test(tcase, the_tables_of_forks_are_those_of_a_rebuild);
     tcase_add_test(tcase, a_query_of_a_fork_whose_parent_is_gone_says_so);
+    tcase_add_test(tcase, a_query_of_a_fork_whose_parent_is_another_one_says_so);
     tcase_add_test(tcase, a_history_that_is_three_hundred_forks_deep_comes_whole_and_in_order);
     tcase_add_test(tcase, a_hundred_and_fifty_forks_of_one_session_are_asked_together);
     suite_add_tcase(suite, tcase);

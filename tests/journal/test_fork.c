@@ -408,6 +408,93 @@ START_TEST(damage_before_the_fork_point_is_passed_over_as_in_the_parent)
 }
 END_TEST
 
+/* Change a byte in the middle of an event of p. */
+static void damage_event(struct tmpdir *dir, annal_store *store, const char *name, uint64_t seq)
+{
+    char path[64];
+    size_t len = 0;
+    annal_cursor *cursor = NULL;
+    annal_event event;
+    snprintf(path, sizeof path, "store/events/%s", name);
+    ck_ok(annal_cursor_open(store, ANNAL_SLICE("p"), seq, &cursor, err));
+    ck_ok(annal_cursor_next(cursor, &event, err));
+    ck_assert_uint_eq(event.seq, seq);
+    char *bytes = file_read(tmpdir_path(dir, path), &len);
+    bytes[event.offset + event.length / 2] ^= 1;
+    file_write(tmpdir_path(dir, path), bytes, len);
+    annal_cursor_close(cursor);
+    free(bytes);
+}
+
+/* p has 9 events and a fork at 6; one of them is damaged. */
+static void ck_damage_is_no_other_history(annal_format format, uint64_t damaged)
+{
+    WITH_STORE(dir, store);
+    annal_verify_result result;
+    annal_repair_result repaired;
+    annal_convert_result converted;
+    annal_error why = {0};
+    const annal_convert_options to = {.format = format};
+    append_numbers(store, "p", 1, 9, ANNAL_LEVEL_OS);
+    if (format == ANNAL_FORMAT_MSGPACK)
+        ck_ok(annal_session_convert(store, ANNAL_SLICE("p"), &to, &converted, err));
+    fork_at(store, "p", 6, "k");
+    append_numbers(store, "k", 70, 70, ANNAL_LEVEL_OS);
+    damage_event(&dir, store, format == ANNAL_FORMAT_MSGPACK ? "p.mpk" : "p.jsonl", damaged);
+    ck_ok(annal_session_lineage_check(store, ANNAL_SLICE("k"), err));
+    ck_ok(annal_verify_session(store, ANNAL_SLICE("k"), NULL, NULL, &result, err));
+    ck_assert_uint_eq(result.findings, 0);
+    ck_ok(annal_session_repair(store, ANNAL_SLICE("k"), ANNAL_SLICE("kr"), NULL, NULL, NULL,
+                               &repaired, err));
+    ck_assert_uint_eq(repaired.events, damaged > 6 ? 7 : 6);
+    ck_assert_uint_eq(repaired.gap_events, damaged > 6 ? 0 : 1);
+    annal_status status =
+        annal_session_fork(store, ANNAL_SLICE("p"), 6, ANNAL_SLICE("z"), NULL, NULL, &why);
+    if (damaged == 6)
+        ck_assert_str_eq(refusal(status, &why),
+                         "corrupt: session 'p' is damaged at event 6: fork it before that");
+    else
+        ck_assert_int_eq(status, ANNAL_OK);
+    fork_at(store, "k", 7, "y");
+    store_close(store);
+    tmpdir_done(&dir);
+}
+
+START_TEST(damage_around_the_fork_point_is_not_another_history)
+{
+    for (uint64_t damaged = 1; damaged <= 8; damaged++) {
+        ck_damage_is_no_other_history(ANNAL_FORMAT_JSON, damaged);
+        ck_damage_is_no_other_history(ANNAL_FORMAT_MSGPACK, damaged);
+    }
+}
+END_TEST
+
+START_TEST(another_history_is_told_also_where_it_is_damaged)
+{
+    for (uint64_t damaged = 4; damaged <= 8; damaged++) {
+        WITH_STORE(dir, store);
+        annal_session_info info;
+        append_numbers(store, "p", 1, 9, ANNAL_LEVEL_OS);
+        fork_at(store, "p", 6, "k");
+        append_numbers(store, "k", 70, 70, ANNAL_LEVEL_OS);
+        store_close(store);
+        ck_assert_int_eq(
+            rename(tmpdir_path(&dir, "store/events/p.jsonl"), tmpdir_path(&dir, "store/old")), 0);
+        store = store_open(tmpdir_path(&dir, "store"));
+        append_numbers(store, "p", 31, 39, ANNAL_LEVEL_OS);
+        damage_event(&dir, store, "p.jsonl", damaged);
+        ck_status(ANNAL_ERR_CORRUPT, annal_session_lineage_check(store, ANNAL_SLICE("k"), err));
+        ck_status(ANNAL_ERR_CORRUPT, read_all(store, "k", err));
+        ck_status(ANNAL_ERR_CORRUPT, annal_session_fork(store, ANNAL_SLICE("k"), 3,
+                                                        ANNAL_SLICE("stray"), NULL, NULL, err));
+        ck_status(ANNAL_ERR_NOTFOUND,
+                  annal_session_info_get(store, ANNAL_SLICE("stray"), &info, err));
+        store_close(store);
+        tmpdir_done(&dir);
+    }
+}
+END_TEST
+
 /* A journal that holds nothing but a header. */
 static void write_header(const char *path, const char *session, const char *fork, uint64_t seq)
 {
@@ -592,6 +679,8 @@ Suite *suite_fork(void)
     tcase_add_test(tests, a_parent_with_another_history_is_found_and_both_are_named);
     tcase_add_test(tests, a_repair_makes_a_plain_session_of_a_fork);
     tcase_add_test(tests, damage_before_the_fork_point_is_passed_over_as_in_the_parent);
+    tcase_add_test(tests, damage_around_the_fork_point_is_not_another_history);
+    tcase_add_test(tests, another_history_is_told_also_where_it_is_damaged);
     tcase_add_test(tests, forks_in_a_circle_are_refused);
     tcase_add_test(tests, a_cursor_at_a_place_reads_the_own_journal_alone);
     tcase_add_test(tests, a_reader_that_waits_at_the_end_of_the_common_history_sees_what_comes);

@@ -177,6 +177,12 @@ START_TEST(verify_finds_a_parent_that_is_another_one)
     ck_assert_ptr_nonnull(strstr(cli.out, "another history there"));
     CLI(&cli, NULL, "cat", "f");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    CLI(&cli, NULL, "query", "f");
+    cli_assert_refused(&cli, EXIT_REFUSED, "another history there");
+    CLI(&cli, NULL, "sql", "SELECT * FROM history WHERE session_id = 'f'");
+    cli_assert_refused(&cli, EXIT_REFUSED, "another history there");
+    CLI(&cli, NULL, "fork", "f", "--at", "2", "stray");
+    cli_assert_refused(&cli, EXIT_REFUSED, "another history there");
     free(journal);
 }
 END_TEST

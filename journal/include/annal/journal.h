@@ -293,7 +293,7 @@ typedef struct annal_fork_options {
  *
  * ANNAL_ERR_NOTFOUND  no such session, or it has no event at_seq, or none at all
  * ANNAL_ERR_INVALID   an id that is not accepted
- * ANNAL_ERR_CORRUPT   event at_seq is damaged
+ * ANNAL_ERR_CORRUPT   event at_seq is damaged, or an ancestor of the session has another history
  * ANNAL_ERR_CONFLICT  child exists
  * ANNAL_ERR_BUSY      somebody else is making a session of that name, or is deleting or converting
  *                     one, and did not finish in the store's wait_ms
@@ -328,6 +328,18 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_lineage(annal_store *store
                                                               annal_slice session,
                                                               annal_lineage_fn fn, void *arg,
                                                               annal_error *err);
+
+/*
+ * Check that at each fork point of a session's lineage stands the event that the fork behind it was
+ * made from; what annal_cursor_next() proves on the way, for who reads by another way. Reads one
+ * place of each ancestor's journal. Damage there is no other history: ANNAL_OK. Any thread.
+ *
+ * ANNAL_ERR_NOTFOUND  no such session
+ * ANNAL_ERR_CORRUPT   an ancestor's journal is not there, or has another history
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_lineage_check(annal_store *store,
+                                                                    annal_slice session,
+                                                                    annal_error *err);
 
 /* ---- Deleting ---- */
 
