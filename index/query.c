@@ -268,6 +268,16 @@ static annal_status open_for(annal_index *index, const annal_filter *filter,
     return status;
 }
 
+/* It may be a journal that is corrupt: the index is not discarded for that. */
+static bool heal(annal_index *index, const annal_filter *filter)
+{
+    struct history history = {0};
+    bool sound = annal__history_read(index->store, filter->sessions, filter->session_count,
+                                     &history, NULL) >= 0;
+    annal__history_done(&history);
+    return sound && annal__derived_heal(&index->base);
+}
+
 /*
  * The first step is taken here, so that a corrupt index is noticed before anything is handed out.
  */
@@ -318,7 +328,7 @@ annal_status annal_query_open(annal_index *index, const annal_filter *filter,
         return annal__fail(err, ANNAL_ERR_NOMEM, "a query");
     query->store = index->store;
     status = start(index, filter, query, err);
-    if (status == ANNAL_ERR_CORRUPT && annal__derived_heal(&index->base)) {
+    if (status == ANNAL_ERR_CORRUPT && heal(index, filter)) {
         stop(query);
         status = start(index, filter, query, err);
     }
@@ -445,7 +455,7 @@ annal_status annal_query_count(annal_index *index, const annal_filter *filter, u
     annal_status status = check_filter(filter, err);
     if (status >= 0)
         status = count_events(index, filter, &count, &lag, err);
-    if (status == ANNAL_ERR_CORRUPT && annal__derived_heal(&index->base))
+    if (status == ANNAL_ERR_CORRUPT && heal(index, filter))
         status = count_events(index, filter, &count, &lag, err);
     if (status < 0)
         return status;

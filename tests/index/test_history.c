@@ -278,11 +278,14 @@ START_TEST(a_query_of_a_fork_whose_parent_is_another_one_says_so)
     FIXTURE_INIT(&f);
     three_sessions(&f);
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+    const annal_slice snapshot = ANNAL_SLICE("what no journal gives back as it was");
+    ck_ok(annal_index_snapshot_put(f.index, ANNAL_SLICE("b"), 6, snapshot, START, 1000, err));
     make_journal(&f, "a", "", 0, 1, 6, START);
     ck_assert_int_eq(annal_query_open(f.index, &filter, &query, &why), ANNAL_ERR_CORRUPT);
     ck_assert_str_eq(why.message, "session 'b' is a fork of session 'a' at event 4, and that "
                                   "session has another history there");
     ck_assert_int_eq(annal_query_count(f.index, &filter, &count, NULL, NULL), ANNAL_ERR_CORRUPT);
+    ck_sql(&f, "SELECT count(*) FROM snapshots", "1\n"); /* the index is not at fault */
     ck_answer(&f, "a:1 a:2 a:3 a:4 a:5 a:6 b:5 b:6 ", (annal_filter){.limit = 9});
     static const annal_slice history = ANNAL_SLICE("SELECT * FROM history WHERE session_id = 'b'");
     static const annal_slice row = ANNAL_SLICE("SELECT data FROM history");
