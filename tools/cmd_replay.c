@@ -345,9 +345,9 @@ const struct command cmd_replay = {
              "it came. There, space pauses, right or n shows the next event, left or p the one\n"
              "before, + and - change the speed, q ends. With --json it prints the events as\n"
              "JSON lines.\n"
-             "--hash prints the SHA-256 of what --json prints, without the newline at the end.\n"
-             "--verify proves the answer: it folds from the first event and compares with every\n"
-             "snapshot on the way.",
+             "--hash prints the SHA-256 of what --json prints, without the newline at the\n"
+             "end. --verify proves the answer: it folds from the first event and compares with\n"
+             "every snapshot of the session on the way.",
     .examples =
         "  annal replay sess_1 --at 1200\n"
         "  annal replay sess_1 --at 2h --sql \"SELECT status, total_tokens FROM sessions\"\n"
