@@ -34,8 +34,8 @@
 #define HUB_TURN_US     2000
 #define HUB_BUSY_US     100000 /* how often who waits for a turn looks who is busy */
 #define HUB_TURNS_MAX   16
-#define HUB_REST_US     10 /* of the thread, for each tail that it flagged */
-#define HUB_REST_US_MAX 20000
+#define HUB_REST_US     40 /* of the thread, for each tail that it flagged */
+#define HUB_REST_US_MAX 50000
 
 struct hub;
 struct hub_node;
