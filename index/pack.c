@@ -199,7 +199,7 @@ bool annal__path_is_kept(annal_slice path, annal_slice star)
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (strlen(kept[i]) == before + after + (at == NULL ? 0 : star.len) &&
             memcmp(kept[i], path.ptr, before) == 0 &&
-            (at == NULL || (memcmp(kept[i] + before, star.ptr, star.len) == 0 &&
+            (at == NULL || ((star.len == 0 || memcmp(kept[i] + before, star.ptr, star.len) == 0) &&
                             memcmp(kept[i] + before + star.len, at + 1, after) == 0)))
             return true;
     return false;

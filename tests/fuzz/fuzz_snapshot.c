@@ -80,8 +80,8 @@ static void round_trip(annal_slice input, bool based)
     }
     MUST(annal__packer_end(packer, &header, &body, NULL) == ANNAL_OK);
     size_t len = (size_t)header.directory_bytes;
-    MUST(annal__directory_read(&header, (annal_slice){body.ptr + (body.len - len), len}, &directory,
-                               NULL) == ANNAL_OK);
+    const annal_slice tail = {body.len == 0 ? "" : body.ptr + (body.len - len), len};
+    MUST(annal__directory_read(&header, tail, &directory, NULL) == ANNAL_OK);
     MUST(directory.entry_count == count);
     MUST(annal__unpacker_new(&unpacker, NULL) == ANNAL_OK);
     for (uint32_t i = 0; i < count; i++) {
