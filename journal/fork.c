@@ -254,15 +254,9 @@ annal_status annal_session_lineage(annal_store *store, annal_slice session, anna
 {
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1] = "";
     struct lineage lineage = {0};
-    struct origin origin;
-    struct scan scan;
+    struct origin origin = {0};
     size_t parts = 0;
-    annal_status status = annal__lineage_open_journal(store, session, &scan, &origin, err);
-    if (status < 0)
-        return status;
-    annal__scan_done(&scan);
-    memcpy(id, session.ptr, session.len);
-    status = annal__lineage_find(store, &lineage, id, &origin, 1, &parts, err);
+    annal_status status = annal__lineage_of(store, session, &lineage, id, &origin, &parts, err);
     annal_lineage_part part = {session, origin.seq + 1, UINT64_MAX, 0};
     for (size_t i = 0; status == ANNAL_OK && i <= parts; i++) {
         if (i > 0) {

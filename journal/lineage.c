@@ -161,19 +161,27 @@ static annal_status check_part(annal_store *store, const char *fork, const struc
     return differs ? annal__lineage_refuse(fork, part, err) : ANNAL_OK;
 }
 
-annal_status annal_session_lineage_check(annal_store *store, annal_slice session, annal_error *err)
+annal_status annal__lineage_of(annal_store *store, annal_slice session, struct lineage *lineage,
+                               char *id, struct origin *out_origin, size_t *out_parts,
+                               annal_error *err)
 {
-    char id[ANNAL_SESSION_ID_BYTES_MAX + 1] = "";
-    struct lineage lineage = {0};
-    struct origin origin;
     struct scan scan;
-    size_t parts = 0;
-    annal_status status = annal__lineage_open_journal(store, session, &scan, &origin, err);
+    annal_status status = annal__lineage_open_journal(store, session, &scan, out_origin, err);
     if (status < 0)
         return status;
     annal__scan_done(&scan);
     memcpy(id, session.ptr, session.len);
-    status = annal__lineage_find(store, &lineage, id, &origin, 1, &parts, err);
+    id[session.len] = '\0';
+    return annal__lineage_find(store, lineage, id, out_origin, 1, out_parts, err);
+}
+
+annal_status annal_session_lineage_check(annal_store *store, annal_slice session, annal_error *err)
+{
+    char id[ANNAL_SESSION_ID_BYTES_MAX + 1] = "";
+    struct lineage lineage = {0};
+    struct origin origin = {0};
+    size_t parts = 0;
+    annal_status status = annal__lineage_of(store, session, &lineage, id, &origin, &parts, err);
     for (size_t i = 0; status == ANNAL_OK && i < parts; i++)
         status =
             check_part(store, i == 0 ? id : lineage.parts[i - 1].session, &lineage.parts[i], err);

@@ -52,6 +52,15 @@ annal_status annal__lineage_open_journal(annal_store *store, annal_slice session
                                          annal_error *err);
 
 /*
+ * All parts of a session's history, of which there are *out_parts behind its own. id has room for
+ * ANNAL_SESSION_ID_BYTES_MAX and a NUL. Fails as annal__lineage_open_journal() does; the lineage,
+ * empty before, is to be done with in any case.
+ */
+annal_status annal__lineage_of(annal_store *store, annal_slice session, struct lineage *lineage,
+                               char *id, struct origin *out_origin, size_t *out_parts,
+                               annal_error *err);
+
+/*
  * Which part holds seq: 0 is the session's own, n is parts[n - 1]. Looks up what is not known yet.
  * session and origin are those of the own journal.
  */
