@@ -50,7 +50,7 @@ endfunction()
 function(annal_embed_sql file out)
     get_filename_component(stem ${file} NAME_WE)
     get_filename_component(file ${file} ABSOLUTE)
-    string(MAKE_C_IDENTIFIER ${stem} symbol)
+    string(MAKE_C_IDENTIFIER "${ARGN}${stem}" symbol)
     set(c_file ${CMAKE_CURRENT_BINARY_DIR}/${symbol}.sql.c)
     add_custom_command(
         OUTPUT ${c_file}

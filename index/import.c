@@ -42,6 +42,7 @@ struct annal_import {
     struct buf scratch;
     annal_import_counts counts;
     uint64_t last_counted; /* number of the line that counts.imported counted last */
+    bool may_repeat;       /* lines with the same bytes are different ones */
     bool failed;
 };
 
@@ -51,28 +52,6 @@ static annal_status fail_sql(annal_import *import, annal_error *err, const char 
 }
 
 /* ---- Sections ---- */
-
-/* The text behind the line that begins with mark, up to the line that begins with end (or NULL). */
-static annal_slice find_section(annal_slice sql, const char *mark, const char *end)
-{
-    annal_slice section = {NULL, 0};
-    size_t at = 0;
-    while (at < sql.len) {
-        const char *line = sql.ptr + at;
-        const char *newline = memchr(line, '\n', sql.len - at);
-        size_t len = newline != NULL ? (size_t)(newline - line) + 1 : sql.len - at;
-        bool is_mark = len >= strlen(mark) && memcmp(line, mark, strlen(mark)) == 0;
-        if (section.ptr == NULL && is_mark)
-            section.ptr = line + len;
-        else if (section.ptr != NULL && end != NULL && len >= strlen(end) &&
-                 memcmp(line, end, strlen(end)) == 0)
-            break;
-        at += len;
-    }
-    if (section.ptr != NULL)
-        section.len = (size_t)(sql.ptr + at - section.ptr);
-    return section;
-}
 
 static annal_status run_once(annal_import *import, annal_slice section, annal_error *err)
 {
@@ -133,7 +112,8 @@ static annal_status prepare_batch(annal_import *import, annal_slice section, ann
 
 static const char ours[] =
     "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -8192;"
-    "CREATE TABLE source (kind TEXT, file TEXT, stem TEXT);"
+    "CREATE TABLE source (kind TEXT, file TEXT, stem TEXT, container TEXT);"
+    "CREATE TABLE options (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;"
     "CREATE TABLE lines (row INTEGER PRIMARY KEY, n INTEGER, hash TEXT, json TEXT, unreadable "
     "TEXT);"
     "CREATE TABLE _seen (hash TEXT PRIMARY KEY) WITHOUT ROWID;";
@@ -146,15 +126,32 @@ static annal_status describe_source(annal_import *import, const annal_import_sou
     size_t stem =
         dot != NULL && dot != source->file ? (size_t)(dot - source->file) : strlen(source->file);
     int code =
-        sqlite3_prepare_v2(import->db, "INSERT INTO source VALUES (?, ?, ?)", -1, &insert, NULL);
+        sqlite3_prepare_v2(import->db, "INSERT INTO source VALUES (?, ?, ?, ?)", -1, &insert, NULL);
     if (code == SQLITE_OK) {
         sqlite3_bind_text(insert, 1, source->kind, -1, SQLITE_STATIC);
         sqlite3_bind_text(insert, 2, source->file, -1, SQLITE_STATIC);
         sqlite3_bind_text(insert, 3, source->file, (int)stem, SQLITE_STATIC);
+        sqlite3_bind_text(insert, 4, source->container != NULL ? source->container : "lines", -1,
+                          SQLITE_STATIC);
         code = sqlite3_step(insert);
         sqlite3_finalize(insert);
     }
     return code == SQLITE_DONE ? ANNAL_OK : fail_sql(import, err, "importer");
+}
+
+static annal_status insert_options(annal_import *import, const annal_import_source *source,
+                                   annal_error *err)
+{
+    sqlite3_stmt *insert = NULL;
+    annal_status status =
+        annal__db_prepare(import->db, "INSERT OR REPLACE INTO options VALUES (?, ?)", &insert, err);
+    for (size_t i = 0; status >= 0 && i < source->option_count; i++) {
+        annal__db_bind_text(insert, 1, source->options[i].name);
+        annal__db_bind_text(insert, 2, source->options[i].value);
+        status = annal__db_run(insert, err);
+    }
+    sqlite3_finalize(insert);
+    return status;
 }
 
 static annal_status prepare_ours(annal_import *import, annal_error *err)
@@ -176,14 +173,16 @@ static annal_status prepare_ours(annal_import *import, annal_error *err)
     return ANNAL_OK;
 }
 
-annal_status annal_import_open(annal_slice sql, const annal_import_source *source,
-                               annal_import **out_import, annal_error *err)
+/* With our tables, functions and statements, but for what the importer brings along. */
+static annal_status open_ours(const annal_import_source *source, annal_import **out_import,
+                              annal_error *err)
 {
     annal_status status = ANNAL_ERR_NOMEM;
     annal_import *import = annal__zalloc(sizeof *import);
     if (import == NULL)
         return annal__fail(err, status, "import of '%s': out of memory", source->file);
     import->scratch.limit = ANNAL_APPEND_BYTES_MAX;
+    import->may_repeat = source->container != NULL && strcmp(source->container, "lines") != 0;
 
     /* An empty name is a private database; what does not fit its cache goes to a temporary file. */
     if (sqlite3_open_v2("", &import->db,
@@ -197,14 +196,9 @@ annal_status annal_import_open(annal_slice sql, const annal_import_source *sourc
     sqlite3_limit(import->db, SQLITE_LIMIT_ATTACHED, 0); /* it has no business with other files */
     status = describe_source(import, source, err);
     if (status >= 0)
+        status = insert_options(import, source, err);
+    if (status >= 0)
         status = prepare_ours(import, err);
-    if (status >= 0)
-        status = run_once(import, find_section(sql, "-- once", "-- batch"), err);
-    /* One transaction to the end: nothing outlives the import, and ending one walks all pages. */
-    if (status >= 0 && sqlite3_exec(import->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
-        status = fail_sql(import, err, "importer");
-    if (status >= 0)
-        status = prepare_batch(import, find_section(sql, "-- batch", NULL), err);
     if (status < 0)
         goto done;
     *out_import = import;
@@ -213,6 +207,26 @@ annal_status annal_import_open(annal_slice sql, const annal_import_source *sourc
 done:
     annal_import_close(import);
     return status;
+}
+
+annal_status annal_import_open(annal_slice sql, const annal_import_source *source,
+                               annal_import **out_import, annal_error *err)
+{
+    annal_import *import = NULL;
+    annal_status status = open_ours(source, &import, err);
+    if (status >= 0)
+        status = run_once(import, annal__import_section(sql, "-- once", &(size_t){0}), err);
+    /* One transaction to the end: nothing outlives the import, and ending one walks all pages. */
+    if (status >= 0 && sqlite3_exec(import->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
+        status = fail_sql(import, err, "importer");
+    if (status >= 0)
+        status = prepare_batch(import, annal__import_section(sql, "-- batch", &(size_t){0}), err);
+    if (status < 0) {
+        annal_import_close(import);
+        return status;
+    }
+    *out_import = import;
+    return ANNAL_OK;
 }
 
 void annal_import_close(annal_import *import)
@@ -340,7 +354,8 @@ static annal_status insert_unreadable(annal_import *import, struct batch *batch,
 {
     char hash[HASH_TEXT_BYTES];
     /* Two pieces with the same bytes are not the same line twice. */
-    hash_text(line->bytes, line->part > 0 ? line->number << 16 | line->part : 0, hash);
+    bool own = line->part > 0 || import->may_repeat;
+    hash_text(line->bytes, own ? line->number << 16 | line->part : 0, hash);
     annal__buf_clear(&import->scratch);
     annal_status status = annal__import_hold(&import->scratch, line, annal__json_fault_text(fault));
     if (status < 0)
@@ -381,7 +396,7 @@ static annal_status insert_line(annal_import *import, struct batch *batch,
         annal_status status = remember(import, hash, &known, err);
         if (status < 0)
             return status;
-        if (known) {
+        if (known && !import->may_repeat) {
             import->counts.duplicate++;
             return ANNAL_OK;
         }
@@ -452,20 +467,28 @@ static annal_status check_every_line_gave(const struct batch *batch, annal_error
     return ANNAL_OK;
 }
 
+static annal_status batch_init(struct batch *batch, const annal_import_line *lines, size_t count,
+                               annal_error *err)
+{
+    *batch = (struct batch){.capacity = count};
+    for (size_t i = 0; i < count; i++)
+        batch->capacity += lines[i].bytes.len / ANNAL_IMPORT_PIECE_BYTES;
+    batch->rows = annal__realloc_array(NULL, batch->capacity, sizeof *batch->rows);
+    return batch->rows != NULL ? ANNAL_OK
+                               : annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
+}
+
 annal_status annal_import_feed(annal_import *import, const annal_import_line *lines, size_t count,
                                annal_import_fn fn, void *arg, annal_error *err)
 {
-    annal_status status = ANNAL_OK;
-    struct batch batch = {.capacity = count};
+    struct batch batch;
     if (import->failed)
         return annal__fail(err, ANNAL_ERR_CLOSED, "import: it failed earlier");
     if (count == 0)
         return ANNAL_OK;
-    for (size_t i = 0; i < count; i++)
-        batch.capacity += lines[i].bytes.len / ANNAL_IMPORT_PIECE_BYTES;
-    batch.rows = annal__realloc_array(NULL, batch.capacity, sizeof *batch.rows);
-    if (batch.rows == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
+    annal_status status = batch_init(&batch, lines, count, err);
+    if (status < 0)
+        return status;
 
     if (sqlite3_step(import->clear) != SQLITE_DONE)
         status = fail_sql(import, err, "importer");
@@ -480,6 +503,47 @@ annal_status annal_import_feed(annal_import *import, const annal_import_line *li
         status = check_every_line_gave(&batch, err);
     annal__free(batch.rows);
     import->failed = status < 0; /* given again, its lines would be taken for duplicates */
+    return status;
+}
+
+/* ---- Detecting ---- */
+
+static annal_status ask_how_sure(annal_import *import, annal_slice section, int *out_sure,
+                                 annal_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    annal_status status = ANNAL_OK;
+    if (sqlite3_prepare_v2(import->db, section.ptr, (int)section.len, &statement, NULL) !=
+        SQLITE_OK)
+        return fail_sql(import, err, "importer, section detect");
+    int code = statement != NULL ? sqlite3_step(statement) : SQLITE_DONE;
+    if (code == SQLITE_ROW)
+        *out_sure = sqlite3_column_int(statement, 0);
+    else if (code != SQLITE_DONE)
+        status = fail_sql(import, err, "importer, section detect");
+    sqlite3_finalize(statement);
+    return status;
+}
+
+annal_status annal_import_detect(annal_slice sql, const annal_import_source *source,
+                                 const annal_import_line *lines, size_t count, int *out_sure,
+                                 annal_error *err)
+{
+    annal_slice section = annal__import_section(sql, "-- detect", &(size_t){0});
+    annal_import *import = NULL;
+    struct batch batch = {0};
+    *out_sure = 0;
+    if (section.ptr == NULL || count == 0)
+        return ANNAL_OK;
+    annal_status status = open_ours(source, &import, err);
+    if (status >= 0)
+        status = batch_init(&batch, lines, count, err);
+    for (size_t i = 0; i < count && status >= 0; i++)
+        status = insert_line(import, &batch, &lines[i], err);
+    if (status >= 0)
+        status = ask_how_sure(import, section, out_sure, err);
+    annal__free(batch.rows);
+    annal_import_close(import);
     return status;
 }
 

@@ -8,8 +8,17 @@
 
 #include <sqlite3.h>
 
-/* time_us(), session_id(), json_text() and json_fields(). A SQLite result code. */
+/* The functions that annal/import.h lists. A SQLite result code. */
 int annal__import_functions(sqlite3 *db);
+
+/*
+ * What stands behind the next line that is this mark ("-- rows"), up to the next mark. Begin with
+ * *at = 0; ptr is NULL when there are no more.
+ */
+annal_slice annal__import_section(annal_slice sql, const char *mark, size_t *at);
+
+/* Append msgpack, one value, as JSON. ANNAL_ERR_INVALID: it is none, or nested too deep. */
+annal_status annal__import_msgpack(struct buf *out, annal_slice msgpack);
 
 /* Append {"reason":"…"[,"part":N],"text":"…" or "base64":"…"}: a line that is not JSON. */
 annal_status annal__import_hold(struct buf *out, const annal_import_line *line, const char *reason);

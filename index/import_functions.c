@@ -2,6 +2,7 @@
 #include "index/import.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/base64.h"
 #include "journal/base/hash.h"
 #include "journal/base/json.h"
 
@@ -97,17 +98,49 @@ static void sql_json_fields(sqlite3_context *context, int argc, sqlite3_value **
     result_json(context, &json, status);
 }
 
+static void sql_msgpack_json(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    struct buf json = {.limit = ANNAL_APPEND_BYTES_MAX};
+    if (sqlite3_value_type(argv[0]) != SQLITE_BLOB)
+        return;
+    annal_slice blob = {sqlite3_value_blob(argv[0]), (size_t)sqlite3_value_bytes(argv[0])};
+    annal_status status = annal__import_msgpack(&json, blob);
+    if (status == ANNAL_ERR_INVALID)
+        annal__buf_done(&json);
+    else
+        result_json(context, &json, status);
+}
+
+static void sql_base64(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    struct buf text = {.limit = ANNAL_APPEND_BYTES_MAX};
+    if (sqlite3_value_type(argv[0]) == SQLITE_NULL)
+        return;
+    annal_slice bytes = {sqlite3_value_blob(argv[0]), (size_t)sqlite3_value_bytes(argv[0])};
+    annal_status status = annal__base64_put(&text, bytes);
+    if (status < 0)
+        sqlite3_result_error_toobig(context);
+    else
+        sqlite3_result_text64(context, text.len > 0 ? text.ptr : "", text.len, SQLITE_TRANSIENT,
+                              SQLITE_UTF8);
+    annal__buf_done(&text);
+}
+
 int annal__import_functions(sqlite3 *db)
 {
+    static const struct {
+        const char *name;
+        int args;
+        void (*call)(sqlite3_context *, int, sqlite3_value **);
+    } functions[] = {{"time_us", 1, sql_time_us},           {"session_id", 1, sql_session_id},
+                     {"json_text", 1, sql_json_text},       {"json_fields", -1, sql_json_fields},
+                     {"msgpack_json", 1, sql_msgpack_json}, {"base64", 1, sql_base64}};
     int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
-    int code = sqlite3_create_function(db, "time_us", 1, flags, NULL, sql_time_us, NULL, NULL);
-    if (code == SQLITE_OK)
-        code =
-            sqlite3_create_function(db, "session_id", 1, flags, NULL, sql_session_id, NULL, NULL);
-    if (code == SQLITE_OK)
-        code = sqlite3_create_function(db, "json_text", 1, flags, NULL, sql_json_text, NULL, NULL);
-    if (code == SQLITE_OK)
-        code = sqlite3_create_function(db, "json_fields", -1, flags, NULL, sql_json_fields, NULL,
-                                       NULL);
+    int code = SQLITE_OK;
+    for (size_t i = 0; code == SQLITE_OK && i < sizeof functions / sizeof *functions; i++)
+        code = sqlite3_create_function(db, functions[i].name, functions[i].args, flags, NULL,
+                                       functions[i].call, NULL, NULL);
     return code;
 }

@@ -55,7 +55,7 @@ static void import(const char *kind, const annal_import_line *lines, size_t coun
     struct importer importer;
     annal_import *import = NULL;
     annal_error err = {0};
-    const annal_import_source source = {kind, "rollout-1.jsonl"};
+    const annal_import_source source = {.kind = kind, .file = "rollout-1.jsonl"};
     MUST(importer_find(kind, &importer));
     MUST(annal_import_open(importer.sql, &source, &import, NULL) == ANNAL_OK);
     for (size_t i = 0; i < count; i += batch) {

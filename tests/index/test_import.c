@@ -29,7 +29,7 @@ static annal_import *open_import(const char *sql)
 {
     annal_import *import = NULL;
     annal_error err = {0};
-    annal_import_source source = {"mine", "log.old.jsonl"};
+    annal_import_source source = {.kind = "mine", .file = "log.old.jsonl"};
     ck_assert_msg(annal_import_open(annal_slice_of(sql), &source, &import, &err) == ANNAL_OK, "%s",
                   err.message);
     return import;
@@ -46,7 +46,7 @@ static void assert_no_import(const char *sql, const char *why)
 {
     annal_import *import = NULL;
     annal_error err = {0};
-    annal_import_source source = {"mine", "log.jsonl"};
+    annal_import_source source = {.kind = "mine", .file = "log.jsonl"};
     ck_assert_int_eq(annal_import_open(annal_slice_of(sql), &source, &import, &err), ANNAL_ERR_SQL);
     ck_assert_msg(strstr(err.message, why) != NULL, "%s", err.message);
     ck_assert_ptr_null(import);

@@ -41,7 +41,7 @@ void import_log(const char *kind, const char *name, annal_slice bytes, size_t ba
     annal_error err = {0};
     *out = (struct imported){0};
     ck_assert(importer_find(kind, &importer));
-    annal_import_source source = {kind, name};
+    annal_import_source source = {.kind = kind, .file = name};
     ck_assert_msg(annal_import_open(importer.sql, &source, &import, &err) == ANNAL_OK, "%s",
                   err.message);
     annal_import_line *lines = calloc(batch, sizeof *lines);

@@ -22,6 +22,8 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "tools/import/container.h"
+#include "tools/import/runs.h"
 
 #include <annal/import.h>
 #include <annal/journal.h>
@@ -44,28 +46,6 @@
 
 /* Another importer may append the same events between our look at the journal and our append. */
 #define APPEND_TRIES 3
-
-extern const char annal__sql_claude_code[];
-extern const char annal__sql_codex[];
-extern const char annal__sql_lionagi_runs[];
-
-bool importer_find(const char *kind, struct importer *out_importer)
-{
-    const struct {
-        const char *kind;
-        const char *sql;
-        bool runs;
-    } all[] = {{"claude-code", annal__sql_claude_code, false},
-               {"codex", annal__sql_codex, false},
-               {"lionagi", annal__sql_lionagi_runs, true}};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        if (strcmp(all[i].kind, kind) == 0) {
-            *out_importer = (struct importer){all[i].kind, annal_slice_of(all[i].sql), all[i].runs};
-            return true;
-        }
-    }
-    return false;
-}
 
 /* ---- What is under way ---- */
 
@@ -452,12 +432,13 @@ static annal_status run(struct job *job, const struct import_options *options, a
 }
 
 annal_status import_open_file(annal_store *store, const struct importer *importer, int fd,
-                              const char *path, const struct import_options *options,
-                              struct import_report *report, annal_error *err)
+                              const char *path, const char *container,
+                              const struct import_options *options, struct import_report *report,
+                              annal_error *err)
 {
     annal_status status = ANNAL_OK;
     struct stat file;
-    *report = (struct import_report){0};
+    *report = (struct import_report){.container = container};
     struct job *job = annal__zalloc(sizeof *job);
     if (job == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "import '%s': out of memory", path);
@@ -468,7 +449,12 @@ annal_status import_open_file(annal_store *store, const struct importer *importe
     job->batch_lines =
         options != NULL && options->batch_lines > 0 ? options->batch_lines : BATCH_LINES;
     const char *slash = strrchr(path, '/');
-    annal_import_source source = {.kind = importer->kind, .file = slash != NULL ? slash + 1 : path};
+    annal_import_source source = {
+        .kind = importer->kind, .file = slash != NULL ? slash + 1 : path, .container = container};
+    if (options != NULL) {
+        source.options = options->options;
+        source.option_count = options->option_count;
+    }
     if (fstat(fd, &file) < 0) {
         status = annal__fail_errno(err, "import '%s'", path);
         goto done;
@@ -495,11 +481,18 @@ annal_status import_file(annal_store *store, const struct importer *importer, co
                          const struct import_options *options, struct import_report *report,
                          annal_error *err)
 {
+    enum container container;
+    int fd = -1;
     *report = (struct import_report){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return annal__fail_errno(err, "import '%s'", path);
-    annal_status status = import_open_file(store, importer, fd, path, options, report, err);
+    if (importer_is_of_runs(importer))
+        return import_run(store, importer, path, options, report, err);
+    annal_status status = container_open(importer, path, &container, &fd, err);
+    if (status < 0) {
+        annal__error_context(err, "import '%s'", path);
+        return status;
+    }
+    status = import_open_file(store, importer, fd, path, container_name(container), options, report,
+                              err);
     close(fd);
     return status;
 }

@@ -4,18 +4,10 @@
 #ifndef TOOLS_IMPORT_IMPORT_H
 #define TOOLS_IMPORT_IMPORT_H
 
+#include "tools/import/importers.h"
+
+#include <annal/import.h>
 #include <annal/store.h>
-
-/* An importer: a format's name and the text of its SQL file. */
-struct importer {
-    const char *kind;
-    annal_slice sql;
-    bool runs; /* a log is a directory of files, a run; see runs.h */
-};
-
-/* The importers that are built in. */
-#define IMPORTER_KINDS "claude-code, codex, lionagi"
-bool importer_find(const char *kind, struct importer *out_importer);
 
 /* What became of one file. */
 struct import_report {
@@ -28,9 +20,10 @@ struct import_report {
     uint64_t lines;    /* imported + blank + duplicate + unfinished */
     uint64_t imported; /* lines that the store now holds as events */
     uint64_t blank;
-    uint64_t duplicate;  /* the same bytes stood in the file before */
-    uint64_t unfinished; /* a last line without line break that is no JSON value yet */
-    uint64_t events;     /* appended now; of two importers at once, both may count the same one */
+    uint64_t duplicate;    /* the same bytes stood in the file before */
+    uint64_t unfinished;   /* a last line without line break that is no JSON value yet */
+    uint64_t events;       /* appended now; of two importers at once, both may count the same one */
+    const char *container; /* what the log was: "lines", "document", "directory", "sqlite" */
 };
 
 void import_report_done(struct import_report *report);
@@ -42,10 +35,12 @@ struct import_options {
     size_t batch_lines; /* at most so many lines at once; 0: 512 */
     import_progress_fn progress;
     void *arg;
+    const annal_import_option *options; /* for the importer */
+    size_t option_count;
 };
 
 /*
- * Import one file. Everything that was appended is durable when it returns, also when it fails:
+ * Import one log. Everything that was appended is durable when it returns, also when it fails:
  * what was read until then stays, and the next import goes on from there. The report is filled in
  * either case. options may be NULL.
  */
@@ -53,9 +48,10 @@ annal_status import_file(annal_store *store, const struct importer *importer, co
                          const struct import_options *options, struct import_report *report,
                          annal_error *err);
 
-/* The same from a file that is open, which path names; it stays open. */
+/* The same from a file of lines that is open, made of the log at path; it stays open. */
 annal_status import_open_file(annal_store *store, const struct importer *importer, int fd,
-                              const char *path, const struct import_options *options,
-                              struct import_report *report, annal_error *err);
+                              const char *path, const char *container,
+                              const struct import_options *options, struct import_report *report,
+                              annal_error *err);
 
 #endif

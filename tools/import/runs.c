@@ -28,6 +28,11 @@ struct run {
     size_t count;
 };
 
+bool importer_is_of_runs(const struct importer *importer)
+{
+    return strcmp(importer->kind, "lionagi") == 0;
+}
+
 bool run_is_here(const char *path)
 {
     struct buf manifest = {0};
@@ -254,7 +259,8 @@ annal_status import_run(annal_store *store, const struct importer *importer, con
     status = name == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "import '%s'", path)
                           : write_lines(&run, !is_file, err);
     if (status >= 0)
-        status = import_open_file(store, importer, fileno(run.lines), own, options, report, err);
+        status = import_open_file(store, importer, fileno(run.lines), own, "directory", options,
+                                  report, err);
 
 done:
     for (size_t i = 0; i < run.count; i++)

@@ -1,11 +1,14 @@
 /*
  * Runs: logs that are a directory of JSON files and not a file of lines. A run becomes the lines
- * that its importer (lionagi-runs.sql) says, in a temporary file, and is imported as such.
+ * that its importer (lionagi.sql) says, in a temporary file, and is imported as such.
  */
 #ifndef TOOLS_IMPORT_RUNS_H
 #define TOOLS_IMPORT_RUNS_H
 
 #include "tools/import/import.h"
+
+/* Whether this importer reads runs: that of lionagi. */
+bool importer_is_of_runs(const struct importer *importer);
 
 /* Whether path is the directory of a run: run.json stands in it. */
 bool run_is_here(const char *path);

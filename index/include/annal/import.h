@@ -1,17 +1,19 @@
 /*
  * Importers: a foreign log, line by line, becomes events. The rules of one format are a SQL file.
  *
- * An importer file has two sections. What stands under "-- once" runs when the importer is opened:
- * tables for what is carried from line to line, triggers, views. What stands under "-- batch" runs
- * for every batch of lines; its statements that return columns return events, in this order:
+ * An importer file has sections. What stands under "-- once" runs when the importer is opened: tables
+ * for what is carried from line to line, triggers, views. What stands under "-- batch" runs for every
+ * batch of lines; its statements that return columns return events, in this order:
  *
  *   session, ts, type, id, cause, data, line
  *
  * ts is in microseconds, id and cause may be NULL, line is the n of the line that it came from.
  * All of it runs in a private database in a temporary file, and finds there
  *
- *   source(kind, file, stem)
+ *   source(kind, file, stem, container)
  *       one row: what annal_import_open() was given; stem is file without its last suffix
+ *   options(name, value)
+ *       what the caller said besides; the names are the importer's own
  *   lines(row, n, hash, json, unreadable)
  *       the batch. row: 1, 2, …; n: number of the line in its file; hash: of its bytes, 32 hex
  *       digits; json: the line, when it is one JSON value, else NULL; unreadable: NULL, or a JSON
@@ -24,10 +26,26 @@
  *       value as a JSON string, NULL for NULL
  *   json_fields(name, json, name, json, …)
  *       a JSON object of those fields whose value, a JSON text, is not NULL
+ *   msgpack_json(blob)
+ *       a msgpack value as JSON, NULL if it is none. Bytes are {"$base64":"…"}, an ext is
+ *       {"$ext":type,"data":…}, in which data is decoded when it is msgpack itself
+ *   base64(blob)
  *
  * Rows are inserted into lines one by one, in order, so what a trigger on lines keeps does not
- * depend on where a batch ends. Blank lines, and lines whose bytes stood in the file before, never
- * arrive: they are skipped and counted. A line that does arrive must give an event.
+ * depend on where a batch ends. Blank lines never arrive; nor, where container is lines, lines whose
+ * bytes stood in the file before: they are skipped and counted. A line that does arrive must give an
+ * event.
+ *
+ * "-- rows", as often as needed, is for logs that are SQLite databases: SELECTs that run there, with
+ * the functions above, and return one column, a JSON object: a line. A SELECT that names a table or
+ * column which this database has not is passed over with the rest of its section. Rows of tables that
+ * no SELECT reads come behind, as {"table":"…","row":{…}}.
+ *
+ * "-- detect" is one SELECT over source and lines (the first of a log) that returns how sure it is that
+ * the log is of this kind: 0 to 100.
+ *
+ * How a log becomes lines is the caller's: what annal import does with directories and documents is
+ * said by directives at the head of the file, see tools/import/directory.h and document.h.
  */
 #ifndef ANNAL_IMPORT_H
 #define ANNAL_IMPORT_H
@@ -44,9 +62,17 @@ extern "C" {
 
 typedef struct annal_import annal_import;
 
+typedef struct annal_import_option {
+    annal_slice name;
+    annal_slice value;
+} annal_import_option;
+
 typedef struct annal_import_source {
-    const char *kind; /* "claude-code" */
-    const char *file; /* base name of the log */
+    const char *kind;      /* "claude-code" */
+    const char *file;      /* base name of the log */
+    const char *container; /* what the lines were made of: "lines" (default), "document", … */
+    const annal_import_option *options;
+    size_t option_count;
 } annal_import_source;
 
 /*
@@ -107,6 +133,34 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_import_knows(annal_import *import,
 
 /* NULL is accepted. */
 ANNAL_API void annal_import_close(annal_import *import);
+
+/* ---- Other containers ---- */
+
+/* A line, which lives until it returns. All but ANNAL_OK stops and is handed through. */
+typedef annal_status (*annal_import_row_fn)(void *arg, annal_slice json, annal_error *err);
+
+/*
+ * The lines of a log that is a SQLite database, by the sections "-- rows" of the importer whose text is
+ * sql. The database is only read, and its writers are kept waiting no longer than that takes; one that
+ * cannot be read where it stands is copied to a temporary directory first. Any thread.
+ *
+ * ANNAL_ERR_BUSY     another program keeps it locked, for ten seconds
+ * ANNAL_ERR_CORRUPT  it is damaged; what was given until then is sound
+ * ANNAL_ERR_SQL      the importer is wrong
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_import_rows(annal_slice sql, const char *path,
+                                                          annal_import_row_fn fn, void *arg,
+                                                          annal_error *err);
+
+/*
+ * How sure an importer is, 0 to 100, that a log is of its kind, by its section "-- detect"; 0 without
+ * one. lines are the first of the log. Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_import_detect(annal_slice sql,
+                                                            const annal_import_source *source,
+                                                            const annal_import_line *lines,
+                                                            size_t count, int *out_sure,
+                                                            annal_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,335 @@
+/*
+ * Logs that are a SQLite database: its rows, as lines for an importer.
+ *
+ * (1) The database is only read, in one transaction, which ends before anything is imported: who
+ *     writes it waits for us no longer than it takes to copy its rows. One that cannot be read where
+ *     it stands (a write-ahead log without its index in a directory that is not ours, a journal
+ *     that wants to be rolled back) is copied first, with what belongs to it.
+ * (2) The SELECTs of the sections "-- rows" may read tables and call functions, and nothing else.
+ *     One that names a table or column that this database has not is passed over.
+ * (3) No row is lost: tables that none of them read come behind, row by row.
+ */
+#include "index/database.h"
+#include "index/import.h"
+#include "journal/base/alloc.h"
+#include "journal/base/base64.h"
+#include "journal/base/error.h"
+#include "journal/base/json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WAIT_MS 10000
+
+struct rows {
+    sqlite3 *db;
+    struct buf line;
+    struct name {
+        struct name *next;
+        char name[]; /* of a table that a SELECT reads */
+    } * read;
+    annal_import_row_fn fn;
+    void *arg;
+};
+
+/* ---- Opening ---- */
+
+static bool wants_a_copy(int rc)
+{
+    return (rc & 0xff) == SQLITE_CANTOPEN || (rc & 0xff) == SQLITE_READONLY;
+}
+
+static int open_at(struct rows *rows, const char *path, int flags)
+{
+    int rc = sqlite3_open_v2(path, &rows->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc == SQLITE_OK) {
+        sqlite3_busy_timeout(rows->db, WAIT_MS);
+        sqlite3_db_config(rows->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+        sqlite3_db_config(rows->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+        rc = sqlite3_exec(rows->db, "BEGIN; SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
+    }
+    return rc;
+}
+
+static annal_status copy_file(const char *from, const char *to, const char *suffix, bool *out_found,
+                              annal_error *err)
+{
+    struct buf source = {0}, target = {0};
+    char bytes[65536];
+    FILE *in = NULL, *out = NULL;
+    annal_status status = ANNAL_OK;
+    *out_found = false;
+    if (annal__buf_printf(&source, "%s%s", from, suffix) < 0 || annal__buf_cstr(&source) == NULL ||
+        annal__buf_printf(&target, "%s%s", to, suffix) < 0 || annal__buf_cstr(&target) == NULL) {
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "copy '%s': out of memory", from);
+        goto done;
+    }
+    in = fopen(source.ptr, "re");
+    if (in == NULL)
+        goto done;
+    *out_found = true;
+    out = fopen(target.ptr, "wxe");
+    for (size_t got; out != NULL && (got = fread(bytes, 1, sizeof bytes, in)) > 0;)
+        if (fwrite(bytes, 1, got, out) != got)
+            break;
+    if (out == NULL || ferror(in) || ferror(out) || fflush(out) != 0)
+        status = annal__fail_errno(err, "copy '%s'", from);
+
+done:
+    if (in != NULL)
+        fclose(in);
+    if (out != NULL)
+        fclose(out);
+    annal__buf_done(&source);
+    annal__buf_done(&target);
+    return status;
+}
+
+static void remove_copy(const char *directory, const char *path)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        char name[160];
+        snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
+        unlink(name);
+    }
+    rmdir(directory);
+}
+
+/* The copy is open when its names go. */
+static annal_status open_copy(struct rows *rows, const char *path, int *out_rc, annal_error *err)
+{
+    char directory[] = P_tmpdir "/annal-import-XXXXXX", copy[sizeof directory + 16];
+    bool found = false;
+    if (mkdtemp(directory) == NULL)
+        return annal__fail_errno(err, "make a temporary directory");
+    snprintf(copy, sizeof copy, "%s/log.db", directory);
+    annal_status status = copy_file(path, copy, "", &found, err);
+    if (status >= 0)
+        status = copy_file(path, copy, "-wal", &found, err);
+    if (status >= 0)
+        status = copy_file(path, copy, "-journal", &found, err);
+    if (status >= 0)
+        *out_rc = open_at(rows, copy, SQLITE_OPEN_READWRITE);
+    remove_copy(directory, copy);
+    return status;
+}
+
+static annal_status open_foreign(struct rows *rows, const char *path, annal_error *err)
+{
+    int rc = open_at(rows, path, SQLITE_OPEN_READONLY);
+    if (wants_a_copy(rc)) {
+        sqlite3_close(rows->db);
+        rows->db = NULL;
+        annal_status status = open_copy(rows, path, &rc, err);
+        if (status < 0)
+            return status;
+    }
+    if (rc == SQLITE_OK)
+        rc = annal__import_functions(rows->db);
+    if (rc == SQLITE_OK)
+        return ANNAL_OK;
+    return annal__db_fail(err, rows->db, rc, "read this SQLite database");
+}
+
+/* ---- The SELECTs ---- */
+
+static int allow_reading(void *arg, int action, const char *table, const char *column,
+                         const char *database, const char *trigger)
+{
+    struct rows *rows = arg;
+    (void)column;
+    (void)database;
+    (void)trigger;
+    if (action == SQLITE_SELECT || action == SQLITE_FUNCTION || action == SQLITE_RECURSIVE)
+        return SQLITE_OK;
+    if (action != SQLITE_READ)
+        return SQLITE_DENY;
+    for (struct name *name = rows->read; name != NULL; name = name->next)
+        if (strcmp(name->name, table) == 0)
+            return SQLITE_OK;
+    struct name *name = annal__zalloc(sizeof *name + strlen(table) + 1);
+    if (name == NULL)
+        return SQLITE_DENY;
+    strcpy(name->name, table);
+    name->next = rows->read;
+    rows->read = name;
+    return SQLITE_OK;
+}
+
+static bool was_read(const struct rows *rows, annal_slice table)
+{
+    for (const struct name *name = rows->read; name != NULL; name = name->next)
+        if (strlen(name->name) == table.len && memcmp(name->name, table.ptr, table.len) == 0)
+            return true;
+    return false;
+}
+
+static annal_status give_rows(struct rows *rows, sqlite3_stmt *statement, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    int rc = sqlite3_step(statement);
+    while (rc == SQLITE_ROW && status == ANNAL_OK) {
+        if (sqlite3_column_type(statement, 0) != SQLITE_NULL)
+            status = rows->fn(rows->arg, annal__db_column(statement, 0), err);
+        rc = status == ANNAL_OK ? sqlite3_step(statement) : rc;
+    }
+    if (status == ANNAL_OK && rc != SQLITE_DONE)
+        status = annal__db_fail(err, rows->db, rc, "read this SQLite database");
+    return status;
+}
+
+/* Rule 2. */
+static bool lacks_something(sqlite3 *db)
+{
+    const char *why = sqlite3_errmsg(db);
+    return strncmp(why, "no such table", 13) == 0 || strncmp(why, "no such column", 14) == 0;
+}
+
+static annal_status run_section(struct rows *rows, annal_slice section, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    while (section.len > 0 && status == ANNAL_OK) {
+        sqlite3_stmt *statement = NULL;
+        const char *rest = NULL;
+        struct name *before = rows->read;
+        int rc = sqlite3_prepare_v2(rows->db, section.ptr, (int)section.len, &statement, &rest);
+        if (rc != SQLITE_OK && lacks_something(rows->db)) {
+            while (rows->read != before) { /* it read nothing after all */
+                struct name *gone = rows->read;
+                rows->read = gone->next;
+                annal__free(gone);
+            }
+            return ANNAL_OK;
+        }
+        if (rc != SQLITE_OK)
+            return annal__db_fail(err, rows->db, rc, "importer, section rows");
+        section = (annal_slice){rest, section.len - (size_t)(rest - section.ptr)};
+        if (statement != NULL && sqlite3_column_count(statement) != 1)
+            status = annal__fail(err, ANNAL_ERR_SQL,
+                                 "importer: a SELECT of the rows returns %d columns, not one",
+                                 sqlite3_column_count(statement));
+        else if (statement != NULL)
+            status = give_rows(rows, statement, err);
+        sqlite3_finalize(statement);
+    }
+    return status;
+}
+
+/* ---- The other tables ---- */
+
+static annal_status put_bytes(struct buf *line, annal_slice bytes)
+{
+    annal_status status = annal__buf_printf(line, "{\"$base64\":\"");
+    if (status >= 0)
+        status = annal__base64_put(line, bytes);
+    return status < 0 ? status : annal__buf_append(line, "\"}", 2);
+}
+
+static annal_status put_value(struct buf *line, sqlite3_stmt *statement, int column)
+{
+    annal_slice bytes;
+    switch (sqlite3_column_type(statement, column)) {
+    case SQLITE_INTEGER:
+        return annal__buf_printf(line, "%lld", (long long)sqlite3_column_int64(statement, column));
+    case SQLITE_FLOAT:
+        return isfinite(sqlite3_column_double(statement, column))
+                   ? annal__buf_printf(line, "%.17g", sqlite3_column_double(statement, column))
+                   : annal__buf_printf(line, "\"%g\"", sqlite3_column_double(statement, column));
+    case SQLITE_TEXT:
+        bytes = annal__db_column(statement, column);
+        return annal__is_utf8(bytes) ? annal__json_quote(line, bytes) : put_bytes(line, bytes);
+    case SQLITE_BLOB:
+        bytes.ptr = sqlite3_column_blob(statement, column);
+        bytes.len = (size_t)sqlite3_column_bytes(statement, column);
+        return put_bytes(line, bytes);
+    default:
+        return annal__buf_printf(line, "null");
+    }
+}
+
+static annal_status put_row(struct buf *line, annal_slice table, sqlite3_stmt *statement)
+{
+    annal__buf_clear(line);
+    annal_status status = annal__buf_printf(line, "{\"table\":");
+    if (status >= 0)
+        status = annal__json_quote(line, table);
+    for (int i = 0; status >= 0 && i < sqlite3_column_count(statement); i++) {
+        status = annal__buf_printf(line, i == 0 ? ",\"row\":{" : ",");
+        if (status >= 0)
+            status = annal__json_quote(line, annal_slice_of(sqlite3_column_name(statement, i)));
+        if (status >= 0)
+            status = annal__buf_append(line, ":", 1);
+        if (status >= 0)
+            status = put_value(line, statement, i);
+    }
+    return status < 0 ? status : annal__buf_printf(line, "}}");
+}
+
+static annal_status give_table(struct rows *rows, annal_slice table, annal_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    annal_status status = ANNAL_OK;
+    char *sql = sqlite3_mprintf("SELECT * FROM \"%.*w\"", ANNAL_FMT(table));
+    int rc = sql == NULL ? SQLITE_NOMEM : sqlite3_prepare_v2(rows->db, sql, -1, &statement, NULL);
+    sqlite3_free(sql);
+    while (rc == SQLITE_OK && status == ANNAL_OK && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
+        rc = SQLITE_OK;
+        status = put_row(&rows->line, table, statement);
+        if (status < 0)
+            status = annal__fail(err, status, "a row of table '%.*s'", ANNAL_FMT(table));
+        else
+            status = rows->fn(rows->arg, annal__buf_slice(&rows->line), err);
+    }
+    if (status == ANNAL_OK && rc != SQLITE_DONE)
+        status = annal__db_fail(err, rows->db, rc, "read table '%.*s'", ANNAL_FMT(table));
+    sqlite3_finalize(statement);
+    return status;
+}
+
+/* Rule 3; what a virtual table shows stands in others. */
+static annal_status give_other_tables(struct rows *rows, annal_error *err)
+{
+    sqlite3_stmt *names = NULL;
+    annal_status status = annal__db_prepare(
+        rows->db,
+        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'shadow') "
+        "AND name NOT GLOB 'sqlite_*' ORDER BY name",
+        &names, err);
+    int rc = SQLITE_DONE;
+    while (status == ANNAL_OK && (rc = sqlite3_step(names)) == SQLITE_ROW)
+        if (!was_read(rows, annal__db_column(names, 0)))
+            status = give_table(rows, annal__db_column(names, 0), err);
+    if (status == ANNAL_OK && rc != SQLITE_DONE)
+        status = annal__db_fail(err, rows->db, rc, "read this SQLite database");
+    sqlite3_finalize(names);
+    return status;
+}
+
+annal_status annal_import_rows(annal_slice sql, const char *path, annal_import_row_fn fn, void *arg,
+                               annal_error *err)
+{
+    struct rows rows = {.fn = fn, .arg = arg, .line = {.limit = ANNAL_APPEND_BYTES_MAX}};
+    size_t at = 0;
+    annal_status status = open_foreign(&rows, path, err);
+    if (status >= 0)
+        sqlite3_set_authorizer(rows.db, allow_reading, &rows);
+    for (annal_slice section;
+         status == ANNAL_OK && (section = annal__import_section(sql, "-- rows", &at)).ptr != NULL;)
+        status = run_section(&rows, section, err);
+    if (rows.db != NULL)
+        sqlite3_set_authorizer(rows.db, NULL, NULL);
+    if (status == ANNAL_OK)
+        status = give_other_tables(&rows, err);
+    sqlite3_close(rows.db);
+    annal__buf_done(&rows.line);
+    for (struct name *name = rows.read; name != NULL;) {
+        struct name *next = name->next;
+        annal__free(name);
+        name = next;
+    }
+    return status;
+}

@@ -1,0 +1,123 @@
+#include "tools/import/detect.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+#include "tools/import/directory.h"
+#include "tools/import/runs.h"
+
+#include <annal/import.h>
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Of a log so much is looked at. */
+#define LINES_MAX    64
+#define BYTES_MAX    ((size_t)4 << 20)
+#define SURE_OF_RUNS 100
+
+static annal_status read_begin(int fd, struct buf *out, annal_error *err)
+{
+    annal__buf_clear(out);
+    while (out->len < BYTES_MAX) {
+        if (annal__buf_reserve(out, 65536) < 0)
+            return annal__fail(err, ANNAL_ERR_NOMEM, "look at a log: out of memory");
+        ssize_t got = pread(fd, out->ptr + out->len, 65536, (off_t)out->len);
+        if (got < 0)
+            return annal__fail_errno(err, "cannot be read");
+        if (got == 0)
+            break;
+        out->len += (size_t)got;
+    }
+    return ANNAL_OK;
+}
+
+/* The lines in text; one that was cut short by the look is left out when others stand before it. */
+static size_t find_lines(annal_slice text, annal_import_line lines[LINES_MAX])
+{
+    size_t count = 0;
+    if (text.len >= 3 && memcmp(text.ptr, "\xEF\xBB\xBF", 3) == 0)
+        text = (annal_slice){text.ptr + 3, text.len - 3};
+    while (text.len > 0 && count < LINES_MAX) {
+        const char *end = memchr(text.ptr, '\n', text.len);
+        size_t len = end != NULL ? (size_t)(end - text.ptr) : text.len;
+        if (end == NULL && text.len >= BYTES_MAX / 2 && count > 0)
+            break;
+        annal_slice bytes = {text.ptr, len};
+        if (bytes.len > 0 && bytes.ptr[bytes.len - 1] == '\r')
+            bytes.len--;
+        lines[count] = (annal_import_line){.number = count + 1, .bytes = bytes};
+        count++;
+        len += end != NULL ? 1 : 0;
+        text = (annal_slice){text.ptr + len, text.len - len};
+    }
+    return count;
+}
+
+static annal_status ask(const struct importer *importer, const char *path, struct buf *begin,
+                        struct detected *out, annal_error *err)
+{
+    annal_import_line lines[LINES_MAX];
+    const char *slash = strrchr(path, '/');
+    enum container container;
+    int fd = -1, sure = 0;
+    annal_status status = container_open_begin(importer, path, LINES_MAX, &container, &fd, err);
+    if (status < 0)
+        return status;
+    status = read_begin(fd, begin, err);
+    close(fd);
+    annal_import_source source = {.kind = importer->kind,
+                                  .file = slash != NULL ? slash + 1 : path,
+                                  .container = container_name(container)};
+    if (status >= 0)
+        status = annal_import_detect(importer->sql, &source, lines,
+                                     find_lines(annal__buf_slice(begin), lines), &sure, err);
+    if (status >= 0 && sure > out->sure)
+        *out = (struct detected){*importer, container, sure};
+    return status;
+}
+
+static bool reads_directory(const struct importer *importer, const char *path)
+{
+    return importer_is_of_runs(importer) ? run_is_here(path) : directory_is_log(importer, path);
+}
+
+annal_status detect_log(const char *path, struct detected *out, annal_error *err)
+{
+    struct buf begin = {0};
+    struct stat st;
+    annal_status status = stat(path, &st) < 0 ? annal__fail_errno(err, "'%s'", path) : ANNAL_OK;
+    *out = (struct detected){0};
+    for (size_t i = 0; status >= 0 && importer_texts[i].kind != NULL; i++) {
+        struct importer importer;
+        if (!importer_find(importer_texts[i].kind, &importer))
+            continue;
+        if (S_ISDIR(st.st_mode) && !reads_directory(&importer, path))
+            continue;
+        if (S_ISDIR(st.st_mode) && importer_is_of_runs(&importer))
+            *out = (struct detected){importer, CONTAINER_DIRECTORY, SURE_OF_RUNS};
+        else
+            status = ask(&importer, path, &begin, out, err);
+    }
+    annal__buf_done(&begin);
+    return status;
+}
+
+bool detect_directory(const char *path)
+{
+    struct importer importer;
+    for (size_t i = 0; importer_texts[i].kind != NULL; i++)
+        if (importer_find(importer_texts[i].kind, &importer) && reads_directory(&importer, path))
+            return true;
+    return false;
+}
+
+bool detect_wants_file(const char *name)
+{
+    struct importer importer;
+    for (size_t i = 0; importer_texts[i].kind != NULL; i++)
+        if (importer_find(importer_texts[i].kind, &importer) && importer_wants_file(&importer, name))
+            return true;
+    return false;
+}

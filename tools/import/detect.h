@@ -1,0 +1,19 @@
+/* Which importer a log is for: each is asked how sure it is, by the first lines that it would read. */
+#ifndef TOOLS_IMPORT_DETECT_H
+#define TOOLS_IMPORT_DETECT_H
+
+#include "tools/import/container.h"
+
+struct detected {
+    struct importer importer; /* the surest; kind NULL: of no kind that is known */
+    enum container container;
+    int sure; /* 1 to 100 */
+};
+
+annal_status detect_log(const char *path, struct detected *out, annal_error *err);
+
+/* Whether this directory is one log of some importer, and whether a file's name is that of one. */
+bool detect_directory(const char *path);
+bool detect_wants_file(const char *name);
+
+#endif

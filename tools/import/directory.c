@@ -1,0 +1,119 @@
+#include "tools/import/directory.h"
+
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+#include "journal/base/json.h"
+
+#include <annal/event.h>
+
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The files in path that fit a pattern, by name. globfree() them in either case. */
+static annal_status find_files(const char *path, annal_slice pattern, glob_t *out, annal_error *err)
+{
+    struct buf text = {0};
+    annal_status status = ANNAL_OK;
+    for (const char *c = path; *c != '\0' && status >= 0; c++) {
+        if (strchr("*?[\\", *c) != NULL)
+            status = annal__buf_append(&text, "\\", 1);
+        if (status >= 0)
+            status = annal__buf_append(&text, c, 1);
+    }
+    if (status >= 0)
+        status = annal__buf_printf(&text, "/%.*s", ANNAL_FMT(pattern));
+    const char *glob_text = status >= 0 ? annal__buf_cstr(&text) : NULL;
+    int rc = glob_text != NULL ? glob(glob_text, 0, NULL, out) : GLOB_NOSPACE;
+    annal__buf_done(&text);
+    if (rc == GLOB_NOSPACE)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "list the files of a log: out of memory");
+    return rc == GLOB_ABORTED ? annal__fail_errno(err, "list the files of a log") : ANNAL_OK;
+}
+
+bool directory_is_log(const struct importer *importer, const char *path)
+{
+    size_t at = 0;
+    bool found = false;
+    for (annal_slice word; !found && (word = importer_word(importer, "directory", &at)).len > 0;) {
+        glob_t files = {0};
+        found = find_files(path, word, &files, NULL) >= 0 && files.gl_pathc > 0;
+        globfree(&files);
+    }
+    return found;
+}
+
+static annal_status read_whole(const char *path, struct buf *out, annal_error *err)
+{
+    annal__buf_clear(out);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return annal__fail_errno(err, "'%s'", path);
+    annal_status status = ANNAL_OK;
+    while (status >= 0 && !feof(file) && !ferror(file)) {
+        status = annal__buf_reserve(out, 65536);
+        if (status >= 0)
+            out->len += fread(out->ptr + out->len, 1, 65536, file);
+    }
+    if (status < 0)
+        status = annal__fail(err, status, "'%s' is too large for one event", path);
+    else if (ferror(file))
+        status = annal__fail_errno(err, "'%s'", path);
+    fclose(file);
+    return status;
+}
+
+/* Between the words of JSON a line break is a space; elsewhere JSON has none. */
+static void make_one_line(struct buf *text)
+{
+    for (size_t i = 0; i < text->len; i++)
+        if (text->ptr[i] == '\n' || text->ptr[i] == '\r')
+            text->ptr[i] = ' ';
+}
+
+static annal_status write_file(const char *path, const char *name, struct buf *text, FILE *lines,
+                               annal_error *err)
+{
+    struct buf head = {0};
+    annal_status status = read_whole(path, text, err);
+    if (status >= 0 && annal__json_quote(&head, annal_slice_of(name)) < 0)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "'%s': out of memory", path);
+    if (status >= 0) {
+        bool valid =
+            annal__json_check(annal__buf_slice(text), ANNAL_DATA_DEPTH_MAX - 8, NULL) == JSON_VALID;
+        if (valid)
+            make_one_line(text);
+        fprintf(lines, "{\"file\":%.*s,\"value\":", (int)head.len, head.ptr);
+        fwrite(valid ? text->ptr : "null", 1, valid ? text->len : 4, lines);
+        fputs("}\n", lines);
+        if (!valid && text->len > 0) {
+            fwrite(text->ptr, 1, text->len, lines);
+            fputc('\n', lines);
+        }
+    }
+    annal__buf_done(&head);
+    return status;
+}
+
+annal_status directory_write_lines(const struct importer *importer, const char *path, FILE *lines,
+                                   annal_error *err)
+{
+    struct buf text = {.limit = ANNAL_DATA_BYTES_MAX};
+    annal_status status = ANNAL_OK;
+    size_t at = 0, skip = strlen(path) + 1;
+    for (annal_slice word;
+         status >= 0 && (word = importer_word(importer, "directory", &at)).len > 0;) {
+        glob_t files = {0};
+        status = find_files(path, word, &files, err);
+        for (size_t i = 0; status >= 0 && i < files.gl_pathc; i++) {
+            struct stat st;
+            if (stat(files.gl_pathv[i], &st) == 0 && S_ISREG(st.st_mode))
+                status = write_file(files.gl_pathv[i], files.gl_pathv[i] + skip, &text, lines, err);
+        }
+        globfree(&files);
+    }
+    annal__buf_done(&text);
+    return status;
+}

@@ -1,0 +1,23 @@
+/*
+ * Logs that are a directory of JSON files. The importer's directive says which:
+ *
+ *   -- directory: base_state.json events/event-*.json
+ *
+ * A directory is a log when a file in it fits one of the patterns. Each file that fits is a line,
+ * {"file":"events/event-00001-….json","value":…}, in the order of the patterns, then by name. One
+ * that is not JSON has null there, and its text comes behind, as lines of its own.
+ */
+#ifndef TOOLS_IMPORT_DIRECTORY_H
+#define TOOLS_IMPORT_DIRECTORY_H
+
+#include "tools/import/importers.h"
+
+#include <stdio.h>
+
+/* Whether this directory is a log of the importer. */
+bool directory_is_log(const struct importer *importer, const char *path);
+
+annal_status directory_write_lines(const struct importer *importer, const char *path, FILE *lines,
+                                   annal_error *err);
+
+#endif

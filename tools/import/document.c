@@ -1,0 +1,346 @@
+#include "tools/import/document.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/json.h"
+
+#include <annal/event.h>
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PEEK_BYTES ((size_t)64 << 10)
+#define COPY_BYTES ((size_t)1 << 20)
+
+/* An array that is split stands at most so deep in its document. */
+enum { KEYS_MAX = 6 };
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static annal_slice trimmed(annal_slice text)
+{
+    while (text.len > 0 && is_space(text.ptr[0]))
+        text = (annal_slice){text.ptr + 1, text.len - 1};
+    while (text.len > 0 && is_space(text.ptr[text.len - 1]))
+        text.len--;
+    return text;
+}
+
+static bool is_value(annal_slice text)
+{
+    return annal__json_check(text, JSON_DEPTH_MAX, NULL) == JSON_VALID;
+}
+
+/* The next line that is not blank, trimmed; false when no whole one is left. */
+static bool next_line(annal_slice *rest, annal_slice *out)
+{
+    for (;;) {
+        const char *end = rest->len > 0 ? memchr(rest->ptr, '\n', rest->len) : NULL;
+        if (end == NULL)
+            return false;
+        size_t len = (size_t)(end - rest->ptr);
+        *out = trimmed((annal_slice){rest->ptr, len});
+        *rest = (annal_slice){end + 1, rest->len - len - 1};
+        if (out->len > 0)
+            return true;
+    }
+}
+
+/* ---- Walking ---- */
+
+/* What a walk over a document meets. */
+struct visitor {
+    void (*array)(void *arg, const char *begin, const char *end); /* end: behind its ']' */
+    void (*item)(void *arg, annal_slice path, uint64_t index, annal_slice value);
+    void *arg;
+};
+
+struct walk {
+    const struct document *document;
+    const struct visitor *visitor;
+    const char *at, *end;
+    int depth;
+    char kinds[KEYS_MAX];       /* '{' or '[' at each depth, from 1 */
+    annal_slice keys[KEYS_MAX]; /* the member that is open at each depth */
+    int split_depth;            /* of the array whose items are given; 0: in none */
+    annal_slice path;           /* its name in the directive */
+    const char *array;          /* where it begins */
+    const char *item;           /* where the item under way begins; NULL: none */
+    uint64_t index;             /* of that item */
+};
+
+/* Whether what begins at this depth is named so: "$.a.b" is at depth 3, under "a" and "b". */
+static bool stands_at(const struct walk *walk, annal_slice path)
+{
+    int depth = 1;
+    const char *at = path.ptr + 1, *end = path.ptr + path.len;
+    while (at < end) {
+        const char *name = at + 1;
+        const char *dot = memchr(name, '.', (size_t)(end - name));
+        size_t len = (size_t)((dot != NULL ? dot : end) - name);
+        if (depth >= KEYS_MAX || walk->kinds[depth] != '{' || walk->keys[depth].len != len ||
+            memcmp(walk->keys[depth].ptr, name, len) != 0)
+            return false;
+        at = name + len;
+        depth++;
+    }
+    return depth == walk->depth;
+}
+
+static bool find_split(struct walk *walk)
+{
+    size_t at = 0;
+    for (annal_slice word;
+         (word = importer_word(walk->document->importer, "split", &at)).len > 0;) {
+        if (walk->depth <= KEYS_MAX && stands_at(walk, word)) {
+            walk->path = word;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void end_item(struct walk *walk)
+{
+    if (walk->item != NULL && walk->visitor->item != NULL)
+        walk->visitor->item(walk->visitor->arg, walk->path, walk->index,
+                            trimmed((annal_slice){walk->item, (size_t)(walk->at - walk->item)}));
+    walk->index += walk->item != NULL;
+    walk->item = NULL;
+}
+
+static void open_nested(struct walk *walk)
+{
+    walk->depth++;
+    if (walk->depth < KEYS_MAX)
+        walk->kinds[walk->depth] = *walk->at;
+    if (*walk->at == '[' && walk->split_depth == 0 && find_split(walk)) {
+        walk->split_depth = walk->depth;
+        walk->array = walk->at;
+        walk->index = 0;
+    }
+}
+
+static void close_nested(struct walk *walk)
+{
+    if (walk->split_depth != 0 && walk->depth == walk->split_depth) {
+        end_item(walk);
+        walk->split_depth = 0;
+        if (walk->visitor->array != NULL)
+            walk->visitor->array(walk->visitor->arg, walk->array, walk->at + 1);
+    }
+    walk->depth--;
+}
+
+/* Stands at the quote that begins it, and after it at the one that ends it. */
+static void take_string(struct walk *walk)
+{
+    const char *begin = walk->at + 1;
+    for (walk->at++; walk->at < walk->end && *walk->at != '"'; walk->at++)
+        if (*walk->at == '\\')
+            walk->at++;
+    const char *next = walk->at + 1;
+    while (next < walk->end && is_space(*next))
+        next++;
+    if (next < walk->end && *next == ':' && walk->depth < KEYS_MAX)
+        walk->keys[walk->depth] = (annal_slice){begin, (size_t)(walk->at - begin)};
+}
+
+/* The tokens before the fault are sound, so brackets and quotes are all that has to be told apart. */
+static void walk_document(const struct document *document, const struct visitor *visitor)
+{
+    struct walk walk = {.document = document,
+                        .visitor = visitor,
+                        .at = document->text.ptr,
+                        .end = document->text.ptr + document->sound};
+    for (; walk.at < walk.end; walk.at++) {
+        char c = *walk.at;
+        bool in_array = walk.split_depth != 0 && walk.depth == walk.split_depth;
+        if (in_array && walk.item == NULL && !is_space(c) && c != ',' && c != ']')
+            walk.item = walk.at;
+        if (c == '"')
+            take_string(&walk);
+        else if (c == '{' || c == '[')
+            open_nested(&walk);
+        else if (c == '}' || c == ']')
+            close_nested(&walk);
+        else if (c == ',' && in_array)
+            end_item(&walk);
+    }
+}
+
+/* ---- Opening ---- */
+
+/* Rule 2, from the first bytes alone where they tell. */
+static bool begins_with_lines(int fd)
+{
+    char head[PEEK_BYTES];
+    ssize_t got = pread(fd, head, sizeof head, 0);
+    annal_slice rest = {head, got > 0 ? (size_t)got : 0}, line;
+    return next_line(&rest, &line) && is_value(line) && trimmed(rest).len > 0;
+}
+
+static annal_status map_copy(struct document *document, int fd, annal_error *err)
+{
+    struct stat st;
+    FILE *copy = tmpfile();
+    char *bytes = annal__realloc_array(NULL, COPY_BYTES, 1);
+    annal_status status = ANNAL_OK;
+    off_t at = 0;
+    if (copy == NULL || bytes == NULL)
+        status = annal__fail_errno(err, "make a temporary file");
+    while (status >= 0) {
+        ssize_t got = pread(fd, bytes, COPY_BYTES, at);
+        if (got == 0)
+            break;
+        if (got < 0)
+            status = annal__fail_errno(err, "cannot be read");
+        else if (fwrite(bytes, 1, (size_t)got, copy) != (size_t)got)
+            status = annal__fail_errno(err, "write a temporary file");
+        at += got;
+    }
+    if (status >= 0 && (fflush(copy) != 0 || fstat(fileno(copy), &st) < 0))
+        status = annal__fail_errno(err, "write a temporary file");
+    if (status >= 0 && st.st_size > 0) {
+        document->map_bytes = (size_t)st.st_size;
+        document->map = mmap(NULL, document->map_bytes, PROT_READ, MAP_PRIVATE, fileno(copy), 0);
+        if (document->map == MAP_FAILED) {
+            document->map = NULL;
+            status = annal__fail_errno(err, "map a temporary file");
+        }
+    }
+    if (copy != NULL)
+        fclose(copy);
+    annal__free(bytes);
+    return status;
+}
+
+static void note_array(void *arg, const char *begin, const char *end)
+{
+    (void)begin;
+    (void)end;
+    *(bool *)arg = true;
+}
+
+/* Rule 2. */
+static bool is_document(const struct document *document)
+{
+    bool found = false;
+    annal_slice rest = document->text, line;
+    if (rest.len == 0 || (rest.ptr[0] != '{' && rest.ptr[0] != '['))
+        return false;
+    if (document->whole && memchr(rest.ptr, '\n', rest.len) != NULL)
+        return true;
+    if (document->whole) {
+        walk_document(document, &(struct visitor){.array = note_array, .arg = &found});
+        return found;
+    }
+    bool value = next_line(&rest, &line) && is_value(line);
+    if (!value && next_line(&rest, &line) && (line.ptr[0] == '{' || line.ptr[0] == '['))
+        value = is_value(line);
+    return !value && memchr(document->text.ptr, '\n', document->text.len) != NULL;
+}
+
+annal_status document_open(struct document *document, const struct importer *importer, int fd,
+                           annal_error *err)
+{
+    struct stat st;
+    size_t none = 0;
+    document->importer = importer;
+    if (importer_word(importer, "split", &none).len == 0 || fstat(fd, &st) < 0 ||
+        !S_ISREG(st.st_mode) || begins_with_lines(fd))
+        return ANNAL_OK;
+    annal_status status = map_copy(document, fd, err);
+    if (status < 0)
+        return status;
+    annal_slice text = {document->map, document->map_bytes};
+    if (text.len >= 3 && memcmp(text.ptr, "\xEF\xBB\xBF", 3) == 0)
+        text = (annal_slice){text.ptr + 3, text.len - 3};
+    document->text = trimmed(text);
+    document->sound = document->text.len;
+    document->whole =
+        annal__json_check(document->text, ANNAL_DATA_DEPTH_MAX, &document->sound) == JSON_VALID;
+    if (document->whole)
+        document->sound = document->text.len;
+    document->split = is_document(document);
+    return ANNAL_OK;
+}
+
+void document_close(struct document *document)
+{
+    if (document->map != NULL)
+        munmap(document->map, document->map_bytes);
+    *document = (struct document){0};
+}
+
+/* ---- Lines ---- */
+
+struct writing {
+    FILE *lines;
+    const char *done; /* so far the text is written, or stands for something that is */
+};
+
+static void put_on_one_line(FILE *lines, const char *begin, const char *end)
+{
+    for (const char *c = begin; c < end; c++)
+        putc(*c == '\n' || *c == '\r' ? ' ' : *c, lines);
+}
+
+static void put_emptied_array(void *arg, const char *begin, const char *end)
+{
+    struct writing *writing = arg;
+    put_on_one_line(writing->lines, writing->done, begin);
+    fputs("[]", writing->lines);
+    writing->done = end;
+}
+
+static void put_item(void *arg, annal_slice path, uint64_t index, annal_slice value)
+{
+    struct writing *writing = arg;
+    fprintf(writing->lines, "{\"at\":\"%.*s\",\"index\":%llu,\"value\":", ANNAL_FMT(path),
+            (unsigned long long)index);
+    put_on_one_line(writing->lines, value.ptr, value.ptr + value.len);
+    fputs("}\n", writing->lines);
+}
+
+/* Rule 3: what is neither an item nor what parts two of them. */
+static void put_rest(struct writing *writing, const char *until)
+{
+    annal_slice rest = {writing->done, (size_t)(until - writing->done)};
+    while (rest.len > 0 && (is_space(rest.ptr[0]) || rest.ptr[0] == ','))
+        rest = (annal_slice){rest.ptr + 1, rest.len - 1};
+    if (rest.len > 0) {
+        fwrite(rest.ptr, 1, rest.len, writing->lines);
+        putc('\n', writing->lines);
+    }
+}
+
+static void put_item_of_damaged(void *arg, annal_slice path, uint64_t index, annal_slice value)
+{
+    struct writing *writing = arg;
+    put_rest(writing, value.ptr);
+    put_item(writing, path, index, value);
+    writing->done = value.ptr + value.len;
+}
+
+annal_status document_write_lines(const struct document *document, FILE *lines, annal_error *err)
+{
+    const char *end = document->text.ptr + document->text.len;
+    struct writing writing = {lines, document->text.ptr};
+    if (document->whole) {
+        fputs("{\"at\":\"$\",\"value\":", lines);
+        walk_document(document, &(struct visitor){.array = put_emptied_array, .arg = &writing});
+        put_on_one_line(lines, writing.done, end);
+        fputs("}\n", lines);
+        walk_document(document, &(struct visitor){.item = put_item, .arg = &writing});
+    } else {
+        walk_document(document, &(struct visitor){.item = put_item_of_damaged, .arg = &writing});
+        put_rest(&writing, end);
+    }
+    return !ferror(lines) ? ANNAL_OK : annal__fail_errno(err, "write a temporary file");
+}

@@ -1,0 +1,49 @@
+#include "tools/import/unzst.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+
+#include <unistd.h>
+#include <zstd.h>
+
+static annal_status undo(ZSTD_DStream *stream, int fd, ZSTD_inBuffer *in, ZSTD_outBuffer *out,
+                         FILE *file, annal_error *err)
+{
+    size_t in_bytes = ZSTD_DStreamInSize();
+    off_t at = 0;
+    for (;;) {
+        ssize_t got = pread(fd, (void *)in->src, in_bytes, at);
+        if (got < 0)
+            return annal__fail_errno(err, "cannot be read");
+        if (got == 0)
+            return ANNAL_OK;
+        at += got;
+        in->size = (size_t)got;
+        in->pos = 0;
+        while (in->pos < in->size) {
+            out->pos = 0;
+            size_t left = ZSTD_decompressStream(stream, out, in);
+            if (ZSTD_isError(left))
+                return annal__fail(err, ANNAL_ERR_CORRUPT, "its zstd stream is damaged: %s",
+                                   ZSTD_getErrorName(left));
+            if (fwrite(out->dst, 1, out->pos, file) != out->pos)
+                return annal__fail_errno(err, "write a temporary file");
+        }
+    }
+}
+
+annal_status unzst(int fd, FILE *file, annal_error *err)
+{
+    ZSTD_DStream *stream = ZSTD_createDStream();
+    char *in_bytes = annal__realloc_array(NULL, ZSTD_DStreamInSize(), 1);
+    char *out_bytes = annal__realloc_array(NULL, ZSTD_DStreamOutSize(), 1);
+    ZSTD_inBuffer in = {.src = in_bytes};
+    ZSTD_outBuffer out = {.dst = out_bytes, .size = ZSTD_DStreamOutSize()};
+    annal_status status = stream == NULL || in_bytes == NULL || out_bytes == NULL
+                              ? annal__fail(err, ANNAL_ERR_NOMEM, "undo zstd: out of memory")
+                              : undo(stream, fd, &in, &out, file, err);
+    ZSTD_freeDStream(stream);
+    annal__free(in_bytes);
+    annal__free(out_bytes);
+    return status;
+}
