@@ -9,7 +9,7 @@ set -eu
 packages="cmake ninja-build gcc libc6-dev pkg-config
     libsqlite3-dev libzstd-dev libxxhash-dev libmsgpack-dev libmd-dev
     check libyajl-dev"
-ci_packages="git g++ clang libclang-rt-dev clang-format shellcheck valgrind spin"
+ci_packages="git g++ clang libclang-rt-dev clang-format shellcheck valgrind spin python3 sqlite3"
 
 case ${1:-} in
 ci) packages="$packages $ci_packages" ;;

@@ -2,19 +2,26 @@
  * The virtual table events(session_id, seq, timestamp, type, id, data) over event_index and
  * journals.
  *
- * (1) What is asked of session_id, seq, timestamp and type goes into a SELECT over event_index,
- *     which xBestIndex writes into idxStr and xFilter runs. SQLite checks every row once more, so a
- *     constraint that says too little costs time, never rows.
- * (2) id and data are read from the journal when a row's id or data is asked for, once per row; a
+ * (1) What is asked of session_id, seq, timestamp and type, the order and the limit go into a SELECT
+ *     over event_index, of which xBestIndex writes the conditions (virtual_plan.c) and xFilter runs
+ *     all. SQLite checks every row once more, so a condition that says too little costs time, never
+ *     rows; one that says too much would lose them.
+ * (2) A number that is compared with a column of text may mean the numbers that such texts stand
+ *     for, which the SELECT could not know: then it gives every row, in the order that was asked for.
+ * (3) id and data are read from the journal when a row's id or data is asked for, once per row; a
  *     line that does not prove itself gives NULL.
- * (3) The log of the store is told of such a line; and of what had been damaged before it could be
+ * (4) The log of the store is told of such a line; and of what had been damaged before it could be
  *     indexed, in the sessions and seqs that are asked for: a second SELECT behind the first.
+ * (5) A rowid stands for the same event in every scan of a statement: SQLite joins the scans of an
+ *     OR by it.
+ * (6) All cursors of a statement see the same rows as far as the source can tell what a statement is.
  */
-#include "index/database.h"
+#include "index/virtual.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
+#include "journal/base/json.h"
 #include "journal/base/log.h"
 
 #include <annal/journal.h>
@@ -23,23 +30,18 @@
 
 #define TOLD_MAX 20 /* damages that one scan names */
 
-enum column { SESSION_ID, SEQ, TIMESTAMP, TYPE, ID, DATA };
-
-static const char *const column_names[] = {"session_id", "seq", "timestamp", "type"};
-
 struct table {
     sqlite3_vtab base;
-    sqlite3 *db;
-    annal_store *store;
+    struct event_source *source;
 };
 
 struct events {
     sqlite3_vtab_cursor base;
+    const struct reading *reading;
     sqlite3_stmt *stmt;
-    sqlite3_stmt *damages; /* the second statement of idxStr, when there is one */
+    sqlite3_stmt *damages; /* when lines are asked for */
     uint64_t told_at;      /* offset of the damage that was told last */
     unsigned told;
-    sqlite3_int64 row;
     bool at_end;
     bool have_line; /* line and event are of this row */
     bool damaged;
@@ -47,151 +49,89 @@ struct events {
     annal_event event;
 };
 
-static int connect_table(sqlite3 *db, void *arg, int count, const char *const *words,
-                         sqlite3_vtab **out, char **out_message)
+/* The columns of the SELECT; the first four are those of the table. */
+enum { OFFSET = EVENT_TYPE + 1, LENGTH, ROW };
+
+int annal__events_connect(sqlite3 *db, struct event_source *source, sqlite3_vtab **out)
 {
-    (void)count;
-    (void)words;
-    (void)out_message;
+    struct table *table = NULL;
     int rc = sqlite3_declare_vtab(db, "CREATE TABLE events (session_id TEXT, seq INTEGER, "
                                       "timestamp TEXT, type TEXT, id TEXT, data TEXT)");
-    if (rc != SQLITE_OK)
+    if (rc == SQLITE_OK && (table = annal__zalloc(sizeof *table)) == NULL)
+        rc = SQLITE_NOMEM;
+    if (rc != SQLITE_OK) {
+        source->release(source);
         return rc;
-    struct table *table = annal__zalloc(sizeof *table);
-    if (table == NULL)
-        return SQLITE_NOMEM;
-    table->db = db;
-    table->store = arg;
-    sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
+    }
+    table->source = source;
     *out = &table->base;
     return SQLITE_OK;
 }
 
+struct event_source *annal__events_source(sqlite3_vtab *table)
+{
+    return ((struct table *)table)->source;
+}
+
 static int disconnect_table(sqlite3_vtab *base)
 {
-    annal__free(base);
+    struct table *table = (struct table *)base;
+    table->source->release(table->source);
+    annal__free(table);
     return SQLITE_OK;
 }
 
-/* ---- Planning ---- */
-
-static const char *operator_text(unsigned char op)
+/* A failure that is told in our words; never as a lock, which a program would take for its own. */
+static int fail_table(sqlite3_vtab *base, annal_status status, const char *message)
 {
-    switch (op) {
-    case SQLITE_INDEX_CONSTRAINT_EQ:
-        return "=";
-    case SQLITE_INDEX_CONSTRAINT_GT:
-        return ">";
-    case SQLITE_INDEX_CONSTRAINT_GE:
-        return ">=";
-    case SQLITE_INDEX_CONSTRAINT_LT:
-        return "<";
-    case SQLITE_INDEX_CONSTRAINT_LE:
-        return "<=";
-    case SQLITE_INDEX_CONSTRAINT_GLOB:
-        return "GLOB";
-    default:
-        return NULL;
-    }
-}
-
-/* Which columns have an equality and which a range. */
-struct bounds {
-    bool equal[4];
-    bool range[4];
-};
-
-static struct bounds put_constraints(sqlite3_index_info *info, sqlite3_str *sql,
-                                     sqlite3_str *damages)
-{
-    struct bounds bounds = {0};
-    int used = 0;
-    for (int i = 0; i < info->nConstraint; i++) {
-        int column = info->aConstraint[i].iColumn;
-        unsigned char op = info->aConstraint[i].op;
-        const char *text = operator_text(op);
-        if (!info->aConstraint[i].usable || column < SESSION_ID || column > TYPE || text == NULL)
-            continue;
-        if (sqlite3_stricmp(sqlite3_vtab_collation(info, i), "BINARY") != 0)
-            continue;
-        sqlite3_str_appendf(sql, " AND %s %s ?%d", column_names[column], text, ++used);
-        if (column == SESSION_ID || column == SEQ)
-            sqlite3_str_appendf(damages, " AND %s %s ?%d", column_names[column], text, used);
-        info->aConstraintUsage[i].argvIndex = used;
-        if (op == SQLITE_INDEX_CONSTRAINT_EQ)
-            bounds.equal[column] = true;
-        else
-            bounds.range[column] = true;
-    }
-    return bounds;
-}
-
-/* How many rows such a question gives in a store of ten million, roughly. */
-static double estimate_rows(const struct bounds *bounds)
-{
-    double rows = 1e7;
-    if (bounds->equal[SESSION_ID])
-        rows /= 1000;
-    if (bounds->equal[SEQ])
-        rows /= bounds->equal[SESSION_ID] ? 10000 : 100;
-    else if (bounds->range[SEQ])
-        rows /= 4;
-    if (bounds->equal[TYPE])
-        rows /= 30;
-    if (bounds->range[TIMESTAMP] || bounds->equal[TIMESTAMP])
-        rows /= 20;
-    return rows < 1 ? 1 : rows;
-}
-
-static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
-{
-    (void)base;
-    sqlite3_str *sql = sqlite3_str_new(NULL);
-    sqlite3_str_appendf(sql, "SELECT session_id, seq, timestamp, type, offset, length "
-                             "FROM event_index WHERE 1");
-    sqlite3_str *damages = sqlite3_str_new(NULL);
-    sqlite3_str_appendf(damages,
-                        "SELECT session_id, seq, offset FROM _findings WHERE kind = 'damage'");
-    struct bounds bounds = put_constraints(info, sql, damages);
-    bool ordered = info->nOrderBy == 1;
-    int column = ordered ? info->aOrderBy[0].iColumn : -1;
-    if (ordered && column >= SESSION_ID && column <= TYPE) {
-        sqlite3_str_appendf(sql, " ORDER BY %s%s", column_names[column],
-                            info->aOrderBy[0].desc ? " DESC" : "");
-        info->orderByConsumed = 1;
-    }
-    char *second = sqlite3_str_finish(damages);
-    sqlite3_str_appendf(sql, ";");
-    if (second != NULL && (info->colUsed & (1u << ID | 1u << DATA)) != 0) /* rule 3 */
-        sqlite3_str_appendf(sql, "%s", second);
-    sqlite3_free(second);
-    info->idxStr = sqlite3_str_finish(sql);
-    if (info->idxStr == NULL)
+    if (status == ANNAL_ERR_NOMEM)
         return SQLITE_NOMEM;
-    info->needToFreeIdxStr = 1;
-    info->estimatedRows = (sqlite3_int64)estimate_rows(&bounds);
-    info->estimatedCost = estimate_rows(&bounds) * 2;
-    return SQLITE_OK;
+    sqlite3_free(base->zErrMsg);
+    base->zErrMsg = sqlite3_mprintf("%s", message);
+    return status == ANNAL_ERR_CORRUPT ? SQLITE_CORRUPT_VTAB : SQLITE_ERROR;
 }
 
-/* ---- Running ---- */
+static int fail_stmt(struct events *events, int rc)
+{
+    sqlite3_vtab *base = events->base.pVtab;
+    sqlite3_free(base->zErrMsg);
+    base->zErrMsg = sqlite3_mprintf("%s", sqlite3_errmsg(events->reading->db));
+    return rc;
+}
+
+/* ---- Cursors ---- */
 
 static int open_events(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
 {
-    (void)base;
+    struct event_source *source = ((struct table *)base)->source;
+    annal_error err = {0};
     struct events *events = annal__zalloc(sizeof *events);
     if (events == NULL)
         return SQLITE_NOMEM;
+    annal_status status = source->begin(source, &events->reading, &err);
+    if (status < 0) {
+        annal__free(events);
+        return fail_table(base, status, err.message);
+    }
     *out = &events->base;
     return SQLITE_OK;
+}
+
+static void finalize(struct events *events)
+{
+    sqlite3_finalize(events->stmt);
+    sqlite3_finalize(events->damages);
+    events->stmt = NULL;
+    events->damages = NULL;
 }
 
 static int close_events(sqlite3_vtab_cursor *base)
 {
     struct events *events = (struct events *)base;
-    sqlite3_finalize(events->stmt);
-    sqlite3_finalize(events->damages);
+    struct event_source *source = ((struct table *)base->pVtab)->source;
+    finalize(events);
     annal_event_buffer_free(events->buffer);
+    source->end(source, events->reading);
     annal__free(events);
     return SQLITE_OK;
 }
@@ -200,100 +140,251 @@ static int next_event(sqlite3_vtab_cursor *base)
 {
     struct events *events = (struct events *)base;
     int rc = sqlite3_step(events->stmt);
-    events->row++;
     events->have_line = false;
     events->at_end = rc == SQLITE_DONE;
-    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : fail_stmt(events, rc);
 }
+
+/* ---- Damage ---- */
 
 static void tell_damage(struct events *events, annal_slice session, sqlite3_int64 seq,
                         sqlite3_int64 offset)
 {
-    const struct table *table = (struct table *)events->base.pVtab;
     if (events->told == TOLD_MAX || (events->told > 0 && events->told_at == (uint64_t)offset))
         return;
     events->told++;
     events->told_at = (uint64_t)offset;
-    annal__store_log(table->store, ANNAL_LOG_WARNING,
+    annal__store_log(events->reading->store, ANNAL_LOG_WARNING,
                      "session '%.*s', event %lld at byte %lld: the journal does not prove it",
                      ANNAL_FMT(session), (long long)seq, (long long)offset);
 }
 
-static int tell_damages(struct events *events, int count, sqlite3_value **values)
+static int tell_damages(struct events *events)
 {
-    int rc = SQLITE_ROW;
-    if (events->damages == NULL)
-        return SQLITE_OK;
-    for (int i = 0; i < count; i++) /* one that the statement does not name is refused: good */
-        sqlite3_bind_value(events->damages, i + 1, values[i]);
+    int rc;
     while ((rc = sqlite3_step(events->damages)) == SQLITE_ROW)
         tell_damage(events, annal__db_column(events->damages, 0),
                     sqlite3_column_int64(events->damages, 1),
                     sqlite3_column_int64(events->damages, 2));
     sqlite3_reset(events->damages);
-    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+    return rc == SQLITE_DONE ? SQLITE_OK : fail_stmt(events, rc);
 }
 
-/* Both statements of idxStr; the inner side of a join asks for the same again and again. */
-static int prepare_scan(struct events *events, const char *sql)
+/* ---- Values ---- */
+
+/* What text or number can be the same as; a blob is never the same as a column of ours. */
+static annal_status put_value(struct buf *json, sqlite3_value *value)
 {
-    sqlite3 *db = ((struct table *)events->base.pVtab)->db;
-    const char *second = NULL;
-    if (events->stmt != NULL) {
-        const char *old = sqlite3_sql(events->stmt);
-        if (strncmp(old, sql, strlen(old)) == 0)
-            return sqlite3_reset(events->stmt);
+    annal_slice text;
+    annal_status status = annal__buf_append(json, ",", json->len > 1);
+    switch (sqlite3_value_type(value)) {
+    case SQLITE_TEXT:
+        text.ptr = (const char *)sqlite3_value_text(value);
+        text.len = (size_t)sqlite3_value_bytes(value);
+        return status < 0 ? status : annal__json_quote(json, text);
+    case SQLITE_INTEGER:
+        return status < 0 ? status
+                          : annal__buf_printf(json, "%lld", (long long)sqlite3_value_int64(value));
+    case SQLITE_FLOAT: /* such as 5.0, which is 5 */
+        return status < 0 ? status : annal__buf_printf(json, "%.17g", sqlite3_value_double(value));
+    default:
+        return status < 0 ? status : annal__buf_printf(json, "null");
     }
-    sqlite3_finalize(events->stmt);
-    sqlite3_finalize(events->damages);
-    events->stmt = NULL;
-    events->damages = NULL;
-    int rc = sqlite3_prepare_v2(db, sql, -1, &events->stmt, &second);
-    return rc == SQLITE_OK ? sqlite3_prepare_v2(db, second, -1, &events->damages, NULL) : rc;
 }
 
-static int filter_events(sqlite3_vtab_cursor *base, int number, const char *sql, int count,
-                         sqlite3_value **values)
+static bool is_number(sqlite3_value *value)
 {
-    (void)number;
-    struct events *events = (struct events *)base;
-    events->row = 0;
-    int rc = prepare_scan(events, sql);
-    if (rc == SQLITE_OK)
-        rc = tell_damages(events, count, values);
-    for (int i = 0; rc == SQLITE_OK && i < count; i++)
-        rc = sqlite3_bind_value(events->stmt, i + 1, values[i]);
-    return rc == SQLITE_OK ? next_event(base) : rc;
+    int type = sqlite3_value_type(value);
+    return type == SQLITE_INTEGER || type == SQLITE_FLOAT;
 }
+
+static int put_list(sqlite3_value *list, struct buf *json, bool *out_has_number)
+{
+    sqlite3_value *value = NULL;
+    annal_status status = annal__buf_append(json, "[", 1);
+    int rc = sqlite3_vtab_in_first(list, &value);
+    for (; status >= 0 && rc == SQLITE_OK; rc = sqlite3_vtab_in_next(list, &value)) {
+        *out_has_number = *out_has_number || is_number(value);
+        status = put_value(json, value);
+    }
+    if (status >= 0)
+        status = annal__buf_append(json, "]", 1);
+    return status < 0 ? SQLITE_NOMEM : rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* The values of the conditions and the limit, as the SELECT gets them; damages has some of them. */
+struct values {
+    int number;
+    int count; /* of the conditions */
+    sqlite3_value **given;
+    struct buf lists[EVENT_VALUES_MAX];
+    sqlite3_int64 limit;
+    bool all; /* rule 2 */
+};
+
+static void read_limit(struct values *values, sqlite3_value **limit)
+{
+    sqlite3_int64 rows = sqlite3_value_int64(limit[0]);
+    sqlite3_int64 offset = (values->number & EVENT_OFFSET) != 0 ? sqlite3_value_int64(limit[1]) : 0;
+    if (rows < 0 || (offset > 0 && rows > INT64_MAX - offset))
+        values->limit = -1;
+    else
+        values->limit = rows + (offset > 0 ? offset : 0);
+}
+
+static int read_values(struct values *values, int count, sqlite3_value **given)
+{
+    int rc = SQLITE_OK;
+    values->given = given;
+    values->count =
+        count - ((values->number & EVENT_LIMIT) != 0) - ((values->number & EVENT_OFFSET) != 0);
+    for (int i = 0; rc == SQLITE_OK && i < values->count; i++) {
+        bool has_number = is_number(given[i]);
+        if ((values->number & EVENT_IS_LIST(i)) != 0)
+            rc = put_list(given[i], &values->lists[i], &has_number);
+        if (has_number && (values->number & EVENT_IS_TEXT(i)) != 0)
+            values->all = true;
+    }
+    if ((values->number & EVENT_LIMIT) != 0)
+        read_limit(values, given + values->count);
+    return rc;
+}
+
+/* A number that the statement does not name is refused, which is what is wanted. */
+static void bind_values(sqlite3_stmt *stmt, const struct values *values)
+{
+    for (int i = 0; i < values->count; i++) {
+        const struct buf *list = &values->lists[i];
+        if (list->len > 0)
+            sqlite3_bind_text64(stmt, i + 1, list->ptr, list->len, SQLITE_TRANSIENT, SQLITE_UTF8);
+        else
+            sqlite3_bind_value(stmt, i + 1, values->given[i]);
+    }
+    if ((values->number & EVENT_LIMIT) != 0)
+        sqlite3_bind_int64(stmt, values->count + 1, values->limit);
+}
+
+static void values_done(struct values *values)
+{
+    for (int i = 0; i < values->count; i++)
+        annal__buf_done(&values->lists[i]);
+}
+
+/* ---- The SELECT ---- */
+
+/* The types that there are, from each to the next one by the index. */
+static const char indexed_types[] =
+    "WITH RECURSIVE indexed (type) AS (SELECT MIN(type) FROM main.event_index UNION ALL "
+    "SELECT (SELECT MIN(e.type) FROM main.event_index AS e WHERE e.type > indexed.type) "
+    "FROM indexed WHERE indexed.type IS NOT NULL), types (type) AS (SELECT type FROM indexed";
+static const char rest_types[] = " UNION SELECT type FROM temp.rest";
+
+static const char indexed_rows[] =
+    "SELECT * FROM (SELECT session_id, seq, timestamp, type, offset, length, rowid AS row "
+    "FROM main.event_index";
+static const char rest_rows[] =
+    " UNION ALL SELECT session_id, seq, timestamp, type, offset, length, -rowid FROM temp.rest";
+
+/* plan: see virtual.h. */
+static annal_status put_select(struct buf *sql, const char *plan, const struct values *values,
+                               bool with_rest)
+{
+    const char *end = strchr(plan, ';');
+    const char *from = plan;
+    annal_status status = ANNAL_OK;
+    if (values->all) { /* the order alone */
+        const char *order = strstr(plan, " ORDER BY ");
+        const char *limit = strstr(plan, " LIMIT ?");
+        end = limit != NULL ? limit : end;
+        from = order != NULL ? order : end;
+    } else if (strstr(plan, " FROM types ") != NULL)
+        status = annal__buf_printf(sql, "%s%s) ", indexed_types, with_rest ? rest_types : "");
+    if (status >= 0)
+        status = annal__buf_printf(sql, "%s%s)%.*s", indexed_rows, with_rest ? rest_rows : "",
+                                   (int)(end - from), from);
+    return status < 0 || annal__buf_cstr(sql) == NULL ? ANNAL_ERR_NOMEM : ANNAL_OK;
+}
+
+static annal_status put_damages(struct buf *sql, const char *plan)
+{
+    annal_status status = annal__buf_printf(
+        sql, "SELECT session_id, seq, offset FROM main._findings WHERE kind = 'damage'%s",
+        strchr(plan, ';') + 1);
+    return status < 0 || annal__buf_cstr(sql) == NULL ? ANNAL_ERR_NOMEM : ANNAL_OK;
+}
+
+/* The inner side of a join asks for the same again and again. */
+static int prepare(sqlite3 *db, const char *sql, sqlite3_stmt **stmt)
+{
+    if (*stmt != NULL && strcmp(sqlite3_sql(*stmt), sql) == 0) {
+        sqlite3_reset(*stmt);
+        return SQLITE_OK;
+    }
+    sqlite3_finalize(*stmt);
+    *stmt = NULL;
+    return sqlite3_prepare_v2(db, sql, -1, stmt, NULL);
+}
+
+static int run(struct events *events, const char *plan, const struct values *values)
+{
+    const struct reading *reading = events->reading;
+    struct buf sql = {0};
+    int rc = put_select(&sql, plan, values, reading->with_rest) < 0
+                 ? SQLITE_NOMEM
+                 : prepare(reading->db, sql.ptr, &events->stmt);
+    annal__buf_clear(&sql);
+    if (rc == SQLITE_OK && (values->number & EVENT_LINES) != 0) { /* rule 4 */
+        rc = put_damages(&sql, plan) < 0 ? SQLITE_NOMEM
+                                         : prepare(reading->db, sql.ptr, &events->damages);
+        if (rc == SQLITE_OK)
+            bind_values(events->damages, values);
+        if (rc == SQLITE_OK)
+            rc = tell_damages(events);
+    }
+    annal__buf_done(&sql);
+    if (rc != SQLITE_OK)
+        return rc == SQLITE_NOMEM ? rc : fail_stmt(events, rc);
+    bind_values(events->stmt, values);
+    return next_event(&events->base);
+}
+
+static int filter_events(sqlite3_vtab_cursor *base, int number, const char *plan, int count,
+                         sqlite3_value **given)
+{
+    struct values values = {.number = number};
+    int rc = read_values(&values, count, given);
+    if (rc == SQLITE_OK)
+        rc = run((struct events *)base, plan, &values);
+    values_done(&values);
+    return rc;
+}
+
+/* ---- Rows ---- */
 
 static int is_at_end(sqlite3_vtab_cursor *base)
 {
     return ((struct events *)base)->at_end;
 }
 
-/* Rule 2. */
+/* Rule 3. */
 static int read_line(struct events *events)
 {
     if (events->have_line)
         return SQLITE_OK;
-    struct table *table = (struct table *)events->base.pVtab;
     annal_error err;
-    annal_status status = annal_event_read_at(table->store, annal__db_column(events->stmt, 0),
-                                              (uint64_t)sqlite3_column_int64(events->stmt, 1),
-                                              (uint64_t)sqlite3_column_int64(events->stmt, 4),
-                                              (uint64_t)sqlite3_column_int64(events->stmt, 5),
-                                              &events->buffer, &events->event, &err);
-    if (status == ANNAL_ERR_NOMEM)
-        return SQLITE_NOMEM;
+    annal_status status = annal_event_read_at(
+        events->reading->store, annal__db_column(events->stmt, EVENT_SESSION_ID),
+        (uint64_t)sqlite3_column_int64(events->stmt, EVENT_SEQ),
+        (uint64_t)sqlite3_column_int64(events->stmt, OFFSET),
+        (uint64_t)sqlite3_column_int64(events->stmt, LENGTH), &events->buffer, &events->event,
+        &err);
     events->damaged = status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_NOTFOUND;
-    if (status < 0 && !events->damaged) {
-        sqlite3_free(table->base.zErrMsg);
-        table->base.zErrMsg = sqlite3_mprintf("%s", err.message);
-        return SQLITE_ERROR;
-    }
+    if (status < 0 && !events->damaged)
+        return fail_table(events->base.pVtab, status, err.message);
     if (events->damaged)
-        tell_damage(events, annal__db_column(events->stmt, 0),
-                    sqlite3_column_int64(events->stmt, 1), sqlite3_column_int64(events->stmt, 4));
+        tell_damage(events, annal__db_column(events->stmt, EVENT_SESSION_ID),
+                    sqlite3_column_int64(events->stmt, EVENT_SEQ),
+                    sqlite3_column_int64(events->stmt, OFFSET));
     events->have_line = true;
     return SQLITE_OK;
 }
@@ -301,31 +392,31 @@ static int read_line(struct events *events)
 static int event_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
 {
     struct events *events = (struct events *)base;
-    if (column <= TYPE) {
+    if (column <= EVENT_TYPE) {
         sqlite3_result_value(context, sqlite3_column_value(events->stmt, column));
         return SQLITE_OK;
     }
     int rc = read_line(events);
     if (rc != SQLITE_OK)
         return rc;
-    annal_slice text = column == ID ? events->event.id : events->event.data;
+    annal_slice text = column == EVENT_ID ? events->event.id : events->event.data;
     if (!events->damaged && text.len > 0)
         sqlite3_result_text64(context, text.ptr, text.len, SQLITE_TRANSIENT, SQLITE_UTF8);
     return SQLITE_OK;
 }
 
+/* Rule 5. */
 static int event_row(sqlite3_vtab_cursor *base, sqlite3_int64 *out)
 {
-    *out = ((struct events *)base)->row;
+    *out = sqlite3_column_int64(((struct events *)base)->stmt, ROW);
     return SQLITE_OK;
 }
 
-/* No xCreate: the table exists wherever the module does, and needs no CREATE VIRTUAL TABLE. */
-static const sqlite3_module events_module = {
+const sqlite3_module annal__events_methods = {
     .iVersion = 1,
-    .xConnect = connect_table,
-    .xBestIndex = best_index,
+    .xBestIndex = annal__events_plan,
     .xDisconnect = disconnect_table,
+    .xDestroy = disconnect_table,
     .xOpen = open_events,
     .xClose = close_events,
     .xFilter = filter_events,
@@ -375,7 +466,7 @@ static const char history_view[] =
     "ON e.session_id = annal_history_part(l.session_id, l.ancestor_id) "
     "AND e.seq >= l.from_seq AND e.seq <= l.to_seq";
 
-annal_status annal__db_add_events(sqlite3 *db, annal_store *store, annal_error *err)
+annal_status annal__db_add_history(sqlite3 *db, annal_store *store, annal_error *err)
 {
     struct proof *proof = annal__zalloc(sizeof *proof);
     if (proof == NULL)
@@ -383,9 +474,59 @@ annal_status annal__db_add_events(sqlite3 *db, annal_store *store, annal_error *
     proof->store = store;
     int rc = sqlite3_create_function_v2(db, "annal_history_part", 2, SQLITE_UTF8 | SQLITE_INNOCUOUS,
                                         proof, history_part, NULL, NULL, annal__free);
-    if (rc == SQLITE_OK) /* or the proof was freed */
-        rc = sqlite3_create_module(db, "events", &events_module, store);
-    if (rc != SQLITE_OK)
-        return annal__db_fail(err, db, rc, "the virtual table events");
+    if (rc != SQLITE_OK) /* the proof was freed */
+        return annal__db_fail(err, db, rc, "the table of histories");
     return annal__db_exec(db, history_view, err);
+}
+
+/* ---- The connection that asks has the index itself ---- */
+
+struct own_source {
+    struct event_source base;
+    struct reading reading;
+    sqlite3_module module;
+};
+
+static annal_status begin_own(struct event_source *source, const struct reading **out,
+                              annal_error *err)
+{
+    (void)err;
+    *out = &((struct own_source *)source)->reading;
+    return ANNAL_OK;
+}
+
+static void end_own(struct event_source *source, const struct reading *reading)
+{
+    (void)source;
+    (void)reading;
+}
+
+static void keep_own(struct event_source *source)
+{
+    (void)source; /* it goes with the module */
+}
+
+static int connect_own(sqlite3 *db, void *arg, int count, const char *const *words,
+                       sqlite3_vtab **out, char **out_message)
+{
+    (void)count;
+    (void)words;
+    (void)out_message;
+    sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
+    return annal__events_connect(db, arg, out);
+}
+
+annal_status annal__db_add_events(sqlite3 *db, annal_store *store, annal_error *err)
+{
+    struct own_source *own = annal__zalloc(sizeof *own);
+    if (own == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "the virtual table events");
+    own->base = (struct event_source){begin_own, end_own, keep_own};
+    own->reading = (struct reading){.db = db, .store = store};
+    own->module = annal__events_methods;
+    own->module.xConnect = connect_own; /* without xCreate it is there without being created */
+    int rc = sqlite3_create_module_v2(db, "events", &own->module, own, annal__free);
+    if (rc != SQLITE_OK) /* own was freed */
+        return annal__db_fail(err, db, rc, "the virtual table events");
+    return annal__db_add_history(db, store, err);
 }

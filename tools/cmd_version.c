@@ -1,9 +1,42 @@
 #include "tools/args.h"
 
+#include "journal/base/buf.h"
+#include "tools/out.h"
+
+#include <libgen.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXE_BYTES_MAX 4096
+
+/* Beside this program, as it was installed (in any prefix) or as it was built. */
+static int print_extension(void)
+{
+    static const char *const places[] = {"/../" ANNAL_LIBDIR "/annal", "/.."};
+    char exe[EXE_BYTES_MAX];
+    ssize_t bytes = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    exe[bytes < 0 ? 0 : bytes] = '\0';
+    const char *directory = dirname(exe);
+    struct buf path = {0};
+    bool found = false;
+    for (size_t i = 0; !found && i < sizeof places / sizeof *places; i++) {
+        annal__buf_clear(&path);
+        found = annal__buf_printf(&path, "%s%s/annal_sqlite.so", directory, places[i]) >= 0 &&
+                annal__buf_cstr(&path) != NULL && access(path.ptr, R_OK) == 0;
+    }
+    if (found)
+        printf("%s\n", path.ptr);
+    annal__buf_done(&path);
+    return found ? EXIT_DONE
+                 : fail_refused("annal_sqlite.so is not beside this program: it is installed as "
+                                "LIBDIR/annal/annal_sqlite.so");
+}
 
 static int run(const struct args *args)
 {
+    if (args_has(args, "extension"))
+        return print_extension();
     if (args->json)
         printf("{\"version\":\"%s\"}\n", annal_version());
     else
@@ -11,10 +44,20 @@ static int run(const struct args *args)
     return EXIT_DONE;
 }
 
+static const struct option options[] = {
+    {"extension", NULL, "print where the extension for SQLite is", false},
+    {NULL, NULL, NULL, false}};
+
 const struct command cmd_version = {
     .name = "version",
     .operands = "",
     .summary = "print the version",
-    .about = "Prints the version of the command and of the library in it.",
-    .examples = "  annal version\n",
+    .about = "Prints the version of the command and of the library in it. With --extension it\n"
+             "prints the path of annal_sqlite.so, which gives any program that is built on\n"
+             "SQLite 3.38 or later the table events(session_id, seq, timestamp, type, id,\n"
+             "data), and annal_events('DIR') for any store.",
+    .examples = "  annal version\n"
+                "  sqlite3 -cmd \".load $(annal version --extension)\" :memory: \\\n"
+                "          \"SELECT type, count(*) FROM events GROUP BY type\"\n",
+    .options = options,
     .run = run};

@@ -2,6 +2,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
+#include "journal/base/place.h"
 #include "tools/out.h"
 
 #include <errno.h>
@@ -11,20 +12,10 @@
 
 char *store_path(const struct args *args)
 {
-    const char *data = getenv("XDG_DATA_HOME");
-    const char *home = getenv("HOME");
     struct buf path = {0};
     char *copy = NULL;
-    annal_status status = ANNAL_OK;
-    if (args->store != NULL)
-        status = annal__buf_printf(&path, "%s", args->store);
-    else if (data != NULL && data[0] == '/')
-        status = annal__buf_printf(&path, "%s/annal", data);
-    else if (home != NULL && home[0] == '/')
-        status = annal__buf_printf(&path, "%s/.local/share/annal", home);
-    else
-        status = ANNAL_ERR_NOTFOUND;
-    if (status == ANNAL_OK)
+    if (annal__place_default(args->store, getenv("XDG_DATA_HOME"), getenv("HOME"), &path) ==
+        ANNAL_OK)
         copy = annal__strndup(path.ptr, path.len);
     annal__buf_done(&path);
     return copy;

@@ -1,0 +1,352 @@
+/*
+ * annal_sqlite.so: the tables events and annal_events('DIR') for any program that is built on SQLite.
+ *
+ * (1) It is compiled against sqlite3ext.h and brings no SQLite: two copies of SQLite in one process
+ *     that open one file take each other's locks away when they close it.
+ * (2) The host's connection is only asked; what is read comes over a connection of our own, which
+ *     first catches up like every reader. Nobody who writes waits for it.
+ * (3) One statement of the host sees one look at the index: its cursors share it, when no other
+ *     statement of the connection runs. What cannot be told apart gets a look of its own.
+ * (4) What the index lags behind is read from the journals; an answer that would lack events is a
+ *     failure that says why.
+ * (5) A host that has sessions.db itself as its main database may be writing it: then nobody waits
+ *     for that lock, which it holds itself, and (4) is the way.
+ * (6) Each table opens its store when it is first asked. A child of fork() opens it again.
+ */
+#include "index/host_sqlite.h"
+
+#include "index/index.h"
+#include "index/virtual.h"
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+#include "journal/base/place.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+SQLITE_EXTENSION_INIT1
+
+#define VERSION_LEAST   3038000 /* sqlite3_vtab_in(), limits, ->> */
+#define BUSY_TIMEOUT_MS 10000
+
+/* A look, and who reads it. */
+struct look {
+    struct reading reading;
+    unsigned cursors;
+    bool alone; /* no other statement ran when it was made */
+};
+
+struct store_source {
+    struct event_source base;
+    sqlite3 *host;
+    char *path;
+    pid_t pid; /* who opened: */
+    annal_store *store;
+    annal_index *index;
+    struct look *newest; /* NULL: none that may be shared */
+};
+
+/* ---- Stores ---- */
+
+static bool is_refused(const annal_error *err)
+{
+    return err->os_errno == EROFS || err->os_errno == EACCES || err->os_errno == EPERM;
+}
+
+static annal_status open_store(struct store_source *source, annal_error *err)
+{
+    annal_store_options options = {.no_keeper = true};
+    annal_status status = annal_store_open(source->path, &options, &source->store, err);
+    if (status == ANNAL_ERR_UNSUPPORTED || (status == ANNAL_ERR_IO && is_refused(err))) {
+        options.read_only = true;
+        status = annal_store_open(source->path, &options, &source->store, err);
+    }
+    if (status >= 0)
+        status = annal_index_open(source->store, NULL, &source->index, err);
+    source->pid = getpid();
+    return status;
+}
+
+/* In a child of fork() it belongs to the parent: closing has no effect. */
+static void close_store(struct store_source *source)
+{
+    annal_index_close(source->index);
+    (void)annal_store_close(source->store, NULL);
+    source->index = NULL;
+    source->store = NULL;
+}
+
+static annal_status ensure_store(struct store_source *source, annal_error *err)
+{
+    if (source->index != NULL && source->pid == getpid())
+        return ANNAL_OK;
+    close_store(source);
+    source->newest = NULL;
+    annal_status status = open_store(source, err);
+    if (status < 0)
+        close_store(source);
+    return status;
+}
+
+/* ---- Looks ---- */
+
+/* Rule 3. */
+static bool one_statement_runs(sqlite3 *host)
+{
+    unsigned running = 0;
+    for (sqlite3_stmt *stmt = sqlite3_next_stmt(host, NULL); stmt != NULL;
+         stmt = sqlite3_next_stmt(host, stmt))
+        running += sqlite3_stmt_busy(stmt) != 0;
+    return running == 1;
+}
+
+/* Rules 4 and 5. */
+static annal_status read_index(struct store_source *source, struct reading *reading,
+                               annal_error *err)
+{
+    annal_lag lag = {0};
+    bool host_writes = sqlite3_txn_state(source->host, "main") == SQLITE_TXN_WRITE;
+    annal_status status =
+        annal__index_read(source->index, NULL, 0, host_writes, 0, &reading->db, &lag, err);
+    if (status >= 0)
+        status = annal__index_add_rest(source->index, reading->db, NULL, 0, &lag,
+                                       &reading->with_rest, err);
+    if (status >= 0 && lag.bytes > 0)
+        status = annal__fail(err, ANNAL_ERR_BUSY, "the answer would lack %llu bytes of events: %s",
+                             (unsigned long long)lag.bytes, lag.message);
+    if (status >= 0 && !reading->with_rest)
+        status = annal__db_exec(reading->db, "BEGIN; SELECT 1 FROM main._stamp", err);
+    if (status < 0) {
+        annal__db_close(reading->db);
+        *reading = (struct reading){0};
+        return status;
+    }
+    reading->store = source->store;
+    return ANNAL_OK;
+}
+
+static annal_status make_look(struct store_source *source, struct look **out, annal_error *err)
+{
+    struct look *look = annal__zalloc(sizeof *look);
+    if (look == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "the table events");
+    annal_status status = read_index(source, &look->reading, err);
+    if (status == ANNAL_ERR_CORRUPT && annal__derived_heal(&source->index->base))
+        status = read_index(source, &look->reading, err);
+    if (status < 0) {
+        annal__free(look);
+        return status;
+    }
+    *out = look;
+    return ANNAL_OK;
+}
+
+static annal_status begin_look(struct event_source *base, const struct reading **out,
+                               annal_error *err)
+{
+    struct store_source *source = (struct store_source *)base;
+    bool alone = one_statement_runs(source->host);
+    annal_status status = ensure_store(source, err);
+    if (status < 0)
+        return status;
+    struct look *look = alone && source->newest != NULL ? source->newest : NULL;
+    if (look == NULL)
+        status = make_look(source, &look, err);
+    if (status < 0)
+        return status;
+    look->cursors++;
+    source->newest = alone ? look : NULL;
+    *out = &look->reading;
+    return ANNAL_OK;
+}
+
+static void end_look(struct event_source *base, const struct reading *reading)
+{
+    struct store_source *source = (struct store_source *)base;
+    struct look *look = (struct look *)reading; /* its first member */
+    if (--look->cursors > 0)
+        return;
+    if (source->newest == look)
+        source->newest = NULL;
+    annal__db_close(look->reading.db);
+    annal__free(look);
+}
+
+static void release_source(struct event_source *base)
+{
+    struct store_source *source = (struct store_source *)base;
+    close_store(source);
+    annal__free(source->path);
+    annal__free(source);
+}
+
+static struct store_source *new_source(sqlite3 *host, annal_slice path)
+{
+    struct store_source *source = annal__zalloc(sizeof *source);
+    if (source == NULL)
+        return NULL;
+    source->base = (struct event_source){begin_look, end_look, release_source};
+    source->host = host;
+    source->path = annal__strndup(path.ptr, path.len);
+    if (source->path != NULL)
+        return source;
+    annal__free(source);
+    return NULL;
+}
+
+/* ---- Which store ---- */
+
+/* The directory of the main database, when that is the index of a store. */
+static bool is_index(sqlite3 *host, struct buf *directory)
+{
+    static const char name[] = "/sessions.db";
+    const char *file = sqlite3_db_filename(host, "main");
+    size_t bytes = file == NULL ? 0 : strlen(file);
+    struct stat info;
+    if (bytes < sizeof name || strcmp(file + bytes - (sizeof name - 1), name) != 0)
+        return false;
+    bytes -= sizeof name - 1;
+    bool is = annal__buf_printf(directory, "%.*s/events", (int)bytes, file) >= 0 &&
+              annal__buf_cstr(directory) != NULL && stat(directory->ptr, &info) == 0 &&
+              S_ISDIR(info.st_mode);
+    directory->len = is ? bytes : 0;
+    return is && annal__buf_cstr(directory) != NULL;
+}
+
+static int connect_default(sqlite3 *host, void *arg, int count, const char *const *words,
+                           sqlite3_vtab **out, char **out_message)
+{
+    (void)arg;
+    (void)count;
+    (void)words;
+    struct buf path = {0};
+    struct store_source *source = NULL;
+    annal_status status = ANNAL_OK;
+    if (!is_index(host, &path))
+        status = annal__place_default(getenv("ANNAL_STORE"), getenv("XDG_DATA_HOME"),
+                                      getenv("HOME"), &path);
+    if (status == ANNAL_ERR_NOTFOUND) {
+        *out_message = sqlite3_mprintf("there is no $HOME to find the store in: set $ANNAL_STORE");
+        return SQLITE_ERROR;
+    }
+    if (status >= 0)
+        source = new_source(host, annal__buf_slice(&path));
+    annal__buf_done(&path);
+    return source == NULL ? SQLITE_NOMEM : annal__events_connect(host, &source->base, out);
+}
+
+/* 'DIR' or "DIR" as SQL writes it, or DIR. */
+static annal_status unquote(const char *word, struct buf *out)
+{
+    size_t len = strlen(word);
+    char quote = word[0] == '\'' || word[0] == '"' ? word[0] : '\0';
+    annal_status status = ANNAL_OK;
+    if (quote == '\0' || len < 2 || word[len - 1] != quote)
+        return annal__buf_printf(out, "%s", word);
+    for (size_t i = 1; status >= 0 && i < len - 1; i++) {
+        status = annal__buf_append(out, word + i, 1);
+        if (word[i] == quote && word[i + 1] == quote)
+            i++;
+    }
+    return status;
+}
+
+static int connect_named(sqlite3 *host, void *arg, int count, const char *const *words,
+                         sqlite3_vtab **out, char **out_message)
+{
+    (void)arg;
+    struct buf path = {0};
+    struct store_source *source = NULL;
+    if (count == 4 && unquote(words[3], &path) < 0)
+        return SQLITE_NOMEM;
+    if (path.len == 0) {
+        *out_message = sqlite3_mprintf("annal_events takes the directory of a store: "
+                                       "CREATE VIRTUAL TABLE temp.x USING annal_events('DIR')");
+        annal__buf_done(&path);
+        return SQLITE_ERROR;
+    }
+    source = new_source(host, annal__buf_slice(&path));
+    annal__buf_done(&path);
+    return source == NULL ? SQLITE_NOMEM : annal__events_connect(host, &source->base, out);
+}
+
+/* As connect_named(), and says now when there is no store. */
+static int create_named(sqlite3 *host, void *arg, int count, const char *const *words,
+                        sqlite3_vtab **out, char **out_message)
+{
+    annal_error err = {0};
+    int rc = connect_named(host, arg, count, words, out, out_message);
+    if (rc != SQLITE_OK)
+        return rc;
+    sqlite3_vtab *table = *out;
+    const struct reading *reading = NULL;
+    struct event_source *source = annal__events_source(table);
+    if (source->begin(source, &reading, &err) >= 0) {
+        source->end(source, reading);
+        return SQLITE_OK;
+    }
+    *out_message = sqlite3_mprintf("%s", err.message);
+    annal__events_methods.xDisconnect(table);
+    *out = NULL;
+    return SQLITE_ERROR;
+}
+
+/* ---- Loading ---- */
+
+typedef int (*connect_fn)(sqlite3 *, void *, int, const char *const *, sqlite3_vtab **, char **);
+
+/* A module lives as long as SQLite has a table of it. create NULL: it is there without CREATE. */
+static int add_module(sqlite3 *host, const char *name, connect_fn create, connect_fn connect)
+{
+    sqlite3_module *module = annal__zalloc(sizeof *module);
+    if (module == NULL)
+        return SQLITE_NOMEM;
+    *module = annal__events_methods;
+    module->xCreate = create;
+    module->xConnect = connect;
+    return sqlite3_create_module_v2(host, name, module, module, annal__free);
+}
+
+/*
+ * A host that waits for nobody would be told "database is locked" about sessions.db, and one that
+ * closes it as the last one would take the WAL of a file away that has taken its place.
+ */
+static int prepare_host(sqlite3 *host)
+{
+    sqlite3_stmt *stmt = NULL;
+    struct buf directory = {0};
+    int timeout_ms = 0;
+    int rc = sqlite3_prepare_v2(host, "PRAGMA busy_timeout", -1, &stmt, NULL);
+    if (rc == SQLITE_OK && sqlite3_step(stmt) == SQLITE_ROW)
+        timeout_ms = sqlite3_column_int(stmt, 0);
+    sqlite3_finalize(stmt);
+    if (rc == SQLITE_OK && timeout_ms == 0)
+        rc = sqlite3_busy_timeout(host, BUSY_TIMEOUT_MS);
+    if (rc == SQLITE_OK && is_index(host, &directory))
+        rc = sqlite3_db_config(host, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    annal__buf_done(&directory);
+    return rc;
+}
+
+__attribute__((visibility("default"))) int
+sqlite3_annalsqlite_init(sqlite3 *host, char **out_message, const sqlite3_api_routines *api);
+
+int sqlite3_annalsqlite_init(sqlite3 *host, char **out_message, const sqlite3_api_routines *api)
+{
+    SQLITE_EXTENSION_INIT2(api);
+    if (sqlite3_libversion_number() < VERSION_LEAST) {
+        *out_message = sqlite3_mprintf("annal_sqlite needs SQLite 3.38 or later, and this is %s",
+                                       sqlite3_libversion());
+        return SQLITE_ERROR;
+    }
+    int rc = add_module(host, "events", NULL, connect_default);
+    if (rc == SQLITE_OK)
+        rc = add_module(host, "annal_events", create_named, connect_named);
+    if (rc == SQLITE_OK)
+        rc = prepare_host(host);
+    return rc == SQLITE_OK ? SQLITE_OK_LOAD_PERMANENTLY : rc;
+}

@@ -1,0 +1,14 @@
+/* Where the store is when nobody names it. */
+#ifndef JOURNAL_BASE_PLACE_H
+#define JOURNAL_BASE_PLACE_H
+
+#include "journal/base/buf.h"
+
+/*
+ * Of the values of $ANNAL_STORE, $XDG_DATA_HOME and $HOME (each may be NULL). ANNAL_ERR_NOTFOUND: none
+ * of them says.
+ */
+annal_status annal__place_default(const char *store, const char *data_home, const char *home,
+                                  struct buf *out_path);
+
+#endif
