@@ -8,6 +8,8 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 
 EXTENSION, ANNAL = (os.path.abspath(path) for path in sys.argv[1:3])
@@ -170,6 +172,213 @@ class Questions(Case):
             got = db.execute(sql.format("events"), values).fetchall()
             plain = db.execute(sql.format("typed"), values).fetchall()
             self.assertEqual(got, plain, f"seed {seed}: {sql} {values}")
+
+
+class Hosts(Case):
+    def test_a_host_may_be_read_only(self):
+        self.fill(1, 3)
+        self.annal("reindex")
+        main = os.path.join(self.store, "sessions.db")
+        db = self.connect(f"file:{main}?mode=ro", uri=True)
+        self.append("s0", ("note.added", {"n": 4}))
+        self.assertEqual(db.execute("SELECT count(data) FROM events").fetchone(), (4,))
+        with self.assertRaisesRegex(sqlite3.OperationalError, "may not be modified"):
+            db.execute("DELETE FROM events")
+
+    def test_loaded_twice_it_is_there_once(self):
+        self.fill(1, 3)
+        db = self.connect()
+        held = db.execute("SELECT seq FROM events")
+        self.assertEqual(held.fetchone(), (1,))
+        db.load_extension(EXTENSION)
+        self.assertEqual(held.fetchall(), [(2,), (3,)])
+        self.assertEqual(db.execute("SELECT count(*) FROM events").fetchone(), (3,))
+
+    def test_a_connection_that_is_closed_leaves_no_file_open(self):
+        self.fill(1, 3)
+
+        def open_files():
+            links = (os.path.join("/proc/self/fd", fd) for fd in os.listdir("/proc/self/fd"))
+            return sum(os.path.islink(link) and os.readlink(link).startswith(self.store) for link in links)
+
+        for _ in range(3):
+            db = self.connect()
+            self.assertEqual(db.execute("SELECT count(data) FROM events").fetchone(), (3,))
+            self.assertGreater(open_files(), 0)
+            db.close()
+        self.assertEqual(open_files(), 0)
+
+    def test_threads_have_connections_of_their_own_or_share_one(self):
+        self.fill(2, 50)
+        shared = self.connect(check_same_thread=False)
+        wrong = []
+
+        def ask(db):
+            for _ in range(20):
+                got = db.execute("SELECT count(*), sum(data->>'n' = seq) FROM events").fetchall()
+                if got != [(100, 100)]:
+                    wrong.append(got)
+
+        def ask_own():
+            db = self.connect(check_same_thread=False)
+            ask(db)
+
+        threads = [threading.Thread(target=ask_own) for _ in range(4)]
+        threads += [threading.Thread(target=ask, args=(shared,)) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_a_child_of_fork_opens_the_store_again(self):
+        self.fill(1, 3)
+        db = self.connect()
+        self.assertEqual(db.execute("SELECT count(data) FROM events").fetchone(), (3,))
+        child = os.fork()
+        if child == 0:
+            try:
+                own = sqlite3.connect(":memory:")
+                own.enable_load_extension(True)
+                own.load_extension(EXTENSION)
+                counts = [host.execute("SELECT count(data) FROM events").fetchone() for host in (own, db)]
+                os._exit(0 if counts == [(3,), (3,)] else 1)
+            except BaseException as error:
+                print(error, file=sys.stderr)
+                os._exit(2)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.append("s0", ("note.added", {"n": 4}))
+        self.assertEqual(db.execute("SELECT count(data) FROM events").fetchone(), (4,))
+
+    def test_a_host_that_writes_the_index_does_not_wait_for_itself(self):
+        self.fill(1, 3)
+        self.annal("reindex")
+        db = self.connect(os.path.join(self.store, "sessions.db"), isolation_level=None)
+        db.execute("BEGIN IMMEDIATE")
+        self.append("s0", ("note.added", {"n": 4}))
+        begun = time.monotonic()
+        self.assertEqual(db.execute("SELECT count(data), max(seq) FROM events").fetchone(), (4, 4))
+        self.assertLess(time.monotonic() - begun, 5)
+        db.execute("ROLLBACK")
+
+    def test_a_statement_that_is_held_sees_what_was_and_the_next_one_what_is(self):
+        self.fill(1, 3)
+        db = self.connect()
+        held = db.execute("SELECT a.seq, b.seq FROM events a JOIN events b ON b.session_id = a.session_id "
+                          "AND b.seq = a.seq ORDER BY a.seq")
+        self.assertEqual(held.fetchone(), (1, 1))
+        self.append("s0", ("note.added", {"n": 4}))
+        self.assertEqual(db.execute("SELECT count(data) FROM events").fetchone(), (4,))
+        self.annal("reindex")
+        self.assertEqual(held.fetchall(), [(2, 2), (3, 3)])
+        self.assertEqual(db.execute("SELECT count(data) FROM events").fetchone(), (4,))
+
+
+WRITERS = 16
+
+
+class Writers(Case):
+    """Sixteen processes append; acked says how far each was told that it is."""
+
+    def setUp(self):
+        super().setUp()
+        self.ending = threading.Event()
+        self.acked = [0] * WRITERS
+        self.threads = [threading.Thread(target=self.write, args=(w,)) for w in range(WRITERS)]
+        for thread in self.threads:
+            thread.start()
+        while min(self.acked) == 0:
+            time.sleep(0.01)
+
+    def tearDown(self):
+        self.ending.set()
+        for thread in self.threads:
+            thread.join()
+        super().tearDown()
+
+    def write(self, w):
+        writer = subprocess.Popen([ANNAL, "append", f"w{w:02}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        with writer:
+            while not self.ending.is_set():
+                writer.stdin.write('{"type":"note.added","data":{"n":%d}}\n' % (self.acked[w] + 1))
+                writer.stdin.flush()
+                line = writer.stdout.readline()
+                if not line:
+                    break
+                self.acked[w] = json.loads(line)["seq"]
+                time.sleep(0.002)
+
+    ASK = "SELECT session_id, count(*), min(seq), max(seq), sum(data->>'n' = seq) FROM events GROUP BY session_id"
+
+    def check(self, acked, rows):
+        self.assertEqual(len(rows), WRITERS)
+        for before, (session, count, first, last, right) in zip(acked, rows):
+            self.assertEqual((int(count), int(first), int(right)), (int(last), 1, int(last)), session)
+            self.assertGreaterEqual(int(last), before, session)
+
+    def ask_python(self, db):
+        acked = list(self.acked)
+        self.check(acked, db.execute(self.ASK).fetchall())
+
+    def ask_shell(self, name):
+        acked = list(self.acked)
+        done = self.shell(self.ASK + ";", name)
+        self.assertEqual(done.stderr, "")
+        self.check(acked, [line.split("|") for line in done.stdout.splitlines()])
+
+    def test_nobody_sees_that_the_database_is_locked(self):
+        main = os.path.join(self.store, "sessions.db")
+        self.ask_shell(":memory:")
+        hosts = [self.connect(), self.connect(main, timeout=0)]
+        begun = time.monotonic()
+        while time.monotonic() - begun < 3:
+            for db in hosts:
+                self.ask_python(db)
+            self.ask_shell(main)
+            self.assertGreaterEqual(hosts[1].execute("SELECT count(*) FROM event_index").fetchone()[0], WRITERS)
+        self.ask_shell(":memory:")
+
+    def test_the_index_may_be_deleted_made_anew_and_packed_meanwhile(self):
+        main = os.path.join(self.store, "sessions.db")
+        self.annal("reindex")
+        hosts = [self.connect(), self.connect(main, timeout=0)]
+        mended = []
+
+        def disturb():
+            while not self.ending.is_set():
+                for suffix in "", "-wal", "-shm":
+                    if os.path.exists(main + suffix):
+                        os.unlink(main + suffix)
+                time.sleep(0.05)
+                for verb in "reindex", "vacuum":
+                    done = subprocess.run([ANNAL, verb], capture_output=True, text=True)
+                    mended.append((done.returncode, done.stderr))
+
+        disturber = threading.Thread(target=disturb)
+        disturber.start()
+        try:
+            begun = time.monotonic()
+            while time.monotonic() - begun < 3 or len(mended) < 4:
+                for db in hosts:
+                    self.ask_python(db)
+                self.ask_shell(":memory:")
+        finally:
+            self.ending.set()
+            disturber.join()
+
+    def test_a_statement_that_is_held_slows_nobody(self):
+        def rate():
+            before = sum(self.acked)
+            time.sleep(1)
+            return sum(self.acked) - before
+
+        free = rate()
+        db = self.connect()
+        held = db.execute("SELECT * FROM events")
+        held.fetchone()
+        self.assertGreater(rate(), free / 4)  # the machine is shared; one that waited would be at 0
+        self.ask_python(db)
+        held.close()
 
 
 if __name__ == "__main__":
