@@ -104,14 +104,23 @@ static bool one_statement_runs(sqlite3 *host)
     return running == 1;
 }
 
-/* Rules 4 and 5. */
+/* Rule 5. */
+static bool host_writes_index(const struct store_source *source)
+{
+    struct stat theirs, ours;
+    const char *main_file = sqlite3_db_filename(source->host, "main");
+    return sqlite3_txn_state(source->host, "main") == SQLITE_TXN_WRITE && main_file != NULL &&
+           stat(main_file, &theirs) == 0 && stat(source->index->base.path, &ours) == 0 &&
+           theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+}
+
+/* Rule 4. */
 static annal_status read_index(struct store_source *source, struct reading *reading,
                                annal_error *err)
 {
     annal_lag lag = {0};
-    bool host_writes = sqlite3_txn_state(source->host, "main") == SQLITE_TXN_WRITE;
-    annal_status status =
-        annal__index_read(source->index, NULL, 0, host_writes, 0, &reading->db, &lag, err);
+    annal_status status = annal__index_read(source->index, NULL, 0, host_writes_index(source), 0,
+                                            &reading->db, &lag, err);
     if (status >= 0)
         status = annal__index_add_rest(source->index, reading->db, NULL, 0, &lag,
                                        &reading->with_rest, err);

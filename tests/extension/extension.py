@@ -92,6 +92,21 @@ class Tables(Case):
             with self.assertRaisesRegex(sqlite3.OperationalError, why):
                 db.execute(f"CREATE VIRTUAL TABLE temp.x USING annal_events({wrong})")
 
+    def test_the_history_of_a_fork_is_a_join(self):
+        self.fill(1, 5)
+        self.annal("fork", "s0", "f", "--at", "3")
+        self.append("f", ("note.added", {"n": 4}))
+        self.annal("reindex")
+        db = self.connect(os.path.join(self.store, "sessions.db"))
+        own = [row[0] for row in db.execute("SELECT seq FROM events WHERE session_id = 'f' ORDER BY seq")]
+        self.assertEqual(own, [4])
+        whole = db.execute("SELECT e.session_id, e.seq FROM lineage AS l JOIN events AS e ON e.session_id = l.ancestor_id "
+                           "AND e.seq BETWEEN l.from_seq AND l.to_seq WHERE l.session_id = 'f' ORDER BY e.seq").fetchall()
+        self.assertEqual(whole, [("s0", 1), ("s0", 2), ("s0", 3), ("f", 4)])
+
+    def test_the_command_says_where_it_is(self):
+        self.assertTrue(os.path.samefile(self.annal("version", "--extension").strip(), EXTENSION))
+
     def test_a_missing_store_is_said(self):
         with self.assertRaisesRegex(sqlite3.OperationalError, "there is no store at"):
             self.connect().execute("SELECT * FROM events")
@@ -166,7 +181,7 @@ class Questions(Case):
         db.executemany("INSERT INTO others VALUES (?, ?, ?)",
                        [("s1", 7, "5"), ("5", 5, "s2"), ("note.added", 1, 7), ("07", 40, 7.0), (None, None, b"s1")])
         self.times = [row[0] for row in db.execute("SELECT timestamp FROM plain")]
-        for _ in range(1500):
+        for _ in range(1000):
             sql = self.question(rnd)
             values = self.values if "?" in sql else []
             got = db.execute(sql.format("events"), values).fetchall()
@@ -261,6 +276,18 @@ class Hosts(Case):
         self.assertLess(time.monotonic() - begun, 5)
         db.execute("ROLLBACK")
 
+    def test_a_host_that_writes_its_own_database_brings_the_index_up_to_date(self):
+        self.fill(1, 3)
+        db = self.connect(os.path.join(self.dir, "own.db"))
+        db.execute("CREATE TABLE own (seq)")
+        db.execute("INSERT INTO own VALUES (0)")
+        self.assertTrue(db.in_transaction)
+        db.execute("INSERT INTO own SELECT seq FROM events")
+        self.assertEqual(db.execute("SELECT count(*) FROM own").fetchone(), (4,))
+        index = sqlite3.connect(f"file:{self.store}/sessions.db?mode=ro", uri=True)
+        self.addCleanup(index.close)
+        self.assertEqual(index.execute("SELECT count(*) FROM event_index").fetchone(), (3,))
+
     def test_a_statement_that_is_held_sees_what_was_and_the_next_one_what_is(self):
         self.fill(1, 3)
         db = self.connect()
@@ -331,7 +358,7 @@ class Writers(Case):
         self.ask_shell(":memory:")
         hosts = [self.connect(), self.connect(main, timeout=0)]
         begun = time.monotonic()
-        while time.monotonic() - begun < 3:
+        while time.monotonic() - begun < 2:
             for db in hosts:
                 self.ask_python(db)
             self.ask_shell(main)
@@ -358,7 +385,7 @@ class Writers(Case):
         disturber.start()
         try:
             begun = time.monotonic()
-            while time.monotonic() - begun < 3 or len(mended) < 4:
+            while time.monotonic() - begun < 2 or len(mended) < 4:
                 for db in hosts:
                     self.ask_python(db)
                 self.ask_shell(":memory:")

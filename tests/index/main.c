@@ -20,13 +20,15 @@ Suite *suite_state(void);
 Suite *suite_state_diff(void);
 Suite *suite_state_vfs(void);
 Suite *suite_vectors(void);
+Suite *suite_virtual(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_history, suite_import,     suite_pack,    suite_packs,        suite_pack_base,
-    suite_state,   suite_state_diff, suite_open,    suite_indexer,      suite_query,
-    suite_sql,     suite_snapshots,  suite_vectors, suite_maintain,     suite_permit,
-    suite_outbox,  suite_fields,     suite_backup,  suite_backup_order, suite_state_vfs,
-    NULL,
+    suite_history,   suite_import,   suite_pack,         suite_packs,
+    suite_pack_base, suite_state,    suite_state_diff,   suite_open,
+    suite_indexer,   suite_query,    suite_sql,          suite_snapshots,
+    suite_vectors,   suite_maintain, suite_permit,       suite_outbox,
+    suite_fields,    suite_backup,   suite_backup_order, suite_state_vfs,
+    suite_virtual,   NULL,
 };
 
 int main(int argc, char **argv)

@@ -19,10 +19,19 @@ for page in annal annal-verbs; do
         exit 1
     }
 done
+extension=$("$prefix/bin/annal" version --extension)
+[ "$(readlink -f "$extension")" = "$(find "$prefix" -name annal_sqlite.so)" ] || {
+    echo "the extension was not installed where the command looks for it"
+    exit 1
+}
 pc=$(find "$prefix" -name annal.pc)
 PKG_CONFIG_PATH=$(dirname "$pc")
 export PKG_CONFIG_PATH
 libdir=$(pkg-config --variable=libdir annal)
+[ -r "$(pkg-config --variable=sqlite_extension annal)" ] || {
+    echo "annal.pc does not lead to the extension"
+    exit 1
+}
 
 try() {
     echo "$1:"
