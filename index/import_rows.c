@@ -7,7 +7,8 @@
  *     that wants to be rolled back) is copied first, with what belongs to it.
  * (2) The SELECTs of the sections "-- rows" may read tables and call functions, and nothing else.
  *     One that names a table or column that this database has not is passed over.
- * (3) No row is lost: tables that none of them read come behind, row by row.
+ * (3) No row is lost: tables that none of them read come behind, row by row; those that the section
+ *     "-- tables" names come before all else.
  */
 #include "index/database.h"
 #include "index/import.h"
@@ -137,6 +138,27 @@ static annal_status open_foreign(struct rows *rows, const char *path, annal_erro
 
 /* ---- The SELECTs ---- */
 
+static bool was_read(const struct rows *rows, annal_slice table)
+{
+    for (const struct name *name = rows->read; name != NULL; name = name->next)
+        if (strlen(name->name) == table.len && memcmp(name->name, table.ptr, table.len) == 0)
+            return true;
+    return false;
+}
+
+static bool note_read(struct rows *rows, annal_slice table)
+{
+    if (was_read(rows, table))
+        return true;
+    struct name *name = annal__zalloc(sizeof *name + table.len + 1);
+    if (name == NULL)
+        return false;
+    memcpy(name->name, table.ptr, table.len);
+    name->next = rows->read;
+    rows->read = name;
+    return true;
+}
+
 static int allow_reading(void *arg, int action, const char *table, const char *column,
                          const char *database, const char *trigger)
 {
@@ -148,24 +170,7 @@ static int allow_reading(void *arg, int action, const char *table, const char *c
         return SQLITE_OK;
     if (action != SQLITE_READ)
         return SQLITE_DENY;
-    for (struct name *name = rows->read; name != NULL; name = name->next)
-        if (strcmp(name->name, table) == 0)
-            return SQLITE_OK;
-    struct name *name = annal__zalloc(sizeof *name + strlen(table) + 1);
-    if (name == NULL)
-        return SQLITE_DENY;
-    strcpy(name->name, table);
-    name->next = rows->read;
-    rows->read = name;
-    return SQLITE_OK;
-}
-
-static bool was_read(const struct rows *rows, annal_slice table)
-{
-    for (const struct name *name = rows->read; name != NULL; name = name->next)
-        if (strlen(name->name) == table.len && memcmp(name->name, table.ptr, table.len) == 0)
-            return true;
-    return false;
+    return note_read(rows, annal_slice_of(table)) ? SQLITE_OK : SQLITE_DENY;
 }
 
 static annal_status give_rows(struct rows *rows, sqlite3_stmt *statement, annal_error *err)
@@ -290,6 +295,38 @@ static annal_status give_table(struct rows *rows, annal_slice table, annal_error
     return status;
 }
 
+static bool has_table(sqlite3 *db, annal_slice table)
+{
+    sqlite3_stmt *statement = NULL;
+    bool found = false;
+    if (annal__db_prepare(db, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1",
+                          &statement, NULL) >= 0) {
+        annal__db_bind_text(statement, 1, table);
+        found = sqlite3_step(statement) == SQLITE_ROW;
+    }
+    sqlite3_finalize(statement);
+    return found;
+}
+
+/* Rule 3: those that the importer wants first, in its order. */
+static annal_status give_first_tables(struct rows *rows, annal_slice names, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    size_t at = 0;
+    while (status == ANNAL_OK && at < names.len) {
+        size_t begin = at;
+        while (at < names.len && strchr(" \t\r\n", names.ptr[at]) == NULL)
+            at++;
+        annal_slice table = {names.ptr + begin, at - begin};
+        at++;
+        if (table.len == 0 || !has_table(rows->db, table) || was_read(rows, table))
+            continue;
+        status = note_read(rows, table) ? give_table(rows, table, err)
+                                        : annal__fail(err, ANNAL_ERR_NOMEM, "read a database");
+    }
+    return status;
+}
+
 /* Rule 3; what a virtual table shows stands in others. */
 static annal_status give_other_tables(struct rows *rows, annal_error *err)
 {
@@ -315,6 +352,9 @@ annal_status annal_import_rows(annal_slice sql, const char *path, annal_import_r
     struct rows rows = {.fn = fn, .arg = arg, .line = {.limit = ANNAL_APPEND_BYTES_MAX}};
     size_t at = 0;
     annal_status status = open_foreign(&rows, path, err);
+    if (status >= 0)
+        status =
+            give_first_tables(&rows, annal__import_section(sql, "-- tables", &(size_t){0}), err);
     if (status >= 0)
         sqlite3_set_authorizer(rows.db, allow_reading, &rows);
     for (annal_slice section;

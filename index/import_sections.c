@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static const char *const marks[] = {"-- detect", "-- rows", "-- once", "-- batch"};
+static const char *const marks[] = {"-- detect", "-- tables", "-- rows", "-- once", "-- batch"};
 
 static bool is_mark(annal_slice line, const char *mark)
 {

@@ -282,6 +282,7 @@ void document_close(struct document *document)
 
 struct writing {
     FILE *lines;
+    annal_slice only; /* items of this array; empty: of all */
     const char *done; /* so far the text is written, or stands for something that is */
 };
 
@@ -302,6 +303,9 @@ static void put_emptied_array(void *arg, const char *begin, const char *end)
 static void put_item(void *arg, annal_slice path, uint64_t index, annal_slice value)
 {
     struct writing *writing = arg;
+    if (writing->only.len > 0 &&
+        (writing->only.len != path.len || memcmp(writing->only.ptr, path.ptr, path.len) != 0))
+        return;
     fprintf(writing->lines, "{\"at\":\"%.*s\",\"index\":%llu,\"value\":", ANNAL_FMT(path),
             (unsigned long long)index);
     put_on_one_line(writing->lines, value.ptr, value.ptr + value.len);
@@ -331,13 +335,15 @@ static void put_item_of_damaged(void *arg, annal_slice path, uint64_t index, ann
 annal_status document_write_lines(const struct document *document, FILE *lines, annal_error *err)
 {
     const char *end = document->text.ptr + document->text.len;
-    struct writing writing = {lines, document->text.ptr};
+    struct writing writing = {.lines = lines, .done = document->text.ptr};
+    size_t at = 0;
     if (document->whole) {
         fputs("{\"at\":\"$\",\"value\":", lines);
         walk_document(document, &(struct visitor){.array = put_emptied_array, .arg = &writing});
         put_on_one_line(lines, writing.done, end);
         fputs("}\n", lines);
-        walk_document(document, &(struct visitor){.item = put_item, .arg = &writing});
+        while ((writing.only = importer_word(document->importer, "split", &at)).len > 0)
+            walk_document(document, &(struct visitor){.item = put_item, .arg = &writing});
     } else {
         walk_document(document, &(struct visitor){.item = put_item_of_damaged, .arg = &writing});
         put_rest(&writing, end);

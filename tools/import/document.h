@@ -5,8 +5,8 @@
  *   -- split: $.messages $.info.history        ($: the value itself is the array)
  *
  * (1) The first line is {"at":"$","value":…}, the value with those arrays empty. Then comes a line
- *     for each item, in the order of the file: {"at":"$.messages","index":0,"value":…}. Values are
- *     copied as they are written, but for line breaks between words, which become spaces.
+ *     for each item, array after array in the order of the directive:
+ *     {"at":"$.messages","index":0,"value":…}. Values are copied as they are written, but for line breaks between words, which become spaces.
  * (2) A file is a document when it is one JSON value over several lines, or one on a single line in
  *     which one of the arrays stands. A file whose first or second line is a value is one of lines,
  *     whatever follows.

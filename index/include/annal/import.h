@@ -39,7 +39,8 @@
  * "-- rows", as often as needed, is for logs that are SQLite databases: SELECTs that run there, with
  * the functions above, and return one column, a JSON object: a line. A SELECT that names a table or
  * column which this database has not is passed over with the rest of its section. Rows of tables that
- * no SELECT reads come behind, as {"table":"…","row":{…}}.
+ * no SELECT reads come behind, as {"table":"…","row":{…}}; those of tables that stand, by name, under
+ * "-- tables" come so before all others.
  *
  * "-- detect" is one SELECT over source and lines (the first of a log) that returns how sure it is that
  * the log is of this kind: 0 to 100.

@@ -1,0 +1,112 @@
+-- importer autogen   version 1
+-- files: *.json *.jsonl
+-- split: $.history $
+--
+-- Conversations of AutoGen: its messages (one a line, or an array of them), the state that a team or an agent
+-- saves, and documents with a history such as those of Who&When.
+-- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+--
+--  (1) The session is named after the file. A message has the time that it names (created_at), else that of
+--      the message before.
+--  (2) A message is message.added: its role is user where a user or human speaks, tool results aside, else
+--      what the log says, and assistant where that is an agent's name, which stays under "extra".
+--  (3) ToolCallRequestEvent and ToolCallExecutionEvent are calls and results. models_usage is counted with
+--      its message.
+--  (4) Of a saved state each agent's model context becomes messages; an event's id is made of agent and
+--      place, so a state that has grown adds what is new.
+
+-- detect
+SELECT max(CASE
+    WHEN json_type(json, '$.models_usage') IS NOT NULL AND json_type(json, '$.source') = 'text' THEN 90
+    WHEN json_type(json, '$.value.models_usage') IS NOT NULL AND json_type(json, '$.value.source') = 'text' THEN 90
+    WHEN json_type(json, '$.value.agent_states') = 'object' THEN 90
+    WHEN json_type(json, '$.value.mistake_agent') IS NOT NULL THEN 90
+    WHEN json ->> '$.at' = '$.history' AND json_type(json, '$.value.name') = 'text'
+         AND json_type(json, '$.value.role') = 'text' THEN 40
+    ELSE 0 END) FROM lines
+
+-- once
+CREATE TABLE file (session TEXT, ts INTEGER, made INTEGER);
+INSERT INTO file SELECT session_id(stem), 1, 0 FROM source;
+CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
+CREATE TABLE now (j TEXT, v TEXT, source TEXT, main TEXT);
+
+-- The messages of the line; name: what their events' ids are made of.
+CREATE TABLE messages (i INTEGER PRIMARY KEY, name TEXT, m TEXT, role TEXT, type TEXT);
+
+CREATE TRIGGER line AFTER INSERT ON lines BEGIN
+    DELETE FROM now;
+    DELETE FROM messages;
+    INSERT INTO now
+    SELECT j, v, json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n, 'record', v -> '$.id'),
+           CASE WHEN j IS NULL THEN 'unreadable'
+                WHEN j ->> '$.at' = '$' AND json_type(j, '$.index') IS NULL THEN 'meta'
+                WHEN json_type(v, '$.content') IS NOT NULL THEN 'message'
+                ELSE 'record' END
+    FROM source, (SELECT NEW.json AS j, CASE WHEN json_type(NEW.json, '$.at') = 'text' AND json_type(NEW.json, '$.value') IS NOT NULL
+                                        THEN NEW.json -> '$.value' ELSE NEW.json END AS v);
+    INSERT INTO messages (i, name, m)
+    SELECT 0, NEW.hash, v FROM now WHERE main = 'message'
+    UNION ALL
+    SELECT row_number() OVER () + 1, 'state.' || a.key || '.' || c.key,
+           json_set(c.value, '$.agent', a.key)
+    FROM now, json_each(v, '$.agent_states') a, json_each(a.value, '$.agent_state.llm_context.messages') c
+    WHERE main = 'meta' AND a.type = 'object' AND c.type = 'object'
+    UNION ALL
+    SELECT 1000000 + c.key, 'state.' || c.key, c.value FROM now, json_each(v, '$.llm_context.messages') c
+    WHERE main = 'meta' AND c.type = 'object';
+    UPDATE messages SET type = coalesce(m ->> '$.type', ''),
+        role = CASE WHEN lower(coalesce(m ->> '$.role', m ->> '$.source', '')) IN ('user', 'human', 'user_proxy')
+                         OR m ->> '$.type' = 'UserMessage' THEN 'user'
+                    WHEN m ->> '$.role' IN ('assistant', 'system', 'tool', 'function') THEN m ->> '$.role'
+                    WHEN m ->> '$.type' = 'SystemMessage' THEN 'system'
+                    ELSE 'assistant' END;
+    UPDATE file SET ts = coalesce((SELECT max(time_us(m ->> '$.created_at')) FROM messages), ts);
+    INSERT INTO out
+    SELECT NEW.row, 0, session, ts, 'session.created', 'session.created',
+           json_fields('id', json_text(session), 'agent_id', '"autogen"', 'status', '"idle"',
+                       'title', CASE WHEN main = 'meta' THEN v -> '$.question' END, 'source', source), NEW.n
+    FROM file, now WHERE NOT made;
+    UPDATE file SET made = 1;
+    INSERT INTO out
+    SELECT NEW.row, 1, session, ts, CASE main WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END,
+           NEW.hash || '.line',
+           CASE main WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
+           ELSE json_fields('kind', CASE main WHEN 'meta' THEN '"document"' ELSE coalesce(v -> '$.type', '"line"') END,
+                            'source', source, 'extra', v) END, NEW.n
+    FROM file, now WHERE main <> 'message';
+    INSERT INTO out
+    SELECT NEW.row, 100 * i + 2, session, coalesce(time_us(m ->> '$.created_at'), ts), 'message.added', name || '.message',
+           json_fields('id', coalesce(m -> '$.id', json_text(name)), 'role', json_text(role),
+               'content', CASE WHEN messages.type IN ('ToolCallRequestEvent', 'ToolCallExecutionEvent') THEN '[]' ELSE m -> '$.content' END,
+               'name', coalesce(m -> '$.name', m -> '$.source', CASE WHEN m ->> '$.role' <> role THEN m -> '$.role' END,
+                                m -> '$.agent'),
+               'source', source,
+               'extra', json_remove(m, '$.content', CASE WHEN m ->> '$.role' = role THEN '$.role' ELSE '$." "' END)), NEW.n
+    FROM file, now, messages;
+    INSERT INTO out
+    SELECT NEW.row, 100 * i + 3 + c.key, session, coalesce(time_us(m ->> '$.created_at'), ts), 'tool.called',
+           name || '.call.' || c.key,
+           json_fields('call_id', coalesce(c.value -> '$.id', json_text(name || c.key)), 'tool', c.value -> '$.name',
+                       'input', c.value -> '$.arguments', 'message_id', coalesce(m -> '$.id', json_text(name)),
+                       'source', source), NEW.n
+    FROM file, now, messages, json_each(m, '$.content') c
+    WHERE c.type = 'object' AND json_type(c.value, '$.arguments') IS NOT NULL AND json_type(c.value, '$.name') = 'text';
+    INSERT INTO out
+    SELECT NEW.row, 100 * i + 3 + c.key, session, coalesce(time_us(m ->> '$.created_at'), ts),
+           CASE WHEN c.value ->> '$.is_error' THEN 'tool.failed' ELSE 'tool.returned' END, name || '.result.' || c.key,
+           json_fields('call_id', c.value -> '$.call_id', 'success', CASE WHEN c.value ->> '$.is_error' THEN 'false' ELSE 'true' END,
+                       'output', c.value -> '$.content', 'source', source,
+                       'extra', json_remove(c.value, '$.call_id', '$.content')), NEW.n
+    FROM file, now, messages, json_each(m, '$.content') c
+    WHERE c.type = 'object' AND json_type(c.value, '$.call_id') = 'text';
+    INSERT INTO out
+    SELECT NEW.row, 100 * i + 99, session, coalesce(time_us(m ->> '$.created_at'), ts), 'agent.turn.usage', name || '.usage',
+           json_fields('message_id', coalesce(m -> '$.id', json_text(name)), 'input_tokens', m -> '$.models_usage.prompt_tokens',
+                       'output_tokens', m -> '$.models_usage.completion_tokens', 'source', source), NEW.n
+    FROM file, now, messages WHERE json_type(m, '$.models_usage') = 'object';
+END;
+
+-- batch
+SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
+DELETE FROM out;

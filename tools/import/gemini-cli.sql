@@ -1,0 +1,185 @@
+-- importer gemini-cli   version 1
+-- files: session-*.json session-*.jsonl
+-- split: $.messages
+--
+-- Chats of the Gemini CLI: ~/.gemini/tmp/<project>/chats/session-*.jsonl, and the older session-*.json,
+-- which is one document that is written anew as it grows.
+-- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+--
+--  (1) The session is the one that the header names, else the file. A message stands in a line of its
+--      own, in the "$set" of a line, or in the document's array.
+--  (2) A message that comes again under its id replaces what was there: it is an event message.added
+--      again only where its content changed. Calls, results and tokens are told once each; tokens that a
+--      later line counts differently, as the difference.
+--  (3) The first event made from a line carries what is left of it under "extra".
+--  (4) A user's message begins a turn, but not one that only hands results to the model, and not the
+--      context that the program puts in front.
+--  (5) "$rewindTo" takes messages back in the program; here they stay, and it is an import.record.
+
+-- detect
+SELECT max(CASE
+    WHEN json_type(coalesce(json -> '$.value', json), '$.projectHash') = 'text'
+         AND json_type(coalesce(json -> '$.value', json), '$.sessionId') = 'text' THEN 95
+    WHEN json ->> '$.type' = 'gemini' AND json_type(json, '$.id') = 'text' THEN 80
+    ELSE 0 END) FROM lines
+
+-- once
+CREATE TABLE file (session TEXT, ts INTEGER, named INTEGER, made INTEGER, turn TEXT, turns INTEGER);
+INSERT INTO file SELECT session_id(stem), 1, 0, 0, NULL, 0 FROM source;
+
+CREATE TABLE seen (id TEXT PRIMARY KEY, content TEXT, input INTEGER, output INTEGER, cached INTEGER)
+    WITHOUT ROWID;
+CREATE TABLE calls (id TEXT PRIMARY KEY, returned INTEGER) WITHOUT ROWID;
+CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
+CREATE TABLE now (j TEXT, source TEXT, main TEXT);
+
+-- The messages of the line. i: its place; fresh: its content is not known; human: it begins a turn.
+CREATE TABLE messages (i INTEGER PRIMARY KEY, m TEXT, id TEXT, role TEXT, fresh INTEGER, human INTEGER);
+
+CREATE TRIGGER line AFTER INSERT ON lines BEGIN
+    DELETE FROM now;
+    DELETE FROM messages;
+    INSERT INTO now
+    SELECT j, json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n,
+                          'record', coalesce(j -> '$.value.id', j -> '$.id')),
+           CASE WHEN j IS NULL THEN 'unreadable'
+                WHEN j ->> '$.at' = '$' THEN 'meta'
+                WHEN j ->> '$.at' = '$.messages' THEN 'message'
+                WHEN json_type(j, '$.sessionId') = 'text' AND json_type(j, '$.type') IS NULL THEN 'meta'
+                WHEN json_type(j, '$."$set".messages') = 'array' THEN 'set'
+                WHEN json_type(j, '$.id') = 'text' AND json_type(j, '$.type') = 'text' THEN 'message'
+                ELSE 'record' END
+    FROM source, (SELECT NEW.json AS j);
+    INSERT INTO messages (i, m)
+    SELECT 0, coalesce(j -> '$.value', j) FROM now WHERE main = 'message'
+    UNION ALL
+    SELECT e.key, e.value FROM now, json_each(j, '$."$set".messages') e WHERE main = 'set' AND e.type = 'object';
+    UPDATE messages SET id = coalesce(m ->> '$.id', NEW.hash || '.' || i),
+        role = CASE m ->> '$.type' WHEN 'user' THEN 'user' WHEN 'gemini' THEN 'assistant' ELSE 'system' END;
+    UPDATE messages SET
+        fresh = NOT EXISTS (SELECT 1 FROM seen s WHERE s.id = messages.id
+                            AND s.content IS coalesce(m -> '$.content', '')),
+        human = role = 'user'
+            AND NOT EXISTS (SELECT 1 FROM json_each(m, '$.content') p WHERE p.type = 'object'
+                            AND json_type(p.value, '$.functionResponse') IS NOT NULL)
+            AND coalesce(CASE json_type(m, '$.content') WHEN 'array' THEN m ->> '$.content[0].text'
+                         ELSE m ->> '$.content' END, '') NOT LIKE '<session_context>%';
+    UPDATE file SET
+        ts = coalesce((SELECT max(time_us(m ->> '$.timestamp')) FROM messages),
+                      time_us(coalesce(NEW.json -> '$.value', NEW.json) ->> '$.startTime'),
+                      time_us(NEW.json ->> '$."$set".lastUpdated'), ts),
+        session = CASE WHEN named OR (SELECT main FROM now) <> 'meta' THEN session
+                  ELSE coalesce(session_id(coalesce(NEW.json -> '$.value', NEW.json) ->> '$.sessionId'), session) END,
+        named = named OR (SELECT main FROM now) = 'meta';
+
+    INSERT INTO out
+    SELECT NEW.row, 0, f.session, f.ts, 'session.created', 'session.created',
+           CASE main WHEN 'meta' THEN json_fields(
+               'id', json_text(f.session), 'agent_id', '"gemini-cli"', 'provider', '"google"',
+               'status', '"idle"', 'created_at', coalesce(j -> '$.value', j) -> '$.startTime', 'source', n.source,
+               'extra', json_remove(j, '$.startTime', '$.value.startTime'))
+           ELSE json_fields('id', json_text(f.session), 'agent_id', '"gemini-cli"', 'provider', '"google"',
+                            'status', '"idle"', 'source', n.source) END, NEW.n
+    FROM file f, now n WHERE NOT f.made;
+    UPDATE now SET main = 'record' WHERE main = 'meta' AND (SELECT made FROM file);
+    UPDATE file SET made = 1;
+
+    -- Turns: of the messages of one line only the last one's stays open.
+    INSERT INTO out
+    SELECT NEW.row, 10 * m.i + 1, f.session, f.ts, 'turn.completed', NEW.hash || '.ends.' || m.i,
+           json_fields('turn_id', json_text(coalesce((SELECT p.id FROM messages p WHERE p.human AND p.fresh
+                                                      AND p.i < m.i ORDER BY p.i DESC LIMIT 1), f.turn)),
+                       'reason', '"next_turn"', 'source', n.source), NEW.n
+    FROM file f, now n, messages m WHERE m.human AND m.fresh
+      AND (f.turn IS NOT NULL OR EXISTS (SELECT 1 FROM messages p WHERE p.human AND p.fresh AND p.i < m.i));
+    INSERT INTO out
+    SELECT NEW.row, 10 * m.i + 2, f.session, f.ts, 'turn.started', NEW.hash || '.begins.' || m.i,
+           json_fields('turn_id', json_text(m.id),
+                       'sequence', f.turns + (SELECT count(*) FROM messages p WHERE p.human AND p.fresh AND p.i <= m.i),
+                       'status', '"running"', 'prompt_ref', json_text(m.id), 'source', n.source), NEW.n
+    FROM file f, now n, messages m WHERE m.human AND m.fresh;
+    UPDATE file SET turns = turns + (SELECT count(*) FROM messages WHERE human AND fresh),
+        turn = coalesce((SELECT id FROM messages WHERE human AND fresh ORDER BY i DESC LIMIT 1), turn);
+
+    -- The messages; and what else the line says.
+    INSERT INTO out
+    SELECT NEW.row, 10 * m.i + 3, f.session, coalesce(time_us(m ->> '$.timestamp'), f.ts),
+           CASE WHEN m.fresh THEN 'message.added' ELSE 'import.record' END, NEW.hash || '.message.' || m.i,
+           CASE WHEN m.fresh THEN json_fields(
+               'id', json_text(m.id), 'role', json_text(m.role), 'content', coalesce(m -> '$.content', '""'),
+               'model', m -> '$.model', 'turn_id', json_text(f.turn), 'source', n.source,
+               'extra', json_remove(m, '$.id', '$.content', '$.model', '$.toolCalls'))
+           ELSE json_fields('kind', '"message"', 'turn_id', json_text(f.turn), 'source', n.source,
+                            'extra', json_remove(m, '$.content', '$.toolCalls')) END, NEW.n
+    FROM file f, now n, messages m;
+    INSERT INTO out
+    SELECT NEW.row, 1000000, f.session, f.ts,
+           CASE main WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END, NEW.hash || '.line',
+           CASE main
+           WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(n.source))
+           WHEN 'set' THEN json_fields('kind', '"$set"', 'source', n.source,
+                                       'extra', json_remove(j, '$."$set".messages'))
+           ELSE json_fields('kind', coalesce(j -> '$.type', json_text((SELECT key FROM json_each(j) LIMIT 1))),
+                            'turn_id', json_text(f.turn), 'source', n.source, 'extra', j) END, NEW.n
+    FROM file f, now n WHERE main IN ('unreadable', 'set', 'record');
+
+    -- Calls and their results.
+    INSERT INTO out
+    SELECT NEW.row, 10 * m.i + 4, f.session, coalesce(time_us(c.value ->> '$.timestamp'), f.ts), 'tool.called',
+           'call.' || coalesce(c.value ->> '$.id', NEW.hash || '.' || m.i || '.' || c.key),
+           json_fields('call_id', coalesce(c.value -> '$.id', json_text(NEW.hash || '.' || m.i || '.' || c.key)),
+                       'tool', c.value -> '$.name', 'input', c.value -> '$.args', 'message_id', json_text(m.id),
+                       'turn_id', json_text(f.turn), 'source', n.source,
+                       'extra', json_remove(c.value, '$.id', '$.name', '$.args', '$.result')), NEW.n
+    FROM file f, now n, messages m, json_each(m.m, '$.toolCalls') c
+    WHERE c.type = 'object' AND NOT EXISTS (SELECT 1 FROM calls k WHERE k.id = c.value ->> '$.id');
+    INSERT OR IGNORE INTO calls
+    SELECT c.value ->> '$.id', 0 FROM messages m, json_each(m.m, '$.toolCalls') c
+    WHERE c.type = 'object' AND c.value ->> '$.id' IS NOT NULL;
+    INSERT INTO out
+    SELECT NEW.row, 10 * m.i + 5, f.session, coalesce(time_us(c.value ->> '$.timestamp'), f.ts),
+           CASE WHEN c.value ->> '$.status' = 'success' THEN 'tool.returned' ELSE 'tool.failed' END,
+           'result.' || coalesce(c.value ->> '$.id', NEW.hash || '.' || m.i || '.' || c.key),
+           json_fields('call_id', coalesce(c.value -> '$.id', json_text(NEW.hash || '.' || m.i || '.' || c.key)),
+                       'success', CASE WHEN c.value ->> '$.status' = 'success' THEN 'true' ELSE 'false' END,
+                       'output', c.value -> '$.result', 'turn_id', json_text(f.turn), 'source', n.source), NEW.n
+    FROM file f, now n, messages m, json_each(m.m, '$.toolCalls') c
+    WHERE c.type = 'object' AND c.value ->> '$.status' IN ('success', 'error', 'cancelled')
+      AND NOT EXISTS (SELECT 1 FROM calls k WHERE k.id = c.value ->> '$.id' AND k.returned);
+    UPDATE calls SET returned = 1
+    WHERE id IN (SELECT c.value ->> '$.id' FROM messages m, json_each(m.m, '$.toolCalls') c
+                 WHERE c.type = 'object' AND c.value ->> '$.status' IN ('success', 'error', 'cancelled'));
+
+    -- Tokens: what the message has used beyond what was counted for it.
+    INSERT INTO out
+    SELECT NEW.row, 10 * i + 6, session, ts, 'agent.turn.usage',
+           CASE WHEN before IS NULL THEN mid || '.usage' ELSE NEW.hash || '.usage.' || i END,
+           json_fields('message_id', json_text(mid), 'model', model, 'input_tokens', input - coalesce(before, 0),
+                       'output_tokens', output - coalesce(output_before, 0),
+                       'cached_input_tokens', cached - coalesce(cached_before, 0),
+                       'reasoning_output_tokens', thoughts, 'turn_id', json_text(turn), 'source', source), NEW.n
+    FROM (SELECT m.i, f.session, coalesce(time_us(m.m ->> '$.timestamp'), f.ts) AS ts, m.id AS mid, m.m -> '$.model' AS model,
+                 CAST(coalesce(m.m ->> '$.tokens.input', 0) + coalesce(m.m ->> '$.tokens.tool', 0) AS INTEGER) AS input,
+                 CAST(coalesce(m.m ->> '$.tokens.output', 0) + coalesce(m.m ->> '$.tokens.thoughts', 0) AS INTEGER)
+                     AS output,
+                 CAST(coalesce(m.m ->> '$.tokens.cached', 0) AS INTEGER) AS cached, m.m -> '$.tokens.thoughts' AS thoughts,
+                 s.input AS before, s.output AS output_before, s.cached AS cached_before, f.turn, n.source
+          FROM file f, now n, messages m LEFT JOIN seen s ON s.id = m.id
+          WHERE json_type(m.m, '$.tokens') = 'object')
+    WHERE input IS NOT coalesce(before, 0) OR output IS NOT coalesce(output_before, 0);
+    INSERT INTO seen
+    SELECT id, coalesce(m -> '$.content', ''),
+           CAST(coalesce(m ->> '$.tokens.input', 0) + coalesce(m ->> '$.tokens.tool', 0) AS INTEGER),
+           CAST(coalesce(m ->> '$.tokens.output', 0) + coalesce(m ->> '$.tokens.thoughts', 0) AS INTEGER),
+           CAST(coalesce(m ->> '$.tokens.cached', 0) AS INTEGER)
+    FROM messages WHERE true
+    ON CONFLICT (id) DO UPDATE SET content = excluded.content,
+        input = CASE WHEN excluded.input > 0 THEN excluded.input ELSE input END,
+        output = CASE WHEN excluded.output > 0 THEN excluded.output ELSE output END,
+        cached = CASE WHEN excluded.input > 0 THEN excluded.cached ELSE cached END;
+    UPDATE seen SET input = NULL, output = NULL, cached = NULL WHERE input = 0 AND output = 0;
+END;
+
+-- batch
+SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
+DELETE FROM out;

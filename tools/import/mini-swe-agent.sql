@@ -1,0 +1,105 @@
+-- importer mini-swe-agent   version 1
+-- files: *.traj.json
+-- split: $.messages
+--
+-- Trajectories of mini-swe-agent: <instance>.traj.json, one document with the messages and info.
+-- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+--
+--  (1) The session is the instance that the document names, else the file. A message has the time at which
+--      its response was made, else that of the message before.
+--  (2) What the model answers is message.added; the command in it (the block of bash, or tool calls) is
+--      tool.called, and the message behind it, which says what came of it, tool.returned.
+--  (3) Tokens stand in each response. The cost stands in info.model_stats as a sum and is told once.
+--  (4) The first event made from a line carries what is left of it under "extra".
+
+-- detect
+SELECT max(CASE WHEN json ->> '$.value.trajectory_format' LIKE 'mini-swe-agent%' THEN 98
+                WHEN json_type(json, '$.value.info.mini_version') IS NOT NULL THEN 90
+           ELSE 0 END) FROM lines
+
+-- once
+CREATE TABLE file (session TEXT, ts INTEGER, made INTEGER, call TEXT, model TEXT);
+INSERT INTO file
+SELECT session_id(CASE WHEN stem LIKE '%.traj' THEN substr(stem, 1, length(stem) - 5) ELSE stem END), 1, 0, NULL, NULL
+FROM source;
+CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
+CREATE TABLE now (j TEXT, v TEXT, role TEXT, source TEXT, main TEXT, command TEXT);
+
+CREATE TRIGGER line AFTER INSERT ON lines BEGIN
+    DELETE FROM now;
+    INSERT INTO now
+    SELECT j, j -> '$.value', j ->> '$.value.role',
+           json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n),
+           CASE WHEN j IS NULL THEN 'unreadable'
+                WHEN j ->> '$.at' = '$' AND json_type(j, '$.value') = 'object' THEN 'meta'
+                WHEN j ->> '$.at' = '$.messages' AND json_type(j, '$.value.role') = 'text'
+                THEN CASE WHEN j ->> '$.value.role' = 'tool'
+                            OR (j ->> '$.value.role' = 'user' AND (SELECT call FROM file) IS NOT NULL) THEN 'result'
+                     ELSE 'message' END
+                ELSE 'record' END,
+           CASE WHEN j ->> '$.value.role' = 'assistant' AND json_type(j, '$.value.tool_calls') IS NULL
+                     AND instr(j ->> '$.value.content', '```bash' || char(10)) > 0
+                THEN (SELECT substr(t, 1, instr(t || char(10) || '```', char(10) || '```') - 1)
+                      FROM (SELECT substr(j ->> '$.value.content',
+                                          instr(j ->> '$.value.content', '```bash' || char(10)) + 8) AS t)) END
+    FROM source, (SELECT NEW.json AS j);
+    UPDATE file SET
+        session = coalesce((SELECT session_id(v ->> '$.instance_id') FROM now WHERE main = 'meta'), session),
+        model = coalesce((SELECT v ->> '$.info.config.model.model_name' FROM now WHERE main = 'meta'), model),
+        ts = coalesce((SELECT CAST(coalesce(v ->> '$.extra.response.created', v ->> '$.extra.timestamp') AS REAL) * 1000000
+                       FROM now WHERE v ->> '$.extra.response.created' > 0 OR v ->> '$.extra.timestamp' > 0), ts);
+    UPDATE file SET ts = CAST(ts AS INTEGER);
+    INSERT INTO out
+    SELECT NEW.row, 0, session, ts, 'session.created', 'session.created',
+           CASE main WHEN 'meta' THEN json_fields(
+               'id', json_text(session), 'agent_id', '"mini-swe-agent"', 'status', '"idle"', 'model', json_text(model),
+               'working_directory', v -> '$.info.config.environment.cwd', 'source', source, 'extra', v)
+           ELSE json_fields('id', json_text(session), 'agent_id', '"mini-swe-agent"', 'status', '"idle"',
+                            'source', source) END, NEW.n
+    FROM file, now WHERE NOT made;
+    UPDATE file SET made = 1;
+    INSERT INTO out
+    SELECT NEW.row, 1, session, ts, 'agent.turn.usage', 'usage',
+           json_fields('model', json_text(model), 'input_tokens', '0', 'output_tokens', '0',
+                       'cost_usd', v -> '$.info.model_stats.instance_cost', 'source', source), NEW.n
+    FROM file, now WHERE main = 'meta' AND json_type(v, '$.info.model_stats.instance_cost') IN ('real', 'integer');
+    INSERT INTO out
+    SELECT NEW.row, 2, session, ts, CASE main WHEN 'unreadable' THEN 'import.unreadable' WHEN 'message' THEN 'message.added'
+               WHEN 'result' THEN 'tool.returned' ELSE 'import.record' END, NEW.hash || '.2',
+           CASE main
+           WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
+           WHEN 'message' THEN json_fields(
+               'id', json_text(NEW.hash), 'role', v -> '$.role', 'content', coalesce(v -> '$.content', '""'),
+               'model', CASE WHEN role = 'assistant' THEN coalesce(v -> '$.extra.response.model', json_text(model)) END,
+               'source', source, 'extra', json_remove(v, '$.role', '$.content'))
+           WHEN 'result' THEN json_fields(
+               'call_id', coalesce(v -> '$.tool_call_id', json_text(call)), 'output', v -> '$.content', 'source', source,
+               'extra', json_remove(v, '$.content', '$.tool_call_id'))
+           ELSE json_fields('kind', json_text(main), 'source', source, 'extra', j) END, NEW.n
+    FROM file, now WHERE main <> 'meta';
+    INSERT INTO out
+    SELECT NEW.row, 3, session, ts, 'tool.called', NEW.hash || '.3',
+           json_fields('call_id', json_text(NEW.hash), 'tool', '"bash"', 'input', json_text(command),
+                       'message_id', json_text(NEW.hash), 'source', source), NEW.n
+    FROM file, now WHERE main = 'message' AND command IS NOT NULL;
+    INSERT INTO out
+    SELECT NEW.row, 4 + c.key, session, ts, 'tool.called', NEW.hash || '.call.' || c.key,
+           json_fields('call_id', coalesce(c.value -> '$.id', json_text(NEW.hash || c.key)),
+                       'tool', coalesce(c.value -> '$.function.name', '"bash"'),
+                       'input', c.value -> '$.function.arguments', 'message_id', json_text(NEW.hash), 'source', source), NEW.n
+    FROM file, now, json_each(v, '$.tool_calls') c WHERE main = 'message' AND c.type = 'object';
+    UPDATE file SET call = CASE WHEN (SELECT main = 'message' AND command IS NOT NULL FROM now) THEN NEW.hash END;
+    INSERT INTO out
+    SELECT NEW.row, 1000000, session, ts, 'agent.turn.usage', NEW.hash || '.usage',
+           json_fields('message_id', json_text(NEW.hash), 'model', coalesce(v -> '$.extra.response.model', json_text(model)),
+                       'input_tokens', u -> '$.prompt_tokens', 'output_tokens', u -> '$.completion_tokens',
+                       'cached_input_tokens', u -> '$.prompt_tokens_details.cached_tokens',
+                       'reasoning_output_tokens', u -> '$.completion_tokens_details.reasoning_tokens',
+                       'source', source), NEW.n
+    FROM file, now, (SELECT NEW.json -> '$.value.extra.response.usage' AS u)
+    WHERE main = 'message' AND json_type(u, '$.prompt_tokens') = 'integer';
+END;
+
+-- batch
+SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
+DELETE FROM out;

@@ -1,0 +1,173 @@
+-- importer opencode   version 1
+-- files: *.json opencode*.db
+-- split: $.messages
+--
+-- Sessions of opencode: its database ~/.local/share/opencode/opencode.db, and what `opencode export`
+-- prints: a document of info and messages, each with its parts.
+-- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+--
+--  (1) A message with its parts is one line, from the document as from the tables message and part. The
+--      session is the one that the message names, else that of the document.
+--  (2) Texts, reasoning and files are the content of message.added; a tool part is a call, and a result
+--      once it has one. Other parts stay under "extra".
+--  (3) A message that changed since an earlier import is added again under its id; its calls, results and
+--      tokens are told once. Tokens and cost count when the message is complete.
+--  (4) A user's message begins a turn; an answer belongs to the turn of the message that it names.
+--  (5) opencode counts reasoning apart from output, and what came from a cache apart from input.
+
+-- detect
+SELECT max(CASE
+    WHEN json_type(json, '$.value.info.sessionID') = 'text' AND json_type(json, '$.value.parts') = 'array' THEN 95
+    WHEN json ->> '$.at' = '$' AND json ->> '$.value.info.id' LIKE 'ses%' THEN 90
+    WHEN json ->> '$.table' = 'session' AND json_type(json, '$.row.directory') = 'text'
+         AND json_type(json, '$.row.project_id') IS NOT NULL THEN 90
+    ELSE 0 END) FROM lines
+
+-- tables
+session
+
+-- rows
+SELECT json_object('at', '$.messages', 'value', json_object(
+    'info', CASE WHEN json_valid(m.data) THEN json_set(m.data, '$.id', m.id, '$.sessionID', m.session_id)
+            ELSE json_object('id', m.id, 'sessionID', m.session_id, 'data', m.data) END,
+    'row', json_object('time_created', m.time_created, 'time_updated', m.time_updated),
+    'parts', (SELECT json_group_array(json(part)) FROM (
+        SELECT CASE WHEN json_valid(p.data) THEN json_set(p.data, '$.id', p.id, '$.messageID', p.message_id,
+                   '$.row', json_object('time_created', p.time_created, 'time_updated', p.time_updated))
+               ELSE json_object('id', p.id, 'data', p.data) END AS part
+        FROM part p WHERE p.message_id = m.id ORDER BY p.id))))
+FROM message m ORDER BY m.session_id, m.id;
+
+-- once
+CREATE TABLE file (session TEXT, ts INTEGER);
+INSERT INTO file SELECT session_id(stem), 1 FROM source;
+
+CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER) WITHOUT ROWID;
+CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
+CREATE TABLE now (j TEXT, v TEXT, info TEXT, mid TEXT, role TEXT, source TEXT, session TEXT, ts INTEGER, turn TEXT,
+                  is_new INTEGER, main TEXT);
+
+CREATE TRIGGER line AFTER INSERT ON lines BEGIN
+    DELETE FROM now;
+    INSERT INTO now (j, v, info, mid, role, source, main)
+    SELECT j, j -> '$.value', j -> '$.value.info', j ->> '$.value.info.id', j ->> '$.value.info.role',
+           json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n,
+                       'record', coalesce(j -> '$.value.info.id', j -> '$.row.id')),
+           CASE WHEN j IS NULL THEN 'unreadable'
+                WHEN j ->> '$.at' = '$' AND json_type(j, '$.value.info.id') = 'text' THEN 'meta'
+                WHEN j ->> '$.table' = 'session' AND json_type(j, '$.row.id') = 'text' THEN 'row'
+                WHEN j ->> '$.at' = '$.messages' AND json_type(j, '$.value.info.id') = 'text'
+                     AND json_type(j, '$.value.parts') = 'array' THEN 'message'
+                ELSE 'record' END
+    FROM source, (SELECT NEW.json AS j);
+    UPDATE file SET session = coalesce(session_id((SELECT CASE main WHEN 'meta' THEN mid
+                                                   WHEN 'row' THEN j ->> '$.row.id' END FROM now)), session);
+    UPDATE now SET
+        session = coalesce(session_id(coalesce(info ->> '$.sessionID', j ->> '$.row.session_id',
+                                               j ->> '$.row.sessionID')), (SELECT session FROM file)),
+        ts = CAST(coalesce(info ->> '$.time.created', j ->> '$.row.time_created', 0) AS INTEGER) * 1000;
+    UPDATE file SET ts = CASE WHEN (SELECT ts FROM now) > 0 THEN (SELECT ts FROM now) ELSE ts END;
+    UPDATE now SET ts = (SELECT ts FROM file) WHERE ts <= 0;
+    UPDATE now SET is_new = NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session = now.session);
+
+    INSERT INTO out
+    SELECT NEW.row, 0, session, ts, 'session.created', 'session.created',
+           CASE main
+           WHEN 'meta' THEN json_fields(
+               'id', json_text(session), 'agent_id', '"opencode"', 'provider', info -> '$.model.providerID',
+               'model', info -> '$.model.id', 'status', '"idle"', 'working_directory', info -> '$.directory',
+               'title', info -> '$.title', 'parent_session_id', json_text(session_id(info ->> '$.parentID')),
+               'source', source, 'extra', json_remove(v, '$.info.directory', '$.info.title'))
+           WHEN 'row' THEN json_fields(
+               'id', json_text(session), 'agent_id', '"opencode"', 'status', '"idle"',
+               'working_directory', j -> '$.row.directory', 'title', j -> '$.row.title',
+               'parent_session_id', json_text(session_id(j ->> '$.row.parent_id')), 'source', source,
+               'extra', json_remove(j, '$.row.directory', '$.row.title'))
+           ELSE json_fields('id', json_text(session), 'agent_id', '"opencode"', 'status', '"idle"',
+                            'source', source) END, NEW.n
+    FROM now WHERE is_new;
+    UPDATE now SET main = 'record' WHERE main IN ('meta', 'row') AND NOT is_new;
+    INSERT OR IGNORE INTO sessions SELECT session, NULL, 0 FROM now;
+
+    -- Turns.
+    INSERT INTO out
+    SELECT NEW.row, 1, n.session, n.ts, 'turn.completed', mid || '.ends',
+           json_fields('turn_id', json_text(s.turn), 'reason', '"next_turn"', 'source', source), NEW.n
+    FROM now n JOIN sessions s USING (session) WHERE main = 'message' AND role = 'user' AND s.turn IS NOT NULL;
+    UPDATE sessions SET turn = (SELECT mid FROM now), turns = turns + 1
+    WHERE session = (SELECT session FROM now WHERE main = 'message' AND role = 'user');
+    INSERT INTO out
+    SELECT NEW.row, 2, n.session, n.ts, 'turn.started', mid || '.begins',
+           json_fields('turn_id', json_text(mid), 'sequence', s.turns, 'status', '"running"',
+                       'prompt_ref', json_text(mid), 'source', source), NEW.n
+    FROM now n JOIN sessions s USING (session) WHERE main = 'message' AND role = 'user';
+    UPDATE now SET turn = coalesce(info ->> '$.parentID',
+                                   (SELECT s.turn FROM sessions s WHERE s.session = now.session));
+
+    -- The event that carries the line.
+    INSERT INTO out
+    SELECT NEW.row, 3, session, ts,
+           CASE main WHEN 'message' THEN 'message.added' WHEN 'unreadable' THEN 'import.unreadable'
+                ELSE 'import.record' END, NEW.hash || '.3',
+           CASE main
+           WHEN 'message' THEN json_fields(
+               'id', json_text(mid), 'role', json_text(coalesce(role, 'assistant')),
+               'content', (SELECT json_group_array(json(p.value)) FROM json_each(v, '$.parts') p
+                           WHERE p.value ->> '$.type' IN ('text', 'reasoning', 'file')),
+               'model', coalesce(info -> '$.modelID', info -> '$.model.modelID'), 'turn_id', json_text(turn),
+               'source', source,
+               'extra', json_set(json_remove(v, '$.info.id', '$.info.role'), '$.parts',
+                   (SELECT json_group_array(json(p.value)) FROM json_each(v, '$.parts') p
+                    WHERE p.type <> 'object' OR p.value ->> '$.type' IS NULL
+                       OR p.value ->> '$.type' NOT IN ('text', 'reasoning', 'file', 'tool'))))
+           WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
+           ELSE json_fields('kind', coalesce(j -> '$.table', j -> '$.at', json_text(json_type(j))),
+                            'source', source, 'extra', j) END, NEW.n
+    FROM now WHERE main NOT IN ('meta', 'row');
+
+    -- Tools, and what an answer cost.
+    INSERT INTO out
+    SELECT NEW.row, 10 + 2 * p.key, session,
+           coalesce(CAST(p.value ->> '$.state.time.start' AS INTEGER) * 1000, ts), 'tool.called',
+           'call.' || coalesce(p.value ->> '$.callID', p.value ->> '$.id', NEW.hash || p.key),
+           json_fields('call_id', coalesce(p.value -> '$.callID', p.value -> '$.id', json_text(NEW.hash || p.key)),
+                       'tool', p.value -> '$.tool', 'input', p.value -> '$.state.input', 'message_id', json_text(mid),
+                       'turn_id', json_text(turn), 'source', source,
+                       'extra', json_remove(p.value, '$.callID', '$.tool', '$.state.input', '$.state.output',
+                                            '$.state.error')), NEW.n
+    FROM now, json_each(v, '$.parts') p
+    WHERE main = 'message' AND p.type = 'object' AND p.value ->> '$.type' = 'tool';
+    INSERT INTO out
+    SELECT NEW.row, 11 + 2 * p.key, session,
+           coalesce(CAST(p.value ->> '$.state.time.end' AS INTEGER) * 1000, ts),
+           CASE WHEN p.value ->> '$.state.status' = 'error' THEN 'tool.failed' ELSE 'tool.returned' END,
+           'result.' || coalesce(p.value ->> '$.callID', p.value ->> '$.id', NEW.hash || p.key),
+           json_fields('call_id', coalesce(p.value -> '$.callID', p.value -> '$.id', json_text(NEW.hash || p.key)),
+                       'success', CASE WHEN p.value ->> '$.state.status' = 'error' THEN 'false' ELSE 'true' END,
+                       'output', coalesce(p.value -> '$.state.output', p.value -> '$.state.error'),
+                       'exit_code', p.value -> '$.state.metadata.exit',
+                       'duration_ms', p.value ->> '$.state.time.end' - p.value ->> '$.state.time.start',
+                       'turn_id', json_text(turn), 'source', source), NEW.n
+    FROM now, json_each(v, '$.parts') p
+    WHERE main = 'message' AND p.type = 'object' AND p.value ->> '$.type' = 'tool'
+      AND p.value ->> '$.state.status' IN ('completed', 'error');
+    INSERT INTO out
+    SELECT NEW.row, 1000000, session, coalesce(CAST(info ->> '$.time.completed' AS INTEGER) * 1000, ts),
+           'agent.turn.usage', mid || '.usage',
+           json_fields('message_id', json_text(mid), 'model', info -> '$.modelID',
+                       'input_tokens', CAST(coalesce(info ->> '$.tokens.input', 0)
+                           + coalesce(info ->> '$.tokens.cache.read', 0)
+                           + coalesce(info ->> '$.tokens.cache.write', 0) AS INTEGER),
+                       'output_tokens', CAST(coalesce(info ->> '$.tokens.output', 0)
+                           + coalesce(info ->> '$.tokens.reasoning', 0) AS INTEGER),
+                       'cached_input_tokens', info -> '$.tokens.cache.read',
+                       'cache_write_tokens', info -> '$.tokens.cache.write',
+                       'reasoning_output_tokens', info -> '$.tokens.reasoning',
+                       'cost_usd', info -> '$.cost', 'turn_id', json_text(turn), 'source', source), NEW.n
+    FROM now WHERE main = 'message' AND json_type(info, '$.tokens') = 'object'
+      AND json_type(info, '$.time.completed') = 'integer';
+END;
+
+-- batch
+SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
+DELETE FROM out;

@@ -1,0 +1,182 @@
+-- importer openhands   version 1
+-- files: *.json *.jsonl
+-- directory: base_state.json events/event-*.json event-*.json
+-- split: $
+--
+-- Conversations of OpenHands: a directory with a file for each event (and base_state.json), an array of
+-- events as older versions save them, and the output.jsonl of evaluations, whose lines are whole runs.
+-- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+--
+--  (1) The session is the conversation's id where base_state.json names it, the instance of a run, else the
+--      directory or file. Times without a zone are UTC, or of --map timezone=+02:00.
+--  (2) Events of both generations: with kind (MessageEvent, ActionEvent, ObservationEvent, …), and with
+--      action or observation. An action of a tool is tool.called and what was thought before it
+--      message.added; observations are results.
+--  (3) Tokens stand apart from the events: in the state and in the metrics of a run as lists of uses; each
+--      use is told once, by the id of its response.
+--  (4) The first event made from a line carries what is left of it under "extra". Where numbers of events
+--      are missing in a directory the next event says so (gap_before).
+
+-- detect
+SELECT max(CASE
+    WHEN json_type(v, '$.kind') = 'text' AND v ->> '$.kind' LIKE '%Event' AND json_type(v, '$.source') = 'text' THEN 95
+    WHEN json_type(v, '$.source') = 'text' AND json_type(v, '$.timestamp') = 'text'
+         AND (json_type(v, '$.action') = 'text' OR json_type(v, '$.observation') = 'text') THEN 85
+    WHEN json_type(v, '$.instance_id') = 'text' AND json_type(v, '$.history') = 'array'
+         AND json_type(v, '$.metadata.agent_class') IS NOT NULL THEN 90
+    WHEN json ->> '$.file' = 'base_state.json' THEN 60
+    ELSE 0 END)
+FROM (SELECT json, coalesce(json -> '$.value', json) AS v FROM lines)
+
+-- once
+CREATE TABLE file (base TEXT, session TEXT, ts INTEGER, zone TEXT, last INTEGER);
+INSERT INTO file
+SELECT session_id(CASE container WHEN 'directory' THEN file ELSE stem END), NULL, 1,
+       coalesce((SELECT value FROM options WHERE name = 'timezone'), ''), -1 FROM source;
+UPDATE file SET session = base;
+CREATE TABLE made (session TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
+CREATE TABLE now (j TEXT, v TEXT, source TEXT, main TEXT, gap INTEGER);
+
+-- The events of the line. kind: action, observation, message, or record.
+CREATE TABLE events (i INTEGER PRIMARY KEY, e TEXT, kind TEXT, role TEXT, name TEXT, call TEXT, ts INTEGER);
+
+CREATE TRIGGER line AFTER INSERT ON lines BEGIN
+    DELETE FROM now;
+    DELETE FROM events;
+    INSERT INTO now
+    SELECT j, v, json_fields('kind', json_text(kind), 'file', json_text(coalesce(j ->> '$.file', file)), 'line', NEW.n,
+                             'record', v -> '$.id'),
+           CASE WHEN j IS NULL THEN 'unreadable'
+                WHEN j ->> '$.at' = '$' AND json_type(j, '$.index') IS NULL THEN 'head'
+                WHEN j ->> '$.file' LIKE '%base_state.json' AND json_type(v) = 'object' THEN 'state'
+                WHEN json_type(v, '$.history') = 'array' AND json_type(v, '$.instance_id') = 'text' THEN 'run'
+                WHEN json_type(v) = 'object' AND (json_type(v, '$.kind') = 'text' OR json_type(v, '$.action') = 'text'
+                     OR json_type(v, '$.observation') IS NOT NULL) THEN 'event'
+                ELSE 'record' END, NULL
+    FROM source, (SELECT NEW.json AS j, CASE WHEN json_type(NEW.json, '$.value') IS NOT NULL
+                      AND (json_type(NEW.json, '$.at') = 'text' OR json_type(NEW.json, '$.file') = 'text')
+                  THEN NEW.json -> '$.value' ELSE NEW.json END AS v);
+    UPDATE file SET session = CASE (SELECT main FROM now)
+        WHEN 'run' THEN session_id((SELECT v ->> '$.instance_id' FROM now))
+        WHEN 'state' THEN coalesce(session_id(nullif((SELECT v ->> '$.id' FROM now), '')), session) ELSE session END;
+    -- A file of an event names its number.
+    UPDATE now SET gap = (SELECT CAST(substr(j ->> '$.file', instr(j ->> '$.file', 'event-') + 6) AS INTEGER) - f.last - 1 FROM file f)
+    WHERE j ->> '$.file' LIKE '%event-%';
+    UPDATE file SET last = last + 1 + (SELECT gap FROM now) WHERE (SELECT gap FROM now) IS NOT NULL;
+    INSERT INTO events (i, e)
+    SELECT 0, v FROM now WHERE main = 'event'
+    UNION ALL
+    SELECT h.key, h.value FROM now, json_each(v, '$.history') h WHERE main = 'run' AND h.type = 'object';
+    UPDATE events SET
+        ts = time_us((e ->> '$.timestamp') || CASE WHEN substr(e ->> '$.timestamp', 12) GLOB '*[Zz+-]*' THEN ''
+                                              ELSE (SELECT zone FROM file) END),
+        kind = CASE
+            WHEN e ->> '$.kind' = 'ActionEvent' THEN 'action'
+            WHEN e ->> '$.kind' IN ('ObservationEvent', 'UserRejectObservation', 'AgentErrorEvent') THEN 'observation'
+            WHEN e ->> '$.kind' IN ('MessageEvent', 'SystemPromptEvent') THEN 'message'
+            WHEN json_type(e, '$.kind') = 'text' THEN 'record'
+            WHEN e ->> '$.action' IN ('message', 'system') THEN 'message'
+            WHEN e ->> '$.action' IN ('change_agent_state', 'recall', 'null') OR e ->> '$.observation' IN
+                 ('agent_state_changed', 'null', 'recall') OR json_type(e, '$.observation') = 'null' THEN 'record'
+            WHEN json_type(e, '$.action') = 'text' THEN 'action'
+            WHEN json_type(e, '$.observation') = 'text' THEN 'observation'
+            ELSE 'record' END,
+        role = CASE WHEN e ->> '$.kind' = 'SystemPromptEvent' OR e ->> '$.action' = 'system' THEN 'system'
+                    ELSE coalesce(e ->> '$.llm_message.role', CASE e ->> '$.source' WHEN 'user' THEN 'user'
+                         WHEN 'agent' THEN 'assistant' ELSE 'system' END) END,
+        name = coalesce(e ->> '$.tool_name', e ->> '$.tool_call_metadata.function_name', e ->> '$.action',
+                        e ->> '$.observation'),
+        call = coalesce(e ->> '$.tool_call_id', e ->> '$.tool_call_metadata.tool_call_id',
+                        CAST(coalesce(e ->> '$.cause', e ->> '$.id') AS TEXT));
+    UPDATE file SET ts = coalesce((SELECT max(ts) FROM events WHERE ts > 0), ts);
+    UPDATE events SET ts = (SELECT ts FROM file) WHERE ts IS NULL;
+
+    INSERT INTO out
+    SELECT NEW.row, 0, session, coalesce((SELECT min(ts) FROM events), file.ts), 'session.created', 'session.created',
+           json_fields('id', json_text(session), 'agent_id', '"openhands"', 'status', '"idle"',
+               'model', coalesce(v -> '$.metadata.llm_config.model', v -> '$.agent.llm.model'),
+               'title', CASE main WHEN 'run' THEN v -> '$.instance_id' END, 'source', source), NEW.n
+    FROM file, now WHERE NOT EXISTS (SELECT 1 FROM made m WHERE m.session = file.session);
+    INSERT OR IGNORE INTO made SELECT session FROM file;
+    INSERT INTO out
+    SELECT NEW.row, 1, session, ts, CASE main WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END,
+           NEW.hash || '.line',
+           CASE main WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
+           ELSE json_fields('kind', json_text(main), 'source', source,
+                            'extra', CASE main WHEN 'run' THEN json_remove(v, '$.history') ELSE j END) END, NEW.n
+    FROM file, now WHERE main <> 'event';
+
+    -- What was said, or thought before an action.
+    INSERT INTO out
+    SELECT NEW.row, 10 + 4 * i, session, events.ts,
+           CASE kind WHEN 'record' THEN 'import.record' WHEN 'observation'
+               THEN CASE WHEN e ->> '$.observation.is_error' OR e ->> '$.kind' IN ('AgentErrorEvent', 'UserRejectObservation')
+                              OR e ->> '$.observation' = 'error' THEN 'tool.failed' ELSE 'tool.returned' END
+               ELSE 'message.added' END, NEW.hash || '.' || i,
+           CASE kind
+           WHEN 'record' THEN json_fields('kind', coalesce(e -> '$.kind', e -> '$.action', e -> '$.observation'),
+               'gap_before', CASE WHEN gap > 0 THEN gap END, 'source', source, 'extra', e)
+           WHEN 'observation' THEN json_fields('call_id', json_text(call),
+               'output', coalesce(e -> '$.observation.content', e -> '$.content', e -> '$.error', e -> '$.rejection_reason'),
+               'exit_code', coalesce(e -> '$.observation.exit_code', e -> '$.extras.metadata.exit_code'),
+               'gap_before', CASE WHEN gap > 0 THEN gap END, 'source', source,
+               'extra', json_remove(e, '$.observation.content', '$.content', '$.error', '$.rejection_reason'))
+           WHEN 'action' THEN json_fields('id', json_text(CAST(coalesce(e ->> '$.id', NEW.hash || '.' || i) AS TEXT)),
+               'role', '"assistant"', 'content', coalesce(e -> '$.thought', e -> '$.args.thought', e -> '$.message', '""'),
+               'gap_before', CASE WHEN gap > 0 THEN gap END, 'source', source,
+               'extra', json_remove(e, '$.thought', '$.args', '$.action',
+                   CASE WHEN json_type(e, '$.args.thought') IS NULL AND json_type(e, '$.thought') IS NULL THEN '$.message'
+                   ELSE '$." "' END, '$.tool_name', '$.tool_call_id', '$.tool_call'))
+           ELSE json_fields('id', json_text(CAST(coalesce(e ->> '$.id', NEW.hash || '.' || i) AS TEXT)),
+               'role', json_text(role),
+               'content', coalesce(e -> '$.llm_message.content', e -> '$.system_prompt.text', e -> '$.args.content',
+                                   e -> '$.message', '""'),
+               'gap_before', CASE WHEN gap > 0 THEN gap END, 'source', source,
+               'extra', json_remove(e, '$.llm_message.content',
+                   CASE WHEN json_type(e, '$.llm_message.content') IS NULL THEN '$.system_prompt.text' ELSE '$." "' END)) END,
+           NEW.n
+    FROM file, now, events;
+    INSERT INTO out
+    SELECT NEW.row, 11 + 4 * i, session, events.ts, 'tool.called', NEW.hash || '.call.' || i,
+           json_fields('call_id', json_text(call), 'tool', json_text(name),
+               'input', CASE json_type(e, '$.action') WHEN 'object' THEN e -> '$.action' ELSE e -> '$.args' END,
+               'message_id', json_text(CAST(coalesce(e ->> '$.id', NEW.hash || '.' || i) AS TEXT)), 'source', source,
+               'extra', json_fields('tool_call', e -> '$.tool_call', 'action', CASE json_type(e, '$.action') WHEN 'text'
+                                    THEN e -> '$.action' END)), NEW.n
+    FROM file, now, events WHERE kind = 'action';
+
+    -- What was used.
+    INSERT INTO out
+    SELECT NEW.row, 10000000 + u.key, session, file.ts, 'agent.turn.usage',
+           'usage.' || coalesce(nullif(u.value ->> '$.response_id', ''), u.key),
+           json_fields('model', u.value -> '$.model', 'message_id', nullif(u.value -> '$.response_id', '""'),
+               'input_tokens', u.value -> '$.prompt_tokens', 'output_tokens', u.value -> '$.completion_tokens',
+               'cached_input_tokens', u.value -> '$.cache_read_tokens', 'cache_write_tokens', u.value -> '$.cache_write_tokens',
+               'reasoning_output_tokens', u.value -> '$.reasoning_tokens', 'source', source), NEW.n
+    FROM file, now, json_each(v, '$.metrics.token_usages') u WHERE main = 'run' AND u.type = 'object'
+    UNION ALL
+    SELECT NEW.row, 10000000 + u.key, session, file.ts, 'agent.turn.usage',
+           'usage.' || coalesce(nullif(u.value ->> '$.response_id', ''), s.key || '.' || u.key),
+           json_fields('model', u.value -> '$.model', 'message_id', nullif(u.value -> '$.response_id', '""'),
+               'input_tokens', u.value -> '$.prompt_tokens', 'output_tokens', u.value -> '$.completion_tokens',
+               'cached_input_tokens', u.value -> '$.cache_read_tokens', 'cache_write_tokens', u.value -> '$.cache_write_tokens',
+               'reasoning_output_tokens', u.value -> '$.reasoning_tokens', 'source', source), NEW.n
+    FROM file, now, json_each(v, '$.stats.usage_to_metrics') s, json_each(s.value, '$.token_usages') u
+    WHERE main = 'state' AND s.type = 'object' AND u.type = 'object';
+    INSERT INTO out
+    SELECT NEW.row, 20000000 + u.key, session, file.ts, 'agent.turn.usage', 'cost.' || u.key,
+           json_fields('model', u.value -> '$.model', 'input_tokens', '0', 'output_tokens', '0',
+                       'cost_usd', u.value -> '$.cost', 'source', source), NEW.n
+    FROM file, now, json_each(v, '$.metrics.costs') u WHERE main = 'run' AND u.type = 'object'
+    UNION ALL
+    SELECT NEW.row, 20000000 + u.key, session, file.ts, 'agent.turn.usage', 'cost.' || s.key || '.' || u.key,
+           json_fields('model', u.value -> '$.model', 'input_tokens', '0', 'output_tokens', '0',
+                       'cost_usd', u.value -> '$.cost', 'source', source), NEW.n
+    FROM file, now, json_each(v, '$.stats.usage_to_metrics') s, json_each(s.value, '$.costs') u
+    WHERE main = 'state' AND s.type = 'object' AND u.type = 'object';
+END;
+
+-- batch
+SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
+DELETE FROM out;

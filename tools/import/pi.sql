@@ -1,0 +1,140 @@
+-- importer pi   version 1
+--
+-- Sessions of the pi coding agent: ~/.pi/agent/sessions/<cwd>/<time>_<session id>.jsonl. Files of both
+-- generations: lines with id and parentId (a tree), and older ones without.
+-- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+--
+--  (1) The session is the one that the first line of type session names, else the file.
+--  (2) The first event made from a line carries it under "extra", less what stands in the fields of its
+--      events. All branches of the tree are imported, in the order of the file.
+--  (3) A user's message begins a turn and ends the one before.
+--  (4) input_tokens are input, cache reads and cache writes together: pi counts them apart.
+
+-- detect
+SELECT max(CASE
+    WHEN json ->> '$.type' = 'session' AND json_type(json, '$.cwd') = 'text' THEN 95
+    WHEN json ->> '$.type' = 'message' AND json ->> '$.message.role' IN ('user', 'assistant', 'toolResult')
+        THEN 70
+    ELSE 0 END) FROM lines
+
+-- once
+CREATE TABLE file (session TEXT, ts INTEGER, named INTEGER, made INTEGER, turn TEXT, turns INTEGER,
+                   model TEXT);
+INSERT INTO file SELECT session_id(stem), 1, 0, 0, NULL, 0, NULL FROM source;
+
+CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
+CREATE TABLE now (j TEXT, m TEXT, type TEXT, role TEXT, source TEXT, main TEXT);
+
+CREATE TRIGGER line AFTER INSERT ON lines BEGIN
+    DELETE FROM now;
+    INSERT INTO now
+    SELECT j, j -> '$.message', j ->> '$.type', j ->> '$.message.role',
+           json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n,
+                       'record', nullif(j -> '$.id', 'null')),
+           NULL
+    FROM source, (SELECT NEW.json AS j);
+    UPDATE file SET ts = coalesce(time_us(NEW.json ->> '$.timestamp'), ts),
+        session = CASE WHEN NOT named AND (SELECT type FROM now) = 'session'
+                       THEN coalesce(session_id(nullif(NEW.json ->> '$.id', '')), session) ELSE session END,
+        named = named OR coalesce((SELECT type = 'session' FROM now), 0);
+    UPDATE now SET main = CASE
+        WHEN j IS NULL THEN 'unreadable'
+        WHEN type = 'session' AND NOT (SELECT made FROM file) THEN 'meta'
+        WHEN type = 'model_change' THEN 'model'
+        WHEN type = 'compaction' THEN 'checkpoint'
+        WHEN type = 'message' AND role = 'toolResult' THEN 'result'
+        WHEN type = 'message' AND role IS NOT NULL AND json_type(m, '$.content') IS NOT NULL THEN 'message'
+        ELSE 'record' END;
+
+    -- The session, by its own line or before the first other one.
+    INSERT INTO out
+    SELECT NEW.row, 0, f.session, f.ts, 'session.created', 'session.created',
+           CASE main WHEN 'meta' THEN json_fields(
+               'id', json_text(f.session), 'agent_id', '"pi"', 'provider', j -> '$.provider',
+               'model', j -> '$.modelId', 'status', '"idle"', 'working_directory', j -> '$.cwd',
+               'created_at', j -> '$.timestamp', 'source', n.source,
+               'extra', json_remove(j, '$.provider', '$.modelId', '$.cwd', '$.timestamp'))
+           ELSE json_fields('id', json_text(f.session), 'agent_id', '"pi"', 'status', '"idle"',
+                            'source', n.source) END, NEW.n
+    FROM file f, now n WHERE NOT f.made;
+    UPDATE file SET made = 1, model = coalesce(
+        (SELECT CASE main WHEN 'meta' THEN j ->> '$.modelId' WHEN 'model' THEN j ->> '$.modelId' END
+         FROM now), model);
+
+    -- A turn ends where the next one begins.
+    INSERT INTO out
+    SELECT NEW.row, 1, f.session, f.ts, 'turn.completed', NEW.hash || '.1',
+           json_fields('turn_id', json_text(f.turn), 'reason', '"next_turn"', 'source', n.source), NEW.n
+    FROM file f, now n WHERE n.main = 'message' AND n.role = 'user' AND f.turn IS NOT NULL;
+    UPDATE file SET turn = coalesce(NEW.json ->> '$.id', NEW.hash), turns = turns + 1
+    WHERE (SELECT main = 'message' AND role = 'user' FROM now);
+    INSERT INTO out
+    SELECT NEW.row, 2, f.session, f.ts, 'turn.started', NEW.hash || '.2',
+           json_fields('turn_id', json_text(f.turn), 'sequence', f.turns, 'status', '"running"',
+                       'prompt_ref', json_text(f.turn), 'source', n.source), NEW.n
+    FROM file f, now n WHERE n.main = 'message' AND n.role = 'user';
+
+    -- The event that carries the line.
+    INSERT INTO out
+    SELECT NEW.row, 3, f.session, f.ts,
+           CASE main WHEN 'message' THEN 'message.added' WHEN 'model' THEN 'session.updated'
+                WHEN 'checkpoint' THEN 'checkpoint.noted' WHEN 'unreadable' THEN 'import.unreadable'
+                WHEN 'result' THEN CASE WHEN m ->> '$.isError' THEN 'tool.failed' ELSE 'tool.returned' END
+                ELSE 'import.record' END,
+           NEW.hash || '.3',
+           CASE main
+           WHEN 'message' THEN json_fields(
+               'id', coalesce(nullif(j -> '$.id', 'null'), json_text(NEW.hash)), 'role', m -> '$.role',
+               'content', CASE WHEN EXISTS (SELECT 1 FROM json_each(m, '$.content')
+                                            WHERE type = 'object' AND value ->> '$.type' = 'toolCall')
+                          THEN (SELECT json_group_array(json(value)) FROM json_each(m, '$.content')
+                                WHERE value ->> '$.type' <> 'toolCall')
+                          ELSE m -> '$.content' END,
+               'model', nullif(m -> '$.model', 'null'), 'turn_id', json_text(f.turn), 'source', n.source,
+               'extra', json_remove(j, '$.id', '$.message.role', '$.message.content', '$.message.model'))
+           WHEN 'model' THEN json_fields(
+               'set', json_fields('provider', j -> '$.provider', 'model', j -> '$.modelId'),
+               'source', n.source, 'extra', json_remove(j, '$.provider', '$.modelId'))
+           WHEN 'result' THEN json_fields(
+               'call_id', coalesce(m -> '$.toolCallId', json_text(NEW.hash)),
+               'success', CASE WHEN m ->> '$.isError' THEN 'false' ELSE 'true' END,
+               'output', m -> '$.content', 'turn_id', json_text(f.turn), 'source', n.source,
+               'extra', json_remove(j, '$.message.toolCallId', '$.message.content'))
+           WHEN 'checkpoint' THEN json_fields(
+               'note', '"compaction"', 'pre_tokens', j -> '$.tokensBefore', 'turn_id', json_text(f.turn),
+               'source', n.source, 'extra', j)
+           WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(n.source))
+           ELSE json_fields('kind', j -> '$.type', 'turn_id', json_text(f.turn), 'source', n.source,
+                            'extra', CASE json_type(j) WHEN 'object' THEN json_remove(j, '$.type')
+                                     ELSE j END) END,
+           NEW.n
+    FROM file f, now n WHERE main <> 'meta';
+
+    -- The calls in a message, and what it cost.
+    INSERT INTO out
+    SELECT NEW.row, 4 + b.key, f.session, f.ts, 'tool.called', NEW.hash || '.call.' || b.key,
+           json_fields('call_id', coalesce(b.value -> '$.id', json_text(NEW.hash || '.' || b.key)),
+                       'tool', b.value -> '$.name', 'input', b.value -> '$.arguments',
+                       'message_id', nullif(j -> '$.id', 'null'), 'turn_id', json_text(f.turn),
+                       'source', n.source,
+                       'extra', json_remove(b.value, '$.id', '$.name', '$.arguments')),
+           NEW.n
+    FROM file f, now n, json_each(n.m, '$.content') b
+    WHERE main = 'message' AND b.type = 'object' AND b.value ->> '$.type' = 'toolCall';
+    INSERT INTO out
+    SELECT NEW.row, 100000, f.session, f.ts, 'agent.turn.usage', NEW.hash || '.usage',
+           json_fields('message_id', nullif(j -> '$.id', 'null'),
+                       'model', coalesce(m -> '$.model', json_text(f.model)),
+                       'input_tokens', CAST(coalesce(u ->> '$.input', 0) + coalesce(u ->> '$.cacheRead', 0)
+                                            + coalesce(u ->> '$.cacheWrite', 0) AS INTEGER),
+                       'output_tokens', u -> '$.output', 'cached_input_tokens', u -> '$.cacheRead',
+                       'cache_write_tokens', u -> '$.cacheWrite', 'cost_usd', u -> '$.cost.total',
+                       'turn_id', json_text(f.turn), 'source', n.source), NEW.n
+    FROM file f, now n, (SELECT NEW.json -> '$.message.usage' AS u)
+    WHERE main = 'message' AND json_type(u) = 'object'
+      AND (u ->> '$.input' > 0 OR u ->> '$.output' > 0 OR u ->> '$.cacheRead' > 0 OR u ->> '$.cacheWrite' > 0);
+END;
+
+-- batch
+SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
+DELETE FROM out;

@@ -1,0 +1,95 @@
+-- importer swe-agent   version 1
+-- files: *.traj
+-- split: $.history $.trajectory
+--
+-- Trajectories of SWE-agent: <instance>.traj, one document with the steps (trajectory), what the model was
+-- told (history), and how it ended (info).
+-- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+--
+--  (1) The session is named after the file. There are no times: events have that of 1970.
+--  (2) A step is what the model answered (message.added), what it did (tool.called, the tool is the first
+--      word of the action) and what came of it (tool.returned).
+--  (3) The history repeats the steps: of it, the system's and the user's first words are message.added, the
+--      rest is import.record.
+--  (4) Tokens and cost stand in info.model_stats as sums, and are told once.
+--  (5) The first event made from a line carries what is left of it under "extra".
+
+-- detect
+SELECT max(CASE WHEN json_type(json, '$.value.info.model_stats') = 'object' AND json ->> '$.at' = '$'
+                     AND json_type(json, '$.value.trajectory') = 'array' THEN 95
+                WHEN json ->> '$.at' = '$.trajectory' AND json_type(json, '$.value.action') IS NOT NULL
+                     AND json_type(json, '$.value.observation') IS NOT NULL THEN 85
+           ELSE 0 END) FROM lines
+
+-- once
+CREATE TABLE file (session TEXT, made INTEGER, asked INTEGER);
+INSERT INTO file SELECT session_id(stem), 0, 0 FROM source;
+CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, type TEXT, id TEXT, data TEXT, n INTEGER);
+CREATE TABLE now (j TEXT, v TEXT, source TEXT, main TEXT);
+
+CREATE TRIGGER line AFTER INSERT ON lines BEGIN
+    DELETE FROM now;
+    INSERT INTO now
+    SELECT j, j -> '$.value', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n),
+           CASE WHEN j IS NULL THEN 'unreadable'
+                WHEN j ->> '$.at' = '$' AND json_type(j, '$.value') = 'object' THEN 'meta'
+                WHEN j ->> '$.at' = '$.trajectory' AND json_type(j, '$.value') = 'object' THEN 'step'
+                WHEN j ->> '$.at' = '$.history' AND j ->> '$.value.role' = 'system' THEN 'told'
+                WHEN j ->> '$.at' = '$.history' AND j ->> '$.value.role' = 'user'
+                     AND NOT (SELECT asked FROM file)
+                     AND coalesce(j ->> '$.value.message_type', '') <> 'observation' THEN 'told'
+                WHEN j ->> '$.at' = '$.history' THEN 'history'
+                ELSE 'record' END
+    FROM source, (SELECT NEW.json AS j);
+    UPDATE file SET asked = 1
+    WHERE (SELECT j ->> '$.at' = '$.history' AND v ->> '$.role' = 'assistant' FROM now);
+    INSERT INTO out
+    SELECT NEW.row, 0, session, 'session.created', 'session.created',
+           CASE main WHEN 'meta' THEN json_fields(
+               'id', json_text(session), 'agent_id', '"swe-agent"', 'status', '"idle"',
+               'model', coalesce(v -> '$.replay_config.agent.model.name',
+                   CASE WHEN json_valid(v ->> '$.replay_config')
+                        THEN (v ->> '$.replay_config') -> '$.agent.model.name' END),
+               'title', v -> '$.environment', 'source', source, 'extra', json_remove(v, '$.environment'))
+           ELSE json_fields('id', json_text(session), 'agent_id', '"swe-agent"', 'status', '"idle"',
+                            'source', source) END, NEW.n
+    FROM file, now WHERE NOT made;
+    UPDATE file SET made = 1;
+    INSERT INTO out
+    SELECT NEW.row, 1, session, 'agent.turn.usage', 'usage',
+           json_fields('input_tokens', v -> '$.info.model_stats.tokens_sent',
+                       'output_tokens', v -> '$.info.model_stats.tokens_received',
+                       'cost_usd', v -> '$.info.model_stats.instance_cost', 'source', source), NEW.n
+    FROM file, now WHERE main = 'meta' AND json_type(v, '$.info.model_stats') = 'object';
+    INSERT INTO out
+    SELECT NEW.row, 2, session, CASE main WHEN 'unreadable' THEN 'import.unreadable'
+               WHEN 'step' THEN 'message.added' WHEN 'told' THEN 'message.added' ELSE 'import.record' END,
+           NEW.hash || '.2',
+           CASE main
+           WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
+           WHEN 'told' THEN json_fields('id', json_text(NEW.hash), 'role', v -> '$.role', 'content', v -> '$.content',
+                                        'source', source, 'extra', json_remove(v, '$.role', '$.content'))
+           WHEN 'step' THEN json_fields(
+               'id', json_text(NEW.hash), 'role', '"assistant"',
+               'content', coalesce(v -> '$.response', v -> '$.thought', '""'), 'source', source,
+               'extra', json_remove(v, '$.response', '$.action', '$.observation',
+                   CASE WHEN v ->> '$.thought' = v ->> '$.response' THEN '$.thought' ELSE '$." "' END))
+           ELSE json_fields('kind', json_text(main), 'source', source, 'extra', j) END, NEW.n
+    FROM file, now WHERE main <> 'meta';
+    INSERT INTO out
+    SELECT NEW.row, 3, session, 'tool.called', NEW.hash || '.3',
+           json_fields('call_id', json_text(NEW.hash),
+                       'tool', json_text(coalesce(nullif(substr(a, 1, instr(a || ' ', ' ') - 1), ''), 'none')),
+                       'input', v -> '$.action', 'message_id', json_text(NEW.hash), 'source', source), NEW.n
+    FROM file, now, (SELECT trim(replace(coalesce(NEW.json ->> '$.value.action', ''), char(10), ' ')) AS a)
+    WHERE main = 'step' AND json_type(v, '$.action') IS NOT NULL;
+    INSERT INTO out
+    SELECT NEW.row, 4, session, 'tool.returned', NEW.hash || '.4',
+           json_fields('call_id', json_text(NEW.hash), 'output', v -> '$.observation',
+                       'duration_ms', CAST(round(1000 * (v ->> '$.execution_time')) AS INTEGER), 'source', source), NEW.n
+    FROM file, now WHERE main = 'step' AND json_type(v, '$.observation') IS NOT NULL;
+END;
+
+-- batch
+SELECT session, 1, type, id, NULL, data, n FROM out ORDER BY row, k;
+DELETE FROM out;
