@@ -1,0 +1,119 @@
+-- importer goose   version 1
+-- files: sessions.db *.jsonl
+--
+-- Sessions of goose: the tables sessions, messages and usage_ledger of its sessions.db, and the older files
+-- with a line of metadata and a line for each message.
+-- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+--
+--  (1) A session is a row of sessions, or a file. Times are seconds, or milliseconds where they are larger
+--      than any second could be.
+--  (2) A message's content is blocks: toolRequest and toolResponse become calls and results, the others are
+--      the content of message.added.
+--  (3) A user's message begins a turn, unless it only hands results to the model.
+--  (4) Tokens are those of usage_ledger, told once a row.
+--  (5) The first event made from a line carries what is left of it under "extra".
+
+-- detect
+SELECT max(CASE
+    WHEN json ->> '$.table' = 'sessions' AND json_type(json, '$.row.working_dir') IS NOT NULL THEN 90
+    WHEN json ->> '$.table' = 'messages' AND json_type(json, '$.row.content_json') IS NOT NULL THEN 90
+    WHEN json_type(json, '$.working_dir') = 'text' AND json_type(json, '$.message_count') IS NOT NULL THEN 90
+    WHEN json_type(json, '$.created') = 'integer' AND json_type(json, '$.content') = 'array'
+         AND json ->> '$.content[0].type' IN ('text', 'toolRequest', 'toolResponse') THEN 60
+    ELSE 0 END) FROM lines
+
+-- tables
+sessions messages usage_ledger
+
+-- once
+CREATE TABLE file (session TEXT, ts INTEGER);
+INSERT INTO file SELECT session_id(stem), 1 FROM source;
+CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER) WITHOUT ROWID;
+CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
+CREATE TABLE now (j TEXT, r TEXT, content TEXT, role TEXT, mid TEXT, source TEXT, session TEXT, ts INTEGER, turn TEXT,
+                  is_new INTEGER, human INTEGER, main TEXT);
+
+CREATE TRIGGER line AFTER INSERT ON lines BEGIN
+    DELETE FROM now;
+    INSERT INTO now (j, r, content, role, mid, source, session, ts, main)
+    SELECT j, r,
+           CASE WHEN json_valid(r ->> '$.content_json') THEN json(r ->> '$.content_json')
+                WHEN json_type(r, '$.content') = 'array' THEN r -> '$.content' END,
+           r ->> '$.role', coalesce(r ->> '$.message_id', CAST(r ->> '$.id' AS TEXT), NEW.hash),
+           json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n, 'record', r -> '$.id'),
+           session_id(coalesce(CASE j ->> '$.table' WHEN 'sessions' THEN CAST(r ->> '$.id' AS TEXT)
+                               ELSE CAST(r ->> '$.session_id' AS TEXT) END, f.session)),
+           coalesce(time_us(replace(r ->> '$.created_at', ' ', 'T')), time_us(replace(r ->> '$.timestamp', ' ', 'T')),
+                    CASE WHEN t > 100000000000 THEN t * 1000 WHEN t > 0 THEN t * 1000000 END, f.ts),
+           CASE WHEN j IS NULL THEN 'unreadable'
+                WHEN j ->> '$.table' = 'sessions' OR (NEW.n = 1 AND json_type(j, '$.working_dir') IS NOT NULL) THEN 'meta'
+                WHEN j ->> '$.table' = 'usage_ledger' THEN 'usage'
+                WHEN json_type(r, '$.role') = 'text' AND (json_valid(r ->> '$.content_json')
+                     OR json_type(r, '$.content') = 'array') THEN 'message'
+                ELSE 'record' END
+    FROM source, file f,
+         (SELECT j, CASE WHEN json_type(j, '$.table') = 'text' THEN j -> '$.row' ELSE j END AS r,
+                 CAST(coalesce(j ->> '$.row.created_timestamp', j ->> '$.row.created', j ->> '$.created') AS INTEGER) AS t
+          FROM (SELECT NEW.json AS j));
+    UPDATE file SET ts = (SELECT ts FROM now);
+    UPDATE now SET is_new = NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session = now.session),
+        human = main = 'message' AND role = 'user'
+            AND EXISTS (SELECT 1 FROM json_each(content) b WHERE b.type = 'object' AND b.value ->> '$.type' <> 'toolResponse');
+    INSERT INTO out
+    SELECT NEW.row, 0, session, ts, 'session.created', 'session.created',
+           CASE main WHEN 'meta' THEN json_fields(
+               'id', json_text(session), 'agent_id', '"goose"', 'status', '"idle"', 'provider', nullif(r -> '$.provider_name', 'null'),
+               'model', CASE WHEN json_valid(r ->> '$.model_config_json') THEN (r ->> '$.model_config_json') -> '$.model_name' END,
+               'working_directory', r -> '$.working_dir', 'title', coalesce(nullif(r -> '$.description', '""'), nullif(r -> '$.name', '""')),
+               'source', source, 'extra', r)
+           ELSE json_fields('id', json_text(session), 'agent_id', '"goose"', 'status', '"idle"', 'source', source) END, NEW.n
+    FROM now WHERE is_new;
+    UPDATE now SET main = 'record' WHERE main = 'meta' AND NOT is_new;
+    INSERT OR IGNORE INTO sessions SELECT session, NULL, 0 FROM now;
+    INSERT INTO out
+    SELECT NEW.row, 1, n.session, n.ts, 'turn.completed', mid || '.ends',
+           json_fields('turn_id', json_text(s.turn), 'reason', '"next_turn"', 'source', source), NEW.n
+    FROM now n JOIN sessions s USING (session) WHERE human AND s.turn IS NOT NULL;
+    UPDATE sessions SET turn = (SELECT mid FROM now), turns = turns + 1 WHERE session = (SELECT session FROM now WHERE human);
+    INSERT INTO out
+    SELECT NEW.row, 2, n.session, n.ts, 'turn.started', mid || '.begins',
+           json_fields('turn_id', json_text(mid), 'sequence', s.turns, 'status', '"running"', 'prompt_ref', json_text(mid),
+                       'source', source), NEW.n
+    FROM now n JOIN sessions s USING (session) WHERE human;
+    UPDATE now SET turn = (SELECT s.turn FROM sessions s WHERE s.session = now.session);
+    INSERT INTO out
+    SELECT NEW.row, 3, session, ts, CASE main WHEN 'message' THEN 'message.added' WHEN 'usage' THEN 'agent.turn.usage'
+               WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END, NEW.hash || '.3',
+           CASE main
+           WHEN 'message' THEN json_fields('id', json_text(mid), 'role', json_text(role),
+               'content', (SELECT json_group_array(json(b.value)) FROM json_each(content) b
+                           WHERE b.type = 'object' AND b.value ->> '$.type' NOT IN ('toolRequest', 'toolResponse')),
+               'turn_id', json_text(turn), 'source', source, 'extra', json_remove(r, '$.content', '$.content_json'))
+           WHEN 'usage' THEN json_fields('model', nullif(coalesce(r -> '$.model', r -> '$.model_name'), 'null'),
+               'input_tokens', coalesce(nullif(r -> '$.input_tokens', 'null'), '0'),
+               'output_tokens', coalesce(nullif(r -> '$.output_tokens', 'null'), '0'),
+               'cost_usd', nullif(coalesce(r -> '$.cost', r -> '$.cost_usd'), 'null'), 'source', source, 'extra', r)
+           WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
+           ELSE json_fields('kind', coalesce(j -> '$.table', '"line"'), 'source', source, 'extra', j) END, NEW.n
+    FROM now WHERE main <> 'meta';
+    INSERT INTO out
+    SELECT NEW.row, 4 + b.key, session, ts,
+           CASE WHEN b.value ->> '$.type' = 'toolRequest' THEN 'tool.called'
+                WHEN b.value ->> '$.toolResult.status' = 'error' OR b.value ->> '$.toolResult.value.isError' THEN 'tool.failed'
+                ELSE 'tool.returned' END, NEW.hash || '.tool.' || b.key,
+           CASE b.value ->> '$.type'
+           WHEN 'toolRequest' THEN json_fields('call_id', coalesce(b.value -> '$.id', json_text(NEW.hash || b.key)),
+               'tool', coalesce(b.value -> '$.toolCall.value.name', '"unknown"'), 'input', b.value -> '$.toolCall.value.arguments',
+               'message_id', json_text(mid), 'turn_id', json_text(turn), 'source', source,
+               'extra', json_remove(b.value, '$.id', '$.toolCall.value.name', '$.toolCall.value.arguments'))
+           ELSE json_fields('call_id', coalesce(b.value -> '$.id', json_text(NEW.hash || b.key)),
+               'output', coalesce(b.value -> '$.toolResult.value', b.value -> '$.toolResult.error', b.value -> '$.toolResult'),
+               'turn_id', json_text(turn), 'source', source,
+               'extra', json_remove(b.value, '$.id', '$.toolResult.value', '$.toolResult.error')) END, NEW.n
+    FROM now, json_each(content) b
+    WHERE main = 'message' AND b.type = 'object' AND b.value ->> '$.type' IN ('toolRequest', 'toolResponse');
+END;
+
+-- batch
+SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
+DELETE FROM out;

@@ -1,0 +1,126 @@
+-- importer langgraph   version 1
+-- files: *.sqlite *.db *.jsonl
+--
+-- Checkpoints of LangGraph in SQLite (tables checkpoints and writes), and trajectories that list all messages
+-- so far again and again. docs/events.md lists what comes out; annal/import.h says what an importer finds.
+--
+--  (1) A session is a thread (with its namespace, where that is not empty); of a trajectory the file. A
+--      checkpoint has the time that it names; a trajectory the one of its metadata.
+--  (2) Each checkpoint repeats the messages so far. A message is told once, by its id, else by its stage and
+--      place; one that changed under its id is told again.
+--  (3) Values are msgpack or JSON. An ext of a LangChain message shows the message itself. What is pickled is
+--      never loaded: it is kept as base64.
+--  (4) A checkpoint, less its messages, and each write are an import.record: nothing is lost.
+--  (5) Tokens are told once a message (usage_metadata).
+
+-- detect
+SELECT max(CASE
+    WHEN json_type(json, '$.checkpoint_id') = 'text' AND json_type(json, '$.thread_id') = 'text' THEN 95
+    WHEN json ->> '$.type' = 'event' AND json ->> '$.messages[0].type' IN ('SystemMessage', 'HumanMessage', 'AIMessage') THEN 85
+    ELSE 0 END) FROM lines
+
+-- rows
+SELECT json_object('thread_id', thread_id, 'checkpoint_ns', checkpoint_ns, 'checkpoint_id', checkpoint_id,
+    'parent_checkpoint_id', parent_checkpoint_id, 'type', type,
+    'checkpoint', json(CASE WHEN type = 'msgpack' THEN coalesce(msgpack_json(checkpoint), json_object('$base64', base64(checkpoint)))
+                            WHEN type = 'json' AND json_valid(CAST(checkpoint AS TEXT)) THEN CAST(checkpoint AS TEXT)
+                            ELSE json_object('$base64', base64(checkpoint)) END),
+    'metadata', json(CASE WHEN json_valid(CAST(metadata AS TEXT)) THEN CAST(metadata AS TEXT)
+                          ELSE coalesce(msgpack_json(metadata), json_object('$base64', base64(metadata))) END))
+FROM checkpoints ORDER BY thread_id, checkpoint_ns, checkpoint_id;
+
+-- rows
+SELECT json_object('thread_id', thread_id, 'checkpoint_ns', checkpoint_ns, 'checkpoint_id', checkpoint_id,
+    'task_id', task_id, 'idx', idx, 'channel', channel, 'type', type,
+    'value', json(CASE WHEN type = 'msgpack' THEN coalesce(msgpack_json(value), json_object('$base64', base64(value)))
+                       WHEN type = 'json' AND json_valid(CAST(value AS TEXT)) THEN CAST(value AS TEXT)
+                       WHEN value IS NULL THEN 'null'
+                       ELSE json_object('$base64', base64(value)) END))
+FROM writes ORDER BY thread_id, checkpoint_ns, checkpoint_id, task_id, idx;
+
+-- once
+CREATE TABLE file (stem TEXT, ts INTEGER, stage TEXT);
+INSERT INTO file SELECT stem, 1, '' FROM source;
+CREATE TABLE sessions (session TEXT PRIMARY KEY, ts INTEGER) WITHOUT ROWID;
+CREATE TABLE seen (session TEXT, key TEXT, m TEXT, PRIMARY KEY (session, key)) WITHOUT ROWID;
+CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
+CREATE TABLE now (j TEXT, source TEXT, session TEXT, ts INTEGER, main TEXT);
+
+-- The messages of the line; name: what their events' ids are made of; fresh: not told as they are.
+CREATE TABLE messages (i INTEGER PRIMARY KEY, m TEXT, name TEXT, type TEXT, fresh INTEGER, known INTEGER);
+
+CREATE TRIGGER line AFTER INSERT ON lines BEGIN
+    DELETE FROM now;
+    DELETE FROM messages;
+    INSERT INTO now
+    SELECT j, json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n, 'record', j -> '$.checkpoint_id'),
+           session_id(coalesce((j ->> '$.thread_id') || CASE WHEN j ->> '$.checkpoint_ns' <> '' THEN '.' || (j ->> '$.checkpoint_ns')
+                                                       ELSE '' END, f.stem)),
+           coalesce(time_us(j ->> '$.checkpoint.ts'), time_us(j ->> '$.timestamp_readable'), time_us(j ->> '$.timestamp')),
+           CASE WHEN j IS NULL THEN 'unreadable'
+                WHEN json_type(j, '$.checkpoint_id') = 'text' AND json_type(j, '$.checkpoint') IS NOT NULL THEN 'checkpoint'
+                WHEN json_type(j, '$.messages') = 'array' THEN 'trajectory'
+                ELSE 'record' END
+    FROM source, file f, (SELECT NEW.json AS j);
+    UPDATE file SET stage = coalesce(NEW.json ->> '$.stage', stage), ts = coalesce((SELECT ts FROM now), ts);
+    UPDATE now SET ts = coalesce(ts, (SELECT s.ts FROM sessions s WHERE s.session = now.session), (SELECT ts FROM file));
+    INSERT INTO messages (i, m)
+    SELECT e.key, CASE WHEN json_type(e.value, '$."$ext"') = 'integer' AND json_type(e.value, '$.data[2]') = 'object'
+                       THEN e.value -> '$.data[2]'
+                       WHEN json_type(e.value, '$.kwargs') = 'object' THEN e.value -> '$.kwargs' ELSE e.value END
+    FROM now, json_each(j, CASE main WHEN 'checkpoint' THEN '$.checkpoint.channel_values.messages' ELSE '$.messages' END) e
+    WHERE main IN ('checkpoint', 'trajectory') AND e.type = 'object';
+    UPDATE messages SET
+        name = coalesce(m ->> '$.id', (SELECT stage FROM file) || '.' || i),
+        type = CASE coalesce(m ->> '$.type', m ->> '$.role') WHEN 'HumanMessage' THEN 'user' WHEN 'human' THEN 'user'
+               WHEN 'user' THEN 'user' WHEN 'AIMessage' THEN 'assistant' WHEN 'ai' THEN 'assistant' WHEN 'assistant' THEN 'assistant'
+               WHEN 'ToolMessage' THEN 'tool' WHEN 'tool' THEN 'tool' ELSE 'system' END;
+    UPDATE messages SET
+        known = EXISTS (SELECT 1 FROM seen s, now n WHERE s.session = n.session AND s.key = name),
+        fresh = NOT EXISTS (SELECT 1 FROM seen s, now n WHERE s.session = n.session AND s.key = name AND s.m = messages.m);
+    INSERT INTO out
+    SELECT NEW.row, 0, session, ts, 'session.created', 'session.created',
+           json_fields('id', json_text(session), 'agent_id', '"langgraph"', 'status', '"idle"', 'source', source), NEW.n
+    FROM now WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session = now.session);
+    INSERT INTO sessions SELECT session, ts FROM now WHERE true ON CONFLICT (session) DO UPDATE SET ts = excluded.ts;
+    INSERT INTO out
+    SELECT NEW.row, 1, session, ts, CASE main WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END,
+           NEW.hash || '.line',
+           CASE main WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
+           ELSE json_fields('kind', coalesce(CASE main WHEN 'record' THEN j -> '$.type' END, json_text(main)), 'source', source,
+                            'extra', CASE main WHEN 'checkpoint' THEN json_remove(j, '$.checkpoint.channel_values.messages')
+                                     WHEN 'trajectory' THEN json_remove(j, '$.messages') ELSE j END) END, NEW.n
+    FROM now;
+    INSERT INTO out
+    SELECT NEW.row, 100 * i + 2, session, ts,
+           CASE type WHEN 'tool' THEN CASE WHEN m ->> '$.status' = 'error' THEN 'tool.failed' ELSE 'tool.returned' END
+                ELSE 'message.added' END, 'message.' || name || CASE WHEN known THEN '.' || NEW.hash ELSE '' END,
+           CASE type
+           WHEN 'tool' THEN json_fields('call_id', coalesce(m -> '$.tool_call_id', json_text(name)), 'output', m -> '$.content',
+               'source', source, 'extra', json_remove(m, '$.tool_call_id', '$.content'))
+           ELSE json_fields('id', json_text(name), 'role', json_text(type), 'content', coalesce(m -> '$.content', '""'),
+               'model', coalesce(m -> '$.response_metadata.model_name', m -> '$.response_metadata.model'), 'source', source,
+               'extra', json_remove(m, '$.id', '$.content')) END, NEW.n
+    FROM now, messages WHERE fresh;
+    INSERT INTO out
+    SELECT NEW.row, 100 * i + 3 + c.key, session, ts, 'tool.called',
+           'call.' || coalesce(c.value ->> '$.id', name || '.' || c.key),
+           json_fields('call_id', coalesce(c.value -> '$.id', json_text(name || '.' || c.key)), 'tool', c.value -> '$.name',
+                       'input', c.value -> '$.args', 'message_id', json_text(name), 'source', source), NEW.n
+    FROM now, messages, json_each(m, '$.tool_calls') c WHERE fresh AND NOT known AND c.type = 'object';
+    INSERT INTO out
+    SELECT NEW.row, 100 * i + 99, session, ts, 'agent.turn.usage', 'usage.' || name,
+           json_fields('message_id', json_text(name), 'model', m -> '$.response_metadata.model_name',
+                       'input_tokens', m -> '$.usage_metadata.input_tokens', 'output_tokens', m -> '$.usage_metadata.output_tokens',
+                       'cached_input_tokens', m -> '$.usage_metadata.input_token_details.cache_read',
+                       'cache_write_tokens', m -> '$.usage_metadata.input_token_details.cache_creation',
+                       'reasoning_output_tokens', m -> '$.usage_metadata.output_token_details.reasoning',
+                       'source', source), NEW.n
+    FROM now, messages WHERE fresh AND NOT known AND json_type(m, '$.usage_metadata') = 'object';
+    INSERT INTO seen SELECT n.session, name, m FROM now n, messages WHERE fresh
+    ON CONFLICT (session, key) DO UPDATE SET m = excluded.m;
+END;
+
+-- batch
+SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
+DELETE FROM out;

@@ -1,0 +1,96 @@
+-- importer openai-agents   version 1
+-- files: *.db *.sqlite
+--
+-- Sessions of the OpenAI Agents SDK: SQLite with the tables agent_sessions and agent_messages, and those of
+-- its advanced sessions (message_structure, turn_usage).
+-- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+--
+--  (1) A row of agent_messages is a line, by id. Its time is that of the row, which has full seconds.
+--  (2) Messages become message.added, function calls and their outputs tool.called and tool.returned,
+--      reasoning message.added; what is none of them, or no JSON, is import.record.
+--  (3) A user's message begins a turn.
+--  (4) turn_usage has the tokens of each turn and branch, told once. Other rows are import.record.
+
+-- detect
+SELECT max(CASE WHEN json ->> '$.table' = 'agent_messages' AND json_type(json, '$.row.message_data') IS NOT NULL THEN 95
+                WHEN json ->> '$.table' IN ('agent_sessions', 'message_structure') THEN 60 ELSE 0 END) FROM lines
+
+-- tables
+agent_sessions agent_messages turn_usage
+
+-- once
+CREATE TABLE file (session TEXT, ts INTEGER);
+INSERT INTO file SELECT session_id(stem), 1 FROM source;
+CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER) WITHOUT ROWID;
+CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
+CREATE TABLE now (j TEXT, r TEXT, m TEXT, mid TEXT, source TEXT, session TEXT, ts INTEGER, turn TEXT, main TEXT);
+
+CREATE TRIGGER line AFTER INSERT ON lines BEGIN
+    DELETE FROM now;
+    INSERT INTO now (j, r, m, mid, source, session, ts)
+    SELECT j, j -> '$.row', CASE WHEN json_valid(j ->> '$.row.message_data') THEN json(j ->> '$.row.message_data') END,
+           'm' || (j ->> '$.row.id'),
+           json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n, 'record', j -> '$.row.id'),
+           session_id(coalesce(j ->> '$.row.session_id', f.session)),
+           coalesce(time_us(replace(j ->> '$.row.created_at', ' ', 'T')), f.ts)
+    FROM source, file f, (SELECT NEW.json AS j);
+    UPDATE file SET ts = (SELECT ts FROM now);
+    UPDATE now SET main = CASE
+        WHEN j IS NULL THEN 'unreadable'
+        WHEN j ->> '$.table' = 'turn_usage' THEN 'usage'
+        WHEN m IS NULL THEN 'record'
+        WHEN m ->> '$.type' IN ('function_call', 'computer_call', 'mcp_call') THEN 'call'
+        WHEN m ->> '$.type' IN ('function_call_output', 'computer_call_output') THEN 'result'
+        WHEN m ->> '$.type' = 'reasoning' THEN 'reasoning'
+        WHEN json_type(m, '$.role') = 'text' AND json_type(m, '$.content') IS NOT NULL THEN 'message'
+        ELSE 'record' END;
+    INSERT INTO out
+    SELECT NEW.row, 0, session, ts, 'session.created', 'session.created',
+           json_fields('id', json_text(session), 'agent_id', '"openai-agents"', 'provider', '"openai"', 'status', '"idle"',
+                       'source', source), NEW.n
+    FROM now WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session = now.session);
+    INSERT OR IGNORE INTO sessions SELECT session, NULL, 0 FROM now;
+    INSERT INTO out
+    SELECT NEW.row, 1, n.session, n.ts, 'turn.completed', mid || '.ends',
+           json_fields('turn_id', json_text(s.turn), 'reason', '"next_turn"', 'source', source), NEW.n
+    FROM now n JOIN sessions s USING (session) WHERE main = 'message' AND m ->> '$.role' = 'user' AND s.turn IS NOT NULL;
+    UPDATE sessions SET turn = (SELECT mid FROM now), turns = turns + 1
+    WHERE session = (SELECT session FROM now WHERE main = 'message' AND m ->> '$.role' = 'user');
+    INSERT INTO out
+    SELECT NEW.row, 2, n.session, n.ts, 'turn.started', mid || '.begins',
+           json_fields('turn_id', json_text(mid), 'sequence', s.turns, 'status', '"running"', 'prompt_ref', json_text(mid),
+                       'source', source), NEW.n
+    FROM now n JOIN sessions s USING (session) WHERE main = 'message' AND m ->> '$.role' = 'user';
+    UPDATE now SET turn = (SELECT s.turn FROM sessions s WHERE s.session = now.session);
+    INSERT INTO out
+    SELECT NEW.row, 3, session, ts,
+           CASE main WHEN 'message' THEN 'message.added' WHEN 'reasoning' THEN 'message.added' WHEN 'call' THEN 'tool.called'
+                WHEN 'result' THEN 'tool.returned' WHEN 'usage' THEN 'agent.turn.usage'
+                WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END, NEW.hash || '.3',
+           CASE main
+           WHEN 'message' THEN json_fields('id', json_text(mid), 'role', m -> '$.role', 'content', m -> '$.content',
+               'turn_id', json_text(turn), 'source', source,
+               'extra', json_fields('row', json_remove(r, '$.message_data'), 'item', json_remove(m, '$.role', '$.content')))
+           WHEN 'reasoning' THEN json_fields('id', json_text(mid), 'role', '"assistant"', 'content', '[' || m || ']',
+               'turn_id', json_text(turn), 'source', source, 'extra', json_fields('row', json_remove(r, '$.message_data')))
+           WHEN 'call' THEN json_fields('call_id', coalesce(m -> '$.call_id', m -> '$.id', json_text(mid)),
+               'tool', coalesce(m -> '$.name', m -> '$.type'), 'input', coalesce(m -> '$.arguments', m -> '$.action'),
+               'turn_id', json_text(turn), 'source', source,
+               'extra', json_fields('row', json_remove(r, '$.message_data'),
+                   'item', json_remove(m, '$.call_id', '$.name', '$.arguments',
+                       CASE WHEN json_type(m, '$.arguments') IS NULL THEN '$.action' ELSE '$." "' END)))
+           WHEN 'result' THEN json_fields('call_id', coalesce(m -> '$.call_id', json_text(mid)), 'output', m -> '$.output',
+               'turn_id', json_text(turn), 'source', source,
+               'extra', json_fields('row', json_remove(r, '$.message_data'), 'item', json_remove(m, '$.call_id', '$.output')))
+           WHEN 'usage' THEN json_fields('turn_id', NULL, 'input_tokens', r -> '$.input_tokens', 'output_tokens', r -> '$.output_tokens',
+               'cached_input_tokens', CASE WHEN json_valid(r ->> '$.input_tokens_details')
+                                      THEN (r ->> '$.input_tokens_details') -> '$.cached_tokens' END,
+               'source', source, 'extra', r)
+           WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
+           ELSE json_fields('kind', coalesce(m -> '$.type', j -> '$.table', '"line"'), 'source', source, 'extra', j) END, NEW.n
+    FROM now;
+END;
+
+-- batch
+SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
+DELETE FROM out;

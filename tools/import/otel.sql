@@ -1,0 +1,203 @@
+-- importer otel   version 1
+-- files: *.json *.jsonl
+-- split: $.resourceSpans $.spans $.observations $
+--
+-- Traces of OpenTelemetry with GenAI attributes: OTLP JSON (one export a line, or a document), the spans that
+-- any-agent and SMOLTRACE write, and traces as Langfuse exports them.
+-- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+--
+--  (1) A session is what gen_ai.conversation.id or session.id names, else the trace. A span's events have its
+--      begin and its end as their times. An event's id is made of trace and span, so a span that comes twice
+--      is told once.
+--  (2) A span of a tool is a call and its result; one of a model the messages that it was asked with and that
+--      were not there yet, its answer, and its tokens; one of an agent a turn. Others are import.record.
+--  (3) Tokens are those of the models' spans alone: agents' spans sum up what theirs have used.
+--  (4) The names of attributes have changed and go on changing: rule (2) looks under all of them.
+--  (5) The first event made from a span carries all of it under "extra".
+
+-- detect
+SELECT max(CASE
+    WHEN json_type(v, '$.resourceSpans') = 'array' OR json_type(v, '$.scopeSpans') = 'array'
+         OR json_type(v, '$.resourceLogs') = 'array' THEN 98
+    WHEN json_type(v, '$.observations') = 'array' AND json_type(v, '$.trace') = 'object' THEN 95
+    WHEN json ->> '$.at' = '$.spans' AND json_type(v, '$.context.span_id') IS NOT NULL THEN 95
+    WHEN json_type(v, '$.spans') = 'array' AND json_type(v, '$.trace_id') IS NOT NULL THEN 95
+    ELSE 0 END)
+FROM (SELECT json, coalesce(json -> '$.value', json) AS v FROM lines)
+
+-- once
+CREATE TABLE file (session TEXT, ts INTEGER);
+INSERT INTO file SELECT NULL, 1 FROM source;
+CREATE TABLE sessions (session TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE asked (session TEXT, m TEXT, PRIMARY KEY (session, m)) WITHOUT ROWID;
+CREATE TABLE out (row INTEGER, i INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
+CREATE TABLE now (j TEXT, v TEXT, source TEXT, main TEXT);
+
+-- The spans of the line: a are its attributes as an object, class is model, tool, agent or other.
+CREATE TABLE spans (i INTEGER PRIMARY KEY, s TEXT, a TEXT, trace TEXT, id TEXT, name TEXT, t0 INTEGER, t1 INTEGER, op TEXT,
+                    class TEXT, failed INTEGER, session TEXT, key TEXT, input TEXT, output TEXT);
+CREATE TABLE inputs (span INTEGER, i INTEGER, m TEXT);
+
+CREATE TRIGGER line AFTER INSERT ON lines BEGIN
+    DELETE FROM now;
+    DELETE FROM spans;
+    DELETE FROM inputs;
+    INSERT INTO now
+    SELECT j, v, json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n),
+           CASE WHEN j IS NULL THEN 'unreadable'
+                WHEN json_type(v, '$.resourceSpans') = 'array' AND json_array_length(v, '$.resourceSpans') > 0 THEN 'otlp'
+                WHEN json_type(v, '$.scopeSpans') = 'array' THEN 'resource'
+                WHEN json_type(v, '$.spans') = 'array' AND json_array_length(v, '$.spans') > 0 THEN 'trace'
+                WHEN json_type(v, '$.context.span_id') IS NOT NULL THEN 'span'
+                WHEN j ->> '$.at' = '$.observations' THEN 'observation'
+                ELSE 'record' END
+    FROM source, (SELECT NEW.json AS j, CASE WHEN json_type(NEW.json, '$.at') = 'text' AND json_type(NEW.json, '$.value') IS NOT NULL
+                                        THEN NEW.json -> '$.value' ELSE NEW.json END AS v);
+    UPDATE file SET session = coalesce((SELECT session_id(coalesce(v ->> '$.trace.sessionId', v ->> '$.trace.id')) FROM now
+                                        WHERE json_type(v, '$.trace') = 'object'), session);
+    INSERT INTO spans (i, s)
+    SELECT row_number() OVER (), s FROM (
+        SELECT p.value AS s FROM now, json_each(v, '$.resourceSpans') r, json_each(r.value, '$.scopeSpans') c, json_each(c.value, '$.spans') p
+        WHERE main = 'otlp' AND p.type = 'object'
+        UNION ALL
+        SELECT p.value FROM now, json_each(v, '$.scopeSpans') c, json_each(c.value, '$.spans') p
+        WHERE main = 'resource' AND p.type = 'object'
+        UNION ALL
+        SELECT p.value FROM now, json_each(v, '$.spans') p WHERE main = 'trace' AND p.type = 'object'
+        UNION ALL
+        SELECT v FROM now WHERE main IN ('span', 'observation'));
+    UPDATE spans SET
+        a = CASE json_type(s, '$.attributes')
+            WHEN 'object' THEN s -> '$.attributes'
+            WHEN 'array' THEN (SELECT json_group_object(e.value ->> '$.key', json(coalesce(
+                e.value -> '$.value.stringValue',
+                CASE json_type(e.value, '$.value.intValue') WHEN 'text' THEN
+                    CASE WHEN json_valid(e.value ->> '$.value.intValue') THEN e.value ->> '$.value.intValue' ELSE '0' END
+                ELSE e.value -> '$.value.intValue' END,
+                e.value -> '$.value.doubleValue', e.value -> '$.value.boolValue', e.value -> '$.value', 'null')))
+                FROM json_each(s, '$.attributes') e WHERE e.type = 'object' AND json_type(e.value, '$.key') = 'text')
+            ELSE coalesce(CASE WHEN json_valid(s ->> '$.metadata') THEN (s ->> '$.metadata') -> '$.attributes' END, '{}') END,
+        trace = coalesce(s -> '$.context.trace_id', s -> '$.traceId', s -> '$.trace_id'),
+        id = coalesce(s -> '$.context.span_id', s -> '$.spanId', s -> '$.span_id', s -> '$.id', json_text(NEW.hash || i)),
+        name = coalesce(s ->> '$.name', ''),
+        t0 = coalesce(time_us(s ->> '$.startTime'),
+                      CAST(coalesce(s ->> '$.startTimeUnixNano', s ->> '$.start_time') AS INTEGER) / 1000),
+        t1 = coalesce(time_us(s ->> '$.endTime'),
+                      CAST(coalesce(s ->> '$.endTimeUnixNano', s ->> '$.end_time') AS INTEGER) / 1000),
+        failed = coalesce(s ->> '$.status.code' IN ('2', 'STATUS_CODE_ERROR') OR s ->> '$.status.status_code' = 'error'
+                          OR s ->> '$.level' = 'ERROR', 0);
+    UPDATE spans SET trace = trim(trace, '"'), id = trim(id, '"'), t1 = coalesce(nullif(t1, 0), t0),
+        op = lower(coalesce(a ->> '$."gen_ai.operation.name"', a ->> '$."openinference.span.kind"', s ->> '$.type', ''));
+    UPDATE spans SET
+        class = CASE
+            WHEN op IN ('execute_tool', 'tool') THEN 'tool'
+            WHEN op IN ('chat', 'text_completion', 'generate_content', 'call_llm', 'llm', 'generation') THEN 'model'
+            WHEN op IN ('invoke_agent', 'agent') THEN 'agent'
+            ELSE 'other' END,
+        session = coalesce(session_id(coalesce(a ->> '$."gen_ai.conversation.id"', a ->> '$."session.id"')), (SELECT session FROM file),
+                           session_id(trace)),
+        key = coalesce(trace, '') || '.' || id,
+        input = coalesce(a -> '$."gen_ai.tool.call.arguments"', a -> '$."tool.args"', a -> '$."gen_ai.tool.args"',
+                         a -> '$."input.value"', nullif(s -> '$.input', 'null')),
+        output = coalesce(a -> '$."gen_ai.tool.call.result"', a -> '$."gen_ai.output.messages"', a -> '$."gen_ai.output"',
+                          a -> '$."output.value"', a -> '$."gen_ai.completion"', nullif(s -> '$.output', 'null'));
+    UPDATE spans SET session = (SELECT session_id(stem) FROM source) WHERE session IS NULL;
+    UPDATE file SET ts = coalesce((SELECT max(t0) FROM spans WHERE t0 > 0), ts);
+    UPDATE spans SET t0 = (SELECT ts FROM file), t1 = (SELECT ts FROM file) WHERE t0 IS NULL;
+
+    INSERT INTO out
+    SELECT NEW.row, 0, 0, session, min(t0), 'session.created', 'session.created',
+           json_fields('id', json_text(session), 'agent_id', json_text(coalesce(max(a ->> '$."gen_ai.agent.name"'), 'otel')),
+                       'status', '"idle"', 'source', source), NEW.n
+    FROM spans, now WHERE session NOT IN (SELECT s.session FROM sessions s) GROUP BY session;
+    INSERT OR IGNORE INTO sessions SELECT session FROM spans;
+    -- What is no span: the rest of a document, logs, lines of another kind.
+    INSERT INTO out
+    SELECT NEW.row, 0, 0, coalesce(session, (SELECT session_id(stem) FROM source)), ts, 'session.created', 'session.created',
+           json_fields('id', json_text(coalesce(session, (SELECT session_id(stem) FROM source))), 'agent_id', '"otel"', 'status', '"idle"',
+                       'source', source), NEW.n
+    FROM now, file WHERE NOT EXISTS (SELECT 1 FROM spans)
+      AND coalesce(session, (SELECT session_id(stem) FROM source)) NOT IN (SELECT s.session FROM sessions s);
+    INSERT OR IGNORE INTO sessions
+    SELECT coalesce(session, (SELECT session_id(stem) FROM source)) FROM file WHERE NOT EXISTS (SELECT 1 FROM spans);
+    INSERT INTO out
+    SELECT NEW.row, 0, 1, coalesce((SELECT session FROM spans ORDER BY i LIMIT 1), session, (SELECT session_id(stem) FROM source)), ts,
+           CASE main WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END, NEW.hash || '.line',
+           CASE main WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
+           ELSE json_fields('kind', json_text(main), 'source', source, 'extra', CASE main
+               WHEN 'otlp' THEN json_set(j, CASE WHEN json_type(j, '$.at') = 'text' THEN '$.value.resourceSpans' ELSE '$.resourceSpans' END,
+                   (SELECT json_group_array(json_set(json(r.value), '$.scopeSpans',
+                       (SELECT json_group_array(json_remove(c.value, '$.spans')) FROM json_each(r.value, '$.scopeSpans') c)))
+                    FROM json_each(v, '$.resourceSpans') r))
+               WHEN 'resource' THEN json_set(j, '$.value.scopeSpans',
+                   (SELECT json_group_array(json_remove(c.value, '$.spans')) FROM json_each(v, '$.scopeSpans') c))
+               WHEN 'trace' THEN json_remove(j, '$.value.spans', '$.spans')
+               ELSE j END) END, NEW.n
+    FROM now, file WHERE main NOT IN ('span', 'observation');
+
+    -- What a model was asked, as far as it is new to the session.
+    INSERT INTO inputs
+    SELECT p.i, e.key, e.value FROM spans p,
+        json_each(CASE WHEN json_valid(coalesce(p.a ->> '$."gen_ai.input.messages"', p.a ->> '$."gen_ai.prompt"'))
+                       THEN coalesce(p.a ->> '$."gen_ai.input.messages"', p.a ->> '$."gen_ai.prompt"') ELSE '[]' END) e
+    WHERE class = 'model' AND e.type = 'object';
+    INSERT INTO out
+    SELECT NEW.row, i, 10 + place, session, t0, 'message.added', key || '.in.' || place,
+           json_fields('id', json_text(key || '.in.' || place), 'role', coalesce(m -> '$.role', '"user"'),
+               'content', coalesce(m -> '$.parts', m -> '$.content', '""'), 'source', source,
+               'extra', json_remove(m, '$.role', '$.parts', '$.content')), NEW.n
+    FROM (SELECT p.i, p.session, p.t0, p.key, x.i AS place, x.m,
+                 row_number() OVER (PARTITION BY p.session, x.m ORDER BY p.i, x.i) AS times
+          FROM inputs x JOIN spans p ON p.i = x.span) AS fresh, now
+    WHERE times = 1 AND NOT EXISTS (SELECT 1 FROM asked q WHERE q.session = fresh.session AND q.m = fresh.m);
+    INSERT OR IGNORE INTO asked SELECT p.session, x.m FROM inputs x JOIN spans p ON p.i = x.span;
+
+    -- Each span.
+    INSERT INTO out
+    SELECT NEW.row, i, 1000000, session, CASE class WHEN 'model' THEN t1 ELSE t0 END,
+           CASE class WHEN 'tool' THEN 'tool.called' WHEN 'model' THEN 'message.added' WHEN 'agent' THEN 'turn.started'
+                ELSE 'import.record' END, key || '.begins',
+           CASE class
+           WHEN 'tool' THEN json_fields('call_id', coalesce(a -> '$."gen_ai.tool.call.id"', json_text(key)),
+               'tool', coalesce(a -> '$."gen_ai.tool.name"', a -> '$."tool.name"', json_text(name)), 'input', input,
+               'source', source, 'extra', s)
+           WHEN 'model' THEN json_fields('id', json_text(key), 'role', '"assistant"', 'content', coalesce(output, '""'),
+               'model', coalesce(a -> '$."gen_ai.response.model"', a -> '$."gen_ai.request.model"', a -> '$."llm.model_name"',
+                                 nullif(s -> '$.model', 'null')),
+               'source', source, 'extra', s)
+           WHEN 'agent' THEN json_fields('turn_id', json_text(key), 'status', '"running"', 'source', source, 'extra', s)
+           ELSE json_fields('kind', json_text(name), 'source', source, 'extra', s) END, NEW.n
+    FROM spans, now;
+    INSERT INTO out
+    SELECT NEW.row, i, 1000001, session, t1, CASE WHEN class = 'agent' THEN CASE WHEN failed THEN 'turn.failed' ELSE 'turn.completed' END
+               WHEN failed THEN 'tool.failed' ELSE 'tool.returned' END, key || '.ends',
+           CASE class
+           WHEN 'agent' THEN json_fields('turn_id', json_text(key), 'error', CASE WHEN failed THEN coalesce(s -> '$.status', s -> '$.statusMessage') END,
+               'timing', json_fields('totalMs', (t1 - t0) / 1000), 'source', source)
+           ELSE json_fields('call_id', coalesce(a -> '$."gen_ai.tool.call.id"', json_text(key)),
+               'success', CASE WHEN failed THEN 'false' ELSE 'true' END, 'output', output, 'duration_ms', (t1 - t0) / 1000,
+               'source', source) END, NEW.n
+    FROM spans, now WHERE class IN ('agent', 'tool');
+    INSERT INTO out
+    SELECT NEW.row, i, 1000002, session, t1, 'agent.turn.usage', key || '.usage',
+           json_fields('message_id', json_text(key),
+               'model', coalesce(a -> '$."gen_ai.response.model"', a -> '$."gen_ai.request.model"', a -> '$."llm.model_name"',
+                                 nullif(s -> '$.model', 'null')),
+               'input_tokens', input_tokens, 'output_tokens', output_tokens,
+               'cached_input_tokens', CAST(coalesce(a ->> '$."gen_ai.usage.cache_read.input_tokens"',
+                   a ->> '$."llm.token_count.prompt_details.cache_read"', s ->> '$.usageDetails.input_cached_tokens') AS INTEGER),
+               'cost_usd', coalesce((a ->> '$."gen_ai.usage.input_cost"') + (a ->> '$."gen_ai.usage.output_cost"'),
+                                    a -> '$."gen_ai.usage.cost"', nullif(s -> '$.totalCost', 'null')),
+               'source', source), NEW.n
+    FROM now, (SELECT *,
+        CAST(coalesce(a ->> '$."gen_ai.usage.input_tokens"', a ->> '$."gen_ai.usage.prompt_tokens"', a ->> '$."llm.token_count.prompt"',
+                      s ->> '$.inputUsage', s ->> '$.usageDetails.input', 0) AS INTEGER) AS input_tokens,
+        CAST(coalesce(a ->> '$."gen_ai.usage.output_tokens"', a ->> '$."gen_ai.usage.completion_tokens"',
+                      a ->> '$."llm.token_count.completion"', s ->> '$.outputUsage', s ->> '$.usageDetails.output', 0) AS INTEGER)
+            AS output_tokens FROM spans)
+    WHERE class = 'model' AND (input_tokens > 0 OR output_tokens > 0);
+END;
+
+-- batch
+SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, i, k;
+DELETE FROM out;
