@@ -485,7 +485,11 @@ const struct command cmd_import = {
              "also under zstd; or a directory that stands for all logs of that kind below it.\n"
              "The store is made when it is missing.\n"
              "\n"
-             "Kinds: claude-code, codex, lionagi.\n"
+             "Kinds: autogen, claude-code, codex, gemini-cli, goose, jsonl, langgraph,\n"
+             "lionagi, mini-swe-agent, openai-agents, opencode, openhands, otel, pi,\n"
+             "swe-agent, tau-bench. jsonl is plain JSON lines: --map session=$.run --map\n"
+             "ts=$.at --map type=$.kind --map data=$.load says where in a line the parts of\n"
+             "an event stand.\n"
              "\n"
              "Nothing is lost: what has no place in an event stays under its \"extra\", and a\n"
              "line that is not JSON becomes an event import.unreadable. Skipped are blank\n"
@@ -499,7 +503,8 @@ const struct command cmd_import = {
                 "  annal import codex ~/.codex/sessions --json\n"
                 "  annal import --detect Downloads\n"
                 "  annal import auto Downloads/session.json\n"
-                "  annal import lionagi ~/.lionagi/runs\n",
+                "  annal import lionagi ~/.lionagi/runs\n"
+                "  annal import jsonl --map session=nightly --map type=$.kind build.jsonl\n",
     .options = options,
     .run = run,
 };

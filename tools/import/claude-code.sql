@@ -22,6 +22,14 @@
 --  (8) A line without time has the time of the line before it in the file. Where there is none it is
 --      1970, and created_at of the session follows in a session.updated once a time is known.
 
+-- detect
+SELECT max(CASE
+    WHEN json_type(json, '$.sessionId') = 'text' AND json ->> '$.type' IN ('user', 'assistant') THEN 95
+    WHEN json ->> '$.type' = 'summary' AND json_type(json, '$.leafUuid') = 'text' THEN 90
+    WHEN json_type(json, '$.sessionId') = 'text' AND json_type(json, '$.type') = 'text'
+         AND json_type(json, '$.projectHash') IS NULL THEN 60
+    ELSE 0 END) FROM lines
+
 -- once
 
 -- What is known of the file so far.

@@ -19,6 +19,10 @@
 --  (7) A turn is what task_started and its kin say. Old files have none: there a user_message starts
 --      one, and ends the one before.
 
+-- detect
+SELECT max(CASE WHEN json_type(json, '$.payload') = 'object' AND json ->> '$.type' IN
+    ('session_meta', 'turn_context', 'response_item', 'event_msg', 'compacted') THEN 95 ELSE 0 END) FROM lines
+
 -- once
 
 -- What is known of the file so far. named: a session_meta has named the session.

@@ -90,7 +90,8 @@ static annal_status write_file(const char *path, const char *name, struct buf *t
         fputs("}\n", lines);
         if (!valid && text->len > 0) {
             fwrite(text->ptr, 1, text->len, lines);
-            fputc('\n', lines);
+            if (text->ptr[text->len - 1] != '\n')
+                fputc('\n', lines);
         }
     }
     annal__buf_done(&head);

@@ -1,4 +1,5 @@
 -- importer lionagi   version 1
+-- split: $.messages.collections
 --
 -- The run directories that lionagi leaves: runs/<run>/run.json and runs/<run>/branches/*.json, or one
 -- branch file alone. docs/events.md lists what comes out; annal/import.h says what an importer finds.
@@ -15,6 +16,12 @@
 --      the order of its collection.
 --  (4) Nothing is lost: the manifest, and a branch without its messages, stay under "extra". A file
 --      that is no JSON becomes import.unreadable.
+
+-- detect
+SELECT max(CASE
+    WHEN json ->> '$.at' = '$' AND json_type(json, '$.value.messages.progression') = 'object' THEN 95
+    WHEN json ->> '$.at' = '$.messages.collections' AND json_type(json, '$.value.metadata.lion_class') = 'text' THEN 95
+    ELSE 0 END) FROM lines
 
 -- once
 

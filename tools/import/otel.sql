@@ -84,7 +84,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                       CAST(coalesce(s ->> '$.startTimeUnixNano', s ->> '$.start_time') AS INTEGER) / 1000),
         t1 = coalesce(time_us(s ->> '$.endTime'),
                       CAST(coalesce(s ->> '$.endTimeUnixNano', s ->> '$.end_time') AS INTEGER) / 1000),
-        failed = coalesce(s ->> '$.status.code' IN ('2', 'STATUS_CODE_ERROR') OR s ->> '$.status.status_code' = 'error'
+        failed = coalesce(CAST(s ->> '$.status.code' AS TEXT) IN ('2', 'STATUS_CODE_ERROR') OR s ->> '$.status.status_code' = 'error'
                           OR s ->> '$.level' = 'ERROR', 0);
     UPDATE spans SET trace = trim(trace, '"'), id = trim(id, '"'), t1 = coalesce(nullif(t1, 0), t0),
         op = lower(coalesce(a ->> '$."gen_ai.operation.name"', a ->> '$."openinference.span.kind"', s ->> '$.type', ''));

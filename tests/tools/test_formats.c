@@ -1,0 +1,397 @@
+/*
+ * The importers of all kinds but the first two (test_importers.c), from the command line: each log of
+ * tests/data is known for what it is, every line of it is accounted for, every value found again.
+ */
+#include "tests/tools/cli.h"
+
+#include <check.h>
+#include <ctype.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* NAME.sql is the text of a database. */
+static const struct log {
+    const char *kind, *path, *container;
+    int lines, events;
+    int input_tokens, output_tokens, cached_tokens;
+    const char *types; /* how many events of each, by type, that begins with m, t or i */
+} logs[] = {
+    {"pi", "2026-03-02_tides.jsonl", "lines", 10, 17, 725, 17, 660,
+     "import.unreadable 1, message.added 4, tool.called 2, tool.failed 1, tool.returned 1, "
+     "turn.completed 1, turn.started 2"},
+    {"gemini-cli", "session-2026-03-02.jsonl", "lines", 9, 16, 1851, 21, 600,
+     "import.record 3, message.added 6, tool.called 1, tool.returned 1, turn.started 1"},
+    {"gemini-cli", "session-old.json", "document", 3, 7, 100, 20, 30,
+     "message.added 2, tool.called 1, tool.failed 1, turn.started 1"},
+    {"opencode", "export.json", "document", 4, 10, 530, 25, 400,
+     "message.added 3, tool.called 2, tool.failed 1, tool.returned 1, turn.started 1"},
+    {"opencode", "opencode.db.sql", "sqlite", 7, 11, 14, 3, 4,
+     "import.record 1, message.added 4, tool.called 1, turn.started 2"},
+    {"goose", "sessions.db.sql", "sqlite", 7, 11, 900, 30, 0,
+     "import.record 2, message.added 3, tool.called 1, tool.failed 1, turn.started 1"},
+    {"goose", "old.jsonl", "lines", 3, 4, 0, 0, 0, "message.added 2, turn.started 1"},
+    {"openai-agents", "agents.db.sql", "sqlite", 9, 11, 500, 40, 300,
+     "import.record 3, message.added 3, tool.called 1, tool.returned 1, turn.started 1"},
+    {"openhands", "tides", "directory", 6, 10, 800, 30, 500,
+     "import.record 2, import.unreadable 1, message.added 2, tool.called 1, tool.failed 1"},
+    {"openhands", "trajectory.json", "document", 5, 7, 0, 0, 0,
+     "import.record 2, message.added 2, tool.called 1, tool.returned 1"},
+    {"swe-agent", "tides-1.traj", "document", 7, 12, 1600, 96, 0,
+     "import.record 2, message.added 4, tool.called 2, tool.returned 2"},
+    {"mini-swe-agent", "tides.traj.json", "document", 5, 8, 700, 25, 256,
+     "message.added 3, tool.called 1, tool.returned 1"},
+    {"autogen", "messages.jsonl", "lines", 3, 7, 60, 9, 0,
+     "message.added 3, tool.called 1, tool.failed 1"},
+    {"autogen", "team-state.json", "document", 1, 4, 0, 0, 0, "import.record 1, message.added 2"},
+    {"autogen", "who-and-when.json", "document", 4, 5, 0, 0, 0, "import.record 1, message.added 3"},
+    {"tau-bench", "runs.jsonl", "lines", 2, 14, 0, 0, 0,
+     "message.added 6, tool.called 1, tool.returned 1, turn.completed 1, turn.started 3"},
+    {"langgraph", "trajectory.jsonl", "lines", 4, 10, 0, 0, 0,
+     "import.record 4, message.added 3, tool.called 1, tool.returned 1"},
+    {"langgraph", "checkpoints.sqlite.sql", "sqlite", 4, 11, 70, 8, 40,
+     "import.record 4, message.added 2, tool.called 1, tool.returned 1"},
+    {"otel", "export.otlp.jsonl", "lines", 2, 10, 900, 12, 600,
+     "import.record 2, message.added 2, tool.called 1, tool.failed 1, turn.completed 1, "
+     "turn.started 1"},
+    {"otel", "langfuse.json", "document", 3, 5, 70, 9, 0, "import.record 2, message.added 1"},
+    {"otel", "spans.json", "document", 2, 5, 245, 16, 0, "import.record 1, message.added 1"},
+};
+enum { LOGS = sizeof logs / sizeof *logs };
+
+static bool is_sql(const struct log *log)
+{
+    return strcmp(log->path + strlen(log->path) - 4, ".sql") == 0;
+}
+
+static void make_database(const char *path, const char *sql_path)
+{
+    sqlite3 *db = NULL;
+    char *sql = file_read(sql_path, NULL), *why = NULL;
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, &why) == SQLITE_OK, "%s: %s", sql_path, why);
+    sqlite3_close(db);
+    free(sql);
+}
+
+/* The log's path, after making it where it is a database. */
+static void find_log(struct cli *cli, const struct log *log, char path[512])
+{
+    snprintf(path, 512, "%s/tests/data/%s/%s", ANNAL_SOURCE, log->kind, log->path);
+    if (is_sql(log)) {
+        char name[64], sql[512];
+        snprintf(name, sizeof name, "%.*s", (int)strlen(log->path) - 4, log->path);
+        strcpy(sql, path);
+        snprintf(path, 512, "%s", tmpdir_path(&cli->dir, name));
+        make_database(path, sql);
+    }
+}
+
+static void put_file(struct cli *cli, const char *name, const char *bytes, size_t len)
+{
+    FILE *file = fopen(tmpdir_path(&cli->dir, name), "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(bytes, 1, len, file), len);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* "name":number on a line of --json. */
+static void assert_printed(const struct cli *cli, const char *name, int number)
+{
+    char text[80];
+    snprintf(text, sizeof text, "\"%s\":%d,", name, number);
+    ck_assert_msg(strstr(cli->out, text) != NULL, "no %s in %s", text, cli->out);
+}
+
+/* ---- Every kind ---- */
+
+START_TEST(a_log_of_each_kind_is_known_and_each_of_its_lines_accounted_for)
+{
+    const struct log *log = &logs[_i];
+    struct cli cli;
+    char path[512], kind[80];
+    CLI_INIT(&cli);
+    find_log(&cli, log, path);
+    CLI(&cli, NULL, "import", "--detect", "--json", path);
+    cli_assert_done(&cli);
+    snprintf(kind, sizeof kind, "\"kind\":\"%s\",\"container\":\"%s\"", log->kind, log->container);
+    ck_assert_msg(strstr(cli.out, kind) != NULL, "no %s in %s", kind, cli.out);
+    CLI(&cli, NULL, "import", "auto", path, "--json");
+    cli_assert_done(&cli);
+    ck_assert_msg(strstr(cli.out, kind) != NULL, "no %s in %s", kind, cli.out);
+    assert_printed(&cli, "lines", log->lines);
+    assert_printed(&cli, "imported", log->lines);
+    assert_printed(&cli, "skipped", 0);
+    assert_printed(&cli, "events", log->events);
+    CLI(&cli, NULL, "import", log->kind, path, "--json");
+    assert_printed(&cli, "events", 0);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(types_and_tokens_of_each_kind_are_those_of_its_log)
+{
+    const struct log *log = &logs[_i];
+    struct cli cli;
+    char path[512], tokens[80];
+    CLI_INIT(&cli);
+    find_log(&cli, log, path);
+    CLI(&cli, NULL, "import", log->kind, path);
+    ck_assert_int_eq(cli.exit_status, 0);
+    CLI(&cli, NULL, "sql", "--format", "csv",
+        "SELECT group_concat(type || ' ' || n, ', ') AS types FROM (SELECT type, count(*) AS n "
+        "FROM event_index WHERE type GLOB '[mti]*' GROUP BY type ORDER BY type)");
+    ck_assert_msg(strstr(cli.out, log->types) != NULL, "%s: %s", log->path, cli.out);
+    CLI(&cli, NULL, "sql", "--format", "csv",
+        "SELECT sum(input_tokens), sum(output_tokens), sum(cached_input_tokens) FROM sessions");
+    snprintf(tokens, sizeof tokens, "%d,%d,%d", log->input_tokens, log->output_tokens,
+             log->cached_tokens);
+    ck_assert_msg(strstr(cli.out, tokens) != NULL, "%s: no %s in %s", log->path, tokens, cli.out);
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
+    cli_done(&cli);
+}
+END_TEST
+
+/* Every string and number that is a value in text stands in the events, as it is written. */
+static void assert_values_found(const char *text, const char *events, const char *path)
+{
+    for (const char *at = text; *at != '\0';) {
+        const char *begin = at;
+        if (*at == '"') {
+            for (at++; *at != '"' && *at != '\0'; at++)
+                at += *at == '\\' && at[1] != '\0';
+            at += *at == '"';
+        } else if (*at == '-' || isdigit((unsigned char)*at)) {
+            while (*at != '\0' && strchr("+-.eE0123456789", *at) != NULL)
+                at++;
+        } else {
+            at++;
+            continue;
+        }
+        char token[4096];
+        ck_assert_uint_lt((size_t)(at - begin), sizeof token);
+        snprintf(token, sizeof token, "%.*s", (int)(at - begin), begin);
+        ck_assert_msg(at[strspn(at, " ")] == ':' || strstr(events, token) != NULL,
+                      "%s: %s is in no event", path, token);
+    }
+}
+
+START_TEST(no_value_of_a_log_is_lost)
+{
+    const struct log *log = &logs[_i];
+    struct cli cli;
+    char path[512];
+    if (is_sql(log) || strcmp(log->container, "directory") == 0)
+        return; /* rows are other text; a_row_of_a_database_is_lost_by_no_importer */
+    CLI_INIT(&cli);
+    find_log(&cli, log, path);
+    CLI(&cli, NULL, "import", log->kind, path);
+    CLI(&cli, NULL, "query");
+    char *text = file_read(path, NULL);
+    assert_values_found(text, cli.out, log->path);
+    free(text);
+    cli_done(&cli);
+}
+END_TEST
+
+/* ---- Containers ---- */
+
+#define DATA(path) ANNAL_SOURCE "/tests/data/" path
+
+static void count_events(struct cli *cli, const char *kind, const char *path, int lines, int events)
+{
+    CLI(cli, NULL, "import", kind, path, "--json");
+    cli_assert_done(cli);
+    assert_printed(cli, "lines", lines);
+    assert_printed(cli, "events", events);
+}
+
+START_TEST(a_document_that_grew_adds_what_is_new)
+{
+    static const char first[] = "{\"sessionId\":\"s\",\"projectHash\":\"p\",\n\"messages\":[\n"
+                                "{\"id\":\"m1\",\"type\":\"user\",\"content\":\"a\"}";
+    static const char more[] = ",\n{\"id\":\"m2\",\"type\":\"gemini\",\"content\":\"b\","
+                               "\"tokens\":{\"input\":5,\"output\":2,\"cached\":0}}";
+    struct cli cli;
+    char text[512];
+    CLI_INIT(&cli);
+    const char *path = tmpdir_path(&cli.dir, "session-1.json");
+    snprintf(text, sizeof text, "%s]}\n", first);
+    put_file(&cli, "session-1.json", text, strlen(text));
+    count_events(&cli, "gemini-cli", path, 2, 3);
+    snprintf(text, sizeof text, "%s%s]}\n", first, more);
+    put_file(&cli, "session-1.json", text, strlen(text));
+    count_events(&cli, "gemini-cli", path, 3, 2);
+    count_events(&cli, "gemini-cli", path, 3, 0);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_document_cut_short_gives_what_is_whole_and_keeps_the_rest)
+{
+    struct cli cli;
+    char *text = file_read(DATA("gemini-cli/session-old.json"), NULL);
+    size_t len = strlen(text);
+    for (size_t cut = 1; cut < len; cut += 61) {
+        CLI_INIT(&cli);
+        put_file(&cli, "session-cut.json", text, cut);
+        CLI(&cli, NULL, "import", "gemini-cli", tmpdir_path(&cli.dir, "session-cut.json"));
+        ck_assert_msg(cli.exit_status == 0, "cut at %zu: %s", cut, cli.err);
+        if (cut > 300) {
+            CLI(&cli, NULL, "query", "--type", "message.added");
+            ck_assert_ptr_nonnull(strstr(cli.out, "add a line"));
+        }
+        cli_done(&cli);
+    }
+    free(text);
+}
+END_TEST
+
+START_TEST(a_database_that_its_owner_keeps_locked_is_waited_for_and_named)
+{
+    struct cli cli;
+    sqlite3 *db = NULL;
+    CLI_INIT(&cli);
+    const char *path = tmpdir_path(&cli.dir, "sessions.db");
+    make_database(path, DATA("goose/sessions.db.sql"));
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, "BEGIN IMMEDIATE; DELETE FROM messages", NULL, NULL, NULL),
+                     SQLITE_OK);
+    CLI(&cli, NULL, "import", "goose",
+        path); /* a writer that has not committed is in nobody's way */
+    ck_assert_int_eq(cli.exit_status, 0);
+    ck_assert_int_eq(sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_row_of_a_database_is_lost_by_no_importer)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    const char *path = tmpdir_path(&cli.dir, "opencode.db");
+    sqlite3 *db = NULL;
+    make_database(path, DATA("opencode/opencode.db.sql"));
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    ck_assert_int_eq(
+        sqlite3_exec(db,
+                     "CREATE TABLE notes (a, b); INSERT INTO notes VALUES (9007199254740993, "
+                     "X'00FF'), (1.5e300, NULL), ('only here', CAST(X'FF' AS TEXT))",
+                     NULL, NULL, NULL),
+        SQLITE_OK);
+    sqlite3_close(db);
+    CLI(&cli, NULL, "import", "opencode", path);
+    CLI(&cli, NULL, "query");
+    static const char *const values[] = {"9007199254740993", "{\"$base64\":\"AP8=\"}",
+                                         "{\"$base64\":\"/w==\"}", "only here", "worktree"};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        ck_assert_msg(strstr(cli.out, values[i]) != NULL, "no %s", values[i]);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(what_is_pickled_is_kept_and_never_loaded)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    const char *path = tmpdir_path(&cli.dir, "checkpoints.sqlite");
+    make_database(path, DATA("langgraph/checkpoints.sqlite.sql"));
+    CLI(&cli, NULL, "import", "langgraph", path);
+    CLI(&cli, NULL, "query");
+    ck_assert_ptr_nonnull(strstr(cli.out, "{\"$base64\":\"gASVAwAAAAAAAABLAS4=\"}"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"id\":\"h1\",\"role\":\"user\""));
+    cli_done(&cli);
+}
+END_TEST
+
+/* ---- Mapping ---- */
+
+START_TEST(a_mapping_says_where_the_parts_of_an_event_stand)
+{
+    struct cli cli;
+    static const char text[] =
+        "{\"run\":\"r1\",\"at\":1772442846.5,\"kind\":\"build.begun\",\"load\":{\"a\":1e400}}\n"
+        "{\"run\":\"r1\",\"at\":\"2026-03-02T09:14:07Z\",\"kind\":\"Build Done\",\"load\":2}\n";
+    CLI_INIT(&cli);
+    put_file(&cli, "x.jsonl", text, strlen(text));
+    CLI(&cli, NULL, "import", "jsonl", "--map", "session=$.run", "--map", "ts=$.at", "--map",
+        "type=$.kind", "--map", "data=$.load", tmpdir_path(&cli.dir, "x.jsonl"));
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "query", "r1");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"seq\":1,\"timestamp\":\"2026-03-02T09:14:06.500000Z\","
+                                          "\"type\":\"build.begun\""));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"data\":{\"a\":1e400}"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"type\":\"import.record\""));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"kind\":\"Build Done\""));
+    CLI(&cli, NULL, "import", "jsonl", "--map", "sesion=$.run", tmpdir_path(&cli.dir, "x.jsonl"));
+    cli_assert_refused(&cli, 1, "--map of jsonl names session, ts, type");
+    CLI(&cli, NULL, "import", "jsonl", "--map", "session", tmpdir_path(&cli.dir, "x.jsonl"));
+    cli_assert_refused(&cli, 2, "it is NAME=VALUE");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(what_query_prints_is_imported_as_it_was)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli,
+        "{\"type\":\"a\",\"id\":\"x\",\"ts\":\"2026-01-01T00:00:00Z\",\"data\":{\"n\":1.50}}\n",
+        "append", "s1");
+    CLI(&cli, NULL, "query");
+    char *printed = strdup(cli.out);
+    put_file(&cli, "events.jsonl", cli.out, cli.out_len);
+    char *log = strdup(tmpdir_path(&cli.dir, "events.jsonl"));
+    CLI(&cli, NULL, "delete", "s1");
+    CLI(&cli, NULL, "import", "auto", log);
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "query");
+    ck_assert_str_eq(cli.out, printed);
+    free(printed);
+    free(log);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(what_nobody_knows_is_said_and_nothing_is_written)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    put_file(&cli, "x.json", "{\"a\":1}", 7);
+    CLI(&cli, NULL, "import", "--detect", tmpdir_path(&cli.dir, "x.json"));
+    ck_assert_int_eq(cli.exit_status, 1);
+    ck_assert_ptr_nonnull(strstr(cli.out, "unknown"));
+    CLI(&cli, NULL, "import", "auto", tmpdir_path(&cli.dir, "x.json"));
+    ck_assert_int_eq(cli.exit_status, 1);
+    ck_assert_ptr_nonnull(strstr(cli.err, "is of no kind that is known"));
+    ck_assert_int_eq(cli_journals(&cli), 0);
+    CLI(&cli, NULL, "import", "nonsense", tmpdir_path(&cli.dir, "x.json"));
+    cli_assert_refused(&cli, 2, "otel, pi, swe-agent, tau-bench, auto, or a file NAME.sql");
+    cli_done(&cli);
+}
+END_TEST
+
+Suite *suite_formats(void)
+{
+    Suite *suite = suite_create("formats");
+    TCase *tc = tcase_create("formats");
+    tcase_set_timeout(tc, 120);
+    tcase_add_loop_test(tc, a_log_of_each_kind_is_known_and_each_of_its_lines_accounted_for, 0,
+                        LOGS);
+    tcase_add_loop_test(tc, types_and_tokens_of_each_kind_are_those_of_its_log, 0, LOGS);
+    tcase_add_loop_test(tc, no_value_of_a_log_is_lost, 0, LOGS);
+    tcase_add_test(tc, a_document_that_grew_adds_what_is_new);
+    tcase_add_test(tc, a_document_cut_short_gives_what_is_whole_and_keeps_the_rest);
+    tcase_add_test(tc, a_database_that_its_owner_keeps_locked_is_waited_for_and_named);
+    tcase_add_test(tc, a_row_of_a_database_is_lost_by_no_importer);
+    tcase_add_test(tc, what_is_pickled_is_kept_and_never_loaded);
+    tcase_add_test(tc, a_mapping_says_where_the_parts_of_an_event_stand);
+    tcase_add_test(tc, what_query_prints_is_imported_as_it_was);
+    tcase_add_test(tc, what_nobody_knows_is_said_and_nothing_is_written);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
