@@ -117,7 +117,8 @@ bool detect_wants_file(const char *name)
 {
     struct importer importer;
     for (size_t i = 0; importer_texts[i].kind != NULL; i++)
-        if (importer_find(importer_texts[i].kind, &importer) && importer_wants_file(&importer, name))
+        if (importer_find(importer_texts[i].kind, &importer) &&
+            importer_wants_file(&importer, name))
             return true;
     return false;
 }

@@ -37,7 +37,8 @@ static annal_slice next_line(annal_slice *rest)
 
 static bool is_section(annal_slice line)
 {
-    static const char *const sections[] = {"-- detect", "-- tables", "-- rows", "-- once", "-- batch"};
+    static const char *const sections[] = {"-- detect", "-- tables", "-- rows", "-- once",
+                                           "-- batch"};
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
         if (begins(line, sections[i]) && line.len == strlen(sections[i]))
             return true;
