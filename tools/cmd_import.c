@@ -496,9 +496,8 @@ const struct command cmd_import = {
              "lines, lines whose bytes stood in the file before, and a last line that is not\n"
              "finished yet. With --json there is one object for each log, {\"file\", \"kind\",\n"
              "\"container\", \"sessions\", \"lines\", \"imported\", \"skipped\", \"events\",\n"
-             "\"skips\"}; events counts those added now. Of two imports of one log at the same "
-             "time both may report an\n"
-             "event as added; it is there once.",
+             "\"skips\"}; events counts those added now. Of two imports of one log at the same\n"
+             "time both may report an event as added; it is there once.",
     .examples = "  annal import claude-code ~/.claude/projects\n"
                 "  annal import codex ~/.codex/sessions --json\n"
                 "  annal import --detect Downloads\n"
