@@ -230,8 +230,8 @@ static bool only_space(const char *text, const char *end)
     return text == end;
 }
 
-static annal_status prepare_select(sqlite3 *db, annal_slice sql, sqlite3_stmt **out_stmt,
-                                   annal_error *err)
+annal_status annal__db_prepare_select(sqlite3 *db, annal_slice sql, sqlite3_stmt **out_stmt,
+                                      annal_error *err)
 {
     if (sql.len > INT32_MAX)
         return annal__fail(err, ANNAL_ERR_LIMIT, "SQL of %zu bytes is too long", sql.len);
@@ -345,7 +345,7 @@ annal_status annal__db_select(sqlite3 *db, annal_slice sql, const annal_sql_opti
     annal_value *values = NULL;
     if (options == NULL)
         options = &defaults;
-    annal_status status = prepare_select(db, sql, &stmt, err);
+    annal_status status = annal__db_prepare_select(db, sql, &stmt, err);
     if (status < 0)
         goto done;
     status = bind_params(stmt, options, err);

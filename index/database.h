@@ -45,6 +45,10 @@ annal_status annal__db_exec(sqlite3 *db, const char *sql, annal_error *err);
 annal_status annal__db_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out_stmt,
                                annal_error *err);
 
+/* One statement that only reads; of a user's, so whatever else it is gets a sentence. */
+annal_status annal__db_prepare_select(sqlite3 *db, annal_slice sql, sqlite3_stmt **out_stmt,
+                                      annal_error *err);
+
 /* Step a statement that gives no rows, and reset it. */
 annal_status annal__db_run(sqlite3_stmt *stmt, annal_error *err);
 

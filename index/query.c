@@ -1,4 +1,5 @@
 /* Event queries: one SELECT over event_index, and each event read from its journal. */
+#include "index/query.h"
 #include "index/database.h"
 #include "index/history.h"
 #include "index/index.h"
@@ -18,6 +19,7 @@ struct annal_query {
     sqlite3_stmt *stmt;
     int rc;                /* of the step that gave the next row */
     bool handed;           /* that row was handed out */
+    sqlite3_stmt *where;   /* asked about each event that is read; NULL: none */
     sqlite3_stmt *damages; /* what was damaged already when it was indexed; after the rows */
     bool at_damages, ended;
     bool one_session, descending;
@@ -28,7 +30,7 @@ struct annal_query {
 
 /* ---- The SELECT ---- */
 
-static annal_status check_filter(const annal_filter *filter, annal_error *err)
+annal_status annal__query_check(const annal_filter *filter, annal_error *err)
 {
     for (size_t i = 0; i < filter->session_count; i++) {
         annal_status status = annal_session_id_check(filter->sessions[i], err);
@@ -87,26 +89,14 @@ static annal_status put_source(struct buf *sql, const struct history *history, b
 }
 
 /* ?1: the sessions as a JSON array, whose ids need no quoting. From ?7 on: the types. */
-static annal_status put_where(struct buf *sql, const annal_filter *filter,
-                              const struct history *history, bool with_rest)
+annal_status annal__query_put_names(struct buf *sql, const annal_filter *filter,
+                                    const struct history *history)
 {
-    annal_status status = annal__buf_printf(sql, " FROM ");
-    if (status >= 0)
-        status = put_source(sql, history, with_rest);
-    if (status >= 0)
-        status = annal__buf_printf(sql, " WHERE 1");
-    if (status >= 0 && filter->session_count == 1)
+    annal_status status = ANNAL_OK;
+    if (filter->session_count == 1)
         status = annal__buf_printf(sql, " AND session_id = ?1");
-    else if (status >= 0 && !history->forked && filter->session_count > 1)
+    else if (!history->forked && filter->session_count > 1)
         status = annal__buf_printf(sql, " AND session_id IN (SELECT value FROM json_each(?1))");
-    if (status >= 0 && filter->from_seq > 0)
-        status = annal__buf_printf(sql, " AND seq >= ?2");
-    if (status >= 0 && filter->to_seq > 0)
-        status = annal__buf_printf(sql, " AND seq <= ?3");
-    if (status >= 0 && filter->since_us != 0)
-        status = annal__buf_printf(sql, " AND timestamp >= ?4");
-    if (status >= 0 && filter->until_us != 0)
-        status = annal__buf_printf(sql, " AND timestamp < ?5");
     for (size_t i = 0; status >= 0 && i < filter->type_count; i++)
         status = annal__buf_printf(sql, "%s type %s ?%zu", i == 0 ? " AND (" : " OR",
                                    is_pattern(filter->types[i]) ? "GLOB" : "=", i + 7);
@@ -115,10 +105,36 @@ static annal_status put_where(struct buf *sql, const annal_filter *filter,
     return status;
 }
 
+annal_status annal__query_put_from(struct buf *sql, const annal_filter *filter,
+                                   const struct history *history, bool with_rest)
+{
+    annal_status status = annal__buf_printf(sql, " FROM ");
+    if (status >= 0)
+        status = put_source(sql, history, with_rest);
+    if (status >= 0)
+        status = annal__buf_printf(sql, " WHERE 1");
+    if (status >= 0)
+        status = annal__query_put_names(sql, filter, history);
+    if (status >= 0 && filter->from_seq > 0)
+        status = annal__buf_printf(sql, " AND seq >= ?2");
+    if (status >= 0 && filter->to_seq > 0)
+        status = annal__buf_printf(sql, " AND seq <= ?3");
+    if (status >= 0 && filter->since_us != 0)
+        status = annal__buf_printf(sql, " AND timestamp >= ?4");
+    if (status >= 0 && filter->until_us != 0)
+        status = annal__buf_printf(sql, " AND timestamp < ?5");
+    return status;
+}
+
 static annal_status put_order(struct buf *sql, const annal_filter *filter,
                               const struct history *history)
 {
     const char *down = filter->descending ? " DESC" : "";
+    if (filter->session_count != 1 && filter->order == ANNAL_ORDER_COMMIT)
+        return annal__buf_printf(sql,
+                                 " ORDER BY MAX(timestamp) OVER (PARTITION BY session_id ORDER BY "
+                                 "seq)%s, session_id%s, seq%s",
+                                 down, down, down);
     if (filter->session_count != 1)
         return annal__buf_printf(sql, " ORDER BY timestamp%s, session_id%s, seq%s", down, down,
                                  down);
@@ -141,7 +157,7 @@ static sqlite3_int64 clamp(uint64_t number)
     return number > INT64_MAX ? INT64_MAX : (sqlite3_int64)number;
 }
 
-static annal_status bind_filter(sqlite3_stmt *stmt, const annal_filter *filter, annal_error *err)
+annal_status annal__query_bind(sqlite3_stmt *stmt, const annal_filter *filter, annal_error *err)
 {
     char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES];
     struct buf json = {0};
@@ -164,7 +180,8 @@ static annal_status bind_filter(sqlite3_stmt *stmt, const annal_filter *filter, 
     sqlite3_bind_int64(stmt, 3, clamp(filter->to_seq));
     sqlite3_bind_text(stmt, 4, since, -1, SQLITE_TRANSIENT);
     sqlite3_bind_text(stmt, 5, until, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_int64(stmt, 6, filter->limit == 0 ? -1 : clamp(filter->limit));
+    bool limits_rows = filter->limit != 0 && filter->where.len == 0;
+    sqlite3_bind_int64(stmt, 6, limits_rows ? clamp(filter->limit) : -1);
     for (size_t i = 0; i < filter->type_count; i++)
         sqlite3_bind_text64(stmt, (int)i + 7, filter->types[i].ptr, filter->types[i].len,
                             SQLITE_TRANSIENT, SQLITE_UTF8);
@@ -183,7 +200,7 @@ static annal_status prepare_filtered(sqlite3 *db, annal_status status, struct bu
     else
         status = annal__db_prepare(db, sql->ptr, &stmt, err);
     if (status >= 0)
-        status = bind_filter(stmt, filter, err);
+        status = annal__query_bind(stmt, filter, err);
     annal__buf_done(sql);
     if (status < 0)
         sqlite3_finalize(stmt);
@@ -199,7 +216,7 @@ static annal_status prepare_events(sqlite3 *db, const annal_filter *filter,
     struct buf sql = {0};
     annal_status status = annal__buf_printf(&sql, "SELECT %s, journal, from_seq", event_columns);
     if (status >= 0)
-        status = put_where(&sql, filter, history, with_rest);
+        status = annal__query_put_from(&sql, filter, history, with_rest);
     if (status >= 0)
         status = put_order(&sql, filter, history);
     if (status >= 0)
@@ -246,10 +263,9 @@ static annal_status prepare_damages(sqlite3 *db, const annal_filter *filter,
 
 /* ---- The query ---- */
 
-/* A connection for this filter, and what is not in the index yet beside it. */
-static annal_status open_for(annal_index *index, const annal_filter *filter,
-                             struct history *out_history, sqlite3 **out_db, bool *out_with_rest,
-                             annal_lag *out_lag, annal_error *err)
+annal_status annal__query_connect(annal_index *index, const annal_filter *filter,
+                                  struct history *out_history, sqlite3 **out_db,
+                                  bool *out_with_rest, annal_lag *out_lag, annal_error *err)
 {
     *out_with_rest = false;
     annal_status status = annal__history_read(index->store, filter->sessions, filter->session_count,
@@ -268,14 +284,37 @@ static annal_status open_for(annal_index *index, const annal_filter *filter,
     return status;
 }
 
-/* It may be a journal that is corrupt: the index is not discarded for that. */
-static bool heal(annal_index *index, const annal_filter *filter)
+bool annal__query_heal(annal_index *index, const annal_filter *filter)
 {
     struct history history = {0};
     bool sound = annal__history_read(index->store, filter->sessions, filter->session_count,
                                      &history, NULL) >= 0;
     annal__history_done(&history);
     return sound && annal__derived_heal(&index->base);
+}
+
+/* The user's expression over one event, whose values are bound. */
+static annal_status prepare_where(annal_query *query, annal_slice where, annal_error *err)
+{
+    struct buf sql = {0};
+    if (where.len == 0)
+        return ANNAL_OK;
+    /* Alone on its lines: it may end with a comment. */
+    annal_status status = annal__buf_printf(
+        &sql,
+        "SELECT 1 FROM (SELECT ?1 AS session_id, ?2 AS seq, ?3 AS timestamp, ?4 AS type, ?5 AS id, "
+        "?6 AS cause, ?7 AS data) WHERE (\n%.*s\n)",
+        ANNAL_FMT(where));
+    if (status < 0)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
+    else
+        status = annal__db_prepare_select(query->db, annal__buf_slice(&sql), &query->where, err);
+    annal__buf_done(&sql);
+    if (status == ANNAL_ERR_SQL && err != NULL) {
+        const annal_error why = *err;
+        return annal__fail(err, ANNAL_ERR_SQL, "the expression of the filter: %s", why.message);
+    }
+    return status;
 }
 
 /*
@@ -287,11 +326,13 @@ static annal_status start(annal_index *index, const annal_filter *filter, annal_
     bool with_rest = false;
     struct history history = {0};
     annal_status status =
-        open_for(index, filter, &history, &query->db, &with_rest, &query->lag, err);
+        annal__query_connect(index, filter, &history, &query->db, &with_rest, &query->lag, err);
     if (status >= 0)
         status = prepare_events(query->db, filter, &history, with_rest, &query->stmt, err);
     if (status >= 0)
         status = prepare_damages(query->db, filter, &history, &query->damages, err);
+    if (status >= 0)
+        status = prepare_where(query, filter->where, err);
     annal__history_done(&history);
     if (status < 0)
         return status;
@@ -307,9 +348,11 @@ static annal_status start(annal_index *index, const annal_filter *filter, annal_
 static void stop(annal_query *query)
 {
     sqlite3_finalize(query->stmt);
+    sqlite3_finalize(query->where);
     sqlite3_finalize(query->damages);
     annal__db_close(query->db);
     query->stmt = NULL;
+    query->where = NULL;
     query->damages = NULL;
     query->db = NULL;
 }
@@ -320,7 +363,7 @@ annal_status annal_query_open(annal_index *index, const annal_filter *filter,
     static const annal_filter everything;
     if (filter == NULL)
         filter = &everything;
-    annal_status status = check_filter(filter, err);
+    annal_status status = annal__query_check(filter, err);
     if (status < 0)
         return status;
     annal_query *query = annal__zalloc(sizeof *query);
@@ -328,7 +371,7 @@ annal_status annal_query_open(annal_index *index, const annal_filter *filter,
         return annal__fail(err, ANNAL_ERR_NOMEM, "a query");
     query->store = index->store;
     status = start(index, filter, query, err);
-    if (status == ANNAL_ERR_CORRUPT && heal(index, filter)) {
+    if (status == ANNAL_ERR_CORRUPT && annal__query_heal(index, filter)) {
         stop(query);
         status = start(index, filter, query, err);
     }
@@ -385,82 +428,82 @@ static annal_status next_damage(annal_query *query, annal_slice *out_session,
     return ANNAL_DAMAGE;
 }
 
-annal_status annal_query_next(annal_query *query, annal_slice *out_session, annal_event *out_event,
+static void bind_optional(sqlite3_stmt *stmt, int column, annal_slice text)
+{
+    if (text.len == 0)
+        sqlite3_bind_null(stmt, column);
+    else
+        annal__db_bind_text(stmt, column, text);
+}
+
+static annal_status asks_for(annal_query *query, annal_slice session, const annal_event *event,
+                             bool *out, annal_error *err)
+{
+    sqlite3_stmt *stmt = query->where;
+    char ts[ANNAL_TIME_BYTES];
+    *out = true;
+    if (stmt == NULL)
+        return ANNAL_OK;
+    annal_time_format(event->ts_us, ts);
+    annal__db_bind_text(stmt, 1, session);
+    sqlite3_bind_int64(stmt, 2, (sqlite3_int64)event->seq);
+    sqlite3_bind_text(stmt, 3, ts, ANNAL_TIME_BYTES - 1, SQLITE_STATIC);
+    annal__db_bind_text(stmt, 4, event->type);
+    bind_optional(stmt, 5, event->id);
+    bind_optional(stmt, 6, event->cause);
+    annal__db_bind_text(stmt, 7, event->data);
+    int rc = sqlite3_step(stmt);
+    *out = rc == SQLITE_ROW;
+    annal_status status =
+        rc == SQLITE_ROW || rc == SQLITE_DONE
+            ? ANNAL_OK
+            : annal__db_fail(err, query->db, rc, "the expression, on event %llu of session '%.*s'",
+                             (unsigned long long)event->seq, ANNAL_FMT(session));
+    sqlite3_reset(stmt);
+    sqlite3_clear_bindings(stmt); /* the event's bytes are not ours */
+    return status;
+}
+
+/* The next row of the index, and its event. */
+static annal_status read_next(annal_query *query, annal_slice *out_session, annal_event *out_event,
                               annal_error *err)
 {
     if (query->handed && query->rc == SQLITE_ROW)
         query->rc = sqlite3_step(query->stmt);
     query->handed = true;
     if (query->rc == SQLITE_DONE)
-        return query->ended ? ANNAL_END : next_damage(query, out_session, out_event, err);
+        return ANNAL_END;
     if (query->rc != SQLITE_ROW)
         return annal__db_fail(err, query->db, query->rc, "a query over the index");
-    annal_slice session = annal__db_column(query->stmt, 0);
-    annal_event event = indexed_event(query->stmt);
-    query->rows++;
-    query->last_seq = event.seq;
+    *out_session = annal__db_column(query->stmt, 0);
+    *out_event = indexed_event(query->stmt);
     annal_status status =
-        annal_event_read_at(query->store, annal__db_column(query->stmt, 6), event.seq, event.offset,
-                            event.length, &query->buffer, &event, err);
-    if (status < 0 && status != ANNAL_ERR_CORRUPT && status != ANNAL_ERR_NOTFOUND)
-        return status;
-    *out_session = session;
-    *out_event = event;
-    return status < 0 ? ANNAL_DAMAGE : ANNAL_OK;
-}
-
-static annal_status count_events(annal_index *index, const annal_filter *filter,
-                                 uint64_t *out_count, annal_lag *out_lag, annal_error *err)
-{
-    struct buf sql = {0};
-    sqlite3 *db = NULL;
-    sqlite3_stmt *stmt = NULL;
-    struct history history = {0};
-    bool with_rest = false;
-    annal_status status = open_for(index, filter, &history, &db, &with_rest, out_lag, err);
-    if (status < 0)
-        goto done;
-    if (annal__buf_printf(&sql, "SELECT COUNT(*)") < 0 ||
-        put_where(&sql, filter, &history, with_rest) < 0 || annal__buf_cstr(&sql) == NULL) {
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
-        goto done;
-    }
-    status = annal__db_prepare(db, sql.ptr, &stmt, err);
-    if (status >= 0)
-        status = bind_filter(stmt, filter, err);
-    if (status < 0)
-        goto done;
-    int rc = sqlite3_step(stmt);
-    if (rc == SQLITE_ROW)
-        *out_count = (uint64_t)sqlite3_column_int64(stmt, 0);
-    else
-        status = annal__db_fail(err, db, rc, "count events");
-
-done:
-    annal__history_done(&history);
-    sqlite3_finalize(stmt);
-    annal__db_close(db);
-    annal__buf_done(&sql);
+        annal_event_read_at(query->store, annal__db_column(query->stmt, 6), out_event->seq,
+                            out_event->offset, out_event->length, &query->buffer, out_event, err);
+    if (status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_NOTFOUND)
+        return ANNAL_DAMAGE;
     return status;
 }
 
-annal_status annal_query_count(annal_index *index, const annal_filter *filter, uint64_t *out_count,
-                               annal_lag *out_lag, annal_error *err)
+annal_status annal_query_next(annal_query *query, annal_slice *out_session, annal_event *out_event,
+                              annal_error *err)
 {
-    static const annal_filter everything;
-    if (filter == NULL)
-        filter = &everything;
-    annal_lag lag;
-    uint64_t count = 0;
-    annal_status status = check_filter(filter, err);
-    if (status >= 0)
-        status = count_events(index, filter, &count, &lag, err);
-    if (status == ANNAL_ERR_CORRUPT && heal(index, filter))
-        status = count_events(index, filter, &count, &lag, err);
+    bool wanted = false;
+    annal_status status = ANNAL_END;
+    while (!wanted && (query->limit == 0 || query->rows < query->limit)) {
+        status = read_next(query, out_session, out_event, err);
+        if (status != ANNAL_OK) /* what is damaged cannot be asked */
+            break;
+        status = asks_for(query, *out_session, out_event, &wanted, err);
+        if (status < 0)
+            return status;
+    }
+    if (wanted || status == ANNAL_DAMAGE) {
+        query->rows++;
+        query->last_seq = out_event->seq;
+        return status;
+    }
     if (status < 0)
         return status;
-    *out_count = filter->limit > 0 && filter->limit < count ? filter->limit : count;
-    if (out_lag != NULL)
-        *out_lag = lag;
-    return ANNAL_OK;
+    return query->ended ? ANNAL_END : next_damage(query, out_session, out_event, err);
 }

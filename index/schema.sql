@@ -95,6 +95,9 @@ CREATE TABLE _counts (
     PRIMARY KEY(session_id, type)
 ) WITHOUT ROWID;
 
+-- How many events of each type a session's journal has, without counting them.
+CREATE VIEW event_counts AS SELECT session_id, type, n AS events FROM _counts;
+
 -- What the indexer met and went on from. kind: damage (of the journal), pack (a handler could not
 -- take the event).
 CREATE TABLE _findings (

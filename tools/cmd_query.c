@@ -17,6 +17,7 @@ struct query {
     const struct args *args;
     enum out_format format;
     annal_filter filter;
+    annal_group_by group_by; /* 0: none */
     annal_slice *types;
     annal_slice *sessions;
     struct session_list list;
@@ -52,6 +53,49 @@ static int read_range(struct query *query)
     return 0;
 }
 
+static int read_order(struct query *query)
+{
+    const char *text = args_get(query->args, "order");
+    query->filter.descending = args_has(query->args, "desc");
+    if (text == NULL || strcmp(text, "time") == 0)
+        return 0;
+    if (strcmp(text, "commit") != 0)
+        return fail_usage("--order is time or commit, and was given '%s'", text);
+    query->filter.order = ANNAL_ORDER_COMMIT;
+    return 0;
+}
+
+static int read_group_by(struct query *query)
+{
+    static const char *const names[] = {
+        [ANNAL_GROUP_TYPE] = "type", [ANNAL_GROUP_SESSION] = "session", [ANNAL_GROUP_DAY] = "day"};
+    const char *text = args_get(query->args, "group-by");
+    bool has_format = args_has(query->args, "format");
+    if (text == NULL && args_has(query->args, "count") && has_format)
+        return fail_usage("--count prints a number: --format is for events and for --group-by");
+    if (text == NULL)
+        return 0;
+    for (int by = ANNAL_GROUP_TYPE; by <= ANNAL_GROUP_DAY; by++)
+        if (strcmp(text, names[by]) == 0)
+            query->group_by = (annal_group_by)by;
+    if (query->group_by == 0)
+        return fail_usage("--group-by is type, session or day, and was given '%s'", text);
+    if (!has_format && !query->args->json)
+        query->format = OUT_TABLE; /* a page for people */
+    return 0;
+}
+
+static int read_where(struct query *query)
+{
+    const char *text = args_get(query->args, "where");
+    if (text == NULL)
+        return 0;
+    if (text[strspn(text, " \t\n")] == '\0')
+        return fail_usage("--where needs an SQL expression, such as \"data->>'$.tool' = 'bash'\"");
+    query->filter.where = annal_slice_of(text);
+    return 0;
+}
+
 static int read_filter(struct query *query)
 {
     const struct args *args = query->args;
@@ -74,8 +118,12 @@ static int read_filter(struct query *query)
         exit_status = args_time(args, "until", &query->filter.until_us);
     if (exit_status == 0)
         exit_status = args_limit(args, &query->filter.limit);
-    if (exit_status == 0 && args_has(args, "count") && args_has(args, "format"))
-        exit_status = fail_usage("--count and --format exclude each other");
+    if (exit_status == 0)
+        exit_status = read_order(query);
+    if (exit_status == 0)
+        exit_status = read_group_by(query);
+    if (exit_status == 0)
+        exit_status = read_where(query);
     return exit_status == 0 ? read_range(query) : exit_status;
 }
 
@@ -107,6 +155,42 @@ static int print_count(struct query *query)
     printf(query->args->json ? "{\"events\":%" PRIu64 "}\n" : "%" PRIu64 "\n", count);
     return EXIT_DONE;
 }
+
+/* ---- Groups ---- */
+
+static int print_group(void *arg, annal_slice key, uint64_t events)
+{
+    struct table *table = arg;
+    table_text(table, key);
+    table_count(table, events);
+    table_row(table);
+    return 0;
+}
+
+static int print_groups(struct query *query)
+{
+    static const struct column columns_by[][2] = {
+        [ANNAL_GROUP_TYPE] = {{.name = "type", .title = "TYPE", .flexible = true},
+                              {.name = "events", .title = "EVENTS", .right = true}},
+        [ANNAL_GROUP_SESSION] = {{.name = "session_id", .title = "SESSION", .flexible = true},
+                                 {.name = "events", .title = "EVENTS", .right = true}},
+        [ANNAL_GROUP_DAY] = {{.name = "day", .title = "DAY"},
+                             {.name = "events", .title = "EVENTS", .right = true}}};
+    annal_error err = {0};
+    annal_lag lag;
+    struct table *table = table_new(query->format, columns_by[query->group_by], 2);
+    if (table == NULL)
+        return fail_storage("query: out of memory");
+    annal_status status = annal_query_groups(query->index, &query->filter, query->group_by,
+                                             print_group, table, &lag, &err);
+    table_free(table);
+    if (status < 0)
+        return fail_error(&err);
+    say_lag(&lag);
+    return EXIT_DONE;
+}
+
+/* ---- Events ---- */
 
 static const struct column columns[] = {
     {.name = "session_id", .title = "SESSION", .flexible = true},
@@ -181,6 +265,8 @@ static int answer(struct query *query)
     annal_error err = {0};
     annal_query *events = NULL;
     struct table *table = NULL;
+    if (query->group_by != 0)
+        return print_groups(query);
     if (args_has(query->args, "count"))
         return print_count(query);
     if (annal_query_open(query->index, &query->filter, &events, &err) < 0)
@@ -226,8 +312,12 @@ static const struct option options[] = {
     {"since", "T", "from this time on; ISO 8601, or an age such as 2h or 7d", false},
     {"until", "T", "before this time", false},
     {"seq", "A..B", "from seq A to seq B; either may be left out", false},
+    {"where", "EXPR", "for which this SQL is true: \"data->>'$.tool' = 'bash'\"", false},
     {"limit", "N", "at most N events", false},
+    {"order", "ORDER", "of several sessions: time (default) or commit", false},
+    {"desc", NULL, "last first", false},
     {"count", NULL, "print only how many there are", false},
+    {"group-by", "WHAT", "print how many there are of each type, session or day", false},
     {"format", "FORMAT", "jsonl (default), csv or table", false},
     {NULL, NULL, NULL, false}};
 
@@ -239,10 +329,16 @@ const struct command cmd_query = {
     .about = "Prints the events for which everything holds that was asked: of one session in\n"
              "order of seq, of several by time. Without SESSION all sessions are searched.\n"
              "The index finds them, the journals give them, and every hash is checked on the\n"
-             "way. What is damaged is named on standard error; then the exit status is 1.",
+             "way. What is damaged is named on standard error; then the exit status is 1.\n"
+             "--order commit keeps each session in order of seq, also where its clock went\n"
+             "back. --where is an SQL expression over session_id, seq, timestamp, type, id,\n"
+             "cause and data; it may ask tables: \"session_id IN (SELECT id FROM sessions\n"
+             "WHERE model = 'm')\". Groups come largest first, days in order.",
     .examples = "  annal query sess_1 --seq 10..20\n"
                 "  annal query --type 'tool.*' --since 2h --format table\n"
                 "  annal query --type tool.failed --since 2026-01-06 --count\n"
-                "  annal query sess_1 sess_2 --type message.added | jq -r .data.content\n",
+                "  annal query sess_1 sess_2 --type message.added | jq -r .data.content\n"
+                "  annal query --where \"data->>'$.tool' = 'bash'\" --desc --limit 5\n"
+                "  annal query --since 7d --group-by day\n",
     .options = options,
     .run = run};

@@ -1,4 +1,4 @@
--- pack core   version 3   database sessions.db
+-- pack core   version 4   database sessions.db
 --
 -- What every store keeps: one row per session, per turn, per call of a tool, and what was stored
 -- beside the journals. docs/packs/core.md is the page for users. The columns of sessions down to
@@ -20,6 +20,8 @@
 --                      then.
 -- Money is added up in millionths of a dollar (cost_microusd, or cost_usd rounded to them), so that
 -- the sum does not depend on the order; total_cost_usd and turns.cost_usd are shown from that.
+-- usage holds the same tokens by day (of the event, in UTC) and model (the event's, else what the
+-- session's is by then): its sums over a session are the session's.
 --
 -- Turns. turn_id is unique within its session; turns.id, which must be unique in the store, is
 -- session:turn_id. An event about a turn that names none means the newest open turn. A turn that
@@ -120,6 +122,75 @@ CREATE TABLE tool_calls (
     PRIMARY KEY (session_id, call_id, seq)
 ) WITHOUT ROWID;
 
+CREATE TABLE usage (
+    session_id    TEXT NOT NULL,
+    day           TEXT NOT NULL,    -- 2026-03-02
+    model         TEXT NOT NULL,    -- '' where nobody said
+    requests      INTEGER NOT NULL, -- events that carried tokens or a cost
+    input_tokens  INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    cached_input_tokens INTEGER NOT NULL,
+    cache_write_tokens INTEGER NOT NULL,
+    cost_microusd INTEGER NOT NULL,
+    PRIMARY KEY (session_id, day, model)
+) WITHOUT ROWID;
+
+CREATE VIEW usage_by_day AS
+    SELECT day, count(DISTINCT session_id) AS sessions, sum(requests) AS requests,
+           sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
+           sum(cached_input_tokens) AS cached_input_tokens,
+           sum(cache_write_tokens) AS cache_write_tokens, sum(cost_microusd) / 1e6 AS cost_usd
+    FROM usage GROUP BY day;
+
+CREATE VIEW usage_by_model AS
+    SELECT model, count(DISTINCT session_id) AS sessions, sum(requests) AS requests,
+           sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
+           sum(cached_input_tokens) AS cached_input_tokens,
+           sum(cache_write_tokens) AS cache_write_tokens, sum(cost_microusd) / 1e6 AS cost_usd
+    FROM usage GROUP BY model;
+
+CREATE VIEW usage_by_session AS
+    SELECT session_id, min(day) AS first_day, max(day) AS last_day, sum(requests) AS requests,
+           sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
+           sum(cached_input_tokens) AS cached_input_tokens,
+           sum(cache_write_tokens) AS cache_write_tokens, sum(cost_microusd) / 1e6 AS cost_usd
+    FROM usage GROUP BY session_id;
+
+-- What a call took: as its result says, else from the times of the two events.
+CREATE VIEW tool_durations AS
+    SELECT session_id, call_id, seq, tool, status, called_at, returned_at,
+           COALESCE(duration_ms, CAST(round((julianday(returned_at) - julianday(called_at))
+                                            * 86400000) AS INTEGER)) AS duration_ms
+    FROM tool_calls WHERE status <> 'called';
+
+-- Percentiles by nearest rank, over the calls whose duration is known.
+CREATE VIEW tool_stats AS
+    SELECT tool, count(*) AS calls, sum(status = 'returned') AS returned,
+           sum(status = 'failed') AS failed, sum(status = 'called') AS dangling,
+           round(1.0 * sum(status = 'failed') / NULLIF(sum(status <> 'called'), 0), 4)
+               AS failure_rate,
+           max(CASE WHEN place = (known + 1) / 2 THEN duration_ms END) AS p50_ms,
+           max(CASE WHEN place = (known * 95 + 99) / 100 THEN duration_ms END) AS p95_ms,
+           max(duration_ms) AS max_ms, sum(duration_ms) AS total_ms
+    FROM (SELECT c.tool, c.status, d.duration_ms,
+                 row_number() OVER (PARTITION BY c.tool
+                                    ORDER BY d.duration_ms IS NULL, d.duration_ms) AS place,
+                 count(d.duration_ms) OVER (PARTITION BY c.tool) AS known
+          FROM tool_calls c LEFT JOIN tool_durations d USING (session_id, call_id, seq))
+    GROUP BY tool;
+
+CREATE VIEW errors_by_day AS
+    SELECT day, sum(calls) AS tool_calls, sum(failed_calls) AS failed_tool_calls,
+           round(1.0 * sum(failed_calls) / NULLIF(sum(calls), 0), 4) AS tool_failure_rate,
+           sum(turns) AS turns, sum(failed_turns) AS failed_turns,
+           round(1.0 * sum(failed_turns) / NULLIF(sum(turns), 0), 4) AS turn_failure_rate
+    FROM (SELECT substr(COALESCE(called_at, returned_at), 1, 10) AS day, 1 AS calls,
+                 status = 'failed' AS failed_calls, 0 AS turns, 0 AS failed_turns
+          FROM tool_calls
+          UNION ALL
+          SELECT substr(created_at, 1, 10), 0, 0, 1, status = 'failed' FROM turns)
+    GROUP BY day;
+
 CREATE VIEW dangling AS
     SELECT session_id, call_id, seq, tool, turn_id, called_at
     FROM tool_calls WHERE status = 'called';
@@ -198,6 +269,7 @@ WHERE id = :session;
 
 -- on session.pruned
 DELETE FROM tool_calls WHERE session_id = :session;
+DELETE FROM usage WHERE session_id = :session;
 DELETE FROM responses WHERE session_id = :session;
 DELETE FROM artifacts WHERE session_id = :session;
 DELETE FROM turns WHERE session_id = :session;
@@ -245,6 +317,24 @@ UPDATE sessions SET
 WHERE id = :session
   AND NOT EXISTS (SELECT 1 FROM turns
                   WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL);
+INSERT INTO usage (session_id, day, model, requests, input_tokens, output_tokens,
+                   cached_input_tokens, cache_write_tokens, cost_microusd)
+SELECT :session, substr(:ts, 1, 10),
+       COALESCE($model, (SELECT model FROM sessions WHERE id = :session), ''), 1,
+       annal_count($input_tokens), annal_count($output_tokens),
+       annal_count($cached_input_tokens), annal_count($cache_write_tokens),
+       annal_cost($cost_microusd, $cost_usd)
+WHERE COALESCE($input_tokens, $output_tokens, $cached_input_tokens, $cache_write_tokens,
+               $cost_microusd, $cost_usd) IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM turns
+                  WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL)
+ON CONFLICT (session_id, day, model) DO UPDATE SET
+    requests = requests + 1,
+    input_tokens = input_tokens + excluded.input_tokens,
+    output_tokens = output_tokens + excluded.output_tokens,
+    cached_input_tokens = cached_input_tokens + excluded.cached_input_tokens,
+    cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
+    cost_microusd = cost_microusd + excluded.cost_microusd;
 INSERT INTO turns (id, session_id, sequence, status, created_at, turn_id, seq)
 SELECT :session || ':' || $turn_id, :session,
        (SELECT COALESCE(MAX(sequence), 0) + 1 FROM turns WHERE session_id = :session),
@@ -301,6 +391,25 @@ UPDATE turns SET
     cost_microusd = COALESCE(cost_microusd, 0) + annal_cost($cost_microusd, $cost_usd),
     cost_usd = (COALESCE(cost_microusd, 0) + annal_cost($cost_microusd, $cost_usd)) / 1e6
 WHERE id = :session || ':' || $turn_id;
+
+INSERT INTO usage (session_id, day, model, requests, input_tokens, output_tokens,
+                   cached_input_tokens, cache_write_tokens, cost_microusd)
+SELECT :session, substr(:ts, 1, 10),
+       COALESCE($model, $model_id, $modelId,
+                (SELECT model FROM sessions WHERE id = :session), ''), 1,
+       annal_increment($input_tokens, $inputTokens),
+       annal_increment($output_tokens, $outputTokens),
+       annal_increment($cached_input_tokens), annal_increment($cache_write_tokens),
+       annal_cost($cost_microusd, $cost_usd)
+WHERE COALESCE($input_tokens, $inputTokens, $output_tokens, $outputTokens,
+               $cached_input_tokens, $cache_write_tokens, $cost_microusd, $cost_usd) IS NOT NULL
+ON CONFLICT (session_id, day, model) DO UPDATE SET
+    requests = requests + 1,
+    input_tokens = input_tokens + excluded.input_tokens,
+    output_tokens = output_tokens + excluded.output_tokens,
+    cached_input_tokens = cached_input_tokens + excluded.cached_input_tokens,
+    cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
+    cost_microusd = cost_microusd + excluded.cost_microusd;
 
 -- on tool.called, tool_call
 INSERT INTO tool_calls (session_id, call_id, seq, tool, turn_id, status, called_at)

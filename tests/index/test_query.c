@@ -254,6 +254,125 @@ static char *plan(struct fixture *f, const char *select)
     return fixture_sql(f, sql);
 }
 
+/* The expression is asked about the event itself, limits count what it leaves. */
+START_TEST(an_expression_is_asked_about_each_event)
+{
+    struct fixture f;
+    const annal_slice t = ANNAL_SLICE("t");
+    FIXTURE_INIT(&f);
+    fixture_append_at(&f, "t", "tool.called", "{\"tool\":\"bash\",\"n\":1}", START);
+    fixture_append_at(&f, "t", "tool.called", "{\"tool\":\"read\",\"n\":2}", START + 1);
+    fixture_append_at(&f, "u", "tool.called", "{\"tool\":\"bash\",\"n\":3}", START + 2);
+    fixture_append_at(&f, "u", "tool.failed", "\"text\"", START + 3);
+    ck_answer(&f, "t:1 u:1 ", .where = ANNAL_SLICE("data->>'$.tool' = 'bash'"));
+    ck_answer(&f, "u:1 ", .where = ANNAL_SLICE("data->>'$.tool' = 'bash'"), .limit = 1,
+              .descending = true);
+    ck_answer(&f, "t:1 ", .where = ANNAL_SLICE("data->>'$.n' < 3"), .limit = 1);
+    ck_answer(&f, "t:2 ", .where = ANNAL_SLICE("seq = 2 -- with a remark"), .sessions = &t,
+              .session_count = 1);
+    ck_answer(&f, "u:2 ",
+              .where = ANNAL_SLICE("type GLOB '*.failed' AND session_id = 'u' AND "
+                                   "data = '\"text\"' AND timestamp > '2026'"));
+    ck_answer(&f, "t:1 t:2 u:1 u:2 ",
+              .where = ANNAL_SLICE("session_id IN (SELECT id FROM sessions WHERE events = 2)"));
+    ck_answer(&f, "", .where = ANNAL_SLICE("cause"));
+    ck_answer(&f, "t:1 t:2 u:1 u:2 ", .where = ANNAL_SLICE("id IS NULL AND cause IS NULL"));
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_wrong_expression_is_refused)
+{
+    static const char *const wrong[] = {"nonsense = 1", "seq =",    "1) ; DELETE FROM sessions; --",
+                                        "1; SELECT 1",  "(seq = 1", "randomblob(1"};
+    struct fixture f;
+    annal_query *query = NULL;
+    annal_slice session;
+    annal_event event;
+    annal_error why = {0};
+    FIXTURE_INIT(&f);
+    fixture_append_at(&f, "t", "a.one", "{}", START);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const annal_filter filter = {.where = annal_slice_of(wrong[i])};
+        ck_assert_int_eq(annal_query_open(f.index, &filter, &query, &why), ANNAL_ERR_SQL);
+        ck_assert_ptr_nonnull(strstr(why.message, "the expression of the filter: "));
+    }
+    const annal_filter fails = {.where = ANNAL_SLICE("json_extract(data, 'x')")};
+    ck_ok(annal_query_open(f.index, &fails, &query, err));
+    ck_assert_int_eq(annal_query_next(query, &session, &event, &why), ANNAL_ERR_SQL);
+    ck_assert_ptr_nonnull(strstr(why.message, "event 1 of session 't'"));
+    ck_assert_int_eq(annal_query_next(query, &session, &event, &why), ANNAL_END);
+    annal_query_close(query);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(in_order_of_commits_no_clock_turns_a_session_around)
+{
+    struct fixture f;
+    const annal_slice both[] = {ANNAL_SLICE("s"), ANNAL_SLICE("t")};
+    FIXTURE_INIT(&f);
+    fixture_append_at(&f, "s", "a.one", "{}", START + 5);
+    fixture_append_at(&f, "s", "a.two", "{}", START + 1); /* the clock was set back */
+    fixture_append_at(&f, "s", "a.one", "{}", START + 7);
+    fixture_append_at(&f, "t", "a.one", "{}", START + 3);
+    fixture_append_at(&f, "t", "a.one", "{}", START + 6);
+    ck_answer(&f, "s:2 t:1 s:1 t:2 s:3 ", .limit = 0);
+    ck_answer(&f, "t:1 s:1 s:2 t:2 s:3 ", .order = ANNAL_ORDER_COMMIT);
+    ck_answer(&f, "s:3 t:2 s:2 s:1 t:1 ", .order = ANNAL_ORDER_COMMIT, .descending = true);
+    ck_answer(&f, "t:1 s:1 ", .order = ANNAL_ORDER_COMMIT, .limit = 2, .sessions = both,
+              .session_count = 2);
+    fixture_done(&f);
+}
+END_TEST
+
+static int put_group(void *arg, annal_slice key, uint64_t events)
+{
+    char one[300];
+    snprintf(one, sizeof one, "%.*s=%llu ", ANNAL_FMT(key), (unsigned long long)events);
+    text_add(arg, one, strlen(one));
+    return 0;
+}
+
+#define ck_groups(f, expected, by, ...)                                                            \
+    do {                                                                                           \
+        const annal_filter filter_ = {__VA_ARGS__};                                                \
+        struct text text_ = {0};                                                                   \
+        text_add(&text_, "", 0);                                                                   \
+        ck_ok(annal_query_groups((f)->index, &filter_, by, put_group, &text_, NULL, err));         \
+        ck_assert_str_eq(text_.ptr, expected);                                                     \
+        free(text_.ptr);                                                                           \
+    } while (0)
+
+/* The same from the counters, from the rows, and from the events themselves. */
+START_TEST(groups_count_alike_however_they_are_found)
+{
+    const annal_slice one = ANNAL_SLICE("*.one"), all = ANNAL_SLICE("1"), s = ANNAL_SLICE("s");
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    for (int i = 0; i < 5; i++)
+        fixture_append_at(&f, "s", i % 2 == 0 ? "a.one" : "a.two", "{\"n\":1}",
+                          START + i * 86400 * SECOND);
+    fixture_append_at(&f, "t", "b.one", "{\"n\":2}", START);
+    for (int from = 0; from < 3; from++) {
+        const uint64_t rows = from == 1 ? 1 : 0; /* a filter that counters do not know */
+        const annal_slice where = from == 2 ? all : (annal_slice){0};
+        ck_groups(&f, "a.one=3 a.two=2 b.one=1 ", ANNAL_GROUP_TYPE, .from_seq = rows,
+                  .where = where);
+        ck_groups(&f, "s=3 t=1 ", ANNAL_GROUP_SESSION, .from_seq = rows, .where = where,
+                  .types = &one, .type_count = 1);
+        ck_groups(&f, "a.one=3 ", ANNAL_GROUP_TYPE, .from_seq = rows, .where = where,
+                  .sessions = &s, .session_count = 1, .limit = 1);
+        ck_groups(&f, "2026-01-06=2 2026-01-07=1 ", ANNAL_GROUP_DAY, .from_seq = rows,
+                  .where = where, .limit = 2);
+        ck_groups(&f, "2026-01-10=1 2026-01-09=1 ", ANNAL_GROUP_DAY, .from_seq = rows,
+                  .where = where, .limit = 2, .descending = true);
+    }
+    ck_groups(&f, "t=1 ", ANNAL_GROUP_SESSION, .where = ANNAL_SLICE("data->>'$.n' = 2"));
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(no_question_is_answered_by_a_full_scan)
 {
     static const char *const selects[] = {
@@ -304,6 +423,10 @@ Suite *suite_query(void)
     tcase_add_test(all, a_line_that_was_damaged_later_is_told_and_the_next_one_given);
     tcase_add_test(all, damage_is_told_the_same_way_when_the_index_is_younger_than_it);
     tcase_add_test(all, a_wrong_filter_is_refused);
+    tcase_add_test(all, an_expression_is_asked_about_each_event);
+    tcase_add_test(all, a_wrong_expression_is_refused);
+    tcase_add_test(all, in_order_of_commits_no_clock_turns_a_session_around);
+    tcase_add_test(all, groups_count_alike_however_they_are_found);
     tcase_add_test(all, no_question_is_answered_by_a_full_scan);
     suite_add_tcase(suite, all);
     return suite;

@@ -38,6 +38,99 @@ static void assert_holds(const struct cli *cli, const char *part)
     ck_assert_msg(strstr(cli->out, part) != NULL, "no '%s' in: %s", part, cli->out);
 }
 
+START_TEST(a_query_looks_inside_of_data_and_counts_by_group)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, NULL, "query", "--where", "data->>'$.name' = 'Bash'", "--count");
+    assert_out(&cli, "1\n");
+    CLI(&cli, NULL, "query", "--group-by", "type", "--limit", "2");
+    assert_out(&cli, "TYPE             EVENTS\ntool.called           2\n"
+                     "session.created       1\n");
+    CLI(&cli, NULL, "query", "--group-by", "session", "--json");
+    assert_out(&cli, "{\"session_id\":\"old\",\"events\":4}\n"
+                     "{\"session_id\":\"new\",\"events\":1}\n");
+    CLI(&cli, NULL, "query", "--group-by", "day", "--where", "type <> 'session.ended'", "--until",
+        "2026-01-07", "--format", "csv");
+    assert_out(&cli, "day,events\r\n2026-01-06,3\r\n");
+    CLI(&cli, NULL, "query", "--order", "commit", "--desc", "--limit", "1", "--type", "tool.*",
+        "--format", "csv", "old");
+    assert_holds(&cli, "old,3,");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_query_with_a_wrong_option_says_what_is_right)
+{
+    static const struct {
+        const char *option, *value, *says;
+        int exit_status;
+    } wrong[] = {
+        {"--order", "seq", "time or commit", EXIT_USAGE},
+        {"--group-by", "tool", "type, session or day", EXIT_USAGE},
+        {"--where", " ", "needs an SQL expression", EXIT_USAGE},
+        {"--where", "nope = 1", "the expression of the filter: SQL: no such column: nope",
+         EXIT_REFUSED},
+    };
+    struct cli cli;
+    begin(&cli);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        CLI(&cli, NULL, "query", wrong[i].option, wrong[i].value);
+        cli_assert_refused(&cli, wrong[i].exit_status, wrong[i].says);
+    }
+    CLI(&cli, NULL, "query", "--count", "--format", "csv");
+    cli_assert_refused(&cli, EXIT_USAGE, "--group-by");
+    cli_done(&cli);
+}
+END_TEST
+
+/* Tokens and cost by day, model and session; what tools took; how often things fail. */
+START_TEST(the_views_of_core_say_what_it_cost)
+{
+    static const char events[] =
+        "{\"type\":\"turn.started\",\"ts\":\"2026-01-06T23:00:00Z\",\"data\":{\"turn_id\":\"1\"}}\n"
+        "{\"type\":\"agent.turn.usage\",\"ts\":\"2026-01-06T23:00:01Z\",\"data\":{\"turn_id\":"
+        "\"1\","
+        "\"model\":\"big\",\"input_tokens\":10,\"output_tokens\":4,\"cost_usd\":0.25}}\n"
+        "{\"type\":\"tool.called\",\"ts\":\"2026-01-06T23:00:02Z\",\"data\":{\"call_id\":\"a\","
+        "\"tool\":\"bash\"}}\n"
+        "{\"type\":\"tool.returned\",\"ts\":\"2026-01-06T23:00:02.250Z\",\"data\":{\"call_id\":"
+        "\"a\",\"output\":\"\"}}\n"
+        "{\"type\":\"tool.called\",\"ts\":\"2026-01-07T00:00:02Z\",\"data\":{\"call_id\":\"b\","
+        "\"tool\":\"bash\"}}\n"
+        "{\"type\":\"tool.failed\",\"ts\":\"2026-01-07T00:00:03Z\",\"data\":{\"call_id\":\"b\","
+        "\"duration_ms\":40}}\n"
+        "{\"type\":\"turn.failed\",\"ts\":\"2026-01-07T00:00:04Z\",\"data\":{\"turn_id\":\"1\","
+        "\"input_tokens\":5,\"output_tokens\":1}}\n"
+        "{\"type\":\"turn.failed\",\"ts\":\"2026-01-07T00:00:05Z\",\"data\":{\"turn_id\":\"1\","
+        "\"input_tokens\":500,\"output_tokens\":100}}\n";
+    struct cli cli;
+    cli_init(&cli, __FILE__, __LINE__);
+    CLI(&cli, events, "append", "s");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "sql", "--format", "csv",
+        "SELECT day, requests, input_tokens, output_tokens, cost_usd FROM usage_by_day");
+    assert_out(&cli, "day,requests,input_tokens,output_tokens,cost_usd\r\n"
+                     "2026-01-06,1,10,4,0.25\r\n2026-01-07,1,5,1,0\r\n");
+    CLI(&cli, NULL, "sql", "--format", "csv",
+        "SELECT m.model, m.input_tokens, s.input_tokens, s.first_day, s.last_day, t.input_tokens "
+        "FROM usage_by_model m, usage_by_session s, sessions t");
+    assert_out(&cli, "model,input_tokens,input_tokens,first_day,last_day,input_tokens\r\n"
+                     "big,15,15,2026-01-06,2026-01-07,15\r\n");
+    CLI(&cli, NULL, "sql", "--format", "csv", "SELECT * FROM tool_stats");
+    assert_out(&cli, "tool,calls,returned,failed,dangling,failure_rate,p50_ms,p95_ms,max_ms,"
+                     "total_ms\r\nbash,2,1,1,0,0.5,40,250,250,290\r\n");
+    CLI(&cli, NULL, "sql", "--format", "csv", "SELECT * FROM errors_by_day");
+    assert_out(&cli, "day,tool_calls,failed_tool_calls,tool_failure_rate,turns,failed_turns,"
+                     "turn_failure_rate\r\n2026-01-06,1,0,0,1,1,1\r\n"
+                     "2026-01-07,1,1,1,0,0,\r\n");
+    CLI(&cli, "{}\n", "append", "s", "--type", "session.pruned");
+    CLI(&cli, NULL, "sql", "--format", "csv", "SELECT count(*) AS n FROM usage");
+    assert_out(&cli, "n\r\n0\r\n");
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(a_query_reads_from_the_journals_what_cannot_be_indexed)
 {
     struct cli cli;
@@ -518,6 +611,9 @@ Suite *suite_query(void)
     Suite *suite = suite_create("query");
     TCase *answers = tcase_create("answers");
     tcase_set_timeout(answers, 60);
+    tcase_add_test(answers, a_query_looks_inside_of_data_and_counts_by_group);
+    tcase_add_test(answers, a_query_with_a_wrong_option_says_what_is_right);
+    tcase_add_test(answers, the_views_of_core_say_what_it_cost);
     tcase_add_test(answers, a_query_reads_from_the_journals_what_cannot_be_indexed);
     tcase_add_test(answers, a_snapshot_does_not_wait_for_the_index_to_catch_up);
     tcase_add_test(answers, ls_shows_no_time_where_none_is_known);

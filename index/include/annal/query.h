@@ -13,6 +13,17 @@ extern "C" {
 
 /* ---- Events ---- */
 
+/* In which order events of several sessions come; of one session always by seq. */
+typedef enum annal_order {
+    ANNAL_ORDER_TIME = 0, /* by ts, then session, then seq */
+    /*
+     * As they were committed, as far as journals tell: each session by seq, also where its clock
+     * went back, and sessions between each other by the latest ts that each had reached among the
+     * events asked for, then session. The whole answer is sorted before the first event comes.
+     */
+    ANNAL_ORDER_COMMIT = 1
+} annal_order;
+
 /* Which events. Everything that is set must hold; zero sets nothing. */
 typedef struct annal_filter {
     const annal_slice *sessions; /* any of these */
@@ -20,12 +31,19 @@ typedef struct annal_filter {
     const annal_slice
         *types; /* any of these, each a type or a pattern with *, ? and [abc]: "tool.*" */
     size_t type_count;
-    int64_t since_us;    /* ts >= since_us */
-    int64_t until_us;    /* ts < until_us */
-    uint64_t from_seq;   /* seq >= from_seq */
-    uint64_t to_seq;     /* seq <= to_seq */
-    uint64_t limit;      /* at most so many events */
-    bool descending;     /* last first */
+    int64_t since_us;  /* ts >= since_us */
+    int64_t until_us;  /* ts < until_us */
+    uint64_t from_seq; /* seq >= from_seq */
+    uint64_t to_seq;   /* seq <= to_seq */
+    uint64_t limit;    /* at most so many events */
+    bool descending;   /* last first */
+    annal_order order;
+    /*
+     * An SQL expression that must be true, over the columns session_id, seq, timestamp, type, id,
+     * cause and data: "data->>'$.tool' = 'bash'". Each event that the rest of the filter leaves is
+     * read from its journal for it. Tables of sessions.db may be asked in subqueries.
+     */
+    annal_slice where;
     bool as_indexed;     /* do not catch up first: answer from what is indexed now (unless that was
                           deleted since) */
     uint32_t timeout_ms; /* for the catch-up; default: the wait_ms of the index */
@@ -44,8 +62,10 @@ typedef struct annal_query annal_query;
 /*
  * Open a query. It first catches up; when that cannot be done in time, it reads the rest from the
  * journals, and when that is too much too, annal_query_lag() says what is missing. Events of one
- * session come by seq; of several (or all) by time, then session, then seq. The filter is used
- * before return, never kept. One thread at a time.
+ * session come by seq; of several (or all) in filter->order. The filter is used before return,
+ * never kept. Memory does not grow with the answer. One thread at a time.
+ *
+ * ANNAL_ERR_SQL   filter->where is not an expression
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_open(annal_index *index,
                                                          const annal_filter *filter,
@@ -56,6 +76,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_open(annal_index *index,
  * call on this query.
  *
  * ANNAL_END     there is no further one
+ * ANNAL_ERR_SQL filter->where fails for this event, as json_extract() does on a wrong path
  * ANNAL_DAMAGE  its line does not prove itself now. *out_session and the event's seq, ts, type,
  * offset and length are from the index, the rest is empty. Go on with the next call. What was
  * damaged already when it was indexed comes last, once each, by session and seq, whatever types and
@@ -69,12 +90,35 @@ ANNAL_API annal_lag annal_query_lag(const annal_query *query);
 
 ANNAL_API void annal_query_close(annal_query *query);
 
-/* How many events annal_query_next() would give, but for damage that comes last. *out_lag may be
- * NULL. Any thread. */
+/* How many events annal_query_next() would give, but for damage that comes last; with
+ * filter->where, for all damage. *out_lag may be NULL. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_count(annal_index *index,
                                                           const annal_filter *filter,
                                                           uint64_t *out_count, annal_lag *out_lag,
                                                           annal_error *err);
+
+/* ---- Groups ---- */
+
+typedef enum annal_group_by {
+    ANNAL_GROUP_TYPE = 1,
+    ANNAL_GROUP_SESSION = 2,
+    ANNAL_GROUP_DAY = 3 /* of ts, in UTC: "2026-03-02" */
+} annal_group_by;
+
+/* Return 0 to go on; anything else stops and is handed through. key lives until it returns. */
+typedef int (*annal_group_fn)(void *arg, annal_slice key, uint64_t events);
+
+/*
+ * annal_query_count() for each type, session or day: types and sessions with the most events first,
+ * days in order, last first when filter->descending. filter->limit is a number of groups. By type or
+ * session, with nothing set but types and sessions, the index keeps the numbers, and nothing is
+ * counted. *out_lag may be NULL. Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_groups(annal_index *index,
+                                                           const annal_filter *filter,
+                                                           annal_group_by by, annal_group_fn fn,
+                                                           void *arg, annal_lag *out_lag,
+                                                           annal_error *err);
 
 /* ---- SQL ---- */
 

@@ -1,0 +1,280 @@
+/* Counting what a filter gives: all of it, or by type, session or day. */
+#include "index/database.h"
+#include "index/query.h"
+#include "journal/base/error.h"
+
+/* ---- All of it ---- */
+
+static annal_status step_count(sqlite3_stmt *stmt, uint64_t *out_count, annal_error *err)
+{
+    int rc = sqlite3_step(stmt);
+    if (rc != SQLITE_ROW)
+        return annal__db_fail(err, sqlite3_db_handle(stmt), rc, "count events");
+    *out_count = (uint64_t)sqlite3_column_int64(stmt, 0);
+    return ANNAL_OK;
+}
+
+/* The rows of the index. */
+static annal_status count_rows(annal_index *index, const annal_filter *filter, uint64_t *out_count,
+                               annal_lag *out_lag, annal_error *err)
+{
+    struct buf sql = {0};
+    sqlite3 *db = NULL;
+    sqlite3_stmt *stmt = NULL;
+    struct history history = {0};
+    bool with_rest = false;
+    annal_status status =
+        annal__query_connect(index, filter, &history, &db, &with_rest, out_lag, err);
+    if (status < 0)
+        goto done;
+    if (annal__buf_printf(&sql, "SELECT COUNT(*)") < 0 ||
+        annal__query_put_from(&sql, filter, &history, with_rest) < 0 ||
+        annal__buf_cstr(&sql) == NULL) {
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
+        goto done;
+    }
+    status = annal__db_prepare(db, sql.ptr, &stmt, err);
+    if (status >= 0)
+        status = annal__query_bind(stmt, filter, err);
+    if (status >= 0)
+        status = step_count(stmt, out_count, err);
+
+done:
+    annal__history_done(&history);
+    sqlite3_finalize(stmt);
+    annal__db_close(db);
+    annal__buf_done(&sql);
+    return status;
+}
+
+typedef annal_status (*event_fn)(void *arg, annal_slice session, const annal_event *event,
+                                 annal_error *err);
+
+/* The events themselves: an expression wants to see them. */
+static annal_status each_event(annal_index *index, const annal_filter *filter, event_fn fn,
+                               void *arg, annal_lag *out_lag, annal_error *err)
+{
+    annal_query *query = NULL;
+    annal_slice session;
+    annal_event event;
+    annal_status status = annal_query_open(index, filter, &query, err);
+    if (status < 0)
+        return status;
+    *out_lag = annal_query_lag(query);
+    while (status >= 0 && status != ANNAL_END) {
+        status = annal_query_next(query, &session, &event, err);
+        if (status == ANNAL_OK)
+            status = fn(arg, session, &event, err);
+    }
+    annal_query_close(query);
+    return status < 0 ? status : ANNAL_OK;
+}
+
+static annal_status add_one(void *arg, annal_slice session, const annal_event *event,
+                            annal_error *err)
+{
+    (void)session, (void)event, (void)err;
+    ++*(uint64_t *)arg;
+    return ANNAL_OK;
+}
+
+static const annal_filter everything;
+
+annal_status annal_query_count(annal_index *index, const annal_filter *filter, uint64_t *out_count,
+                               annal_lag *out_lag, annal_error *err)
+{
+    annal_lag lag;
+    uint64_t count = 0;
+    if (filter == NULL)
+        filter = &everything;
+    annal_status status = annal__query_check(filter, err);
+    if (status >= 0 && filter->where.len > 0) {
+        status = each_event(index, filter, add_one, &count, &lag, err);
+    } else if (status >= 0) {
+        status = count_rows(index, filter, &count, &lag, err);
+        if (status == ANNAL_ERR_CORRUPT && annal__query_heal(index, filter))
+            status = count_rows(index, filter, &count, &lag, err);
+    }
+    if (status < 0)
+        return status;
+    *out_count = filter->limit > 0 && filter->limit < count ? filter->limit : count;
+    if (out_lag != NULL)
+        *out_lag = lag;
+    return ANNAL_OK;
+}
+
+/* ---- Groups ---- */
+
+struct groups {
+    annal_index *index;
+    const annal_filter *filter;
+    annal_group_by by;
+    annal_group_fn fn;
+    void *arg;
+    annal_lag lag;
+    bool begun; /* something was handed out: an answer cannot begin again */
+};
+
+static const char *key_of(annal_group_by by)
+{
+    switch (by) {
+    case ANNAL_GROUP_TYPE:
+        return "type";
+    case ANNAL_GROUP_SESSION:
+        return "session_id";
+    case ANNAL_GROUP_DAY:
+        break;
+    }
+    return "substr(timestamp, 1, 10)";
+}
+
+static annal_status put_group_order(struct buf *sql, const struct groups *groups)
+{
+    if (groups->by != ANNAL_GROUP_DAY)
+        return annal__buf_printf(sql, " GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?6");
+    return annal__buf_printf(sql, " GROUP BY 1 ORDER BY 1%s LIMIT ?6",
+                             groups->filter->descending ? " DESC" : "");
+}
+
+/* Counted when they were indexed. */
+static bool are_counted(const struct groups *groups, const struct history *history, bool with_rest)
+{
+    const annal_filter *filter = groups->filter;
+    return groups->by != ANNAL_GROUP_DAY && !history->forked && !with_rest &&
+           filter->since_us == 0 && filter->until_us == 0 && filter->from_seq == 0 &&
+           filter->to_seq == 0;
+}
+
+static annal_status put_groups(struct buf *sql, const struct groups *groups,
+                               const struct history *history, bool with_rest)
+{
+    annal_status status;
+    if (are_counted(groups, history, with_rest)) {
+        status =
+            annal__buf_printf(sql, "SELECT %s, SUM(n) FROM _counts WHERE 1", key_of(groups->by));
+        if (status >= 0)
+            status = annal__query_put_names(sql, groups->filter, history);
+    } else {
+        status = annal__buf_printf(sql, "SELECT %s, COUNT(*)", key_of(groups->by));
+        if (status >= 0)
+            status = annal__query_put_from(sql, groups->filter, history, with_rest);
+    }
+    return status < 0 ? status : put_group_order(sql, groups);
+}
+
+static annal_status hand_out(struct groups *groups, sqlite3_stmt *stmt, annal_error *err)
+{
+    int rc;
+    while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+        groups->begun = true;
+        int verdict = groups->fn(groups->arg, annal__db_column(stmt, 0),
+                                 (uint64_t)sqlite3_column_int64(stmt, 1));
+        if (verdict != 0)
+            return (annal_status)verdict;
+    }
+    return rc == SQLITE_DONE ? ANNAL_OK
+                             : annal__db_fail(err, sqlite3_db_handle(stmt), rc, "count events");
+}
+
+static annal_status group_rows(struct groups *groups, annal_error *err)
+{
+    struct buf sql = {0};
+    sqlite3 *db = NULL;
+    sqlite3_stmt *stmt = NULL;
+    struct history history = {0};
+    bool with_rest = false;
+    annal_status status = annal__query_connect(groups->index, groups->filter, &history, &db,
+                                               &with_rest, &groups->lag, err);
+    if (status >= 0 &&
+        (put_groups(&sql, groups, &history, with_rest) < 0 || annal__buf_cstr(&sql) == NULL))
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
+    if (status >= 0)
+        status = annal__db_prepare(db, sql.ptr, &stmt, err);
+    if (status >= 0)
+        status = annal__query_bind(stmt, groups->filter, err);
+    if (status >= 0)
+        status = hand_out(groups, stmt, err);
+    annal__history_done(&history);
+    sqlite3_finalize(stmt);
+    annal__db_close(db);
+    annal__buf_done(&sql);
+    return status;
+}
+
+/* Under an expression: each event adds one to its group, in a database that SQLite keeps aside. */
+struct tally {
+    annal_group_by by;
+    sqlite3_stmt *add;
+};
+
+static annal_status add_to_group(void *arg, annal_slice session, const annal_event *event,
+                                 annal_error *err)
+{
+    struct tally *tally = arg;
+    char ts[ANNAL_TIME_BYTES];
+    annal_time_format(event->ts_us, ts);
+    annal__db_bind_text(tally->add, 1,
+                        tally->by == ANNAL_GROUP_TYPE      ? event->type
+                        : tally->by == ANNAL_GROUP_SESSION ? session
+                                                           : (annal_slice){ts, 10});
+    return annal__db_run(tally->add, err);
+}
+
+static annal_status group_events(struct groups *groups, annal_error *err)
+{
+    struct buf sql = {0};
+    sqlite3 *db = NULL;
+    sqlite3_stmt *stmt = NULL;
+    struct tally tally = {.by = groups->by};
+    annal_filter filter = *groups->filter;
+    filter.limit = 0;
+    /* "" is a file of SQLite's own, without a name, written once memory gets tight. */
+    annal_status status = annal__db_open("", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &db, err);
+    if (status >= 0)
+        status = annal__db_exec(
+            db, "BEGIN; CREATE TABLE tally (key TEXT PRIMARY KEY, n INTEGER) WITHOUT ROWID", err);
+    if (status >= 0)
+        status = annal__db_prepare(
+            db, "INSERT INTO tally VALUES (?1, 1) ON CONFLICT DO UPDATE SET n = n + 1", &tally.add,
+            err);
+    if (status >= 0)
+        status = each_event(groups->index, &filter, add_to_group, &tally, &groups->lag, err);
+    if (status >= 0 && (annal__buf_printf(&sql, "SELECT key, SUM(n) FROM tally") < 0 ||
+                        put_group_order(&sql, groups) < 0 || annal__buf_cstr(&sql) == NULL))
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
+    if (status >= 0)
+        status = annal__db_prepare(db, sql.ptr, &stmt, err);
+    if (status >= 0) {
+        sqlite3_bind_int64(stmt, 6,
+                           groups->filter->limit == 0 ? -1 : (sqlite3_int64)groups->filter->limit);
+        status = hand_out(groups, stmt, err);
+    }
+    sqlite3_finalize(stmt);
+    sqlite3_finalize(tally.add);
+    annal__db_close(db);
+    annal__buf_done(&sql);
+    return status;
+}
+
+annal_status annal_query_groups(annal_index *index, const annal_filter *filter, annal_group_by by,
+                                annal_group_fn fn, void *arg, annal_lag *out_lag, annal_error *err)
+{
+    struct groups groups = {.index = index,
+                            .filter = filter == NULL ? &everything : filter,
+                            .by = by,
+                            .fn = fn,
+                            .arg = arg};
+    annal_status status = annal__query_check(groups.filter, err);
+    if (status < 0)
+        return status;
+    if (groups.filter->where.len > 0) {
+        status = group_events(&groups, err);
+    } else {
+        status = group_rows(&groups, err);
+        if (status == ANNAL_ERR_CORRUPT && !groups.begun && annal__query_heal(index, groups.filter))
+            status = group_rows(&groups, err);
+    }
+    if (status >= 0 && out_lag != NULL)
+        *out_lag = groups.lag;
+    return status;
+}
