@@ -9,46 +9,22 @@
  *      14  09:14:09  ← Grep  Found 2 files
  *                    src/table.py
  *                    … 31 more lines: annal query tides --seq 14..14
- *
- * Memory does not grow with the session: of calls and of turns that have ended, the newest are
- * remembered, so that a result has the name of its tool and a turn that ends twice counts once.
  */
 #ifndef TOOLS_CONVERSATION_H
 #define TOOLS_CONVERSATION_H
 
-#include <annal/event.h>
-
-/* What was used so far, as the pack core counts it. */
-struct tally {
-    uint64_t turns;
-    int64_t input_tokens;
-    int64_t output_tokens;
-    int64_t cost_microusd;
-};
-
-enum { CALLS_KNOWN = 256, TURNS_KNOWN = 256, TOOL_NAME_BYTES = 48 };
+#include "tools/event_facts.h"
 
 struct conversation {
     const char *session; /* for the hint that says how to read what was cut */
     bool colours;
     bool full;   /* cut nothing */
     int columns; /* of the terminal; 0: none */
-    struct tally tally;
+    struct spending spending;
+    struct known_calls calls;
 
     int64_t day; /* of the event before; 0: there was none */
     bool hinted;
-    struct known_call {
-        uint64_t id; /* a hash; 0: none */
-        char tool[TOOL_NAME_BYTES];
-    } calls[CALLS_KNOWN];
-    unsigned calls_next;
-    struct known_turns {
-        struct known_turn {
-            uint64_t id; /* a hash */
-            uint64_t seq;
-        } turns[TURNS_KNOWN];
-        unsigned next;
-    } begun, ended;
 };
 
 /* Print an event on stdout, and add what it used to the tally. */
@@ -66,13 +42,5 @@ void conversation_know_turn(struct conversation *conversation, annal_slice turn_
                             uint64_t seq);
 void conversation_know_call(struct conversation *conversation, annal_slice call_id,
                             annal_slice tool);
-
-/* "3 turns · 14,219 tokens · $0.12", written to text, which is returned. */
-#define TALLY_BYTES 120
-const char *tally_text(char text[TALLY_BYTES], const struct tally *tally);
-
-/* The role of a message.added, and its content, raw; empty when event is no such message. */
-annal_slice message_role(const annal_event *event);
-annal_slice message_content(const annal_event *event);
 
 #endif

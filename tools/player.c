@@ -88,7 +88,7 @@ static void draw_status(struct player *player)
     snprintf(text, sizeof text,
              "%s %s  event %" PRIu64 " of %" PRIu64 "  %.19s  %s  [space ← → + - q]",
              player->paused ? "⏸" : "▶", speed, player->shown, player->options->to_seq, ts,
-             tally_text(tally, &player->talk.tally));
+             tally_text(tally, &player->talk.spending.tally));
     printf("\r\033[K%s%.*s%s", player->talk.colours ? "\033[7m" : "",
            (int)fitting(text, player->talk.columns - 1), text,
            player->talk.colours ? "\033[0m" : "");
@@ -106,10 +106,10 @@ static uint64_t integer_at(const annal_row *row, size_t i)
 static int take_tally(void *arg, const annal_row *row)
 {
     struct conversation *talk = arg;
-    talk->tally = (struct tally){.turns = integer_at(row, 0),
-                                 .input_tokens = (int64_t)integer_at(row, 1),
-                                 .output_tokens = (int64_t)integer_at(row, 2),
-                                 .cost_microusd = (int64_t)integer_at(row, 3)};
+    talk->spending.tally = (struct tally){.turns = integer_at(row, 0),
+                                          .input_tokens = (int64_t)integer_at(row, 1),
+                                          .output_tokens = (int64_t)integer_at(row, 2),
+                                          .cost_microusd = (int64_t)integer_at(row, 3)};
     return 0;
 }
 
@@ -140,7 +140,7 @@ static annal_status know_state(struct player *player, uint64_t seq, annal_error 
          take_turn},
         {"SELECT call_id, tool FROM dangling ORDER BY seq DESC LIMIT 100", take_call}};
     annal_state *state = NULL;
-    player->talk.tally = (struct tally){0};
+    player->talk.spending.tally = (struct tally){0};
     if (seq == 0)
         return ANNAL_OK;
     annal_status status = annal_replay_open(player->index, player->session,

@@ -1,0 +1,270 @@
+#include "tools/event_facts.h"
+
+#include "journal/base/hash.h"
+#include "journal/base/json.h"
+#include "journal/base/json_walk.h"
+#include "journal/base/number.h"
+#include "tools/excerpt.h"
+#include "tools/out.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- What an event says ---- */
+
+annal_slice event_member(const annal_event *event, const char *name)
+{
+    annal_slice data = event->data;
+    if (data.len == 0 || data.ptr[0] != '{')
+        return (annal_slice){0};
+    annal_slice value = annal__json_member(data, name);
+    return value.len == 4 && memcmp(value.ptr, "null", 4) == 0 ? (annal_slice){0} : value;
+}
+
+annal_slice event_either(const annal_event *event, const char *name, const char *other)
+{
+    annal_slice value = event_member(event, name);
+    return value.len > 0 ? value : event_member(event, other);
+}
+
+static bool read_real(annal_slice raw, double *out)
+{
+    if (raw.len == 0 || (raw.ptr[0] != '-' && (raw.ptr[0] < '0' || raw.ptr[0] > '9')))
+        return false;
+    struct number number = annal__number_read(raw);
+    *out = number.kind == NUMBER_UINT  ? (double)number.uint
+           : number.kind == NUMBER_INT ? (double)number.sint
+                                       : number.real;
+    return number.kind != NUMBER_OTHER && fabs(*out) < 9e15;
+}
+
+int64_t raw_count(annal_slice raw)
+{
+    double real = 0;
+    return read_real(raw, &real) ? (int64_t)real : 0;
+}
+
+static int64_t event_cost(const annal_event *event)
+{
+    double usd = 0;
+    annal_slice micro = event_member(event, "cost_microusd");
+    if (micro.len > 0)
+        return raw_count(micro);
+    return read_real(event_member(event, "cost_usd"), &usd) && fabs(usd) < 9e9 ? llround(usd * 1e6)
+                                                                               : 0;
+}
+
+static bool is_type(const annal_event *event, const char *const *types)
+{
+    for (; *types != NULL; types++) {
+        if (strlen(*types) == event->type.len &&
+            memcmp(*types, event->type.ptr, event->type.len) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool event_type_ends(const annal_event *event, const char *end)
+{
+    size_t len = strlen(end);
+    return event->type.len >= len && memcmp(event->type.ptr + event->type.len - len, end, len) == 0;
+}
+
+bool event_failed(const annal_event *event)
+{
+    annal_slice success = event_member(event, "success");
+    return event_type_ends(event, "failed") || event_type_ends(event, "error") ||
+           (success.len == 5 && memcmp(success.ptr, "false", 5) == 0);
+}
+
+enum fact fact_of(const annal_event *event)
+{
+    static const char *const messages[] = {"message.added", NULL};
+    static const char *const calls[] = {"tool.called", "tool_call", NULL};
+    static const char *const results[] = {"tool.returned", "tool.failed", "tool_result",
+                                          "tool_error", NULL};
+    static const char *const usage[] = {"agent.turn.usage", NULL};
+    static const char *const begins[] = {"turn.started", "turn_start", NULL};
+    static const char *const ends[] = {"turn.completed", "turn.failed", "turn.cancelled",
+                                       "turn_complete",  "turn_error",  NULL};
+    static const struct {
+        const char *const *types;
+        enum fact fact;
+    } kinds[] = {{messages, FACT_MESSAGE}, {calls, FACT_CALL},         {results, FACT_RESULT},
+                 {usage, FACT_USAGE},      {begins, FACT_TURN_BEGINS}, {ends, FACT_TURN_ENDS}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (is_type(event, kinds[i].types))
+            return kinds[i].fact;
+    }
+    return FACT_OTHER;
+}
+
+annal_slice message_role(const annal_event *event)
+{
+    return fact_of(event) == FACT_MESSAGE ? event_member(event, "role") : (annal_slice){0};
+}
+
+annal_slice message_content(const annal_event *event)
+{
+    return message_role(event).len > 0 ? event_member(event, "content") : (annal_slice){0};
+}
+
+/* ---- What was used ---- */
+
+static uint64_t turn_of(annal_slice turn_id, uint64_t seq)
+{
+    return turn_id.len > 0 ? annal__hash(turn_id.ptr, turn_id.len, 0)
+                           : annal__hash(&seq, sizeof seq, 1); /* one without a name */
+}
+
+static const struct known_turn *known_turn(const struct known_turns *known, uint64_t id)
+{
+    for (int i = 0; i < TURNS_KNOWN; i++) {
+        if (known->turns[i].id == id && known->turns[i].seq != 0)
+            return &known->turns[i];
+    }
+    return NULL;
+}
+
+/* Whether a turn is met for the first time, as far as is remembered; it is remembered then. */
+static bool meet(struct known_turns *known, uint64_t id, uint64_t seq)
+{
+    const struct known_turn *turn = known_turn(known, id);
+    if (turn != NULL)
+        return turn->seq >= seq; /* it may be played again */
+    known->turns[known->next++ % TURNS_KNOWN] = (struct known_turn){id, seq};
+    return true;
+}
+
+/* The end of a turn that names none is that of the newest one that is open. */
+static void end_newest(struct spending *spending, uint64_t seq)
+{
+    for (unsigned back = 1; back <= TURNS_KNOWN; back++) {
+        const struct known_turn *turn =
+            &spending->begun.turns[(spending->begun.next - back) % TURNS_KNOWN];
+        if (turn->seq == 0 || turn->seq > seq)
+            continue;
+        const struct known_turn *end = known_turn(&spending->ended, turn->id);
+        if (end == NULL || end->seq >= seq) {
+            (void)meet(&spending->ended, turn->id, seq);
+            return;
+        }
+    }
+}
+
+void spending_know_turn(struct spending *spending, annal_slice turn_id, bool ended, uint64_t seq)
+{
+    struct buf raw = {0};
+    if (annal__json_quote(&raw, turn_id) == ANNAL_OK) {
+        uint64_t id = turn_of(annal__buf_slice(&raw), 0);
+        (void)meet(&spending->begun, id, seq);
+        if (ended)
+            (void)meet(&spending->ended, id, seq);
+    }
+    annal__buf_done(&raw);
+}
+
+static int64_t count_or_none(int64_t count)
+{
+    return count < 0 ? 0 : count;
+}
+
+/* What the end of a turn used, which is 0 where agent.turn.usage said it. */
+static struct tally tally_of_end(const annal_event *event)
+{
+    return (struct tally){
+        .input_tokens = count_or_none(raw_count(event_member(event, "input_tokens"))),
+        .output_tokens = count_or_none(raw_count(event_member(event, "output_tokens"))),
+        .cost_microusd = event_cost(event)};
+}
+
+/* An increment, which may take back what was counted. */
+static struct tally tally_of_usage(const annal_event *event)
+{
+    return (struct tally){
+        .input_tokens = raw_count(event_either(event, "input_tokens", "inputTokens")),
+        .output_tokens = raw_count(event_either(event, "output_tokens", "outputTokens")),
+        .cost_microusd = event_cost(event)};
+}
+
+static void tally_add(struct tally *tally, const struct tally *used)
+{
+    tally->turns += used->turns;
+    tally->input_tokens += used->input_tokens;
+    tally->output_tokens += used->output_tokens;
+    tally->cost_microusd += used->cost_microusd;
+}
+
+static struct tally tally_of_turn_end(struct spending *spending, const annal_event *event)
+{
+    annal_slice turn = event_member(event, "turn_id");
+    struct tally used = tally_of_end(event);
+    uint64_t id = turn_of(turn, event->seq);
+    if (turn.len == 0)
+        end_newest(spending, event->seq);
+    else if (!meet(&spending->ended, id, event->seq))
+        used = (struct tally){0};
+    else if (meet(&spending->begun, id, event->seq))
+        used.turns = 1; /* nobody said that it began */
+    return used;
+}
+
+struct tally spending_add(struct spending *spending, const annal_event *event)
+{
+    struct tally used = {0};
+    enum fact fact = fact_of(event);
+    if (fact == FACT_USAGE)
+        used = tally_of_usage(event);
+    else if (fact == FACT_TURN_ENDS)
+        used = tally_of_turn_end(spending, event);
+    else if (fact == FACT_TURN_BEGINS)
+        used.turns =
+            meet(&spending->begun, turn_of(event_member(event, "turn_id"), event->seq), event->seq);
+    tally_add(&spending->tally, &used);
+    return used;
+}
+
+const char *signed_text(char text[HUMAN_BYTES], int64_t count)
+{
+    char digits[HUMAN_BYTES];
+    human_count(digits, count < 0 ? 0 - (uint64_t)count : (uint64_t)count);
+    snprintf(text, HUMAN_BYTES, "%s%.30s", count < 0 ? "-" : "", digits);
+    return text;
+}
+
+const char *tally_text(char text[TALLY_BYTES], const struct tally *tally)
+{
+    char tokens[HUMAN_BYTES];
+    signed_text(tokens, tally->input_tokens + tally->output_tokens);
+    int len = snprintf(text, TALLY_BYTES, "%" PRIu64 " turn%s · %s tokens", tally->turns,
+                       tally->turns == 1 ? "" : "s", tokens);
+    if (tally->cost_microusd != 0)
+        snprintf(text + len, (size_t)(TALLY_BYTES - len), " · $%.2f",
+                 (double)tally->cost_microusd / 1e6);
+    return text;
+}
+
+/* ---- Calls, by their id ---- */
+
+void known_calls_add(struct known_calls *known, annal_slice call_id, annal_slice tool)
+{
+    struct buf name = {0};
+    struct known_call *call = &known->calls[known->next++ % CALLS_KNOWN];
+    excerpt_line(&name, tool, 20);
+    *call = (struct known_call){.id = annal__hash(call_id.ptr, call_id.len, 0)};
+    if (name.len < sizeof call->tool && name.len > 0)
+        memcpy(call->tool, name.ptr, name.len);
+    annal__buf_done(&name);
+}
+
+const char *known_calls_tool(const struct known_calls *known, annal_slice call_id)
+{
+    uint64_t id = annal__hash(call_id.ptr, call_id.len, 0);
+    for (unsigned back = 1; call_id.len > 0 && back <= CALLS_KNOWN; back++) {
+        const struct known_call *call = &known->calls[(known->next - back) % CALLS_KNOWN];
+        if (call->id == id && call->tool[0] != '\0')
+            return call->tool;
+    }
+    return NULL;
+}

@@ -1,0 +1,95 @@
+/*
+ * What events say, in the words of docs/events.md: of which kind one is, what was used so far, which
+ * call a result belongs to. Values are raw JSON that points into the event's data.
+ *
+ * Memory does not grow with the session: of calls and of turns that have ended, the newest are
+ * remembered, so that a result has the name of its tool and a turn that ends twice counts once.
+ */
+#ifndef TOOLS_EVENT_FACTS_H
+#define TOOLS_EVENT_FACTS_H
+
+#include "tools/out.h"
+
+#include <annal/event.h>
+
+enum fact {
+    FACT_OTHER,
+    FACT_MESSAGE,
+    FACT_CALL,
+    FACT_RESULT,
+    FACT_USAGE,
+    FACT_TURN_BEGINS,
+    FACT_TURN_ENDS
+};
+
+enum fact fact_of(const annal_event *event);
+
+/* A member of the data, raw; empty when it is not there or null. */
+annal_slice event_member(const annal_event *event, const char *name);
+annal_slice event_either(const annal_event *event, const char *name, const char *other);
+bool event_type_ends(const annal_event *event, const char *end);
+
+/* Whether a result says that its tool failed. */
+bool event_failed(const annal_event *event);
+
+/* A raw number as a whole one; 0 when it is none. */
+int64_t raw_count(annal_slice raw);
+
+/* ---- What was used, as the pack core counts it ---- */
+
+struct tally {
+    uint64_t turns;
+    int64_t input_tokens;
+    int64_t output_tokens;
+    int64_t cost_microusd;
+};
+
+enum { CALLS_KNOWN = 256, TURNS_KNOWN = 256, TOOL_NAME_BYTES = 48 };
+
+struct spending {
+    struct tally tally; /* so far */
+    struct known_turns {
+        struct known_turn {
+            uint64_t id; /* a hash */
+            uint64_t seq;
+        } turns[TURNS_KNOWN];
+        unsigned next;
+    } begun, ended;
+};
+
+/* Add what an event used, which is the answer. An event may be added again, for it may be played again. */
+struct tally spending_add(struct spending *spending, const annal_event *event);
+
+/* A turn that is known already, and whether it has ended; its id as text. */
+void spending_know_turn(struct spending *spending, annal_slice turn_id, bool ended, uint64_t seq);
+
+/* "3 turns · 14,219 tokens · $0.12", written to text, which is returned. */
+#define TALLY_BYTES 120
+const char *tally_text(char text[TALLY_BYTES], const struct tally *tally);
+
+/* "-1,234" */
+const char *signed_text(char text[HUMAN_BYTES], int64_t count);
+
+/* ---- Calls, by their id ---- */
+
+struct known_calls {
+    struct known_call {
+        uint64_t id; /* a hash; 0: none */
+        char tool[TOOL_NAME_BYTES];
+    } calls[CALLS_KNOWN];
+    unsigned next;
+};
+
+/* Both raw. */
+void known_calls_add(struct known_calls *known, annal_slice call_id, annal_slice tool);
+
+/* NULL: it is not known. */
+const char *known_calls_tool(const struct known_calls *known, annal_slice call_id);
+
+/* ---- Messages ---- */
+
+/* The role of a message.added, and its content, raw; empty when event is no such message. */
+annal_slice message_role(const annal_event *event);
+annal_slice message_content(const annal_event *event);
+
+#endif
