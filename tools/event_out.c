@@ -38,32 +38,39 @@ void event_print(const annal_event *event, annal_slice session)
     fputs("}\n", stdout);
 }
 
-bool event_print_head(annal_cursor *cursor, const annal_event *event, annal_slice session,
-                      uint64_t data_bytes, annal_error *err)
+bool event_print_data(annal_cursor *cursor, const annal_event *event, uint64_t data_bytes,
+                      annal_error *err)
 {
     char piece[PIECE_BYTES];
-    print_envelope(event, session);
     out_slice(event->data);
     for (uint64_t at = event->data.len; at < data_bytes && out_wanted();) {
         size_t len = 0;
-        if (annal_cursor_data(cursor, at, piece, sizeof piece, &len, err) < 0)
+        annal_status status = annal_cursor_data(cursor, at, piece, sizeof piece, &len, err);
+        if (status >= 0 && len == 0)
+            status = annal__fail(err, ANNAL_ERR_CORRUPT, "event %" PRIu64 " was cut", event->seq);
+        if (status < 0)
             return false;
         out_slice((annal_slice){piece, len});
         at += len;
     }
+    return true;
+}
+
+bool event_print_head(annal_cursor *cursor, const annal_event *event, annal_slice session,
+                      uint64_t data_bytes, annal_error *err)
+{
+    print_envelope(event, session);
+    if (!event_print_data(cursor, event, data_bytes, err))
+        return false;
     fputs("}\n", stdout);
     return true;
 }
 
-annal_status event_read_data(annal_cursor *cursor, annal_event *event, uint64_t data_bytes,
-                             struct buf *data, annal_error *err)
+annal_status event_read_whole(annal_cursor *cursor, annal_event *event, uint64_t data_bytes,
+                              struct buf *data, annal_error *err)
 {
     size_t len = 0;
     annal__buf_clear(data);
-    if (data_bytes > LONG_DATA_BYTES)
-        event->data = (annal_slice){0}; /* also where it happens to be in memory */
-    if (event->data.len == data_bytes || data_bytes > LONG_DATA_BYTES)
-        return ANNAL_OK;
     annal_status status = annal__buf_reserve(data, (size_t)data_bytes);
     if (status < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "read event %" PRIu64 ": no memory", event->seq);
@@ -77,6 +84,17 @@ annal_status event_read_data(annal_cursor *cursor, annal_event *event, uint64_t 
     if (status >= 0)
         event->data = annal__buf_slice(data);
     return status;
+}
+
+annal_status event_read_data(annal_cursor *cursor, annal_event *event, uint64_t data_bytes,
+                             struct buf *data, annal_error *err)
+{
+    annal__buf_clear(data);
+    if (data_bytes > LONG_DATA_BYTES)
+        event->data = (annal_slice){0}; /* also where it happens to be in memory */
+    if (event->data.len == data_bytes || data_bytes > LONG_DATA_BYTES)
+        return ANNAL_OK;
+    return event_read_whole(cursor, event, data_bytes, data, err);
 }
 
 void event_say_damage(annal_slice session, const annal_damage *damage)

@@ -19,6 +19,10 @@ void event_print(const annal_event *event, annal_slice session);
 bool event_print_head(annal_cursor *cursor, const annal_event *event, annal_slice session,
                       uint64_t data_bytes, annal_error *err);
 
+/* The data alone of such an event, likewise. */
+bool event_print_data(annal_cursor *cursor, const annal_event *event, uint64_t data_bytes,
+                      annal_error *err);
+
 /*
  * Read the data of such an event into memory (data, which it then points into), unless it is longer
  * than LONG_DATA_BYTES: then it stays empty.
@@ -26,6 +30,10 @@ bool event_print_head(annal_cursor *cursor, const annal_event *event, annal_slic
 #define LONG_DATA_BYTES (1u << 20)
 annal_status event_read_data(annal_cursor *cursor, annal_event *event, uint64_t data_bytes,
                              struct buf *data, annal_error *err);
+
+/* The same, however long it is. */
+annal_status event_read_whole(annal_cursor *cursor, annal_event *event, uint64_t data_bytes,
+                              struct buf *data, annal_error *err);
 
 /* One line on stderr. */
 void event_say_damage(annal_slice session, const annal_damage *damage);

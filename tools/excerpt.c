@@ -8,19 +8,7 @@
 
 /* ---- The characters of a raw value ---- */
 
-struct letters {
-    const char *at;
-    const char *end;
-    bool escaped; /* a string: \n is a line break */
-};
-
-/* One character as UTF-8. */
-struct letter {
-    char bytes[5];
-    size_t len; /* 0: there are no more */
-};
-
-static struct letters letters_of(annal_slice raw)
+struct letters letters_of(annal_slice raw)
 {
     if (raw.len >= 2 && raw.ptr[0] == '"')
         return (struct letters){raw.ptr + 1, raw.ptr + raw.len - 1, true};
@@ -96,7 +84,7 @@ static struct letter take_bytes(struct letters *letters)
     return letter;
 }
 
-static struct letter letter_next(struct letters *letters)
+struct letter letter_next(struct letters *letters)
 {
     if (letters->at >= letters->end)
         return (struct letter){.len = 0};

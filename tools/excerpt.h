@@ -12,6 +12,22 @@
 
 #include <annal/base.h>
 
+/* The characters of a raw value: those of a string without its quotes and escapes. */
+struct letters {
+    const char *at;
+    const char *end;
+    bool escaped; /* a string: \n is a line break */
+};
+
+/* One character as UTF-8; a control character is a '?', but for the line break. */
+struct letter {
+    char bytes[5];
+    size_t len; /* 0: there are no more */
+};
+
+struct letters letters_of(annal_slice raw);
+struct letter letter_next(struct letters *letters);
+
 /* A block of text on stdout: every line indented, the first one where the cursor stands. */
 struct excerpt {
     int indent;

@@ -10,6 +10,7 @@ Suite *suite_convert(void);
 Suite *suite_delete(void);
 Suite *suite_diff(void);
 Suite *suite_doctor(void);
+Suite *suite_export(void);
 Suite *suite_fork(void);
 Suite *suite_formats(void);
 Suite *suite_import(void);
@@ -34,7 +35,7 @@ static Suite *(*const suites[])(void) = {
     suite_convert,     suite_delete, suite_diff,     suite_doctor,   suite_fork,   suite_import,
     suite_importers,   suite_pack,   suite_prune,    suite_query,    suite_repair, suite_replay,
     suite_runs,        suite_stats,  suite_table,    suite_team,     suite_verbs,  suite_verify,
-    suite_formats,     suite_player, suite_recovery, suite_prose,    NULL,
+    suite_formats,     suite_player, suite_recovery, suite_prose,    suite_export, NULL,
 };
 
 int main(int argc, char **argv)

@@ -28,10 +28,11 @@ _annal()
     --format)
         local formats="jsonl csv table"
         [[ $verb == append || $verb == import || $verb == convert || $verb == fork ]] && formats="jsonl msgpack"
+        [[ $verb == export ]] && formats="jsonl markdown"
         mapfile -t COMPREPLY < <(compgen -W "$formats" -- "$word")
         return
         ;;
-    --*file)
+    --to | --*file)
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
         ;;
@@ -60,7 +61,7 @@ _annal()
     import)
         mapfile -t COMPREPLY < <(compgen -W "claude-code codex lionagi" -f -- "$word")
         ;;
-    append | cat | convert | delete | fork | show | query | verify | repair | replay | diff | tail | snapshot)
+    append | cat | convert | delete | export | fork | show | query | verify | repair | replay | diff | tail | snapshot)
         # The names of the journals are the names of the sessions.
         store=${store:-${ANNAL_STORE:-${XDG_DATA_HOME:-$HOME/.local/share}/annal}}
         mapfile -t COMPREPLY < <(compgen -W "$(

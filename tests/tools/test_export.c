@@ -1,0 +1,416 @@
+/* annal export: what leaves a store, and whether it is the same when it comes back. */
+#include "tests/tools/cli.h"
+#include "tools/command.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ASSERT_OUT(cli, part)                                                                      \
+    ck_assert_msg(strstr((cli)->out, part) != NULL, "'%s' is not in %s", part, (cli)->out)
+#define ASSERT_NOT_OUT(cli, part)                                                                  \
+    ck_assert_msg(strstr((cli)->out, part) == NULL, "'%s' is in %s", part, (cli)->out)
+
+/* Data whose bytes a parser would change. */
+#define ODD_EVENTS                                                                                 \
+    "{\"type\":\"a.b\",\"data\":{ \"n\" : 1.50e+1,\"n\":12345678901234567890123 },"                \
+    "\"id\":\"one\",\"ts\":\"2026-01-06T07:24:00.5Z\"}\n"                                          \
+    "{\"type\":\"c\",\"data\":\"\\u00e9\\ud800\\/ caf\xc3\xa9\",\"cause\":\"other:16\"}\n"         \
+    "{\"type\":\"d\",\"data\":[1e400,-0,null , true]}\n"
+
+/* What is behind "data": in each line, in a text of its own; free() it. */
+static char *data_of(const char *lines)
+{
+    char *text = calloc(1, strlen(lines) + 1), *to = text;
+    for (const char *at = lines; (at = strstr(at, "\"data\":")) != NULL;) {
+        const char *end = strchr(at, '\n');
+        ck_assert_ptr_nonnull(end);
+        memcpy(to, at, (size_t)(end - at) + 1);
+        to += end - at + 1;
+        at = end;
+    }
+    return text;
+}
+
+static char *export_text(struct cli *cli, const char *session)
+{
+    CLI(cli, NULL, "export", session);
+    cli_assert_done(cli);
+    return strdup(cli->out);
+}
+
+START_TEST(what_is_exported_is_appended_again_with_the_same_bytes)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, ODD_EVENTS, "append", "s1");
+    cli_assert_done(&cli);
+    char *lines = export_text(&cli, "s1");
+    char *data = data_of(lines);
+    ck_assert_ptr_nonnull(strstr(lines, "{\"ts\":\"2026-01-06T07:24:00.500000Z\",\"type\":\"a.b\","
+                                        "\"id\":\"one\",\"data\":{ \"n\" : 1.50e+1,\"n\":123456789"
+                                        "01234567890123 }}\n"));
+    CLI(&cli, lines, "append", "s2");
+    cli_assert_done(&cli);
+    char *again = export_text(&cli, "s2");
+    ck_assert_str_eq(again, lines);
+    char *data_again = data_of(again);
+    ck_assert_str_eq(data_again, data);
+    free(data_again);
+    free(again);
+    free(data);
+    free(lines);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(several_sessions_in_one_file_are_imported_each_as_itself)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, "{\"type\":\"a\",\"data\":{\"x\":1}}\n{\"type\":\"a\",\"data\":\"\\u00e9\"}\n",
+        "append", "s1");
+    CLI(&cli, "{\"type\":\"b\",\"data\":12345678901234567890123}\n", "append", "s2");
+    const char *file = tmpdir_path(&cli.dir, "both.jsonl");
+    CLI(&cli, NULL, "export", "s1", "s2", "--to", file);
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "");
+    char *one = export_text(&cli, "s1"), *two = export_text(&cli, "s2");
+    char *data_one = data_of(one), *data_two = data_of(two);
+    CLI(&cli, NULL, "import", "jsonl", file, "--store", tmpdir_path(&cli.dir, "other"));
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "export", "s1", "--store", tmpdir_path(&cli.dir, "other"));
+    cli_assert_done(&cli);
+    char *data = data_of(cli.out);
+    ck_assert_str_eq(data, data_one);
+    free(data);
+    CLI(&cli, NULL, "export", "s2", "--store", tmpdir_path(&cli.dir, "other"));
+    data = data_of(cli.out);
+    ck_assert_str_eq(data, data_two);
+    free(data);
+    free(data_one);
+    free(data_two);
+    free(one);
+    free(two);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_fork_is_exported_with_what_it_shares_and_up_to_an_event)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, "1\n2\n3\n", "append", "s1", "--type", "n");
+    CLI(&cli, NULL, "fork", "s1", "s1b", "--at", "2");
+    cli_assert_done(&cli);
+    CLI(&cli, "30\n", "append", "s1b", "--type", "n");
+    char *lines = export_text(&cli, "s1b");
+    char *data = data_of(lines);
+    ck_assert_str_eq(data, "\"data\":1}\n\"data\":2}\n\"data\":30}\n");
+    free(data);
+    free(lines);
+    CLI(&cli, NULL, "export", "s1b", "--at", "1");
+    cli_assert_done(&cli);
+    data = data_of(cli.out);
+    ck_assert_str_eq(data, "\"data\":1}\n");
+    free(data);
+    CLI(&cli, NULL, "export", "s1b", "--at", "4");
+    cli_assert_refused(&cli, EXIT_REFUSED, "ends with event 3");
+    CLI(&cli, NULL, "export", "s1", "s1b", "--at", "1");
+    ck_assert_int_eq(cli.exit_status, EXIT_USAGE);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(long_data_is_exported_whole)
+{
+    struct cli cli;
+    const size_t bytes = 3000000;
+    char *input = malloc(bytes + 4);
+    CLI_INIT(&cli);
+    memset(input, 'x', bytes);
+    memcpy(input + bytes, "\"\n", 3);
+    input[0] = '"';
+    CLI(&cli, input, "append", "s1", "--type", "n");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "export", "s1");
+    cli_assert_done(&cli);
+    const char *data = strstr(cli.out, "\"data\":");
+    ck_assert_ptr_nonnull(data);
+    ck_assert_int_eq(strncmp(data + 7, input, bytes + 1), 0);
+    ck_assert_str_eq(data + 7 + bytes + 1, "}\n");
+    free(input);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_file_takes_its_name_when_it_is_whole)
+{
+    struct cli cli;
+    size_t len;
+    CLI_INIT(&cli);
+    CLI(&cli, "1\n", "append", "s1", "--type", "n");
+    const char *file = tmpdir_path(&cli.dir, "out.jsonl");
+    file_write(file, "before", 6);
+    CLI(&cli, NULL, "export", "s1", "none", "--to", file);
+    cli_assert_refused(&cli, EXIT_REFUSED, "none");
+    char *bytes = file_read(file, &len);
+    ck_assert_str_eq(bytes, "before");
+    free(bytes);
+    CLI(&cli, NULL, "export", "s1", "--to", file);
+    cli_assert_done(&cli);
+    bytes = file_read(file, &len);
+    ck_assert_int_eq(strncmp(bytes, "{\"ts\":", 6), 0);
+    free(bytes);
+    CLI(&cli, NULL, "export", "s1", "--to", tmpdir_path(&cli.dir, "none/out"));
+    cli_assert_refused(&cli, EXIT_STORAGE, "No such file or directory");
+    CLI(&cli, NULL, "export", "s1", "--to", "/dev/full");
+    cli_assert_refused(&cli, EXIT_STORAGE, "/dev/full");
+    ck_assert_int_eq(access("/dev/full", F_OK), 0);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(damage_is_said_and_everything_else_is_exported)
+{
+    struct cli cli;
+    size_t len;
+    CLI_INIT(&cli);
+    CLI(&cli, "1\n22\n3\n", "append", "s1", "--type", "n");
+    char *journal = cli_journal(&cli, "s1", &len);
+    *strstr(journal, ":22,") = ';';
+    cli_journal_write(&cli, "s1", journal, len);
+    free(journal);
+    CLI(&cli, NULL, "export", "s1");
+    cli_assert_refused(&cli, EXIT_REFUSED, "session 's1', event 2 at byte");
+    char *data = data_of(cli.out);
+    ck_assert_str_eq(data, "\"data\":1}\n\"data\":3}\n");
+    free(data);
+    CLI(&cli, NULL, "export", "s1", "--format", "markdown");
+    cli_assert_refused(&cli, EXIT_REFUSED, "session 's1', event 2 at byte");
+    ASSERT_OUT(&cli, "**Damaged**: event 2 cannot be read");
+    cli_done(&cli);
+}
+END_TEST
+
+/* ---- Markdown ---- */
+
+#define TURN                                                                                       \
+    "{\"type\":\"session.created\",\"data\":{\"title\":\"# <b>High</b> "                           \
+    "*water*\",\"model\":\"m`1\""                                                                  \
+    "}}\n"                                                                                         \
+    "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t1\",\"sequence\":1}}\n"                   \
+    "{\"type\":\"message.added\",\"data\":{\"id\":\"m1\",\"role\":\"user\",\"content\":\"Why?\"}}" \
+    "\n"                                                                                           \
+    "{\"type\":\"message.added\",\"data\":{\"id\":\"m2\",\"role\":\"assistant\",\"content\":["     \
+    "{\"type\":\"thinking\",\"thinking\":\"Hm.\"},{\"type\":\"text\",\"text\":\"Look.\"}]}}\n"     \
+    "{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c1\",\"tool\":\"Bash\",\"input\":"          \
+    "{\"command\":\"a\\nb\",\"n\":1}}}\n"                                                          \
+    "{\"type\":\"tool.failed\",\"data\":{\"call_id\":\"c1\",\"success\":false,\"output\":\"no\","  \
+    "\"exit_code\":2,\"duration_ms\":7}}\n"                                                        \
+    "{\"type\":\"agent.turn.usage\",\"data\":{\"input_tokens\":1200,\"output_tokens\":34,"         \
+    "\"cost_usd\":0.0125}}\n"                                                                      \
+    "{\"type\":\"x.y\",\"data\":1}\n"
+
+START_TEST(a_transcript_tells_who_said_what_what_it_cost_and_what_never_ended)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli,
+        TURN "{\"type\":\"turn.failed\",\"data\":{\"turn_id\":\"t1\",\"error\":\"over\"}}\n"
+             "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t2\",\"sequence\":2}}\n"
+             "{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c2\",\"tool\":\"Read\"}}\n",
+        "append", "s1");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "export", "s1", "--format", "markdown");
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, "# \\# \\<b\\>High\\</b\\> \\*water\\*\n\n- **Session**: `s1`\n- **Model**: "
+                     "``m`1``\n");
+    ASSERT_OUT(&cli, "- **Turns**: 2\n- **Tool calls**: 2, 1 failed\n- **Used**: 1,200 tokens in, "
+                     "34 out, $0.0125\n- **Unfinished**: 1 tool call without a result\n"
+                     "- **Unfinished**: 1 turn without an end\n");
+    ASSERT_OUT(&cli, "## Turn 1\n");
+    ASSERT_OUT(&cli, "### user\n\n*event 3, ");
+    ASSERT_OUT(&cli, "*\n\n> Why?\n\n### assistant\n");
+    ASSERT_OUT(&cli, "<details><summary>Thinking</summary>\n\n> Hm.\n\n</details>\n\n> Look.\n\n");
+    ASSERT_OUT(&cli, "### Call: Bash\n");
+    ASSERT_OUT(&cli, "```text\ncommand:\n    a\n    b\nn: 1\n```\n");
+    ASSERT_OUT(&cli, "### Failed: Bash, 7 ms, exit status 2\n");
+    ASSERT_OUT(&cli, "```text\nno\n```\n");
+    ASSERT_OUT(&cli, "**Turn failed**: over · 1,200 tokens in, 34 out, $0.0125\n");
+    ASSERT_OUT(&cli, "**No result**: the session ends while this call is under way.\n");
+    ASSERT_OUT(&cli, "**The session ends here, in the middle of a turn.**\n");
+    ASSERT_OUT(&cli, "*1 event of other types is not shown: ");
+    ASSERT_NOT_OUT(&cli, "x.y");
+    CLI(&cli, NULL, "export", "s1", "--format", "markdown", "--full");
+    ASSERT_OUT(&cli, "*event 8* `x.y` `1`\n");
+    CLI(&cli, NULL, "export", "s1", "--format", "markdown", "--at", "5");
+    ASSERT_OUT(&cli, "- **Events**: 5\n");
+    ASSERT_OUT(&cli, "1 tool call without a result");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(long_results_are_cut_with_a_note_unless_all_is_asked_for)
+{
+    struct cli cli;
+    struct buf {
+        char text[9000];
+        size_t len;
+    } input = {.len = 0};
+    CLI_INIT(&cli);
+    input.len += (size_t)sprintf(input.text, "{\"type\":\"tool.returned\",\"data\":{\"call_id\":"
+                                             "\"c1\",\"output\":\"");
+    for (int i = 1; i <= 60; i++)
+        input.len += (size_t)sprintf(input.text + input.len, "line %d.\\n", i);
+    memset(input.text + input.len, 'y', 3000);
+    strcpy(input.text + input.len + 3000, "\"}}\n");
+    CLI(&cli, input.text, "append", "s1");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "export", "s1", "--format", "markdown");
+    ASSERT_OUT(&cli, "line 40.\n```\n\n*21 lines cut: `annal export s1 --full`");
+    ASSERT_NOT_OUT(&cli, "line 41.");
+    CLI(&cli, NULL, "export", "s1", "--format", "markdown", "--full");
+    ASSERT_OUT(&cli, "line 60.\ny");
+    ASSERT_NOT_OUT(&cli, "cut:");
+    cli_done(&cli);
+}
+END_TEST
+
+/* Take the spans of code out of a line of prose: what is left must not hold what opens anything. */
+static void assert_prose(const char *line, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (line[i] == '\\') {
+            i++;
+        } else if (line[i] == '`') {
+            size_t ticks = strspn(line + i, "`"), at = i + ticks, run = 0;
+            for (; at < len && run != ticks; at += run > 0 ? run : 1)
+                run = strspn(line + at, "`");
+            ck_assert_msg(run == ticks, "a span that does not end: %.*s", (int)len, line);
+            i = at - 1;
+        } else {
+            ck_assert_msg(strchr("<[#", line[i]) == NULL, "%.*s", (int)len, line);
+        }
+    }
+}
+
+/*
+ * Read a page as CommonMark does, as far as that matters: outside of fences only our own headings
+ * and our own HTML, everything that was said in quotes. Returns how many fences there are.
+ */
+static int assert_page(const char *page)
+{
+    static const char *const ours[] = {"# ",
+                                       "## Turn ",
+                                       "### ",
+                                       "- **",
+                                       "*event ",
+                                       "**",
+                                       "<details><summary>Thinking</summary>\n",
+                                       "</details>\n",
+                                       "\n",
+                                       "*"};
+    size_t fence = 0, fences = 0;
+    bool quoted = false;
+    for (const char *line = page; *line != '\0'; line = strchr(line, '\n') + 1) {
+        size_t len = strcspn(line, "\n"), mark = strncmp(line, "> ", 2) == 0 ? 2 : 0;
+        size_t ticks = strspn(line + mark, "`");
+        if (fence > 0) {
+            bool same = !quoted || *line == '>';
+            ck_assert_msg(same, "a fence that its quote ends: %.*s", (int)len, line);
+            ticks = quoted ? ticks : strspn(line, "`");
+            if (ticks >= fence && (quoted ? mark : 0) + ticks == len)
+                fence = 0;
+        } else if (ticks >= 3 && memchr(line + mark + ticks, '`', len - mark - ticks) == NULL) {
+            fence = ticks;
+            quoted = *line == '>';
+            fences++;
+        } else if (*line == '>') {
+            assert_prose(line + 1, len - 1);
+        } else {
+            bool known = false;
+            for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+                known = known || strncmp(line, ours[i], strlen(ours[i])) == 0;
+            ck_assert_msg(known, "not a line of ours: %.*s", (int)len, line);
+            if (strchr("#*-", *line) != NULL)
+                assert_prose(line + strspn(line, "#"), len - strspn(line, "#"));
+        }
+    }
+    ck_assert_msg(fence == 0, "a fence that does not end");
+    return (int)fences;
+}
+
+static const char *const hostile[] = {
+    "```\\n# Owned\\n<script>",
+    "````md\\n```\\n</details>\\n````\\n## after",
+    "~~~\\n```\\n~~~~\\n<!-- ",
+    "a ` b\\nc ` <img src=x> ` d",
+    "``` not a fence ``` <b>",
+    "\\\\` <i> \\\\`",
+    "text\\n===\\nmore\\n---\\n> # quoted\\n- # listed\\n1. # counted",
+    "[x](javascript:1) ![y](http://z) [r]: http://z",
+    "</details></summary>\\n\\n<details>",
+    "    indented <pre>\\n\\n\\t```\\n\\tx",
+    "\\u0060\\u0060\\u0060\\u0060\\n\\u003cscript\\u003e\\n# h",
+    "\\u001b[31m\\u0000 \\r\\n# cr\\r# cr",
+    "- ```js\\n  <b>\\n  ```\\n# tail",
+    "`````",
+    "$x$ &lt;b&gt; @who #1",
+};
+
+START_TEST(nothing_in_an_event_breaks_the_page)
+{
+    enum { COUNT = sizeof hostile / sizeof *hostile };
+    struct cli cli;
+    char input[6000], text[200];
+    CLI_INIT(&cli);
+    snprintf(text, sizeof text, "%s", hostile[_i]);
+    snprintf(
+        input, sizeof input,
+        "{\"type\":\"session.created\",\"data\":{\"title\":\"%s\",\"model\":\"%s\"}}\n"
+        "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t\",\"sequence\":\"%s\"}}\n"
+        "{\"type\":\"message.added\",\"data\":{\"id\":\"1\",\"role\":\"%s\",\"content\":\"%s\"}"
+        "}\n"
+        "{\"type\":\"message.added\",\"data\":{\"id\":\"2\",\"role\":\"assistant\",\"content\":"
+        "[{\"type\":\"thinking\",\"thinking\":\"%s\"},{\"type\":\"image\",\"%s\":1},\"%s\"]}}\n"
+        "{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c\",\"tool\":\"%s\",\"input\":"
+        "{\"%s\":\"%s\",\"deep\":{\"%s\":[\"%s\"]}}}}\n"
+        "{\"type\":\"tool.returned\",\"data\":{\"call_id\":\"c\",\"output\":[\"%s\",{\"text\":"
+        "\"%s\"},{\"a\":\"%s\"}]}}\n"
+        "{\"type\":\"checkpoint.noted\",\"data\":{\"note\":\"%s\"}}\n"
+        "{\"type\":\"turn.failed\",\"data\":{\"turn_id\":\"t\",\"error\":{\"%s\":\"%s\"}}}\n",
+        text, text, text, text, text, text, text, text, text, text, text, text, text, text, text,
+        text, text, text, text);
+    CLI(&cli, input, "append", "s1");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "export", "s1", "--format", "markdown", "--full");
+    cli_assert_done(&cli);
+    ck_assert_int_ge(assert_page(cli.out), 4);
+    for (const char *c = cli.out; *c != '\0'; c++)
+        ck_assert_msg((unsigned char)*c >= 0x20 || *c == '\n', "a control character");
+    cli_done(&cli);
+}
+END_TEST
+
+Suite *suite_export(void)
+{
+    Suite *suite = suite_create("export");
+    TCase *lines = tcase_create("lines");
+    tcase_add_test(lines, what_is_exported_is_appended_again_with_the_same_bytes);
+    tcase_add_test(lines, several_sessions_in_one_file_are_imported_each_as_itself);
+    tcase_add_test(lines, a_fork_is_exported_with_what_it_shares_and_up_to_an_event);
+    tcase_add_test(lines, long_data_is_exported_whole);
+    tcase_add_test(lines, a_file_takes_its_name_when_it_is_whole);
+    tcase_add_test(lines, damage_is_said_and_everything_else_is_exported);
+    suite_add_tcase(suite, lines);
+    TCase *markdown = tcase_create("markdown");
+    tcase_add_test(markdown, a_transcript_tells_who_said_what_what_it_cost_and_what_never_ended);
+    tcase_add_test(markdown, long_results_are_cut_with_a_note_unless_all_is_asked_for);
+    tcase_add_loop_test(markdown, nothing_in_an_event_breaks_the_page, 0,
+                        sizeof hostile / sizeof *hostile);
+    suite_add_tcase(suite, markdown);
+    return suite;
+}

@@ -1,0 +1,136 @@
+#include "tools/event_out.h"
+#include "tools/export/export.h"
+#include "tools/export/target.h"
+#include "tools/open.h"
+#include "tools/out.h"
+#include "tools/sessions.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const struct format {
+    const char *name;
+    int (*export)(struct export *export);
+} formats[] = {{"jsonl", export_jsonl}, {"markdown", export_markdown}};
+
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+static int read_format(const struct args *args, const struct format **out_format)
+{
+    const char *name = args_get(args, "format");
+    *out_format = &formats[0];
+    if (name == NULL)
+        return EXIT_DONE;
+    for (int i = 0; i < FORMATS; i++) {
+        if (strcmp(formats[i].name, name) == 0) {
+            *out_format = &formats[i];
+            return EXIT_DONE;
+        }
+    }
+    return fail_usage("--format is jsonl or markdown, and was given '%s'", name);
+}
+
+/* Up to which event: all that proves itself now, or --at. */
+static int find_end(const struct args *args, struct export *export, annal_session_info *info)
+{
+    annal_error err = {0};
+    uint64_t at = 0;
+    int exit_status = args_number(args, "at", &at);
+    if (exit_status != EXIT_DONE)
+        return exit_status;
+    if (annal_session_info_get(export->store, export->session, info, &err) < 0)
+        return fail_error(&err);
+    export->last_seq = args_has(args, "at") ? at : info->last_seq;
+    if (export->last_seq > info->last_seq)
+        return fail_refused("session '%s' has no event %" PRIu64 ": it ends with event %" PRIu64,
+                            info->session, at, info->last_seq);
+    return EXIT_DONE;
+}
+
+static int export_one(const struct args *args, const struct format *format, struct export *export)
+{
+    annal_session_info info;
+    int waits = 0;
+    int exit_status = find_end(args, export, &info);
+    if (exit_status != EXIT_DONE)
+        return exit_status;
+    exit_status = format->export(export);
+    progress_hide(export->progress);
+    if (exit_status == EXIT_DONE && !args_has(args, "at"))
+        exit_status = event_check_end(
+            export->store, export->session,
+            (annal_position){.seq = info.last_seq + 1, .offset = info.end_offset}, &waits);
+    export->damaged = export->damaged || exit_status == EXIT_REFUSED;
+    return exit_status == EXIT_REFUSED ? EXIT_DONE : exit_status;
+}
+
+static int export_all(const struct args *args, const struct format *format, annal_store *store,
+                      const struct session_list *list)
+{
+    struct progress progress;
+    uint64_t bytes_done = 0;
+    struct export export = {.store = store,
+                            .many = list->count > 1,
+                            .full = args_has(args, "full"),
+                            .progress = &progress,
+                            .bytes_done = &bytes_done};
+    struct export_target target;
+    int exit_status = export_target_begin(&target, args_get(args, "to"));
+    if (exit_status != EXIT_DONE)
+        return exit_status;
+    progress_begin(&progress, "export", list->bytes);
+    for (size_t i = 0; i < list->count && exit_status == EXIT_DONE && out_wanted(); i++) {
+        export.session = annal_slice_of(list->names[i].id);
+        exit_status = export_one(args, format, &export);
+    }
+    progress_hide(&progress);
+    int at_end = export_target_end(&target, exit_status == EXIT_DONE);
+    exit_status = exit_status == EXIT_DONE ? at_end : exit_status;
+    return exit_status == EXIT_DONE && export.damaged ? EXIT_REFUSED : exit_status;
+}
+
+static int run(const struct args *args)
+{
+    const struct format *format;
+    struct session_list list = {0};
+    annal_store *store = NULL;
+    int exit_status = read_format(args, &format);
+    if (exit_status == EXIT_DONE && args_has(args, "at") && args->operand_count > 1)
+        exit_status = fail_usage("--at is an event of one session");
+    if (exit_status == EXIT_DONE)
+        exit_status = store_open(args, OPEN_READ, 0, &store);
+    if (exit_status == EXIT_DONE)
+        exit_status = sessions_collect(store, args, &list);
+    if (exit_status == EXIT_DONE)
+        exit_status = export_all(args, format, store, &list);
+    sessions_done(&list);
+    return store_close(store, out_finish(exit_status));
+}
+
+static const struct option options[] = {
+    {"format", "FORMAT", "jsonl (default) or markdown", false},
+    {"to", "FILE", "write FILE, which takes its name when it is whole", false},
+    {"at", "SEQ", "the session up to event SEQ", false},
+    {"full", NULL, "markdown: cut no result, leave no event out", false},
+    {NULL, NULL, NULL, false}};
+
+const struct command cmd_export = {
+    .name = "export",
+    .operands = "SESSION...",
+    .operands_min = 1,
+    .operands_max = -1,
+    .summary = "write a session for other programs, or for people",
+    .about = "jsonl is one event a line, as 'annal append' and 'annal import jsonl' read them:\n"
+             "ts, type, id and cause where the event has them, and data byte for byte. Line N\n"
+             "is event N. Of several sessions each line begins with \"session\".\n"
+             "\n"
+             "markdown is a transcript: what is known of the session, then who said what, what\n"
+             "tools were called with and returned, what failed, and what never ended. Long\n"
+             "results are cut and say so. Nothing that stands in an event can break the page.\n"
+             "\n"
+             "A fork is written as one history, with what it shares. The exit status is 1 when\n"
+             "something is damaged: it is named on standard error, all else is written.",
+    .examples = "  annal export sess_1 --format markdown --to sess_1.md\n"
+                "  annal export sess_1 --at 120 | annal append sess_2\n",
+    .options = options,
+    .run = run};

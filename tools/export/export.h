@@ -1,0 +1,57 @@
+/*
+ * Export: a session leaves the store, as text on stdout.
+ *
+ * A session is read as one history, a fork with what it shares. What is written ends with the same
+ * event, whatever is appended meanwhile. Memory is bounded by the largest event.
+ */
+#ifndef TOOLS_EXPORT_EXPORT_H
+#define TOOLS_EXPORT_EXPORT_H
+
+#include "journal/base/buf.h"
+#include "tools/progress.h"
+
+#include <annal/journal.h>
+
+struct export
+{
+    annal_store *store;
+    annal_slice session;
+    uint64_t last_seq; /* the last event that is exported */
+    bool many;         /* it is one session of several */
+    bool full;         /* cut nothing */
+    bool damaged;      /* set when something was passed over, which was said */
+    struct progress *progress;
+    uint64_t *bytes_done; /* of all sessions; counted in the last pass over each */
+};
+
+/* 0 or an exit status, after one line on stderr. */
+int export_jsonl(struct export *export);
+int export_markdown(struct export *export);
+
+/* ---- Reading, for those that write ---- */
+
+struct export_reader {
+    struct export *export;
+    annal_cursor *cursor;
+    struct buf data;
+    bool counts;       /* towards the progress */
+    bool says_damage;  /* on stderr */
+    uint64_t next_seq; /* that is expected */
+};
+
+annal_status export_reader_open(struct export_reader *reader, struct export *export, bool last_pass,
+                                annal_error *err);
+void export_reader_close(struct export_reader *reader);
+
+/*
+ * The next event with all of its data, which lives until the next call. ANNAL_DAMAGE: something was
+ * passed over; what, annal_cursor_damage() tells. ANNAL_END: there are no more.
+ */
+annal_status export_reader_next(struct export_reader *reader, annal_event *out_event,
+                                annal_error *err);
+
+/* The same, but data may be empty, though it is not: event_print_data() prints it in pieces. */
+annal_status export_reader_next_head(struct export_reader *reader, annal_event *out_event,
+                                     uint64_t *out_data_bytes, annal_error *err);
+
+#endif

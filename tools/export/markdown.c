@@ -1,0 +1,415 @@
+/*
+ * A transcript for people: what is known of the session, then who said what, turn by turn, which
+ * tools were called with what and returned what, what failed, and what never ended.
+ */
+#include "journal/base/json_walk.h"
+#include "tools/excerpt.h"
+#include "tools/export/page.h"
+#include "tools/export/summary.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { LINE_CHARS = 200, NAME_CHARS = 80, RESULT_LINES = 40, OTHER_CHARS = 400 };
+
+struct transcript {
+    const struct export *export;
+    const struct summary *summary;
+    struct known_calls calls;
+    struct spending spending;
+    struct tally turn; /* since the turn began */
+    uint64_t left_out; /* events of other types */
+};
+
+/* ---- The head ---- */
+
+static void put_field(const struct summary *summary, enum session_field field, const char *name)
+{
+    annal_slice raw = summary_field(summary, field);
+    if (raw.len == 0)
+        return;
+    printf("- **%s**: ", name);
+    page_code(raw, LINE_CHARS);
+    fputc('\n', stdout);
+}
+
+static void put_time_fields(const struct summary *summary)
+{
+    char first[ANNAL_TIME_BYTES], last[ANNAL_TIME_BYTES];
+    if (summary->first_us == 0)
+        return;
+    annal_time_format(summary->first_us, first);
+    annal_time_format(summary->last_us, last);
+    printf("- **Time**: %.10s %.8s to %.10s %.8s UTC\n", first, first + 11, last, last + 11);
+}
+
+static void put_tokens(const struct tally *used)
+{
+    char in[HUMAN_BYTES], out[HUMAN_BYTES];
+    printf("%s tokens in, %s out", signed_text(in, used->input_tokens),
+           signed_text(out, used->output_tokens));
+    if (used->cost_microusd != 0)
+        printf(", $%.4f", (double)used->cost_microusd / 1e6);
+}
+
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static void put_unfinished(const struct summary *summary)
+{
+    uint32_t calls = open_set_count(&summary->open, OPEN_CALL);
+    uint32_t turns = open_set_count(&summary->open, OPEN_TURN);
+    if (summary->lost > 0)
+        printf("- **Damaged**: %" PRIu64 " place%s in the journal cannot be read\n", summary->lost,
+               plural(summary->lost));
+    if (calls > 0)
+        printf("- **Unfinished**: %" PRIu32 " tool call%s without a result\n", calls,
+               plural(calls));
+    if (turns > 0)
+        printf("- **Unfinished**: %" PRIu32 " turn%s without an end\n", turns, plural(turns));
+}
+
+static void put_head(const struct export *export, const struct summary *summary)
+{
+    char count[HUMAN_BYTES];
+    const struct tally *tally = &summary->spending.tally;
+    annal_slice title = summary_field(summary, FIELD_TITLE);
+    fputs("# ", stdout);
+    page_inline(title.len > 0 ? title : export->session, LINE_CHARS);
+    printf("\n\n- **Session**: `%.*s`\n", ANNAL_FMT(export->session));
+    put_field(summary, FIELD_AGENT, "Agent");
+    put_field(summary, FIELD_PROVIDER, "Provider");
+    put_field(summary, FIELD_MODEL, "Model");
+    put_field(summary, FIELD_DIRECTORY, "Directory");
+    put_field(summary, FIELD_BRANCH, "Branch");
+    put_field(summary, FIELD_PARENT, "Started by session");
+    put_time_fields(summary);
+    printf("- **Events**: %s\n", human_count(count, summary->events));
+    if (tally->turns > 0)
+        printf("- **Turns**: %s\n", human_count(count, tally->turns));
+    if (summary->calls > 0) {
+        printf("- **Tool calls**: %s", human_count(count, summary->calls));
+        if (summary->failed_calls > 0)
+            printf(", %s failed", human_count(count, summary->failed_calls));
+        fputc('\n', stdout);
+    }
+    if (tally->input_tokens != 0 || tally->output_tokens != 0 || tally->cost_microusd != 0) {
+        fputs("- **Used**: ", stdout);
+        put_tokens(tally);
+        fputc('\n', stdout);
+    }
+    put_unfinished(summary);
+    fputc('\n', stdout);
+}
+
+/* ---- Messages ---- */
+
+static void put_place(const annal_event *event)
+{
+    char ts[ANNAL_TIME_BYTES];
+    annal_time_format(event->ts_us, ts);
+    printf("*event %" PRIu64 ", %.10s %.8s*\n\n", event->seq, ts, ts + 11);
+}
+
+static bool begins_with(annal_slice raw, const char *begin)
+{
+    size_t len = strlen(begin);
+    return raw.len >= len && memcmp(raw.ptr, begin, len) == 0;
+}
+
+static void put_part(annal_slice part)
+{
+    static const char *const texts[] = {"text", "thinking", "summary", "content"};
+    annal_slice type = {0}, text = part, found;
+    if (part.len > 0 && part.ptr[0] == '{') {
+        type = annal__json_member(part, "type");
+        text = (annal_slice){0};
+        for (size_t i = 0; i < sizeof texts / sizeof *texts && !excerpt_is_text(text); i++) {
+            found = annal__json_member(part, texts[i]);
+            text = found.len > 0 && found.ptr[0] == '"' ? found : text;
+        }
+    }
+    bool thought = begins_with(type, "\"thinking") || begins_with(type, "\"reasoning");
+    if (text.len == 2)
+        return; /* an empty one, such as a thought that the provider keeps for itself */
+    if (thought)
+        fputs("<details><summary>Thinking</summary>\n\n", stdout);
+    if (excerpt_is_text(text)) {
+        page_quote(text);
+    } else {
+        fputs("**Other**: ", stdout);
+        page_code(part, LINE_CHARS); /* an image, or what only its producer knows */
+        fputs("\n\n", stdout);
+    }
+    if (thought)
+        fputs("</details>\n\n", stdout);
+}
+
+static void put_content(annal_slice content)
+{
+    struct json_walk walk;
+    annal_slice part;
+    if (content.len > 0 && content.ptr[0] == '[' && annal__json_walk_array(&walk, content)) {
+        while (annal__json_walk_item(&walk, &part))
+            put_part(part);
+    } else if (content.len > 0) {
+        put_part(content);
+    }
+}
+
+static void put_message(const annal_event *event)
+{
+    annal_slice role = event_member(event, "role");
+    fputs("### ", stdout);
+    if (excerpt_is_text(role))
+        page_inline(role, NAME_CHARS);
+    else
+        fputs("message", stdout);
+    fputs("\n\n", stdout);
+    put_place(event);
+    put_content(event_member(event, "content"));
+}
+
+/* ---- Tools ---- */
+
+static void put_call(struct transcript *transcript, const annal_event *event)
+{
+    annal_slice call = event_member(event, "call_id"), tool = event_member(event, "tool");
+    annal_slice input = event_either(event, "input", "arguments");
+    if (call.len > 0)
+        known_calls_add(&transcript->calls, call, tool);
+    fputs("### Call: ", stdout);
+    page_inline(tool.len > 0 ? tool : ANNAL_SLICE("\"?\""), NAME_CHARS);
+    fputs("\n\n", stdout);
+    put_place(event);
+    if (input.len > 0) {
+        page_members(input);
+        fputc('\n', stdout);
+    }
+    if (open_set_has(&transcript->summary->open, OPEN_CALL, call, event->seq))
+        fputs("**No result**: the session ends while this call is under way.\n\n", stdout);
+}
+
+static void put_result_facts(const annal_event *event)
+{
+    annal_slice ms = event_member(event, "duration_ms"), code = event_member(event, "exit_code");
+    if (ms.len > 0) {
+        fputs(", ", stdout);
+        page_inline(ms, 20);
+        fputs(" ms", stdout);
+    }
+    if (code.len > 0 && (code.len > 1 || code.ptr[0] != '0')) {
+        fputs(", exit status ", stdout);
+        page_inline(code, 20);
+    }
+}
+
+static void put_cut(const struct transcript *transcript, const annal_event *event, uint64_t lines)
+{
+    if (lines > 0)
+        printf("\n*%" PRIu64 " line%s cut: `annal export %.*s --full`, or `annal query %.*s --seq "
+               "%" PRIu64 "..%" PRIu64 "`*\n",
+               lines, plural(lines), ANNAL_FMT(transcript->export->session),
+               ANNAL_FMT(transcript->export->session), event->seq, event->seq);
+}
+
+/* Text, or an array of blocks, or a value of the tool's own. */
+static void put_output(const struct transcript *transcript, const annal_event *event,
+                       annal_slice output)
+{
+    struct json_walk walk;
+    annal_slice part;
+    int most = transcript->export->full ? 0 : RESULT_LINES;
+    if (output.len == 0)
+        return;
+    if (output.ptr[0] != '[' || !annal__json_walk_array(&walk, output)) {
+        put_cut(transcript, event, page_fence(output, most));
+        fputc('\n', stdout);
+        return;
+    }
+    while (annal__json_walk_item(&walk, &part)) {
+        annal_slice text = part.ptr[0] == '{' ? annal__json_member(part, "text") : part;
+        put_cut(transcript, event, page_fence(excerpt_is_text(text) ? text : part, most));
+        fputc('\n', stdout);
+    }
+}
+
+static void put_result(const struct transcript *transcript, const annal_event *event)
+{
+    annal_slice call = event_member(event, "call_id"), error = event_member(event, "error");
+    const char *tool = known_calls_tool(&transcript->calls, call);
+    fputs(event_failed(event) ? "### Failed: " : "### Result: ", stdout);
+    page_inline(tool != NULL   ? annal_slice_of(tool)
+                : call.len > 0 ? call
+                               : ANNAL_SLICE("\"?\""),
+                NAME_CHARS);
+    put_result_facts(event);
+    fputs("\n\n", stdout);
+    put_place(event);
+    put_output(transcript, event, event_either(event, "output", "output_ref"));
+    put_output(transcript, event, error);
+}
+
+/* ---- Turns ---- */
+
+static void put_turn_begins(const annal_event *event)
+{
+    fputs("## Turn ", stdout);
+    page_inline(event_either(event, "sequence", "turn_id"), NAME_CHARS);
+    fputs("\n\n", stdout);
+    put_place(event);
+    put_content(event_member(event, "prompt"));
+}
+
+static void put_turn_ends(const struct transcript *transcript, const annal_event *event)
+{
+    annal_slice why = event_either(event, "error", "reason");
+    const struct tally *used = &transcript->turn;
+    bool done = event_type_ends(event, "completed") || event_type_ends(event, "complete");
+    printf("**Turn %s**", done                                  ? "completed"
+                          : event_type_ends(event, "cancelled") ? "cancelled"
+                                                                : "failed");
+    if (why.len > 0) {
+        fputs(": ", stdout);
+        page_inline(why, OTHER_CHARS);
+    }
+    if (used->input_tokens != 0 || used->output_tokens != 0 || used->cost_microusd != 0) {
+        fputs(" · ", stdout);
+        put_tokens(used);
+    }
+    fputs("\n\n", stdout);
+}
+
+/* ---- All others ---- */
+
+/* Those that a reader of the conversation wants to know of: the type, and which members say it. */
+static const struct told {
+    const char *type;
+    const char *name;
+    const char *member;
+    const char *other;
+} told[] = {{"provider.failed", "The model did not answer", "error", "provider"},
+            {"provider_error", "The model did not answer", "error", "provider"},
+            {"checkpoint.noted", "Noted", "note", "trigger"},
+            {"session.paused", "Session paused", "reason", "status"},
+            {"session_pause", "Session paused", "reason", "status"},
+            {"session.resumed", "Session resumed", "reason", "from_seq"},
+            {"session_resume", "Session resumed", "reason", "from_seq"},
+            {"session.ended", "Session ended", "reason", "status"},
+            {"session_end", "Session ended", "reason", "status"},
+            {"session.status_changed", "Session is now", "to", "status"},
+            {"artifact.stored", "File stored", "name", "sha256"},
+            {"annal.gap", "An event is missing here", "why", "first_seq"},
+            {"import.unreadable", "A line of the log that cannot be read", "text", "reason"}};
+
+static const struct told *told_of(const annal_event *event)
+{
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+        if (strlen(told[i].type) == event->type.len &&
+            memcmp(told[i].type, event->type.ptr, event->type.len) == 0)
+            return &told[i];
+    }
+    return NULL;
+}
+
+static bool is_in_head(const annal_event *event)
+{
+    return begins_with(event->type, "session.created") ||
+           begins_with(event->type, "session.updated") || begins_with(event->type, "session_start");
+}
+
+static void put_other(struct transcript *transcript, const annal_event *event)
+{
+    const struct told *tell = told_of(event);
+    if (tell != NULL) {
+        annal_slice what = event_either(event, tell->member, tell->other);
+        printf("**%s**", tell->name);
+        fputs(what.len > 0 ? ": " : "", stdout);
+        page_inline(what, OTHER_CHARS);
+        fputs("\n\n", stdout);
+    } else if (transcript->export->full) {
+        printf("*event %" PRIu64 "* `%.*s` ", event->seq, ANNAL_FMT(event->type));
+        page_code(event->data, SIZE_MAX - 1);
+        fputs("\n\n", stdout);
+    } else if (!is_in_head(event)) {
+        transcript->left_out++;
+    }
+}
+
+static void put_event(struct transcript *transcript, const annal_event *event)
+{
+    struct tally used = spending_add(&transcript->spending, event);
+    enum fact fact = fact_of(event);
+    if (fact == FACT_TURN_BEGINS)
+        transcript->turn = (struct tally){0};
+    transcript->turn.input_tokens += used.input_tokens;
+    transcript->turn.output_tokens += used.output_tokens;
+    transcript->turn.cost_microusd += used.cost_microusd;
+    switch (fact) {
+    case FACT_MESSAGE:
+        put_message(event);
+        break;
+    case FACT_CALL:
+        put_call(transcript, event);
+        break;
+    case FACT_RESULT:
+        put_result(transcript, event);
+        break;
+    case FACT_TURN_BEGINS:
+        put_turn_begins(event);
+        break;
+    case FACT_TURN_ENDS:
+        put_turn_ends(transcript, event);
+        transcript->turn = (struct tally){0};
+        break;
+    case FACT_USAGE:
+        break; /* told when the turn ends, and at the head */
+    case FACT_OTHER:
+        put_other(transcript, event);
+    }
+}
+
+static void put_damage(const struct export_reader *reader)
+{
+    annal_damage damage = annal_cursor_damage(reader->cursor);
+    if (damage.event_lost)
+        printf("**Damaged**: event %" PRIu64 " cannot be read: %s\n\n", damage.seq, damage.what);
+}
+
+static void put_end(const struct transcript *transcript)
+{
+    if (open_set_count(&transcript->summary->open, OPEN_TURN) > 0)
+        fputs("**The session ends here, in the middle of a turn.**\n\n", stdout);
+    if (transcript->left_out > 0)
+        printf("*%" PRIu64 " event%s of other types %s not shown: `annal export %.*s --full`*\n\n",
+               transcript->left_out, plural(transcript->left_out),
+               transcript->left_out == 1 ? "is" : "are", ANNAL_FMT(transcript->export->session));
+}
+
+int export_markdown(struct export *export)
+{
+    struct export_reader reader = {0};
+    struct summary summary;
+    struct transcript transcript = {.export = export, .summary = &summary};
+    annal_event event;
+    annal_error err = {0};
+    annal_status status = summary_make(&summary, export, &err);
+    if (status >= 0) {
+        put_head(export, &summary);
+        status = export_reader_open(&reader, export, true, &err);
+    }
+    while (status >= 0 && status != ANNAL_END && out_wanted()) {
+        status = export_reader_next(&reader, &event, &err);
+        if (status == ANNAL_OK)
+            put_event(&transcript, &event);
+        else if (status == ANNAL_DAMAGE)
+            put_damage(&reader);
+    }
+    if (status >= 0)
+        put_end(&transcript);
+    export_reader_close(&reader);
+    summary_done(&summary);
+    return status < 0 ? fail_error(&err) : 0;
+}

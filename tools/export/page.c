@@ -1,0 +1,304 @@
+#include "tools/export/page.h"
+
+#include "journal/base/json_walk.h"
+#include "tools/excerpt.h"
+#include "tools/out.h"
+
+#include <string.h>
+
+enum { FENCE_LEAST = 3, INDENT_MOST = 3 };
+
+/* ---- One line ---- */
+
+static size_t longest_run(annal_slice text, char of)
+{
+    size_t longest = 0, run = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        run = text.ptr[i] == of ? run + 1 : 0;
+        longest = run > longest ? run : longest;
+    }
+    return longest;
+}
+
+static void put_times(char c, size_t times)
+{
+    while (times-- > 0)
+        fputc(c, stdout);
+}
+
+void page_inline(annal_slice raw, size_t chars)
+{
+    struct buf line = {0};
+    excerpt_line(&line, raw, chars);
+    for (size_t i = 0; i < line.len; i++) {
+        if (strchr("\\`*_{}[]<>()#+-.!|~&=:@$", line.ptr[i]) != NULL && line.ptr[i] != '\0')
+            fputc('\\', stdout);
+        fputc(line.ptr[i], stdout);
+    }
+    annal__buf_done(&line);
+}
+
+/* A span loses one space at each end when there is one at both: so there always is. */
+static void put_span(annal_slice text)
+{
+    size_t ticks = longest_run(text, '`') + 1;
+    bool spaced = text.len == 0 || text.ptr[0] == '`' || text.ptr[0] == ' ' ||
+                  text.ptr[text.len - 1] == '`' || text.ptr[text.len - 1] == ' ';
+    put_times('`', ticks);
+    fputs(spaced ? " " : "", stdout);
+    out_slice(text);
+    fputs(spaced ? " " : "", stdout);
+    put_times('`', ticks);
+}
+
+void page_code(annal_slice raw, size_t chars)
+{
+    struct buf line = {0};
+    excerpt_line(&line, raw, chars);
+    put_span(annal__buf_slice(&line));
+    annal__buf_done(&line);
+}
+
+/* ---- Lines of a value ---- */
+
+/* The next line, without its break; false: there are no more. */
+static bool next_line(struct letters *letters, struct buf *line)
+{
+    annal__buf_clear(line);
+    if (letters->at >= letters->end)
+        return false;
+    for (struct letter letter; (letter = letter_next(letters)).len > 0;) {
+        if (letter.bytes[0] == '\n')
+            break;
+        if (annal__buf_append(line, letter.bytes, letter.len) < 0)
+            break;
+    }
+    return true;
+}
+
+/* ---- Fences ---- */
+
+static size_t fence_for(struct letters letters)
+{
+    size_t longest = FENCE_LEAST - 1, run = 0;
+    for (struct letter letter; (letter = letter_next(&letters)).len > 0;) {
+        run = letter.bytes[0] == '`' ? run + 1 : 0;
+        longest = run > longest ? run : longest;
+    }
+    return longest + 1;
+}
+
+/* Up to a whole character. */
+static bool cut_line(struct buf *line)
+{
+    size_t len = PAGE_LINE_BYTES;
+    if (line->len <= len)
+        return false;
+    while (len > 0 && ((unsigned char)line->ptr[len] & 0xc0) == 0x80)
+        len--;
+    line->len = len;
+    return annal__buf_append(line, "…", strlen("…")) == ANNAL_OK;
+}
+
+uint64_t page_fence(annal_slice raw, int lines_max)
+{
+    struct letters letters = letters_of(raw);
+    struct buf line = {0};
+    uint64_t lines = 0, cut = 0;
+    size_t ticks = fence_for(letters);
+    put_times('`', ticks);
+    fputs("text\n", stdout);
+    while (next_line(&letters, &line)) {
+        bool told = lines_max == 0 || lines++ < (uint64_t)lines_max;
+        cut += !told || (lines_max > 0 && cut_line(&line)) ? 1 : 0;
+        if (!told)
+            continue;
+        out_slice(annal__buf_slice(&line));
+        fputc('\n', stdout);
+    }
+    put_times('`', ticks);
+    fputc('\n', stdout);
+    annal__buf_done(&line);
+    return cut;
+}
+
+static void put_member(annal_slice name, annal_slice value)
+{
+    struct letters letters = letters_of(value);
+    struct buf line = {0};
+    bool many =
+        value.len > 0 && value.ptr[0] == '"' && memmem(value.ptr, value.len, "\\n", 2) != NULL;
+    excerpt_line(&line, name, 100);
+    out_slice(annal__buf_slice(&line));
+    fputs(many ? ":\n" : ":", stdout);
+    while (next_line(&letters, &line)) {
+        fputs(many ? "    " : " ", stdout);
+        out_slice(annal__buf_slice(&line));
+        fputs(many ? "\n" : "", stdout);
+    }
+    fputs(many ? "" : "\n", stdout);
+    annal__buf_done(&line);
+}
+
+void page_members(annal_slice raw)
+{
+    struct json_walk walk;
+    annal_slice name, value;
+    if (raw.len == 0 || raw.ptr[0] != '{' || !annal__json_walk_object(&walk, raw)) {
+        (void)page_fence(raw, 0);
+        return;
+    }
+    /* No run in a name or value is longer than in all of it, read as one text. */
+    size_t ticks = fence_for((struct letters){raw.ptr, raw.ptr + raw.len, true});
+    put_times('`', ticks);
+    fputs("text\n", stdout);
+    while (annal__json_walk_next(&walk, &name, &value))
+        put_member(name, value);
+    put_times('`', ticks);
+    fputc('\n', stdout);
+}
+
+/* ---- Quotes ---- */
+
+static size_t run_at(annal_slice line, size_t at)
+{
+    size_t len = 0;
+    while (at + len < line.len && line.ptr[at + len] == line.ptr[at])
+        len++;
+    return len;
+}
+
+/* Where a run of exactly so many backticks stands behind at; line.len: nowhere. */
+static size_t closing_run(annal_slice line, size_t at, size_t ticks)
+{
+    while (at < line.len) {
+        size_t run = line.ptr[at] == '`' ? run_at(line, at) : 0;
+        if (run == ticks)
+            return at;
+        at += run > 0 ? run : 1;
+    }
+    return line.len;
+}
+
+/* Only these make a line a heading, of itself or of the one above; or a rule. */
+static bool is_underline(annal_slice line)
+{
+    size_t at = 0;
+    while (at < line.len && (line.ptr[at] == '=' || line.ptr[at] == '-' || line.ptr[at] == ' '))
+        at++;
+    return at == line.len && at > 0;
+}
+
+static void put_prose_line(annal_slice line)
+{
+    size_t at = 0;
+    while (at < line.len && line.ptr[at] == ' ')
+        fputc(line.ptr[at++], stdout);
+    if (at < line.len && (line.ptr[at] == '>' || line.ptr[at] == '=' || is_underline(line)))
+        fputc('\\', stdout);
+    while (at < line.len) {
+        char c = line.ptr[at];
+        if (c == '`') {
+            size_t ticks = run_at(line, at), end = closing_run(line, at + ticks, ticks);
+            if (end < line.len) {
+                out_slice((annal_slice){line.ptr + at, end + ticks - at});
+                at = end + ticks;
+                continue;
+            }
+            for (; ticks > 0; ticks--, at++)
+                fputs("\\`", stdout);
+            continue;
+        }
+        if (strchr("\\<&[]~#", c) != NULL)
+            fputc('\\', stdout);
+        fputc(c, stdout);
+        at++;
+    }
+}
+
+/* A line that begins or ends a fence: how long it is, and where it stands; 0: it is none. */
+static size_t fence_of(annal_slice line, size_t *out_indent)
+{
+    size_t at = 0;
+    while (at < line.len && line.ptr[at] == ' ')
+        at++;
+    *out_indent = at;
+    if (at >= line.len || (line.ptr[at] != '`' && line.ptr[at] != '~'))
+        return 0;
+    size_t run = run_at(line, at);
+    return run >= FENCE_LEAST ? run : 0;
+}
+
+static bool is_blank(annal_slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] != ' ')
+            return false;
+    }
+    return true;
+}
+
+/* "c", "python": of what a fence says behind it, all that is a name. */
+static void put_language(annal_slice info)
+{
+    size_t at = 0, len = 0;
+    while (at < info.len && info.ptr[at] == ' ')
+        at++;
+    while (at + len < info.len && len < 20) {
+        char c = info.ptr[at + len];
+        if ((c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '+' &&
+            c != '-')
+            break;
+        len++;
+    }
+    out_slice((annal_slice){info.ptr + at, len});
+}
+
+/* What stands in a fence, up to the line that ends it or the end of the text. */
+static void put_fenced(struct letters *letters, struct buf *line, char mark, size_t least,
+                       size_t indent)
+{
+    size_t ticks = fence_for(*letters), at;
+    annal_slice opening = annal__buf_slice(line);
+    fputs(">\n> ", stdout);
+    put_times('`', ticks);
+    put_language((annal_slice){opening.ptr + indent + least, opening.len - indent - least});
+    fputc('\n', stdout);
+    while (next_line(letters, line)) {
+        annal_slice text = annal__buf_slice(line);
+        size_t run = fence_of(text, &at);
+        if (run >= least && text.ptr[at] == mark &&
+            is_blank((annal_slice){text.ptr + at + run, text.len - at - run}))
+            break;
+        size_t skip = 0;
+        while (skip < indent && skip < text.len && text.ptr[skip] == ' ')
+            skip++;
+        fputs("> ", stdout);
+        out_slice((annal_slice){text.ptr + skip, text.len - skip});
+        fputc('\n', stdout);
+    }
+    fputs("> ", stdout);
+    put_times('`', ticks);
+    fputs("\n>\n", stdout);
+}
+
+void page_quote(annal_slice raw)
+{
+    struct letters letters = letters_of(raw);
+    struct buf line = {0};
+    while (next_line(&letters, &line)) {
+        annal_slice text = annal__buf_slice(&line);
+        size_t indent, run = fence_of(text, &indent);
+        /* A fence of backticks has none behind it: such a line is a span of code. */
+        if (run > 0 && (text.ptr[indent] == '~' ||
+                        memchr(text.ptr + indent + run, '`', text.len - indent - run) == NULL)) {
+            put_fenced(&letters, &line, text.ptr[indent], run, indent);
+            continue;
+        }
+        fputs(is_blank(text) ? ">" : "> ", stdout);
+        put_prose_line(text);
+        fputc('\n', stdout);
+    }
+    fputc('\n', stdout);
+    annal__buf_done(&line);
+}

@@ -1,0 +1,127 @@
+#include "tools/export/summary.h"
+
+#include "journal/base/error.h"
+#include "journal/base/json_walk.h"
+#include "tools/excerpt.h"
+
+#include <string.h>
+
+enum { FIELD_BYTES_MAX = 4096 };
+
+static bool is_type(const annal_event *event, const char *type)
+{
+    return strlen(type) == event->type.len && memcmp(type, event->type.ptr, event->type.len) == 0;
+}
+
+/* What session.created says, and session.updated says anew. */
+static annal_status take_fields(struct summary *summary, const annal_event *event)
+{
+    static const char *const names[FIELD_COUNT] = {
+        "title",      "agent_id",         "provider", "model", "working_directory",
+        "git_branch", "parent_session_id"};
+    annal_slice fields = {0};
+    if (is_type(event, "session.created") || is_type(event, "session_start"))
+        fields = event->data;
+    else if (is_type(event, "session.updated"))
+        fields = event_member(event, "set");
+    annal_status status = ANNAL_OK;
+    for (int i = 0; i < FIELD_COUNT && fields.len > 0 && fields.ptr[0] == '{'; i++) {
+        annal_slice value = annal__json_member(fields, names[i]);
+        if (!excerpt_is_text(value) || value.len > FIELD_BYTES_MAX || status < 0)
+            continue;
+        annal__buf_clear(&summary->fields[i]);
+        status = annal__buf_append_slice(&summary->fields[i], value);
+    }
+    return status;
+}
+
+/* Where nobody named the session's model, the first one that is named answers. */
+static annal_status take_model(struct summary *summary, const annal_event *event)
+{
+    annal_slice model = event_member(event, "model");
+    struct buf *field = &summary->fields[FIELD_MODEL];
+    if (field->len > 0 || !excerpt_is_text(model) || model.len > FIELD_BYTES_MAX)
+        return ANNAL_OK;
+    return annal__buf_append_slice(field, model);
+}
+
+static void take_ends(struct summary *summary, const annal_event *event)
+{
+    annal_slice call = event_member(event, "call_id"), turn = event_member(event, "turn_id");
+    switch (fact_of(event)) {
+    case FACT_CALL:
+        summary->calls++;
+        (void)open_set_begin(&summary->open, OPEN_CALL, call, event->seq);
+        break;
+    case FACT_RESULT:
+        (void)open_set_end(&summary->open, OPEN_CALL, call);
+        summary->failed_calls += event_failed(event) ? 1 : 0;
+        break;
+    case FACT_TURN_BEGINS:
+        (void)open_set_begin(&summary->open, OPEN_TURN, turn, event->seq);
+        break;
+    case FACT_TURN_ENDS:
+        if (turn.len > 0)
+            (void)open_set_end(&summary->open, OPEN_TURN, turn);
+        else
+            (void)open_set_end_newest(&summary->open, OPEN_TURN);
+        break;
+    default:
+        break;
+    }
+}
+
+/* An importer gives the first microsecond of 1970 to what has no time. */
+static void take_time(struct summary *summary, int64_t ts_us)
+{
+    if (ts_us == 0 || ts_us == 1)
+        return;
+    if (summary->first_us == 0 || ts_us < summary->first_us)
+        summary->first_us = ts_us;
+    if (summary->last_us == 0 || ts_us > summary->last_us)
+        summary->last_us = ts_us;
+}
+
+static annal_status take(struct summary *summary, const annal_event *event, annal_error *err)
+{
+    enum fact fact = fact_of(event);
+    annal_status status = take_fields(summary, event);
+    if (status >= 0 && (fact == FACT_MESSAGE || fact == FACT_USAGE))
+        status = take_model(summary, event);
+    if (status < 0)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "export: no memory");
+    summary->events++;
+    take_time(summary, event->ts_us);
+    (void)spending_add(&summary->spending, event);
+    take_ends(summary, event);
+    return ANNAL_OK;
+}
+
+annal_status summary_make(struct summary *summary, struct export *export, annal_error *err)
+{
+    struct export_reader reader;
+    annal_event event;
+    *summary = (struct summary){0};
+    annal_status status = export_reader_open(&reader, export, false, err);
+    while (status >= 0 && status != ANNAL_END) {
+        status = export_reader_next(&reader, &event, err);
+        if (status == ANNAL_OK)
+            status = take(summary, &event, err);
+        else if (status == ANNAL_DAMAGE)
+            summary->lost += annal_cursor_damage(reader.cursor).event_lost ? 1 : 0;
+    }
+    export_reader_close(&reader);
+    return status < 0 ? status : ANNAL_OK;
+}
+
+void summary_done(struct summary *summary)
+{
+    for (int i = 0; i < FIELD_COUNT; i++)
+        annal__buf_done(&summary->fields[i]);
+    open_set_done(&summary->open);
+}
+
+annal_slice summary_field(const struct summary *summary, enum session_field field)
+{
+    return annal__buf_slice(&summary->fields[field]);
+}

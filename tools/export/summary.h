@@ -1,0 +1,38 @@
+/* What is said of a session as a whole, at the head of what is exported: from a first pass over it. */
+#ifndef TOOLS_EXPORT_SUMMARY_H
+#define TOOLS_EXPORT_SUMMARY_H
+
+#include "tools/event_facts.h"
+#include "tools/export/export.h"
+#include "tools/export/open_set.h"
+
+enum session_field {
+    FIELD_TITLE,
+    FIELD_AGENT,
+    FIELD_PROVIDER,
+    FIELD_MODEL,
+    FIELD_DIRECTORY,
+    FIELD_BRANCH,
+    FIELD_PARENT,
+    FIELD_COUNT
+};
+
+struct summary {
+    struct buf fields[FIELD_COUNT]; /* raw JSON strings; empty where nobody said */
+    uint64_t events;
+    uint64_t lost; /* that do not prove themselves */
+    uint64_t calls;
+    uint64_t failed_calls;
+    int64_t first_us; /* the earliest and the latest time; 0: no event has one */
+    int64_t last_us;
+    struct spending spending;
+    struct open_set open; /* at the end */
+};
+
+annal_status summary_make(struct summary *summary, struct export *export, annal_error *err);
+void summary_done(struct summary *summary);
+
+/* The field, raw; empty where nobody said. */
+annal_slice summary_field(const struct summary *summary, enum session_field field);
+
+#endif
