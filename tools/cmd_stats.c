@@ -3,6 +3,7 @@
 #include "tools/metrics_out.h"
 #include "tools/open.h"
 #include "tools/out.h"
+#include "tools/plot/plot.h"
 #include "tools/sessions.h"
 
 #include <annal/index.h>
@@ -311,7 +312,11 @@ static int run(const struct args *args)
 {
     struct stats stats = {.args = args};
     annal_error err = {0};
-    int exit_status = store_open(args, OPEN_READ, 0, &stats.store);
+    if (args_has(args, "plot"))
+        return plot_run(args);
+    int exit_status = plot_refuse_options(args);
+    if (exit_status == 0)
+        exit_status = store_open(args, OPEN_READ, 0, &stats.store);
     if (exit_status == 0 && annal_index_open(stats.store, NULL, &stats.index, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0)
@@ -321,9 +326,17 @@ static int run(const struct args *args)
     return store_close(stats.store, exit_status);
 }
 
+static const struct option options[] = {
+    {"plot", NULL, "draw the store, or SESSION, in the terminal", false},
+    {"by", "UNIT", "a bar for each hour, day, week or month", false},
+    {"since", "T", "draw what is not older than T", false},
+    {"until", "T", "draw what is older than T", false},
+    {NULL, NULL, NULL, false}};
+
 const struct command cmd_stats = {
     .name = "stats",
-    .operands = "",
+    .operands = "[SESSION]",
+    .operands_max = 1,
     .summary = "count what is in the store, measure how it is written",
     .about = "Prints totals, the events by type, how the store was written since counting\n"
              "began (by all processes: syncs, groups, checkpoints, waits), and the sessions\n"
@@ -332,7 +345,14 @@ const struct command cmd_stats = {
              "status; of each pack how many events it has not seen yet. Does not catch up and\n"
              "makes nothing, so it shows the store as it is. With --json: an object for each\n"
              "session, then the totals, then one for each type, database, table, status and\n"
-             "pack, then the measurements, with units in their names.",
+             "pack, then the measurements, with units in their names.\n\n"
+             "With --plot it catches up and draws instead: events over time, tokens and cost\n"
+             "per day; or, with SESSION, a timeline of its turns, messages, tools, tokens and\n"
+             "failures, from which long pauses are cut out. Times are UTC. Without --by the\n"
+             "bars are as fine as the terminal (or $COLUMNS) has room for. T is ISO 8601 or an\n"
+             "age such as 2h or 7d. With --json: the numbers of the pictures.",
     .examples = "  annal stats\n  annal stats --json | jq 'select(.session_id)'\n"
-                "  annal stats --json | jq 'select(.sync_us_p99).sync_us_p99'\n",
+                "  annal stats --json | jq 'select(.sync_us_p99).sync_us_p99'\n"
+                "  annal stats --plot --since 30d --by day\n  annal stats --plot run-1\n",
+    .options = options,
     .run = run};

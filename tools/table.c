@@ -9,12 +9,12 @@
 #include "journal/base/alloc.h"
 #include "journal/base/json.h"
 #include "tools/out.h"
+#include "tools/width.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <wchar.h>
 
 enum { ROWS_HELD = 500, GAP = 2, FLEXIBLE_LEAST = 8, CELL_COLUMNS_MAX = 100 };
 
@@ -65,46 +65,12 @@ void table_limit(struct table *table, int columns)
 
 /* ---- Width on a terminal ---- */
 
-/* Decode one character of valid or invalid UTF-8; returns its bytes. */
-static size_t decode(const char *text, wchar_t *out)
-{
-    const unsigned char *c = (const unsigned char *)text;
-    size_t len = c[0] < 0x80 ? 1 : c[0] >= 0xf0 ? 4 : c[0] >= 0xe0 ? 3 : c[0] >= 0xc0 ? 2 : 1;
-    wchar_t value = (wchar_t)(len == 1 ? c[0] : c[0] & (0x7f >> len));
-    for (size_t i = 1; i < len; i++) {
-        if ((c[i] & 0xc0) != 0x80) {
-            *out = L'?';
-            return i;
-        }
-        value = (value << 6) | (wchar_t)(c[i] & 0x3f);
-    }
-    *out = value;
-    return len;
-}
-
-static int width_of(wchar_t c)
-{
-    int width = wcwidth(c);
-    return width < 0 ? 1 : width;
-}
-
-static int text_width(const char *text)
-{
-    int width = 0;
-    while (*text != '\0') {
-        wchar_t c;
-        text += decode(text, &c);
-        width += width_of(c);
-    }
-    return width;
-}
-
 /* The end of a text of own columns that is too wide, as paths are told apart by their end. */
 static void print_end(const char *text, int own, int width, bool last)
 {
     while (own > width - 1) {
         wchar_t c;
-        text += decode(text, &c);
+        text += width_decode(text, &c);
         own -= width_of(c);
     }
     printf("\u2026%s%*s", text, last ? 0 : width - own - 1, "");
@@ -115,7 +81,7 @@ static void print_begin(const char *text, int width, bool last)
     int used = 0;
     while (*text != '\0') {
         wchar_t c;
-        size_t len = decode(text, &c);
+        size_t len = width_decode(text, &c);
         if (used + width_of(c) > width - 1)
             break;
         fwrite(text, 1, len, stdout);
@@ -129,7 +95,7 @@ static void print_begin(const char *text, int width, bool last)
 static void print_cell(const char *text, int width, const struct column *column, bool cut,
                        bool last)
 {
-    int own = text_width(text);
+    int own = width_of_text(text);
     if (own > width && cut && column->flexible) {
         if (column->cut_left)
             print_end(text, own, width, last);
@@ -349,10 +315,10 @@ static void begin_aligned(struct table *table)
     const int limit = table->limit > 0 ? table->limit : CELL_COLUMNS_MAX;
     for (int i = 0; i < table->count; i++) {
         const char *title = table->columns[i].title;
-        table->widths[i] = title == NULL ? 0 : text_width(title);
+        table->widths[i] = title == NULL ? 0 : width_of_text(title);
         for (int row = 0; title != NULL && row < table->rows; row++) {
             const char *cell = table->held[row * table->count + i];
-            int width = cell == NULL ? 0 : text_width(cell);
+            int width = cell == NULL ? 0 : width_of_text(cell);
             if (table->columns[i].flexible && width > limit && columns == 0)
                 width = limit;
             if (width > table->widths[i])

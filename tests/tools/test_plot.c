@@ -1,0 +1,340 @@
+/* stats --plot: charts of a store, timelines of sessions. */
+#include "tests/tools/cli.h"
+#include "tools/command.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EVENT(time, type, data) "{\"type\":\"" type "\",\"ts\":\"" time "\",\"data\":" data "}\n"
+
+/* A turn with one call, of a tool with an unkind name, that fails; a long pause before it. */
+static const char session[] = EVENT("2026-03-02T09:10:00Z", "session.created",
+                                    "{\"agent_id\":\"a1\",\"model\":\"m1\"}")
+    EVENT("2026-03-02T10:38:10Z", "turn.started", "{\"turn_id\":\"t1\"}") EVENT(
+        "2026-03-02T10:38:10Z", "message.added",
+        "{\"id\":\"1\",\"role\":\"user\",\"content\":\"when is high water?\"}")
+        EVENT("2026-03-02T10:38:20Z", "tool.called",
+              "{\"call_id\":\"c1\",\"tool\":\"tide <b>&\\\"\\u001b[31m\\u0007\"}")
+            EVENT("2026-03-02T10:39:40Z", "tool.failed", "{\"call_id\":\"c1\",\"success\":false}")
+                EVENT("2026-03-02T10:39:50Z", "message.added",
+                      "{\"id\":\"2\",\"role\":\"assistant\",\"content\":\"at six\"}")
+                    EVENT("2026-03-02T10:39:55Z", "agent.turn.usage",
+                          "{\"turn_id\":\"t1\",\"input_tokens\":1000,\"cached_input_tokens\":400,"
+                          "\"output_tokens\":50,\"cost_usd\":0.25}")
+                        EVENT("2026-03-02T10:40:02Z", "turn.completed",
+                              "{\"turn_id\":\"t1\",\"input_tokens\":8,\"output_tokens\":2}")
+                            EVENT("2026-03-02T10:40:02Z", "turn.completed",
+                                  "{\"turn_id\":\"t1\",\"input_tokens\":8,\"output_tokens\":2}");
+
+static const char later[] =
+    EVENT("2026-03-05T00:00:00Z", "session.created", "{\"agent_id\":\"a1\",\"model\":\"m1\"}")
+        EVENT("2026-03-05T23:59:59.999999Z", "agent.turn.usage",
+              "{\"input_tokens\":250,\"output_tokens\":30,\"cost_usd\":1}");
+
+static void begin(struct cli *cli)
+{
+    cli_init(cli, __FILE__, __LINE__);
+    cli->columns = "60";
+    CLI(cli, session, "append", "s1");
+    cli_assert_done(cli);
+}
+
+static void assert_out(struct cli *cli, const char *want)
+{
+    cli_assert_done(cli);
+    ck_assert_str_eq(cli->out, want);
+}
+
+static void assert_holds(const struct cli *cli, const char *part)
+{
+    ck_assert_msg(strstr(cli->out, part) != NULL, "no '%s' in: %s", part, cli->out);
+}
+
+START_TEST(a_store_is_drawn_as_bars_over_days)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, later, "append", "s2");
+    CLI(&cli, NULL, "stats", "--plot", "--by", "day");
+    assert_out(&cli, "events per day, 2026-03-02 to 2026-03-05: 11\n"
+                     "\n"
+                     "     10 ┤▃▃▃▃▃\n"
+                     "        │█████\n"
+                     "        │█████\n"
+                     "      5 ┤█████\n"
+                     "        │█████             ▂▂▂▂▂\n"
+                     "        │█████             █████\n"
+                     "        └────────────────────────\n"
+                     "         03-02       03-04\n"
+                     "\n"
+                     "tokens per day, 2026-03-02 to 2026-03-05\n"
+                     "\n"
+                     "        input 1,258, ▒ 400 from cache\n"
+                     "  1,200 ┤\n"
+                     "        │█████\n"
+                     "        │█████\n"
+                     "    600 ┤█████\n"
+                     "        │▒▒▒▒▒             ▂▂▂▂▂\n"
+                     "        │▒▒▒▒▒             █████\n"
+                     "        └────────────────────────\n"
+                     "         03-02       03-04\n"
+                     "\n"
+                     "        output 82\n"
+                     "     60 ┤▂▂▂▂▂\n"
+                     "        │█████\n"
+                     "        │█████\n"
+                     "     30 ┤█████             █████\n"
+                     "        │█████             █████\n"
+                     "        │█████             █████\n"
+                     "        └────────────────────────\n"
+                     "         03-02       03-04\n"
+                     "\n"
+                     "cost per day, 2026-03-02 to 2026-03-05: $1.25\n"
+                     "\n"
+                     "  $1.00 ┤                  █████\n"
+                     "        │                  █████\n"
+                     "        │                  █████\n"
+                     "  $0.50 ┤                  █████\n"
+                     "        │▄▄▄▄▄             █████\n"
+                     "        │█████             █████\n"
+                     "        └────────────────────────\n"
+                     "         03-02       03-04\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_session_is_drawn_as_a_timeline_without_its_pauses)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, NULL, "stats", "--plot", "s1");
+    assert_out(&cli, "s1: 9 events, 2026-03-02T09:10:00Z to 10:40:02Z (1 h 30 min)\n"
+                     "\n"
+                     "          turns │  █████████████████████████│ 1\n"
+                     "           user │  █                        │ 1\n"
+                     "tide <b>&\"?[31… │    ×××××××××××××××××××    │ 1\n"
+                     "         tokens │                         █▁│ 1,060\n"
+                     "       failures │                      ×    │ 1\n"
+                     "         pauses │ ┊                         │ 1, 1 h 28 min\n"
+                     "                 09:10:00           10:40:02\n"
+                     "\n"
+                     "                 × failed  ┊ pause, cut out\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_picture_of_nothing_is_a_sentence)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, NULL, "stats", "--plot", "--since", "2026-03-03", "--until", "2026-03-04");
+    assert_out(&cli, "There are no events since 2026-03-03T00:00:00Z and before "
+                     "2026-03-04T00:00:00Z.\n");
+    CLI(&cli, NULL, "stats", "--plot", "s1", "--until", "2026-03-01");
+    assert_out(&cli, "There are no events before 2026-03-01T00:00:00Z.\n");
+    CLI(&cli, NULL, "stats", "--plot", "--json", "--since", "2026-03-03");
+    assert_out(&cli, "");
+    CLI(&cli, NULL, "delete", "s1", "--yes");
+    CLI(&cli, NULL, "stats", "--plot");
+    assert_out(&cli, "There are no events.\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(one_event_is_a_picture)
+{
+    struct cli cli;
+    cli_init(&cli, __FILE__, __LINE__);
+    cli.columns = "60";
+    CLI(&cli, EVENT("2026-03-02T09:10:00.25Z", "note.added", "{}"), "append", "s1");
+    CLI(&cli, NULL, "stats", "--plot", "s1");
+    assert_out(&cli, "s1: 1 event, 2026-03-02T09:10:00.25Z\n"
+                     "\n"
+                     "  events │█                                 │ 1\n"
+                     "          09:10:00\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(events_without_a_time_are_told_of_and_not_drawn)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, EVENT("1970-01-01T00:00:00.000001Z", "note.added", "{}"), "append", "s2");
+    CLI(&cli, NULL, "stats", "--plot", "--by", "month");
+    cli_assert_done(&cli);
+    assert_holds(&cli, "events per month, 2026-03-01 to 2026-03-31: 9\n");
+    assert_holds(&cli, "\nNot in the pictures: 1 event without a time.\n");
+    CLI(&cli, NULL, "stats", "--plot", "s2");
+    assert_out(&cli, "The log of this session tells no times.\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(buckets_without_room_are_added_up)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, later, "append", "s2");
+    cli.columns = "30";
+    CLI(&cli, NULL, "stats", "--plot", "--by", "hour");
+    cli_assert_done(&cli);
+    assert_holds(&cli, "events per 5 hours, 2026-03-02 to 2026-03-05: 11\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_fork_shows_what_it_shares_and_ends_it_in_its_own_way)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, NULL, "fork", "s1", "--at", "4", "f1");
+    cli_assert_done(&cli);
+    CLI(&cli,
+        EVENT("2026-03-02T10:42:00Z", "tool.returned", "{\"call_id\":\"c1\"}")
+            EVENT("2026-03-02T10:44:00Z", "turn.completed", "{\"turn_id\":\"t1\"}"),
+        "append", "f1");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "stats", "--plot", "f1");
+    assert_out(&cli, "f1: 6 events, 2026-03-02T09:10:00Z to 10:44:00Z (1 h 34 min)\n"
+                     "\n"
+                     "          turns │  █████████████████████████│ 1\n"
+                     "           user │  █                        │ 1\n"
+                     "tide <b>&\"?[31… │  █████████████████        │ 1\n"
+                     "         pauses │ ┊                         │ 1, 1 h 28 min\n"
+                     "                 09:10:00           10:44:00\n"
+                     "\n"
+                     "                 ┊ pause, cut out\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(the_numbers_of_a_picture_come_as_json)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, later, "append", "s2");
+    CLI(&cli, NULL, "stats", "--plot", "--json", "--by", "week");
+    assert_out(&cli, "{\"plot\":\"events\",\"by\":\"week\",\"begin\":\"2026-03-02T00:00:00."
+                     "000000Z\",\"events\":11}\n"
+                     "{\"plot\":\"usage\",\"by\":\"week\",\"begin\":\"2026-03-02T00:00:00."
+                     "000000Z\",\"input_tokens\":1258,\"output_tokens\":82,\"cached_input_tokens\":"
+                     "400,\"cache_write_tokens\":0,\"cost_microusd\":1250000}\n");
+    CLI(&cli, NULL, "stats", "--plot", "--json", "s1");
+    assert_out(&cli,
+               "{\"plot\":\"session\",\"session_id\":\"s1\",\"events\":9,\"untimed_events\":0,"
+               "\"from\":\"2026-03-02T09:10:00.000000Z\",\"to\":\"2026-03-02T10:40:02.000000Z\"}\n"
+               "{\"plot\":\"pause\",\"from\":\"2026-03-02T09:10:00.000000Z\",\"to\":\"2026-03-"
+               "02T10:38:10.000000Z\"}\n"
+               "{\"plot\":\"turn\",\"name\":\"t1\",\"from\":\"2026-03-02T10:38:10.000000Z\",\"to\":"
+               "\"2026-03-02T10:40:02.000000Z\",\"failed\":false,\"open\":false}\n"
+               "{\"plot\":\"call\",\"name\":\"tide "
+               "<b>&\\\"\\u001b[31m\\u0007\",\"from\":\"2026-03-02T10:38:20.000000Z\",\"to\":"
+               "\"2026-03-02T10:39:40.000000Z\",\"failed\":true,\"open\":false}\n"
+               "{\"plot\":\"failure\",\"name\":\"tide "
+               "<b>&\\\"\\u001b[31m\\u0007\",\"from\":\"2026-03-02T10:39:40.000000Z\",\"to\":"
+               "\"2026-03-02T10:39:40.000000Z\",\"failed\":true,\"open\":false}\n"
+               "{\"plot\":\"user\",\"name\":null,\"from\":\"2026-03-02T10:38:10.000000Z\",\"to\":"
+               "\"2026-03-02T10:38:10.000000Z\",\"failed\":false,\"open\":false}\n"
+               "{\"plot\":\"tokens\",\"name\":null,\"from\":\"2026-03-02T10:39:55.000000Z\",\"to\":"
+               "\"2026-03-02T10:39:55.000000Z\",\"failed\":false,\"open\":false,\"input_tokens\":"
+               "1000,\"output_tokens\":50}\n"
+               "{\"plot\":\"tokens\",\"name\":null,\"from\":\"2026-03-02T10:40:02.000000Z\",\"to\":"
+               "\"2026-03-02T10:40:02.000000Z\",\"failed\":false,\"open\":false,\"input_tokens\":8,"
+               "\"output_tokens\":2}\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(options_that_make_no_picture_are_refused)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, NULL, "stats", "--by", "day");
+    cli_assert_refused(&cli, EXIT_USAGE, "--by belongs to a picture");
+    CLI(&cli, NULL, "stats", "s1");
+    cli_assert_refused(&cli, EXIT_USAGE, "annal show s1");
+    CLI(&cli, NULL, "stats", "--plot", "--by", "year");
+    cli_assert_refused(&cli, EXIT_USAGE, "--by is hour, day, week or month");
+    CLI(&cli, NULL, "stats", "--plot", "--by", "day", "s1");
+    cli_assert_refused(&cli, EXIT_USAGE, "--by is for pictures of the store");
+    CLI(&cli, NULL, "stats", "--plot", "--since", "soon");
+    cli_assert_refused(&cli, EXIT_USAGE, "--since");
+    CLI(&cli, NULL, "stats", "--plot", "--since", "2026-03-03", "--until", "2026-03-03");
+    cli_assert_refused(&cli, EXIT_USAGE, "is not before");
+    CLI(&cli, NULL, "stats", "--plot", "../s1");
+    cli_assert_refused(&cli, EXIT_USAGE, "session");
+    CLI(&cli, NULL, "stats", "--plot", "s9");
+    cli_assert_refused(&cli, EXIT_REFUSED, "s9");
+    cli_done(&cli);
+}
+END_TEST
+
+/* 100,000 events: a turn of a call and a result, again and again, with a pause now and then. */
+START_TEST(a_long_session_is_drawn_in_a_moment)
+{
+    enum { CALLS = 25000, LINE = 400 };
+    struct cli cli;
+    char *lines = malloc((size_t)CALLS * LINE), *to = lines;
+    ck_assert_ptr_nonnull(lines);
+    for (int i = 0; i < CALLS; i++) {
+        int s = i % 3600;
+        to += sprintf(to,
+                      "{\"type\":\"turn.started\",\"ts\":\"2026-03-%02dT09:%02d:%02dZ\",\"data\":{"
+                      "\"turn_id\":\"t%d\"}}\n",
+                      1 + i / 3600, s / 60, s % 60, i);
+        to += sprintf(to,
+                      "{\"type\":\"tool.called\",\"ts\":\"2026-03-%02dT09:%02d:%02dZ\",\"data\":{"
+                      "\"call_id\":\"c%d\",\"tool\":\"tool%d\"}}\n",
+                      1 + i / 3600, s / 60, s % 60, i, i % 20);
+        to += sprintf(to,
+                      "{\"type\":\"tool.returned\",\"ts\":\"2026-03-%02dT09:%02d:%02d.5Z\","
+                      "\"data\":{\"call_id\":\"c%d\"}}\n",
+                      1 + i / 3600, s / 60, s % 60, i);
+        to += sprintf(to,
+                      "{\"type\":\"turn.completed\",\"ts\":\"2026-03-%02dT09:%02d:%02d.9Z\","
+                      "\"data\":{\"turn_id\":\"t%d\",\"input_tokens\":40,\"output_tokens\":2}}\n",
+                      1 + i / 3600, s / 60, s % 60, i);
+    }
+    cli_init(&cli, __FILE__, __LINE__);
+    cli.columns = "100";
+    CLI(&cli, lines, "append", "s1");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "stats", "--plot", "s1"); /* catches up */
+    struct timespec begun, ended;
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    CLI(&cli, NULL, "stats", "--plot", "s1");
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    cli_assert_done(&cli);
+    assert_holds(&cli, "s1: 100,000 events, 2026-03-01T09:00:00Z to 2026-03-07T09:56:39Z");
+    assert_holds(&cli, "others (9)");
+    assert_holds(&cli, "│ 1.1 M\n"); /* tokens: (40 + 2) x 25,000 */
+    assert_holds(&cli, "│ 6, 5 d 18 h\n");
+    ck_assert_int_lt(ended.tv_sec - begun.tv_sec, 20); /* seconds, with sanitizers */
+    free(lines);
+    cli_done(&cli);
+}
+END_TEST
+
+Suite *suite_plot(void)
+{
+    Suite *suite = suite_create("plot");
+    TCase *pictures = tcase_create("pictures");
+    tcase_set_timeout(pictures, 120);
+    tcase_add_test(pictures, a_store_is_drawn_as_bars_over_days);
+    tcase_add_test(pictures, a_session_is_drawn_as_a_timeline_without_its_pauses);
+    tcase_add_test(pictures, a_picture_of_nothing_is_a_sentence);
+    tcase_add_test(pictures, one_event_is_a_picture);
+    tcase_add_test(pictures, events_without_a_time_are_told_of_and_not_drawn);
+    tcase_add_test(pictures, buckets_without_room_are_added_up);
+    tcase_add_test(pictures, a_fork_shows_what_it_shares_and_ends_it_in_its_own_way);
+    tcase_add_test(pictures, the_numbers_of_a_picture_come_as_json);
+    tcase_add_test(pictures, options_that_make_no_picture_are_refused);
+    tcase_add_test(pictures, a_long_session_is_drawn_in_a_moment);
+    suite_add_tcase(suite, pictures);
+    return suite;
+}

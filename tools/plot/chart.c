@@ -1,0 +1,226 @@
+#include "tools/plot/chart.h"
+
+#include "journal/base/alloc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define US_PER_HOUR (3600LL * 1000000)
+#define US_PER_DAY  (24 * US_PER_HOUR)
+
+static const char *const names[] = {"", "hour", "day", "week", "month"};
+
+const char *by_name(enum by by)
+{
+    return names[by];
+}
+
+enum by by_read(const char *name)
+{
+    for (int by = BY_HOUR; by <= BY_MONTH; by++) {
+        if (strcmp(names[by], name) == 0)
+            return (enum by)by;
+    }
+    return BY_NONE;
+}
+
+/* ---- The calendar ---- */
+
+static int64_t floor_to(int64_t time_us, int64_t unit_us, int64_t origin_us)
+{
+    int64_t rest = (time_us - origin_us) % unit_us;
+    return time_us - (rest < 0 ? rest + unit_us : rest);
+}
+
+static int64_t bucket_us(enum by by)
+{
+    return by == BY_HOUR ? US_PER_HOUR : by == BY_DAY ? US_PER_DAY : 7 * US_PER_DAY;
+}
+
+/* Months since the year 0. */
+static int64_t month_of(int64_t time_us)
+{
+    char text[ANNAL_TIME_BYTES];
+    annal_time_format(time_us, text);
+    return strtol(text, NULL, 10) * 12 + strtol(text + 5, NULL, 10) - 1;
+}
+
+static int64_t month_begin(int64_t month)
+{
+    char text[TEXT_BYTES];
+    int64_t begin_us = 0;
+    snprintf(text, sizeof text, "%04d-%02d-01", (int)(month / 12), (int)(month % 12 + 1));
+    if (annal_time_parse(annal_slice_of(text), &begin_us, NULL) < 0) /* the year 10000 */
+        begin_us = month_begin(month - 1) + 31 * US_PER_DAY;
+    return begin_us;
+}
+
+int64_t by_begin(enum by by, int64_t time_us)
+{
+    const int64_t monday = 4 * US_PER_DAY; /* 1970-01-05 */
+    if (by == BY_MONTH)
+        return month_begin(month_of(time_us));
+    return floor_to(time_us, bucket_us(by), by == BY_WEEK ? monday : 0);
+}
+
+int64_t by_after(enum by by, int64_t begin_us, int64_t count)
+{
+    if (by == BY_MONTH)
+        return month_begin(month_of(begin_us) + count);
+    return begin_us + count * bucket_us(by);
+}
+
+/* How many buckets lie between two begins. */
+static int64_t distance(enum by by, int64_t from_us, int64_t to_us)
+{
+    if (by == BY_MONTH)
+        return month_of(to_us) - month_of(from_us);
+    return (to_us - from_us) / bucket_us(by);
+}
+
+enum by chart_choose(int64_t from_us, int64_t to_us, size_t buckets)
+{
+    int64_t span = to_us - from_us;
+    enum by by = span <= 3 * US_PER_DAY ? BY_HOUR : BY_DAY;
+    while (by < BY_MONTH && span / bucket_us(by) >= (int64_t)buckets)
+        by++;
+    return by;
+}
+
+/* ---- Points and buckets ---- */
+
+bool points_add(struct points *points, const struct point *point)
+{
+    if (points->count == points->room) {
+        size_t room = points->room == 0 ? 256 : points->room * 2;
+        void *grown = annal__realloc_array(points->at, room, sizeof *points->at);
+        if (grown == NULL)
+            return false;
+        points->at = grown;
+        points->room = room;
+    }
+    points->at[points->count++] = *point;
+    return true;
+}
+
+void points_done(struct points *points)
+{
+    annal__free(points->at);
+    *points = (struct points){0};
+}
+
+static void add_point(struct chart *chart, const struct point *point)
+{
+    int64_t begin_us = by_begin(chart->by, point->time_us);
+    if (begin_us < chart->from_us || begin_us >= chart->to_us)
+        return;
+    int64_t at = distance(chart->by, chart->from_us, begin_us) / chart->merged;
+    for (int i = 0; i < POINT_VALUES; i++)
+        chart->buckets[at].values[i] += point->values[i];
+}
+
+static void sum_up(struct chart *chart)
+{
+    for (int i = 0; i < chart->series_count; i++) {
+        struct series *series = &chart->series[i];
+        series->sum = series->part_sum = series->most = 0;
+        for (size_t at = 0; at < chart->count; at++) {
+            int64_t value = chart->buckets[at].values[series->value];
+            series->sum += value;
+            series->part_sum += series->part < 0 ? 0 : chart->buckets[at].values[series->part];
+            series->most = value > series->most ? value : series->most;
+        }
+    }
+}
+
+bool chart_fill(struct chart *chart, size_t buckets_max)
+{
+    chart->from_us = by_begin(chart->by, chart->from_us);
+    chart->to_us = by_after(chart->by, by_begin(chart->by, chart->to_us), 1);
+    int64_t count = distance(chart->by, chart->from_us, chart->to_us);
+    int64_t most = (int64_t)buckets_max;
+    chart->merged = (count + most - 1) / most;
+    chart->count = (size_t)((count + chart->merged - 1) / chart->merged);
+    chart->buckets = annal__zalloc(chart->count * sizeof *chart->buckets);
+    if (chart->buckets == NULL)
+        return false;
+    for (size_t i = 0; i < chart->count; i++)
+        chart->buckets[i].time_us = by_after(chart->by, chart->from_us, (int64_t)i * chart->merged);
+    for (size_t i = 0; i < chart->points->count; i++)
+        add_point(chart, &chart->points->at[i]);
+    sum_up(chart);
+    return true;
+}
+
+void chart_done(struct chart *chart)
+{
+    annal__free(chart->buckets);
+    chart->buckets = NULL;
+}
+
+/* ---- What is written beside it ---- */
+
+int64_t chart_scale(int64_t most)
+{
+    static const int tenths[] = {10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100};
+    int64_t unit = 1; /* a tenth of a power of ten, but for the first */
+    if (most <= 10)
+        return most <= 1 ? 1 : most + most % 2;
+    while (unit <= INT64_MAX / 1000 && unit * 100 < most)
+        unit *= 10;
+    for (size_t i = 0; i < sizeof tenths / sizeof tenths[0]; i++) {
+        if (tenths[i] * unit >= most)
+            return tenths[i] * unit;
+    }
+    return most;
+}
+
+void chart_title(const struct chart *chart, struct page *out)
+{
+    char text[TEXT_BYTES];
+    page_put(out, "%s per ", chart->what);
+    if (chart->merged > 1)
+        page_put(out, "%d %ss", (int)chart->merged, by_name(chart->by));
+    else
+        page_put(out, "%s", by_name(chart->by));
+    page_put(out, ", %s", text_day(text, chart->from_us));
+    int64_t last_us = chart->to_us - 1;
+    if (last_us - chart->from_us >= US_PER_DAY)
+        page_put(out, " to %s", text_day(text, last_us));
+    if (chart->series_count == 1)
+        page_put(out, ": %s", text_exact(text, chart->series[0].sum, chart->unit));
+}
+
+const char *chart_label(const struct chart *chart, size_t bucket, char text[TEXT_BYTES])
+{
+    char time[ANNAL_TIME_BYTES];
+    annal_time_format(chart->buckets[bucket].time_us, time);
+    bool midnight = memcmp(time + 11, "00", 2) == 0;
+    if (chart->by == BY_HOUR && !midnight)
+        snprintf(text, TEXT_BYTES, "%.5s", time + 11);
+    else if (chart->by == BY_MONTH)
+        snprintf(text, TEXT_BYTES, "%.7s", time);
+    else if (chart->to_us - chart->from_us > 366 * US_PER_DAY)
+        snprintf(text, TEXT_BYTES, "%.10s", time);
+    else
+        snprintf(text, TEXT_BYTES, "%.5s", time + 5);
+    return text;
+}
+
+size_t chart_label_step(const struct chart *chart, size_t least, size_t *out_first)
+{
+    static const size_t hours[] = {1, 2, 3, 6, 12, 24}, months[] = {1, 2, 3, 6, 12};
+    bool by_month = chart->by == BY_MONTH;
+    const size_t *steps = by_month ? months : hours;
+    size_t count = by_month ? 5 : 6, step = 0;
+    for (size_t i = 0; i < count && step == 0; i++)
+        step = steps[i] >= least ? steps[i] : 0;
+    *out_first = 0;
+    if (step == 0 || chart->merged > 1 || chart->by == BY_DAY || chart->by == BY_WEEK)
+        return step == 0 || (chart->by != BY_HOUR && !by_month) ? (least > 0 ? least : 1) : step;
+    int64_t origin = by_month ? month_of(chart->from_us) : chart->from_us / US_PER_HOUR;
+    size_t past = (size_t)(origin % (int64_t)step);
+    *out_first = past == 0 ? 0 : step - past;
+    return step;
+}

@@ -1,0 +1,136 @@
+/*
+ *   events per day, 2026-03-02 to 2026-03-04: 1,060
+ *
+ *   800 ┤    ▅▅▅
+ *       │    ███
+ *   400 ┤    ███
+ *       │▄▄▄ ███ ▁▁▁
+ *       └───────────
+ *        03-02   03-04
+ *
+ * A number stands beside the row whose upper edge it is. A bucket that is not empty is never drawn
+ * as one that is.
+ */
+#include "tools/plot/chart_text.h"
+
+#include <string.h>
+
+enum { SCALE_COLUMNS = 7, ROWS = 6, EIGHTHS = 8, CELL_MAX = 6 };
+
+static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+
+size_t chart_text_buckets(int columns)
+{
+    int room = columns - SCALE_COLUMNS - 2;
+    return room < 10 ? 10 : (size_t)room;
+}
+
+/* How many columns a bucket takes, its gap included. */
+static int cell_columns(const struct chart *chart, int columns)
+{
+    size_t cell = chart_text_buckets(columns) / chart->count;
+    return cell > CELL_MAX ? CELL_MAX : cell < 1 ? 1 : (int)cell;
+}
+
+static int eighths(int64_t value, int64_t scale, int rows)
+{
+    int height = (int)((double)value / (double)scale * rows * EIGHTHS + 0.5);
+    return value > 0 && height == 0 ? 1 : height;
+}
+
+/* One row of one bucket, counted from below. */
+static const char *block_of(const struct series *series, const struct point *bucket, int64_t scale,
+                            int row)
+{
+    int height = eighths(bucket->values[series->value], scale, ROWS) - row * EIGHTHS;
+    if (height <= 0)
+        return blocks[0];
+    if (height < EIGHTHS)
+        return blocks[height];
+    int part = series->part < 0 ? 0 : eighths(bucket->values[series->part], scale, ROWS);
+    return part >= (row + 1) * EIGHTHS ? "▒" : blocks[EIGHTHS];
+}
+
+static void put_scale(const struct chart *chart, int64_t scale, int row, struct page *out)
+{
+    char text[TEXT_BYTES] = "";
+    if (row == ROWS - 1)
+        text_short(text, scale, chart->unit);
+    else if (row == ROWS / 2 - 1 && scale % 2 == 0)
+        text_short(text, scale / 2, chart->unit);
+    page_put(out, "%*s %s", SCALE_COLUMNS, text, text[0] != '\0' ? "┤" : "│");
+}
+
+/* Rows end with their last block, not with spaces. */
+static void put_row(const struct chart *chart, const struct series *series, int64_t scale, int row,
+                    int cell, struct page *out)
+{
+    int gap = 0;
+    put_scale(chart, scale, row, out);
+    for (size_t i = 0; i < chart->count; i++) {
+        const char *block = block_of(series, &chart->buckets[i], scale, row);
+        if (block[0] == ' ') {
+            gap += cell;
+            continue;
+        }
+        int width = cell > 2 ? cell - 1 : cell;
+        page_repeat(out, " ", gap);
+        page_repeat(out, block, width);
+        gap = cell - width;
+    }
+    page_put(out, "\n");
+}
+
+static void put_labels(const struct chart *chart, int cell, struct page *out)
+{
+    char text[TEXT_BYTES];
+    size_t first, at = 0;
+    int width = (int)strlen(chart_label(chart, chart->count - 1, text));
+    size_t least = (size_t)((width + 2 + cell - 1) / cell);
+    size_t step = chart_label_step(chart, least, &first);
+    int room = (int)chart->count * cell;
+    first = first < chart->count ? first : 0;
+    page_put(out, "%*s", SCALE_COLUMNS + 2, "");
+    for (size_t i = first; i < chart->count; i += step) {
+        int column = (int)i * cell;
+        if (i > first && column + width > (room > width ? room : width))
+            break;
+        page_put(out, "%*s%s", column - (int)at, "", chart_label(chart, i, text));
+        at = (size_t)column + strlen(text);
+    }
+    page_put(out, "\n");
+}
+
+/* "input 64,804,170, ▒ 63,249,080 from cache" */
+static void put_name(const struct chart *chart, const struct series *series, struct page *out)
+{
+    char text[TEXT_BYTES];
+    page_put(out, "%*s %s %s", SCALE_COLUMNS, "", series->name,
+             text_exact(text, series->sum, chart->unit));
+    if (series->part_sum > 0)
+        page_put(out, ", ▒ %s %s", text_exact(text, series->part_sum, chart->unit),
+                 series->part_name);
+    page_put(out, "\n");
+}
+
+void chart_text(const struct chart *chart, int columns, struct page *out)
+{
+    int cell = cell_columns(chart, columns);
+    chart_title(chart, out);
+    page_put(out, "\n");
+    for (int i = 0; i < chart->series_count; i++) {
+        const struct series *series = &chart->series[i];
+        int64_t scale = chart_scale(series->most);
+        if (series->most <= 0)
+            continue;
+        page_put(out, "\n");
+        if (series->name != NULL)
+            put_name(chart, series, out);
+        for (int row = ROWS - 1; row >= 0; row--)
+            put_row(chart, series, scale, row, cell, out);
+        page_put(out, "%*s └", SCALE_COLUMNS, "");
+        page_repeat(out, "─", (int)chart->count * cell);
+        page_put(out, "\n");
+        put_labels(chart, cell, out);
+    }
+}

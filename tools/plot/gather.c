@@ -1,0 +1,89 @@
+#include "tools/plot/gather.h"
+
+#include "journal/base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The time that a row begins with: "2026-03-02T09" or "2026-03-02". */
+static bool read_time(const annal_value *value, int64_t *out_us)
+{
+    char text[TEXT_BYTES];
+    if (value->kind != ANNAL_VALUE_TEXT || value->bytes.len > 13)
+        return false;
+    bool hour = value->bytes.len == 13;
+    snprintf(text, sizeof text, "%.*s%s", ANNAL_FMT(value->bytes), hour ? ":00Z" : "");
+    return annal_time_parse(annal_slice_of(text), out_us, NULL) == ANNAL_OK;
+}
+
+static int add(struct points *points, const struct point *point)
+{
+    return points_add(points, point) ? 0 : ANNAL_ERR_NOMEM;
+}
+
+static int add_events(void *arg, const annal_row *row)
+{
+    struct gathered *gathered = arg;
+    struct point point = {.values = {[EVENTS] = row->values[1].integer}};
+    if (!read_time(&row->values[0], &point.time_us) || point.time_us < UNTIMED_BEFORE_US) {
+        gathered->untimed += point.values[EVENTS];
+        return 0;
+    }
+    return add(&gathered->events, &point);
+}
+
+static int add_usage(void *arg, const annal_row *row)
+{
+    struct gathered *gathered = arg;
+    struct point point = {0};
+    if (!read_time(&row->values[0], &point.time_us) || point.time_us < UNTIMED_BEFORE_US)
+        return 0;
+    for (size_t i = 0; i < POINT_VALUES; i++)
+        point.values[i] = row->values[i + 1].integer;
+    return add(&gathered->usage, &point);
+}
+
+/* Both sides of a range as texts that compare as timestamps do. */
+static void bind_range(const struct range *range, char texts[2][ANNAL_TIME_BYTES],
+                       annal_value values[2])
+{
+    strcpy(texts[0], "");
+    strcpy(texts[1], ":"); /* behind every digit */
+    if (range->since_us != 0)
+        annal_time_format(range->since_us, texts[0]);
+    if (range->until_us != 0)
+        annal_time_format(range->until_us, texts[1]);
+    for (int i = 0; i < 2; i++)
+        values[i] = (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(texts[i])};
+}
+
+annal_status gather_charts(annal_view *view, const struct range *range, struct gathered *out,
+                           annal_error *err)
+{
+    char texts[2][ANNAL_TIME_BYTES];
+    annal_value params[2];
+    const annal_sql_options options = {.params = params, .param_count = 2};
+    bind_range(range, texts, params);
+    int status = annal_view_sql(
+        view,
+        ANNAL_SLICE("SELECT substr(timestamp, 1, 13) AS hour, count(*) FROM event_index "
+                    "WHERE timestamp >= ?1 AND timestamp < ?2 GROUP BY hour ORDER BY hour"),
+        &options, add_events, out, err);
+    if (status >= 0) /* a day that begins within the range, or in which the range begins */
+        status = annal_view_sql(
+            view,
+            ANNAL_SLICE(
+                "SELECT day, SUM(input_tokens), SUM(output_tokens), "
+                "SUM(cached_input_tokens), SUM(cache_write_tokens), SUM(cost_microusd) "
+                "FROM usage WHERE day >= substr(?1, 1, 10) AND day < ?2 GROUP BY day ORDER BY day"),
+            &options, add_usage, out, err);
+    if (status == ANNAL_ERR_NOMEM)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "a picture of the store");
+    return (annal_status)status;
+}
+
+void gathered_done(struct gathered *gathered)
+{
+    points_done(&gathered->events);
+    points_done(&gathered->usage);
+}

@@ -1,0 +1,38 @@
+/*
+ * What the charts show, asked of the tables. sessions.db answers, as it stands after catching up; all
+ * SELECTs of one picture see the same.
+ */
+#ifndef TOOLS_PLOT_GATHER_H
+#define TOOLS_PLOT_GATHER_H
+
+#include "tools/plot/chart.h"
+
+#include <annal/query.h>
+
+/* Which times; 0: no bound. from <= time < to. */
+struct range {
+    int64_t since_us;
+    int64_t until_us;
+};
+
+/* What the values of a point are. */
+enum { EVENTS };
+enum { INPUT_TOKENS, OUTPUT_TOKENS, CACHED_INPUT_TOKENS, CACHE_WRITE_TOKENS, COST_MICROUSD };
+
+/*
+ * Events that were imported from logs without times stand at the begin of 1970: they are counted, and
+ * are in no picture.
+ */
+#define UNTIMED_BEFORE_US (24 * 3600 * 1000000LL)
+
+struct gathered {
+    struct points events; /* per hour */
+    struct points usage;  /* per day */
+    int64_t untimed;      /* events, when there is no lower bound */
+};
+
+annal_status gather_charts(annal_view *view, const struct range *range, struct gathered *out,
+                           annal_error *err);
+void gathered_done(struct gathered *gathered);
+
+#endif

@@ -1,0 +1,576 @@
+#include "tools/plot/gather_session.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/hash.h"
+#include "journal/base/json_walk.h"
+#include "journal/base/number.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct session_part {
+    char journal[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    int64_t from_seq, to_seq;
+    int64_t to_us; /* the latest of its events */
+    bool last;     /* the session's own */
+};
+
+/* One more element of an array that grows; NULL: no memory. */
+static void *grow(void **array, size_t *count, size_t *room, size_t size)
+{
+    if (*count == *room) {
+        size_t more = *room == 0 ? 16 : *room * 2;
+        void *grown = annal__realloc_array(*array, more, size);
+        if (grown == NULL)
+            return NULL;
+        *array = grown;
+        *room = more;
+    }
+    void *added = (char *)*array + size * (*count)++;
+    memset(added, 0, size);
+    return added;
+}
+
+static bool in_range(const struct session *session, int64_t time_us)
+{
+    const struct range *range = &session->range;
+    return (range->since_us == 0 || time_us >= range->since_us) &&
+           (range->until_us == 0 || time_us < range->until_us);
+}
+
+static bool read_time(const annal_value *value, int64_t *out_us)
+{
+    return value->kind == ANNAL_VALUE_TEXT &&
+           annal_time_parse(value->bytes, out_us, NULL) == ANNAL_OK;
+}
+
+static annal_slice text_of(const annal_value *value)
+{
+    return value->kind == ANNAL_VALUE_TEXT ? value->bytes : (annal_slice){0};
+}
+
+/* ---- The journals that hold its history ---- */
+
+static int add_part(void *arg, const annal_lineage_part *lineage)
+{
+    struct session *session = arg;
+    void *parts = session->parts;
+    struct session_part *part =
+        grow(&parts, &session->part_count, &session->part_room, sizeof *part);
+    if (part == NULL)
+        return ANNAL_ERR_NOMEM;
+    session->parts = parts;
+    memcpy(part->journal, lineage->session.ptr, lineage->session.len);
+    part->from_seq = (int64_t)lineage->from_seq;
+    part->to_seq = lineage->to_seq > INT64_MAX ? INT64_MAX : (int64_t)lineage->to_seq;
+    part->last = session->part_count == 1;
+    part->to_us = INT64_MIN;
+    return 0;
+}
+
+static annal_status find_parts(annal_store *store, struct session *session, annal_error *err)
+{
+    annal_status status = annal_session_lineage(store, session->id, add_part, session, err);
+    for (size_t i = 0; i < session->part_count / 2; i++) {
+        struct session_part swapped = session->parts[i];
+        session->parts[i] = session->parts[session->part_count - 1 - i];
+        session->parts[session->part_count - 1 - i] = swapped;
+    }
+    return status;
+}
+
+struct asking {
+    struct session *session;
+    struct session_part *part;
+    happening_fn fn;
+    void *arg;
+    struct pending *pending; /* under way at a fork point */
+    size_t pending_count, pending_room;
+    uint64_t turns; /* told of */
+};
+
+/* A SELECT with ?1 journal, ?2 and ?3 its first and last seq, for each part. */
+static int ask_parts(annal_view *view, struct asking *asking, const char *sql, annal_row_fn fn,
+                     annal_error *err)
+{
+    int status = ANNAL_OK;
+    for (size_t i = 0; status == ANNAL_OK && i < asking->session->part_count; i++) {
+        struct session_part *part = &asking->session->parts[i];
+        const annal_value params[] = {
+            {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(part->journal)},
+            {.kind = ANNAL_VALUE_INTEGER, .integer = part->from_seq},
+            {.kind = ANNAL_VALUE_INTEGER, .integer = part->to_seq}};
+        const annal_sql_options options = {.params = params, .param_count = 3};
+        asking->part = part;
+        status = annal_view_sql(view, annal_slice_of(sql), &options, fn, asking, err);
+    }
+    return status;
+}
+
+/* ---- Times and pauses ---- */
+
+static bool add_pause(struct session *session, size_t at, struct pause pause)
+{
+    void *pauses = session->pauses;
+    if (grow(&pauses, &session->pause_count, &session->pause_room, sizeof pause) == NULL)
+        return false;
+    session->pauses = pauses;
+    memmove(&session->pauses[at + 1], &session->pauses[at],
+            (session->pause_count - 1 - at) * sizeof pause);
+    session->pauses[at] = pause;
+    return true;
+}
+
+static void drop_pause(struct session *session, size_t at)
+{
+    session->pause_count--;
+    memmove(&session->pauses[at], &session->pauses[at + 1],
+            (session->pause_count - at) * sizeof session->pauses[at]);
+}
+
+/* An event whose time is before that of others which came earlier may stand in a pause. */
+static bool split_pause(struct session *session, int64_t time_us)
+{
+    size_t low = 0, high = session->pause_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (session->pauses[middle].to_us <= time_us)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == session->pause_count || session->pauses[low].from_us >= time_us)
+        return true;
+    struct pause after = {time_us, session->pauses[low].to_us};
+    session->pauses[low].to_us = time_us;
+    bool added = after.to_us - after.from_us <= PAUSE_US || add_pause(session, low + 1, after);
+    if (time_us - session->pauses[low].from_us <= PAUSE_US)
+        drop_pause(session, low);
+    return added;
+}
+
+static bool add_event(struct session *session, int64_t time_us)
+{
+    bool added = true;
+    bool first = session->events++ == 0;
+    if (first)
+        session->from_us = session->to_us = time_us;
+    else if (time_us > session->to_us + PAUSE_US)
+        added = add_pause(session, session->pause_count, (struct pause){session->to_us, time_us});
+    else if (time_us < session->from_us - PAUSE_US)
+        added = add_pause(session, 0, (struct pause){time_us, session->from_us});
+    else if (time_us < session->to_us)
+        added = split_pause(session, time_us);
+    session->from_us = time_us < session->from_us ? time_us : session->from_us;
+    session->to_us = time_us > session->to_us ? time_us : session->to_us;
+    return added;
+}
+
+static int add_time(void *arg, const annal_row *row)
+{
+    struct asking *asking = arg;
+    struct session *session = asking->session;
+    int64_t time_us = 0;
+    if (!read_time(&row->values[0], &time_us))
+        return 0;
+    if (time_us > asking->part->to_us)
+        asking->part->to_us = time_us;
+    if (time_us < UNTIMED_BEFORE_US)
+        session->untimed++;
+    else if (in_range(session, time_us))
+        return add_event(session, time_us) ? 0 : ANNAL_ERR_NOMEM;
+    return 0;
+}
+
+static const char all_times[] = "SELECT timestamp FROM event_index "
+                                "WHERE session_id = ?1 AND seq BETWEEN ?2 AND ?3 ORDER BY seq";
+
+/* ---- Tools ---- */
+
+static int add_tool(void *arg, const annal_row *row)
+{
+    struct session *session = ((struct asking *)arg)->session;
+    annal_slice name = text_of(&row->values[0]);
+    uint64_t calls = (uint64_t)row->values[1].integer;
+    for (size_t i = 0; i < session->tool_count; i++) {
+        struct tool *tool = &session->tools[i];
+        if (strlen(tool->name) == name.len && memcmp(tool->name, name.ptr, name.len) == 0) {
+            tool->calls += calls;
+            return 0;
+        }
+    }
+    void *tools = session->tools;
+    struct tool *tool = grow(&tools, &session->tool_count, &session->tool_room, sizeof *tool);
+    if (tool == NULL)
+        return ANNAL_ERR_NOMEM;
+    session->tools = tools;
+    *tool = (struct tool){annal__strndup(name.len > 0 ? name.ptr : "", name.len), calls};
+    return tool->name == NULL ? ANNAL_ERR_NOMEM : 0;
+}
+
+static int compare_tools(const void *a, const void *b)
+{
+    const struct tool *left = a, *right = b;
+    if (left->calls != right->calls)
+        return left->calls > right->calls ? -1 : 1;
+    return strcmp(left->name, right->name);
+}
+
+static annal_status explain(int status, annal_error *err)
+{
+    if (status == ANNAL_ERR_NOMEM)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "a picture of the session");
+    return (annal_status)status;
+}
+
+annal_status gather_session(annal_store *store, annal_view *view, struct session *out,
+                            annal_error *err)
+{
+    struct asking asking = {.session = out};
+    int status = find_parts(store, out, err);
+    if (status >= 0)
+        status = ask_parts(view, &asking, all_times, add_time, err);
+    if (status >= 0) /* a result without its call is a fork's answer to a call that it shares */
+        status = ask_parts(view, &asking,
+                           "SELECT tool, count(*) FROM tool_calls WHERE session_id = ?1 "
+                           "AND seq BETWEEN ?2 AND ?3 AND called_at IS NOT NULL GROUP BY tool",
+                           add_tool, err);
+    if (status >= 0 && out->tool_count > 0)
+        qsort(out->tools, out->tool_count, sizeof *out->tools, compare_tools);
+    return explain(status, err);
+}
+
+void session_done(struct session *session)
+{
+    for (size_t i = 0; i < session->tool_count; i++)
+        annal__free(session->tools[i].name);
+    annal__free(session->tools);
+    annal__free(session->pauses);
+    annal__free(session->parts);
+    *session = (struct session){0};
+}
+
+/* ---- Turns and calls ---- */
+
+struct pending {
+    uint64_t key; /* of kind and id */
+    bool met;
+    enum happening_kind kind;
+    char *name;
+    int64_t from_us;
+};
+
+/* Cut to the session's times; nothing is told of what lies outside. */
+static int tell(struct asking *asking, struct happening what)
+{
+    const struct session *session = asking->session;
+    what.to_us = what.to_us < what.from_us ? what.from_us : what.to_us;
+    if (what.from_us > session->to_us || what.to_us < session->from_us)
+        return 0;
+    what.from_us = what.from_us < session->from_us ? session->from_us : what.from_us;
+    what.to_us = what.to_us > session->to_us ? session->to_us : what.to_us;
+    asking->turns += what.kind == HAPPENED_TURN;
+    return asking->fn(asking->arg, &what);
+}
+
+static uint64_t key_of(enum happening_kind kind, annal_slice id)
+{
+    return annal__hash(id.ptr, id.len, (uint64_t)kind);
+}
+
+static int hold(struct asking *asking, const struct happening *what, annal_slice id)
+{
+    void *pending = asking->pending;
+    struct pending *held =
+        grow(&pending, &asking->pending_count, &asking->pending_room, sizeof *held);
+    if (held == NULL)
+        return ANNAL_ERR_NOMEM;
+    asking->pending = pending;
+    *held = (struct pending){
+        .key = key_of(what->kind, id),
+        .kind = what->kind,
+        .name = annal__strndup(what->name.len > 0 ? what->name.ptr : "", what->name.len),
+        .from_us = what->from_us};
+    return held->name == NULL ? ANNAL_ERR_NOMEM : 0;
+}
+
+/* What is held of this id, when it was under way at a fork point. */
+static struct pending *find_held(struct asking *asking, enum happening_kind kind, annal_slice id)
+{
+    uint64_t key = key_of(kind, id);
+    for (size_t i = 0; i < asking->pending_count; i++) {
+        if (!asking->pending[i].met && asking->pending[i].key == key)
+            return &asking->pending[i];
+    }
+    return NULL;
+}
+
+static int tell_row(struct asking *asking, struct happening *what, annal_slice id)
+{
+    struct pending *held = id.len == 0 ? NULL : find_held(asking, what->kind, id);
+    if (what->open && !asking->part->last)
+        return hold(asking, what, id);
+    if (held != NULL) {
+        held->met = true;
+        what->from_us = held->from_us;
+        what->name = what->name.len > 0 ? what->name : annal_slice_of(held->name);
+    }
+    return tell(asking, *what);
+}
+
+/* What nobody ended is under way to the end. */
+static int tell_held(struct asking *asking)
+{
+    int status = ANNAL_OK;
+    for (size_t i = 0; status == ANNAL_OK && i < asking->pending_count; i++) {
+        const struct pending *held = &asking->pending[i];
+        if (!held->met)
+            status = tell(asking, (struct happening){.kind = held->kind,
+                                                     .name = annal_slice_of(held->name),
+                                                     .from_us = held->from_us,
+                                                     .to_us = asking->session->to_us,
+                                                     .open = true});
+    }
+    for (size_t i = 0; i < asking->pending_count; i++)
+        annal__free(asking->pending[i].name);
+    annal__free(asking->pending);
+    asking->pending = NULL;
+    asking->pending_count = asking->pending_room = 0;
+    return status;
+}
+
+/* turn_id, status, created_at, completed_at */
+static int add_turn(void *arg, const annal_row *row)
+{
+    struct asking *asking = arg;
+    annal_slice id = text_of(&row->values[0]), state = text_of(&row->values[1]);
+    struct happening what = {.kind = HAPPENED_TURN, .name = id};
+    if (!read_time(&row->values[2], &what.from_us) || what.from_us < UNTIMED_BEFORE_US)
+        return 0;
+    what.open = !read_time(&row->values[3], &what.to_us) ||
+                (!asking->part->last && what.to_us > asking->part->to_us);
+    what.to_us = what.open ? asking->session->to_us : what.to_us;
+    what.failed = !what.open && state.len == 6 && memcmp(state.ptr, "failed", 6) == 0;
+    return tell_row(asking, &what, id);
+}
+
+/* call_id, tool, status, called_at, returned_at, result_seq */
+static int add_call(void *arg, const annal_row *row)
+{
+    struct asking *asking = arg;
+    annal_slice id = text_of(&row->values[0]), state = text_of(&row->values[2]);
+    struct happening what = {.kind = HAPPENED_CALL, .name = text_of(&row->values[1])};
+    bool called = read_time(&row->values[3], &what.from_us);
+    what.open =
+        !read_time(&row->values[4], &what.to_us) || row->values[5].integer > asking->part->to_seq;
+    what.from_us = called ? what.from_us : what.to_us;
+    if (what.from_us < UNTIMED_BEFORE_US || (!called && what.open))
+        return 0;
+    what.to_us = what.open ? asking->session->to_us : what.to_us;
+    what.failed = !what.open && state.len == 6 && memcmp(state.ptr, "failed", 6) == 0;
+    int status = tell_row(asking, &what, id);
+    if (status == ANNAL_OK && what.failed)
+        status = tell(asking, (struct happening){.kind = HAPPENED_FAIL,
+                                                 .name = what.name,
+                                                 .from_us = what.to_us,
+                                                 .to_us = what.to_us,
+                                                 .failed = true});
+    return status;
+}
+
+static int add_moment(void *arg, const annal_row *row)
+{
+    struct asking *asking = arg;
+    struct happening what = {.kind = HAPPENED_EVENT};
+    if (!read_time(&row->values[0], &what.from_us) || !in_range(asking->session, what.from_us))
+        return 0;
+    what.to_us = what.from_us;
+    return what.from_us < UNTIMED_BEFORE_US ? 0 : tell(asking, what);
+}
+
+/* ---- What only the payload says ---- */
+
+/* Turns that have ended: a set of hashes, open addressing, at most half full. */
+struct set {
+    uint64_t *slots;
+    size_t count, room;
+};
+
+static bool set_grow(struct set *set)
+{
+    struct set bigger = {.room = set->room == 0 ? 64 : set->room * 2, .count = set->count};
+    bigger.slots = annal__zalloc(bigger.room * sizeof *bigger.slots);
+    if (bigger.slots == NULL)
+        return false;
+    for (size_t i = 0; i < set->room; i++) {
+        size_t at = set->slots[i] & (bigger.room - 1);
+        while (set->slots[i] != 0 && bigger.slots[at] != 0)
+            at = (at + 1) & (bigger.room - 1);
+        if (set->slots[i] != 0)
+            bigger.slots[at] = set->slots[i];
+    }
+    annal__free(set->slots);
+    *set = bigger;
+    return true;
+}
+
+/* Whether it is new; no memory: it is. */
+static bool set_add(struct set *set, uint64_t hash)
+{
+    hash += hash == 0;
+    if (set->count * 2 >= set->room && !set_grow(set))
+        return true;
+    size_t at = hash & (set->room - 1);
+    while (set->slots[at] != 0 && set->slots[at] != hash)
+        at = (at + 1) & (set->room - 1);
+    bool is_new = set->slots[at] == 0;
+    set->slots[at] = hash;
+    set->count += is_new;
+    return is_new;
+}
+
+static bool is_one_of(annal_slice type, const char *const *types)
+{
+    for (; *types != NULL; types++) {
+        if (strlen(*types) == type.len && memcmp(*types, type.ptr, type.len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A number of the payload, as an integer; 0 when it is none. */
+static int64_t number_of(annal_slice data, const char *name, const char *other)
+{
+    annal_slice raw = annal__json_member(data, name);
+    if (raw.len == 0)
+        raw = annal__json_member(data, other);
+    if (raw.len == 0 || (raw.ptr[0] != '-' && (raw.ptr[0] < '0' || raw.ptr[0] > '9')))
+        return 0;
+    struct number number = annal__number_read(raw);
+    if (number.kind == NUMBER_UINT)
+        return number.uint > INT64_MAX / 4 ? 0 : (int64_t)number.uint;
+    if (number.kind == NUMBER_INT)
+        return number.sint < INT64_MIN / 4 ? 0 : number.sint;
+    bool held = number.kind == NUMBER_DOUBLE && number.real > -1e15 && number.real < 1e15;
+    return held ? (int64_t)number.real : 0;
+}
+
+static const char *const usage_types[] = {"agent.turn.usage", NULL};
+static const char *const turn_failures[] = {"turn.failed", "turn_error", NULL};
+static const char *const turn_ends[] = {"turn.completed", "turn.failed", "turn.cancelled",
+                                        "turn_complete",  "turn_error",  NULL};
+static const char *const messages[] = {"message.added", NULL};
+static const char *const provider_failures[] = {"provider.failed", "provider_error", NULL};
+
+static int add_tokens(struct asking *asking, const annal_event *event, bool signs)
+{
+    struct happening what = {.kind = HAPPENED_TOKENS,
+                             .from_us = event->ts_us,
+                             .to_us = event->ts_us,
+                             .input_tokens = number_of(event->data, "input_tokens",
+                                                       signs ? "inputTokens" : "input_tokens"),
+                             .output_tokens = number_of(event->data, "output_tokens",
+                                                        signs ? "outputTokens" : "output_tokens")};
+    if (!signs && what.input_tokens < 0)
+        what.input_tokens = 0;
+    if (!signs && what.output_tokens < 0)
+        what.output_tokens = 0;
+    return what.input_tokens == 0 && what.output_tokens == 0 ? 0 : tell(asking, what);
+}
+
+static int add_payload(struct asking *asking, struct set *ended, const annal_event *event)
+{
+    struct happening what = {.from_us = event->ts_us, .to_us = event->ts_us};
+    annal_slice role = annal__json_member(event->data, "role");
+    if (event->ts_us < UNTIMED_BEFORE_US)
+        return 0;
+    if (is_one_of(event->type, usage_types))
+        return add_tokens(asking, event, true);
+    if (is_one_of(event->type, messages) && role.len == 6 && memcmp(role.ptr, "\"user\"", 6) == 0) {
+        what.kind = HAPPENED_USER;
+        return tell(asking, what);
+    }
+    if (is_one_of(event->type, turn_failures) || is_one_of(event->type, provider_failures)) {
+        what.kind = HAPPENED_FAIL;
+        what.name = event->type;
+        what.failed = true;
+        int status = tell(asking, what);
+        if (status != 0)
+            return status;
+    }
+    if (is_one_of(event->type, turn_ends)) {
+        annal_slice id = annal__json_member(event->data, "turn_id");
+        if (id.len == 0 || set_add(ended, key_of(HAPPENED_TURN, id)))
+            return add_tokens(asking, event, false);
+    }
+    return 0;
+}
+
+static int read_events(annal_query *query, struct asking *asking, annal_error *err)
+{
+    struct set ended = {0};
+    annal_slice session;
+    annal_event event;
+    int status = ANNAL_OK;
+    for (;;) {
+        status = annal_query_next(query, &session, &event, err);
+        if (status == ANNAL_DAMAGE)
+            asking->session->damaged++;
+        else if (status == ANNAL_OK)
+            status = add_payload(asking, &ended, &event);
+        if (status != ANNAL_OK && status != ANNAL_DAMAGE)
+            break;
+    }
+    annal__free(ended.slots);
+    return status == ANNAL_END ? ANNAL_OK : status;
+}
+
+static int ask_payloads(annal_index *index, struct asking *asking, annal_error *err)
+{
+    annal_slice types[16];
+    size_t count = 0;
+    const char *const *const lists[] = {messages, usage_types, turn_ends, provider_failures};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        for (const char *const *type = lists[i]; *type != NULL; type++)
+            types[count++] = annal_slice_of(*type);
+    }
+    const struct session *session = asking->session;
+    const annal_filter filter = {.sessions = &session->id,
+                                 .session_count = 1,
+                                 .types = types,
+                                 .type_count = count,
+                                 .since_us = session->range.since_us,
+                                 .until_us = session->range.until_us,
+                                 .as_indexed = true};
+    annal_query *query = NULL;
+    int status = annal_query_open(index, &filter, &query, err);
+    if (status >= 0)
+        status = read_events(query, asking, err);
+    annal_query_close(query);
+    return status;
+}
+
+annal_status gather_happenings(annal_index *index, annal_view *view, struct session *session,
+                               happening_fn fn, void *arg, annal_error *err)
+{
+    struct asking asking = {.session = session, .fn = fn, .arg = arg};
+    int status = ask_parts(view, &asking,
+                           "SELECT turn_id, status, created_at, completed_at FROM turns "
+                           "WHERE session_id = ?1 AND seq BETWEEN ?2 AND ?3 ORDER BY seq",
+                           add_turn, err);
+    if (status >= 0)
+        status = ask_parts(view, &asking,
+                           "SELECT call_id, tool, status, called_at, returned_at, result_seq "
+                           "FROM tool_calls WHERE session_id = ?1 AND seq BETWEEN ?2 AND ?3 "
+                           "ORDER BY seq",
+                           add_call, err);
+    int held = tell_held(&asking);
+    if (status >= 0)
+        status = held;
+    if (status >= 0 && asking.turns == 0)
+        status = ask_parts(view, &asking, all_times, add_moment, err);
+    if (status >= 0)
+        status = ask_payloads(index, &asking, err);
+    return explain(status, err);
+}

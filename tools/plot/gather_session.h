@@ -1,0 +1,78 @@
+/*
+ * What the timeline of one session shows: when its events were, and what happened in it.
+ *
+ * (1) A fork shows its one history: what it shares is taken from the rows of its ancestors, up to the
+ *     fork point. A turn or call that was under way there ends where the fork ended it, not where the
+ *     ancestor did.
+ * (2) Memory grows with the pauses, the kinds of tools and the turns, not with the events.
+ * (3) Tokens are counted as the pack core counts them: what a turn used that has ended already is
+ *     not counted again.
+ */
+#ifndef TOOLS_PLOT_GATHER_SESSION_H
+#define TOOLS_PLOT_GATHER_SESSION_H
+
+#include "tools/plot/gather.h"
+
+#include <annal/store.h>
+
+/* No event for so long is a pause. */
+#define PAUSE_US (5 * 60 * 1000000LL)
+
+struct pause {
+    int64_t from_us, to_us;
+};
+
+struct tool {
+    char *name; /* "" where nobody said */
+    uint64_t calls;
+};
+
+struct session_part;
+
+struct session {
+    annal_slice id;
+    struct range range;
+    uint64_t events;        /* in the range, untimed ones not counted */
+    uint64_t untimed;       /* see gather.h */
+    uint64_t damaged;       /* their lines do not prove themselves, so they are not shown */
+    int64_t from_us, to_us; /* of these events */
+    struct pause *pauses;   /* by time */
+    size_t pause_count, pause_room;
+    struct tool *tools; /* the most called first */
+    size_t tool_count, tool_room;
+    struct session_part *parts; /* the oldest first */
+    size_t part_count, part_room;
+};
+
+enum happening_kind {
+    HAPPENED_EVENT, /* any; told only of sessions without turns */
+    HAPPENED_TURN,
+    HAPPENED_USER,
+    HAPPENED_CALL,
+    HAPPENED_TOKENS,
+    HAPPENED_FAIL
+};
+
+struct happening {
+    enum happening_kind kind;
+    annal_slice name; /* of the tool; of a turn or failure: what it is called */
+    int64_t from_us, to_us;
+    bool failed;
+    bool open; /* it has not ended: to_us is the session's end */
+    int64_t input_tokens, output_tokens;
+};
+
+/* Return 0 to go on; anything else stops and is handed through. Slices live until it returns. */
+typedef int (*happening_fn)(void *arg, const struct happening *what);
+
+/* Times, pauses and tools. id, range of out are set. */
+annal_status gather_session(annal_store *store, annal_view *view, struct session *out,
+                            annal_error *err);
+
+/* Then everything that happened in the range, kind by kind. */
+annal_status gather_happenings(annal_index *index, annal_view *view, struct session *session,
+                               happening_fn fn, void *arg, annal_error *err);
+
+void session_done(struct session *session);
+
+#endif

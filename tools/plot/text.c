@@ -1,0 +1,196 @@
+#include "tools/plot/text.h"
+
+#include "tools/out.h"
+#include "tools/width.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define US_PER_MS  1000
+#define US_PER_S   1000000
+#define US_PER_MIN (60LL * US_PER_S)
+#define US_PER_H   (60 * US_PER_MIN)
+#define US_PER_DAY (24 * US_PER_H)
+
+void page_put(struct page *page, const char *format, ...)
+{
+    char text[512];
+    va_list list;
+    va_start(list, format);
+    int len = vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    size_t kept = len < 0 ? 0 : (size_t)len < sizeof text ? (size_t)len : sizeof text - 1;
+    page->lacks = annal__buf_append(&page->text, text, kept) < 0 || page->lacks;
+}
+
+void page_repeat(struct page *page, const char *text, int times)
+{
+    for (int i = 0; i < times; i++)
+        page->lacks = annal__buf_append(&page->text, text, strlen(text)) < 0 || page->lacks;
+}
+
+void page_done(struct page *page)
+{
+    annal__buf_done(&page->text);
+}
+
+/* The text as a terminal may have it, with a NUL. */
+static const char *plain(struct buf *out, annal_slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        bool c1 = c == 0xc2 && i + 1 < text.len && (unsigned char)text.ptr[i + 1] < 0xa0;
+        bool control = c < 0x20 || c == 0x7f || c1;
+        i += c1 ? 1 : 0;
+        if (annal__buf_append(out, control ? "?" : text.ptr + i, 1) < 0)
+            break;
+    }
+    const char *string = annal__buf_cstr(out);
+    return string == NULL ? "" : string;
+}
+
+int text_width(annal_slice text)
+{
+    struct buf shown = {0};
+    int width = width_of_text(plain(&shown, text));
+    annal__buf_done(&shown);
+    return width;
+}
+
+void page_fit(struct page *page, annal_slice text, int width, bool right)
+{
+    struct buf shown = {0};
+    const char *at = plain(&shown, text);
+    int own = width_of_text(at);
+    if (own > width) {
+        int used = 0;
+        for (wchar_t c; *at != '\0';) {
+            size_t len = width_decode(at, &c);
+            if (used + width_of(c) > width - 1)
+                break;
+            page_put(page, "%.*s", (int)len, at);
+            used += width_of(c);
+            at += len;
+        }
+        page_put(page, "%s%*s", width > 0 ? "…" : "", width > 0 ? width - used - 1 : 0, "");
+    } else {
+        page_repeat(page, " ", right ? width - own : 0);
+        page->lacks = annal__buf_append(&page->text, at, strlen(at)) < 0 || page->lacks;
+        page_repeat(page, " ", right ? 0 : width - own);
+    }
+    annal__buf_done(&shown);
+}
+
+/* ---- Numbers ---- */
+
+static uint64_t size_of(int64_t value)
+{
+    return value < 0 ? -(uint64_t)value : (uint64_t)value;
+}
+
+const char *text_exact(char text[TEXT_BYTES], int64_t value, enum unit unit)
+{
+    char count[HUMAN_BYTES];
+    const char *sign = value < 0 ? "-" : "";
+    uint64_t size = size_of(value);
+    if (unit == UNIT_COUNT)
+        snprintf(text, TEXT_BYTES, "%s%s", sign, human_count(count, size));
+    else if (size < 10000) /* below a cent */
+        snprintf(text, TEXT_BYTES, "%s$%.6f", sign, (double)size / 1e6);
+    else {
+        uint64_t cents = (size + 5000) / 10000;
+        snprintf(text, TEXT_BYTES, "%s$%s.%02" PRIu64, sign, human_count(count, cents / 100),
+                 cents % 100);
+    }
+    return text;
+}
+
+/* At most three digits and a unit, as 1.5 M and 12 k; without a ".0". */
+static void put_rounded(char text[TEXT_BYTES], const char *before, double amount)
+{
+    static const char *const units[] = {"", " k", " M", " G", " T", " P", " E"};
+    size_t unit = 0;
+    while (amount >= 999.5 && unit + 1 < sizeof units / sizeof units[0]) {
+        amount /= 1000;
+        unit++;
+    }
+    bool whole = amount >= 99.95 || fabs(amount - round(amount)) < 0.05;
+    snprintf(text, TEXT_BYTES, whole ? "%s%.0f%s" : "%s%.1f%s", before, amount, units[unit]);
+}
+
+const char *text_short(char text[TEXT_BYTES], int64_t value, enum unit unit)
+{
+    uint64_t size = size_of(value);
+    if (unit == UNIT_COUNT && size < 10000)
+        return text_exact(text, value, unit);
+    if (unit == UNIT_COUNT)
+        put_rounded(text, value < 0 ? "-" : "", (double)size);
+    else if (size == 0 || size >= 100000000)
+        put_rounded(text, value < 0 ? "-$" : "$", (double)size / 1e6);
+    else
+        return text_exact(text, value, unit);
+    return text;
+}
+
+const char *text_span(char text[TEXT_BYTES], int64_t span_us)
+{
+    static const struct {
+        int64_t us;
+        const char *name;
+    } units[] = {{US_PER_DAY, "d"}, {US_PER_H, "h"}, {US_PER_MIN, "min"}, {US_PER_S, "s"}};
+    int64_t span = span_us < 0 ? 0 : span_us;
+    if (span < US_PER_S) {
+        snprintf(text, TEXT_BYTES, span > 0 && span < US_PER_MS ? "%.1f ms" : "%.0f ms",
+                 (double)span / US_PER_MS);
+        return text;
+    }
+    if (span < 10LL * US_PER_S && span % US_PER_S >= US_PER_S / 10) {
+        snprintf(text, TEXT_BYTES, "%.1f s", (double)(span / (US_PER_S / 10)) / 10);
+        return text;
+    }
+    size_t i = 0;
+    while (span < units[i].us)
+        i++;
+    int64_t whole = span / units[i].us;
+    int64_t rest = i < 3 ? span % units[i].us / units[i + 1].us : 0;
+    if (rest > 0)
+        snprintf(text, TEXT_BYTES, "%" PRId64 " %s %" PRId64 " %s", whole, units[i].name, rest,
+                 units[i + 1].name);
+    else
+        snprintf(text, TEXT_BYTES, "%" PRId64 " %s", whole, units[i].name);
+    return text;
+}
+
+/* ---- Times ---- */
+
+const char *text_time(char text[TEXT_BYTES], int64_t time_us)
+{
+    enum { SECONDS = 19 }; /* of "2026-03-02T09:10:00.000000Z" */
+    annal_time_format(time_us, text);
+    size_t len = strlen(text) - 1;
+    while (len > SECONDS && text[len - 1] == '0')
+        len--;
+    if (text[len - 1] == '.')
+        len--;
+    memcpy(text + len, "Z", 2);
+    return text;
+}
+
+const char *text_time_after(char text[TEXT_BYTES], int64_t time_us, int64_t first_us)
+{
+    char first[TEXT_BYTES];
+    text_time(text, time_us);
+    text_time(first, first_us);
+    if (memcmp(text, first, 11) == 0)
+        memmove(text, text + 11, strlen(text + 11) + 1);
+    return text;
+}
+
+const char *text_day(char text[TEXT_BYTES], int64_t time_us)
+{
+    annal_time_format(time_us, text);
+    text[10] = '\0';
+    return text;
+}

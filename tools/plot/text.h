@@ -1,0 +1,53 @@
+/*
+ * Text that is put together in memory, and the words and numbers of pictures.
+ *
+ * Pictures are made whole before they go anywhere: a file is written in one go, and a terminal gets
+ * no half of one.
+ */
+#ifndef TOOLS_PLOT_TEXT_H
+#define TOOLS_PLOT_TEXT_H
+
+#include "journal/base/buf.h"
+
+#include <annal/base.h>
+
+#include <stdint.h>
+
+struct page {
+    struct buf text;
+    bool lacks; /* there was no memory for all of it */
+};
+
+void page_put(struct page *page, const char *format, ...) ANNAL_PRINTF(2, 3);
+void page_repeat(struct page *page, const char *text, int times);
+void page_done(struct page *page);
+
+/* Text from events, in exactly width columns: control characters become '?', what is too long is
+ * cut with a "…", what is shorter is filled up, before it when right. */
+void page_fit(struct page *page, annal_slice text, int width, bool right);
+
+/* How many columns it would take uncut. */
+int text_width(annal_slice text);
+
+/* What is counted. */
+enum unit { UNIT_COUNT, UNIT_MICROUSD };
+
+/* "1,060", "12 k", "1.5 M"; "$0.50", "$12 k". Written to text, which is returned. */
+#define TEXT_BYTES 64
+const char *text_short(char text[TEXT_BYTES], int64_t value, enum unit unit);
+
+/* All digits: "12,345", "$12.35". */
+const char *text_exact(char text[TEXT_BYTES], int64_t value, enum unit unit);
+
+/* "350 ms", "2.5 s", "1 min 30 s", "1 h 28 min", "3 d 2 h". */
+const char *text_span(char text[TEXT_BYTES], int64_t span_us);
+
+/* "2026-03-02T09:10:00Z", with as many digits of a fraction as are needed. after: of the second of
+ * two times, only "10:40:02Z" where the day is the same. */
+const char *text_time(char text[TEXT_BYTES], int64_t time_us);
+const char *text_time_after(char text[TEXT_BYTES], int64_t time_us, int64_t first_us);
+
+/* "2026-03-02" */
+const char *text_day(char text[TEXT_BYTES], int64_t time_us);
+
+#endif

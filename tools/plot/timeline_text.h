@@ -1,0 +1,12 @@
+/* A timeline for a terminal. */
+#ifndef TOOLS_PLOT_TIMELINE_TEXT_H
+#define TOOLS_PLOT_TIMELINE_TEXT_H
+
+#include "tools/plot/timeline.h"
+
+/* How many slots a picture of so many columns has: the rest is for names and sums. */
+int timeline_text_slots(const struct session *session, int columns);
+
+void timeline_text(const struct timeline *timeline, int columns, struct page *out);
+
+#endif
