@@ -2,37 +2,21 @@
 #include "journal/base/buf.h"
 #include "tools/args.h"
 #include "tools/import/detect.h"
-#include "tools/import/directory.h"
+#include "tools/import/find.h"
+#include "tools/import/follow.h"
 #include "tools/import/import.h"
-#include "tools/import/runs.h"
 #include "tools/open.h"
 #include "tools/out.h"
 #include "tools/progress.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* An importer is a few pages of SQL. */
 #define SQL_BYTES_MAX ((size_t)16 << 20)
-
-#define DIRECTORIES_DEEP_MAX 64
-
-/* The logs that were found, in order of path. */
-struct logs {
-    struct log {
-        char *path;
-        uint64_t bytes;
-    } * all;
-    size_t count;
-    size_t capacity;
-    uint64_t bytes;
-    const struct importer *importer; /* kind NULL: each log says itself which */
-};
 
 struct work {
     const struct args *args;
@@ -47,114 +31,6 @@ struct work {
     uint64_t bytes;   /* of the logs that are done */
     uint64_t files, lines, skipped, unfinished, events, unknown;
 };
-
-/* ---- Which logs ---- */
-
-static int add_log(struct logs *logs, const char *path, uint64_t bytes)
-{
-    if (logs->count == logs->capacity) {
-        size_t capacity = logs->capacity * 2 + 64;
-        struct log *all = annal__realloc_array(logs->all, capacity, sizeof *all);
-        if (all == NULL)
-            return fail_storage("out of memory");
-        logs->all = all;
-        logs->capacity = capacity;
-    }
-    char *copy = annal__strndup(path, strlen(path));
-    if (copy == NULL)
-        return fail_storage("out of memory");
-    logs->all[logs->count++] = (struct log){copy, bytes};
-    logs->bytes += bytes;
-    return EXIT_DONE;
-}
-
-static int find_logs(struct logs *logs, const char *path, int depth);
-
-static int find_in_directory(struct logs *logs, const char *path, int depth)
-{
-    struct dirent **names = NULL;
-    struct buf below = {0};
-    int exit_status = EXIT_DONE;
-    int count = scandir(path, &names, NULL, alphasort);
-    if (count < 0)
-        return fail_refused("import '%s': %s", path, strerror(errno));
-    for (int i = 0; i < count; i++) {
-        const char *name = names[i]->d_name;
-        bool wanted = exit_status == EXIT_DONE && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
-        annal__buf_clear(&below);
-        if (wanted && annal__buf_printf(&below, "%s/%s", path, name) < 0)
-            exit_status = fail_storage("out of memory");
-        else if (wanted)
-            exit_status = find_logs(logs, annal__buf_cstr(&below), depth + 1);
-        free(names[i]);
-    }
-    free(names);
-    annal__buf_done(&below);
-    return exit_status;
-}
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
-static bool is_one_log(const struct logs *logs, const char *directory)
-{
-    if (logs->importer->kind == NULL)
-        return detect_directory(directory);
-    return importer_is_of_runs(logs->importer) ? run_is_here(directory)
-                                               : directory_is_log(logs->importer, directory);
-}
-
-static bool wants_file(const struct logs *logs, const char *path)
-{
-    if (logs->importer->kind == NULL)
-        return detect_wants_file(base_name(path));
-    return !importer_is_of_runs(logs->importer) &&
-           importer_wants_file(logs->importer, base_name(path));
-}
-
-static bool is_branch_of_run(const char *path)
-{
-    size_t len = strlen(path);
-    return len > 5 && strcmp(path + len - 5, ".json") == 0;
-}
-
-/*
- * A directory that is no log itself stands for those below it, by their names; links in it are not
- * followed. A log that cannot be read is refused here, before anything is written.
- */
-static int find_logs(struct logs *logs, const char *path, int depth)
-{
-    struct stat st;
-    if ((depth == 0 ? stat(path, &st) : lstat(path, &st)) < 0)
-        return fail_refused("import '%s': %s", path, strerror(errno));
-    if (S_ISDIR(st.st_mode) && is_one_log(logs, path))
-        return add_log(logs, path, (uint64_t)st.st_size);
-    if (S_ISDIR(st.st_mode))
-        return depth < DIRECTORIES_DEEP_MAX
-                   ? find_in_directory(logs, path, depth)
-                   : fail_refused("import '%s': more than %d directories deep", path,
-                                  DIRECTORIES_DEEP_MAX);
-    if (depth > 0 && !(S_ISREG(st.st_mode) && wants_file(logs, path)))
-        return EXIT_DONE;
-    if (!S_ISREG(st.st_mode))
-        return fail_refused("import '%s': neither a file nor a directory", path);
-    if (logs->importer->kind != NULL && importer_is_of_runs(logs->importer) &&
-        !is_branch_of_run(path))
-        return fail_refused("import '%s': neither a run nor the .json of a branch", path);
-    if (access(path, R_OK) != 0)
-        return fail_refused("import '%s': %s", path, strerror(errno));
-    return add_log(logs, path, (uint64_t)st.st_size);
-}
-
-static void logs_done(struct logs *logs)
-{
-    for (size_t i = 0; i < logs->count; i++)
-        annal__free(logs->all[i].path);
-    annal__free(logs->all);
-}
 
 /* ---- Which importer ---- */
 
@@ -198,7 +74,8 @@ static int choose_importer(const char *kind, struct buf *sql, struct buf *name,
         return EXIT_DONE;
     if (len <= 4 || strcmp(kind + len - 4, ".sql") != 0)
         return importer_find(kind, out_importer) ? EXIT_DONE : fail_kind(kind);
-    const char *base = base_name(kind);
+    const char *slash = strrchr(kind, '/');
+    const char *base = slash != NULL ? slash + 1 : kind;
     if (annal__buf_append(name, base, strlen(base) - 4) < 0)
         return fail_storage("out of memory");
     out_importer->kind = annal__buf_cstr(name);
@@ -235,7 +112,12 @@ static void print_json(const struct work *work, const struct import_report *repo
                skips[i].lines);
         comma = ",";
     }
-    fputs("]}\n", stdout);
+    fputs("]", stdout);
+    if (report->damaged) {
+        fputs(",\"damage\":", stdout);
+        out_json_string(annal_slice_of(report->damage.message));
+    }
+    fputs("}\n", stdout);
 }
 
 static void print_row(const struct work *work, const struct import_report *report)
@@ -286,52 +168,67 @@ static void show_progress(void *arg, uint64_t bytes_done)
 }
 
 /* The importer for a log. One that nobody knows is left out, with a remark. */
-static int importer_of(struct work *work, const char *path, struct importer *out)
+static annal_status importer_of(struct work *work, const char *path, struct importer *out,
+                                annal_error *err)
 {
     struct detected detected;
-    annal_error err = {0};
     *out = work->importer;
     if (out->kind != NULL)
-        return EXIT_DONE;
-    if (detect_log(path, &detected, &err) < 0)
-        return fail_error(&err);
+        return ANNAL_OK;
+    annal_status status = detect_log(path, &detected, err);
     *out = detected.importer;
-    if (out->kind == NULL) {
+    if (status >= 0 && out->kind == NULL) {
         work->unknown++;
         progress_hide(&work->progress);
         say("'%s' is of no kind that is known: left out", path);
     }
-    return EXIT_DONE;
+    return status;
 }
 
-static int import_log(struct work *work, const struct log *log)
+static void print_report(struct work *work, const struct import_report *report)
+{
+    progress_hide(&work->progress);
+    if (work->args->json)
+        print_json(work, report);
+    else
+        print_row(work, report);
+    count(work, report);
+}
+
+/* What a failure ends: the log alone, unless it is one of the store. */
+static int import_log(struct work *work, const struct log *log, bool *out_end)
 {
     struct import_report report = {0};
-    struct importer importer;
+    struct importer importer = {0};
     annal_error err = {0};
     struct import_options options = {.progress = show_progress,
                                      .arg = work,
                                      .options = work->options,
                                      .option_count = work->option_count};
+    int exit_status = EXIT_DONE;
     work->path = log->path;
-    int exit_status = importer_of(work, log->path, &importer);
-    if (exit_status != EXIT_DONE || importer.kind == NULL)
-        return exit_status;
+    annal_status status = importer_of(work, log->path, &importer, &err);
     work->kind = importer.kind;
-    annal_status status = import_file(work->store, &importer, log->path, &options, &report, &err);
+    if (status >= 0 && importer.kind != NULL) {
+        status = import_file(work->store, &importer, log->path, &options, &report, &err);
+        if (report.container != NULL)
+            print_report(work, &report);
+    }
+    if (report.damaged) {
+        say("import '%s': %s; what stands before that was imported", log->path,
+            report.damage.message);
+        exit_status = EXIT_REFUSED;
+    }
     progress_hide(&work->progress);
-    if (status >= 0 && work->args->json)
-        print_json(work, &report);
-    else if (status >= 0)
-        print_row(work, &report);
-    if (status >= 0)
-        count(work, &report);
+    if (status < 0)
+        exit_status = fail_error(&err);
+    *out_end = report.store_failed || status == ANNAL_ERR_NOMEM;
     work->bytes += log->bytes;
     import_report_done(&report);
-    return status < 0 ? fail_error(&err) : EXIT_DONE;
+    return exit_status;
 }
 
-static int import_logs(struct work *work, const struct logs *logs)
+static int begin_table(struct work *work)
 {
     static const struct column columns[] = {
         {.name = "file", .title = "FILE", .flexible = true, .cut_left = true},
@@ -341,22 +238,93 @@ static int import_logs(struct work *work, const struct logs *logs)
         {.name = "events", .title = "EVENTS", .right = true},
         {.name = "sessions", .title = "SESSION", .flexible = true},
     };
-    int exit_status = EXIT_DONE;
     if (!work->args->json)
         work->table = table_new(OUT_TABLE, columns, sizeof columns / sizeof columns[0]);
-    if (!work->args->json && work->table == NULL)
-        return fail_storage("out of memory");
-    progress_begin(&work->progress, "import", logs->bytes);
-    for (size_t i = 0; i < logs->count && exit_status == EXIT_DONE; i++)
-        exit_status = import_log(work, &logs->all[i]);
-    progress_hide(&work->progress);
-    if (!work->args->json) {
+    return !work->args->json && work->table == NULL ? fail_storage("out of memory") : EXIT_DONE;
+}
+
+static void end_table(struct work *work)
+{
+    if (work->table != NULL)
         table_free(work->table);
-        if (exit_status == EXIT_DONE || work->files > 0)
-            print_totals(work);
+    work->table = NULL;
+}
+
+static int import_logs(struct work *work, const struct logs *logs)
+{
+    int exit_status = begin_table(work);
+    bool end = exit_status != EXIT_DONE;
+    progress_begin(&work->progress, "import", logs->bytes);
+    for (size_t i = 0; i < logs->count && !end; i++) {
+        int of_log = import_log(work, &logs->all[i], &end);
+        exit_status = of_log > exit_status ? of_log : exit_status;
     }
+    progress_hide(&work->progress);
+    end_table(work);
+    if (!work->args->json && work->files > 0)
+        print_totals(work);
     return exit_status;
 }
+
+/* ---- Following ---- */
+
+/* For people the first pass is a table, and what comes later stands in the totals. */
+static void print_taken(void *arg, const char *path, const char *kind,
+                        const struct import_report *report)
+{
+    struct work *work = arg;
+    work->path = path;
+    work->kind = kind;
+    if (work->args->json) {
+        print_json(work, report);
+        (void)out_flush();
+    } else if (work->table != NULL) {
+        print_row(work, report);
+    }
+}
+
+static void print_first_pass(void *arg, size_t logs)
+{
+    struct work *work = arg;
+    char count[HUMAN_BYTES];
+    end_table(work);
+    (void)out_flush();
+    say("follows %s log%s; Ctrl-C ends it", human_count(count, logs), logs == 1 ? "" : "s");
+}
+
+static int follow(struct work *work, int signals)
+{
+    char *store = store_path(work->args);
+    struct follow_totals totals = {0};
+    const struct follow_options options = {
+        .store = work->store,
+        .store_path = store,
+        .importer = work->importer,
+        .paths = work->args->operands + 1,
+        .path_count = work->args->operand_count - 1,
+        .map = work->options,
+        .map_count = work->option_count,
+        .signals = signals,
+        .took = print_taken,
+        .all_read = print_first_pass,
+        .arg = work,
+    };
+    int exit_status = begin_table(work);
+    if (exit_status == EXIT_DONE)
+        exit_status = follow_logs(&options, &totals);
+    end_table(work);
+    work->files = totals.files;
+    work->lines = totals.lines;
+    work->skipped = totals.skipped;
+    work->unfinished = totals.unfinished;
+    work->events = totals.events;
+    if (!work->args->json)
+        print_totals(work);
+    annal__free(store);
+    return exit_status;
+}
+
+/* ---- The command line ---- */
 
 /* --map NAME=VALUE, as the importer's options. */
 static int read_map(struct work *work)
@@ -377,25 +345,43 @@ static int read_map(struct work *work)
     return EXIT_DONE;
 }
 
+static int find_all(const struct args *args, struct logs *logs)
+{
+    char *store = store_path(args);
+    int exit_status = EXIT_DONE;
+    logs->store = store;
+    for (int i = 1; i < args->operand_count && exit_status == EXIT_DONE; i++)
+        exit_status = find_logs(logs, args->operands[i]);
+    if (exit_status == EXIT_DONE && logs->count == 0 && !args_has(args, "follow"))
+        exit_status = fail_refused("import '%s': there is no log of kind %s in it",
+                                   args->operands[1], args->operands[0]);
+    logs->store = NULL;
+    annal__free(store);
+    return exit_status;
+}
+
 static int import(const struct args *args)
 {
     struct work work = {.args = args};
     struct logs logs = {.importer = &work.importer};
     struct buf sql = {0}, name = {0};
+    int signals = -1;
     int exit_status = choose_importer(args->operands[0], &sql, &name, &work.importer);
     if (exit_status == EXIT_DONE)
         exit_status = read_map(&work);
-    for (int i = 1; i < args->operand_count && exit_status == EXIT_DONE; i++)
-        exit_status = find_logs(&logs, args->operands[i], 0);
-    if (exit_status == EXIT_DONE && logs.count == 0)
-        exit_status = fail_refused("import '%s': there is no log of kind %s in it",
-                                   args->operands[1], args->operands[0]);
+    if (exit_status == EXIT_DONE)
+        exit_status = find_all(args, &logs);
+    if (exit_status == EXIT_DONE && args_has(args, "follow"))
+        exit_status = (signals = follow_signals()) >= 0 ? EXIT_DONE : EXIT_STORAGE;
     if (exit_status == EXIT_DONE)
         exit_status = store_open(args, OPEN_CREATE, 0, &work.store);
     if (exit_status == EXIT_DONE)
-        exit_status = store_close(work.store, out_finish(import_logs(&work, &logs)));
+        exit_status = store_close(work.store, out_finish(signals >= 0 ? follow(&work, signals)
+                                                                      : import_logs(&work, &logs)));
     if (exit_status == EXIT_DONE && work.unknown > 0 && work.files == 0)
         exit_status = EXIT_REFUSED;
+    if (signals >= 0)
+        close(signals);
     logs_done(&logs);
     annal__free(work.options);
     annal__buf_done(&sql);
@@ -442,7 +428,7 @@ static int detect(const struct args *args)
     bool known = true, all_known = true;
     int exit_status = EXIT_DONE;
     for (int i = 0; i < args->operand_count && exit_status == EXIT_DONE; i++)
-        exit_status = find_logs(&logs, args->operands[i], 0);
+        exit_status = find_logs(&logs, args->operands[i]);
     struct table *table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 4);
     if (table == NULL)
         exit_status = fail_storage("out of memory");
@@ -451,9 +437,9 @@ static int detect(const struct args *args)
         all_known = all_known && known;
     }
     table_free(table);
-    logs_done(&logs);
     if (exit_status == EXIT_DONE && (!all_known || logs.count == 0))
         exit_status = EXIT_REFUSED;
+    logs_done(&logs);
     return out_finish(exit_status);
 }
 
@@ -469,6 +455,7 @@ static int run(const struct args *args)
 
 static const struct option options[] = {
     {"map", "NAME=VALUE", "an option of the importer; may be given again", true},
+    {"follow", NULL, "then keep up with what is appended, until Ctrl-C", false},
     {"detect", NULL, "say what each PATH is, and import nothing", false},
     {"format", "FORMAT", "of new journals: jsonl (default) or msgpack", false},
     {NULL, NULL, NULL, false}};
@@ -497,9 +484,15 @@ const struct command cmd_import = {
              "finished yet. With --json there is one object for each log, {\"file\", \"kind\",\n"
              "\"container\", \"sessions\", \"lines\", \"imported\", \"skipped\", \"events\",\n"
              "\"skips\"}; events counts those added now. Of two imports of one log at the same\n"
-             "time both may report an event as added; it is there once.",
+             "time both may report an event as added; it is there once.\n"
+             "\n"
+             "With --follow it goes on: lines are taken as they are written, new logs below a\n"
+             "PATH as they appear, documents and databases when they have changed, and a log\n"
+             "that is cut short or replaced from its beginning. Ctrl-C or SIGTERM ends it,\n"
+             "with 0; what was said to be added is durable. Begun again it goes on from there.",
     .examples = "  annal import claude-code ~/.claude/projects\n"
                 "  annal import codex ~/.codex/sessions --json\n"
+                "  annal import claude-code ~/.claude/projects --follow\n"
                 "  annal import --detect Downloads\n"
                 "  annal import auto Downloads/session.json\n"
                 "  annal import lionagi ~/.lionagi/runs\n"

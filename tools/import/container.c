@@ -3,12 +3,13 @@
 #include "journal/base/error.h"
 #include "tools/import/directory.h"
 #include "tools/import/document.h"
+#include "tools/import/runs.h"
 #include "tools/import/unzst.h"
 
 #include <annal/import.h>
 
-#include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -49,6 +50,7 @@ static annal_status end_lines(FILE *lines, annal_status status, int *out_fd, ann
 /* A database's rows on their way. */
 struct rows {
     FILE *lines;
+    uint64_t given;
     size_t left; /* so many more at most */
 };
 
@@ -60,53 +62,78 @@ static annal_status put_row(void *arg, annal_slice json, annal_error *err)
     for (size_t i = 0; i < json.len; i++)
         putc(json.ptr[i] == '\n' || json.ptr[i] == '\r' ? ' ' : json.ptr[i], lines);
     putc('\n', lines);
+    rows->given++;
     if (ferror(lines))
         return annal__fail_errno(err, "write a temporary file");
     return --rows->left > 0 ? ANNAL_OK : ANNAL_END;
 }
 
-static annal_status open_database(const struct importer *importer, const char *path, size_t most,
-                                  int *out_fd, annal_error *err)
+/* Damage behind what could be read is told with it, not instead of it. */
+static annal_status keep_damage(struct lines *out, annal_status status, bool some,
+                                const annal_error *why, annal_error *err)
 {
-    struct rows rows = {.left = most};
+    if (status == ANNAL_ERR_CORRUPT && some) {
+        out->damaged = true;
+        out->damage = *why;
+        return ANNAL_OK;
+    }
+    if (status < 0 && err != NULL)
+        *err = *why;
+    return status;
+}
+
+static annal_status open_database(const struct importer *importer, const char *path, size_t most,
+                                  struct lines *out, annal_error *err)
+{
+    struct rows rows = {.left = most > 0 ? most : SIZE_MAX};
+    annal_error why = {0};
     annal_status status = begin_lines(&rows.lines, err);
     if (status < 0)
         return status;
-    return end_lines(rows.lines, annal_import_rows(importer->sql, path, put_row, &rows, err),
-                     out_fd, err);
+    status = annal_import_rows(importer->sql, path, put_row, &rows, &why);
+    if (status == ANNAL_END) /* as many as were wanted */
+        status = ANNAL_OK;
+    status = keep_damage(out, status, rows.given > 0, &why, err);
+    return end_lines(rows.lines, status, &out->fd, err);
 }
 
-static annal_status open_directory(const struct importer *importer, const char *path, int *out_fd,
-                                   annal_error *err)
+static annal_status open_directory(const struct importer *importer, const char *path,
+                                   bool only_whole, int *out_fd, annal_error *err)
 {
     FILE *lines = NULL;
     annal_status status = begin_lines(&lines, err);
     if (status < 0)
         return status;
-    return end_lines(lines, directory_write_lines(importer, path, lines, err), out_fd, err);
+    status = importer_is_of_runs(importer)
+                 ? run_write_lines(path, only_whole, lines, err)
+                 : directory_write_lines(importer, path, only_whole, lines, err);
+    return end_lines(lines, status, out_fd, err);
 }
 
-/* Lines, or a document, whose lines then take the place of *inout_fd. */
-static annal_status open_text(const struct importer *importer, int *inout_fd,
-                              enum container *out_container, annal_error *err)
+/* Lines, or a document, whose lines then take the place of out->fd. */
+static annal_status open_text(const struct importer *importer, bool only_whole, struct lines *out,
+                              annal_error *err)
 {
     struct document document = {0};
     FILE *lines = NULL;
     int fd = -1;
-    *out_container = CONTAINER_LINES;
-    annal_status status = document_open(&document, importer, *inout_fd, err);
-    if (status >= 0 && document.split) {
+    out->container = CONTAINER_LINES;
+    annal_status status = document_open(&document, importer, out->fd, err);
+    if (status >= 0 && document.split && only_whole && !document.whole)
+        status = ANNAL_END;
+    if (status == ANNAL_OK && document.split) {
         status = begin_lines(&lines, err);
         if (status >= 0)
             status = end_lines(lines, document_write_lines(&document, lines, err), &fd, err);
         if (status >= 0) {
-            close(*inout_fd);
-            *inout_fd = fd;
-            *out_container = CONTAINER_DOCUMENT;
+            close(out->fd);
+            out->fd = fd;
+            out->container = CONTAINER_DOCUMENT;
+            out->is_log = false;
         }
     }
     document_close(&document);
-    if (status >= 0 && lseek(*inout_fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
+    if (status == ANNAL_OK && lseek(out->fd, 0, SEEK_SET) < 0)
         status = annal__fail_errno(err, "cannot be read");
     return status;
 }
@@ -119,58 +146,86 @@ static bool has_magic(int fd, const char *magic, size_t len)
     return pread(fd, head, len, 0) == (ssize_t)len && memcmp(head, magic, len) == 0;
 }
 
-static annal_status undo_zstd(int *inout_fd, annal_error *err)
+static annal_status undo_zstd(bool only_whole, struct lines *out, annal_error *err)
 {
     FILE *whole = NULL;
+    annal_error why = {0};
     int fd = -1;
     annal_status status = begin_lines(&whole, err);
-    if (status >= 0)
-        status = end_lines(whole, unzst(*inout_fd, whole, err), &fd, err);
+    if (status < 0)
+        return status;
+    status = unzst(out->fd, whole, &why);
+    if (status == ANNAL_ERR_CORRUPT && only_whole)
+        status = ANNAL_END;
+    status = keep_damage(out, status, ftello(whole) > 0, &why, err);
+    status = end_lines(whole, status, &fd, err);
     if (status >= 0) {
-        close(*inout_fd);
-        *inout_fd = fd;
+        close(out->fd);
+        out->fd = fd;
+        out->is_log = false;
     }
     return status;
 }
 
-annal_status container_open(const struct importer *importer, const char *path,
-                            enum container *out_container, int *out_fd, annal_error *err)
+static annal_status open_file(const struct importer *importer,
+                              const struct container_options *options, struct lines *out,
+                              annal_error *err)
 {
-    return container_open_begin(importer, path, SIZE_MAX, out_container, out_fd, err);
+    static const char zstd_magic[] = "\x28\xB5\x2F\xFD";
+    annal_status status = ANNAL_OK;
+    out->is_log = true;
+    if (has_magic(out->fd, zstd_magic, 4))
+        status = undo_zstd(options->only_whole, out, err);
+    if (status == ANNAL_OK)
+        status = open_text(importer, options->only_whole, out, err);
+    return status;
 }
 
-annal_status container_open_begin(const struct importer *importer, const char *path, size_t rows,
-                                  enum container *out_container, int *out_fd, annal_error *err)
+/* A path that became a FIFO since somebody looked must not keep us waiting. */
+static annal_status open_path(const char *path, int *out_fd, struct stat *out_st, annal_error *err)
 {
-    static const char zstd_magic[] = "\x28\xB5\x2F\xFD", sqlite_magic[] = "SQLite format 3";
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        annal_status status = annal__fail_errno(err, "cannot be opened");
-        if (fd >= 0)
-            close(fd);
-        return status;
-    }
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     annal_status status = ANNAL_OK;
-    int lines = -1;
-    if (S_ISDIR(st.st_mode)) {
-        *out_container = CONTAINER_DIRECTORY;
-        status = open_directory(importer, path, &lines, err);
+    if (fd < 0 || fstat(fd, out_st) < 0)
+        status = annal__fail_errno(err, "cannot be opened");
+    else if (!S_ISREG(out_st->st_mode) && !S_ISDIR(out_st->st_mode))
+        status = annal__fail(err, ANNAL_ERR_INVALID, "neither a file nor a directory");
+    if (status < 0 && fd >= 0)
+        close(fd);
+    else
+        *out_fd = fd;
+    return status;
+}
+
+annal_status container_open(const struct importer *importer, const char *path,
+                            const struct container_options *options, struct lines *out,
+                            annal_error *err)
+{
+    static const char sqlite_magic[] = "SQLite format 3";
+    static const struct container_options defaults = {0};
+    struct stat st;
+    *out = (struct lines){.fd = -1};
+    options = options != NULL ? options : &defaults;
+    int fd = -1;
+    annal_status status = open_path(path, &fd, &st, err);
+    if (status < 0)
+        return status;
+    if (S_ISDIR(st.st_mode) || (importer_is_of_runs(importer) && options->rows == 0)) {
+        out->container = CONTAINER_DIRECTORY;
+        status = open_directory(importer, path, options->only_whole, &out->fd, err);
     } else if (has_magic(fd, sqlite_magic, sizeof sqlite_magic)) {
-        *out_container = CONTAINER_SQLITE;
-        status = open_database(importer, path, rows, &lines, err);
+        out->container = CONTAINER_SQLITE;
+        status = open_database(importer, path, options->rows, out, err);
     } else {
-        if (has_magic(fd, zstd_magic, 4))
-            status = undo_zstd(&fd, err);
-        if (status >= 0)
-            status = open_text(importer, &fd, out_container, err);
-        if (status >= 0) {
-            *out_fd = fd;
-            return status;
-        }
+        out->fd = fd;
+        fd = -1;
+        status = open_file(importer, options, out, err);
     }
-    close(fd);
-    if (status >= 0)
-        *out_fd = lines;
+    if (fd >= 0)
+        close(fd);
+    if (status != ANNAL_OK && out->fd >= 0) {
+        close(out->fd);
+        out->fd = -1;
+    }
     return status;
 }

@@ -1,12 +1,14 @@
 /*
  * What a log is, and its lines. An importer knows only lines: what is none of lines becomes a
  * temporary file of them, so that memory does not grow with the log, and the log is not held for
- * longer than it takes to read it.
+ * longer than it takes to read it. What is damaged gives the lines before the damage.
  */
 #ifndef TOOLS_IMPORT_CONTAINER_H
 #define TOOLS_IMPORT_CONTAINER_H
 
 #include "tools/import/importers.h"
+
+#include <annal/base.h>
 
 enum container {
     CONTAINER_LINES,     /* a text of lines */
@@ -18,18 +20,30 @@ enum container {
 /* "lines", "document", "directory", "sqlite": what importers find in source. */
 const char *container_name(enum container container);
 
+/* A log as lines. */
+struct lines {
+    enum container container;
+    int fd;       /* stands at their begin */
+    bool is_log;  /* it is the log itself: what is appended there can be read on */
+    bool damaged; /* they end where the log could not be read any further */
+    annal_error damage;
+};
+
+struct container_options {
+    size_t rows;     /* of a database at most so many, and of a run the file as it stands; 0: all */
+    bool only_whole; /* wait for a document, or a file of a directory, that is half written */
+};
+
 /*
- * Open a log as this importer reads it. *out_fd stands at the begin of its lines: that of the log
- * itself, or of a temporary file that nobody else sees. zstd is undone first.
+ * Open a log as this importer reads it: itself, or as a temporary file that nobody else sees. zstd is
+ * undone first. options may be NULL.
  *
- * ANNAL_ERR_CORRUPT  a database or a zstd stream is damaged
+ * ANNAL_END          with only_whole: half of it is there
  * ANNAL_ERR_BUSY     a database is kept locked
+ * ANNAL_ERR_CORRUPT  nothing of it can be read
  */
 annal_status container_open(const struct importer *importer, const char *path,
-                            enum container *out_container, int *out_fd, annal_error *err);
-
-/* The same of a log's begin: of a database so many rows. */
-annal_status container_open_begin(const struct importer *importer, const char *path, size_t rows,
-                                  enum container *out_container, int *out_fd, annal_error *err);
+                            const struct container_options *options, struct lines *out,
+                            annal_error *err);
 
 #endif

@@ -60,21 +60,22 @@ static annal_status ask(const struct importer *importer, const char *path, struc
 {
     annal_import_line lines[LINES_MAX];
     const char *slash = strrchr(path, '/');
-    enum container container;
-    int fd = -1, sure = 0;
-    annal_status status = container_open_begin(importer, path, LINES_MAX, &container, &fd, err);
+    const struct container_options few = {.rows = LINES_MAX};
+    struct lines opened;
+    int sure = 0;
+    annal_status status = container_open(importer, path, &few, &opened, err);
     if (status < 0)
         return status;
-    status = read_begin(fd, begin, err);
-    close(fd);
+    status = read_begin(opened.fd, begin, err);
+    close(opened.fd);
     annal_import_source source = {.kind = importer->kind,
                                   .file = slash != NULL ? slash + 1 : path,
-                                  .container = container_name(container)};
+                                  .container = container_name(opened.container)};
     if (status >= 0)
         status = annal_import_detect(importer->sql, &source, lines,
                                      find_lines(annal__buf_slice(begin), lines), &sure, err);
     if (status >= 0 && sure > out->sure)
-        *out = (struct detected){*importer, container, sure};
+        *out = (struct detected){*importer, opened.container, sure};
     return status;
 }
 

@@ -5,6 +5,7 @@
 #include "journal/base/json.h"
 
 #include <annal/event.h>
+#include <annal/import.h>
 
 #include <errno.h>
 #include <glob.h>
@@ -45,24 +46,28 @@ bool directory_is_log(const struct importer *importer, const char *path)
     return found;
 }
 
-static annal_status read_whole(const char *path, struct buf *out, annal_error *err)
+/* What is larger than its limit ends in ANNAL_ERR_LIMIT. */
+static annal_status read_whole(FILE *file, struct buf *out)
 {
-    annal__buf_clear(out);
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return annal__fail_errno(err, "'%s'", path);
     annal_status status = ANNAL_OK;
+    annal__buf_clear(out);
     while (status >= 0 && !feof(file) && !ferror(file)) {
         status = annal__buf_reserve(out, 65536);
         if (status >= 0)
             out->len += fread(out->ptr + out->len, 1, 65536, file);
     }
-    if (status < 0)
-        status = annal__fail(err, status, "'%s' is too large for one event", path);
-    else if (ferror(file))
-        status = annal__fail_errno(err, "'%s'", path);
-    fclose(file);
     return status;
+}
+
+static void copy_text(FILE *file, FILE *lines)
+{
+    char bytes[65536];
+    char last = '\n';
+    rewind(file);
+    for (size_t got; (got = fread(bytes, 1, sizeof bytes, file)) > 0; last = bytes[got - 1])
+        fwrite(bytes, 1, got, lines);
+    if (last != '\n')
+        fputc('\n', lines);
 }
 
 /* Between the words of JSON a line break is a space; elsewhere JSON has none. */
@@ -73,45 +78,53 @@ static void make_one_line(struct buf *text)
             text->ptr[i] = ' ';
 }
 
-static annal_status write_file(const char *path, const char *name, struct buf *text, FILE *lines,
-                               annal_error *err)
+static annal_status write_file(const char *path, const char *name, bool only_whole,
+                               struct buf *text, FILE *lines, annal_error *err)
 {
     struct buf head = {0};
-    annal_status status = read_whole(path, text, err);
-    if (status >= 0 && annal__json_quote(&head, annal_slice_of(name)) < 0)
+    FILE *file = fopen(path, "re");
+    if (file == NULL && errno == ENOENT) /* gone since its name was read */
+        return ANNAL_OK;
+    if (file == NULL)
+        return annal__fail_errno(err, "'%s'", path);
+    annal_status status = read_whole(file, text);
+    bool valid = status >= 0 && annal__json_check(annal__buf_slice(text), ANNAL_DATA_DEPTH_MAX - 8,
+                                                  NULL) == JSON_VALID;
+    if (ferror(file))
+        status = annal__fail_errno(err, "'%s'", path);
+    else if (status == ANNAL_ERR_NOMEM || annal__json_quote(&head, annal_slice_of(name)) < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "'%s': out of memory", path);
-    if (status >= 0) {
-        bool valid =
-            annal__json_check(annal__buf_slice(text), ANNAL_DATA_DEPTH_MAX - 8, NULL) == JSON_VALID;
+    else
+        status = !valid && only_whole ? ANNAL_END : ANNAL_OK;
+    if (status == ANNAL_OK) {
         if (valid)
             make_one_line(text);
         fprintf(lines, "{\"file\":%.*s,\"value\":", (int)head.len, head.ptr);
         fwrite(valid ? text->ptr : "null", 1, valid ? text->len : 4, lines);
         fputs("}\n", lines);
-        if (!valid && text->len > 0) {
-            fwrite(text->ptr, 1, text->len, lines);
-            if (text->ptr[text->len - 1] != '\n')
-                fputc('\n', lines);
-        }
+        if (!valid)
+            copy_text(file, lines);
     }
+    fclose(file);
     annal__buf_done(&head);
     return status;
 }
 
-annal_status directory_write_lines(const struct importer *importer, const char *path, FILE *lines,
-                                   annal_error *err)
+annal_status directory_write_lines(const struct importer *importer, const char *path,
+                                   bool only_whole, FILE *lines, annal_error *err)
 {
-    struct buf text = {.limit = ANNAL_DATA_BYTES_MAX};
+    struct buf text = {.limit = ANNAL_IMPORT_LINE_BYTES_MAX};
     annal_status status = ANNAL_OK;
     size_t at = 0, skip = strlen(path) + 1;
     for (annal_slice word;
-         status >= 0 && (word = importer_word(importer, "directory", &at)).len > 0;) {
+         status == ANNAL_OK && (word = importer_word(importer, "directory", &at)).len > 0;) {
         glob_t files = {0};
         status = find_files(path, word, &files, err);
-        for (size_t i = 0; status >= 0 && i < files.gl_pathc; i++) {
+        for (size_t i = 0; status == ANNAL_OK && i < files.gl_pathc; i++) {
             struct stat st;
             if (stat(files.gl_pathv[i], &st) == 0 && S_ISREG(st.st_mode))
-                status = write_file(files.gl_pathv[i], files.gl_pathv[i] + skip, &text, lines, err);
+                status = write_file(files.gl_pathv[i], files.gl_pathv[i] + skip, only_whole, &text,
+                                    lines, err);
         }
         globfree(&files);
     }

@@ -5,7 +5,8 @@
  *
  * A directory is a log when a file in it fits one of the patterns. Each file that fits is a line,
  * {"file":"events/event-00001-….json","value":…}, in the order of the patterns, then by name. One
- * that is not JSON has null there, and its text comes behind, as lines of its own.
+ * that is not JSON, or too large for an event, has null there, and its text comes behind, as lines of
+ * its own.
  */
 #ifndef TOOLS_IMPORT_DIRECTORY_H
 #define TOOLS_IMPORT_DIRECTORY_H
@@ -17,7 +18,8 @@
 /* Whether this directory is a log of the importer. */
 bool directory_is_log(const struct importer *importer, const char *path);
 
-annal_status directory_write_lines(const struct importer *importer, const char *path, FILE *lines,
-                                   annal_error *err);
+/* ANNAL_END: a file is not JSON, with only_whole. */
+annal_status directory_write_lines(const struct importer *importer, const char *path,
+                                   bool only_whole, FILE *lines, annal_error *err);
 
 #endif

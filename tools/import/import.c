@@ -23,12 +23,10 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "tools/import/container.h"
-#include "tools/import/runs.h"
 
 #include <annal/import.h>
 #include <annal/journal.h>
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -43,6 +41,9 @@
 
 /* A smaller file goes through the commit log: twice the bytes, but fewer syncs. */
 #define LARGE_BYTES ((off_t)256 << 10)
+
+/* Of what was read so many bytes at its begin and end tell whether the file was replaced since. */
+#define SEEN_BYTES ((size_t)256)
 
 /* Another importer may append the same events between our look at the journal and our append. */
 #define APPEND_TRIES 3
@@ -67,17 +68,22 @@ struct pending {
     uint64_t unsynced; /* bytes that were appended since the last annal_sync() */
 };
 
-struct job {
+struct import_job {
     annal_store *store;
     annal_import *import;
-    const char *path;
-    struct import_report *report;
+    char *path;
+    const struct import_options *options;
+    struct import_report report;
     size_t batch_lines;
     annal_level level;
+    bool failed;
 
     int fd;
-    struct buf read; /* what was read and not yet made into lines */
-    size_t scanned;  /* so many bytes of it hold no line break */
+    bool is_log;     /* fd is the log itself, not a file of lines made of it */
+    uint64_t offset; /* so many bytes of it were read */
+    char head[SEEN_BYTES], tail[SEEN_BYTES]; /* the first and the last of them */
+    struct buf read;                         /* what was read and not yet made into lines */
+    size_t scanned;                          /* so many bytes of it hold no line break */
     bool at_end;
     uint64_t number; /* of the line that begins at read.ptr, less one */
     uint32_t parts;  /* pieces of that line that are gone already */
@@ -90,7 +96,7 @@ struct job {
 
 /* ---- Sessions ---- */
 
-static annal_status read_known(struct job *job, annal_slice session, annal_error *err)
+static annal_status read_known(struct import_job *job, annal_slice session, annal_error *err)
 {
     annal_cursor *cursor = NULL;
     annal_event event = {0};
@@ -105,13 +111,14 @@ static annal_status read_known(struct job *job, annal_slice session, annal_error
             status = annal_import_remember(job->import, session, event.id, err);
     }
     annal_cursor_close(cursor);
+    job->report.store_failed |= status < 0;
     return status < 0 ? status : ANNAL_OK;
 }
 
-static annal_status find_session(struct job *job, annal_slice id, size_t *out_index,
+static annal_status find_session(struct import_job *job, annal_slice id, size_t *out_index,
                                  annal_error *err)
 {
-    struct import_report *report = job->report;
+    struct import_report *report = &job->report;
     for (size_t i = report->session_count; i-- > 0;) {
         const char *known = report->sessions[i].id;
         if (strlen(known) == id.len && memcmp(known, id.ptr, id.len) == 0) {
@@ -151,7 +158,7 @@ static annal_slice piece_of(const struct pending *pending, size_t at, size_t len
 }
 
 /* Forget the events that the store has by now. */
-static annal_status drop_known(struct job *job, annal_slice session, annal_error *err)
+static annal_status drop_known(struct import_job *job, annal_slice session, annal_error *err)
 {
     struct pending *pending = &job->pending;
     size_t kept = 0;
@@ -169,7 +176,7 @@ static annal_status drop_known(struct job *job, annal_slice session, annal_error
     return status;
 }
 
-static annal_status append_pending(struct job *job, annal_writer *writer, annal_error *err)
+static annal_status append_pending(struct import_job *job, annal_writer *writer, annal_error *err)
 {
     struct pending *pending = &job->pending;
     annal_draft drafts[APPEND_EVENTS];
@@ -188,13 +195,13 @@ static annal_status append_pending(struct job *job, annal_writer *writer, annal_
     return annal_writer_append(writer, drafts, pending->count, &options, &seq, err);
 }
 
-static annal_status flush(struct job *job, annal_error *err)
+static annal_status flush(struct import_job *job, annal_error *err)
 {
     struct pending *pending = &job->pending;
     annal_writer *writer = NULL;
     if (pending->count == 0)
         return ANNAL_OK;
-    annal_slice session = annal_slice_of(job->report->sessions[pending->session].id);
+    annal_slice session = annal_slice_of(job->report.sessions[pending->session].id);
     annal_status status = annal_writer_open(job->store, session, NULL, &writer, err);
     for (int tries = 1; status >= 0; tries++) {
         status = append_pending(job, writer, err);
@@ -206,7 +213,7 @@ static annal_status flush(struct job *job, annal_error *err)
     }
     annal_writer_close(writer);
     if (status >= 0)
-        job->report->events += pending->count;
+        job->report.events += pending->count;
     pending->unsynced += pending->bytes.len;
     if (status >= 0 && pending->unsynced >= SYNC_BYTES) {
         status = annal_sync(job->store, err);
@@ -214,6 +221,7 @@ static annal_status flush(struct job *job, annal_error *err)
     }
     pending->count = 0;
     annal__buf_clear(&pending->bytes);
+    job->report.store_failed |= status < 0;
     return status;
 }
 
@@ -227,16 +235,16 @@ static annal_status keep(struct buf *bytes, annal_slice slice, size_t *out_at, s
 /* The importer gives an event. */
 static annal_status take_event(void *arg, const annal_import_event *event, annal_error *err)
 {
-    struct job *job = arg;
+    struct import_job *job = arg;
     struct pending *pending = &job->pending;
     bool known = false;
     size_t index = 0;
     annal_status status = find_session(job, event->session, &index, err);
     if (status < 0)
         goto done;
-    if (!job->report->sessions[index].known_read) {
+    if (!job->report.sessions[index].known_read) {
         status = read_known(job, event->session, err);
-        job->report->sessions[index].known_read = status >= 0;
+        job->report.sessions[index].known_read = status >= 0;
     }
     if (status >= 0 && event->draft.id.len > 0)
         status = annal_import_knows(job->import, event->session, event->draft.id, &known, err);
@@ -271,7 +279,7 @@ done:
 
 /* ---- Lines ---- */
 
-static annal_status feed(struct job *job, annal_error *err)
+static annal_status feed(struct import_job *job, annal_error *err)
 {
     annal_status status =
         annal_import_feed(job->import, job->lines, job->line_count, take_event, job, err);
@@ -280,7 +288,8 @@ static annal_status feed(struct job *job, annal_error *err)
     return status;
 }
 
-static annal_status add_line(struct job *job, annal_slice bytes, uint32_t part, annal_error *err)
+static annal_status add_line(struct import_job *job, annal_slice bytes, uint32_t part,
+                             annal_error *err)
 {
     job->lines[job->line_count++] =
         (annal_import_line){.number = job->number + 1, .part = part, .bytes = bytes};
@@ -291,7 +300,8 @@ static annal_status add_line(struct job *job, annal_slice bytes, uint32_t part, 
 }
 
 /* The pieces of bytes, which begin a line that is too long; *inout loses what was taken. */
-static annal_status add_pieces(struct job *job, annal_slice *inout, bool whole, annal_error *err)
+static annal_status add_pieces(struct import_job *job, annal_slice *inout, bool whole,
+                               annal_error *err)
 {
     annal_status status = ANNAL_OK;
     while (status >= 0 && (inout->len >= ANNAL_IMPORT_PIECE_BYTES || (whole && inout->len > 0))) {
@@ -303,7 +313,7 @@ static annal_status add_pieces(struct job *job, annal_slice *inout, bool whole, 
 }
 
 /* A line that ends here. */
-static annal_status end_line(struct job *job, annal_slice bytes, annal_error *err)
+static annal_status end_line(struct import_job *job, annal_slice bytes, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     if (bytes.len > 0 && bytes.ptr[bytes.len - 1] == '\r')
@@ -318,7 +328,7 @@ static annal_status end_line(struct job *job, annal_slice bytes, annal_error *er
 }
 
 /* Make lines of what was read. What is left in the buffer is the begin of one. */
-static annal_status take_lines(struct job *job, annal_error *err)
+static annal_status take_lines(struct import_job *job, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     annal_slice rest = annal__buf_slice(&job->read);
@@ -352,7 +362,7 @@ static bool is_blank(annal_slice bytes)
 }
 
 /* What stands behind the last line break. */
-static annal_status take_last(struct job *job, annal_error *err)
+static annal_status take_last(struct import_job *job, annal_error *err)
 {
     annal_slice rest = annal__buf_slice(&job->read);
     while (rest.len > 0 && strchr(" \t\r", rest.ptr[rest.len - 1]) != NULL &&
@@ -372,127 +382,234 @@ static annal_status take_last(struct job *job, annal_error *err)
         return status < 0 ? status : feed(job, err);
     }
     job->number++;
-    job->report->unfinished++;
+    job->report.unfinished++;
     return ANNAL_OK;
 }
 
 /* ---- The file ---- */
 
-static annal_status read_more(struct job *job, annal_error *err)
+static void note_seen(struct import_job *job, const char *bytes, size_t len)
+{
+    if (job->offset < SEEN_BYTES) {
+        size_t room = SEEN_BYTES - (size_t)job->offset;
+        memcpy(job->head + job->offset, bytes, len < room ? len : room);
+    }
+    size_t keep = len < SEEN_BYTES ? SEEN_BYTES - len : 0;
+    size_t from = len < SEEN_BYTES ? 0 : len - SEEN_BYTES;
+    memmove(job->tail, job->tail + SEEN_BYTES - keep, keep);
+    memcpy(job->tail + keep, bytes + from, len - from);
+    job->offset += len;
+}
+
+static annal_status read_more(struct import_job *job, annal_error *err)
 {
     if (annal__buf_reserve(&job->read, READ_BYTES) < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
-    ssize_t got = read(job->fd, job->read.ptr + job->read.len, READ_BYTES);
+    char *into = job->read.ptr + job->read.len;
+    ssize_t got = read(job->fd, into, READ_BYTES);
     if (got < 0)
         return annal__fail_errno(err, "cannot be read");
+    note_seen(job, into, (size_t)got);
     job->read.len += (size_t)got;
     job->at_end = got == 0;
     return ANNAL_OK;
 }
 
-static annal_status import_lines(struct job *job, const struct import_options *options,
-                                 annal_error *err)
+/* Rule 5. */
+static void drop_mark(struct import_job *job)
 {
-    uint64_t done = 0;
-    annal_status status = read_more(job, err);
-    if (status >= 0 && job->read.len >= 3 && memcmp(job->read.ptr, "\xEF\xBB\xBF", 3) == 0)
+    if (job->offset == job->read.len && job->read.len >= 3 &&
+        memcmp(job->read.ptr, "\xEF\xBB\xBF", 3) == 0)
         annal__buf_consume(&job->read, 3);
-    while (status >= 0 && !job->at_end) {
-        size_t before = job->read.len;
+}
+
+static bool wants_to_stop(const struct import_job *job)
+{
+    return job->options != NULL && job->options->stop != NULL &&
+           job->options->stop(job->options->arg);
+}
+
+static annal_status import_lines(struct import_job *job, enum import_until until, annal_error *err)
+{
+    bool stopped = false;
+    annal_status status = until != IMPORT_REST ? read_more(job, err) : ANNAL_OK;
+    while (until != IMPORT_REST && status >= 0 && !job->at_end && !stopped) {
+        drop_mark(job);
         status = take_lines(job, err);
-        done += before - job->read.len;
-        if (status >= 0 && options != NULL && options->progress != NULL)
-            options->progress(options->arg, done);
-        if (status >= 0)
+        if (status >= 0 && job->options != NULL && job->options->progress != NULL)
+            job->options->progress(job->options->arg, job->offset - job->read.len);
+        stopped = wants_to_stop(job);
+        if (status >= 0 && !stopped)
             status = read_more(job, err);
     }
-    if (status >= 0)
+    if (status >= 0 && until != IMPORT_WHOLE && !stopped)
         status = take_last(job, err);
+    if (job->read.len == 0) /* it may wait for long */
+        annal__buf_done(&job->read);
     return status;
 }
 
-static annal_status run(struct job *job, const struct import_options *options, annal_error *err)
+annal_status import_take(struct import_job *job, enum import_until until, annal_error *err)
 {
     annal_error second = {0};
-    annal_status status = import_lines(job, options, err);
+    if (job->failed)
+        return annal__fail(err, ANNAL_ERR_CLOSED, "import '%s': it failed earlier", job->path);
+    annal_status status = import_lines(job, until, err);
     if (status >= 0)
         status = flush(job, err);
     annal_status synced = annal_sync(job->store, &second);
+    job->report.store_failed |= synced < 0;
     if (status >= 0 && synced < 0) {
         status = synced;
         if (err != NULL)
             *err = second;
     }
     annal_import_counts counts = annal_import_counts_get(job->import);
-    job->report->imported = counts.imported;
-    job->report->blank = counts.blank;
-    job->report->duplicate = counts.duplicate;
-    job->report->lines = job->number;
+    job->report.imported = counts.imported;
+    job->report.blank = counts.blank;
+    job->report.duplicate = counts.duplicate;
+    job->report.lines = job->number;
+    job->level = ANNAL_LEVEL_BATCH; /* what comes now is little */
+    job->failed = status < 0;
+    if (status < 0)
+        annal__error_context(err, "import '%s'", job->path);
     return status;
 }
 
-annal_status import_open_file(annal_store *store, const struct importer *importer, int fd,
-                              const char *path, const char *container,
-                              const struct import_options *options, struct import_report *report,
-                              annal_error *err)
+struct import_report *import_report(struct import_job *job)
 {
-    annal_status status = ANNAL_OK;
-    struct stat file;
-    *report = (struct import_report){.container = container};
-    struct job *job = annal__zalloc(sizeof *job);
-    if (job == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "import '%s': out of memory", path);
-    job->store = store;
-    job->path = path;
-    job->report = report;
-    job->fd = fd;
-    job->batch_lines =
-        options != NULL && options->batch_lines > 0 ? options->batch_lines : BATCH_LINES;
-    const char *slash = strrchr(path, '/');
-    annal_import_source source = {
-        .kind = importer->kind, .file = slash != NULL ? slash + 1 : path, .container = container};
+    return &job->report;
+}
+
+bool import_is_log(const struct import_job *job)
+{
+    return job->is_log;
+}
+
+/* Until it has given a line, more of it may show that it is a document. */
+bool import_can_go_on(const struct import_job *job)
+{
+    return job->is_log && !job->failed && job->number > 0;
+}
+
+static bool still_holds(const struct import_job *job, off_t at, const char *seen, size_t len)
+{
+    char bytes[SEEN_BYTES];
+    return pread(job->fd, bytes, len, at) == (ssize_t)len && memcmp(bytes, seen, len) == 0;
+}
+
+enum import_change import_change_of(const struct import_job *job, const char *path)
+{
+    struct stat here, there;
+    size_t len = job->offset < SEEN_BYTES ? (size_t)job->offset : SEEN_BYTES;
+    if (stat(path, &there) < 0 || fstat(job->fd, &here) < 0 || here.st_ino != there.st_ino ||
+        here.st_dev != there.st_dev)
+        return IMPORT_OTHER;
+    return (uint64_t)here.st_size >= job->offset && still_holds(job, 0, job->head, len) &&
+                   still_holds(job, (off_t)(job->offset - len), job->tail + SEEN_BYTES - len, len)
+               ? IMPORT_SAME
+               : IMPORT_REWRITTEN;
+}
+
+/* ---- Opening ---- */
+
+static annal_status open_importer(struct import_job *job, const struct importer *importer,
+                                  annal_error *err)
+{
+    const struct import_options *options = job->options;
+    const char *slash = strrchr(job->path, '/');
+    annal_import_source source = {.kind = importer->kind,
+                                  .file = slash != NULL ? slash + 1 : job->path,
+                                  .container = job->report.container};
     if (options != NULL) {
         source.options = options->options;
         source.option_count = options->option_count;
     }
-    if (fstat(fd, &file) < 0) {
-        status = annal__fail_errno(err, "import '%s'", path);
-        goto done;
-    }
-    job->level = file.st_size < LARGE_BYTES ? ANNAL_LEVEL_BATCH : ANNAL_LEVEL_OS;
+    job->batch_lines =
+        options != NULL && options->batch_lines > 0 ? options->batch_lines : BATCH_LINES;
     job->lines = annal__realloc_array(NULL, job->batch_lines, sizeof *job->lines);
-    status = job->lines != NULL ? annal_import_open(importer->sql, &source, &job->import, err)
-                                : annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
-    if (status >= 0)
-        status = run(job, options, err);
+    if (job->lines == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
+    return annal_import_open(importer->sql, &source, &job->import, err);
+}
+
+static annal_status open_lines(struct import_job *job, const struct importer *importer,
+                               bool only_whole, annal_error *err)
+{
+    const struct container_options options = {.only_whole = only_whole};
+    struct lines lines;
+    struct stat file;
+    annal_status status = container_open(importer, job->path, &options, &lines, err);
+    if (status != ANNAL_OK)
+        return status;
+    job->fd = lines.fd;
+    job->is_log = lines.is_log;
+    job->report.container = container_name(lines.container);
+    job->report.damaged = lines.damaged;
+    job->report.damage = lines.damage;
+    if (fstat(job->fd, &file) < 0)
+        return annal__fail_errno(err, "cannot be read");
+    job->level = file.st_size < LARGE_BYTES ? ANNAL_LEVEL_BATCH : ANNAL_LEVEL_OS;
+    return open_importer(job, importer, err);
+}
+
+annal_status import_open(annal_store *store, const struct importer *importer, const char *path,
+                         const struct import_options *options, bool only_whole,
+                         struct import_job **out, annal_error *err)
+{
+    size_t len = strlen(path);
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    annal_status status = ANNAL_OK;
+    struct import_job *job = annal__zalloc(sizeof *job);
+    char *own = annal__strndup(path, len);
+    if (job == NULL || own == NULL) {
+        annal__free(job);
+        annal__free(own);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "import '%s': out of memory", path);
+    }
+    job->store = store;
+    job->path = own;
+    job->options = options;
+    job->fd = -1;
+    status = open_lines(job, importer, only_whole, err);
+    if (status == ANNAL_OK) {
+        *out = job;
+        return status;
+    }
     if (status < 0)
         annal__error_context(err, "import '%s'", path);
+    import_close(job);
+    return status;
+}
 
-done:
+void import_close(struct import_job *job)
+{
+    if (job == NULL)
+        return;
+    if (job->fd >= 0)
+        close(job->fd);
     annal_import_close(job->import);
     annal__buf_done(&job->read);
     annal__buf_done(&job->pending.bytes);
     annal__free(job->lines);
+    annal__free(job->path);
+    import_report_done(&job->report);
     annal__free(job);
-    return status;
 }
 
 annal_status import_file(annal_store *store, const struct importer *importer, const char *path,
                          const struct import_options *options, struct import_report *report,
                          annal_error *err)
 {
-    enum container container;
-    int fd = -1;
+    struct import_job *job = NULL;
     *report = (struct import_report){0};
-    if (importer_is_of_runs(importer))
-        return import_run(store, importer, path, options, report, err);
-    annal_status status = container_open(importer, path, &container, &fd, err);
-    if (status < 0) {
-        annal__error_context(err, "import '%s'", path);
+    annal_status status = import_open(store, importer, path, options, false, &job, err);
+    if (status < 0)
         return status;
-    }
-    status = import_open_file(store, importer, fd, path, container_name(container), options, report,
-                              err);
-    close(fd);
+    status = import_take(job, IMPORT_LAST, err);
+    *report = job->report;
+    job->report = (struct import_report){0};
+    import_close(job);
     return status;
 }

@@ -24,6 +24,9 @@ struct import_report {
     uint64_t unfinished;   /* a last line without line break that is no JSON value yet */
     uint64_t events;       /* appended now; of two importers at once, both may count the same one */
     const char *container; /* what the log was: "lines", "document", "directory", "sqlite" */
+    bool damaged;          /* it could be read up to there, and damage says why */
+    annal_error damage;
+    bool store_failed; /* a failure was one of the store, not of the log */
 };
 
 void import_report_done(struct import_report *report);
@@ -31,9 +34,13 @@ void import_report_done(struct import_report *report);
 /* Told how many bytes of the file are read. */
 typedef void (*import_progress_fn)(void *arg, uint64_t bytes_done);
 
+/* Asked between two chunks of the file whether to leave it at what was read. */
+typedef bool (*import_stop_fn)(void *arg);
+
 struct import_options {
     size_t batch_lines; /* at most so many lines at once; 0: 512 */
     import_progress_fn progress;
+    import_stop_fn stop;
     void *arg;
     const annal_import_option *options; /* for the importer */
     size_t option_count;
@@ -48,10 +55,46 @@ annal_status import_file(annal_store *store, const struct importer *importer, co
                          const struct import_options *options, struct import_report *report,
                          annal_error *err);
 
-/* The same from a file of lines that is open, made of the log at path; it stays open. */
-annal_status import_open_file(annal_store *store, const struct importer *importer, int fd,
-                              const char *path, const char *container,
-                              const struct import_options *options, struct import_report *report,
-                              annal_error *err);
+/* ---- The same step by step, for a log that is being written ---- */
+
+struct import_job;
+
+/*
+ * Open a log. options, if any, must live as long as the job. ANNAL_END: with only_whole, half of it is
+ * there, see container.h.
+ */
+annal_status import_open(annal_store *store, const struct importer *importer, const char *path,
+                         const struct import_options *options, bool only_whole,
+                         struct import_job **out, annal_error *err);
+
+enum import_until {
+    IMPORT_WHOLE, /* lines that have their line break */
+    IMPORT_LAST,  /* and what stands behind the last line break */
+    IMPORT_REST   /* only what was read already, and that to its end */
+};
+
+/*
+ * Take what is there by now. What was taken is durable when it returns, also when it fails.
+ */
+annal_status import_take(struct import_job *job, enum import_until until, annal_error *err);
+
+/* What became of it so far; lives as long as the job. */
+struct import_report *import_report(struct import_job *job);
+
+/* Whether its lines are those of the log itself, and not of a file that was made of it. */
+bool import_is_log(const struct import_job *job);
+
+/* Whether what is appended to the log can be taken later; false when it has to be opened anew. */
+bool import_can_go_on(const struct import_job *job);
+
+enum import_change {
+    IMPORT_SAME,     /* path begins, and goes on, as it did when it was read */
+    IMPORT_OTHER,    /* it is another file, or none */
+    IMPORT_REWRITTEN /* it is the same file and holds something else */
+};
+enum import_change import_change_of(const struct import_job *job, const char *path);
+
+/* NULL is accepted. */
+void import_close(struct import_job *job);
 
 #endif

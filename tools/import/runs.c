@@ -5,6 +5,8 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 
+#include <annal/event.h>
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +25,7 @@ struct branch {
 struct run {
     const char *path; /* of its directory, without a slash at the end */
     const char *name; /* the last part of it */
+    bool only_whole;
     FILE *lines;
     struct branch *branches; /* files in branches/, the oldest first */
     size_t count;
@@ -51,7 +54,7 @@ static annal_status read_whole(const char *path, struct buf *out, annal_error *e
     annal__buf_clear(out);
     FILE *file = fopen(path, "re");
     if (file == NULL)
-        return annal__fail_errno(err, "import '%s'", path);
+        return annal__fail_errno(err, "'%s'", path);
     annal_status status = ANNAL_OK;
     while (status >= 0 && !feof(file) && !ferror(file)) {
         status = annal__buf_reserve(out, 65536);
@@ -59,9 +62,9 @@ static annal_status read_whole(const char *path, struct buf *out, annal_error *e
             out->len += fread(out->ptr + out->len, 1, 65536, file);
     }
     if (status < 0)
-        status = annal__fail(err, status, "import '%s': too large", path);
+        status = annal__fail(err, status, "'%s' is too large for one event", path);
     else if (ferror(file))
-        status = annal__fail_errno(err, "import '%s'", path);
+        status = annal__fail_errno(err, "'%s'", path);
     fclose(file);
     return status;
 }
@@ -94,7 +97,7 @@ static annal_status print_quoted(FILE *out, const char *text, annal_error *err)
 /* ---- Lines ---- */
 
 /* A file that is no JSON is a line of its own, so that it is kept and said to be unreadable. */
-static void print_file(const struct run *run, const char *member, const struct buf *text)
+static annal_status print_file(const struct run *run, const char *member, const struct buf *text)
 {
     bool valid =
         annal__json_check(annal__buf_slice(text), ANNAL_DATA_DEPTH_MAX - 8, NULL) == JSON_VALID;
@@ -102,6 +105,7 @@ static void print_file(const struct run *run, const char *member, const struct b
             valid ? text->ptr : "null");
     if (!valid && text->len > 0)
         fprintf(run->lines, "%.*s\n", (int)text->len, text->ptr);
+    return valid || !run->only_whole || text->len == 0 ? ANNAL_OK : ANNAL_END;
 }
 
 static annal_status print_run(const struct run *run, const struct stat *info, annal_error *err)
@@ -124,12 +128,12 @@ static annal_status print_run(const struct run *run, const struct stat *info, an
     annal__buf_clear(&path);
     if (status >= 0 &&
         (annal__buf_printf(&path, "%s/run.json", run->path) < 0 || annal__buf_cstr(&path) == NULL))
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "import '%s'", run->path);
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "'%s'", run->path);
     if (status >= 0 && run_is_here(run->path))
         status = read_whole(path.ptr, &text, err);
     make_one_line(&text);
     if (status >= 0)
-        print_file(run, "manifest", &text);
+        status = print_file(run, "manifest", &text);
     annal__buf_done(&text);
     annal__buf_done(&path);
     return status;
@@ -142,7 +146,7 @@ static annal_status print_branch(const struct run *run, const char *path, struct
     const char *slash = strrchr(path, '/');
     const char *name = slash == NULL ? path : slash + 1;
     char *stem = annal__strndup(name, strlen(name) - strlen(".json"));
-    annal_status status = stem == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "import '%s'", path)
+    annal_status status = stem == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "'%s'", path)
                                        : read_whole(path, &text, err);
     if (status < 0)
         goto done;
@@ -152,7 +156,7 @@ static annal_status print_branch(const struct run *run, const char *path, struct
     fprintf(run->lines, ",\"mtime\":");
     print_seconds(run->lines, changed);
     fprintf(run->lines, "},");
-    print_file(run, "branch", &text);
+    status = print_file(run, "branch", &text);
 
 done:
     annal__free(stem);
@@ -176,14 +180,14 @@ static annal_status add_branch(struct run *run, const char *path, annal_error *e
 {
     struct stat info;
     if (stat(path, &info) < 0)
-        return annal__fail_errno(err, "import '%s'", path);
+        return annal__fail_errno(err, "'%s'", path);
     struct branch *grown = annal__realloc_array(run->branches, run->count + 1, sizeof *grown);
     if (grown == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "import '%s'", path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "'%s'", path);
     run->branches = grown;
     grown[run->count] = (struct branch){annal__strndup(path, strlen(path)), info.st_mtim};
     if (grown[run->count].name == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "import '%s'", path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "'%s'", path);
     run->count++;
     return ANNAL_OK;
 }
@@ -194,11 +198,11 @@ static annal_status find_branches(struct run *run, annal_error *err)
     annal_status status = annal__buf_printf(&path, "%s/branches", run->path);
     if (status < 0 || annal__buf_cstr(&path) == NULL) {
         annal__buf_done(&path);
-        return annal__fail(err, ANNAL_ERR_NOMEM, "import '%s'", run->path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "'%s'", run->path);
     }
     DIR *directory = opendir(path.ptr);
     if (directory == NULL && errno != ENOENT)
-        status = annal__fail_errno(err, "import '%s'", path.ptr);
+        status = annal__fail_errno(err, "'%s'", path.ptr);
     for (struct dirent *entry; directory != NULL && status >= 0 && (entry = readdir(directory));) {
         size_t len = strlen(entry->d_name);
         if (len <= 5 || strcmp(entry->d_name + len - 5, ".json") != 0)
@@ -206,7 +210,7 @@ static annal_status find_branches(struct run *run, annal_error *err)
         annal__buf_clear(&path);
         status = annal__buf_printf(&path, "%s/branches/%s", run->path, entry->d_name);
         const char *name = status < 0 ? NULL : annal__buf_cstr(&path);
-        status = name == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "import '%s'", run->path)
+        status = name == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "'%s'", run->path)
                               : add_branch(run, name, err);
     }
     if (directory != NULL)
@@ -222,53 +226,28 @@ static annal_status write_lines(struct run *run, bool is_directory, annal_error 
     struct stat info;
     annal_status status = ANNAL_OK;
     if (stat(run->path, &info) < 0)
-        return annal__fail_errno(err, "import '%s'", run->path);
+        return annal__fail_errno(err, "'%s'", run->path);
     status = is_directory ? find_branches(run, err) : add_branch(run, run->path, err);
     if (status >= 0)
         status = print_run(run, &info, err);
-    for (size_t i = 0; status >= 0 && i < run->count; i++)
+    for (size_t i = 0; status == ANNAL_OK && i < run->count; i++)
         status = print_branch(run, run->branches[i].name, run->branches[i].changed, err);
-    if (status >= 0 &&
-        (fflush(run->lines) != 0 || ferror(run->lines) || fseek(run->lines, 0, SEEK_SET) != 0))
-        status = annal__fail_errno(err, "import '%s': write a temporary file", run->path);
     return status;
 }
 
-annal_status import_run(annal_store *store, const struct importer *importer, const char *path,
-                        const struct import_options *options, struct import_report *report,
-                        annal_error *err)
+annal_status run_write_lines(const char *path, bool only_whole, FILE *lines, annal_error *err)
 {
     size_t len = strlen(path);
     bool is_file = len > 5 && strcmp(path + len - 5, ".json") == 0;
-    struct run run = {.lines = tmpfile()};
-    char *own = NULL, *name = NULL;
-    annal_status status = ANNAL_OK;
-    *report = (struct import_report){0};
-    while (len > 1 && path[len - 1] == '/')
-        len--;
-    own = annal__strndup(path, len);
-    if (own == NULL || run.lines == NULL) {
-        status = annal__fail(err, ANNAL_ERR_IO, "import '%s': no temporary file", path);
-        goto done;
-    }
-    const char *slash = strrchr(own, '/');
-    const char *last = slash == NULL ? own : slash + 1;
-    name = annal__strndup(last, strlen(last) - (is_file ? strlen(".json") : 0));
-    run.path = own;
-    run.name = name;
-    status = name == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "import '%s'", path)
-                          : write_lines(&run, !is_file, err);
-    if (status >= 0)
-        status = import_open_file(store, importer, fileno(run.lines), own, "directory", options,
-                                  report, err);
-
-done:
+    const char *slash = strrchr(path, '/');
+    const char *last = slash == NULL ? path : slash + 1;
+    char *name = annal__strndup(last, strlen(last) - (is_file ? strlen(".json") : 0));
+    struct run run = {.path = path, .name = name, .only_whole = only_whole, .lines = lines};
+    annal_status status = name == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "out of memory")
+                                       : write_lines(&run, !is_file, err);
     for (size_t i = 0; i < run.count; i++)
         annal__free(run.branches[i].name);
     annal__free(run.branches);
-    if (run.lines != NULL)
-        fclose(run.lines);
     annal__free(name);
-    annal__free(own);
     return status;
 }

@@ -5,7 +5,9 @@
 #ifndef TOOLS_IMPORT_RUNS_H
 #define TOOLS_IMPORT_RUNS_H
 
-#include "tools/import/import.h"
+#include "tools/import/importers.h"
+
+#include <stdio.h>
 
 /* Whether this importer reads runs: that of lionagi. */
 bool importer_is_of_runs(const struct importer *importer);
@@ -13,9 +15,10 @@ bool importer_is_of_runs(const struct importer *importer);
 /* Whether path is the directory of a run: run.json stands in it. */
 bool run_is_here(const char *path);
 
-/* As import_file(). path is the directory of a run, or one branch file, "x.json". */
-annal_status import_run(annal_store *store, const struct importer *importer, const char *path,
-                        const struct import_options *options, struct import_report *report,
-                        annal_error *err);
+/*
+ * Write the lines of a run. path is its directory, or one branch file, "x.json". ANNAL_END: a file is
+ * not JSON, with only_whole.
+ */
+annal_status run_write_lines(const char *path, bool only_whole, FILE *lines, annal_error *err);
 
 #endif

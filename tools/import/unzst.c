@@ -11,18 +11,20 @@ static annal_status undo(ZSTD_DStream *stream, int fd, ZSTD_inBuffer *in, ZSTD_o
 {
     size_t in_bytes = ZSTD_DStreamInSize();
     off_t at = 0;
+    size_t left = 0;
     for (;;) {
         ssize_t got = pread(fd, (void *)in->src, in_bytes, at);
         if (got < 0)
             return annal__fail_errno(err, "cannot be read");
         if (got == 0)
-            return ANNAL_OK;
+            return left == 0 ? ANNAL_OK
+                             : annal__fail(err, ANNAL_ERR_CORRUPT, "its zstd stream ends early");
         at += got;
         in->size = (size_t)got;
         in->pos = 0;
         while (in->pos < in->size) {
             out->pos = 0;
-            size_t left = ZSTD_decompressStream(stream, out, in);
+            left = ZSTD_decompressStream(stream, out, in);
             if (ZSTD_isError(left))
                 return annal__fail(err, ANNAL_ERR_CORRUPT, "its zstd stream is damaged: %s",
                                    ZSTD_getErrorName(left));

@@ -6,10 +6,10 @@
 #include <stdio.h>
 
 /*
- * Write what the zstd frames in fd, from its begin, stand for. A stream that ends early, as one that
- * is still being written does, gives what it holds until then.
+ * Write what the zstd frames in fd, from its begin, stand for.
  *
- * ANNAL_ERR_CORRUPT  a frame is damaged
+ * ANNAL_ERR_CORRUPT  a frame is damaged, or ends early, as one that is still being written does; what it
+ *                    holds until then is written
  */
 annal_status unzst(int fd, FILE *out, annal_error *err);
 

@@ -1,0 +1,635 @@
+/* annal import --follow: logs that are written, moved, cut short and replaced while it runs. */
+#include "tests/tools/cli.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SOON_MS = 10000, NOT_MS = 300, LINE_BYTES = 65536 };
+
+/* A follow that runs, with --json: an object for each log that was read. */
+struct following {
+    struct cli cli;
+    pid_t pid;
+    int out;
+    char line[LINE_BYTES];
+    size_t have; /* bytes of line, the first of which may be a whole object */
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* ---- The follow ---- */
+
+static void start(struct following *f, const char *kind, const char *path)
+{
+    int pipes[2];
+    const char *err = tmpdir_path(&f->cli.dir, "follow.err");
+    ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
+    f->have = 0;
+    f->pid = fork();
+    ck_assert_int_ge(f->pid, 0);
+    if (f->pid == 0) {
+        dup2(pipes[1], STDOUT_FILENO);
+        dup2(open(err, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
+        cli_exec(&f->cli, (const char *[]){"import", kind, path, "--follow", "--json", NULL});
+    }
+    close(pipes[1]);
+    f->out = pipes[0];
+}
+
+static char *said(struct following *f)
+{
+    return file_read(tmpdir_path(&f->cli.dir, "follow.err"), NULL);
+}
+
+static void assert_said(struct following *f, const char *what)
+{
+    char *err = said(f);
+    ck_assert_msg(strstr(err, what) != NULL, "no '%s' in: %s", what, err);
+    free(err);
+}
+
+static void wait_said(struct following *f, const char *what)
+{
+    for (int64_t until = now_ms() + SOON_MS; now_ms() < until;) {
+        if (access(tmpdir_path(&f->cli.dir, "follow.err"), R_OK) == 0) {
+            char *err = said(f);
+            bool found = strstr(err, what) != NULL;
+            free(err);
+            if (found)
+                return;
+        }
+        poll(NULL, 0, 5);
+    }
+    assert_said(f, what);
+}
+
+/* The next object, without its line break; NULL: none came in time. Lives until the next one. */
+static const char *next_object(struct following *f, int wait_ms)
+{
+    static char object[LINE_BYTES];
+    for (int64_t until = now_ms() + wait_ms;;) {
+        char *end = memchr(f->line, '\n', f->have);
+        if (end != NULL) {
+            size_t len = (size_t)(end - f->line);
+            memcpy(object, f->line, len);
+            object[len] = '\0';
+            f->have -= len + 1;
+            memmove(f->line, end + 1, f->have);
+            return object;
+        }
+        struct pollfd fd = {.fd = f->out, .events = POLLIN};
+        int64_t left = until - now_ms();
+        if (left <= 0 || poll(&fd, 1, (int)left) <= 0)
+            return NULL;
+        ssize_t got = read(f->out, f->line + f->have, sizeof f->line - f->have);
+        if (got <= 0)
+            return NULL;
+        f->have += (size_t)got;
+    }
+}
+
+/* Wait until so many events were added, by one object or several. */
+static void wait_events(struct following *f, int events)
+{
+    int added = 0;
+    while (added < events) {
+        const char *object = next_object(f, SOON_MS);
+        ck_assert_msg(object != NULL, "%d events were added, not %d", added, events);
+        const char *count = strstr(object, "\"events\":");
+        ck_assert_ptr_nonnull(count);
+        added += atoi(count + 9);
+    }
+    ck_assert_int_eq(added, events);
+}
+
+static void stop(struct following *f, int signal)
+{
+    int how = 0;
+    kill(f->pid, signal);
+    ck_assert_int_eq(waitpid(f->pid, &how, 0), f->pid);
+    close(f->out);
+    if (signal == SIGKILL)
+        return;
+    char *err = said(f);
+    ck_assert_msg(WIFEXITED(how) && WEXITSTATUS(how) == 0, "ended with %x: %s", (unsigned)how, err);
+    free(err);
+}
+
+/* Begun at a directory of logs that is empty. */
+static const char *begin(struct following *f, const char *kind)
+{
+    *f = (struct following){0};
+    CLI_INIT(&f->cli);
+    const char *logs = tmpdir_path(&f->cli.dir, "logs");
+    ck_assert_int_eq(mkdir(logs, 0700), 0);
+    start(f, kind, logs);
+    wait_said(f, "follows 0 logs");
+    return logs;
+}
+
+/* ---- The writers ---- */
+
+static void put(struct following *f, const char *name, const char *how, const char *text)
+{
+    FILE *file = fopen(tmpdir_path(&f->cli.dir, name), how);
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* A line of claude-code, of session s-1. It is one event; the first of a session one more. */
+static const char *line(int n)
+{
+    static char text[400];
+    snprintf(text, sizeof text,
+             "{\"type\":\"progress\",\"uuid\":\"u%d\",\"sessionId\":\"s-1\",\"timestamp\":"
+             "\"2026-03-01T10:%02d:%02d.000Z\",\"text\":\"said %d\"}\n",
+             n, n / 60 % 60, n % 60, n);
+    return text;
+}
+
+static void put_lines(struct following *f, const char *name, const char *how, int from, int to)
+{
+    for (int n = from; n <= to; n++)
+        put(f, name, n == from ? how : "a", line(n));
+}
+
+/* Each of the lines from 1 to last is an event of s-1, once, and importing again adds nothing. */
+static void assert_each_once(struct following *f, const char *kind, int last)
+{
+    char text[40], path[300];
+    CLI(&f->cli, NULL, "query", "s-1", "--type", "import.record");
+    ck_assert_int_eq(f->cli.exit_status, 0);
+    for (int n = 1; n <= last; n++) {
+        snprintf(text, sizeof text, "\"text\":\"said %d\"", n);
+        const char *first = strstr(f->cli.out, text);
+        ck_assert_msg(first != NULL, "%s is lost", text);
+        ck_assert_msg(strstr(first + 1, text) == NULL, "%s is there twice", text);
+    }
+    snprintf(path, sizeof path, "%s/logs", f->cli.dir.path);
+    CLI(&f->cli, NULL, "import", kind, path);
+    ck_assert_ptr_nonnull(strstr(f->cli.out, " 0 events added"));
+    CLI(&f->cli, NULL, "verify");
+    cli_assert_done(&f->cli);
+}
+
+/* ---- Lines ---- */
+
+START_TEST(a_line_is_durable_less_than_a_second_after_it_was_written)
+{
+    struct following f;
+    begin(&f, "claude-code");
+    put_lines(&f, "logs/a.jsonl", "w", 1, 1);
+    wait_events(&f, 2);
+    int64_t slowest = 0;
+    for (int n = 2; n <= 20; n++) {
+        int64_t written = now_ms();
+        put_lines(&f, "logs/a.jsonl", "a", n, n);
+        wait_events(&f, 1);
+        int64_t took = now_ms() - written;
+        slowest = took > slowest ? took : slowest;
+    }
+    ck_assert_int_lt(slowest, 1000);
+    stop(&f, SIGINT);
+    assert_each_once(&f, "claude-code", 20);
+    cli_done(&f.cli);
+}
+END_TEST
+
+START_TEST(half_a_line_waits_for_the_rest_of_it)
+{
+    struct following f;
+    begin(&f, "claude-code");
+    put_lines(&f, "logs/a.jsonl", "w", 1, 1);
+    wait_events(&f, 2);
+    char *text = strdup(line(2));
+    for (size_t i = 0; text[i] != '\n'; i += 40) {
+        char part[41];
+        snprintf(part, sizeof part, "%.*s", (int)strcspn(text + i, "\n"), text + i);
+        put(&f, "logs/a.jsonl", "a", part);
+        poll(NULL, 0, 20);
+        if (strlen(part) < 40)
+            break;
+    }
+    ck_assert_ptr_null(next_object(&f, NOT_MS));
+    put(&f, "logs/a.jsonl", "a", "\n");
+    wait_events(&f, 1);
+    free(text);
+    stop(&f, SIGTERM);
+    assert_each_once(&f, "claude-code", 2);
+    cli_done(&f.cli);
+}
+END_TEST
+
+START_TEST(what_stands_behind_the_last_line_break_is_taken_at_the_end_if_it_is_whole)
+{
+    struct following f;
+    begin(&f, "claude-code");
+    char *text = strdup(line(1));
+    text[strlen(text) - 1] = '\0';
+    put(&f, "logs/a.jsonl", "w", text); /* the first line of one log */
+    put_lines(&f, "logs/b.jsonl", "w", 2, 2);
+    wait_events(&f, 2);
+    free(text);
+    text = strdup(line(3));
+    text[strlen(text) - 1] = '\0';
+    put(&f, "logs/b.jsonl", "a", text); /* and a later one of another */
+    put(&f, "logs/c.jsonl", "w", "{\"type\":\"never whole\"");
+    stop(&f, SIGINT);
+    assert_each_once(&f, "claude-code", 3);
+    free(text);
+    cli_done(&f.cli);
+}
+END_TEST
+
+/* ---- Files that come, go and change ---- */
+
+START_TEST(new_logs_are_taken_up_also_in_new_directories)
+{
+    struct following f;
+    begin(&f, "claude-code");
+    put_lines(&f, "logs/a.jsonl", "w", 1, 1);
+    wait_events(&f, 2);
+    ck_assert_int_eq(mkdir(tmpdir_path(&f.cli.dir, "logs/deep"), 0700), 0);
+    ck_assert_int_eq(mkdir(tmpdir_path(&f.cli.dir, "logs/deep/deeper"), 0700), 0);
+    put_lines(&f, "logs/deep/deeper/b.jsonl", "w", 2, 3);
+    put_lines(&f, "logs/deep/not-a-log.txt", "w", 4, 4);
+    wait_events(&f, 2);
+    put_lines(&f, "logs/deep/deeper/b.jsonl", "a", 4, 5);
+    wait_events(&f, 2);
+    stop(&f, SIGINT);
+    assert_each_once(&f, "claude-code", 5);
+    cli_done(&f.cli);
+}
+END_TEST
+
+START_TEST(a_log_that_is_cut_short_is_read_from_its_beginning)
+{
+    struct following f;
+    begin(&f, "claude-code");
+    put_lines(&f, "logs/a.jsonl", "w", 1, 5);
+    wait_events(&f, 6);
+    put_lines(&f, "logs/a.jsonl", "w", 6, 7);
+    wait_events(&f, 2);
+    assert_said(&f, "a.jsonl' was cut short or written over; it is read from its beginning");
+    put_lines(&f, "logs/a.jsonl", "a", 8, 8);
+    wait_events(&f, 1);
+    stop(&f, SIGINT);
+    assert_each_once(&f, "claude-code", 8);
+    cli_done(&f.cli);
+}
+END_TEST
+
+/* Shorter, and longer again before anybody looks. */
+START_TEST(a_log_that_is_written_over_is_known_by_its_bytes)
+{
+    struct following f;
+    begin(&f, "claude-code");
+    put_lines(&f, "logs/a.jsonl", "w", 1, 2);
+    wait_events(&f, 3);
+    char *text = calloc(20, 400);
+    for (int n = 3; n <= 12; n++)
+        strcat(text, line(n));
+    put(&f, "logs/a.jsonl", "w", text);
+    wait_events(&f, 10);
+    stop(&f, SIGINT);
+    assert_each_once(&f, "claude-code", 12);
+    free(text);
+    cli_done(&f.cli);
+}
+END_TEST
+
+START_TEST(a_log_that_is_rotated_loses_neither_its_old_nor_its_new_lines)
+{
+    struct following f;
+    begin(&f, "claude-code");
+    put_lines(&f, "logs/a.jsonl", "w", 1, 3);
+    wait_events(&f, 4);
+    ck_assert_int_eq(
+        rename(tmpdir_path(&f.cli.dir, "logs/a.jsonl"), tmpdir_path(&f.cli.dir, "logs/a.jsonl.1")),
+        0);
+    put_lines(&f, "logs/a.jsonl.1", "a", 4, 5); /* by who has it open still */
+    put_lines(&f, "logs/a.jsonl", "w", 6, 7);
+    wait_events(&f, 4);
+    put_lines(&f, "logs/a.jsonl.1", "a", 8, 8);
+    put_lines(&f, "logs/a.jsonl", "a", 9, 9);
+    wait_events(&f, 2);
+    assert_said(&f, "it is read from its beginning");
+    stop(&f, SIGINT);
+    assert_each_once(&f, "claude-code", 9);
+    cli_done(&f.cli);
+}
+END_TEST
+
+START_TEST(a_log_that_is_replaced_is_read_from_its_beginning)
+{
+    struct following f;
+    begin(&f, "claude-code");
+    put_lines(&f, "logs/a.jsonl", "w", 1, 3);
+    wait_events(&f, 4);
+    put_lines(&f, "new", "w", 2, 6);
+    ck_assert_int_eq(
+        rename(tmpdir_path(&f.cli.dir, "new"), tmpdir_path(&f.cli.dir, "logs/a.jsonl")), 0);
+    wait_events(&f, 3);
+    ck_assert_int_eq(unlink(tmpdir_path(&f.cli.dir, "logs/a.jsonl")), 0);
+    wait_said(&f, "a.jsonl' is gone");
+    put_lines(&f, "logs/a.jsonl", "w", 7, 7);
+    wait_events(&f, 1);
+    stop(&f, SIGINT);
+    assert_each_once(&f, "claude-code", 7);
+    cli_done(&f.cli);
+}
+END_TEST
+
+START_TEST(more_logs_than_stay_open_are_followed_too)
+{
+    enum { LOGS = 80 };
+    struct following f;
+    char name[40];
+    begin(&f, "claude-code");
+    for (int n = 1; n <= LOGS; n++) {
+        snprintf(name, sizeof name, "logs/%d.jsonl", n);
+        put_lines(&f, name, "w", n, n);
+    }
+    wait_events(&f, LOGS + 1);
+    for (int n = 1; n <= LOGS; n++) {
+        snprintf(name, sizeof name, "logs/%d.jsonl", n);
+        put_lines(&f, name, "a", LOGS + n, LOGS + n);
+    }
+    wait_events(&f, LOGS);
+    stop(&f, SIGINT);
+    assert_each_once(&f, "claude-code", 2 * LOGS);
+    cli_done(&f.cli);
+}
+END_TEST
+
+START_TEST(the_store_is_no_log_of_its_own)
+{
+    struct following f = {0};
+    CLI_INIT(&f.cli);
+    put(&f, "x.jsonl", "w", "{\"a\":1}\n");
+    start(&f, "jsonl", f.cli.dir.path); /* the store stands in it */
+    wait_events(&f, 1);
+    put(&f, "x.jsonl", "a", "{\"a\":2}\n");
+    wait_events(&f, 1);
+    ck_assert_ptr_null(next_object(&f, NOT_MS));
+    stop(&f, SIGINT);
+    CLI(&f.cli, NULL, "import", "jsonl", f.cli.dir.path);
+    cli_assert_done(&f.cli);
+    ck_assert_ptr_nonnull(strstr(f.cli.out, "1 file, 2 lines, 0 of them skipped: 0 events"));
+    cli_done(&f.cli);
+}
+END_TEST
+
+/* ---- Other containers ---- */
+
+#define GEMINI(messages)                                                                           \
+    "{\"sessionId\":\"s\",\"projectHash\":\"p\",\n\"messages\":[\n" messages "]}\n"
+#define MESSAGE(n) "{\"id\":\"m" n "\",\"type\":\"user\",\"content\":\"" n "\"}"
+
+START_TEST(a_document_that_is_half_written_waits_until_it_is_whole)
+{
+    struct following f;
+    static const char first[] = GEMINI(MESSAGE("1"));
+    static const char second[] = GEMINI(MESSAGE("1") ",\n" MESSAGE("2"));
+    begin(&f, "gemini-cli");
+    put(&f, "logs/session-1.json", "w", first);
+    wait_events(&f, 3);
+    char half[sizeof second];
+    snprintf(half, sizeof half, "%.*s", (int)sizeof first + 10, second);
+    put(&f, "logs/session-1.json", "w", half);
+    ck_assert_ptr_null(next_object(&f, NOT_MS));
+    put(&f, "logs/session-1.json", "a", second + strlen(half));
+    wait_events(&f, 3);
+    stop(&f, SIGINT);
+    CLI(&f.cli, NULL, "query", "--type", "import.unreadable", "--count");
+    ck_assert_int_eq(atoi(f.cli.out), 0);
+    CLI(&f.cli, NULL, "import", "gemini-cli", tmpdir_path(&f.cli.dir, "logs"));
+    ck_assert_ptr_nonnull(strstr(f.cli.out, " 0 events added"));
+    cli_done(&f.cli);
+}
+END_TEST
+
+START_TEST(a_document_that_stays_half_is_taken_as_it_stands)
+{
+    struct following f;
+    begin(&f, "gemini-cli");
+    put(&f, "logs/session-1.json", "w",
+        "{\"sessionId\":\"s\",\n\"messages\":[\n" MESSAGE("1") ",\n{\"id\":\"m2\",\"ty");
+    ck_assert_ptr_null(next_object(&f, NOT_MS));
+    stop(&f, SIGINT);
+    CLI(&f.cli, NULL, "query", "--type", "message.added", "--count");
+    ck_assert_int_eq(atoi(f.cli.out), 1);
+    CLI(&f.cli, NULL, "query", "--type", "import.unreadable");
+    ck_assert_ptr_nonnull(strstr(f.cli.out, "m2"));
+    cli_done(&f.cli);
+}
+END_TEST
+
+START_TEST(a_directory_that_is_one_log_is_followed)
+{
+    struct following f;
+    begin(&f, "openhands");
+    ck_assert_int_eq(mkdir(tmpdir_path(&f.cli.dir, "logs/run"), 0700), 0);
+    put(&f, "logs/run/base_state.json", "w", "{\"id\":\"run-1\"}");
+    wait_events(&f, 2);
+    ck_assert_int_eq(mkdir(tmpdir_path(&f.cli.dir, "logs/run/events"), 0700), 0);
+    put(&f, "logs/run/events/event-00001.json", "w", "{\"kind\":\"PauseEvent\",");
+    ck_assert_ptr_null(next_object(&f, NOT_MS));
+    put(&f, "logs/run/events/event-00001.json", "a",
+        "\"id\":\"e1\",\"timestamp\":\"2026-03-01T10:00:00\",\"source\":\"user\"}");
+    ck_assert_ptr_nonnull(next_object(&f, SOON_MS));
+    stop(&f, SIGINT);
+    CLI(&f.cli, NULL, "query", "--type", "import.unreadable", "--count");
+    ck_assert_int_eq(atoi(f.cli.out), 0);
+    CLI(&f.cli, NULL, "import", "openhands", tmpdir_path(&f.cli.dir, "logs"));
+    ck_assert_ptr_nonnull(strstr(f.cli.out, " 0 events added"));
+    cli_done(&f.cli);
+}
+END_TEST
+
+static void must(sqlite3 *db, const char *sql)
+{
+    char *why = NULL;
+    ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, &why) == SQLITE_OK, "%s: %s", sql, why);
+}
+
+START_TEST(a_database_is_followed_while_its_writer_has_it_open)
+{
+    struct following f;
+    sqlite3 *db = NULL;
+    begin(&f, "openai-agents");
+    ck_assert_int_eq(sqlite3_open(tmpdir_path(&f.cli.dir, "logs/a.db"), &db), SQLITE_OK);
+    must(db, _i == 0 ? "PRAGMA journal_mode = WAL" : "PRAGMA journal_mode = DELETE");
+    must(db, "CREATE TABLE agent_sessions (session_id TEXT PRIMARY KEY, created_at TIMESTAMP, "
+             "updated_at TIMESTAMP);"
+             "CREATE TABLE agent_messages (id INTEGER PRIMARY KEY, session_id TEXT, message_data "
+             "TEXT, created_at TIMESTAMP);"
+             "INSERT INTO agent_sessions VALUES ('s', '2026-03-01 10:00:00', '2026-03-01 "
+             "10:00:00')");
+    for (int n = 1; n <= 5; n++) {
+        char sql[300];
+        snprintf(sql, sizeof sql,
+                 "INSERT INTO agent_messages VALUES (%d, 's', '{\"role\":\"user\",\"content\":"
+                 "\"said %d\"}', '2026-03-01 10:00:0%d')",
+                 n, n, n);
+        must(db, sql);
+        while (next_object(&f, 50) == NULL) /* until something came of it */
+            CLI(&f.cli, NULL, "query", "--type", "message.added", "--count");
+    }
+    must(db, "BEGIN IMMEDIATE; DELETE FROM agent_messages");
+    stop(&f, SIGINT);
+    must(db, "ROLLBACK");
+    sqlite3_close(db);
+    CLI(&f.cli, NULL, "query", "--type", "message.added", "--count");
+    ck_assert_int_eq(atoi(f.cli.out), 5);
+    CLI(&f.cli, NULL, "import", "openai-agents", tmpdir_path(&f.cli.dir, "logs"));
+    ck_assert_ptr_nonnull(strstr(f.cli.out, " 0 events added"));
+    cli_done(&f.cli);
+}
+END_TEST
+
+START_TEST(what_a_log_is_may_show_later)
+{
+    struct following f;
+    begin(&f, "auto");
+    put(&f, "logs/a.jsonl", "w", "{\"type\":\"summary\",");
+    ck_assert_ptr_null(next_object(&f, NOT_MS));
+    put(&f, "logs/a.jsonl", "a", "\"summary\":\"x\",\"leafUuid\":\"u\"}\n");
+    const char *object = next_object(&f, SOON_MS);
+    ck_assert_ptr_nonnull(object);
+    ck_assert_ptr_nonnull(strstr(object, "\"kind\":\"claude-code\""));
+    stop(&f, SIGINT);
+    cli_done(&f.cli);
+}
+END_TEST
+
+/* ---- The end ---- */
+
+/* A process that writes lines 1 to last, each in two writes, and leaves. */
+static pid_t write_slowly(struct following *f, const char *name, int last)
+{
+    const char *path = tmpdir_path(&f->cli.dir, name);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid > 0)
+        return pid;
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    for (int n = 1; n <= last; n++) {
+        const char *text = line(n);
+        size_t len = strlen(text), half = (size_t)(n * 7) % len;
+        if (write(fd, text, half) < 0 || usleep(500) < 0 || write(fd, text + half, len - half) < 0)
+            _exit(1);
+    }
+    _exit(0);
+}
+
+START_TEST(a_follow_that_is_killed_and_begun_again_loses_nothing_and_adds_nothing_twice)
+{
+    enum { LINES = 800, KILLS = 6 };
+    struct following f;
+    int how = 0;
+    const char *logs = begin(&f, "claude-code");
+    pid_t writer = write_slowly(&f, "logs/a.jsonl", LINES);
+    for (int i = 0; i < KILLS; i++) {
+        poll(NULL, 0, 60 + 37 * i);
+        stop(&f, SIGKILL);
+        start(&f, "claude-code", logs);
+    }
+    ck_assert_int_eq(waitpid(writer, &how, 0), writer);
+    ck_assert_int_eq(how, 0);
+    wait_said(&f, "follows ");
+    stop(&f, SIGTERM);
+    assert_each_once(&f, "claude-code", LINES);
+    cli_done(&f.cli);
+}
+END_TEST
+
+START_TEST(at_the_end_it_says_what_was_imported)
+{
+    struct following f = {0};
+    int pipes[2], how = 0;
+    char text[2000] = "";
+    CLI_INIT(&f.cli);
+    const char *log = tmpdir_path(&f.cli.dir, "a.jsonl");
+    put_lines(&f, "a.jsonl", "w", 1, 3);
+    ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        dup2(pipes[1], STDOUT_FILENO);
+        dup2(open(tmpdir_path(&f.cli.dir, "follow.err"), O_WRONLY | O_CREAT, 0600), STDERR_FILENO);
+        cli_exec(&f.cli, (const char *[]){"import", "claude-code", log, "--follow", NULL});
+    }
+    close(pipes[1]);
+    wait_said(&f, "follows 1 log; Ctrl-C ends it");
+    put(&f, "a.jsonl", "a", "\n");
+    put_lines(&f, "a.jsonl", "a", 3, 4);
+    kill(pid, SIGTERM);
+    ck_assert_int_eq(waitpid(pid, &how, 0), pid);
+    ck_assert_int_eq(how, 0);
+    for (ssize_t got, at = 0; (got = read(pipes[0], text + at, sizeof text - 1 - (size_t)at)) > 0;)
+        at += got;
+    close(pipes[0]);
+    ck_assert_msg(strstr(text, "1 file, 6 lines, 2 of them skipped: 5 events added\n") != NULL,
+                  "%s", text);
+    cli_done(&f.cli);
+}
+END_TEST
+
+START_TEST(it_ends_when_nobody_reads_what_it_prints)
+{
+    struct following f;
+    int how = 0;
+    begin(&f, "claude-code");
+    close(f.out);
+    put_lines(&f, "logs/a.jsonl", "w", 1, 1);
+    ck_assert_int_eq(waitpid(f.pid, &how, 0), f.pid);
+    ck_assert(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    assert_each_once(&f, "claude-code", 0);
+    cli_done(&f.cli);
+}
+END_TEST
+
+Suite *suite_follow(void)
+{
+    Suite *suite = suite_create("follow");
+    TCase *tc = tcase_create("follow");
+    tcase_set_timeout(tc, 120);
+    tcase_add_test(tc, a_line_is_durable_less_than_a_second_after_it_was_written);
+    tcase_add_test(tc, half_a_line_waits_for_the_rest_of_it);
+    tcase_add_test(tc, what_stands_behind_the_last_line_break_is_taken_at_the_end_if_it_is_whole);
+    tcase_add_test(tc, new_logs_are_taken_up_also_in_new_directories);
+    tcase_add_test(tc, a_log_that_is_cut_short_is_read_from_its_beginning);
+    tcase_add_test(tc, a_log_that_is_written_over_is_known_by_its_bytes);
+    tcase_add_test(tc, a_log_that_is_rotated_loses_neither_its_old_nor_its_new_lines);
+    tcase_add_test(tc, a_log_that_is_replaced_is_read_from_its_beginning);
+    tcase_add_test(tc, more_logs_than_stay_open_are_followed_too);
+    tcase_add_test(tc, the_store_is_no_log_of_its_own);
+    tcase_add_test(tc, a_document_that_is_half_written_waits_until_it_is_whole);
+    tcase_add_test(tc, a_document_that_stays_half_is_taken_as_it_stands);
+    tcase_add_test(tc, a_directory_that_is_one_log_is_followed);
+    tcase_add_loop_test(tc, a_database_is_followed_while_its_writer_has_it_open, 0, 2);
+    tcase_add_test(tc, what_a_log_is_may_show_later);
+    tcase_add_test(tc,
+                   a_follow_that_is_killed_and_begun_again_loses_nothing_and_adds_nothing_twice);
+    tcase_add_test(tc, at_the_end_it_says_what_was_imported);
+    tcase_add_test(tc, it_ends_when_nobody_reads_what_it_prints);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,639 @@
+#include "tools/import/follow.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/clock.h"
+#include "journal/base/hash.h"
+#include "tools/command.h"
+#include "tools/import/detect.h"
+#include "tools/import/find.h"
+#include "tools/import/watch.h"
+#include "tools/out.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LIVE_MAX  64
+#define POLL_US   ((int64_t)2000000)
+#define QUIET_US  ((int64_t)5000000)
+#define RETRY_US  ((int64_t)1000000)
+#define GAP_US    ((int64_t)10000)    /* between two looks at one log */
+#define LINGER_US ((int64_t)10000000) /* a file that was moved away may still be written */
+#define DEEP_MAX  4                   /* directories of a log that is one */
+#define PATH_SIZE 4608
+
+/* A file as it was last read. */
+struct reading {
+    struct import_job *job; /* open: rule 1 */
+    struct follow_totals totals;
+};
+
+struct followed {
+    char *path;
+    struct importer importer; /* kind NULL: not known yet */
+    struct reading now;
+    struct reading moved;        /* rule 3: what stood at path before */
+    int64_t moved_us;            /* when it was last written */
+    struct follow_totals before; /* of still older files */
+    uint64_t stamp;              /* of the log as it was when it was last read */
+    int64_t changed_us;          /* when that was found to be another one */
+    int64_t due_us;              /* not to be looked at before */
+    bool is_changed;
+    bool was_read;
+    bool was_refused;
+    bool waits; /* its first line is not whole yet */
+};
+
+struct follow {
+    const struct follow_options *options;
+    struct import_options import;
+    struct watch watch;
+    struct followed *logs;
+    size_t count;
+    size_t capacity;
+    bool search;        /* there may be new logs */
+    int64_t search_us;  /* not before */
+    int64_t polled_us;  /* when all were looked at last */
+    bool ended;         /* a signal came */
+    bool said_no_watch; /* that polling is all there is */
+    int exit_status;
+};
+
+static int64_t now_us(void)
+{
+    return annal__system_clock.monotonic_us(NULL);
+}
+
+/* ---- Signals ---- */
+
+int follow_signals(void)
+{
+    static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
+        sigaddset(&set, ending[i]);
+    int fd = sigprocmask(SIG_BLOCK, &set, NULL) == 0
+                 ? signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)
+                 : -1;
+    if (fd < 0)
+        (void)fail_storage("import --follow: cannot hear signals: %s", strerror(errno));
+    return fd;
+}
+
+static bool signal_came(const struct follow *follow)
+{
+    struct signalfd_siginfo info;
+    return read(follow->options->signals, &info, sizeof info) == (ssize_t)sizeof info;
+}
+
+/* Between two chunks of a log. In the end, it takes another signal. */
+static bool wants_to_stop(void *arg)
+{
+    struct follow *follow = arg;
+    if (signal_came(follow))
+        follow->ended = true;
+    return follow->ended;
+}
+
+/* ---- Has it changed? ---- */
+
+static void add_stat(uint64_t *stamp, const char *name, const struct stat *st)
+{
+    const int64_t facts[] = {(int64_t)st->st_ino, (int64_t)st->st_dev, (int64_t)st->st_size,
+                             (int64_t)st->st_mtim.tv_sec, (int64_t)st->st_mtim.tv_nsec};
+    *stamp = annal__hash(name, strlen(name), *stamp);
+    *stamp = annal__hash(facts, sizeof facts, *stamp);
+}
+
+/* Names come in any order, so their stamps are added up. */
+static uint64_t stamp_of_directory(const char *path, int depth)
+{
+    uint64_t sum = 0;
+    DIR *directory = opendir(path);
+    for (struct dirent *entry; directory != NULL && (entry = readdir(directory)) != NULL;) {
+        char below[PATH_SIZE];
+        struct stat st;
+        uint64_t stamp = 0;
+        if (entry->d_name[0] == '.' ||
+            snprintf(below, sizeof below, "%s/%s", path, entry->d_name) >= (int)sizeof below)
+            continue;
+        if (lstat(below, &st) < 0)
+            continue;
+        if (S_ISREG(st.st_mode))
+            add_stat(&stamp, entry->d_name, &st);
+        else if (S_ISDIR(st.st_mode) && depth < DEEP_MAX)
+            stamp = annal__hash(entry->d_name, strlen(entry->d_name),
+                                stamp_of_directory(below, depth + 1));
+        sum += stamp;
+    }
+    if (directory != NULL)
+        closedir(directory);
+    return sum;
+}
+
+/* 0: it is not there. A database writes beside itself first. */
+static uint64_t stamp_of(const char *path)
+{
+    static const char *const beside[] = {"-wal", "-journal"};
+    char name[PATH_SIZE];
+    struct stat st;
+    uint64_t stamp = 1;
+    if (stat(path, &st) < 0)
+        return 0;
+    if (S_ISDIR(st.st_mode))
+        return stamp_of_directory(path, 0) | 1;
+    add_stat(&stamp, "", &st);
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
+        if (snprintf(name, sizeof name, "%s%s", path, beside[i]) < (int)sizeof name &&
+            stat(name, &st) == 0)
+            add_stat(&stamp, beside[i], &st);
+    return stamp | 1;
+}
+
+static void note_change(struct followed *log)
+{
+    log->is_changed = true;
+    log->changed_us = now_us();
+}
+
+/* ---- Which logs there are ---- */
+
+static struct followed *find_followed(struct follow *follow, const char *path)
+{
+    for (size_t i = 0; i < follow->count; i++)
+        if (strcmp(follow->logs[i].path, path) == 0)
+            return &follow->logs[i];
+    return NULL;
+}
+
+static annal_status add_followed(struct follow *follow, const char *path)
+{
+    if (find_followed(follow, path) != NULL)
+        return ANNAL_OK;
+    if (follow->count == follow->capacity) {
+        size_t capacity = follow->capacity * 2 + 64;
+        void *logs = annal__realloc_array(follow->logs, capacity, sizeof *follow->logs);
+        if (logs == NULL)
+            return ANNAL_ERR_NOMEM;
+        follow->logs = logs;
+        follow->capacity = capacity;
+    }
+    char *copy = annal__strndup(path, strlen(path));
+    if (copy == NULL)
+        return ANNAL_ERR_NOMEM;
+    struct followed *log = &follow->logs[follow->count++];
+    *log = (struct followed){.path = copy, .importer = follow->options->importer};
+    note_change(log);
+    return ANNAL_OK;
+}
+
+static void watch_directory(void *arg, const char *path)
+{
+    struct follow *follow = arg;
+    watch_add(&follow->watch, path);
+}
+
+/* What is inside a directory that is a log. */
+static void watch_below(struct follow *follow, const char *path, int depth)
+{
+    DIR *directory = opendir(path);
+    if (directory == NULL)
+        return;
+    watch_add(&follow->watch, path);
+    for (struct dirent *entry; depth < DEEP_MAX && (entry = readdir(directory)) != NULL;) {
+        char below[PATH_SIZE];
+        struct stat st;
+        if (entry->d_name[0] != '.' &&
+            snprintf(below, sizeof below, "%s/%s", path, entry->d_name) < (int)sizeof below &&
+            lstat(below, &st) == 0 && S_ISDIR(st.st_mode))
+            watch_below(follow, below, depth + 1);
+    }
+    closedir(directory);
+}
+
+/* A file is watched itself, which follows a link, and so is its directory, where it is replaced. */
+static void watch_file(struct follow *follow, const char *path)
+{
+    char directory[PATH_SIZE];
+    snprintf(directory, sizeof directory, "%s", path);
+    char *slash = strrchr(directory, '/');
+    if (slash != NULL)
+        slash[slash == directory ? 1 : 0] = '\0';
+    watch_add(&follow->watch, slash != NULL ? directory : ".");
+    watch_add(&follow->watch, path);
+}
+
+static void watch_operand(struct follow *follow, const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        watch_below(follow, path, DEEP_MAX); /* looked into by find_logs(), unless it is a log */
+    else
+        watch_file(follow, path);
+}
+
+static annal_status search(struct follow *follow)
+{
+    const struct follow_options *options = follow->options;
+    struct logs found = {.importer = &options->importer,
+                         .store = options->store_path,
+                         .quiet = true,
+                         .looked = watch_directory,
+                         .arg = follow};
+    annal_status status = ANNAL_OK;
+    int64_t begun_us = now_us();
+    follow->search = false;
+    for (int i = 0; i < options->path_count; i++) {
+        watch_operand(follow, options->paths[i]);
+        if (find_logs(&found, options->paths[i]) != EXIT_DONE)
+            status = ANNAL_ERR_NOMEM;
+    }
+    for (size_t i = 0; i < found.count && status >= 0; i++) {
+        struct stat st;
+        status = add_followed(follow, found.all[i].path);
+        if (status >= 0 && stat(found.all[i].path, &st) == 0 && S_ISDIR(st.st_mode))
+            watch_below(follow, found.all[i].path, 0);
+    }
+    logs_done(&found);
+    if (follow->watch.refused != 0 && !follow->said_no_watch) {
+        follow->said_no_watch = true;
+        say("import --follow: inotify: %s; logs are looked at every %d seconds",
+            strerror(follow->watch.refused), (int)(POLL_US / 1000000));
+    }
+    int64_t done_us = now_us();
+    follow->search_us = done_us + 4 * (done_us - begun_us);
+    return status;
+}
+
+/* ---- Word ---- */
+
+static bool is_of(const char *log, const char *path)
+{
+    size_t len = strlen(log);
+    while (len > 1 && log[len - 1] == '/')
+        len--;
+    if (strncmp(log, path, len) != 0)
+        return false;
+    return path[len] == '\0' || path[len] == '/' || strcmp(path + len, "-wal") == 0 ||
+           strcmp(path + len, "-journal") == 0;
+}
+
+/* inotify names what stands in the working directory "./x". */
+static const char *plain(const char *path)
+{
+    return strncmp(path, "./", 2) == 0 ? path + 2 : path;
+}
+
+static void hear(void *arg, const char *path, bool appeared)
+{
+    struct follow *follow = arg;
+    bool known = false;
+    for (size_t i = 0; i < follow->count; i++) {
+        struct followed *log = &follow->logs[i];
+        if (path == NULL || is_of(plain(log->path), plain(path))) {
+            note_change(log);
+            known = true;
+        }
+    }
+    if (appeared && (path == NULL || !known))
+        follow->search = true;
+    struct stat st;
+    if (appeared && known && path != NULL && lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        follow->search = true; /* within a log: to be watched */
+}
+
+static void look_at_all(struct follow *follow)
+{
+    for (size_t i = 0; i < follow->count; i++) {
+        struct followed *log = &follow->logs[i];
+        if (stamp_of(log->path) != log->stamp && !log->is_changed)
+            note_change(log);
+    }
+    follow->search = true;
+    follow->polled_us = now_us();
+}
+
+/* ---- Reading ---- */
+
+static struct follow_totals totals_of(const struct import_report *report)
+{
+    return (struct follow_totals){.files = 1,
+                                  .lines = report->lines,
+                                  .skipped = report->blank + report->duplicate + report->unfinished,
+                                  .unfinished = report->unfinished};
+}
+
+static void add_totals(struct follow_totals *sum, const struct follow_totals *more)
+{
+    sum->lines += more->lines;
+    sum->skipped += more->skipped;
+    sum->unfinished += more->unfinished;
+    sum->events += more->events;
+}
+
+/* What was taken by a job, which reports all that it took since it was opened. */
+static void tell(struct follow *follow, struct followed *log, struct reading *reading,
+                 uint64_t events_before)
+{
+    const struct follow_options *options = follow->options;
+    struct import_report report = *import_report(reading->job);
+    uint64_t events = reading->totals.events;
+    report.events -= events_before;
+    reading->totals = totals_of(&report);
+    reading->totals.events = events + report.events;
+    if (report.events > 0 || !log->was_read)
+        options->took(options->arg, log->path, log->importer.kind, &report);
+    if (report.damaged && !log->was_refused)
+        say("import '%s': %s; what stands before that was imported", log->path,
+            report.damage.message);
+    log->was_refused = report.damaged;
+    if (report.damaged)
+        follow->exit_status = EXIT_REFUSED;
+    log->was_read = true;
+}
+
+/* A failure of the store ends it all; one of a log is said once, and waits for the log to change. */
+static annal_status refuse(struct follow *follow, struct followed *log, bool of_store,
+                           annal_status status, const annal_error *err)
+{
+    if (of_store || status == ANNAL_ERR_NOMEM) {
+        follow->exit_status = fail_error(err);
+        return status;
+    }
+    if (status == ANNAL_ERR_BUSY) {
+        note_change(log);
+        log->due_us = now_us() + RETRY_US;
+        return ANNAL_OK;
+    }
+    if (!log->was_refused)
+        follow->exit_status = fail_error(err);
+    log->was_refused = true;
+    return ANNAL_OK;
+}
+
+static void close_reading(struct reading *reading)
+{
+    import_close(reading->job);
+    reading->job = NULL;
+}
+
+/* A job that failed is closed. */
+static annal_status take(struct follow *follow, struct followed *log, struct reading *reading,
+                         enum import_until until)
+{
+    annal_error err = {0};
+    uint64_t before = import_report(reading->job)->events;
+    annal_status status = import_take(reading->job, until, &err);
+    tell(follow, log, reading, before);
+    if (status >= 0)
+        return ANNAL_OK;
+    bool of_store = import_report(reading->job)->store_failed;
+    close_reading(reading);
+    return refuse(follow, log, of_store, status, &err);
+}
+
+static annal_status take_and_close(struct follow *follow, struct followed *log,
+                                   struct reading *reading, enum import_until until)
+{
+    annal_status status = take(follow, log, reading, until);
+    close_reading(reading);
+    return status;
+}
+
+/* Rule 1: the one that has rested longest gives way. */
+static annal_status make_room(struct follow *follow, const struct followed *but)
+{
+    struct followed *oldest = NULL;
+    size_t live = 0;
+    for (size_t i = 0; i < follow->count; i++) {
+        struct followed *log = &follow->logs[i];
+        live += log->now.job != NULL;
+        if (log->now.job != NULL && log != but &&
+            (oldest == NULL || log->changed_us < oldest->changed_us))
+            oldest = log;
+    }
+    return live > LIVE_MAX ? take_and_close(follow, oldest, &oldest->now, IMPORT_LAST) : ANNAL_OK;
+}
+
+/* ---- Logs that are replaced: rule 3 ---- */
+
+static annal_status leave_moved(struct follow *follow, struct followed *log)
+{
+    annal_status status = ANNAL_OK;
+    if (log->moved.job != NULL)
+        status = take_and_close(follow, log, &log->moved, IMPORT_LAST);
+    add_totals(&log->before, &log->moved.totals);
+    log->moved.totals = (struct follow_totals){0};
+    return status;
+}
+
+static annal_status leave_replaced(struct follow *follow, struct followed *log,
+                                   enum import_change change)
+{
+    annal_status status = leave_moved(follow, log);
+    log->moved = log->now;
+    log->now = (struct reading){0};
+    log->moved_us = now_us();
+    if (status >= 0 && change == IMPORT_REWRITTEN)
+        status = take_and_close(follow, log, &log->moved, IMPORT_REST);
+    if (log->stamp == 0)
+        say("'%s' is gone; another one in its place is read from its beginning", log->path);
+    else
+        say("'%s' was %s; it is read from its beginning", log->path,
+            change == IMPORT_REWRITTEN ? "cut short or written over" : "replaced");
+    return status;
+}
+
+static annal_status read_moved(struct follow *follow, struct followed *log)
+{
+    uint64_t lines = log->moved.totals.lines;
+    annal_status status = take(follow, log, &log->moved, IMPORT_WHOLE);
+    if (log->moved.totals.lines != lines)
+        log->moved_us = now_us();
+    if (status >= 0 && now_us() - log->moved_us >= LINGER_US)
+        status = leave_moved(follow, log);
+    return status;
+}
+
+/* ---- Reading a log ---- */
+
+static annal_status find_kind(struct follow *follow, struct followed *log)
+{
+    struct detected detected;
+    annal_error err = {0};
+    if (log->importer.kind != NULL)
+        return ANNAL_OK;
+    annal_status status = detect_log(log->path, &detected, &err);
+    if (status < 0)
+        return refuse(follow, log, false, status, &err);
+    log->importer = detected.importer;
+    return ANNAL_OK;
+}
+
+static annal_status read_anew(struct follow *follow, struct followed *log, bool last)
+{
+    const struct follow_options *options = follow->options;
+    annal_error err = {0};
+    annal_status status = find_kind(follow, log);
+    if (status < 0 || log->importer.kind == NULL)
+        return status;
+    bool only_whole = !last && now_us() - log->changed_us < QUIET_US;
+    status = import_open(options->store, &log->importer, log->path, &follow->import, only_whole,
+                         &log->now.job, &err);
+    if (status < 0)
+        return refuse(follow, log, false, status, &err);
+    if (status == ANNAL_END) {
+        log->is_changed = true; /* rule 2: and since when does not change */
+        log->due_us = log->changed_us + QUIET_US;
+        return ANNAL_OK;
+    }
+    bool is_log = import_is_log(log->now.job);
+    status = take(follow, log, &log->now, last || !is_log ? IMPORT_LAST : IMPORT_WHOLE);
+    log->waits = is_log && !last && log->now.job != NULL && !import_can_go_on(log->now.job);
+    if (log->now.job != NULL && (last || !import_can_go_on(log->now.job)))
+        close_reading(&log->now);
+    return status >= 0 && log->now.job != NULL ? make_room(follow, log) : status;
+}
+
+/* It has changed: take what is new. */
+static annal_status read_log(struct follow *follow, struct followed *log, bool last)
+{
+    annal_status status = ANNAL_OK;
+    enum import_change change = IMPORT_SAME;
+    int64_t begun_us = now_us();
+    log->is_changed = false;
+    log->due_us = 0;
+    log->stamp = stamp_of(log->path);
+    if (log->now.job != NULL) {
+        change = import_change_of(log->now.job, log->path);
+        status = change == IMPORT_SAME
+                     ? take(follow, log, &log->now, last ? IMPORT_LAST : IMPORT_WHOLE)
+                     : leave_replaced(follow, log, change);
+    } else {
+        change = IMPORT_OTHER;
+    }
+    if (status >= 0 && change != IMPORT_SAME && log->stamp != 0)
+        status = read_anew(follow, log, last);
+    int64_t now = now_us(), took_us = now - begun_us;
+    if (log->due_us == 0)
+        log->due_us = now + (change == IMPORT_SAME || took_us < GAP_US ? GAP_US : took_us);
+    return status;
+}
+
+static annal_status read_due(struct follow *follow)
+{
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < follow->count && status >= 0 && !wants_to_stop(follow); i++) {
+        struct followed *log = &follow->logs[i];
+        if (log->moved.job != NULL)
+            status = read_moved(follow, log);
+        if (status >= 0 && log->is_changed && log->due_us <= now_us())
+            status = read_log(follow, log, false);
+    }
+    return status;
+}
+
+/* ---- Waiting ---- */
+
+static int64_t next_look(const struct follow *follow)
+{
+    int64_t next_us = follow->polled_us + POLL_US;
+    if (follow->search && follow->search_us < next_us)
+        next_us = follow->search_us;
+    for (size_t i = 0; i < follow->count; i++)
+        if (follow->logs[i].is_changed && follow->logs[i].due_us < next_us)
+            next_us = follow->logs[i].due_us;
+    return next_us;
+}
+
+static void wait_for_word(struct follow *follow)
+{
+    struct pollfd fds[] = {{.fd = follow->options->signals, .events = POLLIN},
+                           {.fd = follow->watch.fd, .events = POLLIN},
+                           {.fd = STDOUT_FILENO}};
+    int64_t wait_us = next_look(follow) - now_us();
+    (void)poll(fds, 3, wait_us <= 0 ? 0 : (int)((wait_us + 999) / 1000));
+    watch_read(&follow->watch, hear, follow);
+    if (now_us() - follow->polled_us >= POLL_US)
+        look_at_all(follow);
+    if ((fds[2].revents & (POLLERR | POLLHUP)) != 0 || !out_wanted())
+        follow->ended = true;
+}
+
+/* ---- The end ---- */
+
+/* Rule 6. What a look finds changed now was written before the signal. */
+static annal_status take_last(struct follow *follow)
+{
+    annal_status status = ANNAL_OK;
+    follow->ended = false;
+    for (size_t i = 0; i < follow->count && status >= 0 && !wants_to_stop(follow); i++) {
+        struct followed *log = &follow->logs[i];
+        status = leave_moved(follow, log);
+        if (status >= 0 && (log->now.job != NULL || log->waits || log->is_changed ||
+                            stamp_of(log->path) != log->stamp))
+            status = read_log(follow, log, true);
+    }
+    follow->ended = true;
+    return status;
+}
+
+static void sum_up(struct follow *follow, struct follow_totals *out)
+{
+    *out = (struct follow_totals){0};
+    for (size_t i = 0; i < follow->count; i++) {
+        struct followed *log = &follow->logs[i];
+        out->files += log->was_read;
+        if (log->importer.kind == NULL && log->stamp != 0) {
+            out->unknown++;
+            say("'%s' is of no kind that is known: left out", log->path);
+        }
+        add_totals(out, &log->before);
+        add_totals(out, &log->moved.totals);
+        add_totals(out, &log->now.totals);
+        close_reading(&log->moved);
+        close_reading(&log->now);
+        annal__free(log->path);
+    }
+    annal__free(follow->logs);
+    watch_done(&follow->watch);
+}
+
+int follow_logs(const struct follow_options *options, struct follow_totals *out_totals)
+{
+    struct follow follow = {.options = options};
+    follow.import = (struct import_options){.stop = wants_to_stop,
+                                            .arg = &follow,
+                                            .options = options->map,
+                                            .option_count = options->map_count};
+    watch_init(&follow.watch);
+    annal_status status = search(&follow);
+    follow.polled_us = now_us();
+    if (status >= 0)
+        status = read_due(&follow);
+    bool all_read = status >= 0 && !follow.ended;
+    if (all_read)
+        options->all_read(options->arg, follow.count);
+    while (status >= 0 && !wants_to_stop(&follow)) {
+        wait_for_word(&follow);
+        if (follow.search && follow.search_us <= now_us())
+            status = search(&follow);
+        if (status >= 0)
+            status = read_due(&follow);
+    }
+    if (status >= 0 && all_read)
+        status = take_last(&follow);
+    if (status < 0 && follow.exit_status == EXIT_DONE)
+        follow.exit_status = fail_storage("import --follow: out of memory");
+    sum_up(&follow, out_totals);
+    return follow.exit_status;
+}
