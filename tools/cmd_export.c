@@ -11,7 +11,7 @@
 static const struct format {
     const char *name;
     int (*export)(struct export *export);
-} formats[] = {{"jsonl", export_jsonl}, {"markdown", export_markdown}};
+} formats[] = {{"jsonl", export_jsonl}, {"markdown", export_markdown}, {"otlp", export_otlp}};
 
 enum { FORMATS = sizeof formats / sizeof *formats };
 
@@ -27,7 +27,7 @@ static int read_format(const struct args *args, const struct format **out_format
             return EXIT_DONE;
         }
     }
-    return fail_usage("--format is jsonl or markdown, and was given '%s'", name);
+    return fail_usage("--format is jsonl, markdown or otlp, and was given '%s'", name);
 }
 
 /* Up to which event: all that proves itself now, or --at. */
@@ -95,7 +95,7 @@ static int run(const struct args *args)
     struct session_list list = {0};
     annal_store *store = NULL;
     int exit_status = read_format(args, &format);
-    if (exit_status == EXIT_DONE && args_has(args, "at") && args->operand_count > 1)
+    if (exit_status == EXIT_DONE && args_has(args, "at") && args->operand_count != 1)
         exit_status = fail_usage("--at is an event of one session");
     if (exit_status == EXIT_DONE)
         exit_status = store_open(args, OPEN_READ, 0, &store);
@@ -108,7 +108,7 @@ static int run(const struct args *args)
 }
 
 static const struct option options[] = {
-    {"format", "FORMAT", "jsonl (default) or markdown", false},
+    {"format", "FORMAT", "jsonl (default), markdown or otlp", false},
     {"to", "FILE", "write FILE, which takes its name when it is whole", false},
     {"at", "SEQ", "the session up to event SEQ", false},
     {"full", NULL, "markdown: cut no result, leave no event out", false},
@@ -116,8 +116,7 @@ static const struct option options[] = {
 
 const struct command cmd_export = {
     .name = "export",
-    .operands = "SESSION...",
-    .operands_min = 1,
+    .operands = "[SESSION...]",
     .operands_max = -1,
     .summary = "write a session for other programs, or for people",
     .about = "jsonl is one event a line, as 'annal append' and 'annal import jsonl' read them:\n"
@@ -128,6 +127,12 @@ const struct command cmd_export = {
              "tools were called with and returned, what failed, and what never ended. Long\n"
              "results are cut and say so. Nothing that stands in an event can break the page.\n"
              "\n"
+             "otlp is a trace for each session, one line of OTLP JSON, by the conventions of\n"
+             "OpenTelemetry for generative AI: spans of the agent, its turns, requests to the\n"
+             "model with messages and tokens, and tools. What never ended has status ERROR and\n"
+             "annal.incomplete. Ids are hashes of the session's id and the event's seq.\n"
+             "\n"
+             "Without SESSION all sessions of the store are written.\n"
              "A fork is written as one history, with what it shares. The exit status is 1 when\n"
              "something is damaged: it is named on standard error, all else is written.",
     .examples = "  annal export sess_1 --format markdown --to sess_1.md\n"

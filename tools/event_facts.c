@@ -65,6 +65,11 @@ static bool is_type(const annal_event *event, const char *const *types)
     return false;
 }
 
+bool event_is(const annal_event *event, const char *type)
+{
+    return is_type(event, (const char *const[]){type, NULL});
+}
+
 bool event_type_ends(const annal_event *event, const char *end)
 {
     size_t len = strlen(end);

@@ -27,6 +27,7 @@ enum fact fact_of(const annal_event *event);
 /* A member of the data, raw; empty when it is not there or null. */
 annal_slice event_member(const annal_event *event, const char *name);
 annal_slice event_either(const annal_event *event, const char *name, const char *other);
+bool event_is(const annal_event *event, const char *type);
 bool event_type_ends(const annal_event *event, const char *end);
 
 /* Whether a result says that its tool failed. */

@@ -1,4 +1,5 @@
 /* annal export: what leaves a store, and whether it is the same when it comes back. */
+#include "tests/support/real_logs.h"
 #include "tests/tools/cli.h"
 #include "tools/command.h"
 
@@ -395,6 +396,164 @@ START_TEST(nothing_in_an_event_breaks_the_page)
 }
 END_TEST
 
+/* ---- OTLP ---- */
+
+static const char *const kinds[] = {
+    "autogen",        "claude-code", "codex", "gemini-cli", "goose",     "langgraph", "opencode",
+    "mini-swe-agent", "openhands",   "otel",  "pi",         "swe-agent", "tau-bench"};
+
+#define TRACE  "b38acab60a3e3b2be369db72403143e1"
+#define ROOT   "c17b960bb0720d4d"
+#define TURN_2 "534694da09c4a230"
+
+/* What a session used, and how many tools it called, of all sessions that have one or the other. */
+#define USED_SQL                                                                                   \
+    "SELECT s.id, s.input_tokens, s.output_tokens, s.cost_microusd, t.calls FROM sessions s "      \
+    "LEFT JOIN (SELECT session_id, count(*) AS calls FROM events WHERE type = 'tool.called' "      \
+    "GROUP BY session_id) t ON t.session_id = s.id WHERE s.input_tokens <> 0 OR s.output_tokens "  \
+    "<> 0 OR t.calls > 0 ORDER BY s.id"
+
+/* Every session of the store as OTLP, into another store, which is named. */
+static const char *through_otlp(struct cli *cli)
+{
+    const char *file = tmpdir_path(&cli->dir, "spans.jsonl");
+    CLI(cli, NULL, "export", "--format", "otlp", "--to", file);
+    cli_assert_done(cli);
+    const char *other = tmpdir_path(&cli->dir, "other");
+    CLI(cli, NULL, "import", "otel", file, "--store", other);
+    cli_assert_done(cli);
+    return other;
+}
+
+static void assert_same_use(struct cli *cli, const char *what)
+{
+    CLI(cli, NULL, "sql", USED_SQL, "--format", "csv");
+    cli_assert_done(cli);
+    char *before = strdup(cli->out);
+    const char *other = through_otlp(cli);
+    CLI(cli, NULL, "sql", USED_SQL, "--format", "csv", "--store", other);
+    cli_assert_done(cli);
+    ck_assert_msg(strcmp(cli->out, before) == 0, "%s: %s, and it was %s", what, cli->out, before);
+    free(before);
+}
+
+static void import_there_and_back(const char *kind, const char *folder)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, NULL, "import", kind, folder);
+    if (strstr(cli.err, "there is no log of kind") == NULL)
+        assert_same_use(&cli, folder);
+    cli_done(&cli);
+}
+
+START_TEST(tokens_costs_and_calls_of_a_log_come_back_from_its_spans)
+{
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s/tests/data/%s", ANNAL_SOURCE, kinds[_i]);
+    import_there_and_back(kinds[_i], folder);
+}
+END_TEST
+
+START_TEST(those_of_real_logs_do_too)
+{
+    char *folder = real_logs(kinds[_i]);
+    if (folder != NULL)
+        import_there_and_back(kinds[_i], folder);
+    free(folder);
+}
+END_TEST
+
+START_TEST(spans_stand_below_their_turn_and_are_the_same_each_time)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, TURN "{\"type\":\"turn.completed\",\"data\":{\"turn_id\":\"t1\"}}\n", "append", "s1");
+    CLI(&cli, NULL, "export", "s1", "--format", "otlp");
+    cli_assert_done(&cli);
+    /* printf 'annal trace\0s1' | sha256sum; printf 'annal span\0s1\0002' | sha256sum; … */
+    ASSERT_OUT(&cli, "{\"traceId\":\"" TRACE "\",\"spanId\":\"" ROOT
+                     "\",\"name\":\"invoke_agent\",\"kind\":1,");
+    ASSERT_OUT(&cli, "\"spanId\":\"" TURN_2 "\",\"parentSpanId\":\"" ROOT
+                     "\",\"name\":\"turn 1\",\"kind\":1,");
+    ASSERT_OUT(&cli, "\"parentSpanId\":\"" TURN_2 "\",\"name\":\"execute_tool Bash\",\"kind\":1,");
+    ASSERT_OUT(&cli, "\"parentSpanId\":\"" TURN_2 "\",\"name\":\"chat m`1\",\"kind\":3,");
+    ASSERT_OUT(&cli, "{\"key\":\"gen_ai.usage.input_tokens\",\"value\":{\"intValue\":\"1200\"}}");
+    ASSERT_OUT(&cli, "{\"key\":\"gen_ai.tool.call.id\",\"value\":{\"stringValue\":\"c1\"}}");
+    ASSERT_OUT(&cli, "{\"key\":\"gen_ai.tool.call.arguments\",\"value\":{\"stringValue\":"
+                     "\"{\\\"command\\\":\\\"a\\\\nb\\\",\\\"n\\\":1}\"}}");
+    ASSERT_OUT(&cli, "{\"key\":\"error.type\",\"value\":{\"stringValue\":\"_OTHER\"}}],"
+                     "\"status\":{\"code\":2}}");
+    ASSERT_NOT_OUT(&cli, "annal.incomplete");
+    char *first = strdup(cli.out);
+    CLI(&cli, NULL, "export", "s1", "--format", "otlp");
+    ck_assert_str_eq(cli.out, first);
+    free(first);
+    cli_done(&cli);
+}
+END_TEST
+
+static int count_of(const char *text, const char *part)
+{
+    int count = 0;
+    for (; (text = strstr(text, part)) != NULL; text += strlen(part))
+        count++;
+    return count;
+}
+
+START_TEST(what_a_crash_left_open_ends_with_the_last_event_and_says_so)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli,
+        "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t1\"},\"ts\":\"2026-01-06T07:00:00Z\"}"
+        "\n{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c\",\"tool\":\"A\"},"
+        "\"ts\":\"2026-01-06T07:00:01Z\"}\n"
+        "{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c\",\"tool\":\"B\"},"
+        "\"ts\":\"2026-01-06T07:00:02Z\"}\n"
+        "{\"type\":\"tool.called\",\"data\":{\"tool\":\"C\"},\"ts\":\"2026-01-06T07:00:03Z\"}\n"
+        "{\"type\":\"tool.returned\",\"data\":{\"call_id\":\"x\",\"output\":\"\\ud800\"},"
+        "\"ts\":\"2026-01-06T07:00:04Z\"}\n",
+        "append", "s1");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "export", "s1", "--format", "otlp");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(count_of(cli.out, "\"annal.incomplete\""), 5);
+    ck_assert_int_eq(count_of(cli.out, "\"status\":{\"code\":2,"), 5);
+    ck_assert_int_eq(count_of(cli.out, "\"endTimeUnixNano\":\"1767682804000000000\""), 6);
+    ASSERT_OUT(&cli, "\"name\":\"tool result\"");
+    ASSERT_OUT(&cli, "\"stringValue\":\"\\ufffd\"");
+    assert_same_use(&cli, "open calls");
+    cli_done(&cli);
+}
+END_TEST
+
+#define USAGE(in, out, id)                                                                         \
+    "{\"type\":\"agent.turn.usage\",\"data\":{\"input_tokens\":" #in ",\"output_tokens\":" #out    \
+    ",\"message_id\":" id "}}\n"
+#define SAID                                                                                       \
+    "{\"type\":\"message.added\",\"data\":{\"id\":\"1\",\"role\":\"user\",\"content\":\"x\"}}\n"
+
+START_TEST(usage_that_takes_back_what_was_counted_adds_up)
+{
+    static const char *const cases[] = {
+        USAGE(100, 10, "\"a\"") USAGE(-30, 5, "\"a\""),
+        USAGE(100, 10, "null") USAGE(50, 5, "null") USAGE(-120, 0, "null"),
+        USAGE(-20, 0, "null") USAGE(100, 10, "null"),
+        USAGE(100, 10, "null") SAID USAGE(-20, -1, "null") SAID USAGE(1, 1, "null"),
+        "{\"type\":\"turn.completed\",\"data\":{\"turn_id\":\"t\",\"input_tokens\":7}}\n"
+        "{\"type\":\"turn.completed\",\"data\":{\"turn_id\":\"t\",\"input_tokens\":7}}\n"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cli cli;
+        CLI_INIT(&cli);
+        CLI(&cli, cases[i], "append", "s1");
+        cli_assert_done(&cli);
+        assert_same_use(&cli, cases[i]);
+        cli_done(&cli);
+    }
+}
+END_TEST
+
 Suite *suite_export(void)
 {
     Suite *suite = suite_create("export");
@@ -412,5 +571,14 @@ Suite *suite_export(void)
     tcase_add_loop_test(markdown, nothing_in_an_event_breaks_the_page, 0,
                         sizeof hostile / sizeof *hostile);
     suite_add_tcase(suite, markdown);
+    TCase *otlp = tcase_create("otlp");
+    tcase_set_timeout(otlp, 120);
+    tcase_add_loop_test(otlp, tokens_costs_and_calls_of_a_log_come_back_from_its_spans, 0,
+                        sizeof kinds / sizeof *kinds);
+    tcase_add_loop_test(otlp, those_of_real_logs_do_too, 0, sizeof kinds / sizeof *kinds);
+    tcase_add_test(otlp, spans_stand_below_their_turn_and_are_the_same_each_time);
+    tcase_add_test(otlp, what_a_crash_left_open_ends_with_the_last_event_and_says_so);
+    tcase_add_test(otlp, usage_that_takes_back_what_was_counted_adds_up);
+    suite_add_tcase(suite, otlp);
     return suite;
 }

@@ -28,7 +28,7 @@ _annal()
     --format)
         local formats="jsonl csv table"
         [[ $verb == append || $verb == import || $verb == convert || $verb == fork ]] && formats="jsonl msgpack"
-        [[ $verb == export ]] && formats="jsonl markdown"
+        [[ $verb == export ]] && formats="jsonl markdown otlp"
         mapfile -t COMPREPLY < <(compgen -W "$formats" -- "$word")
         return
         ;;

@@ -27,6 +27,7 @@ struct export
 /* 0 or an exit status, after one line on stderr. */
 int export_jsonl(struct export *export);
 int export_markdown(struct export *export);
+int export_otlp(struct export *export);
 
 /* ---- Reading, for those that write ---- */
 

@@ -307,8 +307,7 @@ static const struct told {
 static const struct told *told_of(const annal_event *event)
 {
     for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
-        if (strlen(told[i].type) == event->type.len &&
-            memcmp(told[i].type, event->type.ptr, event->type.len) == 0)
+        if (event_is(event, told[i].type))
             return &told[i];
     }
     return NULL;
@@ -316,8 +315,8 @@ static const struct told *told_of(const annal_event *event)
 
 static bool is_in_head(const annal_event *event)
 {
-    return begins_with(event->type, "session.created") ||
-           begins_with(event->type, "session.updated") || begins_with(event->type, "session_start");
+    return event_is(event, "session.created") || event_is(event, "session.updated") ||
+           event_is(event, "session_start");
 }
 
 static void put_other(struct transcript *transcript, const annal_event *event)

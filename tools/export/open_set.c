@@ -3,11 +3,14 @@
 #include "journal/base/alloc.h"
 #include "journal/base/hash.h"
 
+#include <stdlib.h>
+
 enum { CAPACITY_LEAST = 64 };
 
-static uint64_t id_of(enum open_kind kind, annal_slice id)
+static uint64_t id_of(enum open_kind kind, annal_slice id, uint64_t seq)
 {
-    return annal__hash(id.ptr, id.len, (uint64_t)kind);
+    return id.len > 0 ? annal__hash(id.ptr, id.len, (uint64_t)kind)
+                      : annal__hash(&seq, sizeof seq, (uint64_t)kind + 16);
 }
 
 /* The place of an id, or the free one where it would stand. */
@@ -21,8 +24,8 @@ static uint32_t place_of(const struct open_set *set, uint64_t id)
 
 static bool grow(struct open_set *set)
 {
-    struct open_set grown = {.capacity = set->capacity == 0 ? CAPACITY_LEAST : set->capacity * 2,
-                             .count = set->count};
+    struct open_set grown = *set;
+    grown.capacity = set->capacity == 0 ? CAPACITY_LEAST : set->capacity * 2;
     grown.entries = annal__zalloc(grown.capacity * sizeof *grown.entries);
     if (grown.entries == NULL)
         return false;
@@ -35,13 +38,21 @@ static bool grow(struct open_set *set)
     return true;
 }
 
-bool open_set_begin(struct open_set *set, enum open_kind kind, annal_slice id, uint64_t seq)
+bool open_set_begin(struct open_set *set, enum open_kind kind, annal_slice id,
+                    const annal_event *event)
 {
     if (set->count >= OPEN_ENTRIES_MAX || (set->count * 2 >= set->capacity && !grow(set)))
         return false;
-    struct open_entry *entry = &set->entries[place_of(set, id_of(kind, id))];
+    uint64_t hash = id_of(kind, id, event->seq);
+    struct open_entry *entry = &set->entries[place_of(set, hash)];
     set->count += entry->seq == 0 ? 1 : 0;
-    *entry = (struct open_entry){id_of(kind, id), seq, kind};
+    *entry = (struct open_entry){.id = hash,
+                                 .seq = event->seq,
+                                 .ts_us = event->ts_us,
+                                 .turn_seq = set->turn_seq,
+                                 .kind = kind};
+    if (kind == OPEN_TURN)
+        set->turn_seq = event->seq;
     return true;
 }
 
@@ -60,35 +71,65 @@ static void forget(struct open_set *set, uint32_t hole)
     set->count--;
 }
 
-uint64_t open_set_end(struct open_set *set, enum open_kind kind, annal_slice id)
+/* The newest of a kind; capacity: there is none. */
+static uint32_t newest_of(const struct open_set *set, enum open_kind kind)
 {
-    if (set->capacity == 0)
-        return 0;
-    uint32_t place = place_of(set, id_of(kind, id));
-    uint64_t seq = set->entries[place].seq;
-    if (seq != 0)
-        forget(set, place);
-    return seq;
+    uint32_t newest = set->capacity;
+    for (uint32_t i = 0; i < set->capacity; i++) {
+        const struct open_entry *entry = &set->entries[i];
+        if (entry->seq != 0 && entry->kind == kind &&
+            (newest == set->capacity || entry->seq > set->entries[newest].seq))
+            newest = i;
+    }
+    return newest;
 }
 
-uint64_t open_set_end_newest(struct open_set *set, enum open_kind kind)
+static struct open_entry take(struct open_set *set, uint32_t place)
 {
-    uint32_t newest = 0;
-    uint64_t seq = 0;
-    for (uint32_t i = 0; i < set->capacity; i++) {
-        if (set->entries[i].kind == kind && set->entries[i].seq > seq) {
-            newest = i;
-            seq = set->entries[i].seq;
-        }
+    struct open_entry entry = set->entries[place];
+    if (entry.seq == 0)
+        return entry;
+    forget(set, place);
+    if (entry.kind == OPEN_TURN && entry.seq == set->turn_seq) {
+        uint32_t newest = newest_of(set, OPEN_TURN);
+        set->turn_seq = newest < set->capacity ? set->entries[newest].seq : 0;
     }
-    if (seq != 0)
-        forget(set, newest);
-    return seq;
+    return entry;
+}
+
+struct open_entry open_set_end(struct open_set *set, enum open_kind kind, annal_slice id)
+{
+    if (set->capacity == 0 || id.len == 0)
+        return (struct open_entry){0};
+    return take(set, place_of(set, id_of(kind, id, 0)));
+}
+
+struct open_entry open_set_end_newest(struct open_set *set, enum open_kind kind)
+{
+    uint32_t newest = newest_of(set, kind);
+    return newest < set->capacity ? take(set, newest) : (struct open_entry){0};
+}
+
+uint64_t open_set_turn(const struct open_set *set)
+{
+    return set->turn_seq;
 }
 
 bool open_set_has(const struct open_set *set, enum open_kind kind, annal_slice id, uint64_t seq)
 {
-    return set->capacity > 0 && set->entries[place_of(set, id_of(kind, id))].seq == seq;
+    return set->capacity > 0 && set->entries[place_of(set, id_of(kind, id, seq))].seq == seq;
+}
+
+static int by_seq(const void *a, const void *b)
+{
+    uint64_t one = ((const struct open_entry *)a)->seq, other = ((const struct open_entry *)b)->seq;
+    return one < other ? -1 : one > other ? 1 : 0;
+}
+
+void open_set_sort(struct open_set *set)
+{
+    if (set->capacity > 0)
+        qsort(set->entries, set->capacity, sizeof *set->entries, by_seq);
 }
 
 uint32_t open_set_count(const struct open_set *set, enum open_kind kind)

@@ -1,5 +1,5 @@
 /*
- * What has begun and not ended: calls without a result, turns without an end. 24 bytes each.
+ * What has begun and not ended: calls without a result, turns without an end. At most 160 bytes for each.
  */
 #ifndef TOOLS_EXPORT_OPEN_SET_H
 #define TOOLS_EXPORT_OPEN_SET_H
@@ -14,6 +14,8 @@ enum open_kind { OPEN_CALL = 1, OPEN_TURN = 2 };
 struct open_entry {
     uint64_t id;  /* a hash */
     uint64_t seq; /* of the event with which it began; 0: a free place */
+    int64_t ts_us;
+    uint64_t turn_seq; /* of the turn in which it began; 0: none */
     enum open_kind kind;
 };
 
@@ -21,16 +23,24 @@ struct open_set {
     struct open_entry *entries;
     uint32_t capacity; /* a power of two */
     uint32_t count;
+    uint64_t turn_seq; /* of the newest open turn; 0: none */
 };
 
-/* id is raw. False: there was no room, or no memory; it is as if it had ended at once. */
-bool open_set_begin(struct open_set *set, enum open_kind kind, annal_slice id, uint64_t seq);
+/* id is raw, empty: nothing ends it. False: there was no room; it is as if it had ended at once. */
+bool open_set_begin(struct open_set *set, enum open_kind kind, annal_slice id,
+                    const annal_event *event);
 
-/* The seq with which it began, and it is forgotten; 0: it is not known. */
-uint64_t open_set_end(struct open_set *set, enum open_kind kind, annal_slice id);
+/* How it began, and it is forgotten; seq is 0: it is not known. */
+struct open_entry open_set_end(struct open_set *set, enum open_kind kind, annal_slice id);
 
 /* The newest of a kind, for an end that does not say whose it is; it is forgotten. */
-uint64_t open_set_end_newest(struct open_set *set, enum open_kind kind);
+struct open_entry open_set_end_newest(struct open_set *set, enum open_kind kind);
+
+/* The newest open turn; 0: none. */
+uint64_t open_set_turn(const struct open_set *set);
+
+/* What is still open, in order of seq; the set is not one any more, only to be walked and done with. */
+void open_set_sort(struct open_set *set);
 
 /* Whether that which began with event seq is still open. */
 bool open_set_has(const struct open_set *set, enum open_kind kind, annal_slice id, uint64_t seq);

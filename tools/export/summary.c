@@ -4,14 +4,7 @@
 #include "journal/base/json_walk.h"
 #include "tools/excerpt.h"
 
-#include <string.h>
-
 enum { FIELD_BYTES_MAX = 4096 };
-
-static bool is_type(const annal_event *event, const char *type)
-{
-    return strlen(type) == event->type.len && memcmp(type, event->type.ptr, event->type.len) == 0;
-}
 
 /* What session.created says, and session.updated says anew. */
 static annal_status take_fields(struct summary *summary, const annal_event *event)
@@ -20,9 +13,9 @@ static annal_status take_fields(struct summary *summary, const annal_event *even
         "title",      "agent_id",         "provider", "model", "working_directory",
         "git_branch", "parent_session_id"};
     annal_slice fields = {0};
-    if (is_type(event, "session.created") || is_type(event, "session_start"))
+    if (event_is(event, "session.created") || event_is(event, "session_start"))
         fields = event->data;
-    else if (is_type(event, "session.updated"))
+    else if (event_is(event, "session.updated"))
         fields = event_member(event, "set");
     annal_status status = ANNAL_OK;
     for (int i = 0; i < FIELD_COUNT && fields.len > 0 && fields.ptr[0] == '{'; i++) {
@@ -51,14 +44,14 @@ static void take_ends(struct summary *summary, const annal_event *event)
     switch (fact_of(event)) {
     case FACT_CALL:
         summary->calls++;
-        (void)open_set_begin(&summary->open, OPEN_CALL, call, event->seq);
+        (void)open_set_begin(&summary->open, OPEN_CALL, call, event);
         break;
     case FACT_RESULT:
         (void)open_set_end(&summary->open, OPEN_CALL, call);
         summary->failed_calls += event_failed(event) ? 1 : 0;
         break;
     case FACT_TURN_BEGINS:
-        (void)open_set_begin(&summary->open, OPEN_TURN, turn, event->seq);
+        (void)open_set_begin(&summary->open, OPEN_TURN, turn, event);
         break;
     case FACT_TURN_ENDS:
         if (turn.len > 0)
@@ -92,7 +85,8 @@ static annal_status take(struct summary *summary, const annal_event *event, anna
         return annal__fail(err, ANNAL_ERR_NOMEM, "export: no memory");
     summary->events++;
     take_time(summary, event->ts_us);
-    (void)spending_add(&summary->spending, event);
+    struct tally used = spending_add(&summary->spending, event);
+    summary->takes_back = summary->takes_back || used.input_tokens < 0 || used.output_tokens < 0;
     take_ends(summary, event);
     return ANNAL_OK;
 }

@@ -23,6 +23,7 @@ struct summary {
     uint64_t lost; /* that do not prove themselves */
     uint64_t calls;
     uint64_t failed_calls;
+    bool takes_back;  /* there is usage that takes back what was counted */
     int64_t first_us; /* the earliest and the latest time; 0: no event has one */
     int64_t last_us;
     struct spending spending;

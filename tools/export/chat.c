@@ -1,0 +1,273 @@
+#include "tools/export/chat.h"
+
+#include "journal/base/error.h"
+#include "journal/base/json_walk.h"
+#include "tools/excerpt.h"
+
+#include <string.h>
+
+enum { NAME_BYTES_MAX = 1024 };
+
+/* ---- Tokens ---- */
+
+static void add_tokens(struct chat_tokens *to, const struct chat_tokens *more)
+{
+    to->input += more->input;
+    to->output += more->output;
+    to->cost_microusd += more->cost_microusd;
+    to->cached += more->cached;
+    to->cache_write += more->cache_write;
+    to->reasoning += more->reasoning;
+}
+
+static struct chat_tokens tokens_of(const annal_event *event, const struct tally *used)
+{
+    struct chat_tokens tokens = {
+        .input = used->input_tokens,
+        .output = used->output_tokens,
+        .cost_microusd = used->cost_microusd,
+        .cached = raw_count(event_member(event, "cached_input_tokens")),
+        .cache_write = raw_count(event_member(event, "cache_write_tokens")),
+        .reasoning = raw_count(event_member(event, "reasoning_output_tokens"))};
+    return tokens;
+}
+
+/* Rule (2), for one kind of tokens: what is owed is paid; what is below nothing is owed. */
+static void pay(int64_t *tokens, int64_t *owed)
+{
+    int64_t left = *tokens - *owed;
+    *tokens = left > 0 ? left : 0;
+    *owed = left < 0 ? -left : 0;
+}
+
+static void pay_all(struct chat_tokens *tokens, struct chat_tokens *owed)
+{
+    pay(&tokens->input, &owed->input);
+    pay(&tokens->output, &owed->output);
+    pay(&tokens->cost_microusd, &owed->cost_microusd);
+    pay(&tokens->cached, &owed->cached);
+    pay(&tokens->cache_write, &owed->cache_write);
+    pay(&tokens->reasoning, &owed->reasoning);
+}
+
+/* ---- Messages ---- */
+
+static annal_status append_text(struct buf *out, const char *text)
+{
+    return annal__buf_append(out, text, strlen(text));
+}
+
+/* One block of a message, as a part of the conventions. */
+static annal_status append_part(struct buf *out, annal_slice block)
+{
+    annal_slice type = {0}, text = block;
+    const char *kind = "text";
+    if (block.len > 0 && block.ptr[0] == '{') {
+        type = annal__json_member(block, "type");
+        text = annal__json_member(block, "text");
+        if (type.len > 9 &&
+            (memcmp(type.ptr, "\"thinking", 9) == 0 || memcmp(type.ptr, "\"reasonin", 9) == 0)) {
+            kind = "reasoning";
+            text = text.len > 0 ? text : annal__json_member(block, "thinking");
+        }
+    }
+    annal_status status;
+    if (excerpt_is_text(text)) {
+        status = annal__buf_printf(out, "{\"type\":\"%s\",\"content\":", kind);
+        block = text;
+    } else if (type.len > 0) {
+        return annal__buf_append_slice(out, block); /* it says itself what it is */
+    } else {
+        status = append_text(out, "{\"type\":\"other\",\"value\":");
+    }
+    if (status == ANNAL_OK)
+        status = annal__buf_append_slice(out, block);
+    return status < 0 ? status : append_text(out, "}");
+}
+
+static annal_status append_parts(struct buf *out, annal_slice content)
+{
+    struct json_walk walk;
+    annal_slice block;
+    annal_status status = append_text(out, "[");
+    if (content.len > 0 && content.ptr[0] == '[' && annal__json_walk_array(&walk, content)) {
+        for (int i = 0; status == ANNAL_OK && annal__json_walk_item(&walk, &block); i++) {
+            status = append_text(out, i > 0 ? "," : "");
+            if (status == ANNAL_OK)
+                status = append_part(out, block);
+        }
+    } else if (content.len > 0 && status == ANNAL_OK) {
+        status = append_part(out, content);
+    }
+    return status < 0 ? status : append_text(out, "]");
+}
+
+/* Rule (3). */
+static annal_status append_message(struct buf *out, bool *cut, annal_slice role,
+                                   annal_slice content)
+{
+    size_t before = out->len;
+    if (before + content.len > CHAT_CONTENT_BYTES) {
+        *cut = true;
+        return ANNAL_OK;
+    }
+    annal_status status = append_text(out, before > 0 ? ",{\"role\":" : "{\"role\":");
+    if (status == ANNAL_OK)
+        status =
+            annal__buf_append_slice(out, excerpt_is_text(role) ? role : ANNAL_SLICE("\"user\""));
+    if (status == ANNAL_OK)
+        status = append_text(out, ",\"parts\":");
+    if (status == ANNAL_OK)
+        status = append_parts(out, content);
+    return status < 0 ? status : append_text(out, "}");
+}
+
+/* ---- Answers ---- */
+
+static annal_status emit(struct chats *chats, annal_error *err)
+{
+    struct chat *now = &chats->now;
+    annal_status status = ANNAL_OK;
+    if (!now->begun)
+        return ANNAL_OK;
+    if (now->used)
+        pay_all(&now->tokens, &chats->owed);
+    if (chats->fn != NULL)
+        status = chats->fn(chats->arg, now, err);
+    chats->asked_us = now->end_us;
+    now->begun = now->used = now->cut = false;
+    now->tokens = (struct chat_tokens){0};
+    annal__buf_clear(&now->model);
+    annal__buf_clear(&now->id);
+    annal__buf_clear(&now->input);
+    annal__buf_clear(&now->output);
+    return status;
+}
+
+static bool same_text(const struct buf *text, annal_slice raw)
+{
+    return raw.len > 0 && text->len == raw.len && memcmp(text->ptr, raw.ptr, raw.len) == 0;
+}
+
+static annal_status set_name(struct buf *name, annal_slice raw)
+{
+    if (name->len > 0 || !excerpt_is_text(raw) || raw.len > NAME_BYTES_MAX)
+        return ANNAL_OK;
+    return annal__buf_append_slice(name, raw);
+}
+
+/* The answer that an event belongs to is at hand afterwards. */
+static annal_status begin(struct chats *chats, const annal_event *event, uint64_t turn_seq,
+                          annal_error *err)
+{
+    struct chat *now = &chats->now;
+    annal_status status = ANNAL_OK;
+    if (!now->begun) {
+        struct buf empty = now->input;
+        now->begun = true;
+        now->turn_seq = turn_seq;
+        now->start_us = chats->asked_us != 0 ? chats->asked_us : event->ts_us;
+        now->input = chats->asked;
+        now->cut = chats->asked_cut;
+        chats->asked = empty;
+        chats->asked_cut = false;
+        annal__buf_clear(&chats->asked);
+    }
+    now->seq = event->seq;
+    now->end_us = event->ts_us;
+    status = set_name(&now->model, event_member(event, "model"));
+    if (status == ANNAL_OK)
+        status = set_name(&now->id, event_member(event, "message_id"));
+    return status < 0 ? annal__fail(err, ANNAL_ERR_NOMEM, "export: no memory") : ANNAL_OK;
+}
+
+/* Whether an event names another answer than the one at hand. */
+static bool is_another(const struct chat *now, const annal_event *event)
+{
+    annal_slice id = event_member(event, "message_id");
+    return now->begun && now->id.len > 0 && excerpt_is_text(id) && !same_text(&now->id, id);
+}
+
+static annal_status take_answer(struct chats *chats, const annal_event *event, uint64_t turn_seq,
+                                annal_error *err)
+{
+    struct chat *now = &chats->now;
+    annal_status status = ANNAL_OK;
+    bool over = now->used && !same_text(&now->id, event_member(event, "message_id"));
+    if (over || is_another(now, event))
+        status = emit(chats, err);
+    if (status >= 0)
+        status = begin(chats, event, turn_seq, err);
+    if (status >= 0 && append_message(&now->output, &now->cut, ANNAL_SLICE("\"assistant\""),
+                                      event_member(event, "content")) < 0)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "export: no memory");
+    return status;
+}
+
+static annal_status take_tokens(struct chats *chats, const annal_event *event,
+                                const struct tally *used, uint64_t turn_seq, annal_error *err)
+{
+    struct chat *now = &chats->now;
+    struct chat_tokens tokens = tokens_of(event, used);
+    annal_status status = ANNAL_OK;
+    bool takes_back = tokens.input < 0 || tokens.output < 0;
+    if (takes_back && !now->begun)
+        pay_all(&tokens, &chats->owed);
+    if (takes_back && !now->begun && tokens.input == 0 && tokens.output == 0)
+        return ANNAL_OK;
+    bool over = now->used && !same_text(&now->id, event_member(event, "message_id"));
+    bool costs_only = tokens.input == 0 && tokens.output == 0;
+    if (costs_only && !now->begun) {
+        chats->owed.cost_microusd -= tokens.cost_microusd;
+        return ANNAL_OK;
+    }
+    bool joins = now->begun && (takes_back || costs_only);
+    if (!joins && (over || is_another(now, event)))
+        status = emit(chats, err);
+    if (status >= 0 && !joins)
+        status = begin(chats, event, turn_seq, err);
+    add_tokens(&now->tokens, &tokens);
+    now->used = true;
+    return status;
+}
+
+static annal_status take_question(struct chats *chats, const annal_event *event, annal_error *err)
+{
+    annal_status status = emit(chats, err);
+    chats->asked_us = event->ts_us;
+    if (status >= 0 && append_message(&chats->asked, &chats->asked_cut, message_role(event),
+                                      event_member(event, "content")) < 0)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "export: no memory");
+    return status;
+}
+
+annal_status chats_take(struct chats *chats, const annal_event *event, const struct tally *used,
+                        uint64_t turn_seq, annal_error *err)
+{
+    enum fact fact = fact_of(event);
+    annal_slice role = message_role(event);
+    bool answers = role.len == 11 && memcmp(role.ptr, "\"assistant\"", 11) == 0;
+    bool counted = used->input_tokens != 0 || used->output_tokens != 0 || used->cost_microusd != 0;
+    if (fact == FACT_MESSAGE)
+        return answers ? take_answer(chats, event, turn_seq, err)
+                       : take_question(chats, event, err);
+    if (counted)
+        return take_tokens(chats, event, used, turn_seq, err);
+    if (fact == FACT_RESULT || fact == FACT_TURN_BEGINS)
+        chats->asked_us = event->ts_us;
+    return ANNAL_OK;
+}
+
+annal_status chats_finish(struct chats *chats, annal_error *err)
+{
+    return emit(chats, err);
+}
+
+void chats_done(struct chats *chats)
+{
+    annal__buf_done(&chats->now.model);
+    annal__buf_done(&chats->now.id);
+    annal__buf_done(&chats->now.input);
+    annal__buf_done(&chats->now.output);
+    annal__buf_done(&chats->asked);
+}

@@ -1,0 +1,459 @@
+/*
+ * Spans as the semantic conventions of OpenTelemetry for generative AI name them, a line of OTLP
+ * JSON for each session:
+ *
+ *  (1) A trace is a session. Its root is a span invoke_agent, from the first event to the last;
+ *      below it a span of each turn, and in these chat (chat.h) and execute_tool.
+ *  (2) A span is printed when it has ended. What has not ended when the session does, ends with its
+ *      last event: with status ERROR and annal.incomplete, which the root then has too.
+ *  (3) A call that is made again under the same id has ended the one before; a result without a call
+ *      is a span without an operation.
+ */
+#include "journal/base/error.h"
+#include "journal/base/json_walk.h"
+#include "tools/event_out.h"
+#include "tools/excerpt.h"
+#include "tools/export/chat.h"
+#include "tools/export/span.h"
+#include "tools/export/summary.h"
+
+#include <string.h>
+
+struct trace {
+    struct export *export;
+    struct summary summary;
+    struct spending spending;
+    struct open_set open;
+    struct chats chats;
+    annal_cursor *back; /* reads again what a call or a turn began with; NULL: not needed yet */
+    struct buf back_data;
+    bool any; /* a span was printed */
+};
+
+static annal_status fail_memory(annal_error *err)
+{
+    return annal__fail(err, ANNAL_ERR_NOMEM, "export: no memory");
+}
+
+/* ---- Spans in general ---- */
+
+static annal_status begin(struct trace *trace, struct span *span, const char *what,
+                          annal_slice which, annal_error *err)
+{
+    span->session = trace->export->session;
+    fputs(trace->any ? "," : "", stdout);
+    trace->any = true;
+    if (!span_begin(span, what, which))
+        return fail_memory(err);
+    span_text(span, "gen_ai.conversation.id", trace->export->session);
+    return ANNAL_OK;
+}
+
+static void put_operation(struct trace *trace, struct span *span, const char *operation)
+{
+    span_text(span, "gen_ai.operation.name", annal_slice_of(operation));
+    span_raw(span, "gen_ai.provider.name", summary_field(&trace->summary, FIELD_PROVIDER));
+}
+
+/* ---- The root ---- */
+
+static void put_parent(const struct trace *trace)
+{
+    char id[TRACE_ID_BYTES], root[SPAN_ID_BYTES];
+    struct buf scratch = {0};
+    annal_slice raw = summary_field(&trace->summary, FIELD_PARENT), parent = {0};
+    if (raw.len > 0 && annal__json_text(raw, &scratch, &parent) == ANNAL_OK &&
+        trace_id(parent, id) && span_id(parent, 0, root))
+        printf(",\"links\":[{\"traceId\":\"%s\",\"spanId\":\"%s\"}]", id, root);
+    annal__buf_done(&scratch);
+}
+
+static annal_status put_root(struct trace *trace, annal_error *err)
+{
+    const struct summary *summary = &trace->summary;
+    annal_slice agent = summary_field(summary, FIELD_AGENT);
+    bool incomplete = summary->open.count > 0;
+    struct span span = {.is_root = true,
+                        .kind = SPAN_INTERNAL,
+                        .start_us = summary->first_us,
+                        .end_us = summary->last_us};
+    annal_status status = begin(trace, &span, "invoke_agent", agent, err);
+    if (status < 0)
+        return status;
+    put_operation(trace, &span, "invoke_agent");
+    span_raw(&span, "gen_ai.agent.name", agent);
+    span_raw(&span, "gen_ai.request.model", summary_field(summary, FIELD_MODEL));
+    span_raw(&span, "annal.session.title", summary_field(summary, FIELD_TITLE));
+    span_number(&span, "annal.session.events", (int64_t)summary->events);
+    if (incomplete) {
+        span_true(&span, "annal.incomplete");
+        span_text(&span, "error.type", ANNAL_SLICE("incomplete"));
+    }
+    span_status(&span, incomplete,
+                incomplete ? ANNAL_SLICE("the session ends in the middle") : (annal_slice){0});
+    put_parent(trace);
+    fputc('}', stdout);
+    return ANNAL_OK;
+}
+
+/* ---- What began earlier ---- */
+
+static annal_status read_back(struct trace *trace, uint64_t seq, annal_event *out_event,
+                              annal_error *err)
+{
+    uint64_t data_bytes = 0;
+    annal_status status = ANNAL_OK;
+    if (trace->back == NULL)
+        status =
+            annal_cursor_open(trace->export->store, trace->export->session, seq, &trace->back, err);
+    else
+        status = annal_cursor_seek(trace->back, seq, err);
+    do {
+        if (status >= 0)
+            status = annal_cursor_next_head(trace->back, out_event, &data_bytes, err);
+    } while (status == ANNAL_DAMAGE);
+    if (status == ANNAL_END || (status == ANNAL_OK && out_event->seq != seq))
+        return annal__fail(err, ANNAL_ERR_CORRUPT, "export: the journal was changed meanwhile");
+    if (status != ANNAL_OK || out_event->data.len == data_bytes)
+        return status;
+    return event_read_whole(trace->back, out_event, data_bytes, &trace->back_data, err);
+}
+
+static void put_incomplete(struct span *span)
+{
+    span_true(span, "annal.incomplete");
+    span_text(span, "error.type", ANNAL_SLICE("incomplete"));
+}
+
+/* ---- Tools ---- */
+
+static annal_slice error_type(const annal_event *event)
+{
+    annal_slice error = event_member(event, "error");
+    annal_slice type =
+        error.len > 0 && error.ptr[0] == '{' ? annal__json_member(error, "type") : error;
+    return excerpt_is_text(type) && type.len < 100 ? type : ANNAL_SLICE("\"_OTHER\"");
+}
+
+static void put_result(struct span *span, const annal_event *result)
+{
+    annal_slice exit_code = event_member(result, "exit_code");
+    span_raw(span, "gen_ai.tool.call.result", event_either(result, "output", "output_ref"));
+    if (exit_code.len > 0)
+        span_number(span, "process.exit.code", raw_count(exit_code));
+    if (event_failed(result))
+        span_raw(span, "error.type", error_type(result));
+}
+
+/* result NULL: there is none. */
+static annal_status put_tool(struct trace *trace, const struct open_entry *call,
+                             const annal_event *result, annal_error *err)
+{
+    annal_event event;
+    annal_status status = read_back(trace, call->seq, &event, err);
+    if (status < 0)
+        return status;
+    annal_slice tool = event_member(&event, "tool");
+    struct span span = {.seq = call->seq,
+                        .parent_seq = call->turn_seq,
+                        .kind = SPAN_INTERNAL,
+                        .start_us = call->ts_us,
+                        .end_us = result != NULL ? result->ts_us : trace->summary.last_us};
+    status = begin(trace, &span, "execute_tool", tool, err);
+    if (status < 0)
+        return status;
+    put_operation(trace, &span, "execute_tool");
+    span_raw(&span, "gen_ai.tool.name", tool);
+    span_raw(&span, "gen_ai.tool.call.id", event_member(&event, "call_id"));
+    span_raw(&span, "gen_ai.tool.call.arguments", event_either(&event, "input", "arguments"));
+    if (result != NULL) {
+        put_result(&span, result);
+        span_end(&span, event_failed(result), event_member(result, "error"));
+    } else {
+        put_incomplete(&span);
+        span_end(&span, true, ANNAL_SLICE("no result"));
+    }
+    return ANNAL_OK;
+}
+
+static annal_status take_call(struct trace *trace, const annal_event *event, annal_error *err)
+{
+    annal_slice id = event_member(event, "call_id");
+    struct open_entry before = open_set_end(&trace->open, OPEN_CALL, id);
+    annal_status status = ANNAL_OK;
+    if (before.seq != 0)
+        status = put_tool(trace, &before, NULL, err);
+    if (status < 0 || open_set_begin(&trace->open, OPEN_CALL, id, event))
+        return status;
+    struct open_entry call = {
+        .seq = event->seq, .ts_us = event->ts_us, .turn_seq = open_set_turn(&trace->open)};
+    return put_tool(trace, &call, NULL, err);
+}
+
+static annal_status take_result(struct trace *trace, const annal_event *event, annal_error *err)
+{
+    struct open_entry call = open_set_end(&trace->open, OPEN_CALL, event_member(event, "call_id"));
+    if (call.seq != 0)
+        return put_tool(trace, &call, event, err);
+    struct span span = {.seq = event->seq,
+                        .parent_seq = open_set_turn(&trace->open),
+                        .kind = SPAN_INTERNAL,
+                        .start_us = event->ts_us,
+                        .end_us = event->ts_us};
+    annal_status status = begin(trace, &span, "tool result", (annal_slice){0}, err);
+    if (status < 0)
+        return status;
+    span_raw(&span, "gen_ai.tool.call.id", event_member(event, "call_id"));
+    put_result(&span, event);
+    span_end(&span, event_failed(event), event_member(event, "error"));
+    return ANNAL_OK;
+}
+
+/* ---- Turns ---- */
+
+/* end NULL: there is none. */
+static annal_status put_turn(struct trace *trace, const struct open_entry *turn,
+                             const annal_event *end, annal_error *err)
+{
+    annal_event event;
+    annal_status status = read_back(trace, turn->seq, &event, err);
+    if (status < 0)
+        return status;
+    bool failed = end != NULL && (event_type_ends(end, "failed") || event_type_ends(end, "error"));
+    struct span span = {.seq = turn->seq,
+                        .kind = SPAN_INTERNAL,
+                        .start_us = turn->ts_us,
+                        .end_us = end != NULL ? end->ts_us : trace->summary.last_us};
+    status = begin(trace, &span, "turn", event_either(&event, "sequence", "turn_id"), err);
+    if (status < 0)
+        return status;
+    span_raw(&span, "annal.turn.id", event_member(&event, "turn_id"));
+    if (end == NULL) {
+        put_incomplete(&span);
+        span_end(&span, true, ANNAL_SLICE("the turn has no end"));
+        return ANNAL_OK;
+    }
+    span_text(&span, "annal.turn.end", end->type);
+    span_raw(&span, "annal.turn.reason", event_member(end, "reason"));
+    if (failed)
+        span_raw(&span, "error.type", error_type(end));
+    span_end(&span, failed, event_member(end, "error"));
+    return ANNAL_OK;
+}
+
+static annal_status take_turn_begins(struct trace *trace, const annal_event *event,
+                                     annal_error *err)
+{
+    annal_slice id = event_member(event, "turn_id");
+    struct open_entry before = open_set_end(&trace->open, OPEN_TURN, id);
+    annal_status status = ANNAL_OK;
+    if (before.seq != 0)
+        status = put_turn(trace, &before, NULL, err);
+    if (status < 0 || open_set_begin(&trace->open, OPEN_TURN, id, event))
+        return status;
+    struct open_entry turn = {.seq = event->seq, .ts_us = event->ts_us};
+    return put_turn(trace, &turn, NULL, err);
+}
+
+static annal_status take_turn_ends(struct trace *trace, const annal_event *event, annal_error *err)
+{
+    annal_slice id = event_member(event, "turn_id");
+    struct open_entry turn = id.len > 0 ? open_set_end(&trace->open, OPEN_TURN, id)
+                                        : open_set_end_newest(&trace->open, OPEN_TURN);
+    return turn.seq != 0 ? put_turn(trace, &turn, event, err) : ANNAL_OK;
+}
+
+/* ---- Requests to a model ---- */
+
+static annal_status put_messages(struct span *span, const char *key, const struct buf *messages)
+{
+    struct buf array = {0};
+    if (messages->len == 0)
+        return ANNAL_OK;
+    annal_status status = annal__buf_append(&array, "[", 1);
+    if (status == ANNAL_OK)
+        status = annal__buf_append_slice(&array, annal__buf_slice(messages));
+    if (status == ANNAL_OK)
+        status = annal__buf_append(&array, "]", 1);
+    if (status == ANNAL_OK)
+        span_text(span, key, annal__buf_slice(&array));
+    annal__buf_done(&array);
+    return status;
+}
+
+static void put_tokens(struct span *span, const struct chat_tokens *tokens)
+{
+    span_number(span, "gen_ai.usage.input_tokens", tokens->input);
+    span_number(span, "gen_ai.usage.output_tokens", tokens->output);
+    if (tokens->cached > 0)
+        span_number(span, "gen_ai.usage.cache_read.input_tokens", tokens->cached);
+    if (tokens->cache_write > 0)
+        span_number(span, "gen_ai.usage.cache_write.input_tokens", tokens->cache_write);
+    if (tokens->reasoning > 0)
+        span_number(span, "gen_ai.usage.reasoning.output_tokens", tokens->reasoning);
+    if (tokens->cost_microusd > 0)
+        span_real(span, "gen_ai.usage.cost", (double)tokens->cost_microusd / 1e6);
+}
+
+static annal_status put_chat(void *arg, const struct chat *chat, annal_error *err)
+{
+    struct trace *trace = arg;
+    annal_slice model = annal__buf_slice(&chat->model);
+    if (model.len == 0)
+        model = summary_field(&trace->summary, FIELD_MODEL);
+    struct span span = {.seq = chat->seq,
+                        .parent_seq = chat->turn_seq,
+                        .kind = SPAN_CLIENT,
+                        .start_us = chat->start_us,
+                        .end_us = chat->end_us};
+    annal_status status = begin(trace, &span, "chat", model, err);
+    if (status < 0)
+        return status;
+    put_operation(trace, &span, "chat");
+    span_raw(&span, "gen_ai.request.model", model);
+    span_raw(&span, "gen_ai.response.id", annal__buf_slice(&chat->id));
+    if (chat->used)
+        put_tokens(&span, &chat->tokens);
+    status = put_messages(&span, "gen_ai.input.messages", &chat->input);
+    if (status == ANNAL_OK)
+        status = put_messages(&span, "gen_ai.output.messages", &chat->output);
+    if (chat->cut)
+        span_true(&span, "annal.content_cut");
+    span_end(&span, false, (annal_slice){0});
+    return status < 0 ? fail_memory(err) : ANNAL_OK;
+}
+
+/* A request that the model did not answer. */
+static annal_status put_failure(struct trace *trace, const annal_event *event, annal_error *err)
+{
+    annal_slice error = event_member(event, "error");
+    struct span span = {.seq = event->seq,
+                        .parent_seq = open_set_turn(&trace->open),
+                        .kind = SPAN_CLIENT,
+                        .start_us =
+                            trace->chats.asked_us != 0 ? trace->chats.asked_us : event->ts_us,
+                        .end_us = event->ts_us};
+    annal_status status = begin(trace, &span, "chat", (annal_slice){0}, err);
+    if (status < 0)
+        return status;
+    put_operation(trace, &span, "chat");
+    span_raw(&span, "gen_ai.request.model", summary_field(&trace->summary, FIELD_MODEL));
+    span_raw(&span, "error.type", error_type(event));
+    span_end(&span, true, error);
+    return ANNAL_OK;
+}
+
+/* ---- A session ---- */
+
+static annal_status take(struct trace *trace, const annal_event *event, annal_error *err)
+{
+    struct tally used = spending_add(&trace->spending, event);
+    annal_status status = chats_take(&trace->chats, event, &used, open_set_turn(&trace->open), err);
+    if (status < 0)
+        return status;
+    switch (fact_of(event)) {
+    case FACT_CALL:
+        return take_call(trace, event, err);
+    case FACT_RESULT:
+        return take_result(trace, event, err);
+    case FACT_TURN_BEGINS:
+        return take_turn_begins(trace, event, err);
+    case FACT_TURN_ENDS:
+        return take_turn_ends(trace, event, err);
+    default:
+        return event_is(event, "provider.failed") || event_is(event, "provider_error")
+                   ? put_failure(trace, event, err)
+                   : ANNAL_OK;
+    }
+}
+
+static annal_status put_open(struct trace *trace, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    open_set_sort(&trace->open);
+    for (uint32_t i = 0; i < trace->open.capacity && status >= 0; i++) {
+        const struct open_entry *entry = &trace->open.entries[i];
+        if (entry->seq != 0)
+            status = entry->kind == OPEN_CALL ? put_tool(trace, entry, NULL, err)
+                                              : put_turn(trace, entry, NULL, err);
+    }
+    return status;
+}
+
+/* All events through fn; the last pass is the one that counts. */
+static annal_status pass(struct trace *trace, bool last_pass,
+                         annal_status (*fn)(struct trace *, const annal_event *, annal_error *),
+                         annal_error *err)
+{
+    struct export_reader reader;
+    annal_event event;
+    annal_status status = export_reader_open(&reader, trace->export, last_pass, err);
+    while (status >= 0 && status != ANNAL_END && out_wanted()) {
+        status = export_reader_next(&reader, &event, err);
+        if (status == ANNAL_OK)
+            status = fn(trace, &event, err);
+    }
+    export_reader_close(&reader);
+    return status < 0 ? status : ANNAL_OK;
+}
+
+static annal_status count(struct trace *trace, const annal_event *event, annal_error *err)
+{
+    struct tally used = spending_add(&trace->spending, event);
+    return chats_take(&trace->chats, event, &used, 0, err);
+}
+
+/* Rule (2) of chat.h: what would be left over is taken from the first answers. */
+static annal_status find_overdraft(struct trace *trace, annal_error *err)
+{
+    annal_status status = pass(trace, false, count, err);
+    if (status >= 0)
+        status = chats_finish(&trace->chats, err);
+    struct chat_tokens owed = trace->chats.owed;
+    chats_done(&trace->chats);
+    trace->chats = (struct chats){.owed = owed};
+    trace->spending = (struct spending){0};
+    return status;
+}
+
+static annal_status put_session(struct trace *trace, annal_error *err)
+{
+    annal_slice agent = summary_field(&trace->summary, FIELD_AGENT);
+    fputs("{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"service.name\",\"value\":{"
+          "\"stringValue\":",
+          stdout);
+    if (agent.len > 0)
+        put_raw_string(agent);
+    else
+        fputs("\"annal\"", stdout);
+    printf("}}]},\"scopeSpans\":[{\"scope\":{\"name\":\"annal\",\"version\":\"%s\"},\"spans\":[",
+           annal_version());
+    annal_status status = put_root(trace, err);
+    if (status >= 0)
+        status = pass(trace, true, take, err);
+    if (status >= 0)
+        status = chats_finish(&trace->chats, err);
+    if (status >= 0)
+        status = put_open(trace, err);
+    fputs("]}]}]}\n", stdout);
+    return status;
+}
+
+int export_otlp(struct export *export)
+{
+    struct trace trace = {.export = export};
+    annal_error err = {0};
+    annal_status status = summary_make(&trace.summary, export, &err);
+    if (status >= 0 && trace.summary.takes_back)
+        status = find_overdraft(&trace, &err);
+    trace.chats.fn = put_chat;
+    trace.chats.arg = &trace;
+    if (status >= 0)
+        status = put_session(&trace, &err);
+    annal_cursor_close(trace.back);
+    annal__buf_done(&trace.back_data);
+    chats_done(&trace.chats);
+    open_set_done(&trace.open);
+    summary_done(&trace.summary);
+    return status < 0 ? fail_error(&err) : 0;
+}

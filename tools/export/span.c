@@ -1,0 +1,197 @@
+#include "tools/export/span.h"
+
+#include "journal/base/buf.h"
+#include "journal/base/json.h"
+#include "journal/base/sha256.h"
+#include "tools/excerpt.h"
+#include "tools/out.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { NAME_CHARS = 80, MESSAGE_CHARS = 1000 };
+
+/* ---- Ids ---- */
+
+static bool hash_hex(const char *domain, annal_slice session, const char *seq, size_t bytes,
+                     char *text)
+{
+    uint8_t hash[SHA256_BYTES];
+    struct sha256 *sha256 = annal__sha256_begin();
+    if (sha256 == NULL)
+        return false;
+    annal__sha256_add(sha256, domain, strlen(domain) + 1);
+    annal__sha256_add(sha256, session.ptr, session.len);
+    if (seq != NULL) {
+        annal__sha256_add(sha256, "", 1);
+        annal__sha256_add(sha256, seq, strlen(seq));
+    }
+    annal__sha256_end(sha256, hash);
+    for (size_t i = 0; i < bytes; i++)
+        snprintf(text + 2 * i, 3, "%02x", hash[i]);
+    return true;
+}
+
+bool trace_id(annal_slice session, char text[TRACE_ID_BYTES])
+{
+    return hash_hex("annal trace", session, NULL, 16, text);
+}
+
+bool span_id(annal_slice session, uint64_t seq, char text[SPAN_ID_BYTES])
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%" PRIu64, seq);
+    return hash_hex("annal span", session, digits, 8, text);
+}
+
+/* ---- Strings ---- */
+
+static bool hex4(const char *at, unsigned *out)
+{
+    *out = 0;
+    for (int i = 0; i < 4; i++) {
+        char c = at[i];
+        *out = *out << 4 | (unsigned)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
+    }
+    return *out >= 0xd800 && *out <= 0xdfff;
+}
+
+/* How long the escape is that begins there, and whether it is half a pair. */
+static size_t escape_at(const char *at, const char *end, bool *out_half)
+{
+    unsigned high, low;
+    *out_half = false;
+    if (at[1] != 'u')
+        return 2;
+    if (!hex4(at + 2, &high))
+        return 6;
+    if (high <= 0xdbff && end - at >= 12 && at[6] == '\\' && at[7] == 'u' && hex4(at + 8, &low) &&
+        low >= 0xdc00)
+        return 12;
+    *out_half = true;
+    return 6;
+}
+
+void put_raw_string(annal_slice raw)
+{
+    const char *at = raw.ptr, *end = raw.ptr + raw.len, *from = at;
+    while (at < end) {
+        bool half;
+        if (*at != '\\') {
+            at++;
+            continue;
+        }
+        size_t len = escape_at(at, end, &half);
+        if (half) {
+            out_slice((annal_slice){from, (size_t)(at - from)});
+            fputs("\\ufffd", stdout);
+            from = at + len;
+        }
+        at += len;
+    }
+    out_slice((annal_slice){from, (size_t)(end - from)});
+}
+
+static void put_string(annal_slice raw)
+{
+    if (raw.len > 0 && raw.ptr[0] == '"')
+        put_raw_string(raw);
+    else
+        out_json_string(raw);
+}
+
+/* ---- Spans ---- */
+
+static void put_nanos(const char *name, int64_t time_us)
+{
+    int64_t most = INT64_MAX / 1000;
+    int64_t within = time_us < 0 ? 0 : time_us > most ? most : time_us;
+    printf(",\"%s\":\"%" PRId64 "\"", name, within * 1000);
+}
+
+bool span_begin(struct span *span, const char *what, annal_slice which)
+{
+    char trace[TRACE_ID_BYTES], id[SPAN_ID_BYTES], parent[SPAN_ID_BYTES];
+    struct buf name = {0};
+    if (!trace_id(span->session, trace) || !span_id(span->session, span->seq, id) ||
+        !span_id(span->session, span->parent_seq, parent))
+        return false;
+    printf("{\"traceId\":\"%s\",\"spanId\":\"%s\"", trace, id);
+    if (!span->is_root)
+        printf(",\"parentSpanId\":\"%s\"", parent);
+    (void)!annal__buf_printf(&name, "%s%s", what, which.len > 0 ? " " : "");
+    excerpt_line(&name, which, NAME_CHARS);
+    fputs(",\"name\":", stdout);
+    out_json_string(annal__buf_slice(&name));
+    annal__buf_done(&name);
+    printf(",\"kind\":%d", span->kind);
+    put_nanos("startTimeUnixNano", span->start_us);
+    put_nanos("endTimeUnixNano", span->end_us < span->start_us ? span->start_us : span->end_us);
+    fputs(",\"attributes\":[", stdout);
+    return true;
+}
+
+static void put_key(struct span *span, const char *key, const char *kind)
+{
+    printf("%s{\"key\":\"%s\",\"value\":{\"%s\":", span->attributes++ > 0 ? "," : "", key, kind);
+}
+
+void span_text(struct span *span, const char *key, annal_slice text)
+{
+    if (text.len == 0)
+        return;
+    put_key(span, key, "stringValue");
+    out_json_string(text);
+    fputs("}}", stdout);
+}
+
+void span_raw(struct span *span, const char *key, annal_slice raw)
+{
+    if (raw.len == 0)
+        return;
+    put_key(span, key, "stringValue");
+    put_string(raw);
+    fputs("}}", stdout);
+}
+
+void span_number(struct span *span, const char *key, int64_t number)
+{
+    put_key(span, key, "intValue");
+    printf("\"%" PRId64 "\"}}", number);
+}
+
+void span_real(struct span *span, const char *key, double number)
+{
+    char text[REAL_BYTES];
+    put_key(span, key, "doubleValue");
+    printf("%s}}", real_text(text, number));
+}
+
+void span_true(struct span *span, const char *key)
+{
+    put_key(span, key, "boolValue");
+    fputs("true}}", stdout);
+}
+
+void span_status(const struct span *span, bool failed, annal_slice message)
+{
+    struct buf line = {0};
+    (void)span;
+    fputs("],\"status\":{", stdout);
+    if (failed) {
+        fputs("\"code\":2", stdout);
+        excerpt_line(&line, message, MESSAGE_CHARS);
+        if (line.len > 0) {
+            fputs(",\"message\":", stdout);
+            out_json_string(annal__buf_slice(&line));
+        }
+    }
+    fputc('}', stdout);
+    annal__buf_done(&line);
+}
+
+void span_end(const struct span *span, bool failed, annal_slice message)
+{
+    span_status(span, failed, message);
+    fputc('}', stdout);
+}

@@ -1,0 +1,54 @@
+/*
+ * Spans of OTLP JSON on stdout: {"traceId":…,"spanId":…,"name":…,"attributes":[…],"status":{…}}.
+ *
+ * Ids are hashes, so the same session has the same spans whenever it is exported: the trace's are
+ * the first 16 bytes of SHA-256("annal trace\0" session), a span's the first 8 of
+ * SHA-256("annal span\0" session "\0" seq in decimal), where seq is that of the event that it was
+ * made from, 0 for the root.
+ */
+#ifndef TOOLS_EXPORT_SPAN_H
+#define TOOLS_EXPORT_SPAN_H
+
+#include <annal/base.h>
+
+#define TRACE_ID_BYTES 33
+#define SPAN_ID_BYTES  17
+
+enum span_kind { SPAN_INTERNAL = 1, SPAN_CLIENT = 3 };
+
+struct span {
+    annal_slice session;
+    uint64_t seq;
+    bool is_root;
+    uint64_t parent_seq; /* 0: the root; of the root there is none */
+    enum span_kind kind;
+    int64_t start_us;
+    int64_t end_us; /* not before the start, else it is */
+    int attributes; /* how many there are so far */
+};
+
+/* In hex, as a C string. False: no memory. */
+bool trace_id(annal_slice session, char text[TRACE_ID_BYTES]);
+bool span_id(annal_slice session, uint64_t seq, char text[SPAN_ID_BYTES]);
+
+/* The name is "what", or "what which" where which (raw JSON) says something. */
+bool span_begin(struct span *span, const char *what, annal_slice which);
+
+/* Attributes; those of an empty value are left out. */
+void span_text(struct span *span, const char *key, annal_slice text);
+void span_raw(struct span *span, const char *key,
+              annal_slice raw); /* a string's text; others as JSON text */
+void span_number(struct span *span, const char *key, int64_t number);
+void span_real(struct span *span, const char *key, double number);
+void span_true(struct span *span, const char *key);
+
+/* The end of the attributes and the status: failed, it is ERROR, with a message (raw, or empty). */
+void span_status(const struct span *span, bool failed, annal_slice message);
+
+/* The same, and the end of the span. */
+void span_end(const struct span *span, bool failed, annal_slice message);
+
+/* A raw JSON string again, but half a surrogate pair, which protocol buffers refuse, is U+FFFD. */
+void put_raw_string(annal_slice raw);
+
+#endif
