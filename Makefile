@@ -11,13 +11,17 @@
 #   make model                        who may write a session, explored with SPIN
 #   make fuzz [SECONDS=60]            every fuzzer for so long, with clang
 #   make coverage                     which branches of journal/ the tests take
-#   make bench, make format, make clean
+#   make bench                        Annal beside what one would choose instead: build/bench-results; some 20 minutes
+#   make bench-quick                  the same in under three minutes
+#   make bench-parts                  what single parts of Annal cost
+#   make format, make clean
 
 # Both spellings are usual.
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test summary contend soak faults flips fuzz power model coverage demo install bench format clean setup
+.PHONY: build test summary contend soak faults flips fuzz power model coverage demo install bench bench-quick bench-parts \
+	format clean setup
 
 build: setup
 	cmake --workflow --preset release
@@ -87,7 +91,19 @@ install: build
 	cmake --install build/release --prefix '$(prefix)'
 	@[ -n "$$DESTDIR" ] || ldconfig 2>/dev/null || true
 
-bench: setup
+# DIR is on the disk to measure.
+bench:
+	@cmake/setup.sh bench
+	cmake --preset bench && cmake --build --preset bench --target annal-bench
+	build/bench/tests/bench/annal-bench --dir '$(or $(DIR),build)' --out build/bench-results
+
+bench-quick:
+	@cmake/setup.sh bench
+	cmake --preset bench && cmake --build --preset bench --target annal-bench
+	build/bench/tests/bench/annal-bench --quick --dir '$(or $(DIR),build)' --out build/bench-results
+	@cat build/bench-results/results.md
+
+bench-parts: setup
 	cmake --workflow --preset bench
 	cmake --build build/bench --target bench
 

@@ -1,0 +1,442 @@
+/*
+ * annal-bench: Annal beside what one would choose instead, in one run, on this machine.
+ *
+ * Each contender does each workload some times in turn, so that the neighbours of a shared machine
+ * disturb all alike. What it wrote is read back and compared.
+ */
+#include "tests/bench/compare/report.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "usage: annal-bench [--quick] [--only NAME,…] [--runs N] [--dir DIR] [--out DIR]\n"
+    "                   [--seed N] [--no-fill] [--list]\n"
+    "\n"
+    "  --quick      short runs, under three minutes in all; memory is filled only in part\n"
+    "  --only       these workloads and contenders: --only A1,A2-threads,annal,raw\n"
+    "  --runs N     of each, medians of which are reported; default 3, with --quick 1\n"
+    "  --dir DIR    on the disk to measure; default: the current directory\n"
+    "  --out DIR    where results.json and results.md go; default: only to stdout, as Markdown\n"
+    "  --seed N     other payloads\n"
+    "  --no-fill    leave free memory as it is; by default it is filled with clean page cache\n"
+    "  --list       name the workloads and contenders, and those that cannot run here\n";
+
+/* Of events and seconds: those of a whole run, of --quick, and of --tiny. */
+struct plan {
+    struct workload workload;
+    uint64_t quick_events, tiny_events;
+    double quick_seconds;
+    unsigned tiny_sessions;
+};
+
+#define APPENDS .kind = WORKLOAD_APPEND, .batch = 1, .stretch = 1, .seconds = 5
+#define READS                                                                                      \
+    .processes = 1, .threads = 1, .sessions = 10, .batch = 1000, .stretch = 10, .events = 200000
+
+static struct plan plans[] = {
+    {{.name = "A1",
+      .title = "one writer, each event durable",
+      .processes = 1,
+      .threads = 1,
+      .sessions = 1,
+      APPENDS},
+     .quick_seconds = 0.7},
+    {{.name = "A2-threads",
+      .title = "16 writers with a session each, threads of one process",
+      .processes = 1,
+      .threads = 16,
+      .sessions = 16,
+      APPENDS},
+     .quick_seconds = 0.7},
+    {{.name = "A2-processes",
+      .title = "16 writers with a session each, as 16 processes",
+      .processes = 16,
+      .threads = 1,
+      .sessions = 16,
+      APPENDS},
+     .quick_seconds = 0.7},
+    {{.name = "A3",
+      .title = "bulk over 100 sessions, durable every 1,000 events",
+      .kind = WORKLOAD_APPEND,
+      .processes = 1,
+      .threads = 1,
+      .sessions = 100,
+      .batch = 1000,
+      .stretch = 10,
+      .events = 1000000,
+      .settled = true},
+     .quick_events = 30000,
+     .tiny_events = 2000,
+     .tiny_sessions = 10},
+    {{.name = "A4",
+      .title = "1,000 sessions in turn, one durable point a round",
+      .kind = WORKLOAD_APPEND,
+      .processes = 1,
+      .threads = 1,
+      .sessions = 1000,
+      .batch = 1000,
+      .stretch = 1,
+      .seconds = 5},
+     .quick_seconds = 0.7,
+     .tiny_sessions = 20},
+    {{.name = "R1",
+      .title = "replay: 10 sessions of 20,000 events, each from its first",
+      .kind = WORKLOAD_REPLAY,
+      READS},
+     .quick_events = 20000,
+     .tiny_events = 2000,
+     .tiny_sessions = 2},
+    {{.name = "R2",
+      .title = "50 events at a random place of 10 sessions",
+      .kind = WORKLOAD_RANGE,
+      READS,
+      .seconds = 3},
+     .quick_events = 20000,
+     .tiny_events = 2000,
+     .quick_seconds = 0.5,
+     .tiny_sessions = 2},
+    {{.name = "T1",
+      .title = "from the begin of an append to another process's eyes",
+      .kind = WORKLOAD_FOLLOW,
+      .processes = 1,
+      .threads = 1,
+      .sessions = 1,
+      .batch = 1,
+      .stretch = 1,
+      .seconds = 5},
+     .quick_seconds = 0.7},
+};
+#define PLANS (sizeof plans / sizeof *plans)
+
+#define SESSIONS_MAX 10000u
+#define TINY_SECONDS 0.05
+
+enum size { WHOLE, QUICK, TINY };
+
+struct options {
+    enum size size;
+    const char *only, *dir, *out;
+    unsigned runs;
+    uint64_t seed;
+    bool no_fill, list;
+};
+
+/* ---- What was asked for ---- */
+
+static bool names(const char *list, const char *name)
+{
+    size_t len = strlen(name);
+    for (const char *at = list; at != NULL && *at != '\0';) {
+        const char *comma = strchrnul(at, ',');
+        if ((size_t)(comma - at) == len && strncmp(at, name, len) == 0)
+            return true;
+        at = *comma == ',' ? comma + 1 : comma;
+    }
+    return false;
+}
+
+static bool is_workload(const char *name, size_t len)
+{
+    for (size_t i = 0; i < PLANS; i++)
+        if (strlen(plans[i].workload.name) == len &&
+            strncmp(plans[i].workload.name, name, len) == 0)
+            return true;
+    return false;
+}
+
+static bool is_contender(const char *name, size_t len)
+{
+    for (const struct contender *const *at = contenders; *at != NULL; at++)
+        if (strlen((*at)->name) == len && strncmp((*at)->name, name, len) == 0)
+            return true;
+    return false;
+}
+
+/* Whether the list has names of this kind, and only names of one of the two. */
+static bool read_only_list(const char *list, bool *out_workloads, bool *out_contenders)
+{
+    for (const char *at = list; at != NULL && *at != '\0';) {
+        const char *comma = strchrnul(at, ',');
+        size_t len = (size_t)(comma - at);
+        bool workload = is_workload(at, len), contender = is_contender(at, len);
+        if (!workload && !contender) {
+            fprintf(stderr, "annal-bench: --only: there is no '%.*s'; --list names all\n", (int)len,
+                    at);
+            return false;
+        }
+        *out_workloads |= workload;
+        *out_contenders |= contender;
+        at = *comma == ',' ? comma + 1 : comma;
+    }
+    return true;
+}
+
+static struct workload sized(const struct plan *plan, enum size size)
+{
+    struct workload workload = plan->workload;
+    if (size == WHOLE)
+        return workload;
+    if (workload.events != 0)
+        workload.events = size == QUICK ? plan->quick_events : plan->tiny_events;
+    if (size == TINY && plan->tiny_sessions != 0)
+        workload.sessions = plan->tiny_sessions;
+    if (workload.seconds > 0)
+        workload.seconds = size == QUICK ? plan->quick_seconds : TINY_SECONDS;
+    return workload;
+}
+
+static int parse(int argc, char **argv, struct options *options)
+{
+    static const struct option known[] = {{"quick", no_argument, NULL, 'q'},
+                                          {"only", required_argument, NULL, 'o'},
+                                          {"runs", required_argument, NULL, 'r'},
+                                          {"dir", required_argument, NULL, 'd'},
+                                          {"out", required_argument, NULL, 'O'},
+                                          {"seed", required_argument, NULL, 's'},
+                                          {"no-fill", no_argument, NULL, 'n'},
+                                          {"list", no_argument, NULL, 'l'},
+                                          {"tiny", no_argument, NULL, 't'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    for (int option; (option = getopt_long(argc, argv, "", known, NULL)) >= 0;) {
+        switch (option) {
+        case 'q':
+            options->size = QUICK;
+            break;
+        case 't':
+            options->size = TINY;
+            break; /* for the test of this program */
+        case 'o':
+            options->only = optarg;
+            break;
+        case 'r':
+            options->runs = (unsigned)strtoul(optarg, NULL, 10);
+            break;
+        case 'd':
+            options->dir = optarg;
+            break;
+        case 'O':
+            options->out = optarg;
+            break;
+        case 's':
+            options->seed = strtoull(optarg, NULL, 10);
+            break;
+        case 'n':
+            options->no_fill = true;
+            break;
+        case 'l':
+            options->list = true;
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            exit(0);
+        default:
+            return -1;
+        }
+    }
+    if (options->runs == 0)
+        options->runs = options->size == WHOLE ? 3 : 1;
+    return optind == argc ? 0 : -1;
+}
+
+/* ---- Running ---- */
+
+struct bench {
+    struct options options;
+    struct workload workloads[PLANS];
+    bool wanted[PLANS];
+    bool some_contenders; /* --only names some; else all */
+    char dir[4096];       /* of all runs; made by us */
+    struct payloads *payloads;
+    struct report report;
+};
+
+static bool wants(const struct bench *bench, const struct contender *contender)
+{
+    return !bench->some_contenders || names(bench->options.only, contender->name);
+}
+
+static uint64_t fill(const struct bench *bench)
+{
+    double seconds = bench->options.size == WHOLE ? 120 : 2;
+    return fill_page_cache(bench->dir, bench->options.no_fill ? 0 : seconds);
+}
+
+static void run_one(struct bench *bench, const struct workload *workload,
+                    const struct contender *contender, struct run_result *out)
+{
+    char why[BENCH_WHY_BYTES] = "", dir[sizeof bench->dir + 8];
+    const char *not =
+        contender->find != NULL && !contender->find(why) ? why : run_not(contender, workload);
+    if (not != NULL) {
+        *out = (struct run_result){.skipped = true};
+        snprintf(out->error, sizeof out->error, "%s", not );
+        return;
+    }
+    uint64_t free_bytes = fill(bench);
+    snprintf(dir, sizeof dir, "%s/run", bench->dir);
+    run(contender, workload, bench->payloads, dir, out);
+    out->free_bytes = free_bytes;
+}
+
+static void tell(const struct report_row *row)
+{
+    fprintf(stderr, "%-12s %-14s %u  ", row->workload->name, row->contender->name, row->run);
+    if (row->result.error[0] != '\0')
+        fprintf(stderr, "%s: %s\n", row->result.skipped ? "not run" : "FAILED", row->result.error);
+    else
+        fprintf(stderr, "%12.0f events/s   p50 %9.1f us   p99 %9.1f us\n", row_rate(row),
+                (double)times_quantile_ns(&row->result.times, 0.5) / 1e3,
+                (double)times_quantile_ns(&row->result.times, 0.99) / 1e3);
+}
+
+/* Returns how many failed; -1: no memory. */
+static int run_all(struct bench *bench)
+{
+    int failed = 0;
+    for (size_t i = 0; i < PLANS; i++) {
+        for (unsigned n = 1; bench->wanted[i] && n <= bench->options.runs; n++) {
+            for (const struct contender *const *at = contenders; *at != NULL; at++) {
+                struct report_row row = {&bench->workloads[i], *at, n, {.error = ""}};
+                if (!wants(bench, *at))
+                    continue;
+                run_one(bench, row.workload, *at, &row.result);
+                tell(&row);
+                failed += row.result.error[0] != '\0' && !row.result.skipped;
+                if (!report_add(&bench->report, &row))
+                    return -1;
+            }
+        }
+    }
+    return failed;
+}
+
+static int list_all(const struct bench *bench)
+{
+    for (size_t i = 0; i < PLANS; i++)
+        printf("%-14s %s\n", bench->workloads[i].name, bench->workloads[i].title);
+    putchar('\n');
+    for (const struct contender *const *at = contenders; *at != NULL; at++) {
+        char why[BENCH_WHY_BYTES];
+        if ((*at)->find != NULL && !(*at)->find(why))
+            printf("%-14s cannot run here: %s\n", (*at)->name, why);
+        else
+            printf("%-14s acknowledged: %s\n", (*at)->name, (*at)->promise);
+    }
+    return 0;
+}
+
+/* ---- Results ---- */
+
+static bool write_file(const struct bench *bench, const char *name,
+                       void (*write)(const struct report *, FILE *))
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/%s", bench->options.out, name);
+    FILE *file = fopen(path, "we");
+    if (file == NULL) {
+        fprintf(stderr, "annal-bench: write %s: %s\n", path, strerror(errno));
+        return false;
+    }
+    write(&bench->report, file);
+    return fclose(file) == 0;
+}
+
+static bool write_results(const struct bench *bench)
+{
+    if (bench->options.out == NULL) {
+        report_markdown(&bench->report, stdout);
+        return true;
+    }
+    if (mkdir(bench->options.out, 0777) < 0 && errno != EEXIST) {
+        fprintf(stderr, "annal-bench: make %s: %s\n", bench->options.out, strerror(errno));
+        return false;
+    }
+    return write_file(bench, "results.json", report_json) &&
+           write_file(bench, "results.md", report_markdown);
+}
+
+static char *join(int argc, char **argv)
+{
+    size_t len = 1;
+    for (int i = 0; i < argc; i++)
+        len += strlen(argv[i]) + 1;
+    char *command = calloc(1, len);
+    for (int i = 0; command != NULL && i < argc; i++) {
+        const char *slash = strrchr(argv[i], '/');
+        strcat(command, i == 0 && slash != NULL ? slash + 1 : argv[i]);
+        if (i + 1 < argc)
+            strcat(command, " ");
+    }
+    return command;
+}
+
+static bool prepare(struct bench *bench, int argc, char **argv)
+{
+    bool some_workloads = false;
+    if (!read_only_list(bench->options.only, &some_workloads, &bench->some_contenders))
+        return false;
+    for (size_t i = 0; i < PLANS; i++) {
+        bench->workloads[i] = sized(&plans[i], bench->options.size);
+        bench->wanted[i] = !some_workloads || names(bench->options.only, plans[i].workload.name);
+    }
+    bench->payloads = payloads_new(bench->options.seed, 0, SESSIONS_MAX);
+    bench->report.command = join(argc, argv);
+    if (bench->payloads == NULL || bench->report.command == NULL) {
+        fputs("annal-bench: no memory\n", stderr);
+        return false;
+    }
+    bench->report.seed = bench->options.seed;
+    bench->report.filled = !bench->options.no_fill;
+    bench->report.mean_bytes = payloads_mean_bytes(bench->payloads);
+    return true;
+}
+
+static bool make_dir(struct bench *bench)
+{
+    char *dir = realpath(bench->options.dir, NULL);
+    snprintf(bench->dir, sizeof bench->dir, "%s/annal-bench-XXXXXX", dir == NULL ? "" : dir);
+    bool made = dir != NULL && mkdtemp(bench->dir) != NULL && chmod(bench->dir, 0755) == 0;
+    if (!made)
+        fprintf(stderr, "annal-bench: %s: %s\n", bench->options.dir, strerror(errno));
+    free(dir);
+    return made;
+}
+
+/* A file for each of 10,000 sessions, and then some. */
+static void raise_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static struct bench bench = {.options = {.dir = ".", .seed = 1}};
+    if (parse(argc, argv, &bench.options) < 0 || !prepare(&bench, argc, argv)) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    if (bench.options.list)
+        return list_all(&bench);
+    raise_limit();
+    if (!make_dir(&bench))
+        return 3;
+    machine_look(bench.dir, &bench.report.machine);
+    int failed = run_all(&bench);
+    remove_tree(bench.dir);
+    bool written = write_results(&bench);
+    report_done(&bench.report);
+    payloads_free(bench.payloads);
+    return failed < 0 || !written ? 3 : failed > 0 ? 1 : 0;
+}

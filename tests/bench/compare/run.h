@@ -1,0 +1,57 @@
+/*
+ * One run: one contender, one workload, in processes of its own, so that nothing of the run before
+ * is left in memory; and what was measured.
+ */
+#ifndef TESTS_BENCH_COMPARE_RUN_H
+#define TESTS_BENCH_COMPARE_RUN_H
+
+#include "tests/bench/compare/contender.h"
+#include "tests/bench/compare/measure.h"
+
+enum workload_kind {
+    WORKLOAD_APPEND,
+    WORKLOAD_REPLAY, /* every session from its first event */
+    WORKLOAD_RANGE,  /* 50 events at a random place */
+    WORKLOAD_FOLLOW  /* from the begin of an append to the eyes of another process */
+};
+
+struct workload {
+    const char *name;
+    const char *title;
+    enum workload_kind kind;
+    unsigned processes, threads; /* of each process */
+    unsigned sessions;
+    size_t batch;    /* events of one durable point */
+    size_t stretch;  /* of them, side by side, of one session */
+    uint64_t events; /* in all; 0: as many as seconds allow. Of the reading ones: that are there */
+    double seconds;
+    size_t fixed_bytes; /* of each payload; 0: the mix */
+    bool settled;       /* also the time until what is made in the background is there */
+};
+
+struct run_result {
+    char error[300];        /* empty: it ran, and all was read back as it was written */
+    bool skipped;           /* error says why */
+    uint64_t events, bytes; /* of payload */
+    double seconds;
+    double settled_seconds; /* from the same begin; 0: not asked for */
+    struct times times;     /* of one call */
+    uint64_t cpu_us;        /* of the writers, or the readers */
+    uint64_t cpu_settled_us;
+    uint64_t server_cpu_us;
+    uint64_t device_bytes;
+    bool device_known;
+    uint64_t disk_bytes;
+    uint64_t memory_bytes; /* at most, anonymous, of all processes together */
+    uint64_t content;      /* hash of what was read back */
+    uint64_t free_bytes;   /* of memory, before the run */
+};
+
+/* Runs in dir, which is made and removed. */
+void run(const struct contender *contender, const struct workload *workload,
+         const struct payloads *payloads, const char *dir, struct run_result *out);
+
+/* Why this contender has no such workload; NULL: it has. */
+const char *run_not(const struct contender *contender, const struct workload *workload);
+
+#endif

@@ -1,0 +1,11 @@
+#include "tests/support/runner.h"
+
+Suite *suite_payloads(void);
+Suite *suite_run(void);
+
+static Suite *(*const suites[])(void) = {suite_payloads, suite_run, NULL};
+
+int main(int argc, char **argv)
+{
+    return run_suites(argc, argv, suites);
+}
