@@ -327,10 +327,11 @@ static int run(const struct args *args)
 }
 
 static const struct option options[] = {
-    {"plot", NULL, "draw the store, or SESSION, in the terminal", false},
+    {"plot", NULL, "draw the store, or SESSION, instead", false},
     {"by", "UNIT", "a bar for each hour, day, week or month", false},
     {"since", "T", "draw what is not older than T", false},
     {"until", "T", "draw what is older than T", false},
+    {"svg", "FILE", "write the pictures to FILE ('-': standard output)", false},
     {NULL, NULL, NULL, false}};
 
 const struct command cmd_stats = {
@@ -353,6 +354,7 @@ const struct command cmd_stats = {
              "age such as 2h or 7d. With --json: the numbers of the pictures.",
     .examples = "  annal stats\n  annal stats --json | jq 'select(.session_id)'\n"
                 "  annal stats --json | jq 'select(.sync_us_p99).sync_us_p99'\n"
-                "  annal stats --plot --since 30d --by day\n  annal stats --plot run-1\n",
+                "  annal stats --plot --since 30d --by day\n  annal stats --plot run-1\n"
+                "  annal stats --plot run-1 --svg run-1.svg\n",
     .options = options,
     .run = run};

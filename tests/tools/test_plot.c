@@ -3,6 +3,7 @@
 #include "tools/command.h"
 
 #include <check.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,88 @@ static void assert_out(struct cli *cli, const char *want)
 static void assert_holds(const struct cli *cli, const char *part)
 {
     ck_assert_msg(strstr(cli->out, part) != NULL, "no '%s' in: %s", part, cli->out);
+}
+
+/* ---- SVG ---- */
+
+/* "&amp;" and its like; nothing else may begin with "&". */
+static const char *skip_entity(const char *at)
+{
+    static const char *const known[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strncmp(at, known[i], strlen(known[i])) == 0)
+            return at + strlen(known[i]);
+    }
+    ck_abort_msg("not an entity: %.40s", at);
+    return NULL;
+}
+
+/* One tag from its "<" on: attributes are name="value". Answers what stands behind it. */
+static const char *read_tag(const char *at, char name[16], bool *ends, bool *empty)
+{
+    *ends = at[1] == '/';
+    at += *ends ? 2 : 1;
+    size_t len = strspn(at, "abcdefghijklmnopqrstuvwxyz");
+    ck_assert_msg(len > 0 && len < 16, "not a name: %.40s", at);
+    memcpy(name, at, len);
+    name[len] = '\0';
+    for (at += len; *at == ' ';) {
+        at += 1 + strspn(at + 1, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-0123456789");
+        ck_assert_msg(strncmp(at, "=\"", 2) == 0, "not an attribute: %.40s", at);
+        for (at += 2; *at != '"';) {
+            ck_assert_msg(*at != '\0' && *at != '<', "an attribute without end");
+            at = *at == '&' ? skip_entity(at) : at + 1;
+        }
+        at++;
+    }
+    *empty = *at == '/';
+    at += *empty ? 1 : 0;
+    ck_assert_msg(*at == '>', "a tag without end: %.40s", at);
+    return at + 1;
+}
+
+/* Stricter than XML: what we write, and nothing else. */
+static void assert_well_formed(const char *svg)
+{
+    static const char head[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+    char open[8][16], name[16];
+    int depth = 0;
+    ck_assert_msg(strncmp(svg, head, strlen(head)) == 0, "no head: %.60s", svg);
+    for (const char *at = svg + strlen(head); *at != '\0';) {
+        bool ends, empty;
+        ck_assert_msg(*at == '\n' || ((unsigned char)*at >= 0x20 && *at != 0x7f), "control: %.20s",
+                      at);
+        if (*at == '&') {
+            at = skip_entity(at);
+        } else if (*at != '<') {
+            ck_assert_msg(*at == '\n' || depth > 0, "text outside: %.40s", at);
+            at++;
+        } else {
+            at = read_tag(at, name, &ends, &empty);
+            ck_assert_msg(!ends || (depth > 0 && strcmp(open[depth - 1], name) == 0),
+                          "</%s> ends nothing", name);
+            depth -= ends;
+            ck_assert_int_lt(depth, 8);
+            if (!ends && !empty)
+                strcpy(open[depth++], name);
+        }
+    }
+    ck_assert_int_eq(depth, 0);
+}
+
+static char *read_svg(struct cli *cli, const char *path)
+{
+    size_t len;
+    cli_assert_done(cli);
+    ck_assert_str_eq(cli->out, "");
+    char *svg = file_read(path, &len);
+    assert_well_formed(svg);
+    return svg;
+}
+
+static void assert_part(const char *text, const char *part)
+{
+    ck_assert_msg(strstr(text, part) != NULL, "no '%s' in: %.1500s", part, text);
 }
 
 START_TEST(a_store_is_drawn_as_bars_over_days)
@@ -262,6 +345,12 @@ START_TEST(options_that_make_no_picture_are_refused)
     cli_assert_refused(&cli, EXIT_USAGE, "--by is hour, day, week or month");
     CLI(&cli, NULL, "stats", "--plot", "--by", "day", "s1");
     cli_assert_refused(&cli, EXIT_USAGE, "--by is for pictures of the store");
+    CLI(&cli, NULL, "stats", "--svg", "a.svg");
+    cli_assert_refused(&cli, EXIT_USAGE, "--svg belongs to a picture");
+    CLI(&cli, NULL, "stats", "--plot", "--svg", "");
+    cli_assert_refused(&cli, EXIT_USAGE, "--svg needs the name of a file");
+    CLI(&cli, NULL, "stats", "--plot", "--svg", "-", "--json");
+    cli_assert_refused(&cli, EXIT_USAGE, "would both print");
     CLI(&cli, NULL, "stats", "--plot", "--since", "soon");
     cli_assert_refused(&cli, EXIT_USAGE, "--since");
     CLI(&cli, NULL, "stats", "--plot", "--since", "2026-03-03", "--until", "2026-03-03");
@@ -274,31 +363,87 @@ START_TEST(options_that_make_no_picture_are_refused)
 }
 END_TEST
 
-/* 100,000 events: a turn of a call and a result, again and again, with a pause now and then. */
+START_TEST(a_store_is_one_svg_that_stands_alone)
+{
+    struct cli cli;
+    begin(&cli);
+    const char *path = tmpdir_path(&cli.dir, "a.svg");
+    CLI(&cli, later, "append", "s2");
+    CLI(&cli, NULL, "stats", "--plot", "--by", "day", "--svg", path);
+    char *svg = read_svg(&cli, path);
+    assert_part(svg, "events per day, 2026-03-02 to 2026-03-05: 11</text>");
+    assert_part(svg, ">input 1,258</text>");
+    assert_part(svg, ">from cache 400</text>");
+    assert_part(svg, "<title>2026-03-02: 1,008 input, 400 from cache</title>");
+    assert_part(svg, "<title>2026-03-05: $1.00 cost</title>");
+    assert_part(svg, "@media (prefers-color-scheme:dark)");
+    ck_assert_ptr_null(strstr(svg, "href"));
+    free(svg);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_name_is_no_markup_in_the_svg_of_a_session)
+{
+    struct cli cli;
+    begin(&cli);
+    const char *path = tmpdir_path(&cli.dir, "a.svg");
+    CLI(&cli,
+        EVENT("2026-03-02T10:41:00Z", "tool.called",
+              "{\"call_id\":\"c2\",\"tool\":\"</text><script>\\ufffe\\u0085 caf\u00e9\"}"),
+        "append", "s1");
+    CLI(&cli, NULL, "stats", "--plot", "s1", "--svg", path);
+    char *svg = read_svg(&cli, path);
+    assert_part(svg, ">tide &lt;b&gt;&amp;&quot;?[31m?</text>");
+    assert_part(svg, "<title>tide &lt;b&gt;&amp;&quot;?[31m?, 2026-03-02T10:38:20Z to 10:39:40Z "
+                     "(1 min 20 s), failed</title>");
+    assert_part(svg, "&lt;/text&gt;&lt;script&gt;?? caf\u00e9, 2026-03-02T10:41:00Z, no result");
+    assert_part(svg, "<title>pause, 2026-03-02T09:10:00Z to 10:38:10Z (1 h 28 min)</title>");
+    ck_assert_ptr_null(strstr(svg, "<script"));
+    free(svg);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(an_svg_takes_the_place_of_a_file_whole_or_not_at_all)
+{
+    struct cli cli;
+    begin(&cli);
+    const char *path = tmpdir_path(&cli.dir, "a.svg");
+    file_write(path, "what was there before", 21);
+    CLI(&cli, NULL, "stats", "--plot", "s1", "--svg", path, "--since", "2027-01-01");
+    char *svg = read_svg(&cli, path);
+    assert_part(svg, ">There are no events since 2027-01-01T00:00:00Z.</text>");
+    free(svg);
+    CLI(&cli, NULL, "stats", "--plot", "s1", "--svg", tmpdir_path(&cli.dir, "no/a.svg"));
+    cli_assert_refused(&cli, EXIT_STORAGE, "no/a.svg': No such file or directory");
+    CLI(&cli, NULL, "stats", "--plot", "--svg", tmpdir_path(&cli.dir, "store"));
+    cli_assert_refused(&cli, EXIT_STORAGE, "store': Is a directory");
+    CLI(&cli, NULL, "stats", "--plot", "s1", "--svg", "-");
+    cli_assert_done(&cli);
+    assert_well_formed(cli.out);
+    cli_done(&cli);
+}
+END_TEST
+
+/* 100,000 events: a turn of a call, its result and 16 notes, again and again, a second each, and an
+ * hour of them a day. */
 START_TEST(a_long_session_is_drawn_in_a_moment)
 {
-    enum { CALLS = 25000, LINE = 400 };
+    enum { TURNS = 5000, NOTES = 16, TURN_BYTES = 3000 };
+    static const char *const types[] = {"turn.started", "tool.called", "tool.returned",
+                                        "turn.completed"};
     struct cli cli;
-    char *lines = malloc((size_t)CALLS * LINE), *to = lines;
+    char *lines = malloc((size_t)TURNS * TURN_BYTES), *to = lines;
     ck_assert_ptr_nonnull(lines);
-    for (int i = 0; i < CALLS; i++) {
-        int s = i % 3600;
+    for (int i = 0; i < TURNS * (4 + NOTES); i++) {
+        int turn = i / (4 + NOTES), part = i % (4 + NOTES), s = turn % 3600;
         to += sprintf(to,
-                      "{\"type\":\"turn.started\",\"ts\":\"2026-03-%02dT09:%02d:%02dZ\",\"data\":{"
-                      "\"turn_id\":\"t%d\"}}\n",
-                      1 + i / 3600, s / 60, s % 60, i);
-        to += sprintf(to,
-                      "{\"type\":\"tool.called\",\"ts\":\"2026-03-%02dT09:%02d:%02dZ\",\"data\":{"
-                      "\"call_id\":\"c%d\",\"tool\":\"tool%d\"}}\n",
-                      1 + i / 3600, s / 60, s % 60, i, i % 20);
-        to += sprintf(to,
-                      "{\"type\":\"tool.returned\",\"ts\":\"2026-03-%02dT09:%02d:%02d.5Z\","
-                      "\"data\":{\"call_id\":\"c%d\"}}\n",
-                      1 + i / 3600, s / 60, s % 60, i);
-        to += sprintf(to,
-                      "{\"type\":\"turn.completed\",\"ts\":\"2026-03-%02dT09:%02d:%02d.9Z\","
-                      "\"data\":{\"turn_id\":\"t%d\",\"input_tokens\":40,\"output_tokens\":2}}\n",
-                      1 + i / 3600, s / 60, s % 60, i);
+                      "{\"type\":\"%s\",\"ts\":\"2026-03-%02dT09:%02d:%02d.%02dZ\",\"data\":{"
+                      "\"turn_id\":\"t%d\",\"call_id\":\"c%d\",\"tool\":\"tool%d\"%s}}\n",
+                      part < 4 ? types[part] : "note.added", 1 + turn / 3600, s / 60, s % 60, part,
+                      turn, turn, turn % 20,
+                      part == 3 ? ",\"input_tokens\":40,\"output_tokens\":2" : "");
     }
     cli_init(&cli, __FILE__, __LINE__);
     cli.columns = "100";
@@ -310,11 +455,16 @@ START_TEST(a_long_session_is_drawn_in_a_moment)
     CLI(&cli, NULL, "stats", "--plot", "s1");
     clock_gettime(CLOCK_MONOTONIC, &ended);
     cli_assert_done(&cli);
-    assert_holds(&cli, "s1: 100,000 events, 2026-03-01T09:00:00Z to 2026-03-07T09:56:39Z");
+    assert_holds(&cli, "s1: 100,000 events, 2026-03-01T09:00:00Z to 2026-03-02T09:23:19Z");
     assert_holds(&cli, "others (9)");
-    assert_holds(&cli, "│ 1.1 M\n"); /* tokens: (40 + 2) x 25,000 */
-    assert_holds(&cli, "│ 6, 5 d 18 h\n");
+    assert_holds(&cli, "│ 210 k\n"); /* tokens: (40 + 2) x 5,000 */
+    assert_holds(&cli, "│ 1, 23 h\n");
     ck_assert_int_lt(ended.tv_sec - begun.tv_sec, 20); /* seconds, with sanitizers */
+    const char *path = tmpdir_path(&cli.dir, "a.svg");
+    CLI(&cli, NULL, "stats", "--plot", "s1", "--svg", path);
+    char *svg = read_svg(&cli, path);
+    ck_assert_uint_lt(strlen(svg), 2 << 20);
+    free(svg);
     free(lines);
     cli_done(&cli);
 }
@@ -334,6 +484,9 @@ Suite *suite_plot(void)
     tcase_add_test(pictures, a_fork_shows_what_it_shares_and_ends_it_in_its_own_way);
     tcase_add_test(pictures, the_numbers_of_a_picture_come_as_json);
     tcase_add_test(pictures, options_that_make_no_picture_are_refused);
+    tcase_add_test(pictures, a_store_is_one_svg_that_stands_alone);
+    tcase_add_test(pictures, a_name_is_no_markup_in_the_svg_of_a_session);
+    tcase_add_test(pictures, an_svg_takes_the_place_of_a_file_whole_or_not_at_all);
     tcase_add_test(pictures, a_long_session_is_drawn_in_a_moment);
     suite_add_tcase(suite, pictures);
     return suite;

@@ -208,6 +208,22 @@ const char *chart_label(const struct chart *chart, size_t bucket, char text[TEXT
     return text;
 }
 
+const char *chart_name(const struct chart *chart, size_t bucket, char text[TEXT_BYTES])
+{
+    char time[ANNAL_TIME_BYTES];
+    annal_time_format(chart->buckets[bucket].time_us, time);
+    if (chart->by == BY_HOUR)
+        snprintf(text, TEXT_BYTES, "%.10s %.5s", time, time + 11);
+    else if (chart->by == BY_MONTH)
+        snprintf(text, TEXT_BYTES, "%.7s", time);
+    else
+        snprintf(text, TEXT_BYTES, "%s%.10s", chart->by == BY_WEEK ? "week of " : "", time);
+    if (chart->merged > 1)
+        snprintf(text + strlen(text), TEXT_BYTES - strlen(text), " and %d %ss more",
+                 (int)chart->merged - 1, by_name(chart->by));
+    return text;
+}
+
 size_t chart_label_step(const struct chart *chart, size_t least, size_t *out_first)
 {
     static const size_t hours[] = {1, 2, 3, 6, 12, 24}, months[] = {1, 2, 3, 6, 12};
@@ -221,6 +237,6 @@ size_t chart_label_step(const struct chart *chart, size_t least, size_t *out_fir
         return step == 0 || (chart->by != BY_HOUR && !by_month) ? (least > 0 ? least : 1) : step;
     int64_t origin = by_month ? month_of(chart->from_us) : chart->from_us / US_PER_HOUR;
     size_t past = (size_t)(origin % (int64_t)step);
-    *out_first = past == 0 ? 0 : step - past;
+    *out_first = past == 0 || chart->count < 2 * step ? 0 : step - past;
     return step;
 }

@@ -81,6 +81,9 @@ void chart_title(const struct chart *chart, struct page *out);
 /* What stands under a bucket: "03-02", "09:00", "2026-03". */
 const char *chart_label(const struct chart *chart, size_t bucket, char text[TEXT_BYTES]);
 
+/* The same in full: "2026-03-02 09:00", "week of 2026-03-02", "2026-03". */
+const char *chart_name(const struct chart *chart, size_t bucket, char text[TEXT_BYTES]);
+
 /* Every how many buckets a label stands, when there is room at every so many only; and at which
  * one first: at midnight rather than at 23 o'clock. */
 size_t chart_label_step(const struct chart *chart, size_t least, size_t *out_first);

@@ -3,8 +3,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
-#include "journal/base/json_walk.h"
-#include "journal/base/number.h"
+#include "tools/event_facts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -391,125 +390,38 @@ static int add_moment(void *arg, const annal_row *row)
 
 /* ---- What only the payload says ---- */
 
-/* Turns that have ended: a set of hashes, open addressing, at most half full. */
-struct set {
-    uint64_t *slots;
-    size_t count, room;
-};
-
-static bool set_grow(struct set *set)
-{
-    struct set bigger = {.room = set->room == 0 ? 64 : set->room * 2, .count = set->count};
-    bigger.slots = annal__zalloc(bigger.room * sizeof *bigger.slots);
-    if (bigger.slots == NULL)
-        return false;
-    for (size_t i = 0; i < set->room; i++) {
-        size_t at = set->slots[i] & (bigger.room - 1);
-        while (set->slots[i] != 0 && bigger.slots[at] != 0)
-            at = (at + 1) & (bigger.room - 1);
-        if (set->slots[i] != 0)
-            bigger.slots[at] = set->slots[i];
-    }
-    annal__free(set->slots);
-    *set = bigger;
-    return true;
-}
-
-/* Whether it is new; no memory: it is. */
-static bool set_add(struct set *set, uint64_t hash)
-{
-    hash += hash == 0;
-    if (set->count * 2 >= set->room && !set_grow(set))
-        return true;
-    size_t at = hash & (set->room - 1);
-    while (set->slots[at] != 0 && set->slots[at] != hash)
-        at = (at + 1) & (set->room - 1);
-    bool is_new = set->slots[at] == 0;
-    set->slots[at] = hash;
-    set->count += is_new;
-    return is_new;
-}
-
-static bool is_one_of(annal_slice type, const char *const *types)
-{
-    for (; *types != NULL; types++) {
-        if (strlen(*types) == type.len && memcmp(*types, type.ptr, type.len) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* A number of the payload, as an integer; 0 when it is none. */
-static int64_t number_of(annal_slice data, const char *name, const char *other)
-{
-    annal_slice raw = annal__json_member(data, name);
-    if (raw.len == 0)
-        raw = annal__json_member(data, other);
-    if (raw.len == 0 || (raw.ptr[0] != '-' && (raw.ptr[0] < '0' || raw.ptr[0] > '9')))
-        return 0;
-    struct number number = annal__number_read(raw);
-    if (number.kind == NUMBER_UINT)
-        return number.uint > INT64_MAX / 4 ? 0 : (int64_t)number.uint;
-    if (number.kind == NUMBER_INT)
-        return number.sint < INT64_MIN / 4 ? 0 : number.sint;
-    bool held = number.kind == NUMBER_DOUBLE && number.real > -1e15 && number.real < 1e15;
-    return held ? (int64_t)number.real : 0;
-}
-
-static const char *const usage_types[] = {"agent.turn.usage", NULL};
-static const char *const turn_failures[] = {"turn.failed", "turn_error", NULL};
-static const char *const turn_ends[] = {"turn.completed", "turn.failed", "turn.cancelled",
-                                        "turn_complete",  "turn_error",  NULL};
-static const char *const messages[] = {"message.added", NULL};
-static const char *const provider_failures[] = {"provider.failed", "provider_error", NULL};
-
-static int add_tokens(struct asking *asking, const annal_event *event, bool signs)
-{
-    struct happening what = {.kind = HAPPENED_TOKENS,
-                             .from_us = event->ts_us,
-                             .to_us = event->ts_us,
-                             .input_tokens = number_of(event->data, "input_tokens",
-                                                       signs ? "inputTokens" : "input_tokens"),
-                             .output_tokens = number_of(event->data, "output_tokens",
-                                                        signs ? "outputTokens" : "output_tokens")};
-    if (!signs && what.input_tokens < 0)
-        what.input_tokens = 0;
-    if (!signs && what.output_tokens < 0)
-        what.output_tokens = 0;
-    return what.input_tokens == 0 && what.output_tokens == 0 ? 0 : tell(asking, what);
-}
-
-static int add_payload(struct asking *asking, struct set *ended, const annal_event *event)
+static int add_payload(struct asking *asking, struct spending *spending, const annal_event *event)
 {
     struct happening what = {.from_us = event->ts_us, .to_us = event->ts_us};
-    annal_slice role = annal__json_member(event->data, "role");
+    const struct tally used = spending_add(spending, event);
+    annal_slice role = message_role(event);
+    enum fact fact = fact_of(event);
+    int status = 0;
     if (event->ts_us < UNTIMED_BEFORE_US)
         return 0;
-    if (is_one_of(event->type, usage_types))
-        return add_tokens(asking, event, true);
-    if (is_one_of(event->type, messages) && role.len == 6 && memcmp(role.ptr, "\"user\"", 6) == 0) {
+    if (role.len == 6 && memcmp(role.ptr, "\"user\"", 6) == 0) {
         what.kind = HAPPENED_USER;
-        return tell(asking, what);
+        status = tell(asking, what);
     }
-    if (is_one_of(event->type, turn_failures) || is_one_of(event->type, provider_failures)) {
+    bool ended = fact == FACT_TURN_ENDS || fact == FACT_OTHER;
+    if (ended && event_failed(event)) {
         what.kind = HAPPENED_FAIL;
         what.name = event->type;
         what.failed = true;
-        int status = tell(asking, what);
-        if (status != 0)
-            return status;
+        status = tell(asking, what);
     }
-    if (is_one_of(event->type, turn_ends)) {
-        annal_slice id = annal__json_member(event->data, "turn_id");
-        if (id.len == 0 || set_add(ended, key_of(HAPPENED_TURN, id)))
-            return add_tokens(asking, event, false);
-    }
-    return 0;
+    if (status == 0 && (used.input_tokens != 0 || used.output_tokens != 0))
+        status = tell(asking, (struct happening){.kind = HAPPENED_TOKENS,
+                                                 .from_us = event->ts_us,
+                                                 .to_us = event->ts_us,
+                                                 .input_tokens = used.input_tokens,
+                                                 .output_tokens = used.output_tokens});
+    return status;
 }
 
 static int read_events(annal_query *query, struct asking *asking, annal_error *err)
 {
-    struct set ended = {0};
+    struct spending spending = {0};
     annal_slice session;
     annal_event event;
     int status = ANNAL_OK;
@@ -518,23 +430,23 @@ static int read_events(annal_query *query, struct asking *asking, annal_error *e
         if (status == ANNAL_DAMAGE)
             asking->session->damaged++;
         else if (status == ANNAL_OK)
-            status = add_payload(asking, &ended, &event);
+            status = add_payload(asking, &spending, &event);
         if (status != ANNAL_OK && status != ANNAL_DAMAGE)
             break;
     }
-    annal__free(ended.slots);
     return status == ANNAL_END ? ANNAL_OK : status;
 }
 
 static int ask_payloads(annal_index *index, struct asking *asking, annal_error *err)
 {
-    annal_slice types[16];
+    static const char *const names[] = {"message.added",   "agent.turn.usage", "turn.started",
+                                        "turn_start",      "turn.completed",   "turn.failed",
+                                        "turn.cancelled",  "turn_complete",    "turn_error",
+                                        "provider.failed", "provider_error"};
+    annal_slice types[sizeof names / sizeof names[0]];
     size_t count = 0;
-    const char *const *const lists[] = {messages, usage_types, turn_ends, provider_failures};
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
-        for (const char *const *type = lists[i]; *type != NULL; type++)
-            types[count++] = annal_slice_of(*type);
-    }
+    for (; count < sizeof names / sizeof names[0]; count++)
+        types[count] = annal_slice_of(names[count]);
     const struct session *session = asking->session;
     const annal_filter filter = {.sessions = &session->id,
                                  .session_count = 1,

@@ -4,7 +4,7 @@
  * (1) A fork shows its one history: what it shares is taken from the rows of its ancestors, up to the
  *     fork point. A turn or call that was under way there ends where the fork ended it, not where the
  *     ancestor did.
- * (2) Memory grows with the pauses, the kinds of tools and the turns, not with the events.
+ * (2) Memory grows with the pauses and the kinds of tools, not with the events.
  * (3) Tokens are counted as the pack core counts them: what a turn used that has ended already is
  *     not counted again.
  */

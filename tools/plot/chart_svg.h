@@ -1,0 +1,12 @@
+/* A chart as a part of an SVG. */
+#ifndef TOOLS_PLOT_CHART_SVG_H
+#define TOOLS_PLOT_CHART_SVG_H
+
+#include "tools/plot/chart.h"
+
+enum { PICTURE_WIDTH = 960, CHART_SVG_BUCKETS = 280 };
+
+/* Draw it below y; the answer is where it ends. */
+int chart_svg(const struct chart *chart, int y, struct page *out);
+
+#endif

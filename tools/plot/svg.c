@@ -1,0 +1,133 @@
+#include "tools/plot/svg.h"
+
+#include <string.h>
+
+/* Of other renderers than browsers some know no variables and no media queries: the light colours
+ * stand alone, and the dark ones after them. */
+static const char style[] =
+    "<style>\n"
+    "svg{font:12px system-ui,-apple-system,\"Segoe UI\",\"DejaVu Sans\",sans-serif}\n"
+    ".paper{fill:#fff}text{fill:#1f2328}\n"
+    ".title{font-size:14px;font-weight:600}.name{fill:#59636e}.axis{fill:#59636e;font-size:11px}\n"
+    ".bar{fill:#2a6fdb}.part{fill:#9dc1f5}.failed{fill:#cf222e}\n"
+    ".open{fill:none;stroke:#2a6fdb}.frame{fill:#f3f5f8}\n"
+    ".grid{stroke:#dfe4ea}.base{stroke:#8c959f}.cut{stroke:#8c959f;stroke-dasharray:3 3}\n"
+    "@media (prefers-color-scheme:dark){\n"
+    ".paper{fill:#0d1117}text{fill:#e6edf3}.name,.axis{fill:#9198a1}\n"
+    ".bar{fill:#4c8df6}.part{fill:#1f4685}.failed{fill:#f85149}\n"
+    ".open{stroke:#4c8df6}.frame{fill:#151b23}\n"
+    ".grid{stroke:#262c36}.base{stroke:#656c76}.cut{stroke:#656c76}\n"
+    "}\n"
+    "</style>\n";
+
+/* How many bytes the character at text takes; 0: it is not well-formed UTF-8, or not of XML. */
+static size_t character(const unsigned char *text, size_t len)
+{
+    if (text[0] < 0x80)
+        return text[0] >= 0x20 && text[0] != 0x7f ? 1 : 0;
+    size_t need = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
+    if (text[0] < 0xc2 || text[0] > 0xf4 || len < need)
+        return 0;
+    for (size_t i = 1; i < need; i++) {
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    }
+    bool c1 = text[0] == 0xc2 && text[1] < 0xa0;
+    bool surrogate = text[0] == 0xed && text[1] >= 0xa0;
+    bool overlong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xf0 && text[1] < 0x90);
+    bool beyond = text[0] == 0xf4 && text[1] >= 0x90;
+    bool none = text[0] == 0xef && text[1] == 0xbf && text[2] >= 0xbe; /* U+FFFE, U+FFFF */
+    return c1 || surrogate || overlong || beyond || none ? 0 : need;
+}
+
+static const char *entity(char c)
+{
+    switch (c) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
+    default:
+        return NULL;
+    }
+}
+
+void svg_escape(struct page *out, annal_slice text)
+{
+    for (size_t i = 0; i < text.len;) {
+        size_t len = character((const unsigned char *)text.ptr + i, text.len - i);
+        const char *as = len == 1 ? entity(text.ptr[i]) : NULL;
+        if (len == 0)
+            page_put(out, "?");
+        else if (as != NULL)
+            page_put(out, "%s", as);
+        else
+            page_put(out, "%.*s", (int)len, text.ptr + i);
+        i += len == 0 ? 1 : len;
+        while (len == 0 && i < text.len && ((unsigned char)text.ptr[i] & 0xc0) == 0x80)
+            i++; /* the rest of it */
+    }
+}
+
+void svg_begin(struct page *out, int width, int height, annal_slice title)
+{
+    page_put(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    page_put(out,
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+             "viewBox=\"0 0 %d %d\" role=\"img\">\n<title>",
+             width, height, width, height);
+    svg_escape(out, title);
+    page_put(out, "</title>\n");
+    page_repeat(out, style, 1);
+    page_put(out, "<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n", width, height);
+}
+
+void svg_end(struct page *out)
+{
+    page_put(out, "</svg>\n");
+}
+
+void svg_text(struct page *out, double x, double y, enum align align, const char *class,
+              annal_slice text)
+{
+    static const char *const anchors[] = {"", " text-anchor=\"middle\"", " text-anchor=\"end\""};
+    page_put(out, "<text x=\"%.1f\" y=\"%.1f\"%s", x, y, anchors[align]);
+    if (class[0] != '\0')
+        page_put(out, " class=\"%s\"", class);
+    page_put(out, ">");
+    svg_escape(out, text);
+    page_put(out, "</text>\n");
+}
+
+static void end_shape(struct page *out, const char *tag, annal_slice tooltip)
+{
+    if (tooltip.len == 0) {
+        page_put(out, "/>\n");
+        return;
+    }
+    page_put(out, "><title>");
+    svg_escape(out, tooltip);
+    page_put(out, "</title></%s>\n", tag);
+}
+
+void svg_rect(struct page *out, double x, double y, double width, double height, const char *class,
+              annal_slice tooltip)
+{
+    page_put(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"%s\"", x, y,
+             width, height, class);
+    end_shape(out, "rect", tooltip);
+}
+
+void svg_line(struct page *out, double x1, double y1, double x2, double y2, const char *class,
+              annal_slice tooltip)
+{
+    page_put(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"", x1, y1, x2,
+             y2, class);
+    end_shape(out, "line", tooltip);
+}

@@ -1,0 +1,34 @@
+/*
+ * SVG, written as text: one file that needs no other, and nothing from an event is markup in it.
+ *
+ * (1) Colours are classes, of which the style at its head has two sets: for light surroundings and for
+ *     dark ones.
+ * (2) Text is escaped; what XML cannot hold, control characters and bytes that are no UTF-8, is '?'.
+ * (3) A shape has a <title>, which browsers show as a tooltip.
+ */
+#ifndef TOOLS_PLOT_SVG_H
+#define TOOLS_PLOT_SVG_H
+
+#include "tools/plot/text.h"
+
+enum align { ALIGN_LEFT, ALIGN_MIDDLE, ALIGN_RIGHT };
+
+void svg_begin(struct page *out, int width, int height, annal_slice title);
+void svg_end(struct page *out);
+
+/* y is the baseline. class: "title", "name", "axis", or "" for plain. */
+void svg_text(struct page *out, double x, double y, enum align align, const char *class,
+              annal_slice text);
+
+/* tooltip: a text, or empty for none. class: "bar", "part", "failed", "open", "frame". */
+void svg_rect(struct page *out, double x, double y, double width, double height, const char *class,
+              annal_slice tooltip);
+
+/* class: "grid", "base", "cut". */
+void svg_line(struct page *out, double x1, double y1, double x2, double y2, const char *class,
+              annal_slice tooltip);
+
+/* Text as it may stand between tags and in attributes. */
+void svg_escape(struct page *out, annal_slice text);
+
+#endif
