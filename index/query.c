@@ -1,6 +1,7 @@
 /* Event queries: one SELECT over event_index, and each event read from its journal. */
 #include "index/query.h"
 #include "index/database.h"
+#include "index/found.h"
 #include "index/history.h"
 #include "index/index.h"
 #include "journal/base/alloc.h"
@@ -17,15 +18,13 @@ struct annal_query {
     annal_store *store;
     sqlite3 *db;
     sqlite3_stmt *stmt;
-    int rc;                /* of the step that gave the next row */
-    bool handed;           /* that row was handed out */
+    struct found found;    /* its rows */
     sqlite3_stmt *where;   /* asked about each event that is read; NULL: none */
     sqlite3_stmt *damages; /* what was damaged already when it was indexed; after the rows */
     bool at_damages, ended;
     bool one_session, descending;
     uint64_t limit, rows, last_seq;
     annal_lag lag;
-    annal_event_buffer *buffer;
 };
 
 /* ---- The SELECT ---- */
@@ -214,7 +213,7 @@ static annal_status prepare_events(sqlite3 *db, const annal_filter *filter,
                                    sqlite3_stmt **out, annal_error *err)
 {
     struct buf sql = {0};
-    annal_status status = annal__buf_printf(&sql, "SELECT %s, journal, from_seq", event_columns);
+    annal_status status = annal__buf_printf(&sql, "SELECT " FOUND_COLUMNS ", from_seq");
     if (status >= 0)
         status = annal__query_put_from(&sql, filter, history, with_rest);
     if (status >= 0)
@@ -339,14 +338,12 @@ static annal_status start(annal_index *index, const annal_filter *filter, annal_
     query->one_session = filter->session_count == 1;
     query->descending = filter->descending;
     query->limit = filter->limit;
-    query->rc = sqlite3_step(query->stmt);
-    if (query->rc != SQLITE_ROW && query->rc != SQLITE_DONE)
-        return annal__db_fail(err, query->db, query->rc, "a query over the index");
-    return ANNAL_OK;
+    return annal__found_begin(&query->found, query->store, query->stmt, err);
 }
 
 static void stop(annal_query *query)
 {
+    annal__found_done(&query->found);
     sqlite3_finalize(query->stmt);
     sqlite3_finalize(query->where);
     sqlite3_finalize(query->damages);
@@ -388,25 +385,12 @@ void annal_query_close(annal_query *query)
     if (query == NULL)
         return;
     stop(query);
-    annal_event_buffer_free(query->buffer);
     annal__free(query);
 }
 
 annal_lag annal_query_lag(const annal_query *query)
 {
     return query->lag;
-}
-
-/* What the index knows; the slices are SQLite's and live until the next step. */
-static annal_event indexed_event(sqlite3_stmt *stmt)
-{
-    annal_event event = {.seq = (uint64_t)sqlite3_column_int64(stmt, 1),
-                         .type = annal__db_column(stmt, 2),
-                         .offset = (uint64_t)sqlite3_column_int64(stmt, 4),
-                         .length = (uint64_t)sqlite3_column_int64(stmt, 5)};
-    if (annal_time_parse(annal__db_column(stmt, 3), &event.ts_us, NULL) < 0)
-        event.ts_us = 0;
-    return event;
 }
 
 /* After the rows. What a limit cut off from one session's is not told. */
@@ -424,7 +408,7 @@ static annal_status next_damage(annal_query *query, annal_slice *out_session,
     if (rc != SQLITE_ROW)
         return annal__db_fail(err, query->db, rc, "a query over the index");
     *out_session = annal__db_column(query->damages, 0);
-    *out_event = indexed_event(query->damages);
+    *out_event = annal__found_event(query->damages);
     return ANNAL_DAMAGE;
 }
 
@@ -468,18 +452,10 @@ static annal_status asks_for(annal_query *query, annal_slice session, const anna
 static annal_status read_next(annal_query *query, annal_slice *out_session, annal_event *out_event,
                               annal_error *err)
 {
-    if (query->handed && query->rc == SQLITE_ROW)
-        query->rc = sqlite3_step(query->stmt);
-    query->handed = true;
-    if (query->rc == SQLITE_DONE)
-        return ANNAL_END;
-    if (query->rc != SQLITE_ROW)
-        return annal__db_fail(err, query->db, query->rc, "a query over the index");
-    *out_session = annal__db_column(query->stmt, 0);
-    *out_event = indexed_event(query->stmt);
-    annal_status status =
-        annal_event_read_at(query->store, annal__db_column(query->stmt, 6), out_event->seq,
-                            out_event->offset, out_event->length, &query->buffer, out_event, err);
+    annal_status status = annal__found_next(&query->found, out_session, out_event, err);
+    if (status != ANNAL_OK)
+        return status;
+    status = annal__found_read(&query->found, out_event, err);
     if (status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_NOTFOUND)
         return ANNAL_DAMAGE;
     return status;

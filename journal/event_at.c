@@ -1,88 +1,375 @@
 /*
- * One event at a known place, of which an index keeps offset and length.
+ * Events at known places, of which an index keeps offset and length.
  *
- * A query reads many, mostly of one session: the buffer keeps the journal open that it read last,
- * as long as its name stands for the same file.
+ * (1) A query reads many, of few sessions or of a hundred: the buffer keeps the journals open that
+ *     it used last. One is used again as long as its name stands for the same file.
+ * (2) Who says what comes next (annal_event_read_ahead()) has neighbours read together, and what is
+ *     not in memory fetched from the disk all at once instead of one after the other. The name of
+ *     each journal is looked at once for all that is read ahead of it.
+ * (3) What was read ahead and does not prove itself counts for nothing: it is read again where it
+ *     stands, as if nobody had asked before.
  */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/hash.h"
 #include "journal/data.h"
 #include "journal/scan.h"
 #include "journal/store.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define JOURNALS_MAX     128
+#define GUESSES          1024
+#define AHEAD_EVENTS_MAX 1024
+#define AHEAD_BYTES      ((size_t)1 << 20)
+#define AHEAD_GAP_BYTES  4096u /* reading so much for nothing costs less than another call */
+
+struct journal {
+    const annal_store *store; /* NULL: this place is free */
+    struct scan scan;
+    char *path;
+    dev_t device;
+    ino_t inode;
+    uint64_t used; /* buffer->uses, then */
+    uint64_t look; /* buffer->looks, when its name was looked at */
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+};
+
+/* An event that is read ahead, with the trailer before it. */
+struct ahead {
+    size_t journal; /* which of them */
+    uint64_t offset, length;
+    size_t at;          /* of the trailer, in buffer->ahead_bytes */
+    size_t piece_bytes; /* of the first one in a piece: how much is read at once; else 0 */
+    bool held;
+};
 
 struct annal_event_buffer {
     struct buf bytes; /* the trailer of the frame before, then the frame */
     struct buf json;
-    const annal_store *store; /* whose journal is open; NULL: none is */
-    struct scan scan;
-    struct buf path;
-    dev_t device;
-    ino_t inode;
-    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    struct journal *journals;
+    size_t journal_count, journal_room;
+    uint8_t guess[GUESSES]; /* 1 + which journal it may be, by the hash of the session's id */
+    uint64_t uses;
+    uint64_t looks; /* calls of annal_event_read_ahead() */
+    struct ahead *ahead;
+    struct ahead **by_place; /* the same, sorted */
+    size_t ahead_room, ahead_count;
+    size_t ahead_next; /* those before it were asked for */
+    struct buf ahead_bytes;
 };
 
-/* ---- The journal ---- */
+/* ---- Journals ---- */
 
-static void close_journal(annal_event_buffer *buffer)
+/* Its place is free then; what was read ahead from it counts no more. */
+static void close_journal(annal_event_buffer *buffer, struct journal *journal)
 {
-    if (buffer->store != NULL)
-        annal__scan_done(&buffer->scan);
-    buffer->store = NULL;
+    size_t number = (size_t)(journal - buffer->journals);
+    for (size_t i = buffer->ahead_next; i < buffer->ahead_count; i++)
+        buffer->ahead[i].held = buffer->ahead[i].held && buffer->ahead[i].journal != number;
+    if (journal->store != NULL)
+        annal__scan_done(&journal->scan);
+    annal__free(journal->path);
+    *journal = (struct journal){0};
+}
+
+static void close_all(annal_event_buffer *buffer)
+{
+    for (size_t i = 0; i < buffer->journal_count; i++)
+        close_journal(buffer, &buffer->journals[i]);
 }
 
 void annal_event_buffer_free(annal_event_buffer *buffer)
 {
     if (buffer == NULL)
         return;
-    close_journal(buffer);
+    close_all(buffer);
     annal__buf_done(&buffer->bytes);
     annal__buf_done(&buffer->json);
-    annal__buf_done(&buffer->path);
+    annal__buf_done(&buffer->ahead_bytes);
+    annal__free(buffer->journals);
+    annal__free(buffer->ahead);
+    annal__free(buffer->by_place);
     annal__free(buffer);
 }
 
-static bool is_open(const annal_event_buffer *buffer, const annal_store *store, annal_slice session)
+static bool is_of(const struct journal *journal, const annal_store *store, annal_slice session)
 {
-    dev_t device;
-    ino_t inode;
-    return buffer->store == store && strlen(buffer->session) == session.len &&
-           memcmp(buffer->session, session.ptr, session.len) == 0 &&
-           store->io->identify(store->io->arg, buffer->path.ptr, &device, &inode) == 0 &&
-           device == buffer->device && inode == buffer->inode;
+    return journal->store == store && session.len < sizeof journal->session &&
+           memcmp(journal->session, session.ptr, session.len) == 0 &&
+           journal->session[session.len] == '\0';
 }
 
-static annal_status open_journal(annal_event_buffer *buffer, annal_store *store,
+/* NULL: it is not open. */
+static struct journal *find_journal(annal_event_buffer *buffer, const annal_store *store,
+                                    annal_slice session)
+{
+    uint8_t *guess = &buffer->guess[annal__hash(session.ptr, session.len, 0) % GUESSES];
+    if (*guess > 0 && *guess <= buffer->journal_count &&
+        is_of(&buffer->journals[*guess - 1], store, session))
+        return &buffer->journals[*guess - 1];
+    for (size_t i = 0; i < buffer->journal_count; i++) {
+        if (!is_of(&buffer->journals[i], store, session))
+            continue;
+        *guess = (uint8_t)(i + 1);
+        return &buffer->journals[i];
+    }
+    return NULL;
+}
+
+/* A place that is free, if need be that of the journal that was used least lately. NULL: no
+ * memory. */
+static struct journal *make_room(annal_event_buffer *buffer)
+{
+    struct journal *oldest = buffer->journals;
+    for (size_t i = 1; i < buffer->journal_count; i++)
+        if (buffer->journals[i].used < oldest->used)
+            oldest = &buffer->journals[i];
+    if (buffer->journal_count == JOURNALS_MAX ||
+        (buffer->journal_count > 0 && oldest->store == NULL)) {
+        close_journal(buffer, oldest);
+        return oldest;
+    }
+    if (buffer->journal_count == buffer->journal_room) {
+        size_t room = buffer->journal_room == 0 ? 1 : buffer->journal_room * 2;
+        struct journal *bigger = annal__realloc_array(buffer->journals, room, sizeof *bigger);
+        if (bigger == NULL)
+            return NULL;
+        buffer->journals = bigger;
+        buffer->journal_room = room;
+    }
+    struct journal *journal = &buffer->journals[buffer->journal_count++];
+    *journal = (struct journal){0};
+    return journal;
+}
+
+/* A place that is free gets this session's journal. */
+static annal_status fill_journal(struct journal *journal, const annal_store *store,
                                  annal_slice session, annal_error *err)
 {
     const struct codec *codec = NULL;
+    struct buf path = {0};
     struct stat file;
     int fd = -1;
-    annal_status status = annal__store_check(store, err);
-    if (status == ANNAL_OK)
-        status = annal_session_id_check(session, err);
-    if (status < 0 || is_open(buffer, store, session))
-        return status;
-    close_journal(buffer);
-    status = annal__journal_open(store, session, &fd, &codec, err);
+    annal_status status = annal__journal_open(store, session, &fd, &codec, err);
     if (status < 0)
         return status;
-    status = annal__journal_path(store, session, codec, &buffer->path, err);
+    status = annal__journal_path(store, session, codec, &path, err);
     if (status == ANNAL_OK && store->io->fstat(store->io->arg, fd, &file) < 0)
-        status = annal__fail_errno(err, "look at %s", buffer->path.ptr);
+        status = annal__fail_errno(err, "look at %s", path.ptr);
+    if (status == ANNAL_OK)
+        journal->path = annal__strndup(path.ptr, path.len);
+    if (status == ANNAL_OK && journal->path == NULL)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "read an event: no memory");
+    annal__buf_done(&path);
     if (status < 0) {
         store->io->close(store->io->arg, fd);
         return status;
     }
-    annal__scan_init(&buffer->scan, store->io, fd, codec);
-    buffer->device = file.st_dev;
-    buffer->inode = file.st_ino;
-    memcpy(buffer->session, session.ptr, session.len);
-    buffer->session[session.len] = '\0';
-    buffer->store = store;
+    annal__scan_init(&journal->scan, store->io, fd, codec);
+    journal->device = file.st_dev;
+    journal->inode = file.st_ino;
+    memcpy(journal->session, session.ptr, session.len);
+    journal->session[session.len] = '\0';
+    journal->store = store;
     return ANNAL_OK;
+}
+
+static bool stands(const struct journal *journal)
+{
+    const struct io *io = journal->store->io;
+    dev_t device;
+    ino_t inode;
+    return io->identify(io->arg, journal->path, &device, &inode) == 0 &&
+           device == journal->device && inode == journal->inode;
+}
+
+/* The journal that the name stands for now. */
+static annal_status open_journal(annal_event_buffer *buffer, const annal_store *store,
+                                 annal_slice session, struct journal **out_journal,
+                                 annal_error *err)
+{
+    annal_status status = annal_session_id_check(session, err);
+    if (status < 0)
+        return status;
+    struct journal *journal = find_journal(buffer, store, session);
+    if (journal != NULL && !stands(journal)) {
+        close_journal(buffer, journal);
+        journal = NULL;
+    }
+    if (journal == NULL) {
+        journal = make_room(buffer);
+        status = journal != NULL ? fill_journal(journal, store, session, err)
+                                 : annal__fail(err, ANNAL_ERR_NOMEM, "read an event: no memory");
+    }
+    if (status < 0)
+        return status;
+    journal->used = ++buffer->uses;
+    *out_journal = journal;
+    return ANNAL_OK;
+}
+
+/* ---- Reading ahead ---- */
+
+static bool make_ahead_room(annal_event_buffer *buffer, size_t count)
+{
+    if (count <= buffer->ahead_room)
+        return true;
+    annal__free(buffer->ahead);
+    annal__free(buffer->by_place);
+    buffer->ahead = annal__zalloc(count * sizeof *buffer->ahead);
+    buffer->by_place = annal__zalloc(count * sizeof *buffer->by_place);
+    buffer->ahead_room = buffer->ahead != NULL && buffer->by_place != NULL ? count : 0;
+    return buffer->ahead_room > 0;
+}
+
+/* As many of them as there is room for, of journals that can be opened. */
+static void take_places(annal_event_buffer *buffer, const annal_store *store,
+                        const annal_event_place *places, size_t count)
+{
+    size_t bytes = 0, journals = 0;
+    for (size_t i = 0; i < count; i++) {
+        const annal_event_place *place = &places[i];
+        struct journal *journal = find_journal(buffer, store, place->session);
+        if (place->length > AHEAD_BYTES - bytes)
+            break;
+        if (journal == NULL || journal->look != buffer->looks) {
+            if (journals++ == JOURNALS_MAX ||
+                open_journal(buffer, store, place->session, &journal, NULL) < 0)
+                break;
+            journal->look = buffer->looks;
+        }
+        if (place->offset < journal->scan.codec->trailer_bytes)
+            break;
+        bytes += (size_t)place->length;
+        buffer->ahead[i] = (struct ahead){.journal = (size_t)(journal - buffer->journals),
+                                          .offset = place->offset,
+                                          .length = place->length};
+        buffer->by_place[i] = &buffer->ahead[i];
+        buffer->ahead_count = i + 1;
+    }
+}
+
+static const struct scan *scan_of(const annal_event_buffer *buffer, const struct ahead *ahead)
+{
+    return &buffer->journals[ahead->journal].scan;
+}
+
+static uint64_t begin_of(const annal_event_buffer *buffer, const struct ahead *ahead)
+{
+    return ahead->offset - scan_of(buffer, ahead)->codec->trailer_bytes;
+}
+
+static int compare_places(const void *left, const void *right)
+{
+    const struct ahead *a = *(struct ahead *const *)left, *b = *(struct ahead *const *)right;
+    if (a->journal != b->journal)
+        return a->journal < b->journal ? -1 : 1;
+    return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+/* Put neighbours into one piece each; returns how many bytes all of them take. */
+static size_t lay_out(annal_event_buffer *buffer)
+{
+    struct ahead *first = NULL;
+    size_t bytes = 0;
+    qsort(buffer->by_place, buffer->ahead_count, sizeof *buffer->by_place, compare_places);
+    for (size_t i = 0; i < buffer->ahead_count; i++) {
+        struct ahead *ahead = buffer->by_place[i];
+        uint64_t begin = begin_of(buffer, ahead);
+        uint64_t piece = first == NULL ? 0 : begin_of(buffer, first);
+        if (first == NULL || first->journal != ahead->journal ||
+            begin > piece + first->piece_bytes + AHEAD_GAP_BYTES) {
+            bytes += first == NULL ? 0 : first->piece_bytes;
+            first = ahead;
+            first->at = bytes;
+            piece = begin;
+        }
+        ahead->at = first->at + (size_t)(begin - piece);
+        uint64_t end = ahead->offset + ahead->length;
+        if (end > piece + first->piece_bytes)
+            first->piece_bytes = (size_t)(end - piece);
+    }
+    return bytes + (first == NULL ? 0 : first->piece_bytes);
+}
+
+/* Of the piece that begins with by_place[first], so much was read. */
+static void hold(annal_event_buffer *buffer, size_t first, size_t got)
+{
+    size_t from = buffer->by_place[first]->at;
+    for (size_t i = first; i < buffer->ahead_count; i++) {
+        struct ahead *ahead = buffer->by_place[i];
+        if (i > first && ahead->piece_bytes > 0)
+            break;
+        uint64_t end = ahead->at - from + ahead->length;
+        ahead->held = end + scan_of(buffer, ahead)->codec->trailer_bytes <= got;
+    }
+}
+
+/* Of what is not in memory the disk is told first; then it is waited for. Rule (2). */
+static void read_pieces(annal_event_buffer *buffer)
+{
+    bool missing = false;
+    for (int round = 0; round == 0 || (round == 1 && missing); round++)
+        for (size_t i = 0; i < buffer->ahead_count; i++) {
+            const struct ahead *ahead = buffer->by_place[i];
+            const struct scan *scan = scan_of(buffer, ahead);
+            char *bytes = buffer->ahead_bytes.ptr + ahead->at;
+            uint64_t begin = begin_of(buffer, ahead);
+            size_t len = ahead->piece_bytes;
+            if (len == 0 || ahead->held)
+                continue;
+            ssize_t got = round == 0
+                              ? scan->io->pread_now(scan->io->arg, scan->fd, bytes, len, begin)
+                              : annal__read_full(scan->io, scan->fd, bytes, len, begin);
+            if (round == 0 && got != (ssize_t)len) {
+                scan->io->will_need(scan->io->arg, scan->fd, begin, len);
+                missing = true;
+            } else if (got > 0) {
+                hold(buffer, i, (size_t)got);
+            }
+        }
+}
+
+size_t annal_event_read_ahead(annal_store *store, const annal_event_place *places, size_t count,
+                              annal_event_buffer **buffer)
+{
+    if (annal__store_check(store, NULL) < 0)
+        return 0;
+    if (*buffer == NULL)
+        *buffer = annal__zalloc(sizeof **buffer);
+    annal_event_buffer *used = *buffer;
+    if (used == NULL)
+        return 0;
+    used->ahead_count = used->ahead_next = 0;
+    used->looks++;
+    count = count < AHEAD_EVENTS_MAX ? count : AHEAD_EVENTS_MAX;
+    if (!make_ahead_room(used, count))
+        return 0;
+    take_places(used, store, places, count);
+    size_t bytes = lay_out(used);
+    annal__buf_clear(&used->ahead_bytes);
+    if (annal__buf_reserve(&used->ahead_bytes, bytes) < 0)
+        used->ahead_count = 0;
+    read_pieces(used);
+    return used->ahead_count;
+}
+
+/* The event, if it was read ahead; NULL: it was not. They are asked for in their order, mostly. */
+static const struct ahead *find_ahead(annal_event_buffer *buffer, const annal_store *store,
+                                      annal_slice session, uint64_t offset, uint64_t length)
+{
+    for (size_t i = buffer->ahead_next; i < buffer->ahead_count; i++) {
+        const struct ahead *ahead = &buffer->ahead[i];
+        if (ahead->offset != offset || ahead->length != length ||
+            !is_of(&buffer->journals[ahead->journal], store, session))
+            continue;
+        buffer->ahead_next = i + 1;
+        return ahead->held ? ahead : NULL;
+    }
+    return NULL;
 }
 
 /* ---- The event ---- */
@@ -91,10 +378,10 @@ static annal_status open_journal(annal_event_buffer *buffer, annal_store *store,
  * Read the frame that stands there, and the trailer before it, into the buffer. An empty frame: the
  * journal does not have so many bytes there.
  */
-static annal_status read_frame(annal_event_buffer *buffer, uint64_t offset, uint64_t length,
-                               annal_slice *out_before, annal_slice *out_frame, annal_error *err)
+static annal_status read_frame(annal_event_buffer *buffer, const struct scan *scan, uint64_t offset,
+                               uint64_t length, annal_slice *out_before, annal_slice *out_frame,
+                               annal_error *err)
 {
-    const struct scan *scan = &buffer->scan;
     size_t before = scan->codec->trailer_bytes;
     *out_before = *out_frame = (annal_slice){NULL, 0};
     annal__buf_clear(&buffer->bytes);
@@ -114,10 +401,10 @@ static annal_status read_frame(annal_event_buffer *buffer, uint64_t offset, uint
 }
 
 /* A neighbour is damaged, so the event cannot prove itself alone: walk to it. */
-static annal_status read_by_walking(annal_event_buffer *buffer, uint64_t seq, uint64_t offset,
-                                    uint64_t length, annal_event *out_event, annal_error *err)
+static annal_status read_by_walking(annal_event_buffer *buffer, struct scan *scan, uint64_t seq,
+                                    uint64_t offset, uint64_t length, annal_event *out_event,
+                                    annal_error *err)
 {
-    struct scan *scan = &buffer->scan;
     annal_status status = annal__scan_seek(scan, seq, err);
     annal_event event;
     do {
@@ -140,30 +427,62 @@ static annal_status read_by_walking(annal_event_buffer *buffer, uint64_t seq, ui
     return ANNAL_OK;
 }
 
-static annal_status read_event(annal_event_buffer *buffer, uint64_t seq, uint64_t offset,
-                               uint64_t length, annal_event *out_event, annal_error *err)
+static bool proves_itself(const struct codec *codec, annal_slice before, annal_slice frame,
+                          uint64_t seq, uint64_t offset, annal_event *out_event)
 {
-    const struct codec *codec = buffer->scan.codec;
     uint64_t h_before = 0, h = 0;
     annal_event event = {0};
+    if (frame.len == 0 || !codec->ends(before) || !codec->trailer(before, &h_before) ||
+        !annal__frame_proves(codec, frame, offset, h_before, &h) ||
+        !codec->parse_event(frame, &event) || event.seq != seq)
+        return false;
+    event.h = h;
+    *out_event = event;
+    return true;
+}
+
+static annal_status read_event(annal_event_buffer *buffer, struct scan *scan, uint64_t seq,
+                               uint64_t offset, uint64_t length, annal_event *out_event,
+                               annal_error *err)
+{
     annal_slice before, frame;
-    annal_status status = read_frame(buffer, offset, length, &before, &frame, err);
+    annal_status status = read_frame(buffer, scan, offset, length, &before, &frame, err);
     if (status < 0)
         return status;
-    if (frame.len > 0 && codec->ends(before) && codec->trailer(before, &h_before) &&
-        annal__frame_proves(codec, frame, offset, h_before, &h) &&
-        codec->parse_event(frame, &event) && event.seq == seq)
-        event.h = h;
-    else
-        status = read_by_walking(buffer, seq, offset, length, &event, err);
-    if (status != ANNAL_OK)
+    return proves_itself(scan->codec, before, frame, seq, offset, out_event)
+               ? ANNAL_OK
+               : read_by_walking(buffer, scan, seq, offset, length, out_event, err);
+}
+
+static bool take_ahead(annal_event_buffer *buffer, const annal_store *store, annal_slice session,
+                       uint64_t seq, uint64_t offset, uint64_t length, annal_event *out_event)
+{
+    const struct ahead *ahead = find_ahead(buffer, store, session, offset, length);
+    if (ahead == NULL)
+        return false;
+    const struct codec *codec = scan_of(buffer, ahead)->codec;
+    annal_slice before = {buffer->ahead_bytes.ptr + ahead->at, codec->trailer_bytes};
+    annal_slice frame = {before.ptr + before.len, (size_t)length};
+    return proves_itself(codec, before, frame, seq, offset, out_event);
+}
+
+static annal_status open_and_read(annal_event_buffer *buffer, const annal_store *store,
+                                  annal_slice session, uint64_t seq, uint64_t offset,
+                                  uint64_t length, annal_event *out_event, annal_error *err)
+{
+    struct journal *journal = NULL;
+    annal_error why = {0};
+    annal_status status = open_journal(buffer, store, session, &journal, &why);
+    if (status == ANNAL_ERR_IO && (why.os_errno == EMFILE || why.os_errno == ENFILE)) {
+        close_all(buffer);
+        status = open_journal(buffer, store, session, &journal, &why);
+    }
+    if (status < 0) {
+        if (err != NULL)
+            *err = why;
         return status;
-    event.offset = offset;
-    event.length = length;
-    status = annal__data_show(&event, &buffer->json, err);
-    if (status == ANNAL_OK)
-        *out_event = event;
-    return status;
+    }
+    return read_event(buffer, &journal->scan, seq, offset, length, out_event, err);
 }
 
 annal_status annal_event_read_at(annal_store *store, annal_slice session, uint64_t seq,
@@ -171,15 +490,25 @@ annal_status annal_event_read_at(annal_store *store, annal_slice session, uint64
                                  annal_event *out_event, annal_error *err)
 {
     annal_event_buffer *made = NULL;
+    annal_event event = {0};
+    annal_status status = annal__store_check(store, err);
+    if (status < 0)
+        return status;
     if (*buffer == NULL) {
         made = annal__zalloc(sizeof *made);
         if (made == NULL)
             return annal__fail(err, ANNAL_ERR_NOMEM, "read an event: no memory");
     }
     annal_event_buffer *used = made != NULL ? made : *buffer;
-    annal_status status = open_journal(used, store, session, err);
+    if (!take_ahead(used, store, session, seq, offset, length, &event))
+        status = open_and_read(used, store, session, seq, offset, length, &event, err);
+    if (status == ANNAL_OK) {
+        event.offset = offset;
+        event.length = length;
+        status = annal__data_show(&event, &used->json, err);
+    }
     if (status == ANNAL_OK)
-        status = read_event(used, seq, offset, length, out_event, err);
+        *out_event = event;
     if (status > 0)
         status =
             annal__fail(err, ANNAL_ERR_CORRUPT,

@@ -13,6 +13,7 @@
 #include <sys/random.h>
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static int sys_open(void *arg, const char *path, int flags, mode_t mode)
@@ -35,6 +36,21 @@ static ssize_t sys_pread(void *arg, int fd, void *bytes, size_t len, uint64_t of
 {
     (void)arg;
     return pread(fd, bytes, len, (off_t)offset);
+}
+
+static ssize_t sys_pread_now(void *arg, int fd, void *bytes, size_t len, uint64_t offset)
+{
+    struct iovec into = {bytes, len};
+    ssize_t got = preadv2(fd, &into, 1, (off_t)offset, RWF_NOWAIT);
+    if (got < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) /* a filesystem that never waits */
+        return sys_pread(arg, fd, bytes, len, offset);
+    return got;
+}
+
+static void sys_will_need(void *arg, int fd, uint64_t offset, size_t len)
+{
+    (void)arg;
+    (void)posix_fadvise(fd, (off_t)offset, (off_t)len, POSIX_FADV_WILLNEED);
 }
 
 static ssize_t sys_pwrite(void *arg, int fd, const void *bytes, size_t len, uint64_t offset)
@@ -175,6 +191,8 @@ const struct io annal__system_io = {
     .open = sys_open,
     .close = sys_close,
     .pread = sys_pread,
+    .pread_now = sys_pread_now,
+    .will_need = sys_will_need,
     .pwrite = sys_pwrite,
     .fdatasync = sys_fdatasync,
     .fsync = sys_fsync,

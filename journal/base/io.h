@@ -29,6 +29,10 @@ struct io {
     int (*open)(void *arg, const char *path, int flags, mode_t mode);
     int (*close)(void *arg, int fd);
     ssize_t (*pread)(void *arg, int fd, void *bytes, size_t len, uint64_t offset);
+    /* As pread, but what would have to be waited for is left out: short, or -1 with EAGAIN. */
+    ssize_t (*pread_now)(void *arg, int fd, void *bytes, size_t len, uint64_t offset);
+    /* A hint: fetch these bytes from the disk meanwhile. */
+    void (*will_need)(void *arg, int fd, uint64_t offset, size_t len);
     ssize_t (*pwrite)(void *arg, int fd, const void *bytes, size_t len, uint64_t offset);
     int (*fdatasync)(void *arg, int fd);
     int (*fsync)(void *arg, int fd);

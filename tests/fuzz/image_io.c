@@ -60,7 +60,7 @@ void image_io_init(struct image_io *image, annal_slice bytes)
     image->io.arg = image;
     image->io.open = i_open;
     image->io.close = i_close;
-    image->io.pread = i_pread;
+    image->io.pread = image->io.pread_now = i_pread;
     image->io.pwrite = i_pwrite;
     image->io.fstat = i_fstat;
 }

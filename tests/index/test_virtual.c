@@ -23,7 +23,7 @@ static ssize_t count_pread(void *arg, int fd, void *bytes, size_t len, uint64_t 
 static void reopen_counted(struct fixture *f, struct io *io)
 {
     *io = annal__system_io;
-    io->pread = count_pread;
+    io->pread = io->pread_now = count_pread;
     const struct seams seams = {.io = io, .clock = &annal__system_clock};
     const annal_store_options options = {.no_keeper = true};
     annal_index_close(f->index);

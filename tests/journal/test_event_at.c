@@ -3,6 +3,9 @@
 #include "tests/support/tmpdir.h"
 
 #include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +85,171 @@ START_TEST(a_journal_that_is_another_one_now_is_opened_anew)
 }
 END_TEST
 
+static unsigned open_files(void)
+{
+    unsigned count = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+static size_t read_ahead(const char *session, uint64_t first, size_t count)
+{
+    annal_event_place asked[EVENTS];
+    for (size_t i = 0; i < count; i++)
+        asked[i] = (annal_event_place){annal_slice_of(session), places[first + i].offset,
+                                       places[first + i].length};
+    return annal_event_read_ahead(store, asked, count, &buffer);
+}
+
+/* Of one journal, and then of two in turn. */
+START_TEST(what_was_said_before_is_read_at_once)
+{
+    annal_event event;
+    annal_event_place asked[2 * EVENTS];
+    disk.only = "pread";
+    unsigned before = disk.calls;
+    ck_assert_uint_eq(read_ahead("s", 1, EVENTS), EVENTS);
+    unsigned calls = disk.calls - before;
+    ck_assert_uint_le(calls, 2);                      /* one, and one that waits */
+    for (uint64_t seq = 1; seq <= EVENTS; seq += 2) { /* and some are not wanted after all */
+        ck_assert_int_eq(read_at("s", seq, &event), ANNAL_OK);
+        ck_assert_uint_eq(event_number(&event), seq);
+    }
+    ck_assert_uint_eq(disk.calls - before, calls);
+
+    for (size_t i = 0; i < 2 * EVENTS; i++)
+        asked[i] =
+            (annal_event_place){annal_slice_of(i % 2 == 0 ? "s" : "t"),
+                                places[EVENTS - i / 2].offset, places[EVENTS - i / 2].length};
+    ck_assert_uint_eq(annal_event_read_ahead(store, asked, 2 * EVENTS, &buffer), 2 * EVENTS);
+    before = disk.calls;
+    for (size_t i = 0; i < 2 * EVENTS; i++) {
+        uint64_t seq = EVENTS - i / 2;
+        ck_assert_int_eq(read_at(i % 2 == 0 ? "s" : "t", seq, &event), ANNAL_OK);
+        ck_assert_uint_eq(event_number(&event), seq);
+    }
+    ck_assert_uint_eq(disk.calls, before);
+}
+END_TEST
+
+START_TEST(what_was_not_said_before_is_read_all_the_same)
+{
+    annal_event event;
+    ck_assert_uint_eq(read_ahead("s", 1, 10), 10);
+    ck_assert_int_eq(read_at("t", 3, &event), ANNAL_OK);
+    ck_assert_int_eq(read_at("s", 20, &event), ANNAL_OK);
+    ck_assert_uint_eq(event_number(&event), 20);
+    ck_assert_int_eq(read_at("s", 4, &event), ANNAL_OK);
+    ck_assert_uint_eq(event_number(&event), 4);
+    ck_assert_uint_eq(read_ahead("none", 1, 10), 0);
+    ck_assert_int_eq(read_at("none", 1, &event), ANNAL_ERR_NOTFOUND);
+}
+END_TEST
+
+/* A place that is in no journal, one that is not a place of an event, one that is too long. */
+START_TEST(wrong_places_are_no_harm_to_those_beside_them)
+{
+    annal_event event;
+    const annal_slice s = ANNAL_SLICE("s");
+    const annal_event_place asked[] = {{s, places[1].offset, places[1].length},
+                                       {s, places[EVENTS].offset, 100000},
+                                       {s, places[2].offset + 1, places[2].length},
+                                       {s, places[2].offset, places[2].length}};
+    const annal_event_place huge = {s, places[1].offset, UINT64_MAX}, first = {s, 0, 10};
+    ck_assert_uint_eq(annal_event_read_ahead(store, asked, 4, &buffer), 4);
+    ck_assert_int_eq(read_at("s", 1, &event), ANNAL_OK);
+    ck_assert_int_eq(annal_event_read_at(store, s, EVENTS, asked[1].offset, asked[1].length,
+                                         &buffer, &event, NULL),
+                     ANNAL_ERR_CORRUPT);
+    ck_assert_int_eq(
+        annal_event_read_at(store, s, 2, asked[2].offset, asked[2].length, &buffer, &event, NULL),
+        ANNAL_ERR_CORRUPT);
+    ck_assert_int_eq(read_at("s", 2, &event), ANNAL_OK);
+    ck_assert_uint_eq(event_number(&event), 2);
+    ck_assert_uint_eq(annal_event_read_ahead(store, &huge, 1, &buffer), 0);
+    ck_assert_uint_eq(annal_event_read_ahead(store, &first, 1, &buffer), 0);
+}
+END_TEST
+
+START_TEST(damage_that_was_read_ahead_is_found_and_so_is_an_event_behind_it)
+{
+    annal_event event;
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s/events/s.jsonl", annal_store_path(store));
+    int fd = annal__system_io.open(NULL, path, O_WRONLY, 0);
+    ck_assert_int_eq(annal__write_all(&annal__system_io, fd, "!", 1, places[5].offset + 20), 0);
+    annal__system_io.close(NULL, fd);
+    ck_assert_uint_eq(read_ahead("s", 1, EVENTS), EVENTS);
+    for (uint64_t seq = 1; seq <= EVENTS; seq++) {
+        ck_assert_int_eq(read_at("s", seq, &event), seq == 5 ? ANNAL_ERR_CORRUPT : ANNAL_OK);
+        if (seq != 5)
+            ck_assert_uint_eq(event_number(&event), seq);
+    }
+}
+END_TEST
+
+START_TEST(a_journal_that_was_replaced_is_read_ahead_anew)
+{
+    annal_event event;
+    ck_assert_uint_eq(read_ahead("s", 1, 3), 3);
+    ck_ok(annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_assert_uint_eq(read_ahead("s", 1, 3), 0);
+    append_numbers(store, "s", 8, 12, ANNAL_LEVEL_OS);
+    ck_assert_uint_eq(read_ahead("s", 2, 3), 3);
+    ck_assert_int_eq(read_at("s", 7, &event), ANNAL_ERR_CORRUPT);
+    read_session(store, "s", note_place, places);
+    ck_assert_uint_eq(read_ahead("s", 1, 3), 3);
+    ck_assert_int_eq(read_at("s", 1, &event), ANNAL_OK);
+    ck_assert_uint_eq(event_number(&event), 8);
+}
+END_TEST
+
+/* More sessions than a buffer keeps open, each event of another one. */
+START_TEST(however_many_journals_there_are_so_many_are_kept_open)
+{
+    enum { MANY = 300 };
+    static char names[MANY][16];
+    annal_event_place asked[MANY];
+    annal_event event;
+    for (size_t i = 0; i < MANY; i++) {
+        (void)snprintf(names[i], sizeof names[i], "m%zu", i);
+        append_numbers(store, names[i], 1, 1, ANNAL_LEVEL_OS);
+        asked[i] = (annal_event_place){annal_slice_of(names[i]), 0, 0};
+    }
+    for (size_t i = 0; i < MANY; i++) {
+        struct place noted[2];
+        read_session(store, names[i], note_place, noted);
+        asked[i].offset = noted[1].offset;
+        asked[i].length = noted[1].length;
+    }
+    unsigned before = open_files(); /* those of writers among them */
+    for (size_t i = 0, taken = 0; i < MANY; i++) {
+        if (taken == 0)
+            taken = annal_event_read_ahead(store, asked + i, MANY - i, &buffer);
+        ck_assert_uint_gt(taken, 0);
+        taken--;
+        ck_assert_int_eq(annal_event_read_at(store, asked[i].session, 1, asked[i].offset,
+                                             asked[i].length, &buffer, &event, NULL),
+                         ANNAL_OK);
+    }
+    ck_assert_uint_le(open_files(), before + 128);
+}
+END_TEST
+
+/* The journals that are kept open give way where descriptors are short. */
+START_TEST(no_descriptor_left_closes_what_was_kept)
+{
+    annal_event event;
+    ck_assert_int_eq(read_at("s", 1, &event), ANNAL_OK);
+    disk.only = "open";
+    disk.with_errno = EMFILE;
+    disk.fail_at = disk.calls + 1;
+    ck_assert_int_eq(read_at("t", 1, &event), ANNAL_OK);
+    ck_assert_uint_eq(event_number(&event), 1);
+}
+END_TEST
+
 Suite *suite_event_at(void)
 {
     Suite *suite = suite_create("event_at");
@@ -89,6 +257,13 @@ Suite *suite_event_at(void)
     tcase_add_checked_fixture(places_case, set_up, tear_down);
     tcase_add_test(places_case, events_of_one_session_are_read_through_one_open_journal);
     tcase_add_test(places_case, a_journal_that_is_another_one_now_is_opened_anew);
+    tcase_add_test(places_case, what_was_said_before_is_read_at_once);
+    tcase_add_test(places_case, what_was_not_said_before_is_read_all_the_same);
+    tcase_add_test(places_case, wrong_places_are_no_harm_to_those_beside_them);
+    tcase_add_test(places_case, damage_that_was_read_ahead_is_found_and_so_is_an_event_behind_it);
+    tcase_add_test(places_case, a_journal_that_was_replaced_is_read_ahead_anew);
+    tcase_add_test(places_case, however_many_journals_there_are_so_many_are_kept_open);
+    tcase_add_test(places_case, no_descriptor_left_closes_what_was_kept);
     suite_add_tcase(suite, places_case);
     return suite;
 }

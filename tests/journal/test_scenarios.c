@@ -101,7 +101,7 @@ START_TEST(h13_f6_recovery_asks_the_disk_for_a_log_and_not_the_cache)
     watch = (struct watch){0};
     io.drop_cache = note_drop;
     io.fdatasync = note_sync;
-    io.pread = note_read;
+    io.pread = io.pread_now = note_read;
     const struct seams seams = {.io = &io, .clock = &annal__system_clock, .boot = another_boot};
     store = store_open_seams(path, &seams);
     ck_assert_uint_eq(watch.dropped, 1);
@@ -167,7 +167,7 @@ START_TEST(h35_the_end_of_a_journal_is_found_without_reading_it_in_both_formats)
     annal_session_info info;
     uint64_t seq = 0;
     TMPDIR_INIT(&dir);
-    io.pread = count_read;
+    io.pread = io.pread_now = count_read;
     const struct seams seams = {.io = &io, .clock = &annal__system_clock};
     const annal_store_options options = {.create = true,
                                          .no_keeper = true,

@@ -151,6 +151,12 @@ static ssize_t f_pread(void *arg, int fd, void *bytes, size_t len, uint64_t offs
     return way > 0 ? -1 : annal__system_io.pread(NULL, fd, bytes, shorter(arg, way, len), offset);
 }
 
+static void f_will_need(void *arg, int fd, uint64_t offset, size_t len)
+{
+    (void)arg;
+    annal__system_io.will_need(NULL, fd, offset, len);
+}
+
 static ssize_t f_pwrite(void *arg, int fd, const void *bytes, size_t len, uint64_t offset)
 {
     int way = fails(arg, PWRITE);
@@ -272,6 +278,8 @@ void failing_io_init(struct failing_io *disk)
                .open = f_open,
                .close = f_close,
                .pread = f_pread,
+               .pread_now = f_pread,
+               .will_need = f_will_need,
                .pwrite = f_pwrite,
                .fdatasync = f_fdatasync,
                .fsync = f_fsync,

@@ -449,6 +449,14 @@ static int d_fsync(void *arg, int fd)
     return 0;
 }
 
+static void d_will_need(void *arg, int fd, uint64_t offset, size_t len)
+{
+    (void)arg;
+    (void)fd;
+    (void)offset;
+    (void)len;
+}
+
 static int d_drop_cache(void *arg, int fd)
 {
     struct sim_inode *inode = file_of(arg, fd);
@@ -683,6 +691,8 @@ struct sim_process *sim_process_new(struct sim_disk *disk)
                .open = d_open,
                .close = d_close,
                .pread = d_pread,
+               .pread_now = d_pread,
+               .will_need = d_will_need,
                .pwrite = d_pwrite,
                .fdatasync = d_fsync,
                .fsync = d_fsync,

@@ -259,8 +259,8 @@ ANNAL_API void annal_cursor_close(annal_cursor *cursor);
 /*
  * Read one event at a known place, of which an index keeps offset and length. *buffer is NULL at
  * first, and made; the event's slices point into it until the next call with it, or its free, which
- * comes before the store is closed: it keeps the journal open that was read last. Each thread has
- * its own. ANNAL_ERR_CORRUPT when event seq is not there or does not match its hash. Any
+ * comes before the store is closed: it keeps the journals open that were read last, up to 128. Each
+ * thread has its own. ANNAL_ERR_CORRUPT when event seq is not there or does not match its hash. Any
  * thread.
  */
 typedef struct annal_event_buffer annal_event_buffer;
@@ -270,6 +270,21 @@ ANNAL_API void annal_event_buffer_free(annal_event_buffer *buffer);
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_event_read_at(
     annal_store *store, annal_slice session, uint64_t seq, uint64_t offset, uint64_t length,
     annal_event_buffer **buffer, annal_event *out_event, annal_error *err);
+
+typedef struct annal_event_place {
+    annal_slice session;
+    uint64_t offset;
+    uint64_t length;
+} annal_event_place;
+
+/*
+ * Say which events annal_event_read_at() will be asked for next with this buffer, in this order: they
+ * are read together, as they stand now. Returns how many of them, from the first on, were taken; say
+ * the others again when those are read. It takes up to 1,024 events and 1 MiB, and 0 where nothing
+ * can be read ahead: then they are read one by one. Any thread.
+ */
+ANNAL_API size_t annal_event_read_ahead(annal_store *store, const annal_event_place *places,
+                                        size_t count, annal_event_buffer **buffer);
 
 /* ---- Forking ---- */
 
