@@ -524,6 +524,33 @@ annal_status annal__derived_reader(struct derived *base, uint32_t wait_ms, sqlit
     }
 }
 
+annal_status annal__derived_borrow(struct derived *base, uint32_t wait_ms, sqlite3 **out_db,
+                                   struct stamp *out_stamp, annal_error *err)
+{
+    if (base->frozen || base->private || base->rollback)
+        return annal__derived_reader(base, wait_ms, out_db, out_stamp, err);
+    sqlite3_stmt *get_stamp = NULL;
+    sqlite3 *db = annal__readers_take(&base->readers, io_of(base), base->path, &get_stamp);
+    bool current = true;
+    if (db != NULL)
+        sqlite3_busy_timeout(db, wait_ms > INT32_MAX ? INT32_MAX : (int)wait_ms);
+    if (db != NULL && step_stamp(db, get_stamp, out_stamp, NULL) >= 0 &&
+        is_current(base, db, &current, NULL) >= 0 && current) {
+        *out_db = db;
+        return ANNAL_OK;
+    }
+    annal__readers_give(&base->readers, db, false);
+    annal_status status = annal__derived_reader(base, wait_ms, out_db, out_stamp, err);
+    if (status >= 0)
+        annal__readers_add(&base->readers, io_of(base), base->path, *out_db);
+    return status;
+}
+
+void annal__derived_give(struct derived *base, sqlite3 *db, bool clean)
+{
+    annal__readers_give(&base->readers, db, clean);
+}
+
 /* ---- Init and done ---- */
 
 annal_status annal__derived_init(struct derived *base, annal_store *store, const char *path,
@@ -535,6 +562,10 @@ annal_status annal__derived_init(struct derived *base, annal_store *store, const
     annal_status status = annal__index_lock_init(&base->lock, io_of(base), lock_name, err);
     if (status < 0)
         return status;
+    if (annal__readers_init(&base->readers) < 0) {
+        annal__index_lock_done(&base->lock);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "the database '%s'", path);
+    }
     const char *root = annal_store_path(store);
     size_t root_bytes = strlen(root);
     base->root_bytes =
@@ -542,6 +573,7 @@ annal_status annal__derived_init(struct derived *base, annal_store *store, const
     base->path = annal__strndup(path, strlen(path));
     if (base->path != NULL)
         return ANNAL_OK;
+    annal__readers_done(&base->readers);
     annal__index_lock_done(&base->lock);
     return annal__fail(err, ANNAL_ERR_NOMEM, "the database '%s'", path);
 }
@@ -583,6 +615,7 @@ void annal__derived_rest(struct derived *base)
         return;
     tidy(base);
     close_writer(base);
+    annal__readers_rest(&base->readers);
     annal__index_lock_rest(&base->lock);
 }
 
@@ -593,6 +626,7 @@ void annal__derived_done(struct derived *base)
     if (base->db != NULL)
         annal__derived_rest(base);
     close_writer(base); /* nobody else has it by now, whoever has the lock */
+    annal__readers_done(&base->readers);
     annal__db_close(base->keep);
     annal__index_lock_done(&base->lock);
     annal__free(base->path);

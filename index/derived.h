@@ -8,6 +8,7 @@
 
 #include "index/files.h"
 #include "index/lock.h"
+#include "index/readers.h"
 
 #include <annal/store.h>
 
@@ -48,6 +49,7 @@ struct derived {
     const struct derived_ops *ops;
     void *arg;
     struct index_lock lock;
+    struct readers readers;
 
     /* The connection that writes. Used only by who holds the lock. */
     sqlite3 *db;             /* NULL: not open */
@@ -115,6 +117,14 @@ bool annal__derived_heal(struct derived *base);
  */
 annal_status annal__derived_reader(struct derived *base, uint32_t wait_ms, sqlite3 **out_db,
                                    struct stamp *out_stamp, annal_error *err);
+
+/*
+ * The same, but a connection that was given back is used again; the caller gives it back with
+ * annal__derived_give(). clean: as it was handed out (readers.h, rule 2). NULL is accepted.
+ */
+annal_status annal__derived_borrow(struct derived *base, uint32_t wait_ms, sqlite3 **out_db,
+                                   struct stamp *out_stamp, annal_error *err);
+void annal__derived_give(struct derived *base, sqlite3 *db, bool clean);
 
 /* Whether a failure says that trying again is of no use: no space, no permission. */
 bool annal__index_is_hopeless(const annal_error *why);

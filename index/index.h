@@ -95,6 +95,14 @@ annal_status annal__index_read(annal_index *index, const annal_slice *sessions, 
                                annal_lag *out_lag, annal_error *err);
 
 /*
+ * The same for who asks what other questions ask too: the connection may have served one, and goes
+ * back with annal__derived_give() to the base of this index.
+ */
+annal_status annal__index_borrow(annal_index *index, const annal_slice *sessions, size_t count,
+                                 bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
+                                 annal_lag *out_lag, annal_error *err);
+
+/*
  * After annal__index_read() on db: put what the index lags behind, read from the journals, into the
  * table temp.rest, with the columns of event_index. A transaction is begun, so that both stay as
  * they are. *lag becomes what is still missing; too much to read is left alone (*out_added stays

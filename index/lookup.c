@@ -143,10 +143,14 @@ annal_status annal__index_add_rest(annal_index *index, sqlite3 *db, const annal_
 
 #define ATTEMPTS_MAX 5
 
+/* annal__derived_reader() or annal__derived_borrow(). */
+typedef annal_status (*open_fn)(struct derived *base, uint32_t wait_ms, sqlite3 **out_db,
+                                struct stamp *out_stamp, annal_error *err);
+
 /* One attempt; *out_db stays NULL when sessions.db was deleted between the two. */
 static annal_status catch_up_once(annal_index *index, const annal_slice *sessions, size_t count,
-                                  const annal_catch_up_options *options, sqlite3 **out_db,
-                                  annal_error *out_behind, annal_error *err)
+                                  const annal_catch_up_options *options, open_fn open,
+                                  sqlite3 **out_db, annal_error *out_behind, annal_error *err)
 {
     struct stamp caught_up = {0}, opened = {0};
     annal_index *used = index;
@@ -154,26 +158,25 @@ static annal_status catch_up_once(annal_index *index, const annal_slice *session
     *out_behind = (annal_error){0};
     annal_status behind =
         annal__index_catch_up(index, sessions, count, options, &used, &caught_up, out_behind);
-    annal_status status =
-        annal__derived_reader(&used->base, index->base.wait_ms, &db, &opened, err);
+    annal_status status = open(&used->base, index->base.wait_ms, &db, &opened, err);
     if (status < 0)
         return status;
     if (behind >= 0 && !annal__stamp_holds(opened, caught_up))
-        annal__db_close(db);
+        annal__derived_give(&used->base, db, false);
     else
         *out_db = db;
     return ANNAL_OK;
 }
 
 static annal_status catch_up_and_open(annal_index *index, const annal_slice *sessions, size_t count,
-                                      uint32_t timeout_ms, sqlite3 **out_db,
+                                      uint32_t timeout_ms, open_fn open, sqlite3 **out_db,
                                       annal_error *out_behind, annal_error *err)
 {
     const annal_catch_up_options options = {.timeout_ms = timeout_ms};
     annal_error why = {0};
     for (unsigned attempt = 1;; attempt++) {
         annal_status status =
-            catch_up_once(index, sessions, count, &options, out_db, out_behind, &why);
+            catch_up_once(index, sessions, count, &options, open, out_db, out_behind, &why);
         bool failed = annal__spare_helps(index, status);
         if ((status >= 0 && *out_db != NULL) || (status < 0 && !failed) ||
             attempt > 2 * ATTEMPTS_MAX) {
@@ -192,38 +195,38 @@ static annal_status catch_up_and_open(annal_index *index, const annal_slice *ses
  * The index as it stands. One that was made anew since this process caught up, or that lost what
  * was caught up, stands for nothing: *out_db stays NULL.
  */
-static annal_status open_as_indexed(annal_index *index, sqlite3 **out_db, annal_error *err)
+static annal_status open_as_indexed(annal_index *index, open_fn open, sqlite3 **out_db,
+                                    annal_error *err)
 {
     sqlite3 *db = NULL;
     struct stamp opened, caught_up;
     annal_index *used = annal__spare_or_self(index, &caught_up);
-    annal_status status =
-        annal__derived_reader(&used->base, index->base.wait_ms, &db, &opened, err);
+    annal_status status = open(&used->base, index->base.wait_ms, &db, &opened, err);
     if (used == index && annal__spare_helps(index, status))
         return ANNAL_OK;
     if (status < 0)
         return status;
     if (caught_up.id != 0 && !annal__stamp_holds(opened, caught_up))
-        annal__db_close(db);
+        annal__derived_give(&used->base, db, false);
     else
         *out_db = db;
     return ANNAL_OK;
 }
 
-annal_status annal__index_read(annal_index *index, const annal_slice *sessions, size_t count,
-                               bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
-                               annal_lag *out_lag, annal_error *err)
+static annal_status read_by(open_fn open, annal_index *index, const annal_slice *sessions,
+                            size_t count, bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
+                            annal_lag *out_lag, annal_error *err)
 {
     annal_error why = {0};
     annal_lag lag = {0};
     sqlite3 *db = NULL;
-    annal_status status = as_indexed ? open_as_indexed(index, &db, err) : ANNAL_OK;
+    annal_status status = as_indexed ? open_as_indexed(index, open, &db, err) : ANNAL_OK;
     if (status >= 0 && db == NULL)
-        status = catch_up_and_open(index, sessions, count, timeout_ms, &db, &why, err);
+        status = catch_up_and_open(index, sessions, count, timeout_ms, open, &db, &why, err);
     if (status >= 0 && (as_indexed ? out_lag != NULL : why.status < 0))
         status = each_behind(index, db, sessions, count, add_lag, &lag, err);
     if (status < 0) {
-        annal__db_close(db);
+        annal__derived_give(&index->base, db, false);
         return status;
     }
     if (lag.bytes > 0)
@@ -233,6 +236,22 @@ annal_status annal__index_read(annal_index *index, const annal_slice *sessions, 
         *out_lag = lag;
     *out_db = db;
     return ANNAL_OK;
+}
+
+annal_status annal__index_read(annal_index *index, const annal_slice *sessions, size_t count,
+                               bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
+                               annal_lag *out_lag, annal_error *err)
+{
+    return read_by(annal__derived_reader, index, sessions, count, as_indexed, timeout_ms, out_db,
+                   out_lag, err);
+}
+
+annal_status annal__index_borrow(annal_index *index, const annal_slice *sessions, size_t count,
+                                 bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
+                                 annal_lag *out_lag, annal_error *err)
+{
+    return read_by(annal__derived_borrow, index, sessions, count, as_indexed, timeout_ms, out_db,
+                   out_lag, err);
 }
 
 /* ---- Lag, session by session ---- */
@@ -298,9 +317,9 @@ static annal_status each_row(annal_index *index, annal_slice session, const char
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
     annal_status status =
-        annal__index_read(index, &session, session.len > 0, true, 0, &db, NULL, err);
+        annal__index_borrow(index, &session, session.len > 0, true, 0, &db, NULL, err);
     if (status >= 0)
-        status = annal__db_prepare(db, sql, &stmt, err);
+        status = annal__readers_prepare(db, sql, &stmt, err);
     if (status >= 0 && session.len > 0)
         annal__db_bind_text(stmt, 1, session);
     while (status == ANNAL_OK) {
@@ -310,8 +329,7 @@ static annal_status each_row(annal_index *index, annal_slice session, const char
         status = rc == SQLITE_ROW ? (annal_status)fn(arg, stmt)
                                   : annal__db_fail(err, db, rc, "read '%s'", index->base.path);
     }
-    sqlite3_finalize(stmt);
-    annal__db_close(db);
+    annal__derived_give(&index->base, db, true);
     return status;
 }
 

@@ -208,14 +208,14 @@ annal_status annal__plan_make(const struct follower *follower, const annal_slice
                               struct plan *plan, annal_error *err)
 {
     sqlite3 *db = NULL;
-    annal_status status = annal__derived_reader(follower->base, wait_ms, &db, &plan->stamp, err);
+    annal_status status = annal__derived_borrow(follower->base, wait_ms, &db, &plan->stamp, err);
     if (status < 0)
         return status;
     if (count == 0)
         status = plan_all(follower, db, journals, plan, err);
     for (size_t i = 0; status >= 0 && i < count; i++)
         status = plan_one(follower, db, sessions[i], plan, err);
-    annal__db_close(db);
+    annal__derived_give(follower->base, db, true);
     return status;
 }
 

@@ -15,8 +15,9 @@
 #define FILTER_TYPES_MAX 500
 
 struct annal_query {
-    annal_store *store;
+    annal_index *index;
     sqlite3 *db;
+    bool clean; /* nothing in temp */
     sqlite3_stmt *stmt;
     struct found found;    /* its rows */
     sqlite3_stmt *where;   /* asked about each event that is read; NULL: none */
@@ -197,7 +198,7 @@ static annal_status prepare_filtered(sqlite3 *db, annal_status status, struct bu
     if (status < 0 || annal__buf_cstr(sql) == NULL)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
     else
-        status = annal__db_prepare(db, sql->ptr, &stmt, err);
+        status = annal__readers_prepare(db, sql->ptr, &stmt, err);
     if (status >= 0)
         status = annal__query_bind(stmt, filter, err);
     annal__buf_done(sql);
@@ -270,8 +271,8 @@ annal_status annal__query_connect(annal_index *index, const annal_filter *filter
     annal_status status = annal__history_read(index->store, filter->sessions, filter->session_count,
                                               out_history, err);
     if (status >= 0)
-        status = annal__index_read(index, out_history->journals, out_history->journal_count,
-                                   filter->as_indexed, filter->timeout_ms, out_db, out_lag, err);
+        status = annal__index_borrow(index, out_history->journals, out_history->journal_count,
+                                     filter->as_indexed, filter->timeout_ms, out_db, out_lag, err);
     if (status >= 0 && out_history->forked)
         status = annal__history_put(out_history, *out_db, err);
     if (status >= 0 && !filter->as_indexed)
@@ -332,22 +333,21 @@ static annal_status start(annal_index *index, const annal_filter *filter, annal_
         status = prepare_damages(query->db, filter, &history, &query->damages, err);
     if (status >= 0)
         status = prepare_where(query, filter->where, err);
+    query->clean = !history.forked && !with_rest;
     annal__history_done(&history);
     if (status < 0)
         return status;
     query->one_session = filter->session_count == 1;
     query->descending = filter->descending;
     query->limit = filter->limit;
-    return annal__found_begin(&query->found, query->store, query->stmt, err);
+    return annal__found_begin(&query->found, index->store, query->stmt, err);
 }
 
 static void stop(annal_query *query)
 {
     annal__found_done(&query->found);
-    sqlite3_finalize(query->stmt);
     sqlite3_finalize(query->where);
-    sqlite3_finalize(query->damages);
-    annal__db_close(query->db);
+    annal__derived_give(&query->index->base, query->db, query->clean);
     query->stmt = NULL;
     query->where = NULL;
     query->damages = NULL;
@@ -366,7 +366,7 @@ annal_status annal_query_open(annal_index *index, const annal_filter *filter,
     annal_query *query = annal__zalloc(sizeof *query);
     if (query == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "a query");
-    query->store = index->store;
+    query->index = index;
     status = start(index, filter, query, err);
     if (status == ANNAL_ERR_CORRUPT && annal__query_heal(index, filter)) {
         stop(query);

@@ -14,6 +14,25 @@ static annal_status step_count(sqlite3_stmt *stmt, uint64_t *out_count, annal_er
     return ANNAL_OK;
 }
 
+/* Whether the numbers that were counted when the events were indexed are the answer. */
+static bool are_counted(const annal_filter *filter, const struct history *history, bool with_rest)
+{
+    return !history->forked && !with_rest && filter->since_us == 0 && filter->until_us == 0 &&
+           filter->from_seq == 0 && filter->to_seq == 0;
+}
+
+static annal_status put_count(struct buf *sql, const annal_filter *filter,
+                              const struct history *history, bool with_rest)
+{
+    bool counted = are_counted(filter, history, with_rest);
+    annal_status status = annal__buf_printf(
+        sql, counted ? "SELECT IFNULL(SUM(n), 0) FROM _counts WHERE 1" : "SELECT COUNT(*)");
+    if (status < 0)
+        return status;
+    return counted ? annal__query_put_names(sql, filter, history)
+                   : annal__query_put_from(sql, filter, history, with_rest);
+}
+
 /* The rows of the index. */
 static annal_status count_rows(annal_index *index, const annal_filter *filter, uint64_t *out_count,
                                annal_lag *out_lag, annal_error *err)
@@ -27,22 +46,19 @@ static annal_status count_rows(annal_index *index, const annal_filter *filter, u
         annal__query_connect(index, filter, &history, &db, &with_rest, out_lag, err);
     if (status < 0)
         goto done;
-    if (annal__buf_printf(&sql, "SELECT COUNT(*)") < 0 ||
-        annal__query_put_from(&sql, filter, &history, with_rest) < 0 ||
-        annal__buf_cstr(&sql) == NULL) {
+    if (put_count(&sql, filter, &history, with_rest) < 0 || annal__buf_cstr(&sql) == NULL) {
         status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
         goto done;
     }
-    status = annal__db_prepare(db, sql.ptr, &stmt, err);
+    status = annal__readers_prepare(db, sql.ptr, &stmt, err);
     if (status >= 0)
         status = annal__query_bind(stmt, filter, err);
     if (status >= 0)
         status = step_count(stmt, out_count, err);
 
 done:
+    annal__derived_give(&index->base, db, !history.forked && !with_rest);
     annal__history_done(&history);
-    sqlite3_finalize(stmt);
-    annal__db_close(db);
     annal__buf_done(&sql);
     return status;
 }
@@ -136,20 +152,11 @@ static annal_status put_group_order(struct buf *sql, const struct groups *groups
                              groups->filter->descending ? " DESC" : "");
 }
 
-/* Counted when they were indexed. */
-static bool are_counted(const struct groups *groups, const struct history *history, bool with_rest)
-{
-    const annal_filter *filter = groups->filter;
-    return groups->by != ANNAL_GROUP_DAY && !history->forked && !with_rest &&
-           filter->since_us == 0 && filter->until_us == 0 && filter->from_seq == 0 &&
-           filter->to_seq == 0;
-}
-
 static annal_status put_groups(struct buf *sql, const struct groups *groups,
                                const struct history *history, bool with_rest)
 {
     annal_status status;
-    if (are_counted(groups, history, with_rest)) {
+    if (groups->by != ANNAL_GROUP_DAY && are_counted(groups->filter, history, with_rest)) {
         status =
             annal__buf_printf(sql, "SELECT %s, SUM(n) FROM _counts WHERE 1", key_of(groups->by));
         if (status >= 0)
@@ -189,14 +196,13 @@ static annal_status group_rows(struct groups *groups, annal_error *err)
         (put_groups(&sql, groups, &history, with_rest) < 0 || annal__buf_cstr(&sql) == NULL))
         status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
     if (status >= 0)
-        status = annal__db_prepare(db, sql.ptr, &stmt, err);
+        status = annal__readers_prepare(db, sql.ptr, &stmt, err);
     if (status >= 0)
         status = annal__query_bind(stmt, groups->filter, err);
     if (status >= 0)
         status = hand_out(groups, stmt, err);
+    annal__derived_give(&groups->index->base, db, !history.forked && !with_rest);
     annal__history_done(&history);
-    sqlite3_finalize(stmt);
-    annal__db_close(db);
     annal__buf_done(&sql);
     return status;
 }
