@@ -1,5 +1,5 @@
 /*
- * The keeper's chore: sessions.db and the packs follow what this process appends.
+ * The keeper's chore: sessions.db, the packs and search.db follow what this process appends.
  *
  * (1) It only tries locks, and stops after a while: the keeper has other work. What is left is told
  *     by ANNAL_END, and done when it comes again.
@@ -9,6 +9,7 @@
  * (3) Databases that users write are left alone: catching up on one appends what they wrote to a
  *     journal, which a chore must not, for the keeper that runs it serves appends. An index that
  *     follows drains them when it is opened and closed, and annal_pack_append() before each append.
+ * (4) search.db comes last, and only once somebody has searched.
  */
 #include "index/index.h"
 #include "index/plan.h"
@@ -119,6 +120,16 @@ static annal_status follow_packs(struct round *round, annal_error *err)
     return status;
 }
 
+/* Failing is told by who searches, as with packs. */
+static void follow_search(struct round *round)
+{
+    struct search *search = &round->index->search;
+    if (round->changed.count == 0 || !annal__search_is_kept(search))
+        return;
+    if (go_on(round, &search->follower, NULL) == ANNAL_ERR_BUSY)
+        round->left = true;
+}
+
 annal_status annal__index_follow(void *arg, annal_error *err)
 {
     annal_index *index = arg;
@@ -131,6 +142,8 @@ annal_status annal__index_follow(void *arg, annal_error *err)
         status = work_off(&round, &index->follower, &round.changed, err);
     if (status >= 0)
         status = follow_packs(&round, err);
+    if (status >= 0)
+        follow_search(&round);
     if (status >= 0 && !round.left)
         index->changed_since = now;
     else if (status >= 0 || status == ANNAL_ERR_BUSY)

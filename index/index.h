@@ -5,6 +5,7 @@
 #include "index/derived.h"
 #include "index/follower.h"
 #include "index/packs.h"
+#include "index/search.h"
 
 #include <annal/index.h>
 #include <annal/journal.h>
@@ -46,6 +47,7 @@ struct annal_index {
     uint64_t changed_since; /* the chore's; see annal_store_changed() */
     struct spare spare;
     struct packs packs;
+    struct search search;
 };
 
 /* ---- open.c ---- */

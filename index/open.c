@@ -46,6 +46,8 @@ static annal_status index_init(annal_index *index, uint32_t wait_ms, annal_error
         status = annal_pack_core(&index->core, err);
     if (status >= 0)
         index->base.user_version = layout_of(index->core);
+    if (status >= 0)
+        status = annal__search_init(&index->search, index->store, wait_ms, err);
     return status;
 }
 
@@ -85,9 +87,11 @@ annal_status annal_index_open(annal_store *store, const annal_index_options *opt
     if (options == NULL)
         options = &defaults;
     annal_status status = index_new(store, options->wait_ms, &index, err);
-    if (status >= 0 && annal_store_is_read_only(store))
+    if (status >= 0 && annal_store_is_read_only(store)) {
         status = annal__derived_open_read_only(&index->base, err);
-    else if (status >= 0 && options->follow)
+        if (status >= 0)
+            status = annal__derived_open_read_only(&index->search.base, err);
+    } else if (status >= 0 && options->follow)
         status = follow(index, err);
     if (status >= 0 && index->follows)
         annal__packs_drain_all(index);
@@ -132,6 +136,7 @@ void annal_index_close(annal_index *index)
         annal_chore_remove(index->store, index);
     }
     annal__packs_done(index);
+    annal__search_done(&index->search);
     annal__derived_done(&index->base);
     annal_index_close(index->spare.index);
     pthread_mutex_destroy(&index->spare.mutex);

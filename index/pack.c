@@ -187,7 +187,8 @@ static bool is_path(annal_slice word, unsigned stars)
 
 /* What the store keeps for itself, in front of a path that is relative to it; rule 1. */
 static const char *const kept[] = {"events",    "commit",    "packs",   "locks",
-                                   "snapshots", "artifacts", "cursors", "sessions.db"};
+                                   "snapshots", "artifacts", "cursors", "sessions.db",
+                                   "search.db", "search.off"};
 
 bool annal__path_is_kept(annal_slice path, annal_slice star)
 {

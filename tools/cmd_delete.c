@@ -3,6 +3,7 @@
 #include "tools/out.h"
 
 #include <annal/artifact.h>
+#include <annal/search.h>
 #include <annal/snapshot.h>
 
 #include <inttypes.h>
@@ -54,6 +55,16 @@ static void forget(annal_store *store, annal_slice session, annal_index **index)
             ANNAL_FMT(session), err.message);
 }
 
+/* Which words they are only the journal can say, so this comes first. */
+static void forget_words(annal_store *store, annal_slice session, annal_index **index)
+{
+    annal_error err = {0};
+    if ((*index == NULL && annal_index_open(store, NULL, index, &err) < 0) ||
+        annal_search_forget(*index, session, &err) < 0)
+        say("words of session '%.*s' stay in search.db until 'annal search --rebuild': %s",
+            ANNAL_FMT(session), err.message);
+}
+
 /* Somebody may be storing artifacts, or saving the store: then they are left to a sweep. */
 static void drop_artifacts(annal_store *store, annal_slice session)
 {
@@ -71,6 +82,7 @@ static int delete_all(const struct args *args, annal_store *store)
         annal_session_info info;
         annal_error err = {0};
         annal_slice session = annal_slice_of(args->operands[i]);
+        forget_words(store, session, &index);
         if (annal_session_delete(store, session, &info, &err) < 0) {
             exit_status = fail_error(&err);
             continue;

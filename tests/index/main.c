@@ -15,6 +15,7 @@ Suite *suite_packs(void);
 Suite *suite_permit(void);
 Suite *suite_query(void);
 Suite *suite_readers(void);
+Suite *suite_search(void);
 Suite *suite_snapshots(void);
 Suite *suite_sql(void);
 Suite *suite_state(void);
@@ -24,11 +25,12 @@ Suite *suite_vectors(void);
 Suite *suite_virtual(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_history, suite_import,     suite_pack,    suite_packs,        suite_pack_base,
-    suite_state,   suite_state_diff, suite_open,    suite_indexer,      suite_query,
-    suite_sql,     suite_snapshots,  suite_vectors, suite_maintain,     suite_permit,
-    suite_outbox,  suite_fields,     suite_backup,  suite_backup_order, suite_state_vfs,
-    suite_virtual, suite_readers,    NULL,
+    suite_history,   suite_import,   suite_pack,         suite_packs,
+    suite_pack_base, suite_state,    suite_state_diff,   suite_open,
+    suite_indexer,   suite_query,    suite_sql,          suite_snapshots,
+    suite_vectors,   suite_maintain, suite_permit,       suite_outbox,
+    suite_fields,    suite_backup,   suite_backup_order, suite_state_vfs,
+    suite_virtual,   suite_readers,  suite_search,       NULL,
 };
 
 int main(int argc, char **argv)

@@ -53,7 +53,7 @@ static const struct refusal wrong_usage[] = {
     {{"query", "--json", "--format", "csv"}, "exclude"},
     {{"query", "--limit", "0"}, "--limit"},
     {{"query", "--type", ""}, "--type"},
-    {{"query", "--count", "--format", "csv"}, "exclude"},
+    {{"query", "--count", "--format", "csv"}, "--count prints a number"},
     {{"ls", "--limit", "0"}, "--limit"},
     {{"query", "--count=yes"}, "takes no value"},
     {{"sql"}, "needs"},

@@ -84,6 +84,60 @@ START_TEST(a_query_with_a_wrong_option_says_what_is_right)
 }
 END_TEST
 
+START_TEST(a_search_prints_where_words_stand)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, NULL, "search", "--status");
+    assert_out(&cli, "search is on; the first search reads all journals\n");
+    CLI(&cli, NULL, "search", "mend", "gate");
+    assert_out(&cli, "old  seq 1  2026-01-06T07:00:00.000000Z  session.created\n"
+                     "    p m [Mend] the [gate]\n");
+    CLI(&cli, NULL, "search", "bash", "--session", "old", "--json", "--context", "1");
+    assert_holds(&cli, "{\"session_id\":\"old\",\"seq\":2,\"timestamp\":\"2026-01-06T08:00:00."
+                       "000000Z\",\"type\":\"tool.called\",\"role\":\"assistant\",\"tool\":\"\","
+                       "\"rank\":");
+    assert_holds(&cli, ",\"snippet\":\"**Bash**\"}\n{\"session_id\":\"old\",\"seq\":1,");
+    assert_holds(&cli, "\"seq\":3,");
+    CLI(&cli, NULL, "search", "gate", "--context", "1");
+    assert_holds(&cli, "    p m Mend the [gate]\n");
+    assert_holds(&cli, "Bash");
+    CLI(&cli, NULL, "search", "zebra");
+    cli_assert_refused(&cli, EXIT_REFUSED, "nothing was found");
+    CLI(&cli, NULL, "delete", "old", "--yes");
+    CLI(&cli, NULL, "search", "gate");
+    cli_assert_refused(&cli, EXIT_REFUSED, "nothing was found");
+    CLI(&cli, NULL, "search", "--off");
+    assert_out(&cli, "search is switched off\n");
+    CLI(&cli, NULL, "search", "gate");
+    cli_assert_refused(&cli, EXIT_REFUSED, "annal search --on");
+    CLI(&cli, NULL, "search", "--on");
+    CLI(&cli, NULL, "search", "--rebuild", "--json");
+    assert_holds(&cli, "{\"on\":true,\"exists\":true,\"documents\":1,\"bytes\":");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_search_with_wrong_options_says_what_is_right)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, NULL, "search");
+    cli_assert_refused(&cli, EXIT_USAGE, "search for what?");
+    CLI(&cli, NULL, "search", "a", "--match", "b");
+    cli_assert_refused(&cli, EXIT_USAGE, "--match");
+    CLI(&cli, NULL, "search", "a", "--off");
+    cli_assert_refused(&cli, EXIT_USAGE, "stand alone");
+    CLI(&cli, NULL, "search", "a", "--session", "../b");
+    cli_assert_refused(&cli, EXIT_USAGE, "session");
+    CLI(&cli, NULL, "search", "--match", "a AND (");
+    cli_assert_refused(&cli, EXIT_REFUSED, "the expression to search for");
+    CLI(&cli, NULL, "search", "!?");
+    cli_assert_refused(&cli, EXIT_REFUSED, "nothing to search for");
+    cli_done(&cli);
+}
+END_TEST
+
 /* Tokens and cost by day, model and session; what tools took; how often things fail. */
 START_TEST(the_views_of_core_say_what_it_cost)
 {
@@ -613,6 +667,8 @@ Suite *suite_query(void)
     tcase_set_timeout(answers, 60);
     tcase_add_test(answers, a_query_looks_inside_of_data_and_counts_by_group);
     tcase_add_test(answers, a_query_with_a_wrong_option_says_what_is_right);
+    tcase_add_test(answers, a_search_prints_where_words_stand);
+    tcase_add_test(answers, a_search_with_wrong_options_says_what_is_right);
     tcase_add_test(answers, the_views_of_core_say_what_it_cost);
     tcase_add_test(answers, a_query_reads_from_the_journals_what_cannot_be_indexed);
     tcase_add_test(answers, a_snapshot_does_not_wait_for_the_index_to_catch_up);

@@ -1,0 +1,443 @@
+/*
+ * search.db: how it is filled.
+ *
+ * (1) It is a derived database with one follower, like that of a pack, and so has a cursor per
+ *     session that moves with the rows.
+ * (2) FTS5 holds words and where they stand. The texts stay in the journals: view texts reads them
+ *     there, for snippets.
+ * (3) To take words out FTS5 must be told the text that it was given. So the words of a session go
+ *     while its journal is there: at session.pruned, and before it is deleted. When the journal is
+ *     gone already only the rows of documents go; words without a document are in no answer, and
+ *     leave the file when it is made anew.
+ * (4) STORE/search.off says that search is switched off.
+ */
+#include "index/search.h"
+
+#include "index/database.h"
+#include "index/files.h"
+#include "index/index.h"
+#include "index/search_text.h"
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/hash.h"
+#include "journal/base/json_walk.h"
+#include "journal/base/seam.h"
+
+#include <annal/search.h>
+
+#include <string.h>
+#include <sys/stat.h>
+
+#define APPLICATION_ID 0x416e6e73 /* "Anns" */
+#define TEXT_VERSION   1          /* to be raised when search_text.c gives other texts */
+
+extern const char annal__sql_search[];
+
+/* ---- annal_said() ---- */
+
+struct said {
+    annal_store *store;
+    annal_event_buffer *buffer;
+    struct buf text;
+};
+
+static void free_said(void *arg)
+{
+    struct said *said = arg;
+    annal_event_buffer_free(said->buffer);
+    annal__buf_done(&said->text);
+    annal__free(said);
+}
+
+/* (session, seq, offset, length). NULL when the event does not prove itself now. */
+static void sql_said(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct said *said = sqlite3_user_data(context);
+    annal_event event;
+    (void)count;
+    annal_slice session = {(const char *)sqlite3_value_text(values[0]),
+                           (size_t)sqlite3_value_bytes(values[0])};
+    if (session.ptr == NULL ||
+        annal_event_read_at(said->store, session, (uint64_t)sqlite3_value_int64(values[1]),
+                            (uint64_t)sqlite3_value_int64(values[2]),
+                            (uint64_t)sqlite3_value_int64(values[3]), &said->buffer, &event,
+                            NULL) != ANNAL_OK)
+        return;
+    said->text.len = 0;
+    if (annal__search_text(said->store, session, &event, &said->text) < 0)
+        sqlite3_result_error_nomem(context);
+    else
+        sqlite3_result_text64(context, said->text.len == 0 ? "" : said->text.ptr, said->text.len,
+                              SQLITE_TRANSIENT, SQLITE_UTF8);
+}
+
+annal_status annal__search_add_functions(sqlite3 *db, annal_store *store, annal_error *err)
+{
+    struct said *said = annal__zalloc(sizeof *said);
+    if (said == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "a search");
+    said->store = store;
+    /* SQLite frees it, also when this fails. */
+    int rc = sqlite3_create_function_v2(db, "annal_said", 4, SQLITE_UTF8 | SQLITE_INNOCUOUS, said,
+                                        sql_said, NULL, NULL, free_said);
+    return rc == SQLITE_OK ? ANNAL_OK : annal__db_fail(err, db, rc, "a search");
+}
+
+/* ---- Rows of an event ---- */
+
+/* A member that is a string, copied to out; empty when there is none. */
+static annal_status get_text(annal_slice data, const char *name, struct buf *out)
+{
+    annal_slice text = {0};
+    struct buf scratch = {0};
+    annal_slice raw = annal__json_member(data, name);
+    annal_status status = ANNAL_OK;
+    out->len = 0;
+    if (raw.len >= 2 && raw.ptr[0] == '"')
+        status = annal__json_text(raw, &scratch, &text);
+    if (status == ANNAL_ERR_INVALID)
+        status = ANNAL_OK;
+    else if (status >= 0)
+        status = annal__buf_append_slice(out, text);
+    annal__buf_done(&scratch);
+    return status;
+}
+
+static bool type_is(annal_slice type, const char *name)
+{
+    return type.len == strlen(name) && memcmp(type.ptr, name, type.len) == 0;
+}
+
+enum about { ABOUT_NOTHING, ABOUT_CALL, ABOUT_RESULT };
+
+static enum about about_tool(annal_slice type)
+{
+    if (type_is(type, "tool.called") || type_is(type, "tool_call"))
+        return ABOUT_CALL;
+    if (type_is(type, "tool.returned") || type_is(type, "tool.failed") ||
+        type_is(type, "tool_result") || type_is(type, "tool_error"))
+        return ABOUT_RESULT;
+    return ABOUT_NOTHING;
+}
+
+static annal_status put_call(struct search *search, annal_slice session, annal_slice call_id,
+                             annal_slice tool, annal_error *err)
+{
+    if (call_id.len == 0 || tool.len == 0)
+        return ANNAL_OK;
+    annal__db_bind_text(search->add_call, 1, session);
+    annal__db_bind_text(search->add_call, 2, call_id);
+    annal__db_bind_text(search->add_call, 3, tool);
+    return annal__db_run(search->add_call, err);
+}
+
+static annal_status find_tool(struct search *search, annal_slice session, annal_slice call_id,
+                              struct buf *out, annal_error *err)
+{
+    sqlite3_stmt *stmt = search->get_tool;
+    annal_status status = ANNAL_OK;
+    annal__db_bind_text(stmt, 1, session);
+    annal__db_bind_text(stmt, 2, call_id);
+    int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW)
+        status = annal__buf_append_slice(out, annal__db_column(stmt, 0));
+    else if (rc != SQLITE_DONE)
+        status = annal__db_fail(err, search->base.db, rc, "find the tool of a call");
+    sqlite3_reset(stmt);
+    return status;
+}
+
+/* Who said it, and which tool it is about. */
+static annal_status attribute(struct search *search, annal_slice session, const annal_event *event,
+                              struct buf *role, struct buf *tool, annal_error *err)
+{
+    struct buf call_id = {0};
+    enum about about = about_tool(event->type);
+    annal_status status = get_text(event->data, "role", role);
+    if (status >= 0 && role->len == 0 && about != ABOUT_NOTHING)
+        status = annal__buf_printf(role, "%s", about == ABOUT_CALL ? "assistant" : "tool");
+    if (status >= 0 && about != ABOUT_NOTHING) {
+        status = get_text(event->data, "tool", tool);
+        if (status >= 0)
+            status = get_text(event->data, "call_id", &call_id);
+        if (status >= 0 && about == ABOUT_CALL)
+            status =
+                put_call(search, session, annal__buf_slice(&call_id), annal__buf_slice(tool), err);
+        else if (status >= 0 && tool->len == 0)
+            status = find_tool(search, session, annal__buf_slice(&call_id), tool, err);
+    }
+    annal__buf_done(&call_id);
+    return status;
+}
+
+static annal_status add_document(struct search *search, annal_slice session,
+                                 const annal_event *event, annal_slice role, annal_slice tool,
+                                 annal_slice text, annal_error *err)
+{
+    sqlite3_stmt *stmt = search->add_document;
+    char ts[ANNAL_TIME_BYTES];
+    annal_time_format(event->ts_us, ts);
+    annal__db_bind_text(stmt, 1, session);
+    sqlite3_bind_int64(stmt, 2, (sqlite3_int64)event->seq);
+    sqlite3_bind_text(stmt, 3, ts, ANNAL_TIME_BYTES - 1, SQLITE_STATIC);
+    annal__db_bind_text(stmt, 4, event->type);
+    annal__db_bind_text(stmt, 5, role);
+    annal__db_bind_text(stmt, 6, tool);
+    sqlite3_bind_int64(stmt, 7, (sqlite3_int64)event->offset);
+    sqlite3_bind_int64(stmt, 8, (sqlite3_int64)event->length);
+    annal_status status = annal__db_run(stmt, err);
+    if (status < 0)
+        return status;
+    sqlite3_bind_int64(search->add_text, 1, sqlite3_last_insert_rowid(search->base.db));
+    annal__db_bind_text(search->add_text, 2, text);
+    return annal__db_run(search->add_text, err);
+}
+
+/* Rule 3. with_words: the journal is there. */
+static annal_status drop_session(struct search *search, annal_slice session, bool with_words,
+                                 annal_error *err)
+{
+    sqlite3_stmt *const stmts[] = {with_words ? search->drop_texts : NULL, search->drop_documents,
+                                   search->drop_calls};
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < sizeof stmts / sizeof *stmts; i++) {
+        if (stmts[i] == NULL)
+            continue;
+        annal__db_bind_text(stmts[i], 1, session);
+        status = annal__db_run(stmts[i], err);
+    }
+    return status;
+}
+
+static annal_status add_event(struct follower *follower, annal_slice session,
+                              const annal_event *event, annal_error *err)
+{
+    struct search *search = follower->own;
+    struct buf role = {0}, tool = {0}, text = {0};
+    if (type_is(event->type, "session.pruned"))
+        return drop_session(search, session, true, err);
+    annal_status status = attribute(search, session, event, &role, &tool, err);
+    if (status >= 0)
+        status = annal__search_text(follower->base->store, session, event, &text);
+    if (status == ANNAL_ERR_NOMEM)
+        annal__fail(err, status, "the words of an event");
+    if (status >= 0 && text.len > 0)
+        status = add_document(search, session, event, annal__buf_slice(&role),
+                              annal__buf_slice(&tool), annal__buf_slice(&text), err);
+    annal__buf_done(&role);
+    annal__buf_done(&tool);
+    annal__buf_done(&text);
+    return status;
+}
+
+static annal_status flush(struct follower *follower, annal_slice session, annal_error *err)
+{
+    (void)follower, (void)session, (void)err;
+    return ANNAL_OK;
+}
+
+static annal_status forget(struct follower *follower, annal_slice session, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = drop_session(follower->own, session, false, err);
+    if (status >= 0)
+        status = annal__db_prepare(follower->base->db, "DELETE FROM _cursor WHERE session_id = ?1",
+                                   &stmt, err);
+    if (status < 0)
+        return status;
+    annal__db_bind_text(stmt, 1, session);
+    status = annal__db_run(stmt, err);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+static const struct follower_ops follower_ops = {
+    .event = add_event, .flush = flush, .forget = forget};
+
+/* ---- The database ---- */
+
+static annal_status make(void *arg, sqlite3 *db, annal_error *err)
+{
+    (void)arg;
+    annal_status status = annal__db_exec(db, annal__sql_packs_schema, err);
+    return status < 0 ? status : annal__db_exec(db, annal__sql_search, err);
+}
+
+static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
+{
+    struct search *search = arg;
+    const struct {
+        sqlite3_stmt **stmt;
+        const char *sql;
+    } all[] = {
+        {&search->add_document,
+         "INSERT INTO documents (session_id, seq, timestamp, type, role, tool, offset, length) "
+         "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"},
+        {&search->add_text, "INSERT INTO said (rowid, text) VALUES (?1, ?2)"},
+        {&search->add_call, "INSERT INTO calls VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET tool "
+                            "= excluded.tool"},
+        {&search->get_tool, "SELECT tool FROM calls WHERE session_id = ?1 AND call_id = ?2"},
+        {&search->drop_texts,
+         "INSERT INTO said (said, rowid, text) SELECT 'delete', t.id, t.text FROM texts t "
+         "WHERE t.id IN (SELECT id FROM documents WHERE session_id = ?1) AND t.text IS NOT NULL"},
+        {&search->drop_documents, "DELETE FROM documents WHERE session_id = ?1"},
+        {&search->drop_calls, "DELETE FROM calls WHERE session_id = ?1"},
+    };
+    annal_status status = annal__search_add_functions(db, search->base.store, err);
+    for (size_t i = 0; status >= 0 && i < sizeof all / sizeof *all; i++)
+        status = annal__db_prepare(db, all[i].sql, all[i].stmt, err);
+    if (status >= 0)
+        status = annal__follower_open(&search->follower, NULL, 0, err);
+    return status;
+}
+
+static void closing(void *arg)
+{
+    struct search *search = arg;
+    sqlite3_stmt **const all[] = {
+        &search->add_document, &search->add_text,       &search->add_call,  &search->get_tool,
+        &search->drop_texts,   &search->drop_documents, &search->drop_calls};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        sqlite3_finalize(*all[i]);
+        *all[i] = NULL;
+    }
+    annal__follower_close(&search->follower);
+}
+
+static void undone(void *arg)
+{
+    struct search *search = arg;
+    annal__applier_forget(search->follower.applier);
+}
+
+static const struct derived_ops derived_ops = {
+    .make = make, .opened = opened, .closing = closing, .undone = undone};
+
+annal_status annal__search_init(struct search *search, annal_store *store, uint32_t wait_ms,
+                                annal_error *err)
+{
+    struct buf path = {0};
+    uint64_t layout =
+        annal__hash(annal__sql_packs_schema, strlen(annal__sql_packs_schema), TEXT_VERSION);
+    layout = annal__hash(annal__sql_search, strlen(annal__sql_search), layout);
+    search->base.wait_ms = wait_ms;
+    search->base.application_id = APPLICATION_ID;
+    search->base.user_version = (int64_t)(layout & INT32_MAX);
+    search->base.ops = &derived_ops;
+    search->base.arg = search;
+    search->follower = (struct follower){
+        .base = &search->base, .ops = &follower_ops, .pack = "search", .own = search};
+    annal_status status = annal__buf_printf(&path, "%s/search.db", annal_store_path(store));
+    if (status < 0 || annal__buf_cstr(&path) == NULL)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "the search");
+    if (status >= 0)
+        status = annal__derived_init(&search->base, store, path.ptr, "search", err);
+    annal__buf_done(&path);
+    return status;
+}
+
+void annal__search_done(struct search *search)
+{
+    annal__derived_done(&search->base);
+}
+
+/* ---- On and off ---- */
+
+static annal_status off_path(const struct search *search, struct buf *out, annal_error *err)
+{
+    annal_status status =
+        annal__buf_printf(out, "%s/search.off", annal_store_path(search->base.store));
+    if (status < 0 || annal__buf_cstr(out) == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "a file name");
+    return ANNAL_OK;
+}
+
+bool annal__search_is_off(const struct search *search)
+{
+    struct buf path = {0};
+    bool off = off_path(search, &path, NULL) >= 0 &&
+               annal__file_is_there(annal__store_io(search->base.store), path.ptr);
+    annal__buf_done(&path);
+    return off;
+}
+
+bool annal__search_is_kept(const struct search *search)
+{
+    return annal__file_is_there(annal__store_io(search->base.store), search->base.path) &&
+           !annal__search_is_off(search);
+}
+
+annal_status annal_search_switch(annal_index *index, bool on, annal_error *err)
+{
+    struct search *search = &index->search;
+    const struct io *io = annal__store_io(index->store);
+    struct buf path = {0};
+    if (annal_store_is_read_only(index->store))
+        return annal__fail(err, ANNAL_ERR_IO, "the store is open for reading only");
+    annal_status status = off_path(search, &path, err);
+    if (status >= 0 && on)
+        status = annal__files_remove(io, path.ptr, err);
+    else if (status >= 0)
+        status = annal__publish_file(io, path.ptr, "", 0, err);
+    if (status >= 0 && !on)
+        status =
+            annal__derived_discard(&search->base, annal__deadline_after(search->base.wait_ms), err);
+    annal__buf_done(&path);
+    return status;
+}
+
+annal_status annal_search_rebuild(annal_index *index, const annal_catch_up_options *options,
+                                  annal_error *err)
+{
+    struct search *search = &index->search;
+    annal_catch_up_options own = {.timeout_ms = ANNAL_NO_TIMEOUT};
+    struct stamp stamp;
+    bool stuck;
+    if (options != NULL)
+        own = *options;
+    if (annal__search_is_off(search))
+        return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "search is switched off in this store");
+    annal_status status =
+        annal__derived_discard(&search->base, annal__deadline_after(search->base.wait_ms), err);
+    if (status >= 0)
+        status = annal__follower_run(&search->follower, NULL, 0, NULL, &own, &stamp, &stuck, err);
+    return status;
+}
+
+annal_status annal_search_info_get(annal_index *index, annal_search_info *out_info,
+                                   annal_error *err)
+{
+    struct search *search = &index->search;
+    struct stat file;
+    struct stamp stamp;
+    sqlite3 *db = NULL;
+    int64_t documents = 0;
+    *out_info = (annal_search_info){.on = !annal__search_is_off(search)};
+    if (lstat(search->base.path, &file) != 0)
+        return ANNAL_OK;
+    out_info->exists = true;
+    out_info->bytes = (uint64_t)file.st_size;
+    annal_status status =
+        annal__derived_reader(&search->base, search->base.wait_ms, &db, &stamp, err);
+    if (status >= 0)
+        status = annal__db_integer(db, "SELECT COUNT(*) FROM documents", &documents, err);
+    annal__db_close(db);
+    out_info->documents = (uint64_t)documents;
+    return status;
+}
+
+annal_status annal_search_forget(annal_index *index, annal_slice session, annal_error *err)
+{
+    struct search *search = &index->search;
+    if (!annal__file_is_there(annal__store_io(index->store), search->base.path))
+        return ANNAL_OK;
+    annal_status status =
+        annal__derived_begin(&search->base, annal__deadline_after(search->base.wait_ms), err);
+    if (status < 0)
+        return status;
+    status = drop_session(search, session, true, err);
+    if (status >= 0) /* and its cursor: a session that stays after all is read again */
+        status = forget(&search->follower, session, err);
+    annal_status ended = annal__derived_end(&search->base, status >= 0, status >= 0 ? err : NULL);
+    return status < 0 ? status : ended;
+}

@@ -1,0 +1,28 @@
+/* search.db: what follows the journals for full-text search. */
+#ifndef INDEX_SEARCH_H
+#define INDEX_SEARCH_H
+
+#include "index/follower.h"
+
+struct search {
+    struct derived base;
+    struct follower follower;
+    /* Prepared on base.db while that is open. */
+    sqlite3_stmt *add_document, *add_text, *add_call, *get_tool;
+    sqlite3_stmt *drop_texts, *drop_documents, *drop_calls;
+};
+
+/* Without touching a file. */
+annal_status annal__search_init(struct search *search, annal_store *store, uint32_t wait_ms,
+                                annal_error *err);
+void annal__search_done(struct search *search);
+
+bool annal__search_is_off(const struct search *search);
+
+/* Whether the keeper has something to keep: it is on, and was asked for once. */
+bool annal__search_is_kept(const struct search *search);
+
+/* annal_said() and what it reads, on a connection to search.db. The store must outlive it. */
+annal_status annal__search_add_functions(sqlite3 *db, annal_store *store, annal_error *err);
+
+#endif

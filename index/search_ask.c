@@ -1,0 +1,314 @@
+/* Asking search.db: words become an expression of FTS5, each hit gets its snippet. */
+#include "index/database.h"
+#include "index/history.h"
+#include "index/index.h"
+#include "index/plan.h"
+#include "index/query.h"
+#include "index/search.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+
+#include <annal/search.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define SNIPPET_WORDS     16
+#define SNIPPET_WORDS_MAX 64 /* FTS5's */
+#define ATTEMPTS_MAX      5
+
+struct asking {
+    annal_index *index;
+    const annal_search_options *options;
+    annal_search_fn fn;
+    void *arg;
+    struct buf expression;
+    struct history history;
+    sqlite3 *db;
+    sqlite3_stmt *hits, *snippet;
+    bool begun; /* something was handed out */
+};
+
+/* ---- What to look for ---- */
+
+static bool has_word(annal_slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        if (c >= 0x80 || (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z'))
+            return true;
+    }
+    return false;
+}
+
+/* "the words" and, when there was a star, * behind the quotes. */
+static annal_status put_word(struct buf *out, annal_slice word)
+{
+    bool any_rest = word.len > 0 && word.ptr[word.len - 1] == '*';
+    annal_status status = annal__buf_printf(out, "%s\"", out->len > 0 ? " " : "");
+    for (size_t i = 0; status >= 0 && i < word.len; i++)
+        status = word.ptr[i] == '"'    ? annal__buf_append(out, "\"\"", 2)
+                 : word.ptr[i] == '\0' ? annal__buf_append(out, " ", 1)
+                                       : annal__buf_append(out, word.ptr + i, 1);
+    return status < 0 ? status : annal__buf_printf(out, any_rest ? "\"*" : "\"");
+}
+
+static annal_status put_expression(struct asking *asking, annal_error *err)
+{
+    const annal_search_options *options = asking->options;
+    annal_status status = ANNAL_OK;
+    if (options->expression.len > 0)
+        status = annal__buf_append_slice(&asking->expression, options->expression);
+    for (size_t i = 0; status >= 0 && options->expression.len == 0 && i < options->word_count; i++)
+        if (has_word(options->words[i])) /* what is no word is in no index */
+            status = put_word(&asking->expression, options->words[i]);
+    if (status < 0)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "a search");
+    if (asking->expression.len == 0)
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "there is nothing to search for: give a word with a letter or digit");
+    return ANNAL_OK;
+}
+
+static bool is_pattern(annal_slice type)
+{
+    for (size_t i = 0; i < type.len; i++)
+        if (strchr("*?[", type.ptr[i]) != NULL)
+            return true;
+    return false;
+}
+
+/* ?1 the expression, ?2 role, ?3 tool, ?4 since, ?5 until, ?6 limit, from ?7 on types. */
+static annal_status put_hits(struct buf *sql, const struct asking *asking)
+{
+    const annal_search_options *options = asking->options;
+    bool best = options->order == ANNAL_SEARCH_BEST;
+    annal_status status = annal__buf_printf(
+        sql,
+        "SELECT d.id, d.session_id, d.seq, d.timestamp, d.type, d.role, d.tool, %s FROM said "
+        "CROSS JOIN documents d ON d.id = said.rowid WHERE said MATCH ?1",
+        best ? "said.rank" : "0.0");
+    if (status >= 0 && options->session_count > 0)
+        status = annal__buf_printf(sql, " AND EXISTS (SELECT 1 FROM temp.parts p WHERE p.journal = "
+                                        "d.session_id AND d.seq BETWEEN p.from_seq AND p.to_seq)");
+    if (status >= 0 && options->role.len > 0)
+        status = annal__buf_printf(sql, " AND d.role = ?2");
+    if (status >= 0 && options->tool.len > 0)
+        status = annal__buf_printf(sql, " AND d.tool = ?3");
+    if (status >= 0 && options->since_us != 0)
+        status = annal__buf_printf(sql, " AND d.timestamp >= ?4");
+    if (status >= 0 && options->until_us != 0)
+        status = annal__buf_printf(sql, " AND d.timestamp < ?5");
+    for (size_t i = 0; status >= 0 && i < options->type_count; i++)
+        status = annal__buf_printf(sql, "%s d.type %s ?%zu", i == 0 ? " AND (" : " OR",
+                                   is_pattern(options->types[i]) ? "GLOB" : "=", i + 7);
+    if (status >= 0 && options->type_count > 0)
+        status = annal__buf_printf(sql, ")");
+    if (status < 0)
+        return status;
+    return annal__buf_printf(sql, best ? " ORDER BY said.rank LIMIT ?6"
+                                       : " ORDER BY d.timestamp DESC, d.session_id, d.seq DESC "
+                                         "LIMIT ?6");
+}
+
+static void bind(sqlite3_stmt *stmt, int at, annal_slice text)
+{
+    sqlite3_bind_text64(stmt, at, text.len == 0 ? "" : text.ptr, text.len, SQLITE_TRANSIENT,
+                        SQLITE_UTF8);
+}
+
+static void bind_hits(struct asking *asking)
+{
+    const annal_search_options *options = asking->options;
+    sqlite3_stmt *stmt = asking->hits;
+    char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES];
+    annal_time_format(options->since_us, since);
+    annal_time_format(options->until_us, until);
+    bind(stmt, 1, annal__buf_slice(&asking->expression));
+    bind(stmt, 2, options->role);
+    bind(stmt, 3, options->tool);
+    bind(stmt, 4, annal_slice_of(since));
+    bind(stmt, 5, annal_slice_of(until));
+    sqlite3_bind_int64(
+        stmt, 6,
+        options->limit == 0 || options->limit > INT64_MAX ? -1 : (sqlite3_int64)options->limit);
+    for (size_t i = 0; i < options->type_count; i++)
+        bind(stmt, (int)i + 7, options->types[i]);
+}
+
+static annal_status prepare(struct asking *asking, annal_error *err)
+{
+    const annal_search_options *options = asking->options;
+    uint32_t words = options->snippet_words == 0 ? SNIPPET_WORDS : options->snippet_words;
+    struct buf sql = {0};
+    annal_status status = put_hits(&sql, asking);
+    if (status < 0 || annal__buf_cstr(&sql) == NULL)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "a search");
+    else
+        status = annal__db_prepare(asking->db, sql.ptr, &asking->hits, err);
+    annal__buf_done(&sql);
+    if (status >= 0)
+        status = annal__db_prepare(asking->db,
+                                   "SELECT snippet(said, 0, ?3, ?4, '…', ?5) FROM said "
+                                   "WHERE said MATCH ?1 AND rowid = ?2",
+                                   &asking->snippet, err);
+    if (status < 0)
+        return status;
+    bind_hits(asking);
+    bind(asking->snippet, 1, annal__buf_slice(&asking->expression));
+    bind(asking->snippet, 3,
+         annal_slice_of(options->mark_begin == NULL ? "" : options->mark_begin));
+    bind(asking->snippet, 4, annal_slice_of(options->mark_end == NULL ? "" : options->mark_end));
+    sqlite3_bind_int(asking->snippet, 5,
+                     words > SNIPPET_WORDS_MAX ? SNIPPET_WORDS_MAX : (int)words);
+    return ANNAL_OK;
+}
+
+/* ---- Answering ---- */
+
+/* What FTS5 cannot read is the caller's fault. */
+static annal_status fail(const struct asking *asking, int rc, annal_error *err)
+{
+    if (rc == SQLITE_ERROR && asking->options->expression.len > 0)
+        return annal__fail(err, ANNAL_ERR_SQL, "the expression to search for: %s",
+                           sqlite3_errmsg(asking->db));
+    return annal__db_fail(err, asking->db, rc, "a search");
+}
+
+static annal_status hand_out(struct asking *asking, annal_error *err)
+{
+    sqlite3_stmt *row = asking->hits, *snippet = asking->snippet;
+    annal_search_hit hit = {.session = annal__db_column(row, 1),
+                            .seq = (uint64_t)sqlite3_column_int64(row, 2),
+                            .type = annal__db_column(row, 4),
+                            .role = annal__db_column(row, 5),
+                            .tool = annal__db_column(row, 6),
+                            .rank = sqlite3_column_double(row, 7)};
+    if (annal_time_parse(annal__db_column(row, 3), &hit.ts_us, NULL) < 0)
+        hit.ts_us = 0;
+    sqlite3_bind_int64(snippet, 2, sqlite3_column_int64(row, 0));
+    int rc = sqlite3_step(snippet);
+    if (rc == SQLITE_ROW)
+        hit.snippet = annal__db_column(snippet, 0);
+    else if (rc != SQLITE_DONE)
+        return fail(asking, rc, err);
+    asking->begun = true;
+    int verdict = asking->fn(asking->arg, &hit);
+    sqlite3_reset(snippet);
+    return (annal_status)verdict;
+}
+
+static annal_status answer(struct asking *asking, annal_error *err)
+{
+    annal_status status = prepare(asking, err);
+    while (status == ANNAL_OK) {
+        int rc = sqlite3_step(asking->hits);
+        if (rc == SQLITE_DONE)
+            break;
+        status = rc == SQLITE_ROW ? hand_out(asking, err) : fail(asking, rc, err);
+    }
+    return status;
+}
+
+/* ---- A connection that knows what there is ---- */
+
+static annal_status measure_lag(struct search *search, const struct history *history,
+                                const annal_error *why, annal_lag *out_lag, annal_error *err)
+{
+    struct plan plan = {0};
+    uint64_t bytes = 0;
+    annal_status status =
+        annal__plan_make(&search->follower, history->journals, history->journal_count, NULL,
+                         search->base.wait_ms, &plan, err);
+    if (status >= 0) {
+        annal__plan_look_ahead(&search->follower, &plan, &bytes);
+        *out_lag = (annal_lag){.sessions = plan.count, .bytes = bytes};
+        snprintf(out_lag->message, sizeof out_lag->message, "%.255s",
+                 bytes > 0 ? why->message : "");
+    }
+    annal__plan_done(&plan);
+    return status;
+}
+
+static annal_status connect(struct asking *asking, annal_lag *out_lag, annal_error *err)
+{
+    static const annal_catch_up_options patient = {.timeout_ms = ANNAL_NO_TIMEOUT};
+    struct search *search = &asking->index->search;
+    const struct history *history = &asking->history;
+    const annal_catch_up_options *options =
+        asking->options->catch_up == NULL ? &patient : asking->options->catch_up;
+    for (unsigned attempt = 1;; attempt++) {
+        struct stamp caught_up = {0}, opened = {0};
+        bool stuck = false;
+        annal_error why = {0};
+        annal_status behind =
+            search->base.frozen
+                ? ANNAL_ERR_IO
+                : annal__follower_run(&search->follower, history->journals, history->journal_count,
+                                      NULL, options, &caught_up, &stuck, &why);
+        annal_status status =
+            annal__derived_reader(&search->base, search->base.wait_ms, &asking->db, &opened, err);
+        if (status < 0)
+            return status;
+        if (behind >= 0 && annal__stamp_holds(opened, caught_up))
+            return ANNAL_OK;
+        if (search->base.frozen)
+            snprintf(why.message, sizeof why.message, "the store is open for reading only");
+        if (behind < 0)
+            return measure_lag(search, history, &why, out_lag, err);
+        annal__db_close(asking->db);
+        asking->db = NULL;
+        if (attempt >= ATTEMPTS_MAX)
+            return annal__fail(err, ANNAL_ERR_BUSY, "somebody keeps deleting search.db");
+    }
+}
+
+static annal_status ask(struct asking *asking, annal_lag *out_lag, annal_error *err)
+{
+    const annal_search_options *options = asking->options;
+    annal_status status = annal__history_read(asking->index->store, options->sessions,
+                                              options->session_count, &asking->history, err);
+    if (status >= 0)
+        status = connect(asking, out_lag, err);
+    if (status >= 0 && options->session_count > 0)
+        status = annal__history_put(&asking->history, asking->db, err);
+    if (status >= 0)
+        status = annal__search_add_functions(asking->db, asking->index->store, err);
+    if (status >= 0)
+        status = answer(asking, err);
+    sqlite3_finalize(asking->hits);
+    sqlite3_finalize(asking->snippet);
+    annal__db_close(asking->db);
+    annal__history_done(&asking->history);
+    asking->hits = asking->snippet = NULL;
+    asking->db = NULL;
+    asking->history = (struct history){0};
+    return status;
+}
+
+annal_status annal_search(annal_index *index, const annal_search_options *options,
+                          annal_search_fn fn, void *arg, annal_lag *out_lag, annal_error *err)
+{
+    struct asking asking = {.index = index, .options = options, .fn = fn, .arg = arg};
+    annal_lag lag = {0};
+    annal_status status;
+    if (annal__search_is_off(&index->search))
+        return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
+                           "search is switched off in this store; 'annal search --on' switches it "
+                           "on, and the next search reads all journals");
+    status = annal__query_check(&(annal_filter){.sessions = options->sessions,
+                                                .session_count = options->session_count,
+                                                .types = options->types,
+                                                .type_count = options->type_count},
+                                err);
+    if (status >= 0)
+        status = put_expression(&asking, err);
+    if (status >= 0)
+        status = ask(&asking, &lag, err);
+    if (status == ANNAL_ERR_CORRUPT && !asking.begun && annal__derived_heal(&index->search.base))
+        status = ask(&asking, &lag, err);
+    annal__buf_done(&asking.expression);
+    if (out_lag != NULL)
+        *out_lag = lag;
+    return status;
+}

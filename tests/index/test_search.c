@@ -1,0 +1,383 @@
+#include "tests/index/fixture.h"
+
+#include "index/search.h"
+#include "index/search_text.h"
+
+#include <annal/artifact.h>
+#include <annal/search.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SECOND 1000000LL
+#define START  (1767684240 * SECOND)
+
+static int put_hit(void *arg, const annal_search_hit *hit)
+{
+    char one[4096];
+    snprintf(one, sizeof one, "%.*s:%llu %.*s/%.*s %.*s\n", ANNAL_FMT(hit->session),
+             (unsigned long long)hit->seq, ANNAL_FMT(hit->role), ANNAL_FMT(hit->tool),
+             ANNAL_FMT(hit->snippet));
+    text_add(arg, one, strlen(one));
+    return 0;
+}
+
+/* "session:seq role/tool snippet" of every hit, newest first. free() it. */
+static char *found(struct fixture *f, annal_search_options options)
+{
+    struct text text = {0};
+    annal_lag lag;
+    text_add(&text, "", 0);
+    options.mark_begin = "<";
+    options.mark_end = ">";
+    ck_ok(annal_search(f->index, &options, put_hit, &text, &lag, err));
+    ck_assert_uint_eq(lag.bytes, 0);
+    return text.ptr;
+}
+
+#define ck_found(f, expected, ...)                                                                 \
+    do {                                                                                           \
+        const annal_search_options options_ = {.order = ANNAL_SEARCH_NEWEST, __VA_ARGS__};         \
+        char *got_ = found(f, options_);                                                           \
+        ck_assert_str_eq(got_, expected);                                                          \
+        free(got_);                                                                                \
+    } while (0)
+
+/* One word or phrase. */
+#define WORD(text) .words = (const annal_slice[]){{text, sizeof text - 1}}, .word_count = 1
+
+/* A user asks, the assistant calls a tool, which answers. */
+static void talk(struct fixture *f, const char *session, int64_t from_us)
+{
+    fixture_append_at(f, session, "message.added",
+                      "{\"role\":\"user\",\"content\":\"Why is high water late?\"}", from_us);
+    fixture_append_at(f, session, "message.added",
+                      "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":"
+                      "\"I look for the \\u201cclock\\u201d.\"}]}",
+                      from_us + SECOND);
+    fixture_append_at(
+        f, session, "tool.called",
+        "{\"call_id\":\"c1\",\"tool\":\"grep\",\"input\":{\"pattern\":\"localtime\"}}",
+        from_us + 2 * SECOND);
+    fixture_append_at(
+        f, session, "tool.returned",
+        "{\"call_id\":\"c1\",\"output\":\"src/table.py:\\n  localtime of high water\","
+        "\"source\":{\"file\":\"water.jsonl\"},\"extra\":{\"note\":\"clock\"}}",
+        from_us + 3 * SECOND);
+}
+
+START_TEST(words_are_found_where_they_were_said_and_where_tools_returned_them)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    talk(&f, "s", START);
+    ck_found(&f,
+             "s:4 tool/grep src/table.py:\n  localtime of high <water>\n"
+             "s:1 user/ Why is high <water> late?\n",
+             WORD("WATER"));
+    ck_found(&f, "s:1 user/ Why is <high water late>?\n", WORD("high water late"));
+    ck_found(&f, "", WORD("water high"));
+    ck_found(&f, "s:2 assistant/ I look for the “<clock>”.\n", WORD("clock"));
+    ck_found(&f, "s:4 tool/grep src/<table>.py:\n  localtime of high water\n", WORD("tab*"));
+    ck_found(&f, "", WORD("tab"));
+    ck_found(&f, "s:1 user/ Why is <high> water <late>?\n",
+             .words =
+                 (const annal_slice[]){ANNAL_SLICE("late"), ANNAL_SLICE("?"), ANNAL_SLICE("high")},
+             .word_count = 3);
+    ck_found(&f, "s:2 assistant/ I look for the “<clock>”.\n",
+             .expression = ANNAL_SLICE("(clock OR nothing) NOT water"));
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(filters_narrow_what_is_found)
+{
+    const annal_slice t = ANNAL_SLICE("t"), called = ANNAL_SLICE("tool.c*");
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    talk(&f, "s", START);
+    talk(&f, "t", START + 60 * SECOND);
+    ck_found(&f, "t:1 user/ Why is high <water> late?\ns:1 user/ Why is high <water> late?\n",
+             WORD("water"), .role = ANNAL_SLICE("user"));
+    ck_found(&f, "t:1 user/ Why is high <water> late?\n", WORD("water"), .sessions = &t,
+             .session_count = 1, .role = ANNAL_SLICE("user"));
+    ck_found(&f, "t:4 tool/grep src/table.py:\n  <localtime> of high water\n", WORD("localtime"),
+             .tool = ANNAL_SLICE("grep"), .limit = 1);
+    ck_found(&f, "t:3 assistant/grep grep\n<localtime>\ns:3 assistant/grep grep\n<localtime>\n",
+             WORD("localtime"), .types = &called, .type_count = 1);
+    ck_found(&f, "s:1 user/ Why is high <water> late?\n", WORD("water"), .since_us = START,
+             .until_us = START + SECOND);
+    ck_found(&f, "", WORD("water"), .tool = ANNAL_SLICE("sed"));
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_search_knows_what_was_appended_before_it)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    ck_found(&f, "", WORD("ebb"));
+    fixture_append_at(&f, "s", "note", "{\"text\":\"ebb and flow\"}", START);
+    ck_found(&f, "s:1 / <ebb> and flow\n", WORD("ebb"));
+    fixture_append_at(&f, "s", "note", "\"the ebb\"", START + 1);
+    ck_found(&f, "s:2 / the <ebb>\ns:1 / <ebb> and flow\n", WORD("ebb"));
+    fixture_reopen(&f, NULL);
+    ck_found(&f, "s:2 / the <ebb>\ns:1 / <ebb> and flow\n", WORD("ebb"));
+    ck_assert_int_eq(unlink(tmpdir_path(&f.dir, "store/search.db")), 0);
+    ck_found(&f, "s:2 / the <ebb>\ns:1 / <ebb> and flow\n", WORD("ebb"));
+    fixture_done(&f);
+}
+END_TEST
+
+/* What a fork shares is the parent's event, found in the fork's history too. */
+START_TEST(a_fork_is_searched_with_what_it_shares)
+{
+    const annal_slice fork = ANNAL_SLICE("fork"), s = ANNAL_SLICE("s");
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_at(&f, "s", "note", "{\"text\":\"tide one\"}", START);
+    fixture_append_at(&f, "s", "note", "{\"text\":\"tide two\"}", START + 1);
+    ck_ok(annal_session_fork(f.store, s, 1, fork, NULL, NULL, err));
+    fixture_append_at(&f, "fork", "note", "{\"text\":\"tide three\"}", START + 2);
+    ck_found(&f, "fork:2 / <tide> three\ns:1 / <tide> one\n", WORD("tide"), .sessions = &fork,
+             .session_count = 1);
+    ck_found(&f, "s:2 / <tide> two\ns:1 / <tide> one\n", WORD("tide"), .sessions = &s,
+             .session_count = 1);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(outputs_that_became_artifacts_are_searched)
+{
+    struct fixture f;
+    struct text output = {0};
+    annal_slice data;
+    FIXTURE_INIT(&f);
+    text_add(&output, "{\"output\":\"", 11);
+    for (int i = 0; i < 2000; i++)
+        text_add(&output, "the same line over and over\\n", 29);
+    text_add(&output, "the \\\"needle\\\"\"}", 16);
+    ck_ok(annal_artifact_externalize(f.store, ANNAL_SLICE("s"), "output", 1000,
+                                     (annal_slice){output.ptr, output.len}, &data, err));
+    ck_assert_uint_gt(data.len, 0);
+    char *copy = strndup(data.ptr, data.len);
+    ck_assert_ptr_null(strstr(copy, "needle"));
+    fixture_append_at(&f, "s", "tool.returned", copy, START);
+    ck_found(&f, "s:1 tool/ …and over\nthe \"<needle>\"\n", WORD("needle"), .snippet_words = 4);
+    free(copy);
+    annal_artifact_free(data.ptr);
+    free(output.ptr);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(what_nobody_looks_for_is_left_out)
+{
+    struct fixture f;
+    char image[2048] = "{\"image\":\"data:image/png;base64,needle/";
+    FIXTURE_INIT(&f);
+    size_t len = strlen(image);
+    memset(image + len, 'A', 1000);
+    memcpy(image + len + 1000, "+needle\"}", 10);
+    fixture_append_at(&f, "s", "a", image, START);
+    fixture_append_at(&f, "s", "a", "{\"needle\":1,\"n\":[{\"needle\" : 2}]}", START);
+    fixture_append_at(&f, "s", "a", "{\"source\":{\"f\":\"needle\"},\"extra\":{\"x\":\"needle\"}}",
+                      START);
+    ck_found(&f, "", WORD("needle"));
+    /* But these are texts. */
+    fixture_append_at(&f, "s", "a", "{\"source\":\"needle one\"}", START);
+    fixture_append_at(&f, "s", "import.record", "{\"extra\":{\"x\":\"needle two\"}}", START + 1);
+    fixture_append_at(&f, "s", "a", "{\"x\":\"\\ud800 needle three\"}", START + 2);
+    ck_found(&f, "s:6 / \\ud800 <needle> three\ns:5 / <needle> two\ns:4 / <needle> one\n",
+             WORD("needle"));
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(switched_off_it_is_gone_and_on_it_comes_back)
+{
+    const annal_search_options ebb = {WORD("ebb")};
+    annal_search_info info;
+    annal_error why = {0};
+    struct text text = {0};
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_at(&f, "s", "note", "{\"text\":\"ebb and flow\"}", START);
+    ck_ok(annal_search_info_get(f.index, &info, err));
+    ck_assert(info.on && !info.exists && info.documents == 0);
+    ck_found(&f, "s:1 / <ebb> and flow\n", WORD("ebb"));
+    ck_ok(annal_search_info_get(f.index, &info, err));
+    ck_assert(info.on && info.exists && info.documents == 1 && info.bytes > 0);
+    ck_ok(annal_search_switch(f.index, false, err));
+    ck_assert_int_ne(access(tmpdir_path(&f.dir, "store/search.db"), F_OK), 0);
+    ck_assert_int_eq(annal_search(f.index, &ebb, put_hit, &text, NULL, &why),
+                     ANNAL_ERR_UNSUPPORTED);
+    ck_assert_int_eq(annal_search_rebuild(f.index, NULL, &why), ANNAL_ERR_UNSUPPORTED);
+    ck_ok(annal_search_info_get(f.index, &info, err));
+    ck_assert(!info.on && !info.exists);
+    ck_ok(annal_search_switch(f.index, true, err));
+    ck_found(&f, "s:1 / <ebb> and flow\n", WORD("ebb"));
+    fixture_done(&f);
+}
+END_TEST
+
+/* Rows and words of search.db, however they came to be. free() it. */
+static char *words_of(struct fixture *f)
+{
+    static const char sql[] =
+        "SELECT term, d.session_id, d.seq, v.offset, d.timestamp, d.type, d.role, d.tool "
+        "FROM v JOIN documents d ON d.id = v.doc ORDER BY 1, 2, 3, 4";
+    struct text text = {0};
+    sqlite3 *db = NULL;
+    sqlite3_stmt *stmt = NULL;
+    text_add(&text, "", 0);
+    ck_assert_int_eq(sqlite3_open(tmpdir_path(&f->dir, "store/search.db"), &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db,
+                                  "CREATE VIRTUAL TABLE temp.v USING "
+                                  "fts5vocab(main, 'said', 'instance')",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    ck_assert_int_eq(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
+    while (sqlite3_step(stmt) == SQLITE_ROW)
+        for (int i = 0; i < 8; i++) {
+            text_add(&text, (const char *)sqlite3_column_text(stmt, i),
+                     (size_t)sqlite3_column_bytes(stmt, i));
+            text_add(&text, i == 7 ? "\n" : "|", 1);
+        }
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+    return text.ptr;
+}
+
+/* Also where a session was pruned, or deleted and begun anew. */
+START_TEST(search_equals_a_rebuild)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    for (int i = 0; i < 5; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "s%d", i);
+        talk(&f, name, START + i * SECOND);
+        ck_found(&f, "", WORD("nothing"));
+    }
+    fixture_append(&f, "s1", "session.pruned", "{}");
+    ck_found(&f, "", WORD("nothing"));
+    fixture_append_at(&f, "s1", "note", "{\"text\":\"after all\"}", START);
+    ck_ok(annal_search_forget(f.index, ANNAL_SLICE("s2"), err));
+    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("s2"), NULL, err));
+    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("s3"), NULL, err));
+    talk(&f, "s3", START + 100 * SECOND);
+    fixture_append_at(&f, "s3", "note", "{}", START); /* sizes tell journals apart */
+    ck_found(&f, "", WORD("nothing"));
+    char *grown = words_of(&f);
+    ck_assert_ptr_null(strstr(grown, "|s2|"));
+    ck_assert_ptr_nonnull(strstr(grown, "water|s3|1|"));
+    ck_ok(annal_search_rebuild(f.index, NULL, err));
+    char *made = words_of(&f);
+    ck_assert_msg(strcmp(grown, made) == 0, "grown and made anew are not the same");
+    free(grown);
+    free(made);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(words_of_a_deleted_session_leave_the_file)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_at(&f, "s", "note", "{\"text\":\"xylophone\"}", START);
+    fixture_append_at(&f, "t", "note", "{\"text\":\"zebra\"}", START);
+    ck_found(&f, "s:1 / <xylophone>\n", WORD("xylophone"));
+    ck_ok(annal_search_forget(f.index, ANNAL_SLICE("s"), err));
+    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("s"), NULL, err));
+    ck_found(&f, "", WORD("xylophone"));
+    ck_found(&f, "t:1 / <zebra>\n", WORD("zebra"));
+    sqlite3 *db = NULL;
+    sqlite3_stmt *stmt = NULL;
+    ck_assert_int_eq(sqlite3_open(tmpdir_path(&f.dir, "store/search.db"), &db), SQLITE_OK);
+    ck_assert_int_eq(
+        sqlite3_exec(db, "CREATE VIRTUAL TABLE temp.v USING fts5vocab(main, 'said', 'row')", NULL,
+                     NULL, NULL),
+        SQLITE_OK);
+    ck_assert_int_eq(sqlite3_prepare_v2(db, "SELECT group_concat(term) FROM v", -1, &stmt, NULL),
+                     SQLITE_OK);
+    ck_assert_int_eq(sqlite3_step(stmt), SQLITE_ROW);
+    ck_assert_str_eq((const char *)sqlite3_column_text(stmt, 0), "zebra");
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(wrong_questions_are_refused_in_words)
+{
+    const struct {
+        annal_search_options options;
+        annal_status status;
+        const char *says;
+    } wrong[] = {
+        {{.word_count = 0}, ANNAL_ERR_INVALID, "nothing to search for"},
+        {{WORD("?!")}, ANNAL_ERR_INVALID, "nothing to search for"},
+        {{.expression = ANNAL_SLICE("a AND (")}, ANNAL_ERR_SQL, "the expression to search for"},
+        {{.expression = ANNAL_SLICE("nocolumn : a")}, ANNAL_ERR_SQL, "no such column"},
+        {{WORD("a"), .sessions = (const annal_slice[]){{"../x", 4}}, .session_count = 1},
+         ANNAL_ERR_INVALID,
+         "session"},
+    };
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    talk(&f, "s", START);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        annal_error why = {0};
+        struct text text = {0};
+        ck_assert_int_eq(annal_search(f.index, &wrong[i].options, put_hit, &text, NULL, &why),
+                         wrong[i].status);
+        ck_assert_ptr_nonnull(strstr(why.message, wrong[i].says));
+        ck_assert_ptr_null(text.ptr);
+    }
+    /* Signs of FTS5's language are no language in words. */
+    ck_found(&f, "", WORD("water\" OR \"clock"));
+    ck_found(&f, "", WORD("AND"));
+    ck_found(&f, "", WORD("text : clock NOT"));
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_file_that_is_not_ours_is_moved_aside_and_a_corrupt_one_made_anew)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    talk(&f, "s", START);
+    ck_found(&f, "s:2 assistant/ I look for the “<clock>”.\n", WORD("clock"));
+    fixture_reopen(&f, NULL);
+    FILE *file = fopen(tmpdir_path(&f.dir, "store/search.db"), "r+");
+    ck_assert_ptr_nonnull(file);
+    for (int i = 0; i < 20000; i++)
+        fputc('x', file);
+    fclose(file);
+    ck_found(&f, "s:2 assistant/ I look for the “<clock>”.\n", WORD("clock"));
+    fixture_done(&f);
+}
+END_TEST
+
+Suite *suite_search(void)
+{
+    Suite *suite = suite_create("search");
+    TCase *all = tcase_create("all");
+    tcase_set_timeout(all, 60);
+    tcase_add_test(all, words_are_found_where_they_were_said_and_where_tools_returned_them);
+    tcase_add_test(all, filters_narrow_what_is_found);
+    tcase_add_test(all, a_search_knows_what_was_appended_before_it);
+    tcase_add_test(all, a_fork_is_searched_with_what_it_shares);
+    tcase_add_test(all, outputs_that_became_artifacts_are_searched);
+    tcase_add_test(all, what_nobody_looks_for_is_left_out);
+    tcase_add_test(all, switched_off_it_is_gone_and_on_it_comes_back);
+    tcase_add_test(all, search_equals_a_rebuild);
+    tcase_add_test(all, words_of_a_deleted_session_leave_the_file);
+    tcase_add_test(all, wrong_questions_are_refused_in_words);
+    tcase_add_test(all, a_file_that_is_not_ours_is_moved_aside_and_a_corrupt_one_made_anew);
+    suite_add_tcase(suite, all);
+    return suite;
+}

@@ -1,0 +1,369 @@
+#include "journal/base/alloc.h"
+#include "tools/args.h"
+#include "tools/catch_up.h"
+#include "tools/conversation.h"
+#include "tools/event_out.h"
+#include "tools/open.h"
+#include "tools/out.h"
+#include "tools/progress.h"
+
+#include <annal/query.h>
+#include <annal/search.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { HITS = 20, CONTEXT_MAX = 1000 };
+
+/* Around a word that was found: for us to print, for programs to read. */
+#define MARK_BEGIN "\1"
+#define MARK_END   "\2"
+#define MARK_JSON  "**"
+
+struct search {
+    const struct args *args;
+    annal_store *store;
+    annal_index *index;
+    annal_search_options options;
+    annal_slice *words, *sessions, *types;
+    uint64_t context, hits;
+    struct progress line;
+    /* Of the session at hand, where context is asked for. */
+    struct conversation conversation;
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    int exit_status;
+};
+
+/* ---- What to look for ---- */
+
+static int read_list(const struct args *args, const char *name, annal_slice *list, size_t *count)
+{
+    int at = 0;
+    const char *text;
+    while ((text = args_next(args, name, &at)) != NULL) {
+        if (text[0] == '\0')
+            return fail_usage("--%s was given an empty text", name);
+        list[(*count)++] = annal_slice_of(text);
+    }
+    return 0;
+}
+
+static int read_sessions(struct search *search)
+{
+    annal_error err = {0};
+    int exit_status =
+        read_list(search->args, "session", search->sessions, &search->options.session_count);
+    for (size_t i = 0; exit_status == 0 && i < search->options.session_count; i++)
+        if (annal_session_id_check(search->sessions[i], &err) < 0)
+            exit_status = fail_usage("%s", err.message);
+    return exit_status;
+}
+
+static int read_words(struct search *search)
+{
+    const char *expression = args_get(search->args, "match");
+    int count = search->args->operand_count;
+    if (expression != NULL && count > 0)
+        return fail_usage("--match stands for all that is looked for: give no words beside it");
+    if (expression == NULL && count == 0)
+        return fail_usage("search for what? Give words: annal search connection refused");
+    for (int i = 0; i < count; i++)
+        search->words[i] = annal_slice_of(search->args->operands[i]);
+    search->options.word_count = (size_t)count;
+    search->options.expression = annal_slice_of(expression == NULL ? "" : expression);
+    return 0;
+}
+
+static int read_options(struct search *search)
+{
+    const struct args *args = search->args;
+    annal_search_options *options = &search->options;
+    size_t room = (size_t)(args->value_count + args->operand_count + 1);
+    const char *role = args_get(args, "role"), *tool = args_get(args, "tool");
+    search->words = annal__zalloc(room * sizeof *search->words);
+    search->sessions = annal__zalloc(room * sizeof *search->sessions);
+    search->types = annal__zalloc(room * sizeof *search->types);
+    if (search->words == NULL || search->sessions == NULL || search->types == NULL)
+        return fail_storage("search: out of memory");
+    options->words = search->words;
+    options->sessions = search->sessions;
+    options->types = search->types;
+    options->limit = HITS;
+    options->role = annal_slice_of(role == NULL ? "" : role);
+    options->tool = annal_slice_of(tool == NULL ? "" : tool);
+    options->order = args_has(args, "newest") ? ANNAL_SEARCH_NEWEST : ANNAL_SEARCH_BEST;
+    options->mark_begin = args->json ? MARK_JSON : MARK_BEGIN;
+    options->mark_end = args->json ? MARK_JSON : MARK_END;
+    int exit_status = read_words(search);
+    if (exit_status == 0)
+        exit_status = read_sessions(search);
+    if (exit_status == 0)
+        exit_status = read_list(args, "type", search->types, &options->type_count);
+    if (exit_status == 0)
+        exit_status = args_time(args, "since", &options->since_us);
+    if (exit_status == 0)
+        exit_status = args_time(args, "until", &options->until_us);
+    if (exit_status == 0)
+        exit_status = args_limit(args, &options->limit);
+    if (exit_status == 0)
+        exit_status = args_number(args, "context", &search->context);
+    if (exit_status == 0 && search->context > CONTEXT_MAX)
+        exit_status = fail_usage("--context is at most %d events", CONTEXT_MAX);
+    return exit_status;
+}
+
+/* ---- Hits ---- */
+
+/* Nothing of an event but its letters reaches the terminal. */
+static void print_snippet(annal_slice text)
+{
+    bool colours = out_colours(stdout);
+    fputs("    ", stdout);
+    for (size_t at = 0; at < text.len;) {
+        size_t len = 0;
+        while (at + len < text.len && strchr(MARK_BEGIN MARK_END "\n", text.ptr[at + len]) == NULL)
+            len++;
+        out_plain((annal_slice){text.ptr + at, len});
+        at += len;
+        if (at == text.len)
+            break;
+        char mark = text.ptr[at++];
+        if (mark == '\n')
+            fputc(' ', stdout);
+        else if (colours)
+            fputs(mark == MARK_BEGIN[0] ? "\033[1;33m" : "\033[0m", stdout);
+        else
+            fputs(mark == MARK_BEGIN[0] ? "[" : "]", stdout);
+    }
+    fputc('\n', stdout);
+}
+
+static void print_hit(const annal_search_hit *hit)
+{
+    bool colours = out_colours(stdout);
+    fputs(colours ? "\033[1m" : "", stdout);
+    out_plain(hit->session);
+    fputs(colours ? "\033[0m" : "", stdout);
+    printf("  seq %" PRIu64 "  ", hit->seq);
+    out_time(hit->ts_us);
+    fputs("  ", stdout);
+    out_plain(hit->type);
+    annal_slice who = hit->tool.len > 0 ? hit->tool : hit->role;
+    if (who.len > 0) {
+        fputs("  ", stdout);
+        out_plain(who);
+    }
+    fputc('\n', stdout);
+    print_snippet(hit->snippet);
+}
+
+static void print_hit_json(const annal_search_hit *hit)
+{
+    fputs("{\"session_id\":", stdout);
+    out_json_string(hit->session);
+    printf(",\"seq\":%" PRIu64 ",\"timestamp\":\"", hit->seq);
+    out_time(hit->ts_us);
+    fputs("\",\"type\":", stdout);
+    out_json_string(hit->type);
+    fputs(",\"role\":", stdout);
+    out_json_string(hit->role);
+    fputs(",\"tool\":", stdout);
+    out_json_string(hit->tool);
+    printf(",\"rank\":%.6g,\"snippet\":", hit->rank);
+    out_json_string(hit->snippet);
+    fputs("}\n", stdout);
+}
+
+/* The events around it, and itself. */
+static annal_status print_context(struct search *search, const annal_search_hit *hit,
+                                  annal_error *err)
+{
+    uint64_t n = search->context;
+    annal_filter filter = {.sessions = &hit->session,
+                           .session_count = 1,
+                           .from_seq = hit->seq > n ? hit->seq - n : 1,
+                           .to_seq = hit->seq + n};
+    annal_query *query = NULL;
+    annal_slice session;
+    annal_event event;
+    annal_status status = annal_query_open(search->index, &filter, &query, err);
+    search->conversation =
+        (struct conversation){.colours = out_colours(stdout), .columns = out_columns()};
+    while (status >= 0 && (status = annal_query_next(query, &session, &event, err)) != ANNAL_END) {
+        if (status != ANNAL_OK)
+            continue;
+        if (search->args->json)
+            event_print(&event, session);
+        else
+            conversation_print(&search->conversation, &event);
+    }
+    annal_query_close(query);
+    return status < 0 ? status : ANNAL_OK;
+}
+
+static int show_hit(void *arg, const annal_search_hit *hit)
+{
+    struct search *search = arg;
+    annal_error err = {0};
+    progress_hide(&search->line);
+    if (search->hits++ > 0 && search->context > 0 && !search->args->json)
+        fputc('\n', stdout);
+    if (search->args->json)
+        print_hit_json(hit);
+    else
+        print_hit(hit);
+    if (search->context > 0 && print_context(search, hit, &err) < 0) {
+        search->exit_status = fail_error(&err);
+        return 1;
+    }
+    return !out_wanted();
+}
+
+static int show_progress(void *arg, const annal_index_progress *progress)
+{
+    struct search *search = arg;
+    search->line.total = progress->bytes_total;
+    progress_set(&search->line, progress->bytes_done, NULL);
+    return 0;
+}
+
+static int ask(struct search *search)
+{
+    const annal_catch_up_options catch_up = {
+        .timeout_ms = ANNAL_NO_TIMEOUT, .progress = show_progress, .arg = search};
+    annal_error err = {0};
+    annal_lag lag;
+    search->options.catch_up = &catch_up;
+    progress_begin(&search->line, "search", 0);
+    annal_status status =
+        annal_search(search->index, &search->options, show_hit, search, &lag, &err);
+    progress_hide(&search->line);
+    if (status < 0)
+        return fail_error(&err);
+    say_lag(&lag);
+    if (search->exit_status != EXIT_DONE)
+        return search->exit_status;
+    if (search->hits == 0) {
+        say("nothing was found");
+        return EXIT_REFUSED;
+    }
+    if (search->hits == search->options.limit && out_columns() > 0)
+        say("these are the first %" PRIu64 " hits; --limit N shows others", search->hits);
+    return EXIT_DONE;
+}
+
+/* ---- Keeping it ---- */
+
+static int tell(struct search *search)
+{
+    char documents[HUMAN_BYTES], bytes[HUMAN_BYTES];
+    annal_error err = {0};
+    annal_search_info info;
+    if (annal_search_info_get(search->index, &info, &err) < 0)
+        return fail_error(&err);
+    if (search->args->json)
+        printf("{\"on\":%s,\"exists\":%s,\"documents\":%" PRIu64 ",\"bytes\":%" PRIu64 "}\n",
+               info.on ? "true" : "false", info.exists ? "true" : "false", info.documents,
+               info.bytes);
+    else if (!info.on)
+        printf("search is switched off\n");
+    else if (!info.exists)
+        printf("search is on; the first search reads all journals\n");
+    else
+        printf("search is on: %s events, search.db has %s\n",
+               human_count(documents, info.documents), human_bytes(bytes, info.bytes));
+    return EXIT_DONE;
+}
+
+static int rebuild(struct search *search)
+{
+    const annal_catch_up_options catch_up = {
+        .timeout_ms = ANNAL_NO_TIMEOUT, .progress = show_progress, .arg = search};
+    annal_error err = {0};
+    progress_begin(&search->line, "search", 0);
+    annal_status status = annal_search_rebuild(search->index, &catch_up, &err);
+    progress_hide(&search->line);
+    return status < 0 ? fail_error(&err) : tell(search);
+}
+
+static int keep(struct search *search)
+{
+    const struct args *args = search->args;
+    annal_error err = {0};
+    if (args_has(args, "rebuild"))
+        return rebuild(search);
+    if (!args_has(args, "status") &&
+        annal_search_switch(search->index, args_has(args, "on"), &err) < 0)
+        return fail_error(&err);
+    return tell(search);
+}
+
+static int is_about_keeping(const struct args *args, bool *out)
+{
+    static const char *const names[] = {"on", "off", "rebuild", "status"};
+    int given = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        given += args_has(args, names[i]);
+    *out = given > 0;
+    if (given > 1 || (given == 1 && (args->operand_count > 0 || args->value_count > 1)))
+        return fail_usage("--on, --off, --rebuild and --status stand alone");
+    return 0;
+}
+
+static int run(const struct args *args)
+{
+    struct search search = {.args = args};
+    annal_error err = {0};
+    bool keeps = false;
+    int exit_status = is_about_keeping(args, &keeps);
+    if (exit_status == 0 && !keeps)
+        exit_status = read_options(&search);
+    if (exit_status == 0)
+        exit_status = store_open(args, OPEN_READ, 0, &search.store);
+    if (exit_status == 0 && annal_index_open(search.store, NULL, &search.index, &err) < 0)
+        exit_status = fail_error(&err);
+    if (exit_status == 0)
+        exit_status = keeps ? keep(&search) : ask(&search);
+    annal_index_close(search.index);
+    annal__free(search.words);
+    annal__free(search.sessions);
+    annal__free(search.types);
+    return store_close(search.store, exit_status);
+}
+
+static const struct option options[] = {
+    {"session", "S", "in this session, with what a fork shares", true},
+    {"role", "ROLE", "said by user, assistant, system or tool", false},
+    {"tool", "NAME", "calls of this tool, and what they returned", false},
+    {"type", "GLOB", "events of this type; *, ? and [abc] stand for others", true},
+    {"since", "T", "from this time on; ISO 8601, or an age such as 2h or 7d", false},
+    {"until", "T", "before this time", false},
+    {"limit", "N", "at most N hits (20)", false},
+    {"newest", NULL, "by time, newest first; else the best come first", false},
+    {"context", "N", "with the N events before and behind each hit", false},
+    {"match", "EXPR", "instead of WORDs: \"a AND (b OR c*) NOT d\"", false},
+    {"status", NULL, "how search stands in this store", false},
+    {"rebuild", NULL, "make search.db anew from the journals", false},
+    {"off", NULL, "switch search off, and remove search.db", false},
+    {"on", NULL, "switch it on again", false},
+    {NULL, NULL, NULL, false}};
+
+const struct command cmd_search = {
+    .name = "search",
+    .operands = "WORD...",
+    .operands_max = -1,
+    .summary = "find what was said, and what tools returned",
+    .about = "Looks for events in which every WORD stands; a WORD of several words is a\n"
+             "phrase, and with a * at its end it is the begin of a word. Case and accents do\n"
+             "not matter. All texts of an event are searched, whatever member of data they\n"
+             "stand in, and outputs of tools that were stored as artifacts. The first search\n"
+             "makes search.db, which takes a while in a large store; later ones only add what\n"
+             "is new. The exit status is 1 when nothing was found. With --json a hit is an\n"
+             "object with snippet, found words between **; its context follows, an event a\n"
+             "line.",
+    .examples = "  annal search connection refused\n"
+                "  annal search 'permission denied' --tool Bash --since 7d --context 2\n"
+                "  annal search 'migrat*' --role user --newest\n"
+                "  annal search --match 'timeout NOT test' --json | jq -r .session_id\n",
+    .options = options,
+    .run = run};
