@@ -101,7 +101,7 @@ START_TEST(a_search_prints_where_words_stand)
     assert_holds(&cli, "\"seq\":3,");
     CLI(&cli, NULL, "search", "gate", "--context", "1");
     assert_holds(&cli, "    p m Mend the [gate]\n");
-    assert_holds(&cli, "Bash");
+    assert_holds(&cli, "      2  08:00:00");
     CLI(&cli, NULL, "search", "zebra");
     cli_assert_refused(&cli, EXIT_REFUSED, "nothing was found");
     CLI(&cli, NULL, "delete", "old", "--yes");
