@@ -110,7 +110,7 @@ START_TEST(a_search_prints_where_words_stand)
     CLI(&cli, NULL, "search", "--off");
     assert_out(&cli, "search is switched off\n");
     CLI(&cli, NULL, "search", "gate");
-    cli_assert_refused(&cli, EXIT_REFUSED, "annal search --on");
+    cli_assert_refused(&cli, EXIT_STORAGE, "annal search --on");
     CLI(&cli, NULL, "search", "--on");
     CLI(&cli, NULL, "search", "--rebuild", "--json");
     assert_holds(&cli, "{\"on\":true,\"exists\":true,\"documents\":1,\"bytes\":");
