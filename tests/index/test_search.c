@@ -1,7 +1,6 @@
 #include "tests/index/fixture.h"
 
-#include "index/search.h"
-#include "index/search_text.h"
+#include "index/index.h"
 
 #include <annal/artifact.h>
 #include <annal/search.h>
@@ -283,6 +282,36 @@ START_TEST(search_equals_a_rebuild)
 }
 END_TEST
 
+/* What the keeper does, once somebody has searched; before that there is nothing to keep. */
+START_TEST(the_keeper_keeps_it_from_the_first_search_on)
+{
+    annal_search_info info;
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    annal_index_close(f.index);
+    ck_ok(annal_index_open(f.store, &(annal_index_options){.follow = true}, &f.index, err));
+    fixture_append_at(&f, "s", "note", "{\"text\":\"ebb\"}", START);
+    ck_ok(annal__index_follow(f.index, err));
+    ck_ok(annal_search_info_get(f.index, &info, err));
+    ck_assert(!info.exists);
+    ck_found(&f, "s:1 / <ebb>\n", WORD("ebb"));
+    fixture_append_at(&f, "s", "note", "{\"text\":\"flow\"}", START);
+    fixture_append_at(&f, "t", "note", "{\"text\":\"flow\"}", START);
+    annal_status status;
+    while ((status = annal__index_follow(f.index, NULL)) == ANNAL_END)
+        ;
+    ck_assert_int_eq(status, ANNAL_OK);
+    ck_ok(annal_search_info_get(f.index, &info, err));
+    ck_assert_uint_eq(info.documents, 3);
+    ck_ok(annal_search_switch(f.index, false, err));
+    fixture_append_at(&f, "t", "note", "{\"text\":\"ebb\"}", START);
+    ck_ok(annal__index_follow(f.index, err));
+    ck_ok(annal_search_info_get(f.index, &info, err));
+    ck_assert(!info.exists);
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(words_of_a_deleted_session_leave_the_file)
 {
     struct fixture f;
@@ -375,6 +404,7 @@ Suite *suite_search(void)
     tcase_add_test(all, what_nobody_looks_for_is_left_out);
     tcase_add_test(all, switched_off_it_is_gone_and_on_it_comes_back);
     tcase_add_test(all, search_equals_a_rebuild);
+    tcase_add_test(all, the_keeper_keeps_it_from_the_first_search_on);
     tcase_add_test(all, words_of_a_deleted_session_leave_the_file);
     tcase_add_test(all, wrong_questions_are_refused_in_words);
     tcase_add_test(all, a_file_that_is_not_ours_is_moved_aside_and_a_corrupt_one_made_anew);
