@@ -296,6 +296,137 @@ START_TEST(a_fork_shows_what_it_shares_and_ends_it_in_its_own_way)
 }
 END_TEST
 
+/* Pauses are between times, not between neighbours. */
+START_TEST(an_event_from_the_midst_of_a_pause_divides_it)
+{
+    struct cli cli;
+    cli_init(&cli, __FILE__, __LINE__);
+    CLI(&cli,
+        EVENT("2026-03-02T09:00:00Z", "n", "1") EVENT("2026-03-02T12:00:00Z", "n", "1")
+            EVENT("2026-03-02T10:30:00Z", "n", "1") EVENT("2026-03-02T11:56:00Z", "n", "1")
+                EVENT("2026-03-02T08:00:00Z", "n", "1"),
+        "append", "s1");
+    CLI(&cli, NULL, "stats", "--plot", "--json", "s1");
+    assert_out(&cli,
+               "{\"plot\":\"session\",\"session_id\":\"s1\",\"events\":5,\"untimed_events\":0,"
+               "\"from\":\"2026-03-02T08:00:00.000000Z\",\"to\":\"2026-03-02T12:00:00.000000Z\"}\n"
+               "{\"plot\":\"pause\",\"from\":\"2026-03-02T08:00:00.000000Z\","
+               "\"to\":\"2026-03-02T09:00:00.000000Z\"}\n"
+               "{\"plot\":\"pause\",\"from\":\"2026-03-02T09:00:00.000000Z\","
+               "\"to\":\"2026-03-02T10:30:00.000000Z\"}\n"
+               "{\"plot\":\"pause\",\"from\":\"2026-03-02T10:30:00.000000Z\","
+               "\"to\":\"2026-03-02T11:56:00.000000Z\"}\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_part_of_a_session_is_drawn_with_what_reaches_into_it)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli, NULL, "stats", "--plot", "s1", "--since", "2026-03-02T10:39:00Z", "--until",
+        "2026-03-02T10:39:55Z");
+    assert_out(&cli, "s1: 2 events, 2026-03-02T10:39:40Z to 10:39:50Z (10 s)\n"
+                     "\n"
+                     "          turns │███████████████████████████│ 1\n"
+                     "tide <b>&\"?[31… │×                          │ 1\n"
+                     "       failures │×                          │ 1\n"
+                     "                 10:39:40           10:39:50\n"
+                     "\n"
+                     "                 × failed\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_call_without_result_is_a_mark_and_tokens_can_be_taken_back)
+{
+    struct cli cli;
+    begin(&cli);
+    CLI(&cli,
+        EVENT("2026-03-02T10:40:10Z", "tool.called", "{\"call_id\":\"c2\",\"tool\":\"Read\"}")
+            EVENT("2026-03-02T10:40:20Z", "agent.turn.usage", "{\"input_tokens\":-60}"),
+        "append", "s1");
+    CLI(&cli, NULL, "stats", "--plot", "s1");
+    assert_out(&cli, "s1:\n"
+                     "11 events, 2026-03-02T09:10:00Z to 10:40:20Z (1 h 30 min)\n"
+                     "\n"
+                     "          turns │  ██████████████████████   │ 1\n"
+                     "           user │  █                        │ 1\n"
+                     "           Read │                         ○ │ 1\n"
+                     "tide <b>&\"?[31… │   ×××××××××××××××××       │ 1\n"
+                     "         tokens │                      █▁   │ 1,000\n"
+                     "       failures │                   ×       │ 1\n"
+                     "         pauses │ ┊                         │ 1, 1 h 28 min\n"
+                     "                 09:10:00           10:40:20\n"
+                     "\n"
+                     "                 × failed  ○ no result  ┊ pause, cut out\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(weeks_begin_on_monday_and_months_end_in_time)
+{
+    struct cli cli;
+    cli_init(&cli, __FILE__, __LINE__);
+    CLI(&cli,
+        EVENT("2024-02-29T23:59:59.999999Z", "n", "1") EVENT("2024-03-01T00:00:00Z", "n", "1")
+            EVENT("2024-03-03T23:00:00Z", "n", "1") EVENT("2024-03-04T00:00:00Z", "n", "1")
+                EVENT("2024-12-31T23:00:00Z", "n", "1") EVENT("2025-01-01T00:00:00Z", "n", "1"),
+        "append", "s1");
+    CLI(&cli, NULL, "stats", "--plot", "--json", "--by", "week");
+    assert_out(&cli, "{\"plot\":\"events\",\"by\":\"week\",\"begin\":\"2024-02-26T00:00:00."
+                     "000000Z\",\"events\":3}\n"
+                     "{\"plot\":\"events\",\"by\":\"week\",\"begin\":\"2024-03-04T00:00:00."
+                     "000000Z\",\"events\":1}\n"
+                     "{\"plot\":\"events\",\"by\":\"week\",\"begin\":\"2024-12-30T00:00:00."
+                     "000000Z\",\"events\":2}\n");
+    CLI(&cli, NULL, "stats", "--plot", "--json", "--by", "month");
+    assert_out(&cli, "{\"plot\":\"events\",\"by\":\"month\",\"begin\":\"2024-02-01T00:00:00."
+                     "000000Z\",\"events\":1}\n"
+                     "{\"plot\":\"events\",\"by\":\"month\",\"begin\":\"2024-03-01T00:00:00."
+                     "000000Z\",\"events\":3}\n"
+                     "{\"plot\":\"events\",\"by\":\"month\",\"begin\":\"2024-12-01T00:00:00."
+                     "000000Z\",\"events\":1}\n"
+                     "{\"plot\":\"events\",\"by\":\"month\",\"begin\":\"2025-01-01T00:00:00."
+                     "000000Z\",\"events\":1}\n");
+    cli.columns = "60";
+    CLI(&cli, NULL, "stats", "--plot");
+    assert_out(&cli, "events per week, 2024-02-26 to 2025-01-05: 6\n"
+                     "\n"
+                     "      4 ┤\n"
+                     "        │▄\n"
+                     "        │█\n"
+                     "      2 ┤█                                           █\n"
+                     "        │█▄                                          █\n"
+                     "        │██                                          █\n"
+                     "        └─────────────────────────────────────────────\n"
+                     "         02-26  04-15  06-03  07-22  09-09  10-28\n");
+    cli_done(&cli);
+}
+END_TEST
+
+/* Years 0 to 9999: few columns for many hours. */
+START_TEST(a_clock_that_was_wrong_costs_no_memory)
+{
+    struct cli cli;
+    cli_init(&cli, __FILE__, __LINE__);
+    cli.columns = "60";
+    CLI(&cli,
+        EVENT("1990-01-01T00:00:00Z", "n", "1") EVENT("9999-12-31T23:59:59.999999Z", "n", "1"),
+        "append", "s1");
+    CLI(&cli, NULL, "stats", "--plot", "--by", "hour");
+    cli_assert_done(&cli);
+    assert_holds(&cli, " hours, 1990-01-01 to 9999-12-31: 2\n");
+    CLI(&cli, NULL, "stats", "--plot", "--by", "month");
+    cli_assert_done(&cli);
+    assert_holds(&cli, " months, 1990-01-01 to 9999-12-31: 2\n");
+    CLI(&cli, NULL, "stats", "--plot", "s1");
+    cli_assert_done(&cli);
+    assert_holds(&cli, "│ 1, 2925591 d 23 h\n");
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(the_numbers_of_a_picture_come_as_json)
 {
     struct cli cli;
@@ -482,6 +613,11 @@ Suite *suite_plot(void)
     tcase_add_test(pictures, events_without_a_time_are_told_of_and_not_drawn);
     tcase_add_test(pictures, buckets_without_room_are_added_up);
     tcase_add_test(pictures, a_fork_shows_what_it_shares_and_ends_it_in_its_own_way);
+    tcase_add_test(pictures, an_event_from_the_midst_of_a_pause_divides_it);
+    tcase_add_test(pictures, a_part_of_a_session_is_drawn_with_what_reaches_into_it);
+    tcase_add_test(pictures, a_call_without_result_is_a_mark_and_tokens_can_be_taken_back);
+    tcase_add_test(pictures, weeks_begin_on_monday_and_months_end_in_time);
+    tcase_add_test(pictures, a_clock_that_was_wrong_costs_no_memory);
     tcase_add_test(pictures, the_numbers_of_a_picture_come_as_json);
     tcase_add_test(pictures, options_that_make_no_picture_are_refused);
     tcase_add_test(pictures, a_store_is_one_svg_that_stands_alone);

@@ -176,7 +176,7 @@ static int add_time(void *arg, const annal_row *row)
     if (time_us > asking->part->to_us)
         asking->part->to_us = time_us;
     if (time_us < UNTIMED_BEFORE_US)
-        session->untimed++;
+        session->untimed += session->range.since_us == 0;
     else if (in_range(session, time_us))
         return add_event(session, time_us) ? 0 : ANNAL_ERR_NOMEM;
     return 0;

@@ -33,7 +33,7 @@ struct session {
     annal_slice id;
     struct range range;
     uint64_t events;        /* in the range, untimed ones not counted */
-    uint64_t untimed;       /* see gather.h */
+    uint64_t untimed;       /* see gather.h; 0 when the range has a lower bound */
     uint64_t damaged;       /* their lines do not prove themselves, so they are not shown */
     int64_t from_us, to_us; /* of these events */
     struct pause *pauses;   /* by time */
