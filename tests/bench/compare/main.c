@@ -47,21 +47,21 @@ static struct plan plans[] = {
       .threads = 1,
       .sessions = 1,
       APPENDS},
-     .quick_seconds = 0.7},
+     .quick_seconds = 0.5},
     {{.name = "A2-threads",
       .title = "16 writers with a session each, threads of one process",
       .processes = 1,
       .threads = 16,
       .sessions = 16,
       APPENDS},
-     .quick_seconds = 0.7},
+     .quick_seconds = 0.5},
     {{.name = "A2-processes",
       .title = "16 writers with a session each, as 16 processes",
       .processes = 16,
       .threads = 1,
       .sessions = 16,
       APPENDS},
-     .quick_seconds = 0.7},
+     .quick_seconds = 0.5},
     {{.name = "A3",
       .title = "bulk over 100 sessions, durable every 1,000 events",
       .kind = WORKLOAD_APPEND,
@@ -72,7 +72,7 @@ static struct plan plans[] = {
       .stretch = 10,
       .events = 1000000,
       .settled = true},
-     .quick_events = 30000,
+     .quick_events = 20000,
      .tiny_events = 2000,
      .tiny_sessions = 10},
     {{.name = "A4",
@@ -84,7 +84,7 @@ static struct plan plans[] = {
       .batch = 1000,
       .stretch = 1,
       .seconds = 5},
-     .quick_seconds = 0.7,
+     .quick_seconds = 0.5,
      .tiny_sessions = 20},
     {{.name = "R1",
       .title = "replay: 10 sessions of 20,000 events, each from its first",
@@ -111,7 +111,7 @@ static struct plan plans[] = {
       .batch = 1,
       .stretch = 1,
       .seconds = 5},
-     .quick_seconds = 0.7},
+     .quick_seconds = 0.5},
 };
 #define PLANS (sizeof plans / sizeof *plans)
 
@@ -265,7 +265,7 @@ static bool wants(const struct bench *bench, const struct contender *contender)
 
 static uint64_t fill(const struct bench *bench)
 {
-    double seconds = bench->options.size == WHOLE ? 120 : 2;
+    double seconds = bench->options.size == WHOLE ? 120 : bench->report.count == 0 ? 10 : 0.2;
     return fill_page_cache(bench->dir, bench->options.no_fill ? 0 : seconds);
 }
 
