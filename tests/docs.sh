@@ -35,6 +35,15 @@ command -v jq >/dev/null || jq() { cat; }
 command -v sqlite3 >/dev/null || sqlite3() { :; }
 [ -x /usr/bin/python3 ] || python3() { :; }
 END
+# DuckDB's library may be missing, too.
+for library in "$PWD"/build/duckdb/node_modules/@duckdb/*/libduckdb.so; do
+    [ -n "${ANNAL_DUCKDB:-}" ] || [ ! -e "$library" ] || export ANNAL_DUCKDB="$library"
+done
+[ -n "${ANNAL_DUCKDB:-}" ] || {
+    echo "SKIPPED: the commands with --format parquet: no DuckDB here: run cmake/duckdb.sh" >&2
+    # shellcheck disable=SC2016 # words on purpose
+    echo 'annal() { case " $* " in *" --format parquet "*) ;; *) command annal "$@" ;; esac; }' >>"$work/missing"
+}
 # What they load has sanitizers that they have not; only AddressSanitizer can come with them.
 case ${CFLAGS:-} in
 *thread*) echo 'sqlite3() { :; }; python3() { :; }' ;;

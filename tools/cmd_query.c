@@ -4,6 +4,7 @@
 #include "tools/event_out.h"
 #include "tools/open.h"
 #include "tools/out.h"
+#include "tools/parquet.h"
 #include "tools/sessions.h"
 
 #include <annal/query.h>
@@ -16,6 +17,7 @@ enum { CELL_COLUMNS_MAX = 80 };
 struct query {
     const struct args *args;
     enum out_format format;
+    struct parquet *parquet; /* NULL: the answer is printed */
     annal_filter filter;
     annal_group_by group_by; /* 0: none */
     annal_slice *types;
@@ -23,6 +25,11 @@ struct query {
     struct session_list list;
     annal_store *store;
     annal_index *index;
+
+    /* Of the answer. */
+    annal_query *events;
+    uint64_t count;
+    bool damaged;
 };
 
 /* A..B, A.., ..B, or A alone. */
@@ -96,7 +103,7 @@ static int read_where(struct query *query)
     return 0;
 }
 
-static int read_filter(struct query *query)
+static int read_filter(struct query *query, const char **out_path)
 {
     const struct args *args = query->args;
     int at = 0;
@@ -111,7 +118,7 @@ static int read_filter(struct query *query)
     }
     query->filter.types = query->types;
     query->filter.timeout_ms = 1; /* caught up already; the rest is read from the journals */
-    int exit_status = args_format(args, &query->format);
+    int exit_status = parquet_args(args, &query->format, out_path);
     if (exit_status == 0)
         exit_status = args_time(args, "since", &query->filter.since_us);
     if (exit_status == 0)
@@ -190,6 +197,53 @@ static int print_groups(struct query *query)
     return EXIT_DONE;
 }
 
+static annal_value text_value(annal_slice text)
+{
+    return (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = text};
+}
+
+static annal_value integer_value(int64_t integer)
+{
+    return (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = integer};
+}
+
+static int collect_group(void *arg, annal_slice key, uint64_t events)
+{
+    const annal_value values[] = {text_value(key), integer_value((int64_t)events)};
+    return parquet_rows_row(arg, &(annal_row){.count = 2, .values = values});
+}
+
+static int collect_groups(struct query *query, struct parquet_rows *rows)
+{
+    static const char *const names_by[][2] = {[ANNAL_GROUP_TYPE] = {"type", "events"},
+                                              [ANNAL_GROUP_SESSION] = {"session_id", "events"},
+                                              [ANNAL_GROUP_DAY] = {"day", "events"}};
+    annal_error err = {0};
+    annal_lag lag;
+    const annal_row heading = {.count = 2, .names = names_by[query->group_by]};
+    int exit_status = parquet_rows_columns(rows, &heading);
+    if (exit_status != 0)
+        return exit_status;
+    annal_status status = annal_query_groups(query->index, &query->filter, query->group_by,
+                                             collect_group, rows, &lag, &err);
+    if (status < 0)
+        return fail_error(&err);
+    say_lag(&lag);
+    return (int)status;
+}
+
+static int write_groups(struct query *query)
+{
+    struct parquet_rows *rows = NULL;
+    int exit_status = parquet_rows_new(query->parquet, &rows);
+    if (exit_status == 0)
+        exit_status = collect_groups(query, rows);
+    if (exit_status == 0)
+        exit_status = parquet_rows_write(rows, query->parquet);
+    parquet_rows_free(rows);
+    return exit_status;
+}
+
 /* ---- Events ---- */
 
 static const struct column columns[] = {
@@ -228,70 +282,129 @@ static int check_ends(struct query *query)
     return exit_status;
 }
 
-static int print_events(struct query *query, annal_query *events, struct table *table)
+/* The next event that proves itself; the others are named. 0, ANNAL_END, or a failure. */
+static annal_status next_event(struct query *query, annal_slice *session, annal_event *event,
+                               annal_error *err)
+{
+    for (;;) {
+        annal_status status = annal_query_next(query->events, session, event, err);
+        if (status < 0 || status == ANNAL_END)
+            return status;
+        query->count++;
+        if (status == ANNAL_OK)
+            return status;
+        say("session '%.*s', event %" PRIu64 " at byte %" PRIu64
+            ": the journal does not prove it ('annal verify' tells more)",
+            ANNAL_FMT(*session), event->seq, event->offset);
+        query->damaged = true;
+    }
+}
+
+static int exit_status_of(struct query *query)
+{
+    const annal_filter *filter = &query->filter;
+    bool to_the_end = filter->to_seq == 0 && filter->until_us == 0 && out_wanted() &&
+                      (filter->limit == 0 || query->count < filter->limit);
+    if (query->damaged)
+        return EXIT_REFUSED;
+    return to_the_end ? check_ends(query) : EXIT_DONE;
+}
+
+static int print_events(struct query *query)
 {
     annal_error err = {0};
     annal_slice session;
     annal_event event;
-    uint64_t count = 0;
-    int exit_status = EXIT_DONE;
+    struct table *table = NULL;
     annal_status status = ANNAL_OK;
-    while (status >= 0 && out_wanted()) {
-        status = annal_query_next(events, &session, &event, &err);
-        if (status == ANNAL_END)
-            break;
-        count++;
-        if (status == ANNAL_DAMAGE) {
-            say("session '%.*s', event %" PRIu64 " at byte %" PRIu64
-                ": the journal does not prove it ('annal verify' tells more)",
-                ANNAL_FMT(session), event.seq, event.offset);
-            exit_status = EXIT_REFUSED;
-        } else if (status == ANNAL_OK && query->format == OUT_JSONL) {
-            event_print(&event, session);
-        } else if (status == ANNAL_OK) {
-            print_row(table, session, &event);
-        }
+    if (query->format != OUT_JSONL) {
+        table = table_new(query->format, columns, sizeof columns / sizeof columns[0]);
+        if (table == NULL)
+            return fail_storage("query: out of memory");
+        table_limit(table, CELL_COLUMNS_MAX);
     }
+    while (out_wanted() && (status = next_event(query, &session, &event, &err)) == ANNAL_OK) {
+        if (query->format == OUT_JSONL)
+            event_print(&event, session);
+        else
+            print_row(table, session, &event);
+    }
+    int exit_status = status < 0 ? fail_error(&err) : exit_status_of(query);
+    table_free(table);
+    return exit_status;
+}
+
+/* ---- Events as Parquet ---- */
+
+static const struct parquet_column parquet_columns[] = {
+    {"session_id", PARQUET_TEXT}, {"seq", PARQUET_INTEGER}, {"timestamp", PARQUET_TIME},
+    {"type", PARQUET_TEXT},       {"id", PARQUET_TEXT},     {"cause", PARQUET_TEXT},
+    {"data", PARQUET_TEXT}};
+
+enum { PARQUET_COLUMNS = sizeof parquet_columns / sizeof parquet_columns[0] };
+
+struct event_row {
+    struct query *query;
+    annal_value values[PARQUET_COLUMNS];
+};
+
+static annal_value text_or_null(annal_slice text)
+{
+    return text.len > 0 ? text_value(text) : (annal_value){.kind = ANNAL_VALUE_NULL};
+}
+
+static int next_event_row(void *arg, const annal_value **out_values)
+{
+    struct event_row *row = arg;
+    annal_error err = {0};
+    annal_slice session;
+    annal_event event;
+    annal_status status = next_event(row->query, &session, &event, &err);
     if (status < 0)
         return fail_error(&err);
-    const annal_filter *filter = &query->filter;
-    bool to_the_end = filter->to_seq == 0 && filter->until_us == 0 && out_wanted() &&
-                      (filter->limit == 0 || count < filter->limit);
-    return exit_status == EXIT_DONE && to_the_end ? check_ends(query) : exit_status;
+    if (status == ANNAL_END)
+        return 0;
+    const annal_value values[PARQUET_COLUMNS] = {
+        text_value(session),        integer_value((int64_t)event.seq),
+        integer_value(event.ts_us), text_value(event.type),
+        text_or_null(event.id),     text_or_null(event.cause),
+        text_value(event.data)};
+    memcpy(row->values, values, sizeof values);
+    *out_values = row->values;
+    return 0;
+}
+
+static int write_events(struct query *query)
+{
+    struct event_row row = {.query = query};
+    int exit_status =
+        parquet_write(query->parquet, parquet_columns, PARQUET_COLUMNS, next_event_row, &row);
+    return exit_status == 0 ? exit_status_of(query) : exit_status;
 }
 
 static int answer(struct query *query)
 {
     annal_error err = {0};
-    annal_query *events = NULL;
-    struct table *table = NULL;
     if (query->group_by != 0)
-        return print_groups(query);
+        return query->parquet != NULL ? write_groups(query) : print_groups(query);
     if (args_has(query->args, "count"))
         return print_count(query);
-    if (annal_query_open(query->index, &query->filter, &events, &err) < 0)
+    if (annal_query_open(query->index, &query->filter, &query->events, &err) < 0)
         return fail_error(&err);
-    const annal_lag lag = annal_query_lag(events);
-    int exit_status = 0;
+    const annal_lag lag = annal_query_lag(query->events);
     say_lag(&lag);
-    if (query->format != OUT_JSONL) {
-        table = table_new(query->format, columns, sizeof columns / sizeof columns[0]);
-        if (table == NULL)
-            exit_status = fail_storage("query: out of memory");
-        else
-            table_limit(table, CELL_COLUMNS_MAX);
-    }
-    if (exit_status == 0)
-        exit_status = print_events(query, events, table);
-    table_free(table);
-    annal_query_close(events);
+    int exit_status = query->parquet != NULL ? write_events(query) : print_events(query);
+    annal_query_close(query->events);
     return exit_status;
 }
 
 static int run(const struct args *args)
 {
     struct query query = {.args = args, .format = OUT_JSONL};
-    int exit_status = read_filter(&query);
+    const char *path = NULL;
+    int exit_status = read_filter(&query, &path);
+    if (exit_status == 0 && path != NULL)
+        exit_status = parquet_open(path, &query.parquet);
     if (exit_status == 0)
         exit_status = store_open(args, OPEN_READ, 0, &query.store);
     if (exit_status == 0)
@@ -300,6 +413,7 @@ static int run(const struct args *args)
         exit_status = index_open_for_events(query.store, &query.list, &query.index);
     if (exit_status == 0)
         exit_status = answer(&query);
+    parquet_close(query.parquet);
     annal_index_close(query.index);
     sessions_done(&query.list);
     annal__free(query.sessions);
@@ -318,7 +432,8 @@ static const struct option options[] = {
     {"desc", NULL, "last first", false},
     {"count", NULL, "print only how many there are", false},
     {"group-by", "WHAT", "print how many there are of each type, session or day", false},
-    {"format", "FORMAT", "jsonl (default), csv or table", false},
+    {"format", "FORMAT", "jsonl (default), csv, table or parquet", false},
+    {"to", "FILE", "the file of --format parquet", false},
     {NULL, NULL, NULL, false}};
 
 const struct command cmd_query = {
@@ -333,12 +448,15 @@ const struct command cmd_query = {
              "--order commit keeps each session in order of seq, also where its clock went\n"
              "back. --where is an SQL expression over session_id, seq, timestamp, type, id,\n"
              "cause and data; it may ask tables: \"session_id IN (SELECT id FROM sessions\n"
-             "WHERE model = 'm')\". Groups come largest first, days in order.",
+             "WHERE model = 'm')\". Groups come largest first, days in order.\n"
+             "--format parquet needs DuckDB's library, which ANNAL_DUCKDB names or the\n"
+             "system's loader finds; the file is there when it is whole.",
     .examples = "  annal query sess_1 --seq 10..20\n"
                 "  annal query --type 'tool.*' --since 2h --format table\n"
                 "  annal query --type tool.failed --since 2026-01-06 --count\n"
                 "  annal query sess_1 sess_2 --type message.added | jq -r .data.content\n"
                 "  annal query --where \"data->>'$.tool' = 'bash'\" --desc --limit 5\n"
-                "  annal query --since 7d --group-by day\n",
+                "  annal query --since 7d --group-by day\n"
+                "  annal query --type 'tool.*' --format parquet --to tools.parquet\n",
     .options = options,
     .run = run};

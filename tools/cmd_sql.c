@@ -1,43 +1,71 @@
 #include "tools/args.h"
 #include "tools/catch_up.h"
 #include "tools/open.h"
+#include "tools/parquet.h"
 #include "tools/rows.h"
+
+static annal_status ask(const struct args *args, annal_index *index, annal_row_fn columns,
+                        annal_row_fn row, void *arg, annal_error *err)
+{
+    const char *session = args_get(args, "session");
+    const annal_sql_options options = {.columns = columns,
+                                       .as_indexed = session == NULL,
+                                       .session = annal_slice_of(session),
+                                       .extension = args_get(args, "extension")};
+    return annal_sql(index, annal_slice_of(args->operands[0]), &options, row, arg, err);
+}
 
 static int print_answer(const struct args *args, enum out_format format, annal_index *index)
 {
     annal_error err = {0};
     struct rows rows = {.format = format};
-    const char *session = args_get(args, "session");
-    const annal_sql_options options = {.columns = rows_columns,
-                                       .as_indexed = session == NULL,
-                                       .session = annal_slice_of(session),
-                                       .extension = args_get(args, "extension")};
-    annal_status status =
-        annal_sql(index, annal_slice_of(args->operands[0]), &options, rows_row, &rows, &err);
+    annal_status status = ask(args, index, rows_columns, rows_row, &rows, &err);
     rows_done(&rows);
     if (status < 0)
         return fail_error(&err);
     return status == ANNAL_END ? EXIT_DONE : (int)status;
 }
 
+static int write_answer(const struct args *args, struct parquet *parquet, annal_index *index)
+{
+    annal_error err = {0};
+    struct parquet_rows *rows = NULL;
+    int exit_status = parquet_rows_new(parquet, &rows);
+    if (exit_status == 0) {
+        annal_status status = ask(args, index, parquet_rows_columns, parquet_rows_row, rows, &err);
+        exit_status = status < 0 ? fail_error(&err) : (int)status;
+    }
+    if (exit_status == 0)
+        exit_status = parquet_rows_write(rows, parquet);
+    parquet_rows_free(rows);
+    return exit_status;
+}
+
 static int run(const struct args *args)
 {
     enum out_format format = OUT_TABLE;
+    const char *path = NULL;
     annal_store *store = NULL;
     annal_index *index = NULL;
-    int exit_status = args_format(args, &format);
+    struct parquet *parquet = NULL;
+    int exit_status = parquet_args(args, &format, &path);
+    if (exit_status == 0 && path != NULL)
+        exit_status = parquet_open(path, &parquet);
     if (exit_status == 0)
         exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == 0)
         exit_status = index_open_caught_up(store, NULL, &index);
     if (exit_status == 0)
-        exit_status = print_answer(args, format, index);
+        exit_status = parquet != NULL ? write_answer(args, parquet, index)
+                                      : print_answer(args, format, index);
+    parquet_close(parquet);
     annal_index_close(index);
     return store_close(store, exit_status);
 }
 
 static const struct option options[] = {
-    {"format", "FORMAT", "table (default), jsonl or csv", false},
+    {"format", "FORMAT", "table (default), jsonl, csv or parquet", false},
+    {"to", "FILE", "the file of --format parquet", false},
     {"session", "SESSION", "ask also the databases that packs keep for this session", false},
     {"extension", "FILE", "a loadable extension of SQLite, such as sqlite-vec", false},
     {NULL, NULL, NULL, false}};
@@ -52,10 +80,13 @@ const struct command cmd_sql = {
              "tables sessions, turns, event_index and snapshots, and events(session_id, seq,\n"
              "timestamp, type, id, data), which reads data from the journals. 'annal sql\n"
              "\"SELECT sql FROM sqlite_schema\"' prints the tables' columns. Tables of packs are\n"
-             "there too; --session prose_RUN adds those of one run: prose.bindings, ...",
+             "there too; --session prose_RUN adds those of one run: prose.bindings, ...\n"
+             "--format parquet needs DuckDB's library, which ANNAL_DUCKDB names or the\n"
+             "system's loader finds. A column's type is what holds all of its values.",
     .examples = "  annal sql \"SELECT status, count(*) FROM sessions GROUP BY status\"\n"
                 "  annal sql \"SELECT data->>'tool' AS tool, count(*) AS calls FROM events\n"
                 "             WHERE type = 'tool.called' GROUP BY tool ORDER BY calls DESC\"\n"
-                "  annal sql --format csv \"SELECT id, total_tokens FROM sessions\" > tokens.csv\n",
+                "  annal sql --format csv \"SELECT id, total_tokens FROM sessions\" > tokens.csv\n"
+                "  annal sql --format parquet --to d.parquet \"SELECT * FROM usage_by_day\"\n",
     .options = options,
     .run = run};

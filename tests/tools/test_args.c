@@ -49,7 +49,7 @@ static const struct refusal wrong_usage[] = {
     {{"query", "--seq", ".."}, "range"},
     {{"query", "--since", "yesterday"}, "--since"},
     {{"query", "--until", "5 minutes"}, "--until"},
-    {{"query", "--format", "xml"}, "jsonl, csv or table"},
+    {{"query", "--format", "xml"}, "jsonl, csv, table or parquet"},
     {{"query", "--json", "--format", "csv"}, "exclude"},
     {{"query", "--limit", "0"}, "--limit"},
     {{"query", "--type", ""}, "--type"},

@@ -1,0 +1,94 @@
+#include "tools/duckdb.h"
+
+#include "tools/out.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__aarch64__)
+#define NPM_PACKAGE "@duckdb/node-bindings-linux-arm64"
+#else
+#define NPM_PACKAGE "@duckdb/node-bindings-linux-x64"
+#endif
+
+struct duckdb duckdb;
+
+static const struct {
+    const char *name;
+    size_t offset;
+} functions[] = {
+#define FUNCTION(member)                                                                           \
+    {                                                                                              \
+        "duckdb_" #member, offsetof(struct duckdb, member)                                         \
+    }
+    FUNCTION(library_version),
+    FUNCTION(create_config),
+    FUNCTION(set_config),
+    FUNCTION(destroy_config),
+    FUNCTION(open_ext),
+    FUNCTION(close),
+    FUNCTION(connect),
+    FUNCTION(disconnect),
+    FUNCTION(query),
+    FUNCTION(result_error),
+    FUNCTION(destroy_result),
+    FUNCTION(free),
+    FUNCTION(create_table_function),
+    FUNCTION(destroy_table_function),
+    FUNCTION(table_function_set_name),
+    FUNCTION(table_function_set_extra_info),
+    FUNCTION(table_function_set_bind),
+    FUNCTION(table_function_set_init),
+    FUNCTION(table_function_set_function),
+    FUNCTION(register_table_function),
+    FUNCTION(bind_get_extra_info),
+    FUNCTION(bind_add_result_column),
+    FUNCTION(init_set_max_threads),
+    FUNCTION(function_get_extra_info),
+    FUNCTION(function_set_error),
+    FUNCTION(create_logical_type),
+    FUNCTION(destroy_logical_type),
+    FUNCTION(vector_size),
+    FUNCTION(data_chunk_get_vector),
+    FUNCTION(data_chunk_set_size),
+    FUNCTION(vector_get_data),
+    FUNCTION(vector_get_validity),
+    FUNCTION(vector_ensure_validity_writable),
+    FUNCTION(validity_set_row_invalid),
+    FUNCTION(vector_assign_string_element_len),
+#undef FUNCTION
+};
+
+_Static_assert(sizeof functions / sizeof functions[0] * sizeof(void (*)(void)) ==
+                   sizeof(struct duckdb),
+               "each function of struct duckdb is looked up");
+
+static int fail_load(const char *named, const char *why)
+{
+    if (named != NULL)
+        return fail_storage("Parquet needs DuckDB's library, and $ANNAL_DUCKDB does not lead to "
+                            "it: %s",
+                            why);
+    return fail_storage("Parquet needs DuckDB's library, which is not installed: run 'npm install "
+                        "--prefix DIR " NPM_PACKAGE "', then set ANNAL_DUCKDB to "
+                        "DIR/node_modules/" NPM_PACKAGE "/libduckdb.so");
+}
+
+int duckdb_load(void)
+{
+    const char *named = getenv("ANNAL_DUCKDB");
+    if (named != NULL && named[0] == '\0')
+        named = NULL;
+    void *library = dlopen(named != NULL ? named : "libduckdb.so", RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL)
+        return fail_load(named, dlerror());
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+        void *found = dlsym(library, functions[i].name);
+        if (found == NULL)
+            return fail_storage("Parquet needs DuckDB 0.9 or later: %s has no %s()",
+                                named != NULL ? named : "libduckdb.so", functions[i].name);
+        memcpy((char *)&duckdb + functions[i].offset, &found, sizeof found);
+    }
+    return 0;
+}

@@ -1,0 +1,428 @@
+#include "tools/parquet.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/json.h"
+#include "tools/duckdb.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A chunk is what DuckDB asks for at a time: 2,048 rows, or fewer when they are long. */
+enum { CHUNK_BYTES = 4 << 20, ROW_GROUP_ROWS = 122880 };
+#define ROW_GROUP_BYTES "32MB"
+#define MEMORY_LIMIT    "1GB" /* a row of many values of 64 MiB is refused */
+
+struct parquet {
+    duckdb_database database;
+    duckdb_connection connection;
+    char *path;       /* where the file goes: absolute, and no symbolic link */
+    char *unfinished; /* where it is written; NULL: nothing stands there */
+    char *directory;
+
+    /* While rows are written. */
+    const struct parquet_column *columns;
+    size_t count;
+    parquet_next_fn next;
+    void *arg;
+    struct buf text; /* of a value that is no text */
+    size_t chunk_bytes;
+    int exit_status;
+};
+
+/* ---- The command line ---- */
+
+int parquet_args(const struct args *args, enum out_format *out_format, const char **out_path)
+{
+    const char *format = args_get(args, "format");
+    const char *path = args_get(args, "to");
+    *out_path = NULL;
+    if (format == NULL || strcmp(format, "parquet") != 0) {
+        if (path != NULL)
+            return fail_usage("--to names the file of --format parquet; other formats are printed");
+        if (format != NULL && strcmp(format, "jsonl") != 0 && strcmp(format, "csv") != 0 &&
+            strcmp(format, "table") != 0)
+            return fail_usage("--format is jsonl, csv, table or parquet, and was given '%s'",
+                              format);
+        return args_format(args, out_format);
+    }
+    if (args->json)
+        return fail_usage("--json and --format parquet exclude each other");
+    if (path == NULL || path[0] == '\0')
+        return fail_usage("--format parquet needs --to FILE: it cannot be printed");
+    *out_path = path;
+    return 0;
+}
+
+/* ---- The file ---- */
+
+/* For the handler of signals, which may not look further. */
+static char *volatile unfinished_now;
+
+static void on_signal(int number)
+{
+    if (unfinished_now != NULL)
+        (void)unlink(unfinished_now);
+    raise(number); /* the handler was for once: now it ends the process */
+}
+
+static void catch_signals(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        struct sigaction old, new = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+        sigemptyset(&new.sa_mask);
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+            (void)sigaction(numbers[i], &new, NULL);
+    }
+}
+
+/* What the file is allowed to whom: as the one that it replaces, else as the umask says. */
+static mode_t mode_of(const char *path)
+{
+    struct stat old;
+    if (stat(path, &old) == 0)
+        return old.st_mode & 0777;
+    mode_t mask = umask(0);
+    umask(mask);
+    return 0666 & ~mask;
+}
+
+/* path, absolute and without symbolic links, as far as it is there. */
+static char *resolve(const char *path)
+{
+    char *found = realpath(path, NULL);
+    if (found != NULL || errno != ENOENT)
+        return found;
+    char *copy = strdup(path), *copy2 = strdup(path), *joined = NULL;
+    char *directory = copy != NULL ? realpath(dirname(copy), NULL) : NULL;
+    if (directory != NULL && copy2 != NULL &&
+        asprintf(&joined, "%s/%s", directory, basename(copy2)) < 0)
+        joined = NULL;
+    int saved = errno;
+    free(directory);
+    free(copy);
+    free(copy2);
+    errno = saved;
+    return joined;
+}
+
+static int make_unfinished(struct parquet *parquet)
+{
+    uint64_t random = 0;
+    struct stat old;
+    if (stat(parquet->path, &old) == 0 && !S_ISREG(old.st_mode))
+        return fail_storage("write '%s': it is not a file", parquet->path);
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        return fail_storage("write '%s': no random name: %s", parquet->path, strerror(errno));
+    char *name = NULL;
+    if (asprintf(&name, "%s.tmp-%016" PRIx64, parquet->path, random) < 0)
+        return fail_storage("write '%s': out of memory", parquet->path);
+    unfinished_now = name;
+    catch_signals();
+    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        int exit_status = fail_storage("create '%s': %s", name, strerror(errno));
+        unfinished_now = NULL;
+        free(name);
+        return exit_status;
+    }
+    parquet->unfinished = name;
+    bool good = fchmod(fd, mode_of(parquet->path)) == 0;
+    int exit_status = good ? 0 : fail_storage("create '%s': %s", name, strerror(errno));
+    close(fd);
+    return exit_status;
+}
+
+static bool sync_path(const char *path, int flags)
+{
+    int fd = open(path, flags | O_CLOEXEC);
+    bool good = fd >= 0 && fsync(fd) == 0;
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+static int finish(struct parquet *parquet)
+{
+    if (!sync_path(parquet->unfinished, O_RDWR) || rename(parquet->unfinished, parquet->path) != 0)
+        return fail_storage("write '%s': %s", parquet->path, strerror(errno));
+    unfinished_now = NULL;
+    free(parquet->unfinished);
+    parquet->unfinished = NULL;
+    if (!sync_path(parquet->directory, O_RDONLY | O_DIRECTORY))
+        return fail_storage("sync '%s': %s", parquet->directory, strerror(errno));
+    return 0;
+}
+
+/* ---- DuckDB ---- */
+
+static int open_database(struct parquet *parquet)
+{
+    /* Nothing is downloaded, and nothing is written but the file. One thread keeps the order. */
+    static const char *const settings[][2] = {{"threads", "1"},
+                                              {"memory_limit", MEMORY_LIMIT},
+                                              {"preserve_insertion_order", "false"},
+                                              {"temp_directory", ""},
+                                              {"autoinstall_known_extensions", "false"},
+                                              {"autoload_known_extensions", "false"}};
+    duckdb_config config = NULL;
+    char *error = NULL;
+    bool good = duckdb.create_config(&config) == 0;
+    for (size_t i = 0; good && i < sizeof settings / sizeof settings[0]; i++)
+        good = duckdb.set_config(config, settings[i][0], settings[i][1]) == 0;
+    good = good && duckdb.open_ext(NULL, &parquet->database, config, &error) == 0 &&
+           duckdb.connect(parquet->database, &parquet->connection) == 0;
+    int exit_status = good ? 0
+                           : fail_storage("DuckDB %s does not start: %s", duckdb.library_version(),
+                                          error != NULL ? error : "it takes no such settings");
+    if (error != NULL)
+        duckdb.free(error);
+    duckdb.destroy_config(&config);
+    return exit_status;
+}
+
+int parquet_open(const char *path, struct parquet **out)
+{
+    struct parquet *parquet = annal__zalloc(sizeof *parquet);
+    if (parquet == NULL)
+        return fail_storage("write '%s': out of memory", path);
+    int exit_status = duckdb_load();
+    if (exit_status != 0)
+        goto done;
+    parquet->path = resolve(path);
+    parquet->directory = parquet->path != NULL ? strdup(parquet->path) : NULL;
+    if (parquet->directory == NULL) {
+        exit_status = fail_storage("write '%s': %s", path, strerror(errno));
+        goto done;
+    }
+    char *slash = strrchr(parquet->directory, '/');
+    slash[slash == parquet->directory ? 1 : 0] = '\0';
+    exit_status = make_unfinished(parquet);
+    if (exit_status == 0)
+        exit_status = open_database(parquet);
+    if (exit_status != 0)
+        goto done;
+    *out = parquet;
+    parquet = NULL; /* now the caller's */
+
+done:
+    parquet_close(parquet);
+    return exit_status;
+}
+
+void parquet_close(struct parquet *parquet)
+{
+    if (parquet == NULL)
+        return;
+    if (parquet->connection != NULL)
+        duckdb.disconnect(&parquet->connection);
+    if (parquet->database != NULL)
+        duckdb.close(&parquet->database);
+    if (parquet->unfinished != NULL) {
+        (void)unlink(parquet->unfinished);
+        unfinished_now = NULL;
+    }
+    annal__buf_done(&parquet->text);
+    free(parquet->unfinished);
+    free(parquet->directory);
+    free(parquet->path);
+    annal__free(parquet);
+}
+
+static int type_of(enum parquet_type type)
+{
+    static const int types[] = {[PARQUET_TEXT] = DUCKDB_VARCHAR,
+                                [PARQUET_INTEGER] = DUCKDB_BIGINT,
+                                [PARQUET_REAL] = DUCKDB_DOUBLE,
+                                [PARQUET_BYTES] = DUCKDB_BLOB,
+                                [PARQUET_TIME] = DUCKDB_TIMESTAMP_TZ};
+    return types[type];
+}
+
+static void bind_columns(duckdb_bind_info info)
+{
+    const struct parquet *parquet = duckdb.bind_get_extra_info(info);
+    for (size_t i = 0; i < parquet->count; i++) {
+        duckdb_logical_type type = duckdb.create_logical_type(type_of(parquet->columns[i].type));
+        duckdb.bind_add_result_column(info, parquet->columns[i].name, type);
+        duckdb.destroy_logical_type(&type);
+    }
+}
+
+static void one_thread(duckdb_init_info info)
+{
+    duckdb.init_set_max_threads(info, 1);
+}
+
+/* ---- Values ---- */
+
+static annal_status append_hex(struct buf *text, annal_slice bytes)
+{
+    static const char digits[] = "0123456789abcdef";
+    annal_status status = annal__buf_reserve(text, bytes.len * 2);
+    for (size_t i = 0; status == ANNAL_OK && i < bytes.len; i++) {
+        unsigned char c = (unsigned char)bytes.ptr[i];
+        text->ptr[text->len++] = digits[c >> 4];
+        text->ptr[text->len++] = digits[c & 15];
+    }
+    return status;
+}
+
+/* A value that is no text, in a column of text or of bytes. */
+static annal_status write_text(struct buf *text, const annal_value *value)
+{
+    char number[REAL_BYTES];
+    annal__buf_clear(text);
+    if (value->kind == ANNAL_VALUE_BLOB)
+        return append_hex(text, value->bytes);
+    if (value->kind == ANNAL_VALUE_INTEGER)
+        return annal__buf_printf(text, "%" PRId64, value->integer);
+    const char *real = isfinite(value->real) ? real_text(number, value->real)
+                       : value->real > 0     ? "Infinity"
+                                             : "-Infinity";
+    return annal__buf_append_slice(text, annal_slice_of(real));
+}
+
+static int put_bytes(struct parquet *parquet, size_t column, idx_t row, duckdb_vector vector,
+                     const annal_value *value)
+{
+    annal_slice bytes = value->bytes;
+    bool is_text = parquet->columns[column].type == PARQUET_TEXT;
+    if (value->kind != ANNAL_VALUE_TEXT && (value->kind != ANNAL_VALUE_BLOB || is_text)) {
+        if (write_text(&parquet->text, value) < 0)
+            return fail_storage("write '%s': out of memory", parquet->path);
+        bytes = annal__buf_slice(&parquet->text);
+    }
+    /* DuckDB would write NULL. */
+    if (is_text && !annal__is_utf8(bytes))
+        return fail_refused("write '%s': a value of the column '%s' is not UTF-8", parquet->path,
+                            parquet->columns[column].name);
+    duckdb.vector_assign_string_element_len(vector, row, bytes.len > 0 ? bytes.ptr : "", bytes.len);
+    parquet->chunk_bytes += bytes.len;
+    return 0;
+}
+
+static int put_value(struct parquet *parquet, size_t column, idx_t row, duckdb_vector vector,
+                     const annal_value *value)
+{
+    if (value->kind == ANNAL_VALUE_NULL) {
+        duckdb.vector_ensure_validity_writable(vector);
+        duckdb.validity_set_row_invalid(duckdb.vector_get_validity(vector), row);
+        return 0;
+    }
+    switch (parquet->columns[column].type) {
+    case PARQUET_INTEGER:
+    case PARQUET_TIME:
+        ((int64_t *)duckdb.vector_get_data(vector))[row] = value->integer;
+        return 0;
+    case PARQUET_REAL:
+        ((double *)duckdb.vector_get_data(vector))[row] =
+            value->kind == ANNAL_VALUE_INTEGER ? (double)value->integer : value->real;
+        return 0;
+    case PARQUET_TEXT:
+    case PARQUET_BYTES:
+        break;
+    }
+    return put_bytes(parquet, column, row, vector, value);
+}
+
+/* What DuckDB calls for the next rows; none is the end. */
+static void give_rows(duckdb_function_info info, duckdb_data_chunk output)
+{
+    struct parquet *parquet = duckdb.function_get_extra_info(info);
+    idx_t rows = 0;
+    int exit_status = 0;
+    parquet->chunk_bytes = 0;
+    while (exit_status == 0 && rows < duckdb.vector_size() && parquet->chunk_bytes < CHUNK_BYTES) {
+        const annal_value *values = NULL;
+        exit_status = parquet->next(parquet->arg, &values);
+        if (exit_status != 0 || values == NULL)
+            break;
+        for (size_t i = 0; exit_status == 0 && i < parquet->count; i++)
+            exit_status =
+                put_value(parquet, i, rows, duckdb.data_chunk_get_vector(output, i), &values[i]);
+        rows++;
+    }
+    parquet->exit_status = exit_status;
+    if (exit_status != 0)
+        duckdb.function_set_error(info, "the rows end early");
+    duckdb.data_chunk_set_size(output, rows);
+}
+
+/* ---- Writing ---- */
+
+static int register_rows(struct parquet *parquet)
+{
+    duckdb_table_function function = duckdb.create_table_function();
+    duckdb.table_function_set_name(function, "annal_rows");
+    duckdb.table_function_set_extra_info(function, parquet, NULL);
+    duckdb.table_function_set_bind(function, bind_columns);
+    duckdb.table_function_set_init(function, one_thread);
+    duckdb.table_function_set_function(function, give_rows);
+    bool good = duckdb.register_table_function(parquet->connection, function) == 0;
+    duckdb.destroy_table_function(&function);
+    return good ? 0 : fail_storage("DuckDB %s takes no table function", duckdb.library_version());
+}
+
+/* The statement, with the path as a text of SQL. */
+static annal_status write_copy(struct buf *sql, const char *path)
+{
+    annal_status status = annal__buf_printf(sql, "COPY (SELECT * FROM annal_rows()) TO '");
+    for (const char *c = path; status == ANNAL_OK && *c != '\0'; c++)
+        status = annal__buf_append(sql, *c == '\'' ? "''" : c, *c == '\'' ? 2 : 1);
+    if (status == ANNAL_OK)
+        status = annal__buf_printf(sql,
+                                   "' (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false, "
+                                   "ROW_GROUP_SIZE %d, ROW_GROUP_SIZE_BYTES '%s')",
+                                   ROW_GROUP_ROWS, ROW_GROUP_BYTES);
+    return status == ANNAL_OK && annal__buf_cstr(sql) != NULL ? ANNAL_OK : ANNAL_ERR_NOMEM;
+}
+
+static int copy_rows(struct parquet *parquet)
+{
+    struct buf sql = {0};
+    duckdb_result result = {0};
+    if (write_copy(&sql, parquet->unfinished) < 0) {
+        annal__buf_done(&sql);
+        return fail_storage("write '%s': out of memory", parquet->path);
+    }
+    bool good = duckdb.query(parquet->connection, sql.ptr, &result) == 0;
+    int exit_status = parquet->exit_status;
+    if (!good && exit_status == 0) {
+        const char *why = duckdb.result_error(&result);
+        why = why != NULL ? why : "no reason";
+        exit_status = fail_storage("write '%s': DuckDB: %.*s", parquet->path,
+                                   (int)strcspn(why, "\n"), why); /* then it gives advice */
+    }
+    duckdb.destroy_result(&result);
+    annal__buf_done(&sql);
+    return exit_status;
+}
+
+int parquet_write(struct parquet *parquet, const struct parquet_column *columns, size_t count,
+                  parquet_next_fn next, void *arg)
+{
+    parquet->columns = columns;
+    parquet->count = count;
+    parquet->next = next;
+    parquet->arg = arg;
+    int exit_status = register_rows(parquet);
+    if (exit_status == 0)
+        exit_status = copy_rows(parquet);
+    return exit_status == 0 ? finish(parquet) : exit_status;
+}
+
+const char *parquet_directory(const struct parquet *parquet)
+{
+    return parquet->directory;
+}

@@ -1,0 +1,254 @@
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/json.h"
+#include "tools/command.h"
+#include "tools/parquet.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+/* What the values of a column were. */
+struct seen {
+    bool integer, real, text, blob;
+    bool wide; /* an integer that no real is */
+    bool raw;  /* text that is not UTF-8 */
+};
+
+/* In the file, a value is its kind, then 8 bytes: itself, or the length of the bytes that follow. */
+struct parquet_rows {
+    FILE *file;
+    size_t count;
+    struct parquet_column *columns;
+    char **names;
+    struct seen *seen;
+    uint64_t rows;
+
+    /* While they are read. */
+    uint64_t given;
+    annal_value *values;
+    struct buf *bytes; /* of each column */
+};
+
+static int fail_io(const char *what)
+{
+    return fail_storage("%s the rows that wait for their types: %s", what, strerror(errno));
+}
+
+/* ---- The file ---- */
+
+static int open_unnamed(const char *directory)
+{
+    int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return fd;
+    char *name = NULL; /* some file systems have none without a name */
+    if (asprintf(&name, "%s/.annal-rows-XXXXXX", directory) < 0)
+        return -1;
+    fd = mkostemp(name, O_CLOEXEC);
+    if (fd >= 0)
+        (void)unlink(name);
+    free(name);
+    return fd;
+}
+
+int parquet_rows_new(const struct parquet *parquet, struct parquet_rows **out)
+{
+    struct parquet_rows *rows = annal__zalloc(sizeof *rows);
+    if (rows == NULL)
+        return fail_storage("collect rows: out of memory");
+    int fd = open_unnamed(parquet_directory(parquet));
+    rows->file = fd >= 0 ? fdopen(fd, "w+") : NULL;
+    if (rows->file == NULL) {
+        int exit_status = fail_io("make a file for");
+        if (fd >= 0)
+            close(fd);
+        annal__free(rows);
+        return exit_status;
+    }
+    *out = rows;
+    return 0;
+}
+
+void parquet_rows_free(struct parquet_rows *rows)
+{
+    if (rows == NULL)
+        return;
+    for (size_t i = 0; i < rows->count; i++) {
+        if (rows->names != NULL)
+            free(rows->names[i]);
+        if (rows->bytes != NULL)
+            annal__buf_done(&rows->bytes[i]);
+    }
+    fclose(rows->file);
+    annal__free(rows->columns);
+    annal__free(rows->names);
+    annal__free(rows->seen);
+    annal__free(rows->values);
+    annal__free(rows->bytes);
+    annal__free(rows);
+}
+
+/* ---- Names: DuckDB knows no case, and takes none twice ---- */
+
+static bool is_taken(const struct parquet_rows *rows, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcasecmp(rows->names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* The name of column i: "x", and "x_1" where there is an "x" before it. NULL: no memory. */
+static char *name_column(const struct parquet_rows *rows, size_t i, const char *given)
+{
+    char *name = NULL;
+    bool good = given[0] != '\0' && annal__is_utf8(annal_slice_of(given));
+    if (good ? (name = strdup(given)) == NULL : asprintf(&name, "column_%zu", i + 1) < 0)
+        return NULL;
+    char *base = name;
+    for (unsigned n = 1; name != NULL && is_taken(rows, i, name); n++) {
+        if (name != base)
+            free(name);
+        if (asprintf(&name, "%s_%u", base, n) < 0)
+            name = NULL;
+    }
+    if (name != base)
+        free(base);
+    return name;
+}
+
+int parquet_rows_columns(void *arg, const annal_row *row)
+{
+    struct parquet_rows *rows = arg;
+    rows->columns = annal__zalloc(row->count * sizeof *rows->columns);
+    rows->names = annal__zalloc(row->count * sizeof *rows->names);
+    rows->seen = annal__zalloc(row->count * sizeof *rows->seen);
+    rows->values = annal__zalloc(row->count * sizeof *rows->values);
+    rows->bytes = annal__zalloc(row->count * sizeof *rows->bytes);
+    rows->count = row->count;
+    bool good = rows->columns != NULL && rows->names != NULL && rows->seen != NULL &&
+                rows->values != NULL && rows->bytes != NULL;
+    for (size_t i = 0; good && i < row->count; i++) {
+        rows->names[i] = name_column(rows, i, row->names[i]);
+        rows->columns[i].name = rows->names[i];
+        good = rows->names[i] != NULL;
+    }
+    return good ? 0 : fail_storage("collect rows: out of memory");
+}
+
+/* ---- Types ---- */
+
+/* Whether a real holds it, so that it comes back as the same integer. */
+static bool fits_real(int64_t integer)
+{
+    return integer > INT64_MIN && integer < INT64_MAX - 1024 && (int64_t)(double)integer == integer;
+}
+
+static void look(struct seen *seen, const annal_value *value)
+{
+    switch (value->kind) {
+    case ANNAL_VALUE_INTEGER:
+        seen->integer = true;
+        seen->wide = seen->wide || !fits_real(value->integer);
+        break;
+    case ANNAL_VALUE_REAL:
+        seen->real = true;
+        break;
+    case ANNAL_VALUE_TEXT:
+        seen->text = true;
+        seen->raw = seen->raw || !annal__is_utf8(value->bytes);
+        break;
+    case ANNAL_VALUE_BLOB:
+        seen->blob = true;
+        break;
+    case ANNAL_VALUE_NULL:
+        break;
+    }
+}
+
+static enum parquet_type type_of(const struct seen *seen)
+{
+    bool number = seen->integer || seen->real;
+    if (seen->raw || (seen->blob && !number && !seen->text))
+        return PARQUET_BYTES;
+    if (!number || seen->text || seen->blob || (seen->real && seen->wide))
+        return PARQUET_TEXT;
+    return seen->real ? PARQUET_REAL : PARQUET_INTEGER;
+}
+
+/* ---- Rows ---- */
+
+static bool is_bytes(const annal_value *value)
+{
+    return value->kind == ANNAL_VALUE_TEXT || value->kind == ANNAL_VALUE_BLOB;
+}
+
+static bool write_value(FILE *file, const annal_value *value)
+{
+    uint64_t len = value->bytes.len;
+    const void *word = is_bytes(value)                   ? (const void *)&len
+                       : value->kind == ANNAL_VALUE_REAL ? (const void *)&value->real
+                                                         : (const void *)&value->integer;
+    return putc((int)value->kind, file) != EOF && fwrite(word, sizeof len, 1, file) == 1 &&
+           (!is_bytes(value) || len == 0 || fwrite(value->bytes.ptr, len, 1, file) == 1);
+}
+
+int parquet_rows_row(void *arg, const annal_row *row)
+{
+    struct parquet_rows *rows = arg;
+    for (size_t i = 0; i < row->count; i++) {
+        look(&rows->seen[i], &row->values[i]);
+        if (!write_value(rows->file, &row->values[i]))
+            return fail_io("keep");
+    }
+    rows->rows++;
+    return 0;
+}
+
+static bool read_value(FILE *file, annal_value *value, struct buf *bytes)
+{
+    uint64_t len;
+    int kind = getc(file);
+    *value = (annal_value){.kind = (annal_value_kind)kind};
+    if (kind == EOF || fread(&len, sizeof len, 1, file) != 1)
+        return false;
+    memcpy(&value->integer, &len, sizeof len);
+    memcpy(&value->real, &len, sizeof len);
+    if (!is_bytes(value))
+        return true;
+    annal__buf_clear(bytes);
+    if (annal__buf_reserve(bytes, len) < 0) {
+        errno = ENOMEM;
+        return false;
+    }
+    bytes->len = len;
+    value->bytes = annal__buf_slice(bytes);
+    return len == 0 || fread(bytes->ptr, len, 1, file) == 1;
+}
+
+static int next_row(void *arg, const annal_value **out_values)
+{
+    struct parquet_rows *rows = arg;
+    if (rows->given == rows->rows)
+        return 0;
+    rows->given++;
+    for (size_t i = 0; i < rows->count; i++)
+        if (!read_value(rows->file, &rows->values[i], &rows->bytes[i]))
+            return fail_io("read");
+    *out_values = rows->values;
+    return 0;
+}
+
+int parquet_rows_write(struct parquet_rows *rows, struct parquet *parquet)
+{
+    if (fflush(rows->file) != 0 || fseeko(rows->file, 0, SEEK_SET) != 0)
+        return fail_io("keep");
+    for (size_t i = 0; i < rows->count; i++)
+        rows->columns[i].type = type_of(&rows->seen[i]);
+    return parquet_write(parquet, rows->columns, rows->count, next_row, rows);
+}
