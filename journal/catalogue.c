@@ -26,14 +26,19 @@ void annal_store_log(const annal_store *store, annal_log_level level, const char
 }
 
 struct name {
-    char *session;
+    size_t at; /* of the file's name, in names->text */
+    size_t session_bytes;
+    uint64_t key; /* what names differ in, mostly: see make_keys() */
     const struct codec *codec;
+    uint64_t bytes; /* 0: there is nothing in it, or it is gone, or: */
+    int failed;     /* the errno of looking at it */
 };
 
 struct names {
     struct name *list;
     size_t count;
     size_t room;
+    struct buf text;
     bool no_memory;
 };
 
@@ -69,40 +74,132 @@ static int collect_name(void *arg, const char *name)
         names->list = bigger;
         names->room = room;
     }
-    struct name *last = &names->list[names->count];
-    *last = (struct name){annal__strndup(name, length), codec};
-    names->no_memory = last->session == NULL;
+    names->list[names->count] =
+        (struct name){.at = names->text.len, .session_bytes = length, .codec = codec};
+    names->no_memory = annal__buf_append(&names->text, name, strlen(name) + 1) < 0;
     names->count += !names->no_memory;
     return names->no_memory;
 }
 
-static int compare_names(const void *left, const void *right)
+/* ---- In order ---- */
+
+static annal_slice session_at(const struct names *names, const struct name *name)
+{
+    return (annal_slice){names->text.ptr + name->at, name->session_bytes};
+}
+
+static size_t common_bytes(annal_slice a, annal_slice b, size_t most)
+{
+    size_t count = 0;
+    while (count < most && count < a.len && count < b.len && a.ptr[count] == b.ptr[count])
+        count++;
+    return count;
+}
+
+/* The eight bytes behind those that all ids begin with, so that most comparisons need no id. */
+static void make_keys(struct names *names)
+{
+    size_t common = SIZE_MAX;
+    annal_slice first = session_at(names, &names->list[0]);
+    for (size_t i = 0; i < names->count; i++)
+        common = common_bytes(first, session_at(names, &names->list[i]), common);
+    for (size_t i = 0; i < names->count; i++) {
+        annal_slice id = session_at(names, &names->list[i]);
+        uint64_t key = 0;
+        for (size_t byte = common; byte < common + 8; byte++)
+            key = key << 8 | (byte < id.len ? (unsigned char)id.ptr[byte] : 0);
+        names->list[i].key = key;
+    }
+}
+
+static int compare_names(const void *left, const void *right, void *arg)
 {
     const struct name *a = left, *b = right;
-    int order = strcmp(a->session, b->session);
+    if (a->key != b->key)
+        return a->key < b->key ? -1 : 1;
+    annal_slice x = session_at(arg, a), y = session_at(arg, b);
+    int order = memcmp(x.ptr, y.ptr, x.len < y.len ? x.len : y.len);
+    if (order == 0 && x.len != y.len)
+        order = x.len < y.len ? -1 : 1;
     return order != 0 ? order : (int)a->codec->format - (int)b->codec->format;
 }
 
-/* fn, unless there is nothing in it. */
-static annal_status visit_name(annal_store *store, const struct name *name, annal_session_fn fn,
-                               void *arg, bool *out_visited, annal_error *err)
-{
-    struct buf path = {0};
-    struct stat file;
-    annal_slice session = annal_slice_of(name->session);
-    annal_status status = annal__journal_path(store, session, name->codec, &path, err);
-    if (status < 0)
-        goto done;
-    if (store->io->stat(store->io->arg, path.ptr, &file) == 0) {
-        *out_visited = S_ISREG(file.st_mode) && file.st_size > 0;
-        if (*out_visited)
-            status = fn(arg, session, (uint64_t)file.st_size);
-    } else if (errno != ENOENT) { /* deleted meanwhile; a session that is there is not left out */
-        status = annal__fail_errno(err, "look at %s", path.ptr);
-    }
+/* ---- How long they are ---- */
 
-done:
-    annal__buf_done(&path);
+/* Some of the names; another thread looks at the others. */
+struct look {
+    const struct io *io;
+    const char *directory;
+    struct names *names;
+    size_t from, to;
+    struct buf path;
+};
+
+static void look_at(struct look *look, struct name *name)
+{
+    bool regular = false;
+    annal__buf_clear(&look->path);
+    if (annal__buf_printf(&look->path, "%s/%s", look->directory, look->names->text.ptr + name->at) <
+            0 ||
+        annal__buf_cstr(&look->path) == NULL)
+        name->failed = ENOMEM;
+    else if (look->io->measure(look->io->arg, look->path.ptr, &regular, &name->bytes) < 0)
+        name->failed = errno == ENOENT ? 0 : errno; /* deleted meanwhile */
+    if (!regular)
+        name->bytes = 0;
+}
+
+static void *look_at_names(void *arg)
+{
+    struct look *look = arg;
+    for (size_t i = look->from; i < look->to; i++)
+        look_at(look, &look->names->list[i]);
+    annal__buf_done(&look->path);
+    return NULL;
+}
+
+#define NAMES_MANY 8192
+
+/* Of many. What the kernel takes for each is most of the work of listing them. */
+static void look_at_all(const struct look *all)
+{
+    pthread_t helper;
+    struct look first = *all, second = *all;
+    first.to = second.from = all->to / 2;
+    bool helped = pthread_create(&helper, NULL, look_at_names, &second) == 0;
+    (void)look_at_names(&first);
+    if (helped)
+        pthread_join(helper, NULL);
+    else
+        (void)look_at_names(&second);
+}
+
+/* fn for each that has something in it. */
+static annal_status visit_names(struct look *look, annal_session_fn fn, void *arg, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    const struct names *names = look->names;
+    bool many = names->count >= NAMES_MANY;
+    const struct name *last = NULL; /* visited */
+    for (size_t i = 0; i < names->count && status == ANNAL_OK; i++) {
+        struct name *name = &names->list[i];
+        annal_slice session = session_at(names, name);
+        /* In both formats: one session all the same. */
+        if (last != NULL && last->session_bytes == session.len &&
+            memcmp(session_at(names, last).ptr, session.ptr, session.len) == 0)
+            continue;
+        if (!many)
+            look_at(look, name);
+        if (name->failed != 0) { /* a session that is there is not left out */
+            errno = name->failed;
+            return annal__fail_errno(err, "look at %s/%s", look->directory,
+                                     names->text.ptr + name->at);
+        }
+        if (name->bytes == 0)
+            continue;
+        last = name;
+        status = fn(arg, session, name->bytes);
+    }
     return status;
 }
 
@@ -111,6 +208,7 @@ annal_status annal_store_sessions(annal_store *store, annal_session_fn fn, void 
 {
     struct buf path = {0};
     struct names names = {0};
+    struct look look = {0};
     annal_status status = annal__store_check(store, err);
     if (status == ANNAL_OK)
         status = annal__store_path(store, &path, "events", "", err);
@@ -124,20 +222,19 @@ annal_status annal_store_sessions(annal_store *store, annal_session_fn fn, void 
         status = annal__fail(err, ANNAL_ERR_NOMEM, "list %s: no memory", path.ptr);
         goto done;
     }
-    if (names.count > 0)
-        qsort(names.list, names.count, sizeof *names.list, compare_names);
-    bool visited = false;
-    for (size_t i = 0; i < names.count && status == ANNAL_OK; i++) {
-        /* In both formats: one session all the same. */
-        visited = visited && strcmp(names.list[i].session, names.list[i - 1].session) == 0;
-        if (!visited)
-            status = visit_name(store, &names.list[i], fn, arg, &visited, err);
-    }
+    if (names.count == 0)
+        goto done;
+    make_keys(&names);
+    qsort_r(names.list, names.count, sizeof *names.list, compare_names, &names);
+    look = (struct look){store->io, path.ptr, &names, 0, names.count, {0}};
+    if (names.count >= NAMES_MANY)
+        look_at_all(&look);
+    status = visit_names(&look, fn, arg, err);
 
 done:
-    for (size_t i = 0; i < names.count; i++)
-        annal__free(names.list[i].session);
+    annal__buf_done(&look.path);
     annal__free(names.list);
+    annal__buf_done(&names.text);
     annal__buf_done(&path);
     return status;
 }

@@ -100,6 +100,18 @@ static int sys_identify(void *arg, const char *path, dev_t *out_device, ino_t *o
     return 0;
 }
 
+static int sys_measure(void *arg, const char *path, bool *out_regular, uint64_t *out_bytes)
+{
+    (void)arg;
+    struct statx found;
+    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_SIZE,
+              &found) < 0)
+        return -1;
+    *out_regular = S_ISREG(found.stx_mode);
+    *out_bytes = found.stx_size;
+    return 0;
+}
+
 static int sys_rename(void *arg, const char *from, const char *to)
 {
     (void)arg;
@@ -200,6 +212,7 @@ const struct io annal__system_io = {
     .fstat = sys_fstat,
     .stat = sys_stat,
     .identify = sys_identify,
+    .measure = sys_measure,
     .rename = sys_rename,
     .unlink = sys_unlink,
     .mkdir = sys_mkdir,

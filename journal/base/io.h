@@ -45,6 +45,8 @@ struct io {
      * for times makes the next write to that file change its metadata, which costs half a sync.
      */
     int (*identify)(void *arg, const char *path, dev_t *out_device, ino_t *out_inode);
+    /* How long a file is, and whether it is a regular one; asks for no times, as identify. */
+    int (*measure)(void *arg, const char *path, bool *out_regular, uint64_t *out_bytes);
     int (*rename)(void *arg, const char *from, const char *to);
     int (*unlink)(void *arg, const char *path);
     int (*mkdir)(void *arg, const char *path, mode_t mode);

@@ -101,6 +101,45 @@ START_TEST(a_session_that_cannot_be_looked_at_is_a_failure_and_not_left_out)
 }
 END_TEST
 
+struct order {
+    unsigned count;
+    uint64_t bytes;
+    char last[40];
+};
+
+static int check_order(void *arg, annal_slice session, uint64_t journal_bytes)
+{
+    struct order *order = arg;
+    char name[40];
+    snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
+    ck_assert_str_lt(order->last, name);
+    memcpy(order->last, name, sizeof name);
+    order->count++;
+    order->bytes += journal_bytes;
+    return 0;
+}
+
+/* So many that their lengths are found out by two threads. Names differ before, behind and within
+ * the eight bytes that comparing begins with, and two of each hundred are in both formats. */
+START_TEST(many_sessions_come_in_order_with_their_lengths)
+{
+    struct order order = {0};
+    char name[64];
+    for (unsigned i = 0; i < 9000; i++) {
+        snprintf(name, sizeof name, i % 3 == 0 ? "p-%u.jsonl" : "p-1234567890-%06u.jsonl",
+                 i * 7919 % 10007);
+        make_journal(name);
+        if (i % 50 == 0) {
+            memcpy(strrchr(name, '.'), ".mpk", sizeof ".mpk");
+            make_journal(name);
+        }
+    }
+    ck_ok(annal_store_sessions(store, check_order, &order, err));
+    ck_assert_uint_eq(order.count, 9000);
+    ck_assert_uint_eq(order.bytes, 9000);
+}
+END_TEST
+
 static int stop_at_once(void *arg, annal_slice session, uint64_t journal_bytes)
 {
     (void)session;
@@ -136,6 +175,11 @@ Suite *suite_catalogue(void)
     tcase_add_test(tests, a_session_that_is_deleted_while_the_list_is_told_is_left_out);
     tcase_add_test(tests, a_session_that_cannot_be_looked_at_is_a_failure_and_not_left_out);
     tcase_add_test(tests, who_is_told_may_stop);
+    TCase *many = tcase_create("many");
+    tcase_set_timeout(many, 60);
+    tcase_add_checked_fixture(many, set_up, tear_down);
+    tcase_add_test(many, many_sessions_come_in_order_with_their_lengths);
+    suite_add_tcase(suite, many);
     suite_add_tcase(suite, tests);
     return suite;
 }

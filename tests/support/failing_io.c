@@ -199,6 +199,11 @@ static int f_identify(void *arg, const char *path, dev_t *out_device, ino_t *out
     return fails(arg, IDENTIFY) ? -1 : annal__system_io.identify(NULL, path, out_device, out_inode);
 }
 
+static int f_measure(void *arg, const char *path, bool *out_regular, uint64_t *out_bytes)
+{
+    return fails(arg, STAT) ? -1 : annal__system_io.measure(NULL, path, out_regular, out_bytes);
+}
+
 static int f_rename(void *arg, const char *from, const char *to)
 {
     return fails(arg, RENAME) ? -1 : annal__system_io.rename(NULL, from, to);
@@ -287,6 +292,7 @@ void failing_io_init(struct failing_io *disk)
                .fstat = f_fstat,
                .stat = f_stat,
                .identify = f_identify,
+               .measure = f_measure,
                .rename = f_rename,
                .unlink = f_unlink,
                .mkdir = f_mkdir,

@@ -591,6 +591,16 @@ static int d_stat(void *arg, const char *path, struct stat *out)
     return look(inode, out);
 }
 
+static int d_measure(void *arg, const char *path, bool *out_regular, uint64_t *out_bytes)
+{
+    struct stat found;
+    if (d_stat(arg, path, &found) < 0)
+        return -1;
+    *out_regular = S_ISREG(found.st_mode);
+    *out_bytes = (uint64_t)found.st_size;
+    return 0;
+}
+
 static int d_identify(void *arg, const char *path, dev_t *out_device, ino_t *out_inode)
 {
     struct stat file;
@@ -700,6 +710,7 @@ struct sim_process *sim_process_new(struct sim_disk *disk)
                .fstat = d_fstat,
                .stat = d_stat,
                .identify = d_identify,
+               .measure = d_measure,
                .rename = d_rename,
                .unlink = d_unlink,
                .mkdir = d_mkdir,
