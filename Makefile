@@ -13,6 +13,7 @@
 #   make coverage                     which branches of journal/ the tests take
 #   make bench                        Annal beside what one would choose instead: build/bench-results; some 20 minutes
 #   make bench-quick                  the same in under three minutes
+#   make bench-growth [LONG=--long]   the same with more sessions, processes, events: pictures in docs/performance
 #   make bench-parts                  what single parts of Annal cost
 #   make format, make clean
 
@@ -20,7 +21,7 @@
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test summary contend soak faults flips fuzz power model coverage demo install bench bench-quick bench-parts \
+.PHONY: build test summary contend soak faults flips fuzz power model coverage demo install bench bench-quick bench-growth bench-parts \
 	format clean setup
 
 build: setup
@@ -102,6 +103,12 @@ bench-quick:
 	cmake --preset bench && cmake --build --preset bench --target annal-bench
 	build/bench/tests/bench/annal-bench --quick --dir '$(or $(DIR),build)' --out build/bench-results
 	@cat build/bench-results/results.md
+
+bench-growth:
+	@cmake/setup.sh bench
+	cmake --preset bench && cmake --build --preset bench --target annal-bench
+	build/bench/tests/bench/annal-bench --growth $(LONG) --dir '$(or $(DIR),build)' --out build/bench-growth
+	cp build/bench-growth/*.svg docs/performance/
 
 bench-parts: setup
 	cmake --workflow --preset bench

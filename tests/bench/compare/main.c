@@ -4,7 +4,7 @@
  * Each contender does each workload some times in turn, so that the neighbours of a shared machine
  * disturb all alike. What it wrote is read back and compared.
  */
-#include "tests/bench/compare/report.h"
+#include "tests/bench/compare/bench.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -17,7 +17,7 @@
 
 static const char usage[] =
     "usage: annal-bench [--quick] [--only NAME,…] [--runs N] [--dir DIR] [--out DIR]\n"
-    "                   [--seed N] [--no-fill] [--list]\n"
+    "                   [--seed N] [--no-fill] [--list] [--growth [--long]]\n"
     "\n"
     "  --quick      short runs, under three minutes in all; memory is filled only in part\n"
     "  --only       these workloads and contenders: --only A1,A2-threads,annal,raw\n"
@@ -26,7 +26,10 @@ static const char usage[] =
     "  --out DIR    where results.json and results.md go; default: only to stdout, as Markdown\n"
     "  --seed N     other payloads\n"
     "  --no-fill    leave free memory as it is; by default it is filled with clean page cache\n"
-    "  --list       name the workloads and contenders, and those that cannot run here\n";
+    "  --list       name the workloads and contenders, and those that cannot run here\n"
+    "  --growth     instead: how rates change with sessions, processes, events and sizes, as\n"
+    "               pictures in --out; once each, unless --runs says more\n"
+    "  --long       with --growth: up to 30,000,000 events, which takes hours and 40 GB\n";
 
 /* Of events and seconds: those of a whole run, of --quick, and of --tiny. */
 struct plan {
@@ -116,31 +119,8 @@ static struct plan plans[] = {
 #define PLANS (sizeof plans / sizeof *plans)
 
 #define SESSIONS_MAX 10000u
-#define TINY_SECONDS 0.05
-
-enum size { WHOLE, QUICK, TINY };
-
-struct options {
-    enum size size;
-    const char *only, *dir, *out;
-    unsigned runs;
-    uint64_t seed;
-    bool no_fill, list;
-};
 
 /* ---- What was asked for ---- */
-
-static bool names(const char *list, const char *name)
-{
-    size_t len = strlen(name);
-    for (const char *at = list; at != NULL && *at != '\0';) {
-        const char *comma = strchrnul(at, ',');
-        if ((size_t)(comma - at) == len && strncmp(at, name, len) == 0)
-            return true;
-        at = *comma == ',' ? comma + 1 : comma;
-    }
-    return false;
-}
 
 static bool is_workload(const char *name, size_t len)
 {
@@ -178,7 +158,7 @@ static bool read_only_list(const char *list, bool *out_workloads, bool *out_cont
     return true;
 }
 
-static struct workload sized(const struct plan *plan, enum size size)
+static struct workload sized(const struct plan *plan, enum bench_size size)
 {
     struct workload workload = plan->workload;
     if (size == WHOLE)
@@ -202,6 +182,8 @@ static int parse(int argc, char **argv, struct options *options)
                                           {"seed", required_argument, NULL, 's'},
                                           {"no-fill", no_argument, NULL, 'n'},
                                           {"list", no_argument, NULL, 'l'},
+                                          {"growth", no_argument, NULL, 'g'},
+                                          {"long", no_argument, NULL, 'L'},
                                           {"tiny", no_argument, NULL, 't'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
@@ -234,6 +216,12 @@ static int parse(int argc, char **argv, struct options *options)
         case 'l':
             options->list = true;
             break;
+        case 'g':
+            options->growth = true;
+            break;
+        case 'L':
+            options->longest = true;
+            break;
         case 'h':
             fputs(usage, stdout);
             exit(0);
@@ -242,86 +230,38 @@ static int parse(int argc, char **argv, struct options *options)
         }
     }
     if (options->runs == 0)
-        options->runs = options->size == WHOLE ? 3 : 1;
+        options->runs = options->size == WHOLE && !options->growth ? 3 : 1;
+    if (options->growth && options->out == NULL && !options->list) {
+        fputs("annal-bench: --growth draws into --out, which is not given\n", stderr);
+        return -1;
+    }
     return optind == argc ? 0 : -1;
 }
 
 /* ---- Running ---- */
 
-struct bench {
-    struct options options;
-    struct workload workloads[PLANS];
-    bool wanted[PLANS];
-    bool some_contenders; /* --only names some; else all */
-    char dir[4096];       /* of all runs; made by us */
-    struct payloads *payloads;
-    struct report report;
-};
-
-static bool wants(const struct bench *bench, const struct contender *contender)
-{
-    return !bench->some_contenders || names(bench->options.only, contender->name);
-}
-
-static uint64_t fill(const struct bench *bench)
-{
-    double seconds = bench->options.size == WHOLE ? 120 : bench->report.count == 0 ? 10 : 0.2;
-    return fill_page_cache(bench->dir, bench->options.no_fill ? 0 : seconds);
-}
-
-static void run_one(struct bench *bench, const struct workload *workload,
-                    const struct contender *contender, struct run_result *out)
-{
-    char why[BENCH_WHY_BYTES] = "", dir[sizeof bench->dir + 8];
-    const char *not =
-        contender->find != NULL && !contender->find(why) ? why : run_not(contender, workload);
-    if (not != NULL) {
-        *out = (struct run_result){.skipped = true};
-        snprintf(out->error, sizeof out->error, "%s", not );
-        return;
-    }
-    uint64_t free_bytes = fill(bench);
-    snprintf(dir, sizeof dir, "%s/run", bench->dir);
-    run(contender, workload, bench->payloads, dir, out);
-    out->free_bytes = free_bytes;
-}
-
-static void tell(const struct report_row *row)
-{
-    fprintf(stderr, "%-12s %-14s %u  ", row->workload->name, row->contender->name, row->run);
-    if (row->result.error[0] != '\0')
-        fprintf(stderr, "%s: %s\n", row->result.skipped ? "not run" : "FAILED", row->result.error);
-    else
-        fprintf(stderr, "%12.0f events/s   p50 %9.1f us   p99 %9.1f us\n", row_rate(row),
-                (double)times_quantile_ns(&row->result.times, 0.5) / 1e3,
-                (double)times_quantile_ns(&row->result.times, 0.99) / 1e3);
-}
+static struct workload workloads[PLANS];
+static bool wanted[PLANS];
 
 /* Returns how many failed; -1: no memory. */
 static int run_all(struct bench *bench)
 {
     int failed = 0;
     for (size_t i = 0; i < PLANS; i++) {
-        for (unsigned n = 1; bench->wanted[i] && n <= bench->options.runs; n++) {
-            for (const struct contender *const *at = contenders; *at != NULL; at++) {
-                struct report_row row = {&bench->workloads[i], *at, n, {.error = ""}};
-                if (!wants(bench, *at))
-                    continue;
-                run_one(bench, row.workload, *at, &row.result);
-                tell(&row);
-                failed += row.result.error[0] != '\0' && !row.result.skipped;
-                if (!report_add(&bench->report, &row))
-                    return -1;
-            }
+        for (unsigned n = 1; wanted[i] && n <= bench->options.runs; n++) {
+            int more = bench_turn(bench, &workloads[i], bench->payloads, n);
+            if (more < 0)
+                return -1;
+            failed += more;
         }
     }
     return failed;
 }
 
-static int list_all(const struct bench *bench)
+static int list_all(void)
 {
     for (size_t i = 0; i < PLANS; i++)
-        printf("%-14s %s\n", bench->workloads[i].name, bench->workloads[i].title);
+        printf("%-14s %s\n", workloads[i].name, workloads[i].title);
     putchar('\n');
     for (const struct contender *const *at = contenders; *at != NULL; at++) {
         char why[BENCH_WHY_BYTES];
@@ -384,8 +324,8 @@ static bool prepare(struct bench *bench, int argc, char **argv)
     if (!read_only_list(bench->options.only, &some_workloads, &bench->some_contenders))
         return false;
     for (size_t i = 0; i < PLANS; i++) {
-        bench->workloads[i] = sized(&plans[i], bench->options.size);
-        bench->wanted[i] = !some_workloads || names(bench->options.only, plans[i].workload.name);
+        workloads[i] = sized(&plans[i], bench->options.size);
+        wanted[i] = !some_workloads || bench_names(bench->options.only, plans[i].workload.name);
     }
     bench->payloads = payloads_new(bench->options.seed, 0, SESSIONS_MAX);
     bench->report.command = join(argc, argv);
@@ -428,12 +368,12 @@ int main(int argc, char **argv)
         return 2;
     }
     if (bench.options.list)
-        return list_all(&bench);
+        return list_all();
     raise_limit();
     if (!make_dir(&bench))
         return 3;
     machine_look(bench.dir, &bench.report.machine);
-    int failed = run_all(&bench);
+    int failed = bench.options.growth ? growth_run(&bench) : run_all(&bench);
     remove_tree(bench.dir);
     bool written = write_results(&bench);
     report_done(&bench.report);

@@ -135,9 +135,12 @@ static void put_row(FILE *out, const struct report_row *row)
     put_member(out, "contender", row->contender->name);
     fprintf(out, ",\"run\":%u,\"durable\":%s,", row->run,
             row->contender->durable ? "true" : "false");
-    fprintf(out, "\"processes\":%u,\"threads\":%u,\"sessions\":%u,\"batch\":%zu,",
+    fprintf(out,
+            "\"processes\":%u,\"threads\":%u,\"sessions\":%u,\"batch\":%zu,"
+            "\"events_before\":%llu,\"fixed_payload_bytes\":%zu,",
             row->workload->processes, row->workload->threads, row->workload->sessions,
-            row->workload->batch);
+            row->workload->batch, (unsigned long long)row->workload->preload,
+            row->workload->fixed_bytes);
     if (result->error[0] != '\0')
         put_member(out, result->skipped ? "skipped" : "error", result->error);
     else

@@ -264,6 +264,7 @@ static uint64_t expected_bytes(const struct workload *workload, const struct pay
     double bytes = one * events, most = workload->seconds * LIMIT_BYTES_PER_S;
     if (workload->events == 0 && bytes > most)
         bytes = most;
+    bytes += (double)workload->preload * (payloads_mean_bytes(payloads) + 80);
     return (uint64_t)bytes / workload->processes;
 }
 

@@ -25,6 +25,7 @@ struct workload {
     size_t stretch;  /* of them, side by side, of one session */
     uint64_t events; /* in all; 0: as many as seconds allow. Of the reading ones: that are there */
     double seconds;
+    uint64_t preload;   /* events that the first session has before the clock runs */
     size_t fixed_bytes; /* of each payload; 0: the mix */
     bool settled;       /* also the time until what is made in the background is there */
 };

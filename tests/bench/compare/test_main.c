@@ -2,8 +2,9 @@
 
 Suite *suite_payloads(void);
 Suite *suite_run(void);
+Suite *suite_svg(void);
 
-static Suite *(*const suites[])(void) = {suite_payloads, suite_run, NULL};
+static Suite *(*const suites[])(void) = {suite_payloads, suite_run, suite_svg, NULL};
 
 int main(int argc, char **argv)
 {

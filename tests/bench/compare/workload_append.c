@@ -77,6 +77,21 @@ static void warm_up(struct appender *appender, void *writer)
     }
 }
 
+#define PRELOAD_BATCH 1000
+
+static void preload(struct appender *appender, void *writer)
+{
+    uint64_t *count = &appender->job->shared->counts[0];
+    struct batch_key keys[PRELOAD_BATCH];
+    while (appender->number == 0 && *count < appender->job->workload->preload) {
+        for (size_t i = 0; i < PRELOAD_BATCH; i++)
+            keys[i] = (struct batch_key){0, ++*count};
+        if (batch_make(&appender->batch, appender->job->place.payloads, keys, PRELOAD_BATCH) == 0)
+            bench_fail("no memory for events");
+        appender->job->contender->append(writer, appender->batch.events, PRELOAD_BATCH);
+    }
+}
+
 static void *append(void *arg)
 {
     struct appender *appender = arg;
@@ -87,6 +102,7 @@ static void *append(void *arg)
     appender->session = appender->number;
     void *writer = appender->job->contender->writer_open(appender->handle);
     warm_up(appender, writer);
+    preload(appender, writer);
     job_wait(appender->job);
     own->begin_ns = now_ns();
     appender->deadline_ns = own->begin_ns + (uint64_t)(workload->seconds * 1e9);

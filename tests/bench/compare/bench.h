@@ -1,0 +1,40 @@
+/* What the whole run and the growth curves have in common. */
+#ifndef TESTS_BENCH_COMPARE_BENCH_H
+#define TESTS_BENCH_COMPARE_BENCH_H
+
+#include "tests/bench/compare/report.h"
+
+enum bench_size { WHOLE, QUICK, TINY }; /* tiny: whether it works, not how fast anything is */
+
+#define TINY_SECONDS 0.05
+
+struct options {
+    enum bench_size size;
+    const char *only, *dir, *out;
+    unsigned runs;
+    uint64_t seed;
+    bool no_fill, list, growth, longest;
+};
+
+struct bench {
+    struct options options;
+    bool some_contenders; /* options.only names some; else all */
+    char dir[4096];       /* of all runs; made by us */
+    struct payloads *payloads;
+    struct report report;
+};
+
+/* Whether a list of names with commas has this one. */
+bool bench_names(const char *list, const char *name);
+
+/*
+ * Let every contender that is wanted do a workload, and say how it went. Returns how many failed;
+ * -1: no memory. The workload must live as long as the report.
+ */
+int bench_turn(struct bench *bench, const struct workload *workload,
+               const struct payloads *payloads, unsigned number);
+
+/* All growth curves, drawn into options.out. As bench_turn(). */
+int growth_run(struct bench *bench);
+
+#endif
