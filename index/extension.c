@@ -114,13 +114,21 @@ static bool host_writes_index(const struct store_source *source)
            theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
 }
 
+/* A statement that each look needs; it stays with the connection. */
+static annal_status run_kept(sqlite3 *db, const char *sql, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__readers_prepare(db, sql, &stmt, err);
+    return status < 0 ? status : annal__db_run(stmt, err);
+}
+
 /* Rule 4. */
 static annal_status read_index(struct store_source *source, struct reading *reading,
                                annal_error *err)
 {
     annal_lag lag = {0};
-    annal_status status = annal__index_read(source->index, NULL, 0, host_writes_index(source), 0,
-                                            &reading->db, &lag, err);
+    annal_status status = annal__index_borrow(source->index, NULL, 0, host_writes_index(source), 0,
+                                              &reading->db, &lag, err);
     if (status >= 0)
         status = annal__index_add_rest(source->index, reading->db, NULL, 0, &lag,
                                        &reading->with_rest, err);
@@ -128,9 +136,11 @@ static annal_status read_index(struct store_source *source, struct reading *read
         status = annal__fail(err, ANNAL_ERR_BUSY, "the answer would lack %llu bytes of events: %s",
                              (unsigned long long)lag.bytes, lag.message);
     if (status >= 0 && !reading->with_rest)
-        status = annal__db_exec(reading->db, "BEGIN; SELECT 1 FROM main._stamp", err);
+        status = run_kept(reading->db, "BEGIN", err);
+    if (status >= 0 && !reading->with_rest)
+        status = run_kept(reading->db, "SELECT 1 FROM main._stamp", err);
     if (status < 0) {
-        annal__db_close(reading->db);
+        annal__derived_give(&source->index->base, reading->db, false);
         *reading = (struct reading){0};
         return status;
     }
@@ -181,7 +191,8 @@ static void end_look(struct event_source *base, const struct reading *reading)
         return;
     if (source->newest == look)
         source->newest = NULL;
-    annal__db_close(look->reading.db);
+    bool clean = !look->reading.with_rest && run_kept(look->reading.db, "COMMIT", NULL) >= 0;
+    annal__derived_give(&source->index->base, look->reading.db, clean);
     annal__free(look);
 }
 
