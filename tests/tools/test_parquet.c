@@ -2,7 +2,6 @@
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/command.h"
-#include "tools/duckdb.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -74,45 +73,7 @@ static void assert_written(const struct answer *answer)
     ck_assert_int_eq(files(answer), 1);
 }
 
-/* ---- DuckDB, in a process of its own ---- */
-
-static void ask(duckdb_connection connection, const char *sql)
-{
-    duckdb_result result = {0};
-    if (duckdb.query(connection, sql, &result) != 0) {
-        fprintf(stderr, "%s: %s\n", sql, duckdb.result_error(&result));
-        _exit(1);
-    }
-}
-
-/* COPY the answer of sql, with the file as f and also as rows(file_row_number), into out. */
-static _Noreturn void read_with_duckdb(const char *sql, const char *path, const char *out)
-{
-    char text[4096];
-    const char *quote = strchr(path, '\''); /* there is one */
-    duckdb_config config = NULL;
-    duckdb_database database = NULL;
-    duckdb_connection connection = NULL;
-    char *error = NULL;
-    if (duckdb_load() != 0 || duckdb.create_config(&config) != 0 ||
-        duckdb.set_config(config, "threads", "1") != 0 ||
-        duckdb.open_ext(NULL, &database, config, &error) != 0 ||
-        duckdb.connect(database, &connection) != 0)
-        _exit(1);
-    for (int with_number = 0; with_number < 2; with_number++) {
-        snprintf(text, sizeof text,
-                 "CREATE VIEW %s AS SELECT * FROM read_parquet('%.*s'%s', file_row_number = %s)",
-                 with_number ? "rows" : "f", (int)(quote - path), path, quote,
-                 with_number ? "true" : "false");
-        ask(connection, text);
-    }
-    snprintf(text, sizeof text,
-             "COPY (%s) TO '%s' (FORMAT csv, HEADER false, DELIMITER '|', QUOTE '', ESCAPE '', "
-             "NULLSTR 'NULL')",
-             sql, out);
-    ask(connection, text);
-    _exit(0);
-}
+/* ---- Reading back: read_parquet.c ---- */
 
 static void assert_reads(struct answer *answer, const char *sql, const char *want)
 {
@@ -120,8 +81,10 @@ static void assert_reads(struct answer *answer, const char *sql, const char *wan
     int status = 0;
     pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
-    if (pid == 0)
-        read_with_duckdb(sql, answer->path, out);
+    if (pid == 0) {
+        execl(READ_PARQUET, READ_PARQUET, sql, answer->path, out, (char *)NULL);
+        _exit(127);
+    }
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "DuckDB: %d: %s", status, sql);
     char *text = file_read(out, NULL);
