@@ -375,3 +375,55 @@ annal_status annal_artifact_each(annal_store *store, annal_slice session, annal_
     annal__buf_done(&path);
     return status;
 }
+
+/* ---- Taking over ---- */
+
+static annal_status sync_file(const struct io *io, const char *path, annal_error *err)
+{
+    int fd = io->open(io->arg, path, O_RDONLY, 0);
+    if (fd < 0)
+        return annal__fail_errno(err, "open %s", path);
+    annal_status status = ANNAL_OK;
+    if (io->fsync(io->arg, fd) < 0)
+        status = annal__fail_errno(err, "sync %s", path);
+    io->close(io->arg, fd);
+    return status;
+}
+
+annal_status annal_artifact_adopt(annal_store *store, annal_store *from, annal_slice session,
+                                  annal_slice sha256, annal_error *err)
+{
+    const struct io *io = annal__store_io(store);
+    struct buf old = {0}, new = {0};
+    annal_artifact_info info;
+    uint8_t hash[SHA256_BYTES];
+    char hex[ANNAL_SHA256_TEXT_BYTES], name[ANNAL_SHA256_TEXT_BYTES + sizeof ARTIFACT_SUFFIX];
+    int lock = -1;
+    annal_status status = annal_session_id_check(session, err);
+    if (status >= 0 && !annal__sha256_read(sha256.ptr, sha256.len, hash))
+        status = annal__fail(err, ANNAL_ERR_INVALID, "the name of an artifact is 64 hex digits");
+    if (status < 0)
+        return status;
+    annal__sha256_text(hash, hex);
+    snprintf(name, sizeof name, "%s" ARTIFACT_SUFFIX, hex);
+    status = annal__artifact_look(from, session, hex, &info, err);
+    if (status >= 0)
+        status = annal__artifact_path(from, session, name, &old, err);
+    if (status >= 0)
+        status = annal__artifact_path(store, session, name, &new, err);
+    if (status >= 0)
+        status = make_directories(store, session, err);
+    if (status >= 0)
+        status = annal__artifact_lock(store, LOCK_SH, &lock, err);
+    if (status >= 0)
+        status = sync_file(io, old.ptr, err);
+    if (status >= 0 && io->rename(io->arg, old.ptr, new.ptr) < 0)
+        status = annal__fail_errno(err, "rename %s to %s", old.ptr, new.ptr);
+    if (status >= 0)
+        status = sync_directories(store, session, err);
+    if (lock >= 0)
+        io->close(io->arg, lock);
+    annal__buf_done(&old);
+    annal__buf_done(&new);
+    return status < 0 ? status : ANNAL_OK;
+}

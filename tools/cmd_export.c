@@ -1,4 +1,5 @@
 #include "tools/event_out.h"
+#include "tools/export/bundle.h"
 #include "tools/export/export.h"
 #include "tools/export/target.h"
 #include "tools/open.h"
@@ -7,11 +8,21 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct format {
     const char *name;
     int (*export)(struct export *export);
-} formats[] = {{"jsonl", export_jsonl}, {"markdown", export_markdown}, {"otlp", export_otlp}};
+} formats[] = {{"jsonl", export_jsonl},
+               {"markdown", export_markdown},
+               {"otlp", export_otlp},
+               {"bundle", NULL}};
+
+/* A bundle is of all its sessions at once. */
+static bool is_bundle(const struct format *format)
+{
+    return format->export == NULL;
+}
 
 enum { FORMATS = sizeof formats / sizeof *formats };
 
@@ -27,7 +38,7 @@ static int read_format(const struct args *args, const struct format **out_format
             return EXIT_DONE;
         }
     }
-    return fail_usage("--format is jsonl, markdown or otlp, and was given '%s'", name);
+    return fail_usage("--format is jsonl, markdown, otlp or bundle, and was given '%s'", name);
 }
 
 /* Up to which event: all that proves itself now, or --at. */
@@ -79,7 +90,10 @@ static int export_all(const struct args *args, const struct format *format, anna
     if (exit_status != EXIT_DONE)
         return exit_status;
     progress_begin(&progress, "export", list->bytes);
-    for (size_t i = 0; i < list->count && exit_status == EXIT_DONE && out_wanted(); i++) {
+    if (is_bundle(format))
+        exit_status = bundle_export(store, list);
+    for (size_t i = 0;
+         !is_bundle(format) && i < list->count && exit_status == EXIT_DONE && out_wanted(); i++) {
         export.session = annal_slice_of(list->names[i].id);
         exit_status = export_one(args, format, &export);
     }
@@ -97,6 +111,12 @@ static int run(const struct args *args)
     int exit_status = read_format(args, &format);
     if (exit_status == EXIT_DONE && args_has(args, "at") && args->operand_count != 1)
         exit_status = fail_usage("--at is an event of one session");
+    if (exit_status == EXIT_DONE && is_bundle(format) &&
+        (args_has(args, "at") || args_has(args, "full")))
+        exit_status = fail_usage("a bundle holds whole journals: --at and --full are not for it");
+    if (exit_status == EXIT_DONE && is_bundle(format) && !args_has(args, "to") &&
+        isatty(STDOUT_FILENO))
+        exit_status = fail_usage("a bundle is no text: say --to FILE");
     if (exit_status == EXIT_DONE)
         exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == EXIT_DONE)
@@ -108,7 +128,7 @@ static int run(const struct args *args)
 }
 
 static const struct option options[] = {
-    {"format", "FORMAT", "jsonl (default), markdown or otlp", false},
+    {"format", "FORMAT", "jsonl (default), markdown, otlp or bundle", false},
     {"to", "FILE", "write FILE, which takes its name when it is whole", false},
     {"at", "SEQ", "the session up to event SEQ", false},
     {"full", NULL, "markdown: cut no result, leave no event out", false},
@@ -132,10 +152,16 @@ const struct command cmd_export = {
              "model with messages and tokens, and tools. What never ended has status ERROR and\n"
              "annal.incomplete. Ids are hashes of the session's id and the event's seq.\n"
              "\n"
+             "bundle is one file, tar under zstd, that 'annal import bundle' takes over into\n"
+             "another store with proof that it is the same: a manifest, the journals as they\n"
+             "are, what forks were forked from, and the artifacts of these sessions. The same\n"
+             "store gives the same bytes. A damaged session is refused.\n"
+             "\n"
              "Without SESSION all sessions of the store are written.\n"
              "A fork is written as one history, with what it shares. The exit status is 1 when\n"
              "something is damaged: it is named on standard error, all else is written.",
     .examples = "  annal export sess_1 --format markdown --to sess_1.md\n"
-                "  annal export sess_1 --at 120 | annal append sess_2\n",
+                "  annal export sess_1 --at 120 | annal append sess_2\n"
+                "  annal export sess_1 --format bundle --to sess_1.annal\n",
     .options = options,
     .run = run};

@@ -1,6 +1,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "tools/args.h"
+#include "tools/export/bundle.h"
 #include "tools/import/detect.h"
 #include "tools/import/find.h"
 #include "tools/import/follow.h"
@@ -447,6 +448,11 @@ static int run(const struct args *args)
 {
     if (args_has(args, "detect"))
         return detect(args);
+    if (strcmp(args->operands[0], "bundle") == 0 && args->operand_count == 2 &&
+        args->value_count == 0)
+        return bundle_import(args);
+    if (strcmp(args->operands[0], "bundle") == 0)
+        return fail_usage("import bundle wants one FILE and takes no option");
     if (args->operand_count < 2)
         return fail_usage("import wants KIND PATH..., such as 'annal import auto %s'",
                           args->operands[0]);
@@ -489,13 +495,23 @@ const struct command cmd_import = {
              "With --follow it goes on: lines are taken as they are written, new logs below a\n"
              "PATH as they appear, documents and databases when they have changed, and a log\n"
              "that is cut short or replaced from its beginning. Ctrl-C or SIGTERM ends it,\n"
-             "with 0; what was said to be added is durable. Begun again it goes on from there.",
+             "with 0; what was said to be added is durable. Begun again it goes on from there.\n"
+             "\n"
+             "'import bundle FILE' takes over what 'annal export --format bundle' wrote. All\n"
+             "of it is proved before anything is written: the seal, each file's hash, each\n"
+             "journal. Sessions that are there with the same bytes stay, those of which there\n"
+             "is the begin go on, and one with another content has all refused. A journal\n"
+             "takes its place whole. At the end what stands in the store is read again and\n"
+             "compared. With --json {\"file\", \"sessions\", \"events\", \"artifacts\",\n"
+             "\"added\", \"extended\", \"already_there\", \"missing_artifacts\",\n"
+             "\"hashes_equal\"}.",
     .examples = "  annal import claude-code ~/.claude/projects\n"
                 "  annal import codex ~/.codex/sessions --json\n"
                 "  annal import claude-code ~/.claude/projects --follow\n"
                 "  annal import --detect Downloads\n"
                 "  annal import auto Downloads/session.json\n"
                 "  annal import lionagi ~/.lionagi/runs\n"
+                "  annal import bundle run-1.annal\n"
                 "  annal import jsonl --map session=nightly --map type=$.kind build.jsonl\n",
     .options = options,
     .run = run,

@@ -1,12 +1,18 @@
 /* annal export: what leaves a store, and whether it is the same when it comes back. */
+#include "journal/base/sha256.h"
 #include "tests/support/real_logs.h"
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/command.h"
+#include "tools/export/bundle.h"
 
+#include <annal/journal.h>
 #include <check.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define ASSERT_OUT(cli, part)                                                                      \
@@ -554,6 +560,465 @@ START_TEST(usage_that_takes_back_what_was_counted_adds_up)
 }
 END_TEST
 
+/* ---- Bundles ---- */
+
+#define CONTENT_SHA256 "a27e2f20e6e8016cdd8a77d2763bd43ad9e9af61090071902180850b07936a25"
+
+#define OTHER(cli) "--store", tmpdir_path(&(cli)->dir, "other")
+
+/* A store with a fork, a session of msgpack and an artifact, and its bundle. */
+static const char *make_bundle(struct cli *cli)
+{
+    const char *file = tmpdir_path(&cli->dir, "all.annal");
+    const char *content = tmpdir_path(&cli->dir, "content");
+    file_write(content, "what a tool returned", 20);
+    CLI(cli, ODD_EVENTS, "append", "s1");
+    CLI(cli, NULL, "fork", "s1", "a-fork", "--at", "2");
+    CLI(cli, "7\n", "append", "a-fork", "--type", "n");
+    CLI(cli, "{\"x\":[1,2.5]}\n8\n", "append", "packed", "--type", "n", "--format", "msgpack");
+    CLI(cli, NULL, "artifact", "put", "s1", content);
+    cli_assert_done(cli);
+    CLI(cli, NULL, "export", "--format", "bundle", "--to", file);
+    cli_assert_done(cli);
+    return file;
+}
+
+/* A journal of one store and that of the other. */
+static void assert_same_journal(struct cli *cli, const char *name)
+{
+    char path[300];
+    size_t len, other_len;
+    snprintf(path, sizeof path, "store/events/%s", name);
+    char *bytes = file_read(tmpdir_path(&cli->dir, path), &len);
+    snprintf(path, sizeof path, "other/events/%s", name);
+    char *other = file_read(tmpdir_path(&cli->dir, path), &other_len);
+    ck_assert_msg(len == other_len && memcmp(bytes, other, len) == 0, "%s is not the same", name);
+    free(other);
+    free(bytes);
+}
+
+static void assert_no_stage(struct cli *cli)
+{
+    char command[400];
+    snprintf(command, sizeof command, "ls -A %s | grep -q importing",
+             tmpdir_path(&cli->dir, "other"));
+    ck_assert_int_ne(system(command), 0);
+}
+
+START_TEST(a_bundle_brings_the_same_bytes_into_another_store)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    const char *file = make_bundle(&cli);
+    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "3 sessions, 7 events, 1 artifact: all hashes are equal\n");
+    assert_same_journal(&cli, "s1.jsonl");
+    assert_same_journal(&cli, "a-fork.jsonl");
+    assert_same_journal(&cli, "packed.mpk");
+    assert_no_stage(&cli);
+    CLI(&cli, NULL, "verify", OTHER(&cli));
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "artifact", "get", "s1", CONTENT_SHA256, OTHER(&cli));
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "what a tool returned");
+    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli), "--json");
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, "\"sessions\":3,\"events\":7,\"artifacts\":1,\"added\":0,\"extended\":0,"
+                     "\"already_there\":3,\"missing_artifacts\":0,\"hashes_equal\":true}\n");
+    CLI(&cli, "9\n", "append", "s1", "--type", "n", OTHER(&cli));
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, "; 3 already there\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(the_same_store_gives_the_same_bundle_and_tar_reads_it)
+{
+    struct cli cli;
+    size_t len;
+    CLI_INIT(&cli);
+    const char *file = make_bundle(&cli);
+    char *bytes = file_read(file, &len);
+    CLI(&cli, NULL, "export", "packed", "s1", "a-fork", "--format", "bundle");
+    ck_assert_int_eq(cli.exit_status, EXIT_DONE);
+    ck_assert_uint_eq(cli.out_len, len);
+    ck_assert_mem_eq(cli.out, bytes, len);
+    free(bytes);
+    char command[1000];
+    snprintf(command, sizeof command, "mkdir %s && tar -C %s --zstd -xf %s 2>&1",
+             tmpdir_path(&cli.dir, "tar"), tmpdir_path(&cli.dir, "tar"), file);
+    if (system("tar --version >/dev/null 2>&1 && zstd --version >/dev/null 2>&1") == 0)
+        ck_assert_int_eq(system(command), 0);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_fork_comes_with_what_it_was_forked_from)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    (void)make_bundle(&cli);
+    const char *file = tmpdir_path(&cli.dir, "fork.annal");
+    CLI(&cli, NULL, "export", "a-fork", "--format", "bundle", "--to", file);
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "2 sessions, 5 events, 1 artifact: all hashes are equal\n");
+    assert_same_journal(&cli, "s1.jsonl");
+    assert_same_journal(&cli, "a-fork.jsonl");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_session_of_which_the_begin_is_here_goes_on)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    const char *file = make_bundle(&cli);
+    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
+    cli_assert_done(&cli);
+    CLI(&cli, ODD_EVENTS, "append", "s1");
+    CLI(&cli, "\"\\u00e9\\ud800\"\n { \"a\" : 1.50 }\n", "append", "packed", "--type", "n");
+    CLI(&cli, NULL, "export", "--format", "bundle", "--to", file);
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, "; 2 went on from what was here; 1 already there\n");
+    assert_same_journal(&cli, "s1.jsonl");
+    assert_same_journal(&cli, "packed.mpk");
+    CLI(&cli, NULL, "verify", OTHER(&cli));
+    cli_assert_done(&cli);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(another_content_under_the_same_name_has_all_refused)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    const char *file = make_bundle(&cli);
+    CLI(&cli, "1\n", "append", "packed", "--type", "n", OTHER(&cli));
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
+    cli_assert_refused(&cli, EXIT_REFUSED, "there is a session 'packed' with another content");
+    CLI(&cli, NULL, "export", "s1", OTHER(&cli));
+    cli_assert_refused(&cli, EXIT_REFUSED, "s1");
+    assert_no_stage(&cli);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_session_that_was_deleted_comes_back_whole)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    const char *file = make_bundle(&cli);
+    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
+    CLI(&cli, NULL, "delete", "packed", "--yes", OTHER(&cli));
+    ck_assert_int_eq(cli.exit_status, EXIT_DONE);
+    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, "; 2 already there\n");
+    assert_same_journal(&cli, "packed.mpk");
+    cli_done(&cli);
+}
+END_TEST
+
+static void assert_nothing_comes_of(struct cli *cli, const char *file, size_t at)
+{
+    CLI(cli, NULL, "import", "bundle", file, OTHER(cli));
+    ck_assert_msg(cli->exit_status == EXIT_REFUSED, "byte %zu: exit status %d: %s", at,
+                  cli->exit_status, cli->err);
+    ck_assert_int_ne(access(tmpdir_path(&cli->dir, "other"), F_OK), 0);
+}
+
+START_TEST(any_flipped_byte_and_any_cut_is_refused_and_nothing_is_written)
+{
+    struct cli cli;
+    size_t len, step = full_or(1, 7);
+    CLI_INIT(&cli);
+    const char *file = make_bundle(&cli), *bad = tmpdir_path(&cli.dir, "bad.annal");
+    char *bytes = file_read(file, &len);
+    for (size_t at = 0; at < len; at += step) {
+        bytes[at] ^= (char)(1 << (at % 8));
+        file_write(bad, bytes, len);
+        assert_nothing_comes_of(&cli, bad, at);
+        bytes[at] ^= (char)(1 << (at % 8));
+    }
+    for (size_t cut = 0; cut < len; cut += len / 10) {
+        file_write(bad, bytes, cut);
+        assert_nothing_comes_of(&cli, bad, cut);
+    }
+    free(bytes);
+    CLI(&cli, NULL, "import", "bundle", tmpdir_path(&cli.dir, "none"), OTHER(&cli));
+    cli_assert_refused(&cli, EXIT_REFUSED, "No such file");
+    CLI(&cli, NULL, "import", "bundle", cli.dir.path, OTHER(&cli));
+    cli_assert_refused(&cli, EXIT_REFUSED, "is no file");
+    cli_done(&cli);
+}
+END_TEST
+
+/* ---- Bundles that somebody made to do harm: plain tar, sealed as it should be ---- */
+
+struct made {
+    char bytes[65536];
+    size_t len;
+};
+
+static void made_add(struct made *made, const char *name, char type, const char *link,
+                     const char *bytes, size_t len)
+{
+    char *head = made->bytes + made->len;
+    unsigned sum = 0;
+    memset(head, 0, 512);
+    snprintf(head, 100, "%s", name);
+    memcpy(head + 100, "0000600", 8);
+    memcpy(head + 108, "0000000", 8);
+    memcpy(head + 116, "0000000", 8);
+    snprintf(head + 124, 12, "%011zo", len);
+    memcpy(head + 136, "00000000000", 12);
+    memset(head + 148, ' ', 8);
+    head[156] = type;
+    snprintf(head + 157, 100, "%s", link);
+    memcpy(head + 257, "ustar\00000", 8);
+    for (int i = 0; i < 512; i++)
+        sum += (unsigned char)head[i];
+    snprintf(head + 148, 8, "%06o", sum);
+    memcpy(head + 512, bytes, len);
+    memset(head + 512 + len, 0, (512 - len % 512) % 512);
+    made->len += 512 + (len + 511) / 512 * 512;
+}
+
+static void hash_text(const void *bytes, size_t len, char text[SHA256_TEXT_BYTES])
+{
+    uint8_t hash[SHA256_BYTES];
+    struct sha256 *sha256 = annal__sha256_begin();
+    annal__sha256_add(sha256, bytes, len);
+    annal__sha256_end(sha256, hash);
+    sha256_text(hash, text);
+}
+
+static const char *made_seal(struct cli *cli, struct made *made)
+{
+    struct sha256 *sha256 = annal__sha256_begin();
+    const char *file = tmpdir_path(&cli->dir, "made.annal");
+    memset(made->bytes + made->len, 0, 1024);
+    made->len += 1024;
+    annal__sha256_add(sha256, made->bytes, made->len);
+    memcpy(made->bytes + made->len,
+           "\x5e\x2a\x4d\x18\x28\0\0\0"
+           "ANNALBND",
+           16);
+    annal__sha256_end(sha256, (uint8_t *)made->bytes + made->len + 16);
+    file_write(file, made->bytes, made->len + 48);
+    return file;
+}
+
+/* What a bundle of one session is made of. */
+struct parts {
+    char *journal;
+    size_t len;
+    struct bundle bundle;
+    struct bundle_session *session;
+};
+
+static void parts_init(struct cli *cli, struct parts *parts)
+{
+    annal_store *store = NULL;
+    annal_session_info info;
+    CLI(cli, "1\n2\n", "append", "s1", "--type", "n");
+    cli_assert_done(cli);
+    parts->journal = cli_journal(cli, "s1", &parts->len);
+    parts->bundle = (struct bundle){0};
+    parts->session = bundle_add_session(&parts->bundle);
+    strcpy(parts->session->session, "s1");
+    ck_assert_int_eq(
+        annal_store_open(cli->store, &(annal_store_options){.read_only = true}, &store, NULL),
+        ANNAL_OK);
+    ck_assert_int_eq(annal_session_info_get(store, ANNAL_SLICE("s1"), &info, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal_store_close(store, NULL), ANNAL_OK);
+    parts->session->format = ANNAL_FORMAT_JSON;
+    parts->session->bytes = parts->len;
+    parts->session->last_seq = info.last_seq;
+    parts->session->h = info.last_h;
+    memcpy(parts->session->file, info.file, sizeof info.file);
+    hash_text(parts->journal, parts->len, parts->session->sha256);
+}
+
+static void made_manifest(struct made *made, const struct parts *parts)
+{
+    struct buf text = {0};
+    ck_assert_int_eq(bundle_manifest_write(&parts->bundle, &text, NULL), ANNAL_OK);
+    made_add(made, "manifest.json", '0', "", text.ptr, text.len);
+    annal__buf_done(&text);
+}
+
+static void assert_harmless(struct cli *cli, struct made *made, const char *why)
+{
+    const char *file = made_seal(cli, made);
+    CLI(cli, NULL, "import", "bundle", file, OTHER(cli));
+    cli_assert_refused(cli, EXIT_REFUSED, why);
+    CLI(cli, NULL, "export", "s1", OTHER(cli));
+    ck_assert_int_ne(cli->exit_status, EXIT_DONE);
+    ck_assert_int_ne(access(tmpdir_path(&cli->dir, "evil"), F_OK), 0);
+    made->len = 0;
+}
+
+START_TEST(only_what_the_manifest_names_is_taken)
+{
+    static struct made made;
+    struct cli cli;
+    struct parts parts;
+    CLI_INIT(&cli);
+    parts_init(&cli, &parts);
+    const char *journal = "events/s1.jsonl";
+    made_manifest(&made, &parts);
+    made_add(&made, "../evil", '0', "", parts.journal, parts.len);
+    assert_harmless(&cli, &made, "its files are not those of its manifest");
+    made_manifest(&made, &parts);
+    made_add(&made, journal, '2', "/etc/passwd", "", 0);
+    assert_harmless(&cli, &made, "no plain file");
+    made_manifest(&made, &parts);
+    made_add(&made, journal, '1', "manifest.json", "", 0);
+    assert_harmless(&cli, &made, "no plain file");
+    made_manifest(&made, &parts);
+    made_add(&made, journal, '0', "", parts.journal, parts.len - 1);
+    assert_harmless(&cli, &made, "its files are not those of its manifest");
+    made_manifest(&made, &parts);
+    made_add(&made, journal, '0', "", parts.journal, parts.len);
+    made_add(&made, "events/s2.jsonl", '0', "", parts.journal, parts.len);
+    assert_harmless(&cli, &made, "more files");
+    made_manifest(&made, &parts);
+    assert_harmless(&cli, &made, "its files are not those of its manifest");
+    made_add(&made, journal, '0', "", parts.journal, parts.len);
+    assert_harmless(&cli, &made, "its first file is not manifest.json");
+    made_manifest(&made, &parts);
+    made_add(&made, journal, '0', "", parts.journal, parts.len);
+    const char *file = made_seal(&cli, &made);
+    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
+    cli_assert_done(&cli); /* so it was not something else that was refused */
+    bundle_done(&parts.bundle);
+    free(parts.journal);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(what_a_manifest_says_is_not_believed)
+{
+    static struct made made;
+    struct cli cli;
+    struct parts parts;
+    CLI_INIT(&cli);
+    parts_init(&cli, &parts);
+    struct bundle_session *session = parts.session, good = *session;
+    strcpy(session->session, "../s1");
+    made_manifest(&made, &parts);
+    assert_harmless(&cli, &made, "not described as it should be");
+    *session = good;
+    session->bytes = UINT64_MAX;
+    made_manifest(&made, &parts);
+    assert_harmless(&cli, &made, "a number is too large");
+    *session = good;
+    session->bytes = UINT64_MAX / 8;
+    made_manifest(&made, &parts);
+    CLI(&cli, NULL, "import", "bundle", made_seal(&cli, &made), OTHER(&cli));
+    cli_assert_refused(&cli, EXIT_STORAGE, "No space left");
+    made.len = 0;
+    *session = good;
+    strcpy(session->fork, "parent");
+    session->fork_seq = 1;
+    made_manifest(&made, &parts);
+    assert_harmless(&cli, &made, "without what it was forked from");
+    *session = good;
+    session->last_seq = 3;
+    made_manifest(&made, &parts);
+    made_add(&made, "events/s1.jsonl", '0', "", parts.journal, parts.len);
+    assert_harmless(&cli, &made, "does not prove itself");
+    *session = good;
+    session->h ^= 1;
+    made_manifest(&made, &parts);
+    made_add(&made, "events/s1.jsonl", '0', "", parts.journal, parts.len);
+    assert_harmless(&cli, &made, "does not prove itself");
+    *session = good;
+    *strstr(parts.journal, "\"data\":2") = 'x'; /* with a hash that fits, in the manifest */
+    hash_text(parts.journal, parts.len, session->sha256);
+    made_manifest(&made, &parts);
+    made_add(&made, "events/s1.jsonl", '0', "", parts.journal, parts.len);
+    assert_harmless(&cli, &made, "does not prove itself");
+    made_add(&made, "manifest.json", '0', "", "{\"annal_bundle\":2}", 18);
+    CLI(&cli, NULL, "import", "bundle", made_seal(&cli, &made), OTHER(&cli));
+    ck_assert_ptr_nonnull(strstr(cli.err, "knows version 1"));
+    bundle_done(&parts.bundle);
+    free(parts.journal);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_damaged_session_is_in_no_bundle)
+{
+    struct cli cli;
+    size_t len;
+    CLI_INIT(&cli);
+    CLI(&cli, "1\n22\n3\n", "append", "s1", "--type", "n");
+    char *journal = cli_journal(&cli, "s1", &len);
+    *strstr(journal, ":22,") = ';';
+    cli_journal_write(&cli, "s1", journal, len);
+    free(journal);
+    const char *file = tmpdir_path(&cli.dir, "x.annal");
+    CLI(&cli, NULL, "export", "s1", "--format", "bundle", "--to", file);
+    cli_assert_refused(&cli, EXIT_REFUSED, "annal repair s1");
+    ck_assert_int_ne(access(file, F_OK), 0);
+    CLI(&cli, NULL, "export", "s1", "--format", "bundle", "--to", file, "--at", "1");
+    cli_assert_refused(&cli, EXIT_USAGE, "whole journals");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(an_import_that_is_killed_leaves_whole_sessions_and_the_next_one_finishes)
+{
+    enum { SESSIONS = 40 };
+    struct cli cli;
+    char id[20];
+    CLI_INIT(&cli);
+    for (int i = 0; i < SESSIONS; i++) {
+        snprintf(id, sizeof id, "s%d", i);
+        CLI(&cli, "1\n2\n3\n", "append", id, "--type", "n");
+    }
+    const char *file = tmpdir_path(&cli.dir, "all.annal");
+    CLI(&cli, NULL, "export", "--format", "bundle", "--to", file);
+    cli_assert_done(&cli);
+    const char *words[] = {"import", "bundle", file, OTHER(&cli), NULL};
+    for (unsigned run = 0; run < many_or(25, 5); run++) {
+        int input, output, status;
+        pid_t pid = cli_start(&cli, words, &input, &output);
+        usleep(20000 + run * 4000);
+        kill(pid, SIGKILL);
+        waitpid(pid, &status, 0);
+        close(input);
+        close(output);
+        if (access(tmpdir_path(&cli.dir, "other/events"), F_OK) != 0)
+            continue;
+        CLI(&cli, NULL, "verify", OTHER(&cli));
+        cli_assert_done(&cli);
+        for (int i = 0; i < SESSIONS; i++) {
+            snprintf(id, sizeof id, "s%d", i);
+            char path[60];
+            snprintf(path, sizeof path, "other/events/%s.jsonl", id);
+            if (access(tmpdir_path(&cli.dir, path), F_OK) == 0)
+                assert_same_journal(&cli, path + strlen("other/events/"));
+        }
+    }
+    cli_run(&cli, NULL, words);
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, "40 sessions, 120 events, 0 artifacts: all hashes are equal");
+    assert_no_stage(&cli);
+    cli_done(&cli);
+}
+END_TEST
+
 Suite *suite_export(void)
 {
     Suite *suite = suite_create("export");
@@ -580,5 +1045,20 @@ Suite *suite_export(void)
     tcase_add_test(otlp, what_a_crash_left_open_ends_with_the_last_event_and_says_so);
     tcase_add_test(otlp, usage_that_takes_back_what_was_counted_adds_up);
     suite_add_tcase(suite, otlp);
+    TCase *bundle = tcase_create("bundle");
+    tcase_set_timeout(bundle, 300);
+    tcase_add_test(bundle, a_bundle_brings_the_same_bytes_into_another_store);
+    tcase_add_test(bundle, the_same_store_gives_the_same_bundle_and_tar_reads_it);
+    tcase_add_test(bundle, a_fork_comes_with_what_it_was_forked_from);
+    tcase_add_test(bundle, a_session_of_which_the_begin_is_here_goes_on);
+    tcase_add_test(bundle, another_content_under_the_same_name_has_all_refused);
+    tcase_add_test(bundle, a_session_that_was_deleted_comes_back_whole);
+    tcase_add_test(bundle, any_flipped_byte_and_any_cut_is_refused_and_nothing_is_written);
+    tcase_add_test(bundle, only_what_the_manifest_names_is_taken);
+    tcase_add_test(bundle, what_a_manifest_says_is_not_believed);
+    tcase_add_test(bundle, a_damaged_session_is_in_no_bundle);
+    tcase_add_test(bundle,
+                   an_import_that_is_killed_leaves_whole_sessions_and_the_next_one_finishes);
+    suite_add_tcase(suite, bundle);
     return suite;
 }

@@ -29,7 +29,7 @@ _annal()
         local formats="jsonl csv table"
         [[ $verb == query || $verb == sql ]] && formats+=" parquet"
         [[ $verb == append || $verb == import || $verb == convert || $verb == fork ]] && formats="jsonl msgpack"
-        [[ $verb == export ]] && formats="jsonl markdown otlp"
+        [[ $verb == export ]] && formats="jsonl markdown otlp bundle"
         mapfile -t COMPREPLY < <(compgen -W "$formats" -- "$word")
         return
         ;;
@@ -60,7 +60,7 @@ _annal()
 
     case $verb in
     import)
-        mapfile -t COMPREPLY < <(compgen -W "claude-code codex lionagi" -f -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "claude-code codex lionagi bundle" -f -- "$word")
         ;;
     append | cat | convert | delete | export | fork | show | query | verify | repair | replay | diff | tail | snapshot)
         # The names of the journals are the names of the sessions.

@@ -56,6 +56,18 @@ annal_artifact_put_stream(annal_store *store, annal_slice session, annal_artifac
                           void *arg, annal_artifact_info *out_info, annal_error *err);
 
 /*
+ * Move an artifact here from another store, `from`, which nobody else uses and which is on the same
+ * filesystem: its file takes its place by one rename, and is durable when this returns. One that is
+ * here under that name is replaced, for it has the same content. Who calls has proved it there,
+ * annal_artifact_read(). Any thread.
+ *
+ * ANNAL_ERR_NOTFOUND  `from` has no such artifact
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_adopt(annal_store *store, annal_store *from,
+                                                             annal_slice session,
+                                                             annal_slice sha256, annal_error *err);
+
+/*
  * Keep sweeps away: what is stored while it is held is not swept before it is released. For those
  * who store an artifact and then append the event that names it. Release it soon, from any thread.
  */

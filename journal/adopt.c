@@ -1,0 +1,158 @@
+/*
+ * Taking a journal over from another store.
+ *
+ * (1) It holds locks/structure, so what a fork points at is not deleted or converted meanwhile, and
+ *     the name of the session, so nobody begins one there.
+ * (2) A commit log may hold redo for a journal of the same file id, which stood here and was
+ *     deleted; where it has a tombstone it is refused, for that redo is of what it was then.
+ * (3) Nothing is copied: the journal is synced, renamed, and events/ is synced.
+ */
+#include "journal/base/error.h"
+#include "journal/checkpoint.h"
+#include "journal/replace.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+struct adoption {
+    struct change change; /* of the session's name */
+    annal_store *store;
+    annal_slice session;
+    const struct codec *codec;
+    struct frame_header header;
+    struct buf frame;
+    struct buf path; /* where it is */
+    struct buf target;
+};
+
+/* Sync the journal, and look at its header. */
+static annal_status examine(struct adoption *adoption, annal_store *from, annal_error *err)
+{
+    const struct io *io = from->io;
+    uint64_t h;
+    annal_status status =
+        annal__journal_find(from, adoption->session, &adoption->path, &adoption->codec, err);
+    if (status < 0)
+        return status;
+    if (adoption->codec == NULL)
+        return annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no session '%.*s' in %s",
+                           ANNAL_FMT(adoption->session), from->path);
+    status = annal__buf_reserve(&adoption->frame, FRAME_ENVELOPE_BYTES);
+    if (status < 0)
+        return annal__fail(err, status, "take over a session: no memory");
+    int fd = io->open(io->arg, adoption->path.ptr, O_RDONLY, 0);
+    ssize_t got =
+        fd < 0 ? -1 : annal__read_full(io, fd, adoption->frame.ptr, FRAME_ENVELOPE_BYTES, 0);
+    if (got < 0 || io->fsync(io->arg, fd) < 0)
+        status = annal__fail_errno(err, "read and sync %s", adoption->path.ptr);
+    if (fd >= 0)
+        io->close(io->arg, fd);
+    if (status < 0)
+        return status;
+    const annal_slice bytes = {adoption->frame.ptr, (size_t)got};
+    if (!annal__frame_first(adoption->codec, bytes, &adoption->header, &h))
+        return annal__fail(err, ANNAL_ERR_CORRUPT, "the header of %s is damaged",
+                           adoption->path.ptr);
+    return annal__frame_check_owner(&adoption->header, adoption->session, err);
+}
+
+/* Rule (2), once as far as it can be helped, and once for good. */
+static annal_status refuse_gone(const struct adoption *adoption, annal_error *err)
+{
+    bool gone = false;
+    annal_status status =
+        annal__replace_is_gone(adoption->store, adoption->header.file, &gone, err);
+    if (status == ANNAL_OK && gone)
+        status = annal__fail(err, ANNAL_ERR_BUSY,
+                             "session '%.*s' was deleted here, and a commit log still names this "
+                             "journal: try again when who writes this store is done",
+                             ANNAL_FMT(adoption->session));
+    return status;
+}
+
+static annal_status settle_gone(const struct adoption *adoption, annal_error *err)
+{
+    if (refuse_gone(adoption, NULL) == ANNAL_OK)
+        return ANNAL_OK;
+    annal_status status = annal_checkpoint(adoption->store, err);
+    if (status == ANNAL_OK)
+        annal__replace_sweep(adoption->store);
+    return status;
+}
+
+/* A fork points at an event that is here. */
+static annal_status check_parent(const struct adoption *adoption, annal_error *err)
+{
+    const struct frame_header *header = &adoption->header;
+    annal_cursor *cursor = NULL;
+    annal_event event = {0};
+    if (header->fork.len == 0)
+        return ANNAL_OK;
+    annal_status status =
+        annal_cursor_open(adoption->store, header->fork, header->fork_seq, &cursor, err);
+    if (status == ANNAL_OK)
+        status = annal_cursor_next(cursor, &event, err);
+    if (status > 0 || status == ANNAL_ERR_NOTFOUND ||
+        (status == ANNAL_OK && (event.seq != header->fork_seq || event.h != header->fork_h)))
+        status =
+            annal__fail(err, ANNAL_ERR_CORRUPT,
+                        "session '%.*s' is a fork of event %" PRIu64
+                        " of session '%.*s', which is not here or has another history",
+                        ANNAL_FMT(adoption->session), header->fork_seq, ANNAL_FMT(header->fork));
+    annal_cursor_close(cursor);
+    return status;
+}
+
+/* Rule (3). */
+static annal_status take_place(struct adoption *adoption, annal_error *err)
+{
+    annal_store *store = adoption->store;
+    annal_status status =
+        annal__journal_path(store, adoption->session, adoption->codec, &adoption->target, err);
+    if (status < 0)
+        return status;
+    if (store->io->rename(store->io->arg, adoption->path.ptr, adoption->target.ptr) < 0)
+        return annal__fail_errno(err, "rename %s to %s", adoption->path.ptr, adoption->target.ptr);
+    atomic_store(&store->events_dirty, true);
+    annal_error why = {0};
+    if (annal__checkpoint_events(store, &why) < 0)
+        return annal__fail(err, ANNAL_ERR_UNKNOWN, "%.400s", why.message);
+    return ANNAL_OK;
+}
+
+static annal_status adopt(struct adoption *adoption, annal_error *err)
+{
+    const struct session *session = adoption->change.session;
+    if (session->create_logged || session->exists)
+        return annal__fail(err, ANNAL_ERR_CONFLICT, "there is a session '%.*s' already",
+                           ANNAL_FMT(adoption->session));
+    annal_status status = refuse_gone(adoption, err);
+    if (status == ANNAL_OK)
+        status = check_parent(adoption, err);
+    return status == ANNAL_OK ? take_place(adoption, err) : status;
+}
+
+annal_status annal_session_adopt(annal_store *store, annal_store *from, annal_slice session,
+                                 annal_error *err)
+{
+    struct adoption adoption = {
+        .store = store, .session = session, .frame = {.limit = FRAME_ENVELOPE_BYTES}};
+    annal_status status = annal__store_check_writable(store, err);
+    if (status == ANNAL_OK)
+        status = annal_session_id_check(session, err);
+    if (status == ANNAL_OK)
+        status = examine(&adoption, from, err);
+    if (status == ANNAL_OK)
+        status = settle_gone(&adoption, err);
+    if (status == ANNAL_OK) {
+        status = annal__change_claim(&adoption.change, store, session, true, err);
+        if (status == ANNAL_OK)
+            status = adopt(&adoption, err);
+        annal__change_end(&adoption.change);
+    }
+    annal__buf_done(&adoption.frame);
+    annal__buf_done(&adoption.path);
+    annal__buf_done(&adoption.target);
+    return status;
+}

@@ -1,0 +1,355 @@
+#include "tools/export/bundle.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/json.h"
+#include "journal/base/json_walk.h"
+#include "journal/base/number.h"
+#include "journal/base/sha256.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PIECE_BYTES = 128 << 10, MANIFEST_DEPTH = 8 };
+
+/* ---- Lists ---- */
+
+static bool grow(void **list, size_t count, size_t size)
+{
+    if ((count & (count - 1)) != 0) /* room is the next power of two */
+        return true;
+    void *grown = annal__realloc_array(*list, count == 0 ? 1 : count * 2, size);
+    if (grown == NULL)
+        return false;
+    *list = grown;
+    return true;
+}
+
+struct bundle_session *bundle_add_session(struct bundle *bundle)
+{
+    void *list = bundle->sessions;
+    if (!grow(&list, bundle->session_count, sizeof *bundle->sessions))
+        return NULL;
+    bundle->sessions = list;
+    struct bundle_session *session = &bundle->sessions[bundle->session_count++];
+    *session = (struct bundle_session){0};
+    return session;
+}
+
+struct bundle_artifact *bundle_add_artifact(struct bundle *bundle)
+{
+    void *list = bundle->artifacts;
+    if (!grow(&list, bundle->artifact_count, sizeof *bundle->artifacts))
+        return NULL;
+    bundle->artifacts = list;
+    struct bundle_artifact *artifact = &bundle->artifacts[bundle->artifact_count++];
+    *artifact = (struct bundle_artifact){0};
+    return artifact;
+}
+
+/* A fork's seq is above that of those that it was forked from. */
+static int compare_sessions(const void *a, const void *b)
+{
+    const struct bundle_session *one = a, *other = b;
+    if (one->fork_seq != other->fork_seq)
+        return one->fork_seq < other->fork_seq ? -1 : 1;
+    return strcmp(one->session, other->session);
+}
+
+static int compare_artifacts(const void *a, const void *b)
+{
+    const struct bundle_artifact *one = a, *other = b;
+    int sessions = strcmp(one->session, other->session);
+    return sessions != 0 ? sessions : strcmp(one->name, other->name);
+}
+
+void bundle_sort(struct bundle *bundle)
+{
+    if (bundle->session_count > 0)
+        qsort(bundle->sessions, bundle->session_count, sizeof *bundle->sessions, compare_sessions);
+    if (bundle->artifact_count > 0)
+        qsort(bundle->artifacts, bundle->artifact_count, sizeof *bundle->artifacts,
+              compare_artifacts);
+}
+
+void bundle_done(struct bundle *bundle)
+{
+    annal__free(bundle->sessions);
+    annal__free(bundle->artifacts);
+    *bundle = (struct bundle){0};
+}
+
+uint64_t bundle_bytes(const struct bundle *bundle)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < bundle->session_count; i++)
+        bytes += bundle->sessions[i].bytes;
+    for (size_t i = 0; i < bundle->artifact_count; i++)
+        bytes += bundle->artifacts[i].bytes;
+    return bytes;
+}
+
+void bundle_session_path(const struct bundle_session *session, char path[BUNDLE_PATH_BYTES])
+{
+    snprintf(path, BUNDLE_PATH_BYTES, "events/%s.%s", session->session,
+             session->format == ANNAL_FORMAT_MSGPACK ? "mpk" : "jsonl");
+}
+
+void bundle_artifact_path(const struct bundle_artifact *artifact, char path[BUNDLE_PATH_BYTES])
+{
+    snprintf(path, BUNDLE_PATH_BYTES, "artifacts/%s/%s.zst", artifact->session, artifact->name);
+}
+
+annal_status bundle_hash_file(const char *path, uint64_t bytes, char text[SHA256_TEXT_BYTES],
+                              annal_error *err)
+{
+    char piece[PIECE_BYTES];
+    uint8_t hash[SHA256_BYTES];
+    annal_status status = ANNAL_OK;
+    struct sha256 *sha256 = annal__sha256_begin();
+    if (sha256 == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read %s: no memory", path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        status = annal__fail_errno(err, "open %s", path);
+    while (status == ANNAL_OK && bytes > 0) {
+        ssize_t got = read(fd, piece, bytes < sizeof piece ? (size_t)bytes : sizeof piece);
+        if (got < 0)
+            status = annal__fail_errno(err, "read %s", path);
+        else if (got == 0)
+            status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s was cut meanwhile", path);
+        else
+            annal__sha256_add(sha256, piece, (size_t)got);
+        bytes -= got > 0 ? (uint64_t)got : 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    annal__sha256_end(sha256, hash);
+    if (status == ANNAL_OK)
+        sha256_text(hash, text);
+    return status;
+}
+
+/* ---- Writing the manifest ---- */
+
+static annal_status put_session(const struct bundle_session *session, struct buf *out)
+{
+    char path[BUNDLE_PATH_BYTES];
+    bundle_session_path(session, path);
+    annal_status status =
+        annal__buf_printf(out,
+                          "{\"session\":\"%s\",\"path\":\"%s\",\"bytes\":%" PRIu64
+                          ",\"sha256\":\"%s\",\"file\":\"%s\","
+                          "\"fork\":",
+                          session->session, path, session->bytes, session->sha256, session->file);
+    if (status == ANNAL_OK && session->fork[0] != '\0')
+        status = annal__buf_printf(out, "{\"session\":\"%s\",\"seq\":%" PRIu64 "}", session->fork,
+                                   session->fork_seq);
+    else if (status == ANNAL_OK)
+        status = annal__buf_printf(out, "null");
+    if (status == ANNAL_OK)
+        status = annal__buf_printf(out, ",\"last_seq\":%" PRIu64 ",\"h\":\"%016" PRIx64 "\"}",
+                                   session->last_seq, session->h);
+    return status;
+}
+
+static annal_status put_artifact(const struct bundle_artifact *artifact, struct buf *out)
+{
+    char path[BUNDLE_PATH_BYTES];
+    bundle_artifact_path(artifact, path);
+    return annal__buf_printf(
+        out,
+        "{\"session\":\"%s\",\"name\":\"%s\",\"path\":\"%s\",\"bytes\":%" PRIu64
+        ",\"sha256\":\"%s\"}",
+        artifact->session, artifact->name, path, artifact->bytes, artifact->sha256);
+}
+
+annal_status bundle_manifest_write(const struct bundle *bundle, struct buf *out, annal_error *err)
+{
+    out->limit = BUNDLE_MANIFEST_BYTES;
+    annal_status status = annal__buf_printf(out, "{\"annal_bundle\":1,\n\"sessions\":[");
+    for (size_t i = 0; i < bundle->session_count && status == ANNAL_OK; i++) {
+        status = annal__buf_printf(out, i > 0 ? ",\n" : "\n");
+        if (status == ANNAL_OK)
+            status = put_session(&bundle->sessions[i], out);
+    }
+    if (status == ANNAL_OK)
+        status = annal__buf_printf(out, "],\n\"artifacts\":[");
+    for (size_t i = 0; i < bundle->artifact_count && status == ANNAL_OK; i++) {
+        status = annal__buf_printf(out, i > 0 ? ",\n" : "\n");
+        if (status == ANNAL_OK)
+            status = put_artifact(&bundle->artifacts[i], out);
+    }
+    if (status == ANNAL_OK)
+        status = annal__buf_printf(out, "]}\n");
+    return status < 0 ? annal__fail(err, status, "the manifest of a bundle is too large")
+                      : ANNAL_OK;
+}
+
+/* ---- Reading it ---- */
+
+static annal_status refuse(const char *what, annal_error *err)
+{
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "the manifest of the bundle: %s", what);
+}
+
+/* The text of a member, which has no escapes; false: it is none, or too long. */
+static bool text_of(annal_slice object, const char *name, char *out, size_t room)
+{
+    annal_slice raw = annal__json_member(object, name);
+    if (raw.len < 2 || raw.ptr[0] != '"' || raw.len - 2 >= room ||
+        memchr(raw.ptr, '\\', raw.len) != NULL)
+        return false;
+    memcpy(out, raw.ptr + 1, raw.len - 2);
+    out[raw.len - 2] = '\0';
+    return true;
+}
+
+static bool number_of(annal_slice object, const char *name, uint64_t *out)
+{
+    annal_slice raw = annal__json_member(object, name);
+    struct number number =
+        raw.len > 0 ? annal__number_read(raw) : (struct number){.kind = NUMBER_OTHER};
+    *out = number.uint;
+    return number.kind == NUMBER_UINT;
+}
+
+static bool is_hex(const char *text, size_t len)
+{
+    return strlen(text) == len && strspn(text, "0123456789abcdef") == len;
+}
+
+static bool is_session(const char *id)
+{
+    return annal_session_id_check(annal_slice_of(id), NULL) == ANNAL_OK;
+}
+
+static bool read_fork(annal_slice object, struct bundle_session *session)
+{
+    annal_slice fork = annal__json_member(object, "fork");
+    if (fork.len == 0 || fork.ptr[0] != '{')
+        return fork.len == 4;
+    return text_of(fork, "session", session->fork, sizeof session->fork) &&
+           is_session(session->fork) && number_of(fork, "seq", &session->fork_seq) &&
+           session->fork_seq > 0;
+}
+
+static bool read_session(annal_slice object, struct bundle_session *session)
+{
+    char path[BUNDLE_PATH_BYTES], h[17];
+    if (!text_of(object, "session", session->session, sizeof session->session) ||
+        !is_session(session->session) || !text_of(object, "path", path, sizeof path) ||
+        !number_of(object, "bytes", &session->bytes) ||
+        !text_of(object, "sha256", session->sha256, sizeof session->sha256) ||
+        !is_hex(session->sha256, 64) || !text_of(object, "file", session->file, 33) ||
+        !is_hex(session->file, 32) || !number_of(object, "last_seq", &session->last_seq) ||
+        !text_of(object, "h", h, sizeof h) || !is_hex(h, 16) || !read_fork(object, session))
+        return false;
+    size_t len = strlen(path);
+    session->h = strtoull(h, NULL, 16);
+    session->format =
+        len > 4 && strcmp(path + len - 4, ".mpk") == 0 ? ANNAL_FORMAT_MSGPACK : ANNAL_FORMAT_JSON;
+    return true;
+}
+
+static bool read_artifact(annal_slice object, struct bundle_artifact *artifact)
+{
+    return text_of(object, "session", artifact->session, sizeof artifact->session) &&
+           is_session(artifact->session) &&
+           text_of(object, "name", artifact->name, sizeof artifact->name) &&
+           is_hex(artifact->name, 64) && number_of(object, "bytes", &artifact->bytes) &&
+           text_of(object, "sha256", artifact->sha256, sizeof artifact->sha256) &&
+           is_hex(artifact->sha256, 64);
+}
+
+static annal_status read_lists(annal_slice text, struct bundle *bundle, annal_error *err)
+{
+    struct json_walk walk;
+    annal_slice object;
+    if (!annal__json_walk_array(&walk, annal__json_member(text, "sessions")))
+        return refuse("it lists no sessions", err);
+    while (annal__json_walk_item(&walk, &object)) {
+        struct bundle_session *session = bundle_add_session(bundle);
+        if (session == NULL)
+            return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: no memory");
+        if (object.ptr[0] != '{' || !read_session(object, session))
+            return refuse("a session is not described as it should be", err);
+    }
+    if (!annal__json_walk_array(&walk, annal__json_member(text, "artifacts")))
+        return refuse("it lists no artifacts", err);
+    while (annal__json_walk_item(&walk, &object)) {
+        struct bundle_artifact *artifact = bundle_add_artifact(bundle);
+        if (artifact == NULL)
+            return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: no memory");
+        if (object.ptr[0] != '{' || !read_artifact(object, artifact))
+            return refuse("an artifact is not described as it should be", err);
+    }
+    return ANNAL_OK;
+}
+
+static const struct bundle_session *find_session(const struct bundle *bundle, const char *id)
+{
+    for (size_t i = 0; i < bundle->session_count; i++) {
+        if (strcmp(bundle->sessions[i].session, id) == 0)
+            return &bundle->sessions[i];
+    }
+    return NULL;
+}
+
+/* Each once, in order; forks with those that they were forked from; sizes that add up. */
+static annal_status check_lists(struct bundle *bundle, annal_error *err)
+{
+    uint64_t room = UINT64_MAX / 4;
+    for (size_t i = 0; i < bundle->session_count; i++) {
+        const struct bundle_session *session = &bundle->sessions[i];
+        if (i > 0 && compare_sessions(session - 1, session) >= 0)
+            return refuse("its sessions are not in order", err);
+        if (find_session(bundle, session->session) != session)
+            return refuse("a session stands twice", err);
+        const struct bundle_session *parent = find_session(bundle, session->fork);
+        if (session->fork[0] != '\0' && (parent == NULL || parent >= session))
+            return refuse("a fork stands there without what it was forked from", err);
+        if (session->last_seq < session->fork_seq || session->bytes > room)
+            return refuse("a number is too large", err);
+        room -= session->bytes;
+    }
+    for (size_t i = 0; i < bundle->artifact_count; i++) {
+        const struct bundle_artifact *artifact = &bundle->artifacts[i];
+        if (i > 0 && compare_artifacts(artifact - 1, artifact) >= 0)
+            return refuse("its artifacts are not in order", err);
+        if (find_session(bundle, artifact->session) == NULL)
+            return refuse("an artifact is of no session of the bundle", err);
+        if (artifact->bytes > room)
+            return refuse("a number is too large", err);
+        room -= artifact->bytes;
+    }
+    return ANNAL_OK;
+}
+
+annal_status bundle_manifest_read(annal_slice text, struct bundle *out, annal_error *err)
+{
+    struct buf again = {0};
+    uint64_t version = 0;
+    *out = (struct bundle){0};
+    if (annal__json_check(text, MANIFEST_DEPTH, NULL) != JSON_VALID || text.ptr[0] != '{' ||
+        !number_of(text, "annal_bundle", &version))
+        return refuse("it is none", err);
+    if (version != 1)
+        return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
+                           "the bundle has version %" PRIu64 ", and this annal knows version 1",
+                           version);
+    annal_status status = read_lists(text, out, err);
+    if (status == ANNAL_OK)
+        status = bundle_manifest_write(out, &again, err);
+    if (status == ANNAL_OK && (again.len != text.len || memcmp(again.ptr, text.ptr, text.len) != 0))
+        status = refuse("it is not spelled as it should be", err);
+    if (status == ANNAL_OK)
+        status = check_lists(out, err);
+    annal__buf_done(&again);
+    return status;
+}

@@ -1,0 +1,87 @@
+/*
+ * Bundles: sessions as one file that another store takes over, with proof that they are the same.
+ *
+ * (1) A bundle is a sealed tar archive (tar.h). Its first file is manifest.json, the others are those
+ *     that it lists, in its order: the journals, then the artifacts of their sessions, byte for byte
+ *     as they stand in a store.
+ * (2) With a fork come those that it was forked from, each before its forks.
+ * (3) The manifest has one spelling: what is read is written again, and must be the same bytes. It
+ *     says of each file how long it is and its SHA-256; of each session its last event and that
+ *     event's hash.
+ * (4) Of a journal that somebody writes, all that was durable when the export began is there, and
+ *     whole events only. A damaged one is refused.
+ * (5) What is read is believed in this order: the seal, the manifest, the names and sizes of files,
+ *     their SHA-256, the chain of each journal, the content of each artifact, what the store has.
+ *     Then it is moved in: artifacts first, each journal by one rename.
+ */
+#ifndef TOOLS_EXPORT_BUNDLE_H
+#define TOOLS_EXPORT_BUNDLE_H
+
+#include "journal/base/buf.h"
+#include "tools/args.h"
+#include "tools/export/tar.h"
+#include "tools/sessions.h"
+
+#include <annal/artifact.h>
+
+#define BUNDLE_PATH_BYTES     512
+#define BUNDLE_MANIFEST       "manifest.json"
+#define BUNDLE_MANIFEST_BYTES ((size_t)256 << 20)
+
+struct bundle_session {
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    annal_format format;
+    uint64_t bytes;
+    char sha256[SHA256_TEXT_BYTES];
+    char file[33];                             /* the id of the journal */
+    char fork[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* "": it is none */
+    uint64_t fork_seq;
+    uint64_t last_seq;
+    uint64_t h;
+};
+
+struct bundle_artifact {
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    char name[SHA256_TEXT_BYTES]; /* the SHA-256 of its content */
+    uint64_t bytes;               /* of its file, and their SHA-256 */
+    char sha256[SHA256_TEXT_BYTES];
+};
+
+struct bundle {
+    struct bundle_session *sessions; /* by fork_seq, then by id */
+    size_t session_count;
+    struct bundle_artifact *artifacts; /* by session, then by name */
+    size_t artifact_count;
+};
+
+/* NULL: no memory. */
+struct bundle_session *bundle_add_session(struct bundle *bundle);
+struct bundle_artifact *bundle_add_artifact(struct bundle *bundle);
+void bundle_sort(struct bundle *bundle);
+void bundle_done(struct bundle *bundle);
+
+/* Bytes of all files. */
+uint64_t bundle_bytes(const struct bundle *bundle);
+
+/* Where they stand, in a bundle and in a store. */
+void bundle_session_path(const struct bundle_session *session, char path[BUNDLE_PATH_BYTES]);
+void bundle_artifact_path(const struct bundle_artifact *artifact, char path[BUNDLE_PATH_BYTES]);
+
+annal_status bundle_manifest_write(const struct bundle *bundle, struct buf *out, annal_error *err);
+
+/* Rule (3). ANNAL_ERR_CORRUPT, ANNAL_ERR_UNSUPPORTED. */
+annal_status bundle_manifest_read(annal_slice text, struct bundle *out, annal_error *err);
+
+/* The SHA-256 of the first bytes of a file. ANNAL_ERR_CORRUPT: it has fewer. */
+annal_status bundle_hash_file(const char *path, uint64_t bytes, char text[SHA256_TEXT_BYTES],
+                              annal_error *err);
+
+/* ---- The verbs; 0 or an exit status, after one line on stderr ---- */
+
+/* Of the sessions in the list, on stdout. */
+int bundle_export(annal_store *store, const struct session_list *list);
+
+/* annal import bundle FILE */
+int bundle_import(const struct args *args);
+
+#endif

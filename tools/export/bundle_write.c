@@ -1,0 +1,242 @@
+/* annal export --format bundle. */
+#include "journal/base/error.h"
+#include "journal/base/sha256.h"
+#include "tools/export/bundle.h"
+#include "tools/progress.h"
+
+#include <annal/journal.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PIECE_BYTES = 128 << 10 };
+
+struct bundling {
+    annal_store *store;
+    struct bundle bundle;
+    struct tar_writer *tar;
+    struct progress progress;
+    uint64_t bytes_done;
+    struct buf path; /* of a file in the store */
+    annal_error *err;
+};
+
+static const char *path_of(struct bundling *bundling, const char *within)
+{
+    annal__buf_clear(&bundling->path);
+    if (annal__buf_printf(&bundling->path, "%s/%s", annal_store_path(bundling->store), within) < 0)
+        return NULL;
+    return annal__buf_cstr(&bundling->path);
+}
+
+static annal_status fail_memory(annal_error *err)
+{
+    return annal__fail(err, ANNAL_ERR_NOMEM, "export: no memory");
+}
+
+/* ---- What is in it ---- */
+
+static bool has(const struct bundle *bundle, annal_slice session)
+{
+    for (size_t i = 0; i < bundle->session_count; i++) {
+        const char *id = bundle->sessions[i].session;
+        if (strlen(id) == session.len && memcmp(id, session.ptr, session.len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* An annal_lineage_fn: rule (2). */
+static int add_part(void *arg, const annal_lineage_part *part)
+{
+    struct bundling *bundling = arg;
+    if (has(&bundling->bundle, part->session))
+        return 0;
+    struct bundle_session *session = bundle_add_session(&bundling->bundle);
+    if (session == NULL)
+        return fail_memory(bundling->err);
+    memcpy(session->session, part->session.ptr, part->session.len);
+    return 0;
+}
+
+/* Rule (4). */
+static annal_status refuse_damage(struct bundling *bundling, const struct bundle_session *session)
+{
+    annal_verify_result result;
+    annal_status status = annal_verify_session(bundling->store, annal_slice_of(session->session),
+                                               NULL, NULL, &result, bundling->err);
+    if (status >= 0 && result.findings > 0)
+        status =
+            annal__fail(bundling->err, ANNAL_ERR_CORRUPT,
+                        "session '%s' is damaged and cannot be proved elsewhere: 'annal repair "
+                        "%s --to NEW' copies what is sound",
+                        session->session, session->session);
+    return status;
+}
+
+static annal_status describe(struct bundling *bundling, struct bundle_session *session)
+{
+    annal_session_info info;
+    char within[BUNDLE_PATH_BYTES];
+    annal_status status = annal_session_info_get(bundling->store, annal_slice_of(session->session),
+                                                 &info, bundling->err);
+    if (status >= 0)
+        status = refuse_damage(bundling, session);
+    if (status < 0)
+        return status;
+    session->format = info.format;
+    session->bytes = info.end_offset;
+    session->fork_seq = info.fork_seq;
+    session->last_seq = info.last_seq;
+    session->h = info.last_h;
+    memcpy(session->file, info.file, sizeof session->file);
+    memcpy(session->fork, info.fork_session, sizeof session->fork);
+    bundle_session_path(session, within);
+    const char *path = path_of(bundling, within);
+    if (path == NULL)
+        return fail_memory(bundling->err);
+    return bundle_hash_file(path, session->bytes, session->sha256, bundling->err);
+}
+
+/* An annal_artifact_fn. */
+static int add_artifact(void *arg, const annal_artifact_info *info)
+{
+    struct bundling *bundling = arg;
+    char within[BUNDLE_PATH_BYTES];
+    struct bundle_artifact *artifact = bundle_add_artifact(&bundling->bundle);
+    if (artifact == NULL)
+        return fail_memory(bundling->err);
+    memcpy(artifact->session, info->session, sizeof artifact->session);
+    memcpy(artifact->name, info->sha256, sizeof artifact->name);
+    artifact->bytes = info->stored_bytes;
+    bundle_artifact_path(artifact, within);
+    const char *path = path_of(bundling, within);
+    if (path == NULL)
+        return fail_memory(bundling->err);
+    return bundle_hash_file(path, artifact->bytes, artifact->sha256, bundling->err);
+}
+
+static annal_status collect(struct bundling *bundling, const struct session_list *list)
+{
+    struct bundle *bundle = &bundling->bundle;
+    annal_status status = annal_store_settle(bundling->store, bundling->err);
+    for (size_t i = 0; i < list->count && status == ANNAL_OK; i++)
+        status = annal_session_lineage(bundling->store, annal_slice_of(list->names[i].id), add_part,
+                                       bundling, bundling->err);
+    for (size_t i = 0; i < bundle->session_count && status == ANNAL_OK; i++) {
+        status = describe(bundling, &bundle->sessions[i]);
+        if (status == ANNAL_OK)
+            status =
+                annal_artifact_each(bundling->store, annal_slice_of(bundle->sessions[i].session),
+                                    add_artifact, bundling, bundling->err);
+    }
+    bundle_sort(bundle);
+    return status;
+}
+
+/* ---- Writing it ---- */
+
+static annal_status put_bytes(struct bundling *bundling, int fd, const char *path, uint64_t bytes,
+                              struct sha256 *sha256)
+{
+    char piece[PIECE_BYTES];
+    annal_status status = ANNAL_OK;
+    while (bytes > 0 && status == ANNAL_OK) {
+        ssize_t got = read(fd, piece, bytes < sizeof piece ? (size_t)bytes : sizeof piece);
+        if (got < 0)
+            return annal__fail_errno(bundling->err, "read %s", path);
+        if (got == 0)
+            return annal__fail(bundling->err, ANNAL_ERR_BUSY, "%s was cut meanwhile", path);
+        annal__sha256_add(sha256, piece, (size_t)got);
+        status = tar_write(bundling->tar, (annal_slice){piece, (size_t)got}, bundling->err);
+        bytes -= (uint64_t)got;
+        bundling->bytes_done += (uint64_t)got;
+        progress_set(&bundling->progress, bundling->bytes_done, NULL);
+    }
+    return status;
+}
+
+/* The file may have been replaced since it was looked at: then its bytes are not those any more. */
+static annal_status put_file(struct bundling *bundling, const char *within, uint64_t bytes,
+                             const char *before)
+{
+    uint8_t hash[SHA256_BYTES];
+    char now[SHA256_TEXT_BYTES];
+    const char *path = path_of(bundling, within);
+    struct sha256 *sha256 = annal__sha256_begin();
+    if (path == NULL || sha256 == NULL) {
+        if (sha256 != NULL)
+            annal__sha256_end(sha256, hash);
+        return fail_memory(bundling->err);
+    }
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    annal_status status = fd < 0 ? annal__fail_errno(bundling->err, "open %s", path) : ANNAL_OK;
+    if (status == ANNAL_OK)
+        status = tar_write_file(bundling->tar, within, bytes, bundling->err);
+    if (status == ANNAL_OK)
+        status = put_bytes(bundling, fd, path, bytes, sha256);
+    if (fd >= 0)
+        close(fd);
+    annal__sha256_end(sha256, hash);
+    sha256_text(hash, now);
+    if (status == ANNAL_OK && strcmp(now, before) != 0)
+        status = annal__fail(bundling->err, ANNAL_ERR_BUSY,
+                             "%s was replaced meanwhile: export it again", path);
+    return status;
+}
+
+static annal_status put_manifest(struct bundling *bundling)
+{
+    struct buf text = {0};
+    annal_status status = bundle_manifest_write(&bundling->bundle, &text, bundling->err);
+    if (status == ANNAL_OK)
+        status = tar_write_file(bundling->tar, BUNDLE_MANIFEST, text.len, bundling->err);
+    if (status == ANNAL_OK)
+        status = tar_write(bundling->tar, annal__buf_slice(&text), bundling->err);
+    annal__buf_done(&text);
+    return status;
+}
+
+static annal_status put_all(struct bundling *bundling)
+{
+    const struct bundle *bundle = &bundling->bundle;
+    char within[BUNDLE_PATH_BYTES];
+    bundling->progress.total = bundle_bytes(bundle);
+    annal_status status = tar_writer_new(&bundling->tar, bundling->err);
+    if (status == ANNAL_OK)
+        status = put_manifest(bundling);
+    for (size_t i = 0; i < bundle->session_count && status == ANNAL_OK; i++) {
+        bundle_session_path(&bundle->sessions[i], within);
+        status = put_file(bundling, within, bundle->sessions[i].bytes, bundle->sessions[i].sha256);
+    }
+    for (size_t i = 0; i < bundle->artifact_count && status == ANNAL_OK; i++) {
+        bundle_artifact_path(&bundle->artifacts[i], within);
+        status =
+            put_file(bundling, within, bundle->artifacts[i].bytes, bundle->artifacts[i].sha256);
+    }
+    return status == ANNAL_OK ? tar_write_end(bundling->tar, bundling->err) : status;
+}
+
+int bundle_export(annal_store *store, const struct session_list *list)
+{
+    annal_error err = {0};
+    struct bundling bundling = {.store = store, .err = &err};
+    annal_artifact_hold *hold = NULL;
+    annal_status status = ANNAL_OK;
+    progress_begin(&bundling.progress, "export", 0);
+    if (!annal_store_is_read_only(store))
+        status = annal_artifact_hold_new(store, &hold, &err);
+    if (status == ANNAL_OK)
+        status = collect(&bundling, list);
+    if (status == ANNAL_OK)
+        status = put_all(&bundling);
+    progress_hide(&bundling.progress);
+    tar_writer_free(bundling.tar);
+    annal_artifact_hold_free(hold);
+    bundle_done(&bundling.bundle);
+    annal__buf_done(&bundling.path);
+    return status < 0 ? fail_error(&err) : 0;
+}

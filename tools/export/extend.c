@@ -1,0 +1,131 @@
+#include "tools/export/extend.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+
+#include <string.h>
+
+/* As docs/limits.md says, an append counts so many bytes for each envelope. */
+enum { ENVELOPE_BYTES = 512 };
+
+struct piece {
+    struct buf bytes; /* of all drafts, one behind the other */
+    annal_draft *drafts;
+    size_t count;
+    size_t room;
+    size_t counted; /* as an append counts it */
+};
+
+static annal_status keep(struct piece *piece, annal_slice *slice, annal_error *err)
+{
+    size_t at = piece->bytes.len;
+    if (annal__buf_append_slice(&piece->bytes, *slice) < 0)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "import a bundle: no memory");
+    slice->ptr = (const char *)at; /* a place until all are there */
+    return ANNAL_OK;
+}
+
+static annal_status add(struct piece *piece, const annal_event *event, annal_error *err)
+{
+    if (piece->count == piece->room) {
+        size_t room = piece->room * 2 + 64;
+        void *grown = annal__realloc_array(piece->drafts, room, sizeof *piece->drafts);
+        if (grown == NULL)
+            return annal__fail(err, ANNAL_ERR_NOMEM, "import a bundle: no memory");
+        piece->drafts = grown;
+        piece->room = room;
+    }
+    bool packed = event->format == ANNAL_FORMAT_MSGPACK;
+    annal_draft draft = {.type = event->type,
+                         .data = packed ? event->msgpack : event->data,
+                         .id = event->id,
+                         .cause = event->cause,
+                         .ts_us = event->ts_us,
+                         .has_ts = true,
+                         .data_format = event->format};
+    annal_status status = keep(piece, &draft.type, err);
+    if (status == ANNAL_OK)
+        status = keep(piece, &draft.data, err);
+    if (status == ANNAL_OK)
+        status = keep(piece, &draft.id, err);
+    if (status == ANNAL_OK)
+        status = keep(piece, &draft.cause, err);
+    piece->drafts[piece->count++] = draft;
+    piece->counted += (size_t)event->length + ENVELOPE_BYTES;
+    return status;
+}
+
+static void place(const struct piece *piece, annal_slice *slice)
+{
+    slice->ptr = slice->len > 0 ? piece->bytes.ptr + (size_t)slice->ptr : NULL;
+}
+
+static annal_status append(struct piece *piece, annal_writer *writer, uint64_t *after_seq,
+                           annal_error *err)
+{
+    const annal_append_options options = {
+        .level = ANNAL_LEVEL_SYNC, .expect = ANNAL_EXPECT_SEQ, .expected_seq = *after_seq};
+    uint64_t seq = 0;
+    if (piece->count == 0)
+        return ANNAL_OK;
+    for (size_t i = 0; i < piece->count; i++) {
+        place(piece, &piece->drafts[i].type);
+        place(piece, &piece->drafts[i].data);
+        place(piece, &piece->drafts[i].id);
+        place(piece, &piece->drafts[i].cause);
+    }
+    annal_status status =
+        annal_writer_append(writer, piece->drafts, piece->count, &options, &seq, err);
+    *after_seq += piece->count;
+    piece->count = piece->counted = 0;
+    annal__buf_clear(&piece->bytes);
+    return status;
+}
+
+static bool is_full(const struct piece *piece, const annal_event *next)
+{
+    return piece->count == ANNAL_APPEND_EVENTS_MAX ||
+           (piece->count > 0 &&
+            piece->counted + next->length + ENVELOPE_BYTES > ANNAL_APPEND_BYTES_MAX);
+}
+
+static annal_status extend(annal_cursor *cursor, annal_writer *writer, uint64_t after_seq,
+                           struct piece *piece, annal_error *err)
+{
+    annal_event event;
+    annal_status status = ANNAL_OK;
+    while (status == ANNAL_OK) {
+        status = annal_cursor_next(cursor, &event, err);
+        if (status != ANNAL_OK)
+            break;
+        if (is_full(piece, &event))
+            status = append(piece, writer, &after_seq, err);
+        if (status == ANNAL_OK)
+            status = add(piece, &event, err);
+    }
+    if (status == ANNAL_DAMAGE)
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "import a bundle: it was changed meanwhile");
+    return status == ANNAL_END ? append(piece, writer, &after_seq, err) : status;
+}
+
+annal_status session_extend(annal_store *store, annal_store *from, annal_slice session,
+                            annal_error *err)
+{
+    annal_session_info info;
+    annal_cursor *cursor = NULL;
+    annal_writer *writer = NULL;
+    struct piece piece = {0};
+    annal_status status = annal_session_info_get(store, session, &info, err);
+    if (status >= 0)
+        status = annal_cursor_open(from, session, info.last_seq + 1, &cursor, err);
+    if (status >= 0)
+        status = annal_writer_open(store, session, NULL, &writer, err);
+    if (status >= 0)
+        status = extend(cursor, writer, info.last_seq, &piece, err);
+    annal_writer_close(writer);
+    annal_cursor_close(cursor);
+    annal__buf_done(&piece.bytes);
+    annal__free(piece.drafts);
+    return status < 0 ? status : ANNAL_OK;
+}

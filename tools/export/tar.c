@@ -1,0 +1,274 @@
+#include "tools/export/tar.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/sha256.h"
+#include "tools/out.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAGIC "ANNALBND"
+
+/* A skippable frame: its magic number and how much follows, both little-endian; then our bytes. */
+#define SEAL_HEAD  "\x5e\x2a\x4d\x18\x28\x00\x00\x00"
+#define SEAL_BYTES ((uint64_t)48)
+
+enum { PIECE_BYTES = 128 << 10 };
+
+void sha256_text(const unsigned char *sha256, char text[SHA256_TEXT_BYTES])
+{
+    for (int i = 0; i < SHA256_BYTES; i++)
+        snprintf(text + 2 * i, 3, "%02x", sha256[i]);
+}
+
+static annal_status fail_archive(struct archive *archive, const char *what, annal_error *err)
+{
+    const char *why = archive_error_string(archive);
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "%s: %s", what,
+                       why != NULL ? why : "no reason said");
+}
+
+/* ---- Writing ---- */
+
+struct tar_writer {
+    struct archive *archive;
+    struct sha256 *sha256; /* of all that was written */
+};
+
+/* An archive_write_callback. */
+static la_ssize_t put(struct archive *archive, void *arg, const void *bytes, size_t len)
+{
+    struct tar_writer *writer = arg;
+    annal__sha256_add(writer->sha256, bytes, len);
+    if (fwrite(bytes, 1, len, stdout) == len)
+        return (la_ssize_t)len;
+    archive_set_error(archive, errno, "%s", strerror(errno));
+    return -1;
+}
+
+annal_status tar_writer_new(struct tar_writer **out_writer, annal_error *err)
+{
+    struct tar_writer *writer = annal__zalloc(sizeof *writer);
+    struct archive *archive = NULL;
+    if (writer == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "write a bundle: no memory");
+    writer->sha256 = annal__sha256_begin();
+    writer->archive = archive = archive_write_new();
+    if (writer->sha256 == NULL || archive == NULL) {
+        tar_writer_free(writer);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "write a bundle: no memory");
+    }
+    if (archive_write_add_filter_zstd(archive) != ARCHIVE_OK ||
+        archive_write_set_format_pax_restricted(archive) != ARCHIVE_OK ||
+        archive_write_set_bytes_in_last_block(archive, 1) != ARCHIVE_OK ||
+        archive_write_open(archive, writer, NULL, put, NULL) != ARCHIVE_OK) {
+        annal_status status = fail_archive(archive, "write a bundle", err);
+        tar_writer_free(writer);
+        return status;
+    }
+    *out_writer = writer;
+    return ANNAL_OK;
+}
+
+annal_status tar_write_file(struct tar_writer *writer, const char *name, uint64_t bytes,
+                            annal_error *err)
+{
+    struct archive_entry *entry = archive_entry_new();
+    if (entry == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "write a bundle: no memory");
+    archive_entry_set_pathname(entry, name);
+    archive_entry_set_filetype(entry, AE_IFREG);
+    archive_entry_set_perm(entry, 0600);
+    archive_entry_set_size(entry, (la_int64_t)bytes);
+    archive_entry_set_mtime(entry, 0, 0);
+    int result = archive_write_header(writer->archive, entry);
+    archive_entry_free(entry);
+    return result == ARCHIVE_OK ? ANNAL_OK : fail_archive(writer->archive, "write a bundle", err);
+}
+
+annal_status tar_write(struct tar_writer *writer, annal_slice piece, annal_error *err)
+{
+    la_ssize_t written = archive_write_data(writer->archive, piece.ptr, piece.len);
+    if (written >= 0 && (size_t)written == piece.len)
+        return ANNAL_OK;
+    return fail_archive(writer->archive, "write a bundle", err);
+}
+
+annal_status tar_write_end(struct tar_writer *writer, annal_error *err)
+{
+    uint8_t hash[SHA256_BYTES];
+    if (archive_write_close(writer->archive) != ARCHIVE_OK)
+        return fail_archive(writer->archive, "write a bundle", err);
+    annal__sha256_end(writer->sha256, hash);
+    writer->sha256 = NULL;
+    fwrite(SEAL_HEAD, 1, 8, stdout);
+    fwrite(MAGIC, 1, 8, stdout);
+    fwrite(hash, 1, sizeof hash, stdout);
+    return out_flush() ? ANNAL_OK : annal__fail_errno(err, "write a bundle");
+}
+
+void tar_writer_free(struct tar_writer *writer)
+{
+    uint8_t hash[SHA256_BYTES];
+    if (writer == NULL)
+        return;
+    if (writer->archive != NULL) {
+        archive_write_fail(writer->archive);
+        archive_write_free(writer->archive);
+    }
+    if (writer->sha256 != NULL)
+        annal__sha256_end(writer->sha256, hash);
+    annal__free(writer);
+}
+
+/* ---- Reading ---- */
+
+struct tar_reader {
+    struct archive *archive;
+    const char *path;
+    int fd;
+    uint64_t left; /* of what the seal covers */
+    char piece[PIECE_BYTES];
+};
+
+/* An archive_read_callback. */
+static la_ssize_t get(struct archive *archive, void *arg, const void **out_bytes)
+{
+    struct tar_reader *reader = arg;
+    size_t most = reader->left < PIECE_BYTES ? (size_t)reader->left : PIECE_BYTES;
+    ssize_t got = most == 0 ? 0 : read(reader->fd, reader->piece, most);
+    if (got < 0) {
+        archive_set_error(archive, errno, "%s", strerror(errno));
+        return -1;
+    }
+    reader->left -= (uint64_t)got;
+    *out_bytes = reader->piece;
+    return got;
+}
+
+static annal_status refuse(const struct tar_reader *reader, const char *why, annal_error *err)
+{
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' is no bundle that is whole: %s", reader->path,
+                       why);
+}
+
+static annal_status hash_file(struct tar_reader *reader, uint64_t bytes, uint8_t hash[SHA256_BYTES],
+                              annal_error *err)
+{
+    struct sha256 *sha256 = annal__sha256_begin();
+    annal_status status = ANNAL_OK;
+    if (sha256 == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: no memory");
+    while (bytes > 0 && status == ANNAL_OK) {
+        size_t most = bytes < PIECE_BYTES ? (size_t)bytes : PIECE_BYTES;
+        ssize_t got = read(reader->fd, reader->piece, most);
+        if (got < 0)
+            status = annal__fail_errno(err, "read '%s'", reader->path);
+        else if (got == 0)
+            status = refuse(reader, "it was cut meanwhile", err);
+        else
+            annal__sha256_add(sha256, reader->piece, (size_t)got);
+        bytes -= got > 0 ? (uint64_t)got : 0;
+    }
+    annal__sha256_end(sha256, hash);
+    return status;
+}
+
+static annal_status check_seal(struct tar_reader *reader, annal_error *err)
+{
+    struct stat file;
+    uint8_t hash[SHA256_BYTES];
+    char seal[SEAL_BYTES];
+    if (fstat(reader->fd, &file) < 0)
+        return annal__fail_errno(err, "look at '%s'", reader->path);
+    if (!S_ISREG(file.st_mode))
+        return annal__fail(err, ANNAL_ERR_INVALID, "'%s' is no file", reader->path);
+    uint64_t bytes = (uint64_t)file.st_size;
+    if (bytes <= SEAL_BYTES)
+        return refuse(reader, "it is too short", err);
+    reader->left = bytes - SEAL_BYTES;
+    if (pread(reader->fd, seal, SEAL_BYTES, (off_t)reader->left) != (ssize_t)SEAL_BYTES)
+        return annal__fail_errno(err, "read '%s'", reader->path);
+    if (memcmp(seal, SEAL_HEAD MAGIC, 16) != 0)
+        return refuse(reader, "it does not end with a seal", err);
+    annal_status status = hash_file(reader, reader->left, hash, err);
+    if (status == ANNAL_OK && memcmp(seal + 16, hash, sizeof hash) != 0)
+        status = refuse(reader, "its bytes are not those that were sealed", err);
+    if (status == ANNAL_OK && lseek(reader->fd, 0, SEEK_SET) < 0)
+        status = annal__fail_errno(err, "read '%s'", reader->path);
+    return status;
+}
+
+annal_status tar_reader_open(const char *path, struct tar_reader **out_reader, annal_error *err)
+{
+    struct tar_reader *reader = annal__zalloc(sizeof *reader);
+    annal_status status = ANNAL_OK;
+    if (reader == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: no memory");
+    reader->path = path;
+    reader->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (reader->fd < 0)
+        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "open '%s': %s", path, strerror(errno));
+    if (status == ANNAL_OK)
+        status = check_seal(reader, err);
+    if (status == ANNAL_OK && (reader->archive = archive_read_new()) == NULL)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: no memory");
+    if (status == ANNAL_OK &&
+        (archive_read_support_filter_zstd(reader->archive) != ARCHIVE_OK ||
+         archive_read_support_format_tar(reader->archive) != ARCHIVE_OK ||
+         archive_read_open(reader->archive, reader, NULL, get, NULL) != ARCHIVE_OK))
+        status = fail_archive(reader->archive, path, err);
+    if (status == ANNAL_OK)
+        *out_reader = reader;
+    else
+        tar_reader_free(reader);
+    return status;
+}
+
+annal_status tar_next(struct tar_reader *reader, const char **out_name, uint64_t *out_bytes,
+                      annal_error *err)
+{
+    struct archive_entry *entry = NULL;
+    int result = archive_read_next_header(reader->archive, &entry);
+    if (result == ARCHIVE_EOF)
+        return ANNAL_END;
+    if (result != ARCHIVE_OK)
+        return fail_archive(reader->archive, reader->path, err);
+    const char *name = archive_entry_pathname(entry);
+    if (name == NULL || archive_entry_filetype(entry) != AE_IFREG ||
+        archive_entry_hardlink(entry) != NULL || archive_entry_symlink(entry) != NULL ||
+        !archive_entry_size_is_set(entry) || archive_entry_size(entry) < 0)
+        return annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' holds something that is no plain file",
+                           reader->path);
+    *out_name = name;
+    *out_bytes = (uint64_t)archive_entry_size(entry);
+    return ANNAL_OK;
+}
+
+annal_status tar_read(struct tar_reader *reader, void *bytes, size_t room, size_t *out_len,
+                      annal_error *err)
+{
+    la_ssize_t got = archive_read_data(reader->archive, bytes, room);
+    if (got < 0)
+        return fail_archive(reader->archive, reader->path, err);
+    *out_len = (size_t)got;
+    return ANNAL_OK;
+}
+
+void tar_reader_free(struct tar_reader *reader)
+{
+    if (reader == NULL)
+        return;
+    if (reader->archive != NULL)
+        archive_read_free(reader->archive);
+    if (reader->fd >= 0)
+        close(reader->fd);
+    annal__free(reader);
+}

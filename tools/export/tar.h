@@ -1,0 +1,51 @@
+/*
+ * A tar archive under zstd, sealed: behind it stands a zstd frame that decompressors skip, whose 40
+ * bytes are "ANNALBND" and the SHA-256 of every byte before that frame. So a file that was cut or in
+ * which a bit was flipped is known before anything of it is believed. The only user of libarchive.
+ *
+ * The same files give the same bytes: no times, no owners, mode 0600, with one version of libzstd.
+ */
+#ifndef TOOLS_EXPORT_TAR_H
+#define TOOLS_EXPORT_TAR_H
+
+#include <annal/base.h>
+
+#define SHA256_TEXT_BYTES 65
+
+/* ---- Writing, on stdout ---- */
+
+struct tar_writer;
+annal_status tar_writer_new(struct tar_writer **out_writer, annal_error *err);
+
+/* A file of so many bytes, which are written next, in pieces. */
+annal_status tar_write_file(struct tar_writer *writer, const char *name, uint64_t bytes,
+                            annal_error *err);
+annal_status tar_write(struct tar_writer *writer, annal_slice piece, annal_error *err);
+
+/* All files are written. */
+annal_status tar_write_end(struct tar_writer *writer, annal_error *err);
+void tar_writer_free(struct tar_writer *writer); /* NULL is accepted */
+
+/* ---- Reading ---- */
+
+struct tar_reader;
+
+/* ANNAL_ERR_CORRUPT: it is not sealed, or is not what was sealed. */
+annal_status tar_reader_open(const char *path, struct tar_reader **out_reader, annal_error *err);
+
+/*
+ * The next file; name lives until the next call. ANNAL_END: there are no more. ANNAL_ERR_CORRUPT:
+ * what comes is no plain file.
+ */
+annal_status tar_next(struct tar_reader *reader, const char **out_name, uint64_t *out_bytes,
+                      annal_error *err);
+
+/* Bytes of that file; *out_len is 0 at its end. */
+annal_status tar_read(struct tar_reader *reader, void *bytes, size_t room, size_t *out_len,
+                      annal_error *err);
+void tar_reader_free(struct tar_reader *reader); /* NULL is accepted */
+
+/* 64 hex digits. */
+void sha256_text(const unsigned char *sha256, char text[SHA256_TEXT_BYTES]);
+
+#endif
