@@ -108,7 +108,7 @@ bench-growth:
 	@cmake/setup.sh bench
 	cmake --preset bench && cmake --build --preset bench --target annal-bench
 	build/bench/tests/bench/annal-bench --growth $(LONG) --dir '$(or $(DIR),build)' --out build/bench-growth
-	cp build/bench-growth/*.svg docs/performance/
+	mkdir -p docs/performance && cp build/bench-growth/*.svg docs/performance/
 
 bench-parts: setup
 	cmake --workflow --preset bench

@@ -159,8 +159,10 @@ void report_json(const struct report *report, FILE *out)
     const struct machine *machine = &report->machine;
     fputs("{", out);
     put_member(out, "command", report->command);
-    fprintf(out, ",\"seed\":%llu,\"mean_payload_bytes\":%.0f,\"page_cache_filled\":%s,",
-            (unsigned long long)report->seed, report->mean_bytes,
+    fprintf(out,
+            ",\"seed\":%llu,\"mean_payload_bytes\":%.0f,\"making_cpu_us\":%.2f,"
+            "\"page_cache_filled\":%s,",
+            (unsigned long long)report->seed, report->mean_bytes, report->making_us,
             report->filled ? "true" : "false");
     fputs("\n\"machine\":{", out);
     put_member(out, "kernel", machine->kernel);
@@ -342,8 +344,10 @@ static void put_preface(const struct report *report, FILE *out)
         fputs("Memory was **not** filled with clean page cache before the runs: where the host "
               "takes free memory back, all of them may be slowed alike.\n\n",
               out);
-    fputs("CPU is that of writers and servers, that of the events' making included. Device bytes "
-          "(what everybody wrote to the device until all was synced) and disk bytes are those for "
+    fprintf(out, "CPU is that of writers and servers; %.1f µs of it are the making of an event. ",
+            report->making_us);
+    fputs("Device bytes (what everybody wrote to the device until all was synced) and disk bytes "
+          "are those for "
           "each payload byte. MiB: most anonymous memory, servers included.\n",
           out);
 }

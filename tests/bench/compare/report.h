@@ -17,7 +17,8 @@ struct report {
     struct machine machine;
     uint64_t seed;
     double mean_bytes;
-    bool filled; /* free memory was taken for clean page cache before each run */
+    double making_us; /* processor time of making one event, which all of them bear */
+    bool filled;      /* free memory was taken for clean page cache before each run */
     char *command;
     struct report_row *rows;
     size_t count, room;

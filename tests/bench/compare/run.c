@@ -20,20 +20,38 @@
 
 static struct shared *failing; /* whose run this process belongs to */
 
+/* Whoever sees `failed` may end the others at once, so the reason is there before. */
+static void tell_why(struct shared *shared, const char *format, va_list arguments)
+{
+    int nobody = 0;
+    if (!atomic_compare_exchange_strong(&shared->telling, &nobody, 1))
+        return;
+    vsnprintf(shared->result.error, sizeof shared->result.error, format, arguments);
+    shared->failed = 1;
+}
+
 _Noreturn void bench_fail(const char *format, ...)
 {
-    int expected = 0;
     va_list arguments;
     va_start(arguments, format);
-    /* Of several that fail, the first one knows why. */
-    if (failing != NULL && atomic_compare_exchange_strong(&failing->failed, &expected, 1)) {
-        vsnprintf(failing->result.error, sizeof failing->result.error, format, arguments);
-    } else if (failing == NULL) {
+    if (failing != NULL) {
+        tell_why(failing, format, arguments);
+    } else {
         vfprintf(stderr, format, arguments);
         fputc('\n', stderr);
     }
     va_end(arguments);
     _exit(3);
+}
+
+static void fail_run(struct shared *shared, const char *format, ...) ANNAL_PRINTF(2, 3);
+
+static void fail_run(struct shared *shared, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    tell_why(shared, format, arguments);
+    va_end(arguments);
 }
 
 static void pause_ns(long ns)
@@ -107,10 +125,7 @@ static bool wait_one(struct job *job, pid_t pids[], unsigned count, bool block)
         pids[i] = 0;
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
             continue;
-        int expected = 0;
-        if (atomic_compare_exchange_strong(&job->shared->failed, &expected, 1))
-            snprintf(job->shared->result.error, sizeof job->shared->result.error,
-                     "a process ended with status %d", status);
+        fail_run(job->shared, "a process ended with status %d", status);
     }
     return job->shared->failed == 0;
 }
@@ -230,7 +245,8 @@ static bool measure(struct job *job)
     if (good)
         collect(job, workload->kind == WORKLOAD_APPEND ? workload->processes : 1,
                 workload->kind == WORKLOAD_APPEND ? writers : 1);
-    return good && run_parts(job, part_check, 1, 0, false);
+    job->shared->result.checked = good && run_parts(job, part_check, 1, 0, false);
+    return job->shared->result.checked;
 }
 
 static void supervise(struct job *job)
@@ -329,7 +345,7 @@ void run(const struct contender *contender, const struct workload *workload,
     else
         snprintf(shared->result.error, sizeof shared->result.error, "fork: %s", strerror(errno));
     *out = shared->result;
-    if (out->events == 0 && out->error[0] == '\0')
+    if (!out->checked && out->error[0] == '\0')
         snprintf(out->error, sizeof out->error, "its supervisor died");
     munmap(shared, sizeof *shared + workload->sessions * sizeof(uint64_t));
     remove_tree(dir);

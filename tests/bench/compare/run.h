@@ -33,6 +33,7 @@ struct workload {
 struct run_result {
     char error[300];        /* empty: it ran, and all was read back as it was written */
     bool skipped;           /* error says why */
+    bool checked;           /* to its end */
     uint64_t events, bytes; /* of payload */
     double seconds;
     double settled_seconds; /* from the same begin; 0: not asked for */

@@ -24,7 +24,8 @@ struct run_process {
 
 struct shared {
     struct run_result result;
-    _Atomic int failed;
+    _Atomic int telling; /* somebody failed, and says why; only the first one does */
+    _Atomic int failed;  /* what it says stands in result.error */
     _Atomic enum run_phase phase;
     _Atomic unsigned ready, go;
     struct run_writer writers[RUN_WRITERS_MAX];
