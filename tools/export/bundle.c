@@ -292,43 +292,81 @@ static annal_status read_lists(annal_slice text, struct bundle *bundle, annal_er
     return ANNAL_OK;
 }
 
-static const struct bundle_session *find_session(const struct bundle *bundle, const char *id)
+static int compare_ids(const void *a, const void *b)
 {
-    for (size_t i = 0; i < bundle->session_count; i++) {
-        if (strcmp(bundle->sessions[i].session, id) == 0)
-            return &bundle->sessions[i];
-    }
-    return NULL;
+    const struct bundle_session *const *one = a, *const *other = b;
+    return strcmp((*one)->session, (*other)->session);
 }
 
-/* Each once, in order; forks with those that they were forked from; sizes that add up. */
-static annal_status check_lists(struct bundle *bundle, annal_error *err)
+/* The sessions of a bundle in order of id. */
+struct by_id {
+    const struct bundle_session **list;
+    size_t count;
+};
+
+static const struct bundle_session *find_session(const struct by_id *by_id, const char *id)
 {
-    uint64_t room = UINT64_MAX / 4;
+    struct bundle_session wanted = {0};
+    const struct bundle_session *key = &wanted;
+    snprintf(wanted.session, sizeof wanted.session, "%s", id);
+    const struct bundle_session **found =
+        bsearch(&key, by_id->list, by_id->count, sizeof *by_id->list, compare_ids);
+    return found == NULL ? NULL : *found;
+}
+
+/* Each once, in order; forks behind those that they were forked from. */
+static annal_status check_sessions(const struct bundle *bundle, const struct by_id *by_id,
+                                   uint64_t *room, annal_error *err)
+{
+    for (size_t i = 1; i < by_id->count; i++) {
+        if (strcmp(by_id->list[i - 1]->session, by_id->list[i]->session) == 0)
+            return refuse("a session stands twice", err);
+    }
     for (size_t i = 0; i < bundle->session_count; i++) {
         const struct bundle_session *session = &bundle->sessions[i];
         if (i > 0 && compare_sessions(session - 1, session) >= 0)
             return refuse("its sessions are not in order", err);
-        if (find_session(bundle, session->session) != session)
-            return refuse("a session stands twice", err);
-        const struct bundle_session *parent = find_session(bundle, session->fork);
+        const struct bundle_session *parent = find_session(by_id, session->fork);
         if (session->fork[0] != '\0' && (parent == NULL || parent >= session))
             return refuse("a fork stands there without what it was forked from", err);
-        if (session->last_seq < session->fork_seq || session->bytes > room)
+        if (session->last_seq < session->fork_seq || session->bytes > *room)
             return refuse("a number is too large", err);
-        room -= session->bytes;
+        *room -= session->bytes;
     }
+    return ANNAL_OK;
+}
+
+static annal_status check_artifacts(const struct bundle *bundle, const struct by_id *by_id,
+                                    uint64_t *room, annal_error *err)
+{
     for (size_t i = 0; i < bundle->artifact_count; i++) {
         const struct bundle_artifact *artifact = &bundle->artifacts[i];
         if (i > 0 && compare_artifacts(artifact - 1, artifact) >= 0)
             return refuse("its artifacts are not in order", err);
-        if (find_session(bundle, artifact->session) == NULL)
+        if (find_session(by_id, artifact->session) == NULL)
             return refuse("an artifact is of no session of the bundle", err);
-        if (artifact->bytes > room)
+        if (artifact->bytes > *room)
             return refuse("a number is too large", err);
-        room -= artifact->bytes;
+        *room -= artifact->bytes;
     }
     return ANNAL_OK;
+}
+
+static annal_status check_lists(const struct bundle *bundle, annal_error *err)
+{
+    uint64_t room = UINT64_MAX / 4; /* what all files have together is a number, too */
+    struct by_id by_id = {.count = bundle->session_count};
+    by_id.list = annal__zalloc((by_id.count + 1) * sizeof *by_id.list);
+    if (by_id.list == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: no memory");
+    for (size_t i = 0; i < by_id.count; i++)
+        by_id.list[i] = &bundle->sessions[i];
+    qsort(by_id.list, by_id.count, sizeof *by_id.list, compare_ids);
+    annal_status status = check_sessions(bundle, &by_id, &room, err);
+    if (status == ANNAL_OK)
+        status = check_artifacts(bundle, &by_id, &room, err);
+    annal__free(by_id.list);
+    return status;
 }
 
 annal_status bundle_manifest_read(annal_slice text, struct bundle *out, annal_error *err)

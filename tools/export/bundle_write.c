@@ -39,27 +39,28 @@ static annal_status fail_memory(annal_error *err)
 
 /* ---- What is in it ---- */
 
-static bool has(const struct bundle *bundle, annal_slice session)
-{
-    for (size_t i = 0; i < bundle->session_count; i++) {
-        const char *id = bundle->sessions[i].session;
-        if (strlen(id) == session.len && memcmp(id, session.ptr, session.len) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* An annal_lineage_fn: rule (2). */
+/* An annal_lineage_fn: rule (2). Those that several forks have in common stand there several times. */
 static int add_part(void *arg, const annal_lineage_part *part)
 {
     struct bundling *bundling = arg;
-    if (has(&bundling->bundle, part->session))
-        return 0;
     struct bundle_session *session = bundle_add_session(&bundling->bundle);
     if (session == NULL)
         return fail_memory(bundling->err);
     memcpy(session->session, part->session.ptr, part->session.len);
     return 0;
+}
+
+/* None of them has a fork_seq yet, so they are sorted by their ids. */
+static void keep_each_once(struct bundle *bundle)
+{
+    size_t kept = 0;
+    bundle_sort(bundle);
+    for (size_t i = 0; i < bundle->session_count; i++) {
+        if (kept == 0 ||
+            strcmp(bundle->sessions[kept - 1].session, bundle->sessions[i].session) != 0)
+            bundle->sessions[kept++] = bundle->sessions[i];
+    }
+    bundle->session_count = kept;
 }
 
 /* Rule (4). */
@@ -126,6 +127,7 @@ static annal_status collect(struct bundling *bundling, const struct session_list
     for (size_t i = 0; i < list->count && status == ANNAL_OK; i++)
         status = annal_session_lineage(bundling->store, annal_slice_of(list->names[i].id), add_part,
                                        bundling, bundling->err);
+    keep_each_once(bundle);
     for (size_t i = 0; i < bundle->session_count && status == ANNAL_OK; i++) {
         status = describe(bundling, &bundle->sessions[i]);
         if (status == ANNAL_OK)
