@@ -104,8 +104,7 @@ struct letter letter_next(struct letters *letters)
     return letter;
 }
 
-/* How many of the next bytes are characters that stand for themselves, and may be printed. */
-static size_t plain_run(const struct letters *letters, size_t most)
+size_t letters_plain(const struct letters *letters, size_t most)
 {
     size_t left = (size_t)(letters->end - letters->at), len = 0;
     const char *at = letters->at;
@@ -134,7 +133,7 @@ static uint64_t count_lines(struct letters *letters)
             lines++;
         in_line = letter.bytes[0] != '\n';
         if (in_line)
-            letters->at += plain_run(letters, SIZE_MAX);
+            letters->at += letters_plain(letters, SIZE_MAX);
     }
     return lines;
 }
@@ -143,7 +142,7 @@ static uint64_t count_lines(struct letters *letters)
 static bool print_line(struct letters *letters, size_t room)
 {
     while (letters->at < letters->end) {
-        size_t run = plain_run(letters, room);
+        size_t run = letters_plain(letters, room);
         fwrite(letters->at, 1, run, stdout);
         letters->at += run;
         room -= run;
@@ -169,7 +168,7 @@ static void skip_line(struct letters *letters)
     for (struct letter letter; (letter = letter_next(letters)).len > 0; here = *letters) {
         if (letter.bytes[0] == '\n')
             break;
-        letters->at += plain_run(letters, SIZE_MAX);
+        letters->at += letters_plain(letters, SIZE_MAX);
     }
     *letters = here;
 }
@@ -215,7 +214,7 @@ static void put_raw(struct buf *out, size_t *room, annal_slice raw)
 {
     struct letters letters = letters_of(raw);
     while (*room > 0 && letters.at < letters.end) {
-        size_t run = plain_run(&letters, *room - 1);
+        size_t run = letters_plain(&letters, *room - 1);
         (void)!annal__buf_append(out, letters.at, run);
         letters.at += run;
         *room -= run;

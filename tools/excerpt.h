@@ -28,6 +28,9 @@ struct letter {
 struct letters letters_of(annal_slice raw);
 struct letter letter_next(struct letters *letters);
 
+/* How many of the next bytes, at most so many, are characters that stand for themselves. */
+size_t letters_plain(const struct letters *letters, size_t most);
+
 /* A block of text on stdout: every line indented, the first one where the cursor stands. */
 struct excerpt {
     int indent;

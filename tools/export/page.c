@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { FENCE_LEAST = 3, INDENT_MOST = 3 };
+enum { FENCE_LEAST = 3, SPAN_BYTES_MAX = 4096 };
 
 /* ---- One line ---- */
 
@@ -67,13 +67,16 @@ static bool next_line(struct letters *letters, struct buf *line)
     annal__buf_clear(line);
     if (letters->at >= letters->end)
         return false;
-    for (struct letter letter; (letter = letter_next(letters)).len > 0;) {
-        if (letter.bytes[0] == '\n')
-            break;
-        if (annal__buf_append(line, letter.bytes, letter.len) < 0)
-            break;
+    for (;;) {
+        size_t run = letters_plain(letters, SIZE_MAX);
+        if (annal__buf_append(line, letters->at, run) < 0)
+            return true;
+        letters->at += run;
+        struct letter letter = letter_next(letters);
+        if (letter.len == 0 || letter.bytes[0] == '\n' ||
+            annal__buf_append(line, letter.bytes, letter.len) < 0)
+            return true;
     }
-    return true;
 }
 
 /* ---- Fences ---- */
@@ -81,11 +84,19 @@ static bool next_line(struct letters *letters, struct buf *line)
 static size_t fence_for(struct letters letters)
 {
     size_t longest = FENCE_LEAST - 1, run = 0;
-    for (struct letter letter; (letter = letter_next(&letters)).len > 0;) {
+    for (;;) {
+        size_t plain = letters_plain(&letters, SIZE_MAX);
+        for (size_t i = 0; i < plain; i++) {
+            run = letters.at[i] == '`' ? run + 1 : 0;
+            longest = run > longest ? run : longest;
+        }
+        letters.at += plain;
+        struct letter letter = letter_next(&letters);
+        if (letter.len == 0)
+            return longest + 1;
         run = letter.bytes[0] == '`' ? run + 1 : 0;
         longest = run > longest ? run : longest;
     }
-    return longest + 1;
 }
 
 /* Up to a whole character. */
@@ -168,10 +179,11 @@ static size_t run_at(annal_slice line, size_t at)
     return len;
 }
 
-/* Where a run of exactly so many backticks stands behind at; line.len: nowhere. */
+/* Where a run of exactly so many backticks stands behind at, not too far; line.len: nowhere. */
 static size_t closing_run(annal_slice line, size_t at, size_t ticks)
 {
-    while (at < line.len) {
+    size_t end = line.len - at > SPAN_BYTES_MAX ? at + SPAN_BYTES_MAX : line.len;
+    while (at < end) {
         size_t run = line.ptr[at] == '`' ? run_at(line, at) : 0;
         if (run == ticks)
             return at;
@@ -256,9 +268,9 @@ static void put_language(annal_slice info)
 
 /* What stands in a fence, up to the line that ends it or the end of the text. */
 static void put_fenced(struct letters *letters, struct buf *line, char mark, size_t least,
-                       size_t indent)
+                       size_t indent, size_t ticks)
 {
-    size_t ticks = fence_for(*letters), at;
+    size_t at;
     annal_slice opening = annal__buf_slice(line);
     fputs(">\n> ", stdout);
     put_times('`', ticks);
@@ -286,13 +298,14 @@ void page_quote(annal_slice raw)
 {
     struct letters letters = letters_of(raw);
     struct buf line = {0};
+    size_t ticks = fence_for(letters); /* of all its fences, so that it is looked for once */
     while (next_line(&letters, &line)) {
         annal_slice text = annal__buf_slice(&line);
         size_t indent, run = fence_of(text, &indent);
         /* A fence of backticks has none behind it: such a line is a span of code. */
         if (run > 0 && (text.ptr[indent] == '~' ||
                         memchr(text.ptr + indent + run, '`', text.len - indent - run) == NULL)) {
-            put_fenced(&letters, &line, text.ptr[indent], run, indent);
+            put_fenced(&letters, &line, text.ptr[indent], run, indent, ticks);
             continue;
         }
         fputs(is_blank(text) ? ">" : "> ", stdout);
