@@ -695,6 +695,66 @@ START_TEST(a_session_of_which_the_begin_is_here_goes_on)
 }
 END_TEST
 
+/* Give a line to a command that runs, and wait for its answer. */
+static void append_line(int input, int output, const char *line)
+{
+    char answer[100];
+    ck_assert_int_eq(write(input, line, strlen(line)), (ssize_t)strlen(line));
+    ck_assert_int_gt(read(output, answer, sizeof answer), 0);
+}
+
+START_TEST(what_is_acknowledged_is_in_a_bundle_while_its_session_is_written)
+{
+    struct cli cli;
+    int input, output, status;
+    CLI_INIT(&cli);
+    const char *file = tmpdir_path(&cli.dir, "x.annal");
+    pid_t pid =
+        cli_start(&cli, (const char *[]){"append", "s1", "--type", "n", NULL}, &input, &output);
+    for (int events = 1; events <= 4; events++) {
+        char out[100];
+        append_line(input, output, "1\n");
+        CLI(&cli, NULL, "export", "s1", "--format", "bundle", "--to", file);
+        cli_assert_done(&cli);
+        CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
+        cli_assert_done(&cli);
+        snprintf(out, sizeof out, "1 session, %d event%s, 0 artifacts: all hashes are equal",
+                 events, events == 1 ? "" : "s");
+        ASSERT_OUT(&cli, out);
+        assert_same_journal(&cli, "s1.jsonl");
+    }
+    close(input);
+    close(output);
+    waitpid(pid, &status, 0);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(what_goes_on_may_be_more_than_one_append)
+{
+    enum { EVENTS = ANNAL_APPEND_EVENTS_MAX + 1000 };
+    struct cli cli;
+    CLI_INIT(&cli);
+    const char *file = tmpdir_path(&cli.dir, "x.annal");
+    CLI(&cli, "1\n", "append", "s1", "--type", "n");
+    CLI(&cli, NULL, "export", "--format", "bundle", "--to", file);
+    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
+    cli_assert_done(&cli);
+    char *lines = malloc(2 * EVENTS + 1);
+    for (size_t i = 0; i < EVENTS; i++)
+        memcpy(lines + 2 * i, "7\n", 3);
+    CLI(&cli, lines, "append", "s1", "--type", "n", "--level", "os");
+    cli_assert_done(&cli);
+    free(lines);
+    CLI(&cli, NULL, "export", "--format", "bundle", "--to", file);
+    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, "1 session, 66,537 events, 0 artifacts: all hashes are equal; 1 went on");
+    assert_same_journal(&cli, "s1.jsonl");
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(another_content_under_the_same_name_has_all_refused)
 {
     struct cli cli;
@@ -1051,6 +1111,8 @@ Suite *suite_export(void)
     tcase_add_test(bundle, the_same_store_gives_the_same_bundle_and_tar_reads_it);
     tcase_add_test(bundle, a_fork_comes_with_what_it_was_forked_from);
     tcase_add_test(bundle, a_session_of_which_the_begin_is_here_goes_on);
+    tcase_add_test(bundle, what_is_acknowledged_is_in_a_bundle_while_its_session_is_written);
+    tcase_add_test(bundle, what_goes_on_may_be_more_than_one_append);
     tcase_add_test(bundle, another_content_under_the_same_name_has_all_refused);
     tcase_add_test(bundle, a_session_that_was_deleted_comes_back_whole);
     tcase_add_test(bundle, any_flipped_byte_and_any_cut_is_refused_and_nothing_is_written);
