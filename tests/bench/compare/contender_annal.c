@@ -1,7 +1,7 @@
 /*
  * Annal. "annal" as its command runs it: index and snapshots follow in the background;
  * "annal-journals" the journals alone. One event is appended at level sync; of many, each stretch
- * of one session is an append at level os, and one annal_sync() makes all of them durable.
+ * of one session is an append at level batch, and one annal_sync() makes all of them durable.
  */
 #include "tests/bench/compare/contender.h"
 
@@ -136,7 +136,7 @@ static void annal_append(void *arg, const struct bench_event *events, size_t cou
         return;
     }
     for (size_t i = 0; i < count;)
-        i += append_stretch(writers, events + i, count - i, ANNAL_LEVEL_OS);
+        i += append_stretch(writers, events + i, count - i, ANNAL_LEVEL_BATCH);
     check(annal_sync(writers->store->store, &err), &err);
 }
 
