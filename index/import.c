@@ -9,7 +9,8 @@
  * it grows: memory does not grow with the file. (3) What the append would refuse never reaches an
  * importer as JSON: a line that is not one JSON value, or so deep that wrapping it would break the
  * depth limit, arrives as text. (4) A line that gave no event is an error: a mended importer must
- * not lose lines silently.
+ * not lose lines silently. (5) What was appended after a power cut stands behind the zero bytes that
+ * it left, on the same line: they are a row, and the value behind them is another.
  */
 #include "index/import.h"
 
@@ -349,7 +350,7 @@ static annal_status insert_row(annal_import *import, struct batch *batch, uint64
 }
 
 static annal_status insert_unreadable(annal_import *import, struct batch *batch,
-                                      const annal_import_line *line, json_fault fault,
+                                      const annal_import_line *line, const char *reason,
                                       annal_error *err)
 {
     char hash[HASH_TEXT_BYTES];
@@ -357,7 +358,7 @@ static annal_status insert_unreadable(annal_import *import, struct batch *batch,
     bool own = line->part > 0 || import->may_repeat;
     hash_text(line->bytes, own ? line->number << 16 | line->part : 0, hash);
     annal__buf_clear(&import->scratch);
-    annal_status status = annal__import_hold(&import->scratch, line, annal__json_fault_text(fault));
+    annal_status status = annal__import_hold(&import->scratch, line, reason);
     if (status < 0)
         return annal__fail(err, status, "line %" PRIu64 ": cannot be held", line->number);
     return insert_row(import, batch, line->number, hash, (annal_slice){NULL, 0},
@@ -366,7 +367,8 @@ static annal_status insert_unreadable(annal_import *import, struct batch *batch,
 
 /* Escaped, a line can take six times its bytes, so what is not JSON is cut as a long line is. */
 static annal_status insert_pieces(annal_import *import, struct batch *batch,
-                                  const annal_import_line *line, json_fault fault, annal_error *err)
+                                  const annal_import_line *line, const char *reason,
+                                  annal_error *err)
 {
     annal_status status = ANNAL_OK;
     annal_import_line piece = {.number = line->number};
@@ -375,45 +377,77 @@ static annal_status insert_pieces(annal_import *import, struct batch *batch,
         size_t len = rest.len < ANNAL_IMPORT_PIECE_BYTES ? rest.len : ANNAL_IMPORT_PIECE_BYTES;
         piece.part++;
         piece.bytes = (annal_slice){rest.ptr, len};
-        status = insert_unreadable(import, batch, &piece, fault, err);
+        status = insert_unreadable(import, batch, &piece, reason, err);
         rest = (annal_slice){rest.ptr + len, rest.len - len};
     }
     return status;
 }
 
-/* Put a line into the table, unless it is to be skipped. */
-static annal_status insert_line(annal_import *import, struct batch *batch,
-                                const annal_import_line *line, annal_error *err)
+static void count_imported(annal_import *import, uint64_t number)
+{
+    if (number != import->last_counted)
+        import->counts.imported++;
+    import->last_counted = number;
+}
+
+/* Rule 5: take off the zero bytes in front of a value, and keep them as a row of their own. */
+static annal_status take_zeros(annal_import *import, struct batch *batch, annal_import_line *line,
+                               annal_error *err)
+{
+    size_t zeros = 0;
+    while (zeros < line->bytes.len && line->bytes.ptr[zeros] == '\0')
+        zeros++;
+    annal_slice rest = {line->bytes.ptr + zeros, line->bytes.len - zeros};
+    if (zeros == 0 ||
+        annal__json_check(rest, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, NULL) != JSON_VALID)
+        return ANNAL_OK;
+    const annal_import_line front = {
+        .number = line->number, .part = 1, .bytes = {line->bytes.ptr, zeros}};
+    line->bytes = rest;
+    count_imported(import, line->number);
+    return insert_unreadable(import, batch, &front, "zero bytes", err);
+}
+
+/* Put a whole line into the table, unless it is to be skipped. */
+static annal_status insert_whole(annal_import *import, struct batch *batch, annal_import_line line,
+                                 annal_error *err)
 {
     char hash[HASH_TEXT_BYTES];
     bool known = false;
-    if (line->part == 0) {
-        if (is_blank(line->bytes)) {
-            import->counts.blank++;
-            return ANNAL_OK;
-        }
-        hash_text(line->bytes, 0, hash);
-        annal_status status = remember(import, hash, &known, err);
-        if (status < 0)
-            return status;
-        if (known && !import->may_repeat) {
-            import->counts.duplicate++;
-            return ANNAL_OK;
-        }
+    if (is_blank(line.bytes)) {
+        import->counts.blank++;
+        return ANNAL_OK;
     }
-    if (line->number != import->last_counted)
-        import->counts.imported++;
-    import->last_counted = line->number;
-    if (line->part > 0)
-        return insert_unreadable(import, batch, line, JSON_SYNTAX, err);
-
-    json_fault fault = annal__json_check(line->bytes, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, NULL);
+    annal_status status = take_zeros(import, batch, &line, err);
+    hash_text(line.bytes, 0, hash);
+    if (status >= 0)
+        status = remember(import, hash, &known, err);
+    if (status < 0)
+        return status;
+    if (known && !import->may_repeat) {
+        import->counts.duplicate += line.number != import->last_counted;
+        return ANNAL_OK;
+    }
+    count_imported(import, line.number);
+    json_fault fault = annal__json_check(line.bytes, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, NULL);
+    const char *reason = annal__json_fault_text(fault);
     if (fault == JSON_VALID)
-        return insert_row(import, batch, line->number, hash, line->bytes, (annal_slice){NULL, 0},
+        return insert_row(import, batch, line.number, hash, line.bytes, (annal_slice){NULL, 0},
                           err);
-    if (line->bytes.len > ANNAL_IMPORT_PIECE_BYTES)
-        return insert_pieces(import, batch, line, fault, err);
-    return insert_unreadable(import, batch, line, fault, err);
+    if (line.bytes.len > ANNAL_IMPORT_PIECE_BYTES)
+        return insert_pieces(import, batch, &line, reason, err);
+    return insert_unreadable(import, batch, &line, reason, err);
+}
+
+static annal_status insert_line(annal_import *import, struct batch *batch,
+                                const annal_import_line *line, annal_error *err)
+{
+    char reason[64];
+    if (line->part == 0)
+        return insert_whole(import, batch, *line, err);
+    count_imported(import, line->number);
+    snprintf(reason, sizeof reason, "longer than %u bytes", ANNAL_IMPORT_LINE_BYTES_MAX);
+    return insert_unreadable(import, batch, line, reason, err);
 }
 
 /* ---- Events ---- */
@@ -470,7 +504,7 @@ static annal_status check_every_line_gave(const struct batch *batch, annal_error
 static annal_status batch_init(struct batch *batch, const annal_import_line *lines, size_t count,
                                annal_error *err)
 {
-    *batch = (struct batch){.capacity = count};
+    *batch = (struct batch){.capacity = 2 * count}; /* rule 5 */
     for (size_t i = 0; i < count; i++)
         batch->capacity += lines[i].bytes.len / ANNAL_IMPORT_PIECE_BYTES;
     batch->rows = annal__realloc_array(NULL, batch->capacity, sizeof *batch->rows);

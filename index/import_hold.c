@@ -5,6 +5,9 @@
 #include "journal/base/json.h"
 
 #include <inttypes.h>
+#include <string.h>
+
+#define ZEROS_MIN 16
 
 static annal_status append_text(struct buf *out, annal_slice bytes)
 {
@@ -20,13 +23,31 @@ static annal_status append_bytes(struct buf *out, annal_slice bytes)
     return status < 0 ? status : annal__buf_append(out, "\"", 1);
 }
 
+/* A run of zero bytes, as a power cut leaves it, is held as its length. */
+static bool is_zeros(annal_slice bytes)
+{
+    return bytes.len >= ZEROS_MIN && bytes.ptr[0] == '\0' &&
+           memcmp(bytes.ptr, bytes.ptr + 1, bytes.len - 1) == 0;
+}
+
+/* Escaped, a control character takes six bytes: then base64 is shorter. */
+static bool is_text(annal_slice bytes)
+{
+    size_t escapes = 0;
+    for (size_t i = 0; i < bytes.len; i++)
+        escapes += (unsigned char)bytes.ptr[i] < 0x20;
+    return escapes * 15 < bytes.len + 64 && annal__is_utf8(bytes);
+}
+
 annal_status annal__import_hold(struct buf *out, const annal_import_line *line, const char *reason)
 {
     annal_status status = annal__buf_printf(out, "{\"reason\":\"%s\"", reason);
     if (status >= 0 && line->part > 0)
         status = annal__buf_printf(out, ",\"part\":%" PRIu32, line->part);
-    if (status >= 0)
-        status = annal__is_utf8(line->bytes) ? append_text(out, line->bytes)
-                                             : append_bytes(out, line->bytes);
+    if (status >= 0 && is_zeros(line->bytes))
+        status = annal__buf_printf(out, ",\"zero_bytes\":%zu", line->bytes.len);
+    else if (status >= 0)
+        status =
+            is_text(line->bytes) ? append_text(out, line->bytes) : append_bytes(out, line->bytes);
     return status < 0 ? status : annal__buf_append(out, "}", 1);
 }

@@ -25,8 +25,12 @@
 
 #define WAIT_MS 10000
 
+/* SQLite holds values of a gigabyte. */
+#define ROW_BYTES_MAX ((size_t)4 << 30)
+
 struct rows {
     sqlite3 *db;
+    bool damaged;
     struct buf line;
     struct name {
         struct name *next;
@@ -43,14 +47,25 @@ static bool wants_a_copy(int rc)
     return (rc & 0xff) == SQLITE_CANTOPEN || (rc & 0xff) == SQLITE_READONLY;
 }
 
+static int begin_reading(struct rows *rows)
+{
+    return sqlite3_exec(rows->db, "BEGIN; SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
+}
+
 static int open_at(struct rows *rows, const char *path, int flags)
 {
     int rc = sqlite3_open_v2(path, &rows->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc == SQLITE_OK) {
         sqlite3_busy_timeout(rows->db, WAIT_MS);
         sqlite3_db_config(rows->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+        rc = begin_reading(rows);
+    }
+    if (rc == SQLITE_CORRUPT) { /* cut short: so SQLite reads what is there all the same */
+        rows->damaged = true;
+        sqlite3_exec(rows->db, "ROLLBACK; PRAGMA writable_schema = ON", NULL, NULL, NULL);
+        rc = begin_reading(rows);
+    } else {
         sqlite3_db_config(rows->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-        rc = sqlite3_exec(rows->db, "BEGIN; SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
     }
     return rc;
 }
@@ -285,7 +300,9 @@ static annal_status give_table(struct rows *rows, annal_slice table, annal_error
         rc = SQLITE_OK;
         status = put_row(&rows->line, table, statement);
         if (status < 0)
-            status = annal__fail(err, status, "a row of table '%.*s'", ANNAL_FMT(table));
+            status = annal__fail(err, status, "a row of table '%.*s' %s", ANNAL_FMT(table),
+                                 status == ANNAL_ERR_LIMIT ? "is larger than 4 GiB as JSON"
+                                                           : "finds no memory");
         else
             status = rows->fn(rows->arg, annal__buf_slice(&rows->line), err);
     }
@@ -349,7 +366,7 @@ static annal_status give_other_tables(struct rows *rows, annal_error *err)
 annal_status annal_import_rows(annal_slice sql, const char *path, annal_import_row_fn fn, void *arg,
                                annal_error *err)
 {
-    struct rows rows = {.fn = fn, .arg = arg, .line = {.limit = ANNAL_APPEND_BYTES_MAX}};
+    struct rows rows = {.fn = fn, .arg = arg, .line = {.limit = ROW_BYTES_MAX}};
     size_t at = 0;
     annal_status status = open_foreign(&rows, path, err);
     if (status >= 0)
@@ -364,6 +381,8 @@ annal_status annal_import_rows(annal_slice sql, const char *path, annal_import_r
         sqlite3_set_authorizer(rows.db, NULL, NULL);
     if (status == ANNAL_OK)
         status = give_other_tables(&rows, err);
+    if (status == ANNAL_OK && rows.damaged)
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "this SQLite database is cut short");
     sqlite3_close(rows.db);
     annal__buf_done(&rows.line);
     for (struct name *name = rows.read; name != NULL;) {

@@ -15,6 +15,7 @@ Suite *suite_follow(void);
 Suite *suite_fork(void);
 Suite *suite_formats(void);
 Suite *suite_import(void);
+Suite *suite_import_odd(void);
 Suite *suite_importers(void);
 Suite *suite_pack(void);
 Suite *suite_parquet(void);
@@ -34,12 +35,12 @@ Suite *suite_verbs(void);
 Suite *suite_verify(void);
 
 static Suite *(*const suites[])(void) = {
-    suite_agentweaver, suite_append,  suite_args,     suite_artifact, suite_backup, suite_cat,
-    suite_convert,     suite_delete,  suite_diff,     suite_doctor,   suite_fork,   suite_import,
-    suite_importers,   suite_pack,    suite_prune,    suite_query,    suite_repair, suite_replay,
-    suite_runs,        suite_stats,   suite_table,    suite_team,     suite_verbs,  suite_verify,
-    suite_formats,     suite_player,  suite_recovery, suite_prose,    suite_export, suite_plot,
-    suite_follow,      suite_parquet, NULL,
+    suite_agentweaver, suite_append,    suite_args,    suite_artifact, suite_backup, suite_cat,
+    suite_convert,     suite_delete,    suite_diff,    suite_doctor,   suite_fork,   suite_import,
+    suite_import_odd,  suite_importers, suite_pack,    suite_prune,    suite_query,  suite_repair,
+    suite_replay,      suite_runs,      suite_stats,   suite_table,    suite_team,   suite_verbs,
+    suite_verify,      suite_formats,   suite_player,  suite_recovery, suite_prose,  suite_export,
+    suite_plot,        suite_follow,    suite_parquet, NULL,
 };
 
 int main(int argc, char **argv)

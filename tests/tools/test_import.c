@@ -242,7 +242,7 @@ START_TEST(a_line_that_is_too_long_is_held_in_pieces)
     memcpy(bytes + len - 2, "\"}\n{}\n", 6);
     CLI_INIT(&cli);
     import_bytes(&cli, "claude-code", "s-1.jsonl", bytes, len - 100);
-    ASSERT_OUT(&cli, "\"lines\":1,\"imported\":1,\"skipped\":0,\"events\":8,");
+    ASSERT_OUT(&cli, "\"lines\":1,\"imported\":1,\"skipped\":0,\"events\":3,");
     import_bytes(&cli, "claude-code", "s-1.jsonl", bytes, len + 4);
     ASSERT_OUT(&cli, "\"lines\":2,\"imported\":2,\"skipped\":0,\"events\":2,");
     free(bytes);

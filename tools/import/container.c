@@ -54,13 +54,11 @@ struct rows {
     size_t left; /* so many more at most */
 };
 
-/* Between the words of JSON a line break is a space; elsewhere JSON has none. */
 static annal_status put_row(void *arg, annal_slice json, annal_error *err)
 {
     struct rows *rows = arg;
     FILE *lines = rows->lines;
-    for (size_t i = 0; i < json.len; i++)
-        putc(json.ptr[i] == '\n' || json.ptr[i] == '\r' ? ' ' : json.ptr[i], lines);
+    document_put_on_one_line(json, lines);
     putc('\n', lines);
     rows->given++;
     if (ferror(lines))

@@ -1,6 +1,7 @@
 #include "tools/import/document.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 
@@ -54,7 +55,9 @@ static bool next_line(annal_slice *rest, annal_slice *out)
 /* ---- Walking ---- */
 
 /* What a walk over a document meets. */
+struct walk;
 struct visitor {
+    void (*open)(void *arg, const struct walk *walk); /* it stands at the '[' of an array */
     void (*array)(void *arg, const char *begin, const char *end); /* end: behind its ']' */
     void (*item)(void *arg, annal_slice path, uint64_t index, annal_slice value);
     void *arg;
@@ -123,6 +126,8 @@ static void open_nested(struct walk *walk)
         walk->split_depth = walk->depth;
         walk->array = walk->at;
         walk->index = 0;
+        if (walk->visitor->open != NULL)
+            walk->visitor->open(walk->visitor->arg, walk);
     }
 }
 
@@ -264,7 +269,7 @@ annal_status document_open(struct document *document, const struct importer *imp
     document->text = trimmed(text);
     document->sound = document->text.len;
     document->whole =
-        annal__json_check(document->text, ANNAL_DATA_DEPTH_MAX, &document->sound) == JSON_VALID;
+        annal__json_check(document->text, JSON_DEPTH_MAX, &document->sound) == JSON_VALID;
     if (document->whole)
         document->sound = document->text.len;
     document->split = is_document(document);
@@ -280,6 +285,20 @@ void document_close(struct document *document)
 
 /* ---- Lines ---- */
 
+void document_put_on_one_line(annal_slice json, FILE *lines)
+{
+    size_t from = 0;
+    for (size_t i = 0; i < json.len; i++) {
+        if (json.ptr[i] != '\n' && json.ptr[i] != '\r')
+            continue;
+        fwrite(json.ptr + from, 1, i - from, lines);
+        putc(' ', lines);
+        from = i + 1;
+    }
+    if (json.len > from)
+        fwrite(json.ptr + from, 1, json.len - from, lines);
+}
+
 struct writing {
     FILE *lines;
     annal_slice only; /* items of this array; empty: of all */
@@ -288,8 +307,7 @@ struct writing {
 
 static void put_on_one_line(FILE *lines, const char *begin, const char *end)
 {
-    for (const char *c = begin; c < end; c++)
-        putc(*c == '\n' || *c == '\r' ? ' ' : *c, lines);
+    document_put_on_one_line((annal_slice){begin, (size_t)(end - begin)}, lines);
 }
 
 static void put_emptied_array(void *arg, const char *begin, const char *end)
@@ -324,6 +342,28 @@ static void put_rest(struct writing *writing, const char *until)
     }
 }
 
+/* Rule 3: what stands before the first array says whose the items are. */
+static void put_head_of_damaged(void *arg, const struct walk *walk)
+{
+    struct writing *writing = arg;
+    struct buf head = {0};
+    annal_status status = ANNAL_OK;
+    if (writing->done != walk->document->text.ptr)
+        return;
+    status = annal__buf_append(&head, writing->done, (size_t)(walk->at - writing->done));
+    if (status >= 0)
+        status = annal__buf_append(&head, "[]", 2);
+    for (int depth = walk->depth - 1; depth > 0 && status >= 0; depth--)
+        status = annal__buf_append(&head, walk->kinds[depth] == '{' ? "}" : "]", 1);
+    if (status >= 0 && is_value(annal__buf_slice(&head))) {
+        fputs("{\"at\":\"$\",\"value\":", writing->lines);
+        put_on_one_line(writing->lines, head.ptr, head.ptr + head.len);
+        fputs("}\n", writing->lines);
+        writing->done = walk->at + 1;
+    }
+    annal__buf_done(&head);
+}
+
 static void put_item_of_damaged(void *arg, annal_slice path, uint64_t index, annal_slice value)
 {
     struct writing *writing = arg;
@@ -345,7 +385,9 @@ annal_status document_write_lines(const struct document *document, FILE *lines, 
         while ((writing.only = importer_word(document->importer, "split", &at)).len > 0)
             walk_document(document, &(struct visitor){.item = put_item, .arg = &writing});
     } else {
-        walk_document(document, &(struct visitor){.item = put_item_of_damaged, .arg = &writing});
+        walk_document(document, &(struct visitor){.open = put_head_of_damaged,
+                                                  .item = put_item_of_damaged,
+                                                  .arg = &writing});
         put_rest(&writing, end);
     }
     return !ferror(lines) ? ANNAL_OK : annal__fail_errno(err, "write a temporary file");

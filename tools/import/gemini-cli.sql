@@ -177,7 +177,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         input = CASE WHEN excluded.input > 0 THEN excluded.input ELSE input END,
         output = CASE WHEN excluded.output > 0 THEN excluded.output ELSE output END,
         cached = CASE WHEN excluded.input > 0 THEN excluded.cached ELSE cached END;
-    UPDATE seen SET input = NULL, output = NULL, cached = NULL WHERE input = 0 AND output = 0;
+    UPDATE seen SET input = NULL, output = NULL, cached = NULL
+    WHERE id IN (SELECT id FROM messages) AND input = 0 AND output = 0;
 END;
 
 -- batch

@@ -232,6 +232,19 @@ static annal_status keep(struct buf *bytes, annal_slice slice, size_t *out_at, s
     return annal__buf_append_slice(bytes, slice);
 }
 
+/* An id that a log gives twice is told once, also within one append. */
+static bool is_pending(const struct import_job *job, size_t session, annal_slice id)
+{
+    const struct pending *pending = &job->pending;
+    if (id.len == 0 || pending->session != session)
+        return false;
+    for (size_t i = 0; i < pending->count; i++)
+        if (pending->events[i].id_len == id.len &&
+            memcmp(pending->bytes.ptr + pending->events[i].id, id.ptr, id.len) == 0)
+            return true;
+    return false;
+}
+
 /* The importer gives an event. */
 static annal_status take_event(void *arg, const annal_import_event *event, annal_error *err)
 {
@@ -248,7 +261,7 @@ static annal_status take_event(void *arg, const annal_import_event *event, annal
     }
     if (status >= 0 && event->draft.id.len > 0)
         status = annal_import_knows(job->import, event->session, event->draft.id, &known, err);
-    if (status < 0 || known)
+    if (status < 0 || known || is_pending(job, index, event->draft.id))
         goto done;
 
     if (pending->count == APPEND_EVENTS || pending->session != index ||

@@ -17,7 +17,8 @@
  *   lines(row, n, hash, json, unreadable)
  *       the batch. row: 1, 2, …; n: number of the line in its file; hash: of its bytes, 32 hex
  *       digits; json: the line, when it is one JSON value, else NULL; unreadable: NULL, or a JSON
- *       object that holds a line which is not: {"reason", "text" or "base64"[, "part"]}
+ *       object that holds a line which is not: {"reason", "text", "base64" or "zero_bytes"[, "part"]}.
+ *       Zero bytes in front of a value, as a power cut leaves them, are a row of their own
  *   session_id(text)
  *       text if it may be the id of a session, else an id made from it
  *   time_us(text)
@@ -57,8 +58,11 @@
 extern "C" {
 #endif
 
-/* A longer line comes in pieces of ANNAL_IMPORT_PIECE_BYTES, each an unreadable line of its own. */
-#define ANNAL_IMPORT_LINE_BYTES_MAX (60u << 20)
+/*
+ * A longer line comes in pieces of ANNAL_IMPORT_PIECE_BYTES, each an unreadable line of its own: what an
+ * importer's SQL makes of a line takes up to forty times its bytes in memory.
+ */
+#define ANNAL_IMPORT_LINE_BYTES_MAX (16u << 20)
 #define ANNAL_IMPORT_PIECE_BYTES    (8u << 20)
 
 typedef struct annal_import annal_import;

@@ -1,0 +1,707 @@
+/*
+ * Logs as they are after crashes, by careless writers, and of sizes that nobody meant: every line is
+ * imported, skipped for a reason or held as it stands, the exit status says whether all could be read, and
+ * a second import adds nothing.
+ */
+#include "tests/tools/cli.h"
+
+#include <annal/import.h>
+#include <check.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#define HUGE_BYTES ((size_t)100 << 20)
+
+/* Sanitizers keep what was freed for a while, and shadow all of it. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { MOST_MIB = 1400 };
+#else
+enum { MOST_MIB = 640 };
+#endif
+
+/* ---- Logs ---- */
+
+static FILE *create(struct cli *cli, const char *name)
+{
+    FILE *file = fopen(tmpdir_path(&cli->dir, name), "w");
+    ck_assert_ptr_nonnull(file);
+    return file;
+}
+
+static void fill(FILE *file, char c, size_t count)
+{
+    char bytes[65536];
+    memset(bytes, c, sizeof bytes);
+    for (size_t n; count > 0; count -= n) {
+        n = count < sizeof bytes ? count : sizeof bytes;
+        ck_assert_uint_eq(fwrite(bytes, 1, n, file), n);
+    }
+}
+
+/* The begin of a line of claude-code, which wants "}". */
+static void begin_line(FILE *file, int n)
+{
+    fprintf(file,
+            "{\"type\":\"note\",\"uuid\":\"u%d\",\"sessionId\":\"s\",\"timestamp\":"
+            "\"2026-03-01T10:00:00.000Z\"",
+            n);
+}
+
+static void put_line(FILE *file, int n)
+{
+    begin_line(file, n);
+    fputs("}\n", file);
+}
+
+/* Of gemini-cli. A message is a line of its own besides the head; the first of a session gives two events. */
+#define DOCUMENT_BEGIN "{\"sessionId\":\"s\",\"projectHash\":\"p\",\n\"messages\":[\n"
+#define DOCUMENT_END   "\n]}\n"
+
+static void begin_message(FILE *file, int n)
+{
+    fprintf(file, "%s{\"id\":\"m%d\",\"type\":\"gemini\",\"content\":\"said %d\"",
+            n > 1 ? ",\n" : "", n, n);
+}
+
+static sqlite3 *create_database(struct cli *cli, const char *name)
+{
+    sqlite3 *db = NULL;
+    ck_assert_int_eq(sqlite3_open(tmpdir_path(&cli->dir, name), &db), SQLITE_OK);
+    ck_assert_int_eq(
+        sqlite3_exec(
+            db,
+            "CREATE TABLE agent_sessions (session_id TEXT PRIMARY KEY, created_at "
+            "TIMESTAMP DEFAULT CURRENT_TIMESTAMP, updated_at TIMESTAMP DEFAULT "
+            "CURRENT_TIMESTAMP);"
+            "CREATE TABLE agent_messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id "
+            "TEXT NOT NULL, message_data TEXT NOT NULL, created_at TIMESTAMP DEFAULT "
+            "'2026-03-01 10:00:00');"
+            "INSERT INTO agent_sessions VALUES ('s', '2026-03-01 10:00:00', '2026-03-01 "
+            "10:00:00')",
+            NULL, NULL, NULL),
+        SQLITE_OK);
+    return db;
+}
+
+static void put_row(sqlite3 *db, const char *json, size_t len)
+{
+    sqlite3_stmt *insert = NULL;
+    ck_assert_int_eq(sqlite3_prepare_v2(db,
+                                        "INSERT INTO agent_messages (session_id, message_data) "
+                                        "VALUES ('s', ?)",
+                                        -1, &insert, NULL),
+                     SQLITE_OK);
+    sqlite3_bind_text64(insert, 1, json, len, SQLITE_TRANSIENT, SQLITE_UTF8);
+    ck_assert_int_eq(sqlite3_step(insert), SQLITE_DONE);
+    sqlite3_finalize(insert);
+}
+
+/* ---- What became of them ---- */
+
+static int count_of(const struct cli *cli, const char *name)
+{
+    const char *at = strstr(cli->out, name);
+    ck_assert_msg(at != NULL, "no %s in %s", name, cli->out);
+    return atoi(at + strlen(name));
+}
+
+/* Import it twice. out is that of the first time. */
+static void import_twice(struct cli *cli, const char *kind, const char *name, int exit_status)
+{
+    const char *path = tmpdir_path(&cli->dir, name);
+    CLI(cli, NULL, "import", kind, path, "--json");
+    ck_assert_msg(cli->exit_status == exit_status, "%s: exit status %d: %s", name, cli->exit_status,
+                  cli->err);
+    ck_assert_int_eq(count_of(cli, "\"imported\":") + count_of(cli, "\"skipped\":"),
+                     count_of(cli, "\"lines\":"));
+    char *out = strdup(cli->out), *err = strdup(cli->err);
+    CLI(cli, NULL, "import", kind, path, "--json");
+    ck_assert_int_eq(cli->exit_status, exit_status);
+    ck_assert_int_eq(count_of(cli, "\"events\":"), 0);
+    CLI(cli, NULL, "verify");
+    cli_assert_done(cli);
+    free(cli->out);
+    free(cli->err);
+    cli->out = out;
+    cli->err = err;
+}
+
+static void assert_found(struct cli *cli, const char *what)
+{
+    CLI(cli, NULL, "query");
+    ck_assert_msg(strstr(cli->out, what) != NULL, "%s is in no event", what);
+}
+
+static int count_type(struct cli *cli, const char *type)
+{
+    CLI(cli, NULL, "query", "--type", type, "--count");
+    return atoi(cli->out);
+}
+
+static void assert_little_memory(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_CHILDREN, &usage);
+    ck_assert_int_lt(usage.ru_maxrss / 1024, MOST_MIB);
+}
+
+/* ---- Huge ---- */
+
+START_TEST(a_line_of_100_mb_is_held_in_pieces_and_its_neighbours_are_imported)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    FILE *file = create(&cli, "a.jsonl");
+    put_line(file, 1);
+    begin_line(file, 2);
+    fputs(",\"x\":\"", file);
+    fill(file, 'x', HUGE_BYTES);
+    fputs("\"}\n", file);
+    put_line(file, 3);
+    fclose(file);
+    import_twice(&cli, "claude-code", "a.jsonl", 0);
+    ck_assert_int_eq(count_of(&cli, "\"lines\":"), 3);
+    assert_little_memory();
+    ck_assert_int_eq(count_type(&cli, "import.unreadable"), 13);
+    ck_assert_int_eq(count_type(&cli, "import.record"), 2);
+    CLI(&cli, NULL, "sql",
+        "SELECT DISTINCT data ->> '$.reason', data ->> '$.source.line' FROM events WHERE type = "
+        "'import.unreadable'",
+        "--format", "csv");
+    ck_assert_ptr_nonnull(strstr(cli.out, "longer than 16777216 bytes,2"));
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_line_as_long_as_lines_may_be_takes_bounded_memory)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    FILE *file = create(&cli, "a.jsonl");
+    begin_line(file, 1);
+    fputs(",\"x\":[1", file);
+    for (size_t i = 0; i < (ANNAL_IMPORT_LINE_BYTES_MAX - 200) / 2; i++)
+        fputs(",1", file);
+    fputs("]}\n", file);
+    fclose(file);
+    import_twice(&cli, "claude-code", "a.jsonl", 0);
+    assert_little_memory();
+    ck_assert_int_eq(count_type(&cli, "import.unreadable"), 0);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_document_with_a_message_of_100_mb_gives_all_the_others)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    FILE *file = create(&cli, "session-1.json");
+    fputs(DOCUMENT_BEGIN, file);
+    for (int n = 1; n <= 3; n++) {
+        begin_message(file, n);
+        if (n == 2) {
+            fputs(",\"x\":\"", file);
+            fill(file, 'x', HUGE_BYTES);
+            fputs("\"", file);
+        }
+        fputs("}", file);
+    }
+    fputs(DOCUMENT_END, file);
+    fclose(file);
+    import_twice(&cli, "gemini-cli", "session-1.json", 0);
+    ck_assert_int_eq(count_of(&cli, "\"lines\":"), 4);
+    assert_little_memory();
+    ck_assert_int_eq(count_type(&cli, "message.added"), 2);
+    ck_assert_int_eq(count_type(&cli, "import.unreadable"), 13);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_document_of_many_messages_takes_time_and_memory_for_each_alone)
+{
+    enum { MESSAGES = 20000 };
+    struct cli cli;
+    CLI_INIT(&cli);
+    FILE *file = create(&cli, "session-1.json");
+    fputs(DOCUMENT_BEGIN, file);
+    for (int n = 1; n <= MESSAGES; n++) {
+        begin_message(file, n);
+        fputs("}", file);
+    }
+    fputs(DOCUMENT_END, file);
+    fclose(file);
+    import_twice(&cli, "gemini-cli", "session-1.json", 0);
+    ck_assert_int_eq(count_of(&cli, "\"events\":"), MESSAGES + 1);
+    assert_little_memory();
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_row_of_70_mb_is_held_in_pieces)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    sqlite3 *db = create_database(&cli, "a.db");
+    size_t len = (size_t)70 << 20;
+    char *json = malloc(len + 1);
+    memset(json, 'x', len);
+    memcpy(json, "{\"role\":\"user\",\"content\":\"", 26);
+    memcpy(json + len - 2, "\"}", 2);
+    put_row(db, "{\"role\":\"user\",\"content\":\"before\"}", 34);
+    put_row(db, json, len);
+    put_row(db, "{\"role\":\"user\",\"content\":\"behind\"}", 34);
+    sqlite3_close(db);
+    free(json);
+    import_twice(&cli, "openai-agents", "a.db", 0);
+    ck_assert_int_eq(count_type(&cli, "message.added"), 2);
+    ck_assert_int_ge(count_type(&cli, "import.unreadable"), 9);
+    assert_little_memory();
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_file_of_a_directory_that_is_too_large_is_held_and_the_others_are_imported)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "run"), 0700), 0);
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "run/events"), 0700), 0);
+    for (int n = 1; n <= 3; n++) {
+        char name[60];
+        snprintf(name, sizeof name, "run/events/event-%05d.json", n);
+        FILE *file = create(&cli, name);
+        fprintf(file, "{\"kind\":\"PauseEvent\",\"id\":\"e%d\",\"x\":\"", n);
+        fill(file, 'x', n == 2 ? (size_t)20 << 20 : 10);
+        fputs("\"}", file);
+        fclose(file);
+    }
+    import_twice(&cli, "openhands", "run", 0);
+    ck_assert_int_eq(count_type(&cli, "import.unreadable"), 3);
+    assert_found(&cli, "\"e3\"");
+    cli_done(&cli);
+}
+END_TEST
+
+/* ---- Values ---- */
+
+#define ODD_VALUES                                                                                 \
+    "\"big\":123456789012345678901234567890,\"small\":-9223372036854775809,\"far\":1e400,"         \
+    "\"exact\":1.10000000000000000000001,\"half\":\"\\ud800\",\"nul\":\"a\\u0000b\",\"same\":1,"   \
+    "\"same\":2,\"zero\":-0"
+
+static void assert_odd_values(struct cli *cli)
+{
+    static const char *const values[] = {"123456789012345678901234567890",
+                                         "-9223372036854775809",
+                                         "1e400",
+                                         "1.10000000000000000000001",
+                                         "\"\\ud800\"",
+                                         "\"a\\u0000b\"",
+                                         "\"same\":1",
+                                         "\"same\":2",
+                                         "\"zero\":-0"};
+    CLI(cli, NULL, "query");
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        ck_assert_msg(strstr(cli->out, values[i]) != NULL, "%s is in no event: %s", values[i],
+                      cli->out);
+}
+
+static void write_odd_line(struct cli *cli)
+{
+    FILE *file = create(cli, "a.jsonl");
+    begin_line(file, 1);
+    fputs("," ODD_VALUES "}\n", file);
+    fclose(file);
+}
+
+static void write_odd_document(struct cli *cli)
+{
+    FILE *file = create(cli, "session-1.json");
+    fputs(DOCUMENT_BEGIN, file);
+    begin_message(file, 1);
+    fputs("," ODD_VALUES "}" DOCUMENT_END, file);
+    fclose(file);
+}
+
+static void write_odd_row(struct cli *cli)
+{
+    static const char json[] = "{\"role\":\"user\",\"content\":\"a\"," ODD_VALUES "}";
+    sqlite3 *db = create_database(cli, "a.db");
+    put_row(db, json, sizeof json - 1);
+    sqlite3_close(db);
+}
+
+static void write_odd_file(struct cli *cli)
+{
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli->dir, "run"), 0700), 0);
+    FILE *file = create(cli, "run/base_state.json");
+    fputs("{\"id\":\"s\"," ODD_VALUES "}", file);
+    fclose(file);
+}
+
+START_TEST(numbers_and_strings_that_no_other_type_holds_are_kept_byte_for_byte)
+{
+    static const struct {
+        void (*write)(struct cli *cli);
+        const char *kind, *name;
+    } logs[] = {{write_odd_line, "claude-code", "a.jsonl"},
+                {write_odd_document, "gemini-cli", "session-1.json"},
+                {write_odd_row, "openai-agents", "a.db"},
+                {write_odd_file, "openhands", "run"}};
+    struct cli cli;
+    CLI_INIT(&cli);
+    logs[_i].write(&cli);
+    import_twice(&cli, logs[_i].kind, logs[_i].name, 0);
+    assert_odd_values(&cli);
+    ck_assert_int_eq(count_type(&cli, "import.unreadable"), 0);
+    cli_done(&cli);
+}
+END_TEST
+
+static void nest(FILE *file, int depth)
+{
+    fputs(",\"deep\":", file);
+    fill(file, '[', (size_t)depth);
+    fputs("\"bottom\"", file);
+    fill(file, ']', (size_t)depth);
+}
+
+START_TEST(what_is_nested_too_deep_is_held_and_its_neighbours_are_imported)
+{
+    static const int depths[] = {490, 600, 10000};
+    int depth = depths[_i];
+    struct cli cli;
+    CLI_INIT(&cli);
+    FILE *lines = create(&cli, "a.jsonl"), *document = create(&cli, "session-1.json");
+    fputs(DOCUMENT_BEGIN, document);
+    for (int n = 1; n <= 3; n++) {
+        begin_line(lines, n);
+        begin_message(document, n);
+        if (n == 2) {
+            nest(lines, depth);
+            nest(document, depth);
+        }
+        fputs("}\n", lines);
+        fputs("}", document);
+    }
+    fputs(DOCUMENT_END, document);
+    fclose(lines);
+    fclose(document);
+    import_twice(&cli, "claude-code", "a.jsonl", 0);
+    ck_assert_int_eq(count_type(&cli, "import.record"), depth < 500 ? 3 : 2);
+    import_twice(&cli, "gemini-cli", "session-1.json", 0);
+    assert_found(&cli, "bottom");
+    ck_assert_int_eq(count_type(&cli, "message.added"), depth < 500 ? 3 : 2);
+    assert_found(&cli, "said 3");
+    cli_done(&cli);
+}
+END_TEST
+
+/* ---- Bytes ---- */
+
+START_TEST(zero_bytes_that_a_power_cut_left_are_counted_and_the_line_behind_them_is_imported)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    FILE *file = create(&cli, "a.jsonl");
+    put_line(file, 1);
+    fill(file, '\0', 100000);
+    put_line(file, 2);
+    put_line(file, 3);
+    fill(file, '\0', 5000);
+    fputs("\n", file);
+    fputs("\"a\"", file);
+    fill(file, '\0', 300);
+    fputs("\n", file);
+    fill(file, '\0', 4096);
+    fclose(file);
+    import_twice(&cli, "claude-code", "a.jsonl", 0);
+    ck_assert_int_eq(count_of(&cli, "\"lines\":"), 6);
+    ck_assert_int_eq(count_of(&cli, "\"imported\":"), 5);
+    ck_assert_ptr_nonnull(strstr(cli.out, "{\"reason\":\"unfinished\",\"lines\":1}"));
+    ck_assert_int_eq(count_type(&cli, "import.record"), 3);
+    CLI(&cli, NULL, "query", "--type", "import.unreadable");
+    ck_assert_ptr_nonnull(
+        strstr(cli.out, "{\"reason\":\"zero bytes\",\"part\":1,\"zero_bytes\":100000"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"zero_bytes\":5000"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"base64\":\"ImEiAAAA"));
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(zero_bytes_in_a_document_cost_what_stands_there)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    FILE *file = create(&cli, "session-1.json");
+    fputs(DOCUMENT_BEGIN, file);
+    begin_message(file, 1);
+    fputs("}", file);
+    begin_message(file, 2);
+    fill(file, '\0', 4096);
+    fclose(file);
+    import_twice(&cli, "gemini-cli", "session-1.json", 0);
+    ck_assert_int_eq(count_type(&cli, "message.added"), 1);
+    CLI(&cli, NULL, "ls", "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"session_id\":\"s\"")); /* which its head names */
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(marks_and_line_ends_of_other_systems_change_nothing)
+{
+    static const char *const texts[] = {
+        "\xEF\xBB\xBF{\"a\":1}\r\n{\"a\":2}\r\n", "{\"a\":1}\n{\"a\":2}",
+        "\r\n{\"a\":1}\r\n\r\n \t\r\n{\"a\":2}\r\n", "{\"a\":1}\r\n{\"a\":2}\r"};
+    struct cli cli;
+    CLI_INIT(&cli);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        FILE *file = create(&cli, "a.jsonl");
+        fputs(texts[i], file);
+        fclose(file);
+        CLI(&cli, NULL, "import", "jsonl", tmpdir_path(&cli.dir, "a.jsonl"), "--json");
+        cli_assert_done(&cli);
+        ck_assert_int_eq(count_of(&cli, "\"imported\":"), 2);
+        ck_assert_int_eq(count_of(&cli, "\"events\":"), i == 0 ? 2 : 0);
+    }
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(what_is_not_utf_8_is_held_byte_for_byte)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    FILE *file = create(&cli, "a.jsonl");
+    put_line(file, 1);
+    fputs("{\"a\":\"\xC3\x28\"}\n", file);
+    put_line(file, 2);
+    fclose(file);
+    import_twice(&cli, "claude-code", "a.jsonl", 0);
+    assert_found(&cli, "\"base64\":\"eyJhIjoiwygifQ==\"");
+    ck_assert_int_eq(count_type(&cli, "import.record"), 2);
+    file = create(&cli, "session-1.json");
+    fputs(DOCUMENT_BEGIN, file);
+    begin_message(file, 1);
+    fputs("}", file);
+    begin_message(file, 2);
+    fputs(",\"x\":\"\xC3\x28\"}" DOCUMENT_END, file);
+    fclose(file);
+    import_twice(&cli, "gemini-cli", "session-1.json", 0);
+    ck_assert_int_eq(count_type(&cli, "message.added"), 1);
+    cli_done(&cli);
+}
+END_TEST
+
+/* ---- Cut short, damaged, kept locked ---- */
+
+START_TEST(a_compressed_log_that_ends_early_gives_what_it_holds_and_says_so)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    size_t len = 0;
+    FILE *file = create(&cli, "a.jsonl");
+    for (int n = 1; n <= 20000; n++)
+        put_line(file, n);
+    fclose(file);
+    char *text = file_read(tmpdir_path(&cli.dir, "a.jsonl"), &len);
+    size_t bound = ZSTD_compressBound(len);
+    char *packed = malloc(bound);
+    size_t packed_len = ZSTD_compress(packed, bound, text, len, 1);
+    ck_assert(!ZSTD_isError(packed_len));
+    file = create(&cli, "a.jsonl.zst");
+    fwrite(packed, 1, packed_len * 3 / 4, file);
+    fclose(file);
+    import_twice(&cli, "claude-code", "a.jsonl.zst", 1);
+    ck_assert_int_gt(count_of(&cli, "\"imported\":"), 1000);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"damage\":\"its zstd stream ends early\""));
+    ck_assert_ptr_nonnull(strstr(cli.err, "its zstd stream ends early; what stands before that"));
+    memset(packed + packed_len / 2, 0xff, 100);
+    file = create(&cli, "a.jsonl.zst");
+    fwrite(packed, 1, packed_len, file);
+    fclose(file);
+    CLI(&cli, NULL, "import", "claude-code", tmpdir_path(&cli.dir, "a.jsonl.zst"));
+    ck_assert_int_eq(cli.exit_status, 1);
+    ck_assert_ptr_nonnull(strstr(cli.err, "its zstd stream is damaged"));
+    free(text);
+    free(packed);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_database_that_is_cut_short_gives_what_can_be_read_and_says_so)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    sqlite3 *db = create_database(&cli, "a.db");
+    ck_assert_int_eq(sqlite3_exec(db, "BEGIN", NULL, NULL, NULL), SQLITE_OK);
+    for (int n = 0; n < 2000; n++) {
+        char json[300];
+        int len = snprintf(json, sizeof json, "{\"role\":\"user\",\"content\":\"%0200d\"}", n);
+        put_row(db, json, (size_t)len);
+    }
+    ck_assert_int_eq(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    struct stat st;
+    const char *path = tmpdir_path(&cli.dir, "a.db");
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_int_eq(truncate(path, st.st_size / 2), 0);
+    import_twice(&cli, "openai-agents", "a.db", 1);
+    ck_assert_int_gt(count_of(&cli, "\"imported\":"), 100);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"damage\":"));
+    ck_assert_int_eq(truncate(path, 50), 0);
+    CLI(&cli, NULL, "import", "openai-agents", path);
+    ck_assert_int_eq(cli.exit_status, 1);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_database_in_wal_mode_is_read_while_a_writer_is_at_it)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    sqlite3 *db = create_database(&cli, "a.db");
+    ck_assert_int_eq(sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL), SQLITE_OK);
+    put_row(db, "{\"role\":\"user\",\"content\":\"one\"}", 31);
+    ck_assert_int_eq(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    put_row(db, "{\"role\":\"user\",\"content\":\"two\"}", 31);
+    import_twice(&cli, "openai-agents", "a.db", 0);
+    ck_assert_int_eq(count_type(&cli, "message.added"), 1);
+    ck_assert_int_eq(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    import_twice(&cli, "openai-agents", "a.db", 0);
+    ck_assert_int_eq(count_type(&cli, "message.added"), 2);
+    sqlite3_close(db);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_database_that_stays_locked_is_named_and_the_others_are_imported)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "logs"), 0700), 0);
+    sqlite3 *locked = create_database(&cli, "logs/a.db");
+    sqlite3 *other = create_database(&cli, "logs/b.db");
+    put_row(other, "{\"role\":\"user\",\"content\":\"one\"}", 31);
+    sqlite3_close(other);
+    ck_assert_int_eq(sqlite3_exec(locked, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
+    CLI(&cli, NULL, "import", "openai-agents", tmpdir_path(&cli.dir, "logs"));
+    ck_assert_int_eq(cli.exit_status, 1);
+    ck_assert_ptr_nonnull(strstr(cli.err, "logs/a.db'"));
+    ck_assert_msg(strstr(cli.err, "another program keeps the database") != NULL, "%s", cli.err);
+    ck_assert_int_eq(count_type(&cli, "message.added"), 1);
+    sqlite3_close(locked);
+    cli_done(&cli);
+}
+END_TEST
+
+/* ---- Not logs ---- */
+
+START_TEST(what_is_no_file_is_refused_or_passed_over)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    const char *logs = tmpdir_path(&cli.dir, "logs");
+    ck_assert_int_eq(mkdir(logs, 0700), 0);
+    ck_assert_int_eq(mkfifo(tmpdir_path(&cli.dir, "logs/fifo.jsonl"), 0600), 0);
+    ck_assert_int_eq(symlink("/dev/zero", tmpdir_path(&cli.dir, "logs/zero.jsonl")), 0);
+    ck_assert_int_eq(symlink(logs, tmpdir_path(&cli.dir, "logs/round")), 0);
+    CLI(&cli, NULL, "import", "claude-code", tmpdir_path(&cli.dir, "logs/fifo.jsonl"));
+    cli_assert_refused(&cli, 1, "neither a file nor a directory");
+    CLI(&cli, NULL, "import", "claude-code", tmpdir_path(&cli.dir, "logs/zero.jsonl"));
+    cli_assert_refused(&cli, 1, "neither a file nor a directory");
+    CLI(&cli, NULL, "import", "claude-code", logs);
+    cli_assert_refused(&cli, 1, "there is no log of kind claude-code in it");
+    fclose(create(&cli, "logs/empty.jsonl"));
+    CLI(&cli, NULL, "import", "claude-code", logs);
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "1 file, 0 lines, 0 of them skipped: 0 events added"));
+    cli_done(&cli);
+}
+END_TEST
+
+/* An importer that fails on a line: its name, and the other logs. */
+START_TEST(a_line_that_an_importer_cannot_take_is_named_and_the_other_logs_are_imported)
+{
+    static const char sql[] =
+        "-- importer picky\n-- files: *.log\n-- batch\n"
+        "SELECT stem, n * 1000, 'note.taken', hash, NULL, json, n FROM lines, "
+        "source WHERE json ->> '$.a' <> 13 ORDER BY row;\n";
+    struct cli cli;
+    CLI_INIT(&cli);
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "logs"), 0700), 0);
+    FILE *file = create(&cli, "picky.sql");
+    fputs(sql, file);
+    fclose(file);
+    file = create(&cli, "logs/a.log");
+    fputs("{\"a\":1}\n{\"a\":13}\n{\"a\":2}\n", file);
+    fclose(file);
+    file = create(&cli, "logs/b.log");
+    fputs("{\"a\":3}\n", file);
+    fclose(file);
+    CLI(&cli, NULL, "import", tmpdir_path(&cli.dir, "picky.sql"), tmpdir_path(&cli.dir, "logs"));
+    ck_assert_int_eq(cli.exit_status, 1);
+    ck_assert_ptr_nonnull(strstr(cli.err, "logs/a.log': importer: line 2 gave no event"));
+    assert_found(&cli, "{\"a\":3}");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(an_id_that_a_log_gives_twice_is_told_once)
+{
+    static const char sql[] = "-- importer twice\n-- batch\n"
+                              "SELECT 's', n * 1000, 'note.taken', json ->> '$.id', NULL, json, n "
+                              "FROM lines ORDER BY row;\n";
+    struct cli cli;
+    CLI_INIT(&cli);
+    FILE *file = create(&cli, "twice.sql");
+    fputs(sql, file);
+    fclose(file);
+    file = create(&cli, "a.jsonl");
+    fputs("{\"id\":1,\"a\":1}\n{\"id\":2,\"a\":2}\n{\"id\":1,\"a\":3}\n", file);
+    fclose(file);
+    CLI(&cli, NULL, "import", tmpdir_path(&cli.dir, "twice.sql"), tmpdir_path(&cli.dir, "a.jsonl"));
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "2 events added"));
+    cli_done(&cli);
+}
+END_TEST
+
+Suite *suite_import_odd(void)
+{
+    Suite *suite = suite_create("import_odd");
+    TCase *tc = tcase_create("odd logs");
+    tcase_set_timeout(tc, 240);
+    tcase_add_test(tc, a_line_of_100_mb_is_held_in_pieces_and_its_neighbours_are_imported);
+    tcase_add_test(tc, a_line_as_long_as_lines_may_be_takes_bounded_memory);
+    tcase_add_test(tc, a_document_with_a_message_of_100_mb_gives_all_the_others);
+    tcase_add_test(tc, a_document_of_many_messages_takes_time_and_memory_for_each_alone);
+    tcase_add_test(tc, a_row_of_70_mb_is_held_in_pieces);
+    tcase_add_test(tc, a_file_of_a_directory_that_is_too_large_is_held_and_the_others_are_imported);
+    tcase_add_loop_test(tc, numbers_and_strings_that_no_other_type_holds_are_kept_byte_for_byte, 0,
+                        4);
+    tcase_add_loop_test(tc, what_is_nested_too_deep_is_held_and_its_neighbours_are_imported, 0, 3);
+    tcase_add_test(
+        tc, zero_bytes_that_a_power_cut_left_are_counted_and_the_line_behind_them_is_imported);
+    tcase_add_test(tc, zero_bytes_in_a_document_cost_what_stands_there);
+    tcase_add_test(tc, marks_and_line_ends_of_other_systems_change_nothing);
+    tcase_add_test(tc, what_is_not_utf_8_is_held_byte_for_byte);
+    tcase_add_test(tc, a_compressed_log_that_ends_early_gives_what_it_holds_and_says_so);
+    tcase_add_test(tc, a_database_that_is_cut_short_gives_what_can_be_read_and_says_so);
+    tcase_add_test(tc, a_database_in_wal_mode_is_read_while_a_writer_is_at_it);
+    tcase_add_test(tc, a_database_that_stays_locked_is_named_and_the_others_are_imported);
+    tcase_add_test(tc, what_is_no_file_is_refused_or_passed_over);
+    tcase_add_test(tc,
+                   a_line_that_an_importer_cannot_take_is_named_and_the_other_logs_are_imported);
+    tcase_add_test(tc, an_id_that_a_log_gives_twice_is_told_once);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
