@@ -19,7 +19,9 @@ static const char usage[] =
     "usage: annal-bench [--quick] [--only NAME,…] [--runs N] [--dir DIR] [--out DIR]\n"
     "                   [--seed N] [--no-fill] [--list] [--growth [--long]]\n"
     "\n"
-    "  --quick      short runs, under three minutes in all; memory is filled only in part\n"
+    "  --quick      short runs, under three minutes on a machine that does nothing else; memory "
+    "is\n"
+    "               filled only in part\n"
     "  --only       these workloads and contenders: --only A1,A2-threads,annal,raw\n"
     "  --runs N     of each, medians of which are reported; default 3, with --quick 1\n"
     "  --dir DIR    on the disk to measure; default: the current directory\n"
@@ -50,21 +52,21 @@ static struct plan plans[] = {
       .threads = 1,
       .sessions = 1,
       APPENDS},
-     .quick_seconds = 0.5},
+     .quick_seconds = 0.4},
     {{.name = "A2-threads",
       .title = "16 writers with a session each, threads of one process",
       .processes = 1,
       .threads = 16,
       .sessions = 16,
       APPENDS},
-     .quick_seconds = 0.5},
+     .quick_seconds = 0.4},
     {{.name = "A2-processes",
       .title = "16 writers with a session each, as 16 processes",
       .processes = 16,
       .threads = 1,
       .sessions = 16,
       APPENDS},
-     .quick_seconds = 0.5},
+     .quick_seconds = 0.4},
     {{.name = "A3",
       .title = "bulk over 100 sessions, durable every 1,000 events",
       .kind = WORKLOAD_APPEND,
@@ -87,13 +89,13 @@ static struct plan plans[] = {
       .batch = 1000,
       .stretch = 1,
       .seconds = 5},
-     .quick_seconds = 0.5,
+     .quick_seconds = 0.4,
      .tiny_sessions = 20},
     {{.name = "R1",
       .title = "replay: 10 sessions of 20,000 events, each from its first",
       .kind = WORKLOAD_REPLAY,
       READS},
-     .quick_events = 20000,
+     .quick_events = 10000,
      .tiny_events = 2000,
      .tiny_sessions = 2},
     {{.name = "R2",
@@ -101,9 +103,9 @@ static struct plan plans[] = {
       .kind = WORKLOAD_RANGE,
       READS,
       .seconds = 3},
-     .quick_events = 20000,
+     .quick_events = 10000,
      .tiny_events = 2000,
-     .quick_seconds = 0.5,
+     .quick_seconds = 0.4,
      .tiny_sessions = 2},
     {{.name = "T1",
       .title = "from the begin of an append to another process's eyes",
@@ -114,7 +116,7 @@ static struct plan plans[] = {
       .batch = 1,
       .stretch = 1,
       .seconds = 5},
-     .quick_seconds = 0.5},
+     .quick_seconds = 0.4},
 };
 #define PLANS (sizeof plans / sizeof *plans)
 

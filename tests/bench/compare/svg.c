@@ -65,7 +65,7 @@ static void put_power(FILE *out, double power)
     double value = pow(10, power);
     if (power < 0)
         fprintf(out, "%g", value);
-    else if (power < 4)
+    else if (power < 3)
         fprintf(out, "%.0f", value);
     else if (power < 6)
         fprintf(out, "%.0f,000", value / 1e3);
