@@ -80,6 +80,7 @@
 #include <annal/reduction.h>
 #include <annal/replay.h>
 #include <annal/run.h>
+#include <annal/search.h>
 #include <annal/snapshot.h>
 #include <annal/store.h>
 #include <annal/tail.h>
