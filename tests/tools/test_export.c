@@ -562,6 +562,7 @@ END_TEST
 
 /* ---- Bundles ---- */
 
+#define GOLDEN_SHA256  "8466ee381b2a5cbc231cb683bbc8758169a3112cfd04dc272baffb904be60f38"
 #define CONTENT_SHA256 "a27e2f20e6e8016cdd8a77d2763bd43ad9e9af61090071902180850b07936a25"
 
 #define OTHER(cli) "--store", tmpdir_path(&(cli)->dir, "other")
@@ -821,6 +822,44 @@ START_TEST(any_flipped_byte_and_any_cut_is_refused_and_nothing_is_written)
 }
 END_TEST
 
+static void hash_text(const void *bytes, size_t len, char text[SHA256_TEXT_BYTES])
+{
+    uint8_t hash[SHA256_BYTES];
+    struct sha256 *sha256 = annal__sha256_begin();
+    annal__sha256_add(sha256, bytes, len);
+    annal__sha256_end(sha256, hash);
+    sha256_text(hash, text);
+}
+
+START_TEST(a_bundle_of_version_1_is_taken_over_by_every_later_one)
+{
+    struct cli cli;
+    char text[SHA256_TEXT_BYTES];
+    size_t len;
+    CLI_INIT(&cli);
+    const char *file = ANNAL_SOURCE "/tests/golden/bundle-1.annal";
+    char *bytes = file_read(file, &len);
+    hash_text(bytes, len, text);
+    free(bytes);
+    ck_assert_str_eq(text, GOLDEN_SHA256); /* it is never written anew */
+    CLI(&cli, NULL, "import", "bundle", file);
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "3 sessions, 6 events, 1 artifact: all hashes are equal\n");
+    CLI(&cli, NULL, "export", "a-fork");
+    char *data = data_of(cli.out);
+    ck_assert_str_eq(data, "\"data\":{ \"n\" : 1.50e+1,\"n\":12345678901234567890123 }}\n"
+                           "\"data\":7}\n");
+    free(data);
+    CLI(&cli, NULL, "export", "packed");
+    data = data_of(cli.out);
+    ck_assert_str_eq(data, "\"data\":{\"x\":[1,2.5]}}\n\"data\":8}\n");
+    free(data);
+    CLI(&cli, NULL, "artifact", "get", "s1", CONTENT_SHA256);
+    ck_assert_str_eq(cli.out, "what a tool returned");
+    cli_done(&cli);
+}
+END_TEST
+
 /* ---- Bundles that somebody made to do harm: plain tar, sealed as it should be ---- */
 
 struct made {
@@ -850,15 +889,6 @@ static void made_add(struct made *made, const char *name, char type, const char 
     memcpy(head + 512, bytes, len);
     memset(head + 512 + len, 0, (512 - len % 512) % 512);
     made->len += 512 + (len + 511) / 512 * 512;
-}
-
-static void hash_text(const void *bytes, size_t len, char text[SHA256_TEXT_BYTES])
-{
-    uint8_t hash[SHA256_BYTES];
-    struct sha256 *sha256 = annal__sha256_begin();
-    annal__sha256_add(sha256, bytes, len);
-    annal__sha256_end(sha256, hash);
-    sha256_text(hash, text);
 }
 
 static const char *made_seal(struct cli *cli, struct made *made)
@@ -1118,6 +1148,7 @@ Suite *suite_export(void)
     tcase_add_test(bundle, any_flipped_byte_and_any_cut_is_refused_and_nothing_is_written);
     tcase_add_test(bundle, only_what_the_manifest_names_is_taken);
     tcase_add_test(bundle, what_a_manifest_says_is_not_believed);
+    tcase_add_test(bundle, a_bundle_of_version_1_is_taken_over_by_every_later_one);
     tcase_add_test(bundle, a_damaged_session_is_in_no_bundle);
     tcase_add_test(bundle,
                    an_import_that_is_killed_leaves_whole_sessions_and_the_next_one_finishes);
