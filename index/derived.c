@@ -36,6 +36,11 @@
 #define CACHE_KIB       16384
 #define IO_ATTEMPTS     5
 
+/* A walk through an index reads the pages of its table again and again; what is kept for long keeps
+ * less. */
+#define READER_CACHE_KIB 32768
+#define KEPT_CACHE_KIB   4096
+
 static const struct io *io_of(const struct derived *base)
 {
     return annal__store_io(base->store);
@@ -440,6 +445,13 @@ bool annal__derived_heal(struct derived *base)
 
 /* ---- Readers ---- */
 
+static void set_cache(sqlite3 *db, int kib)
+{
+    char sql[60];
+    snprintf(sql, sizeof sql, "PRAGMA cache_size = -%d", kib);
+    (void)annal__db_exec(db, sql, NULL);
+}
+
 static annal_status open_reader(struct derived *base, const char *uri, uint32_t wait_ms,
                                 sqlite3 **out_db, struct stamp *out_stamp, annal_error *err)
 {
@@ -454,6 +466,7 @@ static annal_status open_reader(struct derived *base, const char *uri, uint32_t 
         return status;
     sqlite3_busy_timeout(db, wait_ms > INT32_MAX ? INT32_MAX : (int)wait_ms);
     sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
+    set_cache(db, READER_CACHE_KIB);
     status = inspect(base, db, &whose, err);
     if (status >= 0 && whose != OURS)
         status =
@@ -541,6 +554,8 @@ annal_status annal__derived_borrow(struct derived *base, uint32_t wait_ms, sqlit
     }
     annal__readers_give(&base->readers, db, false);
     annal_status status = annal__derived_reader(base, wait_ms, out_db, out_stamp, err);
+    if (status >= 0)
+        set_cache(*out_db, KEPT_CACHE_KIB);
     if (status >= 0)
         annal__readers_add(&base->readers, io_of(base), base->path, *out_db);
     return status;

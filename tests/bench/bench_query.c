@@ -15,8 +15,8 @@
  *     cold_used   the same, but the index has answered other questions
  *   count   events of each type (annal_index_counts), of one type (annal_query_count)
  * In rounds, so that the neighbours of a shared machine disturb all alike. What is read is compared:
- * number of events, their bytes and a sum over them. A table goes to stderr, one JSON object with
- * medians in milliseconds to stdout.
+ * number of events, their bytes and a sum over them. A table goes to stderr, one JSON object to stdout:
+ * milliseconds, medians and (_best) the best of all.
  */
 #include "journal/base/hash.h"
 
@@ -96,6 +96,7 @@ static int compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+/* Sorts them: values[0] is the best one, which is what the neighbours of a busy machine leave alone. */
 static double median(double *values, size_t count)
 {
     qsort(values, count, sizeof *values, compare);
@@ -434,15 +435,17 @@ static void measure_windows(struct bench *bench, size_t rounds)
                 by_window[kind][w][round] = took[kind][round * WINDOWS + w] = at[kind];
         }
     }
-    fprintf(stderr, "%-18s %8s   each window of %u rows, ms\n", "", "median", ROWS);
+    fprintf(stderr, "%-18s %8s %8s   each window of %u rows, median ms\n", "", "median", "best",
+            ROWS);
     printf("\"window\":{\"rows\":%u", ROWS);
     for (int kind = 0; kind < KINDS; kind++) {
         double all = median(took[kind], rounds * WINDOWS);
-        fprintf(stderr, "%-18s %8.2f  ", kind_names[kind], all);
+        fprintf(stderr, "%-18s %8.2f %8.2f  ", kind_names[kind], all, took[kind][0]);
         for (size_t w = 0; w < WINDOWS; w++)
             fprintf(stderr, " %7.2f", median(by_window[kind][w], rounds));
         fprintf(stderr, "\n");
-        printf(",\"%s_ms\":%.3f", kind_names[kind], all);
+        printf(",\"%s_ms\":%.3f,\"%s_best_ms\":%.3f", kind_names[kind], all, kind_names[kind],
+               took[kind][0]);
     }
     printf("}");
 }
@@ -498,10 +501,13 @@ static void measure_counts(struct bench *bench, size_t rounds)
     sqlite3_close(db);
     double all = median(counts_ms, rounds), one = median(one_ms, rounds),
            tuned = median(tuned_ms, rounds);
-    fprintf(stderr, "count: all types %.3f ms, one type %.3f ms, tuned SQLite %.3f ms\n", all, one,
-            tuned);
-    printf(",\"count\":{\"types_ms\":%.3f,\"one_type_ms\":%.3f,\"tuned_sqlite_ms\":%.3f}", all, one,
-           tuned);
+    fprintf(stderr,
+            "count, median and best ms: all types %.3f %.3f, one type %.3f %.3f, tuned SQLite %.3f "
+            "%.3f\n",
+            all, counts_ms[0], one, one_ms[0], tuned, tuned_ms[0]);
+    printf(",\"count\":{\"types_ms\":%.3f,\"types_best_ms\":%.3f,\"one_type_ms\":%.3f,"
+           "\"one_type_best_ms\":%.3f,\"tuned_sqlite_ms\":%.3f,\"tuned_sqlite_best_ms\":%.3f}",
+           all, counts_ms[0], one, one_ms[0], tuned, tuned_ms[0]);
 }
 
 static int measure(const char *dir, size_t rounds)
@@ -600,8 +606,9 @@ static int measure_commands(char *dir, char *annal, size_t rounds)
             took[i][round] = run_command(lines[i]);
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         double middle = median(took[i], rounds);
-        fprintf(stderr, "%-10s %8.2f ms\n", names[i], middle);
-        printf("%s\"%s_ms\":%.3f", i == 0 ? "{" : ",", names[i], middle);
+        fprintf(stderr, "%-10s %8.2f ms, best %8.2f\n", names[i], middle, took[i][0]);
+        printf("%s\"%s_ms\":%.3f,\"%s_best_ms\":%.3f", i == 0 ? "{" : ",", names[i], middle,
+               names[i], took[i][0]);
     }
     printf("}\n");
     return 0;
