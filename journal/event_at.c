@@ -23,7 +23,7 @@
 #define JOURNALS_MAX     128
 #define GUESSES          1024
 #define AHEAD_EVENTS_MAX 1024
-#define AHEAD_BYTES      ((size_t)1 << 20)
+#define AHEAD_BYTES      ((size_t)256 << 10) /* what stays in a processor's cache */
 #define AHEAD_GAP_BYTES  4096u /* reading so much for nothing costs less than another call */
 
 struct journal {

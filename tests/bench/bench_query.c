@@ -8,8 +8,8 @@
  *   bench_query --extension DIR SO [ROUNDS]    the loadable extension: a statement, and a row
  *
  * DIR is a store of bench_generate; beside it, in DIR.tuned.db, the table is made once.
- *   window  the events of one type in a window of 2,000 of them, with payload; WINDOWS windows, from
- *           those that touch every session to those that touch one
+ *   window  the events of one type in a window of 2,000 of them, with payload; WINDOWS windows, spread
+ *           evenly over those events in the order of their times
  *     warm        everything in the page cache, one index object for all questions
  *     cold        journals and databases dropped from it, an index that was asked nothing before
  *     cold_used   the same, but the index has answered other questions

@@ -280,7 +280,7 @@ typedef struct annal_event_place {
 /*
  * Say which events annal_event_read_at() will be asked for next with this buffer, in this order: they
  * are read together, as they stand now. Returns how many of them, from the first on, were taken; say
- * the others again when those are read. It takes up to 1,024 events and 1 MiB, and 0 where nothing
+ * the others again when those are read. It takes up to 1,024 events and 256 KiB, and 0 where nothing
  * can be read ahead: then they are read one by one. Any thread.
  */
 ANNAL_API size_t annal_event_read_ahead(annal_store *store, const annal_event_place *places,
