@@ -86,7 +86,7 @@ int duckdb_load(void)
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
         void *found = dlsym(library, functions[i].name);
         if (found == NULL)
-            return fail_storage("Parquet needs DuckDB 0.9 or later: %s has no %s()",
+            return fail_storage("Parquet needs DuckDB 1.2 or later: %s has no %s()",
                                 named != NULL ? named : "libduckdb.so", functions[i].name);
         memcpy((char *)&duckdb + functions[i].offset, &found, sizeof found);
     }

@@ -2,7 +2,7 @@
  * DuckDB's library, loaded when it is asked for: what we use of its C API.
  *
  * The names and types are those of its public documentation (duckdb.org/docs/stable/clients/c/api);
- * it is not linked. Every function is in each release since 0.9.
+ * it is not linked. Tried with DuckDB 1.2, 1.4 and 1.5.
  */
 #ifndef TOOLS_DUCKDB_H
 #define TOOLS_DUCKDB_H
