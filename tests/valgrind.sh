@@ -14,7 +14,7 @@ if [ "$1" = --one ]; then
     case $name in fuzz_*) set -- "$program" "tests/fuzz/corpus/${name#fuzz_}" 100 ;; esac
     report=$(mktemp)
     trap 'rm -f "$report"' EXIT
-    if CK_FORK=no timeout 1800 valgrind --quiet --error-exitcode=9 --leak-check=full \
+    if CK_FORK=no timeout 3600 valgrind --quiet --error-exitcode=9 --leak-check=full \
         --errors-for-leak-kinds=definite,indirect --child-silent-after-fork=yes \
         "$@" >"$report" 2>&1; then
         echo "$name: no errors. $(grep 'Checks:' "$report" || true)"
