@@ -534,6 +534,61 @@ START_TEST(what_a_crash_left_open_ends_with_the_last_event_and_says_so)
 }
 END_TEST
 
+START_TEST(a_chat_has_what_was_asked_and_answered_and_a_failure_its_type)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli,
+        "{\"type\":\"session.created\",\"data\":{\"agent_id\":\"a\\ud800\",\"provider\":"
+        "\"anthropic\","
+        "\"parent_session_id\":\"parent\"}}\n"
+        "{\"type\":\"message.added\",\"data\":{\"id\":\"1\",\"role\":\"user\",\"content\":\"Why?\"}"
+        "}\n"
+        "{\"type\":\"provider.failed\",\"data\":{\"error\":{\"type\":\"overloaded_error\"}}}\n"
+        "{\"type\":\"message.added\",\"data\":{\"id\":\"2\",\"role\":\"assistant\",\"content\":["
+        "{\"type\":\"thinking\",\"thinking\":\"Hm.\"},{\"type\":\"text\",\"text\":\"So.\"}]}}\n",
+        "append", "s1");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "export", "s1", "--format", "otlp");
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, "\"links\":[{\"traceId\":\"99f2f39d338f583bccbf8f2f5eb4a464\",\"spanId\":"
+                     "\"d4eac67e4ff62ce5\"}]");
+    ASSERT_OUT(&cli, "{\"key\":\"service.name\",\"value\":{\"stringValue\":\"a\\ufffd\"}}");
+    ASSERT_OUT(&cli, "{\"key\":\"error.type\",\"value\":{\"stringValue\":\"overloaded_error\"}}]");
+    ASSERT_OUT(&cli,
+               "{\"key\":\"gen_ai.provider.name\",\"value\":{\"stringValue\":\"anthropic\"}}");
+    ASSERT_OUT(&cli,
+               "{\"key\":\"gen_ai.input.messages\",\"value\":{\"stringValue\":\"[{\\\"role\\\":"
+               "\\\"user\\\",\\\"parts\\\":[{\\\"type\\\":\\\"text\\\",\\\"content\\\":"
+               "\\\"Why?\\\"}]}]\"}}");
+    ASSERT_OUT(&cli, "\\\"parts\\\":[{\\\"type\\\":\\\"reasoning\\\",\\\"content\\\":\\\"Hm.\\\"},"
+                     "{\\\"type\\\":\\\"text\\\",\\\"content\\\":\\\"So.\\\"}]");
+    ASSERT_NOT_OUT(&cli, "content_cut");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(of_very_long_messages_a_chat_says_that_they_are_not_there)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    char *input = malloc(5000100);
+    size_t len =
+        (size_t)sprintf(input, "{\"type\":\"message.added\",\"data\":{\"id\":\"1\",\"role\":"
+                               "\"assistant\",\"content\":\"");
+    memset(input + len, 'x', 5000000);
+    strcpy(input + len + 5000000, "\"}}\n");
+    CLI(&cli, input, "append", "s1");
+    cli_assert_done(&cli);
+    free(input);
+    CLI(&cli, NULL, "export", "s1", "--format", "otlp");
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, "{\"key\":\"annal.content_cut\",\"value\":{\"boolValue\":true}}");
+    ck_assert_uint_lt(cli.out_len, 5000);
+    cli_done(&cli);
+}
+END_TEST
+
 #define USAGE(in, out, id)                                                                         \
     "{\"type\":\"agent.turn.usage\",\"data\":{\"input_tokens\":" #in ",\"output_tokens\":" #out    \
     ",\"message_id\":" id "}}\n"
@@ -543,12 +598,13 @@ END_TEST
 START_TEST(usage_that_takes_back_what_was_counted_adds_up)
 {
     static const char *const cases[] = {
-        USAGE(100, 10, "\"a\"") USAGE(-30, 5, "\"a\""),
-        USAGE(100, 10, "null") USAGE(50, 5, "null") USAGE(-120, 0, "null"),
-        USAGE(-20, 0, "null") USAGE(100, 10, "null"),
-        USAGE(100, 10, "null") SAID USAGE(-20, -1, "null") SAID USAGE(1, 1, "null"),
-        "{\"type\":\"turn.completed\",\"data\":{\"turn_id\":\"t\",\"input_tokens\":7}}\n"
-        "{\"type\":\"turn.completed\",\"data\":{\"turn_id\":\"t\",\"input_tokens\":7}}\n"};
+        (USAGE(100, 10, "\"a\"") USAGE(-30, 5, "\"a\"")),
+        (USAGE(100, 10, "null") USAGE(50, 5, "null") USAGE(-120, 0, "null")),
+        (USAGE(-20, 0, "null") USAGE(100, 10, "null")),
+        (USAGE(100, 10, "null") SAID USAGE(-20, -1, "null") SAID USAGE(1, 1, "null")),
+        ("{\"type\":\"turn.completed\",\"data\":{\"turn_id\":\"t\",\"input_tokens\":7}}\n"
+         "{\"type\":\"turn.completed\",\"data\":{\"turn_id\":\"t\",\"input_tokens\":7}}\n"),
+    };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct cli cli;
         CLI_INIT(&cli);
@@ -1133,6 +1189,8 @@ Suite *suite_export(void)
     tcase_add_loop_test(otlp, those_of_real_logs_do_too, 0, sizeof kinds / sizeof *kinds);
     tcase_add_test(otlp, spans_stand_below_their_turn_and_are_the_same_each_time);
     tcase_add_test(otlp, what_a_crash_left_open_ends_with_the_last_event_and_says_so);
+    tcase_add_test(otlp, a_chat_has_what_was_asked_and_answered_and_a_failure_its_type);
+    tcase_add_test(otlp, of_very_long_messages_a_chat_says_that_they_are_not_there);
     tcase_add_test(otlp, usage_that_takes_back_what_was_counted_adds_up);
     suite_add_tcase(suite, otlp);
     TCase *bundle = tcase_create("bundle");
