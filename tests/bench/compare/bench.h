@@ -19,6 +19,7 @@ struct options {
 struct bench {
     struct options options;
     bool some_contenders; /* options.only names some; else all */
+    bool some_workloads;  /* or curves */
     char dir[4096];       /* of all runs; made by us */
     struct payloads *payloads;
     struct report report;
@@ -34,7 +35,10 @@ bool bench_names(const char *list, const char *name);
 int bench_turn(struct bench *bench, const struct workload *workload,
                const struct payloads *payloads, unsigned number);
 
-/* All growth curves, drawn into options.out. As bench_turn(). */
+/* The growth curves that are wanted, drawn into options.out. As bench_turn(). */
 int growth_run(struct bench *bench);
+
+/* The name of a curve; NULL behind the last one. */
+const char *growth_name(size_t number);
 
 #endif

@@ -113,6 +113,16 @@ static const struct curve curves[] = {
 };
 #define CURVES (sizeof curves / sizeof *curves)
 
+const char *growth_name(size_t number)
+{
+    return number < CURVES ? curves[number].file : NULL;
+}
+
+static bool wanted(const struct bench *bench, size_t number)
+{
+    return !bench->some_workloads || bench_names(bench->options.only, curves[number].file);
+}
+
 static bool takes(const struct bench *bench, const struct curve *curve, double x)
 {
     if (x == LONG_EVENTS)
@@ -252,6 +262,11 @@ static bool draw_file(const struct bench *bench, size_t number, size_t of)
     return fclose(file) == 0;
 }
 
+static bool is_viewed_again(size_t number)
+{
+    return number + 1 < CURVES && curves[number + 1].set == NULL;
+}
+
 int growth_run(struct bench *bench)
 {
     int failed = 0;
@@ -261,12 +276,12 @@ int growth_run(struct bench *bench)
     }
     for (size_t i = 0, ran = 0; i < CURVES && failed >= 0; i++) {
         int more = 0;
-        if (curves[i].set != NULL) { /* else it is another view of the one before */
+        if (curves[i].set != NULL) /* else it is another view of the one before */
             ran = i;
+        if (ran == i && (wanted(bench, i) || (is_viewed_again(i) && wanted(bench, i + 1))))
             more = run_curve(bench, i);
-        }
         failed = more < 0 ? -1 : failed + more;
-        if (failed >= 0 && !draw_file(bench, i, ran))
+        if (failed >= 0 && wanted(bench, i) && !draw_file(bench, i, ran))
             failed = -1;
     }
     return failed;

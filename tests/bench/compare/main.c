@@ -22,7 +22,7 @@ static const char usage[] =
     "  --quick      short runs, under three minutes on a machine that does nothing else; memory "
     "is\n"
     "               filled only in part\n"
-    "  --only       these workloads and contenders: --only A1,A2-threads,annal,raw\n"
+    "  --only       these workloads, curves and contenders: --only A1,A2-threads,annal,raw\n"
     "  --runs N     of each, medians of which are reported; default 3, with --quick 1\n"
     "  --dir DIR    on the disk to measure; default: the current directory\n"
     "  --out DIR    where results.json and results.md go; default: only to stdout, as Markdown\n"
@@ -129,6 +129,9 @@ static bool is_workload(const char *name, size_t len)
     for (size_t i = 0; i < PLANS; i++)
         if (strlen(plans[i].workload.name) == len &&
             strncmp(plans[i].workload.name, name, len) == 0)
+            return true;
+    for (size_t i = 0; growth_name(i) != NULL; i++)
+        if (strlen(growth_name(i)) == len && strncmp(growth_name(i), name, len) == 0)
             return true;
     return false;
 }
@@ -264,6 +267,9 @@ static int list_all(void)
 {
     for (size_t i = 0; i < PLANS; i++)
         printf("%-14s %s\n", workloads[i].name, workloads[i].title);
+    fputs("with --growth:\n", stdout);
+    for (size_t i = 0; growth_name(i) != NULL; i++)
+        printf("%s\n", growth_name(i));
     putchar('\n');
     for (const struct contender *const *at = contenders; *at != NULL; at++) {
         char why[BENCH_WHY_BYTES];
@@ -322,12 +328,12 @@ static char *join(int argc, char **argv)
 
 static bool prepare(struct bench *bench, int argc, char **argv)
 {
-    bool some_workloads = false;
-    if (!read_only_list(bench->options.only, &some_workloads, &bench->some_contenders))
+    if (!read_only_list(bench->options.only, &bench->some_workloads, &bench->some_contenders))
         return false;
     for (size_t i = 0; i < PLANS; i++) {
         workloads[i] = sized(&plans[i], bench->options.size);
-        wanted[i] = !some_workloads || bench_names(bench->options.only, plans[i].workload.name);
+        wanted[i] =
+            !bench->some_workloads || bench_names(bench->options.only, plans[i].workload.name);
     }
     bench->payloads = payloads_new(bench->options.seed, 0, SESSIONS_MAX);
     bench->report.command = join(argc, argv);

@@ -16,6 +16,7 @@
 
 #define FREE_ENOUGH     ((uint64_t)256 << 20)
 #define FILL_STEP_BYTES ((size_t)1 << 20)
+#define FILL_STALLED    32 /* rounds of 64 MiB that leave as much free: the kernel keeps that */
 
 uint64_t now_ns(void)
 {
@@ -228,7 +229,14 @@ uint64_t fill_page_cache(const char *dir, double seconds_most)
     uint64_t until = now_ns() + (uint64_t)(seconds_most * 1e9);
     if (fd < 0 || ftruncate(fd, size) < 0)
         until = 0;
-    while (now_ns() < until && memory_info("MemFree") > FREE_ENOUGH) {
+    uint64_t before = UINT64_MAX;
+    for (unsigned stalled = 0; now_ns() < until && stalled < FILL_STALLED; stalled++) {
+        uint64_t free_now = memory_info("MemFree");
+        if (free_now <= FREE_ENOUGH)
+            break;
+        if (free_now + 32 * FILL_STEP_BYTES < before)
+            stalled = 0;
+        before = free_now;
         for (int i = 0; i < 64; i++, at += (off_t)sizeof step)
             if (pread(fd, step, sizeof step, at % size) < 0)
                 until = 0;
