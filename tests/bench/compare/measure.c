@@ -16,7 +16,7 @@
 
 #define FREE_ENOUGH     ((uint64_t)256 << 20)
 #define FILL_STEP_BYTES ((size_t)1 << 20)
-#define FILL_STALLED    32 /* rounds of 64 MiB that leave as much free: the kernel keeps that */
+#define FILL_STALLED    32 /* rounds of 64 MiB that leave as much free: it is kept so */
 
 uint64_t now_ns(void)
 {
