@@ -3,11 +3,13 @@
  * beside a tuned SQLite table of the same events.
  *
  *   bench_query DIR [ROUNDS]
+ *   bench_query --spread DIR                   make a store of 100 sessions that write in turn
  *   bench_query --many DIR SESSIONS            make a store of so many small sessions
  *   bench_query --command DIR ANNAL [ROUNDS]   whole commands on a store: ls, query, query --count
  *   bench_query --extension DIR SO [ROUNDS]    the loadable extension: a statement, and a row
  *
- * DIR is a store of bench_generate; beside it, in DIR.tuned.db, the table is made once.
+ * DIR is a store of bench_generate, where few sessions are at work at the same time, or of --spread,
+ * where all are: 1,000,000 events each. Beside it, in DIR.tuned.db, the table is made once.
  *   window  the events of one type in a window of 2,000 of them, with payload; WINDOWS windows, spread
  *           evenly over those events in the order of their times
  *     warm        everything in the page cache, one index object for all questions
@@ -19,6 +21,7 @@
  * milliseconds, medians and (_best) the best of all.
  */
 #include "journal/base/hash.h"
+#include "tests/bench/generate.h"
 
 #include <annal/query.h>
 
@@ -534,7 +537,62 @@ static int measure(const char *dir, size_t rounds)
     return annal_store_close(bench.store, NULL) < 0 ? 3 : 0;
 }
 
-/* ---- Many sessions ---- */
+/* ---- Stores ---- */
+
+#define SPREAD          100u
+#define SPREAD_EVENTS   1000000u
+#define SPREAD_TURN_MAX 64
+
+struct spread {
+    struct generator *generator;
+    annal_writer *writer;
+};
+
+/* One turn of this session: how many events there are now in all. */
+static uint64_t spread_turn(struct spread *session, uint64_t count)
+{
+    annal_error err;
+    annal_draft turn[SPREAD_TURN_MAX];
+    const annal_draft *drafts;
+    uint64_t seq;
+    size_t events = generator_turn(session->generator, &drafts);
+    if (events == 0 || events > SPREAD_TURN_MAX)
+        die("make a turn", "no memory");
+    for (size_t i = 0; i < events; i++) {
+        turn[i] = drafts[i];
+        turn[i].ts_us = INT64_C(1767690240000000) + (int64_t)(count + i) * 250000;
+    }
+    check(annal_writer_append(session->writer, turn, events, NULL, &seq, &err), "append", &err);
+    return count + events;
+}
+
+static int make_spread(const char *dir)
+{
+    static struct spread sessions[SPREAD];
+    annal_error err;
+    annal_store *store = NULL;
+    check(annal_store_open(dir, &(annal_store_options){.create = true}, &store, &err), "open",
+          &err);
+    for (unsigned i = 0; i < SPREAD; i++) {
+        char name[GENERATE_NAME_BYTES];
+        sessions[i].generator = generator_new(0, i);
+        if (sessions[i].generator == NULL)
+            die("make a session", "no memory");
+        check(annal_writer_open(store, annal_slice_of(generate_name(i, name)),
+                                &(annal_writer_options){.level = ANNAL_LEVEL_OS},
+                                &sessions[i].writer, &err),
+              "open", &err);
+    }
+    uint64_t count = 0;
+    for (unsigned i = 0; count < SPREAD_EVENTS; i++)
+        count = spread_turn(&sessions[i % SPREAD], count);
+    for (unsigned i = 0; i < SPREAD; i++) {
+        annal_writer_close(sessions[i].writer);
+        generator_free(sessions[i].generator);
+    }
+    check(annal_store_close(store, &err), "close", &err);
+    return 0;
+}
 
 static int make_many(const char *dir, unsigned sessions)
 {
@@ -678,6 +736,8 @@ static size_t rounds_of(int argc, char **argv, int at, size_t rounds)
 
 int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "--spread") == 0)
+        return make_spread(argv[2]);
     if (argc == 4 && strcmp(argv[1], "--many") == 0)
         return make_many(argv[2], (unsigned)strtoul(argv[3], NULL, 10));
     if (argc >= 4 && strcmp(argv[1], "--command") == 0)
@@ -686,8 +746,8 @@ int main(int argc, char **argv)
         return measure_extension(argv[2], argv[3], rounds_of(argc, argv, 4, 21));
     if (argc >= 2 && argv[1][0] != '-')
         return measure(argv[1], rounds_of(argc, argv, 2, 21));
-    fputs("usage: bench_query DIR [ROUNDS] | --many DIR SESSIONS | --command DIR ANNAL [ROUNDS] |\n"
-          "       --extension DIR SO [ROUNDS]\n",
+    fputs("usage: bench_query DIR [ROUNDS] | --spread DIR | --many DIR SESSIONS |\n"
+          "       --command DIR ANNAL [ROUNDS] | --extension DIR SO [ROUNDS]\n",
           stderr);
     return 2;
 }
