@@ -29,7 +29,7 @@
 
 #define STAGE ".importing-"
 
-enum { PIECE_BYTES = 128 << 10 };
+enum { PIECE_BYTES = 128 << 10, SYNC_SINGLY_MAX = 16 };
 
 #define FREE_RESERVE_BYTES ((uint64_t)16 << 20)
 
@@ -283,6 +283,10 @@ static annal_status lay_all_down(struct taking *taking)
     }
     if (status == ANNAL_OK && tar_next(taking->tar, &name, &bytes, taking->err) != ANNAL_END)
         status = refuse(taking, "it has more files than its manifest");
+    /* Each file is synced before it is moved: of many the disk writes faster all at once. */
+    if (status == ANNAL_OK && bundle->session_count + bundle->artifact_count > SYNC_SINGLY_MAX &&
+        syncfs(taking->stage_lock) < 0)
+        status = annal__fail_errno(taking->err, "sync %s", taking->stage.ptr);
     return status;
 }
 
