@@ -30,7 +30,7 @@ static uint64_t fill(const struct bench *bench)
     double seconds = bench->options.size == WHOLE ? FILL_SECONDS
                      : bench->report.count == 0   ? QUICK_FILL_FIRST
                                                   : QUICK_FILL_SECONDS;
-    return fill_page_cache(bench->dir, bench->options.no_fill ? 0 : seconds);
+    return fill_page_cache(bench->dir, bench->options.no_fill ? 0 : seconds, &run_interrupted);
 }
 
 static void run_one(const struct bench *bench, const struct workload *workload,
@@ -66,7 +66,7 @@ int bench_turn(struct bench *bench, const struct workload *workload,
                const struct payloads *payloads, unsigned number)
 {
     int failed = 0;
-    for (const struct contender *const *at = contenders; *at != NULL; at++) {
+    for (const struct contender *const *at = contenders; *at != NULL && !run_interrupted; at++) {
         struct report_row row = {workload, *at, number, {.error = ""}};
         if (!wants(bench, *at))
             continue;

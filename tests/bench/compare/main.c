@@ -382,6 +382,21 @@ static void raise_limit(void)
     }
 }
 
+static void interrupt(int number)
+{
+    (void)number;
+    run_interrupted = 1;
+}
+
+/* What is under way ends, and what it left is removed. */
+static void heed_signals(void)
+{
+    struct sigaction action = {.sa_handler = interrupt};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static struct bench bench = {.options = {.dir = ".", .seed = 1}};
@@ -392,12 +407,15 @@ int main(int argc, char **argv)
     if (bench.options.list)
         return list_all();
     raise_limit();
+    heed_signals();
     if (!make_dir(&bench))
         return 3;
     bench.report.making_us = measure_making(bench.payloads);
     machine_look(bench.dir, &bench.report.machine);
     int failed = bench.options.growth ? growth_run(&bench) : run_all(&bench);
     remove_tree(bench.dir);
+    if (run_interrupted)
+        return 3;
     bool written = write_results(&bench);
     report_done(&bench.report);
     payloads_free(bench.payloads);

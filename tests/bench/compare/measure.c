@@ -218,7 +218,7 @@ static uint64_t memory_info(const char *name)
     return kilobytes * 1024;
 }
 
-uint64_t fill_page_cache(const char *dir, double seconds_most)
+uint64_t fill_page_cache(const char *dir, double seconds_most, const volatile sig_atomic_t *stop)
 {
     static char step[FILL_STEP_BYTES];
     static off_t at; /* goes on where the last call ended: what stands before is cached already */
@@ -230,7 +230,7 @@ uint64_t fill_page_cache(const char *dir, double seconds_most)
     if (fd < 0 || ftruncate(fd, size) < 0)
         until = 0;
     uint64_t before = UINT64_MAX;
-    for (unsigned stalled = 0; now_ns() < until && stalled < FILL_STALLED; stalled++) {
+    for (unsigned stalled = 0; !*stop && now_ns() < until && stalled < FILL_STALLED; stalled++) {
         uint64_t free_now = memory_info("MemFree");
         if (free_now <= FREE_ENOUGH)
             break;

@@ -2,6 +2,7 @@
 #ifndef TESTS_BENCH_COMPARE_MEASURE_H
 #define TESTS_BENCH_COMPARE_MEASURE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -44,9 +45,10 @@ void remove_tree(const char *dir);
 /*
  * Take all free memory for clean page cache, by reading holes of a file in dir: a machine that gives
  * free memory back to its host pays for it anew when a page is first used, and that would slow
- * whoever runs first. Gives up after so many seconds. Returns what is free then.
+ * whoever runs first. Gives up after so many seconds, or when *stop is set. Returns what is free
+ * then.
  */
-uint64_t fill_page_cache(const char *dir, double seconds_most);
+uint64_t fill_page_cache(const char *dir, double seconds_most, const volatile sig_atomic_t *stop);
 
 struct machine {
     char kernel[128], processor[128], filesystem[32], device[64];

@@ -18,6 +18,8 @@
 #define DIRECT_PAGE       4096
 #define LIMIT_BYTES_PER_S 4e8 /* more than that is filled on the way, if the disk is that fast */
 
+volatile sig_atomic_t run_interrupted;
+
 static struct shared *failing; /* whose run this process belongs to */
 
 /* Whoever sees `failed` may end the others at once, so the reason is there before. */
@@ -293,9 +295,12 @@ static void watch(pid_t supervisor, struct shared *shared)
             if (bytes > shared->result.memory_bytes)
                 shared->result.memory_bytes = bytes;
         }
-        if (now_ns() > until) {
-            snprintf(shared->result.error, sizeof shared->result.error, "took over %d s",
-                     RUN_SECONDS_MOST);
+        if (run_interrupted || now_ns() > until) {
+            if (run_interrupted)
+                snprintf(shared->result.error, sizeof shared->result.error, "interrupted");
+            else
+                snprintf(shared->result.error, sizeof shared->result.error, "took over %d s",
+                         RUN_SECONDS_MOST);
             kill(supervisor, SIGKILL); /* its children end with it */
         }
         pause_ns(SAMPLE_NS);

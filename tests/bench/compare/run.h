@@ -8,6 +8,8 @@
 #include "tests/bench/compare/contender.h"
 #include "tests/bench/compare/measure.h"
 
+#include <signal.h>
+
 enum workload_kind {
     WORKLOAD_APPEND,
     WORKLOAD_REPLAY, /* every session from its first event */
@@ -52,6 +54,9 @@ struct run_result {
 /* Runs in dir, which is made and removed. */
 void run(const struct contender *contender, const struct workload *workload,
          const struct payloads *payloads, const char *dir, struct run_result *out);
+
+/* Set by a signal: the run that is under way ends, and none should follow. */
+extern volatile sig_atomic_t run_interrupted;
 
 /* Why this contender has no such workload; NULL: it has. */
 const char *run_not(const struct contender *contender, const struct workload *workload);
