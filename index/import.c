@@ -10,7 +10,9 @@
  * importer as JSON: a line that is not one JSON value, or so deep that wrapping it would break the
  * depth limit, arrives as text. (4) A line that gave no event is an error: a mended importer must
  * not lose lines silently. (5) What was appended after a power cut stands behind the zero bytes that
- * it left, on the same line: they are a row, and the value behind them is another.
+ * it left, on the same line: they are a row, and the value behind them is another. (6) A value that a
+ * trigger fails on is given again as a line that cannot be read, under another hash: what the trigger
+ * had done before it failed may stay, and hides nothing.
  */
 #include "index/import.h"
 
@@ -43,6 +45,7 @@ struct annal_import {
     struct buf scratch;
     annal_import_counts counts;
     uint64_t last_counted; /* number of the line that counts.imported counted last */
+    bool refused;          /* the line under way is one that a trigger failed on */
     bool may_repeat;       /* lines with the same bytes are different ones */
     bool failed;
 };
@@ -344,9 +347,10 @@ static annal_status insert_row(annal_import *import, struct batch *batch, uint64
     int code = sqlite3_step(insert);
     sqlite3_reset(insert);
     sqlite3_clear_bindings(insert);
-    if (code != SQLITE_DONE)
-        return fail_sql(import, err, "importer, a trigger on lines");
-    return ANNAL_OK;
+    if (code == SQLITE_DONE)
+        return ANNAL_OK;
+    annal_status status = fail_sql(import, err, "importer, a trigger on lines");
+    return code == SQLITE_ERROR && json.ptr != NULL ? ANNAL_ERR_REFUSED : status;
 }
 
 static annal_status insert_unreadable(annal_import *import, struct batch *batch,
@@ -356,7 +360,8 @@ static annal_status insert_unreadable(annal_import *import, struct batch *batch,
     char hash[HASH_TEXT_BYTES];
     /* Two pieces with the same bytes are not the same line twice. */
     bool own = line->part > 0 || import->may_repeat;
-    hash_text(line->bytes, own ? line->number << 16 | line->part : 0, hash);
+    uint64_t seed = own ? line->number << 16 | line->part : import->refused;
+    hash_text(line->bytes, seed, hash);
     annal__buf_clear(&import->scratch);
     annal_status status = annal__import_hold(&import->scratch, line, reason);
     if (status < 0)
@@ -431,9 +436,14 @@ static annal_status insert_whole(annal_import *import, struct batch *batch, anna
     count_imported(import, line.number);
     json_fault fault = annal__json_check(line.bytes, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, NULL);
     const char *reason = annal__json_fault_text(fault);
-    if (fault == JSON_VALID)
-        return insert_row(import, batch, line.number, hash, line.bytes, (annal_slice){NULL, 0},
-                          err);
+    if (fault == JSON_VALID) {
+        status =
+            insert_row(import, batch, line.number, hash, line.bytes, (annal_slice){NULL, 0}, err);
+        if (status != ANNAL_ERR_REFUSED)
+            return status;
+        reason = "the importer failed on it"; /* rule 6 */
+    }
+    import->refused = fault == JSON_VALID;
     if (line.bytes.len > ANNAL_IMPORT_PIECE_BYTES)
         return insert_pieces(import, batch, &line, reason, err);
     return insert_unreadable(import, batch, &line, reason, err);
@@ -466,16 +476,29 @@ static void note_event(struct batch *batch, uint64_t number)
         batch->rows[low].gave = true;
 }
 
+/* An id that no event may have stands for itself as its hash. */
+static annal_slice sound_id(annal_slice id, char out[HASH_TEXT_BYTES])
+{
+    bool sound = id.len <= ANNAL_ID_BYTES_MAX && annal__is_utf8(id);
+    for (size_t i = 0; i < id.len && sound; i++)
+        sound = (unsigned char)id.ptr[i] >= 0x20 && strchr("\"\\\x7f", id.ptr[i]) == NULL;
+    if (sound)
+        return id;
+    hash_text(id, 0, out);
+    return annal_slice_of(out);
+}
+
 static annal_status give_events(annal_import *import, sqlite3_stmt *statement, struct batch *batch,
                                 annal_import_fn fn, void *arg, annal_error *err)
 {
+    char id[HASH_TEXT_BYTES];
     int code = sqlite3_step(statement);
     while (code == SQLITE_ROW) {
         annal_import_event event = {
             .session = annal__db_column(statement, 0),
             .draft = {.ts_us = sqlite3_column_int64(statement, 1),
                       .type = annal__db_column(statement, 2),
-                      .id = annal__db_column(statement, 3),
+                      .id = sound_id(annal__db_column(statement, 3), id),
                       .cause = annal__db_column(statement, 4),
                       .data = annal__db_column(statement, 5)},
             .line = (uint64_t)sqlite3_column_int64(statement, 6),
@@ -504,7 +527,7 @@ static annal_status check_every_line_gave(const struct batch *batch, annal_error
 static annal_status batch_init(struct batch *batch, const annal_import_line *lines, size_t count,
                                annal_error *err)
 {
-    *batch = (struct batch){.capacity = 2 * count}; /* rule 5 */
+    *batch = (struct batch){.capacity = 3 * count}; /* rules 5 and 6 */
     for (size_t i = 0; i < count; i++)
         batch->capacity += lines[i].bytes.len / ANNAL_IMPORT_PIECE_BYTES;
     batch->rows = annal__realloc_array(NULL, batch->capacity, sizeof *batch->rows);

@@ -147,11 +147,52 @@ START_TEST(ids_are_remembered_by_session)
 }
 END_TEST
 
+START_TEST(a_line_that_a_trigger_fails_on_is_held_and_the_next_one_is_imported)
+{
+    annal_import *import = open_import(
+        "-- once\nCREATE TABLE out (n, hash, data);\n"
+        "CREATE TRIGGER line AFTER INSERT ON lines BEGIN\n"
+        "INSERT INTO out VALUES (NEW.n, NEW.hash, coalesce(NEW.unreadable, json(NEW.json ->> "
+        "'$.a')));\n"
+        "END;\n-- batch\n"
+        "SELECT 's', 0, 'a.b', hash, NULL, data, n FROM out ORDER BY n;\nDELETE FROM out;\n");
+    struct seen seen = {0};
+    ck_assert_int_eq(feed(import, 1, "{\"a\":\"no JSON\"}", &seen, NULL), ANNAL_OK);
+    ck_assert_int_eq(seen.events, 1);
+    ck_assert_str_eq(
+        seen.data,
+        "{\"reason\":\"the importer failed on it\",\"text\":\"{\\\"a\\\":\\\"no JSON\\\"}\"}");
+    ck_assert_int_eq(feed(import, 2, "{\"a\":\"[1]\"}", &seen, NULL), ANNAL_OK);
+    ck_assert_str_eq(seen.data, "[1]");
+    ck_assert_uint_eq(annal_import_counts_get(import).imported, 2);
+    annal_import_close(import);
+}
+END_TEST
+
+static annal_status see_id(void *arg, const annal_import_event *event, annal_error *err)
+{
+    return annal_draft_check(&event->draft, err) < 0 ? ANNAL_ERR_INVALID : see(arg, event, err);
+}
+
+START_TEST(an_id_that_no_event_may_have_is_replaced_by_its_hash)
+{
+    annal_import *import =
+        open_import("-- batch\nSELECT 's', 0, 'a.b', json ->> '$.id', NULL, json, n FROM lines");
+    struct seen seen = {0};
+    const annal_import_line line = {.number = 1, .bytes = ANNAL_SLICE("{\"id\":{\"a\":\"b\\n\"}}")};
+    ck_assert_int_eq(annal_import_feed(import, &line, 1, see_id, &seen, NULL), ANNAL_OK);
+    ck_assert_int_eq(seen.events, 1);
+    annal_import_close(import);
+}
+END_TEST
+
 Suite *suite_import(void)
 {
     Suite *suite = suite_create("import");
     TCase *import = tcase_create("import");
     tcase_add_test(import, what_is_no_importer_is_refused);
+    tcase_add_test(import, a_line_that_a_trigger_fails_on_is_held_and_the_next_one_is_imported);
+    tcase_add_test(import, an_id_that_no_event_may_have_is_replaced_by_its_hash);
     tcase_add_test(import, blank_and_repeated_lines_are_skipped_and_counted);
     tcase_add_test(import, a_line_that_gives_no_event_is_an_error);
     tcase_add_test(import, json_that_would_be_too_deep_in_an_event_comes_as_text);

@@ -78,7 +78,13 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     INSERT INTO out
     SELECT NEW.row, 100 * i + 2, session, coalesce(time_us(m ->> '$.created_at'), ts), 'message.added', name || '.message',
            json_fields('id', coalesce(m -> '$.id', json_text(name)), 'role', json_text(role),
-               'content', CASE WHEN messages.type IN ('ToolCallRequestEvent', 'ToolCallExecutionEvent') THEN '[]' ELSE m -> '$.content' END,
+               'content', CASE WHEN messages.type IN ('ToolCallRequestEvent', 'ToolCallExecutionEvent')
+                                    AND json_type(m, '$.content') = 'array'
+                          THEN (SELECT json_group_array(json(m -> c.fullkey)) FROM json_each(m, '$.content') c
+                                WHERE NOT (c.type = 'object' AND (json_type(c.value, '$.call_id') IS 'text'
+                                           OR (json_type(c.value, '$.arguments') IS NOT NULL
+                                               AND json_type(c.value, '$.name') IS 'text'))))
+                          ELSE m -> '$.content' END,
                'name', coalesce(m -> '$.name', m -> '$.source', CASE WHEN m ->> '$.role' <> role THEN m -> '$.role' END,
                                 m -> '$.agent'),
                'source', source,
@@ -89,7 +95,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            name || '.call.' || c.key,
            json_fields('call_id', coalesce(c.value -> '$.id', json_text(name || c.key)), 'tool', c.value -> '$.name',
                        'input', c.value -> '$.arguments', 'message_id', coalesce(m -> '$.id', json_text(name)),
-                       'source', source), NEW.n
+                       'source', source,
+                       'extra', nullif(json_remove(c.value, '$.id', '$.name', '$.arguments'), '{}')), NEW.n
     FROM file, now, messages, json_each(m, '$.content') c
     WHERE c.type = 'object' AND json_type(c.value, '$.arguments') IS NOT NULL AND json_type(c.value, '$.name') = 'text';
     INSERT INTO out

@@ -12,8 +12,8 @@
 --      message:BRANCH:ID), so a second import adds what is new: branches, and messages of branches.
 --  (2) status is the manifest's, in our words; without one what its exit code says; else completed.
 --      Times are ISO 8601 or seconds; where there are none, those of the files.
---  (3) Messages come in the order that the branch's progression names, and only those; without one in
---      the order of its collection.
+--  (3) Messages come in the order that the branch's progression names; without one in the order of
+--      its collection. One that it does not name is an import.record.
 --  (4) Nothing is lost: the manifest, and a branch without its messages, stay under "extra". A file
 --      that is no JSON becomes import.unreadable.
 
@@ -141,7 +141,11 @@ SELECT session, ts, type, id, NULL, data, n FROM (
                'sender', nullif(c.value -> '$.sender', 'null'),
                'recipient', nullif(c.value -> '$.recipient', 'null'),
                'channel', nullif(c.value -> '$.channel', 'null'),
-               'branch_id', json_text(branch_id))
+               'branch_id', json_text(branch_id),
+               'extra', nullif(json_remove(c.value, '$.id', '$.role', '$.content', '$.created_at', '$.embedding',
+                   '$.sender', '$.recipient', '$.channel',
+                   CASE WHEN coalesce(json_type(c.value, '$.metadata'), 'null') <> 'null' THEN '$.metadata'
+                        ELSE '$.node_metadata' END), '{}'))
     FROM run,
          (SELECT n, json -> '$.branch' AS b,
                  coalesce(nullif(json ->> '$.branch.id', ''), json ->> '$.file.stem') AS branch_id
@@ -150,6 +154,21 @@ SELECT session, ts, type, id, NULL, data, n FROM (
          LEFT JOIN json_each(l.b, '$.messages.progression.order') o ON o.value = c.value ->> '$.id'
     WHERE c.value ->> '$.id' IS NOT NULL
       AND (o.key IS NOT NULL OR coalesce(json_array_length(l.b, '$.messages.progression.order'), 0) = 0)
+
+    UNION ALL
+    SELECT run.session, run.began, 'import.record',
+           'untold:' || branch_id || ':' || CASE c.type WHEN 'object' THEN coalesce(c.value ->> '$.id', c.key)
+                                            ELSE c.key END, n, c.key,
+           json_fields('kind', '"message"', 'branch_id', json_text(branch_id), 'extra', l.b -> c.fullkey)
+    FROM run,
+         (SELECT n, json -> '$.branch' AS b,
+                 coalesce(nullif(json ->> '$.branch.id', ''), json ->> '$.file.stem') AS branch_id
+          FROM lines WHERE json_type(json, '$.file') = 'object') l,
+         json_each(l.b, '$.messages.collections') c
+    WHERE CASE WHEN c.type <> 'object' OR c.value ->> '$.id' IS NULL THEN 1
+          ELSE coalesce(json_array_length(l.b, '$.messages.progression.order'), 0) > 0
+               AND NOT EXISTS (SELECT 1 FROM json_each(l.b, '$.messages.progression.order') o
+                               WHERE o.value = c.value ->> '$.id') END
 
     UNION ALL
     SELECT run.session, run.began, 'import.unreadable', 'unreadable:' || l.hash, l.n, 0,

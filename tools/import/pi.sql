@@ -87,8 +87,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'id', coalesce(nullif(j -> '$.id', 'null'), json_text(NEW.hash)), 'role', m -> '$.role',
                'content', CASE WHEN EXISTS (SELECT 1 FROM json_each(m, '$.content')
                                             WHERE type = 'object' AND value ->> '$.type' = 'toolCall')
-                          THEN (SELECT json_group_array(json(value)) FROM json_each(m, '$.content')
-                                WHERE value ->> '$.type' <> 'toolCall')
+                          THEN (SELECT json_group_array(json(m -> fullkey)) FROM json_each(m, '$.content')
+                                WHERE NOT (type = 'object' AND value ->> '$.type' IS 'toolCall'))
                           ELSE m -> '$.content' END,
                'model', nullif(m -> '$.model', 'null'), 'turn_id', json_text(f.turn), 'source', n.source,
                'extra', json_remove(j, '$.id', '$.message.role', '$.message.content', '$.message.model'))

@@ -67,14 +67,17 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            ELSE json_fields('id', json_text(NEW.hash || '.' || i), 'role', coalesce(m -> '$.role', '"assistant"'),
                'content', coalesce(nullif(m -> '$.content', 'null'), '""'),
                'turn_id', CASE WHEN turn > 0 THEN json_text(CAST(turn AS TEXT)) END, 'source', source,
-               'extra', nullif(json_remove(m, '$.role', '$.content', '$.tool_calls'), '{}')) END, NEW.n
+               'extra', nullif(json_remove(m, '$.role', '$.content',
+                   CASE WHEN json_type(m, '$.tool_calls') IN ('array', 'null')
+                             AND NOT EXISTS (SELECT 1 FROM json_each(m, '$.tool_calls') c WHERE c.type <> 'object')
+                   THEN '$.tool_calls' ELSE '$.role' END), '{}')) END, NEW.n
     FROM now, messages;
     INSERT INTO out
     SELECT NEW.row, i, 4 + c.key, session, 'tool.called', NEW.hash || '.' || i || '.call.' || c.key,
            json_fields('call_id', coalesce(c.value -> '$.id', json_text(NEW.hash || i || c.key)),
                        'tool', c.value -> '$.function.name', 'input', c.value -> '$.function.arguments',
                        'message_id', json_text(NEW.hash || '.' || i), 'turn_id', json_text(CAST(turn AS TEXT)),
-                       'source', source, 'extra', json_remove(c.value, '$.id', '$.function')), NEW.n
+                       'source', source, 'extra', json_remove(c.value, '$.id', '$.function.name', '$.function.arguments')), NEW.n
     FROM now, messages, json_each(m, '$.tool_calls') c WHERE c.type = 'object';
 END;
 
