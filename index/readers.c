@@ -85,9 +85,11 @@ static struct reader *pick(struct readers *readers, bool filled)
     return found;
 }
 
-static void put_back(struct readers *readers, struct reader *reader)
+/* With its connection, or (NULL) as a place that is free. */
+static void put_back(struct readers *readers, struct reader *reader, sqlite3 *db)
 {
     pthread_mutex_lock(&readers->mutex);
+    reader->db = db;
     reader->lent = false;
     pthread_mutex_unlock(&readers->mutex);
 }
@@ -104,11 +106,9 @@ sqlite3 *annal__readers_take(struct readers *readers, const struct io *io, const
             return reader->db;
         }
         sqlite3 *db = reader->db;
+        put_back(readers, reader, NULL);
         finalize_all(db);
         annal__db_close(db);
-        pthread_mutex_lock(&readers->mutex);
-        *reader = (struct reader){0};
-        pthread_mutex_unlock(&readers->mutex);
     }
     return NULL;
 }
@@ -127,7 +127,7 @@ void annal__readers_add(struct readers *readers, const struct io *io, const char
     if (!known || moved != 0 ||
         annal__db_prepare(db, "SELECT id, commits FROM main._stamp", &reader->get_stamp, NULL) <
             0) {
-        put_back(readers, reader);
+        put_back(readers, reader, NULL);
         return;
     }
     pthread_mutex_lock(&readers->mutex);
@@ -163,14 +163,13 @@ void annal__readers_give(struct readers *readers, sqlite3 *db, bool clean)
     if (db == NULL)
         return;
     struct reader *reader = is_parents(readers) ? NULL : find(readers, db);
-    if (reader == NULL || !clean || !is_clean(db)) {
+    bool keep = reader != NULL && clean && is_clean(db);
+    if (reader != NULL)
+        put_back(readers, reader, keep ? db : NULL);
+    if (!keep) {
         finalize_all(db);
-        if (reader != NULL)
-            reader->db = NULL;
         annal__db_close(db);
     }
-    if (reader != NULL)
-        put_back(readers, reader);
 }
 
 annal_status annal__readers_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out_stmt,
