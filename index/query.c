@@ -88,6 +88,16 @@ static annal_status put_source(struct buf *sql, const struct history *history, b
     return status < 0 ? status : annal__buf_printf(sql, ")");
 }
 
+annal_status annal__query_put_types(struct buf *sql, const char *column, const annal_slice *types,
+                                    size_t count)
+{
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < count; i++)
+        status = annal__buf_printf(sql, "%s %s %s ?%zu", i == 0 ? " AND (" : " OR", column,
+                                   is_pattern(types[i]) ? "GLOB" : "=", i + 7);
+    return status < 0 || count == 0 ? status : annal__buf_printf(sql, ")");
+}
+
 /* ?1: the sessions as a JSON array, whose ids need no quoting. From ?7 on: the types. */
 annal_status annal__query_put_names(struct buf *sql, const annal_filter *filter,
                                     const struct history *history)
@@ -97,12 +107,8 @@ annal_status annal__query_put_names(struct buf *sql, const annal_filter *filter,
         status = annal__buf_printf(sql, " AND session_id = ?1");
     else if (!history->forked && filter->session_count > 1)
         status = annal__buf_printf(sql, " AND session_id IN (SELECT value FROM json_each(?1))");
-    for (size_t i = 0; status >= 0 && i < filter->type_count; i++)
-        status = annal__buf_printf(sql, "%s type %s ?%zu", i == 0 ? " AND (" : " OR",
-                                   is_pattern(filter->types[i]) ? "GLOB" : "=", i + 7);
-    if (status >= 0 && filter->type_count > 0)
-        status = annal__buf_printf(sql, ")");
-    return status;
+    return status < 0 ? status
+                      : annal__query_put_types(sql, "type", filter->types, filter->type_count);
 }
 
 annal_status annal__query_put_from(struct buf *sql, const annal_filter *filter,

@@ -20,6 +20,10 @@ annal_status annal__query_put_from(struct buf *sql, const annal_filter *filter,
 annal_status annal__query_put_names(struct buf *sql, const annal_filter *filter,
                                     const struct history *history);
 
+/* Its types alone, of this column: " AND (…)" with ?7, ?8, … for them. */
+annal_status annal__query_put_types(struct buf *sql, const char *column, const annal_slice *types,
+                                    size_t count);
+
 annal_status annal__query_bind(sqlite3_stmt *stmt, const annal_filter *filter, annal_error *err);
 
 /* After ANNAL_ERR_CORRUPT: whether to try again, for it was the index that was corrupt and no

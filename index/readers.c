@@ -160,9 +160,9 @@ static bool is_clean(sqlite3 *db)
 
 void annal__readers_give(struct readers *readers, sqlite3 *db, bool clean)
 {
-    if (db == NULL)
+    if (db == NULL || is_parents(readers))
         return;
-    struct reader *reader = is_parents(readers) ? NULL : find(readers, db);
+    struct reader *reader = find(readers, db);
     bool keep = reader != NULL && clean && is_clean(db);
     if (reader != NULL)
         put_back(readers, reader, keep ? db : NULL);

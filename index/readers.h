@@ -7,7 +7,7 @@
  *     them, or write another file over it. Otherwise it is closed, and the file opened anew.
  * (2) It comes back as it was handed out: no transaction, nothing in temp, nothing attached. Who did
  *     more says so, and it is closed.
- * (3) In a child of fork() nothing of it is touched: it belongs to the parent.
+ * (3) In a child of fork() nothing of it is touched, not even closed: it belongs to the parent.
  */
 #ifndef INDEX_READERS_H
 #define INDEX_READERS_H

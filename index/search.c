@@ -29,7 +29,7 @@
 #include <sys/stat.h>
 
 #define APPLICATION_ID 0x416e6e73 /* "Anns" */
-#define TEXT_VERSION   1          /* to be raised when search_text.c gives other texts */
+#define TEXT_VERSION   2          /* to be raised when search_text.c gives other texts */
 
 extern const char annal__sql_search[];
 

@@ -70,14 +70,6 @@ static annal_status put_expression(struct asking *asking, annal_error *err)
     return ANNAL_OK;
 }
 
-static bool is_pattern(annal_slice type)
-{
-    for (size_t i = 0; i < type.len; i++)
-        if (strchr("*?[", type.ptr[i]) != NULL)
-            return true;
-    return false;
-}
-
 /* ?1 the expression, ?2 role, ?3 tool, ?4 since, ?5 until, ?6 limit, from ?7 on types. */
 static annal_status put_hits(struct buf *sql, const struct asking *asking)
 {
@@ -99,11 +91,8 @@ static annal_status put_hits(struct buf *sql, const struct asking *asking)
         status = annal__buf_printf(sql, " AND d.timestamp >= ?4");
     if (status >= 0 && options->until_us != 0)
         status = annal__buf_printf(sql, " AND d.timestamp < ?5");
-    for (size_t i = 0; status >= 0 && i < options->type_count; i++)
-        status = annal__buf_printf(sql, "%s d.type %s ?%zu", i == 0 ? " AND (" : " OR",
-                                   is_pattern(options->types[i]) ? "GLOB" : "=", i + 7);
-    if (status >= 0 && options->type_count > 0)
-        status = annal__buf_printf(sql, ")");
+    if (status >= 0)
+        status = annal__query_put_types(sql, "d.type", options->types, options->type_count);
     if (status < 0)
         return status;
     return annal__buf_printf(sql, best ? " ORDER BY said.rank LIMIT ?6"

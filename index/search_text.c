@@ -7,24 +7,66 @@
 #include <string.h>
 
 #define ENCODED_BYTES_MIN 512 /* a shorter one may be a word */
+#define ENCODED_LINE_MIN  60  /* what encoders write into a line; a hash is shorter */
+#define ENCODED_LINE_MAX  76
 
 static bool is_text(annal_slice slice, const char *text)
 {
     return slice.len == strlen(text) && memcmp(slice.ptr, text, slice.len) == 0;
 }
 
-/* Base64, also as a data URL: nobody looks for that, and an index of it is large. */
-static bool is_encoded(annal_slice raw)
+static bool is_hex(char c)
 {
-    if (raw.len < ENCODED_BYTES_MIN)
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+static bool is_base64(char c)
+{
+    return is_hex(c) || (c >= 'g' && c <= 'z') || (c >= 'G' && c <= 'Z') ||
+           (c != '\0' && strchr("+/=-_", c) != NULL);
+}
+
+/* Behind "data:image/png;base64,", where it begins so. */
+static annal_slice skip_data_url(annal_slice text)
+{
+    static const char mark[] = ";base64,";
+    size_t head = text.len < 100 ? text.len : 100;
+    const char *at = head > 5 && memcmp(text.ptr, "data:", 5) == 0
+                         ? memmem(text.ptr, head, mark, sizeof mark - 1)
+                         : NULL;
+    if (at == NULL)
+        return text;
+    at += sizeof mark - 1;
+    return (annal_slice){at, text.len - (size_t)(at - text.ptr)};
+}
+
+/*
+ * Base64 in one line, or in lines of one length, as encoders write it: nobody looks for that, and
+ * an index of it is large. A list of words or of hashes is none.
+ */
+static bool is_encoded(annal_slice text)
+{
+    size_t line = 0, width = 0;
+    bool more_than_hex = false;
+    text = skip_data_url(text);
+    if (text.len < ENCODED_BYTES_MIN)
         return false;
-    for (size_t i = 0; i < raw.len; i++) {
-        char c = raw.ptr[i];
-        bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!is_letter && strchr("+/=-_:;,\\", c) == NULL)
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (is_base64(c)) {
+            more_than_hex = more_than_hex || !is_hex(c);
+            line++;
+        } else if (c == '\n') {
+            if (width == 0)
+                width = line;
+            if (line != width || width < ENCODED_LINE_MIN || width > ENCODED_LINE_MAX)
+                return false;
+            line = 0;
+        } else if (c != '\r') {
             return false;
+        }
     }
-    return true;
+    return more_than_hex && (width == 0 || line <= width);
 }
 
 static annal_status add_line(struct buf *out, annal_slice text)
@@ -39,17 +81,17 @@ static annal_status add_line(struct buf *out, annal_slice text)
 static annal_status add_string(struct buf *out, annal_slice raw, struct buf *scratch)
 {
     annal_slice text;
-    if (is_encoded((annal_slice){raw.ptr + 1, raw.len - 2}))
-        return ANNAL_OK;
     scratch->len = 0;
     annal_status status = annal__json_text(raw, scratch, &text);
     if (status == ANNAL_ERR_INVALID) { /* half a character in it: the rest is text all the same */
         text = (annal_slice){raw.ptr + 1, raw.len - 2};
         status = ANNAL_OK;
     }
-    if (status >= 0 && text.len > SEARCH_TEXT_MAX)
+    if (status < 0 || text.len == 0 || is_encoded(text))
+        return status;
+    if (text.len > SEARCH_TEXT_MAX)
         text.len = SEARCH_TEXT_MAX;
-    return status < 0 || text.len == 0 ? status : add_line(out, text);
+    return add_line(out, text);
 }
 
 /* The quote that ends the string at at[0] == '"'. */

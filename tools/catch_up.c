@@ -3,6 +3,8 @@
 #include "tools/out.h"
 #include "tools/progress.h"
 
+#include <annal/search.h>
+
 /* How long an event query lets others be in its way, and how often it goes on when it is not them.
  * */
 #define ROUND_MS 1000
@@ -114,4 +116,12 @@ void say_lag(const annal_lag *lag)
     if (lag->bytes > 0)
         say("the answer is incomplete, %s of journal are missing: %s",
             human_bytes(text, lag->bytes), lag->message);
+}
+
+void index_forget_words(annal_index *index, annal_slice session)
+{
+    annal_error err = {0};
+    if (annal_search_forget(index, session, &err) < 0)
+        say("words of session '%.*s' stay in search.db until 'annal search --rebuild': %s",
+            ANNAL_FMT(session), err.message);
 }

@@ -1,9 +1,9 @@
 #include "tools/args.h"
+#include "tools/catch_up.h"
 #include "tools/open.h"
 #include "tools/out.h"
 
 #include <annal/artifact.h>
-#include <annal/search.h>
 #include <annal/snapshot.h>
 
 #include <inttypes.h>
@@ -45,23 +45,12 @@ static void print_deleted(const struct args *args, const annal_session_info *inf
 }
 
 /* The index and the snapshots follow by themselves, sooner or later; here they do so at once. */
-static void forget(annal_store *store, annal_slice session, annal_index **index)
+static void forget(annal_index *index, annal_slice session)
 {
     annal_error err = {0};
-    if ((*index == NULL && annal_index_open(store, NULL, index, &err) < 0) ||
-        annal_snapshot_drop(*index, session, &err) < 0 ||
-        annal_index_catch_up(*index, session, NULL, &err) < 0)
+    if (annal_snapshot_drop(index, session, &err) < 0 ||
+        annal_index_catch_up(index, session, NULL, &err) < 0)
         say("session '%.*s' is deleted, and stands in the index until that is brought up: %s",
-            ANNAL_FMT(session), err.message);
-}
-
-/* Which words they are only the journal can say, so this comes first. */
-static void forget_words(annal_store *store, annal_slice session, annal_index **index)
-{
-    annal_error err = {0};
-    if ((*index == NULL && annal_index_open(store, NULL, index, &err) < 0) ||
-        annal_search_forget(*index, session, &err) < 0)
-        say("words of session '%.*s' stay in search.db until 'annal search --rebuild': %s",
             ANNAL_FMT(session), err.message);
 }
 
@@ -82,14 +71,18 @@ static int delete_all(const struct args *args, annal_store *store)
         annal_session_info info;
         annal_error err = {0};
         annal_slice session = annal_slice_of(args->operands[i]);
-        forget_words(store, session, &index);
+        if (index == NULL && annal_index_open(store, NULL, &index, &err) < 0) {
+            exit_status = fail_error(&err);
+            break;
+        }
+        index_forget_words(index, session);
         if (annal_session_delete(store, session, &info, &err) < 0) {
             exit_status = fail_error(&err);
             continue;
         }
         print_deleted(args, &info);
         (void)out_flush();
-        forget(store, session, &index);
+        forget(index, session);
         drop_artifacts(store, session);
     }
     annal_index_close(index);

@@ -2,6 +2,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/json.h"
 #include "tools/args.h"
+#include "tools/catch_up.h"
 #include "tools/open.h"
 #include "tools/out.h"
 
@@ -35,6 +36,7 @@ struct prune {
 static int delete_journal(struct prune *prune, annal_slice session)
 {
     annal_error err = {0};
+    index_forget_words(prune->index, session);
     annal_status status = annal_session_delete(prune->store, session, NULL, &err);
     if (status == ANNAL_ERR_BUSY || status == ANNAL_ERR_CONFLICT) {
         prune->stayed++;

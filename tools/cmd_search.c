@@ -28,9 +28,6 @@ struct search {
     annal_slice *words, *sessions, *types;
     uint64_t context, hits;
     struct progress line;
-    /* Of the session at hand, where context is asked for. */
-    struct conversation conversation;
-    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     int exit_status;
 };
 
@@ -114,6 +111,11 @@ static int read_options(struct search *search)
 
 /* ---- Hits ---- */
 
+static bool is_break(char c)
+{
+    return c == MARK_BEGIN[0] || c == MARK_END[0] || c == '\n';
+}
+
 /* Nothing of an event but its letters reaches the terminal. */
 static void print_snippet(annal_slice text)
 {
@@ -121,7 +123,7 @@ static void print_snippet(annal_slice text)
     fputs("    ", stdout);
     for (size_t at = 0; at < text.len;) {
         size_t len = 0;
-        while (at + len < text.len && strchr(MARK_BEGIN MARK_END "\n", text.ptr[at + len]) == NULL)
+        while (at + len < text.len && !is_break(text.ptr[at + len]))
             len++;
         out_plain((annal_slice){text.ptr + at, len});
         at += len;
@@ -183,19 +185,21 @@ static annal_status print_context(struct search *search, const annal_search_hit 
                            .session_count = 1,
                            .from_seq = hit->seq > n ? hit->seq - n : 1,
                            .to_seq = hit->seq + n};
+    char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    struct conversation conversation = {
+        .session = name, .colours = out_colours(stdout), .columns = out_columns()};
     annal_query *query = NULL;
     annal_slice session;
     annal_event event;
     annal_status status = annal_query_open(search->index, &filter, &query, err);
-    search->conversation =
-        (struct conversation){.colours = out_colours(stdout), .columns = out_columns()};
+    snprintf(name, sizeof name, "%.*s", ANNAL_FMT(hit->session));
     while (status >= 0 && (status = annal_query_next(query, &session, &event, err)) != ANNAL_END) {
         if (status != ANNAL_OK)
             continue;
         if (search->args->json)
             event_print(&event, session);
         else
-            conversation_print(&search->conversation, &event);
+            conversation_print(&conversation, &event);
     }
     annal_query_close(query);
     return status < 0 ? status : ANNAL_OK;

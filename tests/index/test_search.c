@@ -175,6 +175,7 @@ END_TEST
 START_TEST(what_nobody_looks_for_is_left_out)
 {
     struct fixture f;
+    struct text hashes = {0};
     char image[2048] = "{\"image\":\"data:image/png;base64,needle/";
     FIXTURE_INIT(&f);
     size_t len = strlen(image);
@@ -185,11 +186,31 @@ START_TEST(what_nobody_looks_for_is_left_out)
     fixture_append_at(&f, "s", "a", "{\"source\":{\"f\":\"needle\"},\"extra\":{\"x\":\"needle\"}}",
                       START);
     ck_found(&f, "", WORD("needle"));
+    struct text lines = {0}; /* as base64 -w 76 writes them */
+    text_add(&lines, "{\"image\":\"", 10);
+    for (int i = 0; i < 10; i++) {
+        char line[80];
+        memset(line, 'z', 76);
+        memcpy(line, "needle+", 7);
+        memcpy(line + 76, "\\n", 2);
+        text_add(&lines, line, 78);
+    }
+    text_add(&lines, "abc=\"}", 6);
+    fixture_append_at(&f, "s", "a", lines.ptr, START);
+    free(lines.ptr);
+    ck_found(&f, "", WORD("needle"));
     /* But these are texts. */
+    text_add(&hashes, "{\"output\":\"", 11);
+    for (int i = 0; i < 20; i++)
+        text_add(&hashes, "6f1ed002ab5595859014ebf0951522d94ad0ffa3\\n", 42);
+    text_add(&hashes, "apple\\npear\"}", 13);
+    fixture_append_at(&f, "t", "a", hashes.ptr, START);
+    free(hashes.ptr);
+    ck_found(&f, "t:1 / …apple\n<pear>\n", WORD("pear"), .snippet_words = 2);
     fixture_append_at(&f, "s", "a", "{\"source\":\"needle one\"}", START);
     fixture_append_at(&f, "s", "import.record", "{\"extra\":{\"x\":\"needle two\"}}", START + 1);
     fixture_append_at(&f, "s", "a", "{\"x\":\"\\ud800 needle three\"}", START + 2);
-    ck_found(&f, "s:6 / \\ud800 <needle> three\ns:5 / <needle> two\ns:4 / <needle> one\n",
+    ck_found(&f, "s:7 / \\ud800 <needle> three\ns:6 / <needle> two\ns:5 / <needle> one\n",
              WORD("needle"));
     fixture_done(&f);
 }

@@ -102,6 +102,7 @@ START_TEST(a_search_prints_where_words_stand)
     CLI(&cli, NULL, "search", "gate", "--context", "1");
     assert_holds(&cli, "    p m Mend the [gate]\n");
     assert_holds(&cli, "      2  08:00:00");
+    ck_assert_ptr_null(strstr(cli.out, "(null)"));
     CLI(&cli, NULL, "search", "zebra");
     cli_assert_refused(&cli, EXIT_REFUSED, "nothing was found");
     CLI(&cli, NULL, "delete", "old", "--yes");
