@@ -108,9 +108,15 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            CASE WHEN m.fresh THEN json_fields(
                'id', json_text(m.id), 'role', json_text(m.role), 'content', coalesce(m -> '$.content', '""'),
                'model', m -> '$.model', 'turn_id', json_text(f.turn), 'source', n.source,
-               'extra', json_remove(m, '$.id', '$.content', '$.model', '$.toolCalls'))
+               'extra', json_remove(m, '$.id', '$.content', '$.model',
+                       CASE WHEN json_type(m, '$.toolCalls') = 'array'
+                                 AND NOT EXISTS (SELECT 1 FROM json_each(m, '$.toolCalls') x WHERE x.type <> 'object')
+                            THEN '$.toolCalls' ELSE '$.content' END))
            ELSE json_fields('kind', '"message"', 'turn_id', json_text(f.turn), 'source', n.source,
-                            'extra', json_remove(m, '$.content', '$.toolCalls')) END, NEW.n
+                            'extra', json_remove(m, '$.content',
+                       CASE WHEN json_type(m, '$.toolCalls') = 'array'
+                                 AND NOT EXISTS (SELECT 1 FROM json_each(m, '$.toolCalls') x WHERE x.type <> 'object')
+                            THEN '$.toolCalls' ELSE '$.content' END)) END, NEW.n
     FROM file f, now n, messages m;
     INSERT INTO out
     SELECT NEW.row, 1000000, f.session, f.ts,
@@ -130,7 +136,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            json_fields('call_id', coalesce(c.value -> '$.id', json_text(NEW.hash || '.' || m.i || '.' || c.key)),
                        'tool', c.value -> '$.name', 'input', c.value -> '$.args', 'message_id', json_text(m.id),
                        'turn_id', json_text(f.turn), 'source', n.source,
-                       'extra', json_remove(c.value, '$.id', '$.name', '$.args', '$.result')), NEW.n
+                       'extra', json_remove(c.value, '$.id', '$.name', '$.args',
+                           CASE WHEN c.value ->> '$.status' IN ('success', 'error', 'cancelled')
+                           THEN '$.result' ELSE '$.id' END)), NEW.n
     FROM file f, now n, messages m, json_each(m.m, '$.toolCalls') c
     WHERE c.type = 'object' AND NOT EXISTS (SELECT 1 FROM calls k WHERE k.id = c.value ->> '$.id');
     INSERT OR IGNORE INTO calls
