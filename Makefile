@@ -11,7 +11,7 @@
 #   make model                        who may write a session, explored with SPIN
 #   make fuzz [SECONDS=60]            every fuzzer for so long, with clang
 #   make coverage                     which branches of journal/ the tests take
-#   make bench                        Annal beside what one would choose instead: build/bench-results; some 20 minutes
+#   make bench                        Annal beside what one would choose instead: build/bench-results; up to an hour
 #   make bench-quick                  the same in under three minutes, if nothing else runs
 #   make bench-growth [LONG=--long]   the same with more sessions, processes, events: pictures in docs/performance
 #   make bench-parts                  what single parts of Annal cost
