@@ -319,6 +319,7 @@ static int follow(struct work *work, int signals)
     work->skipped = totals.skipped;
     work->unfinished = totals.unfinished;
     work->events = totals.events;
+    work->unknown = totals.unknown;
     if (!work->args->json)
         print_totals(work);
     annal__free(store);

@@ -39,6 +39,7 @@ static void start(struct following *f, const char *kind, const char *path)
     int pipes[2];
     const char *err = tmpdir_path(&f->cli.dir, "follow.err");
     ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
+    (void)unlink(err); /* what an earlier one said */
     f->have = 0;
     f->pid = fork();
     ck_assert_int_ge(f->pid, 0);
@@ -336,6 +337,48 @@ START_TEST(a_log_that_is_rotated_loses_neither_its_old_nor_its_new_lines)
 }
 END_TEST
 
+/* Where nothing is watched, it is looked for. */
+START_TEST(a_log_that_was_moved_away_is_still_read_less_than_a_second_after_it_was_written)
+{
+    struct following f;
+    begin(&f, "claude-code");
+    put_lines(&f, "logs/a.jsonl", "w", 1, 3);
+    wait_events(&f, 4);
+    ck_assert_int_eq(
+        rename(tmpdir_path(&f.cli.dir, "logs/a.jsonl"), tmpdir_path(&f.cli.dir, "old")), 0);
+    put_lines(&f, "logs/a.jsonl", "w", 4, 4);
+    wait_events(&f, 1);
+    for (int n = 5; n <= 8; n++) {
+        int64_t written = now_ms();
+        put_lines(&f, "old", "a", n, n);
+        wait_events(&f, 1);
+        ck_assert_int_lt(now_ms() - written, 1000);
+    }
+    stop(&f, SIGINT);
+    assert_each_once(&f, "claude-code", 8);
+    cli_done(&f.cli);
+}
+END_TEST
+
+/* It hears of the rotation and of the signal at once. */
+START_TEST(a_log_that_is_rotated_just_before_the_end_is_taken_to_its_end)
+{
+    struct following f;
+    begin(&f, "claude-code");
+    put_lines(&f, "logs/a.jsonl", "w", 1, 2);
+    wait_events(&f, 3);
+    kill(f.pid, SIGSTOP);
+    put_lines(&f, "logs/a.jsonl", "a", 3, 5);
+    ck_assert_int_eq(
+        rename(tmpdir_path(&f.cli.dir, "logs/a.jsonl"), tmpdir_path(&f.cli.dir, "old")), 0);
+    put_lines(&f, "logs/a.jsonl", "w", 6, 7);
+    kill(f.pid, SIGTERM);
+    stop(&f, SIGCONT);
+    assert_each_once(&f, "claude-code", 7);
+    cli_done(&f.cli);
+}
+END_TEST
+
 START_TEST(a_log_that_is_replaced_is_read_from_its_beginning)
 {
     struct following f;
@@ -592,6 +635,55 @@ START_TEST(at_the_end_it_says_what_was_imported)
 }
 END_TEST
 
+/* As nohup has it, and as shells have SIGINT for what runs in the background. */
+START_TEST(a_signal_that_was_ignored_when_it_began_does_not_end_it)
+{
+    struct following f;
+    const int ignored = _i == 0 ? SIGHUP : SIGINT;
+    signal(ignored, SIG_IGN);
+    begin(&f, "claude-code");
+    signal(ignored, SIG_DFL);
+    kill(f.pid, ignored);
+    poll(NULL, 0, 50);
+    put_lines(&f, "logs/a.jsonl", "w", 1, 2);
+    wait_events(&f, 3);
+    stop(&f, SIGTERM);
+    assert_each_once(&f, "claude-code", 2);
+    cli_done(&f.cli);
+}
+END_TEST
+
+/* The status of a follow of path that ends at once. */
+static int follow_to_the_end(struct following *f, const char *kind, const char *path)
+{
+    int how = 0;
+    start(f, kind, path);
+    wait_said(f, "follows ");
+    kill(f->pid, SIGTERM);
+    ck_assert_int_eq(waitpid(f->pid, &how, 0), f->pid);
+    close(f->out);
+    return WIFEXITED(how) ? WEXITSTATUS(how) : -1;
+}
+
+START_TEST(logs_of_no_kind_alone_are_refused_as_an_import_refuses_them)
+{
+    struct following f = {0};
+    CLI_INIT(&f.cli);
+    const char *logs = tmpdir_path(&f.cli.dir, "logs");
+    ck_assert_int_eq(mkdir(logs, 0700), 0);
+    put(&f, "logs/a.jsonl", "w", "no kind\n");
+    CLI(&f.cli, NULL, "import", "auto", logs);
+    ck_assert_int_eq(f.cli.exit_status, 1);
+    ck_assert_int_eq(follow_to_the_end(&f, "auto", logs), 1);
+    assert_said(&f, "a.jsonl' is of no kind that is known: left out");
+    put_lines(&f, "logs/b.jsonl", "w", 1, 1);
+    CLI(&f.cli, NULL, "import", "auto", logs);
+    ck_assert_int_eq(f.cli.exit_status, 0);
+    ck_assert_int_eq(follow_to_the_end(&f, "auto", logs), 0);
+    cli_done(&f.cli);
+}
+END_TEST
+
 START_TEST(it_ends_when_nobody_reads_what_it_prints)
 {
     struct following f;
@@ -618,6 +710,9 @@ Suite *suite_follow(void)
     tcase_add_test(tc, a_log_that_is_cut_short_is_read_from_its_beginning);
     tcase_add_test(tc, a_log_that_is_written_over_is_known_by_its_bytes);
     tcase_add_test(tc, a_log_that_is_rotated_loses_neither_its_old_nor_its_new_lines);
+    tcase_add_test(tc,
+                   a_log_that_was_moved_away_is_still_read_less_than_a_second_after_it_was_written);
+    tcase_add_test(tc, a_log_that_is_rotated_just_before_the_end_is_taken_to_its_end);
     tcase_add_test(tc, a_log_that_is_replaced_is_read_from_its_beginning);
     tcase_add_test(tc, more_logs_than_stay_open_are_followed_too);
     tcase_add_test(tc, the_store_is_no_log_of_its_own);
@@ -629,6 +724,8 @@ Suite *suite_follow(void)
     tcase_add_test(tc,
                    a_follow_that_is_killed_and_begun_again_loses_nothing_and_adds_nothing_twice);
     tcase_add_test(tc, at_the_end_it_says_what_was_imported);
+    tcase_add_loop_test(tc, a_signal_that_was_ignored_when_it_began_does_not_end_it, 0, 2);
+    tcase_add_test(tc, logs_of_no_kind_alone_are_refused_as_an_import_refuses_them);
     tcase_add_test(tc, it_ends_when_nobody_reads_what_it_prints);
     suite_add_tcase(suite, tc);
     return suite;

@@ -27,6 +27,7 @@
 #define RETRY_US  ((int64_t)1000000)
 #define GAP_US    ((int64_t)10000)    /* between two looks at one log */
 #define LINGER_US ((int64_t)10000000) /* a file that was moved away may still be written */
+#define MOVED_US  ((int64_t)250000)   /* between two looks at it: nothing may tell of it any more */
 #define DEEP_MAX  4                   /* directories of a log that is one */
 #define PATH_SIZE 4608
 
@@ -42,6 +43,7 @@ struct followed {
     struct reading now;
     struct reading moved;        /* rule 3: what stood at path before */
     int64_t moved_us;            /* when it was last written */
+    int64_t moved_due_us;        /* when to look at it again */
     struct follow_totals before; /* of still older files */
     uint64_t stamp;              /* of the log as it was when it was last read */
     int64_t changed_us;          /* when that was found to be another one */
@@ -77,10 +79,12 @@ static int64_t now_us(void)
 int follow_signals(void)
 {
     static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction how;
     sigset_t set;
     sigemptyset(&set);
-    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
-        sigaddset(&set, ending[i]);
+    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) /* nohup ignores one for us */
+        if (sigaction(ending[i], NULL, &how) == 0 && how.sa_handler != SIG_IGN)
+            sigaddset(&set, ending[i]);
     int fd = sigprocmask(SIG_BLOCK, &set, NULL) == 0
                  ? signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)
                  : -1;
@@ -443,6 +447,7 @@ static annal_status leave_replaced(struct follow *follow, struct followed *log,
     log->moved = log->now;
     log->now = (struct reading){0};
     log->moved_us = now_us();
+    log->moved_due_us = 0;
     if (status >= 0 && change == IMPORT_REWRITTEN)
         status = take_and_close(follow, log, &log->moved, IMPORT_REST);
     if (log->stamp == 0)
@@ -459,6 +464,7 @@ static annal_status read_moved(struct follow *follow, struct followed *log)
     annal_status status = take(follow, log, &log->moved, IMPORT_WHOLE);
     if (log->moved.totals.lines != lines)
         log->moved_us = now_us();
+    log->moved_due_us = now_us() + MOVED_US;
     if (status >= 0 && now_us() - log->moved_us >= LINGER_US)
         status = leave_moved(follow, log);
     return status;
@@ -549,9 +555,13 @@ static int64_t next_look(const struct follow *follow)
     int64_t next_us = follow->polled_us + POLL_US;
     if (follow->search && follow->search_us < next_us)
         next_us = follow->search_us;
-    for (size_t i = 0; i < follow->count; i++)
-        if (follow->logs[i].is_changed && follow->logs[i].due_us < next_us)
-            next_us = follow->logs[i].due_us;
+    for (size_t i = 0; i < follow->count; i++) {
+        const struct followed *log = &follow->logs[i];
+        if (log->is_changed && log->due_us < next_us)
+            next_us = log->due_us;
+        if (log->moved.job != NULL && log->moved_due_us < next_us)
+            next_us = log->moved_due_us;
+    }
     return next_us;
 }
 
@@ -582,6 +592,8 @@ static annal_status take_last(struct follow *follow)
         if (status >= 0 && (log->now.job != NULL || log->waits || log->is_changed ||
                             stamp_of(log->path) != log->stamp))
             status = read_log(follow, log, true);
+        if (status >= 0) /* it may have found that the log was replaced */
+            status = leave_moved(follow, log);
     }
     follow->ended = true;
     return status;
