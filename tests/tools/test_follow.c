@@ -689,11 +689,12 @@ START_TEST(it_ends_when_nobody_reads_what_it_prints)
     struct following f;
     int how = 0;
     begin(&f, "claude-code");
-    close(f.out);
     put_lines(&f, "logs/a.jsonl", "w", 1, 1);
+    wait_events(&f, 2);
+    close(f.out);
     ck_assert_int_eq(waitpid(f.pid, &how, 0), f.pid);
     ck_assert(WIFEXITED(how) && WEXITSTATUS(how) == 0);
-    assert_each_once(&f, "claude-code", 0);
+    assert_each_once(&f, "claude-code", 1);
     cli_done(&f.cli);
 }
 END_TEST
