@@ -154,6 +154,47 @@ START_TEST(a_file_that_is_no_json_is_kept_and_said_to_be_unreadable)
 }
 END_TEST
 
+/* What a power cut leaves. */
+START_TEST(bytes_behind_a_zero_byte_are_kept)
+{
+    static const char branch[] = "{\"id\":\0\0\"behind\"}";
+    struct cli cli;
+    CLI_INIT(&cli);
+    make_run(&cli, "r1", "{}");
+    file_write(tmpdir_path(&cli.dir, "runs/r1/branches/b1.json"), branch, sizeof branch - 1);
+    import_all(&cli);
+    CLI(&cli, NULL, "query", "--type", "import.unreadable", "--format", "jsonl");
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, "\"text\":\"{\\\"id\\\":\\u0000\\u0000\\\"behind\\\"}\"");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_branch_that_is_too_large_is_kept_in_pieces_and_the_others_are_imported)
+{
+    const size_t len = (size_t)65 << 20;
+    struct cli cli;
+    char *bytes = malloc(len);
+    ck_assert_ptr_nonnull(bytes);
+    memset(bytes, 'x', len);
+    memcpy(bytes, "{\"id\":\"", 7);
+    memcpy(bytes + len - 2, "\"}", 2);
+    CLI_INIT(&cli);
+    make_run(&cli, "r1", "{}");
+    file_write(tmpdir_path(&cli.dir, "runs/r1/branches/large.json"), bytes, len);
+    put(&cli, "runs/r1/branches/small.json", "{\"id\":\"small\"}");
+    free(bytes);
+    import_all(&cli);
+    ask(&cli, "SELECT count(*) FROM events WHERE type = 'import.unreadable'");
+    ASSERT_OUT(&cli, "\n9\r\n"); /* of 8 MiB each */
+    ask(&cli, "SELECT count(*) FROM events WHERE id = 'branch:small'");
+    ASSERT_OUT(&cli, "\n1\r\n");
+    import_all(&cli);
+    ASSERT_OUT(&cli, " 0 events added");
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(what_is_no_run_is_refused)
 {
     struct cli cli;
@@ -176,6 +217,8 @@ Suite *suite_runs(void)
     tcase_add_test(tcase, at_l35_words_and_exit_codes_become_one_of_six_statuses);
     tcase_add_test(tcase, a_second_import_of_runs_adds_what_is_new);
     tcase_add_test(tcase, a_file_that_is_no_json_is_kept_and_said_to_be_unreadable);
+    tcase_add_test(tcase, bytes_behind_a_zero_byte_are_kept);
+    tcase_add_test(tcase, a_branch_that_is_too_large_is_kept_in_pieces_and_the_others_are_imported);
     tcase_add_test(tcase, what_is_no_run_is_refused);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -78,33 +78,55 @@ static void make_one_line(struct buf *text)
             text->ptr[i] = ' ';
 }
 
-static annal_status write_file(const char *path, const char *name, bool only_whole,
-                               struct buf *text, FILE *lines, annal_error *err)
+annal_status directory_open_file(const char *path, FILE **out, annal_error *err)
 {
-    struct buf head = {0};
-    FILE *file = fopen(path, "re");
-    if (file == NULL && errno == ENOENT) /* gone since its name was read */
-        return ANNAL_OK;
-    if (file == NULL)
-        return annal__fail_errno(err, "'%s'", path);
-    annal_status status = read_whole(file, text);
-    bool valid = status >= 0 && annal__json_check(annal__buf_slice(text), ANNAL_DATA_DEPTH_MAX - 8,
+    *out = fopen(path, "re");
+    return *out != NULL || errno == ENOENT ? ANNAL_OK : annal__fail_errno(err, "'%s'", path);
+}
+
+annal_status directory_write_value(FILE *file, const char *path, annal_slice head, bool only_whole,
+                                   FILE *lines, annal_error *err)
+{
+    struct buf text = {.limit = ANNAL_IMPORT_LINE_BYTES_MAX};
+    annal_status status = read_whole(file, &text);
+    bool valid = status >= 0 && annal__json_check(annal__buf_slice(&text), ANNAL_DATA_DEPTH_MAX - 8,
                                                   NULL) == JSON_VALID;
     if (ferror(file))
         status = annal__fail_errno(err, "'%s'", path);
-    else if (status == ANNAL_ERR_NOMEM || annal__json_quote(&head, annal_slice_of(name)) < 0)
+    else if (status == ANNAL_ERR_NOMEM)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "'%s': out of memory", path);
     else
         status = !valid && only_whole ? ANNAL_END : ANNAL_OK;
     if (status == ANNAL_OK) {
         if (valid)
-            make_one_line(text);
-        fprintf(lines, "{\"file\":%.*s,\"value\":", (int)head.len, head.ptr);
-        fwrite(valid ? text->ptr : "null", 1, valid ? text->len : 4, lines);
+            make_one_line(&text);
+        fwrite(head.ptr, 1, head.len, lines);
+        fwrite(valid ? text.ptr : "null", 1, valid ? text.len : 4, lines);
         fputs("}\n", lines);
         if (!valid)
             copy_text(file, lines);
     }
+    annal__buf_done(&text);
+    return status;
+}
+
+static annal_status write_file(const char *path, const char *name, bool only_whole, FILE *lines,
+                               annal_error *err)
+{
+    struct buf head = {0};
+    FILE *file = NULL;
+    annal_status status = directory_open_file(path, &file, err);
+    if (status < 0 || file == NULL) /* gone since its name was read */
+        return status;
+    status = annal__buf_append(&head, "{\"file\":", 8);
+    if (status >= 0)
+        status = annal__json_quote(&head, annal_slice_of(name));
+    if (status >= 0)
+        status = annal__buf_append(&head, ",\"value\":", 9);
+    if (status < 0)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "'%s': out of memory", path);
+    else
+        status = directory_write_value(file, path, annal__buf_slice(&head), only_whole, lines, err);
     fclose(file);
     annal__buf_done(&head);
     return status;
@@ -113,7 +135,6 @@ static annal_status write_file(const char *path, const char *name, bool only_who
 annal_status directory_write_lines(const struct importer *importer, const char *path,
                                    bool only_whole, FILE *lines, annal_error *err)
 {
-    struct buf text = {.limit = ANNAL_IMPORT_LINE_BYTES_MAX};
     annal_status status = ANNAL_OK;
     size_t at = 0, skip = strlen(path) + 1;
     for (annal_slice word;
@@ -123,11 +144,10 @@ annal_status directory_write_lines(const struct importer *importer, const char *
         for (size_t i = 0; status == ANNAL_OK && i < files.gl_pathc; i++) {
             struct stat st;
             if (stat(files.gl_pathv[i], &st) == 0 && S_ISREG(st.st_mode))
-                status = write_file(files.gl_pathv[i], files.gl_pathv[i] + skip, only_whole, &text,
-                                    lines, err);
+                status =
+                    write_file(files.gl_pathv[i], files.gl_pathv[i] + skip, only_whole, lines, err);
         }
         globfree(&files);
     }
-    annal__buf_done(&text);
     return status;
 }

@@ -22,4 +22,16 @@ bool directory_is_log(const struct importer *importer, const char *path);
 annal_status directory_write_lines(const struct importer *importer, const char *path,
                                    bool only_whole, FILE *lines, annal_error *err);
 
+/* ---- One file of a directory ---- */
+
+/* NULL: it is not there. */
+annal_status directory_open_file(const char *path, FILE **out, annal_error *err);
+
+/*
+ * End the line that begins with head by the file's value and "}". One that is not JSON, or too large,
+ * is as above. ANNAL_END: nothing was written, it is not JSON, with only_whole.
+ */
+annal_status directory_write_value(FILE *file, const char *path, annal_slice head, bool only_whole,
+                                   FILE *lines, annal_error *err);
+
 #endif

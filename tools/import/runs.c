@@ -4,8 +4,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
-
-#include <annal/event.h>
+#include "tools/import/directory.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -47,120 +46,94 @@ bool run_is_here(const char *path)
     return here;
 }
 
-/* ---- Files ---- */
-
-static annal_status read_whole(const char *path, struct buf *out, annal_error *err)
-{
-    annal__buf_clear(out);
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return annal__fail_errno(err, "'%s'", path);
-    annal_status status = ANNAL_OK;
-    while (status >= 0 && !feof(file) && !ferror(file)) {
-        status = annal__buf_reserve(out, 65536);
-        if (status >= 0)
-            out->len += fread(out->ptr + out->len, 1, 65536, file);
-    }
-    if (status < 0)
-        status = annal__fail(err, status, "'%s' is too large for one event", path);
-    else if (ferror(file))
-        status = annal__fail_errno(err, "'%s'", path);
-    fclose(file);
-    return status;
-}
-
-/* Between the words of JSON a line break is a space; elsewhere JSON has none. */
-static void make_one_line(struct buf *text)
-{
-    for (size_t i = 0; i < text->len; i++)
-        if (text->ptr[i] == '\n' || text->ptr[i] == '\r')
-            text->ptr[i] = ' ';
-}
-
-static void print_seconds(FILE *out, struct timespec time)
-{
-    fprintf(out, "%lld.%06ld", (long long)time.tv_sec, time.tv_nsec / 1000);
-}
-
-static annal_status print_quoted(FILE *out, const char *text, annal_error *err)
-{
-    struct buf json = {0};
-    annal_status status = annal__json_quote(&json, annal_slice_of(text));
-    if (status < 0)
-        status = annal__fail(err, status, "import: out of memory");
-    else
-        fwrite(json.ptr, 1, json.len, out);
-    annal__buf_done(&json);
-    return status;
-}
-
 /* ---- Lines ---- */
 
-/* A file that is no JSON is a line of its own, so that it is kept and said to be unreadable. */
-static annal_status print_file(const struct run *run, const char *member, const struct buf *text)
+static annal_status put_seconds(struct buf *out, struct timespec time)
 {
-    bool valid =
-        annal__json_check(annal__buf_slice(text), ANNAL_DATA_DEPTH_MAX - 8, NULL) == JSON_VALID;
-    fprintf(run->lines, "\"%s\":%.*s}\n", member, valid ? (int)text->len : 4,
-            valid ? text->ptr : "null");
-    if (!valid && text->len > 0)
-        fprintf(run->lines, "%.*s\n", (int)text->len, text->ptr);
-    return valid || !run->only_whole || text->len == 0 ? ANNAL_OK : ANNAL_END;
+    return annal__buf_printf(out, "%lld.%06ld", (long long)time.tv_sec, time.tv_nsec / 1000);
 }
 
-static annal_status print_run(const struct run *run, const struct stat *info, annal_error *err)
+/* The line of a run, up to its manifest. artifacts NULL: it has none. */
+static annal_status run_head(const struct run *run, const struct stat *info, const char *artifacts,
+                             struct buf *out)
 {
-    struct buf path = {0}, text = {.limit = ANNAL_DATA_BYTES_MAX};
-    struct stat artifacts;
-    annal_status status = ANNAL_OK;
-    fprintf(run->lines, "{\"run\":{\"id\":");
-    status = print_quoted(run->lines, run->name, err);
-    fprintf(run->lines, ",\"ctime\":");
-    print_seconds(run->lines, info->st_ctim);
-    fprintf(run->lines, ",\"mtime\":");
-    print_seconds(run->lines, info->st_mtim);
-    if (status >= 0 && annal__buf_printf(&path, "%s/artifacts", run->path) >= 0 &&
-        annal__buf_cstr(&path) != NULL && stat(path.ptr, &artifacts) == 0) {
-        fprintf(run->lines, ",\"artifacts\":");
-        status = print_quoted(run->lines, path.ptr, err);
-    }
-    fprintf(run->lines, "},");
-    annal__buf_clear(&path);
-    if (status >= 0 &&
-        (annal__buf_printf(&path, "%s/run.json", run->path) < 0 || annal__buf_cstr(&path) == NULL))
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "'%s'", run->path);
-    if (status >= 0 && run_is_here(run->path))
-        status = read_whole(path.ptr, &text, err);
-    make_one_line(&text);
+    annal_status status = annal__buf_printf(out, "{\"run\":{\"id\":");
     if (status >= 0)
-        status = print_file(run, "manifest", &text);
-    annal__buf_done(&text);
-    annal__buf_done(&path);
+        status = annal__json_quote(out, annal_slice_of(run->name));
+    if (status >= 0)
+        status = annal__buf_printf(out, ",\"ctime\":");
+    if (status >= 0)
+        status = put_seconds(out, info->st_ctim);
+    if (status >= 0)
+        status = annal__buf_printf(out, ",\"mtime\":");
+    if (status >= 0)
+        status = put_seconds(out, info->st_mtim);
+    if (status >= 0 && artifacts != NULL)
+        status = annal__buf_printf(out, ",\"artifacts\":");
+    if (status >= 0 && artifacts != NULL)
+        status = annal__json_quote(out, annal_slice_of(artifacts));
+    return status < 0 ? status : annal__buf_printf(out, "},\"manifest\":");
+}
+
+/* A run without a manifest has null for one. */
+static annal_status write_run(const struct run *run, const struct stat *info, annal_error *err)
+{
+    struct buf manifest = {0}, artifacts = {0}, head = {0};
+    struct stat there;
+    FILE *file = NULL;
+    annal_status status = ANNAL_OK;
+    if (annal__buf_printf(&manifest, "%s/run.json", run->path) < 0 ||
+        annal__buf_cstr(&manifest) == NULL ||
+        annal__buf_printf(&artifacts, "%s/artifacts", run->path) < 0 ||
+        annal__buf_cstr(&artifacts) == NULL ||
+        run_head(run, info, stat(artifacts.ptr, &there) == 0 ? artifacts.ptr : NULL, &head) < 0)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "'%s': out of memory", run->path);
+    if (status >= 0 && run_is_here(run->path))
+        status = directory_open_file(manifest.ptr, &file, err);
+    if (status >= 0 && file != NULL)
+        status = directory_write_value(file, manifest.ptr, annal__buf_slice(&head), run->only_whole,
+                                       run->lines, err);
+    else if (status >= 0)
+        fprintf(run->lines, "%.*snull}\n", (int)head.len, head.ptr);
+    if (file != NULL)
+        fclose(file);
+    annal__buf_done(&manifest);
+    annal__buf_done(&artifacts);
+    annal__buf_done(&head);
     return status;
 }
 
-static annal_status print_branch(const struct run *run, const char *path, struct timespec changed,
-                                 annal_error *err)
+/* The line of a branch, up to its value. */
+static annal_status branch_head(const char *path, struct timespec changed, struct buf *out)
 {
-    struct buf text = {.limit = ANNAL_DATA_BYTES_MAX};
     const char *slash = strrchr(path, '/');
     const char *name = slash == NULL ? path : slash + 1;
-    char *stem = annal__strndup(name, strlen(name) - strlen(".json"));
-    annal_status status = stem == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "'%s'", path)
-                                       : read_whole(path, &text, err);
-    if (status < 0)
-        goto done;
-    make_one_line(&text);
-    fprintf(run->lines, "{\"file\":{\"stem\":");
-    status = print_quoted(run->lines, stem, err);
-    fprintf(run->lines, ",\"mtime\":");
-    print_seconds(run->lines, changed);
-    fprintf(run->lines, "},");
-    status = print_file(run, "branch", &text);
+    annal_slice stem = {name, strlen(name) - strlen(".json")};
+    annal_status status = annal__buf_printf(out, "{\"file\":{\"stem\":");
+    if (status >= 0)
+        status = annal__json_quote(out, stem);
+    if (status >= 0)
+        status = annal__buf_printf(out, ",\"mtime\":");
+    if (status >= 0)
+        status = put_seconds(out, changed);
+    return status < 0 ? status : annal__buf_printf(out, "},\"branch\":");
+}
 
-done:
-    annal__free(stem);
-    annal__buf_done(&text);
+static annal_status write_branch(const struct run *run, const char *path, struct timespec changed,
+                                 annal_error *err)
+{
+    struct buf head = {0};
+    FILE *file = NULL;
+    annal_status status = directory_open_file(path, &file, err);
+    if (status < 0 || file == NULL) /* gone since its name was read */
+        return status;
+    if (branch_head(path, changed, &head) < 0)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "'%s': out of memory", path);
+    else
+        status = directory_write_value(file, path, annal__buf_slice(&head), run->only_whole,
+                                       run->lines, err);
+    fclose(file);
+    annal__buf_done(&head);
     return status;
 }
 
@@ -229,9 +202,9 @@ static annal_status write_lines(struct run *run, bool is_directory, annal_error 
         return annal__fail_errno(err, "'%s'", run->path);
     status = is_directory ? find_branches(run, err) : add_branch(run, run->path, err);
     if (status >= 0)
-        status = print_run(run, &info, err);
+        status = write_run(run, &info, err);
     for (size_t i = 0; status == ANNAL_OK && i < run->count; i++)
-        status = print_branch(run, run->branches[i].name, run->branches[i].changed, err);
+        status = write_branch(run, run->branches[i].name, run->branches[i].changed, err);
     return status;
 }
 
