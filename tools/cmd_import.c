@@ -66,7 +66,10 @@ static int fail_kind(const char *kind)
     return exit_status;
 }
 
-/* KIND is a built-in importer, auto (none is chosen), or the path of a SQL file: "mine.sql" is of kind "mine". */
+/*
+ * KIND is a built-in importer, auto (none is chosen), or the path of a SQL file: "mine.sql" is of
+ * kind "mine".
+ */
 static int choose_importer(const char *kind, struct buf *sql, struct buf *name,
                            struct importer *out_importer)
 {
@@ -95,8 +98,9 @@ static void print_json(const struct work *work, const struct import_report *repo
                  {"unfinished", report->unfinished}};
     fputs("{\"file\":", stdout);
     out_json_string(annal_slice_of(work->path));
-    printf(",\"kind\":\"%s\",\"container\":\"%s\"", work->kind, report->container);
-    fputs(",\"sessions\":[", stdout);
+    fputs(",\"kind\":", stdout);
+    out_json_string(annal_slice_of(work->kind));
+    printf(",\"container\":\"%s\",\"sessions\":[", report->container);
     for (size_t i = 0; i < report->session_count; i++) {
         fputs(i > 0 ? "," : "", stdout);
         out_json_string(annal_slice_of(report->sessions[i].id));

@@ -271,6 +271,24 @@ START_TEST(an_importer_may_be_a_file)
 }
 END_TEST
 
+START_TEST(the_name_of_an_importer_is_quoted_in_its_report)
+{
+    static const char sql[] =
+        "-- importer mine\n-- batch\n"
+        "SELECT 'mine', n * 1000, 'note.taken', hash, NULL, json, n FROM lines ORDER BY row;\n";
+    struct cli cli;
+    CLI_INIT(&cli);
+    const char *importer = tmpdir_path(&cli.dir, "x\"y.sql");
+    const char *log = tmpdir_path(&cli.dir, "x.log");
+    file_write(importer, sql, sizeof sql - 1);
+    file_write(log, "{\"a\":1}\n", 8);
+    CLI(&cli, NULL, "import", importer, log, "--json");
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, ",\"kind\":\"x\\\"y\",\"container\":\"lines\",\"sessions\":[\"mine\"],");
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(what_is_wrong_with_the_command_line_is_said_and_nothing_is_written)
 {
     struct cli cli;
@@ -513,6 +531,7 @@ Suite *suite_import(void)
     tcase_add_test(import, a_part_of_a_file_that_was_imported_adds_nothing);
     tcase_add_test(import, a_line_that_is_too_long_is_held_in_pieces);
     tcase_add_test(import, an_importer_may_be_a_file);
+    tcase_add_test(import, the_name_of_an_importer_is_quoted_in_its_report);
     tcase_add_test(import, what_is_wrong_with_the_command_line_is_said_and_nothing_is_written);
     tcase_add_test(import, a_log_that_may_not_be_read_is_refused_before_anything_is_written);
     tcase_add_test(import, a_long_path_keeps_its_end);
