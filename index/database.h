@@ -10,7 +10,7 @@
 #define INDEX_APPLICATION_ID 0x416e6e6c /* "Annl" */
 
 /* To be raised when apply.c or indexer.c do something else with the same events. */
-#define INDEX_CODE_VERSION 1
+#define INDEX_CODE_VERSION 2
 
 extern const char annal__sql_schema[];
 extern const char annal__sql_core[];

@@ -7,6 +7,8 @@
  *     annal_count(x, ...)    the first that is a number and not below 0, as an integer; else 0
  *     annal_increment(x, ...) the first that is a number, as an integer; else 0
  *     annal_cost(micro, usd) millionths of a dollar, from whichever is given; else 0
+ *                            For all three a number beyond 10^15 is none: so large a count is a
+ *                            mistake, and sums of thousands of them would not fit into an integer.
  *     annal_blob(x)          the bytes that base64 text stands for, as a BLOB; NULL when x is none
  *
  * and those over vectors, in vectors.c.
@@ -19,6 +21,8 @@
 #include <annal/base.h>
 
 #include <math.h>
+
+#define COUNT_MAX 1e15
 
 static bool time_of(sqlite3_value *value, int64_t *out_us)
 {
@@ -57,10 +61,15 @@ static bool is_number(sqlite3_value *value)
     return type == SQLITE_INTEGER || type == SQLITE_FLOAT;
 }
 
+static bool is_countable(sqlite3_value *value)
+{
+    return is_number(value) && fabs(sqlite3_value_double(value)) <= COUNT_MAX;
+}
+
 static void sql_count(sqlite3_context *context, int count, sqlite3_value **values)
 {
     int i = 0;
-    while (i < count && (!is_number(values[i]) || sqlite3_value_double(values[i]) < 0))
+    while (i < count && (!is_countable(values[i]) || sqlite3_value_double(values[i]) < 0))
         i++;
     sqlite3_result_int64(context, i < count ? sqlite3_value_int64(values[i]) : 0);
 }
@@ -68,7 +77,7 @@ static void sql_count(sqlite3_context *context, int count, sqlite3_value **value
 static void sql_increment(sqlite3_context *context, int count, sqlite3_value **values)
 {
     int i = 0;
-    while (i < count && !is_number(values[i]))
+    while (i < count && !is_countable(values[i]))
         i++;
     sqlite3_result_int64(context, i < count ? sqlite3_value_int64(values[i]) : 0);
 }
@@ -77,13 +86,13 @@ static void sql_cost(sqlite3_context *context, int count, sqlite3_value **values
 {
     (void)count;
     double micro = 0;
-    if (is_number(values[0])) {
+    if (is_countable(values[0])) {
         sqlite3_result_int64(context, sqlite3_value_int64(values[0]));
         return;
     }
     if (is_number(values[1]))
         micro = sqlite3_value_double(values[1]) * 1e6;
-    sqlite3_result_int64(context, micro > -9e18 && micro < 9e18 ? llround(micro) : 0);
+    sqlite3_result_int64(context, fabs(micro) <= COUNT_MAX ? llround(micro) : 0);
 }
 
 static void sql_blob(sqlite3_context *context, int count, sqlite3_value **values)

@@ -111,6 +111,20 @@ annal_status annal__query_put_names(struct buf *sql, const annal_filter *filter,
                       : annal__query_put_types(sql, "type", filter->types, filter->type_count);
 }
 
+static annal_status put_bounds(struct buf *sql, const annal_filter *filter)
+{
+    annal_status status = ANNAL_OK;
+    if (filter->from_seq > 0)
+        status = annal__buf_printf(sql, " AND seq >= ?2");
+    if (status >= 0 && filter->to_seq > 0)
+        status = annal__buf_printf(sql, " AND seq <= ?3");
+    if (status >= 0 && filter->since_us != 0)
+        status = annal__buf_printf(sql, " AND timestamp >= ?4");
+    if (status >= 0 && filter->until_us != 0)
+        status = annal__buf_printf(sql, " AND timestamp < ?5");
+    return status;
+}
+
 annal_status annal__query_put_from(struct buf *sql, const annal_filter *filter,
                                    const struct history *history, bool with_rest)
 {
@@ -121,15 +135,7 @@ annal_status annal__query_put_from(struct buf *sql, const annal_filter *filter,
         status = annal__buf_printf(sql, " WHERE 1");
     if (status >= 0)
         status = annal__query_put_names(sql, filter, history);
-    if (status >= 0 && filter->from_seq > 0)
-        status = annal__buf_printf(sql, " AND seq >= ?2");
-    if (status >= 0 && filter->to_seq > 0)
-        status = annal__buf_printf(sql, " AND seq <= ?3");
-    if (status >= 0 && filter->since_us != 0)
-        status = annal__buf_printf(sql, " AND timestamp >= ?4");
-    if (status >= 0 && filter->until_us != 0)
-        status = annal__buf_printf(sql, " AND timestamp < ?5");
-    return status;
+    return status < 0 ? status : put_bounds(sql, filter);
 }
 
 static annal_status put_order(struct buf *sql, const annal_filter *filter,
@@ -215,12 +221,55 @@ static annal_status prepare_filtered(sqlite3 *db, annal_status status, struct bu
     return status;
 }
 
+#define MERGED_TYPES_MAX 32
+
+/*
+ * Events of all sessions by time, without sorting them: the index has those of each type in that
+ * order, and SQLite merges the parts of a UNION ALL. *out stays NULL where that is not to be had.
+ * Types have no character that would need quoting (docs/format.md).
+ */
+static annal_status prepare_merge(sqlite3 *db, const annal_filter *filter,
+                                  const struct history *history, sqlite3_stmt **out,
+                                  annal_error *err)
+{
+    struct buf sql = {0};
+    sqlite3_stmt *types = NULL;
+    unsigned count = 0;
+    annal_status status = annal__buf_printf(&sql, "SELECT DISTINCT type FROM _counts WHERE 1");
+    if (status >= 0)
+        status = annal__query_put_names(&sql, filter, history);
+    status = prepare_filtered(db, status, &sql, filter, &types, err);
+    while (status >= 0 && count <= MERGED_TYPES_MAX && sqlite3_step(types) == SQLITE_ROW) {
+        status = annal__buf_printf(
+            &sql,
+            "%sSELECT " FOUND_COLUMNS ", 0 FROM (SELECT *, session_id AS journal FROM event_index) "
+            "WHERE type = '%.*s'",
+            count++ == 0 ? "" : " UNION ALL ", ANNAL_FMT(annal__db_column(types, 0)));
+        if (status >= 0)
+            status = put_bounds(&sql, filter);
+    }
+    sqlite3_reset(types); /* it is the connection's */
+    if (status >= 0)
+        status = put_order(&sql, filter, history);
+    if (status >= 0)
+        status = annal__buf_printf(&sql, " LIMIT ?6");
+    if (count > 1 && count <= MERGED_TYPES_MAX)
+        return prepare_filtered(db, status, &sql, filter, out, err);
+    annal__buf_done(&sql);
+    return status < 0 ? annal__fail(err, status, "a query") : ANNAL_OK;
+}
+
 static annal_status prepare_events(sqlite3 *db, const annal_filter *filter,
                                    const struct history *history, bool with_rest,
                                    sqlite3_stmt **out, annal_error *err)
 {
     struct buf sql = {0};
-    annal_status status = annal__buf_printf(&sql, "SELECT " FOUND_COLUMNS ", from_seq");
+    annal_status status = ANNAL_OK;
+    if (filter->session_count == 0 && filter->order == ANNAL_ORDER_TIME && !with_rest)
+        status = prepare_merge(db, filter, history, out, err);
+    if (status < 0 || *out != NULL)
+        return status;
+    status = annal__buf_printf(&sql, "SELECT " FOUND_COLUMNS ", from_seq");
     if (status >= 0)
         status = annal__query_put_from(&sql, filter, history, with_rest);
     if (status >= 0)
@@ -299,23 +348,37 @@ bool annal__query_heal(annal_index *index, const annal_filter *filter)
     return sound && annal__derived_heal(&index->base);
 }
 
-/* The user's expression over one event, whose values are bound. */
-static annal_status prepare_where(annal_query *query, annal_slice where, annal_error *err)
+/* A question to one event, whose values are bound. Alone on its lines: it may end with a comment. */
+static annal_status prepare_question(sqlite3 *db, annal_slice where, const char *open,
+                                     const char *close, sqlite3_stmt **out, annal_error *err)
 {
     struct buf sql = {0};
-    if (where.len == 0)
-        return ANNAL_OK;
-    /* Alone on its lines: it may end with a comment. */
     annal_status status = annal__buf_printf(
         &sql,
         "SELECT 1 FROM (SELECT ?1 AS session_id, ?2 AS seq, ?3 AS timestamp, ?4 AS type, ?5 AS id, "
-        "?6 AS cause, ?7 AS data) WHERE (\n%.*s\n)",
-        ANNAL_FMT(where));
+        "?6 AS cause, ?7 AS data) WHERE %s\n%.*s\n%s",
+        open, ANNAL_FMT(where), close);
     if (status < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
     else
-        status = annal__db_prepare_select(query->db, annal__buf_slice(&sql), &query->where, err);
+        status = annal__db_prepare_select(db, annal__buf_slice(&sql), out, err);
     annal__buf_done(&sql);
+    return status;
+}
+
+/*
+ * The user's expression. What is right both in parentheses ("a LIMIT 1" is not) and without ("0) OR
+ * (1" is not) is one.
+ */
+static annal_status prepare_where(annal_query *query, annal_slice where, annal_error *err)
+{
+    sqlite3_stmt *bare = NULL;
+    if (where.len == 0)
+        return ANNAL_OK;
+    annal_status status = prepare_question(query->db, where, "", "", &bare, err);
+    sqlite3_finalize(bare);
+    if (status >= 0)
+        status = prepare_question(query->db, where, "(", ")", &query->where, err);
     if (status == ANNAL_ERR_SQL && err != NULL) {
         const annal_error why = *err;
         return annal__fail(err, ANNAL_ERR_SQL, "the expression of the filter: %s", why.message);

@@ -281,10 +281,35 @@ START_TEST(an_expression_is_asked_about_each_event)
 }
 END_TEST
 
+/* As many types as are merged, and more: the same answer. */
+START_TEST(events_of_all_types_come_by_time_without_being_sorted)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_at(&f, "s", "b.two", "{}", START + 2);
+    fixture_append_at(&f, "t", "a.one", "{}", START + 1);
+    fixture_append_at(&f, "u", "c.three", "{}", START + 3);
+    for (int many = 0; many < 2; many++) {
+        ck_answer(&f, "t:1 s:1 u:1 ", .until_us = START + 10);
+        ck_answer(&f, "u:1 s:1 t:1 ", .until_us = START + 10, .descending = true);
+        ck_answer(&f, "s:1 u:1 ", .since_us = START + 2, .until_us = START + 10);
+        ck_answer(&f, "t:1 ", .limit = 1);
+        for (int i = 0; i < 40; i++) {
+            char type[16];
+            snprintf(type, sizeof type, "many.%d", i);
+            fixture_append_at(&f, "v", type, "{}", START + 100 + i);
+        }
+    }
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(a_wrong_expression_is_refused)
 {
-    static const char *const wrong[] = {"nonsense = 1", "seq =",    "1) ; DELETE FROM sessions; --",
-                                        "1; SELECT 1",  "(seq = 1", "randomblob(1"};
+    static const char *const wrong[] = {
+        "nonsense = 1", "seq =",       "1) ; DELETE FROM sessions; --",
+        "1; SELECT 1",  "(seq = 1",    "randomblob(1",
+        "0) OR (1",     "seq LIMIT 1", "1 UNION SELECT 1"};
     struct fixture f;
     annal_query *query = NULL;
     annal_slice session;
@@ -424,6 +449,7 @@ Suite *suite_query(void)
     tcase_add_test(all, damage_is_told_the_same_way_when_the_index_is_younger_than_it);
     tcase_add_test(all, a_wrong_filter_is_refused);
     tcase_add_test(all, an_expression_is_asked_about_each_event);
+    tcase_add_test(all, events_of_all_types_come_by_time_without_being_sorted);
     tcase_add_test(all, a_wrong_expression_is_refused);
     tcase_add_test(all, in_order_of_commits_no_clock_turns_a_session_around);
     tcase_add_test(all, groups_count_alike_however_they_are_found);
