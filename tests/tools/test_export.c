@@ -9,6 +9,7 @@
 #include <annal/journal.h>
 #include <check.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -921,6 +922,87 @@ START_TEST(a_bundle_of_version_1_is_taken_over_by_every_later_one)
 }
 END_TEST
 
+/* A session whose bundle is longer than what is written, or read, at a time. */
+static void make_long_session(struct cli *cli)
+{
+    enum { BYTES = 600000 };
+    char *line = malloc(BYTES + 4);
+    uint64_t random = 1;
+    line[0] = '"';
+    for (size_t i = 1; i <= BYTES; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        line[i] = (char)('a' + (random >> 33) % 26);
+    }
+    memcpy(line + BYTES + 1, "\"\n", 3);
+    CLI(cli, line, "append", "long", "--type", "n");
+    cli_assert_done(cli);
+    free(line);
+}
+
+START_TEST(a_full_disk_is_no_damage)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, "1\n", "append", "s1", "--type", "n");
+    for (int i = 0; i < 2; i++) { /* one that is written at its end, and one in between */
+        CLI(&cli, NULL, "export", "--format", "bundle", "--to", "/dev/full");
+        cli_assert_refused(&cli, EXIT_STORAGE, "No space left on device");
+        make_long_session(&cli);
+    }
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_reader_of_a_bundle_that_goes_away_is_no_failure)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    make_long_session(&cli);
+    int input, output, status, error = open(tmpdir_path(&cli.dir, "err"), O_RDWR | O_CREAT, 0600);
+    int saved = dup(STDERR_FILENO);
+    dup2(error, STDERR_FILENO);
+    const char *words[] = {"export", "--format", "bundle", NULL};
+    pid_t pid = cli_start(&cli, words, &input, &output);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    char begin[10];
+    ck_assert_int_eq(read(output, begin, sizeof begin), sizeof begin);
+    close(output);
+    close(input);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, EXIT_DONE);
+    ck_assert_int_eq(lseek(error, 0, SEEK_END), 0);
+    close(error);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_disk_that_cannot_be_read_is_no_damage)
+{
+    struct cli cli;
+    struct tar_reader *reader;
+    annal_error err = {0};
+    const char *name;
+    uint64_t bytes;
+    CLI_INIT(&cli);
+    make_long_session(&cli);
+    const char *file = tmpdir_path(&cli.dir, "all.annal");
+    CLI(&cli, NULL, "export", "--format", "bundle", "--to", file);
+    int directory = open(cli.dir.path, O_RDONLY | O_DIRECTORY), fd = dup(directory);
+    close(fd); /* the next that is opened, and read() of a directory fails */
+    ck_assert_int_eq(tar_reader_open(file, &reader, &err), ANNAL_OK);
+    ck_assert_int_eq(dup2(directory, fd), fd);
+    close(directory);
+    annal_status status = ANNAL_OK;
+    while (status == ANNAL_OK)
+        status = tar_next(reader, &name, &bytes, &err);
+    ck_assert_int_eq(status, ANNAL_ERR_IO);
+    ck_assert_msg(strstr(err.message, "Is a directory") != NULL, "%s", err.message);
+    tar_reader_free(reader);
+    cli_done(&cli);
+}
+END_TEST
+
 /* ---- Bundles that somebody made to do harm: plain tar, sealed as it should be ---- */
 
 struct made {
@@ -1231,6 +1313,9 @@ Suite *suite_export(void)
     tcase_add_test(bundle, another_content_under_the_same_name_has_all_refused);
     tcase_add_test(bundle, a_session_that_was_deleted_comes_back_whole);
     tcase_add_test(bundle, any_flipped_byte_and_any_cut_is_refused_and_nothing_is_written);
+    tcase_add_test(bundle, a_full_disk_is_no_damage);
+    tcase_add_test(bundle, a_reader_of_a_bundle_that_goes_away_is_no_failure);
+    tcase_add_test(bundle, a_disk_that_cannot_be_read_is_no_damage);
     tcase_add_test(bundle, only_what_the_manifest_names_is_taken);
     tcase_add_test(bundle, what_a_manifest_says_is_not_believed);
     tcase_add_test(bundle, a_bundle_of_version_1_is_taken_over_by_every_later_one);

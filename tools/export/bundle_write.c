@@ -2,6 +2,7 @@
 #include "journal/base/error.h"
 #include "journal/base/sha256.h"
 #include "tools/export/bundle.h"
+#include "tools/out.h"
 #include "tools/progress.h"
 
 #include <annal/journal.h>
@@ -240,5 +241,7 @@ int bundle_export(annal_store *store, const struct session_list *list)
     annal_artifact_hold_free(hold);
     bundle_done(&bundling.bundle);
     annal__buf_done(&bundling.path);
+    if (!out_wanted() && err.os_errno == EPIPE)
+        return 0; /* the reader went away */
     return status < 0 ? fail_error(&err) : 0;
 }

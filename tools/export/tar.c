@@ -28,29 +28,37 @@ void sha256_text(const unsigned char *sha256, char text[SHA256_TEXT_BYTES])
         snprintf(text + 2 * i, 3, "%02x", sha256[i]);
 }
 
-static annal_status fail_archive(struct archive *archive, const char *what, annal_error *err)
-{
-    const char *why = archive_error_string(archive);
-    return annal__fail(err, ANNAL_ERR_CORRUPT, "%s: %s", what,
-                       why != NULL ? why : "no reason said");
-}
-
 /* ---- Writing ---- */
 
 struct tar_writer {
     struct archive *archive;
     struct sha256 *sha256; /* of all that was written */
+    int write_errno;       /* nothing more is written, and why; 0: all was */
 };
 
-/* An archive_write_callback. */
+/* What is written is ours: whatever fails, storage did. */
+static annal_status fail_write(const struct tar_writer *writer, annal_error *err)
+{
+    int why = archive_errno(writer->archive);
+    errno = writer->write_errno != 0 ? writer->write_errno : why > 0 ? why : EIO;
+    return annal__fail_errno(err, "write a bundle");
+}
+
+/*
+ * An archive_write_callback. libarchive is not told what fails: it would not free what it has for
+ * this callback.
+ */
 static la_ssize_t put(struct archive *archive, void *arg, const void *bytes, size_t len)
 {
     struct tar_writer *writer = arg;
-    annal__sha256_add(writer->sha256, bytes, len);
-    if (fwrite(bytes, 1, len, stdout) == len)
+    (void)archive;
+    if (writer->write_errno != 0)
         return (la_ssize_t)len;
-    archive_set_error(archive, errno, "%s", strerror(errno));
-    return -1;
+    annal__sha256_add(writer->sha256, bytes, len);
+    errno = 0;
+    if (fwrite(bytes, 1, len, stdout) != len)
+        writer->write_errno = errno != 0 ? errno : EIO;
+    return (la_ssize_t)len;
 }
 
 annal_status tar_writer_new(struct tar_writer **out_writer, annal_error *err)
@@ -69,7 +77,7 @@ annal_status tar_writer_new(struct tar_writer **out_writer, annal_error *err)
         archive_write_set_format_pax_restricted(archive) != ARCHIVE_OK ||
         archive_write_set_bytes_in_last_block(archive, 1) != ARCHIVE_OK ||
         archive_write_open(archive, writer, NULL, put, NULL) != ARCHIVE_OK) {
-        annal_status status = fail_archive(archive, "write a bundle", err);
+        annal_status status = fail_write(writer, err);
         tar_writer_free(writer);
         return status;
     }
@@ -90,22 +98,22 @@ annal_status tar_write_file(struct tar_writer *writer, const char *name, uint64_
     archive_entry_set_mtime(entry, 0, 0);
     int result = archive_write_header(writer->archive, entry);
     archive_entry_free(entry);
-    return result == ARCHIVE_OK ? ANNAL_OK : fail_archive(writer->archive, "write a bundle", err);
+    return result == ARCHIVE_OK && writer->write_errno == 0 ? ANNAL_OK : fail_write(writer, err);
 }
 
 annal_status tar_write(struct tar_writer *writer, annal_slice piece, annal_error *err)
 {
     la_ssize_t written = archive_write_data(writer->archive, piece.ptr, piece.len);
-    if (written >= 0 && (size_t)written == piece.len)
+    if (written >= 0 && (size_t)written == piece.len && writer->write_errno == 0)
         return ANNAL_OK;
-    return fail_archive(writer->archive, "write a bundle", err);
+    return fail_write(writer, err);
 }
 
 annal_status tar_write_end(struct tar_writer *writer, annal_error *err)
 {
     uint8_t hash[SHA256_BYTES];
-    if (archive_write_close(writer->archive) != ARCHIVE_OK)
-        return fail_archive(writer->archive, "write a bundle", err);
+    if (archive_write_close(writer->archive) != ARCHIVE_OK || writer->write_errno != 0)
+        return fail_write(writer, err);
     annal__sha256_end(writer->sha256, hash);
     writer->sha256 = NULL;
     fwrite(SEAL_HEAD, 1, 8, stdout);
@@ -119,10 +127,10 @@ void tar_writer_free(struct tar_writer *writer)
     uint8_t hash[SHA256_BYTES];
     if (writer == NULL)
         return;
-    if (writer->archive != NULL) {
-        archive_write_fail(writer->archive);
+    if (writer->write_errno == 0)
+        writer->write_errno = ECANCELED; /* libarchive would finish what is not whole */
+    if (writer->archive != NULL)
         archive_write_free(writer->archive);
-    }
     if (writer->sha256 != NULL)
         annal__sha256_end(writer->sha256, hash);
     annal__free(writer);
@@ -134,7 +142,8 @@ struct tar_reader {
     struct archive *archive;
     const char *path;
     int fd;
-    uint64_t left; /* of what the seal covers */
+    uint64_t left;  /* of what the seal covers */
+    int read_errno; /* why read() failed; 0: it did not */
     char piece[PIECE_BYTES];
 };
 
@@ -145,12 +154,24 @@ static la_ssize_t get(struct archive *archive, void *arg, const void **out_bytes
     size_t most = reader->left < PIECE_BYTES ? (size_t)reader->left : PIECE_BYTES;
     ssize_t got = most == 0 ? 0 : read(reader->fd, reader->piece, most);
     if (got < 0) {
+        reader->read_errno = errno;
         archive_set_error(archive, errno, "%s", strerror(errno));
         return -1;
     }
     reader->left -= (uint64_t)got;
     *out_bytes = reader->piece;
     return got;
+}
+
+/* A disk that cannot be read is no damage of the bundle. */
+static annal_status fail_read(const struct tar_reader *reader, annal_error *err)
+{
+    const char *why = archive_error_string(reader->archive);
+    errno = reader->read_errno;
+    if (errno != 0)
+        return annal__fail_errno(err, "read '%s'", reader->path);
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "%s: %s", reader->path,
+                       why != NULL ? why : "no reason said");
 }
 
 static annal_status refuse(const struct tar_reader *reader, const char *why, annal_error *err)
@@ -224,7 +245,7 @@ annal_status tar_reader_open(const char *path, struct tar_reader **out_reader, a
         (archive_read_support_filter_zstd(reader->archive) != ARCHIVE_OK ||
          archive_read_support_format_tar(reader->archive) != ARCHIVE_OK ||
          archive_read_open(reader->archive, reader, NULL, get, NULL) != ARCHIVE_OK))
-        status = fail_archive(reader->archive, path, err);
+        status = fail_read(reader, err);
     if (status == ANNAL_OK)
         *out_reader = reader;
     else
@@ -240,7 +261,7 @@ annal_status tar_next(struct tar_reader *reader, const char **out_name, uint64_t
     if (result == ARCHIVE_EOF)
         return ANNAL_END;
     if (result != ARCHIVE_OK)
-        return fail_archive(reader->archive, reader->path, err);
+        return fail_read(reader, err);
     const char *name = archive_entry_pathname(entry);
     if (name == NULL || archive_entry_filetype(entry) != AE_IFREG ||
         archive_entry_hardlink(entry) != NULL || archive_entry_symlink(entry) != NULL ||
@@ -257,7 +278,7 @@ annal_status tar_read(struct tar_reader *reader, void *bytes, size_t room, size_
 {
     la_ssize_t got = archive_read_data(reader->archive, bytes, room);
     if (got < 0)
-        return fail_archive(reader->archive, reader->path, err);
+        return fail_read(reader, err);
     *out_len = (size_t)got;
     return ANNAL_OK;
 }
