@@ -1,10 +1,10 @@
 #include "tools/event_out.h"
 #include "tools/export/bundle.h"
 #include "tools/export/export.h"
-#include "tools/export/target.h"
 #include "tools/open.h"
 #include "tools/out.h"
 #include "tools/sessions.h"
+#include "tools/target.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -85,8 +85,8 @@ static int export_all(const struct args *args, const struct format *format, anna
                             .full = args_has(args, "full"),
                             .progress = &progress,
                             .bytes_done = &bytes_done};
-    struct export_target target;
-    int exit_status = export_target_begin(&target, args_get(args, "to"));
+    struct target target;
+    int exit_status = target_begin(&target, args_get(args, "to"));
     if (exit_status != EXIT_DONE)
         return exit_status;
     progress_begin(&progress, "export", list->bytes);
@@ -98,7 +98,7 @@ static int export_all(const struct args *args, const struct format *format, anna
         exit_status = export_one(args, format, &export);
     }
     progress_hide(&progress);
-    int at_end = export_target_end(&target, exit_status == EXIT_DONE);
+    int at_end = target_end(&target, exit_status == EXIT_DONE);
     exit_status = exit_status == EXIT_DONE ? at_end : exit_status;
     return exit_status == EXIT_DONE && export.damaged ? EXIT_REFUSED : exit_status;
 }

@@ -4,17 +4,11 @@
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
 #include "tools/duckdb.h"
+#include "tools/target.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <math.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* A chunk is what DuckDB asks for at a time: 2,048 rows, or fewer when they are long. */
@@ -25,9 +19,7 @@ enum { CHUNK_BYTES = 4 << 20, ROW_GROUP_ROWS = 122880 };
 struct parquet {
     duckdb_database database;
     duckdb_connection connection;
-    char *path;       /* where the file goes: absolute, and no symbolic link */
-    char *unfinished; /* where it is written; NULL: nothing stands there */
-    char *directory;
+    struct aside aside;
 
     /* While rows are written. */
     const struct parquet_column *columns;
@@ -63,107 +55,6 @@ int parquet_args(const struct args *args, enum out_format *out_format, const cha
     return 0;
 }
 
-/* ---- The file ---- */
-
-/* For the handler of signals, which may not look further. */
-static char *volatile unfinished_now;
-
-static void on_signal(int number)
-{
-    if (unfinished_now != NULL)
-        (void)unlink(unfinished_now);
-    raise(number); /* the handler was for once: now it ends the process */
-}
-
-static void catch_signals(void)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        struct sigaction old, new = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-        sigemptyset(&new.sa_mask);
-        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-            (void)sigaction(numbers[i], &new, NULL);
-    }
-}
-
-/* What the file is allowed to whom: as the one that it replaces, else as the umask says. */
-static mode_t mode_of(const char *path)
-{
-    struct stat old;
-    if (stat(path, &old) == 0)
-        return old.st_mode & 0777;
-    mode_t mask = umask(0);
-    umask(mask);
-    return 0666 & ~mask;
-}
-
-/* path, absolute and without symbolic links, as far as it is there. */
-static char *resolve(const char *path)
-{
-    char *found = realpath(path, NULL);
-    if (found != NULL || errno != ENOENT)
-        return found;
-    char *copy = strdup(path), *copy2 = strdup(path), *joined = NULL;
-    char *directory = copy != NULL ? realpath(dirname(copy), NULL) : NULL;
-    if (directory != NULL && copy2 != NULL &&
-        asprintf(&joined, "%s/%s", directory, basename(copy2)) < 0)
-        joined = NULL;
-    int saved = errno;
-    free(directory);
-    free(copy);
-    free(copy2);
-    errno = saved;
-    return joined;
-}
-
-static int make_unfinished(struct parquet *parquet)
-{
-    uint64_t random = 0;
-    struct stat old;
-    if (stat(parquet->path, &old) == 0 && !S_ISREG(old.st_mode))
-        return fail_storage("write '%s': it is not a file", parquet->path);
-    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-        return fail_storage("write '%s': no random name: %s", parquet->path, strerror(errno));
-    char *name = NULL;
-    if (asprintf(&name, "%s.tmp-%016" PRIx64, parquet->path, random) < 0)
-        return fail_storage("write '%s': out of memory", parquet->path);
-    unfinished_now = name;
-    catch_signals();
-    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        int exit_status = fail_storage("create '%s': %s", name, strerror(errno));
-        unfinished_now = NULL;
-        free(name);
-        return exit_status;
-    }
-    parquet->unfinished = name;
-    bool good = fchmod(fd, mode_of(parquet->path)) == 0;
-    int exit_status = good ? 0 : fail_storage("create '%s': %s", name, strerror(errno));
-    close(fd);
-    return exit_status;
-}
-
-static bool sync_path(const char *path, int flags)
-{
-    int fd = open(path, flags | O_CLOEXEC);
-    bool good = fd >= 0 && fsync(fd) == 0;
-    if (fd >= 0)
-        close(fd);
-    return good;
-}
-
-static int finish(struct parquet *parquet)
-{
-    if (!sync_path(parquet->unfinished, O_RDWR) || rename(parquet->unfinished, parquet->path) != 0)
-        return fail_storage("write '%s': %s", parquet->path, strerror(errno));
-    unfinished_now = NULL;
-    free(parquet->unfinished);
-    parquet->unfinished = NULL;
-    if (!sync_path(parquet->directory, O_RDONLY | O_DIRECTORY))
-        return fail_storage("sync '%s': %s", parquet->directory, strerror(errno));
-    return 0;
-}
-
 /* ---- DuckDB ---- */
 
 static int open_database(struct parquet *parquet)
@@ -193,21 +84,14 @@ static int open_database(struct parquet *parquet)
 
 int parquet_open(const char *path, struct parquet **out)
 {
+    int fd = -1; /* DuckDB opens the file itself */
     struct parquet *parquet = annal__zalloc(sizeof *parquet);
     if (parquet == NULL)
         return fail_storage("write '%s': out of memory", path);
     int exit_status = duckdb_load();
     if (exit_status != 0)
         goto done;
-    parquet->path = resolve(path);
-    parquet->directory = parquet->path != NULL ? strdup(parquet->path) : NULL;
-    if (parquet->directory == NULL) {
-        exit_status = fail_storage("write '%s': %s", path, strerror(errno));
-        goto done;
-    }
-    char *slash = strrchr(parquet->directory, '/');
-    slash[slash == parquet->directory ? 1 : 0] = '\0';
-    exit_status = make_unfinished(parquet);
+    exit_status = aside_begin(&parquet->aside, path, &fd);
     if (exit_status == 0)
         exit_status = open_database(parquet);
     if (exit_status != 0)
@@ -216,6 +100,8 @@ int parquet_open(const char *path, struct parquet **out)
     parquet = NULL; /* now the caller's */
 
 done:
+    if (fd >= 0)
+        close(fd);
     parquet_close(parquet);
     return exit_status;
 }
@@ -228,14 +114,8 @@ void parquet_close(struct parquet *parquet)
         duckdb.disconnect(&parquet->connection);
     if (parquet->database != NULL)
         duckdb.close(&parquet->database);
-    if (parquet->unfinished != NULL) {
-        (void)unlink(parquet->unfinished);
-        unfinished_now = NULL;
-    }
+    aside_done(&parquet->aside);
     annal__buf_done(&parquet->text);
-    free(parquet->unfinished);
-    free(parquet->directory);
-    free(parquet->path);
     annal__free(parquet);
 }
 
@@ -300,13 +180,13 @@ static int put_bytes(struct parquet *parquet, size_t column, idx_t row, duckdb_v
     bool is_text = parquet->columns[column].type == PARQUET_TEXT;
     if (value->kind != ANNAL_VALUE_TEXT && (value->kind != ANNAL_VALUE_BLOB || is_text)) {
         if (write_text(&parquet->text, value) < 0)
-            return fail_storage("write '%s': out of memory", parquet->path);
+            return fail_storage("write '%s': out of memory", parquet->aside.path);
         bytes = annal__buf_slice(&parquet->text);
     }
     /* DuckDB would write NULL. */
     if (is_text && !annal__is_utf8(bytes))
-        return fail_refused("write '%s': a value of the column '%s' is not UTF-8", parquet->path,
-                            parquet->columns[column].name);
+        return fail_refused("write '%s': a value of the column '%s' is not UTF-8",
+                            parquet->aside.path, parquet->columns[column].name);
     duckdb.vector_assign_string_element_len(vector, row, bytes.len > 0 ? bytes.ptr : "", bytes.len);
     parquet->chunk_bytes += bytes.len;
     return 0;
@@ -392,16 +272,16 @@ static int copy_rows(struct parquet *parquet)
 {
     struct buf sql = {0};
     duckdb_result result = {0};
-    if (write_copy(&sql, parquet->unfinished) < 0) {
+    if (write_copy(&sql, parquet->aside.name) < 0) {
         annal__buf_done(&sql);
-        return fail_storage("write '%s': out of memory", parquet->path);
+        return fail_storage("write '%s': out of memory", parquet->aside.path);
     }
     bool good = duckdb.query(parquet->connection, sql.ptr, &result) == 0;
     int exit_status = parquet->exit_status;
     if (!good && exit_status == 0) {
         const char *why = duckdb.result_error(&result);
         why = why != NULL ? why : "no reason";
-        exit_status = fail_storage("write '%s': DuckDB: %.*s", parquet->path,
+        exit_status = fail_storage("write '%s': DuckDB: %.*s", parquet->aside.path,
                                    (int)strcspn(why, "\n"), why); /* then it gives advice */
     }
     duckdb.destroy_result(&result);
@@ -419,10 +299,10 @@ int parquet_write(struct parquet *parquet, const struct parquet_column *columns,
     int exit_status = register_rows(parquet);
     if (exit_status == 0)
         exit_status = copy_rows(parquet);
-    return exit_status == 0 ? finish(parquet) : exit_status;
+    return exit_status == 0 ? aside_finish(&parquet->aside) : exit_status;
 }
 
 const char *parquet_directory(const struct parquet *parquet)
 {
-    return parquet->directory;
+    return parquet->aside.directory;
 }

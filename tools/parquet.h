@@ -1,9 +1,7 @@
 /*
  * An answer as a Parquet file, which DuckDB's library writes.
  *
- * (1) The file is written aside, as FILE.tmp-…, synced, and renamed when it is whole: who opens FILE
- *     sees the old one or the new one. A run that fails or is interrupted removes what it began; one
- *     that is killed by SIGKILL leaves FILE.tmp-….
+ * (1) The file takes its name when it is whole, as target.h says.
  * (2) Memory does not grow with the answer. Rows are handed to DuckDB as it asks for them; a group
  *     of rows is written when it has ROW_GROUP_ROWS rows or ROW_GROUP_BYTES bytes.
  * (3) No byte changes. Text that is not UTF-8, which Parquet has no text for, becomes a BLOB.

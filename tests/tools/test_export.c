@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -178,6 +179,83 @@ START_TEST(a_file_takes_its_name_when_it_is_whole)
     CLI(&cli, NULL, "export", "s1", "--to", "/dev/full");
     cli_assert_refused(&cli, EXIT_STORAGE, "/dev/full");
     ck_assert_int_eq(access("/dev/full", F_OK), 0);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_file_keeps_its_mode_and_what_leads_to_it)
+{
+    struct cli cli;
+    struct stat found;
+    char path[400];
+    CLI_INIT(&cli);
+    CLI(&cli, "1\n", "append", "s1", "--type", "n");
+    const char *file = tmpdir_path(&cli.dir, "out.jsonl"), *link = tmpdir_path(&cli.dir, "link");
+    file_write(file, "before", 6);
+    ck_assert_int_eq(chmod(file, 0400), 0);
+    ck_assert_int_eq(symlink("out.jsonl", link), 0);
+    CLI(&cli, NULL, "export", "s1", "--to", link);
+    cli_assert_done(&cli);
+    ck_assert_int_eq(lstat(link, &found), 0);
+    ck_assert(S_ISLNK(found.st_mode));
+    ck_assert_int_eq(stat(file, &found), 0);
+    ck_assert_int_eq(found.st_mode & 0777, 0400);
+    ck_assert_int_ne(found.st_size, 6);
+    CLI(&cli, NULL, "stats", "--plot", "--svg", link);
+    cli_assert_done(&cli);
+    ck_assert_int_eq(lstat(link, &found), 0);
+    ck_assert(S_ISLNK(found.st_mode));
+    ck_assert_int_eq(stat(file, &found), 0);
+    ck_assert_int_eq(found.st_mode & 0777, 0400);
+    mode_t mask = umask(027); /* a new one is as the umask says */
+    CLI(&cli, NULL, "export", "s1", "--to", tmpdir_path(&cli.dir, "new"));
+    umask(mask);
+    cli_assert_done(&cli);
+    ck_assert_int_eq(stat(tmpdir_path(&cli.dir, "new"), &found), 0);
+    ck_assert_int_eq(found.st_mode & 0777, 0640);
+    snprintf(path, sizeof path, "test -z \"$(find %s -name '*.partial-*')\"", cli.dir.path);
+    ck_assert_int_eq(system(path), 0);
+    cli_done(&cli);
+}
+END_TEST
+
+/* How many files in the directory are written and not yet whole. */
+static int count_partial(const char *directory)
+{
+    int count = 0;
+    DIR *files = opendir(directory);
+    for (struct dirent *entry; files != NULL && (entry = readdir(files)) != NULL;)
+        count += strstr(entry->d_name, ".partial-") != NULL ? 1 : 0;
+    if (files != NULL)
+        closedir(files);
+    return count;
+}
+
+START_TEST(an_export_that_is_interrupted_leaves_nothing)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    enum { EVENTS = 100000 };
+    struct cli cli;
+    int input, output, status;
+    CLI_INIT(&cli);
+    char *lines = malloc(EVENTS * 4);
+    for (size_t i = 0; i < EVENTS; i++)
+        memcpy(lines + i * 4, i + 1 < EVENTS ? "123\n" : "123", 4);
+    CLI(&cli, lines, "append", "s1", "--type", "n", "--level", "os");
+    free(lines);
+    cli_assert_done(&cli);
+    const char *file = tmpdir_path(&cli.dir, "out.jsonl");
+    const char *words[] = {"export", "s1", "--to", file, NULL};
+    pid_t pid = cli_start(&cli, words, &input, &output);
+    while (count_partial(cli.dir.path) == 0 && access(file, F_OK) != 0)
+        usleep(100);
+    kill(pid, signals[_i]);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == signals[_i]);
+    ck_assert_int_eq(count_partial(cli.dir.path), 0);
+    ck_assert_int_ne(access(file, F_OK), 0);
+    close(input);
+    close(output);
     cli_done(&cli);
 }
 END_TEST
@@ -1283,6 +1361,8 @@ Suite *suite_export(void)
     tcase_add_test(lines, a_fork_is_exported_with_what_it_shares_and_up_to_an_event);
     tcase_add_test(lines, long_data_is_exported_whole);
     tcase_add_test(lines, a_file_takes_its_name_when_it_is_whole);
+    tcase_add_test(lines, a_file_keeps_its_mode_and_what_leads_to_it);
+    tcase_add_loop_test(lines, an_export_that_is_interrupted_leaves_nothing, 0, 3);
     tcase_add_test(lines, damage_is_said_and_everything_else_is_exported);
     suite_add_tcase(suite, lines);
     TCase *markdown = tcase_create("markdown");

@@ -2,10 +2,10 @@
 
 #include "journal/base/alloc.h"
 #include "tools/catch_up.h"
-#include "tools/export/target.h"
 #include "tools/open.h"
 #include "tools/plot/chart_svg.h"
 #include "tools/plot/svg.h"
+#include "tools/target.h"
 
 #include <string.h>
 
@@ -100,7 +100,7 @@ static void make_text(const struct picture *picture, struct page *out)
 int plot_put(const struct plot *plot, const char *title, struct picture *picture)
 {
     struct page page = {0};
-    struct export_target target = {.saved_stdout = -1};
+    struct target target = {.saved_stdout = -1};
     bool file = plot->svg != NULL && strcmp(plot->svg, "-") != 0;
     int exit_status = EXIT_DONE;
     if (plot->svg != NULL)
@@ -110,10 +110,10 @@ int plot_put(const struct plot *plot, const char *title, struct picture *picture
     if (page.lacks || picture->notes.lacks)
         exit_status = fail_storage("draw: out of memory");
     if (exit_status == EXIT_DONE)
-        exit_status = export_target_begin(&target, file ? plot->svg : NULL);
+        exit_status = target_begin(&target, file ? plot->svg : NULL);
     if (exit_status == EXIT_DONE) {
         out_slice(annal__buf_slice(&page.text));
-        exit_status = export_target_end(&target, true);
+        exit_status = target_end(&target, true);
     }
     page_done(&page);
     page_done(&picture->drawn);
