@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -1288,6 +1289,58 @@ START_TEST(a_damaged_session_is_in_no_bundle)
 }
 END_TEST
 
+/* How many imports have laid down a session. */
+static int count_laid_down(const char *store, const char *journal)
+{
+    int count = 0;
+    char path[400];
+    DIR *files = opendir(store);
+    for (struct dirent *entry; files != NULL && (entry = readdir(files)) != NULL;) {
+        snprintf(path, sizeof path, "%.100s/%.100s/events/%s", store, entry->d_name, journal);
+        count += strncmp(entry->d_name, ".importing-", 11) == 0 && access(path, F_OK) == 0 ? 1 : 0;
+    }
+    if (files != NULL)
+        closedir(files);
+    return count;
+}
+
+/* Whichever is first: the other finds the same, and both are content. */
+START_TEST(two_imports_of_one_bundle_at_once_both_succeed)
+{
+    struct cli cli;
+    int input[2], output[2], status;
+    pid_t pids[2];
+    CLI_INIT(&cli);
+    const char *file = make_bundle(&cli), *store = tmpdir_path(&cli.dir, "other");
+    CLI(&cli, "1\n", "append", "another", "--type", "n", OTHER(&cli));
+    cli_assert_done(&cli);
+    /* While this is held, no import takes artifacts over, which comes before its sessions. */
+    int lock =
+        open(tmpdir_path(&cli.dir, "other/locks/artifacts"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ck_assert_int_eq(flock(lock, LOCK_EX), 0);
+    const char *words[] = {"import", "bundle", file, OTHER(&cli), NULL};
+    for (int i = 0; i < 2; i++)
+        pids[i] = cli_start(&cli, words, &input[i], &output[i]);
+    for (int i = 0; i < 3000 && count_laid_down(store, "a-fork.jsonl") < 2; i++)
+        usleep(10000);
+    ck_assert_int_eq(count_laid_down(store, "a-fork.jsonl"), 2);
+    usleep(700000); /* both have compared with what is here */
+    close(lock);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+        ck_assert_int_eq(status, EXIT_DONE);
+        close(input[i]);
+        close(output[i]);
+    }
+    assert_same_journal(&cli, "a-fork.jsonl");
+    assert_same_journal(&cli, "packed.mpk");
+    assert_no_stage(&cli);
+    CLI(&cli, NULL, "verify", OTHER(&cli));
+    cli_assert_done(&cli);
+    cli_done(&cli);
+}
+END_TEST
+
 static int count_journals(const char *path)
 {
     int count = 0;
@@ -1399,6 +1452,7 @@ Suite *suite_export(void)
     tcase_add_test(bundle, only_what_the_manifest_names_is_taken);
     tcase_add_test(bundle, what_a_manifest_says_is_not_believed);
     tcase_add_test(bundle, a_bundle_of_version_1_is_taken_over_by_every_later_one);
+    tcase_add_test(bundle, two_imports_of_one_bundle_at_once_both_succeed);
     tcase_add_test(bundle, a_damaged_session_is_in_no_bundle);
     tcase_add_test(bundle,
                    an_import_that_is_killed_leaves_whole_sessions_and_the_next_one_finishes);

@@ -408,6 +408,30 @@ static annal_status compare_all(struct taking *taking)
 
 /* ---- Moving it in ---- */
 
+/* Where somebody else was here first, such as another import, it is looked again at what there is. */
+static annal_status move_session(struct taking *taking, const struct bundle_session *session,
+                                 enum standing *standing)
+{
+    enum { TRIES_MAX = 3 };
+    annal_slice id = annal_slice_of(session->session);
+    annal_status status = ANNAL_OK;
+    for (int tries = 0; tries < TRIES_MAX; tries++) {
+        if (*standing == STANDS_SAME)
+            return ANNAL_OK;
+        status = *standing == STANDS_NOT
+                     ? annal_session_adopt(taking->store, taking->staged, id, taking->err)
+                     : session_extend(taking->store, taking->staged, id, taking->err);
+        if (status != ANNAL_ERR_CONFLICT)
+            return status;
+        annal_status compared = annal_store_settle(taking->store, taking->err);
+        if (compared == ANNAL_OK)
+            compared = compare_session(taking, session, standing);
+        if (compared < 0)
+            return compared;
+    }
+    return *standing == STANDS_SAME ? ANNAL_OK : status;
+}
+
 static annal_status move_in(struct taking *taking)
 {
     const struct bundle *bundle = &taking->bundle;
@@ -418,11 +442,7 @@ static annal_status move_in(struct taking *taking)
                                       annal_slice_of(bundle->artifacts[i].session),
                                       annal_slice_of(bundle->artifacts[i].name), taking->err);
     for (size_t i = 0; i < bundle->session_count && status == ANNAL_OK; i++) {
-        annal_slice id = annal_slice_of(bundle->sessions[i].session);
-        if (taking->standings[i] == STANDS_NOT)
-            status = annal_session_adopt(taking->store, taking->staged, id, taking->err);
-        else if (taking->standings[i] == STANDS_SHORTER)
-            status = session_extend(taking->store, taking->staged, id, taking->err);
+        status = move_session(taking, &bundle->sessions[i], &taking->standings[i]);
         taking->added += taking->standings[i] == STANDS_NOT ? 1 : 0;
         taking->extended += taking->standings[i] == STANDS_SHORTER ? 1 : 0;
     }
