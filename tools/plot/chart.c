@@ -176,20 +176,20 @@ int64_t chart_scale(int64_t most)
     return most;
 }
 
-void chart_title(const struct chart *chart, struct page *out)
+void chart_title(const struct chart *chart, struct drawing *out)
 {
     char text[TEXT_BYTES];
-    page_put(out, "%s per ", chart->what);
+    drawing_put(out, "%s per ", chart->what);
     if (chart->merged > 1)
-        page_put(out, "%d %ss", (int)chart->merged, by_name(chart->by));
+        drawing_put(out, "%d %ss", (int)chart->merged, by_name(chart->by));
     else
-        page_put(out, "%s", by_name(chart->by));
-    page_put(out, ", %s", text_day(text, chart->from_us));
+        drawing_put(out, "%s", by_name(chart->by));
+    drawing_put(out, ", %s", text_day(text, chart->from_us));
     int64_t last_us = chart->to_us - 1;
     if (last_us - chart->from_us >= US_PER_DAY)
-        page_put(out, " to %s", text_day(text, last_us));
+        drawing_put(out, " to %s", text_day(text, last_us));
     if (chart->series_count == 1)
-        page_put(out, ": %s", text_exact(text, chart->series[0].sum, chart->unit));
+        drawing_put(out, ": %s", text_exact(text, chart->series[0].sum, chart->unit));
 }
 
 const char *chart_label(const struct chart *chart, size_t bucket, char text[TEXT_BYTES])

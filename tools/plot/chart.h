@@ -76,7 +76,7 @@ void chart_done(struct chart *chart);
 int64_t chart_scale(int64_t most);
 
 /* "events per day, 2026-03-02 to 2026-03-15: 12,345" */
-void chart_title(const struct chart *chart, struct page *out);
+void chart_title(const struct chart *chart, struct drawing *out);
 
 /* What stands under a bucket: "03-02", "09:00", "2026-03". */
 const char *chart_label(const struct chart *chart, size_t bucket, char text[TEXT_BYTES]);

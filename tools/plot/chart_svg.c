@@ -17,9 +17,9 @@ enum {
     BAR_MAX = 48
 };
 
-static annal_slice slice_of(struct page *page)
+static annal_slice slice_of(struct drawing *drawing)
 {
-    return annal__buf_slice(&page->text);
+    return annal__buf_slice(&drawing->text);
 }
 
 /* Values below 0, which take back what was counted before, are not drawn. */
@@ -29,7 +29,7 @@ static double height_of(int64_t value, int64_t scale)
     return value <= 0 ? 0 : height < 1 ? 1 : height;
 }
 
-static void put_scale(const struct chart *chart, int64_t scale, int y, struct page *out)
+static void put_scale(const struct chart *chart, int64_t scale, int y, struct drawing *out)
 {
     char text[TEXT_BYTES];
     for (int half = scale % 2 == 0 ? 1 : 2; half <= 2; half++) {
@@ -42,10 +42,10 @@ static void put_scale(const struct chart *chart, int64_t scale, int y, struct pa
 }
 
 static void put_bar(const struct chart *chart, const struct series *series, size_t at,
-                    int64_t scale, int y, struct page *out)
+                    int64_t scale, int y, struct drawing *out)
 {
     char text[TEXT_BYTES];
-    struct page tooltip = {0};
+    struct drawing tooltip = {0};
     const struct point *bucket = &chart->buckets[at];
     double cell = (double)WIDTH / (double)chart->count;
     double width = cell * 0.8 > BAR_MAX ? BAR_MAX : cell > 3 ? cell * 0.8 : cell;
@@ -54,20 +54,20 @@ static void put_bar(const struct chart *chart, const struct series *series, size
     int64_t part = series->part < 0 ? 0 : bucket->values[series->part];
     double height = height_of(value, scale);
     double part_height = part > value ? height : height_of(part, scale);
-    page_put(&tooltip, "%s: %s", chart_name(chart, at, text),
-             text_exact((char[TEXT_BYTES]){0}, value, chart->unit));
-    page_put(&tooltip, " %s", series->name != NULL ? series->name : chart->what);
+    drawing_put(&tooltip, "%s: %s", chart_name(chart, at, text),
+                text_exact((char[TEXT_BYTES]){0}, value, chart->unit));
+    drawing_put(&tooltip, " %s", series->name != NULL ? series->name : chart->what);
     if (part > 0)
-        page_put(&tooltip, ", %s %s", text_exact(text, part, chart->unit), series->part_name);
+        drawing_put(&tooltip, ", %s %s", text_exact(text, part, chart->unit), series->part_name);
     if (height > part_height)
         svg_rect(out, x, y + HEIGHT - height, width, height - part_height, "bar",
                  slice_of(&tooltip));
     if (part_height > 0)
         svg_rect(out, x, y + HEIGHT - part_height, width, part_height, "part", slice_of(&tooltip));
-    page_done(&tooltip);
+    drawing_done(&tooltip);
 }
 
-static void put_labels(const struct chart *chart, int y, struct page *out)
+static void put_labels(const struct chart *chart, int y, struct drawing *out)
 {
     char text[TEXT_BYTES];
     double cell = (double)WIDTH / (double)chart->count;
@@ -85,7 +85,8 @@ static void put_labels(const struct chart *chart, int y, struct page *out)
 }
 
 /* The legend: what it is, how much of it, and what the lighter part is. */
-static int put_name(const struct chart *chart, const struct series *series, int y, struct page *out)
+static int put_name(const struct chart *chart, const struct series *series, int y,
+                    struct drawing *out)
 {
     char text[TEXT_BYTES], line[2 * TEXT_BYTES];
     if (series->name == NULL)
@@ -102,12 +103,12 @@ static int put_name(const struct chart *chart, const struct series *series, int 
     return y + NAME_HEIGHT;
 }
 
-int chart_svg(const struct chart *chart, int y, struct page *out)
+int chart_svg(const struct chart *chart, int y, struct drawing *out)
 {
-    struct page title = {0};
+    struct drawing title = {0};
     chart_title(chart, &title);
     svg_text(out, 16, y + 20, ALIGN_LEFT, "title", slice_of(&title));
-    page_done(&title);
+    drawing_done(&title);
     y += TITLE_HEIGHT;
     for (int i = 0; i < chart->series_count; i++) {
         const struct series *series = &chart->series[i];

@@ -51,19 +51,19 @@ static const char *block_of(const struct series *series, const struct point *buc
     return part >= (row + 1) * EIGHTHS ? "▒" : blocks[EIGHTHS];
 }
 
-static void put_scale(const struct chart *chart, int64_t scale, int row, struct page *out)
+static void put_scale(const struct chart *chart, int64_t scale, int row, struct drawing *out)
 {
     char text[TEXT_BYTES] = "";
     if (row == ROWS - 1)
         text_short(text, scale, chart->unit);
     else if (row == ROWS / 2 - 1 && scale % 2 == 0)
         text_short(text, scale / 2, chart->unit);
-    page_put(out, "%*s %s", SCALE_COLUMNS, text, text[0] != '\0' ? "┤" : "│");
+    drawing_put(out, "%*s %s", SCALE_COLUMNS, text, text[0] != '\0' ? "┤" : "│");
 }
 
 /* Rows end with their last block, not with spaces. */
 static void put_row(const struct chart *chart, const struct series *series, int64_t scale, int row,
-                    int cell, struct page *out)
+                    int cell, struct drawing *out)
 {
     int gap = 0;
     put_scale(chart, scale, row, out);
@@ -74,14 +74,14 @@ static void put_row(const struct chart *chart, const struct series *series, int6
             continue;
         }
         int width = cell > 2 ? cell - 1 : cell;
-        page_repeat(out, " ", gap);
-        page_repeat(out, block, width);
+        drawing_repeat(out, " ", gap);
+        drawing_repeat(out, block, width);
         gap = cell - width;
     }
-    page_put(out, "\n");
+    drawing_put(out, "\n");
 }
 
-static void put_labels(const struct chart *chart, int cell, struct page *out)
+static void put_labels(const struct chart *chart, int cell, struct drawing *out)
 {
     char text[TEXT_BYTES];
     size_t first, at = 0;
@@ -90,47 +90,47 @@ static void put_labels(const struct chart *chart, int cell, struct page *out)
     size_t step = chart_label_step(chart, least, &first);
     int room = (int)chart->count * cell;
     first = first < chart->count ? first : 0;
-    page_put(out, "%*s", SCALE_COLUMNS + 2, "");
+    drawing_put(out, "%*s", SCALE_COLUMNS + 2, "");
     for (size_t i = first; i < chart->count; i += step) {
         int column = (int)i * cell;
         if (i > first && column + width > (room > width ? room : width))
             break;
-        page_put(out, "%*s%s", column - (int)at, "", chart_label(chart, i, text));
+        drawing_put(out, "%*s%s", column - (int)at, "", chart_label(chart, i, text));
         at = (size_t)column + strlen(text);
     }
-    page_put(out, "\n");
+    drawing_put(out, "\n");
 }
 
 /* "input 64,804,170, ▒ 63,249,080 from cache" */
-static void put_name(const struct chart *chart, const struct series *series, struct page *out)
+static void put_name(const struct chart *chart, const struct series *series, struct drawing *out)
 {
     char text[TEXT_BYTES];
-    page_put(out, "%*s %s %s", SCALE_COLUMNS, "", series->name,
-             text_exact(text, series->sum, chart->unit));
+    drawing_put(out, "%*s %s %s", SCALE_COLUMNS, "", series->name,
+                text_exact(text, series->sum, chart->unit));
     if (series->part_sum > 0)
-        page_put(out, ", ▒ %s %s", text_exact(text, series->part_sum, chart->unit),
-                 series->part_name);
-    page_put(out, "\n");
+        drawing_put(out, ", ▒ %s %s", text_exact(text, series->part_sum, chart->unit),
+                    series->part_name);
+    drawing_put(out, "\n");
 }
 
-void chart_text(const struct chart *chart, int columns, struct page *out)
+void chart_text(const struct chart *chart, int columns, struct drawing *out)
 {
     int cell = cell_columns(chart, columns);
     chart_title(chart, out);
-    page_put(out, "\n");
+    drawing_put(out, "\n");
     for (int i = 0; i < chart->series_count; i++) {
         const struct series *series = &chart->series[i];
         int64_t scale = chart_scale(series->most);
         if (series->most <= 0)
             continue;
-        page_put(out, "\n");
+        drawing_put(out, "\n");
         if (series->name != NULL)
             put_name(chart, series, out);
         for (int row = ROWS - 1; row >= 0; row--)
             put_row(chart, series, scale, row, cell, out);
-        page_put(out, "%*s └", SCALE_COLUMNS, "");
-        page_repeat(out, "─", (int)chart->count * cell);
-        page_put(out, "\n");
+        drawing_put(out, "%*s └", SCALE_COLUMNS, "");
+        drawing_repeat(out, "─", (int)chart->count * cell);
+        drawing_put(out, "\n");
         put_labels(chart, cell, out);
     }
 }

@@ -7,6 +7,6 @@
 /* How many buckets a picture of so many columns has room for. */
 size_t chart_text_buckets(int columns);
 
-void chart_text(const struct chart *chart, int columns, struct page *out);
+void chart_text(const struct chart *chart, int columns, struct drawing *out);
 
 #endif

@@ -55,20 +55,20 @@ int plot_refuse_options(const struct args *args)
 
 /* ---- Pictures ---- */
 
-void plot_say_empty(const struct plot *plot, struct page *out)
+void plot_say_empty(const struct plot *plot, struct drawing *out)
 {
     char text[TEXT_BYTES];
-    page_put(out, "There are no events");
+    drawing_put(out, "There are no events");
     if (plot->range.since_us != 0)
-        page_put(out, " since %s", text_time(text, plot->range.since_us));
+        drawing_put(out, " since %s", text_time(text, plot->range.since_us));
     if (plot->range.until_us != 0)
-        page_put(out, "%s before %s", plot->range.since_us != 0 ? " and" : "",
-                 text_time(text, plot->range.until_us));
-    page_put(out, ".\n");
+        drawing_put(out, "%s before %s", plot->range.since_us != 0 ? " and" : "",
+                    text_time(text, plot->range.until_us));
+    drawing_put(out, ".\n");
 }
 
 /* The elements between head and end, and the sentences as lines of text. */
-static void make_svg(const char *title, const struct picture *picture, struct page *out)
+static void make_svg(const char *title, const struct picture *picture, struct drawing *out)
 {
     enum { LINE_HEIGHT = 20 };
     annal_slice rest = annal__buf_slice(&picture->notes.text), line;
@@ -88,36 +88,36 @@ static void make_svg(const char *title, const struct picture *picture, struct pa
     svg_end(out);
 }
 
-static void make_text(const struct picture *picture, struct page *out)
+static void make_text(const struct picture *picture, struct drawing *out)
 {
     annal_slice drawn = annal__buf_slice(&picture->drawn.text);
     annal_slice notes = annal__buf_slice(&picture->notes.text);
     out->lacks = annal__buf_append_slice(&out->text, drawn) < 0 || picture->drawn.lacks;
-    page_put(out, "%s", drawn.len > 0 && notes.len > 0 ? "\n" : "");
+    drawing_put(out, "%s", drawn.len > 0 && notes.len > 0 ? "\n" : "");
     out->lacks = annal__buf_append_slice(&out->text, notes) < 0 || out->lacks;
 }
 
 int plot_put(const struct plot *plot, const char *title, struct picture *picture)
 {
-    struct page page = {0};
+    struct drawing drawing = {0};
     struct target target = {.saved_stdout = -1};
     bool file = plot->svg != NULL && strcmp(plot->svg, "-") != 0;
     int exit_status = EXIT_DONE;
     if (plot->svg != NULL)
-        make_svg(title, picture, &page);
+        make_svg(title, picture, &drawing);
     else
-        make_text(picture, &page);
-    if (page.lacks || picture->notes.lacks)
+        make_text(picture, &drawing);
+    if (drawing.lacks || picture->notes.lacks)
         exit_status = fail_storage("draw: out of memory");
     if (exit_status == EXIT_DONE)
         exit_status = target_begin(&target, file ? plot->svg : NULL);
     if (exit_status == EXIT_DONE) {
-        out_slice(annal__buf_slice(&page.text));
+        out_slice(annal__buf_slice(&drawing.text));
         exit_status = target_end(&target, true);
     }
-    page_done(&page);
-    page_done(&picture->drawn);
-    page_done(&picture->notes);
+    drawing_done(&drawing);
+    drawing_done(&picture->drawn);
+    drawing_done(&picture->notes);
     return exit_status;
 }
 

@@ -35,13 +35,13 @@ int plot_store(struct plot *plot);
 int plot_session(struct plot *plot);
 
 struct picture {
-    struct page drawn; /* as text, or as the elements of an SVG down to height */
+    struct drawing drawn; /* as text, or as the elements of an SVG down to height */
     int height;
-    struct page notes; /* sentences below it, a line each */
+    struct drawing notes; /* sentences below it, a line each */
 };
 
 /* "There are no events since …" */
-void plot_say_empty(const struct plot *plot, struct page *out);
+void plot_say_empty(const struct plot *plot, struct drawing *out);
 
 /* Print the picture, or write it as a file, and free it. An exit status. */
 int plot_put(const struct plot *plot, const char *title, struct picture *picture);

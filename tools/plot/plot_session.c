@@ -5,13 +5,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void say_what_is_missing(const struct session *session, struct page *out)
+static void say_what_is_missing(const struct session *session, struct drawing *out)
 {
     char text[TEXT_BYTES];
     if (session->events > 0 && session->untimed > 0)
-        page_put(out, "Not in the picture: %s event%s without a time.\n",
-                 text_exact(text, (int64_t)session->untimed, UNIT_COUNT),
-                 session->untimed == 1 ? "" : "s");
+        drawing_put(out, "Not in the picture: %s event%s without a time.\n",
+                    text_exact(text, (int64_t)session->untimed, UNIT_COUNT),
+                    session->untimed == 1 ? "" : "s");
     if (session->damaged > 0)
         say("session '%.*s': %s events are damaged and not in the picture ('annal verify' tells "
             "more)",
@@ -19,10 +19,10 @@ static void say_what_is_missing(const struct session *session, struct page *out)
 }
 
 static void say_session_empty(const struct plot *plot, const struct session *session,
-                              struct page *out)
+                              struct drawing *out)
 {
     if (session->untimed > 0)
-        page_put(out, "The log of this session tells no times.\n");
+        drawing_put(out, "The log of this session tells no times.\n");
     else
         plot_say_empty(plot, out);
 }

@@ -80,13 +80,13 @@ static int make_charts(const struct plot *plot, const struct gathered *gathered,
     return 0;
 }
 
-static void say_untimed(const struct gathered *gathered, struct page *out)
+static void say_untimed(const struct gathered *gathered, struct drawing *out)
 {
     char text[TEXT_BYTES];
     if (gathered->untimed > 0)
-        page_put(out, "Not in the pictures: %s event%s without a time.\n",
-                 text_exact(text, gathered->untimed, UNIT_COUNT),
-                 gathered->untimed == 1 ? "" : "s");
+        drawing_put(out, "Not in the pictures: %s event%s without a time.\n",
+                    text_exact(text, gathered->untimed, UNIT_COUNT),
+                    gathered->untimed == 1 ? "" : "s");
 }
 
 /* ---- As a picture ---- */
@@ -100,7 +100,7 @@ static int put_charts(const struct plot *plot, const struct gathered *gathered,
         if (plot->svg != NULL) {
             picture.height = chart_svg(chart, picture.height, &picture.drawn) + 12;
         } else {
-            page_put(&picture.drawn, "%s", i > 0 ? "\n" : "");
+            drawing_put(&picture.drawn, "%s", i > 0 ? "\n" : "");
             chart_text(chart, plot->columns, &picture.drawn);
         }
     }

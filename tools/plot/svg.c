@@ -58,76 +58,76 @@ static const char *entity(char c)
     }
 }
 
-void svg_escape(struct page *out, annal_slice text)
+void svg_escape(struct drawing *out, annal_slice text)
 {
     for (size_t i = 0; i < text.len;) {
         size_t len = character((const unsigned char *)text.ptr + i, text.len - i);
         const char *as = len == 1 ? entity(text.ptr[i]) : NULL;
         if (len == 0)
-            page_put(out, "?");
+            drawing_put(out, "?");
         else if (as != NULL)
-            page_put(out, "%s", as);
+            drawing_put(out, "%s", as);
         else
-            page_put(out, "%.*s", (int)len, text.ptr + i);
+            drawing_put(out, "%.*s", (int)len, text.ptr + i);
         i += len == 0 ? 1 : len;
         while (len == 0 && i < text.len && ((unsigned char)text.ptr[i] & 0xc0) == 0x80)
             i++; /* the rest of it */
     }
 }
 
-void svg_begin(struct page *out, int width, int height, annal_slice title)
+void svg_begin(struct drawing *out, int width, int height, annal_slice title)
 {
-    page_put(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    page_put(out,
-             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-             "viewBox=\"0 0 %d %d\" role=\"img\">\n<title>",
-             width, height, width, height);
+    drawing_put(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    drawing_put(out,
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+                "viewBox=\"0 0 %d %d\" role=\"img\">\n<title>",
+                width, height, width, height);
     svg_escape(out, title);
-    page_put(out, "</title>\n");
-    page_repeat(out, style, 1);
-    page_put(out, "<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n", width, height);
+    drawing_put(out, "</title>\n");
+    drawing_repeat(out, style, 1);
+    drawing_put(out, "<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n", width, height);
 }
 
-void svg_end(struct page *out)
+void svg_end(struct drawing *out)
 {
-    page_put(out, "</svg>\n");
+    drawing_put(out, "</svg>\n");
 }
 
-void svg_text(struct page *out, double x, double y, enum align align, const char *class,
+void svg_text(struct drawing *out, double x, double y, enum align align, const char *class,
               annal_slice text)
 {
     static const char *const anchors[] = {"", " text-anchor=\"middle\"", " text-anchor=\"end\""};
-    page_put(out, "<text x=\"%.1f\" y=\"%.1f\"%s", x, y, anchors[align]);
+    drawing_put(out, "<text x=\"%.1f\" y=\"%.1f\"%s", x, y, anchors[align]);
     if (class[0] != '\0')
-        page_put(out, " class=\"%s\"", class);
-    page_put(out, ">");
+        drawing_put(out, " class=\"%s\"", class);
+    drawing_put(out, ">");
     svg_escape(out, text);
-    page_put(out, "</text>\n");
+    drawing_put(out, "</text>\n");
 }
 
-static void end_shape(struct page *out, const char *tag, annal_slice tooltip)
+static void end_shape(struct drawing *out, const char *tag, annal_slice tooltip)
 {
     if (tooltip.len == 0) {
-        page_put(out, "/>\n");
+        drawing_put(out, "/>\n");
         return;
     }
-    page_put(out, "><title>");
+    drawing_put(out, "><title>");
     svg_escape(out, tooltip);
-    page_put(out, "</title></%s>\n", tag);
+    drawing_put(out, "</title></%s>\n", tag);
 }
 
-void svg_rect(struct page *out, double x, double y, double width, double height, const char *class,
-              annal_slice tooltip)
+void svg_rect(struct drawing *out, double x, double y, double width, double height,
+              const char *class, annal_slice tooltip)
 {
-    page_put(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"%s\"", x, y,
-             width, height, class);
+    drawing_put(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"%s\"", x,
+                y, width, height, class);
     end_shape(out, "rect", tooltip);
 }
 
-void svg_line(struct page *out, double x1, double y1, double x2, double y2, const char *class,
+void svg_line(struct drawing *out, double x1, double y1, double x2, double y2, const char *class,
               annal_slice tooltip)
 {
-    page_put(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"", x1, y1, x2,
-             y2, class);
+    drawing_put(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"", x1, y1,
+                x2, y2, class);
     end_shape(out, "line", tooltip);
 }

@@ -13,22 +13,22 @@
 
 enum align { ALIGN_LEFT, ALIGN_MIDDLE, ALIGN_RIGHT };
 
-void svg_begin(struct page *out, int width, int height, annal_slice title);
-void svg_end(struct page *out);
+void svg_begin(struct drawing *out, int width, int height, annal_slice title);
+void svg_end(struct drawing *out);
 
 /* y is the baseline. class: "title", "name", "axis", or "" for plain. */
-void svg_text(struct page *out, double x, double y, enum align align, const char *class,
+void svg_text(struct drawing *out, double x, double y, enum align align, const char *class,
               annal_slice text);
 
 /* tooltip: a text, or empty for none. class: "bar", "part", "failed", "open", "frame". */
-void svg_rect(struct page *out, double x, double y, double width, double height, const char *class,
-              annal_slice tooltip);
+void svg_rect(struct drawing *out, double x, double y, double width, double height,
+              const char *class, annal_slice tooltip);
 
 /* class: "grid", "base", "cut". */
-void svg_line(struct page *out, double x1, double y1, double x2, double y2, const char *class,
+void svg_line(struct drawing *out, double x1, double y1, double x2, double y2, const char *class,
               annal_slice tooltip);
 
 /* Text as it may stand between tags and in attributes. */
-void svg_escape(struct page *out, annal_slice text);
+void svg_escape(struct drawing *out, annal_slice text);
 
 #endif

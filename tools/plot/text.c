@@ -14,7 +14,7 @@
 #define US_PER_H   (60 * US_PER_MIN)
 #define US_PER_DAY (24 * US_PER_H)
 
-void page_put(struct page *page, const char *format, ...)
+void drawing_put(struct drawing *drawing, const char *format, ...)
 {
     char text[512];
     va_list list;
@@ -22,18 +22,19 @@ void page_put(struct page *page, const char *format, ...)
     int len = vsnprintf(text, sizeof text, format, list);
     va_end(list);
     size_t kept = len < 0 ? 0 : (size_t)len < sizeof text ? (size_t)len : sizeof text - 1;
-    page->lacks = annal__buf_append(&page->text, text, kept) < 0 || page->lacks;
+    drawing->lacks = annal__buf_append(&drawing->text, text, kept) < 0 || drawing->lacks;
 }
 
-void page_repeat(struct page *page, const char *text, int times)
+void drawing_repeat(struct drawing *drawing, const char *text, int times)
 {
     for (int i = 0; i < times; i++)
-        page->lacks = annal__buf_append(&page->text, text, strlen(text)) < 0 || page->lacks;
+        drawing->lacks =
+            annal__buf_append(&drawing->text, text, strlen(text)) < 0 || drawing->lacks;
 }
 
-void page_done(struct page *page)
+void drawing_done(struct drawing *drawing)
 {
-    annal__buf_done(&page->text);
+    annal__buf_done(&drawing->text);
 }
 
 /* The text as a terminal may have it, with a NUL. */
@@ -59,7 +60,7 @@ int text_width(annal_slice text)
     return width;
 }
 
-void page_fit(struct page *page, annal_slice text, int width, bool right)
+void drawing_fit(struct drawing *drawing, annal_slice text, int width, bool right)
 {
     struct buf shown = {0};
     const char *at = plain(&shown, text);
@@ -70,15 +71,15 @@ void page_fit(struct page *page, annal_slice text, int width, bool right)
             size_t len = width_decode(at, &c);
             if (used + width_of(c) > width - 1)
                 break;
-            page_put(page, "%.*s", (int)len, at);
+            drawing_put(drawing, "%.*s", (int)len, at);
             used += width_of(c);
             at += len;
         }
-        page_put(page, "%s%*s", width > 0 ? "…" : "", width > 0 ? width - used - 1 : 0, "");
+        drawing_put(drawing, "%s%*s", width > 0 ? "…" : "", width > 0 ? width - used - 1 : 0, "");
     } else {
-        page_repeat(page, " ", right ? width - own : 0);
-        page->lacks = annal__buf_append(&page->text, at, strlen(at)) < 0 || page->lacks;
-        page_repeat(page, " ", right ? 0 : width - own);
+        drawing_repeat(drawing, " ", right ? width - own : 0);
+        drawing->lacks = annal__buf_append(&drawing->text, at, strlen(at)) < 0 || drawing->lacks;
+        drawing_repeat(drawing, " ", right ? 0 : width - own);
     }
     annal__buf_done(&shown);
 }

@@ -13,18 +13,18 @@
 
 #include <stdint.h>
 
-struct page {
+struct drawing {
     struct buf text;
     bool lacks; /* there was no memory for all of it */
 };
 
-void page_put(struct page *page, const char *format, ...) ANNAL_PRINTF(2, 3);
-void page_repeat(struct page *page, const char *text, int times);
-void page_done(struct page *page);
+void drawing_put(struct drawing *drawing, const char *format, ...) ANNAL_PRINTF(2, 3);
+void drawing_repeat(struct drawing *drawing, const char *text, int times);
+void drawing_done(struct drawing *drawing);
 
 /* Text from events, in exactly width columns: control characters become '?', what is too long is
  * cut with a "…", what is shorter is filled up, before it when right. */
-void page_fit(struct page *page, annal_slice text, int width, bool right);
+void drawing_fit(struct drawing *drawing, annal_slice text, int width, bool right);
 
 /* How many columns it would take uncut. */
 int text_width(annal_slice text);

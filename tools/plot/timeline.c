@@ -254,7 +254,7 @@ static int64_t shown_time(const struct session *session, int64_t time_us)
     return is_short ? time_us : time_us - time_us % second;
 }
 
-void timeline_title(const struct timeline *timeline, int columns, struct page *out)
+void timeline_title(const struct timeline *timeline, int columns, struct drawing *out)
 {
     const struct session *session = timeline->session;
     char count[TEXT_BYTES], from[TEXT_BYTES], to[TEXT_BYTES], span[TEXT_BYTES];
@@ -270,22 +270,22 @@ void timeline_title(const struct timeline *timeline, int columns, struct page *o
                  text_span(span, session->to_us - session->from_us));
     int width = text_width(session->id);
     bool wide = columns > 0 && width + 2 + (int)strlen(rest) > columns;
-    page_fit(out, session->id, width, false);
-    page_put(out, ":%s%s", wide ? "\n" : " ", rest);
+    drawing_fit(out, session->id, width, false);
+    drawing_put(out, ":%s%s", wide ? "\n" : " ", rest);
 }
 
-void timeline_sum(const struct row *row, struct page *out)
+void timeline_sum(const struct row *row, struct drawing *out)
 {
     char text[TEXT_BYTES];
     if (row->kind == ROW_AMOUNTS) {
-        page_put(out, "%s", text_short(text, row->amount, UNIT_COUNT));
+        drawing_put(out, "%s", text_short(text, row->amount, UNIT_COUNT));
         return;
     }
-    page_put(out, "%s", text_exact(text, (int64_t)row->count, UNIT_COUNT));
+    drawing_put(out, "%s", text_exact(text, (int64_t)row->count, UNIT_COUNT));
     if (row->kind == ROW_PAUSES)
-        page_put(out, ", %s", text_span(text, row->amount));
+        drawing_put(out, ", %s", text_span(text, row->amount));
     else if (row->kind == ROW_SPANS && row->failed > 0 && row->failed < row->count)
-        page_put(out, " (%s ×)", text_exact(text, (int64_t)row->failed, UNIT_COUNT));
+        drawing_put(out, " (%s ×)", text_exact(text, (int64_t)row->failed, UNIT_COUNT));
 }
 
 const char *timeline_label(int64_t time_us, int64_t before_us, char text[TEXT_BYTES])

@@ -76,10 +76,10 @@ int timeline_slot(const struct timeline *timeline, int64_t time_us);
 
 /* The sentence above it: "s1: 8 events, 2026-03-02T09:10:00Z to 10:40:02Z (1 h 30 min)"; in two lines
  * where it is wider than columns (0: never). */
-void timeline_title(const struct timeline *timeline, int columns, struct page *out);
+void timeline_title(const struct timeline *timeline, int columns, struct drawing *out);
 
 /* What stands behind a row: "1,060"; "12 (3 ×)"; "1, 1 h 28 min". */
-void timeline_sum(const struct row *row, struct page *out);
+void timeline_sum(const struct row *row, struct drawing *out);
 
 /* A time under the axis: "09:10:00", or "03-03 09:10" where the time before it is of another day. */
 const char *timeline_label(int64_t time_us, int64_t before_us, char text[TEXT_BYTES]);

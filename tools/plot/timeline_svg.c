@@ -18,33 +18,33 @@ enum {
     TIME_WIDTH = 78
 };
 
-static annal_slice slice_of(struct page *page)
+static annal_slice slice_of(struct drawing *drawing)
 {
-    return annal__buf_slice(&page->text);
+    return annal__buf_slice(&drawing->text);
 }
 
 /* "Bash, 10:38:20 to 10:39:40 (1 min 20 s), failed" */
-static void tell(const struct row *row, const struct slot *slot, struct page *out)
+static void tell(const struct row *row, const struct slot *slot, struct drawing *out)
 {
     char text[TEXT_BYTES];
-    page_put(out, "%s", row->role == ROLE_USER ? "user message" : "");
+    drawing_put(out, "%s", row->role == ROLE_USER ? "user message" : "");
     if (row->role != ROLE_USER) {
         struct buf *buf = &out->text;
         out->lacks = annal__buf_append(buf, row->label, strlen(row->label)) < 0 || out->lacks;
     }
     if (slot->begun > 1)
-        page_put(out, ": %u", slot->begun);
-    page_put(out, ", %s", text_time(text, slot->from_us));
+        drawing_put(out, ": %u", slot->begun);
+    drawing_put(out, ", %s", text_time(text, slot->from_us));
     if (slot->to_us > slot->from_us) {
-        page_put(out, " to %s", text_time_after(text, slot->to_us, slot->from_us));
-        page_put(out, " (%s)", text_span(text, slot->to_us - slot->from_us));
+        drawing_put(out, " to %s", text_time_after(text, slot->to_us, slot->from_us));
+        drawing_put(out, " (%s)", text_span(text, slot->to_us - slot->from_us));
     }
     if (row->kind == ROW_AMOUNTS)
-        page_put(out, ": %s", text_exact(text, slot->amount, UNIT_COUNT));
+        drawing_put(out, ": %s", text_exact(text, slot->amount, UNIT_COUNT));
     if (row->kind == ROW_SPANS && slot->failed > 0)
-        page_put(out, slot->begun > 1 ? ", %u failed" : ", failed", slot->failed);
+        drawing_put(out, slot->begun > 1 ? ", %u failed" : ", failed", slot->failed);
     if (slot->open > 0)
-        page_put(out, row->role == ROLE_TOOL ? ", no result" : ", not ended");
+        drawing_put(out, row->role == ROLE_TOOL ? ", no result" : ", not ended");
 }
 
 /* The slots after one in which what began there goes on. */
@@ -65,14 +65,14 @@ static const char *class_of(const struct row *row, const struct slot *slot)
 }
 
 static void put_bars(const struct timeline *timeline, const struct row *row, int y,
-                     struct page *out)
+                     struct drawing *out)
 {
     for (int from = 0, to; from < timeline->slots; from = to) {
         const struct slot *slot = &row->slots[from];
         to = slot->begun > 0 ? run_end(timeline, row, from) : from + 1;
         if (slot->begun == 0)
             continue;
-        struct page tooltip = {0};
+        struct drawing tooltip = {0};
         double width = (to - from) * SLOT > 3 ? (to - from) * SLOT - 0.5 : 3;
         double height = BAR_HEIGHT;
         if (row->kind == ROW_AMOUNTS) {
@@ -83,43 +83,44 @@ static void put_bars(const struct timeline *timeline, const struct row *row, int
         if (height > 0)
             svg_rect(out, LEFT + from * SLOT, y + BAR_TOP + BAR_HEIGHT - height, width, height,
                      class_of(row, slot), slice_of(&tooltip));
-        page_done(&tooltip);
+        drawing_done(&tooltip);
     }
 }
 
-static void put_row(const struct timeline *timeline, const struct row *row, int y, struct page *out)
+static void put_row(const struct timeline *timeline, const struct row *row, int y,
+                    struct drawing *out)
 {
-    struct page text = {0};
+    struct drawing text = {0};
     svg_rect(out, LEFT, y + 2, WIDTH, ROW_HEIGHT - 4, "frame", (annal_slice){0});
     int width = text_width(annal_slice_of(row->label));
-    page_fit(&text, annal_slice_of(row->label), width < LABEL_CHARS ? width : LABEL_CHARS, true);
+    drawing_fit(&text, annal_slice_of(row->label), width < LABEL_CHARS ? width : LABEL_CHARS, true);
     svg_text(out, LEFT - 10, y + 16, ALIGN_RIGHT, "", slice_of(&text));
-    page_done(&text);
+    drawing_done(&text);
     if (row->kind != ROW_PAUSES)
         put_bars(timeline, row, y, out);
-    text = (struct page){0};
+    text = (struct drawing){0};
     timeline_sum(row, &text);
     svg_text(out, LEFT + WIDTH + 10, y + 16, ALIGN_LEFT, "name", slice_of(&text));
-    page_done(&text);
+    drawing_done(&text);
 }
 
 /* Through all rows, where time was cut out. */
-static void put_cuts(const struct timeline *timeline, int top, int bottom, struct page *out)
+static void put_cuts(const struct timeline *timeline, int top, int bottom, struct drawing *out)
 {
     char text[TEXT_BYTES];
     for (size_t i = 1; i < timeline->segment_count; i++) {
         const struct segment *before = &timeline->segments[i - 1], *after = before + 1;
-        struct page tooltip = {0};
+        struct drawing tooltip = {0};
         double x = LEFT + (before->first + before->slots + after->first) * SLOT / 2.0;
-        page_put(&tooltip, "pause, %s", text_time(text, before->to_us));
-        page_put(&tooltip, " to %s", text_time_after(text, after->from_us, before->to_us));
-        page_put(&tooltip, " (%s)", text_span(text, after->from_us - before->to_us));
+        drawing_put(&tooltip, "pause, %s", text_time(text, before->to_us));
+        drawing_put(&tooltip, " to %s", text_time_after(text, after->from_us, before->to_us));
+        drawing_put(&tooltip, " (%s)", text_span(text, after->from_us - before->to_us));
         svg_line(out, x, top, x, bottom, "cut", slice_of(&tooltip));
-        page_done(&tooltip);
+        drawing_done(&tooltip);
     }
 }
 
-static void put_times(const struct timeline *timeline, int y, struct page *out)
+static void put_times(const struct timeline *timeline, int y, struct drawing *out)
 {
     char text[TEXT_BYTES];
     const struct session *session = timeline->session;
@@ -141,7 +142,7 @@ static void put_times(const struct timeline *timeline, int y, struct page *out)
                  annal_slice_of(timeline_label(session->to_us, before_us, text)));
 }
 
-static void put_legend(int y, struct page *out)
+static void put_legend(int y, struct drawing *out)
 {
     static const struct {
         const char *class, *text;
@@ -156,12 +157,12 @@ static void put_legend(int y, struct page *out)
     svg_text(out, x + 16, y + 15, ALIGN_LEFT, "name", ANNAL_SLICE("pause, cut out"));
 }
 
-int timeline_svg(const struct timeline *timeline, int y, struct page *out)
+int timeline_svg(const struct timeline *timeline, int y, struct drawing *out)
 {
-    struct page title = {0};
+    struct drawing title = {0};
     timeline_title(timeline, 0, &title);
     svg_text(out, 16, y + 20, ALIGN_LEFT, "title", slice_of(&title));
-    page_done(&title);
+    drawing_done(&title);
     y += TITLE_HEIGHT;
     int top = y;
     for (int i = 0; i < timeline->row_count; i++, y += ROW_HEIGHT)

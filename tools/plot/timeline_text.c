@@ -61,25 +61,25 @@ static const char *block_of(const struct row *row, const struct slot *slot)
 }
 
 static void put_row(const struct timeline *timeline, const struct row *row, int label,
-                    struct page *out)
+                    struct drawing *out)
 {
-    page_fit(out, annal_slice_of(row->label), label, true);
-    page_put(out, " │");
+    drawing_fit(out, annal_slice_of(row->label), label, true);
+    drawing_put(out, " │");
     for (int i = 0; i < timeline->slots; i++)
-        page_put(out, "%s", block_of(row, &row->slots[i]));
-    page_put(out, "│ ");
+        drawing_put(out, "%s", block_of(row, &row->slots[i]));
+    drawing_put(out, "│ ");
     timeline_sum(row, out);
-    page_put(out, "\n");
+    drawing_put(out, "\n");
 }
 
 /* When each segment begins, where there is room for it, and when the last one ends. */
-static void put_times(const struct timeline *timeline, int label, struct page *out)
+static void put_times(const struct timeline *timeline, int label, struct drawing *out)
 {
     char text[TEXT_BYTES], last[TEXT_BYTES];
     const struct session *session = timeline->session;
     int64_t before_us = session->from_us;
     int at = 0, end = timeline->slots;
-    page_put(out, "%*s", label + 2, "");
+    drawing_put(out, "%*s", label + 2, "");
     timeline_label(session->to_us, session->from_us, last);
     int last_at = end - (int)strlen(last);
     bool ends = session->to_us > session->from_us && last_at > (int)strlen("00:00:00");
@@ -89,15 +89,15 @@ static void put_times(const struct timeline *timeline, int label, struct page *o
         int to = segment->first + (int)strlen(text);
         if (i > 0 && (segment->first < at + 2 || to + 2 > (ends ? last_at : end)))
             continue;
-        page_put(out, "%*s%s", segment->first - at, "", text);
+        drawing_put(out, "%*s%s", segment->first - at, "", text);
         before_us = segment->from_us;
         at = to;
     }
     if (ends) {
         timeline_label(session->to_us, before_us, text);
-        page_put(out, "%*s%s", end - (int)strlen(text) - at, "", text);
+        drawing_put(out, "%*s%s", end - (int)strlen(text) - at, "", text);
     }
-    page_put(out, "\n");
+    drawing_put(out, "\n");
 }
 
 static bool any_open_call(const struct timeline *timeline)
@@ -118,22 +118,22 @@ static bool has_role(const struct timeline *timeline, enum row_role role)
     return false;
 }
 
-static void put_key(const struct timeline *timeline, int label, struct page *out)
+static void put_key(const struct timeline *timeline, int label, struct drawing *out)
 {
     bool failed = has_role(timeline, ROLE_FAILURES), open = any_open_call(timeline);
     bool cut = has_role(timeline, ROLE_PAUSES);
     if (!failed && !open && !cut)
         return;
-    page_put(out, "\n%*s", label + 2, "");
-    page_put(out, "%s%s%s%s%s\n", failed ? "× failed" : "", failed && (open || cut) ? "  " : "",
-             open ? "○ no result" : "", open && cut ? "  " : "", cut ? "┊ pause, cut out" : "");
+    drawing_put(out, "\n%*s", label + 2, "");
+    drawing_put(out, "%s%s%s%s%s\n", failed ? "× failed" : "", failed && (open || cut) ? "  " : "",
+                open ? "○ no result" : "", open && cut ? "  " : "", cut ? "┊ pause, cut out" : "");
 }
 
-void timeline_text(const struct timeline *timeline, int columns, struct page *out)
+void timeline_text(const struct timeline *timeline, int columns, struct drawing *out)
 {
     int label = label_columns(timeline->session, columns);
     timeline_title(timeline, columns, out);
-    page_put(out, "\n\n");
+    drawing_put(out, "\n\n");
     for (int i = 0; i < timeline->row_count; i++)
         put_row(timeline, &timeline->rows[i], label, out);
     put_times(timeline, label, out);

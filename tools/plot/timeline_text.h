@@ -7,6 +7,6 @@
 /* How many slots a picture of so many columns has: the rest is for names and sums. */
 int timeline_text_slots(const struct session *session, int columns);
 
-void timeline_text(const struct timeline *timeline, int columns, struct page *out);
+void timeline_text(const struct timeline *timeline, int columns, struct drawing *out);
 
 #endif
