@@ -35,13 +35,17 @@ static const struct log {
     {"goose", "old.jsonl", "lines", 3, 4, 0, 0, 0, "message.added 2, turn.started 1"},
     {"openai-agents", "agents.db.sql", "sqlite", 9, 11, 500, 40, 300,
      "import.record 3, message.added 3, tool.called 1, tool.returned 1, turn.started 1"},
-    {"openhands", "tides", "directory", 6, 10, 800, 30, 500,
+    {"openhands", "tides", "directory", 6, 11, 800, 30, 500,
      "import.record 2, import.unreadable 1, message.added 2, tool.called 1, tool.failed 1"},
-    {"openhands", "trajectory.json", "document", 5, 7, 0, 0, 0,
+    {"openhands", "trajectory.json", "document", 5, 8, 0, 0, 0,
      "import.record 2, message.added 2, tool.called 1, tool.returned 1"},
+    {"openhands", "responses.json", "document", 5, 11, 1100, 50, 300,
+     "import.record 1, message.added 2, tool.called 2, tool.returned 2"},
+    {"openhands", "output.jsonl", "lines", 2, 10, 900, 60, 0,
+     "import.record 2, message.added 2, tool.called 2"},
     {"swe-agent", "tides-1.traj", "document", 7, 12, 1600, 96, 0,
      "import.record 2, message.added 4, tool.called 2, tool.returned 2"},
-    {"mini-swe-agent", "tides.traj.json", "document", 5, 8, 700, 25, 256,
+    {"mini-swe-agent", "tides.traj.json", "document", 5, 9, 700, 25, 256,
      "message.added 3, tool.called 1, tool.returned 1"},
     {"autogen", "messages.jsonl", "lines", 3, 7, 60, 9, 0,
      "message.added 3, tool.called 1, tool.failed 1"},
@@ -57,7 +61,7 @@ static const struct log {
      "import.record 2, message.added 2, tool.called 1, tool.failed 1, turn.completed 1, "
      "turn.started 1"},
     {"otel", "langfuse.json", "document", 3, 5, 70, 9, 0, "import.record 2, message.added 1"},
-    {"otel", "spans.json", "document", 2, 5, 245, 16, 0, "import.record 1, message.added 1"},
+    {"otel", "spans.json", "document", 2, 6, 245, 16, 0, "import.record 1, message.added 1"},
 };
 enum { LOGS = sizeof logs / sizeof *logs };
 
@@ -193,6 +197,52 @@ START_TEST(no_value_of_a_log_is_lost)
     char *text = file_read(path, NULL);
     assert_values_found(text, cli.out, log->path);
     free(text);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(what_the_responses_of_a_branch_used_is_told_once)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, NULL, "import", "lionagi", ANNAL_SOURCE "/tests/data/lionagi/branch.json");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "sql", "--format", "csv",
+        "SELECT sum(input_tokens), sum(output_tokens), sum(cached_input_tokens) FROM sessions");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\n1000,70,60"));
+    CLI(&cli, NULL, "import", "lionagi", ANNAL_SOURCE "/tests/data/lionagi/branch.json", "--json");
+    assert_printed(&cli, "events", 0);
+    cli_done(&cli);
+}
+END_TEST
+
+/* ---- When a session began ---- */
+
+static const struct {
+    const char *kind, *path, *created_at;
+} begins[] = {
+    {"openhands", "trajectory.json", "2026-03-02T09:14:06.100000Z"},
+    {"openhands", "tides", "2026-03-02T09:14:06.390505Z"},
+    {"mini-swe-agent", "tides.traj.json", "2026-03-02T09:14:10.000000Z"},
+    {"autogen", "array.json", "2026-03-02T09:14:06.250000Z"},
+    {"otel", "langfuse.json", "2026-03-02T09:14:06.000000Z"},
+    {"otel", "spans.json", "2026-03-02T09:14:06.000000Z"},
+    {"otel", "parent-last.json", "2026-03-02T09:14:05.000000Z"},
+};
+
+START_TEST(a_session_whose_log_tells_a_time_late_was_created_at_it)
+{
+    struct cli cli;
+    char path[512];
+    CLI_INIT(&cli);
+    snprintf(path, sizeof path, "%s/tests/data/%s/%s", ANNAL_SOURCE, begins[_i].kind,
+             begins[_i].path);
+    CLI(&cli, NULL, "import", begins[_i].kind, path);
+    CLI(&cli, NULL, "sql", "--format", "csv", "SELECT created_at FROM sessions");
+    ck_assert_msg(strstr(cli.out, begins[_i].created_at) != NULL, "%s: %s", path, cli.out);
+    ck_assert_msg(strstr(cli.out, "1970") == NULL, "%s: %s", path, cli.out);
+    CLI(&cli, NULL, "import", begins[_i].kind, path, "--json");
+    assert_printed(&cli, "events", 0);
     cli_done(&cli);
 }
 END_TEST
@@ -384,6 +434,9 @@ Suite *suite_formats(void)
                         LOGS);
     tcase_add_loop_test(tc, types_and_tokens_of_each_kind_are_those_of_its_log, 0, LOGS);
     tcase_add_loop_test(tc, no_value_of_a_log_is_lost, 0, LOGS);
+    tcase_add_test(tc, what_the_responses_of_a_branch_used_is_told_once);
+    tcase_add_loop_test(tc, a_session_whose_log_tells_a_time_late_was_created_at_it, 0,
+                        sizeof begins / sizeof *begins);
     tcase_add_test(tc, a_document_that_grew_adds_what_is_new);
     tcase_add_test(tc, a_document_cut_short_gives_what_is_whole_and_keeps_the_rest);
     tcase_add_test(tc, a_database_that_its_owner_keeps_locked_is_waited_for_and_named);

@@ -7,7 +7,7 @@
 -- docs/events.md lists what comes out; annal/import.h says what an importer finds.
 --
 --  (1) The session is named after the file. A message has the time that it names (created_at), else that of
---      the message before.
+--      the message before. The session's created_at follows in a session.updated once a time is known.
 --  (2) A message is message.added: its role is user where a user or human speaks, tool results aside, else
 --      what the log says, and assistant where that is an agent's name, which stays under "extra".
 --  (3) ToolCallRequestEvent and ToolCallExecutionEvent are calls and results. models_usage is counted with
@@ -67,7 +67,13 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            json_fields('id', json_text(session), 'agent_id', '"autogen"', 'status', '"idle"',
                        'title', CASE WHEN main = 'meta' THEN v -> '$.question' END, 'source', source), NEW.n
     FROM file, now WHERE NOT made;
-    UPDATE file SET made = 1;
+    INSERT INTO out
+    SELECT NEW.row, 0, session, ts, 'session.updated', 'session.dated',
+           json_fields('set', json_fields('created_at', strftime('"%Y-%m-%dT%H:%M:%S', ts / 1000000, 'unixepoch') || printf('.%06dZ"', ts % 1000000)),
+                       'source', source), NEW.n
+    FROM file, now WHERE made = 1 AND ts > 1;
+    -- 1: made, before any time was known; 2: and created_at is said.
+    UPDATE file SET made = CASE WHEN ts > 1 THEN 2 ELSE 1 END;
     INSERT INTO out
     SELECT NEW.row, 1, session, ts, CASE main WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END,
            NEW.hash || '.line',

@@ -16,6 +16,8 @@
 --      its collection. One that it does not name is an import.record.
 --  (4) Nothing is lost: the manifest, and a branch without its messages, stay under "extra". A file
 --      that is no JSON becomes import.unreadable.
+--  (5) Tokens are those of a message's metadata.model_response, told once a response: branches that were
+--      forked repeat it.
 
 -- detect
 SELECT max(CASE
@@ -154,6 +156,31 @@ SELECT session, ts, type, id, NULL, data, n FROM (
          LEFT JOIN json_each(l.b, '$.messages.progression.order') o ON o.value = c.value ->> '$.id'
     WHERE c.value ->> '$.id' IS NOT NULL
       AND (o.key IS NOT NULL OR coalesce(json_array_length(l.b, '$.messages.progression.order'), 0) = 0)
+
+    UNION ALL
+    SELECT session, ts, 'agent.turn.usage', 'usage:' || coalesce(nullif(r ->> '$.id', ''), m ->> '$.id'), n, place + 0.5,
+           json_fields('message_id', m -> '$.id', 'model', nullif(r -> '$.model', 'null'),
+               'input_tokens', coalesce(nullif(u -> '$.prompt_tokens', 'null'),
+                   (u ->> '$.input_tokens') + coalesce(u ->> '$.cache_read_input_tokens', 0)
+                                            + coalesce(u ->> '$.cache_creation_input_tokens', 0)),
+               'output_tokens', coalesce(nullif(u -> '$.completion_tokens', 'null'), nullif(u -> '$.output_tokens', 'null')),
+               'cached_input_tokens', nullif(coalesce(u -> '$.prompt_tokens_details.cached_tokens',
+                                                      u -> '$.cache_read_input_tokens'), 'null'),
+               'cache_write_tokens', nullif(u -> '$.cache_creation_input_tokens', 'null'),
+               'reasoning_output_tokens', nullif(u -> '$.completion_tokens_details.reasoning_tokens', 'null'),
+               'source', json_fields('kind', json_text(kind), 'file', json_text(stem), 'line', CAST(n AS TEXT)))
+    FROM (SELECT run.session, source.kind, l.stem, l.n, coalesce(o.key, c.key) AS place, c.value AS m,
+                 c.value -> '$.metadata.model_response' AS r, c.value -> '$.metadata.model_response.usage' AS u,
+                 coalesce(time_us(c.value ->> '$.created_at'), CAST((c.value ->> '$.created_at') * 1e6 AS INTEGER),
+                          run.began) AS ts
+          FROM run, source,
+               (SELECT n, json -> '$.branch' AS b, json ->> '$.file.stem' AS stem
+                FROM lines WHERE json_type(json, '$.file') = 'object') l,
+               json_each(l.b, '$.messages.collections') c
+               LEFT JOIN json_each(l.b, '$.messages.progression.order') o ON o.value = c.value ->> '$.id'
+          WHERE c.type = 'object' AND json_type(c.value, '$.id') = 'text')
+    WHERE 'integer' IN (json_type(u, '$.prompt_tokens'), json_type(u, '$.input_tokens'),
+                        json_type(u, '$.completion_tokens'), json_type(u, '$.output_tokens'))
 
     UNION ALL
     SELECT run.session, run.began, 'import.record',

@@ -6,7 +6,8 @@
 -- docs/events.md lists what comes out; annal/import.h says what an importer finds.
 --
 --  (1) The session is the instance that the document names, else the file. A message has the time at which
---      its response was made, else that of the message before.
+--      its response was made, else that of the message before. The session's created_at follows in a
+--      session.updated once a time is known.
 --  (2) What the model answers is message.added; the command in it (the block of bash, or tool calls) is
 --      tool.called, and the message behind it, which says what came of it, tool.returned.
 --  (3) Tokens stand in each response. The cost stands in info.model_stats as a sum and is told once.
@@ -57,7 +58,13 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            ELSE json_fields('id', json_text(session), 'agent_id', '"mini-swe-agent"', 'status', '"idle"',
                             'source', source) END, NEW.n
     FROM file, now WHERE NOT made;
-    UPDATE file SET made = 1;
+    INSERT INTO out
+    SELECT NEW.row, 0, session, ts, 'session.updated', 'session.dated',
+           json_fields('set', json_fields('created_at', strftime('"%Y-%m-%dT%H:%M:%S', ts / 1000000, 'unixepoch') || printf('.%06dZ"', ts % 1000000)),
+                       'source', source), NEW.n
+    FROM file, now WHERE made = 1 AND ts > 1;
+    -- 1: made, before any time was known; 2: and created_at is said.
+    UPDATE file SET made = CASE WHEN ts > 1 THEN 2 ELSE 1 END;
     INSERT INTO out
     SELECT NEW.row, 1, session, ts, 'agent.turn.usage', 'usage',
            json_fields('model', json_text(model), 'input_tokens', '0', 'output_tokens', '0',

@@ -13,9 +13,12 @@
 --      action or observation. An action of a tool is tool.called and what was thought before it
 --      message.added; observations are results.
 --  (3) Tokens stand apart from the events: in the state and in the metrics of a run as lists of uses; each
---      use is told once, by the id of its response.
+--      use is told once, by the id of its response. Where there is no list they are those of the responses
+--      that the events repeat (tool_call_metadata.model_response), each told once, too.
 --  (4) The first event made from a line carries what is left of it under "extra". Where numbers of events
 --      are missing in a directory the next event says so (gap_before).
+--  (5) A session that begins before any time is known has its created_at in a session.updated, at the first
+--      event that has one.
 
 -- detect
 SELECT max(CASE
@@ -29,12 +32,12 @@ SELECT max(CASE
 FROM (SELECT json, coalesce(json -> '$.value', json) AS v FROM lines)
 
 -- once
-CREATE TABLE file (base TEXT, session TEXT, ts INTEGER, zone TEXT, last INTEGER);
+CREATE TABLE file (base TEXT, session TEXT, ts INTEGER, zone TEXT, last INTEGER, listed INTEGER);
 INSERT INTO file
 SELECT session_id(CASE container WHEN 'directory' THEN file ELSE stem END), NULL, 1,
-       coalesce((SELECT value FROM options WHERE name = 'timezone'), ''), -1 FROM source;
+       coalesce((SELECT value FROM options WHERE name = 'timezone'), ''), -1, 0 FROM source;
 UPDATE file SET session = base;
-CREATE TABLE made (session TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE made (session TEXT PRIMARY KEY, dated INTEGER) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 CREATE TABLE now (j TEXT, v TEXT, source TEXT, main TEXT, gap INTEGER);
 
@@ -98,7 +101,14 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'model', coalesce(v -> '$.metadata.llm_config.model', v -> '$.agent.llm.model'),
                'title', CASE main WHEN 'run' THEN v -> '$.instance_id' END, 'source', source), NEW.n
     FROM file, now WHERE NOT EXISTS (SELECT 1 FROM made m WHERE m.session = file.session);
-    INSERT OR IGNORE INTO made SELECT session FROM file;
+    INSERT OR IGNORE INTO made SELECT session, coalesce((SELECT min(ts) FROM events), ts) > 1 FROM file;
+    INSERT INTO out
+    SELECT NEW.row, 0, session, e.ts, 'session.updated', 'session.dated',
+           json_fields('set', json_fields('created_at', strftime('"%Y-%m-%dT%H:%M:%S', e.ts / 1000000, 'unixepoch') || printf('.%06dZ"', e.ts % 1000000)),
+                       'source', source), NEW.n
+    FROM file, now, (SELECT min(ts) AS ts FROM events WHERE ts > 1) e
+    WHERE e.ts IS NOT NULL AND EXISTS (SELECT 1 FROM made m WHERE m.session = file.session AND NOT m.dated);
+    UPDATE made SET dated = 1 WHERE session = (SELECT session FROM file) AND EXISTS (SELECT 1 FROM events WHERE ts > 1);
     INSERT INTO out
     SELECT NEW.row, 1, session, ts, CASE main WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END,
            NEW.hash || '.line',
@@ -164,6 +174,23 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'reasoning_output_tokens', u.value -> '$.reasoning_tokens', 'source', source), NEW.n
     FROM file, now, json_each(v, '$.stats.usage_to_metrics') s, json_each(s.value, '$.token_usages') u
     WHERE main = 'state' AND s.type = 'object' AND u.type = 'object';
+    UPDATE file SET listed = 1 WHERE (SELECT main = 'state' AND EXISTS (SELECT 1 FROM json_each(v, '$.stats.usage_to_metrics') s
+        WHERE s.type = 'object' AND json_array_length(s.value, '$.token_usages') > 0) FROM now);
+    INSERT INTO out
+    SELECT NEW.row, 15000000 + i, session, events.ts, 'agent.turn.usage',
+           'usage.' || coalesce(nullif(r ->> '$.id', ''),
+                                printf('%s.%s.%s', r ->> '$.created', u ->> '$.prompt_tokens', u ->> '$.completion_tokens')),
+           json_fields('model', nullif(r -> '$.model', 'null'), 'message_id', nullif(nullif(r -> '$.id', '""'), 'null'),
+               'input_tokens', nullif(u -> '$.prompt_tokens', 'null'), 'output_tokens', nullif(u -> '$.completion_tokens', 'null'),
+               'cached_input_tokens', nullif(coalesce(u -> '$.prompt_tokens_details.cached_tokens',
+                                                      u -> '$.cache_read_input_tokens'), 'null'),
+               'cache_write_tokens', nullif(u -> '$.cache_creation_input_tokens', 'null'),
+               'reasoning_output_tokens', nullif(u -> '$.completion_tokens_details.reasoning_tokens', 'null'),
+               'source', source), NEW.n
+    FROM file, now, (SELECT i, ts, e -> '$.tool_call_metadata.model_response' AS r,
+                            e -> '$.tool_call_metadata.model_response.usage' AS u FROM events) AS events
+    WHERE NOT listed AND coalesce(json_array_length(v, '$.metrics.token_usages'), 0) = 0
+      AND 'integer' IN (json_type(u, '$.prompt_tokens'), json_type(u, '$.completion_tokens'));
     INSERT INTO out
     SELECT NEW.row, 20000000 + u.key, session, file.ts, 'agent.turn.usage', 'cost.' || u.key,
            json_fields('model', u.value -> '$.model', 'input_tokens', '0', 'output_tokens', '0',

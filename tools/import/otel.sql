@@ -8,7 +8,8 @@
 --
 --  (1) A session is what gen_ai.conversation.id or session.id names, else the trace. A span's events have its
 --      begin and its end as their times. An event's id is made of trace and span, so a span that comes twice
---      is told once.
+--      is told once. A session that is made before any time is known (of a document, by its head) has its
+--      created_at in a session.updated; that of a trace follows again where a later span of it began earlier.
 --  (2) A span of a tool is a call and its result; one of a model the messages that it was asked with and that
 --      were not there yet, its answer, and its tokens; one of an agent a turn. Others are import.record.
 --  (3) Tokens are those of the models' spans alone: agents' spans sum up what theirs have used.
@@ -28,7 +29,10 @@ FROM (SELECT json, coalesce(json -> '$.value', json) AS v FROM lines)
 -- once
 CREATE TABLE file (session TEXT, ts INTEGER);
 INSERT INTO file SELECT NULL, 1 FROM source;
-CREATE TABLE sessions (session TEXT PRIMARY KEY) WITHOUT ROWID;
+-- dated: the created_at that was said; 0: none yet; NULL: a session that other logs may have begun, with a time.
+CREATE TABLE sessions (session TEXT PRIMARY KEY, dated INTEGER) WITHOUT ROWID;
+CREATE INDEX undated ON sessions (session) WHERE dated = 0;
+CREATE TABLE earlier (session TEXT, dated INTEGER, t0 INTEGER);
 CREATE TABLE asked (session TEXT, m TEXT, PRIMARY KEY (session, m)) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, i INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 CREATE TABLE now (j TEXT, v TEXT, source TEXT, main TEXT);
@@ -102,7 +106,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         output = coalesce(a -> '$."gen_ai.tool.call.result"', a -> '$."gen_ai.output.messages"', a -> '$."gen_ai.output"',
                           a -> '$."output.value"', a -> '$."gen_ai.completion"', nullif(s -> '$.output', 'null'));
     UPDATE spans SET session = (SELECT session_id(stem) FROM source) WHERE session IS NULL;
-    UPDATE file SET ts = coalesce((SELECT max(t0) FROM spans WHERE t0 > 0), ts);
+    UPDATE file SET ts = coalesce((SELECT max(t0) FROM spans WHERE t0 > 0),
+                                  (SELECT time_us(v ->> '$.trace.timestamp') FROM now), ts);
     UPDATE spans SET t0 = (SELECT ts FROM file), t1 = (SELECT ts FROM file) WHERE t0 IS NULL;
 
     INSERT INTO out
@@ -110,7 +115,23 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            json_fields('id', json_text(session), 'agent_id', json_text(coalesce(max(a ->> '$."gen_ai.agent.name"'), 'otel')),
                        'status', '"idle"', 'source', source), NEW.n
     FROM spans, now WHERE session NOT IN (SELECT s.session FROM sessions s) GROUP BY session;
-    INSERT OR IGNORE INTO sessions SELECT session FROM spans;
+    INSERT OR IGNORE INTO sessions
+    SELECT session, CASE WHEN min(t0) <= 1 THEN 0 WHEN session = session_id(trace) THEN min(t0) END FROM spans GROUP BY session;
+    DELETE FROM earlier;
+    INSERT INTO earlier
+    SELECT session, dated, min(t0) FROM (
+        SELECT s.session, s.dated, p.t0 FROM spans p JOIN sessions s USING (session)
+        WHERE p.t0 > 1 AND (s.dated = 0 OR p.t0 < s.dated)
+        UNION ALL
+        SELECT s.session, 0, p.t0 FROM sessions s, spans p
+        WHERE s.dated = 0 AND p.t0 > 1 AND s.session NOT IN (SELECT o.session FROM spans o)) GROUP BY session;
+    INSERT INTO out
+    SELECT NEW.row, 0, 0, session, t0, 'session.updated', 'session.dated' || CASE dated WHEN 0 THEN '' ELSE '.' || t0 END,
+           json_fields('set', json_fields('created_at', strftime('"%Y-%m-%dT%H:%M:%S', t0 / 1000000, 'unixepoch') || printf('.%06dZ"', t0 % 1000000)),
+                       'source', source), NEW.n
+    FROM now, earlier;
+    UPDATE sessions SET dated = (SELECT e.t0 FROM earlier e WHERE e.session = sessions.session)
+    WHERE session IN (SELECT e.session FROM earlier e);
     -- What is no span: the rest of a document, logs, lines of another kind.
     INSERT INTO out
     SELECT NEW.row, 0, 0, coalesce(session, (SELECT session_id(stem) FROM source)), ts, 'session.created', 'session.created',
@@ -119,7 +140,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     FROM now, file WHERE NOT EXISTS (SELECT 1 FROM spans)
       AND coalesce(session, (SELECT session_id(stem) FROM source)) NOT IN (SELECT s.session FROM sessions s);
     INSERT OR IGNORE INTO sessions
-    SELECT coalesce(session, (SELECT session_id(stem) FROM source)) FROM file WHERE NOT EXISTS (SELECT 1 FROM spans);
+    SELECT coalesce(session, (SELECT session_id(stem) FROM source)), CASE WHEN ts > 1 THEN NULL ELSE 0 END FROM file WHERE NOT EXISTS (SELECT 1 FROM spans);
     INSERT INTO out
     SELECT NEW.row, 0, 1, coalesce((SELECT session FROM spans ORDER BY i LIMIT 1), session, (SELECT session_id(stem) FROM source)), ts,
            CASE main WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END, NEW.hash || '.line',
