@@ -1,4 +1,4 @@
-/* Which importer a log is for: each is asked how sure it is, by the first lines that it would read. */
+/* Which importer a log is for: each says how sure it is, by the first lines that it would read. */
 #ifndef TOOLS_IMPORT_DETECT_H
 #define TOOLS_IMPORT_DETECT_H
 

@@ -5,8 +5,8 @@
  *
  * A directory is a log when a file in it fits one of the patterns. Each file that fits is a line,
  * {"file":"events/event-00001-….json","value":…}, in the order of the patterns, then by name. One
- * that is not JSON, or too large for an event, has null there, and its text comes behind, as lines of
- * its own.
+ * that is not JSON, or too large for an event, has null there, and its text comes behind, as lines
+ * of its own.
  */
 #ifndef TOOLS_IMPORT_DIRECTORY_H
 #define TOOLS_IMPORT_DIRECTORY_H
@@ -28,8 +28,8 @@ annal_status directory_write_lines(const struct importer *importer, const char *
 annal_status directory_open_file(const char *path, FILE **out, annal_error *err);
 
 /*
- * End the line that begins with head by the file's value and "}". One that is not JSON, or too large,
- * is as above. ANNAL_END: nothing was written, it is not JSON, with only_whole.
+ * End the line that begins with head by the file's value and "}". One that is not JSON, or too
+ * large, is as above. ANNAL_END: nothing was written, it is not JSON, with only_whole.
  */
 annal_status directory_write_value(FILE *file, const char *path, annal_slice head, bool only_whole,
                                    FILE *lines, annal_error *err);

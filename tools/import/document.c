@@ -156,7 +156,7 @@ static void take_string(struct walk *walk)
         walk->keys[walk->depth] = (annal_slice){begin, (size_t)(walk->at - begin)};
 }
 
-/* The tokens before the fault are sound, so brackets and quotes are all that has to be told apart. */
+/* The tokens before the fault are sound, so only brackets and quotes have to be told apart. */
 static void walk_document(const struct document *document, const struct visitor *visitor)
 {
     struct walk walk = {.document = document,

@@ -11,9 +11,9 @@
  * (2) A file is a document when it is one JSON value over several lines, or one on a single line in
  *     which one of the arrays stands. A file whose first or second line is a value is one of lines,
  *     whatever follows.
- * (3) What breaks off or is damaged gives what stands before the first array, closed, as {"at":"$",…},
- *     and the items before the fault; all other bytes of the file are lines as they stand, which no
- *     importer can read and which are kept as such.
+ * (3) What breaks off or is damaged gives what stands before the first array, closed, as
+ *     {"at":"$",…}, and the items before the fault; all other bytes of the file are lines as they
+ *     stand, which no importer can read and which are kept as such.
  */
 #ifndef TOOLS_IMPORT_DOCUMENT_H
 #define TOOLS_IMPORT_DOCUMENT_H

@@ -26,9 +26,9 @@ struct logs {
 };
 
 /*
- * Add those at path. A directory that is no log itself stands for those below it, by their names; links
- * in it are not followed. An exit status: a log that cannot be read is refused here, before anything is
- * written.
+ * Add those at path. A directory that is no log itself stands for those below it, by their names;
+ * links in it are not followed. An exit status: a log that cannot be read is refused here, before
+ * anything is written.
  */
 int find_logs(struct logs *logs, const char *path);
 

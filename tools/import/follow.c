@@ -365,7 +365,7 @@ static void tell(struct follow *follow, struct followed *log, struct reading *re
     log->was_read = true;
 }
 
-/* A failure of the store ends it all; one of a log is said once, and waits for the log to change. */
+/* A failure of the store ends it all; one of a log is said once, until the log changes. */
 static annal_status refuse(struct follow *follow, struct followed *log, bool of_store,
                            annal_status status, const annal_error *err)
 {

@@ -16,8 +16,8 @@ bool importer_is_of_runs(const struct importer *importer);
 bool run_is_here(const char *path);
 
 /*
- * Write the lines of a run. path is its directory, or one branch file, "x.json". ANNAL_END: a file is
- * not JSON, with only_whole.
+ * Write the lines of a run. path is its directory, or one branch file, "x.json". ANNAL_END: a file
+ * is not JSON, with only_whole.
  */
 annal_status run_write_lines(const char *path, bool only_whole, FILE *lines, annal_error *err);
 

@@ -1,6 +1,6 @@
 /*
- * Word of files that change: inotify on directories. It only makes haste. Where it says nothing (another
- * machine's filesystem, no watches left), who waits has to look by himself.
+ * Word of files that change: inotify on directories. It only makes haste. Where it says nothing
+ * (another machine's filesystem, no watches left), who waits has to look by himself.
  */
 #ifndef TOOLS_IMPORT_WATCH_H
 #define TOOLS_IMPORT_WATCH_H
@@ -26,8 +26,8 @@ void watch_done(struct watch *watch);
 void watch_add(struct watch *watch, const char *path);
 
 /*
- * Take the word there is. path is of a file that changed; NULL: any may have. appeared: it was not there
- * under this name before.
+ * Take the word there is. path is of a file that changed; NULL: any may have. appeared: it was not
+ * there under this name before.
  */
 typedef void (*watch_fn)(void *arg, const char *path, bool appeared);
 void watch_read(struct watch *watch, watch_fn fn, void *arg);
