@@ -197,6 +197,49 @@ START_TEST(a_byte_order_mark_and_cr_belong_to_no_line)
 }
 END_TEST
 
+/* Its first bytes may be half a mark, or none of what will be a document. */
+START_TEST(a_log_is_read_no_further_than_it_was_judged_before_it_has_a_line)
+{
+    static const struct {
+        const char *kind, *first, *rest;
+    } logs[] = {{"claude-code", "\xEF\xBB", "\xBF\n{\"type\":\"a\"}\n"},
+                {"gemini-cli", "", "{\"sessionId\":\"s\",\n\"messages\":[\n"}};
+    struct cli cli;
+    struct importer importer = {0};
+    struct import_job *job = NULL;
+    annal_store *store = NULL;
+    annal_error err = {0};
+    CLI_INIT(&cli);
+    const char *path = tmpdir_path(&cli.dir, "session-1.json");
+    ck_assert(importer_find(logs[_i].kind, &importer));
+    ck_assert_int_eq(
+        annal_store_open(cli.store, &(annal_store_options){.create = true}, &store, &err),
+        ANNAL_OK);
+    file_write(path, logs[_i].first, strlen(logs[_i].first));
+    ck_assert_int_eq(import_open(store, &importer, path, NULL, true, &job, &err), ANNAL_OK);
+    FILE *file = fopen(path, "a");
+    ck_assert_ptr_nonnull(file);
+    fputs(logs[_i].rest, file);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(import_take(job, IMPORT_WHOLE, &err), ANNAL_OK);
+    ck_assert_uint_eq(import_report(job)->lines, 0);
+    ck_assert_uint_eq(import_report(job)->events, 0);
+    ck_assert(!import_can_go_on(job));
+    import_close(job);
+    job = NULL;
+    annal_status status = import_open(store, &importer, path, NULL, true, &job, &err);
+    ck_assert_int_eq(status, _i == 0 ? ANNAL_OK : ANNAL_END);
+    if (_i == 0) {
+        ck_assert_int_eq(import_take(job, IMPORT_WHOLE, &err), ANNAL_OK);
+        ck_assert_uint_eq(import_report(job)->lines, 2);
+        ck_assert_uint_eq(import_report(job)->blank, 1);
+        import_close(job);
+    }
+    ck_assert_int_eq(annal_store_close(store, &err), ANNAL_OK);
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(odd_bytes_are_held)
 {
     struct cli cli;
@@ -527,6 +570,8 @@ Suite *suite_import(void)
     tcase_add_test(import, a_last_line_that_is_not_whole_waits);
     tcase_add_test(import, a_session_whose_first_lines_have_no_time_was_created_at_its_first_time);
     tcase_add_test(import, a_byte_order_mark_and_cr_belong_to_no_line);
+    tcase_add_loop_test(import, a_log_is_read_no_further_than_it_was_judged_before_it_has_a_line, 0,
+                        2);
     tcase_add_test(import, odd_bytes_are_held);
     tcase_add_test(import, a_part_of_a_file_that_was_imported_adds_nothing);
     tcase_add_test(import, a_line_that_is_too_long_is_held_in_pieces);

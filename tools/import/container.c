@@ -114,8 +114,12 @@ static annal_status open_text(const struct importer *importer, bool only_whole, 
 {
     struct document document = {0};
     FILE *lines = NULL;
+    struct stat st;
     int fd = -1;
     out->container = CONTAINER_LINES;
+    if (fstat(out->fd, &st) < 0)
+        return annal__fail_errno(err, "cannot be read");
+    out->judged = (uint64_t)st.st_size;
     annal_status status = document_open(&document, importer, out->fd, err);
     if (status >= 0 && document.split && only_whole && !document.whole)
         status = ANNAL_END;

@@ -10,6 +10,8 @@
 
 #include <annal/base.h>
 
+#include <stdint.h>
+
 enum container {
     CONTAINER_LINES,     /* a text of lines */
     CONTAINER_DOCUMENT,  /* one JSON value: document.h */
@@ -23,9 +25,10 @@ const char *container_name(enum container container);
 /* A log as lines. */
 struct lines {
     enum container container;
-    int fd;       /* stands at their begin */
-    bool is_log;  /* it is the log itself: what is appended there can be read on */
-    bool damaged; /* they end where the log could not be read any further */
+    int fd;          /* stands at their begin */
+    bool is_log;     /* it is the log itself: what is appended there can be read on */
+    uint64_t judged; /* so many bytes of the log itself were there to judge it by */
+    bool damaged;    /* they end where the log could not be read any further */
     annal_error damage;
 };
 
@@ -35,8 +38,8 @@ struct container_options {
 };
 
 /*
- * Open a log as this importer reads it: itself, or as a temporary file that nobody else sees. zstd is
- * undone first. options may be NULL.
+ * Open a log as this importer reads it: itself, or as a temporary file that nobody else sees. zstd
+ * is undone first. options may be NULL.
  *
  * ANNAL_END          with only_whole: half of it is there
  * ANNAL_ERR_BUSY     a database is kept locked

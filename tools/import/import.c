@@ -80,6 +80,7 @@ struct import_job {
 
     int fd;
     bool is_log;     /* fd is the log itself, not a file of lines made of it */
+    uint64_t judged; /* what is a log by its first so many bytes may be a document by more */
     uint64_t offset; /* so many bytes of it were read */
     char head[SEEN_BYTES], tail[SEEN_BYTES]; /* the first and the last of them */
     struct buf read;                         /* what was read and not yet made into lines */
@@ -419,7 +420,10 @@ static annal_status read_more(struct import_job *job, annal_error *err)
     if (annal__buf_reserve(&job->read, READ_BYTES) < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
     char *into = job->read.ptr + job->read.len;
-    ssize_t got = read(job->fd, into, READ_BYTES);
+    size_t most = READ_BYTES;
+    if (job->is_log && job->number == 0 && job->judged - job->offset < most)
+        most = (size_t)(job->judged - job->offset);
+    ssize_t got = read(job->fd, into, most);
     if (got < 0)
         return annal__fail_errno(err, "cannot be read");
     note_seen(job, into, (size_t)got);
@@ -432,8 +436,10 @@ static annal_status read_more(struct import_job *job, annal_error *err)
 static void drop_mark(struct import_job *job)
 {
     if (job->offset == job->read.len && job->read.len >= 3 &&
-        memcmp(job->read.ptr, "\xEF\xBB\xBF", 3) == 0)
+        memcmp(job->read.ptr, "\xEF\xBB\xBF", 3) == 0) {
         annal__buf_consume(&job->read, 3);
+        job->scanned = 0;
+    }
 }
 
 static bool wants_to_stop(const struct import_job *job)
@@ -557,6 +563,7 @@ static annal_status open_lines(struct import_job *job, const struct importer *im
         return status;
     job->fd = lines.fd;
     job->is_log = lines.is_log;
+    job->judged = lines.judged;
     job->report.container = container_name(lines.container);
     job->report.damaged = lines.damaged;
     job->report.damage = lines.damage;

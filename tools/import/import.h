@@ -60,8 +60,8 @@ annal_status import_file(annal_store *store, const struct importer *importer, co
 struct import_job;
 
 /*
- * Open a log. options, if any, must live as long as the job. ANNAL_END: with only_whole, half of it is
- * there, see container.h.
+ * Open a log. options, if any, must live as long as the job. ANNAL_END: with only_whole, half of it
+ * is there, see container.h.
  */
 annal_status import_open(annal_store *store, const struct importer *importer, const char *path,
                          const struct import_options *options, bool only_whole,
