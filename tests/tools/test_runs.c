@@ -213,6 +213,7 @@ Suite *suite_runs(void)
 {
     Suite *suite = suite_create("runs");
     TCase *tcase = tcase_create("runs");
+    tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, at_l35_status_times_and_order_come_from_the_manifest_and_the_branch);
     tcase_add_test(tcase, at_l35_words_and_exit_codes_become_one_of_six_statuses);
     tcase_add_test(tcase, a_second_import_of_runs_adds_what_is_new);
