@@ -33,16 +33,6 @@ annal_status annal__artifact_path(const annal_store *store, annal_slice session,
 
 /* ---- Hashes as text ---- */
 
-void annal__sha256_text(const uint8_t sha256[SHA256_BYTES], char out[ANNAL_SHA256_TEXT_BYTES])
-{
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < SHA256_BYTES; i++) {
-        out[2 * i] = digits[sha256[i] >> 4];
-        out[2 * i + 1] = digits[sha256[i] & 15];
-    }
-    out[2 * SHA256_BYTES] = '\0';
-}
-
 static int nibble(char c)
 {
     if (c >= '0' && c <= '9')

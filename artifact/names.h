@@ -14,8 +14,6 @@
 annal_status annal__artifact_path(const annal_store *store, annal_slice session, const char *name,
                                   struct buf *out, annal_error *err);
 
-void annal__sha256_text(const uint8_t sha256[SHA256_BYTES], char out[ANNAL_SHA256_TEXT_BYTES]);
-
 /* Read 64 hex digits of lower case. */
 bool annal__sha256_read(const char *text, size_t len, uint8_t out[SHA256_BYTES]);
 

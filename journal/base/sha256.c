@@ -29,3 +29,13 @@ void annal__sha256_end(struct sha256 *sha256, uint8_t out[SHA256_BYTES])
         SHA256Final(out, &sha256->context);
     annal__free(sha256);
 }
+
+void annal__sha256_text(const uint8_t sha256[SHA256_BYTES], char out[SHA256_TEXT_BYTES])
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < SHA256_BYTES; i++) {
+        out[2 * i] = digits[sha256[i] >> 4];
+        out[2 * i + 1] = digits[sha256[i] & 15];
+    }
+    out[2 * SHA256_BYTES] = '\0';
+}

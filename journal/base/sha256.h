@@ -5,11 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SHA256_BYTES 32
+#define SHA256_BYTES      32
+#define SHA256_TEXT_BYTES 65 /* 64 hex digits of lower case and a NUL */
 
 struct sha256;
 struct sha256 *annal__sha256_begin(void); /* NULL: no memory */
 void annal__sha256_add(struct sha256 *sha256, const void *bytes, size_t len);
 void annal__sha256_end(struct sha256 *sha256, uint8_t out[SHA256_BYTES]); /* frees it */
+
+void annal__sha256_text(const uint8_t sha256[SHA256_BYTES], char out[SHA256_TEXT_BYTES]);
 
 #endif

@@ -1,13 +1,11 @@
 #include "journal/base/sha256.h"
 
-#include "artifact/names.h"
-
 #include <check.h>
 #include <string.h>
 
 static const char *hash_of(const char *text, size_t repeat)
 {
-    static char hex[ANNAL_SHA256_TEXT_BYTES];
+    static char hex[SHA256_TEXT_BYTES];
     uint8_t out[SHA256_BYTES];
     struct sha256 *sha256 = annal__sha256_begin();
     ck_assert_ptr_nonnull(sha256);

@@ -969,7 +969,7 @@ static void hash_text(const void *bytes, size_t len, char text[SHA256_TEXT_BYTES
     struct sha256 *sha256 = annal__sha256_begin();
     annal__sha256_add(sha256, bytes, len);
     annal__sha256_end(sha256, hash);
-    sha256_text(hash, text);
+    annal__sha256_text(hash, text);
 }
 
 START_TEST(a_bundle_of_version_1_is_taken_over_by_every_later_one)

@@ -131,7 +131,7 @@ annal_status bundle_hash_file(const char *path, uint64_t bytes, char text[SHA256
         close(fd);
     annal__sha256_end(sha256, hash);
     if (status == ANNAL_OK)
-        sha256_text(hash, text);
+        annal__sha256_text(hash, text);
     return status;
 }
 

@@ -18,6 +18,7 @@
 #define TOOLS_EXPORT_BUNDLE_H
 
 #include "journal/base/buf.h"
+#include "journal/base/sha256.h"
 #include "tools/args.h"
 #include "tools/export/tar.h"
 #include "tools/sessions.h"

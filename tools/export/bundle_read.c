@@ -252,7 +252,7 @@ static annal_status lay_down(struct taking *taking, const char *within, uint64_t
     if (sha256 == NULL)
         return status;
     annal__sha256_end(sha256, hash);
-    sha256_text(hash, text);
+    annal__sha256_text(hash, text);
     if (status == ANNAL_OK && strcmp(text, expected) != 0)
         status = annal__fail(taking->err, ANNAL_ERR_CORRUPT,
                              "bundle '%s': the hash of %s is not that of its manifest",

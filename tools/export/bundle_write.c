@@ -184,7 +184,7 @@ static annal_status put_file(struct bundling *bundling, const char *within, uint
     if (fd >= 0)
         close(fd);
     annal__sha256_end(sha256, hash);
-    sha256_text(hash, now);
+    annal__sha256_text(hash, now);
     if (status == ANNAL_OK && strcmp(now, before) != 0)
         status = annal__fail(bundling->err, ANNAL_ERR_BUSY,
                              "%s was replaced meanwhile: export it again", path);

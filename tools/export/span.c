@@ -17,6 +17,7 @@ static bool hash_hex(const char *domain, annal_slice session, const char *seq, s
                      char *text)
 {
     uint8_t hash[SHA256_BYTES];
+    char digits[SHA256_TEXT_BYTES];
     struct sha256 *sha256 = annal__sha256_begin();
     if (sha256 == NULL)
         return false;
@@ -27,8 +28,9 @@ static bool hash_hex(const char *domain, annal_slice session, const char *seq, s
         annal__sha256_add(sha256, seq, strlen(seq));
     }
     annal__sha256_end(sha256, hash);
-    for (size_t i = 0; i < bytes; i++)
-        snprintf(text + 2 * i, 3, "%02x", hash[i]);
+    annal__sha256_text(hash, digits);
+    memcpy(text, digits, 2 * bytes);
+    text[2 * bytes] = '\0';
     return true;
 }
 

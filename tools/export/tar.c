@@ -22,12 +22,6 @@
 
 enum { PIECE_BYTES = 128 << 10 };
 
-void sha256_text(const unsigned char *sha256, char text[SHA256_TEXT_BYTES])
-{
-    for (int i = 0; i < SHA256_BYTES; i++)
-        snprintf(text + 2 * i, 3, "%02x", sha256[i]);
-}
-
 /* ---- Writing ---- */
 
 struct tar_writer {

@@ -10,8 +10,6 @@
 
 #include <annal/base.h>
 
-#define SHA256_TEXT_BYTES 65
-
 /* ---- Writing, on stdout ---- */
 
 struct tar_writer;
@@ -44,8 +42,5 @@ annal_status tar_next(struct tar_reader *reader, const char **out_name, uint64_t
 annal_status tar_read(struct tar_reader *reader, void *bytes, size_t room, size_t *out_len,
                       annal_error *err);
 void tar_reader_free(struct tar_reader *reader); /* NULL is accepted */
-
-/* 64 hex digits. */
-void sha256_text(const unsigned char *sha256, char text[SHA256_TEXT_BYTES]);
 
 #endif
