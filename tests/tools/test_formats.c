@@ -32,6 +32,7 @@ static const struct log {
      "import.record 1, message.added 4, tool.called 1, turn.started 2"},
     {"goose", "sessions.db.sql", "sqlite", 7, 11, 900, 30, 0,
      "import.record 2, message.added 3, tool.called 1, tool.failed 1, turn.started 1"},
+    {"goose", "accumulated.db.sql", "sqlite", 6, 7, 1600, 50, 0, "message.added 1, turn.started 1"},
     {"goose", "old.jsonl", "lines", 3, 4, 0, 0, 0, "message.added 2, turn.started 1"},
     {"openai-agents", "agents.db.sql", "sqlite", 9, 11, 500, 40, 300,
      "import.record 3, message.added 3, tool.called 1, tool.returned 1, turn.started 1"},
@@ -64,6 +65,8 @@ static const struct log {
     {"otel", "spans.json", "document", 2, 6, 245, 16, 0, "import.record 1, message.added 1"},
 };
 enum { LOGS = sizeof logs / sizeof *logs };
+
+#define DATA(path) ANNAL_SOURCE "/tests/data/" path
 
 static bool is_sql(const struct log *log)
 {
@@ -216,6 +219,25 @@ START_TEST(what_the_responses_of_a_branch_used_is_told_once)
 }
 END_TEST
 
+START_TEST(a_session_of_goose_without_a_ledger_has_the_sums_of_its_row)
+{
+    struct cli cli;
+    sqlite3 *db = NULL;
+    CLI_INIT(&cli);
+    const char *path = tmpdir_path(&cli.dir, "sessions.db");
+    make_database(path, DATA("goose/accumulated.db.sql"));
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, "DROP TABLE usage_ledger", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    CLI(&cli, NULL, "import", "goose", path);
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "sql", "--format", "csv",
+        "SELECT id, input_tokens, output_tokens FROM sessions ORDER BY id");
+    ck_assert_ptr_nonnull(strstr(cli.out, "20260302_1,700,20\r\n20260302_2,900,30\r\n"));
+    cli_done(&cli);
+}
+END_TEST
+
 /* ---- When a session began ---- */
 
 static const struct {
@@ -248,8 +270,6 @@ START_TEST(a_session_whose_log_tells_a_time_late_was_created_at_it)
 END_TEST
 
 /* ---- Containers ---- */
-
-#define DATA(path) ANNAL_SOURCE "/tests/data/" path
 
 static void count_events(struct cli *cli, const char *kind, const char *path, int lines, int events)
 {
@@ -435,6 +455,7 @@ Suite *suite_formats(void)
     tcase_add_loop_test(tc, types_and_tokens_of_each_kind_are_those_of_its_log, 0, LOGS);
     tcase_add_loop_test(tc, no_value_of_a_log_is_lost, 0, LOGS);
     tcase_add_test(tc, what_the_responses_of_a_branch_used_is_told_once);
+    tcase_add_test(tc, a_session_of_goose_without_a_ledger_has_the_sums_of_its_row);
     tcase_add_loop_test(tc, a_session_whose_log_tells_a_time_late_was_created_at_it, 0,
                         sizeof begins / sizeof *begins);
     tcase_add_test(tc, a_document_that_grew_adds_what_is_new);

@@ -10,7 +10,9 @@
 --  (2) A message's content is blocks: toolRequest and toolResponse become calls and results, the others are
 --      the content of message.added.
 --  (3) A user's message begins a turn, unless it only hands results to the model.
---  (4) Tokens are those of usage_ledger, told once a row.
+--  (4) Tokens are those of usage_ledger, told once a row. Where it has no row of a session they are
+--      the sums in the session's row, told once: of what was told before only the id is known, not
+--      the number that a difference would be taken from, so a sum that has grown adds nothing.
 --  (5) The first event made from a line carries what is left of it under "extra".
 
 -- detect
@@ -24,6 +26,20 @@ SELECT max(CASE
 
 -- tables
 sessions messages usage_ledger
+
+-- rows
+SELECT json_object('table', 'accumulated', 'row', json_object('session_id', id,
+    'created_timestamp', (SELECT max(created_timestamp) FROM messages m WHERE m.session_id = s.id),
+    'input_tokens', accumulated_input_tokens, 'output_tokens', accumulated_output_tokens))
+FROM sessions s WHERE (accumulated_input_tokens > 0 OR accumulated_output_tokens > 0)
+  AND id NOT IN (SELECT session_id FROM usage_ledger WHERE session_id IS NOT NULL);
+
+-- rows
+SELECT json_object('table', 'accumulated', 'row', json_object('session_id', id,
+    'created_timestamp', (SELECT max(created_timestamp) FROM messages m WHERE m.session_id = s.id),
+    'input_tokens', accumulated_input_tokens, 'output_tokens', accumulated_output_tokens))
+FROM sessions s WHERE (accumulated_input_tokens > 0 OR accumulated_output_tokens > 0)
+  AND NOT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'usage_ledger');
 
 -- once
 CREATE TABLE file (session TEXT, ts INTEGER);
@@ -47,7 +63,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                     CASE WHEN t > 100000000000 THEN t * 1000 WHEN t > 0 THEN t * 1000000 END, f.ts),
            CASE WHEN j IS NULL THEN 'unreadable'
                 WHEN j ->> '$.table' = 'sessions' OR (NEW.n = 1 AND json_type(j, '$.working_dir') IS NOT NULL) THEN 'meta'
-                WHEN j ->> '$.table' = 'usage_ledger' THEN 'usage'
+                WHEN j ->> '$.table' IN ('usage_ledger', 'accumulated') THEN 'usage'
                 WHEN json_type(r, '$.role') = 'text' AND (json_valid(r ->> '$.content_json')
                      OR json_type(r, '$.content') = 'array') THEN 'message'
                 ELSE 'record' END
@@ -83,7 +99,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UPDATE now SET turn = (SELECT s.turn FROM sessions s WHERE s.session = now.session);
     INSERT INTO out
     SELECT NEW.row, 3, session, ts, CASE main WHEN 'message' THEN 'message.added' WHEN 'usage' THEN 'agent.turn.usage'
-               WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END, NEW.hash || '.3',
+               WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END,
+           CASE WHEN j ->> '$.table' = 'accumulated' THEN 'usage.accumulated' ELSE NEW.hash || '.3' END,
            CASE main
            WHEN 'message' THEN json_fields('id', json_text(mid), 'role', json_text(role),
                'content', (SELECT json_group_array(json(b.value)) FROM json_each(content) b
