@@ -24,7 +24,8 @@ typedef enum annal_level {
     ANNAL_LEVEL_BATCH = 2,
     /*
      * in the page cache: survives the end of the process. Of what a power cut finds there a prefix
-     * is left. The way for bulk: written once; annal_sync() now and then makes all of it durable
+     * is left. The way for bulk into few sessions: written once; annal_sync() now and then makes
+     * all of it durable. Into many at once batch is faster: a new journal costs a sync here
      */
     ANNAL_LEVEL_OS = 3
 } annal_level;
