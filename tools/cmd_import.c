@@ -6,6 +6,7 @@
 #include "tools/import/find.h"
 #include "tools/import/follow.h"
 #include "tools/import/import.h"
+#include "tools/import/map.h"
 #include "tools/open.h"
 #include "tools/out.h"
 #include "tools/progress.h"
@@ -185,7 +186,8 @@ static annal_status importer_of(struct work *work, const char *path, struct impo
     if (status >= 0 && out->kind == NULL) {
         work->unknown++;
         progress_hide(&work->progress);
-        say("'%s' is of no kind that is known: left out", path);
+        say("'%s' is of no kind that is known: left out%s", path,
+            detected.plain ? "; it is JSON lines, which 'annal import jsonl --map ...' reads" : "");
     }
     return status;
 }
@@ -376,6 +378,8 @@ static int import(const struct args *args)
     if (exit_status == EXIT_DONE)
         exit_status = read_map(&work);
     if (exit_status == EXIT_DONE)
+        exit_status = map_check(&work.importer, work.options, work.option_count);
+    if (exit_status == EXIT_DONE)
         exit_status = find_all(args, &logs);
     if (exit_status == EXIT_DONE && args_has(args, "follow"))
         exit_status = (signals = follow_signals()) >= 0 ? EXIT_DONE : EXIT_STORAGE;
@@ -412,8 +416,10 @@ static int print_detected(const struct args *args, struct table *table, const ch
         table_text(table, annal_slice_of(container_name(detected.container)));
         table_number(table, (uint64_t)detected.sure);
     } else {
+        if (detected.plain)
+            say("'%s' is JSON lines, which 'annal import jsonl --map ...' reads", path);
         table_null(table);
-        table_shown(table, "unknown");
+        table_shown(table, detected.plain ? "JSON lines" : "unknown");
         table_null(table);
         table_null(table);
     }

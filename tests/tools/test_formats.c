@@ -398,7 +398,15 @@ START_TEST(a_mapping_says_where_the_parts_of_an_event_stand)
     ck_assert_ptr_nonnull(strstr(cli.out, "\"type\":\"import.record\""));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"kind\":\"Build Done\""));
     CLI(&cli, NULL, "import", "jsonl", "--map", "sesion=$.run", tmpdir_path(&cli.dir, "x.jsonl"));
-    cli_assert_refused(&cli, 1, "--map of jsonl names session, ts, type");
+    cli_assert_refused(&cli, 2,
+                       "--map sesion=$.run: --map of jsonl names one of session, ts, type");
+    CLI(&cli, NULL, "import", "jsonl", "--map", "ts=at", tmpdir_path(&cli.dir, "x.jsonl"));
+    cli_assert_refused(&cli, 2, "write ts=$.at for the member at");
+    CLI(&cli, NULL, "import", "jsonl", "--map", "ts=$.[", tmpdir_path(&cli.dir, "x.jsonl"));
+    cli_assert_refused(&cli, 2, "--map ts=$.[: this is no JSON path");
+    CLI(&cli, NULL, "import", "jsonl", "--map", "session=all", "--map", "ts=$.a[0].\"b c\"[#-1]",
+        tmpdir_path(&cli.dir, "x.jsonl"));
+    ck_assert_int_eq(cli.exit_status, 0);
     CLI(&cli, NULL, "import", "jsonl", "--map", "session", tmpdir_path(&cli.dir, "x.jsonl"));
     cli_assert_refused(&cli, 2, "it is NAME=VALUE");
     cli_done(&cli);
@@ -438,6 +446,14 @@ START_TEST(what_nobody_knows_is_said_and_nothing_is_written)
     CLI(&cli, NULL, "import", "auto", tmpdir_path(&cli.dir, "x.json"));
     ck_assert_int_eq(cli.exit_status, 1);
     ck_assert_ptr_nonnull(strstr(cli.err, "is of no kind that is known"));
+    ck_assert_int_eq(cli_journals(&cli), 0);
+    put_file(&cli, "y.jsonl", "{\"a\":1}\n{\"a\":2}\n", 16);
+    CLI(&cli, NULL, "import", "--detect", tmpdir_path(&cli.dir, "y.jsonl"));
+    ck_assert_int_eq(cli.exit_status, 1);
+    ck_assert_ptr_nonnull(strstr(cli.err, "'annal import jsonl --map ...' reads"));
+    CLI(&cli, NULL, "import", "auto", tmpdir_path(&cli.dir, "y.jsonl"));
+    ck_assert_int_eq(cli.exit_status, 1);
+    ck_assert_ptr_nonnull(strstr(cli.err, "'annal import jsonl --map ...' reads"));
     ck_assert_int_eq(cli_journals(&cli), 0);
     CLI(&cli, NULL, "import", "nonsense", tmpdir_path(&cli.dir, "x.json"));
     cli_assert_refused(&cli, 2, "otel, pi, swe-agent, tau-bench, auto, or a file NAME.sql");

@@ -16,6 +16,7 @@
 #define LINES_MAX    64
 #define BYTES_MAX    ((size_t)4 << 20)
 #define SURE_OF_RUNS 100
+#define SURE_ENOUGH  20 /* below: lines that an importer could read and knows nothing of */
 
 static annal_status read_begin(int fd, struct buf *out, annal_error *err)
 {
@@ -75,7 +76,8 @@ static annal_status ask(const struct importer *importer, const char *path, struc
         status = annal_import_detect(importer->sql, &source, lines,
                                      find_lines(annal__buf_slice(begin), lines), &sure, err);
     if (status >= 0 && sure > out->sure)
-        *out = (struct detected){*importer, opened.container, sure};
+        *out =
+            (struct detected){.importer = *importer, .container = opened.container, .sure = sure};
     return status;
 }
 
@@ -97,10 +99,13 @@ annal_status detect_log(const char *path, struct detected *out, annal_error *err
         if (S_ISDIR(st.st_mode) && !reads_directory(&importer, path))
             continue;
         if (S_ISDIR(st.st_mode) && importer_is_of_runs(&importer))
-            *out = (struct detected){importer, CONTAINER_DIRECTORY, SURE_OF_RUNS};
+            *out = (struct detected){
+                .importer = importer, .container = CONTAINER_DIRECTORY, .sure = SURE_OF_RUNS};
         else
             status = ask(&importer, path, &begin, out, err);
     }
+    if (out->sure > 0 && out->sure < SURE_ENOUGH)
+        *out = (struct detected){.plain = true};
     annal__buf_done(&begin);
     return status;
 }

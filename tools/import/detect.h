@@ -7,7 +7,8 @@
 struct detected {
     struct importer importer; /* the surest; kind NULL: of no kind that is known */
     enum container container;
-    int sure; /* 1 to 100 */
+    int sure;   /* 1 to 100 */
+    bool plain; /* of no kind, but JSON lines: jsonl reads them when it is told how */
 };
 
 annal_status detect_log(const char *path, struct detected *out, annal_error *err);

@@ -1,5 +1,6 @@
 -- importer jsonl   version 1
 -- files: *.jsonl *.ndjson
+-- map: session ts type id cause data
 --
 -- Plain JSON lines, one event a line. --map says where in a line the parts of an event stand, as a JSON path, or
 -- names the same for all lines:
@@ -16,8 +17,10 @@
 
 -- detect
 SELECT CASE WHEN count(*) > 0 AND min(coalesce(json_type(json, '$.seq') = 'integer' AND json_type(json, '$.type') = 'text'
-                                      AND json_type(json, '$.data') IS NOT NULL, 0)) THEN 50 ELSE 0 END
-FROM lines WHERE (SELECT container FROM source) = 'lines'
+                                      AND json_type(json, '$.data') IS NOT NULL, 0)) THEN 50
+            WHEN min(coalesce(json_type(json) = 'object', 0)) AND (count(*) > 1 OR max(file GLOB '*.jsonl' OR file GLOB '*.ndjson'))
+            THEN 10 ELSE 0 END
+FROM lines, source WHERE container = 'lines'
 
 -- once
 CREATE TABLE known (name TEXT, value TEXT,

@@ -1,0 +1,18 @@
+/*
+ * What --map may say to an importer whose head has the directive
+ *
+ *   -- map: session ts type
+ *
+ * (1) Only these names. (2) A value that begins with $ is a JSON path. (3) ts is a path or a time.
+ */
+#ifndef TOOLS_IMPORT_MAP_H
+#define TOOLS_IMPORT_MAP_H
+
+#include "tools/import/importers.h"
+
+#include <annal/import.h>
+
+/* The exit status; what is wrong was said. */
+int map_check(const struct importer *importer, const annal_import_option *options, size_t count);
+
+#endif
