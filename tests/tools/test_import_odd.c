@@ -23,6 +23,8 @@
 /* Sanitizers keep what was freed for a while, and shadow all of it. */
 #if defined(__SANITIZE_ADDRESS__)
 enum { MOST_MIB = 1400 };
+#elif defined(__SANITIZE_THREAD__)
+enum { MOST_MIB = 5000 };
 #else
 enum { MOST_MIB = 640 };
 #endif
