@@ -59,8 +59,8 @@ static _Noreturn void claim_all(const char *path, struct shared *shared, unsigne
     /* Half of them have a keeper, and half do its work in passing. */
     const annal_store_options options = {.no_keeper = process % 2 == 0};
     if (annal_store_open(path, &options, &store, &err) < 0 ||
-        annal_index_open(store, &(annal_index_options){.wait_ms = 60000}, &index, &err) < 0 ||
-        annal_writer_open(store, ANNAL_SLICE("proj"), &(annal_writer_options){.wait_ms = 60000},
+        annal_index_open(store, &(annal_index_options){.wait_ms = 600000}, &index, &err) < 0 ||
+        annal_writer_open(store, ANNAL_SLICE("proj"), &(annal_writer_options){.wait_ms = 600000},
                           &writer, &err) < 0)
         _exit(3);
     for (unsigned round = 0; round < rounds; round++) {
