@@ -1,9 +1,9 @@
 #include "index/follower.h"
 
 #include "index/database.h"
+#include "journal/base/slice.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* A pack's name needs no quoting. */
 static annal_status prepare(const struct follower *follower, sqlite3 *db, const char *before,
@@ -90,18 +90,14 @@ annal_status annal__follower_finding(struct follower *follower, const annal_inde
     return annal__db_run(stmt, err);
 }
 
-static bool same(annal_slice a, annal_slice b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
-
 /* The rows of an event that was tried stay, if it is the one that is in the journal. */
 static annal_status keep_tried(struct follower *follower, const annal_event *event)
 {
     const annal_event *tried = follower->tried;
     if (event->seq != tried->seq || event->ts_us != tried->ts_us ||
-        !same(event->type, tried->type) || !same(event->id, tried->id) ||
-        !same(event->cause, tried->cause) || !same(event->data, tried->data))
+        !annal__slice_same(event->type, tried->type) || !annal__slice_same(event->id, tried->id) ||
+        !annal__slice_same(event->cause, tried->cause) ||
+        !annal__slice_same(event->data, tried->data))
         return ANNAL_ERR_CONFLICT; /* guard.c takes them back */
     follower->tried = NULL;
     annal__applier_keep(follower->applier, event);

@@ -2,8 +2,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
-
-#include <string.h>
+#include "journal/base/slice.h"
 
 #define ROWS_FIRST 8
 #define ROWS_MAX   1024
@@ -32,17 +31,12 @@ annal_event annal__found_event(sqlite3_stmt *stmt)
     return event;
 }
 
-static bool same(annal_slice a, annal_slice b)
-{
-    return a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0;
-}
-
 /* Neighbours have much in common: what is the same as `like` is not kept twice. */
 static annal_status keep_text(struct found *found, annal_slice text, annal_slice like,
                               size_t *out_at, size_t *out_bytes)
 {
     *out_bytes = text.len;
-    if (like.len > 0 && same(text, like)) {
+    if (like.len > 0 && annal__slice_same(text, like)) {
         *out_at = (size_t)(like.ptr - found->text.ptr);
         return ANNAL_OK;
     }

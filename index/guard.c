@@ -44,6 +44,7 @@
 #include "journal/base/error.h"
 #include "journal/base/log.h"
 #include "journal/base/seam.h"
+#include "journal/base/slice.h"
 
 #include <annal/artifact.h>
 
@@ -198,8 +199,7 @@ static void choose_data(struct call *call, size_t draft, annal_slice data)
 {
     const annal_draft *given = &call->given[draft];
     annal_slice plain = call->plain[draft];
-    bool is_given = !call->smaller[draft] && data.len == plain.len &&
-                    (data.len == 0 || memcmp(data.ptr, plain.ptr, data.len) == 0);
+    bool is_given = !call->smaller[draft] && annal__slice_same(data, plain);
     call->drafts[draft].data = is_given ? given->data : data;
     call->drafts[draft].data_format = is_given ? given->data_format : ANNAL_FORMAT_JSON;
 }
@@ -642,16 +642,11 @@ static annal_status try_all(struct call *call, annal_error *err)
 
 /* ---- A retry, rule 7 ---- */
 
-static bool same(annal_slice a, annal_slice b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
-
 static annal_status same_data(struct call *call, annal_slice a, annal_slice b, bool *out_same,
                               annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
-    *out_same = same(a, b);
+    *out_same = annal__slice_same(a, b);
     if (*out_same)
         return ANNAL_OK;
     annal_status status =
@@ -671,8 +666,8 @@ static annal_status is_copy(struct call *call, size_t draft, const annal_event *
                             annal_error *err)
 {
     const annal_draft *given = &call->given[draft];
-    *out = same(given->id, event->id) && same(given->type, event->type) &&
-           same(given->cause, event->cause);
+    *out = annal__slice_same(given->id, event->id) && annal__slice_same(given->type, event->type) &&
+           annal__slice_same(given->cause, event->cause);
     if (!*out)
         return ANNAL_OK;
     annal_event as = {.type = event->type};
@@ -721,7 +716,7 @@ static annal_status find_id(const struct call *call, annal_slice id, uint64_t *o
         status = annal_cursor_next(cursor, &event, err);
         if (status == ANNAL_END)
             break;
-        if (status == ANNAL_OK && same(event.id, id))
+        if (status == ANNAL_OK && annal__slice_same(event.id, id))
             *out_seq = event.seq;
     }
     annal_cursor_close(cursor);

@@ -40,6 +40,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "journal/base/slice.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -91,11 +92,6 @@ static annal_slice take_word(annal_slice *rest)
     return word;
 }
 
-static bool is(annal_slice slice, const char *word)
-{
-    return slice.len == strlen(word) && memcmp(slice.ptr, word, slice.len) == 0;
-}
-
 static char *copy_of(annal_slice word)
 {
     return annal__strndup(word.ptr, word.len);
@@ -105,12 +101,12 @@ static bool begins_section(annal_slice line, enum pack_section_kind *out_kind)
 {
     static const char *const words[] = {"on", "fill", "forget", "artifact"};
     annal_slice rest = line;
-    if (!is(take_word(&rest), "--"))
+    if (!annal__slice_is(take_word(&rest), "--"))
         return false;
     annal_slice word = take_word(&rest);
     bool more = take_word(&rest).len > 0;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (is(word, words[i]) && more == (i != PACK_FORGET)) {
+        if (annal__slice_is(word, words[i]) && more == (i != PACK_FORGET)) {
             *out_kind = (enum pack_section_kind)i;
             return true;
         }
@@ -135,7 +131,7 @@ static annal_status check_comment(const annal_pack *pack, annal_slice line, unsi
 {
     static const char *const words[] = {"on", "fill", "forget", "artifact"};
     annal_slice rest = line;
-    if (!is(take_word(&rest), "--"))
+    if (!annal__slice_is(take_word(&rest), "--"))
         return ANNAL_OK;
     annal_slice word = take_word(&rest);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -233,15 +229,15 @@ static bool parse_clauses(annal_pack *pack, annal_slice rest, annal_slice *folde
                           annal_slice *sessions)
 {
     for (annal_slice word = take_word(&rest); word.len > 0; word = take_word(&rest)) {
-        if (is(word, "in") && folder->len == 0) {
+        if (annal__slice_is(word, "in") && folder->len == 0) {
             *folder = take_word(&rest);
             if (!is_path(*folder, 0))
                 return false;
-        } else if (is(word, "sessions") && sessions->len == 0) {
+        } else if (annal__slice_is(word, "sessions") && sessions->len == 0) {
             *sessions = take_word(&rest);
             if (!is_glob(*sessions))
                 return false;
-        } else if (is(word, "writable") && !pack->writable) {
+        } else if (annal__slice_is(word, "writable") && !pack->writable) {
             pack->writable = true;
         } else {
             return false;
@@ -260,7 +256,7 @@ static annal_status check_database(const annal_pack *pack, annal_slice name, ann
                            "%s:1: '%.*s' is no database: its name ends in .db", pack->file,
                            ANNAL_FMT(database));
     if (annal__path_is_kept(place, (annal_slice){0}) &&
-        !(is(name, "core") && is(place, "sessions.db")))
+        !(annal__slice_is(name, "core") && annal__slice_is(place, "sessions.db")))
         return annal__fail(err, ANNAL_ERR_INVALID, "%s:1: '%.*s' is the store's own", pack->file,
                            ANNAL_FMT(place));
     return ANNAL_OK;
@@ -269,12 +265,13 @@ static annal_status check_database(const annal_pack *pack, annal_slice name, ann
 static annal_status parse_header(annal_pack *pack, annal_slice line, annal_error *err)
 {
     annal_slice rest = line, folder = {0}, sessions = {0};
-    bool good = is(take_word(&rest), "--") && is(take_word(&rest), "pack");
+    bool good =
+        annal__slice_is(take_word(&rest), "--") && annal__slice_is(take_word(&rest), "pack");
     annal_slice name = take_word(&rest);
     good = good && is_path(name, 0) && memchr(name.ptr, '/', name.len) == NULL;
-    good = good && is(take_word(&rest), "version");
+    good = good && annal__slice_is(take_word(&rest), "version");
     good = good && parse_version(take_word(&rest), &pack->version) && pack->version > 0;
-    good = good && is(take_word(&rest), "database");
+    good = good && annal__slice_is(take_word(&rest), "database");
     annal_slice database = take_word(&rest);
     good = good && is_path(database, 1) && parse_clauses(pack, rest, &folder, &sessions);
     if (!good)
@@ -386,7 +383,7 @@ static annal_status take_list(const struct place *place, annal_slice *rest, anna
         memcpy(list, word->ptr, word->len);
         list += word->len + 1;
         *word = take_word(rest);
-        if (!is(*word, ","))
+        if (!annal__slice_is(*word, ","))
             return ANNAL_OK;
     }
 }
@@ -410,10 +407,11 @@ static annal_status parse_conditions(const struct place *place, struct pack_sect
 {
     annal_status status = ANNAL_OK;
     while (status >= 0 && word->len > 0) {
-        if (is(*word, "guarded") && section->kind == PACK_ON && section->guard == NULL) {
+        if (annal__slice_is(*word, "guarded") && section->kind == PACK_ON &&
+            section->guard == NULL) {
             status = take_guard(place, rest, &section->guard, err);
             *word = take_word(rest);
-        } else if (is(*word, "reads") && section->reads == NULL) {
+        } else if (annal__slice_is(*word, "reads") && section->reads == NULL) {
             *word = take_word(rest);
             status = take_list(place, rest, word, is_reads, "session, name* or $field",
                                &section->reads, err);
@@ -433,7 +431,7 @@ static annal_status parse_artifact(const struct place *place, struct pack_sectio
 {
     annal_slice field = *word;
     uint32_t over = 0;
-    if (!annal__is_field(field) || !is(take_word(rest), "over") ||
+    if (!annal__is_field(field) || !annal__slice_is(take_word(rest), "over") ||
         !parse_version(take_word(rest), &over) || take_word(rest).len > 0)
         return annal__fail(err, ANNAL_ERR_INVALID,
                            "%s:%u: an artifact is '-- artifact TYPE[, TYPE]   FIELD   over BYTES'",

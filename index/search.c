@@ -22,6 +22,7 @@
 #include "journal/base/hash.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/seam.h"
+#include "journal/base/slice.h"
 
 #include <annal/search.h>
 
@@ -103,19 +104,14 @@ static annal_status get_text(annal_slice data, const char *name, struct buf *out
     return status;
 }
 
-static bool type_is(annal_slice type, const char *name)
-{
-    return type.len == strlen(name) && memcmp(type.ptr, name, type.len) == 0;
-}
-
 enum about { ABOUT_NOTHING, ABOUT_CALL, ABOUT_RESULT };
 
 static enum about about_tool(annal_slice type)
 {
-    if (type_is(type, "tool.called") || type_is(type, "tool_call"))
+    if (annal__slice_is(type, "tool.called") || annal__slice_is(type, "tool_call"))
         return ABOUT_CALL;
-    if (type_is(type, "tool.returned") || type_is(type, "tool.failed") ||
-        type_is(type, "tool_result") || type_is(type, "tool_error"))
+    if (annal__slice_is(type, "tool.returned") || annal__slice_is(type, "tool.failed") ||
+        annal__slice_is(type, "tool_result") || annal__slice_is(type, "tool_error"))
         return ABOUT_RESULT;
     return ABOUT_NOTHING;
 }
@@ -214,7 +210,7 @@ static annal_status add_event(struct follower *follower, annal_slice session,
 {
     struct search *search = follower->own;
     struct buf role = {0}, tool = {0}, text = {0};
-    if (type_is(event->type, "session.pruned"))
+    if (annal__slice_is(event->type, "session.pruned"))
         return drop_session(search, session, true, err);
     annal_status status = attribute(search, session, event, &role, &tool, err);
     if (status >= 0)

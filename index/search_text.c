@@ -1,6 +1,7 @@
 #include "index/search_text.h"
 
 #include "journal/base/json_walk.h"
+#include "journal/base/slice.h"
 
 #include <annal/artifact.h>
 
@@ -9,11 +10,6 @@
 #define ENCODED_BYTES_MIN 512 /* a shorter one may be a word */
 #define ENCODED_LINE_MIN  60  /* what encoders write into a line; a hash is shorter */
 #define ENCODED_LINE_MAX  76
-
-static bool is_text(annal_slice slice, const char *text)
-{
-    return slice.len == strlen(text) && memcmp(slice.ptr, text, slice.len) == 0;
-}
 
 static bool is_hex(char c)
 {
@@ -105,7 +101,7 @@ static const char *string_end(const char *at, const char *end)
 /* Members that name or classify, and say nothing: "type", "id", "call_id". */
 static bool is_label(annal_slice name)
 {
-    return is_text(name, "\"type\"") || is_text(name, "\"id\"") ||
+    return annal__slice_is(name, "\"type\"") || annal__slice_is(name, "\"id\"") ||
            (name.len > 5 && memcmp(name.ptr + name.len - 4, "_id\"", 4) == 0);
 }
 
@@ -176,9 +172,9 @@ static annal_status add_artifact(annal_store *store, annal_slice session, annal_
 static bool is_left_out(annal_slice name, annal_slice value, annal_slice type)
 {
     if (value.ptr[0] == '{')
-        return is_text(name, "\"source\"") ||
-               (is_text(name, "\"extra\"") && !is_text(type, "import.record"));
-    return is_text(name, "\"role\"") || is_label(name);
+        return annal__slice_is(name, "\"source\"") ||
+               (annal__slice_is(name, "\"extra\"") && !annal__slice_is(type, "import.record"));
+    return annal__slice_is(name, "\"role\"") || is_label(name);
 }
 
 static bool ends_with_ref(annal_slice name)

@@ -9,6 +9,7 @@
  * (4) Memory is bounded by the largest event, a few times over, whatever the size of the journal.
  */
 #include "journal/base/error.h"
+#include "journal/base/slice.h"
 #include "journal/checkpoint.h"
 #include "journal/data.h"
 #include "journal/replace.h"
@@ -185,17 +186,12 @@ static annal_status begin_copy(struct conversion *conversion, annal_error *err)
 
 /* ---- Proving the copy ---- */
 
-static bool same_slice(annal_slice a, annal_slice b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
-
 static annal_status compare(const struct conversion *conversion, const annal_event *old,
                             const annal_event *new, annal_error *err)
 {
-    bool same = old->seq == new->seq &&
-                old->ts_us == new->ts_us &&same_slice(old->type, new->type) &&
-                same_slice(old->id, new->id) && same_slice(old->cause, new->cause);
+    bool same = annal__slice_same(old->type, new->type) && annal__slice_same(old->id, new->id) &&
+                annal__slice_same(old->cause, new->cause) && old->seq == new->seq &&
+                old->ts_us == new->ts_us;
     annal_status status = ANNAL_OK;
     if (same)
         status = annal__data_equal(old->format, old->data, new->format, new->data, &same, err);

@@ -5,6 +5,7 @@
 #include "journal/base/json.h"
 #include "journal/base/msgpack.h"
 #include "journal/base/number.h"
+#include "journal/base/slice.h"
 
 #include <math.h>
 #include <string.h>
@@ -107,11 +108,6 @@ static bool next_token(annal_slice *rest, struct token *out)
 static annal_slice inside(annal_slice quoted)
 {
     return (annal_slice){quoted.ptr + 1, quoted.len - 2};
-}
-
-static bool is_text(annal_slice slice, const char *text)
-{
-    return slice.len == strlen(text) && memcmp(slice.ptr, text, slice.len) == 0;
 }
 
 /* ---- Strings ---- */
@@ -309,10 +305,10 @@ static annal_status read_spelling(annal_slice *rest, struct spelling *out, bool 
     annal_status status = decode_string(key.text, &out->key, &half);
     if (status < 0)
         return status;
-    out->is_ext = is_text(annal__buf_slice(&out->key), EXT_KEY);
+    out->is_ext = annal__slice_is(annal__buf_slice(&out->key), EXT_KEY);
     if (out->is_ext && !read_ext_type(&at, &value, &out->type))
         return ANNAL_OK;
-    if ((!out->is_ext && !is_text(annal__buf_slice(&out->key), BIN_KEY)) ||
+    if ((!out->is_ext && !annal__slice_is(annal__buf_slice(&out->key), BIN_KEY)) ||
         value.kind != TOKEN_STRING)
         return ANNAL_OK;
     status = decode_string(value.text, &out->base64, &half);
@@ -509,14 +505,14 @@ static bool is_spelling(annal_slice rest)
     struct unpacked key, value;
     if (!annal__unpack(&rest, &key) || key.kind != UNPACKED_STR || !annal__unpack(&rest, &value))
         return false;
-    if (is_text(key.bytes, EXT_KEY)) {
+    if (annal__slice_is(key.bytes, EXT_KEY)) {
         struct unpacked type;
         if (value.kind != UNPACKED_ARRAY || value.count != 2 || !annal__unpack(&rest, &type) ||
             !((type.kind == UNPACKED_UINT && type.uint < 128 && type.uint != DATA_EXT_JSON) ||
               (type.kind == UNPACKED_INT && type.sint >= -128)) ||
             !annal__unpack(&rest, &value))
             return false;
-    } else if (!is_text(key.bytes, BIN_KEY)) {
+    } else if (!annal__slice_is(key.bytes, BIN_KEY)) {
         return false;
     }
     return value.kind == UNPACKED_STR && annal__base64_check(value.bytes);
@@ -670,15 +666,15 @@ static annal_status strings_equal(annal_slice a, annal_slice b, struct buf scrat
                                   bool *out_equal)
 {
     bool half;
-    *out_equal = a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0;
+    *out_equal = annal__slice_same(a, b);
     if (*out_equal)
         return ANNAL_OK;
     annal_status status = decode_string(a, &scratch[0], &half);
     if (status == ANNAL_OK)
         status = decode_string(b, &scratch[1], &half);
-    if (status == ANNAL_OK) /* neither is empty: that has one spelling */
-        *out_equal = scratch[0].len == scratch[1].len &&
-                     memcmp(scratch[0].ptr, scratch[1].ptr, scratch[0].len) == 0;
+    if (status == ANNAL_OK)
+        *out_equal =
+            annal__slice_same(annal__buf_slice(&scratch[0]), annal__buf_slice(&scratch[1]));
     return status;
 }
 
@@ -731,7 +727,7 @@ annal_status annal__data_equal(annal_format format_a, annal_slice a, annal_forma
     annal_slice json_a, json_b;
     bool readable_a = false, readable_b = false;
     bool equal = (format_a == ANNAL_FORMAT_MSGPACK) == (format_b == ANNAL_FORMAT_MSGPACK) &&
-                 a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+                 annal__slice_same(a, b);
     annal_status status = ANNAL_OK;
     if (!equal)
         status = as_json(format_a, a, &scratch_a, &json_a, &readable_a);

@@ -1,5 +1,6 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/slice.h"
 #include "journal/data.h"
 #include "journal/failure.h"
 #include "journal/keeper.h"
@@ -12,7 +13,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #define FREE_CHECK_EVERY_US 100000
 #define FRAMES_KEPT_BYTES   ((size_t)64 << 10) /* a writer's memory for frames that it keeps */
@@ -325,11 +325,6 @@ static annal_status open_scan(const struct append *append, struct scan *scan, an
     return ANNAL_OK;
 }
 
-static bool same_slice(annal_slice a, annal_slice b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
-
 /* Whether the events from here on are the drafts: *out_same, and the seq of the first. */
 static annal_status compare_drafts(const struct append *append, struct scan *scan, bool *out_same,
                                    uint64_t *out_seq, annal_error *err)
@@ -341,9 +336,10 @@ static annal_status compare_drafts(const struct append *append, struct scan *sca
         if (status < 0)
             return status;
         const annal_draft *draft = &append->drafts[i];
-        *out_same = status == ANNAL_OK && same_slice(event.id, draft->id) &&
-                    same_slice(event.type, draft->type) && same_slice(event.cause, draft->cause) &&
-                    same_slice(event.data, draft->data);
+        *out_same = status == ANNAL_OK && annal__slice_same(event.id, draft->id) &&
+                    annal__slice_same(event.type, draft->type) &&
+                    annal__slice_same(event.cause, draft->cause) &&
+                    annal__slice_same(event.data, draft->data);
         if (i == 0 && status == ANNAL_OK)
             *out_seq = event.seq;
     }

@@ -18,6 +18,7 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
+#include "journal/base/slice.h"
 
 #include <annal/mirror.h>
 #include <annal/query.h>
@@ -146,8 +147,8 @@ static bool holds(const char *path, annal_slice content)
     struct stat info;
     struct buf have = {.limit = content.len + 1};
     bool same = stat(path, &info) == 0 && (uint64_t)info.st_size == content.len &&
-                annal__read_file(path, &have, NULL) == ANNAL_OK && have.len == content.len &&
-                memcmp(have.ptr, content.ptr, content.len) == 0;
+                annal__read_file(path, &have, NULL) == ANNAL_OK &&
+                annal__slice_same(annal__buf_slice(&have), content);
     annal__buf_done(&have);
     return same;
 }
@@ -306,11 +307,6 @@ static annal_slice take_line(annal_slice *rest)
     return trim(line);
 }
 
-static bool is(annal_slice text, const char *word)
-{
-    return text.len == strlen(word) && memcmp(text.ptr, word, text.len) == 0;
-}
-
 /* `name: value`, the value with or without quotes (then it is JSON). False: out of memory. */
 static bool take_field(struct proposal *proposal, annal_slice line, struct buf *scratch)
 {
@@ -319,11 +315,11 @@ static bool take_field(struct proposal *proposal, annal_slice line, struct buf *
         return true;
     annal_slice name = trim((annal_slice){line.ptr, (size_t)(colon - line.ptr)});
     annal_slice value = trim((annal_slice){colon + 1, line.len - (size_t)(colon + 1 - line.ptr)});
-    annal_slice *to = is(name, "agent")   ? &proposal->agent
-                      : is(name, "slug")  ? &proposal->slug
-                      : is(name, "type")  ? &proposal->type
-                      : is(name, "title") ? &proposal->title
-                                          : NULL;
+    annal_slice *to = annal__slice_is(name, "agent")   ? &proposal->agent
+                      : annal__slice_is(name, "slug")  ? &proposal->slug
+                      : annal__slice_is(name, "type")  ? &proposal->type
+                      : annal__slice_is(name, "title") ? &proposal->title
+                                                       : NULL;
     if (to == NULL)
         return true;
     *to = value;
@@ -339,13 +335,13 @@ static bool parse_proposal(annal_slice text, struct buf *scratch, struct proposa
     static const char mark[] = "**Rationale:**";
     annal_slice rest = text;
     *out = (struct proposal){0};
-    if (annal__buf_reserve(scratch, text.len) < 0 || !is(take_line(&rest), "---"))
+    if (annal__buf_reserve(scratch, text.len) < 0 || !annal__slice_is(take_line(&rest), "---"))
         return false;
     for (;;) {
         if (rest.len == 0)
             return false;
         annal_slice line = take_line(&rest);
-        if (is(line, "---"))
+        if (annal__slice_is(line, "---"))
             break;
         if (!take_field(out, line, scratch))
             return false;

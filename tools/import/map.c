@@ -1,15 +1,11 @@
 #include "tools/import/map.h"
 
 #include "journal/base/buf.h"
+#include "journal/base/slice.h"
 #include "tools/command.h"
 #include "tools/out.h"
 
 #include <string.h>
-
-static bool is(annal_slice text, const char *word)
-{
-    return text.len == strlen(word) && memcmp(text.ptr, word, text.len) == 0;
-}
 
 static size_t span(annal_slice text, size_t at, const char *set, bool in_set)
 {
@@ -79,14 +75,14 @@ static int check(const struct importer *importer, const annal_import_option *opt
     size_t at = 0;
     do
         word = importer_word(importer, "map", &at);
-    while (word.len > 0 && !(word.len == name.len && memcmp(word.ptr, name.ptr, name.len) == 0));
+    while (word.len > 0 && !annal__slice_same(word, name));
     if (word.len == 0)
         return fail_name(importer, option);
     if (value.len > 0 && value.ptr[0] == '$')
         return is_path(value) ? EXIT_DONE
                               : fail_usage("--map %.*s=%.*s: this is no JSON path, such as $.at",
                                            ANNAL_FMT(name), ANNAL_FMT(value));
-    if (is(name, "ts") && !is_time(value))
+    if (annal__slice_is(name, "ts") && !is_time(value))
         return fail_usage("--map ts=%.*s: this is no time; write ts=$.%.*s for the member %.*s",
                           ANNAL_FMT(value), ANNAL_FMT(value), ANNAL_FMT(value));
     return EXIT_DONE;

@@ -1,0 +1,19 @@
+/* Slices compared, byte for byte. An empty one may have no ptr, which memcmp() must not see. */
+#ifndef JOURNAL_BASE_SLICE_H
+#define JOURNAL_BASE_SLICE_H
+
+#include <annal/base.h>
+
+#include <string.h>
+
+static inline bool annal__slice_same(annal_slice a, annal_slice b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+static inline bool annal__slice_is(annal_slice slice, const char *text)
+{
+    return annal__slice_same(slice, (annal_slice){text, strlen(text)});
+}
+
+#endif
