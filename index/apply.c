@@ -8,6 +8,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "journal/base/slice.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -519,18 +520,14 @@ static void count_event(struct fold *fold, const annal_event *event)
     fold->events++;
     if (event->ts_us > fold->latest_us)
         fold->latest_us = event->ts_us;
-    annal_slice updated = ANNAL_SLICE("session.updated");
-    bool is_activity =
-        event->type.len != updated.len || memcmp(event->type.ptr, updated.ptr, updated.len) != 0;
+    bool is_activity = !annal__slice_is(event->type, "session.updated");
     if (is_activity && event->ts_us > fold->activity_us)
         fold->activity_us = event->ts_us;
 }
 
 static void end_if_pruned(struct applier *applier, const annal_event *event)
 {
-    annal_slice pruned = ANNAL_SLICE("session.pruned");
-    if (applier->has_core && event->type.len == pruned.len &&
-        memcmp(event->type.ptr, pruned.ptr, pruned.len) == 0)
+    if (applier->has_core && annal__slice_is(event->type, "session.pruned"))
         annal__applier_forget(applier); /* its row is gone; the next event begins anew */
 }
 

@@ -2,6 +2,7 @@
 #include "index/database.h"
 #include "index/index.h"
 #include "journal/base/error.h"
+#include "journal/base/slice.h"
 
 #include <string.h>
 
@@ -26,8 +27,7 @@ static annal_status count_type(annal_index *index, annal_slice session, annal_sl
 {
     struct core_rows *rows = &index->rows;
     for (size_t i = 0; i < rows->count_count; i++)
-        if (strlen(rows->counts[i].type) == type.len &&
-            memcmp(rows->counts[i].type, type.ptr, type.len) == 0) {
+        if (annal__slice_is(type, rows->counts[i].type)) {
             rows->counts[i].n++;
             return ANNAL_OK;
         }

@@ -16,6 +16,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
+#include "journal/base/slice.h"
 
 #include <string.h>
 
@@ -274,8 +275,7 @@ static uint64_t match(const struct fields *fields, uint64_t wanted, size_t depth
     uint64_t matched = 0;
     for (; wanted != 0; wanted &= wanted - 1) {
         int i = __builtin_ctzll(wanted);
-        annal_slice part = fields->parts[i][depth].key;
-        if (part.len == key.len && memcmp(part.ptr, key.ptr, key.len) == 0)
+        if (annal__slice_same(fields->parts[i][depth].key, key))
             matched |= UINT64_C(1) << i;
     }
     return matched;

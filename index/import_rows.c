@@ -16,6 +16,7 @@
 #include "journal/base/base64.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "journal/base/slice.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -156,7 +157,7 @@ static annal_status open_foreign(struct rows *rows, const char *path, annal_erro
 static bool was_read(const struct rows *rows, annal_slice table)
 {
     for (const struct name *name = rows->read; name != NULL; name = name->next)
-        if (strlen(name->name) == table.len && memcmp(name->name, table.ptr, table.len) == 0)
+        if (annal__slice_is(table, name->name))
             return true;
     return false;
 }

@@ -1,5 +1,6 @@
 /* The sections of an importer's text; annal/import.h says which there are. */
 #include "index/import.h"
+#include "journal/base/slice.h"
 
 #include <string.h>
 
@@ -9,7 +10,7 @@ static bool is_mark(annal_slice line, const char *mark)
 {
     while (line.len > 0 && (line.ptr[line.len - 1] == ' ' || line.ptr[line.len - 1] == '\r'))
         line.len--;
-    return line.len == strlen(mark) && memcmp(line.ptr, mark, line.len) == 0;
+    return annal__slice_is(line, mark);
 }
 
 static bool is_any_mark(annal_slice line)

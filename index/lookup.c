@@ -2,9 +2,9 @@
 #include "index/database.h"
 #include "index/index.h"
 #include "journal/base/error.h"
+#include "journal/base/slice.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* ---- How far behind ---- */
 
@@ -26,8 +26,7 @@ static bool is_asked_for(const struct behind *behind, annal_slice session)
     if (behind->count == 0)
         return true;
     for (size_t i = 0; i < behind->count; i++)
-        if (behind->sessions[i].len == session.len &&
-            memcmp(behind->sessions[i].ptr, session.ptr, session.len) == 0)
+        if (annal__slice_same(behind->sessions[i], session))
             return true;
     return false;
 }

@@ -7,6 +7,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/number.h"
+#include "journal/base/slice.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -76,9 +77,7 @@ void annal__outbox_reader_free(struct outbox_reader *reader)
 
 bool annal__outbox_takes(annal_slice type)
 {
-    annal_slice row = ANNAL_SLICE("sql.applied"), schema = ANNAL_SLICE("schema.extended");
-    return (type.len == row.len && memcmp(type.ptr, row.ptr, row.len) == 0) ||
-           (type.len == schema.len && memcmp(type.ptr, schema.ptr, schema.len) == 0);
+    return annal__slice_is(type, "sql.applied") || annal__slice_is(type, "schema.extended");
 }
 
 static int refuse(struct outbox_reader *reader, const char *why, const char *what)

@@ -22,6 +22,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/log.h"
+#include "journal/base/slice.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -459,7 +460,7 @@ static bool feeds(const struct follower *follower, annal_slice session)
     annal_slice star;
     const char *only = fill->star;
     return annal__pack_feeds(fill->slot->pack, session, &star) &&
-           (only == NULL || (strlen(only) == star.len && memcmp(only, star.ptr, star.len) == 0));
+           (only == NULL || annal__slice_is(star, only));
 }
 
 static const struct follower_ops pack_follower = {

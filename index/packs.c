@@ -22,6 +22,7 @@
 #include "journal/base/hash.h"
 #include "journal/base/log.h"
 #include "journal/base/seam.h"
+#include "journal/base/slice.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -400,9 +401,7 @@ static annal_status get_base(annal_index *index, struct pack_set *set, const str
     while (status >= 0 && *at != NULL) {
         for (size_t i = 0; i < (*at)->fill_count; i++)
             if ((*at)->fills[i].slot == slot &&
-                ((*at)->star == NULL ? star.len == 0
-                                     : strlen((*at)->star) == star.len &&
-                                           memcmp((*at)->star, star.ptr, star.len) == 0)) {
+                ((*at)->star == NULL ? star.len == 0 : annal__slice_is(star, (*at)->star))) {
                 *out = *at;
                 goto done;
             }

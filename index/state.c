@@ -5,6 +5,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "journal/base/slice.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -250,8 +251,7 @@ static annal_status read_position(annal_state *state, annal_error *err)
         annal_slice session = annal__db_column(stmt, 2);
         state->seq = (uint64_t)sqlite3_column_int64(stmt, 0);
         state->refused = (uint64_t)sqlite3_column_int64(stmt, 1);
-        if (session.len != strlen(state->session) ||
-            memcmp(session.ptr, state->session, session.len) != 0)
+        if (!annal__slice_is(session, state->session))
             status = ANNAL_ERR_CORRUPT;
     } else if (rc != SQLITE_DONE) { /* no row: nothing was applied yet */
         status = annal__db_fail(err, state->db, rc, "state of session '%s'", state->session);

@@ -2,6 +2,7 @@
  * counters. */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/slice.h"
 #include "journal/scan.h"
 #include "journal/store.h"
 
@@ -185,8 +186,7 @@ static annal_status visit_names(struct look *look, annal_session_fn fn, void *ar
         struct name *name = &names->list[i];
         annal_slice session = session_at(names, name);
         /* In both formats: one session all the same. */
-        if (last != NULL && last->session_bytes == session.len &&
-            memcmp(session_at(names, last).ptr, session.ptr, session.len) == 0)
+        if (last != NULL && annal__slice_same(session_at(names, last), session))
             continue;
         if (!many)
             look_at(look, name);

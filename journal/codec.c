@@ -1,8 +1,7 @@
 #include "journal/codec.h"
 
 #include "journal/base/error.h"
-
-#include <string.h>
+#include "journal/base/slice.h"
 
 const struct codec *const annal__codecs[CODEC_COUNT] = {&annal__codec_json, &annal__codec_msgpack};
 
@@ -40,8 +39,7 @@ annal_status annal__frame_check_owner(const struct frame_header *header, annal_s
 {
     /* A newer version may say it in another way. */
     bool says = header->version <= FRAME_VERSION || header->session.len > 0;
-    if (!says || (header->session.len == session.len &&
-                  memcmp(header->session.ptr, session.ptr, session.len) == 0))
+    if (!says || annal__slice_same(header->session, session))
         return ANNAL_OK;
     return annal__fail(err, ANNAL_ERR_CORRUPT,
                        "the journal of session '%.*s' is that of session '%.*s', moved or copied "

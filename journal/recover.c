@@ -3,6 +3,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "journal/base/slice.h"
 #include "journal/failure.h"
 #include "journal/replace.h"
 #include "journal/scan.h"
@@ -94,8 +95,7 @@ static void stop_target(struct redo *redo, struct target *target, const char *wh
 static struct target *find_target(const struct redo *redo, annal_slice session)
 {
     struct target *target = redo->buckets[bucket_of(session)];
-    while (target != NULL && (strlen(target->session) != session.len ||
-                              memcmp(target->session, session.ptr, session.len) != 0))
+    while (target != NULL && !annal__slice_is(session, target->session))
         target = target->next;
     return target;
 }

@@ -2,6 +2,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/slice.h"
 #include "journal/checkpoint.h"
 #include "journal/keeper.h"
 #include "journal/scan.h"
@@ -78,8 +79,7 @@ static annal_status bury_record(void *arg, const struct record *record, annal_er
 {
     const struct burial *burial = arg;
     char text[FILE_ID_TEXT + 1];
-    if (record->session.len != burial->session.len ||
-        memcmp(record->session.ptr, burial->session.ptr, record->session.len) != 0)
+    if (!annal__slice_same(record->session, burial->session))
         return ANNAL_OK;
     annal__frame_file_id_text(record->file, text);
     return bury(burial->store, text, (annal_slice){"", 0}, err);
@@ -352,8 +352,7 @@ static int refuse_fork(void *arg, annal_slice other, uint64_t bytes)
     annal_status status = annal__journal_find(search->store, other, &path, &codec, search->err);
     if (status == ANNAL_OK && codec != NULL)
         status = read_header(search->store, path.ptr, codec, &line, &header, search->err);
-    if (status == ANNAL_OK && line.len > 0 && header.fork.len == search->session.len &&
-        memcmp(header.fork.ptr, search->session.ptr, header.fork.len) == 0)
+    if (status == ANNAL_OK && line.len > 0 && annal__slice_same(header.fork, search->session))
         status = annal__fail(search->err, ANNAL_ERR_CONFLICT,
                              "session '%.*s' is needed by its fork '%.*s'; delete that one first",
                              ANNAL_FMT(search->session), ANNAL_FMT(other));

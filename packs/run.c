@@ -2,11 +2,10 @@
 #include "packs/post.h"
 
 #include "journal/base/error.h"
+#include "journal/base/slice.h"
 
 #include <annal/query.h>
 #include <annal/run.h>
-
-#include <string.h>
 
 static const char TRANSIENT[] =
     "SELECT id, status FROM agentweaver.runs WHERE status IN ('committing', 'merging') AND (?1 IS "
@@ -25,7 +24,7 @@ static int add_run(void *arg, const annal_row *row)
 
 static annal_status write_data(annal_slice status, struct buf *data)
 {
-    bool merging = status.len == 7 && memcmp(status.ptr, "merging", 7) == 0;
+    bool merging = annal__slice_is(status, "merging");
     annal_status done = annal__add_text(data, "to", ANNAL_SLICE("awaiting_review"));
     if (done == ANNAL_OK)
         done = annal__add_text(data, "expected", status);

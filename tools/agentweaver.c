@@ -2,6 +2,7 @@
  * restart must put right, proposals merged together. */
 #include "tools/agentweaver.h"
 #include "journal/base/json_walk.h"
+#include "journal/base/slice.h"
 #include "tools/event_out.h"
 #include "tools/verbs.h"
 
@@ -32,8 +33,7 @@ static bool is_terminal(struct buf *terminal, const annal_event *event)
     static const char transition[] = "run.transition";
     char line[ANNAL_TYPE_BYTES_MAX + 64] = "\n";
     annal_slice to = {0};
-    if (event->type.len == sizeof transition - 1 &&
-        memcmp(event->type.ptr, transition, event->type.len) == 0)
+    if (annal__slice_is(event->type, transition))
         to = annal__json_member(event->data, "to");
     if (to.len > 40)
         return false;

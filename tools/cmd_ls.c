@@ -1,5 +1,6 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
+#include "journal/base/slice.h"
 #include "tools/args.h"
 #include "tools/catch_up.h"
 #include "tools/open.h"
@@ -79,8 +80,7 @@ static int count_finding(void *arg, const annal_index_finding *finding)
     struct health *last = ls->health_count > 0 ? &ls->healths[ls->health_count - 1] : NULL;
     if (finding->session.len > ANNAL_SESSION_ID_BYTES_MAX)
         return 0;
-    if (last != NULL && strlen(last->session) == finding->session.len &&
-        memcmp(last->session, finding->session.ptr, finding->session.len) == 0) {
+    if (last != NULL && annal__slice_is(finding->session, last->session)) {
         last->findings++;
         return 0;
     }

@@ -4,6 +4,7 @@
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/number.h"
+#include "journal/base/slice.h"
 #include "tools/excerpt.h"
 #include "tools/out.h"
 
@@ -138,8 +139,8 @@ static void print_content(struct conversation *talk, const annal_event *event, a
 static void print_message(struct conversation *talk, const annal_event *event)
 {
     annal_slice role = event_member(event, "role");
-    bool user = role.len == 6 && memcmp(role.ptr, "\"user\"", 6) == 0;
-    bool assistant = role.len == 11 && memcmp(role.ptr, "\"assistant\"", 11) == 0;
+    bool user = annal__slice_is(role, "\"user\"");
+    bool assistant = annal__slice_is(role, "\"assistant\"");
     colour(talk, user ? GREEN : assistant ? CYAN : YELLOW);
     if (role.len > 0)
         excerpt_print_line(role, 30);

@@ -4,6 +4,7 @@
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/number.h"
+#include "journal/base/slice.h"
 #include "tools/excerpt.h"
 #include "tools/out.h"
 
@@ -19,7 +20,7 @@ annal_slice event_member(const annal_event *event, const char *name)
     if (data.len == 0 || data.ptr[0] != '{')
         return (annal_slice){0};
     annal_slice value = annal__json_member(data, name);
-    return value.len == 4 && memcmp(value.ptr, "null", 4) == 0 ? (annal_slice){0} : value;
+    return annal__slice_is(value, "null") ? (annal_slice){0} : value;
 }
 
 annal_slice event_either(const annal_event *event, const char *name, const char *other)
@@ -58,8 +59,7 @@ static int64_t event_cost(const annal_event *event)
 static bool is_type(const annal_event *event, const char *const *types)
 {
     for (; *types != NULL; types++) {
-        if (strlen(*types) == event->type.len &&
-            memcmp(*types, event->type.ptr, event->type.len) == 0)
+        if (annal__slice_is(event->type, *types))
             return true;
     }
     return false;
@@ -80,7 +80,7 @@ bool event_failed(const annal_event *event)
 {
     annal_slice success = event_member(event, "success");
     return event_type_ends(event, "failed") || event_type_ends(event, "error") ||
-           (success.len == 5 && memcmp(success.ptr, "false", 5) == 0);
+           annal__slice_is(success, "false");
 }
 
 enum fact fact_of(const annal_event *event)

@@ -3,8 +3,7 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
-
-#include <string.h>
+#include "journal/base/slice.h"
 
 enum { KEY_TYPE, KEY_DATA, KEY_ID, KEY_TS, KEY_CAUSE, KEY_COUNT };
 
@@ -31,7 +30,7 @@ static annal_status find_key(annal_slice raw, struct buf *scratch, int *out_key,
     annal_slice name;
     annal_status status = annal__json_text(raw, scratch, &name);
     for (int key = 0; status == ANNAL_OK && key < KEY_COUNT; key++) {
-        if (strlen(key_names[key]) == name.len && memcmp(key_names[key], name.ptr, name.len) == 0) {
+        if (annal__slice_is(name, key_names[key])) {
             *out_key = key;
             return ANNAL_OK;
         }

@@ -3,6 +3,7 @@
 
 #include "journal/base/buf.h"
 #include "journal/base/json_walk.h"
+#include "journal/base/slice.h"
 #include "tools/command.h"
 #include "tools/out.h"
 
@@ -403,7 +404,7 @@ static const char *check_file(const char *path, annal_slice content)
         fault = "missing";
     else if (verb_read_file(path, &have) != 0)
         fault = "unreadable";
-    else if (have.len != content.len || memcmp(have.ptr, content.ptr, content.len) != 0)
+    else if (!annal__slice_same(annal__buf_slice(&have), content))
         fault = "changed";
     annal__buf_done(&have);
     return fault;

@@ -8,6 +8,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
+#include "journal/base/slice.h"
 #include "tools/conversation.h"
 #include "tools/event_out.h"
 #include "tools/excerpt.h"
@@ -96,8 +97,7 @@ static annal_slice spoken(annal_slice content)
 static void listen(struct said *said, const annal_event *event)
 {
     annal_slice role = message_role(event), text = spoken(message_content(event));
-    if (text.len == 0 || role.len != strlen(said->role) ||
-        memcmp(role.ptr, said->role, role.len) != 0)
+    if (text.len == 0 || !annal__slice_is(role, said->role))
         return;
     said->seq = event->seq;
     said->ts_us = event->ts_us;

@@ -1,6 +1,7 @@
 #include "tools/sessions.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/slice.h"
 #include "tools/out.h"
 
 #include <string.h>
@@ -26,8 +27,7 @@ static int add(void *arg, annal_slice session, uint64_t journal_bytes)
 static bool is_listed(const struct session_list *list, annal_slice session)
 {
     for (size_t i = 0; i < list->count; i++) {
-        const char *id = list->names[i].id;
-        if (strlen(id) == session.len && memcmp(id, session.ptr, session.len) == 0)
+        if (annal__slice_is(session, list->names[i].id))
             return true;
     }
     return false;

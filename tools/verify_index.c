@@ -3,6 +3,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
+#include "journal/base/slice.h"
 
 #include <string.h>
 
@@ -153,8 +154,7 @@ static annal_status compare_table(struct index_check *check, const char *query, 
     if (status == ANNAL_OK)
         status = annal_state_sql(check->state, sql, &options, add_row, &folded, err);
     if (status == ANNAL_OK &&
-        (indexed.len != folded.len ||
-         (indexed.len > 0 && memcmp(indexed.ptr, folded.ptr, indexed.len) != 0)))
+        !annal__slice_same(annal__buf_slice(&indexed), annal__buf_slice(&folded)))
         report(check, check->indexed_seq, 0, what);
     annal__buf_done(&indexed);
     annal__buf_done(&folded);
@@ -177,8 +177,7 @@ static int take_fork(void *arg, const annal_row *row)
 {
     struct index_check *check = arg;
     annal_slice parent = row->values[0].bytes;
-    check->fork_told = parent.len == strlen(check->fork_session) &&
-                       memcmp(parent.ptr, check->fork_session, parent.len) == 0 &&
+    check->fork_told = annal__slice_is(parent, check->fork_session) &&
                        (uint64_t)row->values[1].integer == check->fork_seq;
     return 0;
 }

@@ -1,5 +1,7 @@
 #include "journal/base/number.h"
 
+#include "journal/base/slice.h"
+
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -79,7 +81,7 @@ static char next_digit(const char **at)
 
 bool annal__number_equal(annal_slice a, annal_slice b)
 {
-    if (a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0)
+    if (annal__slice_same(a, b))
         return true;
     struct decimal left = read_decimal(a), right = read_decimal(b);
     if (left.negative != right.negative || (left.digit == NULL) != (right.digit == NULL))

@@ -6,6 +6,7 @@
 #include "journal/base/json_walk.h"
 #include "journal/base/number.h"
 #include "journal/base/sha256.h"
+#include "journal/base/slice.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -384,7 +385,7 @@ annal_status bundle_manifest_read(annal_slice text, struct bundle *out, annal_er
     annal_status status = read_lists(text, out, err);
     if (status == ANNAL_OK)
         status = bundle_manifest_write(out, &again, err);
-    if (status == ANNAL_OK && (again.len != text.len || memcmp(again.ptr, text.ptr, text.len) != 0))
+    if (status == ANNAL_OK && !annal__slice_same(annal__buf_slice(&again), text))
         status = refuse("it is not spelled as it should be", err);
     if (status == ANNAL_OK)
         status = check_lists(out, err);

@@ -2,6 +2,7 @@
 
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
+#include "journal/base/slice.h"
 #include "tools/excerpt.h"
 
 #include <string.h>
@@ -146,7 +147,7 @@ static annal_status emit(struct chats *chats, annal_error *err)
 
 static bool same_text(const struct buf *text, annal_slice raw)
 {
-    return raw.len > 0 && text->len == raw.len && memcmp(text->ptr, raw.ptr, raw.len) == 0;
+    return raw.len > 0 && annal__slice_same(annal__buf_slice(text), raw);
 }
 
 static annal_status set_name(struct buf *name, annal_slice raw)
@@ -246,7 +247,7 @@ annal_status chats_take(struct chats *chats, const annal_event *event, const str
 {
     enum fact fact = fact_of(event);
     annal_slice role = message_role(event);
-    bool answers = role.len == 11 && memcmp(role.ptr, "\"assistant\"", 11) == 0;
+    bool answers = annal__slice_is(role, "\"assistant\"");
     bool counted = used->input_tokens != 0 || used->output_tokens != 0 || used->cost_microusd != 0;
     if (fact == FACT_MESSAGE)
         return answers ? take_answer(chats, event, turn_seq, err)

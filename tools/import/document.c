@@ -4,6 +4,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "journal/base/slice.h"
 
 #include <annal/event.h>
 
@@ -321,8 +322,7 @@ static void put_emptied_array(void *arg, const char *begin, const char *end)
 static void put_item(void *arg, annal_slice path, uint64_t index, annal_slice value)
 {
     struct writing *writing = arg;
-    if (writing->only.len > 0 &&
-        (writing->only.len != path.len || memcmp(writing->only.ptr, path.ptr, path.len) != 0))
+    if (writing->only.len > 0 && !annal__slice_same(writing->only, path))
         return;
     fprintf(writing->lines, "{\"at\":\"%.*s\",\"index\":%llu,\"value\":", ANNAL_FMT(path),
             (unsigned long long)index);

@@ -22,6 +22,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "journal/base/slice.h"
 #include "tools/import/container.h"
 
 #include <annal/import.h>
@@ -121,8 +122,7 @@ static annal_status find_session(struct import_job *job, annal_slice id, size_t 
 {
     struct import_report *report = &job->report;
     for (size_t i = report->session_count; i-- > 0;) {
-        const char *known = report->sessions[i].id;
-        if (strlen(known) == id.len && memcmp(known, id.ptr, id.len) == 0) {
+        if (annal__slice_is(id, report->sessions[i].id)) {
             *out_index = i;
             return ANNAL_OK;
         }

@@ -3,6 +3,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "journal/base/slice.h"
 #include "tools/event_facts.h"
 
 #include <stdlib.h>
@@ -194,7 +195,7 @@ static int add_tool(void *arg, const annal_row *row)
     uint64_t calls = (uint64_t)row->values[1].integer;
     for (size_t i = 0; i < session->tool_count; i++) {
         struct tool *tool = &session->tools[i];
-        if (strlen(tool->name) == name.len && memcmp(tool->name, name.ptr, name.len) == 0) {
+        if (annal__slice_is(name, tool->name)) {
             tool->calls += calls;
             return 0;
         }
@@ -350,7 +351,7 @@ static int add_turn(void *arg, const annal_row *row)
     what.open = !read_time(&row->values[3], &what.to_us) ||
                 (!asking->part->last && what.to_us > asking->part->to_us);
     what.to_us = what.open ? asking->session->to_us : what.to_us;
-    what.failed = !what.open && state.len == 6 && memcmp(state.ptr, "failed", 6) == 0;
+    what.failed = !what.open && annal__slice_is(state, "failed");
     return tell_row(asking, &what, id);
 }
 
@@ -367,7 +368,7 @@ static int add_call(void *arg, const annal_row *row)
     if (what.from_us < UNTIMED_BEFORE_US || (!called && what.open))
         return 0;
     what.to_us = what.open ? asking->session->to_us : what.to_us;
-    what.failed = !what.open && state.len == 6 && memcmp(state.ptr, "failed", 6) == 0;
+    what.failed = !what.open && annal__slice_is(state, "failed");
     int status = tell_row(asking, &what, id);
     if (status == ANNAL_OK && what.failed)
         status = tell(asking, (struct happening){.kind = HAPPENED_FAIL,
@@ -399,7 +400,7 @@ static int add_payload(struct asking *asking, struct spending *spending, const a
     int status = 0;
     if (event->ts_us < UNTIMED_BEFORE_US)
         return 0;
-    if (role.len == 6 && memcmp(role.ptr, "\"user\"", 6) == 0) {
+    if (annal__slice_is(role, "\"user\"")) {
         what.kind = HAPPENED_USER;
         status = tell(asking, what);
     }

@@ -1,6 +1,7 @@
 #include "tools/plot/plot.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/slice.h"
 #include "tools/catch_up.h"
 #include "tools/open.h"
 #include "tools/plot/chart_svg.h"
@@ -127,8 +128,7 @@ int plot_put(const struct plot *plot, const char *title, struct picture *picture
 static int add_ancestor(void *arg, const annal_lineage_part *part)
 {
     struct session_list *list = arg;
-    if (annal_slice_of(list->names[0].id).len == part->session.len &&
-        memcmp(list->names[0].id, part->session.ptr, part->session.len) == 0)
+    if (annal__slice_is(part->session, list->names[0].id))
         return 0;
     void *grown = annal__realloc_array(list->names, list->count + 1, sizeof *list->names);
     if (grown == NULL)

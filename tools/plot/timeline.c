@@ -1,6 +1,7 @@
 #include "tools/plot/timeline.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/slice.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -176,8 +177,7 @@ static struct row *row_of(struct timeline *timeline, const struct happening *wha
     while (timeline->rows[first].role != roles[what->kind])
         first++;
     for (int i = 0; what->kind == HAPPENED_CALL && first + i < timeline->others; i++) {
-        const char *name = session->tools[i].name;
-        if (strlen(name) == what->name.len && memcmp(name, what->name.ptr, what->name.len) == 0)
+        if (annal__slice_is(what->name, session->tools[i].name))
             return &timeline->rows[first + i];
     }
     return &timeline->rows[what->kind == HAPPENED_CALL ? timeline->others : first];
