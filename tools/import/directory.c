@@ -78,14 +78,8 @@ static void make_one_line(struct buf *text)
             text->ptr[i] = ' ';
 }
 
-annal_status directory_open_file(const char *path, FILE **out, annal_error *err)
-{
-    *out = fopen(path, "re");
-    return *out != NULL || errno == ENOENT ? ANNAL_OK : annal__fail_errno(err, "'%s'", path);
-}
-
-annal_status directory_write_value(FILE *file, const char *path, annal_slice head, bool only_whole,
-                                   FILE *lines, annal_error *err)
+static annal_status write_value(FILE *file, const char *path, annal_slice head, bool only_whole,
+                                FILE *lines, annal_error *err)
 {
     struct buf text = {.limit = ANNAL_IMPORT_LINE_BYTES_MAX};
     annal_status status = read_whole(file, &text);
@@ -110,15 +104,28 @@ annal_status directory_write_value(FILE *file, const char *path, annal_slice hea
     return status;
 }
 
+annal_status directory_write_file(const char *path, annal_slice head, bool only_whole, FILE *lines,
+                                  bool *out_there, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    FILE *file = fopen(path, "re");
+    if (file == NULL && errno != ENOENT)
+        return annal__fail_errno(err, "'%s'", path);
+    if (out_there != NULL)
+        *out_there = file != NULL;
+    if (file != NULL) {
+        status = write_value(file, path, head, only_whole, lines, err);
+        fclose(file);
+    }
+    return status;
+}
+
+/* It may be gone since its name was read. */
 static annal_status write_file(const char *path, const char *name, bool only_whole, FILE *lines,
                                annal_error *err)
 {
     struct buf head = {0};
-    FILE *file = NULL;
-    annal_status status = directory_open_file(path, &file, err);
-    if (status < 0 || file == NULL) /* gone since its name was read */
-        return status;
-    status = annal__buf_append(&head, "{\"file\":", 8);
+    annal_status status = annal__buf_append(&head, "{\"file\":", 8);
     if (status >= 0)
         status = annal__json_quote(&head, annal_slice_of(name));
     if (status >= 0)
@@ -126,8 +133,7 @@ static annal_status write_file(const char *path, const char *name, bool only_who
     if (status < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "'%s': out of memory", path);
     else
-        status = directory_write_value(file, path, annal__buf_slice(&head), only_whole, lines, err);
-    fclose(file);
+        status = directory_write_file(path, annal__buf_slice(&head), only_whole, lines, NULL, err);
     annal__buf_done(&head);
     return status;
 }

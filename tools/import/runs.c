@@ -80,7 +80,7 @@ static annal_status write_run(const struct run *run, const struct stat *info, an
 {
     struct buf manifest = {0}, artifacts = {0}, head = {0};
     struct stat there;
-    FILE *file = NULL;
+    bool has_manifest = false;
     annal_status status = ANNAL_OK;
     if (annal__buf_printf(&manifest, "%s/run.json", run->path) < 0 ||
         annal__buf_cstr(&manifest) == NULL ||
@@ -89,14 +89,10 @@ static annal_status write_run(const struct run *run, const struct stat *info, an
         run_head(run, info, stat(artifacts.ptr, &there) == 0 ? artifacts.ptr : NULL, &head) < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "'%s': out of memory", run->path);
     if (status >= 0 && run_is_here(run->path))
-        status = directory_open_file(manifest.ptr, &file, err);
-    if (status >= 0 && file != NULL)
-        status = directory_write_value(file, manifest.ptr, annal__buf_slice(&head), run->only_whole,
-                                       run->lines, err);
-    else if (status >= 0)
+        status = directory_write_file(manifest.ptr, annal__buf_slice(&head), run->only_whole,
+                                      run->lines, &has_manifest, err);
+    if (status >= 0 && !has_manifest)
         fprintf(run->lines, "%.*snull}\n", (int)head.len, head.ptr);
-    if (file != NULL)
-        fclose(file);
     annal__buf_done(&manifest);
     annal__buf_done(&artifacts);
     annal__buf_done(&head);
@@ -119,20 +115,17 @@ static annal_status branch_head(const char *path, struct timespec changed, struc
     return status < 0 ? status : annal__buf_printf(out, "},\"branch\":");
 }
 
+/* It may be gone since its name was read. */
 static annal_status write_branch(const struct run *run, const char *path, struct timespec changed,
                                  annal_error *err)
 {
     struct buf head = {0};
-    FILE *file = NULL;
-    annal_status status = directory_open_file(path, &file, err);
-    if (status < 0 || file == NULL) /* gone since its name was read */
-        return status;
-    if (branch_head(path, changed, &head) < 0)
+    annal_status status = branch_head(path, changed, &head);
+    if (status < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "'%s': out of memory", path);
     else
-        status = directory_write_value(file, path, annal__buf_slice(&head), run->only_whole,
-                                       run->lines, err);
-    fclose(file);
+        status = directory_write_file(path, annal__buf_slice(&head), run->only_whole, run->lines,
+                                      NULL, err);
     annal__buf_done(&head);
     return status;
 }
