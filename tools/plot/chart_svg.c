@@ -3,7 +3,6 @@
 #include "tools/plot/svg.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum {
     LEFT = 70,
@@ -16,18 +15,6 @@ enum {
     LABEL_WIDTH = 74,
     BAR_MAX = 48
 };
-
-static annal_slice slice_of(struct drawing *drawing)
-{
-    return annal__buf_slice(&drawing->text);
-}
-
-/* Values below 0, which take back what was counted before, are not drawn. */
-static double height_of(int64_t value, int64_t scale)
-{
-    double height = (double)value / (double)scale * HEIGHT;
-    return value <= 0 ? 0 : height < 1 ? 1 : height;
-}
 
 static void put_scale(const struct chart *chart, int64_t scale, int y, struct drawing *out)
 {
@@ -52,8 +39,8 @@ static void put_bar(const struct chart *chart, const struct series *series, size
     double x = LEFT + (double)at * cell + (cell - width) / 2;
     int64_t value = bucket->values[series->value];
     int64_t part = series->part < 0 ? 0 : bucket->values[series->part];
-    double height = height_of(value, scale);
-    double part_height = part > value ? height : height_of(part, scale);
+    double height = svg_height(value, scale, HEIGHT);
+    double part_height = part > value ? height : svg_height(part, scale, HEIGHT);
     drawing_put(&tooltip, "%s: %s", chart_name(chart, at, text),
                 text_exact((char[TEXT_BYTES]){0}, value, chart->unit));
     drawing_put(&tooltip, " %s", series->name != NULL ? series->name : chart->what);
@@ -61,9 +48,10 @@ static void put_bar(const struct chart *chart, const struct series *series, size
         drawing_put(&tooltip, ", %s %s", text_exact(text, part, chart->unit), series->part_name);
     if (height > part_height)
         svg_rect(out, x, y + HEIGHT - height, width, height - part_height, "bar",
-                 slice_of(&tooltip));
+                 drawing_slice(&tooltip));
     if (part_height > 0)
-        svg_rect(out, x, y + HEIGHT - part_height, width, part_height, "part", slice_of(&tooltip));
+        svg_rect(out, x, y + HEIGHT - part_height, width, part_height, "part",
+                 drawing_slice(&tooltip));
     drawing_done(&tooltip);
 }
 
@@ -107,7 +95,7 @@ int chart_svg(const struct chart *chart, int y, struct drawing *out)
 {
     struct drawing title = {0};
     chart_title(chart, &title);
-    svg_text(out, 16, y + 20, ALIGN_LEFT, "title", slice_of(&title));
+    svg_text(out, 16, y + 20, ALIGN_LEFT, "title", drawing_slice(&title));
     drawing_done(&title);
     y += TITLE_HEIGHT;
     for (int i = 0; i < chart->series_count; i++) {

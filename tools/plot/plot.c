@@ -72,12 +72,12 @@ void plot_say_empty(const struct plot *plot, struct drawing *out)
 static void make_svg(const char *title, const struct picture *picture, struct drawing *out)
 {
     enum { LINE_HEIGHT = 20 };
-    annal_slice rest = annal__buf_slice(&picture->notes.text), line;
+    annal_slice rest = drawing_slice(&picture->notes), line;
     int height = picture->height + 16;
     for (size_t i = 0; i < rest.len; i++)
         height += rest.ptr[i] == '\n' ? LINE_HEIGHT : 0;
     svg_begin(out, PICTURE_WIDTH, height, annal_slice_of(title));
-    out->lacks = annal__buf_append_slice(&out->text, annal__buf_slice(&picture->drawn.text)) < 0 ||
+    out->lacks = annal__buf_append_slice(&out->text, drawing_slice(&picture->drawn)) < 0 ||
                  picture->drawn.lacks || out->lacks;
     for (int y = picture->height + LINE_HEIGHT; rest.len > 0; y += LINE_HEIGHT) {
         const char *end = memchr(rest.ptr, '\n', rest.len);
@@ -91,8 +91,8 @@ static void make_svg(const char *title, const struct picture *picture, struct dr
 
 static void make_text(const struct picture *picture, struct drawing *out)
 {
-    annal_slice drawn = annal__buf_slice(&picture->drawn.text);
-    annal_slice notes = annal__buf_slice(&picture->notes.text);
+    annal_slice drawn = drawing_slice(&picture->drawn);
+    annal_slice notes = drawing_slice(&picture->notes);
     out->lacks = annal__buf_append_slice(&out->text, drawn) < 0 || picture->drawn.lacks;
     drawing_put(out, "%s", drawn.len > 0 && notes.len > 0 ? "\n" : "");
     out->lacks = annal__buf_append_slice(&out->text, notes) < 0 || out->lacks;
@@ -113,7 +113,7 @@ int plot_put(const struct plot *plot, const char *title, struct picture *picture
     if (exit_status == EXIT_DONE)
         exit_status = target_begin(&target, file ? plot->svg : NULL);
     if (exit_status == EXIT_DONE) {
-        out_slice(annal__buf_slice(&drawing.text));
+        out_slice(drawing_slice(&drawing));
         exit_status = target_end(&target, true);
     }
     drawing_done(&drawing);

@@ -124,6 +124,14 @@ void svg_rect(struct drawing *out, double x, double y, double width, double heig
     end_shape(out, "rect", tooltip);
 }
 
+double svg_height(int64_t value, int64_t most, double full)
+{
+    if (value <= 0)
+        return 0;
+    double height = (double)value / (double)most * full;
+    return height < 1 ? 1 : height;
+}
+
 void svg_line(struct drawing *out, double x1, double y1, double x2, double y2, const char *class,
               annal_slice tooltip)
 {

@@ -24,6 +24,10 @@ void svg_text(struct drawing *out, double x, double y, enum align align, const c
 void svg_rect(struct drawing *out, double x, double y, double width, double height,
               const char *class, annal_slice tooltip);
 
+/* How high a bar stands for value, where most is full high: what is there is seen. Values below 0,
+ * which take back what was counted before, are not drawn. */
+double svg_height(int64_t value, int64_t most, double full);
+
 /* class: "grid", "base", "cut". */
 void svg_line(struct drawing *out, double x1, double y1, double x2, double y2, const char *class,
               annal_slice tooltip);

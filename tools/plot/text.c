@@ -37,6 +37,11 @@ void drawing_done(struct drawing *drawing)
     annal__buf_done(&drawing->text);
 }
 
+annal_slice drawing_slice(const struct drawing *drawing)
+{
+    return annal__buf_slice(&drawing->text);
+}
+
 /* The text as a terminal may have it, with a NUL. */
 static const char *plain(struct buf *out, annal_slice text)
 {

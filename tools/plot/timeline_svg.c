@@ -18,11 +18,6 @@ enum {
     TIME_WIDTH = 78
 };
 
-static annal_slice slice_of(struct drawing *drawing)
-{
-    return annal__buf_slice(&drawing->text);
-}
-
 /* "Bash, 10:38:20 to 10:39:40 (1 min 20 s), failed" */
 static void tell(const struct row *row, const struct slot *slot, struct drawing *out)
 {
@@ -74,15 +69,12 @@ static void put_bars(const struct timeline *timeline, const struct row *row, int
             continue;
         struct drawing tooltip = {0};
         double width = (to - from) * SLOT > 3 ? (to - from) * SLOT - 0.5 : 3;
-        double height = BAR_HEIGHT;
-        if (row->kind == ROW_AMOUNTS) {
-            height = (double)slot->amount / (double)(row->most > 0 ? row->most : 1) * BAR_HEIGHT;
-            height = slot->amount <= 0 ? 0 : height < 1 ? 1 : height;
-        }
+        double height =
+            row->kind == ROW_AMOUNTS ? svg_height(slot->amount, row->most, BAR_HEIGHT) : BAR_HEIGHT;
         tell(row, slot, &tooltip);
         if (height > 0)
             svg_rect(out, LEFT + from * SLOT, y + BAR_TOP + BAR_HEIGHT - height, width, height,
-                     class_of(row, slot), slice_of(&tooltip));
+                     class_of(row, slot), drawing_slice(&tooltip));
         drawing_done(&tooltip);
     }
 }
@@ -94,13 +86,13 @@ static void put_row(const struct timeline *timeline, const struct row *row, int 
     svg_rect(out, LEFT, y + 2, WIDTH, ROW_HEIGHT - 4, "frame", (annal_slice){0});
     int width = text_width(annal_slice_of(row->label));
     drawing_fit(&text, annal_slice_of(row->label), width < LABEL_CHARS ? width : LABEL_CHARS, true);
-    svg_text(out, LEFT - 10, y + 16, ALIGN_RIGHT, "", slice_of(&text));
+    svg_text(out, LEFT - 10, y + 16, ALIGN_RIGHT, "", drawing_slice(&text));
     drawing_done(&text);
     if (row->kind != ROW_PAUSES)
         put_bars(timeline, row, y, out);
     text = (struct drawing){0};
     timeline_sum(row, &text);
-    svg_text(out, LEFT + WIDTH + 10, y + 16, ALIGN_LEFT, "name", slice_of(&text));
+    svg_text(out, LEFT + WIDTH + 10, y + 16, ALIGN_LEFT, "name", drawing_slice(&text));
     drawing_done(&text);
 }
 
@@ -115,7 +107,7 @@ static void put_cuts(const struct timeline *timeline, int top, int bottom, struc
         drawing_put(&tooltip, "pause, %s", text_time(text, before->to_us));
         drawing_put(&tooltip, " to %s", text_time_after(text, after->from_us, before->to_us));
         drawing_put(&tooltip, " (%s)", text_span(text, after->from_us - before->to_us));
-        svg_line(out, x, top, x, bottom, "cut", slice_of(&tooltip));
+        svg_line(out, x, top, x, bottom, "cut", drawing_slice(&tooltip));
         drawing_done(&tooltip);
     }
 }
@@ -161,7 +153,7 @@ int timeline_svg(const struct timeline *timeline, int y, struct drawing *out)
 {
     struct drawing title = {0};
     timeline_title(timeline, 0, &title);
-    svg_text(out, 16, y + 20, ALIGN_LEFT, "title", slice_of(&title));
+    svg_text(out, 16, y + 20, ALIGN_LEFT, "title", drawing_slice(&title));
     drawing_done(&title);
     y += TITLE_HEIGHT;
     int top = y;
