@@ -20,11 +20,23 @@ struct core_count {
 
 #define CORE_COUNTS_MAX 64
 
+/* A row of event_index that is not there yet. */
+struct core_event {
+    uint64_t seq, offset, length;
+    char type[ANNAL_TYPE_BYTES_MAX];
+    size_t type_bytes;
+    char ts[ANNAL_TIME_BYTES];
+};
+
+#define CORE_EVENTS_MAX 32
+
 /* What the index writes beside what every follower does; see core.c. */
 struct core_rows {
-    sqlite3_stmt *insert_event;
+    sqlite3_stmt *insert_event, *insert_events; /* one, and CORE_EVENTS_MAX of them */
     sqlite3_stmt *add_count;
-    struct core_count counts[CORE_COUNTS_MAX]; /* of the session at hand */
+    struct core_event events[CORE_EVENTS_MAX]; /* of the session at hand, as the counts are */
+    size_t event_count;
+    struct core_count counts[CORE_COUNTS_MAX];
     size_t count_count;
 };
 
