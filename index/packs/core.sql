@@ -306,6 +306,8 @@ WHERE completed_at IS NULL AND status <> 'streaming'
                      ORDER BY sequence DESC LIMIT 1));
 
 -- on turn.completed, turn.failed, turn.cancelled, turn_complete, turn_error   guarded "the turn has ended already"
+SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM turns
+                           WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL);
 UPDATE sessions SET
     input_tokens = input_tokens + annal_count($input_tokens),
     output_tokens = output_tokens + annal_count($output_tokens),
@@ -315,6 +317,8 @@ UPDATE sessions SET
     cost_microusd = cost_microusd + annal_cost($cost_microusd, $cost_usd),
     total_cost_usd = (cost_microusd + annal_cost($cost_microusd, $cost_usd)) / 1e6
 WHERE id = :session
+  AND COALESCE($input_tokens, $output_tokens, $cached_input_tokens, $cache_write_tokens,
+               $cost_microusd, $cost_usd) IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM turns
                   WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL);
 INSERT INTO usage (session_id, day, model, requests, input_tokens, output_tokens,
