@@ -16,6 +16,8 @@
  *     point. So no event has two rows, and sums over sessions stay right; where the rest of its
  *     history stands is said by the table forks.
  * (7) Work is planned without the lock; see plan.h.
+ * (8) Long sessions take turns: what ran side by side stands side by side in the index by type and
+ *     time. One session after the other would touch all of its pages again for each.
  */
 #include "index/database.h"
 #include "index/index.h"
@@ -32,6 +34,7 @@
 #define SLICE_MS       500
 #define ATTEMPTS_MAX   5
 #define ROWS_PER_CLOCK 256 /* how often the time is looked at */
+#define ROWS_PER_TURN  512
 
 /* ---- One transaction ---- */
 
@@ -41,6 +44,7 @@ struct batch {
     int64_t deadline_us;
     uint64_t rows;
     uint64_t bytes;
+    uint64_t turn_rows; /* where the turn of the session at hand ends; rule 8 */
     annal_error unreadable;
 };
 
@@ -62,6 +66,7 @@ static annal_status add_damage(struct batch *batch, annal_slice session, const a
 static bool batch_full(struct batch *batch)
 {
     return batch->rows >= ROWS_MAX || batch->bytes >= BYTES_MAX ||
+           batch->rows >= batch->turn_rows ||
            (batch->rows % ROWS_PER_CLOCK == 0 && annal__deadline_passed(batch->deadline_us));
 }
 
@@ -190,7 +195,7 @@ static annal_status index_session(struct batch *batch, annal_slice session, uint
 annal_status annal__follower_catch_up(struct follower *follower, annal_slice session,
                                       annal_error *err)
 {
-    struct batch batch = {.follower = follower, .deadline_us = INT64_MAX};
+    struct batch batch = {.follower = follower, .deadline_us = INT64_MAX, .turn_rows = UINT64_MAX};
     bool done = false;
     annal_status status = ANNAL_OK;
     while (status >= 0 && !done) {
@@ -206,6 +211,25 @@ annal_status annal__follower_catch_up(struct follower *follower, annal_slice ses
 }
 
 /* ---- Working off a plan ---- */
+
+/* Rule 8. *next: tasks before it are done. */
+static annal_status take_turn(struct batch *batch, struct plan *plan, size_t *next,
+                              annal_error *err)
+{
+    if (plan->turn < *next || plan->turn >= plan->count)
+        plan->turn = *next;
+    struct task task = plan->tasks[plan->turn];
+    batch->turn_rows = batch->rows + ROWS_PER_TURN;
+    bool done = true;
+    annal_status status =
+        index_session(batch, annal__task_session(plan, &task), task.target, &done, err);
+    if (done) {
+        plan->tasks[plan->turn] = plan->tasks[*next];
+        plan->tasks[(*next)++] = task;
+    }
+    plan->turn++;
+    return status;
+}
 
 annal_status annal__follower_batch(struct follower *follower, struct plan *plan,
                                    int64_t lock_until_us, int64_t work_until_us, bool must_match,
@@ -229,12 +253,8 @@ annal_status annal__follower_batch(struct follower *follower, struct plan *plan,
     size_t next = plan->next;
     bool full = false;
     while (status >= 0 && next < plan->count && !full) {
-        const struct task *task = &plan->tasks[next];
-        annal_slice session = annal__task_session(plan, task);
-        bool done = true;
-        status = index_session(&batch, session, task->target, &done, err);
-        next += done;
-        full = !done || batch.bytes >= BYTES_MAX || batch.rows >= ROWS_MAX ||
+        status = take_turn(&batch, plan, &next, err);
+        full = batch.bytes >= BYTES_MAX || batch.rows >= ROWS_MAX ||
                annal__deadline_passed(batch.deadline_us);
     }
     struct stamp stamp = {base->stamp.id, base->stamp.commits + 1};

@@ -25,6 +25,7 @@ struct plan {
     struct task *tasks;
     size_t count;
     size_t next;            /* tasks before it are done */
+    size_t turn;            /* whose turn it is; indexer.c */
     annal_error unreadable; /* the first journal that could not be read, and why */
 };
 

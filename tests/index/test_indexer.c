@@ -201,6 +201,23 @@ START_TEST(a_transaction_that_is_full_goes_on_in_the_next)
 }
 END_TEST
 
+START_TEST(long_sessions_take_turns)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_many(&f, "s", 1500, START);
+    fixture_append_many(&f, "t", 1700, START);
+    ck_sql(&f, "SELECT session_id, COUNT(*), MIN(seq), MAX(seq) FROM event_index GROUP BY 1",
+           "s|1500|1|1500\nt|1700|1|1700\n");
+    ck_sql(&f, "SELECT id, events FROM sessions ORDER BY id", "s|1500\nt|1700\n");
+    ck_sql(&f,
+           "SELECT (SELECT MIN(rowid) FROM event_index WHERE session_id = 't') < "
+           "(SELECT MAX(rowid) FROM event_index WHERE session_id = 's')",
+           "1\n");
+    fixture_done(&f);
+}
+END_TEST
+
 static int stop_at_once(void *arg, const annal_index_progress *progress)
 {
     ck_assert_uint_le(progress->bytes_done, progress->bytes_total);
@@ -556,6 +573,7 @@ Suite *suite_indexer(void)
     tcase_add_test(all, the_state_of_a_session_equals_its_rows);
     tcase_add_test(all, f20_a_full_disk_costs_no_answer);
     tcase_add_test(all, a_transaction_that_is_full_goes_on_in_the_next);
+    tcase_add_test(all, long_sessions_take_turns);
     tcase_add_test(all, a_progress_callback_can_stop_and_what_was_done_stays);
     tcase_add_test(all, f17_a_journal_that_was_replaced_is_indexed_anew_by_itself);
     tcase_add_test(all, h25_an_index_that_is_ahead_of_what_a_power_cut_left_is_mended);
