@@ -103,8 +103,11 @@ static annal_status open_writer(struct derived *base, int flags, annal_error *er
         annal__db_open(base->path, flags | SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI, &base->db, err);
     if (status < 0)
         return status;
-    char sql[80];
-    snprintf(sql, sizeof sql, "PRAGMA synchronous = %s; PRAGMA cache_size = -%d",
+    /* What a statement would take back is kept in memory: SQLite writes it into a file of its own
+     * else, page by page, from the first 64 KiB of a transaction on. */
+    char sql[120];
+    snprintf(sql, sizeof sql,
+             "PRAGMA synchronous = %s; PRAGMA cache_size = -%d; PRAGMA temp_store = MEMORY",
              base->rollback ? "FULL" : "NORMAL", CACHE_KIB);
     sqlite3_wal_hook(base->db, note_wal_pages, base);
     return annal__db_exec(base->db, sql, err);

@@ -226,7 +226,9 @@ static annal_status run_checkpoint(sqlite3 *db, const char *pragma, annal_mainte
 static annal_status run_vacuum(sqlite3 *db, annal_maintenance *what, annal_error *err)
 {
     annal_maintenance unused = {0};
-    annal_status status = annal__db_exec(db, "VACUUM", err);
+    /* It writes all of the database a second time: not into memory. */
+    annal_status status = annal__db_exec(db, "PRAGMA temp_store = FILE; VACUUM", err);
+    (void)annal__db_exec(db, "PRAGMA temp_store = MEMORY", NULL);
     /* The new pages stand in the WAL until then. */
     if (status >= 0)
         status = run_checkpoint(db, "PRAGMA wal_checkpoint(TRUNCATE)", &unused, err);
