@@ -13,26 +13,36 @@
 #define SYNCERS_MAX         16
 #define JOURNALS_PER_SYNCER 4 /* with fewer a thread costs more than it saves */
 
+/*
+ * So many bytes of a journal go to the disk at once while nobody waits for the checkpoint: a sync
+ * of the log that comes in between waits for no more than these. All journals at once made one
+ * append in a hundred take 3 ms where it takes 1.4 so, and none faster.
+ */
+#define PIECE_BYTES ((size_t)512 << 10)
+
+/* A journal that is synced. */
+struct dirty {
+    struct session *session;
+    uint64_t from; /* what no sync has covered; a hint */
+    uint64_t to;
+    int failed; /* errno, or 0 */
+};
+
 struct work {
     annal_store *store;
-    struct session **sessions;
+    struct dirty *dirty;
     size_t count;
     size_t room;
     _Atomic size_t next;
-    int *failed; /* for each session the errno of its sync, or 0 */
 };
 
 static annal_status more_room(struct work *work, annal_error *err)
 {
     size_t room = work->room == 0 ? 64 : work->room * 2;
-    struct session **sessions = annal__realloc_array(work->sessions, room, sizeof *sessions);
-    if (sessions != NULL)
-        work->sessions = sessions;
-    int *failed = annal__realloc_array(work->failed, room, sizeof *failed);
-    if (failed != NULL)
-        work->failed = failed;
-    if (sessions == NULL || failed == NULL)
+    struct dirty *dirty = annal__realloc_array(work->dirty, room, sizeof *dirty);
+    if (dirty == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "checkpoint: no memory");
+    work->dirty = dirty;
     work->room = room;
     return ANNAL_OK;
 }
@@ -50,8 +60,8 @@ static annal_status collect_dirty(void *arg, struct session *session, annal_erro
         if (status == ANNAL_OK) {
             session->dirty = false; /* bytes that come now are of a later checkpoint */
             session->in_use = true;
-            work->failed[work->count] = 0;
-            work->sessions[work->count++] = session;
+            work->dirty[work->count++] =
+                (struct dirty){.session = session, .from = session->dirty_from, .to = session->end};
         }
     }
     pthread_mutex_unlock(&session->lock);
@@ -63,9 +73,10 @@ static annal_status collect_dirty(void *arg, struct session *session, annal_erro
 static annal_status set_unsynced(const struct work *work, size_t i, annal_error *err)
 {
     annal_error failure;
-    errno = work->failed[i];
-    annal__fail_errno(&failure, "sync the journal of session '%s'", work->sessions[i]->id);
-    annal__session_set_late(work->store, work->sessions[i], LATE_SYNC, &failure);
+    struct session *session = work->dirty[i].session;
+    errno = work->dirty[i].failed;
+    annal__fail_errno(&failure, "sync the journal of session '%s'", session->id);
+    annal__session_set_late(work->store, session, LATE_SYNC, &failure);
     if (err != NULL)
         *err = failure;
     return failure.status;
@@ -75,16 +86,33 @@ static annal_status put_back(const struct work *work, bool tried, annal_error *e
 {
     annal_status status = ANNAL_OK;
     for (size_t i = 0; i < work->count; i++) {
-        struct session *session = work->sessions[i];
+        struct session *session = work->dirty[i].session;
+        int failed = work->dirty[i].failed;
         pthread_mutex_lock(&session->lock);
         session->in_use = false;
-        session->dirty = session->dirty || !tried || work->failed[i] != 0;
-        if (work->failed[i] != 0)
+        session->dirty = session->dirty || !tried || failed != 0;
+        if (failed != 0)
             status = set_unsynced(work, i, err);
         pthread_cond_broadcast(&session->moved);
         pthread_mutex_unlock(&session->lock);
     }
     return status;
+}
+
+/* Piece after piece, until somebody waits for the end. Less than a piece is left to the sync. */
+static void write_back(struct work *work)
+{
+    const struct io *io = work->store->io;
+    for (size_t i = 0; i < work->count; i++) {
+        struct dirty *dirty = &work->dirty[i];
+        for (uint64_t at = dirty->from; at + PIECE_BYTES <= dirty->to && dirty->failed == 0;
+             at += PIECE_BYTES) {
+            if (atomic_load(&work->store->checkpoint_waiters) > 0)
+                return;
+            if (io->write_back(io->arg, dirty->session->fd, at, PIECE_BYTES) < 0)
+                dirty->failed = errno;
+        }
+    }
 }
 
 static void *sync_some(void *arg)
@@ -94,8 +122,9 @@ static void *sync_some(void *arg)
         size_t i = atomic_fetch_add(&work->next, 1);
         if (i >= work->count)
             return NULL;
-        if (annal__store_fdatasync(work->store, work->sessions[i]->fd) < 0)
-            work->failed[i] = errno;
+        struct dirty *dirty = &work->dirty[i];
+        if (dirty->failed == 0 && annal__store_fdatasync(work->store, dirty->session->fd) < 0)
+            dirty->failed = errno;
     }
 }
 
@@ -116,21 +145,23 @@ static void sync_all(struct work *work)
 annal_status annal__checkpoint_journals(annal_store *store, struct session **sessions, size_t count,
                                         annal_error *err)
 {
-    struct work work = {.store = store, .sessions = sessions, .count = count};
+    struct work work = {.store = store, .count = count};
     if (count == 0)
         return ANNAL_OK;
-    work.failed = annal__zalloc(count * sizeof *work.failed);
-    if (work.failed == NULL)
+    work.dirty = annal__zalloc(count * sizeof *work.dirty);
+    if (work.dirty == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "sync: no memory");
+    for (size_t i = 0; i < count; i++)
+        work.dirty[i].session = sessions[i];
     sync_all(&work);
     annal_status status = ANNAL_OK;
     for (size_t i = 0; i < count; i++) {
         pthread_mutex_lock(&sessions[i]->lock);
-        if (work.failed[i] != 0)
+        if (work.dirty[i].failed != 0)
             status = set_unsynced(&work, i, err);
         pthread_mutex_unlock(&sessions[i]->lock);
     }
-    annal__free(work.failed);
+    annal__free(work.dirty);
     return status;
 }
 
@@ -169,8 +200,10 @@ annal_status annal__checkpoint_epoch(annal_store *store, uint64_t epoch, annal_e
     int64_t begun_us = annal__now_us(store);
     status = annal__session_each(store, collect_dirty, &work, err);
     bool tried = status == ANNAL_OK;
-    if (tried)
+    if (tried) {
+        write_back(&work);
         sync_all(&work);
+    }
     annal_status synced = put_back(&work, tried, tried ? err : NULL);
     if (tried)
         status = synced;
@@ -190,7 +223,6 @@ annal_status annal__checkpoint_epoch(annal_store *store, uint64_t epoch, annal_e
         annal__metrics_record(store, HISTOGRAM_CHECKPOINT_LAG_US, (uint64_t)(now_us - epoch_us));
     }
     pthread_mutex_unlock(&store->checkpoint_lock);
-    annal__free(work.sessions);
-    annal__free(work.failed);
+    annal__free(work.dirty);
     return status;
 }

@@ -18,7 +18,7 @@
 #define GROUP_HEADER_BYTES  64u
 #define GROUP_HASH_AT       56u
 #define RECORD_FIXED_BYTES  72u
-#define ZERO_FILL_BYTES     ((size_t)1 << 20)
+#define ZERO_FILL_BYTES     ((size_t)256 << 10) /* at once: the log in use is synced meanwhile */
 #define LOG_BLOCK_BYTES_MAX 65536
 #define NUMBER_MAX          ((uint64_t)1 << 62) /* of an epoch or group: we never come so far */
 

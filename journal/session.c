@@ -617,6 +617,8 @@ annal_status annal__session_write(annal_store *store, struct session *session, u
     if (annal__write_all(store->io, session->fd, bytes.ptr, bytes.len, offset) < 0)
         return annal__fail_errno(err, "write the journal of session '%s'", session->id);
     session->exists = true;
+    if (!session->dirty)
+        session->dirty_from = offset;
     session->dirty = true;
     session->used_us = annal__now_us(store);
     session->changed = atomic_fetch_add(&store->changes, 1) + 1;

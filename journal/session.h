@@ -98,6 +98,7 @@ struct session {
     bool marked;         /* or about to be: true for sure when nothing is pending; see (3) */
     uint64_t mark_group; /* the group of the last mark that no later record took back; 0: none */
     bool dirty;          /* the journal has bytes that no sync has covered */
+    uint64_t dirty_from; /* about where they begin */
     struct ids ids;
     bool ids_loaded;
     uint64_t changed; /* the store's change counter at the last apply */

@@ -59,6 +59,16 @@ static ssize_t sys_pwrite(void *arg, int fd, const void *bytes, size_t len, uint
     return pwrite(fd, bytes, len, (off_t)offset);
 }
 
+static int sys_write_back(void *arg, int fd, uint64_t offset, size_t len)
+{
+    (void)arg;
+    int failed = sync_file_range(fd, (off_t)offset, (off_t)len,
+                                 SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+    if (failed < 0 && (errno == ENOSYS || errno == EINVAL)) /* it is all left to the sync */
+        return 0;
+    return failed;
+}
+
 static int sys_fdatasync(void *arg, int fd)
 {
     (void)arg;
@@ -206,6 +216,7 @@ const struct io annal__system_io = {
     .pread_now = sys_pread_now,
     .will_need = sys_will_need,
     .pwrite = sys_pwrite,
+    .write_back = sys_write_back,
     .fdatasync = sys_fdatasync,
     .fsync = sys_fsync,
     .ftruncate = sys_ftruncate,

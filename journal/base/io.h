@@ -34,6 +34,11 @@ struct io {
     /* A hint: fetch these bytes from the disk meanwhile. */
     void (*will_need)(void *arg, int fd, uint64_t offset, size_t len);
     ssize_t (*pwrite)(void *arg, int fd, const void *bytes, size_t len, uint64_t offset);
+    /*
+     * Have these bytes written if they are dirty, and wait for that. A preparation, no sync: they
+     * may stay in the device's cache. An error that is told here may not be told by the next sync.
+     */
+    int (*write_back)(void *arg, int fd, uint64_t offset, size_t len);
     int (*fdatasync)(void *arg, int fd);
     int (*fsync)(void *arg, int fd);
     int (*ftruncate)(void *arg, int fd, uint64_t len);

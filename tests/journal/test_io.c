@@ -269,6 +269,20 @@ START_TEST(the_cache_of_a_synced_file_can_be_dropped_and_its_bytes_stay)
 }
 END_TEST
 
+START_TEST(bytes_can_be_written_back_before_they_are_synced)
+{
+    const struct io *io = &annal__system_io;
+    int fd = io->open(io->arg, tmpdir_path(&dir, "f"), O_RDWR | O_CREAT, 0600);
+    ck_assert_int_eq(annal__write_all(io, fd, "abc", 3, 0), 0);
+    ck_assert_int_eq(io->write_back(io->arg, fd, 0, 1), 0);
+    ck_assert_int_eq(io->write_back(io->arg, fd, 1, 1 << 20), 0); /* beyond its end */
+    ck_assert_int_eq(io->fdatasync(io->arg, fd), 0);
+    io->close(io->arg, fd);
+    ck_assert_int_eq(io->write_back(io->arg, fd, 0, 3), -1);
+    ck_assert_int_eq(errno, EBADF);
+}
+END_TEST
+
 START_TEST(the_disk_tells_its_space_and_its_block)
 {
     const struct io *io = &annal__system_io;
@@ -380,6 +394,7 @@ Suite *suite_io(void)
     tcase_add_test(tests,
                    a_file_can_be_published_under_a_relative_name_but_not_under_an_endless_one);
     tcase_add_test(tests, the_cache_of_a_synced_file_can_be_dropped_and_its_bytes_stay);
+    tcase_add_test(tests, bytes_can_be_written_back_before_they_are_synced);
     tcase_add_test(tests, the_disk_tells_its_space_and_its_block);
     tcase_add_test(tests, f9_a_lock_is_waited_for_through_signals);
     tcase_add_test(tests, the_parent_of_a_directory_may_be_the_root);

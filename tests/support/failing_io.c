@@ -16,6 +16,7 @@ enum call {
     CLOSE,
     PREAD,
     PWRITE,
+    WRITE_BACK,
     FDATASYNC,
     FSYNC,
     FTRUNCATE,
@@ -46,6 +47,7 @@ static const struct {
     [CLOSE] = {"close", false, {EIO, EINTR}},
     [PREAD] = {"pread", true, {EIO, SHORT, EINTR}},
     [PWRITE] = {"pwrite", true, {EIO, ENOSPC, TORN, EDQUOT, SHORT, EINTR}},
+    [WRITE_BACK] = {"write_back", true, {EIO, ENOSPC, EDQUOT, EINTR}},
     [FDATASYNC] = {"fdatasync", true, {EIO, ENOSPC, EDQUOT, EINTR}},
     [FSYNC] = {"fsync", true, {EIO, ENOSPC, EDQUOT, EINTR}},
     [FTRUNCATE] = {"ftruncate", true, {EIO, ENOSPC, EDQUOT, EINTR}},
@@ -161,6 +163,11 @@ static ssize_t f_pwrite(void *arg, int fd, const void *bytes, size_t len, uint64
 {
     int way = fails(arg, PWRITE);
     return way > 0 ? -1 : annal__system_io.pwrite(NULL, fd, bytes, shorter(arg, way, len), offset);
+}
+
+static int f_write_back(void *arg, int fd, uint64_t offset, size_t len)
+{
+    return fails(arg, WRITE_BACK) ? -1 : annal__system_io.write_back(NULL, fd, offset, len);
 }
 
 static int f_fdatasync(void *arg, int fd)
@@ -286,6 +293,7 @@ void failing_io_init(struct failing_io *disk)
                .pread_now = f_pread,
                .will_need = f_will_need,
                .pwrite = f_pwrite,
+               .write_back = f_write_back,
                .fdatasync = f_fdatasync,
                .fsync = f_fsync,
                .ftruncate = f_ftruncate,

@@ -457,6 +457,14 @@ static void d_will_need(void *arg, int fd, uint64_t offset, size_t len)
     (void)len;
 }
 
+/* Whether what is dirty has reached the disk is open at every power cut anyway. */
+static int d_write_back(void *arg, int fd, uint64_t offset, size_t len)
+{
+    (void)offset;
+    (void)len;
+    return file_of(arg, fd) == NULL ? -1 : 0;
+}
+
 static int d_drop_cache(void *arg, int fd)
 {
     struct sim_inode *inode = file_of(arg, fd);
@@ -704,6 +712,7 @@ struct sim_process *sim_process_new(struct sim_disk *disk)
                .pread_now = d_pread,
                .will_need = d_will_need,
                .pwrite = d_pwrite,
+               .write_back = d_write_back,
                .fdatasync = d_fsync,
                .fsync = d_fsync,
                .ftruncate = d_ftruncate,
