@@ -1,5 +1,6 @@
 #include "journal/failure.h"
 
+#include "journal/checkpoint.h"
 #include "journal/void.h"
 #include "tests/support/journals.h"
 #include "tests/support/picky_io.h"
@@ -224,6 +225,23 @@ START_TEST(h5_bytes_that_a_failed_sync_lost_are_written_again_from_the_log)
     ck_numbers(store, "s", 9);
     append_numbers(store, "s", 10, 10, ANNAL_LEVEL_SYNC);
     ck_numbers(store, "s", 10);
+    store_close(store);
+}
+END_TEST
+
+/* While nobody waits a checkpoint writes large journals back before it syncs them. */
+START_TEST(h5_bytes_that_a_failed_write_back_lost_are_written_again_from_the_log)
+{
+    uint64_t seq;
+    append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    for (uint64_t number = 3; number <= 14; number++)
+        ck_ok(append_number(store, "s", number, 60000, ANNAL_LEVEL_SYNC, &seq, err));
+    picky_io_fail(&disk, PICKY_WRITE_BACK, JOURNAL, EIO, 1);
+    ck_status(ANNAL_ERR_IO, annal__checkpoint_epoch(store, store->slot.log.epoch, err));
+    ck_assert_uint_eq(disk.failed, 1);
+    ck_assert_uint_eq(warnings, 1);
+    ck_ok(annal_checkpoint(store, err));
+    ck_numbers(store, "s", 14);
     store_close(store);
 }
 END_TEST
@@ -761,6 +779,7 @@ Suite *suite_failure(void)
     tcase_add_test(journals, h7_a_session_that_is_behind_at_close_is_redone_at_the_next_open);
     tcase_add_test(journals, f8_while_one_session_is_behind_others_go_on_until_the_log_is_full);
     tcase_add_test(journals, h5_bytes_that_a_failed_sync_lost_are_written_again_from_the_log);
+    tcase_add_test(journals, h5_bytes_that_a_failed_write_back_lost_are_written_again_from_the_log);
     tcase_add_test(journals,
                    h5_a_session_that_cannot_be_synced_twice_takes_no_events_and_keeps_its_region);
     tcase_add_test(journals, h5_loose_bytes_that_a_failed_sync_lost_are_written_again);

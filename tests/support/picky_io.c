@@ -71,6 +71,18 @@ static void lose(struct picky_file *file, int fd)
     free(zeros);
 }
 
+/* Told once: the sync behind it succeeds, of what is left. */
+static int p_write_back(void *arg, int fd, uint64_t offset, size_t len)
+{
+    struct picky_file *file = file_of(arg, fd);
+    if (!fails(arg, PICKY_WRITE_BACK, file->path))
+        return annal__system_io.write_back(NULL, fd, offset, len);
+    int why = errno;
+    lose(file, fd);
+    errno = why;
+    return -1;
+}
+
 static int sync_file(struct picky_io *disk, int fd, int (*sync)(void *arg, int fd))
 {
     struct picky_file *file = file_of(disk, fd);
@@ -118,6 +130,7 @@ void picky_io_init(struct picky_io *disk)
     disk->io.arg = disk;
     disk->io.open = p_open;
     disk->io.pwrite = p_pwrite;
+    disk->io.write_back = p_write_back;
     disk->io.fdatasync = p_fdatasync;
     disk->io.fsync = p_fsync;
     disk->io.rename = p_rename;

@@ -6,7 +6,7 @@
  *     picky_io_init(&disk);
  *     picky_io_fail(&disk, PICKY_SYNC, "commit/00.log", EIO, 1);
  *
- * A sync that fails loses what was written since the last one, as the kernel does after a failed
+ * A sync or a write-back that fails loses what was written since the last one, as the kernel does after a failed
  * writeback: those bytes read as zeros from then on. Not for disks that many threads make picky.
  */
 #ifndef TESTS_SUPPORT_PICKY_IO_H
@@ -17,7 +17,15 @@
 #define PICKY_RULES 4
 #define PICKY_FILES 64
 
-enum picky_call { PICKY_OPEN, PICKY_WRITE, PICKY_SYNC, PICKY_RENAME, PICKY_UNLINK, PICKY_CALLS };
+enum picky_call {
+    PICKY_OPEN,
+    PICKY_WRITE,
+    PICKY_WRITE_BACK,
+    PICKY_SYNC,
+    PICKY_RENAME,
+    PICKY_UNLINK,
+    PICKY_CALLS
+};
 
 struct picky_rule {
     enum picky_call call;
