@@ -18,6 +18,10 @@
 #define REGION_QUICK_US  250000
 #define REGION_QUICK_MAX ((uint64_t)16 << 20)
 
+/* Who writes a group into the journals, from two times so many sessions on. */
+#define APPLIERS_MAX        4u
+#define RECORDS_PER_APPLIER 32u
+
 /* A group that is not full yet takes one append of any size, and the loose bytes before it. */
 #define GROUP_BYTES_MAX (GROUP_BYTES_SOFT + 2 * (size_t)ANNAL_APPEND_BYTES_MAX)
 
@@ -437,10 +441,50 @@ static void apply_record(annal_store *store, struct group *group, struct group_r
         annal__session_write(store, session, offset, bytes, &failure) < 0)
         annal__session_set_late(store, session, LATE_BYTES, &failure);
     record->behind = session->late == LATE_BYTES;
-    if (record->behind && session->refusal.status == ANNAL_ERR_UNKNOWN)
-        group->replaced = record->replaced = true;
+    record->replaced = record->behind && session->refusal.status == ANNAL_ERR_UNKNOWN;
     session->pending--;
     pthread_mutex_unlock(&session->lock);
+}
+
+/* What one of several threads applies: whole sessions, so that the order within each is kept. */
+struct share {
+    annal_store *store;
+    struct group *group;
+    size_t number;
+    size_t of;
+};
+
+static void *apply_share(void *arg)
+{
+    const struct share *share = arg;
+    for (size_t i = 0; i < share->group->count; i++) {
+        struct group_record *record = &share->group->records[i];
+        if ((uintptr_t)record->session / sizeof *record->session % share->of == share->number)
+            apply_record(share->store, share->group, record);
+    }
+    return NULL;
+}
+
+/* The journals of many sessions are written by several threads: a write costs more than its bytes.
+ */
+static void apply_records(annal_store *store, struct group *group)
+{
+    pthread_t helpers[APPLIERS_MAX];
+    struct share shares[APPLIERS_MAX];
+    size_t started = 0;
+    size_t of = group->count / RECORDS_PER_APPLIER;
+    of = of < 1 ? 1 : of > APPLIERS_MAX ? APPLIERS_MAX : of;
+    for (size_t i = 0; i < of; i++)
+        shares[i] = (struct share){store, group, i, of};
+    while (started + 1 < of &&
+           pthread_create(&helpers[started], NULL, apply_share, &shares[started]) == 0)
+        started++;
+    for (size_t i = started; i < of; i++)
+        apply_share(&shares[i]);
+    while (started > 0)
+        pthread_join(helpers[--started], NULL);
+    for (size_t i = 0; i < group->count; i++)
+        group->replaced = group->replaced || group->records[i].replaced;
 }
 
 /* Rule (2) of the bell: once all of it stands in the journals. */
@@ -458,8 +502,7 @@ static void tell_news(annal_store *store, const struct group *group, int64_t now
 /* Write a durable group into the journals. */
 static void apply_group(annal_store *store, struct group *group)
 {
-    for (size_t i = 0; i < group->count; i++)
-        apply_record(store, group, &group->records[i]);
+    apply_records(store, group);
     int64_t now_us = annal__now_us(store);
     tell_news(store, group, now_us);
     annal__metrics_add(store, METRIC_EVENTS, group->events);

@@ -393,6 +393,34 @@ START_TEST(h41_a_log_of_small_regions_is_begun_again_and_again)
 }
 END_TEST
 
+/* Several threads write them into the journals. */
+START_TEST(a_group_of_many_sessions_stands_in_all_their_journals)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    const annal_store_options options = {.create = true, .no_keeper = true, .batch_ms = 600000};
+    annal_store *store = NULL;
+    char name[16];
+    annal_metrics stats;
+    ck_ok(annal_store_open(tmpdir_path(&dir, "store"), &options, &store, err));
+    for (uint64_t number = 1; number <= 3; number++) {
+        for (int session = 0; session < 200; session++) {
+            session_name(name, session);
+            append_numbers(store, name, number, number, ANNAL_LEVEL_BATCH);
+        }
+    }
+    ck_ok(annal_sync(store, err));
+    annal_store_metrics_get(store, ANNAL_METRICS_OF_OBJECT, &stats);
+    ck_assert_uint_eq(stats.groups, 1);
+    for (int session = 0; session < 200; session++) {
+        session_name(name, session);
+        ck_numbers(store, name, 3);
+    }
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
 START_TEST(h27_an_event_larger_than_a_region_makes_the_log_grow)
 {
     struct tmpdir dir;
@@ -548,6 +576,7 @@ Suite *suite_commit(void)
     TCase *regions = tcase_create("regions");
     tcase_set_timeout(regions, 60);
     tcase_add_test(regions, h41_a_log_of_small_regions_is_begun_again_and_again);
+    tcase_add_test(regions, a_group_of_many_sessions_stands_in_all_their_journals);
     tcase_add_test(regions, h27_an_event_larger_than_a_region_makes_the_log_grow);
     tcase_add_test(regions, any_length_of_a_journal_from_the_checkpoint_on_is_made_whole);
     tcase_add_test(regions, h40_an_append_that_finds_the_group_full_waits_for_the_next);
