@@ -211,7 +211,7 @@ annal_status annal__commit_add(annal_store *store, struct group_record *record, 
         status = ANNAL_END;
     if (status != ANNAL_OK)
         goto done;
-    status = annal__buf_reserve(&group->payload, record->length);
+    status = annal__log_reserve(&group->payload, record->length);
     if (status == ANNAL_OK)
         status = add_record(group, record);
     if (status < 0) {
@@ -398,6 +398,8 @@ static annal_status write_group(annal_store *store, const struct group *group, a
     annal_status status = ANNAL_OK;
     for (size_t i = 0; i < group->count && status == ANNAL_OK; i++)
         status = put_record(&toc, &group->records[i], &records);
+    if (status == ANNAL_OK)
+        status = annal__log_align_toc(log, &toc, &group->payload);
     if (status < 0) {
         annal__fail(err, status, "write a group: no memory");
         goto done;

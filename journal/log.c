@@ -20,6 +20,8 @@
 #define RECORD_FIXED_BYTES  72u
 #define ZERO_FILL_BYTES     ((size_t)256 << 10) /* at once: the log in use is synced meanwhile */
 #define LOG_BLOCK_BYTES_MAX 65536
+#define LARGE_BYTES         ((size_t)128 << 10) /* a payload so large is worth a second write */
+#define PAYLOAD_BYTES_FIRST ((size_t)16 << 10)
 #define NUMBER_MAX          ((uint64_t)1 << 62) /* of an epoch or group: we never come so far */
 
 static const char log_magic[8] = {'A', 'N', 'N', 'A', 'L', 'L', 'O', 'G'};
@@ -328,18 +330,58 @@ annal_status annal__log_put_record(struct buf *toc, const struct record *record)
     return ANNAL_OK;
 }
 
-annal_status annal__log_write_group(struct log *log, uint32_t records, const struct buf *toc,
-                                    const struct buf *payload, uint64_t released, annal_error *err)
+annal_status annal__log_reserve(struct buf *payload, size_t more)
 {
-    uint64_t bytes = annal__log_group_bytes(log, toc->len, payload->len);
-    const struct region *region = &log->regions[log->current];
-    ANNAL_ASSERT(log->epoch > 0 && log->end + bytes <= region->bytes && log->state != LOG_BROKEN);
-    annal_status status = reserve_scratch(log, (size_t)bytes, err);
-    if (status < 0)
-        return status;
+    size_t need = payload->len + more + LOG_BLOCK_BYTES_MAX;
+    if (need <= payload->cap)
+        return ANNAL_OK;
+    if (more > payload->limit || payload->len > payload->limit - more)
+        return ANNAL_ERR_LIMIT;
+    size_t cap = payload->cap == 0 ? PAYLOAD_BYTES_FIRST : payload->cap;
+    while (cap < need)
+        cap *= 2;
+    char *ptr = annal__alloc_aligned(LOG_BLOCK_BYTES_MAX, cap);
+    if (ptr == NULL)
+        return ANNAL_ERR_NOMEM;
+    if (payload->len > 0)
+        memcpy(ptr, payload->ptr, payload->len);
+    annal__free(payload->ptr);
+    payload->ptr = ptr;
+    payload->cap = cap;
+    return ANNAL_OK;
+}
 
-    char *at = log->scratch;
-    size_t used = GROUP_HEADER_BYTES + toc->len + payload->len;
+annal_status annal__log_align_toc(const struct log *log, struct buf *toc, const struct buf *payload)
+{
+    if (payload->len < LARGE_BYTES)
+        return ANNAL_OK;
+    size_t head = GROUP_HEADER_BYTES + toc->len;
+    return annal__buf_append_zeros(toc, (size_t)round_up(head, log->block) - head);
+}
+
+/* Whether the payload can be written from where it stands: see annal__log_reserve(). */
+static bool stands_apart(const struct log *log, const struct buf *toc, const struct buf *payload)
+{
+    return payload->len >= LARGE_BYTES && (uintptr_t)payload->ptr % LOG_BLOCK_BYTES_MAX == 0 &&
+           payload->cap - payload->len >= LOG_BLOCK_BYTES_MAX &&
+           (GROUP_HEADER_BYTES + toc->len) % log->block == 0;
+}
+
+static annal_status hash_apart(const struct log *log, annal_slice head, annal_slice payload,
+                               uint64_t *out_hash, annal_error *err)
+{
+    struct hash_stream *stream = annal__hash_begin(log->seed);
+    if (stream == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "write commit log %s: no memory", log->path);
+    annal__hash_add(stream, head.ptr, head.len);
+    annal__hash_add(stream, payload.ptr, payload.len);
+    *out_hash = annal__hash_end(stream);
+    return ANNAL_OK;
+}
+
+static void put_header(const struct log *log, char *at, uint32_t records, const struct buf *toc,
+                       const struct buf *payload, uint64_t released)
+{
     memcpy(at, group_magic, 8);
     annal__put(at + 8, LOG_VERSION, 4);
     annal__put(at + 12, records, 4);
@@ -348,16 +390,47 @@ annal_status annal__log_write_group(struct log *log, uint32_t records, const str
     annal__put(at + 32, released, 8);
     annal__put(at + 40, toc->len, 8);
     annal__put(at + 48, payload->len, 8);
+    annal__put(at + GROUP_HASH_AT, 0, 8);
     if (toc->len > 0)
         memcpy(at + GROUP_HEADER_BYTES, toc->ptr, toc->len);
-    if (payload->len > 0)
-        memcpy(at + GROUP_HEADER_BYTES + toc->len, payload->ptr, payload->len);
-    memset(at + used, 0, (size_t)bytes - used);
-    annal__put(at + GROUP_HASH_AT, 0, 8);
-    annal__put(at + GROUP_HASH_AT, annal__hash(at, used, log->seed), 8);
+}
 
+annal_status annal__log_write_group(struct log *log, uint32_t records, const struct buf *toc,
+                                    const struct buf *payload, uint64_t released, annal_error *err)
+{
+    uint64_t bytes = annal__log_group_bytes(log, toc->len, payload->len);
+    const struct region *region = &log->regions[log->current];
+    ANNAL_ASSERT(log->epoch > 0 && log->end + bytes <= region->bytes && log->state != LOG_BROKEN);
+    bool apart = stands_apart(log, toc, payload);
+    size_t head_bytes = GROUP_HEADER_BYTES + toc->len;
+    size_t first_bytes = apart ? head_bytes : (size_t)bytes;
+    annal_status status = reserve_scratch(log, first_bytes, err);
+    if (status < 0)
+        return status;
+
+    char *at = log->scratch;
+    size_t zeros = (size_t)bytes - head_bytes - payload->len;
+    uint64_t hash = 0;
+    put_header(log, at, records, toc, payload, released);
+    if (apart) {
+        memset(payload->ptr + payload->len, 0, zeros);
+        status =
+            hash_apart(log, (annal_slice){at, head_bytes}, annal__buf_slice(payload), &hash, err);
+        if (status < 0)
+            return status;
+    } else {
+        if (payload->len > 0)
+            memcpy(at + head_bytes, payload->ptr, payload->len);
+        memset(at + head_bytes + payload->len, 0, zeros);
+        hash = annal__hash(at, head_bytes + payload->len, log->seed);
+    }
+    annal__put(at + GROUP_HASH_AT, hash, 8);
+
+    uint64_t offset = region->offset + log->end;
     log->state = LOG_UNWRITTEN;
-    if (annal__write_all(log->io, log->fd, at, (size_t)bytes, region->offset + log->end) < 0)
+    if ((apart && annal__write_all(log->io, log->fd, payload->ptr, payload->len + zeros,
+                                   offset + head_bytes) < 0) ||
+        annal__write_all(log->io, log->fd, at, first_bytes, offset) < 0)
         return annal__fail_errno(err, "write commit log %s", log->path);
     log->state = LOG_BROKEN;
     if (log->io->fdatasync(log->io->arg, log->fd) < 0)

@@ -32,7 +32,7 @@
  *    8 16  file id
  *   24  8  offset     32  8  length     40  8  first seq     48  8  last seq
  *   56  8  h before   64  8  h after    72     session id, padded with zeros to a multiple of 8
- * The payload is the bytes of the records, one after the other.
+ * Zeros may follow the last entry. The payload is the bytes of the records, one after the other.
  *
  * create: the header line of a new journal. bytes: what stands in the journal from offset on; a
  * record of no bytes says that the journal is durable up to there. loose, the mark of level os, has
@@ -140,6 +140,15 @@ void annal__log_switch(struct log *log);
 
 /* Append a toc entry. */
 annal_status annal__log_put_record(struct buf *toc, const struct record *record);
+
+/*
+ * The payload of a large group is written from where it stands, not copied: if its memory is that
+ * of annal__log_reserve(), which is annal__buf_reserve() with a begin and an end as O_DIRECT wants
+ * them, and if the toc was aligned by annal__log_align_toc(), which does so for large ones.
+ */
+annal_status annal__log_reserve(struct buf *payload, size_t more);
+annal_status annal__log_align_toc(const struct log *log, struct buf *toc,
+                                  const struct buf *payload);
 
 /*
  * Write a group at the end, and sync it. When that fails with the state LOG_SOUND nothing was

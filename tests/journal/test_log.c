@@ -52,6 +52,46 @@ static void write_group_of(uint64_t released, annal_slice payload)
     annal__buf_done(&bytes);
 }
 
+/* A group whose payload is length bytes of a pattern, in memory as the writer of groups has it. */
+static void write_pattern(struct log *log, size_t length)
+{
+    struct buf toc = {0}, bytes = {.limit = 1 << 20};
+    struct record record = {.type = RECORD_BYTES,
+                            .format = ANNAL_FORMAT_JSON,
+                            .session = ANNAL_SLICE("sess_1"),
+                            .length = length,
+                            .first_seq = 1,
+                            .last_seq = 1};
+    ck_assert_int_eq(annal__log_put_record(&toc, &record), ANNAL_OK);
+    ck_assert_int_eq(annal__log_reserve(&bytes, length / 2), ANNAL_OK);
+    while (bytes.len < length && annal__log_reserve(&bytes, 1) == ANNAL_OK) { /* it may move */
+        bytes.ptr[bytes.len] = (char)(bytes.len % 251);
+        bytes.len++;
+    }
+    ck_assert_uint_eq(bytes.len, length);
+    ck_assert_int_eq(annal__log_align_toc(log, &toc, &bytes), ANNAL_OK);
+    ck_ok(annal__log_write_group(log, 1, &toc, &bytes, 0, err));
+    annal__buf_done(&toc);
+    annal__buf_done(&bytes);
+}
+
+static void ck_pattern(struct log *log, const struct log_group *group, size_t length)
+{
+    struct buf bytes = {0};
+    struct record record;
+    ck_ok(annal__log_read_group(log, group, &bytes, err));
+    annal_slice toc = {bytes.ptr, (size_t)group->toc_bytes};
+    ck_assert(annal__log_take_record(&toc, &record));
+    ck_assert_uint_eq(record.length, length);
+    ck_assert(!annal__log_take_record(&toc, &record));
+    ck_assert_uint_eq(group->payload_bytes, length);
+    size_t same = 0;
+    while (same < length && (unsigned char)bytes.ptr[group->toc_bytes + same] == same % 251)
+        same++;
+    ck_assert_uint_eq(same, length);
+    annal__buf_done(&bytes);
+}
+
 /* Open it anew, as recovery does, and find what is there. */
 static struct log_group *find(size_t *out_count)
 {
@@ -72,6 +112,45 @@ static void flip(uint64_t at)
     file_write(path, bytes, len);
     free(bytes);
 }
+
+START_TEST(large_payloads_are_written_from_where_they_stand_and_found_again)
+{
+    static const size_t lengths[] = {1, (128 << 10) - 1, 128 << 10, (128 << 10) + 1, 200000};
+    enum { COUNT = sizeof lengths / sizeof *lengths };
+    struct log log;
+    struct log_group *groups = NULL;
+    size_t count = 0;
+    ck_ok(annal__log_create(&annal__system_io, tmpdir_path(&dir, "01.log"), 1 << 20, 1, &log, err));
+    annal__log_switch(&log);
+    for (size_t i = 0; i < COUNT; i++) {
+        annal__free(log.scratch);
+        log.scratch = NULL;
+        log.scratch_bytes = 0;
+        write_pattern(&log, lengths[i]);
+        ck_assert_int_eq(log.scratch_bytes <= log.block, i != 1); /* that one is copied */
+    }
+    ck_ok(annal__log_find_groups(&log, &groups, &count, err));
+    ck_assert_uint_eq(count, COUNT);
+    for (size_t i = 0; i < COUNT; i++)
+        ck_pattern(&log, &groups[i], lengths[i]);
+
+    /* Any byte counts: of the piece that is written last, and of that before. */
+    int fd = open(tmpdir_path(&dir, "01.log"), O_RDWR);
+    uint64_t places[] = {groups[3].offset + 20, groups[4].offset + 4096 + 199999};
+    for (size_t i = 0; i < 2; i++) {
+        char byte;
+        ck_assert_int_eq(pread(fd, &byte, 1, (off_t)places[i]), 1);
+        byte ^= 1;
+        ck_assert_int_eq(pwrite(fd, &byte, 1, (off_t)places[i]), 1);
+    }
+    close(fd);
+    annal__free(groups);
+    ck_ok(annal__log_find_groups(&log, &groups, &count, err));
+    ck_assert_uint_eq(count, COUNT - 2);
+    annal__free(groups);
+    annal__log_close(&log);
+}
+END_TEST
 
 START_TEST(groups_are_found_in_order_with_all_they_hold)
 {
@@ -425,6 +504,7 @@ Suite *suite_log(void)
     Suite *suite = suite_create("log");
     TCase *tests = tcase_create("log");
     tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, large_payloads_are_written_from_where_they_stand_and_found_again);
     tcase_add_test(tests, groups_are_found_in_order_with_all_they_hold);
     tcase_add_test(tests,
                    numbers_that_we_never_write_are_not_worked_with_whoever_made_their_hash_right);
