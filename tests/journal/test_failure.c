@@ -319,6 +319,39 @@ START_TEST(h9_a_failed_log_write_is_refused_and_the_log_stays_in_use)
 }
 END_TEST
 
+/* Payload first, header last: between the two nothing that counts stands in the log. */
+START_TEST(h9_a_large_group_without_its_header_is_refused_and_the_log_stays_in_use)
+{
+    enum { COUNT = 3, BYTES = 60000 };
+    char *data = malloc(COUNT * BYTES);
+    annal_draft drafts[COUNT];
+    annal_writer *writer;
+    uint64_t seq;
+    annal_error failure;
+    for (size_t i = 0; i < COUNT; i++)
+        drafts[i] = (annal_draft){.type = ANNAL_SLICE("n"),
+                                  .data = event_data(data + i * BYTES, BYTES, i + 1, BYTES - 100)};
+    ck_ok(annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, err));
+    append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC);
+    ino_t inode = store->slot.log.inode;
+    picky_io_fail(&disk, PICKY_WRITE, LOG, ENOSPC, 1)->after = 1;
+    ck_assert_int_eq(annal_writer_append(writer, drafts, COUNT, NULL, &seq, &failure),
+                     ANNAL_ERR_IO);
+    ck_assert_uint_eq(disk.failed, 1);
+    ck_ok(annal_writer_append(writer, drafts, COUNT, NULL, &seq, err));
+    ck_assert_uint_eq(seq, 1);
+    ck_assert_uint_eq(store->slot.log.inode, inode);
+    annal_writer_close(writer);
+    free(data);
+    store_abandon(store);
+    ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/" JOURNAL)), 0);
+    reopen(true);
+    ck_numbers(store, "s", COUNT);
+    ck_numbers(store, "t", 1);
+    store_close(store);
+}
+END_TEST
+
 /* A new session, a session with loose bytes, one that has waited: all stand where they stood. */
 START_TEST(h10_what_was_encoded_behind_a_failed_group_is_refused_with_it)
 {
@@ -788,6 +821,7 @@ Suite *suite_failure(void)
     TCase *log = tcase_create("log");
     tcase_add_checked_fixture(log, set_up, tear_down);
     tcase_add_test(log, h9_a_failed_log_write_is_refused_and_the_log_stays_in_use);
+    tcase_add_test(log, h9_a_large_group_without_its_header_is_refused_and_the_log_stays_in_use);
     tcase_add_test(log, h10_what_was_encoded_behind_a_failed_group_is_refused_with_it);
     tcase_add_test(log, h8_a_failed_log_sync_is_refused_by_a_void_and_the_log_is_replaced);
     tcase_add_test(log, h8_level_os_has_its_mark_in_the_fresh_log_too);
