@@ -19,6 +19,7 @@ struct place {
     const struct payloads *payloads;
     unsigned sessions, processes, threads;
     uint64_t bytes_expected; /* of payload in each process, about; for files that are made before */
+    bool asked;              /* by type and time; an index for that is part of the store */
     bool followed;           /* somebody follows; writers must tell, if that is theirs to do */
     pid_t server;            /* set by start() */
 };
@@ -57,6 +58,12 @@ struct contender {
     void (*read)(void *handle, unsigned session, uint64_t from_seq, uint64_t count,
                  bench_event_fn fn, void *arg);
     const char *no_range; /* why a place in the middle is not asked for; NULL: it is */
+
+    /* All events of a type with from_us <= ts < to_us, of all sessions; and how many of a type there
+     * are. Both NULL: it has no index for that. */
+    void (*find_type)(void *handle, annal_slice type, int64_t from_us, int64_t to_us,
+                      bench_event_fn fn, void *arg);
+    uint64_t (*count_type)(void *handle, annal_slice type);
 
     /* Follow one session from now on. NULL: it has no way. False: nothing came in time. */
     void *(*tail_open)(void *handle, unsigned session);

@@ -231,6 +231,35 @@ static void read_by_index(void *handle, unsigned session, uint64_t from_seq, uin
     annal_query_close(query);
 }
 
+static void find_by_index(void *handle, annal_slice type, int64_t from_us, int64_t to_us,
+                          bench_event_fn fn, void *arg)
+{
+    struct store *store = handle;
+    const annal_filter filter = {
+        .types = &type, .type_count = 1, .since_us = from_us, .until_us = to_us};
+    annal_query *query;
+    annal_event event;
+    annal_slice session;
+    annal_error err;
+    annal_status status;
+    check(annal_query_open(store->index, &filter, &query, &err), &err);
+    while ((status = annal_query_next(query, &session, &event, &err)) == ANNAL_OK)
+        hand_on(payloads_session(session), session, &event, fn, arg);
+    check(status, &err);
+    annal_query_close(query);
+}
+
+static uint64_t count_by_index(void *handle, annal_slice type)
+{
+    struct store *store = handle;
+    uint64_t count;
+    annal_error err;
+    check(annal_query_count(store->index, &(annal_filter){.types = &type, .type_count = 1}, &count,
+                            NULL, &err),
+          &err);
+    return count;
+}
+
 /* ---- Following ---- */
 
 static void *annal_follow(void *handle, unsigned session)
@@ -269,7 +298,12 @@ static void annal_follow_end(void *tail)
     .append = annal_append, .tail_open = annal_follow, .tail_next = annal_follow_next,             \
     .tail_close = annal_follow_end
 
-const struct contender contender_annal = {
-    .name = "annal", .open = whole_open, .settle = annal_settle, .read = read_by_index, ANNAL};
+const struct contender contender_annal = {.name = "annal",
+                                          .open = whole_open,
+                                          .settle = annal_settle,
+                                          .read = read_by_index,
+                                          .find_type = find_by_index,
+                                          .count_type = count_by_index,
+                                          ANNAL};
 const struct contender contender_annal_journals = {
     .name = "annal-journals", .open = journals_open, .read = read_journal, ANNAL};

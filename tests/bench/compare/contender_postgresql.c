@@ -61,6 +61,8 @@ static void make_table(struct place *place)
             execute(conn, "CREATE TABLE events (session text NOT NULL, seq bigint NOT NULL, ts "
                           "bigint NOT NULL, type text NOT NULL, data text NOT NULL, "
                           "PRIMARY KEY (session, seq))");
+            if (place->asked)
+                execute(conn, "CREATE INDEX by_type ON events (type, ts)");
             PQfinish(conn);
             return;
         }
@@ -104,6 +106,16 @@ static void *postgresql_open(const struct place *place, unsigned process)
                             "SELECT seq, ts, type, data FROM events WHERE session = $1 AND seq >= "
                             "$2::bigint ORDER BY seq LIMIT $3::bigint",
                             0, NULL),
+                  PGRES_COMMAND_OK, "prepare"));
+    PQclear(check(postgresql->conn,
+                  PQprepare(postgresql->conn, "find",
+                            "SELECT session, seq, ts, data FROM events WHERE type = $1 AND ts >= "
+                            "$2::bigint AND ts < $3::bigint ORDER BY ts",
+                            0, NULL),
+                  PGRES_COMMAND_OK, "prepare"));
+    PQclear(check(postgresql->conn,
+                  PQprepare(postgresql->conn, "count",
+                            "SELECT count(*) FROM events WHERE type = $1", 0, NULL),
                   PGRES_COMMAND_OK, "prepare"));
     return postgresql;
 }
@@ -261,6 +273,41 @@ static void postgresql_read(void *handle, unsigned session, uint64_t from_seq, u
     }
 }
 
+/* ---- By type and time ---- */
+
+static void postgresql_find_type(void *handle, annal_slice type, int64_t from_us, int64_t to_us,
+                                 bench_event_fn fn, void *arg)
+{
+    struct postgresql *postgresql = handle;
+    uint64_t from = htobe64((uint64_t)from_us), to = htobe64((uint64_t)to_us);
+    const char *values[] = {type.ptr, (const char *)&from, (const char *)&to};
+    const int lens[] = {(int)type.len, sizeof from, sizeof to}, binary[] = {1, 1, 1};
+    PGresult *result = check(postgresql->conn,
+                             PQexecPrepared(postgresql->conn, "find", 3, values, lens, binary, 1),
+                             PGRES_TUPLES_OK, "find");
+    for (int row = 0; row < PQntuples(result); row++)
+        fn(arg, &(struct bench_event){.session = payloads_session(field(result, row, 0)),
+                                      .name = field(result, row, 0),
+                                      .seq = number(result, row, 1),
+                                      .ts_us = (int64_t)number(result, row, 2),
+                                      .type = type,
+                                      .data = field(result, row, 3)});
+    PQclear(result);
+}
+
+static uint64_t postgresql_count_type(void *handle, annal_slice type)
+{
+    struct postgresql *postgresql = handle;
+    const char *values[] = {type.ptr};
+    const int lens[] = {(int)type.len}, binary[] = {1};
+    PGresult *result = check(postgresql->conn,
+                             PQexecPrepared(postgresql->conn, "count", 1, values, lens, binary, 1),
+                             PGRES_TUPLES_OK, "count");
+    uint64_t count = number(result, 0, 0);
+    PQclear(result);
+    return count;
+}
+
 /* ---- Following: the writer notifies, the reader selects ---- */
 
 struct postgresql_tail {
@@ -319,6 +366,8 @@ const struct contender contender_postgresql = {.name = "postgresql",
                                                .writer_close = postgresql_writer_close,
                                                .append = postgresql_append,
                                                .read = postgresql_read,
+                                               .find_type = postgresql_find_type,
+                                               .count_type = postgresql_count_type,
                                                .tail_open = postgresql_tail_open,
                                                .tail_next = postgresql_tail_next,
                                                .tail_close = free};

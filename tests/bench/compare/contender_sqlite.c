@@ -15,7 +15,7 @@ struct table {
     const struct place *place;
     const char *synchronous;
     sqlite3 *reader;
-    sqlite3_stmt *select;
+    sqlite3_stmt *select, *find, *count;
 };
 
 struct inserter {
@@ -57,6 +57,11 @@ static sqlite3 *connect_to(const struct table *table)
                        "PRIMARY KEY (session, seq))",
                        NULL, NULL, NULL),
           "create");
+    if (table->place->asked)
+        check(db,
+              sqlite3_exec(db, "CREATE INDEX IF NOT EXISTS by_type ON events (type, ts)", NULL,
+                           NULL, NULL),
+              "index");
     return db;
 }
 
@@ -74,6 +79,9 @@ static void *open_table(const struct place *place, const char *synchronous)
     table->reader = connect_to(table);
     table->select = prepare(table->reader, "SELECT seq, ts, type, data FROM events WHERE session = "
                                            "?1 AND seq >= ?2 ORDER BY seq LIMIT ?3");
+    table->find = prepare(table->reader, "SELECT session, seq, ts, data FROM events WHERE type = "
+                                         "?1 AND ts >= ?2 AND ts < ?3 ORDER BY ts");
+    table->count = prepare(table->reader, "SELECT count(*) FROM events WHERE type = ?1");
     return table;
 }
 
@@ -93,6 +101,8 @@ static void sqlite_close(void *handle)
 {
     struct table *table = handle;
     sqlite3_finalize(table->select);
+    sqlite3_finalize(table->find);
+    sqlite3_finalize(table->count);
     sqlite3_close(table->reader);
     free(table);
 }
@@ -180,6 +190,40 @@ static void sqlite_read(void *handle, unsigned session, uint64_t from_seq, uint6
     select_events(handle, session, from_seq, count, fn, arg);
 }
 
+/* ---- By type and time ---- */
+
+static void sqlite_find_type(void *handle, annal_slice type, int64_t from_us, int64_t to_us,
+                             bench_event_fn fn, void *arg)
+{
+    struct table *table = handle;
+    sqlite3_stmt *find = table->find;
+    int code;
+    bind_text(find, 1, type);
+    sqlite3_bind_int64(find, 2, from_us);
+    sqlite3_bind_int64(find, 3, to_us);
+    while ((code = sqlite3_step(find)) == SQLITE_ROW) {
+        annal_slice name = column(find, 0);
+        fn(arg, &(struct bench_event){.session = payloads_session(name),
+                                      .name = name,
+                                      .seq = (uint64_t)sqlite3_column_int64(find, 1),
+                                      .ts_us = sqlite3_column_int64(find, 2),
+                                      .type = type,
+                                      .data = column(find, 3)});
+    }
+    check(table->reader, code, "find");
+    sqlite3_reset(find);
+}
+
+static uint64_t sqlite_count_type(void *handle, annal_slice type)
+{
+    struct table *table = handle;
+    bind_text(table->count, 1, type);
+    check(table->reader, sqlite3_step(table->count), "count");
+    uint64_t count = (uint64_t)sqlite3_column_int64(table->count, 0);
+    sqlite3_reset(table->count);
+    return count;
+}
+
 /* ---- Following: nothing wakes a reader, so it asks once a millisecond ---- */
 
 struct sqlite_tail {
@@ -210,8 +254,9 @@ static bool sqlite_tail_next(void *arg_tail, unsigned timeout_ms, bench_event_fn
 
 #define SQLITE                                                                                     \
     .close = sqlite_close, .writer_open = sqlite_writer_open, .writer_close = sqlite_writer_close, \
-    .append = sqlite_append, .read = sqlite_read, .tail_open = sqlite_tail_open,                   \
-    .tail_next = sqlite_tail_next, .tail_close = free
+    .append = sqlite_append, .read = sqlite_read, .find_type = sqlite_find_type,                   \
+    .count_type = sqlite_count_type, .tail_open = sqlite_tail_open, .tail_next = sqlite_tail_next, \
+    .tail_close = free
 
 const struct contender contender_sqlite_full = {
     .name = "sqlite-full", .promise = "on the disk", .durable = true, .open = full_open, SQLITE};

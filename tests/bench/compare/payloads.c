@@ -199,6 +199,14 @@ annal_slice payloads_name(const struct payloads *payloads, unsigned session)
     return annal_slice_of(base(payloads) + payloads->names + (size_t)session * NAME_BYTES);
 }
 
+unsigned payloads_session(annal_slice name)
+{
+    unsigned session = 0;
+    for (size_t i = sizeof "sess_" - 1; i < name.len; i++)
+        session = session * 10 + (unsigned)(name.ptr[i] - '0');
+    return session;
+}
+
 double payloads_mean_bytes(const struct payloads *payloads)
 {
     return payloads->mean_bytes;
@@ -224,20 +232,27 @@ static void write_serial(char *data, const struct batch_key *key)
         *--to = digits[serial & 15];
 }
 
-static void make_event(const struct payloads *payloads, const struct batch_key *key, char *bytes,
+void payloads_envelope(const struct payloads *payloads, const struct batch_key *key,
                        struct bench_event *out)
 {
     size_t count;
     const struct card *card = card_of(payloads, key);
-    memcpy(bytes, base(payloads) + payloads->text + card->offset, card->bytes);
-    write_serial(bytes, key);
     *out = (struct bench_event){.session = key->session,
                                 .seq = key->seq,
                                 .ts_us = INT64_C(1767690240000000) + (int64_t)key->seq * 676123 +
                                          key->session,
                                 .name = payloads_name(payloads, key->session),
-                                .type = annal_slice_of(types_of(card, &count)[card->type]),
-                                .data = {bytes, card->bytes}};
+                                .type = annal_slice_of(types_of(card, &count)[card->type])};
+}
+
+static void make_event(const struct payloads *payloads, const struct batch_key *key, char *bytes,
+                       struct bench_event *out)
+{
+    const struct card *card = card_of(payloads, key);
+    payloads_envelope(payloads, key, out);
+    memcpy(bytes, base(payloads) + payloads->text + card->offset, card->bytes);
+    write_serial(bytes, key);
+    out->data = (annal_slice){bytes, card->bytes};
 }
 
 static bool reserve(struct batch *batch, size_t count, size_t bytes)

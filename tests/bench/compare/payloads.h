@@ -44,6 +44,13 @@ struct batch_key {
     uint64_t seq;
 };
 
+/* The session of a name. */
+unsigned payloads_session(annal_slice name);
+
+/* An event without its data. */
+void payloads_envelope(const struct payloads *payloads, const struct batch_key *key,
+                       struct bench_event *out);
+
 /* Returns the bytes of all payloads; 0: no memory. */
 uint64_t batch_make(struct batch *batch, const struct payloads *payloads,
                     const struct batch_key *keys, size_t count);

@@ -307,6 +307,11 @@ static void watch(pid_t supervisor, struct shared *shared)
     }
 }
 
+static bool asks_by_type(const struct workload *workload)
+{
+    return workload->kind == WORKLOAD_WINDOW || workload->kind == WORKLOAD_COUNT;
+}
+
 const char *run_not(const struct contender *contender, const struct workload *workload)
 {
     if ((workload->processes > 1 || workload->kind == WORKLOAD_FOLLOW) &&
@@ -314,6 +319,8 @@ const char *run_not(const struct contender *contender, const struct workload *wo
         return contender->no_processes;
     if (workload->kind == WORKLOAD_RANGE && contender->no_range != NULL)
         return contender->no_range;
+    if (asks_by_type(workload) && contender->find_type == NULL)
+        return "it has no index by type and time";
     if (workload->kind == WORKLOAD_FOLLOW && contender->tail_open == NULL)
         return "it does not wake another process";
     return NULL;
@@ -336,6 +343,7 @@ void run(const struct contender *contender, const struct workload *workload,
                                 .sessions = workload->sessions,
                                 .processes = workload->processes,
                                 .threads = workload->threads,
+                                .asked = asks_by_type(workload),
                                 .followed = workload->kind == WORKLOAD_FOLLOW,
                                 .bytes_expected = expected_bytes(workload, payloads)}};
     fflush(NULL);

@@ -14,6 +14,8 @@ enum workload_kind {
     WORKLOAD_APPEND,
     WORKLOAD_REPLAY, /* every session from its first event */
     WORKLOAD_RANGE,  /* 50 events at a random place */
+    WORKLOAD_WINDOW, /* those of one type in a hundredth of the time */
+    WORKLOAD_COUNT,  /* how many of a type there are; each question counts as an event */
     WORKLOAD_FOLLOW  /* from the begin of an append to the eyes of another process */
 };
 
