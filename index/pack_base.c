@@ -377,7 +377,7 @@ static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
 }
 
 /* Rule 3. What stays undone of a pack that is wrong is undone whole. */
-static annal_status open_fill(struct pack_fill *fill, annal_error *err)
+static annal_status settle_fill(struct pack_fill *fill, annal_error *err)
 {
     annal_error why = {0};
     sqlite3 *db = db_of(fill);
@@ -406,6 +406,16 @@ static annal_status open_fill(struct pack_fill *fill, annal_error *err)
     }
     fill->left_out = status < 0;
     return ANNAL_OK;
+}
+
+/* An index that is made on a full table sorts all of it: not in memory. */
+static annal_status open_fill(struct pack_fill *fill, annal_error *err)
+{
+    annal_status status = annal__db_exec(db_of(fill), "PRAGMA temp_store = FILE", err);
+    if (status >= 0)
+        status = settle_fill(fill, err);
+    (void)annal__db_exec(db_of(fill), "PRAGMA temp_store = MEMORY", NULL);
+    return status;
 }
 
 /* ---- A pack as a follower ---- */

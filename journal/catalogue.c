@@ -3,6 +3,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
+#include "journal/base/thread.h"
 #include "journal/scan.h"
 #include "journal/store.h"
 
@@ -167,7 +168,7 @@ static void look_at_all(const struct look *all)
     pthread_t helper;
     struct look first = *all, second = *all;
     first.to = second.from = all->to / 2;
-    bool helped = pthread_create(&helper, NULL, look_at_names, &second) == 0;
+    bool helped = annal__thread_start(&helper, look_at_names, &second) == 0;
     (void)look_at_names(&first);
     if (helped)
         pthread_join(helper, NULL);

@@ -2,6 +2,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/thread.h"
 #include "journal/failure.h"
 
 #include <errno.h>
@@ -99,6 +100,18 @@ static annal_status put_back(const struct work *work, bool tried, annal_error *e
     return status;
 }
 
+/* Also a batch whose time has come, and an appender that does the work of a keeper. */
+static bool is_waited_for(annal_store *store)
+{
+    struct commit *commit = &store->commit;
+    if (!annal__store_has_keeper(store) || atomic_load(&store->checkpoint_waiters) > 0)
+        return true;
+    pthread_mutex_lock(&commit->lock);
+    int64_t first_us = commit->current->first_us;
+    pthread_mutex_unlock(&commit->lock);
+    return first_us > 0 && annal__now_us(store) - first_us >= (int64_t)store->batch_ms * 1000;
+}
+
 /* Piece after piece, until somebody waits for the end. Less than a piece is left to the sync. */
 static void write_back(struct work *work)
 {
@@ -107,7 +120,7 @@ static void write_back(struct work *work)
         struct dirty *dirty = &work->dirty[i];
         for (uint64_t at = dirty->from; at + PIECE_BYTES <= dirty->to && dirty->failed == 0;
              at += PIECE_BYTES) {
-            if (atomic_load(&work->store->checkpoint_waiters) > 0)
+            if (is_waited_for(work->store))
                 return;
             if (io->write_back(io->arg, dirty->session->fd, at, PIECE_BYTES) < 0)
                 dirty->failed = errno;
@@ -135,7 +148,7 @@ static void sync_all(struct work *work)
     size_t wanted = work->count / JOURNALS_PER_SYNCER;
     if (wanted > SYNCERS_MAX)
         wanted = SYNCERS_MAX;
-    while (started + 1 < wanted && pthread_create(&helpers[started], NULL, sync_some, work) == 0)
+    while (started + 1 < wanted && annal__thread_start(&helpers[started], sync_some, work) == 0)
         started++;
     sync_some(work);
     while (started > 0)

@@ -2,6 +2,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/thread.h"
 #include "journal/checkpoint.h"
 #include "journal/failure.h"
 #include "journal/keeper.h"
@@ -18,7 +19,7 @@
 #define REGION_QUICK_US  250000
 #define REGION_QUICK_MAX ((uint64_t)16 << 20)
 
-/* Who writes a group into the journals, from two times so many sessions on. */
+/* Who writes a group into the journals, from two times so many records on. */
 #define APPLIERS_MAX        4u
 #define RECORDS_PER_APPLIER 32u
 
@@ -430,7 +431,7 @@ done:
 }
 
 /* Write one record into its journal. What fails here is durable all the same: the log has it. */
-static void apply_record(annal_store *store, struct group *group, struct group_record *record)
+static void apply_record(annal_store *store, const struct group *group, struct group_record *record)
 {
     struct session *session = record->session;
     annal_error failure;
@@ -448,7 +449,8 @@ static void apply_record(annal_store *store, struct group *group, struct group_r
     pthread_mutex_unlock(&session->lock);
 }
 
-/* What one of several threads applies: whole sessions, so that the order within each is kept. */
+/* What one of several threads applies: whole sessions, by where their structs lie, so that the order
+ * within each is kept. */
 struct share {
     annal_store *store;
     struct group *group;
@@ -474,12 +476,12 @@ static void apply_records(annal_store *store, struct group *group)
     pthread_t helpers[APPLIERS_MAX];
     struct share shares[APPLIERS_MAX];
     size_t started = 0;
-    size_t of = group->count / RECORDS_PER_APPLIER;
+    size_t of = annal__store_has_keeper(store) ? group->count / RECORDS_PER_APPLIER : 1;
     of = of < 1 ? 1 : of > APPLIERS_MAX ? APPLIERS_MAX : of;
     for (size_t i = 0; i < of; i++)
         shares[i] = (struct share){store, group, i, of};
     while (started + 1 < of &&
-           pthread_create(&helpers[started], NULL, apply_share, &shares[started]) == 0)
+           annal__thread_start(&helpers[started], apply_share, &shares[started]) == 0)
         started++;
     for (size_t i = started; i < of; i++)
         apply_share(&shares[i]);

@@ -1,6 +1,7 @@
 #include "journal/keeper.h"
 
 #include "journal/base/error.h"
+#include "journal/base/thread.h"
 #include "journal/checkpoint.h"
 #include "journal/failure.h"
 #include "journal/replace.h"
@@ -227,7 +228,7 @@ static void *keeper_main(void *arg)
 
 annal_status annal__keeper_start(annal_store *store, annal_error *err)
 {
-    int failed = pthread_create(&store->keeper.thread, NULL, keeper_main, store);
+    int failed = annal__thread_start(&store->keeper.thread, keeper_main, store);
     if (failed != 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "start the keeper of store %s: %s", store->path,
                            strerror(failed));

@@ -332,11 +332,11 @@ annal_status annal__log_put_record(struct buf *toc, const struct record *record)
 
 annal_status annal__log_reserve(struct buf *payload, size_t more)
 {
+    if (more > payload->limit || payload->len > payload->limit - more)
+        return ANNAL_ERR_LIMIT;
     size_t need = payload->len + more + LOG_BLOCK_BYTES_MAX;
     if (need <= payload->cap)
         return ANNAL_OK;
-    if (more > payload->limit || payload->len > payload->limit - more)
-        return ANNAL_ERR_LIMIT;
     size_t cap = payload->cap == 0 ? PAYLOAD_BYTES_FIRST : payload->cap;
     while (cap < need)
         cap *= 2;

@@ -423,8 +423,7 @@ static annal_status quiesce(annal_store *store, struct session *session, annal_e
         pthread_mutex_unlock(&session->lock);
         status = annal__commit_flush(store, err);
         pthread_mutex_lock(&session->lock);
-        while (session->in_use)
-            pthread_cond_wait(&session->moved, &session->lock);
+        annal__session_wait_unused(store, session);
     }
     while (status == ANNAL_OK && !session->refused && annal__loose_has_mark(store, session))
         status = annal__loose_end(store, session, err);
@@ -505,10 +504,17 @@ void annal__session_set_loose(annal_store *store, struct session *session, bool 
         atomic_fetch_sub(&store->loose_sessions, 1);
 }
 
+void annal__session_wait_unused(annal_store *store, struct session *session)
+{
+    atomic_fetch_add(&store->checkpoint_waiters, 1);
+    while (session->in_use)
+        pthread_cond_wait(&session->moved, &session->lock);
+    atomic_fetch_sub(&store->checkpoint_waiters, 1);
+}
+
 annal_status annal__session_sync(annal_store *store, struct session *session, annal_error *err)
 {
-    while (session->in_use) /* a checkpoint is syncing it: dirty tells only when that is done */
-        pthread_cond_wait(&session->moved, &session->lock);
+    annal__session_wait_unused(store, session); /* dirty tells only then */
     annal_error failure = session->refusal;
     bool late = session->late != LATE_NOT;
     if (!late && session->dirty && session->fd >= 0 &&
@@ -538,6 +544,7 @@ annal_status annal__session_sync(annal_store *store, struct session *session, an
 annal_status annal__session_reopen(annal_store *store, struct session *session, annal_error *err)
 {
     bool found = false;
+    annal__session_wait_unused(store, session);
     close_journal(store, session);
     annal_status status = open_journal(store, session, false, &found, err);
     if (status == ANNAL_OK && !found)

@@ -144,6 +144,9 @@ bool annal__session_is_wanted(annal_store *store, const struct session *session)
 annal_status annal__session_write(annal_store *store, struct session *session, uint64_t offset,
                                   annal_slice bytes, annal_error *err);
 
+/* Wait until no checkpoint uses its descriptor, and let that one hurry. Lock held. */
+void annal__session_wait_unused(annal_store *store, struct session *session);
+
 /*
  * fdatasync the journal if it is dirty; and the directory when the journal is new. A journal that
  * cannot be synced is late. Lock held.

@@ -96,7 +96,7 @@ struct annal_store {
     uint32_t open_journals;                   /* guarded by sessions_lock */
 
     pthread_mutex_t checkpoint_lock;     /* one checkpoint at a time */
-    _Atomic uint32_t checkpoint_waiters; /* appends wait for one: it need not be gentle */
+    _Atomic uint32_t checkpoint_waiters; /* so many wait for the end of one: it hurries */
     pthread_mutex_t
         events_lock;           /* held while events/ is synced: who finds it clean may rely on it */
     _Atomic bool events_dirty; /* names in events/ that no sync has covered */

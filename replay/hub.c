@@ -4,9 +4,9 @@
 #include "journal/base/error.h"
 #include "journal/base/futex.h"
 #include "journal/base/seam.h"
+#include "journal/base/thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -801,11 +801,7 @@ bool annal__hub_is_here(const struct listener *listener)
 
 static annal_status start_thread(struct hub *hub, annal_error *err)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the host's threads */
-    int failed = pthread_create(&hub->thread, NULL, stand_by, hub);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int failed = annal__thread_start(&hub->thread, stand_by, hub);
     if (failed != 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "tail store %s: no thread: %s",
                            annal_store_path(hub->store), strerror(failed));

@@ -64,8 +64,8 @@ static int sys_write_back(void *arg, int fd, uint64_t offset, size_t len)
     (void)arg;
     int failed = sync_file_range(fd, (off_t)offset, (off_t)len,
                                  SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
-    if (failed < 0 && (errno == ENOSYS || errno == EINVAL)) /* it is all left to the sync */
-        return 0;
+    if (failed < 0 && errno != EIO && errno != ENOSPC && errno != EDQUOT)
+        return 0; /* it says nothing of these bytes, and all is left to the sync */
     return failed;
 }
 

@@ -99,6 +99,85 @@ START_TEST(without_memory_for_the_list_nothing_is_released)
 }
 END_TEST
 
+static unsigned pieces;
+static bool someone_comes; /* who waits for the checkpoint, at its first piece */
+
+static int count_pieces(void *arg, int fd, uint64_t offset, size_t len)
+{
+    pieces++;
+    if (someone_comes)
+        atomic_fetch_add(&store->checkpoint_waiters, 1);
+    return annal__system_io.write_back(arg, fd, offset, len);
+}
+
+/* One whole piece each; the keeper is the test. */
+static void append_large(uint64_t first)
+{
+    uint64_t seq;
+    for (uint64_t number = first; number < first + 12; number++) {
+        ck_ok(append_number(store, "s", number, 60000, ANNAL_LEVEL_SYNC, &seq, err));
+        ck_ok(append_number(store, "t", number, 60000, ANNAL_LEVEL_SYNC, &seq, err));
+    }
+    pieces = 0;
+}
+
+START_TEST(a_keeper_writes_back_piece_by_piece_until_somebody_waits)
+{
+    disk.io.write_back = count_pieces;
+    store->keeper.running = true;
+    append_large(1);
+    ck_ok(annal__checkpoint_epoch(store, store->slot.log.epoch, err));
+    ck_assert_uint_eq(pieces, 2);
+
+    append_large(13);
+    someone_comes = true;
+    ck_ok(annal__checkpoint_epoch(store, store->slot.log.epoch, err));
+    ck_assert_uint_eq(pieces, 1);
+    someone_comes = false;
+    ck_assert_uint_eq(atomic_load(&store->checkpoint_waiters), 1);
+    atomic_store(&store->checkpoint_waiters, 0);
+
+    append_large(25);
+    ck_ok(annal_checkpoint(store, err)); /* whose caller waits */
+    ck_assert_uint_eq(pieces, 0);
+    ck_assert_uint_eq(atomic_load(&store->checkpoint_waiters), 0);
+    store->keeper.running = false;
+
+    append_large(37);
+    ck_ok(annal__checkpoint_epoch(store, store->slot.log.epoch, err));
+    ck_assert_uint_eq(pieces, 0); /* without a keeper an append waits */
+    ck_numbers(store, "s", 48);
+    ck_numbers(store, "t", 48);
+    store_close(store);
+}
+END_TEST
+
+START_TEST(without_threads_to_help_the_leader_writes_every_journal_alone)
+{
+    store->keeper.running = true;
+    for (unsigned at = 1; at <= 4; at++) {
+        struct failing_libc plan = {.family = LIBC_SYSTEM, .fail_at = at, .for_good = true};
+        for (unsigned i = 0; i < 150; i++) {
+            char name[16];
+            snprintf(name, sizeof name, "s%u", i);
+            append_numbers(store, name, at, at, ANNAL_LEVEL_BATCH);
+        }
+        failing_libc_arm(&plan);
+        annal_status status = annal_sync(store, NULL);
+        failing_libc_arm(NULL);
+        ck_assert_int_eq(status, ANNAL_OK);
+        ck_assert_int_eq(plan.failed[0] != '\0', at <= 3); /* so many helpers */
+    }
+    for (unsigned i = 0; i < 150; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "s%u", i);
+        ck_numbers(store, name, 4);
+    }
+    store->keeper.running = false;
+    store_close(store);
+}
+END_TEST
+
 START_TEST(what_is_released_never_goes_back)
 {
     append_to_many(1, 1);
@@ -150,6 +229,8 @@ Suite *suite_checkpoint(void)
     tcase_add_test(tests, without_threads_to_help_the_caller_syncs_every_journal_alone);
     tcase_add_test(tests, without_memory_for_the_list_nothing_is_released);
     tcase_add_test(tests, every_dirty_journal_is_synced_once_and_the_directory_when_names_are_new);
+    tcase_add_test(tests, a_keeper_writes_back_piece_by_piece_until_somebody_waits);
+    tcase_add_test(tests, without_threads_to_help_the_leader_writes_every_journal_alone);
     tcase_add_test(tests, what_is_released_never_goes_back);
     tcase_add_test(tests,
                    a_journal_sync_that_failed_releases_nothing_until_its_bytes_are_written_again);

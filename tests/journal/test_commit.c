@@ -398,7 +398,7 @@ START_TEST(a_group_of_many_sessions_stands_in_all_their_journals)
 {
     struct tmpdir dir;
     TMPDIR_INIT(&dir);
-    const annal_store_options options = {.create = true, .no_keeper = true, .batch_ms = 600000};
+    const annal_store_options options = {.create = true, .batch_ms = 600000};
     annal_store *store = NULL;
     char name[16];
     annal_metrics stats;

@@ -9,6 +9,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -237,11 +238,66 @@ START_TEST(h5_bytes_that_a_failed_write_back_lost_are_written_again_from_the_log
     for (uint64_t number = 3; number <= 14; number++)
         ck_ok(append_number(store, "s", number, 60000, ANNAL_LEVEL_SYNC, &seq, err));
     picky_io_fail(&disk, PICKY_WRITE_BACK, JOURNAL, EIO, 1);
+    store->keeper.running = true; /* only a keeper's checkpoint takes its time */
     ck_status(ANNAL_ERR_IO, annal__checkpoint_epoch(store, store->slot.log.epoch, err));
+    store->keeper.running = false;
     ck_assert_uint_eq(disk.failed, 1);
     ck_assert_uint_eq(warnings, 1);
     ck_ok(annal_checkpoint(store, err));
     ck_numbers(store, "s", 14);
+    store_close(store);
+}
+END_TEST
+
+static int piece_fd;
+static bool piece_closed;
+static pthread_t catcher;
+
+static int note_close(void *arg, int fd)
+{
+    (void)arg;
+    piece_closed = piece_closed || fd == piece_fd;
+    return annal__system_io.close(NULL, fd);
+}
+
+static void *catch_up(void *arg)
+{
+    (void)arg;
+    (void)annal__commit_catch_up(store, NULL);
+    return NULL;
+}
+
+/* While a checkpoint writes it back, the journal cannot be written, and somebody catches up. */
+static int fail_meanwhile(void *arg, int fd, uint64_t offset, size_t len)
+{
+    uint64_t seq;
+    (void)arg;
+    (void)offset;
+    (void)len;
+    piece_fd = fd;
+    picky_io_fail(&disk, PICKY_WRITE, JOURNAL, ENOSPC, 1);
+    ck_ok(append_number(store, "s", 15, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_assert_int_eq(pthread_create(&catcher, NULL, catch_up, NULL), 0);
+    usleep(50000);
+    ck_assert(!piece_closed); /* another journal could get its number */
+    piece_fd = -1;
+    return 0;
+}
+
+START_TEST(h5_a_descriptor_stays_open_while_a_checkpoint_uses_it)
+{
+    uint64_t seq;
+    for (uint64_t number = 1; number <= 14; number++)
+        ck_ok(append_number(store, "s", number, 50000, ANNAL_LEVEL_SYNC, &seq, err));
+    disk.io.close = note_close;
+    disk.io.write_back = fail_meanwhile;
+    store->keeper.running = true;
+    (void)annal__checkpoint_epoch(store, store->slot.log.epoch, NULL); /* it saw a late session */
+    store->keeper.running = false;
+    pthread_join(catcher, NULL);
+    ck_ok(annal_keep(store, err));
+    ck_ok(annal_checkpoint(store, err));
+    ck_numbers(store, "s", 15);
     store_close(store);
 }
 END_TEST
@@ -812,6 +868,7 @@ Suite *suite_failure(void)
     tcase_add_test(journals, h7_a_session_that_is_behind_at_close_is_redone_at_the_next_open);
     tcase_add_test(journals, f8_while_one_session_is_behind_others_go_on_until_the_log_is_full);
     tcase_add_test(journals, h5_bytes_that_a_failed_sync_lost_are_written_again_from_the_log);
+    tcase_add_test(journals, h5_a_descriptor_stays_open_while_a_checkpoint_uses_it);
     tcase_add_test(journals, h5_bytes_that_a_failed_write_back_lost_are_written_again_from_the_log);
     tcase_add_test(journals,
                    h5_a_session_that_cannot_be_synced_twice_takes_no_events_and_keeps_its_region);

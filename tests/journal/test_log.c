@@ -136,7 +136,7 @@ START_TEST(large_payloads_are_written_from_where_they_stand_and_found_again)
 
     /* Any byte counts: of the piece that is written last, and of that before. */
     int fd = open(tmpdir_path(&dir, "01.log"), O_RDWR);
-    uint64_t places[] = {groups[3].offset + 20, groups[4].offset + 4096 + 199999};
+    uint64_t places[] = {groups[3].offset + 20, groups[4].offset + log.block + 199999};
     for (size_t i = 0; i < 2; i++) {
         char byte;
         ck_assert_int_eq(pread(fd, &byte, 1, (off_t)places[i]), 1);

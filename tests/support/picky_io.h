@@ -6,8 +6,8 @@
  *     picky_io_init(&disk);
  *     picky_io_fail(&disk, PICKY_SYNC, "commit/00.log", EIO, 1);
  *
- * A sync or a write-back that fails loses what was written since the last one, as the kernel does after a failed
- * writeback: those bytes read as zeros from then on. Not for disks that many threads make picky.
+ * A sync or write-back that fails loses what was written since the last one, as the kernel does
+ * then: those bytes read as zeros from then on. Not for disks that many threads make picky.
  */
 #ifndef TESTS_SUPPORT_PICKY_IO_H
 #define TESTS_SUPPORT_PICKY_IO_H

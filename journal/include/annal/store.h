@@ -3,7 +3,9 @@
  *
  * Open one store object per directory and keep it: it owns a commit log, the sessions that it
  * writes, and one thread, the keeper, which checkpoints, hands sessions to other processes that
- * want them, and runs the chores of the index and of the snapshots.
+ * want them, and runs the chores of the index and of the snapshots. What is much work at once, as
+ * writing or syncing the journals of many sessions, is shared with threads that end with it. All
+ * of them block all signals: those are for the host's.
  */
 #ifndef ANNAL_STORE_H
 #define ANNAL_STORE_H
@@ -33,7 +35,7 @@ typedef enum annal_level {
 typedef struct annal_store_options {
     bool create;         /* make the directory and what is in it when it is missing */
     bool read_only;      /* never write; recovery is left to others */
-    bool no_keeper;      /* no thread; call annal_keep() now and then */
+    bool no_keeper;      /* no thread that stays; call annal_keep() now and then */
     annal_level level;   /* default: sync */
     annal_format format; /* of journals that are made; default: JSON lines */
     uint32_t batch_ms;   /* default: 10 */
