@@ -64,7 +64,7 @@ static int sys_write_back(void *arg, int fd, uint64_t offset, size_t len)
     (void)arg;
     int failed = sync_file_range(fd, (off_t)offset, (off_t)len,
                                  SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
-    if (failed < 0 && errno != EIO && errno != ENOSPC && errno != EDQUOT)
+    if (failed < 0 && errno != EIO && errno != ENOSPC && errno != EDQUOT && errno != EBADF)
         return 0; /* it says nothing of these bytes, and all is left to the sync */
     return failed;
 }
