@@ -53,6 +53,11 @@ static void execute(PGconn *conn, const char *sql)
     PQclear(check(conn, PQexec(conn, sql), PGRES_COMMAND_OK, sql));
 }
 
+static void prepare(PGconn *conn, const char *name, const char *sql)
+{
+    PQclear(check(conn, PQprepare(conn, name, sql, 0, NULL), PGRES_COMMAND_OK, sql));
+}
+
 static void make_table(struct place *place)
 {
     for (int i = 0; i < START_TRIES; i++) {
@@ -101,22 +106,13 @@ static void *postgresql_open(const struct place *place, unsigned process)
     *postgresql = (struct postgresql){place, connect_to(place)};
     if (PQstatus(postgresql->conn) != CONNECTION_OK)
         bench_fail("postgresql: %.200s", PQerrorMessage(postgresql->conn));
-    PQclear(check(postgresql->conn,
-                  PQprepare(postgresql->conn, "read",
-                            "SELECT seq, ts, type, data FROM events WHERE session = $1 AND seq >= "
-                            "$2::bigint ORDER BY seq LIMIT $3::bigint",
-                            0, NULL),
-                  PGRES_COMMAND_OK, "prepare"));
-    PQclear(check(postgresql->conn,
-                  PQprepare(postgresql->conn, "find",
-                            "SELECT session, seq, ts, data FROM events WHERE type = $1 AND ts >= "
-                            "$2::bigint AND ts < $3::bigint ORDER BY ts",
-                            0, NULL),
-                  PGRES_COMMAND_OK, "prepare"));
-    PQclear(check(postgresql->conn,
-                  PQprepare(postgresql->conn, "count",
-                            "SELECT count(*) FROM events WHERE type = $1", 0, NULL),
-                  PGRES_COMMAND_OK, "prepare"));
+    prepare(postgresql->conn, "read",
+            "SELECT seq, ts, type, data FROM events WHERE session = $1 AND seq >= $2::bigint "
+            "ORDER BY seq LIMIT $3::bigint");
+    prepare(postgresql->conn, "find",
+            "SELECT session, seq, ts, data FROM events WHERE type = $1 AND ts >= $2::bigint AND "
+            "ts < $3::bigint ORDER BY ts");
+    prepare(postgresql->conn, "count", "SELECT count(*) FROM events WHERE type = $1");
     return postgresql;
 }
 
@@ -138,8 +134,7 @@ static void *postgresql_writer_open(void *handle)
         place->followed ? "WITH told AS (INSERT INTO events VALUES ($1, $2::bigint, $3::bigint, "
                           "$4, $5) RETURNING seq) SELECT pg_notify('events', seq::text) FROM told"
                         : "INSERT INTO events VALUES ($1, $2::bigint, $3::bigint, $4, $5)";
-    PQclear(check(copier->conn, PQprepare(copier->conn, "append", insert, 0, NULL),
-                  PGRES_COMMAND_OK, "prepare"));
+    prepare(copier->conn, "append", insert);
     return copier;
 }
 

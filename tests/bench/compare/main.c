@@ -33,6 +33,9 @@ static const char usage[] =
     "               pictures in --out; once each, unless --runs says more\n"
     "  --long       with --growth: up to 30,000,000 events, which takes hours and 40 GB\n";
 
+#define QUICK_READS                                                                                \
+    .quick_events = 10000, .tiny_events = 2000, .quick_seconds = 0.4, .tiny_sessions = 2
+
 /* Of events and seconds: those of a whole run, of --quick, and of --tiny. */
 struct plan {
     struct workload workload;
@@ -103,28 +106,19 @@ static struct plan plans[] = {
       .kind = WORKLOAD_RANGE,
       READS,
       .seconds = 3},
-     .quick_events = 10000,
-     .tiny_events = 2000,
-     .quick_seconds = 0.4,
-     .tiny_sessions = 2},
+     QUICK_READS},
     {{.name = "R3-window",
       .title = "events of one type in a hundredth of the time, with payload",
       .kind = WORKLOAD_WINDOW,
       READS,
       .seconds = 3},
-     .quick_events = 10000,
-     .tiny_events = 2000,
-     .quick_seconds = 0.4,
-     .tiny_sessions = 2},
+     QUICK_READS},
     {{.name = "R3-count",
       .title = "how many events of a type there are, a question counting as one event",
       .kind = WORKLOAD_COUNT,
       READS,
       .seconds = 3},
-     .quick_events = 10000,
-     .tiny_events = 2000,
-     .quick_seconds = 0.4,
-     .tiny_sessions = 2},
+     QUICK_READS},
     {{.name = "T1",
       .title = "from the begin of an append to another process's eyes",
       .kind = WORKLOAD_FOLLOW,
