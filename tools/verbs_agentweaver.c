@@ -328,8 +328,8 @@ static const struct command run_verbs[] = {
      .run = verb_append},
     {.name = "review-ready",
      .summary = "what a run made can be reviewed",
-     .about = "From any status that is not terminal. Another tree than before takes back an\n"
-              "approval. A diff of more than 100 KB goes to artifacts/.",
+     .about = "From any status that is not terminal. Another tree than before takes approval\n"
+              "and reviewer away. A diff of more than 100 KB goes to artifacts/.",
      .examples = "  git diff main | annal run review-ready r1 --tree 4b825dc --diff -\n",
      .fields = review_ready_fields,
      .type = "run.review_ready",
@@ -348,8 +348,9 @@ static const struct command run_verbs[] = {
     {.name = "transition",
      .summary = "change the status of a run, as the table run_edges allows",
      .about = "Compare and set: refused unless the status is one of --expect, and unless an\n"
-              "edge leads from there to STATUS. A terminal status is left only with --override\n"
-              "and a reason, which stays in the run's row.",
+              "edge leads from there to STATUS. A terminal status is left, and a tree that is not\n"
+              "approved is merged, only with --override and a reason, which stays in the run's\n"
+              "row.",
      .examples = "  annal run transition r1 declined --expect awaiting_review --reviewer bob\n"
                  "  annal run transition r1 merged --expect merging --commit 1f2e3d\n"
                  "  annal run transition r1 awaiting_review --override --reason \"try again\"\n",
@@ -360,8 +361,9 @@ static const struct command run_verbs[] = {
      .run = verb_append},
     {.name = "merge",
      .summary = "begin to merge a run that was reviewed",
-     .about = "One of those who try wins; --tree binds it to what was approved. Then do the\n"
-              "merge, and end with annal run transition RUN merged or merge_failed.",
+     .about = "Refused unless the tree that the run has is approved, and is --tree. One of those\n"
+              "who try wins. Then do the merge, and end with annal run transition RUN merged or\n"
+              "merge_failed. What nobody approved needs annal run transition with --override.",
      .examples = "  annal run merge r1 --tree 4b825dc --reviewer bob\n",
      .fields = merge_fields,
      .type = "run.transition",

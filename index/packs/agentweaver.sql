@@ -1,4 +1,4 @@
--- pack agentweaver   version 2   database agentweaver.db
+-- pack agentweaver   version 3   database agentweaver.db
 --
 -- The operational half of Agentweaver: projects, workflow runs, runs and what may become of them,
 -- the backlog, review revisions, leases, token usage. Its other half is the pack memory.
@@ -20,6 +20,10 @@
 -- override_reason. What is asked with `UPDATE … SET id = id` changes nothing; it is there so that
 -- each refusal has a sentence of its own. run.transition in a session that is no run's is another
 -- pack's (lionagi), and let pass.
+--
+-- An approval is of one tree. Another tree takes it away, with the name of the reviewer; so does new
+-- work (in_progress). merging and merged need an approval of exactly the tree that the run has, or an
+-- override with a reason.
 --
 -- Order keys are texts, compared byte by byte. A caller names one (order_key: taken is refused), or
 -- the wish for one (requested_key: taken gives the next greater free one, five tries), or none (the
@@ -572,6 +576,7 @@ WHERE id = substr(:session, 5) AND status = 'pending'
 -- on run.review_ready   guarded "the run has ended"
 UPDATE run_rows SET
     status = 'awaiting_review',
+    reviewer = CASE WHEN COALESCE($tree_hash, tree_hash) IS tree_hash THEN reviewer END,
     approved_tree_hash = CASE WHEN COALESCE($tree_hash, tree_hash) IS tree_hash
                               THEN approved_tree_hash END,
     approved_by = CASE WHEN COALESCE($tree_hash, tree_hash) IS tree_hash THEN approved_by END,
@@ -597,7 +602,7 @@ UPDATE run_rows SET
     approved_tree_hash = COALESCE($tree_hash, $expect::tree_hash),
     approved_by = $reviewer,
     approved_at = COALESCE(annal_time($approved_at), :ts),
-    reviewer = COALESCE($reviewer, reviewer),
+    reviewer = $reviewer,
     updated_at = :ts
 WHERE id = substr(:session, 5) AND status = 'awaiting_review'
   AND tree_hash = COALESCE($tree_hash, $expect::tree_hash);
@@ -626,13 +631,23 @@ WHERE :session NOT GLOB 'run_?*'
                 OR (COALESCE(worktree_path, $worktree_path) IS NOT NULL
                     AND COALESCE(worktree_branch, $worktree_branch) IS NOT NULL)));
 
+-- on run.transition   guarded "the tree of the run is not approved, and only an override with a reason merges it then"
+UPDATE run_gate SET id = id
+WHERE :session NOT GLOB 'run_?*'
+   OR ($to IS NOT 'merging' AND $to IS NOT 'merged')
+   OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> '')
+   OR EXISTS (SELECT 1 FROM run_rows
+              WHERE id = substr(:session, 5) AND approved_tree_hash = tree_hash);
+
 -- on run.transition   guarded "this is not the tree that was approved"
 UPDATE run_gate SET id = id
 WHERE :session NOT GLOB 'run_?*'
-   OR EXISTS (SELECT 1 FROM run_rows WHERE id = substr(:session, 5)
-              AND ($to IS NOT 'merging' AND $to IS NOT 'merged'
-                OR ((approved_tree_hash IS NULL OR approved_tree_hash IS tree_hash)
-                    AND COALESCE($expect::tree_hash, $tree_hash, tree_hash) IS tree_hash)));
+   OR ($to IS NOT 'merging' AND $to IS NOT 'merged')
+   OR EXISTS (SELECT 1 FROM run_rows
+              WHERE id = substr(:session, 5)
+                AND COALESCE($expect::tree_hash, tree_hash) IS tree_hash
+                AND (COALESCE($tree_hash, tree_hash) IS tree_hash
+                  OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> '')));
 
 -- on run.transition   guarded "a run's status does not change so; table run_edges says what may follow what"
 UPDATE run_gate SET id = id
@@ -678,7 +693,9 @@ UPDATE run_rows SET
     worktree_branch = COALESCE(worktree_branch, $worktree_branch),
     diff = CASE WHEN $diff IS NULL AND $diff_ref IS NULL THEN diff ELSE $diff END,
     diff_ref = CASE WHEN $diff IS NULL AND $diff_ref IS NULL THEN diff_ref ELSE $diff_ref END,
-    reviewer = COALESCE($reviewer, reviewer),
+    reviewer = CASE WHEN $reviewer IS NOT NULL THEN $reviewer
+                    WHEN $to IS NOT 'in_progress' AND COALESCE($tree_hash, tree_hash) IS tree_hash
+                    THEN reviewer END,
     result = COALESCE($result, result),
     conflicts = COALESCE($conflicts, conflicts),
     merged_commit_hash = COALESCE($merged_commit_hash, merged_commit_hash),

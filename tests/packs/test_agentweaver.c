@@ -121,6 +121,7 @@ static void init_reviewed_run(struct packs *p)
     ck_append(p, "run_r1", "run.review_ready", "{\"tree_hash\":\"T1\"}");
 }
 
+#define APPROVED   "{\"tree_hash\":\"T1\",\"reviewer\":\"bob\"}"
 #define TO_MERGING "{\"to\":\"merging\",\"expected\":[\"awaiting_review\",\"committing\"]}"
 
 START_TEST(at_a1_merging_begins_once_and_can_be_taken_back_completed_or_failed)
@@ -128,6 +129,7 @@ START_TEST(at_a1_merging_begins_once_and_can_be_taken_back_completed_or_failed)
     struct packs p;
     PACKS_INIT(&p, "agentweaver");
     init_reviewed_run(&p);
+    ck_append(&p, "run_r1", "run.approved", APPROVED);
     ck_append(&p, "run_r1", "run.transition", TO_MERGING);
     ck_refused(&p, "run_r1", "run.transition", TO_MERGING,
                "the status of the run is not the one that was expected");
@@ -135,7 +137,7 @@ START_TEST(at_a1_merging_begins_once_and_can_be_taken_back_completed_or_failed)
     ck_append(&p, "run_r1", "run.transition",
               "{\"to\":\"awaiting_review\",\"operation\":\"revert_merge\"}");
     ck_packs(&p, "SELECT status, review_ready_at IS NULL FROM runs", "awaiting_review|0\n");
-    ck_append(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T1\",\"reviewer\":\"bob\"}");
+    ck_append(&p, "run_r1", "run.approved", APPROVED);
     ck_append(&p, "run_r1", "run.transition", TO_MERGING);
     ck_append(&p, "run_r1", "run.transition",
               "{\"to\":\"merged\",\"result\":\"clean\",\"merged_commit_hash\":\"c1\"}");
@@ -152,6 +154,7 @@ START_TEST(at_a1_a_merge_that_was_cut_off_may_fail_and_says_why)
     struct packs p;
     PACKS_INIT(&p, "agentweaver");
     init_reviewed_run(&p);
+    ck_append(&p, "run_r1", "run.approved", APPROVED);
     ck_append(&p, "run_r1", "run.transition", TO_MERGING);
     ck_append(&p, "run_r1", "run.transition",
               "{\"to\":\"failed\",\"result\":\"the machine went down\"}");
@@ -181,6 +184,146 @@ START_TEST(an_approval_holds_for_one_tree)
 }
 END_TEST
 
+#define NOT_APPROVED                                                                               \
+    "the tree of the run is not approved, and only an override with a reason merges it then"
+
+START_TEST(a_run_merges_only_with_an_approval_of_the_very_tree_that_it_has)
+{
+    struct packs p;
+    PACKS_INIT(&p, "agentweaver");
+    init_reviewed_run(&p);
+    ck_refused(&p, "run_r1", "run.transition", TO_MERGING, NOT_APPROVED);
+    ck_append(&p, "run_r1", "run.approved", APPROVED);
+    ck_append(&p, "run_r1", "run.review_ready", "{\"tree_hash\":\"T2\"}");
+    ck_packs(&p,
+             "SELECT tree_hash, approved_tree_hash, approved_by, approved_at, reviewer FROM runs",
+             "T2||||\n");
+    ck_refused(&p, "run_r1", "run.transition", TO_MERGING, NOT_APPROVED);
+    ck_append(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T2\",\"reviewer\":\"eve\"}");
+    ck_append(&p, "run_r1", "run.transition", TO_MERGING);
+    ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"merged\",\"tree_hash\":\"T3\"}",
+               "this is not the tree that was approved");
+    ck_refused(&p, "run_r1", "run.transition",
+               "{\"to\":\"merged\",\"tree_hash\":\"T3\",\"expect\":{\"tree_hash\":\"T2\"}}",
+               "this is not the tree that was approved");
+    ck_append(&p, "run_r1", "run.transition", "{\"to\":\"merged\",\"tree_hash\":\"T2\"}");
+    ck_packs(&p, "SELECT status, tree_hash, approved_by, reviewer FROM runs",
+             "merged|T2|eve|eve\n");
+    packs_ck_rebuild(&p, "agentweaver.db", 2);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(more_work_and_a_commit_of_another_tree_take_an_approval_and_its_reviewer_away)
+{
+    struct packs p;
+    PACKS_INIT(&p, "agentweaver");
+    init_reviewed_run(&p);
+    ck_append(&p, "run_r1", "run.approved", APPROVED);
+    ck_append(&p, "run_r1", "run.transition", "{\"to\":\"committing\",\"tree_hash\":\"T2\"}");
+    ck_packs(&p, "SELECT status, tree_hash, approved_tree_hash, reviewer FROM runs",
+             "committing|T2||\n");
+    ck_refused(&p, "run_r1", "run.transition", TO_MERGING, NOT_APPROVED);
+    ck_append(&p, "run_r1", "run.transition", "{\"to\":\"awaiting_review\"}");
+    ck_append(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T2\",\"reviewer\":\"bob\"}");
+    ck_append(&p, "run_r1", "run.transition", "{\"to\":\"in_progress\"}");
+    ck_append(&p, "run_r1", "run.review_ready", "{}");
+    ck_packs(&p, "SELECT status, tree_hash, approved_tree_hash, reviewer FROM runs",
+             "awaiting_review|T2||\n");
+    ck_refused(&p, "run_r1", "run.transition", TO_MERGING, NOT_APPROVED);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(an_override_with_a_reason_merges_what_nobody_approved_and_keeps_the_reason)
+{
+    struct packs p;
+    PACKS_INIT(&p, "agentweaver");
+    init_reviewed_run(&p);
+    ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"override\":true}",
+               NOT_APPROVED);
+    ck_refused(&p, "run_r1", "run.transition",
+               "{\"to\":\"merging\",\"override\":true,\"reason\":\" \"}", NOT_APPROVED);
+    ck_refused(&p, "run_r1", "run.transition",
+               "{\"to\":\"merging\",\"override\":true,\"reason\":\"shop is down\",\"expect\":{"
+               "\"tree_hash\":\"T0\"}}",
+               "this is not the tree that was approved");
+    ck_append(&p, "run_r1", "run.transition",
+              "{\"to\":\"merging\",\"override\":true,\"reason\":\"shop is down\"}");
+    ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"merged\"}", NOT_APPROVED);
+    ck_append(&p, "run_r1", "run.transition",
+              "{\"to\":\"merged\",\"override\":true,\"reason\":\"shop is up\"}");
+    ck_packs(&p,
+             "SELECT status, tree_hash, approved_tree_hash, reviewer, override_reason FROM runs",
+             "merged|T1|||shop is up\n");
+    packs_done(&p);
+}
+END_TEST
+
+/* A run, as its reviewer sees it. Trees are numbers; 0: none. */
+struct reviewed {
+    char session[20];
+    unsigned tree;
+    unsigned approved;
+};
+
+static void begin_reviewed(struct packs *p, struct reviewed *run, unsigned number)
+{
+    *run = (struct reviewed){0};
+    snprintf(run->session, sizeof run->session, "run_r%u", number);
+    ck_append(p, run->session, "run.created",
+              "{\"worktree_path\":\"/w\",\"worktree_branch\":\"b\"}");
+}
+
+/* One event. The status that it led to; NULL: it was refused, or changes no status. */
+static const char *review(struct packs *p, struct random *random, struct reviewed *run)
+{
+    static const char *const to[] = {"in_progress", "awaiting_review", "committing",
+                                     "merging",     "merging",         "merging",
+                                     "merged",      "merged",          "merged"};
+    static const char *const types[] = {"run.approved", "run.approved", "run.review_ready"};
+    unsigned kind = (unsigned)random_below(random, 9), tree = 1 + (unsigned)random_below(random, 2);
+    const char *status = to[random_below(random, 9)];
+    char data[100], said[40] = "";
+    annal_error why = {0};
+    bool moves = kind > 2, says_tree = !moves || random_below(random, 6) == 0;
+    if (says_tree)
+        snprintf(said, sizeof said, ",\"tree_hash\":\"T%u\"", tree);
+    snprintf(data, sizeof data, "{\"to\":\"%s\"%s}", status, said);
+    if (packs_append(p, run->session, moves ? "run.transition" : types[kind], data, &why) < 0)
+        return NULL;
+    if (kind < 2)
+        run->approved = tree;
+    else if ((says_tree && tree != run->tree) || (moves && strcmp(status, "in_progress") == 0))
+        run->approved = 0;
+    if (says_tree)
+        run->tree = tree;
+    return moves ? status : NULL;
+}
+
+START_TEST(no_sequence_of_events_merges_a_tree_that_was_not_approved)
+{
+    struct packs p;
+    struct random random = random_init(20260108);
+    struct reviewed run;
+    unsigned merged = 0;
+    PACKS_INIT(&p, "agentweaver");
+    begin_reviewed(&p, &run, merged);
+    for (unsigned step = 0; step < 300; step++) {
+        const char *status = review(&p, &random, &run);
+        if (status == NULL || strncmp(status, "merg", 4) != 0)
+            continue;
+        ck_assert_msg(run.tree != 0 && run.approved == run.tree,
+                      "step %u: a run is %s with tree %u, and %u is approved", step, status,
+                      run.tree, run.approved);
+        if (strcmp(status, "merged") == 0)
+            begin_reviewed(&p, &run, ++merged);
+    }
+    ck_assert_uint_gt(merged, 0);
+    packs_done(&p);
+}
+END_TEST
+
 START_TEST(every_edge_of_the_matrix_and_no_other_is_taken)
 {
     static const char *const statuses[] = {"pending",      "in_progress",    "awaiting_review",
@@ -195,9 +338,11 @@ START_TEST(every_edge_of_the_matrix_and_no_other_is_taken)
         snprintf(session, sizeof session, "run_r%d", i);
         ck_append(&p, session, "run.created",
                   "{\"worktree_path\":\"/w\",\"worktree_branch\":\"b\"}");
+        ck_append(&p, session, "run.review_ready", "{\"tree_hash\":\"T1\"}");
+        ck_append(&p, session, "run.approved", APPROVED);
         snprintf(data, sizeof data, "{\"to\":\"%s\",\"override\":true,\"reason\":\"test\"}",
                  statuses[i / 12]);
-        if (i / 12 > 0)
+        if (strcmp(statuses[i / 12], "awaiting_review") != 0)
             ck_append(&p, session, "run.transition", data);
         snprintf(data, sizeof data, "{\"to\":\"%s\"}", statuses[i % 12]);
         annal_status status = packs_append(&p, session, "run.transition", data, &why);
@@ -466,6 +611,7 @@ START_TEST(one_worker_holds_a_run_and_what_an_older_one_says_is_refused)
     struct packs p;
     PACKS_INIT(&p, "agentweaver");
     init_reviewed_run(&p);
+    ck_append(&p, "run_r1", "run.approved", APPROVED);
     ck_append(&p, "run_r1", "lease.claimed", "{\"owner_id\":\"w1\",\"lease_ms\":1}");
     ck_packs(&p, "SELECT owner_id, fencing_token, attempt FROM run_leases", "w1|1|1\n");
     usleep(3000);
@@ -710,6 +856,12 @@ Suite *suite_agentweaver(void)
     tcase_add_test(stores, at_a1_merging_begins_once_and_can_be_taken_back_completed_or_failed);
     tcase_add_test(stores, at_a1_a_merge_that_was_cut_off_may_fail_and_says_why);
     tcase_add_test(stores, an_approval_holds_for_one_tree);
+    tcase_add_test(stores, a_run_merges_only_with_an_approval_of_the_very_tree_that_it_has);
+    tcase_add_test(stores,
+                   more_work_and_a_commit_of_another_tree_take_an_approval_and_its_reviewer_away);
+    tcase_add_test(stores,
+                   an_override_with_a_reason_merges_what_nobody_approved_and_keeps_the_reason);
+    tcase_add_test(stores, no_sequence_of_events_merges_a_tree_that_was_not_approved);
     tcase_add_test(stores, every_edge_of_the_matrix_and_no_other_is_taken);
     tcase_add_test(stores, a_worktree_is_known_before_work_begins_and_the_first_one_stays);
     tcase_add_test(stores, at_a3_of_eight_processes_one_claims_the_task_and_seven_leave_nothing);

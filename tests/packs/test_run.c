@@ -43,6 +43,7 @@ static void begin_merging(struct packs *p, const char *session, const char *crea
               "{\"worktree_path\":\"/w\",\"worktree_branch\":\"b\"}");
     ck_append(p, session, "run.started", "{}");
     ck_append(p, session, "run.review_ready", "{\"tree_hash\":\"T\"}");
+    ck_append(p, session, "run.approved", "{\"tree_hash\":\"T\"}");
     ck_append(p, session, "run.transition",
               "{\"to\":\"merging\",\"expected\":[\"awaiting_review\",\"committing\"]}");
 }
