@@ -1,6 +1,7 @@
 # Forwards to the CMake presets, so that the usual words work.
 #
-#   make test                         build with sanitizers, run every test
+#   make test                         build with sanitizers, run every test: README says how long it takes
+#   make check-long [PART='a b'] [SEED=7]  what takes longer, in parts of less than 30 minutes: tests/check_long.sh --list
 #   make demo [LOGS=PATH KIND=codex]  build, and show what Annal does
 #   make build, make install [prefix=/usr/local] [DESTDIR=]
 #   make faults                       every call of every scene fails in every way that fits it
@@ -9,7 +10,7 @@
 #   make soak ROUNDS=100000 SEED=1    writers are killed with SIGKILL; what was acknowledged is there
 #   make power                        the power is cut after every operation, in 200 ways
 #   make model                        who may write a session, explored with SPIN
-#   make fuzz [SECONDS=60]            every fuzzer for so long, with clang
+#   make fuzz [SECONDS=60] [SEED=7]   every fuzzer for so long, with clang
 #   make coverage                     which branches of journal/ the tests take
 #   make bench                        Annal beside what one would choose instead: build/bench-results; up to an hour
 #   make bench-quick                  the same in under three minutes, if nothing else runs
@@ -21,20 +22,26 @@
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test summary contend soak faults flips fuzz power model coverage demo install bench bench-quick bench-growth bench-parts \
+.PHONY: build test summary check-long contend soak faults flips fuzz power model coverage demo install bench bench-quick bench-growth bench-parts \
 	format clean setup
 
 build: setup
 	cmake --workflow --preset release
 
-# The last lines are Check's summaries, one for each folder.
+# The last lines are what ran in each folder.
 test: setup
 	cmake --workflow --preset dev
 	@$(MAKE) --no-print-directory summary
 
 summary:
-	@awk '/^[0-9]+\/[0-9]+ Test: /{ folder = $$3 } /^[0-9]+%: Checks/{ print $$0 "   " folder }' \
-		build/dev/Testing/Temporary/LastTest.log
+	@awk '/^[0-9]+\/[0-9]+ Test: /{ folder = $$3; sub(/[.].*/, "", folder) } \
+		/^[0-9]+%: Checks: /{ suites[folder]++; checks[folder] += $$3; failures[folder] += $$5 + $$7 } \
+		END { for (folder in suites) printf "%-9s %3d suites, %4d tests, %d failures\n", \
+			folder, suites[folder], checks[folder], failures[folder] }' \
+		build/dev/Testing/Temporary/LastTest.log | sort
+
+check-long:
+	@$(if $(SEED),SEED='$(SEED)') tests/check_long.sh $(PART)
 
 # Each form of damage, also where a run of all tests takes every 29th bit. Some minutes.
 flips: setup
@@ -48,11 +55,12 @@ contend: setup
 	cmake --preset bench && cmake --build --preset bench --target test_packs
 	ANNAL_TEST_FULL=1 build/bench/tests/packs/test_packs contend
 
-# Each fuzzer for so long; what one finds stays in build/fuzz/tests/fuzz.
+# Each fuzzer for so long; what one finds is kept: tests/fuzz/run.sh.
 SECONDS ?= 60
 fuzz: setup
+	@cmake/setup.sh ci
 	cmake --preset fuzz && cmake --build --preset fuzz --target fuzzers
-	tests/fuzz/run.sh build/fuzz '$(SECONDS)'
+	$(if $(SEED),SEED='$(SEED)') tests/fuzz/run.sh build/fuzz '$(SECONDS)'
 
 demo: setup
 	@mkdir -p build

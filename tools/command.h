@@ -85,6 +85,12 @@ const char *command_choices(const struct command *command, const struct option *
 int command_operands_min(const struct command *command);
 int command_operands_max(const struct command *command);
 
+/*
+ * The command, as main() runs it: argv[0] is its name, the words may be written to. The process is its own: signals
+ * and the locale are set, standard streams are used, and what a verb keeps until its process ends stays.
+ */
+int command_main(int argc, char **argv);
+
 /* Print the help of one verb (noun NULL: of one word), of a noun, or of all, on stdout. */
 void help_print_command(const struct noun *noun, const struct command *command);
 void help_print_noun(const struct noun *noun);

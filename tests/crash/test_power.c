@@ -1,9 +1,12 @@
 /*
  * The power is cut after every operation of a workload.
  *
- *     test_power                       the quick form: few states after each operation
- *     test_power full [WORKLOAD]       the whole: make power
+ *     test_power quick [WORKLOAD|I/N]  few states after each operation
+ *     test_power full [WORKLOAD|I/N]   the whole: make power
  *     test_power case NAME             one case, as a failure names it
+ *     test_power SUITE                 another suite of this program: sim_disk, power_cases, power_artifacts
+ *
+ * I/N is the I-th of N shares of the workloads, so that N processes do them all.
  *
  * ANNAL_TEST_SEED sets another seed.
  */
@@ -31,14 +34,17 @@ static const struct power_settings quick = {
     .subsets = 2, .recovery_every = 151, .recovery_subsets = 1, .index_every = 40};
 
 static struct power_settings settings;
-static const char *workload_wanted;
+static const char *workload_wanted; /* NULL: all of the share */
+static int share = 1, shares = 1;
 static struct power_counts counts;
 
 START_TEST(no_power_cut_takes_back_what_was_acknowledged)
 {
     const struct power_workload *workload = &power_workloads[_i];
+    bool wanted = workload_wanted != NULL ? strcmp(workload_wanted, workload->name) == 0
+                                          : _i % shares == share - 1;
     settings.seed = random_init(SEED).state;
-    if (workload_wanted == NULL || strcmp(workload_wanted, workload->name) == 0)
+    if (wanted)
         power_explore(workload, &settings, &counts);
 }
 END_TEST
@@ -70,27 +76,55 @@ static void print_counts(void)
            counts.index_checks);
 }
 
+static bool is(const char *word, const char *other)
+{
+    return word != NULL && strcmp(word, other) == 0;
+}
+
+/* NULL: the word names nothing. */
+static Suite *chosen(const char *word, const char *of)
+{
+    static const struct {
+        const char *name;
+        Suite *(*suite)(void);
+    } others[] = {
+        {"sim_disk", suite_sim_disk},
+        {"power_cases", suite_power_cases},
+        {"power_artifacts", suite_power_artifacts},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (is(word, others[i].name))
+            return others[i].suite();
+    settings = is(word, "quick") ? quick : full;
+    settings.progress = is(word, "full") && isatty(STDERR_FILENO);
+    if (is(word, "case"))
+        settings.only = of;
+    else if (!is(word, "quick") && !is(word, "full"))
+        return NULL;
+    else if (of != NULL && sscanf(of, "%d/%d", &share, &shares) != 2)
+        workload_wanted = of;
+    return shares >= 1 && share >= 1 && share <= shares ? suite_power() : NULL;
+}
+
 int main(int argc, char **argv)
 {
-    bool all = argc > 1 && strcmp(argv[1], "full") == 0;
-    settings = argc > 1 ? full : quick;
-    settings.progress = all && isatty(STDERR_FILENO);
-    if (argc > 2 && all)
-        workload_wanted = argv[2];
-    if (argc > 2 && strcmp(argv[1], "case") == 0)
-        settings.only = argv[2];
+    Suite *suite = chosen(argc > 1 ? argv[1] : NULL, argc > 2 ? argv[2] : NULL);
+    if (suite == NULL) {
+        fputs("test_power quick|full [WORKLOAD|I/N], case NAME, sim_disk, power_cases, "
+              "power_artifacts\n",
+              stderr);
+        return EXIT_FAILURE;
+    }
     mallopt(M_MMAP_THRESHOLD, 64 << 20); /* buffers of a megabyte come and go with every store */
     mallopt(M_TRIM_THRESHOLD, 64 << 20);
-    SRunner *runner = srunner_create(suite_power());
-    if (argc < 2) {
-        srunner_add_suite(runner, suite_sim_disk());
-        srunner_add_suite(runner, suite_power_cases());
-        srunner_add_suite(runner, suite_power_artifacts());
-    }
+    SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK); /* it counts */
     srunner_run(runner, NULL, NULL, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
-    print_counts();
+    if (settings.subsets > 0)
+        print_counts();
+    if (settings.subsets > 0 && counts.operations == 0)
+        failed = fprintf(stderr, "there is no workload of this name\n");
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -3,21 +3,26 @@
 #
 #     tests/fuzz/run.sh BUILD SECONDS [NAME…]
 #
-# What a fuzzer finds new goes to BUILD/tests/fuzz/found-NAME/, what makes it fail to crash-NAME-….
+# What a fuzzer finds new is kept in $ANNAL_FUZZ_CORPUS/NAME/ (~/.cache/annal-fuzz), where the next run begins; what makes it
+# fail goes to BUILD/tests/fuzz/crash-NAME-…. SEED=N makes the same choices again on the same corpus; without it the clock
+# chooses. tests/fuzz/keep.sh takes over into the tree what reaches new code.
 set -euo pipefail
 build=$1/tests/fuzz
+kept=${ANNAL_FUZZ_CORPUS:-$HOME/.cache/annal-fuzz}
+seed=${SEED:-$(date +%s)}
 seconds=$2
 shift 2
 corpus=$(cd "$(dirname "$0")" && pwd)/corpus
 failed=0
+echo "SEED=$seed"
 names=("$@")
 [ $# -gt 0 ] || mapfile -t names < <(ls "$corpus")
 
 for name in "${names[@]}"; do
     log=$build/$name.txt
-    mkdir -p "$build/found-$name"
-    if "$build/fuzz_$name" -max_total_time="$seconds" -max_len=8192 -print_final_stats=1 \
-        -artifact_prefix="$build/crash-$name-" "$build/found-$name" "$corpus/$name" >"$log" 2>&1; then
+    mkdir -p "$kept/$name"
+    if "$build/fuzz_$name" -max_total_time="$seconds" -max_len=8192 -seed="$((seed % 4294967296))" -print_final_stats=1 \
+        -artifact_prefix="$build/crash-$name-" "$kept/$name" "$corpus/$name" >"$log" 2>&1; then
         outcome=sound
     else
         outcome="FAILED, see $log"

@@ -9,7 +9,7 @@ without our importers:
   every line is accounted for, and a second import adds nothing.
 
 With --mutants N the same (but for tokens) of N logs made from each: members dropped, renamed, put in another order or given
-values of another type, lines moved, doubled and cut.
+values of another type, lines moved, doubled and cut. ANNAL_TEST_SEED makes others.
 """
 import json, os, random, re, shutil, subprocess, sys, tempfile
 
@@ -266,7 +266,7 @@ def mutant_of(text, is_lines, rng):
 def audit_mutants(audit, kind, path, text, count):
     is_lines = is_lines_of(text)
     for n in range(count):
-        rng = random.Random(f"{os.path.basename(path)} {n}")
+        rng = random.Random(f"{os.environ.get('ANNAL_TEST_SEED', '')}{os.path.basename(path)} {n}")
         name = os.path.join(audit.folder, os.path.basename(path))
         made = mutant_of(text[:400000] if is_lines else text, is_lines, rng)
         with open(name, "w", encoding="utf-8", errors="surrogatepass") as file:

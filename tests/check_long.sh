@@ -1,0 +1,105 @@
+#!/bin/bash
+# check_long.sh [PART…]: what takes longer than make test may, in parts of less than 30 minutes each on two cores.
+#
+#     tests/check_long.sh --list       the parts, and what each covers
+#     tests/check_long.sh power_2      one of them
+#     SEED=7 tests/check_long.sh       all of them, with other random choices
+#
+# Without SEED the clock chooses one; it is printed, and the same seed makes the same choices again. What a part
+# printed stays in build/check-long/PART.txt. The exit status is 1 if a part failed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+list() {
+    cat <<'END'
+threads     every suite of the library under the thread sanitizer
+memory      every suite of the library and every fuzzer's corpus under Valgrind's memcheck
+faults      every call of every scene fails in every way that fits it
+flips       every bit of a journal, a commit log and a snapshot
+contend     eight processes that want the same task, 1,000 rounds, also killed ones
+soak        writers are killed with SIGKILL for 20 minutes; what was acknowledged is there
+power_1     the power is cut after every operation of a workload, in 200 ways: a fourth of the workloads
+power_2     the second fourth
+power_3     the third fourth
+power_4     the last fourth
+model       who may write a session: every state of the model, with SPIN
+fuzz_bytes  libFuzzer on what reads bytes: json, msgpack, scan, log, snapshot, data; 4 minutes each
+fuzz_text   libFuzzer on what reads text of people: pack, import, document, args; 6 minutes each
+imports     ten logs made of each log of tests/data: nothing of them is lost
+END
+}
+
+fuzz() {
+    cmake --preset fuzz
+    cmake --build --preset fuzz --target fuzzers
+    tests/fuzz/run.sh build/fuzz "$@"
+}
+
+run_part() {
+    case $1 in
+    threads)
+        cmake --preset tsan
+        cmake --build --preset tsan
+        ctest --preset tsan-all
+        ;;
+    memory)
+        cmake --preset bench
+        cmake --build --preset bench
+        tests/valgrind.sh build/bench
+        ;;
+    faults | flips | contend | model) make "$1" ;;
+    soak) make soak ROUNDS=1000000 SEED="$SEED" SECONDS_MOST=1200 ;;
+    power_*)
+        cmake --preset bench
+        cmake --build --preset bench --target test_power
+        build/bench/tests/crash/test_power full "${1#power_}/4"
+        ;;
+    fuzz_bytes) fuzz 240 json msgpack scan log snapshot data ;;
+    fuzz_text) fuzz 360 pack import document args ;;
+    imports)
+        cmake --preset bench
+        cmake --build --preset bench --target annal_command
+        python3 tests/tools/audit_import.py build/bench/tools/annal tests/data --mutants 10
+        ;;
+    esac
+}
+
+case ${1:-} in
+--list)
+    list
+    exit
+    ;;
+--one)
+    run_part "$2"
+    exit
+    ;;
+esac
+export SEED="${SEED:-$(date +%s)}"
+export ANNAL_TEST_SEED="$SEED"
+cmake/setup.sh ci
+mkdir -p build/check-long
+mapfile -t known < <(list | cut -d ' ' -f 1)
+parts=("$@")
+[ $# -gt 0 ] || parts=("${known[@]}")
+for part in "${parts[@]}"; do
+    [[ " ${known[*]} " == *" $part "* ]] || {
+        echo "check_long.sh: there is no part '$part'; tests/check_long.sh --list says which there are" >&2
+        exit 2
+    }
+done
+
+echo "SEED=$SEED"
+failed=0
+for part in "${parts[@]}"; do
+    list | grep "^$part "
+    began=$SECONDS
+    # In a shell of its own, since set -e does nothing within a condition.
+    if "$0" --one "$part" >"build/check-long/$part.txt" 2>&1 </dev/null; then
+        outcome=passed
+    else
+        outcome="FAILED, see build/check-long/$part.txt; again with: SEED=$SEED tests/check_long.sh $part"
+        failed=1
+    fi
+    printf '%-11s %5d s  %s\n' "" $((SECONDS - began)) "$outcome"
+done
+exit $failed

@@ -1,0 +1,119 @@
+/* Each verb once as the built program: under a sanitizer it is also searched for leaks when it ends. */
+#include "tests/tools/cli.h"
+#include "tools/command.h"
+#include "tools/verbs.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char history[] = "{\"type\":\"session.created\",\"data\":{\"agent_id\":\"a1\"}}\n"
+                              "{\"type\":\"tool.called\",\"data\":{\"name\":\"Bash\"}}\n"
+                              "{\"type\":\"tool.returned\",\"data\":{\"output\":\"refused\"}}\n";
+
+#define LOGS ANNAL_SOURCE "/tests/data/codex"
+
+/* A story in this order. Of a noun one verb is enough: what they have in common is verb_append() and verb_select(). */
+static const char *const story[][8] = {
+    {"append", "s1"},
+    {"append", "s2"},
+    {"import", "codex", LOGS},
+    {"pack", "enable", "lionagi"},
+    {"pack", "enable", "teams"},
+    {"pack", "enable", "agentweaver"},
+    {"pack", "enable", "memory"},
+    {"cat", "s1"},
+    {"ls"},
+    {"show", "s1"},
+    {"query", "s1"},
+    {"sql", "SELECT count(*) FROM events"},
+    {"search", "refused"},
+    {"replay", "s1"},
+    {"diff", "s1", "1", "2"},
+    {"tail", "s1"},
+    {"stats"},
+    {"snapshot", "take", "s1"},
+    {"export", "s1", "--format", "markdown"},
+    {"artifact", "ls"},
+    {"cursor", "list"},
+    {"lionagi", "session", "l1"},
+    {"team", "create", "red"},
+    {"prose", "init", "--help"},
+    {"project", "create", "p1"},
+    {"cast", "ls", "p1"},
+    {"workflow", "create", "w1", "--project", "p1"},
+    {"run", "ls"},
+    {"backlog", "ls", "p1"},
+    {"revision", "ls", "r1"},
+    {"lease", "show", "r1"},
+    {"usage", "totals"},
+    {"decision", "ls", "p1"},
+    {"memory", "ls", "p1"},
+    {"context", "ls", "p1"},
+    {"plan", "ls", "w1"},
+    {"steering", "ls", "w1"},
+    {"convert", "s1", "--format", "msgpack"},
+    {"repair", "s1", "--dry-run"},
+    {"fork", "s1", "--at", "2", "s1b"},
+    {"prune", "--dry-run"},
+    {"delete", "--yes", "s2"},
+    {"checkpoint"},
+    {"vacuum"},
+    {"reindex"},
+    {"verify"},
+    {"doctor"},
+    {"backup", "BACKUP"},
+    {"restore", "BACKUP", "--store", "RESTORED"},
+    {"help"},
+    {"version"},
+};
+
+static bool in_story(const char *word)
+{
+    for (size_t i = 0; i < sizeof story / sizeof *story; i++)
+        if (strcmp(story[i][0], word) == 0)
+            return true;
+    return false;
+}
+
+START_TEST(each_verb_ends_well_and_gives_back_its_memory)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    cli.own_program = true;
+    for (size_t i = 0; i < sizeof story / sizeof *story; i++) {
+        const char *words[9] = {0};
+        for (size_t word = 0; word < 8 && story[i][word] != NULL; word++) {
+            words[word] = story[i][word];
+            if (strcmp(words[word], "BACKUP") == 0)
+                words[word] = tmpdir_path(&cli.dir, "backup");
+            if (strcmp(words[word], "RESTORED") == 0)
+                words[word] = tmpdir_path(&cli.dir, "restored");
+        }
+        cli_run(&cli, strcmp(words[0], "append") == 0 ? history : NULL, words);
+        ck_assert_msg(cli.exit_status == 0, "annal %s %s: exit status %d, stderr: %s", words[0],
+                      words[1] == NULL ? "" : words[1], cli.exit_status, cli.err);
+    }
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(no_verb_and_no_noun_is_left_out)
+{
+    for (size_t i = 0; commands[i] != NULL; i++)
+        ck_assert_msg(in_story(commands[i]->name), "%s", commands[i]->name);
+    for (size_t i = 0; nouns[i] != NULL; i++)
+        ck_assert_msg(in_story(nouns[i]->name), "%s", nouns[i]->name);
+}
+END_TEST
+
+Suite *suite_every_verb(void)
+{
+    Suite *suite = suite_create("every_verb");
+    TCase *tests = tcase_create("every_verb");
+    tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, each_verb_ends_well_and_gives_back_its_memory);
+    tcase_add_test(tests, no_verb_and_no_noun_is_left_out);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
