@@ -61,8 +61,8 @@ static annal_status examine(struct adoption *adoption, annal_store *from, annal_
 static annal_status refuse_gone(const struct adoption *adoption, annal_error *err)
 {
     bool gone = false;
-    annal_status status =
-        annal__replace_is_gone(adoption->store, adoption->header.file, &gone, err);
+    annal_status status = annal__replace_is_gone(
+        adoption->store, adoption->session, adoption->codec, adoption->header.file, &gone, err);
     if (status == ANNAL_OK && gone)
         status = annal__fail(err, ANNAL_ERR_BUSY,
                              "session '%.*s' was deleted here, and a commit log still names this "

@@ -216,6 +216,13 @@ static annal_status compare_file(const struct redo *redo, const struct target *t
     return ANNAL_OK;
 }
 
+static annal_status is_gone(const struct redo *redo, const struct record *record, bool *out_gone,
+                            annal_error *err)
+{
+    return annal__replace_is_gone(redo->store, record->session, annal__codec_of(record->format),
+                                  record->file, out_gone, err);
+}
+
 /*
  * Rule (9): who is alive knows whether the journal was there. One that was and is gone may come
  * back; in the place of one that was not, only a piece of ours is written over.
@@ -261,7 +268,7 @@ static annal_status redo_create(struct redo *redo, struct target *target,
         file.st_size == 0)
         close_target(redo, target);
     if (target->fd < 0) {
-        status = annal__replace_is_gone(redo->store, record->file, &target->skipped, err);
+        status = is_gone(redo, record, &target->skipped, err);
         if (status < 0 || target->skipped)
             return status;
         target->codec = codec;
@@ -277,7 +284,7 @@ static annal_status redo_create(struct redo *redo, struct target *target,
     bool gone = false;
     status = compare_file(redo, target, record, &owner, err);
     if (status == ANNAL_OK && owner == OWNER_NONE)
-        status = annal__replace_is_gone(redo->store, record->file, &gone, err);
+        status = is_gone(redo, record, &gone, err);
     if (status == ANNAL_OK && owner == OWNER_NONE && !gone &&
         annal__write_all(io, target->fd, bytes.ptr, bytes.len, 0) < 0)
         status = annal__fail_errno(err, "write the journal of session '%s'", target->session);
@@ -346,7 +353,7 @@ static annal_status check_record(struct redo *redo, struct target *target,
     annal_status status = ANNAL_OK;
     *out_fits = false;
     if (target->fd < 0) {
-        status = annal__replace_is_gone(redo->store, record->file, &target->skipped, err);
+        status = is_gone(redo, record, &target->skipped, err);
         if (status == ANNAL_OK && !target->skipped)
             stop_target(redo, target, "its journal is missing", record->offset);
         return status;
@@ -355,7 +362,7 @@ static annal_status check_record(struct redo *redo, struct target *target,
     if (status == ANNAL_OK && owner == OWNER_SAME)
         status = look_at_place(redo, target, record, bytes, &place, err);
     if (status == ANNAL_OK && owner == OWNER_NONE)
-        status = annal__replace_is_gone(redo->store, record->file, &gone, err);
+        status = is_gone(redo, record, &gone, err);
     if (status < 0)
         return status;
     /* Another journal stands in its place, or the beginning of one: nothing of it is needed. */
@@ -424,7 +431,8 @@ static annal_status redo_group(struct redo *redo, const struct log_group *group,
         annal_error failure;
         status = record.type == RECORD_CREATE ? redo_create(redo, target, &record, data, &failure)
                                               : redo_bytes(redo, target, &record, data, &failure);
-        if (status == ANNAL_ERR_IO) { /* one bad journal does not keep the others */
+        /* One bad journal, or tombstone, does not keep the others. */
+        if (status == ANNAL_ERR_IO || status == ANNAL_ERR_CORRUPT) {
             stop_target(redo, target, failure.message, record.offset);
             status = ANNAL_OK;
         } else if (status < 0 && err != NULL) {

@@ -9,8 +9,8 @@
  *     before`. What does not fit is reported, and that session is stopped: it stays in the held
  *     list, and the slot keeps its log. So is a journal that cannot be opened, read or written,
  *     until the next time. A record is dropped, without a word, when a journal with another file id
- *     stands there, or when none does and the one that it names was deleted or replaced on purpose
- *     (see replace.h).
+ *     stands there, or when none does and a tombstone names the one that it is for: its session,
+ *     format and file id (see replace.h).
  * (4) It never leaves a hole, never cuts but under (7), and every step may be done again: a crash
  *     in the middle is recovered the same way.
  * (5) Bytes are written also when they look equal: the kernel may have lost them without a word.

@@ -28,24 +28,70 @@ static annal_status tombstone_path(const annal_store *store, const char *file, s
     return annal__store_path(store, out, "events", name, err);
 }
 
-annal_status annal__replace_is_gone(const annal_store *store,
+/* The beginning of a tombstone; false with ANNAL_OK: there is none. */
+static annal_status read_tombstone(const annal_store *store, const char *path, struct buf *out,
+                                   bool *out_found, annal_error *err)
+{
+    const struct io *io = store->io;
+    annal_status status = annal__buf_reserve(out, FRAME_ENVELOPE_BYTES);
+    if (status < 0)
+        return annal__fail(err, status, "read %s: no memory", path);
+    int fd = io->open(io->arg, path, O_RDONLY, 0);
+    *out_found = fd >= 0;
+    if (fd < 0)
+        return errno == ENOENT || errno == ENOTDIR ? ANNAL_OK
+                                                   : annal__fail_errno(err, "open %s", path);
+    ssize_t got = annal__read_full(io, fd, out->ptr, FRAME_ENVELOPE_BYTES, 0);
+    if (got < 0)
+        status = annal__fail_errno(err, "read %s", path);
+    else
+        out->len = (size_t)got;
+    io->close(io->arg, fd);
+    return status;
+}
+
+/* Rule (2): whether it names this journal. */
+static annal_status match_tombstone(annal_slice tombstone, const char *path, annal_slice session,
+                                    const struct codec *codec,
+                                    const uint8_t file[FRAME_FILE_ID_BYTES], bool *out_same,
+                                    annal_error *err)
+{
+    struct frame_header header;
+    uint64_t h;
+    *out_same = tombstone.len == 0; /* of an older version */
+    if (tombstone.len == 0)
+        return ANNAL_OK;
+    for (size_t i = 0; i < CODEC_COUNT; i++) {
+        if (!annal__frame_first(annal__codecs[i], tombstone, &header, &h))
+            continue;
+        *out_same = annal__codecs[i] == codec && annal__slice_same(header.session, session) &&
+                    memcmp(header.file, file, sizeof header.file) == 0;
+        return ANNAL_OK;
+    }
+    return annal__fail(err, ANNAL_ERR_CORRUPT,
+                       "the tombstone %s is damaged and does not say which journal was deleted: "
+                       "remove it to have the events of session '%.*s' back",
+                       path, ANNAL_FMT(session));
+}
+
+annal_status annal__replace_is_gone(const annal_store *store, annal_slice session,
+                                    const struct codec *codec,
                                     const uint8_t file[FRAME_FILE_ID_BYTES], bool *out_gone,
                                     annal_error *err)
 {
-    struct buf path = {0};
-    struct stat found;
+    struct buf path = {0}, tombstone = {.limit = FRAME_ENVELOPE_BYTES};
     char text[FILE_ID_TEXT + 1];
+    bool found = false;
     annal__frame_file_id_text(file, text);
     annal_status status = tombstone_path(store, text, &path, err);
-    if (status < 0)
-        goto done;
-    bool gone = store->io->stat(store->io->arg, path.ptr, &found) == 0;
-    if (!gone && errno != ENOENT && errno != ENOTDIR)
-        status = annal__fail_errno(err, "look at %s", path.ptr);
-    else
-        *out_gone = gone;
-
-done:
+    if (status == ANNAL_OK)
+        status = read_tombstone(store, path.ptr, &tombstone, &found, err);
+    if (status == ANNAL_OK && !found)
+        *out_gone = false;
+    else if (status == ANNAL_OK)
+        status = match_tombstone(annal__buf_slice(&tombstone), path.ptr, session, codec, file,
+                                 out_gone, err);
+    annal__buf_done(&tombstone);
     annal__buf_done(&path);
     return status;
 }
@@ -78,11 +124,21 @@ struct burial {
 static annal_status bury_record(void *arg, const struct record *record, annal_error *err)
 {
     const struct burial *burial = arg;
+    struct buf frame = {.limit = FRAME_ENVELOPE_BYTES};
+    struct frame_header header = {.session = record->session};
     char text[FILE_ID_TEXT + 1];
+    uint64_t h;
     if (!annal__slice_same(record->session, burial->session))
         return ANNAL_OK;
+    memcpy(header.file, record->file, sizeof header.file);
     annal__frame_file_id_text(record->file, text);
-    return bury(burial->store, text, (annal_slice){"", 0}, err);
+    annal_status status = annal__codec_of(record->format)->encode_header(&frame, &header, &h);
+    if (status < 0)
+        status = annal__fail(err, status, "make a tombstone: no memory");
+    else
+        status = bury(burial->store, text, annal__buf_slice(&frame), err);
+    annal__buf_done(&frame);
+    return status;
 }
 
 /* ---- What a crash and the years leave ---- */
@@ -184,18 +240,43 @@ static bool replaces(const struct frame_header *one, const struct frame_header *
     return one->is_replacement && memcmp(one->replaces, other->file, sizeof other->file) == 0;
 }
 
+/* The last event of a journal; false: nobody can tell. */
+static bool last_seq_at(annal_store *store, annal_slice session, const struct codec *codec,
+                        uint64_t *out_seq)
+{
+    struct buf path = {0};
+    struct journal_tail tail;
+    const struct io *io = store->io;
+    annal_status status = annal__journal_path(store, session, codec, &path, NULL);
+    int fd = status < 0 ? -1 : io->open(io->arg, path.ptr, O_RDONLY, 0);
+    if (fd >= 0) {
+        status = annal__scan_tail(io, fd, codec, &tail, NULL);
+        io->close(io->arg, fd);
+    }
+    annal__buf_done(&path);
+    if (fd < 0 || status < 0 || tail.state != TAIL_WHOLE)
+        return false;
+    *out_seq = tail.seq;
+    return true;
+}
+
 /*
  * Rule (5): a conversion that broke off between its two names. What readers have seen all the time
- * is the first of them; the other goes, whichever of the two is the new one.
+ * is the first of them; the other goes, whichever of the two is the new one. Not when it has events
+ * that the first has not: then somebody has copied the old journal back to its name.
  */
 static void settle_pair(annal_store *store, annal_slice session)
 {
     struct buf path = {0}, frames[CODEC_COUNT] = {0};
     struct frame_header headers[CODEC_COUNT];
+    uint64_t last[CODEC_COUNT] = {0};
     bool all = true;
     for (size_t i = 0; i < CODEC_COUNT; i++) {
         frames[i].limit = FRAME_ENVELOPE_BYTES;
-        all = all && header_at(store, session, annal__codecs[i], &path, &frames[i], &headers[i]);
+        all = all && last_seq_at(store, session, annal__codecs[i], &last[i]) &&
+              last[i] <= last[0] &&
+              header_at(store, session, annal__codecs[i], &path, &frames[i], &headers[i]) &&
+              annal__frame_check_owner(&headers[i], session, NULL) == ANNAL_OK;
     }
     if (all && (replaces(&headers[0], &headers[1]) || replaces(&headers[1], &headers[0]))) {
         (void)store->io->unlink(store->io->arg, path.ptr); /* the second's */
@@ -373,6 +454,10 @@ static annal_status look_at_journal(struct change *change, annal_error *err)
     if (status == ANNAL_OK)
         status = read_header(store, change->path.ptr, change->codec, &change->frame,
                              &change->header, err);
+    /* A copy of another session's journal: what it says is not of this one. */
+    if (status == ANNAL_OK && change->frame.len > 0 &&
+        annal__frame_check_owner(&change->header, id, NULL) < 0)
+        annal__buf_clear(&change->frame);
     return status;
 }
 
@@ -405,7 +490,7 @@ annal_status annal__change_bury(struct change *change, annal_error *err)
         annal__frame_file_id_text(change->header.file, file);
         return bury(change->store, file, annal__buf_slice(&change->frame), err);
     }
-    /* Nobody can say which file it was: every one of this session that a log names. */
+    /* Damaged, or the journal of another session: every one of this session that a log names. */
     struct burial burial = {change->store, annal__session_id(change->session)};
     return annal__slots_each_record(change->store, SLOTS_ALL, bury_record, &burial, err);
 }

@@ -7,8 +7,11 @@
  * (1) Whoever does this holds locks/structure and the session, which is settled: nothing pending,
  *     its journal synced and closed, our own log checkpointed. Sessions are only tried under the
  *     lock.
- * (2) First a tombstone, events/.gone/<file id>, is made durable. Redo for this file id is dropped
- *     from then on, where no journal stands. It holds the header line of the journal, for people.
+ * (2) First a tombstone, events/.gone/<file id>, is made durable. It holds a header: of this file
+ *     id, session and format. Redo for this journal is dropped from then on, where no journal
+ *     stands; redo for any other is not, whatever its file id. (A copy of a journal under another
+ *     name has its file id, and is no session: it is deleted without a tombstone for that id.)
+ *     Older versions left some that are empty: these say the file id only.
  * (3) Deleting: the name is removed, and events/ synced.
  * (4) Replacing: the new journal is written as events/.new-<file id>, whose header says `replaces`,
  *     synced, proved against the old one, and renamed to its name; events/ is synced. It is another
@@ -28,8 +31,13 @@
 
 #include "journal/store.h"
 
-/* Whether there is a tombstone for this file. A look that fails says neither: ANNAL_ERR_IO. */
-annal_status annal__replace_is_gone(const annal_store *store,
+/*
+ * Whether there is a tombstone for the journal of this session, in this format and with this file
+ * id. A look that fails says neither: ANNAL_ERR_IO, or ANNAL_ERR_CORRUPT for a tombstone whose
+ * header is damaged.
+ */
+annal_status annal__replace_is_gone(const annal_store *store, annal_slice session,
+                                    const struct codec *codec,
                                     const uint8_t file[FRAME_FILE_ID_BYTES], bool *out_gone,
                                     annal_error *err);
 
@@ -42,7 +50,8 @@ struct change {
     struct session *session;   /* NULL: it could not be had */
     const struct codec *codec; /* of its journal */
     struct buf path;
-    struct buf frame; /* the header, as it stands there; empty when it is damaged */
+    /* The header, as it stands there; empty when it is damaged, or that of another session. */
+    struct buf frame;
     struct frame_header header;
     annal_session_info info;
 };

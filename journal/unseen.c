@@ -3,6 +3,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "journal/base/slice.h"
 #include "journal/replace.h"
 #include "journal/slot.h"
 
@@ -18,6 +19,7 @@
 struct named {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     uint8_t file[FRAME_FILE_ID_BYTES];
+    annal_format format;
     uint64_t last_seq;
     struct named *next;
 };
@@ -36,7 +38,8 @@ static annal_status note_record(void *arg, const struct record *record, annal_er
     struct named **bucket =
         &unseen->buckets[annal__hash(record->file, sizeof record->file, 0) % BUCKETS];
     struct named *named = *bucket;
-    while (named != NULL && memcmp(named->file, record->file, sizeof named->file) != 0)
+    while (named != NULL && (memcmp(named->file, record->file, sizeof named->file) != 0 ||
+                             !annal__slice_is(record->session, named->session)))
         named = named->next;
     if (named == NULL) {
         named = annal__zalloc(sizeof *named);
@@ -44,6 +47,7 @@ static annal_status note_record(void *arg, const struct record *record, annal_er
             return annal__fail(err, ANNAL_ERR_NOMEM, "no memory");
         memcpy(named->session, record->session.ptr, record->session.len);
         memcpy(named->file, record->file, sizeof named->file);
+        named->format = record->format;
         named->next = *bucket;
         *bucket = named;
     }
@@ -62,7 +66,8 @@ static void count(struct unseen *unseen, const struct named *named)
     annal__frame_file_id_text(named->file, file);
     bool gone = false;
     if (status == ANNAL_ERR_NOTFOUND)
-        (void)annal__replace_is_gone(unseen->store, named->file, &gone, NULL);
+        (void)annal__replace_is_gone(unseen->store, session, annal__codec_of(named->format),
+                                     named->file, &gone, NULL);
     bool other = status == ANNAL_OK && info.file[0] != '\0' && strcmp(info.file, file) != 0;
     if (gone || other || named->last_seq <= info.last_seq)
         return;

@@ -139,6 +139,13 @@ void model_forked(struct model *model, const char *parent_name, const char *chil
     model->version++;
 }
 
+void model_copy(struct model *model, const char *name)
+{
+    struct model_session *session = model_session(model, name);
+    session->copy = session->deleting = true;
+    model->version++;
+}
+
 void model_sync(struct model *model)
 {
     for (size_t i = 0; i < model->count; i++)

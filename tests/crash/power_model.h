@@ -18,6 +18,7 @@ struct model_session {
     size_t durable; /* that survive a power cut */
     size_t kept;    /* that survive the end of the process */
     bool deleting;  /* all of it may be gone */
+    bool copy;      /* no session: a copy of the journal of one, made by hand under this name */
 };
 
 struct model {
@@ -45,6 +46,8 @@ void model_deleted(struct model *model, const char *session, bool done);
  * there or not, with all of them. It returned: so it is, and they are durable in both. */
 void model_fork(struct model *model, const char *parent, size_t at_seq, const char *child);
 void model_forked(struct model *model, const char *parent, const char *child);
+/* Somebody copies a journal to this name. Until it is deleted it may be there, whole or not. */
+void model_copy(struct model *model, const char *name);
 /* annal_sync(), a checkpoint or a close returned. */
 void model_sync(struct model *model);
 

@@ -6,6 +6,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -397,6 +398,50 @@ static void run_convert(struct power_run *run)
     end(&one);
 }
 
+/* Somebody copies a journal by hand, as it stands in the page cache. */
+static void copy_by_hand(struct program *program, const char *from, const char *session,
+                         const char *suffix)
+{
+    static char bytes[1 << 16];
+    char path[100];
+    struct sim_process *hand = sim_process_new(program->run->disk);
+    const struct io *io = &hand->io;
+    model_copy(&program->run->model, session);
+    snprintf(path, sizeof path, "%s/" POWER_STORE "/events/%s%s", hand->root, from, suffix);
+    int fd = io->open(io->arg, path, O_RDONLY, 0);
+    ssize_t length = annal__read_full(io, fd, bytes, sizeof bytes, 0);
+    ck_assert(length > 0 && (size_t)length < sizeof bytes);
+    snprintf(path, sizeof path, "%s/" POWER_STORE "/events/%s%s", hand->root, session, suffix);
+    fd = io->open(io->arg, path, O_RDWR | O_CREAT, 0600);
+    ck_assert_int_eq(annal__write_all(io, fd, bytes, (size_t)length, 0), 0);
+    sim_process_close_all(hand);
+}
+
+/* Copies of journals that another process writes, which have their file ids, are deleted. */
+static void run_copies(struct power_run *run)
+{
+    struct program one = {0}, two = {.appended = 1000};
+    begin(&one, run, false);
+    begin(&two, run, false);
+    append(&two, "other", 1, 20, ANNAL_LEVEL_SYNC);
+    append(&one, "orig", 2, 100, ANNAL_LEVEL_SYNC);
+    append(&one, "m", 1, 300, ANNAL_LEVEL_SYNC);
+    copy_by_hand(&one, "orig", "origbak", ".jsonl");
+    copy_by_hand(&one, "m", "mbak", ".mpk");
+    ck_ok(try_delete(&two, "origbak", err));
+    append(&one, "orig", 1, 700, ANNAL_LEVEL_SYNC);
+    ck_ok(try_delete(&one, "mbak", err));
+    append(&one, "m", 2, 40, ANNAL_LEVEL_SYNC);
+    copy_by_hand(&one, "orig", "before", ".jsonl");
+    convert(&one, "orig", ANNAL_FORMAT_MSGPACK);
+    append(&one, "orig", 1, 10, ANNAL_LEVEL_SYNC);
+    ck_ok(try_delete(&two, "before", err));
+    append(&one, "orig", 1, 10, ANNAL_LEVEL_BATCH);
+    ck_ok(try_delete(&one, "m", err));
+    end(&two);
+    end(&one);
+}
+
 /* The next operation of this kind on such a file fails. */
 static void fail_next(struct program *program, enum sim_op_kind kind, const char *name, int with)
 {
@@ -499,6 +544,7 @@ const struct power_workload power_workloads[] = {
     {.name = "share", .run = run_share},
     {.name = "delete", .run = run_delete},
     {.name = "convert", .run = run_convert},
+    {.name = "copies", .run = run_copies},
     {.name = "fork", .run = run_fork},
     {.name = "forget", .run = run_forget},
     {.name = "failing", .run = run_failing_log},

@@ -137,6 +137,7 @@ END_TEST
 
 START_TEST(h11_a_tombstone_that_cannot_be_looked_at_is_not_taken_for_none)
 {
+    static const char *const calls[] = {"stat", "open", "pread"};
     struct failing_io disk;
     const struct seams broken = {
         .io = &disk.io, .clock = &annal__system_clock, .boot = after_a_power_cut.boot};
@@ -150,7 +151,7 @@ START_TEST(h11_a_tombstone_that_cannot_be_looked_at_is_not_taken_for_none)
         store_abandon(deleter);
         store_abandon(writer);
         failing_io_init(&disk);
-        disk.only = "stat";
+        disk.only = calls[_i];
         disk.with_errno = EIO;
         disk.fail_at = at;
         const annal_store_options options = {.no_keeper = true};
@@ -328,6 +329,208 @@ START_TEST(a_session_whose_header_is_damaged_can_be_deleted_for_good)
 }
 END_TEST
 
+/* ---- Copies ---- */
+
+static void copy_file(const char *from, const char *to)
+{
+    size_t len = 0;
+    char *bytes = file_read(from, &len);
+    file_write(to, bytes, len);
+    free(bytes);
+}
+
+/* The directory entry of the original was never synced: only the log has it. */
+START_TEST(h11_deleting_a_copy_takes_nothing_from_the_journal_that_was_copied)
+{
+    for (int same_process = 0; same_process < 2; same_process++) {
+        struct tmpdir dir;
+        TMPDIR_INIT(&dir);
+        const char *path = tmpdir_path(&dir, "store");
+        const char *journal = tmpdir_path(&dir, "store/events/orig.jsonl");
+        annal_store *writer = open_generous(path), *deleter = open_generous(path);
+        append_numbers(writer, "orig", 1, 3, ANNAL_LEVEL_SYNC);
+        copy_file(journal, tmpdir_path(&dir, "store/events/origbak.jsonl"));
+        ck_ok(annal_session_delete(same_process ? writer : deleter, ANNAL_SLICE("origbak"), NULL,
+                                   err));
+        ck_no_session(deleter, "origbak");
+        append_numbers(writer, "orig", 4, 5, ANNAL_LEVEL_SYNC);
+        store_abandon(deleter);
+        store_abandon(writer);
+        if (!same_process) /* that one has synced its journals */
+            ck_assert_int_eq(unlink(journal), 0);
+        annal_store *store = store_open_seams(path, &after_a_power_cut);
+        ck_numbers(store, "orig", 5);
+        ck_no_session(store, "origbak");
+        store_close(store);
+        tmpdir_done(&dir);
+    }
+}
+END_TEST
+
+/* The name that a copy was given may be that of a session of which a log has redo. */
+START_TEST(h11_deleting_a_copy_deletes_the_session_of_that_name_too)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *writer = open_generous(path), *deleter = open_generous(path);
+    append_numbers(writer, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    append_numbers(writer, "t", 1, 3, ANNAL_LEVEL_SYNC);
+    append_numbers(deleter, "t", 4, 4, ANNAL_LEVEL_SYNC); /* so the writer has let go of it */
+    copy_file(tmpdir_path(&dir, "store/events/s.jsonl"), tmpdir_path(&dir, "store/events/t.jsonl"));
+    ck_ok(annal_session_delete(deleter, ANNAL_SLICE("t"), NULL, err));
+    store_abandon(deleter);
+    store_abandon(writer);
+    annal_store *store = store_open_seams(path, &after_a_power_cut);
+    ck_numbers(store, "s", 3);
+    ck_no_session(store, "t");
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+/* What a tombstone of file id `file` says; codec NULL: nothing, as those of older versions may. */
+static void write_tombstone(const char *path, const char *session, const struct codec *codec,
+                            const uint8_t file[FRAME_FILE_ID_BYTES])
+{
+    struct buf frame = {.limit = FRAME_ENVELOPE_BYTES};
+    struct frame_header header = {.session = annal_slice_of(session)};
+    uint64_t h;
+    memcpy(header.file, file, sizeof header.file);
+    if (codec != NULL)
+        ck_assert_int_eq(codec->encode_header(&frame, &header, &h), ANNAL_OK);
+    file_write(path, codec == NULL ? "" : frame.ptr, frame.len);
+    annal__buf_done(&frame);
+}
+
+START_TEST(h11_a_tombstone_speaks_of_the_session_and_format_that_it_names_only)
+{
+    static const struct {
+        const char *session;
+        const struct codec *codec;
+        bool gone;
+    } tombstones[] = {{"s", &annal__codec_json, true},
+                      {"other", &annal__codec_json, false},
+                      {"s", &annal__codec_msgpack, false},
+                      {"", NULL, true}};
+    struct tmpdir dir;
+    char tombstone[512];
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *store = store_open(path);
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    uint8_t file[FRAME_FILE_ID_BYTES];
+    char text[2 * FRAME_FILE_ID_BYTES + 1];
+    memcpy(file, annal__session_get(store, ANNAL_SLICE("s"), NULL)->file, sizeof file);
+    annal__frame_file_id_text(file, text);
+    store_abandon(store);
+    ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/events/s.jsonl")), 0);
+    ck_assert_int_eq(mkdir(tmpdir_path(&dir, "store/events/.gone"), 0700), 0);
+    snprintf(tombstone, sizeof tombstone, "%s/events/.gone/%s", path, text);
+    write_tombstone(tombstone, tombstones[_i].session, tombstones[_i].codec, file);
+    store = store_open_seams(path, &after_a_power_cut);
+    if (tombstones[_i].gone)
+        ck_no_session(store, "s");
+    else
+        ck_numbers(store, "s", 3);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+/* Neither the one nor the other is guessed: the log keeps what it has. */
+START_TEST(h11_a_tombstone_that_is_damaged_is_taken_for_neither)
+{
+    struct tmpdir dir;
+    annal_store *writer, *deleter;
+    const struct dirent *entry;
+    char tombstone[600] = "";
+    uint64_t seq = 0;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    const char *gone = tmpdir_path(&dir, "store/events/.gone");
+    delete_what_another_log_has(path, &writer, &deleter);
+    store_abandon(deleter);
+    store_abandon(writer);
+    DIR *names = opendir(gone);
+    while ((entry = readdir(names)) != NULL) {
+        if (entry->d_name[0] != '.')
+            snprintf(tombstone, sizeof tombstone, "%s/%s", gone, entry->d_name);
+    }
+    closedir(names);
+    size_t len = 0;
+    char *bytes = file_read(tombstone, &len);
+    bytes[len / 2] ^= 1;
+    file_write(tombstone, bytes, len);
+    free(bytes);
+    annal_store *store = store_open_seams(path, &after_a_power_cut);
+    ck_no_session(store, "s");
+    ck_status(ANNAL_ERR_CORRUPT, append_number(store, "s", 1, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_numbers(store, "other", 1);
+    append_numbers(store, "other", 2, 2, ANNAL_LEVEL_SYNC);
+    store_close(store);
+    ck_assert_int_eq(unlink(tombstone), 0); /* as the message says */
+    store = store_open_seams(path, &after_a_power_cut);
+    ck_numbers(store, "s", 3);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+/* The tombstone of the conversion is there as long as a log names the old journal. */
+START_TEST(a_journal_that_is_copied_back_beside_what_replaced_it_takes_no_events_away)
+{
+    struct tmpdir dir;
+    annal_convert_result result;
+    uint64_t seq = 0;
+    const annal_convert_options to_msgpack = {.format = ANNAL_FORMAT_MSGPACK};
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
+    annal_store *writer = open_generous(path), *other = open_generous(path);
+    append_numbers(writer, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    copy_file(journal, tmpdir_path(&dir, "saved"));
+    ck_ok(annal_session_convert(other, ANNAL_SLICE("s"), &to_msgpack, &result, err));
+    append_numbers(other, "s", 4, 6, ANNAL_LEVEL_SYNC);
+    store_close(other);
+    copy_file(tmpdir_path(&dir, "saved"), journal);
+    other = open_generous(path); /* sweeps */
+    ck_assert(is_there(tmpdir_path(&dir, "store/events/s.mpk")));
+    ck_status(ANNAL_ERR_CORRUPT, append_number(other, "s", 7, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_assert_int_eq(unlink(journal), 0); /* as the message says */
+    ck_numbers(other, "s", 6);
+    append_numbers(other, "s", 7, 7, ANNAL_LEVEL_SYNC);
+    store_close(other);
+    store_close(writer);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+START_TEST(a_copy_is_neither_converted_nor_forked_nor_taken_over)
+{
+    struct tmpdir dir;
+    annal_convert_result result;
+    const annal_convert_options to_msgpack = {.format = ANNAL_FORMAT_MSGPACK};
+    TMPDIR_INIT(&dir);
+    annal_store *store = store_open(tmpdir_path(&dir, "store"));
+    annal_store *there = store_open(tmpdir_path(&dir, "there"));
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    copy_file(tmpdir_path(&dir, "store/events/s.jsonl"),
+              tmpdir_path(&dir, "store/events/copy.jsonl"));
+    ck_status(ANNAL_ERR_CORRUPT,
+              annal_session_convert(store, ANNAL_SLICE("copy"), &to_msgpack, &result, err));
+    ck_status(ANNAL_ERR_CORRUPT, annal_session_fork(store, ANNAL_SLICE("copy"), 2,
+                                                    ANNAL_SLICE("child"), NULL, NULL, err));
+    ck_status(ANNAL_ERR_CORRUPT, annal_session_adopt(there, store, ANNAL_SLICE("copy"), err));
+    ck_assert(is_there(tmpdir_path(&dir, "store/events/copy.jsonl")));
+    ck_assert(!is_there(tmpdir_path(&dir, "store/events/child.jsonl")));
+    ck_numbers(store, "s", 3);
+    store_close(there);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
 /* ---- Others ---- */
 
 START_TEST(a_session_that_is_not_given_back_in_time_is_not_deleted)
@@ -456,7 +659,8 @@ Suite *suite_replace(void)
     tcase_set_timeout(delete, 60);
     tcase_add_test(delete, a_deleted_session_is_gone_and_an_append_begins_it_anew);
     tcase_add_test(delete, h11_redo_does_not_bring_a_deleted_session_back);
-    tcase_add_test(delete, h11_a_tombstone_that_cannot_be_looked_at_is_not_taken_for_none);
+    tcase_add_loop_test(delete, h11_a_tombstone_that_cannot_be_looked_at_is_not_taken_for_none, 0,
+                        3);
     tcase_add_test(delete, h11_a_session_that_was_begun_anew_is_redone_and_the_old_one_is_not);
     tcase_add_test(delete, a_tombstone_stays_until_no_log_names_its_journal);
     tcase_add_test(delete, the_keeper_takes_tombstones_away_when_it_has_emptied_the_log);
@@ -464,6 +668,17 @@ Suite *suite_replace(void)
     tcase_add_test(delete, a_journal_that_stands_there_counts_whatever_tombstones_say);
     tcase_add_test(delete, a_session_whose_header_is_damaged_can_be_deleted_for_good);
     suite_add_tcase(suite, delete);
+    TCase *copies = tcase_create("copies");
+    tcase_set_timeout(copies, 60);
+    tcase_add_test(copies, h11_deleting_a_copy_takes_nothing_from_the_journal_that_was_copied);
+    tcase_add_test(copies, h11_deleting_a_copy_deletes_the_session_of_that_name_too);
+    tcase_add_loop_test(copies, h11_a_tombstone_speaks_of_the_session_and_format_that_it_names_only,
+                        0, 4);
+    tcase_add_test(copies, h11_a_tombstone_that_is_damaged_is_taken_for_neither);
+    tcase_add_test(copies,
+                   a_journal_that_is_copied_back_beside_what_replaced_it_takes_no_events_away);
+    tcase_add_test(copies, a_copy_is_neither_converted_nor_forked_nor_taken_over);
+    suite_add_tcase(suite, copies);
     TCase *others = tcase_create("others");
     tcase_set_timeout(others, 60);
     tcase_add_test(others, a_session_that_is_not_given_back_in_time_is_not_deleted);
