@@ -9,12 +9,15 @@
  *     before, by the second reading; after, by what he stores (rule 3 of artifact.c gives it a new
  *     time). Who stores without a hold has `older_than_us` to append.
  * (3) A file is removed only when it is still as old as it was asked for, looked at under the lock.
+ * (4) A file that is named for one session and is the journal of another, copied or renamed, may be
+ *     all that is left of that one. It is no session's, but what its bytes name stays.
  */
 #include "artifact/names.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/seam.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -22,6 +25,7 @@
 #define DAY_US        ((int64_t)86400 * 1000000)
 #define UNFINISHED_US ((int64_t)3600 * 1000000)
 #define HEX           ((size_t)2 * SHA256_BYTES)
+#define STRAY_BYTES   (1 << 20)
 
 /* An artifact that is there. */
 struct item {
@@ -154,6 +158,26 @@ static void mark_hashes(struct walk *walk, annal_slice data)
 
 /* ---- Reading the journals ---- */
 
+/* Rule (4). What stands across the end of a piece is whole in the next one. */
+static annal_status read_stray(struct walk *walk, annal_slice session)
+{
+    annal_status status = ANNAL_OK;
+    char *piece = annal__zalloc(STRAY_BYTES);
+    ssize_t got = STRAY_BYTES;
+    if (piece == NULL)
+        return annal__fail(walk->err, ANNAL_ERR_NOMEM, "read journals: no memory");
+    for (uint64_t offset = 0; got == STRAY_BYTES; offset += STRAY_BYTES - HEX) {
+        got = annal__store_read_stray(walk->store, session, piece, STRAY_BYTES, offset);
+        if (got >= 0)
+            mark_hashes(walk, (annal_slice){piece, (size_t)got});
+        else if (errno != ENOENT)
+            status = annal__fail_errno(walk->err, "read what is named as the journal of '%.*s'",
+                                       ANNAL_FMT(session));
+    }
+    annal__free(piece);
+    return status;
+}
+
 /* The events of a session's own journal that were not read yet; an ancestor's are read with it. */
 static annal_status read_rest(struct walk *walk, size_t which)
 {
@@ -168,6 +192,8 @@ static annal_status read_rest(struct walk *walk, size_t which)
         status = annal_cursor_open_at(walk->store, session, 1, 0, 0, &cursor, walk->err);
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK; /* deleted meanwhile */
+    if (status == ANNAL_ERR_CORRUPT && annal__store_is_stray(walk->store, session))
+        return read_stray(walk, session);
     while (status == ANNAL_OK) {
         annal_event event;
         status = annal_cursor_next(cursor, &event, walk->err);

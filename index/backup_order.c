@@ -2,6 +2,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/seam.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +27,11 @@ static int add_session(void *arg, annal_slice session, uint64_t bytes)
         order->list = bigger;
         order->room = room;
     }
-    if (annal_session_info_get(listing->store, session, &info, NULL) < 0)
+    if (annal_session_info_get(listing->store, session, &info, NULL) < 0) {
+        if (annal__store_is_stray(listing->store, session))
+            return 0;
         info.fork_seq = 0; /* whoever copies it says why */
+    }
     struct backup_session *last = &order->list[order->count];
     *last = (struct backup_session){.session = annal__strndup(session.ptr, session.len),
                                     .fork_seq = info.fork_seq};

@@ -24,6 +24,7 @@
 #include "index/packs.h"
 #include "index/plan.h"
 #include "journal/base/error.h"
+#include "journal/base/seam.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -83,6 +84,16 @@ static bool pass_over(struct batch *batch, const annal_error *why, annal_error *
     return true;
 }
 
+/* What is no journal of this session is none: see journal/stray.h. */
+static annal_status open_at(annal_store *store, annal_slice session, const annal_position *from,
+                            annal_cursor **out_cursor, annal_error *err)
+{
+    annal_status status = annal_cursor_open_at(store, session, from->seq, from->offset,
+                                               from->h_before, out_cursor, err);
+    return status == ANNAL_ERR_CORRUPT && annal__store_is_stray(store, session) ? ANNAL_ERR_NOTFOUND
+                                                                                : status;
+}
+
 /*
  * Rules 1 and 3. *out_cursor is NULL when there is no such journal any more, or none that can be
  * read.
@@ -101,15 +112,14 @@ static annal_status open_journal(struct batch *batch, annal_slice session,
     annal_error why = {0};
     status = ANNAL_ERR_CONFLICT;
     if (known)
-        status = annal_cursor_open_at(store, session, from.seq, from.offset, from.h_before,
-                                      out_cursor, &why);
+        status = open_at(store, session, &from, out_cursor, &why);
     if (follower->tried != NULL && known && status < 0)
         return ANNAL_ERR_CONFLICT; /* see keep_tried() of follower.c */
     if (status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_NOTFOUND) {
         annal_status forgotten = known ? follower->ops->forget(follower, session, err) : ANNAL_OK;
         if (forgotten < 0)
             return forgotten;
-        status = annal_cursor_open_at(store, session, 1, 0, 0, out_cursor, &why);
+        status = open_at(store, session, &(annal_position){.seq = 1}, out_cursor, &why);
         annal_status begun = status == ANNAL_OK && follower->ops->begin != NULL
                                  ? follower->ops->begin(follower, session, err)
                                  : ANNAL_OK;

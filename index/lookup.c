@@ -2,6 +2,7 @@
 #include "index/database.h"
 #include "index/index.h"
 #include "journal/base/error.h"
+#include "journal/base/seam.h"
 #include "journal/base/slice.h"
 
 #include <stdio.h>
@@ -13,6 +14,7 @@ typedef annal_status (*behind_fn)(void *arg, annal_slice session, const annal_po
                                   uint64_t bytes);
 
 struct behind {
+    annal_store *store;
     sqlite3_stmt *get_cursor;
     const annal_slice *sessions;
     size_t count;
@@ -42,13 +44,20 @@ static int tell_behind(void *arg, annal_slice session, uint64_t bytes)
         annal__index_cursor(behind->get_cursor, session, &from, &known, behind->err);
     if (status < 0)
         return status;
-    return bytes > from.offset ? behind->fn(behind->arg, session, &from, bytes) : 0;
+    return bytes > from.offset && !annal__store_is_stray(behind->store, session)
+               ? behind->fn(behind->arg, session, &from, bytes)
+               : 0;
 }
 
 static annal_status each_behind(annal_index *index, sqlite3 *db, const annal_slice *sessions,
                                 size_t count, behind_fn fn, void *arg, annal_error *err)
 {
-    struct behind behind = {.sessions = sessions, .count = count, .fn = fn, .arg = arg, .err = err};
+    struct behind behind = {.store = index->store,
+                            .sessions = sessions,
+                            .count = count,
+                            .fn = fn,
+                            .arg = arg,
+                            .err = err};
     annal_status status = annal__follower_get_cursor(&index->follower, db, &behind.get_cursor, err);
     if (status >= 0)
         status = annal_store_sessions(index->store, tell_behind, &behind, err);
@@ -268,7 +277,8 @@ static int tell_lag(void *arg, annal_slice session, uint64_t bytes)
     struct each_lag *each = arg;
     annal_session_info info;
     annal_status status = annal_session_info_get(each->index->store, session, &info, each->err);
-    if (status == ANNAL_ERR_NOTFOUND)
+    if (status == ANNAL_ERR_NOTFOUND ||
+        (status == ANNAL_ERR_CORRUPT && annal__store_is_stray(each->index->store, session)))
         return 0;
     if (status < 0)
         return status;

@@ -103,6 +103,8 @@ static int add_session(void *arg, annal_slice session, uint64_t bytes)
     struct add_session *add = arg;
     annal_index *index = add->look->index;
     struct pack_base *base = NULL;
+    if (annal__store_is_stray(index->store, session))
+        return 0;
     annal_status status =
         annal__packs_base(index, add->look->set, add->slot, session, &base, add->look->err);
     if (status < 0 || base == NULL)

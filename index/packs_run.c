@@ -55,6 +55,9 @@ static annal_status visit_session(struct visit *visit, annal_slice session)
 static int visit_journal(void *arg, annal_slice session, uint64_t bytes)
 {
     (void)bytes;
+    const struct visit *visit = arg;
+    if (annal__store_is_stray(visit->index->store, session))
+        return 0;
     return visit_session(arg, session);
 }
 

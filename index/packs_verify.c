@@ -401,6 +401,8 @@ static int verify_session(void *arg, annal_slice session, uint64_t bytes)
     const struct one_session *one = arg;
     struct verify *verify = one->verify;
     struct pack_base *base = NULL;
+    if (annal__store_is_stray(verify->index->store, session))
+        return 0;
     annal_status status =
         annal__packs_base(verify->index, verify->set, one->slot, session, &base, verify->err);
     if (status < 0 || base == NULL || base->fills[0].slot != one->slot)

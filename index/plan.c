@@ -3,6 +3,7 @@
 #include "index/database.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/seam.h"
 
 #include <string.h>
 
@@ -172,6 +173,8 @@ static annal_status plan_one(const struct follower *follower, sqlite3 *db, annal
     if (!known)
         from = (annal_position){0};
     status = annal_session_info_get(follower->base->store, session, &info, err);
+    if (status == ANNAL_ERR_CORRUPT && annal__store_is_stray(follower->base->store, session))
+        status = ANNAL_ERR_NOTFOUND;
     if (status == ANNAL_ERR_NOTFOUND && !known)
         return ANNAL_OK;
     if (status == ANNAL_ERR_NOTFOUND)
@@ -185,14 +188,16 @@ static annal_status plan_one(const struct follower *follower, sqlite3 *db, annal
 }
 
 /*
- * A journal whose end does not prove itself is longer than its cursor for ever: look before
- * locking.
+ * A journal whose end does not prove itself is longer than its cursor for ever, and a stray never
+ * gets one: look before locking.
  */
 static bool has_more(const struct follower *follower, annal_slice session, const struct task *task)
 {
     annal_cursor *cursor = NULL;
     annal_event event;
-    if (task->gone || task->from.seq == 0 || task->from.offset > task->target)
+    if (task->from.seq == 0 && !task->gone)
+        return !annal__store_is_stray(follower->base->store, session);
+    if (task->gone || task->from.offset > task->target)
         return true;
     annal_status status =
         annal_cursor_open_at(follower->base->store, session, task->from.seq, task->from.offset,

@@ -37,6 +37,7 @@ struct name {
 };
 
 struct names {
+    annal_store *store;
     struct name *list;
     size_t count;
     size_t room;
@@ -65,8 +66,10 @@ static int collect_name(void *arg, const char *name)
     struct names *names = arg;
     size_t length;
     const struct codec *codec = codec_of_name(name, &length);
-    if (codec == NULL)
+    if (codec == NULL) {
+        annal__stray_note_name(names->store, name);
         return 0;
+    }
     if (names->count == names->room) {
         size_t room = names->room == 0 ? 64 : names->room * 2;
         struct name *bigger = annal__realloc_array(names->list, room, sizeof *bigger);
@@ -130,6 +133,7 @@ static int compare_names(const void *left, const void *right, void *arg)
 
 /* Some of the names; another thread looks at the others. */
 struct look {
+    annal_store *store;
     const struct io *io;
     const char *directory;
     struct names *names;
@@ -187,8 +191,10 @@ static annal_status visit_names(struct look *look, annal_session_fn fn, void *ar
         struct name *name = &names->list[i];
         annal_slice session = session_at(names, name);
         /* In both formats: one session all the same. */
-        if (last != NULL && annal__slice_same(session_at(names, last), session))
+        if (last != NULL && annal__slice_same(session_at(names, last), session)) {
+            annal__stray_note_double(look->store, session);
             continue;
+        }
         if (!many)
             look_at(look, name);
         if (name->failed != 0) { /* a session that is there is not left out */
@@ -208,7 +214,7 @@ annal_status annal_store_sessions(annal_store *store, annal_session_fn fn, void 
                                   annal_error *err)
 {
     struct buf path = {0};
-    struct names names = {0};
+    struct names names = {.store = store};
     struct look look = {0};
     annal_status status = annal__store_check(store, err);
     if (status == ANNAL_OK)
@@ -227,7 +233,7 @@ annal_status annal_store_sessions(annal_store *store, annal_session_fn fn, void 
         goto done;
     make_keys(&names);
     qsort_r(names.list, names.count, sizeof *names.list, compare_names, &names);
-    look = (struct look){store->io, path.ptr, &names, 0, names.count, {0}};
+    look = (struct look){store, store->io, path.ptr, &names, 0, names.count, {0}};
     if (names.count >= NAMES_MANY)
         look_at_all(&look);
     status = visit_names(&look, fn, arg, err);
@@ -258,6 +264,10 @@ annal_status annal_session_info_get(annal_store *store, annal_slice session,
         annal__error_context(err, "session '%.*s'", ANNAL_FMT(session));
         goto done;
     }
+    tail.header.session = annal_slice_of(tail.session);
+    status = tail.has_header ? annal__frame_check_owner(&tail.header, session, err) : ANNAL_OK;
+    if (status < 0)
+        goto done;
     annal_session_info info = {.format = codec->format,
                                .bytes = tail.size,
                                .last_seq = tail.seq,

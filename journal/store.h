@@ -14,6 +14,7 @@
 #include "journal/log.h"
 #include "journal/metrics.h"
 #include "journal/session.h"
+#include "journal/stray.h"
 
 #include <annal/journal.h>
 
@@ -110,6 +111,7 @@ struct annal_store {
     _Atomic uint64_t log_region_bytes; /* of our log; 0: we have none yet */
 
     struct tails_place tails;
+    struct strays strays;
     struct bell bell;
     struct metrics metrics;
 };

@@ -273,7 +273,8 @@ static int look_at(void *arg, annal_slice session, uint64_t bytes)
     if (!look->missed && node->file[0] != '\0' && bytes == node->bytes && node->found_seq == 0)
         return 0;
     /* One journal that cannot be read keeps nobody from the others. */
-    if (compare(look->hub, node, look->missed, look->err) < 0 && look->status == ANNAL_OK)
+    if (compare(look->hub, node, look->missed, look->err) < 0 && look->status == ANNAL_OK &&
+        !annal__store_is_stray(look->hub->store, session))
         look->status = ANNAL_ERR_IO;
     return 0;
 }

@@ -160,9 +160,12 @@ static int check_session(void *arg, annal_slice session, uint64_t journal_bytes)
     struct doctor *doctor = arg;
     annal_session_info info;
     size_t len = strlen(doctor->named);
+    annal_status status = annal_session_info_get(doctor->store, session, &info, NULL);
+    if (status == ANNAL_ERR_CORRUPT) /* check_stray() names it */
+        return 0;
     doctor->sessions++;
     doctor->bytes += journal_bytes;
-    if (annal_session_info_get(doctor->store, session, &info, NULL) < 0)
+    if (status < 0)
         return 0;
     if (info.end_offset == info.bytes && info.file[0] != '\0')
         return 0;
@@ -173,6 +176,15 @@ static int check_session(void *arg, annal_slice session, uint64_t journal_bytes)
     if (doctor->damaged++ < NAMED_SESSIONS)
         snprintf(doctor->named + len, sizeof doctor->named - len, "%s%.*s", len > 0 ? " " : "",
                  ANNAL_FMT(session));
+    return 0;
+}
+
+static int check_stray(void *arg, annal_slice name, const char *what)
+{
+    (void)name;
+    tell(arg, "journal",
+         "it is left out of every answer; nothing but moving it away, or back, ends that", "%s",
+         what);
     return 0;
 }
 
@@ -193,7 +205,7 @@ static annal_status check_journals(struct doctor *doctor, annal_error *err)
              "they take no more events: 'annal repair SESSION --to NEW' copies what is sound",
              "%s damaged: %s%s", human_count(sessions, doctor->damaged), doctor->named,
              doctor->damaged > NAMED_SESSIONS ? " …" : "");
-    return ANNAL_OK;
+    return annal_store_strays(doctor->store, check_stray, doctor, err);
 }
 
 static int check_cursor(void *arg, const annal_tail_cursor *cursor)
@@ -478,8 +490,9 @@ const struct command cmd_doctor = {
     .operands = "",
     .summary = "say whether the store is well, and what to do",
     .about = "Looks at the place of the store, the space left, the commit logs and who has\n"
-             "them, the ends of the journals, the index, files that were left lying, and what\n"
-             "failed since counting began. Each line is ok or a warning, with what to do.\n"
+             "them, the ends of the journals, journals that were copied or renamed, the\n"
+             "index, files that were left lying, and what failed since counting began. Each\n"
+             "line is ok or a warning, with what to do.\n"
              "'annal verify' reads everything; this takes a moment.\n"
              "\n"
              "--disk writes to nameless files in the store's directory for two seconds, says\n"

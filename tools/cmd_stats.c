@@ -1,4 +1,5 @@
 #include "journal/base/alloc.h"
+#include "journal/base/seam.h"
 #include "tools/args.h"
 #include "tools/metrics_out.h"
 #include "tools/open.h"
@@ -252,6 +253,8 @@ static int add_journal(void *arg, annal_slice session, uint64_t bytes)
 {
     struct stats *stats = arg;
     annal_session_info info;
+    if (annal__store_is_stray(stats->store, session))
+        return 0;
     stats->sessions++;
     stats->journal_bytes += bytes;
     stats->lag_sessions++;

@@ -12,6 +12,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
+#include "journal/base/slice.h"
 #include "tools/args.h"
 #include "tools/open.h"
 #include "tools/out.h"
@@ -487,6 +488,35 @@ static void found_artifact(void *arg, const annal_artifact_info *info, const cha
     }
 }
 
+/* ---- Files that are no session's journal ---- */
+
+static int found_stray(void *arg, annal_slice name, const char *what)
+{
+    struct verify *verify = arg;
+    for (size_t i = 0; i < verify->list.count; i++)
+        if (annal__slice_is(name, verify->list.names[i].id))
+            return 0; /* of two journals of a session: told with it */
+    verify->findings++;
+    if (verify->args->json) {
+        printf("{\"name\":");
+        out_json_string(name);
+        printf(",\"what\":");
+        out_json_string(annal_slice_of(what));
+        printf("}\n");
+    } else {
+        out_plain(annal_slice_of(what));
+        printf("\n");
+    }
+    return 0;
+}
+
+static int verify_strays(struct verify *verify)
+{
+    annal_error err = {0};
+    return annal_store_strays(verify->store, found_stray, verify, &err) < 0 ? fail_error(&err)
+                                                                            : EXIT_DONE;
+}
+
 static int verify_artifacts(struct verify *verify)
 {
     annal_artifact_verify_result result;
@@ -525,6 +555,8 @@ static int verify_all(struct verify *verify)
         exit_status = verify_sessions(verify);
         if (verify->args->operand_count == 0)
             logs = verify_logs(verify);
+        if (verify->args->operand_count == 0 && verify_strays(verify) != EXIT_DONE)
+            logs = EXIT_STORAGE;
         int packs = verify->args->operand_count == 0 ? verify_packs(verify) : 0;
         logs = packs > logs ? packs : logs;
         if (verify->args->operand_count == 0 && verify_artifacts(verify) != EXIT_DONE)
@@ -592,7 +624,8 @@ const struct command cmd_verify = {
              "tables and snapshots are compared as far as it goes; one that lags is told, and\n"
              "is no finding. Without SESSION the commit logs and the artifacts are read too,\n"
              "also whether one is missing that an event names, and the tables of the store's\n"
-             "packs are compared with a second filling of them.\n"
+             "packs are compared with a second filling of them; a journal that was copied or\n"
+             "renamed within events/ is a finding.\n"
              "\n"
              "Exit status: 0 nothing found, 1 findings, 3 something could not be read. What\n"
              "is damaged stays readable but for the events that it hit; 'annal repair' copies\n"

@@ -1,14 +1,19 @@
 #include "tools/sessions.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/seam.h"
 #include "journal/base/slice.h"
 #include "tools/out.h"
 
 #include <string.h>
 
-static int add(void *arg, annal_slice session, uint64_t journal_bytes)
+struct collecting {
+    annal_store *store;
+    struct session_list *list;
+};
+
+static int add(struct session_list *list, annal_slice session, uint64_t journal_bytes)
 {
-    struct session_list *list = arg;
     if (list->count == list->capacity) {
         size_t capacity = list->capacity == 0 ? 64 : list->capacity * 2;
         void *grown = annal__realloc_array(list->names, capacity, sizeof *list->names);
@@ -22,6 +27,15 @@ static int add(void *arg, annal_slice session, uint64_t journal_bytes)
     memcpy(name->id, session.ptr, session.len);
     list->bytes += journal_bytes;
     return 0;
+}
+
+/* Whoever asks for all sessions reads them, so that looking at each costs little. */
+static int add_listed(void *arg, annal_slice session, uint64_t journal_bytes)
+{
+    const struct collecting *collecting = arg;
+    if (annal__store_is_stray(collecting->store, session))
+        return 0;
+    return add(collecting->list, session, journal_bytes);
 }
 
 static bool is_listed(const struct session_list *list, annal_slice session)
@@ -52,7 +66,8 @@ int sessions_collect(annal_store *store, const struct args *args, struct session
     }
     if (args->operand_count > 0)
         return 0;
-    annal_status status = annal_store_sessions(store, add, list, &err);
+    struct collecting collecting = {store, list};
+    annal_status status = annal_store_sessions(store, add_listed, &collecting, &err);
     return status < 0 ? fail_error(&err) : (int)status;
 }
 

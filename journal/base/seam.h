@@ -23,6 +23,16 @@ const uint8_t *annal__store_boot(const annal_store *store);
 bool annal__store_has_keeper(const annal_store *store);
 
 /*
+ * Whether the file that is named for this session is the journal of another one, copied or renamed.
+ * It is named in the log then, once. Whoever goes through all sessions leaves it out; see stray.h.
+ */
+bool annal__store_is_stray(annal_store *store, annal_slice session);
+
+/* Its bytes, whatever they are; fewer than len only at its end. -1 with errno. */
+ssize_t annal__store_read_stray(const annal_store *store, annal_slice session, void *out,
+                                size_t len, uint64_t offset);
+
+/*
  * Where what the tails of a store object share hangs (replay/hub.h), for there is no global state:
  * made by the first tail, gone with the last.
  */

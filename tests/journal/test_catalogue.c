@@ -6,6 +6,7 @@
 
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -166,6 +167,60 @@ START_TEST(who_is_told_may_stop)
 }
 END_TEST
 
+/* The names of strays, one a line. */
+static int note_stray(void *arg, annal_slice name, const char *what)
+{
+    char *names = arg;
+    ck_assert_ptr_nonnull(strstr(what, " away"));
+    sprintf(names + strlen(names), "%.*s\n", ANNAL_FMT(name));
+    return strcmp(names, "stop\n") == 0 ? 7 : 0;
+}
+
+static void count_warning(void *arg, annal_log_level level, const char *message)
+{
+    *(unsigned *)arg += level == ANNAL_LOG_WARNING && strstr(message, "left out") != NULL;
+}
+
+START_TEST(what_was_copied_or_renamed_is_no_session_and_is_named_once)
+{
+    char names[300] = "";
+    size_t len;
+    annal_session_info info;
+    unsigned said = 0;
+    append_numbers(store, "a", 1, 3, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_checkpoint(store, err));
+    char *journal = file_read(tmpdir_path(&dir, "store/events/a.jsonl"), &len);
+    static const char *const copies[] = {"b.jsonl", "a copy.jsonl", "a.mpk", ".c.jsonl", "c.txt"};
+    for (size_t i = 0; i < sizeof copies / sizeof copies[0]; i++) {
+        char inside[100];
+        snprintf(inside, sizeof inside, "store/events/%s", copies[i]);
+        file_write(tmpdir_path(&dir, inside), journal, len);
+    }
+    ck_ok(annal_store_strays(store, note_stray, names, err));
+    ck_assert_str_eq(names, "a\nb\na copy.jsonl\n");
+    ck_assert_int_eq(remove(tmpdir_path(&dir, "store/events/a.mpk")), 0);
+    ck_status(ANNAL_ERR_CORRUPT, annal_session_info_get(store, ANNAL_SLICE("b"), &info, err));
+
+    annal_store *other = NULL;
+    const annal_store_options options = {.no_keeper = true, .log = count_warning, .log_arg = &said};
+    ck_ok(annal_store_open(path, &options, &other, err));
+    for (int i = 0; i < 3; i++) {
+        ck_assert(annal__store_is_stray(other, ANNAL_SLICE("b")));
+        ck_assert(!annal__store_is_stray(other, ANNAL_SLICE("a")));
+        ck_assert(!annal__store_is_stray(other, ANNAL_SLICE("none")));
+    }
+    ck_assert_uint_eq(said, 1);
+    store_close(other);
+
+    file_write(tmpdir_path(&dir, "store/events/stop.jsonl"), journal, len);
+    ck_assert_int_eq(remove(tmpdir_path(&dir, "store/events/b.jsonl")), 0);
+    names[0] = '\0';
+    ck_assert_int_eq((int)annal_store_strays(store, note_stray, names, NULL), 7);
+    ck_assert_str_eq(names, "stop\n");
+    free(journal);
+}
+END_TEST
+
 Suite *suite_catalogue(void)
 {
     Suite *suite = suite_create("catalogue");
@@ -175,6 +230,7 @@ Suite *suite_catalogue(void)
     tcase_add_test(tests, a_session_that_is_deleted_while_the_list_is_told_is_left_out);
     tcase_add_test(tests, a_session_that_cannot_be_looked_at_is_a_failure_and_not_left_out);
     tcase_add_test(tests, who_is_told_may_stop);
+    tcase_add_test(tests, what_was_copied_or_renamed_is_no_session_and_is_named_once);
     TCase *many = tcase_create("many");
     tcase_set_timeout(many, 60);
     tcase_add_checked_fixture(many, set_up, tear_down);

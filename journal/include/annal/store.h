@@ -131,7 +131,11 @@ typedef struct annal_session_info {
     uint64_t first_seq; /* of the events in this journal: fork_seq + 1 */
 } annal_session_info;
 
-/* Look at the header and the last lines of one journal. Reads a few KB. Any thread. */
+/*
+ * Look at the header and the last lines of one journal. Reads a few KB. Any thread.
+ *
+ * ANNAL_ERR_CORRUPT  the file is the journal of another session, copied or renamed
+ */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_info_get(annal_store *store,
                                                                annal_slice session,
                                                                annal_session_info *out_info,
@@ -143,11 +147,29 @@ typedef int (*annal_session_fn)(void *arg, annal_slice session, uint64_t journal
 /*
  * Call fn for every journal in the store, in order of session id. A directory listing and one stat
  * each, just before its call; in a store of 8,192 journals and more all of them before the first,
- * half of them on a thread that lives as long. No journal is opened. Any thread.
+ * half of them on a thread that lives as long. No journal is opened, so files that were copied or
+ * renamed are among them: annal_store_strays() tells which. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_sessions(annal_store *store,
                                                              annal_session_fn fn, void *arg,
                                                              annal_error *err);
+
+/*
+ * name: of the session that a file in events/ is named for, or of the file, when no session can have
+ * that name. what is one sentence. Return 0 to go on, anything else to stop; that value is handed
+ * through.
+ */
+typedef int (*annal_stray_fn)(void *arg, annal_slice name, const char *what);
+
+/*
+ * Call fn for every file in events/ that is named as a journal is and is not the one of its session:
+ * a copy or a renamed journal, whose header names another session; the second of two journals of one
+ * session in two formats; a file whose name no session can have. They are never read, written, moved
+ * or removed. Calls that are about all sessions leave them out and name them in the log; calls about
+ * one of them fail with ANNAL_ERR_CORRUPT. Reads the header of each journal. Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_strays(annal_store *store, annal_stray_fn fn,
+                                                           void *arg, annal_error *err);
 
 /* A commit log, as it was found. */
 typedef struct annal_log_info {

@@ -1,0 +1,196 @@
+#include "journal/stray.h"
+
+#include "journal/base/error.h"
+#include "journal/base/slice.h"
+#include "journal/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SAID_MAX 8 /* in the log; all others share one more line */
+
+/* ---- One file ---- */
+
+struct found {
+    bool there; /* and not empty */
+    bool has_header;
+    struct frame_header header;
+    char bytes[FRAME_ENVELOPE_BYTES]; /* which the header points into */
+};
+
+static void read_found(const annal_store *store, annal_slice session, const struct codec *codec,
+                       struct found *out)
+{
+    struct buf path = {0};
+    uint64_t h;
+    out->there = out->has_header = false;
+    int fd = annal__journal_path(store, session, codec, &path, NULL) < 0
+                 ? -1
+                 : store->io->open(store->io->arg, path.ptr, O_RDONLY, 0);
+    annal__buf_done(&path);
+    if (fd < 0)
+        return;
+    ssize_t got = annal__read_full(store->io, fd, out->bytes, sizeof out->bytes, 0);
+    store->io->close(store->io->arg, fd);
+    out->there = got > 0;
+    out->has_header = got > 0 && annal__frame_first(codec, (annal_slice){out->bytes, (size_t)got},
+                                                    &out->header, &h);
+}
+
+static bool replaces(const struct frame_header *one, const struct frame_header *other)
+{
+    return one->is_replacement && memcmp(one->replaces, other->file, sizeof other->file) == 0;
+}
+
+enum kind { NO_STRAY, STRAY, DOUBLE };
+
+/* What is wrong with the files that are named for this session: a sentence in out_why. */
+static enum kind look(const annal_store *store, annal_slice session, annal_error *out_why)
+{
+    struct found found[CODEC_COUNT], *first = NULL;
+    for (size_t i = 0; i < CODEC_COUNT; i++) {
+        read_found(store, session, annal__codecs[i], &found[i]);
+        if (first == NULL && found[i].there)
+            first = &found[i];
+    }
+    if (first != NULL && first->has_header &&
+        annal__frame_check_owner(&first->header, session, out_why) < 0)
+        return STRAY;
+    const struct found *a = &found[0], *b = &found[1];
+    if (!a->there || !b->there ||
+        (a->has_header && b->has_header &&
+         (replaces(&a->header, &b->header) || replaces(&b->header, &a->header))))
+        return NO_STRAY;
+    (void)annal__fail(out_why, ANNAL_ERR_CORRUPT,
+                      "session '%.*s' has two journals, of which '%.*s%s' is read: move the wrong "
+                      "one away",
+                      ANNAL_FMT(session), ANNAL_FMT(session), annal__codecs[0]->suffix);
+    return DOUBLE;
+}
+
+ssize_t annal__store_read_stray(const annal_store *store, annal_slice session, void *out,
+                                size_t len, uint64_t offset)
+{
+    const struct codec *codec;
+    annal_error why = {0};
+    int fd;
+    if (annal__journal_open(store, session, &fd, &codec, &why) < 0) {
+        errno = why.os_errno != 0 ? why.os_errno : ENOENT;
+        return -1;
+    }
+    ssize_t got = annal__read_full(store->io, fd, out, len, offset);
+    int failed = errno;
+    store->io->close(store->io->arg, fd);
+    errno = failed;
+    return got;
+}
+
+/* A name that a journal could have, were it not for the session. */
+static bool is_strange(const annal_store *store, const char *name, annal_error *out_why)
+{
+    struct buf path = {0};
+    size_t length = strlen(name);
+    bool regular = false;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < CODEC_COUNT && name[0] != '.'; i++) {
+        size_t suffix = strlen(annal__codecs[i]->suffix);
+        if (length < suffix || strcmp(name + length - suffix, annal__codecs[i]->suffix) != 0 ||
+            annal_session_id_check((annal_slice){name, length - suffix}, NULL) == ANNAL_OK)
+            continue;
+        if (annal__store_path(store, &path, "events", name, NULL) == ANNAL_OK)
+            (void)store->io->measure(store->io->arg, path.ptr, &regular, &bytes);
+    }
+    annal__buf_done(&path);
+    if (!regular)
+        return false;
+    (void)annal__fail(out_why, ANNAL_ERR_CORRUPT,
+                      "events/ holds '%.300s', whose name no session can have: move it away", name);
+    return true;
+}
+
+/* ---- In the log, rule (3) ---- */
+
+static void say(annal_store *store, annal_slice name, const char *sentence)
+{
+    struct strays *strays = &store->strays;
+    bool known = false;
+    pthread_mutex_lock(&strays->lock);
+    for (size_t at = 0; at < strays->said.len && !known; at += strlen(strays->said.ptr + at) + 1)
+        known = annal__slice_is(name, strays->said.ptr + at);
+    known = known || strays->count > SAID_MAX;
+    if (!known && annal__buf_append_slice(&strays->said, name) == ANNAL_OK &&
+        annal__buf_append(&strays->said, "", 1) == ANNAL_OK)
+        strays->count++;
+    bool many = strays->count > SAID_MAX;
+    pthread_mutex_unlock(&strays->lock);
+    if (!known && many)
+        annal__store_log(store, ANNAL_LOG_WARNING,
+                         "more journals are left out: 'annal doctor' names all");
+    else if (!known)
+        annal__store_log(store, ANNAL_LOG_WARNING, "left out: %s", sentence);
+}
+
+bool annal__store_is_stray(annal_store *store, annal_slice session)
+{
+    annal_error why;
+    if (look(store, session, &why) != STRAY)
+        return false;
+    say(store, session, why.message);
+    return true;
+}
+
+void annal__stray_note_double(annal_store *store, annal_slice session)
+{
+    annal_error why;
+    if (look(store, session, &why) == DOUBLE)
+        say(store, session, why.message);
+}
+
+void annal__stray_note_name(annal_store *store, const char *name)
+{
+    annal_error why;
+    if (is_strange(store, name, &why))
+        say(store, annal_slice_of(name), why.message);
+}
+
+/* ---- All of them ---- */
+
+struct stray_walk {
+    annal_store *store;
+    annal_stray_fn fn;
+    void *arg;
+    int stopped;
+};
+
+static int visit_session(void *arg, annal_slice session, uint64_t bytes)
+{
+    (void)bytes;
+    struct stray_walk *walk = arg;
+    annal_error why;
+    return look(walk->store, session, &why) == NO_STRAY ? 0
+                                                        : walk->fn(walk->arg, session, why.message);
+}
+
+static int visit_name(void *arg, const char *name)
+{
+    struct stray_walk *walk = arg;
+    annal_error why;
+    if (is_strange(walk->store, name, &why))
+        walk->stopped = walk->fn(walk->arg, annal_slice_of(name), why.message);
+    return walk->stopped != 0;
+}
+
+annal_status annal_store_strays(annal_store *store, annal_stray_fn fn, void *arg, annal_error *err)
+{
+    struct stray_walk walk = {.store = store, .fn = fn, .arg = arg};
+    struct buf path = {0};
+    annal_status status = annal_store_sessions(store, visit_session, &walk, err);
+    if (status == ANNAL_OK)
+        status = annal__store_path(store, &path, "events", "", err);
+    if (status == ANNAL_OK && store->io->list(store->io->arg, path.ptr, visit_name, &walk) < 0)
+        status = annal__fail_errno(err, "list %s", path.ptr);
+    annal__buf_done(&path);
+    return status == ANNAL_OK ? (annal_status)walk.stopped : status;
+}

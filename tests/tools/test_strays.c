@@ -1,0 +1,338 @@
+/* Journals that somebody copied or renamed within events/: named, left alone, and in nobody's way. */
+#include "tests/tools/cli.h"
+#include "tools/command.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char history[] =
+    "{\"type\":\"session.created\",\"data\":{\"agent_id\":\"a1\"}}\n"
+    "{\"type\":\"message.user\",\"data\":{\"text\":\"where is the harbour\"}}\n"
+    "{\"type\":\"tool.called\",\"data\":{\"name\":\"Bash\"}}\n";
+
+static const char *in_events(struct cli *cli, const char *name)
+{
+    char inside[300];
+    snprintf(inside, sizeof inside, "store/events/%s", name);
+    return tmpdir_path(&cli->dir, inside);
+}
+
+static void copy_journal(struct cli *cli, const char *from, const char *to)
+{
+    size_t len;
+    char *bytes = file_read(in_events(cli, from), &len);
+    file_write(in_events(cli, to), bytes, len);
+    free(bytes);
+}
+
+static void set_up(struct cli *cli)
+{
+    CLI(cli, history, "append", "orig");
+    CLI(cli, history, "append", "other");
+    cli_assert_done(cli);
+}
+
+static void put_artifact(struct cli *cli)
+{
+    const char *file = tmpdir_path(&cli->dir, "content");
+    file_write(file, "precious", 8);
+    CLI(cli, NULL, "artifact", "put", "orig", file);
+    cli_assert_done(cli);
+}
+
+/* How many lines of stderr there are, and that each of these words is in one. */
+static unsigned lines_with(const struct cli *cli, const char *word)
+{
+    unsigned count = 0;
+    ck_assert_msg(strstr(cli->err, word) != NULL, "no '%s' on stderr, but: %s", word, cli->err);
+    for (const char *at = cli->err; (at = strchr(at, '\n')) != NULL; at++)
+        count++;
+    return count;
+}
+
+/* What does not ask for all sessions need not look at the strays. */
+static const struct {
+    const char *words[8];
+    bool quiet;  /* it looks at no journal */
+    bool varies; /* what it prints: sizes and times */
+} questions[] = {
+    {.words = {"ls", "--json"}},
+    {.words = {"sql", "SELECT session_id, seq, data FROM events ORDER BY 1, 2"}},
+    {.words = {"sql", "SELECT id, status FROM sessions ORDER BY 1"}},
+    {.words = {"query"}},
+    {.words = {"query", "--count"}},
+    {.words = {"search", "harbour"}},
+    {.words = {"search", "--rebuild"}, .varies = true},
+    {.words = {"reindex"}, .varies = true},
+    {.words = {"stats"}, .varies = true},
+    {.words = {"stats", "--plot"}, .varies = true},
+    {.words = {"tail", "--all"}},
+    {.words = {"export"}},
+    {.words = {"export", "--format", "markdown"}},
+    {.words = {"export", "--format", "otlp"}},
+    {.words = {"export", "--format", "bundle"}},
+    {.words = {"backup", "BACKUP"}, .varies = true},
+    {.words = {"prune", "--dry-run", "--keep-days", "0", "--keep-n", "0"}, .varies = true},
+    {.words = {"artifact", "sweep", "--dry-run"}},
+    {.words = {"pack", "list"}, .varies = true},
+    {.words = {"pack", "rebuild", "lionagi"}, .varies = true},
+    {.words = {"pack", "rebuild", "prose"}, .varies = true},
+    {.words = {"cast", "ls", "p1"}},
+    {.words = {"run", "ls"}},
+    {.words = {"cursor", "list"}, .quiet = true},
+    {.words = {"checkpoint"}, .quiet = true, .varies = true},
+    {.words = {"vacuum"}, .quiet = true, .varies = true},
+    /* one session */
+    {.words = {"cat", "orig"}, .quiet = true},
+    {.words = {"show", "orig", "--json"}, .quiet = true},
+    {.words = {"query", "orig"}, .quiet = true},
+    {.words = {"replay", "orig"}, .quiet = true},
+    {.words = {"diff", "orig", "1", "2"}, .quiet = true},
+    {.words = {"export", "orig"}, .quiet = true},
+    {.words = {"verify", "orig"}, .quiet = true},
+};
+
+static void ask(struct cli *cli, const char *const *question, unsigned round)
+{
+    const char *words[9] = {0};
+    char backup[32];
+    snprintf(backup, sizeof backup, "backup%u", round);
+    for (size_t i = 0; i < 8 && question[i] != NULL; i++)
+        words[i] =
+            strcmp(question[i], "BACKUP") == 0 ? tmpdir_path(&cli->dir, backup) : question[i];
+    cli_run(cli, NULL, words);
+}
+
+START_TEST(every_question_is_answered_as_without_them_and_names_them_once)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    set_up(&cli);
+    static const char *const packs[] = {"lionagi", "prose", "agentweaver", "memory"};
+    for (size_t i = 0; i < sizeof packs / sizeof *packs; i++)
+        CLI(&cli, NULL, "pack", "enable", packs[i]);
+    CLI(&cli, history, "append", "prose_orig");
+    put_artifact(&cli);
+    for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
+        ask(&cli, questions[i].words, 0);
+        char *before = strdup(cli.out);
+        int exit_status = cli.exit_status;
+        ck_assert_msg(exit_status == 0, "annal %s %s: %s", questions[i].words[0],
+                      questions[i].words[1], cli.err);
+
+        copy_journal(&cli, "orig.jsonl", "copy.jsonl");
+        copy_journal(&cli, "prose_orig.jsonl", "prose_copy.jsonl");
+        for (unsigned round = 1; round <= 2; round++) {
+            ask(&cli, questions[i].words, round);
+            ck_assert_msg(cli.exit_status == exit_status, "annal %s %s: exit status %d, %s",
+                          questions[i].words[0], questions[i].words[1], cli.exit_status, cli.err);
+            if (!questions[i].varies)
+                ck_assert_str_eq(cli.out, before);
+            if (questions[i].quiet)
+                ck_assert_str_eq(cli.err, "");
+            else
+                ck_assert_uint_eq(lines_with(&cli, "'copy'"), lines_with(&cli, "'prose_copy'"));
+            if (!questions[i].quiet)
+                ck_assert_msg(lines_with(&cli, "left out") == 2, "%s %s: %s", questions[i].words[0],
+                              questions[i].words[1], cli.err);
+        }
+        ck_assert_int_eq(unlink(in_events(&cli, "copy.jsonl")), 0);
+        ck_assert_int_eq(unlink(in_events(&cli, "prose_copy.jsonl")), 0);
+        free(before);
+    }
+    cli_done(&cli);
+}
+END_TEST
+
+/* By doctor and verify, with exit status 1. */
+static void assert_named(struct cli *cli, const char *name)
+{
+    static const char *const verbs[][3] = {
+        {"doctor"}, {"doctor", "--json"}, {"verify"}, {"verify", "--json"}};
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        cli_run(cli, NULL, (const char *[]){verbs[i][0], verbs[i][1], NULL});
+        ck_assert_msg(cli->exit_status == EXIT_REFUSED && strstr(cli->out, name) != NULL,
+                      "annal %s: exit status %d, no '%s' in: %s", verbs[i][0], cli->exit_status,
+                      name, cli->out);
+    }
+}
+
+START_TEST(doctor_and_verify_name_each_kind_and_nothing_touches_them)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    set_up(&cli);
+    static const char *const names[] = {"copy.jsonl", "orig (copy).jsonl", "-orig.jsonl",
+                                        "orig.bak.jsonl"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct stat before, after;
+        char session[32];
+        snprintf(session, sizeof session, "%.*s", (int)strlen(names[i]) - 6, names[i]);
+        copy_journal(&cli, "orig.jsonl", names[i]);
+        ck_assert_int_eq(stat(in_events(&cli, names[i]), &before), 0);
+        assert_named(&cli, session);
+        CLI(&cli, NULL, "sql", "--format", "jsonl", "SELECT count(*) AS n FROM events");
+        ck_assert_int_eq(cli.exit_status, EXIT_DONE);
+        ck_assert_str_eq(cli.out, "{\"n\":6}\n");
+        ck_assert_uint_eq(lines_with(&cli, session), 1);
+        ck_assert_int_eq(stat(in_events(&cli, names[i]), &after), 0);
+        ck_assert(before.st_ino == after.st_ino && before.st_mtime == after.st_mtime);
+        ck_assert_int_eq(unlink(in_events(&cli, names[i])), 0);
+    }
+    CLI(&cli, NULL, "doctor");
+    cli_assert_done(&cli);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_renamed_journal_takes_only_its_own_session_away)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    set_up(&cli);
+    CLI(&cli, NULL, "ls");
+    ck_assert_int_eq(rename(in_events(&cli, "orig.jsonl"), in_events(&cli, "mine.jsonl")), 0);
+    CLI(&cli, NULL, "sql", "--format", "jsonl", "SELECT DISTINCT session_id AS s FROM events");
+    ck_assert_int_eq(cli.exit_status, EXIT_DONE);
+    ck_assert_str_eq(cli.out, "{\"s\":\"other\"}\n");
+    ck_assert_uint_eq(lines_with(&cli, "'mine' is that of session 'orig'"), 1);
+    assert_named(&cli, "mine");
+    ck_assert_int_eq(rename(in_events(&cli, "mine.jsonl"), in_events(&cli, "orig.jsonl")), 0);
+    CLI(&cli, NULL, "sql", "--format", "jsonl", "SELECT count(*) AS n FROM events");
+    ck_assert_str_eq(cli.out, "{\"n\":6}\n");
+    cli_assert_done(&cli);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_copy_over_a_session_that_was_indexed_takes_its_rows_away)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    set_up(&cli);
+    CLI(&cli, "{\"n\":1}\n", "append", "third", "--type", "n");
+    CLI(&cli, NULL, "ls");
+    copy_journal(&cli, "orig.jsonl", "third.jsonl");
+    for (int round = 0; round < 2; round++) {
+        CLI(&cli, NULL, "sql", "--format", "jsonl",
+            "SELECT group_concat(id) AS ids FROM (SELECT id FROM sessions ORDER BY 1)");
+        ck_assert_int_eq(cli.exit_status, EXIT_DONE);
+        ck_assert_str_eq(cli.out, "{\"ids\":\"orig,other\"}\n");
+        ck_assert_uint_eq(lines_with(&cli, "'third'"), 1);
+    }
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_second_journal_in_the_other_format_is_named_too)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    set_up(&cli);
+    copy_journal(&cli, "orig.jsonl", "kept");
+    CLI(&cli, NULL, "convert", "orig", "--format", "msgpack");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(rename(in_events(&cli, "orig.mpk"), in_events(&cli, "new")), 0);
+    ck_assert_int_eq(rename(in_events(&cli, "kept"), in_events(&cli, "orig.jsonl")), 0);
+    CLI(&cli, "{\"n\":1}\n", "append", "orig", "--type", "n");
+    CLI(&cli, NULL, "convert", "orig", "--format", "msgpack");
+    CLI(&cli, NULL, "convert", "orig", "--format", "jsonl");
+    ck_assert_int_eq(rename(in_events(&cli, "new"), in_events(&cli, "orig.mpk")), 0);
+    CLI(&cli, NULL, "sql", "--format", "jsonl", "SELECT count(*) AS n FROM events");
+    ck_assert_int_eq(cli.exit_status, EXIT_DONE);
+    ck_assert_str_eq(cli.out, "{\"n\":7}\n");
+    ck_assert_uint_eq(lines_with(&cli, "'orig' has two journals"), 1);
+    assert_named(&cli, "orig");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_sweep_keeps_what_a_renamed_journal_names)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    set_up(&cli);
+    put_artifact(&cli);
+    CLI(&cli, NULL, "artifact", "ls");
+    char *before = strdup(cli.out);
+    ck_assert_int_eq(rename(in_events(&cli, "orig.jsonl"), in_events(&cli, "mine.jsonl")), 0);
+    CLI(&cli, NULL, "artifact", "sweep", "--older-than", "0s");
+    ck_assert_int_eq(cli.exit_status, EXIT_DONE);
+    CLI(&cli, NULL, "artifact", "ls");
+    ck_assert_str_eq(cli.out, before);
+    ck_assert_int_eq(unlink(in_events(&cli, "mine.jsonl")), 0);
+    CLI(&cli, NULL, "artifact", "sweep", "--older-than", "0s");
+    CLI(&cli, NULL, "artifact", "ls");
+    ck_assert_str_ne(cli.out, before);
+    free(before);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(of_many_the_first_are_named_and_doctor_names_all)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    set_up(&cli);
+    char name[32];
+    for (int i = 0; i < 30; i++) {
+        snprintf(name, sizeof name, "copy%02d.jsonl", i);
+        copy_journal(&cli, "orig.jsonl", name);
+    }
+    CLI(&cli, NULL, "ls");
+    ck_assert_int_eq(cli.exit_status, EXIT_DONE);
+    ck_assert_uint_eq(lines_with(&cli, "'annal doctor' names all"), 9);
+    assert_named(&cli, "copy29");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(what_names_a_stray_itself_is_refused_with_the_same_sentence)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    set_up(&cli);
+    copy_journal(&cli, "orig.jsonl", "copy.jsonl");
+    static const char *const verbs[][6] = {
+        {"cat", "copy"},
+        {"show", "copy"},
+        {"tail", "copy"},
+        {"export", "copy"},
+        {"verify", "copy"},
+        {"replay", "copy"},
+        {"query", "copy"},
+        {"append", "copy"},
+        {"repair", "copy", "--to", "new"},
+        {"fork", "copy", "--at", "2", "new"},
+        {"convert", "copy", "--format", "msgpack"},
+    };
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        cli_run(&cli, history, verbs[i]);
+        cli_assert_refused(&cli, EXIT_REFUSED,
+                           "the journal of session 'copy' is that of session 'orig'");
+    }
+    ck_assert_int_eq(cli_journals(&cli), 3);
+    cli_done(&cli);
+}
+END_TEST
+
+Suite *suite_strays(void)
+{
+    Suite *suite = suite_create("strays");
+    TCase *tests = tcase_create("strays");
+    tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, every_question_is_answered_as_without_them_and_names_them_once);
+    tcase_add_test(tests, doctor_and_verify_name_each_kind_and_nothing_touches_them);
+    tcase_add_test(tests, a_renamed_journal_takes_only_its_own_session_away);
+    tcase_add_test(tests, a_copy_over_a_session_that_was_indexed_takes_its_rows_away);
+    tcase_add_test(tests, a_second_journal_in_the_other_format_is_named_too);
+    tcase_add_test(tests, a_sweep_keeps_what_a_renamed_journal_names);
+    tcase_add_test(tests, of_many_the_first_are_named_and_doctor_names_all);
+    tcase_add_test(tests, what_names_a_stray_itself_is_refused_with_the_same_sentence);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
