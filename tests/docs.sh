@@ -94,6 +94,13 @@ block reducers.md jsonl 1 | "$command" --store "$work/second" append run-1 >"$wo
 "$work/reducers" "$work/second" run-1 >"$work/out"
 block reducers.md text 1 | cmp - "$work/out"
 
+# The shell does not wait for its turn unless it is told to.
+grep '^sqlite3 ' docs/packs/prose.md >"$work/shells"
+if grep -v '\.timeout 5000' "$work/shells"; then
+    echo "docs/packs/prose.md: this command of the shell needs .timeout 5000"
+    exit 1
+fi
+
 folders="journal artifact index snapshot replay packs tools tests"
 # shellcheck disable=SC2016,SC2086 # words and backquotes on purpose
 find docs $folders README.md -name '*.md' -exec cat {} + |

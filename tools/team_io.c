@@ -11,7 +11,9 @@
  *     what is new becomes events, all of a file or none (in pieces, when there are thousands).
  * (2) A message whose id another team has gets its team's id in front: ids are unique in a store.
  * (3) The file that a team came from is kept as an artifact of its session.
- * (4) Exported files import to the same rows. Where microseconds do not say a time exactly, it is
+ * (4) A file without a team's id is refused: its name may change, and the team would be there twice.
+ *     The other files are imported.
+ * (5) Exported files import to the same rows. Where microseconds do not say a time exactly, it is
  *     written as a number of seconds.
  */
 #include "tools/team.h"
@@ -96,6 +98,7 @@ struct import {
     const char *path;
     struct buf text;
     char team[TEAM_ID_BYTES_MAX + 1];
+    size_t id_bytes; /* of the team's id in the file */
     char changed[ANNAL_TIME_BYTES];
     struct item *items;
     size_t count;
@@ -164,18 +167,18 @@ static int append_items(struct import *import)
 static int keep_head(void *arg, const annal_row *row)
 {
     struct import *import = arg;
-    if (row->values[0].bytes.len <= TEAM_ID_BYTES_MAX)
+    import->id_bytes = row->values[0].bytes.len;
+    if (import->id_bytes <= TEAM_ID_BYTES_MAX)
         snprintf(import->team, sizeof import->team, "%.*s", ANNAL_FMT(row->values[0].bytes));
     import->there = (uint64_t)row->values[1].integer;
     return 0;
 }
 
-/* The file's text, and when it was changed; then what its team is called. */
+/* The file's text, and when it was changed; then its team's id. */
 static int read_head(struct import *import)
 {
-    static const char sql[] = "SELECT COALESCE(NULLIF(?1 ->> '$.id', ''), ?2) || '', "
+    static const char sql[] = "SELECT COALESCE(?1 ->> '$.id', '') || '', "
                               "(SELECT count(*) FROM json_each(?1, '$.messages'))";
-    const char *name = strrchr(import->path, '/');
     struct stat info;
     struct timespec changed = {0};
     int exit_status = verb_read_file(import->path, &import->text);
@@ -190,21 +193,19 @@ static int read_head(struct import *import)
     if (text.len == 0 || text.ptr[0] != '{' ||
         annal__json_check(text, ANNAL_DATA_DEPTH_MAX, NULL) != JSON_VALID)
         return fail_refused("import '%s': it holds no JSON object", import->path);
-    name = name == NULL ? import->path : name + 1;
-    size_t stem = strcspn(name, ".");
-    const annal_value params[] = {
-        {.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(&import->text)},
-        {.kind = ANNAL_VALUE_TEXT, .bytes = {name, stem}}};
-    exit_status = team_rows(import->call, sql, params, 2, keep_head, import);
+    const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(&import->text)};
+    exit_status = team_rows(import->call, sql, &param, 1, keep_head, import);
+    if (exit_status != 0)
+        return exit_status;
+    if (import->id_bytes == 0)
+        return fail_refused("import '%s': the team has no id", import->path);
     snprintf(import->call->session, sizeof import->call->session, "team_%s", import->team);
-    if (exit_status == 0 &&
-        (import->team[0] == '\0' ||
-         annal_session_id_check(annal_slice_of(import->call->session), NULL) < 0))
-        exit_status =
-            fail_refused("import '%s': its id is none that a team can have here: 1 to %d of "
-                         "A-Z a-z 0-9 . _ -",
-                         import->path, TEAM_ID_BYTES_MAX);
-    return exit_status;
+    if (import->team[0] == '\0' ||
+        annal_session_id_check(annal_slice_of(import->call->session), NULL) < 0)
+        return fail_refused("import '%s': its id is none that a team can have here: 1 to %d of "
+                            "A-Z a-z 0-9 . _ -",
+                            import->path, TEAM_ID_BYTES_MAX);
+    return 0;
 }
 
 static int keep_known(void *arg, const annal_row *row)
@@ -339,7 +340,7 @@ int team_import(const struct args *args)
 
 /* ---- Export ---- */
 
-/* Rule (4): a time as ISO 8601 with microseconds, or else as the number that it is. */
+/* Rule (5): a time as ISO 8601 with microseconds, or else as the number that it is. */
 #define TIME_JSON(x)                                                                               \
     "CASE WHEN CAST(round(" x " * 1e6) AS INTEGER) / 1e6 = " x "\n"                                \
     " THEN json_quote(strftime('%Y-%m-%dT%H:%M:%S', CAST(round(" x                                 \

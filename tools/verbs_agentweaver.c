@@ -348,9 +348,9 @@ static const struct command run_verbs[] = {
     {.name = "transition",
      .summary = "change the status of a run, as the table run_edges allows",
      .about = "Compare and set: refused unless the status is one of --expect, and unless an\n"
-              "edge leads from there to STATUS. A terminal status is left, and a tree that is not\n"
-              "approved is merged, only with --override and a reason, which stays in the run's\n"
-              "row.",
+              "edge leads from there to STATUS. A terminal status is left, and a tree that is\n"
+              "not approved is merged, only with --override and a reason, which stays in the\n"
+              "run's row.",
      .examples = "  annal run transition r1 declined --expect awaiting_review --reviewer bob\n"
                  "  annal run transition r1 merged --expect merging --commit 1f2e3d\n"
                  "  annal run transition r1 awaiting_review --override --reason \"try again\"\n",
@@ -361,9 +361,10 @@ static const struct command run_verbs[] = {
      .run = verb_append},
     {.name = "merge",
      .summary = "begin to merge a run that was reviewed",
-     .about = "Refused unless the tree that the run has is approved, and is --tree. One of those\n"
-              "who try wins. Then do the merge, and end with annal run transition RUN merged or\n"
-              "merge_failed. What nobody approved needs annal run transition with --override.",
+     .about = "Refused unless the tree that the run has is approved, and is --tree. One of\n"
+              "those who try wins. Then do the merge, and end with annal run transition RUN\n"
+              "merged or merge_failed. What nobody approved needs annal run transition with\n"
+              "--override.",
      .examples = "  annal run merge r1 --tree 4b825dc --reviewer bob\n",
      .fields = merge_fields,
      .type = "run.transition",
@@ -552,7 +553,8 @@ static const struct command usage_verbs[] = {
      .run = verb_append},
     {.name = "totals",
      .summary = "tokens by run, workflow, project, model or hour, or of all",
-     .about = "Of all time, or of a window of time.",
+     .about = "Of all time, or of a window of time. The total of the application, --by app,\n"
+              "is that of its projects: usage without a project is not in it.",
      .examples = "  annal usage totals --by project --since 7d\n",
      .fields = totals_fields,
      .sql = "SELECT CASE ?1 WHEN 'run' THEN run_id WHEN 'workflow' THEN workflow_run_id WHEN "
@@ -561,7 +563,8 @@ static const struct command usage_verbs[] = {
             "run_id) AS runs, sum(input_tokens) AS input_tokens, sum(output_tokens) AS "
             "output_tokens, sum(total_tokens) AS total_tokens, sum(total_nano_aiu) AS "
             "total_nano_aiu FROM agentweaver.token_usage WHERE (?2 IS NULL OR timestamp >= ?2) AND "
-            "(?3 IS NULL OR timestamp < ?3) GROUP BY 1 ORDER BY 1",
+            "(?3 IS NULL OR timestamp < ?3) AND (?1 <> 'app' OR project_id IS NOT NULL) GROUP BY "
+            "1 ORDER BY 1",
      .run = verb_select},
     {0}};
 

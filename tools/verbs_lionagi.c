@@ -1,5 +1,6 @@
 /* annal lionagi: sessions, branches and messages, of the pack lionagi. */
 #include "journal/base/buf.h"
+#include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "tools/out.h"
@@ -108,6 +109,21 @@ static int prepare_process(struct verb_call *call)
     return verb_set(call, "process", annal_slice_of(annal_process_json(&process, json)));
 }
 
+/* A session runs from when it is created, unless it is said when it began. */
+static int prepare_session(struct verb_call *call)
+{
+    char text[ANNAL_TIME_BYTES];
+    annal_slice created = verb_member(call, "created_at");
+    int exit_status = prepare_process(call);
+    if (exit_status != 0 || verb_member(call, "started_at").len > 0)
+        return exit_status;
+    if (created.len > 0)
+        return verb_set(call, "started_at", created);
+    annal_time_format(annal__system_clock.wall_us(annal__system_clock.arg), text);
+    exit_status = verb_set_text(call, "created_at", annal_slice_of(text));
+    return exit_status == 0 ? verb_set_text(call, "started_at", annal_slice_of(text)) : exit_status;
+}
+
 /* ---- Fields ---- */
 
 static const struct field session_fields[] = {
@@ -127,7 +143,7 @@ static const struct field session_fields[] = {
                 .preset = "\"running\"",
                 .choices = "running|completed|failed|timed_out|aborted|cancelled"),
     OPTION("created", "TIME", FIELD_TIME, "created_at", "now, unless it is given"),
-    OPTION("started", "TIME", FIELD_TIME, "started_at", "when it began to run"),
+    OPTION("started", "TIME", FIELD_TIME, "started_at", "when it began to run (when created)"),
     OPTION("pid", "PID", FIELD_NUMBER, NULL, "the process that runs it, such as $$"),
     FIELDS_END};
 
@@ -245,7 +261,7 @@ static const struct command verbs[] = {
      .type = "session.created",
      .session = "{SESSION}",
      .said = "session {SESSION} is {status}",
-     .prepare = prepare_process,
+     .prepare = prepare_session,
      .run = verb_append},
     {.name = "open",
      .summary = "say which process runs a session from now on",

@@ -22,8 +22,9 @@ static const struct field propose_fields[] = {
                 .preset = "\"learning\""),
     OPTION_MUST("content", "TEXT", FIELD_BODY, "content", "all of it; - reads standard input"),
     OPTION("rationale", "TEXT", FIELD_BODY, "rationale", "why"),
-    OPTION("slug", "SLUG", FIELD_TEXT, "requested_slug", "its short name; taken gives SLUG-2"),
-    OPTION("only-slug", "SLUG", FIELD_TEXT, "slug", "its short name; taken is refused"),
+    OPTION("slug", "SLUG", FIELD_TEXT, "requested_slug",
+           "its short name; another's gives SLUG--WHO"),
+    OPTION("only-slug", "SLUG", FIELD_TEXT, "slug", "its short name; another's is refused"),
     OPTION("id", "ENTRY", FIELD_TEXT, "entry_id", "its id (the next i1, i2, …)"),
     FIELDS_END};
 static const struct field revise_fields[] = {
@@ -70,7 +71,9 @@ static const struct command decision_verbs[] = {
      .summary = "put a proposal into the inbox of a project",
      .about = "An inbox stands between what an agent thinks and what holds for all. Proposals\n"
               "stay for ever, merged or rejected. A slug names one proposal in the project,\n"
-              "whoever made it; without one it is made from the title.",
+              "whoever made it; without one it is made from the title. The same agent and slug\n"
+              "once more change the proposal while it is pending; the proposal of another agent\n"
+              "gets the slug SLUG--WHO, then SLUG--WHO--2.",
      .examples =
          "  annal decision propose shop \"Use SQLite\" --agent ada --type architectural \\\n"
          "      --content \"One file a tenant.\" --rationale \"No server to run.\"\n",

@@ -229,7 +229,8 @@ static const struct field import_fields[] = {
 static const struct command prose_verbs[] = {
     {.name = "init",
      .summary = "begin a run: its folder, its database, its program",
-     .about = "Makes runs/RUN/ with state.db, which the sqlite3 shell may write, and a copy of\n"
+     .about = "Makes runs/RUN/ with state.db, which the sqlite3 shell may write (give it\n"
+              "-cmd '.timeout 5000', or it fails when somebody else is writing), and a copy of\n"
               "the program in program.prose. It stands in the store's folder prose, or where\n"
               "'annal pack enable prose --at DIR' said.",
      .examples = "  annal prose init --program plan.prose\n"

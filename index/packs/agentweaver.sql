@@ -1,4 +1,4 @@
--- pack agentweaver   version 3   database agentweaver.db
+-- pack agentweaver   version 4   database agentweaver.db
 --
 -- The operational half of Agentweaver: projects, workflow runs, runs and what may become of them,
 -- the backlog, review revisions, leases, token usage. Its other half is the pack memory.
@@ -390,13 +390,14 @@ SELECT substr(timestamp, 1, 13) AS hour, COUNT(*) AS records, SUM(input_tokens) 
        SUM(total_nano_aiu) AS total_nano_aiu
 FROM token_usage_records GROUP BY substr(timestamp, 1, 13);
 
+-- Of all projects together: what belongs to none is not in it.
 CREATE VIEW token_usage_by_app AS
 SELECT COUNT(*) AS records, COUNT(DISTINCT run_id) AS runs,
        COALESCE(SUM(input_tokens), 0) AS input_tokens,
        COALESCE(SUM(output_tokens), 0) AS output_tokens,
        COALESCE(SUM(total_tokens), 0) AS total_tokens,
        COALESCE(SUM(total_nano_aiu), 0) AS total_nano_aiu
-FROM token_usage_records;
+FROM token_usage WHERE project_id IS NOT NULL;
 
 -- ==== Projects ====
 
@@ -505,11 +506,11 @@ WHERE :session GLOB 'run_?*' AND $reserved_already IS NULL
 -- fill run.worktree_set, run.started   reads $project_session
 SELECT (SELECT reserved FROM runs_not_begun WHERE run_id = substr(:session, 5) LIMIT 1) AS reserved;
 
--- fill run.review_ready, run.transition, run.approved, run.archived
+-- fill run.review_ready, run.transition, run.cancelled, run.approved, run.archived
 SELECT (SELECT reserved FROM runs_not_begun WHERE run_id = substr(:session, 5) LIMIT 1) AS reserved;
 
 -- A run that was reserved by its project begins its own history.
--- on run.worktree_set, run.started, run.review_ready, run.transition, run.approved, run.archived, revision.recorded, lease.claimed
+-- on run.worktree_set, run.started, run.review_ready, run.transition, run.cancelled, run.approved, run.archived, revision.recorded, lease.claimed
 INSERT INTO run_rows (id, project_id, workflow_run_id, parent_run_id, subtask_id, task_id,
                       retried_from, origin, status, task, agent_name, model_id, provider,
                       submitting_user, originating_branch, worktree_path, worktree_branch,
@@ -710,6 +711,22 @@ WHERE id = substr(:session, 5) AND :session GLOB 'run_?*'
                  AND operation = COALESCE($operation, operation))
        OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> ''
            AND $to IN (SELECT status FROM run_statuses)));
+
+-- The event of a run's stream that says that it is over. Repeated, or of a run that has ended, it
+-- changes nothing.
+-- on run.cancelled
+UPDATE run_rows SET
+    status = 'cancelled',
+    ended_at = COALESCE(annal_time($ended_at), :ts),
+    review_wait_ms = review_wait_ms
+        + CASE WHEN status = 'awaiting_review' AND review_ready_at IS NOT NULL
+               THEN MAX(0, CAST(ROUND((annal_unix(:ts) - annal_unix(review_ready_at)) * 1000)
+                                AS INTEGER))
+               ELSE 0 END,
+    result = COALESCE($result, $reason, result),
+    updated_at = :ts
+WHERE id = substr(:session, 5) AND :session GLOB 'run_?*'
+  AND status IN (SELECT status FROM run_statuses WHERE NOT terminal);
 
 -- on run.archived   guarded "the run is archived already"
 UPDATE run_rows SET archived_at = COALESCE(annal_time($archived_at), :ts), updated_at = :ts

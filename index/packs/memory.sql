@@ -1,4 +1,4 @@
--- pack memory   version 1   database memory.db
+-- pack memory   version 2   database memory.db
 --
 -- The second half of Agentweaver, which is more than memory: decisions and proposals for them, what
 -- agents remember, the current focus of a project, the events of runs as rows, plans of
@@ -360,25 +360,56 @@ CREATE INDEX ix_oauth_revoked_tokens_expiry ON oauth_revoked_tokens(expires_at);
 
 -- ==== Decisions ====
 
+-- A slug is one proposal's. The agent that made it changes it by proposing once more, as long as it
+-- is pending. Another agent's is called SLUG--AGENT (the agent's name in lower case, what is neither
+-- a letter nor a digit as -), or else SLUG--AGENT--2, and so on; $slug itself is not changed so.
+
 -- fill decision.proposed
-SELECT (SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM decision_inbox
-                                     WHERE project_id = substr(:session, 6) AND id = w.id)
-                    THEN w.id
-                    ELSE (SELECT 'i' || (1 + MAX(CAST(substr(id, 2) AS INTEGER)))
-                          FROM decision_inbox
-                          WHERE project_id = substr(:session, 6) AND id GLOB 'i[0-9]*') END
-        FROM (SELECT 'i' || (1 + COALESCE((SELECT CAST(substr(id, 2) AS INTEGER)
-                                           FROM decision_inbox
-                                           WHERE project_id = substr(:session, 6)
-                                           ORDER BY seq DESC LIMIT 1), 0)) AS id) w) AS entry_id,
-       (WITH RECURSIVE wish(slug) AS (
-                 SELECT COALESCE($requested_slug, lower(replace(trim($title), ' ', '-')))),
-             tries(n, slug) AS (
-                 SELECT 1, slug FROM wish
-                 UNION ALL SELECT n + 1, (SELECT slug FROM wish) || '-' || (n + 1) FROM tries
-                 WHERE EXISTS (SELECT 1 FROM decision_inbox i
-                               WHERE i.project_id = substr(:session, 6) AND i.slug = tries.slug))
-        SELECT slug FROM tries ORDER BY n DESC LIMIT 1) AS slug;
+WITH wish(slug) AS (
+         SELECT COALESCE($slug, $requested_slug, lower(replace(trim($title), ' ', '-')))),
+     own(id) AS (
+         SELECT i.id FROM decision_inbox i, wish
+         WHERE i.project_id = substr(:session, 6) AND i.slug = wish.slug
+           AND i.agent_name = $agent_name),
+     spelled(rest, agent) AS (
+         SELECT lower($agent_name), ''
+         UNION ALL
+         SELECT substr(rest, 2),
+                agent || CASE WHEN substr(rest, 1, 1) GLOB '[a-z0-9]' THEN substr(rest, 1, 1)
+                              WHEN agent GLOB '*-' THEN '' ELSE '-' END
+         FROM spelled WHERE rest <> ''),
+     other(slug) AS (
+         SELECT wish.slug || '--' || COALESCE(NULLIF(trim(spelled.agent, '-'), ''), 'agent')
+         FROM wish, spelled WHERE spelled.rest = ''),
+     tries(n, slug) AS (
+         SELECT 1, slug FROM wish
+         UNION ALL
+         SELECT n + 1, (SELECT slug FROM other) || CASE n WHEN 1 THEN '' ELSE '--' || n END
+         FROM tries
+         WHERE (SELECT id FROM own) IS NULL
+           AND EXISTS (SELECT 1 FROM decision_inbox i
+                       WHERE i.project_id = substr(:session, 6) AND i.slug = tries.slug))
+SELECT COALESCE((SELECT id FROM own),
+                (SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM decision_inbox
+                                              WHERE project_id = substr(:session, 6)
+                                                AND id = w.id)
+                             THEN w.id
+                             ELSE (SELECT 'i' || (1 + MAX(CAST(substr(id, 2) AS INTEGER)))
+                                   FROM decision_inbox
+                                   WHERE project_id = substr(:session, 6)
+                                     AND id GLOB 'i[0-9]*') END
+                 FROM (SELECT 'i' || (1 + COALESCE((SELECT CAST(substr(id, 2) AS INTEGER)
+                                                    FROM decision_inbox
+                                                    WHERE project_id = substr(:session, 6)
+                                                    ORDER BY seq DESC LIMIT 1), 0)) AS id) w))
+           AS entry_id,
+       (SELECT slug FROM tries ORDER BY n DESC LIMIT 1) AS slug;
+
+-- on decision.proposed   guarded "the agent's proposal of this slug is merged or rejected already"
+UPDATE gate SET id = id
+WHERE NOT EXISTS (SELECT 1 FROM decision_inbox
+                  WHERE project_id = substr(:session, 6) AND id = $entry_id AND slug = $slug
+                    AND agent_name = $agent_name AND status <> 'pending');
 
 -- on decision.proposed   guarded "the proposal needs agent_name, type, title and content, and a slug that no other one of the project has"
 INSERT INTO decision_inbox (project_id, id, agent_name, slug, type, title, content, rationale,
@@ -386,7 +417,11 @@ INSERT INTO decision_inbox (project_id, id, agent_name, slug, type, title, conte
 SELECT substr(:session, 6), $entry_id, $agent_name, $slug, $type, $title, $content, $rationale,
        COALESCE(annal_time($created_at), :ts), :ts, :seq
 WHERE :session GLOB 'proj_?*' AND $slug <> '' AND $agent_name <> '' AND $type <> ''
-  AND $title <> '' AND $content <> '';
+  AND $title <> '' AND $content <> ''
+ON CONFLICT (project_id, id) DO UPDATE SET
+    type = excluded.type, title = excluded.title, content = excluded.content,
+    rationale = excluded.rationale, updated_at = excluded.updated_at
+    WHERE status = 'pending' AND agent_name = excluded.agent_name AND slug = excluded.slug;
 
 -- on decision.proposal_updated, decision.promoted, decision.rejected   guarded "there is no such proposal"
 UPDATE decision_inbox SET id = id

@@ -1,4 +1,4 @@
--- pack teams   version 1   database state.db   sessions team_*
+-- pack teams   version 2   database state.db   sessions team_*
 --
 -- Teams and their messages, and what is derived from the runs beside them (the tables of the pack
 -- lionagi, in the same database). One session a team: team_<id>. All rows of a team are written by
@@ -164,12 +164,10 @@ UPDATE teams_gate SET id = 1
 WHERE NOT EXISTS (SELECT 1 FROM json_each(:data, '$.add')
                   WHERE type <> 'text' OR value IN ('', 'all', '*') OR instr(value, ','));
 
--- What is long has a line that stands for it; its sender may say a better one.
+-- What is long has its beginning for a summary; its sender may say a better one.
 
 -- fill team.message
-SELECT CASE WHEN length($content) > 200
-            THEN substr($content, 1, MIN(160, instr($content || char(10), char(10)) - 1)) || '…'
-       END AS summary;
+SELECT CASE WHEN length($content) > 200 THEN substr($content, 1, 200) || '…' END AS summary;
 
 -- on team.message   guarded "a message has an id, a sender and content"
 UPDATE teams_gate SET id = 1 WHERE $id <> '' AND $sender <> '' AND $content IS NOT NULL;

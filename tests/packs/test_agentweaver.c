@@ -97,6 +97,35 @@ START_TEST(at_a29_usage_counts_where_a_model_is_named_in_either_spelling)
 }
 END_TEST
 
+START_TEST(run_cancelled_ends_the_row_of_its_run_and_of_no_run_that_has_ended)
+{
+    static const char rows[] = "SELECT status, ended_at IS NULL, result, updated_at > created_at "
+                               "FROM runs";
+    struct memory m;
+    memory_init(&m, "run_r1", "agentweaver", NULL);
+    memory_apply(&m, "run.created", "{}");
+    memory_apply(&m, "run.cancelled", "{\"reason\":\"no more\"}");
+    ck_memory(&m, rows, "cancelled|0|no more|1\n");
+    memory_apply(&m, "run.transition", "{\"to\":\"failed\",\"override\":true,\"reason\":\"r\"}");
+    memory_apply(&m, "run.cancelled", "{}");
+    ck_memory(&m, "SELECT status FROM runs", "failed\n");
+    memory_done(&m);
+}
+END_TEST
+
+START_TEST(the_total_of_the_application_leaves_out_what_has_no_project)
+{
+    struct memory m;
+    memory_init(&m, "run_r1", "agentweaver", NULL);
+    memory_apply(&m, "agent.turn.usage", "{\"modelId\":\"m\",\"inputTokens\":3}");
+    memory_apply(&m, "agent.turn.usage",
+                 "{\"modelId\":\"m\",\"inputTokens\":4,\"project_id\":\"p\"}");
+    ck_memory(&m, "SELECT records, total_tokens FROM token_usage_by_app", "1|4\n");
+    ck_memory(&m, "SELECT records, total_tokens FROM token_usage_by_run", "2|7\n");
+    memory_done(&m);
+}
+END_TEST
+
 /* ---- In a store, with guards ---- */
 
 /* A project with tasks t1, t2, … whose order keys are the letters of keys. */
@@ -320,6 +349,23 @@ START_TEST(no_sequence_of_events_merges_a_tree_that_was_not_approved)
             begin_reviewed(&p, &run, ++merged);
     }
     ck_assert_uint_gt(merged, 0);
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(a_run_that_its_project_reserved_can_be_cancelled_before_it_begins)
+{
+    struct packs p;
+    PACKS_INIT(&p, "agentweaver");
+    init_project(&p, "a");
+    ck_append(&p, "proj_p1", "backlog.committed", "{\"task_id\":\"t1\"}");
+    ck_append(&p, "proj_p1", "backlog.claimed", "{\"task_id\":\"t1\",\"run\":{\"id\":\"r7\"}}");
+    ck_packs(&p, "SELECT id, status FROM runs", "r7|in_progress\n");
+    ck_append(&p, "run_r7", "run.cancelled", "{}");
+    ck_packs(&p, "SELECT id, project_id, status, ended_at IS NULL FROM runs",
+             "r7|p1|cancelled|0\n");
+    ck_refused(&p, "run_r7", "run.transition", "{\"to\":\"completed\"}", "the run has ended");
+    packs_ck_rebuild(&p, "agentweaver.db", 8);
     packs_done(&p);
 }
 END_TEST
@@ -850,6 +896,8 @@ Suite *suite_agentweaver(void)
     tcase_add_test(tcase,
                    no_sequence_of_events_leaves_a_terminal_status_without_an_override_and_a_reason);
     tcase_add_test(tcase, a_terminal_status_is_left_with_an_override_that_says_why);
+    tcase_add_test(tcase, run_cancelled_ends_the_row_of_its_run_and_of_no_run_that_has_ended);
+    tcase_add_test(tcase, the_total_of_the_application_leaves_out_what_has_no_project);
     tcase_add_test(tcase, at_a29_usage_counts_where_a_model_is_named_in_either_spelling);
     TCase *stores = tcase_create("stores");
     tcase_set_timeout(stores, 60);
@@ -862,6 +910,7 @@ Suite *suite_agentweaver(void)
     tcase_add_test(stores,
                    an_override_with_a_reason_merges_what_nobody_approved_and_keeps_the_reason);
     tcase_add_test(stores, no_sequence_of_events_merges_a_tree_that_was_not_approved);
+    tcase_add_test(stores, a_run_that_its_project_reserved_can_be_cancelled_before_it_begins);
     tcase_add_test(stores, every_edge_of_the_matrix_and_no_other_is_taken);
     tcase_add_test(stores, a_worktree_is_known_before_work_begins_and_the_first_one_stays);
     tcase_add_test(stores, at_a3_of_eight_processes_one_claims_the_task_and_seven_leave_nothing);

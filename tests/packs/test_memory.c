@@ -112,6 +112,48 @@ START_TEST(only_the_agent_that_made_a_proposal_changes_it_while_it_is_pending)
 }
 END_TEST
 
+#define PROPOSE_BY(agent, title, slug)                                                             \
+    "{\"agent_name\":\"" agent "\",\"type\":\"scope\",\"title\":\"" title                          \
+    "\",\"content\":\"c\",\"requested_slug\":\"" slug "\"}"
+
+START_TEST(a_pending_proposal_of_one_agent_and_slug_is_one_row_and_another_agents_has_its_own)
+{
+    static const char rows[] = "SELECT id, agent_name, slug, title, rationale, status, seq FROM "
+                               "decision_inbox ORDER BY id";
+    struct packs p;
+    PACKS_INIT(&p, "memory");
+    ck_append(&p, "proj_p1", "decision.proposed",
+              "{\"agent_name\":\"ada\",\"type\":\"scope\",\"title\":\"T\",\"content\":\"c\","
+              "\"rationale\":\"r\",\"requested_slug\":\"s\"}");
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "U", "s"));
+    ck_packs(&p, rows, "i1|ada|s|U||pending|1\n");
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("Bob B.", "T", "s"));
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("bob-b", "T", "s"));
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("(bob) b", "T", "s"));
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("\u00e9", "T", "s"));
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("bob-b", "V", "s--bob-b--2"));
+    ck_refused(&p, "proj_p1", "decision.proposed",
+               "{\"agent_name\":\"eve\",\"type\":\"scope\",\"title\":\"T\",\"content\":\"c\","
+               "\"slug\":\"s\"}",
+               "a slug that no other one of the project has");
+    ck_refused(&p, "proj_p1", "decision.proposed",
+               "{\"agent_name\":\"ada\",\"type\":\"scope\",\"title\":\"T\",\"content\":\"c\","
+               "\"slug\":\"s\",\"entry_id\":\"i9\"}",
+               "");
+    ck_append(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i1\"}");
+    ck_refused(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "W", "s"),
+               "the agent's proposal of this slug is merged or rejected already");
+    ck_append(&p, "proj_p1", "decision.rejected", "{\"entry_id\":\"i2\"}");
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("Bob B.", "X", "s"));
+    ck_packs(&p, rows,
+             "i1|ada|s|U||merged|1\ni2|Bob B.|s--bob-b|T||rejected|3\n"
+             "i3|bob-b|s--bob-b--2|V||pending|4\ni4|(bob) b|s--bob-b--3|T||pending|5\n"
+             "i5|\u00e9|s--agent|T||pending|6\ni6|Bob B.|s--bob-b--4|X||pending|10\n");
+    packs_ck_rebuild(&p, "memory.db", 7);
+    packs_done(&p);
+}
+END_TEST
+
 /* One proposer, in a process of its own. */
 static int propose(const char *path, int gate, const char *data)
 {
@@ -138,14 +180,19 @@ static int propose(const char *path, int gate, const char *data)
     return status == ANNAL_OK ? 0 : status == ANNAL_ERR_REFUSED ? 1 : 2;
 }
 
-/* Four processes propose at once; how many ended with 0, 1 and 2. */
-static void race(struct packs *p, const char *data, int count[3])
+/* Four agents, WHO0 to WHO3, propose at once; how many ended with 0, 1 and 2. */
+static void race(struct packs *p, const char *who, const char *slug_field, int count[3])
 {
     int gate[2], status = 0;
     pid_t pids[4];
     packs_reopen(p);
     ck_assert_int_eq(pipe(gate), 0);
     for (int i = 0; i < 4; i++) {
+        char data[200];
+        snprintf(data, sizeof data,
+                 "{\"agent_name\":\"%s%d\",\"type\":\"scope\",\"title\":\"T\",\"content\":"
+                 "\"c\",\"%s\":\"s\"}",
+                 who, i, slug_field);
         pids[i] = fork();
         if (pids[i] == 0) {
             close(gate[1]);
@@ -166,15 +213,13 @@ START_TEST(at_a22_of_those_who_want_one_slug_one_gets_it_and_a_wish_gives_each_i
     struct packs p;
     int exact[3] = {0}, wished[3] = {0};
     PACKS_INIT(&p, "memory");
-    race(&p,
-         "{\"agent_name\":\"a\",\"type\":\"scope\",\"title\":\"T\",\"content\":\"c\",\"slug\":"
-         "\"s\"}",
-         exact);
+    race(&p, "a", "slug", exact);
     ck_assert_int_eq(exact[0], 1);
     ck_assert_int_eq(exact[1], 3);
-    race(&p, PROPOSE("scope", "s"), wished);
+    race(&p, "b", "requested_slug", wished);
     ck_assert_int_eq(wished[0], 4);
-    ck_packs(&p, "SELECT slug FROM decision_inbox ORDER BY slug", "s\ns-2\ns-3\ns-4\ns-5\n");
+    ck_packs(&p, "SELECT slug FROM decision_inbox ORDER BY slug",
+             "s\ns--b0\ns--b1\ns--b2\ns--b3\n");
     packs_ck_rebuild(&p, "memory.db", 2);
     packs_done(&p);
 }
@@ -208,8 +253,12 @@ START_TEST(at_a20_a_kill_leaves_a_proposal_and_its_decision_or_neither)
     struct packs p;
     struct random random = random_init(20260120);
     PACKS_INIT(&p, "memory");
-    for (int i = 0; i < 60; i++)
-        ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("scope", "s"));
+    for (int i = 0; i < 60; i++) {
+        char data[120];
+        snprintf(data, sizeof data,
+                 "{\"agent_name\":\"a\",\"type\":\"scope\",\"title\":\"%d\",\"content\":\"c\"}", i);
+        ck_append(&p, "proj_p1", "decision.proposed", data);
+    }
     for (int round = 0; round < 4; round++) {
         int status = 0;
         packs_reopen(&p);
@@ -672,6 +721,8 @@ Suite *suite_memory(void)
     tcase_set_timeout(stores, 60);
     tcase_add_test(stores, at_a20_a_proposal_is_merged_or_rejected_once_and_stays);
     tcase_add_test(stores, only_the_agent_that_made_a_proposal_changes_it_while_it_is_pending);
+    tcase_add_test(
+        stores, a_pending_proposal_of_one_agent_and_slug_is_one_row_and_another_agents_has_its_own);
     tcase_add_test(stores,
                    at_a22_of_those_who_want_one_slug_one_gets_it_and_a_wish_gives_each_its_own);
     tcase_add_test(stores, at_a20_a_kill_leaves_a_proposal_and_its_decision_or_neither);

@@ -530,7 +530,7 @@ START_TEST(no_name_has_a_comma_and_nobody_is_named_twice)
 }
 END_TEST
 
-START_TEST(a_long_message_gets_a_line_that_stands_for_it)
+START_TEST(a_long_message_without_a_summary_gets_its_first_200_characters)
 {
     char data[900], body[400];
     struct packs p;
@@ -538,18 +538,21 @@ START_TEST(a_long_message_gets_a_line_that_stands_for_it)
     ck_append(&p, "team_t1", "team.created", "{\"name\":\"n\"}");
     memset(body, 'x', sizeof body - 1);
     body[sizeof body - 1] = '\0';
-    snprintf(data, sizeof data, "{\"id\":\"m1\",\"sender\":\"a\",\"content\":\"the verdict\\n%s\"}",
-             body);
+    snprintf(data, sizeof data,
+             "{\"id\":\"m1\",\"sender\":\"a\",\"content\":\"\u00e9 verdict\\n%s\"}", body);
     ck_append(&p, "team_t1", "team.message", data);
     snprintf(data, sizeof data,
              "{\"id\":\"m2\",\"sender\":\"a\",\"content\":\"%s\",\"summary\":\"xs\"}", body);
     ck_append(&p, "team_t1", "team.message", data);
     snprintf(data, sizeof data, "{\"id\":\"m3\",\"sender\":\"a\",\"content\":\"%s\"}", body);
     ck_append(&p, "team_t1", "team.message", data);
-    ck_append(&p, "team_t1", "team.message", "{\"id\":\"m4\",\"sender\":\"a\",\"content\":\"c\"}");
+    body[200] = '\0';
+    snprintf(data, sizeof data, "{\"id\":\"m4\",\"sender\":\"a\",\"content\":\"%s\"}", body);
+    ck_append(&p, "team_t1", "team.message", data);
     ck_packs(&p,
-             "SELECT id, substr(summary, 1, 12), length(summary) FROM team_messages ORDER BY id",
-             "m1|the verdict…|12\nm2|xs|2\nm3|xxxxxxxxxxxx|161\nm4||\n");
+             "SELECT id, length(summary), summary = substr(content, 1, 200) || '…' FROM "
+             "team_messages ORDER BY id",
+             "m1|201|1\nm2|2|0\nm3|201|1\nm4||\n");
     packs_done(&p);
 }
 END_TEST
@@ -669,7 +672,7 @@ Suite *suite_teams(void)
     tcase_add_test(guards, every_refusal_is_in_the_packs_words_and_writes_nothing);
     tcase_add_test(guards, a_message_id_of_two_teams_is_the_first_ones_whatever_the_order);
     tcase_add_test(guards, no_name_has_a_comma_and_nobody_is_named_twice);
-    tcase_add_test(guards, a_long_message_gets_a_line_that_stands_for_it);
+    tcase_add_test(guards, a_long_message_without_a_summary_gets_its_first_200_characters);
     tcase_add_test(guards, at_l18_a_session_that_ended_or_woke_up_meanwhile_is_not_ended_again);
     tcase_add_test(guards, at_l25_a_reason_code_has_a_form_and_what_is_refused_leaves_the_row);
     tcase_add_test(

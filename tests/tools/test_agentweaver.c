@@ -78,6 +78,38 @@ START_TEST(a_task_goes_from_the_backlog_to_the_merge)
     DONE(&cli, "usage", "totals", "--by", "project", "--json");
     ck_has(&cli, "\"id\":\"shop\"");
     ck_has(&cli, "\"total_tokens\":12");
+    DONE(&cli, "usage", "record", "alone", "gpt-5", "--input", "100");
+    DONE(&cli, "usage", "totals", "--by", "app", "--json");
+    ck_has(&cli, "\"records\":1,");
+    ck_has(&cli, "\"total_tokens\":12,");
+    DONE(&cli, "usage", "totals", "--by", "model", "--json");
+    ck_has(&cli, "\"total_tokens\":112,");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(an_approval_of_one_tree_merges_no_other)
+{
+    struct cli cli;
+    init_packs(&cli);
+    DONE(&cli, "project", "create", "shop");
+    DONE(&cli, "run", "create", "r1", "--project", "shop");
+    DONE(&cli, "run", "worktree", "r1", "/tmp/r1", "squad/r1");
+    DONE(&cli, "run", "review-ready", "r1", "--tree", "T1");
+    DONE(&cli, "run", "approve", "r1", "--tree", "T1", "--reviewer", "bob");
+    DONE(&cli, "run", "review-ready", "r1", "--tree", "T2");
+    DONE(&cli, "run", "show", "r1", "--json");
+    ck_has(&cli, "\"approved_tree_hash\":null");
+    ck_has(&cli, "\"reviewer\":null");
+    CLI(&cli, NULL, "run", "merge", "r1");
+    cli_assert_refused(&cli, 1, "the tree of the run is not approved");
+    CLI(&cli, NULL, "run", "transition", "r1", "merged");
+    cli_assert_refused(&cli, 1, "the tree of the run is not approved");
+    DONE(&cli, "run", "transition", "r1", "merged", "--override", "--reason", "shop is down");
+    DONE(&cli, "run", "show", "r1", "--json");
+    ck_has(&cli, "\"status\":\"merged\"");
+    ck_has(&cli, "\"reviewer\":null");
+    ck_has(&cli, "\"override_reason\":\"shop is down\"");
     cli_done(&cli);
 }
 END_TEST
@@ -380,6 +412,7 @@ Suite *suite_agentweaver(void)
     TCase *tcase = tcase_create("agentweaver");
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, a_task_goes_from_the_backlog_to_the_merge);
+    tcase_add_test(tcase, an_approval_of_one_tree_merges_no_other);
     tcase_add_test(tcase, at_a13_a_tail_stops_behind_what_ends_a_run_and_a_replay_does_not);
     tcase_add_test(tcase, a_run_that_is_deleted_takes_its_revisions_along_and_leaves_the_others);
     tcase_add_test(tcase, all_packs_together_do_not_refuse_each_others_events);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -344,22 +345,56 @@ END_TEST
 
 START_TEST(a_file_that_is_no_team_costs_only_itself)
 {
+    static const struct {
+        const char *name, *text;
+    } files[] = {{"bad.json", "{\"id\":"},
+                 {"e.json", "{\"id\":\"\"}"},
+                 {"id.json", "{\"id\":\"../x\"}"},
+                 {"l.json", "[]"},
+                 {"n.json", "{\"id\":null}"},
+                 {"no-id.json", "{\"name\":\"n\",\"messages\":[]}"},
+                 {"z.json", " {\"id\":\"z\",\"members\":[\"a\",\"a\"]}\n"}};
+    char path[300];
     struct cli cli;
     init(&cli);
-    const char *bad = tmpdir_path(&cli.dir, "bad.json"), *list = tmpdir_path(&cli.dir, "l.json");
-    const char *id = tmpdir_path(&cli.dir, "id.json"),
-               *named = tmpdir_path(&cli.dir, "by-file.json");
-    file_write(bad, "{\"id\":", 6);
-    file_write(list, "[]", 2);
-    file_write(id, "{\"id\":\"../x\"}", 13);
-    file_write(named, " {\"members\":[\"a\",\"a\"]}\n", 23);
-    CLI(&cli, NULL, "team", "import", bad, list, id, "/nowhere", named, "--json");
+    const char *directory = tmpdir_path(&cli.dir, "files");
+    ck_assert_int_eq(mkdir(directory, 0700), 0);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf(path, sizeof path, "%s/%s", directory, files[i].name);
+        file_write(path, files[i].text, strlen(files[i].text));
+    }
+    CLI(&cli, NULL, "team", "import", "/nowhere", directory, "--json");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     ck_assert_int_eq(count_of(cli.err, "holds no JSON object"), 2);
+    ck_assert_int_eq(count_of(cli.err, "the team has no id"), 3);
+    ck_assert_ptr_nonnull(strstr(cli.err, "no-id.json': the team has no id"));
     ck_assert_ptr_nonnull(strstr(cli.err, "its id is none"));
     ck_assert_ptr_nonnull(strstr(cli.err, "read '/nowhere'"));
     ck_sql(&cli, "SELECT id, name, members FROM teams",
-           "{\"id\":\"by-file\",\"name\":\"by-file\",\"members\":\"[\\\"a\\\"]\"}\n");
+           "{\"id\":\"z\",\"name\":\"z\",\"members\":\"[\\\"a\\\"]\"}\n");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_long_message_of_a_file_gets_its_first_200_characters_for_a_summary)
+{
+    char text[900];
+    struct cli cli;
+    init(&cli);
+    const char *path = tmpdir_path(&cli.dir, "t.json");
+    int len = snprintf(text, sizeof text,
+                       "{\"id\":\"t\",\"messages\":[{\"id\":\"m1\",\"content\":\"one\\n%0300d\"},"
+                       "{\"id\":\"m2\",\"content\":\"%0300d\",\"summary\":\"own\"},"
+                       "{\"id\":\"m3\",\"content\":\"short\"}]}",
+                       0, 0);
+    file_write(path, text, (size_t)len);
+    CLI(&cli, NULL, "team", "import", path);
+    cli_assert_done(&cli);
+    ck_sql(&cli,
+           "SELECT id, length(summary) AS n, summary = substr(content, 1, 200) || '…' AS same FROM "
+           "team_messages ORDER BY id",
+           "{\"id\":\"m1\",\"n\":201,\"same\":1}\n{\"id\":\"m2\",\"n\":3,\"same\":0}\n"
+           "{\"id\":\"m3\",\"n\":null,\"same\":null}\n");
     cli_done(&cli);
 }
 END_TEST
@@ -404,6 +439,28 @@ static void end_process(pid_t child)
     ck_assert_int_eq(kill(child, SIGKILL), 0);
     ck_assert_int_eq(waitpid(child, NULL, 0), child);
 }
+
+START_TEST(a_session_runs_from_when_it_is_created_unless_it_is_said_when_it_began)
+{
+    struct cli cli;
+    init(&cli);
+    CLI(&cli, NULL, "lionagi", "session", "now");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "lionagi", "session", "past", "--created", "2026-01-06T07:24:00Z");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "lionagi", "session", "said", "--created", "2026-01-06T07:24:00Z", "--started",
+        "2026-01-06T07:24:30Z");
+    cli_assert_done(&cli);
+    ck_sql(&cli,
+           "SELECT id, started_at - created_at AS after, abs(created_at - unixepoch()) < 100 AS "
+           "new FROM state.sessions WHERE started_at IS NOT NULL ORDER BY id",
+           "{\"id\":\"now\",\"after\":0,\"new\":1}\n{\"id\":\"past\",\"after\":0,\"new\":0}\n"
+           "{\"id\":\"said\",\"after\":30,\"new\":0}\n");
+    ck_sql(&cli, "SELECT count(*) AS n FROM run_list WHERE duration_seconds IS NULL",
+           "{\"n\":0}\n");
+    cli_done(&cli);
+}
+END_TEST
 
 /* A session of this kind that was heard last so long ago. */
 static void start_session(struct cli *cli, const char *session, const char *kind, const char *age,
@@ -612,6 +669,7 @@ Suite *suite_team(void)
     TCase *files = tcase_create("files");
     tcase_set_timeout(files, 60);
     tcase_add_test(files, at_l32_importing_a_team_twice_gives_it_once);
+    tcase_add_test(files, a_long_message_of_a_file_gets_its_first_200_characters_for_a_summary);
     tcase_add_test(files, exported_teams_import_to_the_same_rows);
     tcase_add_test(files, a_file_that_is_no_team_costs_only_itself);
     tcase_add_test(files, messages_of_the_same_id_in_two_files_are_two);
@@ -619,6 +677,7 @@ Suite *suite_team(void)
 
     TCase *runs = tcase_create("runs");
     tcase_set_timeout(runs, 60);
+    tcase_add_test(runs, a_session_runs_from_when_it_is_created_unless_it_is_said_when_it_began);
     tcase_add_test(runs, at_l18_only_what_is_stale_with_its_process_proven_dead_is_ended);
     tcase_add_test(runs, stale_hours_may_ask_for_more_than_the_kind_does_and_never_for_less);
     tcase_add_test(runs, a_session_that_was_taken_up_by_another_process_is_not_ended);
