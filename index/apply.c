@@ -69,6 +69,7 @@ struct applier {
     struct route routes[ROUTES];
     struct route long_route;
     bool has_core;
+    bool settles; /* a pack has a section `-- settle` */
     struct fold fold;
     sqlite3_stmt *savepoint, *undo, *release;
     sqlite3_stmt *insert_session;
@@ -116,9 +117,11 @@ static annal_status bind_plan(const annal_pack *pack, const struct pack_section 
         const char *name = sqlite3_bind_parameter_name(statement->stmt, i + 1);
         struct param *param = &statement->params[i];
         annal_status status = ANNAL_OK;
-        if (source->kind == PACK_FORGET && (name == NULL || strcmp(name, ":session") != 0))
-            return annal__fail(err, ANNAL_ERR_SQL, "%s:%u: to forget has no parameter but :session",
-                               pack->file, source->line);
+        if ((source->kind == PACK_FORGET || source->kind == PACK_SETTLE) &&
+            (name == NULL || strcmp(name, ":session") != 0))
+            return annal__fail(err, ANNAL_ERR_SQL, "%s:%u: to %s has no parameter but :session",
+                               pack->file, source->line,
+                               source->kind == PACK_FORGET ? "forget" : "settle");
         if (name != NULL && name[0] == '$' && strpbrk(name, "('\"") == NULL) {
             param->source = FIELD;
             param->field = field_place(fields, name + 1, &status);
@@ -246,6 +249,7 @@ annal_status annal__applier_new(sqlite3 *db, const annal_pack *const *packs, siz
         goto done;
     for (size_t i = 0; i < pack_count; i++) {
         applier->has_core |= strcmp(packs[i]->name, "core") == 0;
+        applier->settles |= annal__pack_settles(packs[i]);
         for (size_t j = 0; j < packs[i]->section_count; j++) {
             status = compile_handler(&applier->handlers[applier->handler_count++], packs[i],
                                      &packs[i]->sections[j], db, err);
@@ -820,6 +824,26 @@ annal_status annal__applier_drop(struct applier *applier, annal_slice session, a
             if (status < 0)
                 return status;
         }
+    }
+    return ANNAL_OK;
+}
+
+annal_status annal__applier_settle(struct applier *applier, annal_slice session, uint64_t seq,
+                                   const char **out_refused, annal_error *err)
+{
+    static const annal_slice what = {"settle", 6};
+    const annal_event event = {.seq = seq, .type = what};
+    *out_refused = NULL;
+    for (size_t i = 0; applier->settles && i < applier->handler_count; i++) {
+        const struct handler *handler = &applier->handlers[i];
+        int rc = SQLITE_OK;
+        if (handler->section->kind != PACK_SETTLE)
+            continue;
+        annal_status status = run_handler(applier, handler, session, &event, NULL, &rc, err);
+        if (status < 0)
+            return status;
+        if (rc != SQLITE_OK)
+            *out_refused = finding(applier, what);
     }
     return ANNAL_OK;
 }

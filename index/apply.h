@@ -43,6 +43,13 @@ size_t annal__applier_spent(const struct applier *applier); /* NULL: 0 */
 annal_status annal__applier_flush(struct applier *applier, annal_slice session, annal_error *err);
 
 /*
+ * Run the packs' `-- settle` sections for a session whose events up to seq were all applied, after
+ * the flush. *out_refused as in annal__applier_event().
+ */
+annal_status annal__applier_settle(struct applier *applier, annal_slice session, uint64_t seq,
+                                   const char **out_refused, annal_error *err);
+
+/*
  * Whether the guards let an event happen: all sections of its type are run, in the caller's
  * transaction, and what they change stays until the caller takes it back. When one says no,
  * *out_refused is its sentence, which lives until the next call. *out_whole becomes false when

@@ -128,6 +128,21 @@ annal_status annal__follower_apply(struct follower *follower, annal_slice sessio
     return annal__follower_finding(follower, &finding, err);
 }
 
+annal_status annal__follower_settle(struct follower *follower, annal_slice session, uint64_t next,
+                                    annal_error *err)
+{
+    const char *refused = NULL;
+    annal_status status =
+        annal__applier_settle(follower->applier, session, next - 1, &refused, err);
+    if (status < 0 || refused == NULL)
+        return status;
+    const annal_index_finding finding = {.session = session,
+                                         .seq = next - 1,
+                                         .kind = ANNAL_SLICE("pack"),
+                                         .what = annal_slice_of(refused)};
+    return annal__follower_finding(follower, &finding, err);
+}
+
 bool annal__follower_feeds(const struct follower *follower, annal_slice session)
 {
     return follower->ops->feeds == NULL || follower->ops->feeds(follower, session);

@@ -74,6 +74,10 @@ annal_status annal__follower_finding(struct follower *follower, const annal_inde
 annal_status annal__follower_apply(struct follower *follower, annal_slice session,
                                    const annal_event *event, annal_error *err);
 
+/* A session's events before `next` were all applied: what the packs settle once for them. */
+annal_status annal__follower_settle(struct follower *follower, annal_slice session, uint64_t next,
+                                    annal_error *err);
+
 bool annal__follower_feeds(const struct follower *follower, annal_slice session);
 
 /* ---- plan.c ---- */

@@ -18,6 +18,9 @@
  * (7) Work is planned without the lock; see plan.h.
  * (8) Long sessions take turns: what ran side by side stands side by side in the index by type and
  *     time. One session after the other would touch all of its pages again for each.
+ * (9) What a pack settles (`-- settle`) is settled in the transaction that reaches the end of what a
+ *     session's journal held when this was planned. So a long session settles once, and not once for
+ *     each transaction: else a rebuild would grow faster than the journal.
  */
 #include "index/database.h"
 #include "index/index.h"
@@ -196,6 +199,9 @@ static annal_status index_session(struct batch *batch, annal_slice session, uint
     status = index_events(batch, session, cursor, target, out_done, err);
     if (status >= 0)
         status = batch->follower->ops->flush(batch->follower, session, err);
+    if (status >= 0 && *out_done)
+        status = annal__follower_settle(batch->follower, session, annal_cursor_position(cursor).seq,
+                                        err);
     if (status >= 0)
         status = put_cursor(batch, session, cursor, err);
     annal_cursor_close(cursor);

@@ -17,6 +17,11 @@
  *         -- fill TYPE[, TYPE]...   [reads SESSION[, SESSION]...]
  *             One SELECT, asked before such an event is appended: its columns (a::b for $.a.b) are
  *             put into data where the caller left them out or null. Not asked again at replay.
+ *         -- settle
+ *             Statements with no parameter but :session, all or none, once a session's events are
+ *             all applied, before anybody looks: what would be too much for each event. Once for a
+ *             hundred events must make the same rows as a hundred times; sections that are asked
+ *             between (guards, fills, handlers) do not see what it makes.
  *         -- forget
  *             Statements with no parameter but :session: its rows go, for its journal is gone.
  *         -- artifact TYPE[, TYPE]...   FIELD   over BYTES
@@ -97,16 +102,23 @@ static char *copy_of(annal_slice word)
     return annal__strndup(word.ptr, word.len);
 }
 
+/* In the order of enum pack_section_kind. */
+static const char *const section_words[] = {"on", "fill", "forget", "artifact", "settle"};
+
+static bool has_types(int kind)
+{
+    return kind != PACK_FORGET && kind != PACK_SETTLE;
+}
+
 static bool begins_section(annal_slice line, enum pack_section_kind *out_kind)
 {
-    static const char *const words[] = {"on", "fill", "forget", "artifact"};
     annal_slice rest = line;
     if (!annal__slice_is(take_word(&rest), "--"))
         return false;
     annal_slice word = take_word(&rest);
     bool more = take_word(&rest).len > 0;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (annal__slice_is(word, words[i]) && more == (i != PACK_FORGET)) {
+    for (size_t i = 0; i < sizeof section_words / sizeof *section_words; i++)
+        if (annal__slice_is(word, section_words[i]) && more == has_types((int)i)) {
             *out_kind = (enum pack_section_kind)i;
             return true;
         }
@@ -129,17 +141,16 @@ static bool is_nearly(annal_slice slice, const char *word)
 static annal_status check_comment(const annal_pack *pack, annal_slice line, unsigned number,
                                   annal_error *err)
 {
-    static const char *const words[] = {"on", "fill", "forget", "artifact"};
     annal_slice rest = line;
     if (!annal__slice_is(take_word(&rest), "--"))
         return ANNAL_OK;
     annal_slice word = take_word(&rest);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (is_nearly(word, words[i]))
+    for (size_t i = 0; i < sizeof section_words / sizeof *section_words; i++)
+        if (is_nearly(word, section_words[i]))
             return annal__fail(err, ANNAL_ERR_INVALID,
                                "%s:%u: '%.*s' begins no section: '-- on TYPE', '-- fill TYPE', "
-                               "'-- forget' and '-- artifact TYPE' do (a comment begins with "
-                               "another word)",
+                               "'-- settle', '-- forget' and '-- artifact TYPE' do (a comment "
+                               "begins with another word)",
                                pack->file, number, ANNAL_FMT(line));
     return ANNAL_OK;
 }
@@ -450,7 +461,7 @@ static annal_status parse_section(const annal_pack *pack, struct pack_section *s
     annal_slice rest = line;
     take_word(&rest); /* -- */
     take_word(&rest); /* on, fill, … */
-    if (section->kind == PACK_FORGET)
+    if (!has_types(section->kind))
         return ANNAL_OK;
     annal_slice word = take_word(&rest);
     annal_status status =
@@ -509,12 +520,22 @@ bool annal__section_takes(const struct pack_section *section, annal_slice type)
     return false;
 }
 
-bool annal__pack_forgets(const annal_pack *pack)
+static bool has_section(const annal_pack *pack, enum pack_section_kind kind)
 {
     for (size_t i = 0; i < pack->section_count; i++)
-        if (pack->sections[i].kind == PACK_FORGET)
+        if (pack->sections[i].kind == kind)
             return true;
     return false;
+}
+
+bool annal__pack_forgets(const annal_pack *pack)
+{
+    return has_section(pack, PACK_FORGET);
+}
+
+bool annal__pack_settles(const annal_pack *pack)
+{
+    return has_section(pack, PACK_SETTLE);
 }
 
 /* ---- Statements ---- */
@@ -714,13 +735,12 @@ static void hash_parts(annal_pack *pack)
         pack->handlers_hash = annal__hash(pack->sessions, strlen(pack->sessions), 0);
     for (size_t i = 0; i < pack->section_count; i++) {
         const struct pack_section *section = &pack->sections[i];
-        if (section->kind != PACK_ON)
+        if (section->kind != PACK_ON && section->kind != PACK_SETTLE)
             continue;
-        const char *end = section->types;
+        const char *types = section->types == NULL ? "" : section->types, *end = types;
         while (*end != '\0')
             end += strlen(end) + 1;
-        pack->handlers_hash =
-            annal__hash(section->types, (size_t)(end - section->types), pack->handlers_hash);
+        pack->handlers_hash = annal__hash(types, (size_t)(end - types), pack->handlers_hash);
         pack->handlers_hash = hash_sql(section->sql, pack->handlers_hash);
     }
 }

@@ -6,12 +6,12 @@
 
 #include <sqlite3.h>
 
-enum pack_section_kind { PACK_ON, PACK_FILL, PACK_FORGET, PACK_ARTIFACT };
+enum pack_section_kind { PACK_ON, PACK_FILL, PACK_FORGET, PACK_ARTIFACT, PACK_SETTLE };
 
 /* One section of a pack. Lists are strings with a NUL behind each, and an empty one at the end. */
 struct pack_section {
     enum pack_section_kind kind;
-    char *types; /* one or more; none for PACK_FORGET */
+    char *types; /* one or more; none for PACK_FORGET and PACK_SETTLE */
     char *guard; /* the sentence of its guard; NULL when it has none */
     /* PACK_ON, PACK_FILL: sessions, "name*" for all that begin so, "$field"; NULL: none but its own
      */
@@ -35,7 +35,7 @@ struct annal_pack {
     uint32_t version;
     uint64_t hash;          /* of the text */
     uint64_t tables_hash;   /* of what makes the tables */
-    uint64_t handlers_hash; /* of what fills them: the sections PACK_ON */
+    uint64_t handlers_hash; /* of what fills them: PACK_ON and PACK_SETTLE */
     struct pack_section *sections;
     size_t section_count;
 };
@@ -64,6 +64,9 @@ bool annal__is_field(annal_slice word);
 
 /* Whether it has a `-- forget` section: one that has none is rebuilt when a journal is gone. */
 bool annal__pack_forgets(const annal_pack *pack);
+
+/* Whether it has a `-- settle` section. */
+bool annal__pack_settles(const annal_pack *pack);
 
 /* Make the pack's tables. */
 annal_status annal__pack_make_tables(const annal_pack *pack, sqlite3 *db, annal_error *err);

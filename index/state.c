@@ -188,6 +188,22 @@ annal_status annal_state_begin(annal_state *state, int64_t ts_us, annal_error *e
     return annal__pages_why(state->pages, status, err);
 }
 
+static annal_status commit(annal_state *state, annal_error *err)
+{
+    annal_status status = annal__applier_flush(state->applier, session_of(state), err);
+    if (status >= 0) {
+        char sql[ANNAL_SESSION_ID_BYTES_MAX + 120]; /* a session id needs no quoting */
+        snprintf(sql, sizeof sql,
+                 "DELETE FROM _state; INSERT INTO _state VALUES ('%s', %llu, %llu); COMMIT",
+                 state->session, (unsigned long long)state->seq,
+                 (unsigned long long)state->refused);
+        status = annal__db_exec(state->db, sql, err);
+    }
+    if (status >= 0)
+        state->in_transaction = 0;
+    return annal__pages_why(state->pages, status, err);
+}
+
 annal_status annal_state_apply(annal_state *state, const annal_event *event, annal_error *err)
 {
     if (event->seq <= state->seq)
@@ -196,7 +212,7 @@ annal_status annal_state_apply(annal_state *state, const annal_event *event, ann
             (unsigned long long)event->seq, state->session, (unsigned long long)state->seq);
     annal_status status = ANNAL_OK;
     if (state->in_transaction >= TRANSACTION_EVENTS)
-        status = annal__state_settle(state, err);
+        status = commit(state, err);
     if (status >= 0 && state->in_transaction == 0)
         status = annal__db_exec(state->db, "BEGIN", err);
     const char *refused = NULL;
@@ -213,20 +229,13 @@ annal_status annal_state_apply(annal_state *state, const annal_event *event, ann
 
 annal_status annal__state_settle(annal_state *state, annal_error *err)
 {
+    const char *unused;
     if (state->in_transaction == 0)
         return ANNAL_OK;
     annal_status status = annal__applier_flush(state->applier, session_of(state), err);
-    if (status >= 0) {
-        char sql[ANNAL_SESSION_ID_BYTES_MAX + 120]; /* a session id needs no quoting */
-        snprintf(sql, sizeof sql,
-                 "DELETE FROM _state; INSERT INTO _state VALUES ('%s', %llu, %llu); COMMIT",
-                 state->session, (unsigned long long)state->seq,
-                 (unsigned long long)state->refused);
-        status = annal__db_exec(state->db, sql, err);
-    }
     if (status >= 0)
-        state->in_transaction = 0;
-    return annal__pages_why(state->pages, status, err);
+        status = annal__applier_settle(state->applier, session_of(state), state->seq, &unused, err);
+    return status < 0 ? annal__pages_why(state->pages, status, err) : commit(state, err);
 }
 
 annal_status annal_state_sql(annal_state *state, annal_slice sql, const annal_sql_options *options,

@@ -14,7 +14,9 @@
 -- Progressions. A session and a branch own one each. Where the event names none, its id is that of
 -- its owner. message.added appends to the progression of the session, and to that of $branch_id;
 -- with append, a list of {progression_id} or of ids, to those instead. An id stands in a progression
--- once; progression_items says where a message stands.
+-- once. Events write progression_items. collection says the same as one JSON text, which grows with
+-- the session: it is written when all events that there are have been applied (`-- settle`), and no
+-- section here reads it.
 --
 -- Forks. A fork points at its parent: parent_branch_id and forked_at_ord, in node_metadata (and as
 -- columns, where they are known to be right). forked_at_ord counts the parent's effective history,
@@ -66,29 +68,41 @@ CREATE TABLE progressions (
     session_id TEXT NOT NULL
 );
 
-CREATE INDEX idx_progressions_session ON progressions(session_id);
+-- With the id: whose a progression is is answered without its row, which may be long.
+CREATE INDEX idx_progressions_session ON progressions(session_id, id);
 
--- Where a message stands: what collection says, the other way round.
+-- What stands in a progression, in order: ord counts from 0 without a gap.
 CREATE TABLE progression_items (
-    message_id     TEXT NOT NULL,
     progression_id TEXT NOT NULL,
-    PRIMARY KEY (message_id, progression_id)
+    ord            INTEGER NOT NULL,
+    message_id     TEXT NOT NULL,
+    PRIMARY KEY (progression_id, ord)
+) WITHOUT ROWID;
+
+CREATE UNIQUE INDEX idx_progression_items_message ON progression_items(message_id, progression_id);
+
+-- Progressions whose collection does not hold their items from ord on; empty once all are settled.
+CREATE TABLE progressions_behind (
+    session_id     TEXT NOT NULL,
+    progression_id TEXT NOT NULL,
+    ord            INTEGER NOT NULL,
+    PRIMARY KEY (session_id, progression_id)
 ) WITHOUT ROWID;
 
 CREATE TRIGGER progression_gone AFTER DELETE ON progressions BEGIN
-    DELETE FROM progression_items
-    WHERE progression_id = OLD.id AND message_id IN (SELECT value FROM json_each(OLD.collection));
+    DELETE FROM progression_items WHERE progression_id = OLD.id;
+    DELETE FROM progressions_behind WHERE session_id = OLD.session_id AND progression_id = OLD.id;
 END;
 CREATE TRIGGER progression_new AFTER INSERT ON progressions WHEN NEW.collection <> '[]' BEGIN
-    INSERT INTO progression_items (message_id, progression_id)
-    SELECT value, NEW.id FROM json_each(NEW.collection);
+    INSERT INTO progression_items (progression_id, ord, message_id)
+    SELECT NEW.id, key, value FROM json_each(NEW.collection);
 END;
 -- Another session has the better claim to the id.
 CREATE TRIGGER progression_taken AFTER UPDATE OF session_id ON progressions BEGIN
-    DELETE FROM progression_items
-    WHERE progression_id = OLD.id AND message_id IN (SELECT value FROM json_each(OLD.collection));
-    INSERT INTO progression_items (message_id, progression_id)
-    SELECT value, NEW.id FROM json_each(NEW.collection);
+    DELETE FROM progression_items WHERE progression_id = OLD.id;
+    DELETE FROM progressions_behind WHERE session_id = OLD.session_id AND progression_id = OLD.id;
+    INSERT INTO progression_items (progression_id, ord, message_id)
+    SELECT NEW.id, key, value FROM json_each(NEW.collection);
 END;
 
 CREATE TABLE sessions (
@@ -280,10 +294,6 @@ CREATE TABLE session_edges (
 INSERT INTO session_edges (from_status, to_status)
     SELECT 'running', status FROM session_statuses WHERE terminal;
 
--- A guard asks for something by an UPDATE of this one row, which changes nothing.
-CREATE TABLE lionagi_gate (id INTEGER PRIMARY KEY CHECK (id = 1));
-INSERT INTO lionagi_gate VALUES (1);
-
 -- The effective history of each branch: what it inherits, then its own. cut: how much of the
 -- effective history of that ancestor the branch has.
 CREATE VIEW branch_history AS
@@ -296,10 +306,26 @@ FROM branches b, json_each((
                MIN(line.cut, line.base)
         FROM line JOIN branches p ON p.id = line.parent WHERE depth < 10000)
     SELECT json_group_array(message_id) FROM (
-        SELECT own.value AS message_id
-        FROM line JOIN progressions g ON g.id = line.progression_id, json_each(g.collection) own
-        WHERE line.base + own.key < line.cut
-        ORDER BY line.depth DESC, own.key))) h;
+        SELECT own.message_id
+        FROM line JOIN progression_items own ON own.progression_id = line.progression_id
+        WHERE line.base + own.ord < line.cut
+        ORDER BY line.depth DESC, own.ord))) h;
+
+-- How many that are, without looking at them.
+CREATE VIEW branch_lengths AS
+SELECT b.id AS branch_id, (
+    WITH RECURSIVE line(depth, progression_id, parent, base, cut) AS (
+        SELECT 0, b.progression_id, b.parent_branch_id, COALESCE(b.forked_at_ord, 0), 1e18
+        UNION ALL
+        SELECT depth + 1, p.progression_id, p.parent_branch_id, COALESCE(p.forked_at_ord, 0),
+               MIN(line.cut, line.base)
+        FROM line JOIN branches p ON p.id = line.parent WHERE depth < 10000)
+    SELECT COALESCE(SUM(MAX(0, MIN(
+        line.cut - line.base,
+        COALESCE((SELECT MAX(ord) + 1 FROM progression_items
+                  WHERE progression_id = line.progression_id), 0)))), 0)
+    FROM line) AS length
+FROM branches b;
 
 -- The same with the messages; an id that has no message is skipped.
 CREATE VIEW branch_messages AS
@@ -313,30 +339,30 @@ FROM sessions s JOIN progressions g ON g.id = s.progression_id, json_each(g.coll
      JOIN messages m ON m.id = p.value;
 
 -- on session.created, session.imported   guarded "invocation_kind is one of agent, play, flow, fanout and show-play"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE $invocation_kind IS NULL
    OR $invocation_kind IN ('agent', 'play', 'flow', 'fanout', 'show-play');
 
 -- on session.created, session.imported   guarded "source_kind is one of live and imported_fs"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE $source_kind IS NULL OR $source_kind IN ('live', 'imported_fs');
 
 -- on session.created, session.imported   guarded "status is none that a session can have"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE $status IS NULL OR $status IN ('idle', 'paused', 'ended')
    OR $status IN (SELECT status FROM session_statuses);
 
 -- on session.created, session.imported   guarded "the session is there already"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE id = :session AND source_kind IS NOT NULL);
 
 -- on session.created, session.imported   guarded "the progression belongs to another session"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE NOT EXISTS (SELECT 1 FROM progressions
                   WHERE id = COALESCE($progression_id, :session) AND session_id <> :session);
 
 -- on session.created, session.imported   guarded "the progression was of another session, which was pruned: its id is not used again"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE NOT EXISTS (SELECT 1 FROM pruned_ids
                   WHERE kind = 'progression' AND id = COALESCE($progression_id, :session) AND session_id <> :session);
 
@@ -415,7 +441,7 @@ UPDATE sessions SET
 WHERE id = :session;
 
 -- on session.updated   guarded "set names a column that sessions do not have, or that is not set so"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE NOT EXISTS (
     SELECT 1 FROM json_each(COALESCE(:data -> '$.set', '{}'))
     WHERE key NOT IN ('name', 'user', 'node_metadata', 'playbook_name', 'agent_name',
@@ -428,7 +454,7 @@ WHERE NOT EXISTS (
                                               WHERE id = :session AND status IS NOT NULL)));
 
 -- on session.updated   guarded "invocation_kind and source_kind are closed vocabularies"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE ($set::invocation_kind IS NULL
        OR $set::invocation_kind IN ('agent', 'play', 'flow', 'fanout', 'show-play'))
   AND ($set::source_kind IS NULL OR $set::source_kind IN ('live', 'imported_fs'));
@@ -436,7 +462,7 @@ WHERE ($set::invocation_kind IS NULL
 -- What has ended stays so for the pack core, too, whose sessions these events change.
 
 -- on session.status_changed, session.paused, session.resumed, session.updated, session_pause, session_resume   guarded "the session has ended, and only a session.transition with override leads out of that"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE (:type = 'session.updated' AND COALESCE($status, $set::status) IS NULL)
    OR NOT EXISTS (SELECT 1 FROM sessions s JOIN session_statuses t ON t.status = s.status
                   WHERE s.id = :session AND t.terminal);
@@ -483,22 +509,22 @@ WHERE id = :session;
 -- run.transition is the same in another word, except in the session of a run (pack agentweaver).
 
 -- on session.transition, run.transition   guarded "there is no such session"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
    OR EXISTS (SELECT 1 FROM sessions WHERE id = :session);
 
 -- on session.transition, run.transition   guarded "to is none of the statuses of a session"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
    OR EXISTS (SELECT 1 FROM session_statuses WHERE status = $to);
 
 -- on session.transition, run.transition   guarded "source is one of executor, agent, admin and system"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
    OR $source IS NULL OR $source IN ('executor', 'agent', 'admin', 'system');
 
 -- on session.transition, run.transition   guarded "a reason_code is three words, lower case, with dots between: session.stale.no_heartbeat"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
    OR $reason_code IS NULL OR $reason_code = 'legacy.imported'
    OR ($reason_code GLOB '[a-z]*.[a-z]*.[a-z]*' AND NOT $reason_code GLOB '*[^a-z0-9_.]*'
@@ -507,7 +533,7 @@ WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
 -- quiet_since: who ends a session because nothing came from it says up to when he looked.
 
 -- on session.transition, run.transition   guarded "the session has been active since"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
    OR $quiet_since IS NULL
    OR EXISTS (SELECT 1 FROM sessions
@@ -515,14 +541,14 @@ WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
                     COALESCE(NULLIF(last_message_at, 0), NULLIF(updated_at, 0), 0));
 
 -- on session.transition, run.transition   guarded "the session has another status than expected"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
    OR json_type(:data, '$.expected') IS NULL
    OR EXISTS (SELECT 1 FROM sessions s, json_each(:data, '$.expected') e
               WHERE s.id = :session AND s.status IS e.value);
 
 -- on session.transition, run.transition   guarded "this status has no way there: only running ends, and what has ended stays so, unless override is given with a reason"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
    OR EXISTS (SELECT 1 FROM sessions s JOIN session_edges e ON e.from_status = s.status
               WHERE s.id = :session AND e.to_status = $to)
@@ -531,7 +557,7 @@ WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
                 ' ' || char(9, 10, 13)) <> '');
 
 -- on session.transition, run.transition   guarded "an admin may end a session as failed, aborted or cancelled, and no other"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
    OR $source IS NOT 'admin'
    OR EXISTS (SELECT 1 FROM session_statuses WHERE status = $to AND admin_target)
@@ -562,16 +588,16 @@ UPDATE sessions SET
 WHERE id = :session AND $to IN (SELECT status FROM session_statuses);
 
 -- on branch.created, branch.forked   guarded "a branch has an id"
-UPDATE lionagi_gate SET id = 1 WHERE json_type(:data, '$.id') = 'text' AND $id <> '';
+SELECT 1 WHERE json_type(:data, '$.id') = 'text' AND $id <> '';
 
 -- on branch.created, branch.forked   guarded "the branch or its progression belongs to another session"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE NOT EXISTS (SELECT 1 FROM branches WHERE id = $id AND session_id <> :session)
   AND NOT EXISTS (SELECT 1 FROM progressions
                   WHERE id = COALESCE($progression_id, $id) AND session_id <> :session);
 
 -- on branch.created, branch.forked   guarded "the branch or its progression was of another session, which was pruned: its id is not used again"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE NOT EXISTS (SELECT 1 FROM pruned_ids
                   WHERE kind = 'branch' AND id = $id AND session_id <> :session)
   AND NOT EXISTS (SELECT 1 FROM pruned_ids
@@ -579,22 +605,23 @@ WHERE NOT EXISTS (SELECT 1 FROM pruned_ids
                     AND session_id <> :session);
 
 -- on branch.forked   guarded "the branch is there already"
-UPDATE lionagi_gate SET id = 1 WHERE NOT EXISTS (SELECT 1 FROM branches WHERE id = $id);
+SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM branches WHERE id = $id);
 
 -- on branch.forked   guarded "the session has no such parent branch"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE EXISTS (SELECT 1 FROM branches WHERE id = $parent_branch_id AND session_id = :session);
 
 -- on branch.forked   guarded "forked_at_ord is not within the history of the parent"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE json_type(:data, '$.forked_at_ord') = 'integer' AND $forked_at_ord >= 0
-  AND $forked_at_ord <= (SELECT count(*) FROM branch_history
+  AND $forked_at_ord <= (SELECT length FROM branch_lengths
                          WHERE branch_id = $parent_branch_id);
 
 -- A branch forks where its parent stands, unless the event says where.
 
 -- fill branch.forked
-SELECT count(*) AS forked_at_ord FROM branch_history WHERE branch_id = $parent_branch_id;
+SELECT COALESCE((SELECT length FROM branch_lengths WHERE branch_id = $parent_branch_id), 0)
+       AS forked_at_ord;
 
 -- on branch.created, branch.forked
 INSERT INTO progressions (id, created_at, collection, session_id)
@@ -619,7 +646,7 @@ SELECT $id, COALESCE(annal_unix($created_at), annal_unix(:ts)),
        parent.id, CASE WHEN parent.id IS NOT NULL THEN parent.ord END
 FROM (SELECT max(p.id) AS id,
              MAX(0, MIN(COALESCE($forked_at_ord, $node_metadata::forked_at_ord),
-                        (SELECT count(*) FROM branch_history
+                        (SELECT length FROM branch_lengths
                          WHERE branch_id = COALESCE($parent_branch_id,
                                                     $node_metadata::parent_branch_id)))) AS ord
       FROM branches p
@@ -637,11 +664,11 @@ SELECT :session, $id, COALESCE($progression_id, $id) WHERE $id IS NOT NULL
 ON CONFLICT DO NOTHING;
 
 -- on branch.updated   guarded "the session has no such branch"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE EXISTS (SELECT 1 FROM branches WHERE id = $id AND session_id = :session);
 
 -- on branch.updated   guarded "set names a column that branches do not have, or that is not set so"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE NOT EXISTS (SELECT 1 FROM json_each(COALESCE(:data -> '$.set', '{}'))
                   WHERE key NOT IN ('name', 'user', 'node_metadata'));
 
@@ -662,7 +689,7 @@ WHERE id = $id AND session_id = :session;
 UPDATE sessions SET updated_at = MAX(updated_at, annal_unix(:ts)) WHERE id = :session;
 
 -- on branch.system_set   guarded "the session has no such branch, or there is no such message"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE EXISTS (SELECT 1 FROM branches
               WHERE id = COALESCE($id, $branch_id) AND session_id = :session)
   AND EXISTS (SELECT 1 FROM messages WHERE id = $message_id);
@@ -672,12 +699,12 @@ UPDATE branches SET system_msg_id = $message_id
 WHERE id = COALESCE($id, $branch_id) AND session_id = :session;
 
 -- on progression.created   guarded "a progression has an id, and no other session has it"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE json_type(:data, '$.id') = 'text' AND $id <> ''
   AND NOT EXISTS (SELECT 1 FROM progressions WHERE id = $id AND session_id <> :session);
 
 -- on progression.created   guarded "the progression was of another session, which was pruned: its id is not used again"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE NOT EXISTS (SELECT 1 FROM pruned_ids
                   WHERE kind = 'progression' AND id = $id AND session_id <> :session);
 
@@ -695,25 +722,24 @@ ON CONFLICT (id) DO UPDATE SET
     WHERE excluded.session_id < session_id;
 
 -- on progression.appended   guarded "the session has no such progression"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE $message_id <> ''
   AND EXISTS (SELECT 1 FROM progressions WHERE id = $progression_id AND session_id = :session);
 
--- A long collection is a large row. A section of one statement needs no savepoint, which would keep
--- a copy of that row for every event; so each of these stands alone.
-
 -- on progression.appended
-UPDATE progressions SET
-    collection = rtrim(collection, ']') || (CASE collection WHEN '[]' THEN '' ELSE ',' END
-                                            || json_quote('' || $message_id) || ']')
-WHERE id = $progression_id AND session_id = :session AND $message_id IS NOT NULL
+INSERT INTO progressions_behind (session_id, progression_id, ord)
+SELECT :session, p.id, (SELECT COALESCE(MAX(ord) + 1, 0) FROM progression_items
+                        WHERE progression_id = p.id)
+FROM progressions p
+WHERE p.session_id = :session AND p.id = $progression_id AND $message_id IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM progression_items
-                  WHERE message_id = '' || $message_id AND progression_id = $progression_id);
-
--- on progression.appended
-INSERT INTO progression_items (message_id, progression_id)
-SELECT '' || $message_id, id FROM progressions
-WHERE id = $progression_id AND session_id = :session AND $message_id IS NOT NULL
+                  WHERE message_id = '' || $message_id AND progression_id = p.id)
+ON CONFLICT DO NOTHING;
+INSERT INTO progression_items (progression_id, ord, message_id)
+SELECT p.id, (SELECT COALESCE(MAX(ord) + 1, 0) FROM progression_items WHERE progression_id = p.id),
+       '' || $message_id
+FROM progressions p
+WHERE p.session_id = :session AND p.id = $progression_id AND $message_id IS NOT NULL
 ON CONFLICT DO NOTHING;
 
 -- The class that an event names gets its number; none is 0. A class without a number must be
@@ -727,26 +753,26 @@ SELECT CASE WHEN COALESCE($lion_class, $node_metadata::lion_class, $metadata::li
                                               $metadata::lion_class)) END AS type_id;
 
 -- on message.added   guarded "a message has an id, a role and content"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE json_type(:data, '$.id') = 'text' AND $id <> ''
   AND json_type(:data, '$.role') = 'text' AND $role <> ''
   AND ($content IS NOT NULL OR $content_ref IS NOT NULL);
 
 -- on message.added, message.amended   guarded "this lion_class has no number yet: message_type.registered in session _state gives it one"   reads _state
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE EXISTS (SELECT 1 FROM message_types WHERE type_id = $type_id);
 
 -- on message.added   guarded "the message belongs to another session"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE NOT EXISTS (SELECT 1 FROM messages WHERE id = $id AND session_id <> :session);
 
 -- on message.added   guarded "the message was of another session, which was pruned: its id is not used again"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE NOT EXISTS (SELECT 1 FROM pruned_ids
                   WHERE kind = 'message' AND id = $id AND session_id <> :session);
 
 -- on message.added   guarded "the session has no such branch or progression"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE ($branch_id IS NULL
        OR EXISTS (SELECT 1 FROM branches WHERE id = $branch_id AND session_id = :session))
   AND NOT EXISTS (SELECT 1 FROM json_each(:data, '$.append') a
@@ -795,56 +821,44 @@ ON CONFLICT (id) DO UPDATE SET
     lion_class = excluded.lion_class, session_id = excluded.session_id
     WHERE excluded.session_id <= session_id;
 
--- on message.added
-UPDATE progressions SET
-    collection = rtrim(collection, ']') || (CASE collection WHEN '[]' THEN '' ELSE ',' END
-                                            || json_quote('' || $id) || ']')
-WHERE id = (SELECT progression_id FROM sessions
-            WHERE id = :session AND json_type(:data, '$.append') IS NULL)
-  AND session_id = :session AND $id IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM progression_items
-                  WHERE message_id = '' || $id AND progression_id = progressions.id);
+-- Where it stands from now on: in the progressions of append, else in those of session and branch.
 
 -- on message.added
-UPDATE progressions SET
-    collection = rtrim(collection, ']') || (CASE collection WHEN '[]' THEN '' ELSE ',' END
-                                            || json_quote('' || $id) || ']')
-WHERE id = (SELECT progression_id FROM branch_progressions
-            WHERE session_id = :session AND branch_id = $branch_id
-              AND json_type(:data, '$.append') IS NULL)
-  AND id <> (SELECT progression_id FROM sessions WHERE id = :session)
-  AND session_id = :session AND $id IS NOT NULL
+INSERT INTO progressions_behind (session_id, progression_id, ord)
+SELECT :session, p.id, (SELECT COALESCE(MAX(ord) + 1, 0) FROM progression_items
+                        WHERE progression_id = p.id)
+FROM progressions p
+WHERE p.session_id = :session AND $id IS NOT NULL
+  AND p.id IN (SELECT CASE type WHEN 'object' THEN value ->> '$.progression_id' ELSE value END
+               FROM json_each(:data, '$.append')
+               UNION ALL
+               SELECT progression_id FROM sessions
+               WHERE id = :session AND json_type(:data, '$.append') IS NULL
+               UNION ALL
+               SELECT progression_id FROM branch_progressions
+               WHERE session_id = :session AND branch_id = $branch_id
+                 AND json_type(:data, '$.append') IS NULL)
   AND NOT EXISTS (SELECT 1 FROM progression_items
-                  WHERE message_id = '' || $id AND progression_id = progressions.id);
-
--- on message.added
-UPDATE progressions SET
-    collection = rtrim(collection, ']') || (CASE collection WHEN '[]' THEN '' ELSE ',' END
-                                            || json_quote('' || $id) || ']')
-WHERE session_id = :session AND $id IS NOT NULL
-  AND json_type(:data, '$.append') IS NOT NULL
-  AND id IN (SELECT CASE type WHEN 'object' THEN value ->> '$.progression_id' ELSE value END
-             FROM json_each(:data, '$.append'))
-  AND NOT EXISTS (SELECT 1 FROM progression_items
-                  WHERE message_id = '' || $id AND progression_id = progressions.id);
-
--- on message.added
-INSERT INTO progression_items (message_id, progression_id)
-SELECT '' || $id, id FROM progressions
-WHERE session_id = :session AND $id IS NOT NULL
-  AND id IN (SELECT CASE type WHEN 'object' THEN value ->> '$.progression_id' ELSE value END
-             FROM json_each(:data, '$.append')
-             UNION ALL
-             SELECT progression_id FROM sessions
-             WHERE id = :session AND json_type(:data, '$.append') IS NULL
-             UNION ALL
-             SELECT progression_id FROM branch_progressions
-             WHERE session_id = :session AND branch_id = $branch_id
-               AND json_type(:data, '$.append') IS NULL)
+                  WHERE message_id = '' || $id AND progression_id = p.id)
+ON CONFLICT DO NOTHING;
+INSERT INTO progression_items (progression_id, ord, message_id)
+SELECT p.id, (SELECT COALESCE(MAX(ord) + 1, 0) FROM progression_items WHERE progression_id = p.id),
+       '' || $id
+FROM progressions p
+WHERE p.session_id = :session AND $id IS NOT NULL
+  AND p.id IN (SELECT CASE type WHEN 'object' THEN value ->> '$.progression_id' ELSE value END
+               FROM json_each(:data, '$.append')
+               UNION ALL
+               SELECT progression_id FROM sessions
+               WHERE id = :session AND json_type(:data, '$.append') IS NULL
+               UNION ALL
+               SELECT progression_id FROM branch_progressions
+               WHERE session_id = :session AND branch_id = $branch_id
+                 AND json_type(:data, '$.append') IS NULL)
 ON CONFLICT DO NOTHING;
 
 -- on message.amended, message.content_pruned   guarded "the session has no such message"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE EXISTS (SELECT 1 FROM messages WHERE id = $id AND session_id = :session);
 
 -- What the event leaves out stays.
@@ -875,15 +889,15 @@ UPDATE messages SET
 WHERE id = $id AND session_id = :session;
 
 -- on message_type.registered   guarded "message types are registered in session _state"
-UPDATE lionagi_gate SET id = 1 WHERE :session = '_state';
+SELECT 1 WHERE :session = '_state';
 
 -- on message_type.registered   guarded "this lion_class has a number already"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE $lion_class <> '' AND NOT EXISTS (SELECT 1 FROM message_types
                                         WHERE lion_class = $lion_class);
 
 -- on message_type.registered   guarded "type_id is not the next number"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE $type_id = (SELECT MAX(type_id) + 1 FROM message_types);
 
 -- fill message_type.registered
@@ -897,7 +911,7 @@ WHERE :session = '_state' AND typeof($type_id) = 'integer' AND $type_id > 5
 ON CONFLICT DO NOTHING;
 
 -- on admin.recorded   guarded "what operators do is recorded in session _state, with its action"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE :session = '_state'
   AND $action IN ('transition', 'prune', 'checkpoint', 'vacuum', 'classify', 'import');
 
@@ -912,7 +926,7 @@ WHERE :session = '_state';
 -- with orphan_progressions all of both go but those that are named in keep_....
 
 -- on session.pruned   guarded "the session has changed since it was chosen"
-UPDATE lionagi_gate SET id = 1
+SELECT 1
 WHERE $cutoff IS NULL
    OR EXISTS (SELECT 1 FROM sessions WHERE id = :session AND updated_at < annal_unix($cutoff));
 
@@ -941,3 +955,14 @@ WHERE session_id = :session
 DELETE FROM messages
 WHERE session_id = :session
   AND EXISTS (SELECT 1 FROM pruned_ids p WHERE p.kind = 'message' AND p.id = messages.id);
+
+-- settle
+UPDATE progressions SET
+    collection = rtrim(collection, ']') || CASE collection WHEN '[]' THEN '' ELSE ',' END
+        || (SELECT group_concat(json_quote(message_id), ',')
+            FROM (SELECT message_id FROM progression_items
+                  WHERE progression_id = behind.progression_id AND ord >= behind.ord
+                  ORDER BY ord)) || ']'
+FROM progressions_behind behind
+WHERE behind.session_id = :session AND progressions.id = behind.progression_id;
+DELETE FROM progressions_behind WHERE session_id = :session;

@@ -1,11 +1,13 @@
 /*
- * How fast is a pack of the user's built, by a store that has events already?
+ * How fast are the tables of a pack rebuilt, by a store that has events already?
  *
- *     bench_pack [EVENTS [DIR]]
+ *     bench_pack [EVENTS [DIR [PACK [SESSIONS]]]]
  *
- * 100,000 events (one in three a tool call) in 20 sessions, and the pack of docs/packs.md: calls per
- * tool and day. Each round makes its tables anew and times that; then one event is appended and the
- * question asked again. The store is made in DIR (default: /tmp).
+ * PACK tools_per_day (the default): 100,000 events (one in three a tool call) in 20 sessions, and the
+ * pack of docs/packs.md: calls per tool and day. PACK lionagi: as many messages, each in a branch.
+ * Fewer sessions are longer ones: one rate at every length is what linear means. Each round rebuilds
+ * the tables and times that; then one event is appended and the question asked again. The store is
+ * made in DIR (default: /tmp).
  */
 #include "journal/base/clock.h"
 
@@ -20,9 +22,17 @@
 
 #define SESSIONS 20
 #define BATCH    500
-#define ROUNDS   5
+#define ROUNDS   3
 
-static const char pack[] =
+/* The events of a pack, number i of a session, and a question that counts them. */
+struct bench {
+    const char *pack;
+    const char *text; /* NULL: built in */
+    const char *question;
+    annal_slice (*event)(unsigned i, const char *session, char *data, size_t room);
+};
+
+static const char tools_per_day[] =
     "-- pack tools_per_day   version 1   database tools.db\n"
     "CREATE TABLE tool_days (\n"
     "    session_id TEXT NOT NULL,\n"
@@ -54,22 +64,58 @@ static void must(annal_status status, const annal_error *err)
 }
 
 /* Half a kilobyte of data, as tools take and give it. */
-static void fill(annal_store *store, const char *session, unsigned count)
+static annal_slice tool_event(unsigned i, const char *session, char *data, size_t room)
 {
     static const char *const types[] = {"tool.called", "tool.result", "message.assistant"};
     static const char *const tools[] = {"Bash", "Read", "Edit", "Grep"};
+    (void)session;
+    snprintf(data, room, "{\"tool\":\"%s\",\"call_id\":\"c%u\",\"input\":\"%0480u\"}", tools[i % 4],
+             i, i);
+    return annal_slice_of(types[i % 3]);
+}
+
+/* The session and its branch, then messages; ids in no order, as those of lionagi are. */
+static annal_slice lionagi_event(unsigned i, const char *session, char *data, size_t room)
+{
+    static const char *const roles[] = {"user", "assistant"};
+    if (i == 0) {
+        snprintf(data, room, "{\"name\":\"a session of the benchmark\"}");
+        return ANNAL_SLICE("session.created");
+    }
+    if (i == 1) {
+        snprintf(data, room, "{\"id\":\"branch of %s\",\"name\":\"main\"}", session);
+        return ANNAL_SLICE("branch.created");
+    }
+    snprintf(data, room,
+             "{\"id\":\"%08x-%s-%06u\",\"role\":\"%s\",\"sender\":\"%s\",\"branch_id\":\"branch "
+             "of %s\",\"content\":{\"text\":\"%0400u\"},\"lion_class\":"
+             "\"lionagi.protocols.messages.instruction.Instruction\",\"type_id\":2}",
+             i * 2654435761u, session, i, roles[i % 2], roles[i % 2], session, i);
+    return ANNAL_SLICE("message.added");
+}
+
+static const struct bench benches[] = {
+    {.pack = "tools_per_day",
+     .text = tools_per_day,
+     .question = "SELECT sum(calls) FROM tools_per_day",
+     .event = tool_event},
+    {.pack = "lionagi",
+     .question = "SELECT sum(json_array_length(collection)) FROM progressions",
+     .event = lionagi_event}};
+
+static void fill(const struct bench *bench, annal_store *store, const char *session, unsigned from,
+                 unsigned count)
+{
     annal_error err = {0};
     annal_writer *writer = NULL;
-    char data[BATCH][640];
+    static char data[BATCH][800];
     must(annal_writer_open(store, annal_slice_of(session), NULL, &writer, &err), &err);
-    for (unsigned done = 0; done < count;) {
+    for (unsigned done = from; done < from + count;) {
         annal_draft drafts[BATCH];
         unsigned n = 0;
-        for (; n < BATCH && done < count; n++, done++) {
-            snprintf(data[n], sizeof data[n],
-                     "{\"tool\":\"%s\",\"call_id\":\"c%u\",\"input\":\"%0480u\"}", tools[done % 4],
-                     done, done);
-            drafts[n] = (annal_draft){.type = annal_slice_of(types[done % 3]),
+        for (; n < BATCH && done < from + count; n++, done++) {
+            annal_slice type = bench->event(done, session, data[n], sizeof data[n]);
+            drafts[n] = (annal_draft){.type = type,
                                       .data = annal_slice_of(data[n]),
                                       .ts_us = 1767684240000000 + (int64_t)done * 1000000};
         }
@@ -93,49 +139,65 @@ static int64_t ask(annal_index *index, const char *sql)
     return n;
 }
 
-static void measure(annal_store *store, annal_index *index, unsigned events)
+static void measure(const struct bench *bench, annal_store *store, annal_index *index,
+                    unsigned events, unsigned each)
 {
     annal_error err = {0};
-    for (int round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < ROUNDS; round++) {
         double begun = now_s();
-        must(annal_pack_rebuild(index, "tools_per_day", NULL, &err), &err);
+        must(annal_pack_rebuild(index, bench->pack, NULL, &err), &err);
         double built = now_s() - begun;
-        int64_t before = ask(index, "SELECT sum(calls) FROM tools_per_day");
-        fill(store, "sess_0", 1);
+        int64_t before = ask(index, bench->question);
+        fill(bench, store, "sess_0", each + 3 * round, 3);
         begun = now_s();
-        int64_t after = ask(index, "SELECT sum(calls) FROM tools_per_day");
-        printf("built in %.3f s: %.0f events a second; one event more: %.2f ms%s\n", built,
-               events / built, (now_s() - begun) * 1e3, after == before + 1 ? "" : " (WRONG)");
+        int64_t after = ask(index, bench->question);
+        printf("rebuilt in %.3f s: %.0f events a second; three events more: %.2f ms%s\n", built,
+               events / built, (now_s() - begun) * 1e3, after > before ? "" : " (WRONG)");
+    }
+}
+
+static void switch_on(const struct bench *bench, annal_store *store)
+{
+    annal_error err = {0};
+    char path[4200];
+    if (bench->text == NULL) {
+        must(annal_pack_enable(store, bench->pack, NULL, &err), &err);
+        return;
+    }
+    snprintf(path, sizeof path, "%s/packs", annal_store_path(store));
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/packs/%s.sql", annal_store_path(store), bench->pack);
+    FILE *file = fopen(path, "w");
+    if (file == NULL || fputs(bench->text, file) < 0 || fclose(file) != 0) {
+        perror(path);
+        exit(1);
     }
 }
 
 int main(int argc, char **argv)
 {
     unsigned events = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 100000;
+    unsigned sessions = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : SESSIONS;
+    const struct bench *bench = &benches[argc > 3 && strcmp(argv[3], "lionagi") == 0];
     annal_error err = {0};
     annal_store *store = NULL;
     annal_index *index = NULL;
-    char path[4096], packs[4128], remove[4160];
+    char path[4096], remove[4160];
     snprintf(path, sizeof path, "%s/bench-pack-XXXXXX", argc > 2 ? argv[2] : "/tmp");
-    if (mkdtemp(path) == NULL)
+    if (sessions == 0 || mkdtemp(path) == NULL)
         return 1;
     must(annal_store_open(path, &(annal_store_options){.create = true}, &store, &err), &err);
-    for (int i = 0; i < SESSIONS; i++) {
+    for (unsigned i = 0; i < sessions; i++) {
         char session[32];
-        snprintf(session, sizeof session, "sess_%d", i);
-        fill(store, session, events / SESSIONS);
+        snprintf(session, sizeof session, "sess_%u", i);
+        fill(bench, store, session, 0, events / sessions);
     }
     must(annal_index_open(store, NULL, &index, &err), &err);
     double begun = now_s();
     (void)ask(index, "SELECT count(*) FROM event_index");
     printf("core: %.0f events a second\n", events / (now_s() - begun));
-    snprintf(packs, sizeof packs, "%s/packs", path);
-    mkdir(packs, 0700);
-    snprintf(packs, sizeof packs, "%s/packs/tools_per_day.sql", path);
-    FILE *file = fopen(packs, "w");
-    if (file == NULL || fputs(pack, file) < 0 || fclose(file) != 0)
-        return 1;
-    measure(store, index, events);
+    switch_on(bench, store);
+    measure(bench, store, index, events, events / sessions);
     annal_index_close(index);
     must(annal_store_close(store, &err), &err);
     snprintf(remove, sizeof remove, "rm -r '%s'", path);

@@ -16,7 +16,7 @@
 static void check_types(const struct pack_section *section)
 {
     const char *type = section->types == NULL ? "" : section->types;
-    MUST((*type == '\0') == (section->kind == PACK_FORGET));
+    MUST((*type == '\0') == (section->kind == PACK_FORGET || section->kind == PACK_SETTLE));
     for (; *type != '\0'; type += strlen(type) + 1) {
         annal_draft draft = {.type = annal_slice_of(type), .data = ANNAL_SLICE("0")};
         if (type[draft.type.len - 1] == '*') /* any that begins so */

@@ -181,6 +181,8 @@ START_TEST(a_wrong_section_is_refused_with_file_and_line)
         {"-- On a\nDELETE FROM t;\n", "p.sql:3: '-- On a' begins no section"},
         {"-- on\nDELETE FROM t;\n", "p.sql:3: '-- on' begins no section"},
         {"-- on a\nDELETE FROM t;\n-- forgett\n", "p.sql:5: '-- forgett' begins no section"},
+        {"-- settle it\nDELETE FROM t;\n", "p.sql:3: '-- settle it' begins no section"},
+        {"-- settle\nDELETE FROM t WHERE n = $n;\n", "p.sql:4: to settle has no parameter but"},
         {"-- forget it\nDELETE FROM t;\n", "p.sql:3: '-- forget it' begins no section"},
         {"INSERT INTO t VALUES ('q',\n $text);\n", "p.sql:3: what makes tables has no parameters"},
         {"INSERT INTO t VALUES (:session, 1);\n", "p.sql:3: what makes tables has no parameters"},
