@@ -176,6 +176,19 @@ static int take_option(struct args *args, int argc, char **argv, int *at)
     return take(args, option, argv[++*at]);
 }
 
+/*
+ * Whether this is no option but a statement that begins with a comment, "-- the busiest". The name of
+ * an option has no space; --NAME=VALUE, with a line break, is one when there is an option NAME.
+ */
+static bool is_statement(const struct args *args, const char *word)
+{
+    size_t len = strcspn(word + 2, "= \t\r\n");
+    char end = word[2 + len];
+    return args->command != NULL && args->command->takes_sql && end != '\0' &&
+           (end != '=' ||
+            (strchr(word, '\n') != NULL && find(args->command, word + 2, len) == NULL));
+}
+
 static int take_word(struct args *args, const char *word)
 {
     if (args->command != NULL) {
@@ -272,9 +285,9 @@ int args_parse(struct args *args, int argc, char **argv)
             options_end = true;
         else if (!options_end && strcmp(argv[i], "-h") == 0)
             args->help = true;
-        else if (!options_end && strncmp(argv[i], "--", 2) == 0)
+        else if (!options_end && strncmp(argv[i], "--", 2) == 0 && !is_statement(args, argv[i]))
             exit_status = take_option(args, argc, argv, &i);
-        else if (!options_end && argv[i][0] == '-' && argv[i][1] != '\0')
+        else if (!options_end && argv[i][0] == '-' && argv[i][1] != '-' && argv[i][1] != '\0')
             exit_status =
                 fail_usage("there is no option '%s': options begin with two dashes "
                            "('annal help%s%s' lists them)",

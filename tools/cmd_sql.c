@@ -73,6 +73,7 @@ static const struct option options[] = {
 const struct command cmd_sql = {
     .name = "sql",
     .operands = "\"SELECT ...\"",
+    .takes_sql = true,
     .operands_min = 1,
     .operands_max = 1,
     .summary = "ask the tables and the events in SQL",

@@ -39,7 +39,8 @@ struct command {
     const char *about;    /* paragraphs, lines of at most 78 columns */
     const char *examples; /* lines, indented by two spaces */
     const struct option *options;
-    bool no_store; /* does not take --store and --json */
+    bool no_store;  /* does not take --store and --json */
+    bool takes_sql; /* an operand may begin with a comment, as -- does */
     int (*run)(const struct args *args);
 
     /* Of a verb behind a noun: verbs.h. Its fields take the place of operands and options. */

@@ -397,6 +397,36 @@ START_TEST(sql_answers_and_changes_nothing)
 }
 END_TEST
 
+START_TEST(a_statement_may_begin_with_a_comment)
+{
+    static const char *const statements[] = {
+        "-- the busiest\nSELECT 1 AS n",
+        "--the busiest\nSELECT 1 AS n",
+        "--busiest\nSELECT 1 AS n",
+        "--\nSELECT 1 AS n",
+        "--a=b\nSELECT 1 AS n",
+        "/* the busiest */ SELECT 1 AS n",
+        "\n  -- one\n /* two */ SELECT 1 AS n",
+        "SELECT 1 AS n -- one",
+    };
+    struct cli cli;
+    begin(&cli);
+    for (size_t i = 0; i < sizeof statements / sizeof statements[0]; i++) {
+        CLI(&cli, NULL, "sql", "--format", "jsonl", statements[i]);
+        assert_out(&cli, "{\"n\":1}\n");
+        CLI(&cli, NULL, "sql", statements[i], "--json");
+        assert_out(&cli, "{\"n\":1}\n");
+    }
+    CLI(&cli, NULL, "sql", "-- nothing else");
+    cli_assert_refused(&cli, EXIT_REFUSED, "annal: ");
+    CLI(&cli, NULL, "sql", "--nothing");
+    cli_assert_refused(&cli, EXIT_USAGE, "annal sql has no option '--nothing'");
+    CLI(&cli, NULL, "query", "-- old");
+    cli_assert_refused(&cli, EXIT_USAGE, "has no option");
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(what_events_hold_never_steers_the_terminal)
 {
     struct cli cli;
@@ -680,6 +710,7 @@ Suite *suite_query(void)
     tcase_add_test(answers, ls_on_a_narrow_terminal_leaves_columns_out_and_never_cuts_a_session);
     tcase_add_test(answers, query_filters_by_session_type_time_and_seq);
     tcase_add_test(answers, sql_answers_and_changes_nothing);
+    tcase_add_test(answers, a_statement_may_begin_with_a_comment);
     tcase_add_test(answers, what_events_hold_never_steers_the_terminal);
     tcase_add_test(answers, show_tells_of_journal_totals_and_types);
     tcase_add_test(answers, without_the_index_every_answer_is_the_same);
