@@ -9,6 +9,7 @@
 
 #include <annal/tail.h>
 
+#include <inttypes.h>
 #include <string.h>
 
 enum { LOOK_MS = 500 }; /* how often to notice that nobody reads any more */
@@ -65,6 +66,20 @@ static annal_status next(struct tailing *tailing, annal_event *out_event, int *o
     return status;
 }
 
+/* In the place of events that cannot be read, for whoever reads no messages. */
+static void print_damage(const struct tailing *tailing, annal_slice session,
+                         const annal_damage *damage)
+{
+    if (!tailing->args->json)
+        return;
+    printf("{\"session_id\":\"%.*s\",\"seq\":%" PRIu64 ",\"damage\":{\"offset\":%" PRIu64
+           ",\"length\":%" PRIu64 ",\"event_lost\":%s,\"what\":",
+           ANNAL_FMT(session), damage->seq, damage->offset, damage->length,
+           damage->event_lost ? "true" : "false");
+    out_json_string(annal_slice_of(damage->what));
+    fputs("}}\n", stdout);
+}
+
 /* Print what is there; with --follow go on until the reader goes away. */
 static int print_events(struct tailing *tailing)
 {
@@ -80,9 +95,12 @@ static int print_events(struct tailing *tailing)
             return fail_error(&err);
         if (status < 0) {
             exit_status = fail_error(&err);
+            print_damage(tailing, session,
+                         &(annal_damage){.event_lost = true, .what = err.message});
         } else if (status == ANNAL_DAMAGE) {
             annal_damage damage = annal_tail_damage(tailing->tail);
             event_say_damage(session, &damage);
+            print_damage(tailing, session, &damage);
             exit_status = EXIT_REFUSED;
         } else {
             event_print(&event, session);
@@ -180,8 +198,17 @@ static int check_ends(struct tailing *tailing, int exit_status)
     int waits = 0;
     for (size_t i = 0; exit_status <= EXIT_REFUSED && i < tailing->list.count && out_wanted();
          i++) {
-        int at_end = event_check_end(tailing->store, annal_slice_of(tailing->list.names[i].id),
-                                     (annal_position){0}, &waits);
+        annal_slice session = annal_slice_of(tailing->list.names[i].id);
+        annal_session_info info;
+        int at_end = event_check_end(tailing->store, session, (annal_position){0}, &waits);
+        if (at_end == EXIT_REFUSED &&
+            annal_session_info_get(tailing->store, session, &info, NULL) == ANNAL_OK)
+            print_damage(tailing, session,
+                         &(annal_damage){.seq = info.end_offset > 0 ? info.last_seq + 1 : 0,
+                                         .offset = info.end_offset,
+                                         .length = info.bytes - info.end_offset,
+                                         .event_lost = true,
+                                         .what = "a damaged or unfinished line"});
         exit_status = at_end != EXIT_DONE ? at_end : exit_status;
     }
     return exit_status;
@@ -241,7 +268,11 @@ const struct command cmd_tail = {
              "With --cursor the place is kept in the store, once a second and at the end,\n"
              "after the lines were written; --from and --last count for a new cursor only.\n"
              "A reader that is killed and comes back gets its last second again, and misses\n"
-             "nothing. 'annal cursor' lists, shows and drops them.",
+             "nothing. 'annal cursor' lists, shows and drops them.\n"
+             "\n"
+             "What is damaged is named on standard error, and the exit status is 1. With\n"
+             "--json there is an object for it too, in its place: session_id, seq (0 when that\n"
+             "is not known) and damage, which has offset, length, event_lost and what.",
     .examples = "  annal tail sess_1 --follow\n"
                 "  annal tail sess_1 --from 100 --follow | jq -r .data.content\n"
                 "  annal tail --all --last 20 --type 'tool.*' --follow\n"

@@ -200,6 +200,40 @@ START_TEST(bytes_at_the_end_that_prove_nothing_are_named)
 }
 END_TEST
 
+START_TEST(tail_gives_an_object_for_what_cannot_be_read)
+{
+    struct cli cli;
+    char object[200];
+    size_t len;
+    CLI_INIT(&cli);
+    append_events(&cli, "s1", 4);
+    append_events(&cli, "s2", 1);
+    char *journal = cli_journal(&cli, "s1", &len);
+    size_t second = line_begin(journal, 2), third = line_begin(journal, 3);
+    size_t last = line_begin(journal, 4);
+    journal[third - 30] ^= 1; /* of event 2 */
+    journal[len - 30] ^= 1;   /* of the last one */
+    cli_journal_write(&cli, "s1", journal, len);
+    CLI(&cli, NULL, "tail", "--all", "--json");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    snprintf(object, sizeof object,
+             "{\"session_id\":\"s1\",\"seq\":2,\"damage\":{\"offset\":%zu,\"length\":%zu,"
+             "\"event_lost\":true,\"what\":\"",
+             second, third - second);
+    ck_assert_msg(strstr(cli.out, object) != NULL, "no %s in %s", object, cli.out);
+    snprintf(object, sizeof object,
+             "{\"session_id\":\"s1\",\"seq\":4,\"damage\":{\"offset\":%zu,\"length\":%zu,"
+             "\"event_lost\":true,\"what\":\"a damaged or unfinished line\"}}\n",
+             last, len - last);
+    ck_assert_msg(strstr(cli.out, object) != NULL, "no %s in %s", object, cli.out);
+    ck_assert_int_eq(count_lines(cli.out), 2 + 1 + 2);
+    CLI(&cli, NULL, "tail", "--all");
+    ck_assert_int_eq(count_lines(cli.out), 2 + 1);
+    free(journal);
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(a_line_that_is_finished_a_moment_later_is_no_damage)
 {
     struct cli cli;
@@ -283,6 +317,7 @@ Suite *suite_cat(void)
     tcase_add_test(reading, any_flipped_byte_is_found_and_costs_at_most_its_line);
     tcase_add_test(reading, bytes_at_the_end_that_prove_nothing_are_named);
     tcase_add_test(reading, a_line_that_is_finished_a_moment_later_is_no_damage);
+    tcase_add_test(reading, tail_gives_an_object_for_what_cannot_be_read);
     tcase_add_test(reading, verify_of_a_sound_store_says_how_much_it_read);
     tcase_add_test(reading, output_that_cannot_be_written_is_a_failure);
     tcase_add_test(reading, a_reader_that_goes_away_is_no_failure);
