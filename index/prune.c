@@ -3,7 +3,7 @@
  *
  * (1) Who is old, and what else goes with them, is asked once, in one SELECT: the same for a dry
  *     run. A session that has no session.created (_state, teams, projects, …) is never chosen, nor
- *     one that messages of a team point at.
+ *     one that messages of a team point at: which those are, the caller is told.
  * (2) session.pruned says which progressions and messages go: what others still need is a fact of
  *     that moment, and the tables of a rebuild must not depend on who was read first. It names
  *     those messages that go, where that is the exception, and else what stays: so an event whose
@@ -38,16 +38,24 @@ static const char core_victims[] =
     " WHERE n > ?1 AND at < ?2 AND id <> '_state' AND ?3 IS NOT NULL AND ?4 + ?5 IS NOT NULL "
     "ORDER BY id";
 
-/* With it: ?3 the cutoff in seconds, ?4 whether progressions go too, ?5 whether journals do. Between
- * the two parts: what teams need. */
+/* With it: ?3 the cutoff in seconds, ?4 whether progressions go too, ?5 whether journals do. */
+#define STATE_OLD                                                                                  \
+    "WITH created AS (SELECT DISTINCT session_id FROM main.event_index "                           \
+    "  WHERE type IN ('session.created', 'session.imported', 'session_start')),"                   \
+    " ranked AS (SELECT s.id, s.updated_at AS at,"                                                 \
+    "  ROW_NUMBER() OVER (ORDER BY s.updated_at DESC, s.id) AS n"                                  \
+    "  FROM state.sessions s JOIN created c ON c.session_id = s.id),"                              \
+    " old AS (SELECT id FROM ranked"                                                               \
+    "  WHERE n > ?1 AND at < ?3 AND id <> '_state' AND ?2 IS NOT NULL)"
+
+/* Old ones that teams need, each with a team that does. */
+static const char state_linked[] =
+    STATE_OLD "SELECT id, (SELECT min(team_id) FROM state.team_messages WHERE session_id = old.id)"
+              " AS team FROM old WHERE team IS NOT NULL AND ?4 + ?5 IS NOT NULL ORDER BY id";
+
+/* Between the two parts: what teams need. */
 static const char state_begin[] =
-    "WITH created AS (SELECT DISTINCT session_id FROM main.event_index "
-    "  WHERE type IN ('session.created', 'session.imported', 'session_start')),"
-    " ranked AS (SELECT s.id, s.updated_at AS at,"
-    "  ROW_NUMBER() OVER (ORDER BY s.updated_at DESC, s.id) AS n"
-    "  FROM state.sessions s JOIN created c ON c.session_id = s.id),"
-    " victims AS MATERIALIZED (SELECT id FROM ranked"
-    "  WHERE n > ?1 AND at < ?3 AND id <> '_state' AND ?2 IS NOT NULL";
+    STATE_OLD ", victims AS MATERIALIZED (SELECT id FROM old WHERE true";
 static const char state_rest[] =
     "),"
     " alive AS MATERIALIZED (SELECT id FROM state.sessions"
@@ -115,6 +123,7 @@ struct prune {
     const annal_prune_options *options;
     char cutoff[ANNAL_TIME_BYTES];
     struct buf victims; /* each: WORDS of them, a NUL behind each */
+    struct buf linked;  /* each: its id and that of a team, a NUL behind each */
     bool has_state, has_teams;
 };
 
@@ -146,6 +155,18 @@ static int note_victim(void *arg, const annal_row *row)
     return status;
 }
 
+static int note_linked(void *arg, const annal_row *row)
+{
+    struct prune *prune = arg;
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < 2; i++) {
+        status = annal__buf_append_slice(&prune->linked, row->values[i].bytes);
+        if (status >= 0)
+            status = annal__buf_append(&prune->linked, "", 1);
+    }
+    return status;
+}
+
 static annal_status choose(struct prune *prune, annal_error *err)
 {
     const annal_prune_options *options = prune->options;
@@ -167,6 +188,11 @@ static annal_status choose(struct prune *prune, annal_error *err)
     if (!prune->has_state)
         return annal_sql(prune->index, annal_slice_of(core_victims), &asked, note_victim, prune,
                          err);
+    if (prune->has_teams)
+        status =
+            annal_sql(prune->index, annal_slice_of(state_linked), &asked, note_linked, prune, err);
+    if (status < 0)
+        return status;
     if (annal__buf_printf(&sql, "%s%s%s", state_begin, prune->has_teams ? teams_need : "",
                           state_rest) < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "prune");
@@ -251,6 +277,14 @@ annal_status annal_prune(annal_index *index, const annal_prune_options *options,
         }
         status = prune_one(&prune, words, fn, arg, err);
     }
+    for (size_t at = 0; status == ANNAL_OK && at < prune.linked.len;) {
+        annal_pruned kept = {.session = annal_slice_of(prune.linked.ptr + at)};
+        at += kept.session.len + 1;
+        kept.linked_by = annal_slice_of(prune.linked.ptr + at);
+        at += kept.linked_by.len + 1;
+        status = (annal_status)fn(arg, &kept);
+    }
     annal__buf_done(&prune.victims);
+    annal__buf_done(&prune.linked);
     return status;
 }

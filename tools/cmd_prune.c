@@ -25,6 +25,7 @@ struct prune {
     uint64_t keep_days;
     annal_prune_options options;
     uint64_t sessions, branches, progressions, messages, journals, kept;
+    uint64_t linked; /* old, and messages of a team point at it */
     uint64_t needed; /* whose journal stays: others name their messages */
     uint64_t stayed; /* whose journal stays: a fork needs it, or it was not to be had */
     uint64_t left;   /* with a journal or artifacts that could not be deleted */
@@ -68,11 +69,16 @@ static void print_one(const struct prune *prune, const annal_pruned *pruned)
     out_json_string(pruned->session);
     printf(",\"pruned\":%s,\"branches\":%" PRIu64 ",\"progressions\":%" PRIu64
            ",\"messages\":%" PRIu64,
-           pruned->kept == NULL && !prune->options.dry_run ? "true" : "false", pruned->branches,
-           pruned->progressions, pruned->messages);
+           pruned->kept == NULL && pruned->linked_by.len == 0 && !prune->options.dry_run ? "true"
+                                                                                         : "false",
+           pruned->branches, pruned->progressions, pruned->messages);
     if (pruned->needed_by.len > 0) {
         printf(",\"messages_needed\":%" PRIu64 ",\"needed_by\":", pruned->needed);
         out_json_string(pruned->needed_by);
+    }
+    if (pruned->linked_by.len > 0) {
+        fputs(",\"linked_by\":", stdout);
+        out_json_string(pruned->linked_by);
     }
     puts("}");
 }
@@ -81,6 +87,12 @@ static int note(void *arg, const annal_pruned *pruned)
 {
     struct prune *prune = arg;
     print_one(prune, pruned);
+    if (pruned->linked_by.len > 0) {
+        if (prune->linked++ < KEPT_SHOWN_MAX)
+            say("session '%.*s' is kept: messages of team '%.*s' point at it",
+                ANNAL_FMT(pruned->session), ANNAL_FMT(pruned->linked_by));
+        return 0;
+    }
     if (pruned->kept != NULL) {
         if (prune->kept++ < KEPT_SHOWN_MAX)
             say("session '%.*s' is kept: %s", ANNAL_FMT(pruned->session), pruned->kept->message);
@@ -149,10 +161,10 @@ static void print_totals(const struct prune *prune)
     if (prune->args->json) {
         printf("{\"dry_run\":%s,\"sessions\":%" PRIu64 ",\"branches\":%" PRIu64
                ",\"progressions\":%" PRIu64 ",\"messages\":%" PRIu64 ",\"journals\":%" PRIu64
-               ",\"journals_kept\":%" PRIu64 ",\"kept\":%" PRIu64 "}\n",
+               ",\"journals_kept\":%" PRIu64 ",\"kept\":%" PRIu64 ",\"linked\":%" PRIu64 "}\n",
                prune->options.dry_run ? "true" : "false", prune->sessions, prune->branches,
                prune->progressions, prune->messages, prune->journals, prune->needed + prune->stayed,
-               prune->kept);
+               prune->kept, prune->linked);
         return;
     }
     printf("%s %" PRIu64 " session(s), %" PRIu64 " branch(es), %" PRIu64 " progression(s), %" PRIu64
@@ -164,6 +176,8 @@ static void print_totals(const struct prune *prune)
                prune->journals);
     if (prune->needed > 0)
         printf("%" PRIu64 " journal(s) stay: others need their messages\n", prune->needed);
+    if (prune->linked > 0)
+        printf("%" PRIu64 " old session(s) stay: messages of teams point at them\n", prune->linked);
 }
 
 static int prune_all(struct prune *prune)
@@ -222,7 +236,7 @@ const struct command cmd_prune = {
              "the --keep-n newest. Their journals say so (session.pruned) and stay, unless\n"
              "--delete-journals is given; so nothing is lost, and a rebuild gives the same\n"
              "tables. Teams, projects and other sessions without session.created stay, and so\n"
-             "does a session that messages of a team point at.\n"
+             "does a session that messages of a team point at, which is named.\n"
              "\n"
              "With the pack lionagi, branches go with their session; progressions stay, and\n"
              "with them the messages that they name. --orphan-progressions deletes those, too,\n"

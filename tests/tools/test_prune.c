@@ -208,11 +208,42 @@ START_TEST(a_journal_that_a_fork_needs_stays_and_stops_nothing)
     CLI(&cli, NULL, "prune", "--keep-n", "0", "--delete-journals", "--json");
     ck_assert_int_eq(cli.exit_status, 1);
     ck_assert_ptr_nonnull(strstr(cli.err, "session 'older' left the tables, its journal stays: "));
-    ASSERT_OUT(&cli, ",\"journals\":1,\"journals_kept\":1,\"kept\":0}");
+    ASSERT_OUT(&cli, ",\"journals\":1,\"journals_kept\":1,\"kept\":0,\"linked\":0}");
     ask(&cli,
         "SELECT (details ->> '$.journals') || (details ->> '$.journals_kept') FROM admin_events "
         "WHERE action = 'prune'",
         "11 ");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(which_sessions_stay_for_messages_of_a_team_is_said)
+{
+    static const char messages[] =
+        "{\"type\":\"team.created\",\"data\":{\"name\":\"t\",\"members\":[\"alice\"]}}\n"
+        "{\"type\":\"team.message\",\"data\":{\"id\":\"m1\",\"sender\":\"alice\","
+        "\"to\":\"all\",\"content\":\"hi\",\"session_id\":\"old\"}}\n"
+        "{\"type\":\"team.message\",\"data\":{\"id\":\"m2\",\"sender\":\"alice\","
+        "\"to\":\"all\",\"content\":\"hi\",\"session_id\":\"fresh\"}}\n";
+    struct cli cli;
+    CLI_INIT(&cli);
+    store_with_sessions(&cli);
+    CLI(&cli, NULL, "pack", "enable", "teams");
+    CLI(&cli, messages, "append", "team_t");
+    ask(&cli, "SELECT count(*) FROM team_messages WHERE session_id IS NOT NULL", "2 ");
+    for (int dry = 1; dry >= 0; dry--) {
+        CLI(&cli, NULL, "prune", "--keep-n", "0", "--json", dry ? "--dry-run" : "--json");
+        ck_assert_int_eq(cli.exit_status, 0);
+        ASSERT_OUT(&cli, "{\"session_id\":\"old\",\"pruned\":false,\"branches\":0,"
+                         "\"progressions\":0,\"messages\":0,\"linked_by\":\"t\"}\n");
+        ASSERT_OUT(&cli, ",\"sessions\":1,");
+        ASSERT_OUT(&cli, ",\"linked\":1}\n");
+        ck_assert_str_eq(cli.err,
+                         "annal: session 'old' is kept: messages of team 't' point at it\n");
+    }
+    ask(&cli, "SELECT id FROM state.sessions WHERE id IN ('old', 'older') ORDER BY id", "old ");
+    CLI(&cli, NULL, "prune", "--keep-n", "0");
+    ASSERT_OUT(&cli, "1 old session(s) stay: messages of teams point at them\n");
     cli_done(&cli);
 }
 END_TEST
@@ -229,6 +260,7 @@ Suite *suite_prune(void)
     tcase_add_test(tcase, the_newest_stay_however_old_and_what_is_no_session_of_an_agent_too);
     tcase_add_test(tcase, without_the_pack_a_session_is_as_old_as_its_last_event);
     tcase_add_test(tcase, a_journal_that_a_fork_needs_stays_and_stops_nothing);
+    tcase_add_test(tcase, which_sessions_stay_for_messages_of_a_team_is_said);
     suite_add_tcase(suite, tcase);
     return suite;
 }
