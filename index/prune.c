@@ -15,6 +15,8 @@
  *     tables would have kept, and a message goes only when no progression names it. Needed is a
  *     victim of which something is named by a progression, or pointed at by a session or branch,
  *     that does not go with a journal itself; so also by those of a victim that is needed.
+ * (6) On a full disk, where the event cannot be appended, a journal that is to be deleted goes
+ *     without it: that is how the disk is emptied.
  */
 #include "index/database.h"
 #include "index/index.h"
@@ -237,6 +239,22 @@ done:
     return status;
 }
 
+/*
+ * On a full disk no event can be appended. Where the journal is to be deleted anyway, so that there
+ * is room again, none is needed: what the guard asks is asked of the journal.
+ */
+static annal_status do_without(const struct prune *prune, const annal_pruned *pruned,
+                               annal_error *why)
+{
+    annal_session_info info;
+    if (!annal__error_is_no_space(why) || !prune->options->delete_journals || pruned->needed > 0)
+        return why->status;
+    annal_status status = annal_session_info_get(prune->index->store, pruned->session, &info, why);
+    if (status == ANNAL_OK && info.last_ts_us >= prune->options->before_us)
+        status = annal__fail(why, ANNAL_ERR_REFUSED, "it has changed meanwhile");
+    return status;
+}
+
 /* One victim. That it is kept after all is told to fn, and no failure. */
 static annal_status prune_one(struct prune *prune, const char *words[WORDS], annal_prune_fn fn,
                               void *arg, annal_error *err)
@@ -251,6 +269,8 @@ static annal_status prune_one(struct prune *prune, const char *words[WORDS], ann
     annal_status status = ANNAL_OK;
     if (!prune->options->dry_run)
         status = append(prune, &pruned, words[4], words[5], &why);
+    if (status < 0)
+        status = do_without(prune, &pruned, &why);
     if (status == ANNAL_ERR_REFUSED || status == ANNAL_ERR_BUSY) {
         pruned = (annal_pruned){.session = pruned.session, .kept = &why};
         status = ANNAL_OK;

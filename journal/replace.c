@@ -141,6 +141,16 @@ static annal_status bury_record(void *arg, const struct record *record, annal_er
     return status;
 }
 
+static annal_status find_record(void *arg, const struct record *record, annal_error *err)
+{
+    struct change *change = arg;
+    (void)err;
+    if (annal__slice_same(record->session, annal__session_id(change->session)) &&
+        memcmp(record->file, change->header.file, sizeof record->file) == 0)
+        change->is_logged = true;
+    return ANNAL_OK;
+}
+
 /* ---- What a crash and the years leave ---- */
 
 struct names {
@@ -487,8 +497,18 @@ annal_status annal__change_bury(struct change *change, annal_error *err)
 {
     char file[FILE_ID_TEXT + 1];
     if (change->frame.len > 0) {
+        annal_error failure = {0};
         annal__frame_file_id_text(change->header.file, file);
-        return bury(change->store, file, annal__buf_slice(&change->frame), err);
+        annal_status status = bury(change->store, file, annal__buf_slice(&change->frame), &failure);
+        /* On a full disk: it is needed only while a log names the journal. */
+        if (annal__error_is_no_space(&failure) &&
+            annal__slots_each_record(change->store, SLOTS_ALL, find_record, change, NULL) ==
+                ANNAL_OK &&
+            !change->is_logged)
+            return ANNAL_OK;
+        if (status < 0 && err != NULL)
+            *err = failure;
+        return status;
     }
     /* Damaged, or the journal of another session: every one of this session that a log names. */
     struct burial burial = {change->store, annal__session_id(change->session)};
@@ -498,7 +518,7 @@ annal_status annal__change_bury(struct change *change, annal_error *err)
 /* ---- Deleting ---- */
 
 /* Rule (3). */
-static annal_status delete_journal(struct change *change, annal_error *err)
+static annal_status remove_journal(struct change *change, annal_error *err)
 {
     annal_store *store = change->store;
     annal_status status = annal__change_bury(change, err);
@@ -508,6 +528,22 @@ static annal_status delete_journal(struct change *change, annal_error *err)
         return annal__fail_errno(err, "delete %s", change->path.ptr);
     atomic_store(&store->events_dirty, true);
     return annal__checkpoint_events(store, err);
+}
+
+/* Of one that is not listed the journal is looked at again, now that nobody takes it. */
+static annal_status delete_journal(struct change *change, annal_error *err)
+{
+    const struct session *session = change->session;
+    if (!session->unlisted)
+        return remove_journal(change, err);
+    annal_status status = annal__slot_keep_off(change->store, annal__session_id(session), err);
+    if (status < 0)
+        return status;
+    status = look_at_journal(change, err);
+    if (status == ANNAL_OK)
+        status = remove_journal(change, err);
+    annal__slot_let_on(change->store);
+    return status;
 }
 
 annal_status annal_session_delete(annal_store *store, annal_slice session,

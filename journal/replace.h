@@ -6,12 +6,14 @@
  *
  * (1) Whoever does this holds locks/structure and the session, which is settled: nothing pending,
  *     its journal synced and closed, our own log checkpointed. Sessions are only tried under the
- *     lock.
+ *     lock. On a full disk, where there is no room for the log of a slot, locks/claim is held
+ *     for the moment in which a journal is deleted, instead of the session.
  * (2) First a tombstone, events/.gone/<file id>, is made durable. It holds a header: of this file
  *     id, session and format. Redo for this journal is dropped from then on, where no journal
  *     stands; redo for any other is not, whatever its file id. (A copy of a journal under another
  *     name has its file id, and is no session: it is deleted without a tombstone for that id.)
- *     Older versions left some that are empty: these say the file id only.
+ *     Older versions left some that are empty: these say the file id only. On a full disk there
+ *     may be no room for one: then none is needed when no log names the journal.
  * (3) Deleting: the name is removed, and events/ synced.
  * (4) Replacing: the new journal is written as events/.new-<file id>, whose header says `replaces`,
  *     synced, proved against the old one, and renamed to its name; events/ is synced. It is another
@@ -54,6 +56,7 @@ struct change {
     struct buf frame;
     struct frame_header header;
     annal_session_info info;
+    bool is_logged; /* a log names the journal */
 };
 
 /*

@@ -466,12 +466,22 @@ annal_status annal__session_seize(annal_store *store, struct session *session, a
     if (session->state == SESSION_OWNED)
         return quiesce(store, session, err);
     uint32_t held_index = 0;
+    annal_error failure = {0};
+    annal_slice id = annal__session_id(session);
     session->state = SESSION_BUSY;
     pthread_mutex_unlock(&session->lock);
-    annal_status status = annal__slot_take(store, annal__session_id(session), 0, &held_index, err);
+    annal_status status = annal__slot_take(store, id, 0, &held_index, &failure);
+    bool unlisted = status < 0 && annal__error_is_no_space(&failure);
+    if (unlisted)
+        status = annal__slot_keep_off(store, id, &failure);
+    if (unlisted && status == ANNAL_OK)
+        annal__slot_let_on(store);
+    if (status < 0 && err != NULL)
+        *err = failure;
     pthread_mutex_lock(&session->lock);
     if (status == ANNAL_OK) {
         session->held_index = held_index;
+        session->unlisted = unlisted;
         atomic_fetch_add(&store->metrics.sessions_owned, 1);
     } else {
         session->state = SESSION_FREE;
@@ -482,7 +492,9 @@ annal_status annal__session_seize(annal_store *store, struct session *session, a
 
 void annal__session_let_go(annal_store *store, struct session *session)
 {
-    annal__held_remove(&store->slot.held, session->held_index);
+    if (!session->unlisted)
+        annal__held_remove(&store->slot.held, session->held_index);
+    session->unlisted = false;
     atomic_fetch_sub(&store->metrics.sessions_owned, 1);
     session->state = SESSION_FREE;
     pthread_cond_broadcast(&session->moved);

@@ -67,6 +67,7 @@ struct session {
     /* Guarded by lock. */
     enum session_state state;
     uint32_t held_index;
+    bool unlisted;          /* seized without a slot: see annal__session_seize() */
     int64_t yield_until_us; /* somebody else wants it: do not take it again before */
     bool refused;           /* no more appends until the store is opened again */
     enum session_late late;
@@ -133,6 +134,9 @@ annal_status annal__session_release(annal_store *store, struct session *session,
  * other threads wait in annal__session_own(), other processes for the held entry. Does not look at
  * the journal, which need not be there or sound. Does not wait for another process: ANNAL_ERR_BUSY,
  * but the owner has been asked. Called and returns with the lock held; lets go of it in between.
+ *
+ * On a full disk, where there is no room for the log of a slot, it is `unlisted`: then other
+ * threads are kept off, and other processes only while the caller has annal__slot_keep_off().
  */
 annal_status annal__session_seize(annal_store *store, struct session *session, annal_error *err);
 void annal__session_let_go(annal_store *store, struct session *session);

@@ -584,15 +584,24 @@ void annal__slot_leave(annal_store *store)
 
 /* ---- Taking a session ---- */
 
+static bool has_slot(annal_store *store)
+{
+    pthread_mutex_lock(&store->slot.lock);
+    bool claimed = store->slot.claimed;
+    pthread_mutex_unlock(&store->slot.lock);
+    return claimed;
+}
+
 /* Who names the session: *out_other is open then, and its number is valid. */
 static annal_status find_holder(annal_store *store, struct slot_list *list, annal_slice session,
                                 struct other *out_other, int *out_entry, bool *out_found,
                                 annal_error *err)
 {
     *out_found = false;
+    bool ours = has_slot(store);
     annal_status status = annal__slots_list(store, list, err);
     for (size_t i = 0; i < list->count && status == ANNAL_OK; i++) {
-        if (list->numbers[i] == store->slot.number)
+        if (ours && list->numbers[i] == store->slot.number)
             continue;
         struct other other;
         status = other_open(store, list->numbers[i], &other, err);
@@ -653,6 +662,11 @@ static void ask_owner(const struct other *other)
     annal__futex_wake(&other->held.header->bell);
 }
 
+static void want(const struct other *other, int entry)
+{
+    atomic_store(&annal__held_entry(&other->held, (uint32_t)entry)->word, HELD_WANTED);
+}
+
 /* Sleep until something changes, or a slice is over. */
 static void wait_for_owner(const struct other *other, int entry)
 {
@@ -696,7 +710,7 @@ annal_status annal__slot_take(annal_store *store, annal_slice session, uint32_t 
         if (status == ANNAL_OK && !found)
             status = annal__held_add(&store->slot.held, session, out_held_index, err);
         if (status == ANNAL_OK && found && !other.locked && entry >= 0)
-            atomic_store(&annal__held_entry(&other.held, (uint32_t)entry)->word, HELD_WANTED);
+            want(&other, entry);
         annal__file_lock_drop(store, &store->claim_lock);
         if (status == ANNAL_OK && found && !other.locked && entry >= 0)
             ask_owner(&other);
@@ -715,4 +729,43 @@ annal_status annal__slot_take(annal_store *store, annal_slice session, uint32_t 
                               (uint64_t)(annal__now_us(store) - begun_us));
     annal__free(list);
     return status;
+}
+
+annal_status annal__slot_keep_off(annal_store *store, annal_slice session, annal_error *err)
+{
+    struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
+    struct slot_list *list = annal__zalloc(sizeof *list);
+    int entry = -1;
+    bool found = false;
+    if (list == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "take session '%.*s': no memory",
+                           ANNAL_FMT(session));
+    annal_status status = annal__file_lock_take(store, &store->claim_lock, err);
+    if (status < 0)
+        goto done;
+    status = find_holder(store, list, session, &other, &entry, &found, err);
+    if (status == ANNAL_OK && found && other.locked) {
+        status = annal__fail(err, ANNAL_ERR_IO,
+                             "session '%.*s' has events in commit log %02" PRIu32
+                             " of a process that is gone, and the disk is too full to recover them",
+                             ANNAL_FMT(session), other.number);
+    } else if (status == ANNAL_OK && found) {
+        if (entry >= 0)
+            want(&other, entry);
+        ask_owner(&other);
+        status = refuse_busy(session, &other, err);
+    }
+    if (status < 0)
+        annal__file_lock_drop(store, &store->claim_lock);
+    if (found)
+        other_done(&other);
+
+done:
+    annal__free(list);
+    return status;
+}
+
+void annal__slot_let_on(annal_store *store)
+{
+    annal__file_lock_drop(store, &store->claim_lock);
 }

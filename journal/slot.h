@@ -18,6 +18,14 @@ annal_status annal__slot_take(annal_store *store, annal_slice session, uint32_t 
                               uint32_t *out_held_index, annal_error *err);
 
 /*
+ * For a session of which a moment is all that is needed, by one who has no slot and can make none,
+ * because the disk is full: locks/claim is held until annal__slot_let_on(), and nobody has the
+ * session. Does not wait for another process: ANNAL_ERR_BUSY, but the owner has been asked.
+ */
+annal_status annal__slot_keep_off(annal_store *store, annal_slice session, annal_error *err);
+void annal__slot_let_on(annal_store *store);
+
+/*
  * Make a fresh log, which is no slot's yet; any thread. And put it in the place of ours, of which
  * nothing is needed any more: the leader calls. *fresh is empty afterwards, whatever came of it.
  */

@@ -1,5 +1,6 @@
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
+#include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "tools/args.h"
 #include "tools/catch_up.h"
@@ -153,6 +154,10 @@ static int record(struct prune *prune)
         status = annal_pack_append(prune->index, writer, &draft, 1, NULL, NULL, &err);
     annal_writer_close(writer);
     annal__buf_done(&data);
+    if (status < 0 && annal__error_is_no_space(&err)) {
+        say("what was pruned is not recorded in session '_state': %s", err.message);
+        return 0;
+    }
     return status < 0 ? fail_error(&err) : 0;
 }
 
@@ -242,7 +247,8 @@ const struct command cmd_prune = {
              "with them the messages that they name. --orphan-progressions deletes those, too,\n"
              "and messages that no other session has. 'annal vacuum' then gives back the\n"
              "space. --delete-journals leaves the journal of a session whose messages are\n"
-             "named by a progression that stays, or that a fork needs, and says so.",
+             "named by a progression that stays, or that a fork needs, and says so. It also\n"
+             "works on a full disk, where no event can be appended.",
     .examples = "  annal prune --dry-run\n"
                 "  annal prune --keep-days 90 --keep-n 1000 --orphan-progressions\n",
     .options = options,

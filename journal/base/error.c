@@ -113,3 +113,8 @@ _Noreturn void annal__assert_failed(const char *condition, const char *file, int
     fprintf(stderr, "annal: %s:%d: this must hold and does not: %s\n", file, line, condition);
     abort();
 }
+
+bool annal__error_is_no_space(const annal_error *err)
+{
+    return err->status < 0 && (err->os_errno == ENOSPC || err->os_errno == EDQUOT);
+}

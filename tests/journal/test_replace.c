@@ -531,6 +531,90 @@ START_TEST(a_copy_is_neither_converted_nor_forked_nor_taken_over)
 }
 END_TEST
 
+/* ---- A full disk ---- */
+
+struct full_disk {
+    struct tmpdir dir;
+    struct failing_io disk;
+    struct seams seams;
+};
+
+/* Nothing can be written, but names can be removed. */
+static void full_disk_init(struct full_disk *full, int line)
+{
+    tmpdir_init(&full->dir, __FILE__, line);
+    failing_io_init(&full->disk);
+    full->disk.only = "pwrite";
+    full->disk.with_errno = ENOSPC;
+    full->disk.for_good = true;
+    full->disk.fail_at = 1;
+    full->seams = (struct seams){.io = &full->disk.io, .clock = &annal__system_clock};
+}
+
+static annal_store *open_on_full_disk(struct full_disk *full)
+{
+    annal_store *store = NULL;
+    const annal_store_options options = {.no_keeper = true, .wait_ms = 20};
+    ck_ok(annal__store_open(tmpdir_path(&full->dir, "store"), &options, &full->seams, &store, err));
+    return store;
+}
+
+START_TEST(a_full_disk_without_a_commit_log_can_be_read_and_emptied)
+{
+    struct full_disk full;
+    uint64_t seq = 0;
+    full_disk_init(&full, __LINE__);
+    const char *path = tmpdir_path(&full.dir, "store");
+    annal_store *store = store_open(path);
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    append_numbers(store, "t", 1, 2, ANNAL_LEVEL_SYNC);
+    store_close(store);
+    ck_assert_int_eq(unlink(tmpdir_path(&full.dir, "store/commit/00.log")), 0);
+    ck_assert_int_eq(unlink(tmpdir_path(&full.dir, "store/locks/00.held")), 0);
+
+    store = open_on_full_disk(&full);
+    ck_numbers(store, "s", 3);
+    ck_status(ANNAL_ERR_IO, append_number(store, "s", 4, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_ok(annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_no_session(store, "s");
+    ck_numbers(store, "t", 2);
+    ck_assert_uint_eq(count_names(tmpdir_path(&full.dir, "store/commit"), ""), 0);
+    store_close(store);
+
+    store = store_open(path);
+    append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
+    append_numbers(store, "t", 3, 3, ANNAL_LEVEL_SYNC);
+    store_close(store);
+    tmpdir_done(&full.dir);
+}
+END_TEST
+
+START_TEST(on_a_full_disk_a_session_of_another_process_is_waited_for_and_its_redo_counts)
+{
+    struct full_disk full;
+    full_disk_init(&full, __LINE__);
+    const char *path = tmpdir_path(&full.dir, "store");
+    annal_store *owner = store_open(path);
+    append_numbers(owner, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    annal_store *store = open_on_full_disk(&full);
+    ck_status(ANNAL_ERR_BUSY, annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal_keep(owner, err)); /* gives it back; its log has the redo, and no room is for a
+                                      tombstone */
+    ck_status(ANNAL_ERR_IO, annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_numbers(store, "s", 3);
+    append_numbers(owner, "s", 4, 4, ANNAL_LEVEL_SYNC);
+    ck_status(ANNAL_ERR_BUSY, annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal_keep(owner, err));
+    ck_ok(annal_checkpoint(owner, err));
+    ck_ok(annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_no_session(owner, "s");
+    append_numbers(owner, "s", 1, 1, ANNAL_LEVEL_SYNC);
+    store_close(store);
+    store_close(owner);
+    tmpdir_done(&full.dir);
+}
+END_TEST
+
 /* ---- Others ---- */
 
 START_TEST(a_session_that_is_not_given_back_in_time_is_not_deleted)
@@ -679,6 +763,12 @@ Suite *suite_replace(void)
                    a_journal_that_is_copied_back_beside_what_replaced_it_takes_no_events_away);
     tcase_add_test(copies, a_copy_is_neither_converted_nor_forked_nor_taken_over);
     suite_add_tcase(suite, copies);
+    TCase *full = tcase_create("full disk");
+    tcase_set_timeout(full, 60);
+    tcase_add_test(full, a_full_disk_without_a_commit_log_can_be_read_and_emptied);
+    tcase_add_test(full,
+                   on_a_full_disk_a_session_of_another_process_is_waited_for_and_its_redo_counts);
+    suite_add_tcase(suite, full);
     TCase *others = tcase_create("others");
     tcase_set_timeout(others, 60);
     tcase_add_test(others, a_session_that_is_not_given_back_in_time_is_not_deleted);

@@ -1,5 +1,9 @@
 #include "tests/packs/fixture.h"
 
+#include "journal/store.h"
+#include "tests/support/failing_io.h"
+
+#include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -691,6 +695,51 @@ START_TEST(at_l14_more_sessions_are_pruned_than_a_statement_has_parameters)
 }
 END_TEST
 
+static int delete_pruned(void *arg, const annal_pruned *pruned)
+{
+    const struct packs *p = arg;
+    if (pruned->kept == NULL)
+        ck_ok(annal_session_delete(p->store, pruned->session, NULL, err));
+    else
+        ck_assert_ptr_nonnull(strstr(pruned->kept->message, "changed meanwhile"));
+    return 0;
+}
+
+START_TEST(on_a_full_disk_journals_are_pruned_without_an_event)
+{
+    struct packs p;
+    struct failing_io disk;
+    annal_session_info info;
+    PACKS_INIT(&p, "lionagi");
+    p.past_us = 1500000000000000;
+    packs_append_past(&p, "s1", "session.created", "{}");
+    packs_append_past(&p, "s2", "session.created", "{}");
+    ck_ok(annal_index_catch_up(p.index, (annal_slice){NULL, 0}, NULL, err));
+    packs_close(&p);
+    ck_assert_int_eq(unlink(tmpdir_path(&p.dir, "store/commit/00.log")), 0);
+
+    failing_io_init(&disk);
+    disk.only = "pwrite";
+    disk.with_errno = ENOSPC;
+    disk.for_good = true;
+    disk.fail_at = 1;
+    const struct seams seams = {.io = &disk.io, .clock = &annal__system_clock};
+    const annal_store_options store_options = {.no_keeper = true, .wait_ms = 100};
+    ck_ok(annal__store_open(p.path, &store_options, &seams, &p.store, err));
+    ck_ok(annal_index_open(p.store, NULL, &p.index, err));
+    annal_prune_options options = {.before_us = 1600000000000000};
+    ck_fails(ANNAL_ERR_IO, "No space", annal_prune(p.index, &options, delete_pruned, &p, err));
+    ck_ok(annal_session_info_get(p.store, ANNAL_SLICE("s1"), &info, err));
+    options.delete_journals = true;
+    ck_ok(annal_prune(p.index, &options, delete_pruned, &p, err));
+    ck_fails(ANNAL_ERR_NOTFOUND, "",
+             annal_session_info_get(p.store, ANNAL_SLICE("s1"), &info, err));
+    ck_fails(ANNAL_ERR_NOTFOUND, "",
+             annal_session_info_get(p.store, ANNAL_SLICE("s2"), &info, err));
+    packs_done(&p);
+}
+END_TEST
+
 static int note_kept(void *arg, const annal_pruned *pruned)
 {
     struct packs *p = arg;
@@ -950,6 +999,7 @@ Suite *suite_lionagi(void)
     tcase_add_test(tcase, at_l27_tables_without_the_late_columns_gain_them_in_place);
     tcase_add_test(tcase, at_l24_a_check_of_old_on_the_status_goes_and_rows_and_indexes_stay);
     tcase_add_test(tcase, at_l14_more_sessions_are_pruned_than_a_statement_has_parameters);
+    tcase_add_test(tcase, on_a_full_disk_journals_are_pruned_without_an_event);
     tcase_add_test(tcase, a_session_that_wakes_up_while_others_are_pruned_is_kept);
     tcase_add_test(tcase, what_was_recorded_is_never_changed_deleted_or_replaced_with_the_shell);
     tcase_add_test(tcase, tables_of_a_module_that_is_not_here_are_not_counted);

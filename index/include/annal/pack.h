@@ -366,7 +366,8 @@ typedef struct annal_prune_options {
     bool orphan_progressions; /* delete the progressions of the pruned too, and with them messages
                                  that nobody else has */
     bool delete_journals;     /* the caller will delete the journals of those that nobody needs:
-                                 find out who they are, and count what goes with them */
+                                 find out who they are, and count what goes with them; on a full
+                                 disk these are told without an event of their own */
     bool dry_run;             /* only tell */
     uint32_t wait_ms; /* for a session that another process writes; as annal_writer_options */
 } annal_prune_options;

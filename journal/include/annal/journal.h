@@ -386,11 +386,13 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_adopt(annal_store *store, 
  * through a writer that is open now, begins the session anew with seq 1 and another file id;
  * expected_seq tells the two apart. Cursors that are open go on reading what was there. Any thread.
  *
+ * It works on a full disk, too: then no commit log is made for it, and no tombstone where no commit
+ * log names the journal.
+ *
  * ANNAL_ERR_NOTFOUND  no such session
  * ANNAL_ERR_CONFLICT  a fork of the session needs it
  * ANNAL_ERR_BUSY      somebody else has the session, or is deleting or converting another one, and
- * did
- *                     not finish in the store's wait_ms
+ *                     did not finish in the store's wait_ms
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_delete(annal_store *store,
                                                              annal_slice session,
