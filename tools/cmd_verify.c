@@ -192,10 +192,11 @@ static void pass_event(void *arg, const annal_event *event, bool after_damage)
     atomic_fetch_add_explicit(&worker->verify->bytes_done, event->length, memory_order_relaxed);
 }
 
+/* One that is stale is never used: no damage. The next one that is taken removes it. */
 static int found_in_snapshot(void *arg, annal_slice session, const annal_snapshot_info *info,
                              const char *problem)
 {
-    if (problem != NULL)
+    if (problem != NULL && !info->stale)
         found(arg, &(annal_finding){.session = session, .seq = info->seq, .what = problem});
     return 0;
 }

@@ -2,6 +2,7 @@
 #include "tools/command.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -51,6 +52,39 @@ START_TEST(a_converted_session_says_what_was_proved_and_answers_the_same)
 }
 END_TEST
 
+/* The snapshot is of the journal that was replaced: nobody dropped it. */
+START_TEST(what_a_conversion_that_broke_off_leaves_of_snapshots_is_no_damage)
+{
+    static const char *const files[] = {"sessions.db", "sessions.db-wal"};
+    char *bytes[2];
+    size_t len[2];
+    CLI(&cli, NULL, "snapshot", "s1");
+    for (int i = 0; i < 2; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "store/%s", files[i]);
+        bytes[i] = file_read(tmpdir_path(&cli.dir, name), &len[i]);
+    }
+    CLI(&cli, NULL, "convert", "s1", "--format", "msgpack");
+    unlink(tmpdir_path(&cli.dir, "store/sessions.db-shm"));
+    for (int i = 0; i < 2; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "store/%s", files[i]);
+        file_write(tmpdir_path(&cli.dir, name), bytes[i], len[i]);
+        free(bytes[i]);
+    }
+    CLI(&cli, NULL, "snapshot", "list", "s1", "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "it is of another journal"));
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "nothing found"));
+    CLI(&cli, NULL, "verify", "--replay");
+    ck_assert_int_eq(cli.exit_status, EXIT_DONE);
+    CLI(&cli, NULL, "snapshot", "s1"); /* the next one takes the stale one away */
+    CLI(&cli, NULL, "snapshot", "list", "s1", "--json");
+    ck_assert_ptr_null(strstr(cli.out, "another journal"));
+}
+END_TEST
+
 START_TEST(what_cannot_be_converted_is_refused)
 {
     size_t len;
@@ -76,6 +110,7 @@ Suite *suite_convert(void)
     tcase_add_checked_fixture(convert, setup, teardown);
     tcase_set_timeout(convert, 60);
     tcase_add_test(convert, a_converted_session_says_what_was_proved_and_answers_the_same);
+    tcase_add_test(convert, what_a_conversion_that_broke_off_leaves_of_snapshots_is_no_damage);
     tcase_add_test(convert, what_cannot_be_converted_is_refused);
     suite_add_tcase(suite, convert);
     return suite;
