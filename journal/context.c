@@ -1,6 +1,7 @@
 /* What every file of this folder asks the store object: paths, time, the log, checks, measured
  * syncs. */
 #include "journal/base/error.h"
+#include "journal/base/futex.h"
 #include "journal/base/seam.h"
 #include "journal/store.h"
 
@@ -134,6 +135,44 @@ struct tails_place *annal__store_tails(annal_store *store)
 int64_t annal__now_us(const annal_store *store)
 {
     return store->clock->monotonic_us(store->clock->arg);
+}
+
+void annal__store_limit_waits(annal_store *store, uint32_t limit_ms)
+{
+    atomic_store(&store->waits_us, limit_ms == UINT32_MAX ? INT64_MAX : (int64_t)limit_ms * 1000);
+}
+
+int64_t annal__store_may_wait(const annal_store *store, int64_t wait_us)
+{
+    int64_t left_us = atomic_load(&store->waits_us);
+    return wait_us < left_us ? wait_us : left_us;
+}
+
+uint32_t annal__store_may_wait_ms(const annal_store *store, uint32_t wait_ms)
+{
+    int64_t left_us = atomic_load(&store->waits_us);
+    if (left_us == INT64_MAX || left_us / 1000 >= wait_ms)
+        return wait_ms;
+    return (uint32_t)(left_us / 1000);
+}
+
+void annal__store_waited(annal_store *store, int64_t us)
+{
+    int64_t left_us = atomic_load(&store->waits_us);
+    int64_t then_us;
+    do {
+        if (left_us == INT64_MAX)
+            return;
+        then_us = left_us > us ? left_us - us : 0;
+    } while (!atomic_compare_exchange_weak(&store->waits_us, &left_us, then_us));
+}
+
+void annal__store_wait(annal_store *store, int64_t us)
+{
+    _Atomic uint32_t never = 0;
+    int64_t begun_us = annal__now_us(store);
+    annal__futex_wait(&never, 0, us);
+    annal__store_waited(store, annal__now_us(store) - begun_us);
 }
 
 annal_status annal__store_check(const annal_store *store, annal_error *err)

@@ -1,6 +1,8 @@
 #include "journal/filelock.h"
 
 #include "journal/base/error.h"
+#include "journal/base/holder.h"
+#include "journal/base/seam.h"
 #include "journal/store.h"
 
 #include <errno.h>
@@ -8,7 +10,9 @@
 #include <stdio.h>
 #include <sys/file.h>
 
-#define TRIES_MOST 100 /* a filesystem may give a file another number each time it is asked */
+#define PAUSE_US_LEAST 50 /* most are held for less */
+#define PAUSE_US_MOST  5000
+#define TRIES_MOST     100 /* a filesystem may give a file another number each time it is asked */
 
 annal_status annal__file_lock_init(struct file_lock *lock, const char *name)
 {
@@ -40,9 +44,18 @@ static void close_file(annal_store *store, struct file_lock *lock)
     lock->fd = -1;
 }
 
-/* With the mutex held; operation is LOCK_EX, or that with LOCK_NB. */
-static annal_status lock_file(annal_store *store, struct file_lock *lock, int operation,
-                              annal_error *err)
+static annal_status refuse(const annal_store *store, const struct file_lock *lock, annal_error *err)
+{
+    struct stat file = {0};
+    char name[HOLDER_BYTES];
+    uint32_t pid =
+        store->io->fstat(store->io->arg, lock->fd, &file) < 0 ? 0 : annal__holder_of(&file);
+    return annal__fail(err, ANNAL_ERR_BUSY, "locks/%s of store %.200s is held by %s", lock->name,
+                       store->path, annal__holder_name(pid, name));
+}
+
+/* With the mutex held. */
+static annal_status lock_file(annal_store *store, struct file_lock *lock, annal_error *err)
 {
     struct buf path = {0};
     bool there = false;
@@ -55,10 +68,10 @@ static annal_status lock_file(annal_store *store, struct file_lock *lock, int op
         }
         if (lock->fd < 0)
             lock->fd = store->io->open(store->io->arg, path.ptr, O_RDWR | O_CREAT, 0600);
-        if (lock->fd < 0 || store->io->flock(store->io->arg, lock->fd, operation) < 0) {
-            status = annal__fail_errno(err, "lock %s", path.ptr);
-            if (lock->fd >= 0 && errno == EWOULDBLOCK)
-                status = ANNAL_ERR_BUSY;
+        if (lock->fd < 0 || store->io->flock(store->io->arg, lock->fd, LOCK_EX | LOCK_NB) < 0) {
+            status = lock->fd >= 0 && errno == EWOULDBLOCK
+                         ? ANNAL_ERR_BUSY
+                         : annal__fail_errno(err, "lock %s", path.ptr);
             break;
         }
         status = look_at_place(store, lock->fd, path.ptr, &there, err);
@@ -69,10 +82,15 @@ static annal_status lock_file(annal_store *store, struct file_lock *lock, int op
     return status;
 }
 
-annal_status annal__file_lock_take(annal_store *store, struct file_lock *lock, annal_error *err)
+/* Who has it is looked up only when somebody is to be told. */
+static annal_status try_lock(annal_store *store, struct file_lock *lock, bool tells,
+                             annal_error *err)
 {
-    pthread_mutex_lock(&lock->mutex);
-    annal_status status = lock_file(store, lock, LOCK_EX, err);
+    if (pthread_mutex_trylock(&lock->mutex) != 0)
+        return annal__fail(err, ANNAL_ERR_BUSY, "locks/%s is taken by another thread", lock->name);
+    annal_status status = lock_file(store, lock, err);
+    if (status == ANNAL_ERR_BUSY && tells)
+        status = refuse(store, lock, err);
     if (status < 0)
         pthread_mutex_unlock(&lock->mutex);
     return status;
@@ -80,12 +98,21 @@ annal_status annal__file_lock_take(annal_store *store, struct file_lock *lock, a
 
 annal_status annal__file_lock_try(annal_store *store, struct file_lock *lock, annal_error *err)
 {
-    if (pthread_mutex_trylock(&lock->mutex) != 0)
-        return annal__fail(err, ANNAL_ERR_BUSY, "locks/%s is taken by another thread", lock->name);
-    annal_status status = lock_file(store, lock, LOCK_EX | LOCK_NB, err);
-    if (status < 0)
-        pthread_mutex_unlock(&lock->mutex);
-    return status;
+    return try_lock(store, lock, err != NULL, err);
+}
+
+annal_status annal__file_lock_take(annal_store *store, struct file_lock *lock, int64_t deadline_us,
+                                   annal_error *err)
+{
+    int64_t pause_us = PAUSE_US_LEAST;
+    for (;;) {
+        int64_t left_us = annal__store_may_wait(store, deadline_us - annal__now_us(store));
+        annal_status status = try_lock(store, lock, left_us <= 0, err);
+        if (status != ANNAL_ERR_BUSY || left_us <= 0)
+            return status;
+        annal__store_wait(store, pause_us < left_us ? pause_us : left_us);
+        pause_us = pause_us * 2 < PAUSE_US_MOST ? pause_us * 2 : PAUSE_US_MOST;
+    }
 }
 
 void annal__file_lock_drop(annal_store *store, struct file_lock *lock)

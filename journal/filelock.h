@@ -14,9 +14,15 @@ struct file_lock {
 };
 
 annal_status annal__file_lock_init(struct file_lock *lock, const char *name);
-annal_status annal__file_lock_take(annal_store *store, struct file_lock *lock, annal_error *err);
 
-/* Without waiting: ANNAL_ERR_BUSY when another process or thread has it. */
+/*
+ * Wait for it until the deadline (monotonic), as far as the store may wait at all (seam.h).
+ * ANNAL_ERR_BUSY names the process that has it: it may be stopped, so nobody waits without limit.
+ */
+annal_status annal__file_lock_take(annal_store *store, struct file_lock *lock, int64_t deadline_us,
+                                   annal_error *err);
+
+/* Without waiting. */
 annal_status annal__file_lock_try(annal_store *store, struct file_lock *lock, annal_error *err);
 void annal__file_lock_drop(annal_store *store, struct file_lock *lock);
 void annal__file_lock_done(annal_store *store, struct file_lock *lock);

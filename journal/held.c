@@ -107,6 +107,7 @@ void annal__held_clear(struct held *held)
     struct held_header *header = held->header;
     atomic_store(&header->magic, 0);
     atomic_store(&header->state, HELD_UNKNOWN);
+    atomic_store(&header->alone, 0);
     annal__held_remove_all(held);
     header->entries = annal__held_entries(held);
     header->pid = (uint32_t)getpid();

@@ -27,7 +27,8 @@
 enum held_state {
     HELD_UNKNOWN = 0,
     HELD_EMPTY = 1, /* the log holds nothing that is needed */
-    HELD_OWNED = 2  /* a process writes, or died writing */
+    HELD_OWNED = 2, /* a process writes, or died writing */
+    HELD_REDONE = 3 /* the process died, and another one recovers the log, or died recovering it */
 };
 
 enum held_word { HELD_QUIET = 0, HELD_WANTED = 1 };
@@ -43,9 +44,11 @@ struct held_header {
     _Atomic uint32_t entries; /* that the file has room for */
     /* The end of the log, valid while EMPTY. */
     uint32_t end_region;
-    uint32_t reserved;
+    _Atomic uint32_t
+        alone; /* the log is of another boot, and was not recovered since; see slot.c */
     uint64_t end_epoch;
     uint64_t end_group;
+    _Atomic uint64_t redo_moved; /* changes while somebody gets on with recovering it */
 };
 
 struct held_entry {

@@ -235,30 +235,48 @@ annal_status annal__log_mend(struct log *log, annal_error *err)
     return ANNAL_OK;
 }
 
-annal_status annal__log_open(const struct io *io, const char *path, bool write, struct log *out_log,
+annal_status annal__log_find(const struct io *io, const char *path, bool write, struct log *out_log,
                              annal_error *err)
 {
     struct log log = {.io = io};
+    struct stat file;
     snprintf(log.path, sizeof log.path, "%s", path);
     log.fd = open_log(io, path, write ? O_RDWR : O_RDONLY);
     if (log.fd < 0 && errno == ENOENT)
         return annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no commit log %s", path);
     if (log.fd < 0)
         return annal__fail_errno(err, "open commit log %s", path);
-    struct stat file = {0};
-    annal_status status = ANNAL_OK;
-    if (io->fstat(io->arg, log.fd, &file) < 0)
-        status = annal__fail_errno(err, "look at commit log %s", path);
-    else
-        status = read_first_block(&log, (uint64_t)file.st_size, err);
-    log.device = file.st_dev;
-    log.inode = file.st_ino;
-    if (status < 0) {
+    if (io->fstat(io->arg, log.fd, &file) < 0) {
+        annal_status status = annal__fail_errno(err, "look at commit log %s", path);
         annal__log_close(&log);
         return status;
     }
+    log.device = file.st_dev;
+    log.inode = file.st_ino;
     *out_log = log;
     return ANNAL_OK;
+}
+
+annal_status annal__log_read_first(struct log *log, annal_error *err)
+{
+    struct stat file;
+    if (log->io->fstat(log->io->arg, log->fd, &file) < 0)
+        return annal__fail_errno(err, "look at commit log %s", log->path);
+    return read_first_block(log, (uint64_t)file.st_size, err);
+}
+
+annal_status annal__log_open(const struct io *io, const char *path, bool write, struct log *out_log,
+                             annal_error *err)
+{
+    struct log log = {.fd = -1};
+    annal_status status = annal__log_find(io, path, write, &log, err);
+    if (status == ANNAL_OK)
+        status = annal__log_read_first(&log, err);
+    if (status < 0)
+        annal__log_close(&log);
+    else
+        *out_log = log;
+    return status;
 }
 
 void annal__log_close(struct log *log)

@@ -116,6 +116,14 @@ annal_status annal__log_create(const struct io *io, const char *path, uint64_t r
 annal_status annal__log_open(const struct io *io, const char *path, bool write, struct log *out_log,
                              annal_error *err);
 
+/*
+ * The same in two steps, for who has to lock it in between: open it and read nothing, then read block
+ * 0, or its copy.
+ */
+annal_status annal__log_find(const struct io *io, const char *path, bool write, struct log *out_log,
+                             annal_error *err);
+annal_status annal__log_read_first(struct log *log, annal_error *err);
+
 /* Write block 0 again from its copy, if it is damaged. The caller has locked the log. */
 annal_status annal__log_mend(struct log *log, annal_error *err);
 

@@ -9,11 +9,13 @@
 #define SETTLE_TRIES 20 /* a group that is being written does not verify yet */
 #define SETTLE_US    5000
 
-/* Whether nobody has its lock. Tried under claim, so that nobody who claims finds it taken by us.
- * */
+/*
+ * Whether nobody has its lock. Tried under claim, so that nobody who claims finds it taken by us, but
+ * not when claim is taken: who looks waits for nobody.
+ */
 static bool is_free(annal_store *store, struct log *log)
 {
-    bool locked = !store->read_only && annal__file_lock_take(store, &store->claim_lock, NULL) == 0;
+    bool locked = !store->read_only && annal__file_lock_try(store, &store->claim_lock, NULL) == 0;
     bool got = store->io->flock(store->io->arg, log->fd, LOCK_SH | LOCK_NB) == 0;
     if (got)
         (void)store->io->flock(store->io->arg, log->fd, LOCK_UN);

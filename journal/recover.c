@@ -106,6 +106,7 @@ static void sync_targets(struct redo *redo)
     for (size_t i = 0; i < TARGET_BUCKETS; i++) {
         for (struct target *target = redo->buckets[i]; target != NULL; target = target->next) {
             annal_error failure;
+            atomic_fetch_add(&redo->held->header->redo_moved, 1);
             if (target->fd < 0 || target->stopped ||
                 annal__store_fdatasync(redo->store, target->fd) == 0)
                 continue;
@@ -462,6 +463,7 @@ static annal_status each_group(struct redo *redo, const struct walk *walk, group
     struct buf bytes = {0};
     annal_status status = ANNAL_OK;
     for (size_t i = 0; i < walk->count && status == ANNAL_OK; i++) {
+        atomic_fetch_add(&redo->held->header->redo_moved, 1);
         if (walk->groups[i].epoch > walk->released)
             status = fn(redo, &walk->groups[i], &bytes, err);
     }
@@ -501,6 +503,7 @@ static annal_status hold_all(struct redo *redo, const struct stat *log, const st
                              annal_error *err)
 {
     annal__held_clear(redo->held);
+    atomic_store(&redo->held->header->alone, 1);
     uint64_t lost;
     annal_status status = each_group(redo, walk, hold_sessions, err);
     if (status == ANNAL_OK && annal__log_lost(redo->log, walk->groups, walk->count, &lost))
@@ -651,6 +654,7 @@ static annal_status mark_empty(struct redo *redo, const struct walk *walk, annal
     header->end_region = log->current;
     header->end_epoch = log->epoch;
     header->end_group = log->group;
+    atomic_store(&header->alone, 0);
     atomic_store(&header->state, HELD_EMPTY);
     return ANNAL_OK;
 }
@@ -719,7 +723,7 @@ annal_status annal__recover(annal_store *store, struct log *log, struct held *he
     annal_status status = look_at_log(redo, &walk, err);
     if (status < 0)
         goto done;
-    atomic_store(&held->header->state, HELD_OWNED);
+    atomic_store(&held->header->state, HELD_REDONE);
     status = redo_all(redo, &walk, err);
     if (status == ANNAL_OK && redo->stopped > 0) {
         keep_stopped(redo);

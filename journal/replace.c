@@ -16,7 +16,7 @@
 
 #define GONE         ".gone"
 #define FILE_ID_TEXT (2 * FRAME_FILE_ID_BYTES)
-#define RETRY_US     2000 /* between two tries of locks/structure and of the session */
+#define RETRY_US     2000 /* between two tries of the session */
 
 /* ---- Tombstones ---- */
 
@@ -384,19 +384,19 @@ annal_status annal__change_claim(struct change *change, annal_store *store, anna
     change->session = session;
     int64_t deadline_us = annal__now_us(store) + (int64_t)store->wait_ms * 1000;
     for (;;) {
-        status = annal__file_lock_try(store, &store->structure_lock, err);
+        status = annal__file_lock_take(store, &store->structure_lock, deadline_us, err);
         if (status == ANNAL_OK) {
             status = seize(change, sound, err);
             if (status == ANNAL_OK)
                 return ANNAL_OK;
             annal__file_lock_drop(store, &store->structure_lock);
         }
-        if (status != ANNAL_ERR_BUSY || annal__now_us(store) >= deadline_us) {
+        if (status != ANNAL_ERR_BUSY ||
+            annal__store_may_wait(store, deadline_us - annal__now_us(store)) <= 0) {
             change->session = NULL;
             return status;
         }
-        _Atomic uint32_t never = 0;
-        annal__futex_wait(&never, 0, RETRY_US);
+        annal__store_wait(store, RETRY_US);
     }
 }
 

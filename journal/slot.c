@@ -2,6 +2,8 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/holder.h"
+#include "journal/base/seam.h"
 #include "journal/keeper.h"
 #include "journal/recover.h"
 #include "journal/void.h"
@@ -18,6 +20,13 @@
 #define SLOTS_KEPT    8
 #define LEFTOVER_S    3600  /* nobody needs so long to make a log */
 #define WAIT_SLICE_US 50000 /* an owner that was killed wakes nobody */
+
+/* locks/claim is held for microseconds: so long it is worth waiting for, whatever the limit. */
+#define CLAIM_LEAST_US 20000
+
+/* Opening a store waits for who recovers a log, unless nothing was seen to move for so long. */
+#define REDO_QUIET_US 250000
+#define REDO_LOOK_US  2000
 
 /* ---- Which slots there are ---- */
 
@@ -61,6 +70,18 @@ annal_status annal__slot_path(const annal_store *store, struct buf *out, const c
     snprintf(name, sizeof name, "%02" PRIu32 "%s", number,
              strcmp(part, "commit") == 0 ? ".log" : ".held");
     return annal__store_path(store, out, part, name, err);
+}
+
+uint32_t annal__slot_holder(const annal_store *store, uint32_t number)
+{
+    struct buf path = {0};
+    struct stat file;
+    uint32_t pid = 0;
+    if (annal__slot_path(store, &path, "commit", number, NULL) == ANNAL_OK &&
+        store->io->stat(store->io->arg, path.ptr, &file) == 0)
+        pid = annal__holder_of(&file);
+    annal__buf_done(&path);
+    return pid;
 }
 
 /* ---- Looking at another slot ---- */
@@ -107,13 +128,16 @@ done:
     return status;
 }
 
-/* Try its lock. A log whose name went to another file while we looked counts as locked. */
-static annal_status other_lock(annal_store *store, struct other *other, annal_error *err)
+/*
+ * Try its lock, and read nothing: the caller may hold locks/claim. A log whose name went to another
+ * file while we looked counts as locked.
+ */
+static annal_status other_try(annal_store *store, struct other *other, annal_error *err)
 {
     struct buf path = {0};
     annal_status status = annal__slot_path(store, &path, "commit", other->number, err);
     if (status == ANNAL_OK)
-        status = annal__log_open(store->io, path.ptr, true, &other->log, err);
+        status = annal__log_find(store->io, path.ptr, true, &other->log, err);
     if (status < 0)
         goto done;
     if (store->io->flock(store->io->arg, other->log.fd, LOCK_EX | LOCK_NB) == 0) {
@@ -124,19 +148,38 @@ static annal_status other_lock(annal_store *store, struct other *other, annal_er
     } else if (errno != EWOULDBLOCK) {
         status = annal__fail_errno(err, "lock commit log %s", path.ptr);
     }
-    if (!other->locked) {
+    if (!other->locked)
         annal__log_close(&other->log);
-    } else if (other->log.first_damaged) {
-        annal__store_log(store, ANNAL_LOG_WARNING,
-                         "the first block of commit log %02" PRIu32
-                         " is damaged; it is written again from its copy",
-                         other->number);
-        status = annal__log_mend(&other->log, err);
-    }
 
 done:
     annal__buf_done(&path);
     return status;
+}
+
+/* Then read its first block, and mend it if need be. */
+static annal_status other_read(annal_store *store, struct other *other, annal_error *err)
+{
+    annal_status status = annal__log_read_first(&other->log, err);
+    if (status < 0 || !other->log.first_damaged)
+        return status;
+    annal__store_log(store, ANNAL_LOG_WARNING,
+                     "the first block of commit log %02" PRIu32
+                     " is damaged; it is written again from its copy",
+                     other->number);
+    return annal__log_mend(&other->log, err);
+}
+
+/* Whether somebody only looks whether its lock is free: who owns or recovers it is not to be passed. */
+static bool is_looked_at(annal_store *store, const struct other *other)
+{
+    struct buf path = {0};
+    struct log log = {.fd = -1};
+    bool looked_at = annal__slot_path(store, &path, "commit", other->number, NULL) == ANNAL_OK &&
+                     annal__log_find(store->io, path.ptr, false, &log, NULL) == ANNAL_OK &&
+                     store->io->flock(store->io->arg, log.fd, LOCK_SH | LOCK_NB) == 0;
+    annal__log_close(&log);
+    annal__buf_done(&path);
+    return looked_at;
 }
 
 static bool is_empty(const struct other *other)
@@ -144,34 +187,72 @@ static bool is_empty(const struct other *other)
     return other->bound && atomic_load(&other->held.header->state) == HELD_EMPTY;
 }
 
-/* A void log of which nothing is needed goes, durably, and then its void. */
+/* With deadline: until when to wait for other processes (monotonic). */
+static annal_status take_claim(annal_store *store, int64_t deadline_us, annal_error *err)
+{
+    int64_t least_us = annal__now_us(store) + CLAIM_LEAST_US;
+    annal_status status = annal__file_lock_take(
+        store, &store->claim_lock, deadline_us > least_us ? deadline_us : least_us, err);
+    return status;
+}
+
+static int64_t store_deadline(const annal_store *store)
+{
+    return annal__now_us(store) + (int64_t)store->wait_ms * 1000;
+}
+
+/*
+ * A void log of which nothing is needed goes, durably, and then its void: under its number there may
+ * be another log by then, whose void it is.
+ */
 static annal_status discard(annal_store *store, const struct other *other, annal_error *err)
 {
-    struct buf path = {0};
-    annal_status status = annal__file_lock_take(store, &store->claim_lock, err);
+    struct buf path = {0}, list = {0};
+    struct stat file;
+    annal_status status = annal__slot_path(store, &list, "locks", other->number, err);
+    if (status == ANNAL_OK)
+        status = take_claim(store, store_deadline(store), err);
     if (status < 0)
-        return status;
-    status = annal__store_path(store, &path, "commit", "", err);
-    if (status == ANNAL_OK && store->io->unlink(store->io->arg, other->log.path) < 0)
+        goto done;
+    if (store->io->unlink(store->io->arg, other->log.path) < 0)
         status = annal__fail_errno(err, "remove %s", other->log.path);
+    else
+        store->io->unlink(store->io->arg, list.ptr);
+    annal__file_lock_drop(store, &store->claim_lock);
+    if (status == ANNAL_OK)
+        status = annal__store_path(store, &path, "commit", "", err);
     if (status == ANNAL_OK)
         status = annal__sync_dir(store->io, path.ptr, err);
-    if (status == ANNAL_OK)
+    if (status < 0 ||
+        take_claim(store, 0, NULL) < 0) /* who takes the number removes the void, too */
+        goto done;
+    if (store->io->stat(store->io->arg, other->log.path, &file) < 0 && errno == ENOENT)
         annal__void_remove(&other->log);
-    if (status == ANNAL_OK &&
-        annal__slot_path(store, &path, "locks", other->number, NULL) == ANNAL_OK)
-        store->io->unlink(store->io->arg, path.ptr);
     annal__file_lock_drop(store, &store->claim_lock);
+
+done:
+    annal__buf_done(&list);
     annal__buf_done(&path);
     return status;
 }
 
-/* Redo what a dead process left. Its held list is made when somebody removed it. */
-static annal_status other_recover(annal_store *store, struct other *other, annal_error *err)
+/*
+ * Redo what a dead process left. Its held list is made when somebody removed it. Logs of which nobody
+ * knows what they held, those of another boot, are recovered by one process at a time: two of them may
+ * name the same session. *out_read: its first block was read.
+ */
+static annal_status other_recover(annal_store *store, struct other *other, int64_t deadline_us,
+                                  bool *out_read, annal_error *err)
 {
     struct buf path = {0};
-    annal_status status = ANNAL_OK;
-    if (other->held.header == NULL) {
+    bool alone = !other->bound || atomic_load(&other->held.header->alone) != 0;
+    annal_status status =
+        alone ? annal__file_lock_take(store, &store->recovery_lock, deadline_us, err) : ANNAL_OK;
+    if (status < 0)
+        return status;
+    status = other_read(store, other, err);
+    *out_read = status == ANNAL_OK;
+    if (status == ANNAL_OK && other->held.header == NULL) {
         status = annal__slot_path(store, &path, "locks", other->number, err);
         if (status == ANNAL_OK)
             status = annal__held_open(store->io, path.ptr, true, &other->held, err);
@@ -181,6 +262,8 @@ static annal_status other_recover(annal_store *store, struct other *other, annal
         status = annal__recover(store, &other->log, &other->held, &is_void, err);
     if (status == ANNAL_OK && is_void)
         status = discard(store, other, err);
+    if (alone)
+        annal__file_lock_drop(store, &store->recovery_lock);
     annal__buf_done(&path);
     return status;
 }
@@ -188,14 +271,13 @@ static annal_status other_recover(annal_store *store, struct other *other, annal
 /*
  * Take an empty slot away whose lock we hold. Low numbers stay, ready for the next process, unless
  * they have grown: many writers at once, or quick ones, should not leave their logs on the disk for
- * ever.
+ * ever. When somebody keeps locks/claim, it stays for the next one.
  */
 static void remove_slot(annal_store *store, uint32_t number, const struct log *log)
 {
     struct buf path = {0};
     bool small = log->regions[0].bytes <= LOG_REGION_FIRST;
-    if ((number < SLOTS_KEPT && small) ||
-        annal__file_lock_take(store, &store->claim_lock, NULL) < 0)
+    if ((number < SLOTS_KEPT && small) || take_claim(store, 0, NULL) < 0)
         return;
     bool ours = annal__log_is_in_place(log);
     if (ours && annal__slot_path(store, &path, "locks", number, NULL) == ANNAL_OK)
@@ -208,16 +290,29 @@ static void remove_slot(annal_store *store, uint32_t number, const struct log *l
 
 /* ---- Opening a store ---- */
 
-static annal_status recover_one(annal_store *store, uint32_t number, annal_error *err)
+/* *out_at_work, added to: by others who recover it, or keep us from it; and what moved there so far. */
+static annal_status recover_one(annal_store *store, uint32_t number, bool *out_at_work,
+                                uint64_t *out_moved, annal_error *err)
 {
     struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
     annal_status status = other_open(store, number, &other, err);
-    if (status == ANNAL_OK && !is_empty(&other))
-        status = other_lock(store, &other, err);
-    if (status == ANNAL_OK && other.locked)
-        status = other_recover(store, &other, err);
-    if (status == ANNAL_OK && other.locked)
-        remove_slot(store, number, &other.log);
+    if (status < 0 || is_empty(&other))
+        goto done;
+    status = other_try(store, &other, err);
+    if (status == ANNAL_OK && other.locked) {
+        bool read = false;
+        status = other_recover(store, &other, 0, &read, err);
+        if (status == ANNAL_OK)
+            remove_slot(store, number, &other.log);
+        *out_at_work = status == ANNAL_ERR_BUSY;
+    } else if (status == ANNAL_OK) {
+        /* The list of a log that is being made is not bound yet, either. */
+        bool redone = other.bound && atomic_load(&other.held.header->state) == HELD_REDONE;
+        *out_at_work = !other.bound || redone || is_looked_at(store, &other);
+        *out_moved += other.held.header == NULL ? 0 : atomic_load(&other.held.header->redo_moved);
+    }
+
+done:
     other_done(&other);
     return status;
 }
@@ -247,30 +342,79 @@ static annal_status remove_leftovers(annal_store *store, annal_error *err)
     return status;
 }
 
-annal_status annal__slots_recover(annal_store *store, annal_error *err)
+/*
+ * One look at the slots of the list; those that others are at stay in it. A slot that cannot be
+ * recovered keeps its sessions; the rest of the store works.
+ */
+static void recover_listed(annal_store *store, struct slot_list *list, uint64_t *out_moved)
 {
-    struct slot_list *list = annal__zalloc(sizeof *list);
-    if (list == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "open store %s: no memory", store->path);
-    annal_status status = annal__file_lock_take(store, &store->recovery_lock, err);
-    if (status < 0)
-        goto done;
-    status = remove_leftovers(store, err);
-    if (status == ANNAL_OK)
-        status = annal__slots_list(store, list, err);
-    for (size_t i = 0; i < list->count && status == ANNAL_OK; i++) {
+    size_t kept = 0;
+    *out_moved = 0;
+    for (size_t i = 0; i < list->count; i++) {
         annal_error failure;
-        annal_status one = recover_one(store, list->numbers[i], &failure);
-        /* A slot that cannot be recovered keeps its sessions; the rest of the store works. */
-        if (one < 0 && one != ANNAL_ERR_NOTFOUND)
+        bool at_work = false;
+        annal_status status = recover_one(store, list->numbers[i], &at_work, out_moved, &failure);
+        if (at_work)
+            list->numbers[kept++] = list->numbers[i];
+        else if (status < 0 && status != ANNAL_ERR_NOTFOUND)
             annal__store_log(store, ANNAL_LOG_WARNING, "recover commit log %02" PRIu32 ": %s",
                              list->numbers[i], failure.message);
     }
-    annal__file_lock_drop(store, &store->recovery_lock);
+    list->count = kept;
+}
 
-done:
+/*
+ * Who recovers a log may be stopped; then the store opens without what only that log has, and says so
+ * (unseen.h). Sessions that may have redo in it are not to be had until it is recovered.
+ */
+static void wait_for_others(annal_store *store, struct slot_list *list, uint64_t moved)
+{
+    int64_t deadline_us = store_deadline(store);
+    int64_t quiet_since_us = annal__now_us(store);
+    while (list->count > 0) {
+        uint64_t now_moved;
+        int64_t now_us = annal__now_us(store);
+        if (annal__store_may_wait(store, deadline_us - now_us) <= 0 ||
+            now_us - quiet_since_us >= REDO_QUIET_US)
+            return;
+        annal__store_wait(store, REDO_LOOK_US);
+        size_t count = list->count;
+        recover_listed(store, list, &now_moved);
+        if (now_moved != moved || list->count != count)
+            quiet_since_us = annal__now_us(store);
+        moved = now_moved;
+    }
+}
+
+annal_status annal__slots_recover(annal_store *store, uint32_t *out_missing, annal_error *err)
+{
+    struct slot_list *list = annal__zalloc(sizeof *list);
+    uint64_t moved;
+    if (list == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "open store %s: no memory", store->path);
+    annal_status status = remove_leftovers(store, err);
+    if (status == ANNAL_OK)
+        status = annal__slots_list(store, list, err);
+    if (status == ANNAL_OK) {
+        recover_listed(store, list, &moved);
+        wait_for_others(store, list, moved);
+        *out_missing = list->count > 0 ? list->numbers[0] : SLOTS_MAX;
+    }
     annal__free(list);
     return status;
+}
+
+/* Whether nobody has written to it since a process died, or somebody recovers it. */
+static bool is_dead(annal_store *store, uint32_t number, struct log *log)
+{
+    struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
+    bool dead = store->io->flock(store->io->arg, log->fd, LOCK_SH | LOCK_NB) == 0;
+    if (dead)
+        (void)store->io->flock(store->io->arg, log->fd, LOCK_UN);
+    else if (!store->read_only && other_open(store, number, &other, NULL) == ANNAL_OK)
+        dead = !other.bound || atomic_load(&other.held.header->state) == HELD_REDONE;
+    other_done(&other);
+    return dead;
 }
 
 static annal_status each_record(struct log *log, slot_record_fn fn, void *arg, annal_error *err)
@@ -308,8 +452,7 @@ annal_status annal__slots_each_record(annal_store *store, enum slots_which which
         status = annal__slot_path(store, &path, "commit", list->numbers[i], err);
         if (status == ANNAL_OK)
             status = annal__log_open(store->io, path.ptr, false, &log, err);
-        if (status == ANNAL_OK && (which == SLOTS_ALL || store->io->flock(store->io->arg, log.fd,
-                                                                          LOCK_SH | LOCK_NB) == 0))
+        if (status == ANNAL_OK && (which == SLOTS_ALL || is_dead(store, list->numbers[i], &log)))
             status = each_record(&log, fn, arg, err);
         else if (status == ANNAL_ERR_NOTFOUND)
             status = ANNAL_OK; /* it was empty, and its owner took it away */
@@ -322,30 +465,37 @@ annal_status annal__slots_each_record(annal_store *store, enum slots_which which
 
 /* ---- Claiming ---- */
 
-/* Make it ours. The list of an empty slot says where its log ends; a fresh log has none yet. */
+/*
+ * Make it ours, whose lock we have. Others may look at its list meanwhile: that of an empty slot stays
+ * bound, and says where its log ends; a fresh log has none yet.
+ */
 static annal_status adopt(annal_store *store, uint32_t number, struct log *log, struct held *held,
                           annal_error *err)
 {
     struct stat file;
     struct slot *slot = &store->slot;
+    struct held_header *header = held->header;
     if (store->io->fstat(store->io->arg, log->fd, &file) < 0)
         return annal__fail_errno(err, "look at commit log %s", log->path);
-    if (annal__held_is_for(held, store->boot, &file)) {
-        log->epoch = log->durable_released = held->header->end_epoch;
-        log->group = held->header->end_group;
-        log->current = held->header->end_region % LOG_REGIONS;
+    bool bound = annal__held_is_for(held, store->boot, &file);
+    if (bound) {
+        log->epoch = log->durable_released = header->end_epoch;
+        log->group = header->end_group;
+        log->current = header->end_region % LOG_REGIONS;
         log->end = log->regions[log->current].bytes; /* the next group begins an epoch */
+        header->pid = (uint32_t)store->pid;
+    } else {
+        annal__held_clear(held);
     }
-    annal__held_clear(held);
-    atomic_store(&held->header->state, HELD_OWNED);
-    annal__held_bind(held, store->boot, &file);
+    atomic_store(&header->state, HELD_OWNED);
+    if (!bound)
+        annal__held_bind(held, store->boot, &file);
     slot->number = number;
     slot->log = *log;
     slot->held = *held;
     atomic_store(&store->log_region_bytes, slot->log.regions[0].bytes);
     *log = (struct log){.fd = -1};
     *held = (struct held){.fd = -1};
-    annal__void_remove(&slot->log); /* left by an earlier log of this number */
     pthread_mutex_lock(&store->commit.lock);
     store->commit.released = slot->log.epoch;
     store->commit.durable = store->commit.applied = slot->log.group;
@@ -354,25 +504,24 @@ static annal_status adopt(annal_store *store, uint32_t number, struct log *log, 
     return ANNAL_OK;
 }
 
-enum found { FOUND_NONE, FOUND_CLAIMED, FOUND_DEAD };
+enum found {
+    FOUND_NONE,
+    FOUND_EMPTY, /* to be read, and made ours */
+    FOUND_DEAD,  /* to be recovered first */
+    FOUND_FRESH  /* ours, that was just published */
+};
 
-/* Look at one existing slot, with locks/claim held. FOUND_DEAD: *out_dead is to be recovered first.
- * */
-static enum found try_slot(annal_store *store, uint32_t number, struct other *out_dead)
+/* Look at one existing slot, with locks/claim held. Found: its lock is ours. */
+static enum found try_slot(annal_store *store, uint32_t number, struct other *out_other)
 {
     struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
-    enum found found = FOUND_NONE; /* somebody's, or not to be had: look on */
     if (other_open(store, number, &other, NULL) == ANNAL_OK &&
-        other_lock(store, &other, NULL) == ANNAL_OK && other.locked) {
-        if (!is_empty(&other)) {
-            *out_dead = other;
-            return FOUND_DEAD;
-        }
-        if (adopt(store, number, &other.log, &other.held, NULL) == ANNAL_OK)
-            found = FOUND_CLAIMED;
+        other_try(store, &other, NULL) == ANNAL_OK && other.locked) {
+        *out_other = other;
+        return is_empty(&other) ? FOUND_EMPTY : FOUND_DEAD;
     }
-    other_done(&other);
-    return found;
+    other_done(&other); /* somebody's, or not to be had: look on */
+    return FOUND_NONE;
 }
 
 /* The lowest number that has no log, with locks/claim held. */
@@ -404,9 +553,6 @@ static annal_status publish_log(annal_store *store, struct log *log, uint32_t *o
         goto done;
     }
     snprintf(log->path, sizeof log->path, "%s", path.ptr);
-    status = annal__store_path(store, &path, "commit", "", err);
-    if (status == ANNAL_OK)
-        status = annal__sync_dir(store->io, path.ptr, err);
     *out_number = number;
 
 done:
@@ -451,64 +597,102 @@ static annal_status publish_and_adopt(annal_store *store, struct log *log, annal
     return status;
 }
 
-/* One look at all slots under locks/claim: take an empty one, or else publish the fresh log. */
+/* One look at all slots under locks/claim: find one, or else publish the fresh log. */
 static annal_status claim_once(annal_store *store, struct slot_list *list, uint32_t from,
-                               struct log *fresh, enum found *out_found, struct other *out_dead,
-                               annal_error *err)
+                               struct log *fresh, int64_t deadline_us, enum found *out_found,
+                               struct other *out_other, annal_error *err)
 {
     *out_found = FOUND_NONE;
-    annal_status status = annal__file_lock_take(store, &store->claim_lock, err);
+    annal_status status = take_claim(store, deadline_us, err);
     if (status < 0)
         return status;
     status = annal__slots_list(store, list, err);
     for (size_t i = 0; i < list->count && status == ANNAL_OK && *out_found == FOUND_NONE; i++) {
         if (list->numbers[i] >= from)
-            *out_found = try_slot(store, list->numbers[i], out_dead);
+            *out_found = try_slot(store, list->numbers[i], out_other);
     }
     if (status == ANNAL_OK && *out_found == FOUND_NONE && fresh->fd >= 0) {
         status = publish_and_adopt(store, fresh, err);
-        *out_found = FOUND_CLAIMED;
+        *out_found = FOUND_FRESH;
     }
     annal__file_lock_drop(store, &store->claim_lock);
     return status;
 }
 
-static annal_status claim(annal_store *store, annal_error *err)
+/* What was found outside the lock: reading and syncing may take long. */
+static annal_status take_found(annal_store *store, enum found found, struct other *other,
+                               annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    struct buf path = {0};
+    bool read = false;
+    if (found == FOUND_DEAD)
+        return other_recover(store, other, 0, &read, err);
+    if (found == FOUND_EMPTY) {
+        status = other_read(store, other, err);
+        if (status == ANNAL_OK)
+            status = adopt(store, other->number, &other->log, &other->held, err);
+    } else {
+        status = annal__store_path(store, &path, "commit", "", err);
+        if (status == ANNAL_OK)
+            status = annal__sync_dir(store->io, path.ptr, err);
+        if (status < 0) { /* after a power cut it might not be there */
+            store->io->unlink(store->io->arg, store->slot.log.path);
+            annal__log_close(&store->slot.log);
+            annal__held_close(&store->slot.held);
+        }
+    }
+    if (status == ANNAL_OK)
+        annal__void_remove(&store->slot.log); /* left by an earlier log of this number */
+    annal__buf_done(&path);
+    return status;
+}
+
+static annal_status claim(annal_store *store, int64_t deadline_us, annal_error *err)
 {
     struct slot_list *list = annal__zalloc(sizeof *list);
     struct log fresh = {.fd = -1};
-    struct other dead;
-    enum found found = FOUND_NONE;
-    uint32_t from = 0; /* slots below this one cannot be recovered */
+    uint32_t from = 0; /* slots below this one are not to be had */
+    bool ours = false;
     if (list == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "claim a commit log: no memory");
     annal_status status = ANNAL_OK;
-    while (status == ANNAL_OK && found != FOUND_CLAIMED) {
-        status = claim_once(store, list, from, &fresh, &found, &dead, err);
-        if (status == ANNAL_OK && found == FOUND_DEAD) {
-            annal_error failure;
-            if (other_recover(store, &dead, &failure) < 0) {
-                annal__store_log(store, ANNAL_LOG_WARNING, "recover commit log %02" PRIu32 ": %s",
-                                 dead.number, failure.message);
-                from = dead.number + 1;
-            }
-            other_done(&dead);
-        } else if (status == ANNAL_OK && found == FOUND_NONE) {
-            /* Outside the lock: filling a file takes milliseconds. */
+    while (status == ANNAL_OK && !ours) {
+        struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
+        enum found found = FOUND_NONE;
+        annal_error failure;
+        status = claim_once(store, list, from, &fresh, deadline_us, &found, &other, err);
+        if (status < 0)
+            break;
+        if (found == FOUND_NONE) { /* outside the lock: filling a file takes milliseconds */
             status = annal__slot_make_log(store, LOG_REGION_FIRST, &fresh, err);
+            continue;
         }
+        annal_status one = take_found(store, found, &other, &failure);
+        ours = one == ANNAL_OK && found != FOUND_DEAD;
+        if (one < 0 && found == FOUND_FRESH) {
+            status = one;
+            if (err != NULL)
+                *err = failure;
+        } else if (one < 0) {
+            if (one != ANNAL_ERR_BUSY)
+                annal__store_log(store, ANNAL_LOG_WARNING, "recover commit log %02" PRIu32 ": %s",
+                                 other.number, failure.message);
+            from = other.number + 1;
+        }
+        other_done(&other);
     }
     annal__slot_drop_log(store, &fresh);
     annal__free(list);
     return status;
 }
 
-annal_status annal__slot_claim(annal_store *store, annal_error *err)
+annal_status annal__slot_claim(annal_store *store, int64_t deadline_us, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     pthread_mutex_lock(&store->slot.lock);
     if (!store->slot.claimed) {
-        status = claim(store, err);
+        status = claim(store, deadline_us, err);
         if (status == ANNAL_OK) {
             store->slot.claimed = true;
             annal__keeper_change_bell(store, &store->slot.held.header->bell);
@@ -529,44 +713,43 @@ void annal__slot_drop_log(annal_store *store, struct log *fresh)
 static annal_status swap_logs(annal_store *store, struct log *fresh, annal_error *err)
 {
     struct slot *slot = &store->slot;
-    struct buf path = {0};
     struct stat file;
-    annal_status status = annal__store_path(store, &path, "commit", "", err);
-    if (status < 0)
-        return status;
     if (store->io->fstat(store->io->arg, fresh->fd, &file) < 0 ||
-        store->io->rename(store->io->arg, fresh->path, slot->log.path) < 0) {
-        status = annal__fail_errno(err, "rename %s", fresh->path);
-        goto done;
-    }
+        store->io->rename(store->io->arg, fresh->path, slot->log.path) < 0)
+        return annal__fail_errno(err, "rename %s", fresh->path);
     slot->held.header->device = (uint64_t)file.st_dev;
     slot->held.header->inode = (uint64_t)file.st_ino;
     snprintf(fresh->path, sizeof fresh->path, "%s", slot->log.path);
-    status = annal__sync_dir(store->io, path.ptr, err);
-    if (status < 0)
-        fresh->state = LOG_BROKEN; /* which of the two the name stands for is not certain */
     annal__log_close(&slot->log);
     slot->log = *fresh;
     atomic_store(&store->log_region_bytes, slot->log.regions[0].bytes);
     *fresh = (struct log){.fd = -1};
-
-done:
-    annal__buf_done(&path);
-    return status;
+    return ANNAL_OK;
 }
 
 annal_status annal__slot_put_log(annal_store *store, struct log *fresh, annal_error *err)
 {
-    const struct log *log = &store->slot.log;
+    struct log *log = &store->slot.log;
+    struct buf path = {0};
     fresh->epoch = fresh->durable_released = log->epoch;
     fresh->group = log->group;
     fresh->end = fresh->regions[0].bytes;
-    annal_status status = annal__file_lock_take(store, &store->claim_lock, err);
+    annal_status status = annal__store_path(store, &path, "commit", "", err);
+    if (status == ANNAL_OK)
+        status = take_claim(store, store_deadline(store), err);
+    if (status < 0)
+        goto done;
+    status = swap_logs(store, fresh, err);
+    annal__file_lock_drop(store, &store->claim_lock);
     if (status == ANNAL_OK) {
-        status = swap_logs(store, fresh, err);
-        annal__file_lock_drop(store, &store->claim_lock);
+        status = annal__sync_dir(store->io, path.ptr, err);
+        if (status < 0)
+            log->state = LOG_BROKEN; /* which of the two the name stands for is not certain */
     }
+
+done:
     annal__slot_drop_log(store, fresh);
+    annal__buf_done(&path);
     return status;
 }
 
@@ -617,15 +800,10 @@ static annal_status find_holder(annal_store *store, struct slot_list *list, anna
             other_done(&other);
             continue;
         }
-        status = other_lock(store, &other, err);
+        status = other_try(store, &other, err);
         *out_other = other;
         *out_entry = entry;
         *out_found = status == ANNAL_OK;
-        if (status == ANNAL_ERR_CORRUPT)
-            annal__error_context(err,
-                                 "session '%.*s' %s events in commit log %02" PRIu32
-                                 ", move it away to go on without them",
-                                 ANNAL_FMT(session), entry >= 0 ? "has" : "may have", other.number);
         if (status < 0)
             other_done(&other);
         return status;
@@ -633,14 +811,22 @@ static annal_status find_holder(annal_store *store, struct slot_list *list, anna
     return status;
 }
 
-static annal_status refuse_busy(annal_slice session, const struct other *other, annal_error *err)
+static annal_status refuse_busy(const annal_store *store, annal_slice session,
+                                const struct other *other, annal_error *err)
 {
+    char name[HOLDER_BYTES];
+    uint32_t holder = annal__slot_holder(store, other->number);
+    if (other->bound && atomic_load(&other->held.header->state) == HELD_REDONE)
+        return annal__fail(err, ANNAL_ERR_BUSY,
+                           "session '%.*s' was of a process that died, and %s is recovering its "
+                           "commit log %02" PRIu32,
+                           ANNAL_FMT(session), annal__holder_name(holder, name), other->number);
     if (!other->bound)
         return annal__fail(err, ANNAL_ERR_BUSY,
-                           "session '%.*s' may be in use by the process that has commit log "
+                           "session '%.*s' may be in use by %s, which has commit log "
                            "%02" PRIu32 ", whose list in locks/ was removed or is being made; "
                            "wait until it has closed the store",
-                           ANNAL_FMT(session), other->number);
+                           ANNAL_FMT(session), annal__holder_name(holder, name), other->number);
     uint32_t pid = other->held.header->pid;
     if (kill((pid_t)pid, 0) < 0 && errno == ESRCH)
         return annal__fail(err, ANNAL_ERR_BUSY,
@@ -648,9 +834,8 @@ static annal_status refuse_busy(annal_slice session, const struct other *other, 
                            "process that it forked keeps its lock; end that one",
                            ANNAL_FMT(session), pid);
     return annal__fail(err, ANNAL_ERR_BUSY,
-                       "session '%.*s' is in use by process %" PRIu32
-                       ", which did not give it back in time",
-                       ANNAL_FMT(session), pid);
+                       "session '%.*s' is in use by %s, which did not give it back in time",
+                       ANNAL_FMT(session), annal__holder_name(pid, name));
 }
 
 /* Wake the owner's keeper: the entry says that the session is wanted. */
@@ -668,24 +853,55 @@ static void want(const struct other *other, int entry)
 }
 
 /* Sleep until something changes, or a slice is over. */
-static void wait_for_owner(const struct other *other, int entry)
+static void wait_for_owner(annal_store *store, const struct other *other, int entry,
+                           int64_t left_us)
 {
+    int64_t slice_us = left_us < WAIT_SLICE_US ? left_us : WAIT_SLICE_US;
     if (entry < 0) {
-        _Atomic uint32_t never = 0;
-        annal__futex_wait(&never, 0, WAIT_SLICE_US);
+        annal__store_wait(store, slice_us);
         return;
     }
     struct held_entry *wanted = annal__held_entry(&other->held, (uint32_t)entry);
-    annal__futex_wait(&wanted->word, HELD_WANTED, WAIT_SLICE_US);
+    int64_t begun_us = annal__now_us(store);
+    annal__futex_wait(&wanted->word, HELD_WANTED, slice_us);
+    annal__store_waited(store, annal__now_us(store) - begun_us);
 }
 
 /* The holder is dead: redo its log. What cannot be redone stays held. */
 static annal_status recover_holder(annal_store *store, struct other *other, annal_slice session,
-                                   annal_error *err)
+                                   int entry, int64_t deadline_us, annal_error *err)
 {
-    annal_status status = other_recover(store, other, err);
-    if (status == ANNAL_ERR_CORRUPT && annal__held_find(&other->held, session) < 0)
+    bool read = false;
+    annal_status status = other_recover(store, other, deadline_us, &read, err);
+    if (status == ANNAL_ERR_CORRUPT && !read)
+        annal__error_context(err,
+                             "session '%.*s' %s events in commit log %02" PRIu32
+                             ", move it away to go on without them",
+                             ANNAL_FMT(session), entry >= 0 ? "has" : "may have", other->number);
+    else if (status == ANNAL_ERR_CORRUPT && annal__held_find(&other->held, session) < 0)
         return ANNAL_OK; /* another session was stopped, not this one */
+    return status;
+}
+
+/* One look under locks/claim: in our list now, or else *out_other has it, which was asked for it. */
+static annal_status take_once(annal_store *store, struct slot_list *list, annal_slice session,
+                              int64_t deadline_us, struct other *out_other, int *out_entry,
+                              bool *out_found, uint32_t *out_held_index, annal_error *err)
+{
+    annal_status status = take_claim(store, deadline_us, err);
+    if (status < 0) {
+        annal__error_context(err, "take session '%.*s'", ANNAL_FMT(session));
+        return status;
+    }
+    status = find_holder(store, list, session, out_other, out_entry, out_found, err);
+    if (status == ANNAL_OK && !*out_found)
+        status = annal__held_add(&store->slot.held, session, out_held_index, err);
+    bool asks = status == ANNAL_OK && *out_found && !out_other->locked && *out_entry >= 0;
+    if (asks)
+        want(out_other, *out_entry);
+    annal__file_lock_drop(store, &store->claim_lock);
+    if (asks)
+        ask_owner(out_other);
     return status;
 }
 
@@ -696,30 +912,24 @@ annal_status annal__slot_take(annal_store *store, annal_slice session, uint32_t 
     if (list == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "take session '%.*s': no memory",
                            ANNAL_FMT(session));
-    annal_status status = annal__slot_claim(store, err);
     int64_t begun_us = annal__now_us(store);
     int64_t deadline_us = begun_us + (int64_t)wait_ms * 1000;
+    annal_status status = annal__slot_claim(store, deadline_us, err);
     bool found = true, waited = false;
     while (status == ANNAL_OK && found) {
         struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
         int entry = -1;
-        status = annal__file_lock_take(store, &store->claim_lock, err);
+        status = take_once(store, list, session, deadline_us, &other, &entry, &found,
+                           out_held_index, err);
         if (status < 0)
             break;
-        status = find_holder(store, list, session, &other, &entry, &found, err);
-        if (status == ANNAL_OK && !found)
-            status = annal__held_add(&store->slot.held, session, out_held_index, err);
-        if (status == ANNAL_OK && found && !other.locked && entry >= 0)
-            want(&other, entry);
-        annal__file_lock_drop(store, &store->claim_lock);
-        if (status == ANNAL_OK && found && !other.locked && entry >= 0)
-            ask_owner(&other);
-        if (status == ANNAL_OK && found && other.locked)
-            status = recover_holder(store, &other, session, err);
-        else if (status == ANNAL_OK && found && annal__now_us(store) >= deadline_us)
-            status = refuse_busy(session, &other, err);
-        else if (status == ANNAL_OK && found)
-            wait_for_owner(&other, entry);
+        int64_t left_us = annal__store_may_wait(store, deadline_us - annal__now_us(store));
+        if (found && other.locked)
+            status = recover_holder(store, &other, session, entry, deadline_us, err);
+        else if (found && left_us <= 0)
+            status = refuse_busy(store, session, &other, err);
+        else if (found)
+            wait_for_owner(store, &other, entry, left_us);
         waited = waited || (found && !other.locked);
         if (found)
             other_done(&other);
@@ -740,7 +950,7 @@ annal_status annal__slot_keep_off(annal_store *store, annal_slice session, annal
     if (list == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "take session '%.*s': no memory",
                            ANNAL_FMT(session));
-    annal_status status = annal__file_lock_take(store, &store->claim_lock, err);
+    annal_status status = take_claim(store, 0, err);
     if (status < 0)
         goto done;
     status = find_holder(store, list, session, &other, &entry, &found, err);
@@ -753,7 +963,7 @@ annal_status annal__slot_keep_off(annal_store *store, annal_slice session, annal
         if (entry >= 0)
             want(&other, entry);
         ask_owner(&other);
-        status = refuse_busy(session, &other, err);
+        status = refuse_busy(store, session, &other, err);
     }
     if (status < 0)
         annal__file_lock_drop(store, &store->claim_lock);

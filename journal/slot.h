@@ -3,15 +3,21 @@
  *
  * There is one file lock per process, its slot's; a session is owned by being named in the slot's
  * held list. So ownership and unresolved redo die, and are recovered, together.
+ *
+ * A process may be stopped while it has any lock. So nobody waits for one without a deadline, nobody
+ * who only reads waits for locks/claim or locks/recovery at all, and who has locks/claim neither reads
+ * nor syncs a file.
  */
 #ifndef JOURNAL_SLOT_H
 #define JOURNAL_SLOT_H
 
 #include "journal/store.h"
 
-/* Claim a slot for this store object, unless it has one. Recovers slots of dead processes on the
- * way. */
-annal_status annal__slot_claim(annal_store *store, annal_error *err);
+/*
+ * Claim a slot for this store object, unless it has one, by the deadline (monotonic). Recovers slots of
+ * dead processes on the way.
+ */
+annal_status annal__slot_claim(annal_store *store, int64_t deadline_us, annal_error *err);
 
 /* Name the session in our held list; waits for another owner up to wait_ms. */
 annal_status annal__slot_take(annal_store *store, annal_slice session, uint32_t wait_ms,
@@ -37,9 +43,6 @@ void annal__slot_drop_log(annal_store *store, struct log *fresh);
 /* The slot is empty: everything released, durably. Mark it so and give it back. */
 void annal__slot_leave(annal_store *store);
 
-/* Recover every slot that no living process has. Called at open. */
-annal_status annal__slots_recover(annal_store *store, annal_error *err);
-
 /* The slots that have a log, in order of number; and where a slot has its file: part is commit or
  * locks. */
 #define SLOTS_MAX 1000
@@ -53,7 +56,17 @@ annal_status annal__slot_path(const annal_store *store, struct buf *out, const c
                               uint32_t number, annal_error *err);
 
 /*
- * Call fn for each record that no checkpoint covers, of every log or of those of dead processes.
+ * Recover every slot that no living process has. Called at open. *out_missing: one that others are at,
+ * who do not get on; SLOTS_MAX: none.
+ */
+annal_status annal__slots_recover(annal_store *store, uint32_t *out_missing, annal_error *err);
+
+/* The process that has the lock of a slot, 0: nobody, or it is not told. */
+uint32_t annal__slot_holder(const annal_store *store, uint32_t number);
+
+/*
+ * Call fn for each record that no checkpoint covers, of every log or of those of dead processes that
+ * nobody has recovered.
  * Stops and returns what fn returned below 0, or why a log cannot be read.
  */
 enum slots_which { SLOTS_ALL, SLOTS_DEAD };

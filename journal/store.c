@@ -108,6 +108,7 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
         store->codec = annal__codecs[0];
     store->batch_ms = options->batch_ms != 0 ? options->batch_ms : BATCH_MS_DEFAULT;
     store->wait_ms = options->wait_ms != 0 ? options->wait_ms : WAIT_MS_DEFAULT;
+    atomic_store(&store->waits_us, INT64_MAX);
     store->region_bytes = options->region_bytes != 0 ? options->region_bytes : LOG_REGION_DEFAULT;
     if (store->region_bytes < LOG_REGION_FIRST)
         store->region_bytes = LOG_REGION_FIRST;
@@ -200,6 +201,7 @@ annal_status annal__store_open(const char *path, const annal_store_options *opti
     annal_store *store = annal__zalloc(sizeof *store);
     if (store == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "open store %s: no memory", path);
+    uint32_t missing = SLOTS_MAX; /* a slot whose log may have what no journal has */
     annal_status status = init_store(store, options, seams, err);
     if (status < 0)
         goto done;
@@ -216,11 +218,11 @@ annal_status annal__store_open(const char *path, const annal_store_options *opti
     if (status == ANNAL_OK)
         annal__metrics_open(store);
     if (status == ANNAL_OK && !store->read_only)
-        status = annal__slots_recover(store, err);
+        status = annal__slots_recover(store, &missing, err);
     if (status == ANNAL_OK && !store->read_only)
         annal__replace_sweep(store);
-    if (status == ANNAL_OK && store->read_only)
-        annal__unseen_warn(store);
+    if (status == ANNAL_OK && (store->read_only || missing != SLOTS_MAX))
+        annal__unseen_warn(store, missing);
     if (status == ANNAL_OK && !store->read_only && !options->no_keeper)
         status = annal__keeper_start(store, err);
     if (status < 0)

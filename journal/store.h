@@ -85,6 +85,7 @@ struct annal_store {
     int events_dir; /* a descriptor, for syncing and for free space */
     uint32_t descriptors_max;
 
+    _Atomic int64_t waits_us; /* how long it may still wait for others; INT64_MAX: no limit */
     struct file_lock claim_lock;
     struct file_lock recovery_lock;
     struct file_lock structure_lock; /* see replace.h */

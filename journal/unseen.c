@@ -3,6 +3,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "journal/base/holder.h"
 #include "journal/base/slice.h"
 #include "journal/replace.h"
 #include "journal/slot.h"
@@ -104,8 +105,9 @@ static void describe(const struct unseen *unseen, char *out, size_t size)
              unseen->sessions > NAMED_MOST ? ", …" : "");
 }
 
-void annal__unseen_warn(annal_store *store)
+void annal__unseen_warn(annal_store *store, uint32_t missing)
 {
+    char name[HOLDER_BYTES];
     struct unseen *unseen = annal__zalloc(sizeof *unseen);
     char what[600];
     if (unseen == NULL)
@@ -118,7 +120,11 @@ void annal__unseen_warn(annal_store *store)
                          "some events may be only in a commit log that cannot be read: %s",
                          err.message);
     describe(unseen, what, sizeof what);
-    if (unseen->events > 0)
+    if (unseen->events > 0 && missing != SLOTS_MAX)
+        annal__store_log(store, ANNAL_LOG_WARNING,
+                         "%s; they are not shown before %s, which is recovering it, gets on", what,
+                         annal__holder_name(annal__slot_holder(store, missing), name));
+    else if (unseen->events > 0)
         annal__store_log(store, ANNAL_LOG_WARNING,
                          "%s; they are not shown: open the store for writing once to see them",
                          what);
@@ -135,17 +141,16 @@ annal_status annal_store_settle(annal_store *store, annal_error *err)
     int64_t deadline_us = annal__now_us(store) + (int64_t)store->wait_ms * 1000;
     annal_status status = annal__store_check(store, err);
     while (status == ANNAL_OK) {
-        _Atomic uint32_t never = 0;
         annal__buf_done(&unseen->text);
         *unseen = (struct unseen){.store = store, .text = {.limit = 400}};
         status = find(unseen, SLOTS_ALL, err);
         if (status < 0 || unseen->events == 0)
             break;
         describe(unseen, what, sizeof what);
-        if (annal__now_us(store) >= deadline_us)
+        if (annal__store_may_wait(store, deadline_us - annal__now_us(store)) <= 0)
             status = annal__fail(err, ANNAL_ERR_BUSY, "%.400s", what);
         else
-            annal__futex_wait(&never, 0, SETTLE_US);
+            annal__store_wait(store, SETTLE_US);
     }
     annal__buf_done(&unseen->text);
     annal__free(unseen);

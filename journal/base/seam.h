@@ -33,6 +33,18 @@ ssize_t annal__store_read_stray(const annal_store *store, annal_slice session, v
                                 size_t len, uint64_t offset);
 
 /*
+ * How long this store object waits for other processes, in all: as long as the callers of each wait
+ * say, unless who opened it sets a limit from now on (UINT32_MAX: none). Only waiting counts,
+ * and not the work between: so a command keeps its --wait however many things it waits for. Each
+ * wait asks how much of it is left, and sleeps through annal__store_wait() or says how long it was.
+ */
+void annal__store_limit_waits(annal_store *store, uint32_t limit_ms);
+int64_t annal__store_may_wait(const annal_store *store, int64_t wait_us);
+uint32_t annal__store_may_wait_ms(const annal_store *store, uint32_t wait_ms);
+void annal__store_wait(annal_store *store, int64_t us);
+void annal__store_waited(annal_store *store, int64_t us);
+
+/*
  * Where what the tails of a store object share hangs (replay/hub.h), for there is no global state:
  * made by the first tail, gone with the last.
  */

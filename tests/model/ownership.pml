@@ -74,6 +74,7 @@ typedef Slot {
     byte lock;  /* 0, process + 1, or ZOMBIE: its process is dead and the kernel has not let go yet */
     byte state;
     bit bound; /* the held list speaks of this boot */
+    bit alone; /* the log is of another boot, and was not recovered since */
     bit held;  /* it names the session */
     byte end_epoch;
     byte end_group;
@@ -388,6 +389,7 @@ inline forget_slot(s)
     slot[s].held = 0;
     slot[s].state = UNKNOWN;
     slot[s].bound = 0;
+    slot[s].alone = 0;
     slot[s].end_epoch = 0;
     slot[s].end_group = 0
 }
@@ -496,6 +498,7 @@ inline is_empty(s, e, g)
     slot[s].held = 0;
     slot[s].end_epoch = e;
     slot[s].end_group = g;
+    slot[s].alone = 0;
     slot[s].state = EMPTY
 }
 
@@ -511,6 +514,34 @@ inline forget_recovery()
 inline unlock(s)
 {
     slot[s].lock = 0
+}
+
+/* Redo what is in other, whose lock is ours; a log of another boot under locks/recovery, or else give
+ * it back. */
+inline recover_other()
+{
+    atomic { other != NO_SLOT ->
+        if
+        :: !slot[other].alone
+#ifndef BREAK_NO_RECOVERY_LOCK
+        :: slot[other].alone && recovery == 0 -> recovery = me + 1
+        :: slot[other].alone && recovery != 0 -> unlock(other); other = NO_SLOT
+#else
+        :: slot[other].alone
+#endif
+        fi
+    };
+    if
+    :: atomic { other != NO_SLOT -> skip };
+        recover(other);
+        d_step {
+            forget_recovery();
+            unlock(other);
+            recovery = (recovery == me + 1 -> 0 : recovery);
+            other = NO_SLOT
+        }
+    :: atomic { other == NO_SLOT -> skip }
+    fi
 }
 
 /* Under locks/claim: the lowest slot that can be had, else a new one. mine, or other to recover. */
@@ -576,9 +607,7 @@ inline claim_slot(moves_entry)
     do
     :: atomic { mine == NO_SLOT && claim == 0 && other == NO_SLOT -> claim = me + 1 };
         atomic { look_for_slot(moves_entry); claim = 0 }
-    :: atomic { other != NO_SLOT -> skip };
-        recover(other);
-        d_step { forget_recovery(); unlock(other); other = NO_SLOT }
+    :: recover_other()
     :: atomic { mine != NO_SLOT -> skip } -> break
     od
 }
@@ -622,9 +651,7 @@ inline take_session()
     atomic { look_for_holder(); claim = 0 };
     if
     :: d_step { busy -> busy = 0 }
-    :: atomic { !busy && other != NO_SLOT -> skip };
-        recover(other);
-        d_step { forget_recovery(); unlock(other); other = NO_SLOT }
+    :: recover_other()
     :: atomic { !busy && other == NO_SLOT -> read_journal() }
     fi
 }
@@ -994,10 +1021,10 @@ inline delete_journal()
     }
 }
 
-/* Opening a store: every slot that nobody lives in, then what rule 12 left half done. */
+/* Opening a store: every slot that nobody lives in, but for those that others keep us from; then what
+ * rule 12 left half done. */
 inline sweep()
 {
-    atomic { recovery == 0 -> recovery = me + 1 };
     do
     :: atomic { s < SLOTS && other == NO_SLOT ->
         do
@@ -1006,20 +1033,17 @@ inline sweep()
         :: else -> break
         od;
         if
-        :: s < SLOTS -> slot[s].lock = me + 1; other = s
+        :: s < SLOTS -> slot[s].lock = me + 1; other = s; s++
         :: else
         fi
     }
-    :: atomic { other != NO_SLOT -> skip };
-        recover(other);
-        d_step { forget_recovery(); unlock(other); other = NO_SLOT; s++ }
+    :: recover_other()
     :: atomic { s == SLOTS && other == NO_SLOT ->
         s = 0;
         if
         :: structure == 0 -> finish_replacement(); sync_names()
         :: else
-        fi;
-        recovery = 0
+        fi
     } -> break
     od
 }
@@ -1132,6 +1156,7 @@ inline cut_power_of_slot(s)
     slot[s].lock = 0;
     slot[s].state = UNKNOWN;
     slot[s].bound = 0;
+    slot[s].alone = slot[s].there;
     slot[s].held = 0;
     slot[s].end_epoch = 0;
     slot[s].end_group = 0

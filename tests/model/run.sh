@@ -72,6 +72,7 @@ breaks loose-bytes-are-not-carried -DEVENTS=2 -DOS -DKILLS=0 -DBREAK_LOOSE_NOT_C
 breaks no-mark -DEVENTS=2 -DOS -DKILLS=0 -DBREAK_NO_MARK
 breaks nothing-is-cut-at-a-mark -DEVENTS=2 -DOS -DKILLS=0 -DBREAK_NO_CUT
 breaks mark-outlives-checkpoint -DEVENTS=2 -DOS -DKILLS=0 -DBREAK_MARK_OUTLIVES_CHECKPOINT
+breaks no-recovery-lock -DEVENTS=2 -DOS -DKILLS=0 -DBREAK_NO_RECOVERY_LOCK
 breaks no-void -DEVENTS=2 -DSLOTS=3 -DFAILS=1 -DKILLS=1 -DCUTS=0 -DBREAK_NO_VOID
 breaks no-tombstone -DEVENTS=2 -DCHANGES=1 -DKILLS=0 -DBREAK_NO_TOMBSTONE
 

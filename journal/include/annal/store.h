@@ -39,7 +39,11 @@ typedef struct annal_store_options {
     annal_level level;   /* default: sync */
     annal_format format; /* of journals that are made; default: JSON lines */
     uint32_t batch_ms;   /* default: 10 */
-    uint32_t wait_ms;    /* how long to wait for a session of another process; default: 10,000 */
+    /*
+     * how long to wait for another process: for a session that it has, for a lock, for what it
+     * recovers at this moment; default: 10,000
+     */
+    uint32_t wait_ms;
     /* a commit log region may grow to this; default: 64 MiB, least: 1 MiB */
     uint64_t region_bytes;
     annal_log_fn log;
@@ -48,6 +52,10 @@ typedef struct annal_store_options {
 
 /*
  * Open a store, and recover what processes that died left in their commit logs. Any thread.
+ *
+ * Where another process is recovering some of it, wait for that, up to wait_ms, but no longer than
+ * 250 ms after it last got on: it may be stopped. Then the log callback is told which durable events
+ * are not to be read before it does.
  *
  * ANNAL_ERR_NOTFOUND     there is no store at path, and create was not asked for
  * ANNAL_ERR_IO           the directory cannot be read, or, without read_only, not be written

@@ -1,0 +1,23 @@
+/* Who keeps others waiting: the process that has a lock on a file, for messages. */
+#ifndef JOURNAL_BASE_HOLDER_H
+#define JOURNAL_BASE_HOLDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+/*
+ * The process that has a lock (flock or fcntl) on this file, as the kernel tells in /proc/locks. 0:
+ * nobody, or it is not told: in another pid namespace, or on a filesystem whose files bear another
+ * device number there. Reads the list of all locks: not for a fast path.
+ */
+uint32_t annal__holder_of(const struct stat *file);
+
+/*
+ * "process 123", "process 123, which is stopped", or for pid 0 "another process". At most
+ * HOLDER_BYTES, with the zero.
+ */
+#define HOLDER_BYTES 48
+const char *annal__holder_name(uint32_t pid, char out[HOLDER_BYTES]);
+
+#endif

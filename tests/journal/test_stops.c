@@ -1,0 +1,349 @@
+/* A process that is stopped while it has a lock: nobody waits for it beyond the limit, and readers not
+ * at all. */
+#include "journal/slot.h"
+
+#include "tests/support/journals.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LIMIT_MS 60
+#define SPARE_US 1000000 /* a busy machine; without a limit it is for ever */
+
+static struct tmpdir dir;
+static const char *path;
+static pid_t stopped; /* 0: none */
+static char log_text[4096];
+
+static void set_up(void)
+{
+    TMPDIR_INIT(&dir);
+    path = tmpdir_path(&dir, "store");
+    log_text[0] = '\0';
+    /* What was tried without an end would end the test. */
+    alarm(30);
+}
+
+static void end_stopped(void)
+{
+    if (stopped > 0) {
+        kill(stopped, SIGKILL);
+        ck_assert_int_eq(waitpid(stopped, NULL, 0), stopped);
+    }
+    stopped = 0;
+}
+
+static void tear_down(void)
+{
+    end_stopped();
+    alarm(0);
+    tmpdir_done(&dir);
+}
+
+static void keep_message(void *arg, annal_log_level level, const char *message)
+{
+    (void)arg;
+    (void)level;
+    size_t used = strlen(log_text);
+    snprintf(log_text + used, sizeof log_text - used, "%s\n", message);
+}
+
+static int64_t now_us(void)
+{
+    return annal__system_clock.monotonic_us(NULL);
+}
+
+static annal_store *open_hasty(void)
+{
+    const annal_store_options options = {
+        .create = true, .no_keeper = true, .wait_ms = LIMIT_MS, .log = keep_message};
+    annal_store *store = NULL;
+    ck_ok(annal_store_open(path, &options, &store, err));
+    return store;
+}
+
+/* Another process has this lock, and is stopped. */
+static void stop_with(const char *lock)
+{
+    const char *file = tmpdir_path(&dir, lock);
+    stopped = fork();
+    ck_assert_int_ge(stopped, 0);
+    if (stopped == 0) {
+        int fd = open(file, O_RDWR | O_CREAT, 0600);
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+            raise(SIGSTOP);
+        _exit(1);
+    }
+    int how = 0;
+    ck_assert_int_eq(waitpid(stopped, &how, WUNTRACED), stopped);
+    ck_assert(WIFSTOPPED(how));
+}
+
+/* That this is how it was answered, within the limit, and that the message names who has the lock. */
+static void ck_named(annal_status status, const annal_error *err, int64_t begun_us)
+{
+    char who[64];
+    int64_t took_us = now_us() - begun_us;
+    snprintf(who, sizeof who, "process %ld, which is stopped", (long)stopped);
+    ck_assert_msg(status == ANNAL_ERR_BUSY, "%s: %s", annal_status_name(status), err->message);
+    ck_assert_msg(strstr(err->message, who) != NULL, "'%s' does not name '%s'", err->message, who);
+    ck_assert_msg(took_us < LIMIT_MS * 1000 + SPARE_US, "took %" PRId64 " us", took_us);
+}
+
+static annal_status append_to(annal_store *store, const char *session, annal_error *err)
+{
+    uint64_t seq;
+    return append_number(store, session, 1, 20, ANNAL_LEVEL_SYNC, &seq, err);
+}
+
+static int count_log(void *arg, const annal_log_info *info)
+{
+    (void)info;
+    ++*(int *)arg;
+    return 0;
+}
+
+/* ---- locks/claim ---- */
+
+START_TEST(who_appends_beside_a_stopped_holder_of_claim_is_told_in_time_which_process_it_is)
+{
+    annal_error failure = {0};
+    annal_store *store = open_hasty();
+    append_numbers(store, "a", 1, 1, ANNAL_LEVEL_SYNC);
+    stop_with("store/locks/claim");
+    append_numbers(store, "a", 2, 2, ANNAL_LEVEL_SYNC); /* it is ours already */
+    int64_t begun_us = now_us();
+    ck_named(append_to(store, "b", &failure), &failure, begun_us);
+    end_stopped();
+    ck_ok(append_to(store, "b", err));
+    store_close(store);
+}
+END_TEST
+
+START_TEST(a_stopped_holder_of_claim_keeps_nobody_from_opening_reading_looking_and_closing)
+{
+    uint32_t pid = 0;
+    int logs = 0;
+    annal_store *writer = store_open(path);
+    append_numbers(writer, "a", 1, 3, ANNAL_LEVEL_SYNC);
+    stop_with("store/locks/claim");
+    int64_t begun_us = now_us();
+    annal_store *reader = store_open(path); /* it would wait for ten seconds */
+    ck_numbers(reader, "a", 3);
+    ck_ok(annal_store_logs(reader, count_log, &logs, err));
+    ck_assert_int_eq(logs, 1);
+    ck_ok(annal_session_owner(reader, ANNAL_SLICE("a"), &pid, err));
+    ck_assert_int_eq(pid, getpid());
+    store_close(reader);
+    store_close(writer);
+    ck_assert_int_lt(now_us() - begun_us, SPARE_US);
+}
+END_TEST
+
+START_TEST(a_larger_log_is_not_waited_for_beyond_the_limit)
+{
+    static char large[3 << 20];
+    annal_error failure = {0};
+    uint64_t seq;
+    annal_store *store = open_hasty();
+    append_numbers(store, "a", 1, 1, ANNAL_LEVEL_SYNC);
+    memset(large, '7', sizeof large);
+    stop_with("store/locks/claim");
+    int64_t begun_us = now_us();
+    const annal_slice data = {large, sizeof large};
+    ck_named(append_slice(store, "a", data, NULL, ANNAL_LEVEL_SYNC, &seq, &failure), &failure,
+             begun_us);
+    end_stopped();
+    ck_ok(append_slice(store, "a", data, NULL, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_assert_uint_eq(seq, 2);
+    store_close(store);
+}
+END_TEST
+
+/* ---- locks/recovery, and who recovers ---- */
+
+/* A slot that somebody has to recover, whose journal lacks what its log has. */
+static void leave_dead_owner(void)
+{
+    annal_store *dead = store_open(path);
+    append_numbers(dead, "d", 1, 3, ANNAL_LEVEL_SYNC);
+    store_abandon(dead);
+    ck_assert_int_eq(truncate(tmpdir_path(&dir, "store/events/d.jsonl"), 0), 0);
+}
+
+START_TEST(nobody_needs_locks_recovery_for_what_died_in_this_boot)
+{
+    leave_dead_owner();
+    stop_with("store/locks/recovery");
+    int64_t begun_us = now_us();
+    annal_store *store = store_open(path);
+    ck_numbers(store, "d", 3);
+    append_numbers(store, "d", 4, 4, ANNAL_LEVEL_SYNC);
+    store_close(store);
+    ck_assert_int_lt(now_us() - begun_us, SPARE_US);
+}
+END_TEST
+
+START_TEST(what_another_boot_left_is_recovered_by_one_at_a_time_and_sessions_are_not_had_before)
+{
+    annal_error failure = {0};
+    leave_dead_owner();
+    ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/locks/00.held")), 0);
+    stop_with("store/locks/recovery");
+    int64_t begun_us = now_us();
+    annal_store *store = open_hasty(); /* and everything else works */
+    ck_assert_int_lt(now_us() - begun_us, SPARE_US);
+    begun_us = now_us();
+    ck_named(append_to(store, "e", &failure), &failure, begun_us);
+    ck_assert_ptr_nonnull(strstr(failure.message, "locks/recovery"));
+    end_stopped();
+    append_numbers(store, "d", 4, 4, ANNAL_LEVEL_SYNC);
+    ck_numbers(store, "d", 4);
+    store_close(store);
+}
+END_TEST
+
+/* Stops itself when it is to sync the first journal. */
+static int stop_at_sync(void *arg, int fd)
+{
+    char link[64], file[256] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t got = readlink(link, file, sizeof file - 1);
+    if (got > 0 && strstr(file, "/events/d.jsonl") != NULL)
+        raise(SIGSTOP);
+    return annal__system_io.fdatasync(arg, fd);
+}
+
+static void stop_recovering(void)
+{
+    struct io io = annal__system_io;
+    const struct seams seams = {.io = &io, .clock = &annal__system_clock};
+    const annal_store_options options = {.no_keeper = true};
+    io.fdatasync = stop_at_sync;
+    stopped = fork();
+    ck_assert_int_ge(stopped, 0);
+    if (stopped == 0) {
+        annal_store *store = NULL;
+        (void)!annal__store_open(path, &options, &seams, &store, NULL);
+        pause();
+        _exit(1);
+    }
+    int how = 0;
+    ck_assert_int_eq(waitpid(stopped, &how, WUNTRACED), stopped);
+    ck_assert(WIFSTOPPED(how));
+}
+
+START_TEST(who_opens_beside_a_process_that_is_stopped_while_it_recovers_goes_on_and_says_who_it_is)
+{
+    char who[64];
+    annal_error failure = {0};
+    annal_store *store = store_open(path);
+    append_numbers(store, "other", 1, 2, ANNAL_LEVEL_SYNC);
+    store_close(store);
+    leave_dead_owner();
+    stop_recovering();
+    /* What it wrote before is not there, as far as others can tell. */
+    ck_assert_int_eq(truncate(tmpdir_path(&dir, "store/events/d.jsonl"), 0), 0);
+    snprintf(who, sizeof who, "process %ld, which is stopped", (long)stopped);
+    int64_t begun_us = now_us();
+    store = open_hasty();
+    ck_assert_int_lt(now_us() - begun_us, LIMIT_MS * 1000 + SPARE_US);
+    ck_assert_msg(strstr(log_text, "3 durable events") != NULL && strstr(log_text, who) != NULL,
+                  "%s", log_text);
+    ck_numbers(store, "other", 2);
+    append_numbers(store, "other", 3, 3, ANNAL_LEVEL_SYNC);
+    begun_us = now_us();
+    ck_named(append_to(store, "d", &failure), &failure, begun_us);
+    end_stopped();
+    append_numbers(store, "d", 4, 4, ANNAL_LEVEL_SYNC);
+    ck_numbers(store, "d", 4);
+    store_close(store);
+}
+END_TEST
+
+/* ---- locks/structure, and an owner ---- */
+
+START_TEST(who_deletes_beside_a_stopped_holder_of_structure_is_told_in_time_which_process_it_is)
+{
+    annal_error failure = {0};
+    annal_store *store = open_hasty();
+    append_numbers(store, "a", 1, 1, ANNAL_LEVEL_SYNC);
+    stop_with("store/locks/structure");
+    int64_t begun_us = now_us();
+    ck_named(annal_session_delete(store, ANNAL_SLICE("a"), NULL, &failure), &failure, begun_us);
+    store_close(store);
+}
+END_TEST
+
+START_TEST(a_stopped_owner_of_a_session_is_named_as_such)
+{
+    annal_error failure = {0};
+    stopped = fork();
+    if (stopped == 0) {
+        append_numbers(store_open(path), "a", 1, 1, ANNAL_LEVEL_SYNC);
+        raise(SIGSTOP);
+        _exit(1);
+    }
+    int how = 0;
+    ck_assert_int_eq(waitpid(stopped, &how, WUNTRACED), stopped);
+    ck_assert(WIFSTOPPED(how));
+    annal_store *store = open_hasty();
+    int64_t begun_us = now_us();
+    ck_named(append_to(store, "a", &failure), &failure, begun_us);
+    append_numbers(store, "b", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_numbers(store, "a", 1);
+    store_close(store);
+}
+END_TEST
+
+START_TEST(a_limit_for_all_waits_of_a_store_is_not_paid_twice)
+{
+    annal_error failure = {0};
+    annal_store *store = store_open(path); /* would wait for ten seconds */
+    append_numbers(store, "a", 1, 1, ANNAL_LEVEL_SYNC);
+    stop_with("store/locks/claim");
+    annal__store_limit_waits(store, 2 * LIMIT_MS);
+    int64_t begun_us = now_us();
+    ck_assert_int_eq(append_to(store, "b", &failure), ANNAL_ERR_BUSY);
+    ck_assert_int_eq(append_to(store, "c", &failure), ANNAL_ERR_BUSY);
+    ck_assert_int_eq(append_to(store, "d", &failure), ANNAL_ERR_BUSY);
+    int64_t took_us = now_us() - begun_us;
+    ck_assert_int_ge(took_us, 2 * LIMIT_MS * 1000);
+    ck_assert_int_lt(took_us, 2 * LIMIT_MS * 1000 + SPARE_US);
+    store_close(store);
+}
+END_TEST
+
+Suite *suite_stops(void)
+{
+    Suite *suite = suite_create("stops");
+    TCase *cases = tcase_create("stops");
+    suite_add_tcase(suite, cases);
+    tcase_add_checked_fixture(cases, set_up, tear_down);
+    tcase_add_test(
+        cases, who_appends_beside_a_stopped_holder_of_claim_is_told_in_time_which_process_it_is);
+    tcase_add_test(cases,
+                   a_stopped_holder_of_claim_keeps_nobody_from_opening_reading_looking_and_closing);
+    tcase_add_test(cases, a_larger_log_is_not_waited_for_beyond_the_limit);
+    tcase_add_test(cases, nobody_needs_locks_recovery_for_what_died_in_this_boot);
+    tcase_add_test(
+        cases,
+        what_another_boot_left_is_recovered_by_one_at_a_time_and_sessions_are_not_had_before);
+    tcase_add_test(
+        cases,
+        who_opens_beside_a_process_that_is_stopped_while_it_recovers_goes_on_and_says_who_it_is);
+    tcase_add_test(
+        cases,
+        who_deletes_beside_a_stopped_holder_of_structure_is_told_in_time_which_process_it_is);
+    tcase_add_test(cases, a_stopped_owner_of_a_session_is_named_as_such);
+    tcase_add_test(cases, a_limit_for_all_waits_of_a_store_is_not_paid_twice);
+    return suite;
+}
