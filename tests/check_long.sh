@@ -16,6 +16,7 @@ threads     every suite of the library under the thread sanitizer
 memory      every suite of the library and every fuzzer's corpus under Valgrind's memcheck
 faults      every call of every scene fails in every way that fits it
 flips       every bit of a journal, a commit log and a snapshot
+large       tests that are left out of make test: logs of 100 MB, long histories
 contend     eight processes that want the same task, 1,000 rounds, also killed ones
 soak        writers are killed with SIGKILL for 20 minutes; what was acknowledged is there
 power_1     the power is cut after every operation of a workload, in 200 ways: a fourth of the workloads
@@ -46,6 +47,11 @@ run_part() {
         cmake --preset bench
         cmake --build --preset bench
         tests/valgrind.sh build/bench
+        ;;
+    large)
+        cmake --preset bench
+        cmake --build --preset bench
+        ANNAL_TEST_FULL=1 ctest --preset bench -R '^(replay[.]|tools[.]import_odd)'
         ;;
     faults | flips | contend | model) make "$1" ;;
     soak) make soak ROUNDS=1000000 SEED="$SEED" SECONDS_MOST=1200 ;;

@@ -348,9 +348,9 @@ static const struct command run_verbs[] = {
     {.name = "transition",
      .summary = "change the status of a run, as the table run_edges allows",
      .about = "Compare and set: refused unless the status is one of --expect, and unless an\n"
-              "edge leads from there to STATUS. A terminal status is left, and a tree that is\n"
-              "not approved is merged, only with --override and a reason, which stays in the\n"
-              "run's row.",
+              "edge leads from there to STATUS. Only --override with a reason, which stays in\n"
+              "the run's row, leaves a terminal status or merges a tree that nobody\n"
+              "approved.",
      .examples = "  annal run transition r1 declined --expect awaiting_review --reviewer bob\n"
                  "  annal run transition r1 merged --expect merging --commit 1f2e3d\n"
                  "  annal run transition r1 awaiting_review --override --reason \"try again\"\n",

@@ -285,7 +285,7 @@ START_TEST(any_call_of_packs_may_fail)
 {
     static const struct scene scene = {.name = "packs",
                                        .sources = EVERYTHING,
-                                       .runs = 12,
+                                       .runs = 6,
                                        .build = build_packs,
                                        .live = live_packs,
                                        .prove = prove_packs};
@@ -332,7 +332,7 @@ START_TEST(any_call_of_guarded_appends_may_fail)
 {
     static const struct scene scene = {.name = "guards",
                                        .sources = EVERYTHING,
-                                       .runs = 12,
+                                       .runs = 6,
                                        .build = build_guards,
                                        .live = live_guards,
                                        .prove = prove_packs};

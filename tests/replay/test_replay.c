@@ -1,6 +1,7 @@
 #include "tests/snapshot/fold.h"
 #include "tests/support/random.h"
 #include "tests/support/real_logs.h"
+#include "tests/support/runner.h"
 #include "tools/import/import.h"
 
 #include <annal/replay.h>
@@ -185,7 +186,7 @@ END_TEST
 
 /* ---- Logs of agents ---- */
 
-#define LOG_BYTES_MAX (3 << 20)
+#define LOG_BYTES_MAX ((off_t)full_or(3 << 20, 1 << 20))
 
 static void import(const char *kind, const char *folder, const char *name)
 {

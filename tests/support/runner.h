@@ -14,8 +14,15 @@ int run_suites(int argc, char **argv, Suite *(*const suites[])(void));
  * Valgrind). */
 unsigned many_or(unsigned many, unsigned few);
 
-/* All of it where ANNAL_TEST_FULL is set (make flips), else as much as fits into a run of all
+/* All of it where ANNAL_TEST_FULL is set (make check-long), else as much as fits into a run of all
  * tests. */
 unsigned full_or(unsigned full, unsigned usual);
+
+/* Add a test only where ANNAL_TEST_FULL is set. */
+#define tcase_add_long_test(tcase, test)                                                           \
+    do {                                                                                           \
+        if (full_or(1, 0))                                                                         \
+            tcase_add_test(tcase, test);                                                           \
+    } while (0)
 
 #endif

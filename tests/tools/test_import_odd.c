@@ -3,6 +3,7 @@
  * imported, skipped for a reason or held as it stands, the exit status says whether all could be read, and
  * a second import adds nothing.
  */
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 
 #include <annal/import.h>
@@ -683,10 +684,10 @@ Suite *suite_import_odd(void)
     TCase *tc = tcase_create("odd logs");
     tcase_set_timeout(tc, 240);
     tcase_add_test(tc, a_line_of_100_mb_is_held_in_pieces_and_its_neighbours_are_imported);
-    tcase_add_test(tc, a_line_as_long_as_lines_may_be_takes_bounded_memory);
-    tcase_add_test(tc, a_document_with_a_message_of_100_mb_gives_all_the_others);
-    tcase_add_test(tc, a_document_of_many_messages_takes_time_and_memory_for_each_alone);
-    tcase_add_test(tc, a_row_of_70_mb_is_held_in_pieces);
+    tcase_add_long_test(tc, a_line_as_long_as_lines_may_be_takes_bounded_memory);
+    tcase_add_long_test(tc, a_document_with_a_message_of_100_mb_gives_all_the_others);
+    tcase_add_long_test(tc, a_document_of_many_messages_takes_time_and_memory_for_each_alone);
+    tcase_add_long_test(tc, a_row_of_70_mb_is_held_in_pieces);
     tcase_add_test(tc, a_file_of_a_directory_that_is_too_large_is_held_and_the_others_are_imported);
     tcase_add_loop_test(tc, numbers_and_strings_that_no_other_type_holds_are_kept_byte_for_byte, 0,
                         4);
