@@ -245,7 +245,7 @@ static annal_status ensure_writer(struct derived *base, annal_error *err)
             return status;
     }
     if (!base->private)
-        status = annal__file_check(io_of(base), base->path, err);
+        status = annal__file_check(io_of(base), base->path, base->given_bytes, err);
     if (status >= 0 && (base->private || annal__file_is_there(io_of(base), base->path)))
         status = open_existing(base, &whose, err);
     bool fills = status >= 0 && (base->db == NULL || whose == EMPTY);
@@ -461,8 +461,9 @@ static annal_status open_reader(struct derived *base, const char *uri, uint32_t 
     sqlite3 *db = NULL;
     enum whose whose = EMPTY;
     bool current = true;
-    annal_status status =
-        base->private ? ANNAL_OK : annal__file_check(io_of(base), base->path, err);
+    annal_status status = base->private
+                              ? ANNAL_OK
+                              : annal__file_check(io_of(base), base->path, base->given_bytes, err);
     if (status >= 0)
         status = annal__db_open(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, &db, err);
     if (status < 0)
@@ -586,8 +587,10 @@ annal_status annal__derived_init(struct derived *base, annal_store *store, const
     }
     const char *root = annal_store_path(store);
     size_t root_bytes = strlen(root);
-    base->root_bytes =
-        strncmp(path, root, root_bytes) == 0 && path[root_bytes] == '/' ? root_bytes : 0;
+    bool inside = strncmp(path, root, root_bytes) == 0 && path[root_bytes] == '/';
+    const char *slash = strrchr(path, '/');
+    base->root_bytes = inside ? root_bytes : 0;
+    base->given_bytes = inside ? root_bytes : slash == NULL ? 0 : (size_t)(slash - path);
     base->path = annal__strndup(path, strlen(path));
     if (base->path != NULL)
         return ANNAL_OK;

@@ -40,6 +40,7 @@ struct derived {
     uint32_t wait_ms;
     char *path;             /* what SQLite opens: STORE/sessions.db, or a database in memory */
     size_t root_bytes;      /* so much of it is the store's path, which is never made */
+    size_t given_bytes;     /* so much of it was given by a user; no link is followed below it */
     int32_t application_id; /* of a file of this kind, */
     int64_t user_version;   /* and of this version */
     bool rollback;          /* strangers write it too: a rollback journal, synced in full, no WAL */

@@ -19,9 +19,33 @@ static annal_status path_with(const char *database, const char *suffix, struct b
     return ANNAL_OK;
 }
 
-annal_status annal__file_check(const struct io *io, const char *path, annal_error *err)
+/* Agents write where databases of runs stand, and may put links there. */
+static annal_status check_folders(const struct io *io, const char *database, size_t root_bytes,
+                                  annal_error *err)
+{
+    struct buf path = {0};
+    struct stat folder;
+    annal_status status = path_with(database, "", &path, err);
+    for (char *slash = status < 0 ? NULL : strchr(path.ptr + root_bytes + 1, '/');
+         slash != NULL && status >= 0; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (io->stat(io->arg, path.ptr, &folder) == 0 && S_ISLNK(folder.st_mode)) {
+            errno = ELOOP;
+            status = annal__fail_errno(err, "'%s' is a symbolic link, and not followed", path.ptr);
+        }
+        *slash = '/';
+    }
+    annal__buf_done(&path);
+    return status;
+}
+
+annal_status annal__file_check(const struct io *io, const char *path, size_t root_bytes,
+                               annal_error *err)
 {
     struct stat file;
+    annal_status status = check_folders(io, path, root_bytes, err);
+    if (status < 0)
+        return status;
     if (io->stat(io->arg, path, &file) < 0)
         return ANNAL_OK;
     if (S_ISDIR(file.st_mode)) {

@@ -15,8 +15,12 @@ struct file_id {
 
 bool annal__file_is_there(const struct io *io, const char *path);
 
-/* Refuses a directory, in words that say what to do about it. */
-annal_status annal__file_check(const struct io *io, const char *path, annal_error *err);
+/*
+ * Refuses a directory in the place of a database, and a symbolic link in its place or in that of a
+ * directory below the first root_bytes of its name: where a link leads is not ours to write.
+ */
+annal_status annal__file_check(const struct io *io, const char *path, size_t root_bytes,
+                               annal_error *err);
 
 /* Of the file that is called database and suffix; one that is not there has inode 0. */
 struct file_id annal__file_id(const struct io *io, const char *database, const char *suffix);

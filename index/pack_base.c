@@ -665,6 +665,8 @@ static annal_status fill_base(annal_index *index, struct pack_base *base, const 
     base->base.arg = base;
     lock_name(index, path, lock);
     annal_status status = annal__derived_init(&base->base, index->store, path, lock, err);
+    if (status >= 0 && slots[0]->at != NULL && slots[0]->at[0] == '/')
+        base->base.given_bytes = strlen(slots[0]->at);
     if (status >= 0 && index->base.private)
         status = annal__derived_make_private(&base->base, err);
     else if (status >= 0 && annal_store_is_read_only(index->store))

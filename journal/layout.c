@@ -39,8 +39,8 @@ annal_status annal__layout_make(const annal_store *store, annal_error *err)
         status = annal__store_path(store, &path, directories[i], "", err);
         if (status == ANNAL_OK && io->mkdir(io->arg, path.ptr, 0700) == 0)
             made = true;
-        else if (status == ANNAL_OK && errno != EEXIST)
-            status = annal__fail_errno(err, "create directory %s", path.ptr);
+        else if (status == ANNAL_OK) /* behind a link we would write outside the store */
+            status = annal__check_dir(io, path.ptr, errno, err);
     }
     if (status == ANNAL_OK && made)
         status = annal__sync_dir(io, store->path, err);

@@ -8,12 +8,15 @@
  * (3) Import only adds: a proposal for each file in the inbox whose slug the project does not have.
  *     What cannot be read as a proposal is named and passed over.
  * (4) A name that is no safe file name (a slug with a slash in it) is written with %XX for the bytes
- *     that would not be. Nothing is ever written outside the directory that was given.
+ *     that would not be. Nothing is ever read, written or deleted outside the directory that was
+ *     given, whatever links agents put there (journal/base/below.h): a link in the way ends the
+ *     export. A file of the inbox that is a link is no proposal.
  */
-#include "packs/files.h"
 #include "packs/need.h"
 #include "packs/post.h"
 
+#include "journal/base/alloc.h"
+#include "journal/base/below.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
@@ -107,13 +110,15 @@ static const char FILES[] =
 /* ---- Files ---- */
 
 struct mirror {
-    const char *root;
+    struct below below;
     bool stale; /* this round deletes, else it writes */
     annal_mirror_file_fn fn;
     void *arg;
     annal_mirror_counts counts;
     annal_error *err;
 };
+
+static const struct below_mode AS_USUAL = {.file = 0666, .folder = 0777};
 
 /* Rule (4). A slash stays where suffix has it: that one is ours. */
 static annal_status add_name(struct buf *path, annal_slice name)
@@ -129,25 +134,10 @@ static annal_status add_name(struct buf *path, annal_slice name)
     return status;
 }
 
-/* Make the directories above the file. */
-static annal_status make_folders(char *path, size_t root_len, annal_error *err)
+static bool holds(const struct mirror *mirror, const char *path, annal_slice content)
 {
-    for (char *slash = strchr(path + root_len + 1, '/'); slash != NULL;
-         slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(path, 0777) < 0 && errno != EEXIST)
-            return annal__fail_errno(err, "make directory '%s'", path);
-        *slash = '/';
-    }
-    return ANNAL_OK;
-}
-
-static bool holds(const char *path, annal_slice content)
-{
-    struct stat info;
     struct buf have = {.limit = content.len + 1};
-    bool same = stat(path, &info) == 0 && (uint64_t)info.st_size == content.len &&
-                annal__read_file(path, &have, NULL) == ANNAL_OK &&
+    bool same = annal__below_read(&mirror->below, path, &have, NULL) == ANNAL_OK &&
                 annal__slice_same(annal__buf_slice(&have), content);
     annal__buf_done(&have);
     return same;
@@ -155,30 +145,28 @@ static bool holds(const char *path, annal_slice content)
 
 static int tell(const struct mirror *mirror, const char *path)
 {
-    const annal_mirror_file file = {path + strlen(mirror->root) + 1, mirror->stale};
+    const annal_mirror_file file = {path, mirror->stale};
     return mirror->fn == NULL ? 0 : mirror->fn(mirror->arg, &file);
 }
 
 static int delete_file(struct mirror *mirror, const char *path)
 {
-    if (unlink(path) == 0) {
-        mirror->counts.deleted++;
-        return tell(mirror, path);
-    }
-    return errno == ENOENT || errno == ENOTDIR
-               ? 0
-               : annal__fail_errno(mirror->err, "delete '%s'", path);
+    bool deleted = false;
+    annal_status status = annal__below_delete(&mirror->below, path, &deleted, mirror->err);
+    if (status < 0 || !deleted)
+        return status;
+    mirror->counts.deleted++;
+    return tell(mirror, path);
 }
 
-static int write_file(struct mirror *mirror, char *path, annal_slice content)
+static int write_file(struct mirror *mirror, const char *path, annal_slice content)
 {
-    if (holds(path, content)) {
+    if (holds(mirror, path, content)) {
         mirror->counts.unchanged++;
         return 0;
     }
-    annal_status status = make_folders(path, strlen(mirror->root), mirror->err);
-    if (status == ANNAL_OK)
-        status = annal__replace_file(path, content, mirror->err);
+    annal_status status =
+        annal__below_replace(&mirror->below, path, content, &AS_USUAL, mirror->err);
     if (status < 0)
         return status;
     mirror->counts.written++;
@@ -191,8 +179,7 @@ static int mirror_row(void *arg, const annal_row *row)
     struct buf path = {.limit = PATH_BYTES_MAX};
     if ((row->values[3].kind == ANNAL_VALUE_NULL) != mirror->stale)
         return 0;
-    int status =
-        annal__buf_printf(&path, "%s/%.*s/", mirror->root, ANNAL_FMT(row->values[0].bytes));
+    int status = annal__buf_printf(&path, "%.*s/", ANNAL_FMT(row->values[0].bytes));
     if (status >= 0)
         status = add_name(&path, row->values[1].bytes);
     if (status >= 0)
@@ -253,7 +240,7 @@ annal_status annal_mirror_export(annal_index *index, annal_slice project, const 
                                  annal_mirror_file_fn fn, void *arg,
                                  annal_mirror_counts *out_counts, annal_error *err)
 {
-    struct mirror mirror = {.root = directory, .stale = true, .fn = fn, .arg = arg, .err = err};
+    struct mirror mirror = {.stale = true, .fn = fn, .arg = arg, .err = err};
     const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = project};
     const annal_sql_options options = {.params = &param, .param_count = 1};
     annal_status status = need_packs(index, err);
@@ -262,10 +249,13 @@ annal_status annal_mirror_export(annal_index *index, annal_slice project, const 
     if (status == ANNAL_OK && mkdir(directory, 0777) < 0 && errno != EEXIST)
         status = annal__fail_errno(err, "make directory '%s'", directory);
     if (status == ANNAL_OK)
+        status = annal__below_open(directory, &mirror.below, err);
+    if (status == ANNAL_OK)
         status = annal_sql(index, annal_slice_of(FILES), &options, mirror_row, &mirror, err);
     mirror.stale = false;
     if (status == ANNAL_OK)
         status = annal_sql(index, annal_slice_of(FILES), &options, mirror_row, &mirror, err);
+    annal__below_close(&mirror.below);
     if (status == ANNAL_OK && out_counts != NULL)
         *out_counts = mirror.counts;
     return status;
@@ -274,6 +264,7 @@ annal_status annal_mirror_export(annal_index *index, annal_slice project, const 
 /* ---- Import, rule (3) ---- */
 
 struct import {
+    struct below below;
     annal_index *index;
     annal_slice project;
     struct post post;
@@ -411,23 +402,48 @@ done:
     return status;
 }
 
+/* path begins with the directory that was given; what follows is below it. */
+static int tell_unreadable(const struct import *import, const char *path, const char *message)
+{
+    return tell_proposal(import, &(annal_mirror_proposal){.outcome = ANNAL_MIRROR_UNREADABLE,
+                                                          .file = path,
+                                                          .message = message});
+}
+
+/* That a file of the user's cannot be read is no fault of the store. */
+static annal_status as_invalid(annal_status status, annal_error *err)
+{
+    if (status != ANNAL_ERR_IO && status != ANNAL_ERR_NOTFOUND)
+        return status;
+    if (err != NULL)
+        err->status = ANNAL_ERR_INVALID;
+    return ANNAL_ERR_INVALID;
+}
+
 static int import_file(struct import *import, const char *path, annal_error *err)
 {
     static const char select[] =
         "SELECT 1 FROM memory.decision_inbox WHERE project_id = ?1 AND slug = ?2";
     struct buf text = {.limit = (size_t)ANNAL_DATA_BYTES_MAX + 1}, scratch = {0};
     struct proposal proposal;
+    annal_error why = {0};
     bool known = false;
-    int status = annal__read_file(path, &text, err);
-    if (status < 0)
+    int status =
+        annal__below_read(&import->below, path + strlen(import->below.root) + 1, &text, &why);
+    if (status < 0 && why.os_errno == ELOOP) {
+        status = tell_unreadable(import, path, "it is a symbolic link, and not followed");
         goto done;
+    }
+    if (status < 0) {
+        if (err != NULL)
+            *err = why;
+        status = as_invalid(status, err);
+        goto done;
+    }
     if (!parse_proposal(annal__buf_slice(&text), &scratch, &proposal)) {
-        status = tell_proposal(
-            import, &(annal_mirror_proposal){
-                        .outcome = ANNAL_MIRROR_UNREADABLE,
-                        .file = path,
-                        .message = "no proposal: it needs front matter with agent, slug, type and "
-                                   "title, and content"});
+        status = tell_unreadable(import, path,
+                                 "no proposal: it needs front matter with agent, slug, type and "
+                                 "title, and content");
         goto done;
     }
     status = has_row(import->index, select, import->project, proposal.slug, &known, err);
@@ -440,10 +456,48 @@ done:
     return status;
 }
 
-static int is_markdown(const struct dirent *entry)
+static bool is_markdown(const char *name)
 {
-    size_t len = strlen(entry->d_name);
-    return entry->d_name[0] != '.' && len > 3 && strcmp(entry->d_name + len - 3, ".md") == 0;
+    size_t len = strlen(name);
+    return name[0] != '.' && len > 3 && strcmp(name + len - 3, ".md") == 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The proposals of the inbox by name, each to be freed. Takes over the descriptor. */
+static annal_status list_inbox(int folder, const char *directory, char ***out_names,
+                               size_t *out_count, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    DIR *stream = fdopendir(folder);
+    if (stream == NULL) {
+        status = annal__fail_errno(err, "read '%s/" INBOX "'", directory);
+        close(folder);
+        return status;
+    }
+    errno = 0;
+    for (const struct dirent *entry; status == ANNAL_OK && (entry = readdir(stream)) != NULL;) {
+        if (!is_markdown(entry->d_name))
+            continue;
+        char **grown = annal__realloc_array(*out_names, *out_count + 1, sizeof *grown);
+        char *name = grown == NULL ? NULL : annal__strndup(entry->d_name, strlen(entry->d_name));
+        if (grown != NULL)
+            *out_names = grown;
+        if (name == NULL)
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "read the inbox: out of memory");
+        else
+            grown[(*out_count)++] = name;
+        errno = 0;
+    }
+    if (status == ANNAL_OK && errno != 0)
+        status = annal__fail_errno(err, "read '%s/" INBOX "'", directory);
+    closedir(stream);
+    if (*out_count > 0)
+        qsort(*out_names, *out_count, sizeof **out_names, by_name);
+    return status;
 }
 
 /* In place of what path held, with a NUL behind it. */
@@ -451,8 +505,7 @@ static annal_status set_path(struct buf *path, const char *directory, const char
                              annal_error *err)
 {
     annal__buf_clear(path);
-    annal_status status =
-        annal__buf_printf(path, "%s/" INBOX "%s%s", directory, name[0] != '\0' ? "/" : "", name);
+    annal_status status = annal__buf_printf(path, "%s/" INBOX "/%s", directory, name);
     if (status == ANNAL_OK && annal__buf_cstr(path) == NULL)
         status = ANNAL_ERR_NOMEM;
     if (status < 0)
@@ -462,27 +515,42 @@ static annal_status set_path(struct buf *path, const char *directory, const char
     return status;
 }
 
+static annal_status open_inbox(struct import *import, const char *directory, char ***out_names,
+                               size_t *out_count, annal_error *err)
+{
+    int folder = -1;
+    annal_error why = {0};
+    annal_status status = annal__below_open(directory, &import->below, &why);
+    if (status == ANNAL_OK)
+        status = annal__below_folder(&import->below, INBOX, NULL, &folder, &why);
+    if (status == ANNAL_OK)
+        status = list_inbox(folder, directory, out_names, out_count, &why);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return ANNAL_OK; /* no files */
+    status = as_invalid(status, &why);
+    if (status < 0 && err != NULL)
+        *err = why;
+    return status;
+}
+
 static int import_all(struct import *import, const char *directory, annal_error *err)
 {
     struct buf path = {.limit = PATH_BYTES_MAX};
-    struct dirent **entries = NULL;
-    int count = 0, status = set_path(&path, directory, "", err);
-    if (status < 0)
-        goto done;
-    count = scandir(path.ptr, &entries, is_markdown, alphasort);
-    if (count < 0 && errno != ENOENT)
-        status = annal__fail_read(err, path.ptr);
-    import->imported.files = count > 0 ? (uint64_t)count : 0;
-    for (int i = 0; status == ANNAL_OK && i < count; i++) {
-        status = set_path(&path, directory, entries[i]->d_name, err);
+    char **names = NULL;
+    size_t count = 0;
+    int status = set_path(&path, directory, "", err);
+    if (status == ANNAL_OK)
+        status = open_inbox(import, directory, &names, &count, err);
+    import->imported.files = count;
+    for (size_t i = 0; status == ANNAL_OK && i < count; i++) {
+        status = set_path(&path, directory, names[i], err);
         if (status == ANNAL_OK)
             status = import_file(import, path.ptr, err);
     }
-
-done:
-    for (int i = 0; i < count; i++)
-        free(entries[i]);
-    free(entries);
+    for (size_t i = 0; i < count; i++)
+        annal__free(names[i]);
+    annal__free(names);
+    annal__below_close(&import->below);
     annal__buf_done(&path);
     return status;
 }

@@ -1,7 +1,9 @@
 /* A run of an OpenProse program on disk: its folder, its program, its attachments. */
 #include "tools/prose_run.h"
 
+#include "journal/base/below.h"
 #include "journal/base/buf.h"
+#include "journal/base/error.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
 #include "tools/command.h"
@@ -85,62 +87,42 @@ int prose_run_folder(struct verb_call *call, const char *run, struct buf *out)
     return out->len > 0 ? 0 : fail_storage("pack prose is not on in this store");
 }
 
-static int sync_folder(const char *path)
+/*
+ * Where a run's files stand below what was given: the store, or the directory of annal pack enable
+ * prose --at. The VM and its subagents write there, so no link is followed below it.
+ */
+static int open_place(const struct verb_call *call, const char *folder, const char *name,
+                      struct below *out_below, struct buf *root, struct buf *path)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool good = fd >= 0 && fsync(fd) == 0;
-    int why = errno;
-    if (fd >= 0)
-        close(fd);
-    return good ? 0 : fail_storage("sync '%s': %s", path, strerror(why));
-}
-
-/* The folder and those above it. */
-static int make_folder(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        bool failed = mkdir(path, 0700) < 0 && errno != EEXIST;
-        *slash = '/';
-        if (failed)
-            return fail_storage("make the folders of '%s': %s", path, strerror(errno));
+    const char *store = annal_store_path(call->store), *runs = strrchr(folder, '/');
+    annal_error err = {0};
+    size_t len = strlen(store);
+    if (strncmp(folder, store, len) != 0 || folder[len] != '/') {
+        while (runs > folder && *--runs != '/') /* DIR of DIR/runs/RUN */
+            ;
+        len = (size_t)(runs - folder);
     }
-    if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return fail_storage("make folder '%s': %s", path, strerror(errno));
-    return 0;
+    if (annal__buf_printf(root, "%.*s", (int)len, folder) < 0 || annal__buf_cstr(root) == NULL ||
+        annal__buf_printf(path, "%s/%s", folder + len + 1, name) < 0 ||
+        annal__buf_cstr(path) == NULL)
+        return fail_storage("out of memory");
+    return annal__below_open(root->ptr, out_below, &err) < 0 ? fail_error(&err) : 0;
 }
 
-static int write_whole(const char *path, annal_slice content)
+int prose_run_write(const struct verb_call *call, const char *folder, const char *name,
+                    annal_slice content)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    bool good = fd >= 0;
-    for (size_t at = 0; good && at < content.len;) {
-        ssize_t count = write(fd, content.ptr + at, content.len - at);
-        good = count > 0 || errno == EINTR;
-        at += count > 0 ? (size_t)count : 0;
-    }
-    good = good && fsync(fd) == 0;
-    int why = errno;
-    if (fd >= 0)
-        close(fd);
-    return good ? 0 : fail_storage("write '%s': %s", path, strerror(why));
-}
-
-int prose_run_write(const char *folder, const char *name, annal_slice content)
-{
-    char path[PATH_MAX], next[PATH_MAX + 32];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    snprintf(next, sizeof next, "%s.%ld.new", path, (long)getpid());
-    char *slash = strrchr(path, '/');
-    *slash = '\0';
-    int exit_status = make_folder(path);
-    *slash = '/';
-    if (exit_status == 0)
-        exit_status = write_whole(next, content);
-    if (exit_status == 0 && rename(next, path) < 0)
-        exit_status = fail_storage("write '%s': %s", path, strerror(errno));
-    *slash = '\0';
-    return exit_status == 0 ? sync_folder(path) : exit_status;
+    static const struct below_mode mode = {.file = 0600, .folder = 0700, .sync = true};
+    struct below below = {0};
+    struct buf root = {0}, path = {0};
+    annal_error err = {0};
+    int exit_status = open_place(call, folder, name, &below, &root, &path);
+    if (exit_status == 0 && annal__below_replace(&below, path.ptr, content, &mode, &err) < 0)
+        exit_status = fail_error(&err);
+    annal__below_close(&below);
+    annal__buf_done(&path);
+    annal__buf_done(&root);
+    return exit_status;
 }
 
 /* ---- init ---- */
@@ -185,7 +167,8 @@ static int write_program(struct verb_call *call, const char *run)
     if (exit_status == 0)
         exit_status = verb_read_file(file, &program);
     if (exit_status == 0)
-        exit_status = prose_run_write(folder.ptr, "program.prose", annal__buf_slice(&program));
+        exit_status =
+            prose_run_write(call, folder.ptr, "program.prose", annal__buf_slice(&program));
     if (exit_status == 0)
         exit_status = verb_set_text(call, "program_source", annal__buf_slice(&program));
     if (exit_status == 0 && strcmp(file, "-") != 0)
@@ -282,7 +265,7 @@ static int attach(struct verb_call *call, const char *run, const char *name, ann
     if (exit_status == 0)
         exit_status = prose_run_folder(call, run, &folder);
     if (exit_status == 0)
-        exit_status = prose_run_write(folder.ptr, path, value);
+        exit_status = prose_run_write(call, folder.ptr, path, value);
     if (exit_status == 0 &&
         annal_artifact_put(call->store, annal_slice_of(call->session), value, &info, &err) < 0)
         exit_status = fail_error(&err);
@@ -396,17 +379,26 @@ struct checking {
 };
 
 /* Whether the file holds what the event said, by the artifact that was stored with it. */
-static const char *check_file(const char *path, annal_slice content)
+static const char *check_file(const struct checking *checking, const char *name,
+                              annal_slice content)
 {
-    struct buf have = {0};
-    const char *fault = NULL;
-    if (access(path, F_OK) < 0)
-        fault = "missing";
-    else if (verb_read_file(path, &have) != 0)
-        fault = "unreadable";
-    else if (!annal__slice_same(annal__buf_slice(&have), content))
-        fault = "changed";
+    struct below below = {0};
+    struct buf have = {.limit = content.len + 1}, root = {0}, path = {0};
+    annal_error err = {0};
+    const char *fault = "unreadable";
+    if (open_place(checking->call, checking->folder, name, &below, &root, &path) == 0) {
+        annal_status status = annal__below_read(&below, path.ptr, &have, &err);
+        bool same = status == ANNAL_OK && annal__slice_same(annal__buf_slice(&have), content);
+        fault = same                                              ? NULL
+                : status == ANNAL_OK || status == ANNAL_ERR_LIMIT ? "changed"
+                : status == ANNAL_ERR_NOTFOUND                    ? "missing"
+                : err.os_errno == ELOOP                           ? "behind a symbolic link"
+                                                                  : "unreadable";
+    }
+    annal__below_close(&below);
     annal__buf_done(&have);
+    annal__buf_done(&path);
+    annal__buf_done(&root);
     return fault;
 }
 
@@ -419,12 +411,11 @@ static bool is_inside(const char *name)
 static int check_attachment(void *arg, const annal_row *row)
 {
     struct checking *checking = arg;
-    char path[PATH_MAX], name[500];
+    char name[500];
     annal_slice content = {0};
     annal_error err = {0};
     const annal_value *values = row->values;
     snprintf(name, sizeof name, "%.*s", ANNAL_FMT(values[0].bytes));
-    snprintf(path, sizeof path, "%s/%s", checking->folder, name);
     annal_status status =
         annal_artifact_get(checking->call->store, annal_slice_of(checking->call->session),
                            values[1].bytes, (uint64_t)values[2].integer, &content, &err);
@@ -432,10 +423,10 @@ static int check_attachment(void *arg, const annal_row *row)
     bool inside = values[0].bytes.len < sizeof name && is_inside(name);
     const char *fault = !inside      ? "not under attachments/"
                         : status < 0 ? "not in the store, so it cannot be proved"
-                                     : check_file(path, content);
+                                     : check_file(checking, name, content);
     const char *did = fault == NULL ? "as it was written" : fault;
     if (fault != NULL && inside && status >= 0 && checking->restore &&
-        prose_run_write(checking->folder, name, content) == 0)
+        prose_run_write(checking->call, checking->folder, name, content) == 0)
         did = "restored";
     else if (fault != NULL)
         checking->exit_status = EXIT_REFUSED;

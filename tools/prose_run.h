@@ -15,8 +15,10 @@ int prose_run_new(char out[PROSE_RUN_BYTES + 1]);
 /* The folder of a run, where its state.db stands, with a NUL behind it. 0 or an exit status. */
 int prose_run_folder(struct verb_call *call, const char *run, struct buf *out);
 
-/* A file in that folder, in a folder at most: there in whole and durable, or not at all. */
-int prose_run_write(const char *folder, const char *name, annal_slice content);
+/* A file in that folder, in a folder at most: there in whole and durable, or not at all. A symbolic
+ * link that somebody put there is not followed. */
+int prose_run_write(const struct verb_call *call, const char *folder, const char *name,
+                    annal_slice content);
 
 /* For verbs_prose.c. */
 int prose_prepare_init(struct verb_call *call);

@@ -19,6 +19,7 @@
 #include "tools/team.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/below.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
@@ -379,36 +380,38 @@ static const char export_rows[] =
 struct export
 {
     const char *directory; /* NULL: standard output */
+    struct below below;
+    struct buf path;
     uint64_t files;
 };
 
-/* A new file in the place of an old one, whole or not at all. */
-static int write_file(const char *directory, annal_slice id, annal_slice json)
+/* The directory, which is made when it is missing. 0 or an exit status. */
+static int open_directory(struct export *export)
 {
-    struct buf path = {0}, temporary = {0};
-    int exit_status = 0;
-    FILE *file = NULL;
-    if (annal__buf_printf(&path, "%s/%.*s.json", directory, ANNAL_FMT(id)) < 0 ||
-        annal__buf_printf(&temporary, "%s/.new-%.*s.json", directory, ANNAL_FMT(id)) < 0 ||
-        annal__buf_cstr(&path) == NULL || annal__buf_cstr(&temporary) == NULL) {
-        exit_status = fail_storage("export: out of memory");
-        goto done;
-    }
-    if (mkdir(directory, 0700) != 0 && errno != EEXIST) {
-        exit_status = fail_storage("make '%s': %s", directory, strerror(errno));
-        goto done;
-    }
-    file = fopen(temporary.ptr, "we");
-    bool written = file != NULL && fwrite(json.ptr, 1, json.len, file) == json.len &&
-                   fputc('\n', file) != EOF && fflush(file) == 0 && fsync(fileno(file)) == 0;
-    if (!written || rename(temporary.ptr, path.ptr) != 0)
-        exit_status = fail_storage("write '%s': %s", path.ptr, strerror(errno));
+    annal_error err = {0};
+    if (export->directory == NULL)
+        return 0;
+    if (mkdir(export->directory, 0700) != 0 && errno != EEXIST)
+        return fail_storage("make '%s': %s", export->directory, strerror(errno));
+    return annal__below_open(export->directory, &export->below, &err) < 0 ? fail_error(&err) : 0;
+}
 
-done:
-    if (file != NULL)
-        fclose(file);
-    annal__buf_done(&path);
-    annal__buf_done(&temporary);
+/* A new file in the place of an old one, whole or not at all. */
+static int write_file(struct export *export, annal_slice id, annal_slice json)
+{
+    static const struct below_mode mode = {.file = 0666, .sync = true};
+    struct buf text = {0};
+    annal_error err = {0};
+    int exit_status = 0;
+    annal__buf_clear(&export->path);
+    if (annal__buf_printf(&export->path, "%.*s.json", ANNAL_FMT(id)) < 0 ||
+        annal__buf_cstr(&export->path) == NULL || annal__buf_append_slice(&text, json) < 0 ||
+        annal__buf_append(&text, "\n", 1) < 0)
+        exit_status = fail_storage("export: out of memory");
+    else if (annal__below_replace(&export->below, export->path.ptr, annal__buf_slice(&text), &mode,
+                                  &err) < 0)
+        exit_status = fail_error(&err);
+    annal__buf_done(&text);
     return exit_status;
 }
 
@@ -417,7 +420,7 @@ static int export_row(void *arg, const annal_row *row)
     struct export *export = arg;
     export->files++;
     if (export->directory != NULL)
-        return write_file(export->directory, row->values[0].bytes, row->values[1].bytes);
+        return write_file(export, row->values[0].bytes, row->values[1].bytes);
     out_slice(row->values[1].bytes);
     printf("\n");
     return 0;
@@ -434,6 +437,8 @@ int team_export(const struct args *args)
     int exit_status = verb_open(&call, args);
     if (exit_status == 0 && word != NULL)
         exit_status = team_find(&call, word, team);
+    if (exit_status == 0)
+        exit_status = open_directory(&export);
     if (exit_status != 0)
         return verb_close(&call, exit_status);
     if (word != NULL)
@@ -442,6 +447,8 @@ int team_export(const struct args *args)
     annal_status status =
         annal_sql(call.index, annal_slice_of(export_rows), &options, export_row, &export, &err);
     exit_status = status < 0 ? fail_error(&err) : (int)status;
+    annal__below_close(&export.below);
+    annal__buf_done(&export.path);
     if (exit_status == 0 && export.directory != NULL && !args->json)
         printf("%" PRIu64 " file%s in %s\n", export.files, export.files == 1 ? "" : "s",
                export.directory);

@@ -90,8 +90,8 @@ static const struct command project_verbs[] = {
               "what is pending, .squad/agents/AGENT/history.md, .squad/identity/now.md,\n"
               ".agentweaver/context/boundaries.md and patterns.md there. The same tables\n"
               "give the same bytes. Files of proposals that are pending no more are\n"
-              "deleted first; nothing else is. The tables are what counts: files are a\n"
-              "mirror.",
+              "deleted first; nothing else is. Symbolic links below DIR are not followed:\n"
+              "one in the way is an error. The tables are what counts: files are a mirror.",
      .examples = "  annal project export shop ~/shop\n",
      .fields = export_fields,
      .run = mirror_export},

@@ -301,14 +301,23 @@ static annal_status sync_parent(const struct io *io, const char *path, annal_err
     return status;
 }
 
+annal_status annal__check_dir(const struct io *io, const char *path, int why, annal_error *err)
+{
+    struct stat found = {0};
+    if (why == EEXIST && io->stat(io->arg, path, &found) < 0)
+        why = errno;
+    else if (S_ISDIR(found.st_mode))
+        return ANNAL_OK;
+    bool link = S_ISLNK(found.st_mode);
+    errno = link ? ELOOP : why;
+    return annal__fail_errno(
+        err, link ? "%s is a symbolic link, and not followed" : "create directory %s", path);
+}
+
 annal_status annal__make_dir(const struct io *io, const char *path, annal_error *err)
 {
-    if (io->mkdir(io->arg, path, 0700) < 0) {
-        struct stat found;
-        if (errno == EEXIST && io->stat(io->arg, path, &found) == 0 && S_ISDIR(found.st_mode))
-            return ANNAL_OK;
-        return annal__fail_errno(err, "create directory %s", path);
-    }
+    if (io->mkdir(io->arg, path, 0700) < 0)
+        return annal__check_dir(io, path, errno, err);
     return sync_parent(io, path, err);
 }
 

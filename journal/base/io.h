@@ -75,6 +75,12 @@ ssize_t annal__read_full(const struct io *io, int fd, void *bytes, size_t len, u
 /* Sync a directory, so that names in it survive a power cut. */
 annal_status annal__sync_dir(const struct io *io, const char *path, annal_error *err);
 
+/*
+ * Whether a directory stands where mkdir failed with why: ANNAL_OK, or what is wrong. A symbolic link
+ * is not followed, and named.
+ */
+annal_status annal__check_dir(const struct io *io, const char *path, int why, annal_error *err);
+
 /* Make a directory (0700) if it is missing, and sync its parent. */
 annal_status annal__make_dir(const struct io *io, const char *path, annal_error *err);
 

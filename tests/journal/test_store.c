@@ -6,6 +6,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -186,6 +187,34 @@ START_TEST(a_session_is_owned_by_the_process_that_appends_until_it_closes_the_st
 }
 END_TEST
 
+START_TEST(a_link_in_the_place_of_a_directory_of_the_store_is_refused_and_nothing_is_written_there)
+{
+    static const char *const names[] = {"locks", "commit"};
+    const char *path = tmpdir_path(&dir, "store"), *out = tmpdir_path(&dir, "out");
+    const annal_store_options options = {.create = true, .no_keeper = true};
+    annal_store *store = store_open(path);
+    store_close(store);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char place[400], aside[400];
+        snprintf(place, sizeof place, "%s/%s", path, names[i]);
+        snprintf(aside, sizeof aside, "%s/aside", path);
+        ck_assert_int_eq(mkdir(out, 0700), 0);
+        ck_assert_int_eq(rename(place, aside), 0);
+        ck_assert_int_eq(symlink(out, place), 0);
+        annal_error failure = {0};
+        ck_assert_int_eq(annal_store_open(path, &options, &store, &failure), ANNAL_ERR_IO);
+        ck_assert_msg(strstr(failure.message, place) != NULL &&
+                          strstr(failure.message, "is a symbolic link") != NULL,
+                      "%s", failure.message);
+        ck_assert_int_eq(rmdir(out), 0); /* it is empty */
+        ck_assert_int_eq(unlink(place), 0);
+        ck_assert_int_eq(rename(aside, place), 0);
+    }
+    store = store_open(path);
+    store_close(store);
+}
+END_TEST
+
 Suite *suite_store(void)
 {
     Suite *suite = suite_create("store");
@@ -197,6 +226,9 @@ Suite *suite_store(void)
     tcase_add_test(tests, the_level_of_the_store_is_that_of_appends_which_name_none);
     tcase_add_test(tests, a_relative_path_stays_the_same_store_when_the_process_moves);
     tcase_add_test(tests, a_store_that_could_not_be_opened_leaves_no_descriptor_and_no_lock);
+    tcase_add_test(
+        tests,
+        a_link_in_the_place_of_a_directory_of_the_store_is_refused_and_nothing_is_written_there);
     tcase_add_test(tests, a_session_is_owned_by_the_process_that_appends_until_it_closes_the_store);
     suite_add_tcase(suite, tests);
     return suite;

@@ -100,8 +100,70 @@ START_TEST(a_mirror_that_cannot_be_written_is_an_error_with_the_path_in_it)
     char dir[4096];
     snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
     file_write(tmpdir_path(&p.dir, "w"), "x", 1);
-    ck_fails(ANNAL_ERR_IO, "/w/.squad",
+    ck_fails(ANNAL_ERR_IO, "/w': Not a directory",
              annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
+    packs_done(&p);
+}
+END_TEST
+
+/* out/ stands for the rest of the disk: what it holds before and after, and where links lead. */
+static char *outside(struct packs *p)
+{
+    char command[400];
+    size_t len;
+    const char *list = tmpdir_path(&p->dir, "list");
+    snprintf(command, sizeof command, "cd '%s' && find . -exec ls -ld --time-style=+ {} + >'%s'",
+             tmpdir_path(&p->dir, "out"), list);
+    ck_assert_int_eq(system(command), 0);
+    return file_read(list, &len);
+}
+
+START_TEST(links_that_agents_put_into_their_workspace_lead_an_export_nowhere)
+{
+    static const char *const places[] = {".squad",
+                                         ".squad/decisions",
+                                         ".squad/decisions/inbox",
+                                         ".squad/agents",
+                                         ".squad/agents/ada",
+                                         ".squad/identity",
+                                         ".agentweaver",
+                                         ".agentweaver/context",
+                                         ".squad/decisions.md",
+                                         ".squad/agents/ada/history.md",
+                                         ".squad/decisions/inbox/b.md"};
+    struct packs p;
+    PACKS_INIT(&p, "agentweaver", "memory");
+    propose(&p, "a");
+    propose(&p, "b");
+    ck_append(&p, "proj_p1", "decision.rejected", "{\"entry_id\":\"i1\"}");
+    ck_append(&p, "proj_p1", "memory.noted",
+              "{\"agent_name\":\"ada\",\"type\":\"learning\",\"content\":\"c\"}");
+    char dir[300], out[300];
+    snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
+    snprintf(out, sizeof out, "%s", tmpdir_path(&p.dir, "out"));
+    ck_assert_int_eq(mkdir(out, 0700), 0);
+    file_write(tmpdir_path(&p.dir, "out/a.md"), "theirs", 6); /* the name of one that is stale */
+    char *before = outside(&p);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        char place[400], to[400], command[900];
+        snprintf(command, sizeof command, "rm -rf '%s'; mkdir -p \"$(dirname '%s/%s')\"", dir, dir,
+                 places[i]);
+        ck_assert_int_eq(system(command), 0);
+        snprintf(place, sizeof place, "%s/%s", dir, places[i]);
+        snprintf(to, sizeof to, "%s%s", out, strstr(place, ".md") != NULL ? "/new" : "");
+        ck_assert_int_eq(symlink(to, place), 0);
+        snprintf(command, sizeof command, "%s' is a symbolic link", places[i]);
+        ck_fails(ANNAL_ERR_IO, command,
+                 annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
+        char *after = outside(&p);
+        ck_assert_msg(strcmp(before, after) == 0, "%s: %s", places[i], after);
+        free(after);
+    }
+    free(before);
+    /* What the user names may be a link. */
+    ck_assert_int_eq(symlink(out, tmpdir_path(&p.dir, "link")), 0);
+    ck_ok(annal_mirror_export(p.index, P1, tmpdir_path(&p.dir, "link"), NULL, NULL, NULL, err));
+    ck_assert_int_eq(access(tmpdir_path(&p.dir, "out/.squad/decisions.md"), F_OK), 0);
     packs_done(&p);
 }
 END_TEST
@@ -144,6 +206,35 @@ START_TEST(a_program_takes_proposals_from_files_and_hears_of_each)
 }
 END_TEST
 
+START_TEST(a_file_of_the_inbox_that_is_a_link_is_no_proposal_and_an_inbox_that_is_one_is_not_read)
+{
+    static const char text[] = "---\nagent: eve\nslug: %s\ntype: scope\ntitle: T\n---\nsecret\n";
+    struct packs p;
+    struct text news = {0};
+    char dir[300];
+    PACKS_INIT(&p, "agentweaver", "memory");
+    snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
+    propose(&p, "known");
+    ck_ok(annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
+    file_write(tmpdir_path(&p.dir, "secret.md"), text, sizeof text - 1);
+    ck_assert_int_eq(symlink(tmpdir_path(&p.dir, "secret.md"),
+                             tmpdir_path(&p.dir, "w/.squad/decisions/inbox/l.md")),
+                     0);
+    put(&p, "m.md", "---\nagent: bob\nslug: fresh\ntype: scope\ntitle: T\n---\nBody\n");
+    ck_ok(annal_mirror_import(p.index, P1, dir, NULL, add_proposal, &news, NULL, err));
+    ck_text(&news, "unreadable  l.md\ntaken fresh m.md\n");
+    ck_assert_int_eq(
+        rename(tmpdir_path(&p.dir, "w/.squad/decisions/inbox"), tmpdir_path(&p.dir, "elsewhere")),
+        0);
+    ck_assert_int_eq(
+        symlink(tmpdir_path(&p.dir, "elsewhere"), tmpdir_path(&p.dir, "w/.squad/decisions/inbox")),
+        0);
+    ck_fails(ANNAL_ERR_INVALID, "/inbox' is a symbolic link",
+             annal_mirror_import(p.index, P1, dir, NULL, NULL, NULL, NULL, err));
+    packs_done(&p);
+}
+END_TEST
+
 START_TEST(an_inbox_that_cannot_be_read_is_the_callers_mistake)
 {
     struct packs p;
@@ -173,6 +264,10 @@ Suite *suite_mirror(void)
     Suite *suite = suite_create("mirror");
     TCase *tcase = tcase_create("mirror");
     tcase_add_test(tcase, a_program_writes_a_mirror_and_hears_of_each_file);
+    tcase_add_test(tcase, links_that_agents_put_into_their_workspace_lead_an_export_nowhere);
+    tcase_add_test(
+        tcase,
+        a_file_of_the_inbox_that_is_a_link_is_no_proposal_and_an_inbox_that_is_one_is_not_read);
     tcase_add_test(tcase, a_mirror_that_cannot_be_written_is_an_error_with_the_path_in_it);
     tcase_add_test(tcase, a_program_takes_proposals_from_files_and_hears_of_each);
     tcase_add_test(tcase, an_inbox_that_cannot_be_read_is_the_callers_mistake);

@@ -2,6 +2,7 @@
 #include "tools/prose_run.h"
 
 #include <check.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +135,43 @@ START_TEST(at_p10_a_value_over_100_kb_stands_in_a_file_that_is_proved_and_restor
 END_TEST
 
 /* What the pack refuses has not changed a file. */
+/* Something of the run, called name there, is put in out/ and a link in its place. */
+static void link_away(struct cli *cli, const char *name, const char *to)
+{
+    char place[400];
+    snprintf(place, sizeof place, "%s/prose/runs/" RUN "%s", cli->store, name);
+    ck_assert_msg(rename(place, to) == 0, "%s: %s", place, strerror(errno));
+    ck_assert_int_eq(symlink(to, place), 0);
+}
+
+START_TEST(links_in_the_folder_of_a_run_are_not_followed)
+{
+    char out[300];
+    struct cli cli;
+    init(&cli);
+    snprintf(out, sizeof out, "%s", tmpdir_path(&cli.dir, "elsewhere"));
+    bind_bytes(&cli, "one", 110000);
+    link_away(&cli, "/attachments", out);
+    CLI(&cli, NULL, "prose", "bind", RUN, "two", "--value-file",
+        tmpdir_path(&cli.dir, "store/value.md"));
+    cli_assert_refused(&cli, EXIT_STORAGE, "attachments' is a symbolic link");
+    ck_assert_int_ne(access(tmpdir_path(&cli.dir, "elsewhere/two.md"), F_OK), 0);
+    CLI(&cli, NULL, "prose", "attachments", RUN, "--restore");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_ptr_nonnull(strstr(cli.out, "attachments/one.md: behind a symbolic link\n"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "attachments' is a symbolic link"));
+    cli_done(&cli);
+
+    init(&cli);
+    snprintf(out, sizeof out, "%s", tmpdir_path(&cli.dir, "elsewhere"));
+    link_away(&cli, "", out);
+    CLI(&cli, NULL, "prose", "bind", RUN, "name", "value");
+    ck_assert_int_ne(cli.exit_status, 0);
+    ck_assert_msg(strstr(cli.err, RUN "' is a symbolic link") != NULL, "%s", cli.err);
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(a_refused_event_leaves_program_and_attachments_as_they_were)
 {
     struct cli cli;
@@ -294,6 +332,7 @@ Suite *suite_prose(void)
     tcase_add_test(tcase, a_run_has_a_folder_with_its_database_and_a_copy_of_its_program);
     tcase_add_test(tcase, at_p_10_a_binding_is_confirmed_as_the_document_prints_it);
     tcase_add_test(tcase, at_p10_a_value_over_100_kb_stands_in_a_file_that_is_proved_and_restored);
+    tcase_add_test(tcase, links_in_the_folder_of_a_run_are_not_followed);
     tcase_add_test(tcase, a_refused_event_leaves_program_and_attachments_as_they_were);
     tcase_add_test(tcase, no_two_names_share_a_file_and_a_dot_at_the_end_is_no_way_out);
     tcase_add_test(tcase, what_users_wrote_as_a_path_is_not_restored_outside_of_attachments);

@@ -343,6 +343,29 @@ START_TEST(exported_teams_import_to_the_same_rows)
 }
 END_TEST
 
+START_TEST(a_team_is_not_exported_through_a_link)
+{
+    struct cli cli;
+    init(&cli);
+    const char *directory = tmpdir_path(&cli.dir, "teams"), *theirs = tmpdir_path(&cli.dir, "f");
+    CLI(&cli, NULL, "team", "create", "n", "--id", "t1");
+    ck_assert_int_eq(mkdir(directory, 0700), 0);
+    file_write(theirs, "theirs", 6);
+    ck_assert_int_eq(symlink(theirs, tmpdir_path(&cli.dir, "teams/t1.json")), 0);
+    ck_assert_int_eq(symlink(theirs, tmpdir_path(&cli.dir, "teams/.new-t1.json")), 0);
+    CLI(&cli, NULL, "team", "export", "--to", directory);
+    cli_assert_refused(&cli, EXIT_STORAGE, "t1.json' is a symbolic link");
+    ck_assert_int_eq(unlink(tmpdir_path(&cli.dir, "teams/t1.json")), 0);
+    CLI(&cli, NULL, "team", "export", "--to", directory);
+    cli_assert_done(&cli);
+    size_t len;
+    char *text = file_read(theirs, &len);
+    ck_assert_str_eq(text, "theirs");
+    free(text);
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(a_file_that_is_no_team_costs_only_itself)
 {
     static const struct {
@@ -670,6 +693,7 @@ Suite *suite_team(void)
     tcase_set_timeout(files, 60);
     tcase_add_test(files, at_l32_importing_a_team_twice_gives_it_once);
     tcase_add_test(files, a_long_message_of_a_file_gets_its_first_200_characters_for_a_summary);
+    tcase_add_test(files, a_team_is_not_exported_through_a_link);
     tcase_add_test(files, exported_teams_import_to_the_same_rows);
     tcase_add_test(files, a_file_that_is_no_team_costs_only_itself);
     tcase_add_test(files, messages_of_the_same_id_in_two_files_are_two);

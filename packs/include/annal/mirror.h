@@ -33,14 +33,16 @@ typedef struct annal_mirror_counts {
  * .squad/agents/AGENT/history.md, .squad/identity/now.md, .agentweaver/context/boundaries.md and
  * patterns.md there. The same tables give the same bytes. First the files of proposals that are
  * pending no more are deleted; nothing else is. A reader finds a file's old bytes or its new ones;
- * they are not synced. Nothing outside directory is written, whatever slugs and agents are called.
+ * they are not synced. Nothing outside directory is written or deleted, whatever slugs and agents
+ * are called, and whatever symbolic links are put below it: none is followed.
  *
  * fn is called for each file that was written or deleted; fn and out_counts may be NULL. It catches
  * up first, as annal_sql(), and fn must not close the index. Any thread; two at the same directory
  * at once are not kept apart.
  *
  * ANNAL_ERR_NOTFOUND  pack agentweaver or memory is not on; or there is no such project
- * ANNAL_ERR_IO        a file cannot be written or deleted; what was done before stays
+ * ANNAL_ERR_IO        a file cannot be written or deleted, for instance because a symbolic link is in
+ *                     the way (the message names it); what was done before stays
  * and those of annal_sql().
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_mirror_export(annal_index *index, annal_slice project,
@@ -85,13 +87,14 @@ typedef struct annal_mirror_imported {
  * that the project does not have: an event decision.proposed each, in session proj_PROJECT, through
  * annal_pack_append(). A slug that the project has, whatever became of it, is passed over, and fn
  * hears nothing of it; no file is changed. A proposal is front matter with agent, slug, type and
- * title, then the content, with what follows **Rationale:** apart. A directory without inbox has no
- * files. When it fails, what was taken before stays, and the next call takes the rest.
+ * title, then the content, with what follows **Rationale:** apart. A file that is a symbolic link is
+ * unreadable. A directory without inbox has no files. When it fails, what was taken before stays, and the next call takes the rest.
  *
  * options, fn and out_imported may be NULL. Any thread; it keeps no lock while fn runs.
  *
  * ANNAL_ERR_NOTFOUND  pack agentweaver or memory is not on
- * ANNAL_ERR_INVALID   the inbox or a file cannot be read, or no session can be called proj_PROJECT
+ * ANNAL_ERR_INVALID   the inbox or a file cannot be read, the inbox is behind a symbolic link, or no
+ *                     session can be called proj_PROJECT
  * ANNAL_ERR_LIMIT     a file is longer than an event can be
  * and those of annal_sql() and annal_pack_append().
  */

@@ -1,0 +1,234 @@
+#include "journal/base/below.h"
+
+#include "journal/base/error.h"
+#include "journal/base/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+/* Close a file, and leave errno alone. */
+static void put_away(int fd)
+{
+    int why = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = why;
+}
+
+/* A file that is not there is ANNAL_ERR_NOTFOUND. */
+static annal_status fail_errno(annal_error *err, const char *what, const char *root,
+                               const char *slash, const char *path)
+{
+    annal_status status = errno == ENOENT ? ANNAL_ERR_NOTFOUND : ANNAL_ERR_IO;
+    annal__fail_errno(err, "%s '%s%s%s'", what, root, slash, path);
+    if (err != NULL)
+        err->status = status;
+    return status;
+}
+
+/* Rule (2), and else what errno says; len bytes of path are what could not be opened. */
+static annal_status fail(const struct below *below, int folder, const char *name, const char *path,
+                         size_t len, const char *what, annal_error *err)
+{
+    struct stat found;
+    int why = errno;
+    if ((why == ELOOP || why == ENOTDIR) &&
+        fstatat(folder, name, &found, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(found.st_mode)) {
+        annal__fail(err, ANNAL_ERR_IO, "%s '%s/%s': '%s/%.*s' is a symbolic link, and not followed",
+                    what, below->root, path, below->root, (int)len, path);
+        if (err != NULL)
+            err->os_errno = ELOOP;
+        return ANNAL_ERR_IO;
+    }
+    errno = why;
+    return fail_errno(err, what, below->root, "/", path);
+}
+
+annal_status annal__below_open(const char *root, struct below *out, annal_error *err)
+{
+    int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return fail_errno(err, "open directory", root, "", "");
+    *out = (struct below){root, fd};
+    return ANNAL_OK;
+}
+
+void annal__below_close(struct below *below)
+{
+    if (below->root != NULL)
+        close(below->fd);
+    *below = (struct below){0};
+}
+
+/* The next component of a path: it ends at *at, which moves on; empty behind the last. */
+static bool take_name(const char *path, size_t *at, char name[NAME_MAX + 1])
+{
+    size_t from = *at + (path[*at] == '/'), len = strcspn(path + from, "/");
+    *at = from + len;
+    if (len > NAME_MAX) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    memcpy(name, path + from, len);
+    name[len] = '\0';
+    return true;
+}
+
+/* Rule (1): a component from the one before; made, when mode says so and it is missing. */
+static int open_next(int folder, const char *name, const struct below_mode *mode)
+{
+    int fd = openat(folder, name, FOLDER_FLAGS);
+    if (fd >= 0 || errno != ENOENT || mode == NULL || mode->folder == 0)
+        return fd;
+    bool made = mkdirat(folder, name, mode->folder) == 0;
+    if ((!made && errno != EEXIST) || (made && mode->sync && fsync(folder) < 0))
+        return -1;
+    return openat(folder, name, FOLDER_FLAGS);
+}
+
+annal_status annal__below_folder(const struct below *below, const char *path,
+                                 const struct below_mode *mode, int *out_fd, annal_error *err)
+{
+    char name[NAME_MAX + 1] = "";
+    int folder = openat(below->fd, ".", FOLDER_FLAGS);
+    annal_status status =
+        folder < 0 ? annal__fail_errno(err, "open directory '%s'", below->root) : ANNAL_OK;
+    for (size_t at = 0; status == ANNAL_OK && path[at] != '\0';) {
+        int next = take_name(path, &at, name) ? open_next(folder, name, mode) : -1;
+        if (next < 0)
+            status = fail(below, folder, name, path, at, "open directory", err);
+        put_away(folder);
+        folder = next;
+    }
+    if (status == ANNAL_OK)
+        *out_fd = folder;
+    return status;
+}
+
+/* The directory of a file, and the file's name in it. */
+static annal_status open_above(const struct below *below, const char *path,
+                               const struct below_mode *mode, int *out_fd, const char **out_name,
+                               annal_error *err)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t len = slash == NULL ? 0 : (size_t)(slash - path);
+    *out_name = slash == NULL ? path : slash + 1;
+    if (len >= sizeof folder) {
+        errno = ENAMETOOLONG;
+        return annal__fail_errno(err, "open '%s/%.200s…'", below->root, path);
+    }
+    memcpy(folder, path, len);
+    folder[len] = '\0';
+    return annal__below_folder(below, folder, mode, out_fd, err);
+}
+
+annal_status annal__below_read(const struct below *below, const char *path, struct buf *out,
+                               annal_error *err)
+{
+    const char *name = path;
+    struct stat info;
+    int folder = -1, file = -1;
+    ssize_t count = 1;
+    annal_status status = open_above(below, path, NULL, &folder, &name, err);
+    if (status < 0)
+        return status;
+    file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0 || fstat(file, &info) < 0) {
+        status = fail(below, folder, name, path, strlen(path), "read", err);
+        goto done;
+    }
+    if (!S_ISREG(info.st_mode)) { /* rule (4) */
+        errno = S_ISDIR(info.st_mode) ? EISDIR : ENODEV;
+        status = annal__fail_errno(err, "read '%s/%s'", below->root, path);
+        goto done;
+    }
+    while (status == ANNAL_OK && count != 0) {
+        status = annal__buf_reserve(out, 1);
+        if (status < 0) {
+            annal__fail(err, status, "read '%s/%s': it is longer than %zu bytes", below->root, path,
+                        out->limit);
+            break;
+        }
+        count = read(file, out->ptr + out->len, out->cap - out->len);
+        if (count > 0)
+            out->len += (size_t)count;
+        else if (count < 0 && errno != EINTR)
+            status = annal__fail_errno(err, "read '%s/%s'", below->root, path);
+    }
+
+done:
+    put_away(file);
+    put_away(folder);
+    return status;
+}
+
+/* What stands under the name was left by a process of this id, or put there. False with errno. */
+static bool write_new(int folder, const char *name, annal_slice content,
+                      const struct below_mode *mode)
+{
+    (void)unlinkat(folder, name, 0);
+    int file =
+        openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode->file);
+    bool good = file >= 0 &&
+                annal__write_all(&annal__system_io, file, content.ptr, content.len, 0) == 0 &&
+                (!mode->sync || fsync(file) == 0);
+    int why = errno;
+    if (file >= 0 && close(file) < 0 && good) {
+        good = false;
+        why = errno;
+    }
+    errno = why;
+    return good;
+}
+
+annal_status annal__below_replace(const struct below *below, const char *path, annal_slice content,
+                                  const struct below_mode *mode, annal_error *err)
+{
+    char next[40];
+    const char *name = path;
+    struct stat found;
+    int folder = -1;
+    annal_status status = open_above(below, path, mode, &folder, &name, err);
+    if (status < 0)
+        return status;
+    snprintf(next, sizeof next, ".new-%ld", (long)getpid());
+    if (fstatat(folder, name, &found, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(found.st_mode)) {
+        errno = ELOOP;
+        status = fail(below, folder, name, path, strlen(path), "write", err);
+    } else if (!write_new(folder, next, content, mode) ||
+               renameat(folder, next, folder, name) < 0) {
+        status = annal__fail_errno(err, "write '%s/%s'", below->root, path);
+        (void)unlinkat(folder, next, 0);
+    } else if (mode->sync && fsync(folder) < 0) {
+        status = annal__fail_errno(err, "sync the directory of '%s/%s'", below->root, path);
+    }
+    put_away(folder);
+    return status;
+}
+
+annal_status annal__below_delete(const struct below *below, const char *path, bool *out_deleted,
+                                 annal_error *err)
+{
+    const char *name = path;
+    int folder = -1;
+    annal_status status = open_above(below, path, NULL, &folder, &name, err);
+    *out_deleted = false;
+    if (status == ANNAL_ERR_NOTFOUND)
+        return ANNAL_OK;
+    if (status < 0)
+        return status;
+    if (unlinkat(folder, name, 0) == 0)
+        *out_deleted = true;
+    else if (errno != ENOENT)
+        status = annal__fail_errno(err, "delete '%s/%s'", below->root, path);
+    put_away(folder);
+    return status;
+}

@@ -1,0 +1,52 @@
+/*
+ * Files below a directory that others write to as well: the workspace of agents, who may put symbolic
+ * links there that lead elsewhere.
+ *
+ * (1) The directory is what a user named; it may be a link. Below it every component of a path is
+ *     opened by itself, with O_NOFOLLOW, from the one before. (openat2() would do so at once, but
+ *     kernels before 5.6 lack it.) So nothing outside is read, written or deleted, whoever puts links
+ *     there at the same time.
+ * (2) A link in the way is an error that names it. A link in the place of a file is not overwritten.
+ * (3) A reader finds the old bytes of a file or the new ones: they are written under another name,
+ *     and renamed.
+ * (4) Only regular files are read. A FIFO keeps nobody waiting.
+ *
+ * A path is relative, without "." and "..", and shorter than PATH_MAX.
+ */
+#ifndef JOURNAL_BASE_BELOW_H
+#define JOURNAL_BASE_BELOW_H
+
+#include "journal/base/buf.h"
+
+struct below {
+    const char *root; /* the directory, as the user named it; borrowed */
+    int fd;
+};
+
+/* How files and directories are made. */
+struct below_mode {
+    unsigned file;   /* 0600 */
+    unsigned folder; /* 0700; 0: a directory that is missing is an error */
+    bool sync;       /* the file, and the directories whose names are new */
+};
+
+/* The directory must be there. One thread at a time. */
+annal_status annal__below_open(const char *root, struct below *out, annal_error *err);
+void annal__below_close(struct below *below); /* zeroed is fine */
+
+/* Open the directory path ("": the root itself). ANNAL_ERR_NOTFOUND when it is missing and not to be made. */
+annal_status annal__below_folder(const struct below *below, const char *path,
+                                 const struct below_mode *mode, int *out_fd, annal_error *err);
+
+/* All of a file, behind out; ANNAL_ERR_LIMIT when out's limit is too small, ANNAL_ERR_NOTFOUND. */
+annal_status annal__below_read(const struct below *below, const char *path, struct buf *out,
+                               annal_error *err);
+
+annal_status annal__below_replace(const struct below *below, const char *path, annal_slice content,
+                                  const struct below_mode *mode, annal_error *err);
+
+/* Delete a file, or a link in its place. *out_deleted is false when there was none. */
+annal_status annal__below_delete(const struct below *below, const char *path, bool *out_deleted,
+                                 annal_error *err);
+
+#endif
