@@ -448,6 +448,11 @@ bool annal__derived_heal(struct derived *base)
 
 /* ---- Readers ---- */
 
+bool annal__derived_exists(const struct derived *base)
+{
+    return base->private || annal__file_is_there(io_of(base), base->path);
+}
+
 static void set_cache(sqlite3 *db, int kib)
 {
     char sql[60];

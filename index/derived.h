@@ -112,6 +112,9 @@ annal_status annal__derived_discard(struct derived *base, int64_t deadline_us, a
  */
 bool annal__derived_heal(struct derived *base);
 
+/* Whether the file is there, without making it. */
+bool annal__derived_exists(const struct derived *base);
+
 /*
  * Open a connection that only reads; the caller's, to be given to annal__db_close(). Makes the file
  * when there is none. Waits up to wait_ms for other programs, now and in every statement.

@@ -66,7 +66,7 @@ static annal_status open_store(struct store_source *source, annal_error *err)
         status = annal_store_open(source->path, &options, &source->store, err);
     }
     if (status >= 0)
-        status = annal_index_open(source->store, NULL, &source->index, err);
+        status = annal_index_open_plain(source->store, NULL, &source->index, err);
     source->pid = getpid();
     return status;
 }

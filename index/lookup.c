@@ -428,6 +428,36 @@ static int tell_snapshot(void *arg, sqlite3_stmt *stmt)
     return call->fn(call->arg, &row);
 }
 
+#define CHORE_WAIT_MS 1
+
+annal_status annal_index_snapshot_last(annal_index *index, annal_slice session,
+                                       annal_snapshot_row_fn fn, void *arg, annal_error *err)
+{
+    struct snapshot_call call = {.fn = fn, .arg = arg};
+    struct stamp stamp;
+    sqlite3 *db = NULL;
+    sqlite3_stmt *stmt = NULL;
+    if (!annal__derived_exists(&index->base))
+        return ANNAL_OK;
+    annal_status status = annal__derived_borrow(&index->base, CHORE_WAIT_MS, &db, &stamp, err);
+    if (status >= 0)
+        status =
+            annal__readers_prepare(db,
+                                   "SELECT session_id, seq, LENGTH(state), created_at, rowid "
+                                   "FROM snapshots WHERE session_id = ?1 ORDER BY seq DESC LIMIT 1",
+                                   &stmt, err);
+    if (status >= 0) {
+        annal__db_bind_text(stmt, 1, session);
+        int rc = sqlite3_step(stmt);
+        if (rc == SQLITE_ROW)
+            status = (annal_status)tell_snapshot(&call, stmt);
+        else if (rc != SQLITE_DONE)
+            status = annal__db_fail(err, db, rc, "read '%s'", index->base.path);
+    }
+    annal__derived_give(&index->base, db, true);
+    return status;
+}
+
 annal_status annal_index_snapshot_each(annal_index *index, annal_slice session,
                                        annal_snapshot_row_fn fn, void *arg, annal_error *err)
 {

@@ -79,8 +79,8 @@ static annal_status index_new(annal_store *store, uint32_t wait_ms, annal_index 
     return status;
 }
 
-annal_status annal_index_open(annal_store *store, const annal_index_options *options,
-                              annal_index **out_index, annal_error *err)
+annal_status annal_index_open_plain(annal_store *store, const annal_index_options *options,
+                                    annal_index **out_index, annal_error *err)
 {
     static const annal_index_options defaults;
     annal_index *index = NULL;
@@ -116,6 +116,14 @@ annal_status annal__index_open_private(annal_store *store, uint32_t wait_ms,
     return status;
 }
 
+void *annal_index_on_close(annal_index *index, void (*end)(void *arg), void *arg)
+{
+    void *before = index->on_close_arg;
+    index->on_close = end;
+    index->on_close_arg = arg;
+    return before;
+}
+
 annal_store *annal_index_store(const annal_index *index)
 {
     return index->store;
@@ -131,6 +139,8 @@ void annal_index_close(annal_index *index)
     if (index == NULL ||
         (index->base.path != NULL && !annal__index_lock_is_ours(&index->base.lock)))
         return; /* closing the parent's connection would change its shared memory */
+    if (index->on_close != NULL)
+        index->on_close(index->on_close_arg);
     if (index->follows) {
         annal__packs_drain_all(index);
         annal_chore_remove(index->store, index);

@@ -145,7 +145,11 @@ annal_status annal_index_reduction_newest(annal_index *index, annal_slice sessio
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
     annal_reduction_row row = {.session = session, .reducer = reducer, .version = version};
-    annal_status status = annal__spare_reader(index, &db, err);
+    annal_status status = ANNAL_OK;
+    if (!annal__derived_exists(&index->base))
+        return annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no reduction '%.*s'",
+                           ANNAL_FMT(session), ANNAL_FMT(reducer));
+    status = annal__spare_reader(index, &db, err);
     if (status >= 0)
         status = annal__db_prepare(db,
                                    "SELECT seq, every, offset, h, state FROM _reductions"

@@ -258,21 +258,38 @@ annal_status annal_keep(annal_store *store, annal_error *err)
     return status;
 }
 
+static bool has_chore(const struct keeper *keeper, const char *name)
+{
+    for (size_t i = 0; i < keeper->chore_count; i++) {
+        if (strcmp(keeper->chores[i].chore.name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
 annal_status annal_chore_add(annal_store *store, const annal_chore *chore, annal_error *err)
 {
     annal_status status = annal__store_check(store, err);
     if (status < 0)
         return status;
     struct keeper *keeper = &store->keeper;
+    struct chore_state state = {.chore = *chore, .ran_at_change = atomic_load(&store->changes)};
+    if (chore->early) {
+        state.ran_at_change--;
+        state.due_us = annal__now_us(store) + (int64_t)chore->period_ms * 1000;
+    }
     pthread_mutex_lock(&keeper->round);
-    if (keeper->chore_count == CHORES_MAX) {
+    if (chore->single && has_chore(keeper, chore->name))
+        status = ANNAL_END;
+    else if (keeper->chore_count == CHORES_MAX)
         status = annal__fail(err, ANNAL_ERR_LIMIT, "add chore '%s': the keeper has %d already",
                              chore->name, CHORES_MAX);
-    } else {
-        keeper->chores[keeper->chore_count++] =
-            (struct chore_state){.chore = *chore, .ran_at_change = atomic_load(&store->changes)};
-    }
+    else
+        keeper->chores[keeper->chore_count++] = state;
     pthread_mutex_unlock(&keeper->round);
+    /* It may be asleep for longer than until then. */
+    if (status == ANNAL_OK && chore->early && atomic_load(&keeper->idle))
+        annal__keeper_ring(store);
     return status;
 }
 

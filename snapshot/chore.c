@@ -7,20 +7,34 @@
  * between. When nobody appends and much is to be folded, it works for longer, and it passes over
  * places on the way (policy.h), so that soon after a burst the newest state is near. However much
  * was appended meanwhile, a round looks at the journal's end as it is then: nothing is queued.
+ *
+ * Now and then it looks for what other processes left (left.h), and takes that too.
+ *
+ * When it is closed it takes what is due, in rounds with the keeper's other work in between. A
+ * process that lived for a moment works for a moment, CLOSING_US or until it has taken one, so that
+ * a row of such processes gets on. One that lived longer may have appended more, and works for up to
+ * CLOSING_SHARE times as long as it lived. The next process goes on.
  */
+#include "snapshot/due.h"
+#include "snapshot/left.h"
 #include "snapshot/take.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <annal/metrics.h>
 
-#define PERIOD_MS  1000
-#define BUDGET_US  50000
-#define HURRY_US   200000 /* far behind, and nobody appends */
-#define CLOSING_US 500000
+#include <string.h>
+#include <time.h>
+
+#define PERIOD_MS      1000
+#define BUDGET_US      50000
+#define HURRY_US       200000 /* far behind, and nobody appends */
+#define CLOSING_US     BUDGET_US
+#define CLOSING_SHARE  4
+#define CLOSING_MAX_US 5000000
+#define BUSY_PAUSE_US  2000 /* of closing, while somebody else writes the index */
 
 struct entry {
     char *session;
@@ -28,8 +42,9 @@ struct entry {
     uint64_t stride;           /* see policy.h */
     uint64_t patience;         /* see take.h */
     struct snapshot_mark end;  /* of the journal, when last looked at */
-    bool known;                /* last has been looked up */
+    bool known;                /* last has been looked up; else none can be due yet */
     bool changed;
+    bool left;          /* by another process: it is worth a look for sure */
     int64_t waiting_us; /* monotonic: since when events stand behind last; 0: none do */
 };
 
@@ -38,8 +53,15 @@ struct annal_snapshots {
     annal_store *store;
     annal_snapshot_policy policy;
     uint64_t since; /* see annal_store_changed() */
-    _Atomic int64_t budget_us;
-    struct entry *entries; /* sorted by session */
+    int64_t opened_us;
+    _Atomic bool closing;
+    bool is_replaced;         /* closing: another one does the work */
+    bool is_patient;          /* closing: this process lived long enough for much work */
+    int64_t patient_until_us; /* closing: until then it goes on, and then until one is taken */
+    uint64_t taken;           /* snapshots, by takers that are done */
+    bool is_due;              /* the last round left something that is due */
+    bool is_busy;             /* because somebody else writes the index */
+    struct entry *entries;    /* sorted by session */
     size_t count;
     size_t cap;
     size_t next;         /* the entry to look at next, so that all get their turn */
@@ -86,11 +108,8 @@ static struct entry *add(annal_snapshots *snapshots, size_t at, const char *sess
     return entry;
 }
 
-/* An annal_session_fn. */
-static int note_changed(void *arg, annal_slice session, uint64_t bytes)
+static annal_status note(annal_snapshots *snapshots, annal_slice session, bool left)
 {
-    (void)bytes;
-    annal_snapshots *snapshots = arg;
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1] = "";
     memcpy(id, session.ptr, session.len);
     size_t at = find(snapshots, id);
@@ -100,42 +119,73 @@ static int note_changed(void *arg, annal_slice session, uint64_t bytes)
     if (entry == NULL)
         return ANNAL_ERR_NOMEM;
     entry->changed = true;
-    return 0;
+    entry->left = entry->left || left;
+    return ANNAL_OK;
+}
+
+/* Two annal_session_fns. */
+static int note_changed(void *arg, annal_slice session, uint64_t bytes)
+{
+    (void)bytes;
+    return note(arg, session, false);
+}
+
+static int note_left(void *arg, annal_slice session, uint64_t bytes)
+{
+    (void)bytes;
+    return note(arg, session, true);
 }
 
 /* ---- Is one due ---- */
 
 /*
- * Where the newest snapshot says that it stands; whether it counts is seen when the next one is
- * taken.
+ * The first look at a session. A process that ends after a moment may rely on the looks of others
+ * (left.h) but for what it appended itself.
  */
-static annal_status look_up_last(annal_snapshots *snapshots, struct entry *entry, annal_error *err)
+static annal_status look_up(annal_snapshots *snapshots, struct entry *entry, annal_error *err)
 {
-    const struct shelf shelf = {.index = snapshots->index,
-                                .store = snapshots->store,
-                                .session = annal_slice_of(entry->session)};
-    struct shelf_row row = {0};
-    annal_status status = annal__shelf_row(&shelf, UINT64_MAX, &row, err);
-    if (status < 0 && status != ANNAL_ERR_NOTFOUND)
+    struct due due;
+    annal_metrics metrics;
+    annal_store_metrics_get(snapshots->store, ANNAL_METRICS_OF_OBJECT, &metrics);
+    const struct snapshot_mark grown = {metrics.events, metrics.journal_bytes};
+    bool briefly = now_us() - snapshots->opened_us < PERIOD_MS * 1000;
+    annal_status status =
+        annal__due_look(snapshots->index, annal_slice_of(entry->session), &snapshots->policy,
+                        briefly && !entry->left ? &grown : NULL, &due, err);
+    if (status < 0)
         return status;
-    entry->known = true;
-    entry->last = (struct snapshot_mark){0};
-    entry->stride = entry->patience = 1;
-    if (status >= 0 && row.problem == NULL) {
-        entry->last = (struct snapshot_mark){row.header.seq, row.header.offset};
-        entry->stride = row.header.stride == 0 ? 1 : row.header.stride;
-    }
-    annal__shelf_row_done(&row);
+    if (!due.known && briefly)
+        due.since_us = 0;
+    int64_t waited_us =
+        due.since_us == 0 ? 0 : annal__system_clock.wall_us(annal__system_clock.arg) - due.since_us;
+    entry->known = due.known;
+    entry->last = due.last;
+    entry->stride = due.stride;
+    entry->patience = due.patience;
+    entry->end = due.end;
+    entry->waiting_us = due.since_us == 0 ? 0 : now_us() - (waited_us > 0 ? waited_us : 0);
+    return ANNAL_OK;
+}
+
+static annal_status look_again(annal_snapshots *snapshots, struct entry *entry, annal_error *err)
+{
+    annal_session_info info;
+    annal_status status =
+        annal_session_info_get(snapshots->store, annal_slice_of(entry->session), &info, err);
+    if (status < 0)
+        return status;
+    entry->end = (struct snapshot_mark){info.last_seq, info.end_offset};
+    if (entry->end.offset < entry->last.offset || entry->end.seq < entry->last.seq)
+        entry->last = (struct snapshot_mark){info.fork_seq, 0}; /* another journal now */
+    if (entry->end.seq > entry->last.seq && entry->waiting_us == 0)
+        entry->waiting_us = now_us();
     return ANNAL_OK;
 }
 
 static annal_status look_at(annal_snapshots *snapshots, struct entry *entry, annal_error *err)
 {
-    annal_session_info info;
     annal_status status =
-        annal_session_info_get(snapshots->store, annal_slice_of(entry->session), &info, err);
-    if (status == ANNAL_OK && !entry->known)
-        status = look_up_last(snapshots, entry, err);
+        entry->known ? look_again(snapshots, entry, err) : look_up(snapshots, entry, err);
     if (status == ANNAL_ERR_NOTFOUND) { /* the session was deleted */
         const struct shelf shelf = {.index = snapshots->index,
                                     .store = snapshots->store,
@@ -144,15 +194,9 @@ static annal_status look_at(annal_snapshots *snapshots, struct entry *entry, ann
         *entry = (struct entry){.session = entry->session};
         return ANNAL_OK;
     }
-    if (status < 0)
-        return status;
-    entry->changed = false;
-    entry->end = (struct snapshot_mark){info.last_seq, info.end_offset};
-    if (entry->end.offset < entry->last.offset || entry->end.seq < entry->last.seq)
-        entry->last = (struct snapshot_mark){0}; /* another journal now */
-    if (entry->end.seq > entry->last.seq && entry->waiting_us == 0)
-        entry->waiting_us = now_us();
-    return ANNAL_OK;
+    if (status >= 0)
+        entry->changed = false;
+    return status;
 }
 
 /* ---- At work ---- */
@@ -167,7 +211,8 @@ static annal_status begin(annal_snapshots *snapshots, const struct entry *entry,
     annal_status status = annal__taker_init(taker, snapshots->index, annal_slice_of(entry->session),
                                             &snapshots->policy, by_time, 0, err);
     if (status >= 0) {
-        taker->hurries = true;
+        /* In so short a time half the way is too far. */
+        taker->hurries = !snapshots->closing || snapshots->is_patient;
         taker->patience = entry->patience;
         /* What was refused there is not tried again from there on. */
         if (entry->patience > 1 && entry->last.seq > taker->due.seq)
@@ -191,6 +236,7 @@ static void put_away(annal_snapshots *snapshots)
 static void finish(annal_snapshots *snapshots, annal_status status)
 {
     const struct taker *taker = snapshots->taker;
+    snapshots->taken += taker->taken;
     size_t at = find(snapshots, taker->id);
     struct entry *entry = at < snapshots->count ? &snapshots->entries[at] : NULL;
     if (entry != NULL && strcmp(entry->session, taker->id) == 0) {
@@ -199,15 +245,27 @@ static void finish(annal_snapshots *snapshots, annal_status status)
         entry->patience = taker->patience == 0 ? 1 : taker->patience;
         entry->waiting_us = entry->end.seq > entry->last.seq ? now_us() : 0;
     }
+    if (taker->refused_seq != 0 && taker->patience > 1)
+        annal__due_refused(snapshots->index, annal_slice_of(taker->id), taker->due,
+                           taker->patience);
     put_away(snapshots);
+}
+
+/* Whether closing may take longer. */
+static bool may_go_on(const annal_snapshots *snapshots)
+{
+    bool some = snapshots->taken > 0 || (snapshots->taker != NULL && snapshots->taker->taken > 0);
+    return now_us() < snapshots->patient_until_us || !(some || snapshots->is_busy);
 }
 
 /* ANNAL_END: the time is over, or somebody else writes the index. */
 static annal_status work(annal_snapshots *snapshots, annal_status status, int64_t stop_us,
                          annal_error *err)
 {
-    while (status == ANNAL_OK && now_us() < stop_us)
+    while (status == ANNAL_OK && now_us() < stop_us &&
+           (!snapshots->closing || may_go_on(snapshots)))
         status = annal__taker_step(snapshots->taker, err);
+    snapshots->is_busy = status == ANNAL_ERR_BUSY;
     if (status == ANNAL_OK)
         return ANNAL_END;
     if (status == ANNAL_ERR_BUSY) {
@@ -220,20 +278,31 @@ static annal_status work(annal_snapshots *snapshots, annal_status status, int64_
     return status < 0 ? status : ANNAL_OK;
 }
 
-static annal_status serve(annal_snapshots *snapshots, struct entry *entry, int64_t stop_us,
-                          annal_error *err)
+static bool is_due(const annal_snapshots *snapshots, const struct entry *entry, bool *out_by_time)
 {
-    annal_status status = ANNAL_OK;
-    if (entry->changed)
-        status = look_at(snapshots, entry, err);
-    if (status < 0 || entry->waiting_us == 0)
-        return status;
+    if (entry->waiting_us == 0)
+        return false;
     uint64_t waited_ms = (uint64_t)(now_us() - entry->waiting_us) / 1000;
     const annal_snapshot_policy policy =
         annal__snapshot_stretch(&snapshots->policy, entry->stride * entry->patience);
-    bool by_time = annal__snapshot_due_by_time(&policy, entry->last, entry->end, waited_ms);
-    if (!by_time && !annal__snapshot_due(&policy, entry->last, entry->end))
-        return ANNAL_OK;
+    *out_by_time = annal__snapshot_due_by_time(&policy, entry->last, entry->end, waited_ms);
+    return *out_by_time || annal__snapshot_due(&policy, entry->last, entry->end);
+}
+
+static annal_status serve(annal_snapshots *snapshots, struct entry *entry, int64_t stop_us,
+                          annal_error *err)
+{
+    bool by_time = false;
+    annal_status status = ANNAL_OK;
+    if (entry->changed)
+        status = look_at(snapshots, entry, err);
+    if (status >= 0 && !entry->known && is_due(snapshots, entry, &by_time))
+        status = look_at(snapshots, entry, err);
+    snapshots->is_busy = status == ANNAL_ERR_BUSY;
+    if (snapshots->is_busy)
+        return ANNAL_END;
+    if (status < 0 || !is_due(snapshots, entry, &by_time))
+        return status;
     status = begin(snapshots, entry, by_time, err);
     return work(snapshots, status, stop_us, err);
 }
@@ -252,24 +321,99 @@ static bool is_far_behind(const annal_snapshots *snapshots)
     return taker != NULL && annal__snapshot_far_behind(&snapshots->policy, taker->here, taker->end);
 }
 
-static annal_status run_chore(void *arg, annal_error *err)
+static annal_status run_round(annal_snapshots *snapshots, int64_t budget_us, annal_error *err)
 {
-    annal_snapshots *snapshots = arg;
-    uint64_t since = snapshots->since;
-    snapshots->since = annal_store_changed(snapshots->store, since, note_changed, snapshots);
-    int64_t budget_us = snapshots->budget_us;
-    if (budget_us < HURRY_US && snapshots->since == since && is_far_behind(snapshots))
-        budget_us = HURRY_US;
     int64_t stop_us = now_us() + budget_us;
     annal_status status = ANNAL_OK;
+    size_t served = 0;
     if (snapshots->taker != NULL)
         status = work(snapshots, ANNAL_OK, stop_us, err);
-    for (size_t i = 0; status == ANNAL_OK && i < snapshots->count && now_us() < stop_us; i++) {
+    for (; status == ANNAL_OK && served < snapshots->count && now_us() < stop_us; served++) {
         if (snapshots->next >= snapshots->count)
             snapshots->next = 0;
         status = serve(snapshots, &snapshots->entries[snapshots->next++], stop_us, err);
     }
+    snapshots->is_due =
+        snapshots->taker != NULL || served < snapshots->count || status == ANNAL_END;
     return status < 0 ? status : is_work_left(snapshots) ? ANNAL_END : ANNAL_OK;
+}
+
+static annal_status run_chore(void *arg, annal_error *err)
+{
+    annal_snapshots *snapshots = arg;
+    int64_t budget_us = BUDGET_US;
+    uint64_t since = snapshots->since;
+    snapshots->since = annal_store_changed(snapshots->store, since, note_changed, snapshots);
+    /* One who appended nothing, and does not stay, leaves it to others. */
+    if (snapshots->closing && (snapshots->since == 0 || snapshots->is_replaced))
+        return ANNAL_OK;
+    if (snapshots->closing) { /* first its own */
+        annal_status status = run_round(snapshots, budget_us, err);
+        if (status < 0 || snapshots->is_due)
+            return status;
+    }
+    annal__left_look(snapshots->index, &snapshots->policy, BUDGET_US, note_left, snapshots);
+    if (!snapshots->closing && snapshots->since == since && is_far_behind(snapshots))
+        budget_us = HURRY_US;
+    return run_round(snapshots, budget_us, err);
+}
+
+/* ---- Open and close ---- */
+
+static annal_status open_chore(annal_index *index, const annal_snapshot_policy *policy,
+                               bool by_default, annal_snapshots **out_snapshots, annal_error *err)
+{
+    annal_store *store = annal_index_store(index);
+    annal_snapshots *snapshots = annal__zalloc(sizeof *snapshots);
+    if (snapshots == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "take snapshots in store %s",
+                           annal_store_path(store));
+    *snapshots = (annal_snapshots){.index = index,
+                                   .store = store,
+                                   .policy = annal__snapshot_policy(policy),
+                                   .opened_us = now_us()};
+    const annal_chore chore = {.name = "take snapshots",
+                               .period_ms = PERIOD_MS,
+                               .run = run_chore,
+                               .arg = snapshots,
+                               .single = by_default,
+                               .early = true};
+    annal_status status = annal_chore_add(store, &chore, err);
+    if (status != ANNAL_OK)
+        annal__free(snapshots);
+    else
+        *out_snapshots = snapshots;
+    return status;
+}
+
+static void free_snapshots(annal_snapshots *snapshots)
+{
+    put_away(snapshots);
+    for (size_t i = 0; i < snapshots->count; i++)
+        annal__free(snapshots->entries[i].session);
+    annal__free(snapshots->entries);
+    annal__free(snapshots);
+}
+
+static void close_default(void *arg)
+{
+    annal_snapshots_close(arg);
+}
+
+annal_status annal_index_open(annal_store *store, const annal_index_options *options,
+                              annal_index **out_index, annal_error *err)
+{
+    annal_index *index = NULL;
+    annal_snapshots *snapshots = NULL;
+    annal_status status = annal_index_open_plain(store, options, &index, err);
+    if (status < 0)
+        return status;
+    /* Where the keeper has no room, or does it for another index already, this one does without. */
+    if (!annal_store_is_read_only(store) && (options == NULL || !options->no_snapshots) &&
+        open_chore(index, NULL, true, &snapshots, NULL) == ANNAL_OK)
+        (void)annal_index_on_close(index, close_default, snapshots);
+    *out_index = index;
+    return ANNAL_OK;
 }
 
 annal_status annal_snapshots_open(annal_index *index, const annal_snapshot_policy *policy,
@@ -280,36 +424,44 @@ annal_status annal_snapshots_open(annal_index *index, const annal_snapshot_polic
         return annal__fail(err, ANNAL_ERR_IO,
                            "take snapshots in store %s: it is open for reading only",
                            annal_store_path(store));
-    annal_snapshots *snapshots = annal__zalloc(sizeof *snapshots);
-    if (snapshots == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "take snapshots in store %s",
-                           annal_store_path(store));
-    *snapshots = (annal_snapshots){.index = index,
-                                   .store = store,
-                                   .policy = annal__snapshot_policy(policy),
-                                   .budget_us = BUDGET_US};
-    annal_status status = annal_chore_add(
-        store,
-        &(annal_chore){
-            .name = "take snapshots", .period_ms = PERIOD_MS, .run = run_chore, .arg = snapshots},
-        err);
-    if (status < 0) {
-        annal__free(snapshots);
-        return status;
+    annal_snapshots *usual = annal_index_on_close(index, NULL, NULL);
+    if (usual != NULL) {
+        usual->is_replaced = true;
+        usual->closing = true;
+        annal_chore_remove(store, usual);
+        free_snapshots(usual);
     }
-    *out_snapshots = snapshots;
-    return ANNAL_OK;
+    return open_chore(index, policy, false, out_snapshots, err);
+}
+
+/* What the last round left, as long as this process may work for it. */
+static void go_on(annal_snapshots *snapshots)
+{
+    const struct timespec pause = {.tv_nsec = BUSY_PAUSE_US * 1000};
+    int64_t last_us = now_us() + CLOSING_MAX_US;
+    while (snapshots->is_due && now_us() < last_us && may_go_on(snapshots)) {
+        annal_error err = {0};
+        if (snapshots->is_busy)
+            nanosleep(&pause, NULL);
+        (void)!annal_keep(snapshots->store, NULL);
+        if (run_round(snapshots, BUDGET_US, &err) < 0) {
+            annal_store_log(snapshots->store, ANNAL_LOG_WARNING, err.message);
+            break;
+        }
+    }
 }
 
 void annal_snapshots_close(annal_snapshots *snapshots)
 {
     if (snapshots == NULL)
         return;
-    snapshots->budget_us = CLOSING_US;
+    int64_t lived_us = now_us() - snapshots->opened_us;
+    int64_t share_us =
+        lived_us > CLOSING_MAX_US / CLOSING_SHARE ? CLOSING_MAX_US : lived_us * CLOSING_SHARE;
+    snapshots->patient_until_us = now_us() + (share_us < CLOSING_US ? CLOSING_US : share_us);
+    snapshots->is_patient = share_us >= HURRY_US;
+    snapshots->closing = true;
     annal_chore_remove(snapshots->store, snapshots);
-    put_away(snapshots);
-    for (size_t i = 0; i < snapshots->count; i++)
-        annal__free(snapshots->entries[i].session);
-    annal__free(snapshots->entries);
-    annal__free(snapshots);
+    go_on(snapshots);
+    free_snapshots(snapshots);
 }

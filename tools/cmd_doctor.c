@@ -9,6 +9,7 @@
 #include <annal/journal.h>
 #include <annal/metrics.h>
 #include <annal/pack.h>
+#include <annal/snapshot.h>
 #include <annal/tail.h>
 
 #include <dirent.h>
@@ -266,6 +267,40 @@ static int tell_failed(void *arg, const annal_pack_info *pack)
     return 0;
 }
 
+struct overdue {
+    uint64_t sessions;
+    uint64_t events;
+    char named[NAMED_SESSIONS * (ANNAL_SESSION_ID_BYTES_MAX + 2)];
+};
+
+static int add_overdue(void *arg, const annal_snapshot_overdue *one)
+{
+    struct overdue *sum = arg;
+    size_t len = strlen(sum->named);
+    sum->events += one->events;
+    if (sum->sessions++ < NAMED_SESSIONS)
+        snprintf(sum->named + len, sizeof sum->named - len, "%s%.*s", len > 0 ? " " : "",
+                 ANNAL_FMT(one->session));
+    return 0;
+}
+
+/* No warning: answers are the same without, and the next process that appends takes them. */
+static annal_status check_snapshots(struct doctor *doctor, annal_index *index, annal_error *err)
+{
+    char sessions[HUMAN_BYTES], events[HUMAN_BYTES];
+    struct overdue sum = {0};
+    annal_status status = annal_snapshot_each_overdue(index, NULL, add_overdue, &sum, err);
+    if (status == ANNAL_OK && sum.sessions == 0)
+        tell(doctor, "snapshots", NULL, "none is overdue");
+    else if (status == ANNAL_OK)
+        tell(doctor, "snapshots", NULL,
+             "overdue for %s session%s with %s events: %s%s; the next process that appends goes on "
+             "with them, 'annal snapshot take' does so at once",
+             human_count(sessions, sum.sessions), sum.sessions == 1 ? "" : "s",
+             human_count(events, sum.events), sum.named, sum.sessions > NAMED_SESSIONS ? " …" : "");
+    return status;
+}
+
 static annal_status check_index(struct doctor *doctor, annal_error *err)
 {
     struct buf path = {0};
@@ -274,12 +309,14 @@ static annal_status check_index(struct doctor *doctor, annal_error *err)
     annal_index *index = NULL;
     annal_status status = ANNAL_OK;
     struct stat info;
-    if (annal__buf_printf(&path, "%s/sessions.db", annal_store_path(doctor->store)) < 0 ||
-        annal__buf_cstr(&path) == NULL || stat(path.ptr, &info) != 0) {
+    status = annal_index_open(doctor->store, NULL, &index, err);
+    if (status == ANNAL_OK &&
+        (annal__buf_printf(&path, "%s/sessions.db", annal_store_path(doctor->store)) < 0 ||
+         annal__buf_cstr(&path) == NULL || stat(path.ptr, &info) != 0)) {
         tell(doctor, "index", NULL, "there is none; the next reader makes it");
+        status = check_snapshots(doctor, index, err);
         goto done;
     }
-    status = annal_index_open(doctor->store, NULL, &index, err);
     if (status == ANNAL_OK)
         status = annal_index_lag_each(index, (annal_slice){0}, add_lag, &lag, err);
     if (status == ANNAL_OK)
@@ -291,6 +328,8 @@ static annal_status check_index(struct doctor *doctor, annal_error *err)
         status = annal_index_packs(index, tell_failed, doctor, err);
     if (status == ANNAL_OK)
         status = check_runs(doctor, index, err);
+    if (status == ANNAL_OK)
+        status = check_snapshots(doctor, index, err);
 
 done:
     annal_index_close(index);
@@ -491,8 +530,8 @@ const struct command cmd_doctor = {
     .summary = "say whether the store is well, and what to do",
     .about = "Looks at the place of the store, the space left, the commit logs and who has\n"
              "them, the ends of the journals, journals that were copied or renamed, the\n"
-             "index, files that were left lying, and what failed since counting began. Each\n"
-             "line is ok or a warning, with what to do.\n"
+             "index, snapshots that are overdue, files that were left lying, and what failed\n"
+             "since counting began. Each line is ok or a warning, with what to do.\n"
              "'annal verify' reads everything; this takes a moment.\n"
              "\n"
              "--disk writes to nameless files in the store's directory for two seconds, says\n"

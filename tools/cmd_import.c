@@ -11,6 +11,8 @@
 #include "tools/out.h"
 #include "tools/progress.h"
 
+#include <annal/index.h>
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -368,6 +370,23 @@ static int find_all(const struct args *args, struct logs *logs)
     return exit_status;
 }
 
+/* The index follows later, when somebody asks it; open, it takes snapshots of what is imported. */
+static int work_in_store(struct work *work, struct logs *logs, int signals)
+{
+    annal_error err = {0};
+    annal_index *index = NULL;
+    int exit_status = store_open(work->args, OPEN_CREATE, 0, &work->store);
+    if (exit_status != EXIT_DONE)
+        return exit_status;
+    if (annal_index_open(work->store, NULL, &index, &err) < 0)
+        exit_status = fail_error(&err);
+    else
+        exit_status = signals >= 0 ? follow(work, signals) : import_logs(work, logs);
+    exit_status = out_finish(exit_status);
+    annal_index_close(index);
+    return store_close(work->store, exit_status);
+}
+
 static int import(const struct args *args)
 {
     struct work work = {.args = args};
@@ -384,10 +403,7 @@ static int import(const struct args *args)
     if (exit_status == EXIT_DONE && args_has(args, "follow"))
         exit_status = (signals = follow_signals()) >= 0 ? EXIT_DONE : EXIT_STORAGE;
     if (exit_status == EXIT_DONE)
-        exit_status = store_open(args, OPEN_CREATE, 0, &work.store);
-    if (exit_status == EXIT_DONE)
-        exit_status = store_close(work.store, out_finish(signals >= 0 ? follow(&work, signals)
-                                                                      : import_logs(&work, &logs)));
+        exit_status = work_in_store(&work, &logs, signals);
     if (exit_status == EXIT_DONE && work.unknown > 0 && work.files == 0)
         exit_status = EXIT_REFUSED;
     if (signals >= 0)

@@ -207,8 +207,8 @@ static void say_damaged(const struct replay *replay, uint64_t places)
 }
 
 /*
- * A session that was written by short-lived processes has no snapshots yet. Whoever has just folded
- * so many events takes those that are due, after the answer is out; that it cannot is no failure.
+ * Whoever has just folded so many events takes the snapshots that are due, after the answer is out;
+ * that it cannot is no failure.
  */
 static void take_due_snapshots(const struct replay *replay, const annal_replay_info *info)
 {
@@ -285,6 +285,16 @@ static int find_pack(struct replay *replay)
                                                                           : EXIT_DONE;
 }
 
+/* A state is folded from the journal: only a time, which asks for itself, needs the index. */
+static int open_index(struct replay *replay, const struct session_list *list)
+{
+    annal_error err = {0};
+    if (args_has(replay->args, "events") || args_has(replay->args, "verify"))
+        return index_open_caught_up(replay->store, list, &replay->index);
+    return annal_index_open(replay->store, NULL, &replay->index, &err) < 0 ? fail_error(&err)
+                                                                           : EXIT_DONE;
+}
+
 static int run(const struct args *args)
 {
     struct replay replay = {.args = args, .format = OUT_TABLE};
@@ -297,7 +307,7 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = sessions_collect(replay.store, args, &list);
     if (exit_status == 0)
-        exit_status = index_open_caught_up(replay.store, &list, &replay.index);
+        exit_status = open_index(&replay, &list);
     if (exit_status == 0)
         exit_status = find_pack(&replay);
     if (exit_status == 0)

@@ -144,12 +144,12 @@ static const struct command verbs[] = {
     {.name = "take",
      .summary = "take a snapshot of a session's state now",
      .about = "Stores the state of the session after its last event, compressed, so that a\n"
-              "replay begins near it. A replay that folds 1,000 events or more leaves one every\n"
-              "1,000 events or 8 MiB, and so does, in the background, a program that keeps its\n"
-              "store open and asks for it; one that appends and ends, as 'annal append', takes\n"
-              "none. Distances are longer when all of a session together would take more than\n"
-              "a tenth of its journal (1 MiB at least). They make answers quicker and never\n"
-              "change one. 'annal snapshot SESSION' is the same.",
+              "replay begins near it. Processes that append or import take one every 1,000\n"
+              "events, 8 MiB of journal, or five minutes with at least one event; so does a\n"
+              "replay that folds that much. Distances are longer when all of a session together\n"
+              "would take more than a tenth of its journal (1 MiB at least). They make answers\n"
+              "quicker and never change one; 'annal doctor' says which are overdue. 'annal\n"
+              "snapshot SESSION' is the same.",
      .examples = "  annal snapshot take sess_1\n",
      .fields = take_fields,
      .run = take},

@@ -1,9 +1,13 @@
+#include "journal/store.h"
+#include "snapshot/left.h"
 #include "tests/snapshot/fold.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct fixture f;
@@ -171,6 +175,174 @@ START_TEST(a_store_that_is_only_read_takes_none)
 }
 END_TEST
 
+/* ---- Without being asked for ---- */
+
+static void reopen(bool with_index, const struct clock *clock)
+{
+    const struct seams seams = {.io = &annal__system_io, .clock = clock};
+    const annal_store_options options = {.no_keeper = true};
+    annal_index_close(f.index);
+    f.index = NULL;
+    ck_ok(annal_store_close(f.store, err));
+    ck_ok(annal__store_open(f.path, &options, &seams, &f.store, err));
+    if (with_index)
+        ck_ok(annal_index_open(f.store, NULL, &f.index, err));
+}
+
+static int add_overdue(void *arg, const annal_snapshot_overdue *overdue)
+{
+    char line[100];
+    snprintf(line, sizeof line, "%.*s %u ", ANNAL_FMT(overdue->session), (unsigned)overdue->events);
+    text_add(arg, line, strlen(line));
+    return 0;
+}
+
+#define ck_overdue(policy, expected)                                                               \
+    do {                                                                                           \
+        struct text text_ = {0};                                                                   \
+        text_add(&text_, "", 0);                                                                   \
+        ck_ok(annal_snapshot_each_overdue(f.index, policy, add_overdue, &text_, err));             \
+        ck_assert_str_eq(text_.ptr, expected);                                                     \
+        free(text_.ptr);                                                                           \
+    } while (0)
+
+START_TEST(an_index_that_is_open_takes_them_without_being_asked)
+{
+    append_turns(&f, "s", 1, 2500);
+    append_turns(&f, "t", 1, 999);
+    reopen(true, &annal__system_clock);
+    ck_listed(&f, S, "1000 2000 ");
+    ck_listed(&f, ANNAL_SLICE("t"), "");
+    ck_overdue(NULL, "");
+    fixture_reopen(&f, &(annal_index_options){.no_snapshots = true});
+    append_turns(&f, "t", 1000, 2);
+    fixture_reopen(&f, NULL);
+    ck_listed(&f, ANNAL_SLICE("t"), "");
+    ck_overdue(NULL, "t 1001 ");
+}
+END_TEST
+
+START_TEST(another_policy_takes_the_place_of_the_usual_one)
+{
+    open_chore(&(annal_snapshot_policy){.every_events = 5000});
+    append_turns(&f, "s", 1, 2500);
+    annal_snapshots_close(snapshots);
+    snapshots = NULL;
+    fixture_reopen(&f, NULL);
+    ck_listed(&f, S, "");
+}
+END_TEST
+
+/* An annal_session_fn. */
+static int add_session(void *arg, annal_slice session, uint64_t bytes)
+{
+    (void)bytes;
+    text_add(arg, session.ptr, session.len);
+    text_add(arg, " ", 1);
+    return 0;
+}
+
+/* The time that is to pass between two looks is over. */
+static void let_look(void)
+{
+    (void)!unlink(tmpdir_path(&f.dir, "store/locks/snapshots"));
+}
+
+START_TEST(what_a_program_with_journals_alone_left_the_next_with_an_index_takes)
+{
+    reopen(false, &annal__system_clock);
+    append_turns(&f, "s", 1, 2500);
+    reopen(true, &annal__system_clock);
+    ck_overdue(NULL, "s 2500 ");
+    ck_assert_int_ne(access(tmpdir_path(&f.dir, "store/sessions.db"), F_OK), 0);
+    char *seqs = NULL;
+    for (int i = 1; i <= 20 && (seqs == NULL || strcmp(seqs, "1000 2000 ") != 0); i++) {
+        free(seqs);
+        append_turns(&f, "t", (unsigned)i, 1); /* a process has 50 ms for one more at least */
+        let_look();
+        reopen(true, &annal__system_clock);
+        seqs = listed(&f, S);
+        ck_assert_str_ne(seqs, "");
+    }
+    ck_assert_str_eq(seqs, "1000 2000 ");
+    free(seqs);
+    ck_overdue(NULL, "");
+}
+END_TEST
+
+START_TEST(looking_for_what_others_left_takes_turns_and_goes_on_where_time_was_up)
+{
+    const annal_snapshot_policy policy = {
+        .every_events = 10, .every_bytes = UINT64_MAX, .every_ms = UINT64_MAX};
+    struct text seen = {0};
+    append_turns(&f, "a", 1, 10);
+    append_turns(&f, "b", 1, 10);
+    append_turns(&f, "c", 1, 9);
+    append_turns(&f, "d", 1, 10);
+    text_add(&seen, "", 0);
+    annal__left_look(f.index, &policy, 0, add_session, &seen);
+    ck_assert_str_eq(seen.ptr, "");
+    char *bytes = file_read(tmpdir_path(&f.dir, "store/locks/snapshots"), NULL);
+    ck_assert_str_eq(bytes, "a");
+    free(bytes);
+    annal__left_look(f.index, &policy, 5000000, add_session, &seen);
+    ck_assert_str_eq(seen.ptr, ""); /* it is not its turn */
+    const struct timespec past[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    file_write(tmpdir_path(&f.dir, "store/locks/snapshots"), "b", 1);
+    ck_assert_int_eq(utimensat(AT_FDCWD, tmpdir_path(&f.dir, "store/locks/snapshots"), past, 0), 0);
+    annal__left_look(f.index, &policy, 5000000, add_session, &seen);
+    ck_assert_str_eq(seen.ptr, "b d ");
+    bytes = file_read(tmpdir_path(&f.dir, "store/locks/snapshots"), NULL);
+    ck_assert_str_eq(bytes, "");
+    free(bytes);
+    free(seen.ptr);
+}
+END_TEST
+
+static int64_t six_minutes_ago(void *arg)
+{
+    return annal__system_clock.wall_us(arg) - 360000000;
+}
+
+START_TEST(an_event_that_waited_five_minutes_is_covered_by_the_next_process)
+{
+    struct clock past = annal__system_clock;
+    past.wall_us = six_minutes_ago;
+    reopen(true, &past);
+    append_turns(&f, "s", 1, 3);
+    reopen(true, &annal__system_clock);
+    ck_listed(&f, S, "");
+    ck_overdue(NULL, "s 3 ");
+    append_turns(&f, "t", 1, 1);
+    let_look();
+    reopen(true, &annal__system_clock);
+    ck_listed(&f, S, "3 ");
+    ck_listed(&f, ANNAL_SLICE("t"), "");
+    append_turns(&f, "s", 10, 1); /* waits only now */
+    let_look();
+    reopen(true, &annal__system_clock);
+    ck_listed(&f, S, "3 ");
+    ck_overdue(NULL, "");
+}
+END_TEST
+
+START_TEST(one_that_does_not_fit_is_not_tried_again_by_every_process)
+{
+    const annal_snapshot_policy tight = {.every_events = 100, .bytes_max = 200};
+    open_chore(&tight);
+    append_turns(&f, "s", 1, 150);
+    ck_overdue(&tight, "s 150 ");
+    annal_snapshots_close(snapshots);
+    snapshots = NULL;
+    ck_listed(&f, S, "");
+    ck_overdue(&tight, "");
+    append_turns(&f, "s", 1000, 349);
+    ck_overdue(&tight, "");
+    append_turns(&f, "s", 2000, 1); /* four times as far on as where it did not fit */
+    ck_overdue(&tight, "s 400 ");
+}
+END_TEST
+
 Suite *suite_chore(void)
 {
     Suite *suite = suite_create("chore");
@@ -185,6 +357,12 @@ Suite *suite_chore(void)
     tcase_add_test(tc, while_somebody_else_writes_the_index_it_comes_again_later);
     tcase_add_test(tc, beside_live_writers_every_snapshot_is_sound);
     tcase_add_test(tc, a_store_that_is_only_read_takes_none);
+    tcase_add_test(tc, an_index_that_is_open_takes_them_without_being_asked);
+    tcase_add_test(tc, another_policy_takes_the_place_of_the_usual_one);
+    tcase_add_test(tc, what_a_program_with_journals_alone_left_the_next_with_an_index_takes);
+    tcase_add_test(tc, looking_for_what_others_left_takes_turns_and_goes_on_where_time_was_up);
+    tcase_add_test(tc, an_event_that_waited_five_minutes_is_covered_by_the_next_process);
+    tcase_add_test(tc, one_that_does_not_fit_is_not_tried_again_by_every_process);
     suite_add_tcase(suite, tc);
     return suite;
 }

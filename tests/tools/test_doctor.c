@@ -2,6 +2,8 @@
 #include "tools/command.h"
 #include "tools/disk_probe.h"
 
+#include <annal/journal.h>
+
 #include <check.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -62,6 +64,32 @@ START_TEST(a_damaged_end_other_users_and_leftovers_are_warned_of_with_what_to_do
     CLI(&cli, NULL, "doctor");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     ck_assert_ptr_nonnull(strstr(cli.out, "warning  journal ends 1 damaged: s1\n"));
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(doctor_says_which_snapshots_are_overdue)
+{
+    struct cli cli;
+    annal_store *store = NULL;
+    annal_writer *writer = NULL;
+    annal_error err = {0};
+    uint64_t seq;
+    const annal_draft draft = {.type = ANNAL_SLICE("n"), .data = ANNAL_SLICE("1")};
+    CLI_INIT(&cli);
+    ck_assert_int_eq(
+        annal_store_open(cli.store, &(annal_store_options){.create = true}, &store, &err), 0);
+    ck_assert_int_eq(annal_writer_open(store, ANNAL_SLICE("s1"), NULL, &writer, &err), 0);
+    for (int i = 0; i < 1001; i++)
+        ck_assert_int_eq(annal_writer_append(writer, &draft, 1,
+                                             &(annal_append_options){.level = ANNAL_LEVEL_BATCH},
+                                             &seq, &err),
+                         0);
+    annal_writer_close(writer);
+    ck_assert_int_eq(annal_store_close(store, &err), 0);
+    CLI(&cli, NULL, "doctor");
+    ck_assert_int_eq(cli.exit_status, EXIT_DONE);
+    ck_assert_ptr_nonnull(strstr(cli.out, "overdue for 1 session with 1,001 events: s1;"));
     cli_done(&cli);
 }
 END_TEST
@@ -141,6 +169,7 @@ Suite *suite_doctor(void)
     TCase *store = tcase_create("store");
     tcase_add_test(store, a_store_that_is_well_has_no_warning_of_its_own);
     tcase_add_test(store, a_damaged_end_other_users_and_leftovers_are_warned_of_with_what_to_do);
+    tcase_add_test(store, doctor_says_which_snapshots_are_overdue);
     tcase_add_test(store, doctor_names_the_process_that_has_a_commit_log);
     suite_add_tcase(suite, store);
 

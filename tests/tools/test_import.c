@@ -558,6 +558,27 @@ START_TEST(an_import_as_msgpack_gives_the_same_events_tables_and_states)
 }
 END_TEST
 
+/* Its session has more events than lie between two snapshots. */
+START_TEST(a_long_log_has_a_snapshot_as_soon_as_it_is_imported)
+{
+    struct cli cli;
+    enum { LINES = 1100 };
+    char *lines = malloc(LINES * 40);
+    size_t len = 0;
+    CLI_INIT(&cli);
+    for (int i = 0; i < LINES; i++)
+        len += (size_t)sprintf(lines + len, "{\"run\":\"s1\",\"kind\":\"n\",\"n\":%d}\n", i);
+    file_write(tmpdir_path(&cli.dir, "a.jsonl"), lines, len);
+    CLI(&cli, NULL, "import", "jsonl", tmpdir_path(&cli.dir, "a.jsonl"), "--map", "session=$.run",
+        "--map", "type=$.kind");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "snapshot", "list", "--json");
+    ASSERT_OUT(&cli, "\"seq\":1000,");
+    free(lines);
+    cli_done(&cli);
+}
+END_TEST
+
 Suite *suite_import(void)
 {
     Suite *suite = suite_create("import");
@@ -573,6 +594,7 @@ Suite *suite_import(void)
     tcase_add_loop_test(import, a_log_is_read_no_further_than_it_was_judged_before_it_has_a_line, 0,
                         2);
     tcase_add_test(import, odd_bytes_are_held);
+    tcase_add_test(import, a_long_log_has_a_snapshot_as_soon_as_it_is_imported);
     tcase_add_test(import, a_part_of_a_file_that_was_imported_adds_nothing);
     tcase_add_test(import, a_line_that_is_too_long_is_held_in_pieces);
     tcase_add_test(import, an_importer_may_be_a_file);

@@ -24,6 +24,7 @@ typedef struct annal_index_options {
                          appends */
     uint32_t wait_ms; /* how long a reader waits for its catch-up, and for other programs; default
                          10,000 */
+    bool no_snapshots; /* take no snapshots of what the store appends; see <annal/snapshot.h> */
 } annal_index_options;
 
 /*
@@ -40,6 +41,9 @@ typedef struct annal_index_options {
  * when it is opened and when it is closed, as far as it gets in a second; what it cannot move stays
  * where it is, and the store's log is told.
  *
+ * It also takes snapshots of the sessions that the store appends to, as they become due, unless
+ * options.no_snapshots says otherwise: see annal_snapshots_open().
+ *
  * In a store that is open for reading only nothing is written: a sessions.db that stands there is
  * read as it is, and where there is none, a private one is made in memory from the journals.
  */
@@ -52,6 +56,17 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_open(annal_store *store,
  * to no effect; it opens store and index again.
  */
 ANNAL_API void annal_index_close(annal_index *index);
+
+/* annal_index_open() with options.no_snapshots: for floors that know of no snapshots. */
+ANNAL_API ANNAL_MUST_CHECK annal_status
+annal_index_open_plain(annal_store *store, const annal_index_options *options,
+                       annal_index **out_index, annal_error *err);
+
+/*
+ * Have end(arg) called when the index is closed, while it still works: for what a floor above
+ * opened with it. There is one of them; NULL takes it away. Returns the arg that was there before.
+ */
+ANNAL_API void *annal_index_on_close(annal_index *index, void (*end)(void *arg), void *arg);
 
 /* The store that it was opened on. Any thread. */
 ANNAL_API annal_store *annal_index_store(const annal_index *index);
@@ -266,6 +281,17 @@ typedef struct annal_snapshot_row {
 
 /* Return 0 to go on; anything else stops and is handed through. */
 typedef int (*annal_snapshot_row_fn)(void *arg, const annal_snapshot_row *row);
+
+/*
+ * fn is called with the row of this session that has the largest seq; never, when there is none.
+ * Does not wait for other programs, as a chore must not. Any thread.
+ *
+ * ANNAL_ERR_BUSY  one keeps the database to itself
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_snapshot_last(annal_index *index,
+                                                                  annal_slice session,
+                                                                  annal_snapshot_row_fn fn,
+                                                                  void *arg, annal_error *err);
 
 /* The rows of one session, or of all when session is empty, by session and seq; of states only the
  * head is read. */

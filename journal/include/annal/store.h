@@ -225,8 +225,11 @@ typedef struct annal_chore {
     uint32_t period_ms;
     annal_status (*run)(void *arg, annal_error *err);
     void *arg;
+    bool single; /* not added where one of this name is there already: ANNAL_END */
+    bool early;  /* the first run is period_ms after it was added, also if nothing was appended */
 } annal_chore;
 
+/* ANNAL_ERR_LIMIT: the keeper has eight already. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_chore_add(annal_store *store,
                                                         const annal_chore *chore, annal_error *err);
 

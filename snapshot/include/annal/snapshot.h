@@ -49,7 +49,15 @@ typedef struct annal_snapshots annal_snapshots;
 
 /*
  * Take snapshots of the sessions that this store object appends to, as they become due: a chore of
- * the store's keeper, never in an append's way. Close it before the index. Any thread.
+ * the store's keeper, never in an append's way, 50 ms at a time. Close it before the index. Any
+ * thread.
+ *
+ * annal_index_open() does this with the default policy, and annal_index_close() ends it; call this
+ * for another policy, which takes the place of that one.
+ *
+ * What other processes left is taken too: those that had no index open, or died, or had no time. A
+ * store is looked through for it when the last look, by whatever process, is a second ago and a
+ * hundred times as long as that look took.
  *
  * While it is more than eight distances behind, as after a burst of appends, it passes over due
  * places that are not half the way to the end, so that the newest state is near soon. Those stay
@@ -64,8 +72,30 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshots_open(annal_index *index,
                                                              annal_snapshots **out_snapshots,
                                                              annal_error *err);
 
-/* Take what is due, for half a second at most, then stop. NULL is accepted. */
+/*
+ * Take what is due, then stop. This takes 50 ms at most, or until one more is taken; where this was
+ * open for long, up to four times as long as that, five seconds at most. What is left, the next
+ * process takes. NULL is accepted.
+ */
 ANNAL_API void annal_snapshots_close(annal_snapshots *snapshots);
+
+/* A session of which a snapshot is due. */
+typedef struct annal_snapshot_overdue {
+    annal_slice session; /* lives until the callback returns */
+    uint64_t events;     /* behind its newest snapshot */
+    uint64_t bytes;
+    int64_t since_us; /* when the first of them came */
+} annal_snapshot_overdue;
+
+/* Return 0 to go on; anything else stops and is handed through. */
+typedef int (*annal_snapshot_overdue_fn)(void *arg, const annal_snapshot_overdue *overdue);
+
+/*
+ * Which snapshots are due now and not taken, by session. Reads a few KB of each journal. Any thread.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status
+annal_snapshot_each_overdue(annal_index *index, const annal_snapshot_policy *policy,
+                            annal_snapshot_overdue_fn fn, void *arg, annal_error *err);
 
 /* ---- By hand ---- */
 

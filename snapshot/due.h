@@ -1,0 +1,36 @@
+/*
+ * Whether a snapshot of a session is due now, seen from outside: from its journal, its newest
+ * snapshot and the clock alone, so that any process finds what others left.
+ */
+#ifndef SNAPSHOT_DUE_H
+#define SNAPSHOT_DUE_H
+
+#include "snapshot/policy.h"
+
+struct due {
+    struct snapshot_mark last; /* the newest snapshot, or the newest place where one did not fit */
+    struct snapshot_mark end;  /* of the journal */
+    uint64_t stride;           /* see policy.h */
+    uint64_t patience;         /* see take.h */
+    int64_t since_us;          /* UTC: since when events stand behind last; 0: none do */
+    bool known;                /* last was looked up; else it is the begin, and none is due */
+    bool now;
+};
+
+/*
+ * policy has no zeros. grown (may be NULL) says by how much the session grew at most since somebody
+ * looked: where that leads past no whole number of distances, nothing is looked up in the index, so
+ * that a process that appends a few events need not open it. ANNAL_ERR_NOTFOUND: no such session.
+ */
+annal_status annal__due_look(annal_index *index, annal_slice session,
+                             const annal_snapshot_policy *policy, const struct snapshot_mark *grown,
+                             struct due *out_due, annal_error *err);
+
+/*
+ * At here one did not fit, and the next attempt comes patience times as far on: for the processes
+ * after this one. That it could not be noted costs them time alone.
+ */
+void annal__due_refused(annal_index *index, annal_slice session, struct snapshot_mark here,
+                        uint64_t patience);
+
+#endif
