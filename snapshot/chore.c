@@ -22,6 +22,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
+#include "journal/base/seam.h"
 
 #include <annal/metrics.h>
 
@@ -156,8 +157,8 @@ static annal_status look_up(annal_snapshots *snapshots, struct entry *entry, ann
         return status;
     if (!due.known && briefly)
         due.since_us = 0;
-    int64_t waited_us =
-        due.since_us == 0 ? 0 : annal__system_clock.wall_us(annal__system_clock.arg) - due.since_us;
+    const struct clock *clock = annal__store_clock(snapshots->store);
+    int64_t waited_us = due.since_us == 0 ? 0 : clock->wall_us(clock->arg) - due.since_us;
     entry->known = due.known;
     entry->last = due.last;
     entry->stride = due.stride;
