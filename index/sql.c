@@ -1,4 +1,5 @@
 #include "index/database.h"
+#include "index/health.h"
 #include "index/index.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
@@ -45,6 +46,8 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
     if (status >= 0)
         status = annal__packs_attach(used, db, options.session, options.as_indexed,
                                      options.timeout_ms, options.out_lag, err);
+    if (status >= 0)
+        status = annal__health_add(db, index->store, err);
     if (status >= 0)
         status = annal__db_add_events(db, index->store, err);
     if (status >= 0 && options.extension != NULL)
@@ -96,6 +99,8 @@ annal_status annal_view_open(annal_index *index, annal_view **out_view, annal_er
     annal_status status = annal__index_read(index, NULL, 0, true, 0, &view->db, NULL, err);
     if (status >= 0)
         status = annal__packs_attach(index, view->db, (annal_slice){0}, true, 0, NULL, err);
+    if (status >= 0)
+        status = annal__health_add(view->db, index->store, err);
     if (status >= 0)
         status = fix(view, err);
     if (status < 0) {

@@ -90,51 +90,61 @@ annal_status annal_process_self(annal_process *out_process, annal_error *err)
 }
 
 /* In our namespace and boot: whether the process that began at start is no more. */
-static bool is_gone(const annal_process *process, const char **out_why)
+static annal_process_life look_at_id(const annal_process *process, const char **out_why)
 {
     struct proc_stat stat;
     if (!read_stat(process->pid, &stat)) {
         /* /proc may hide the processes of others (hidepid): then the kernel still knows them. */
         bool gone = kill((pid_t)process->pid, 0) != 0 && errno == ESRCH;
         *out_why = gone ? "no process has its id now" : "its process cannot be looked at";
-        return gone;
+        return gone ? ANNAL_PROCESS_DEAD : ANNAL_PROCESS_UNKNOWN;
     }
     if (stat.start != process->start) {
         *out_why = "another process has its id now";
-        return true;
+        return ANNAL_PROCESS_DEAD;
     }
     /* A main thread that ended shows as a zombie while the others still run. */
     if ((stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1) {
         *out_why = "its process has ended and waits for its parent";
-        return true;
+        return ANNAL_PROCESS_DEAD;
     }
     *out_why = "its process is alive";
-    return false;
+    return ANNAL_PROCESS_ALIVE;
+}
+
+static annal_process_life look(const annal_process *process, const char **out_why)
+{
+    char boot_id[37];
+    *out_why = "nothing is known of its process";
+    if (strlen(process->boot_id) != sizeof process->boot_id - 1)
+        return ANNAL_PROCESS_UNKNOWN;
+    if (!read_boot_id(boot_id)) {
+        *out_why = "this system does not tell its boot id";
+        return ANNAL_PROCESS_UNKNOWN;
+    }
+    if (strcmp(boot_id, process->boot_id) != 0) {
+        *out_why = "the system was started anew since";
+        return ANNAL_PROCESS_DEAD;
+    }
+    if (process->pid == 0 || process->pid > INT32_MAX || process->start == 0)
+        return ANNAL_PROCESS_UNKNOWN;
+    if (process->pid_ns != own_pid_ns() || process->pid_ns == 0) {
+        *out_why = "it ran in another namespace of process ids";
+        return ANNAL_PROCESS_UNKNOWN;
+    }
+    return look_at_id(process, out_why);
+}
+
+annal_process_life annal_process_look(const annal_process *process)
+{
+    const char *ignored;
+    return look(process, &ignored);
 }
 
 bool annal_process_is_dead(const annal_process *process, const char **out_why)
 {
-    char boot_id[37];
     const char *ignored;
-    const char **why = out_why == NULL ? &ignored : out_why;
-    *why = "nothing is known of its process";
-    if (strlen(process->boot_id) != sizeof process->boot_id - 1)
-        return false;
-    if (!read_boot_id(boot_id)) {
-        *why = "this system does not tell its boot id";
-        return false;
-    }
-    if (strcmp(boot_id, process->boot_id) != 0) {
-        *why = "the system was started anew since";
-        return true;
-    }
-    if (process->pid == 0 || process->pid > INT32_MAX || process->start == 0)
-        return false;
-    if (process->pid_ns != own_pid_ns() || process->pid_ns == 0) {
-        *why = "it ran in another namespace of process ids";
-        return false;
-    }
-    return is_gone(process, why);
+    return look(process, out_why == NULL ? &ignored : out_why) == ANNAL_PROCESS_DEAD;
 }
 
 const char *annal_process_json(const annal_process *process, char text[ANNAL_PROCESS_JSON_BYTES])

@@ -247,16 +247,24 @@ static int add_lag(void *arg, const annal_index_lag *lag)
 /* Only where the packs that know are on. */
 static annal_status check_runs(struct doctor *doctor, annal_index *index, annal_error *err)
 {
-    uint64_t running = 0, stale = 0;
-    annal_status status = stale_count(index, &running, &stale, err);
+    struct run_counts counts;
+    annal_status status = stale_count(index, &counts, err);
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK;
-    if (status == ANNAL_OK)
-        tell(doctor, "runs",
-             stale > 0 ? "'annal doctor --transition-stale --dry-run' says which of them are dead"
-                       : NULL,
-             "%" PRIu64 " sessions run, %" PRIu64 " of them stale", running, stale);
-    return status;
+    if (status < 0)
+        return status;
+    bool dead = counts.stale > 0 || counts.orphaned > 0;
+    tell(doctor, "runs",
+         dead ? "'annal doctor --transition-stale --dry-run' says which of them are dead"
+         : counts.unresponsive > 0 ? "'annal team runs --health unresponsive' lists them"
+                                   : NULL,
+         "%" PRIu64 " sessions run, %" PRIu64 " of them stale, %" PRIu64 " orphaned, %" PRIu64
+         " unresponsive",
+         counts.running, counts.stale, counts.orphaned, counts.unresponsive);
+    if (counts.zombie > 0)
+        tell(doctor, "zombies", "'annal team runs --health zombie' lists them",
+             "%" PRIu64 " sessions ended and left locks", counts.zombie);
+    return ANNAL_OK;
 }
 
 static int tell_failed(void *arg, const annal_pack_info *pack)

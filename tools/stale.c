@@ -29,23 +29,24 @@ static annal_status check_packs(annal_index *index, annal_error *err)
 
 static int keep_counts(void *arg, const annal_row *row)
 {
-    uint64_t *counts = arg;
-    counts[0] = (uint64_t)row->values[0].integer;
-    counts[1] = (uint64_t)row->values[1].integer;
+    struct run_counts *counts = arg;
+    uint64_t *const to[] = {&counts->running, &counts->unresponsive, &counts->stale,
+                            &counts->orphaned, &counts->zombie};
+    for (size_t i = 0; i < sizeof to / sizeof *to; i++)
+        *to[i] = (uint64_t)row->values[i].integer;
     return 0;
 }
 
-annal_status stale_count(annal_index *index, uint64_t *out_running, uint64_t *out_stale,
-                         annal_error *err)
+annal_status stale_count(annal_index *index, struct run_counts *out, annal_error *err)
 {
-    uint64_t counts[2] = {0};
+    static const char sql[] = "SELECT count(*) FILTER (WHERE status = 'running'),"
+                              " count(*) FILTER (WHERE effective_health = 'unresponsive'),"
+                              " count(*) FILTER (WHERE effective_health = 'stale'),"
+                              " count(*) FILTER (WHERE effective_health = 'orphaned'),"
+                              " count(*) FILTER (WHERE effective_health = 'zombie') FROM run_list";
     annal_status status = check_packs(index, err);
-    if (status == ANNAL_OK)
-        status = annal_sql(index, ANNAL_SLICE("SELECT running, stale FROM dashboard"), NULL,
-                           keep_counts, counts, err);
-    *out_running = counts[0];
-    *out_stale = counts[1];
-    return status;
+    *out = (struct run_counts){0};
+    return status < 0 ? status : annal_sql(index, annal_slice_of(sql), NULL, keep_counts, out, err);
 }
 
 static void print(const struct stale *stale, const annal_stale *told)

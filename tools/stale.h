@@ -8,9 +8,12 @@
 
 int stale_transition(const struct args *args);
 
-/* How many sessions run, and how many of these are stale; ANNAL_ERR_NOTFOUND: the packs that know
- * are not both on. */
-annal_status stale_count(annal_index *index, uint64_t *out_running, uint64_t *out_stale,
-                         annal_error *err);
+/* How many sessions run, and how many of these are how; zombies have ended. */
+struct run_counts {
+    uint64_t running, unresponsive, stale, orphaned, zombie;
+};
+
+/* ANNAL_ERR_NOTFOUND: the packs that know are not both on. */
+annal_status stale_count(annal_index *index, struct run_counts *out, annal_error *err);
 
 #endif

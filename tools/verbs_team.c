@@ -539,7 +539,7 @@ static const struct field team_fields[] = {
 
 static const struct field runs_fields[] = {
     OPTION_WITH("health", "HEALTH", FIELD_TEXT, NULL, "only these",
-                .choices = "healthy|idle|stale"),
+                .choices = "healthy|idle|unresponsive|stale|orphaned|zombie"),
     OPTION("status", "STATUS", FIELD_TEXT, NULL, "only these: running, failed, ..."), FIELDS_END};
 
 static const char run_rows[] =
@@ -547,6 +547,34 @@ static const char run_rows[] =
     " message_count, duration_seconds FROM run_list "
     "WHERE (?1 IS NULL OR effective_health = ?1) AND (?2 IS NULL OR status = ?2) "
     "ORDER BY last_activity DESC, session_id";
+
+static const struct field health_fields[] = {
+    OPTION_WITH("by", "WHAT", FIELD_TEXT, NULL, "all, kind, show or team (all)",
+                .preset = "\"all\"", .choices = "all|kind|show|team"),
+    FIELDS_END};
+
+/* Of no runs the worst is healthy. */
+static const char health_rows[] =
+    "WITH parts(id, session_id, health) AS ("
+    "SELECT 'all', NULL, 'healthy' WHERE ?1 = 'all' UNION ALL "
+    "SELECT 'all', session_id, effective_health FROM run_list WHERE ?1 = 'all' UNION ALL "
+    "SELECT invocation_kind, session_id, effective_health FROM run_list WHERE ?1 = 'kind' UNION "
+    "ALL "
+    "SELECT s.show_topic, r.session_id, r.effective_health FROM run_list r JOIN state.sessions s ON"
+    " s.id = r.session_id WHERE ?1 = 'show' AND s.show_topic IS NOT NULL UNION ALL "
+    "SELECT t.id, r.session_id, COALESCE(r.effective_health, 'healthy') FROM teams t LEFT JOIN"
+    " team_sessions m ON m.team_id = t.id LEFT JOIN run_list r ON r.session_id = m.session_id"
+    " WHERE ?1 = 'team') "
+    "SELECT g.id, w.health AS effective_health, g.runs, g.idle, g.unresponsive, g.stale,"
+    " g.orphaned, g.zombie FROM (SELECT p.id, max(l.severity) AS worst,"
+    " count(session_id) AS runs,"
+    " count(session_id) FILTER (WHERE p.health = 'idle') AS idle,"
+    " count(session_id) FILTER (WHERE p.health = 'unresponsive') AS unresponsive,"
+    " count(session_id) FILTER (WHERE p.health = 'stale') AS stale,"
+    " count(session_id) FILTER (WHERE p.health = 'orphaned') AS orphaned,"
+    " count(session_id) FILTER (WHERE p.health = 'zombie') AS zombie "
+    "FROM parts p JOIN health_levels l ON l.health = p.health GROUP BY p.id) g "
+    "JOIN health_levels w ON w.severity = g.worst ORDER BY g.id";
 
 static const struct field no_fields[] = {FIELDS_END};
 
@@ -660,13 +688,25 @@ static const struct command verbs[] = {
      .run = run_timeline},
     {.name = "runs",
      .summary = "list the sessions that run or ran, with their health",
-     .about = "Of the packs lionagi and teams. A running session is stale when nothing came\n"
-              "from it for 6 hours, or 12 for flow, fanout and show-play (the table\n"
-              "stale_thresholds), and idle after one. 'annal doctor --transition-stale' ends\n"
-              "those whose process is dead.",
+     .about = "Of the packs lionagi and teams. A run whose process is alive is idle after an\n"
+              "hour without a message, and unresponsive after 6 hours, or 12 for flow, fanout\n"
+              "and show-play (the table stale_thresholds). One whose process is dead is stale,\n"
+              "or orphaned when it has neither messages nor artifacts. Without --pid nobody\n"
+              "knows whether a process is alive: after those hours the run is stale. A run\n"
+              "that ended is healthy, and a zombie when it left *.lock files in its artifacts.\n"
+              "'annal doctor --transition-stale' ends those whose process is dead.",
      .examples = "  annal team runs --health stale\n",
      .fields = runs_fields,
      .sql = run_rows,
+     .run = verb_select},
+    {.name = "health",
+     .summary = "how runs are: the worst of them decides",
+     .about = "One row for all runs, or for each kind, show or team. From the best to the\n"
+              "worst: healthy, idle, unresponsive, stale, orphaned, zombie. 'annal team help\n"
+              "runs' says what they mean.",
+     .examples = "  annal team health --by team\n",
+     .fields = health_fields,
+     .sql = health_rows,
      .run = verb_select},
     {.name = "dashboard",
      .summary = "count what runs, is stale, failed, is slow, and the teams",

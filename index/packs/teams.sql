@@ -18,6 +18,10 @@
 --  (6) Staleness is derived when it is asked for, and stored nowhere: stale_at is the second after
 --      which a running session counts as stale; a row of stale_thresholds for each kind, 'default'
 --      for any other. An hour without a message is 'idle'.
+--  (7) Of the six levels of a run's health (health_levels) the tables alone tell healthy, idle and
+--      stale. The others need a look at the run's process, at its artifacts and at its locks: over
+--      our connections run_list is a view that looks (index/health.c). Status NULL is an old row,
+--      and counts as completed.
 
 CREATE TABLE IF NOT EXISTS teams (
 id TEXT PRIMARY KEY,
@@ -108,7 +112,21 @@ SELECT s.id AS session_id, s.status, s.invocation_kind,
                       (SELECT seconds FROM stale_thresholds WHERE kind = 'default')) AS stale_at
 FROM sessions s;
 
--- A row of the runs list.
+-- The worst of several runs is the one whose severity is greatest.
+CREATE TABLE health_levels (
+    health   TEXT PRIMARY KEY,
+    severity INTEGER NOT NULL,
+    meaning  TEXT NOT NULL
+);
+INSERT INTO health_levels (health, severity, meaning) VALUES
+    ('healthy',      0, 'active, or ended with nothing left behind'),
+    ('idle',         1, 'alive, and silent for more than an hour'),
+    ('unresponsive', 2, 'alive, and silent for longer than its kind allows'),
+    ('stale',        3, 'its process is dead, and it has messages or artifacts'),
+    ('orphaned',     4, 'its process is dead, and it has neither messages nor artifacts'),
+    ('zombie',       5, 'ended, and locks are left');
+
+-- A row of the runs list; see (7).
 CREATE VIEW run_list AS
 SELECT s.id AS session_id, s.name, s.invocation_kind, s.status,
        CASE WHEN s.status IS NOT 'running' THEN 'healthy'

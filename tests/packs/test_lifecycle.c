@@ -135,10 +135,77 @@ START_TEST(a_stale_session_that_fails_does_not_stop_the_others)
 }
 END_TEST
 
+/* Another process, that writes session s and has it until go is closed. */
+static int write_and_wait(const char *path, int ready, int go)
+{
+    annal_store *store = NULL;
+    annal_writer *writer = NULL;
+    uint64_t seq;
+    char byte = 0;
+    const annal_draft draft = {.type = ANNAL_SLICE("note"), .data = ANNAL_SLICE("{}")};
+    annal_status status = annal_store_open(path, NULL, &store, NULL);
+    if (status == ANNAL_OK)
+        status = annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, NULL);
+    if (status == ANNAL_OK)
+        status = annal_writer_append(writer, &draft, 1, NULL, &seq, NULL);
+    if (status < 0 || write(ready, "x", 1) != 1 || read(go, &byte, 1) != 0)
+        return 1;
+    annal_writer_close(writer);
+    return annal_store_close(store, NULL) == ANNAL_OK ? 0 : 1;
+}
+
+START_TEST(a_run_whose_dead_process_another_one_took_over_is_judged_by_its_silence)
+{
+    static const char health[] = "SELECT effective_health FROM run_list";
+    struct packs p;
+    int ready[2], go[2], status = -1;
+    char byte;
+    PACKS_INIT(&p, "lionagi", "teams");
+    begin(&p, "s", 1000, dead_process());
+    ck_packs(&p, health, "orphaned\n"); /* this process asks, and is no other */
+    packs_reopen(&p);
+    ck_packs(&p, health, "orphaned\n");
+    ck_assert_int_eq(pipe(ready), 0);
+    ck_assert_int_eq(pipe(go), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        close(go[1]);
+        _exit(write_and_wait(p.path, ready[1], go[0]));
+    }
+    close(ready[1]);
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    ck_packs(&p, health, "stale\n");
+    close(go[1]);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_packs(&p, health, "orphaned\n");
+    close(ready[0]);
+    close(go[0]);
+    packs_done(&p);
+}
+END_TEST
+
+/* What another SQLite program sees is the view of the database; both have the same columns. */
+START_TEST(run_list_has_the_same_columns_over_our_connections_and_in_the_database)
+{
+    struct packs p;
+    PACKS_INIT(&p, "lionagi", "teams");
+    ck_packs(
+        &p,
+        "SELECT count(*), (SELECT count(*) FROM pragma_table_info('run_list', 'temp')) FROM "
+        "pragma_table_info('run_list', 'state') s JOIN pragma_table_info('run_list', 'temp') t "
+        "ON t.name = s.name AND t.cid = s.cid",
+        "13|13\n");
+    packs_done(&p);
+}
+END_TEST
+
 Suite *suite_lifecycle(void)
 {
     Suite *suite = suite_create("lifecycle");
     TCase *tcase = tcase_create("lifecycle");
+    tcase_add_test(tcase, a_run_whose_dead_process_another_one_took_over_is_judged_by_its_silence);
+    tcase_add_test(tcase, run_list_has_the_same_columns_over_our_connections_and_in_the_database);
     tcase_add_test(tcase, a_program_ends_stale_sessions_and_hears_of_each);
     tcase_add_test(tcase, stale_sessions_whose_long_ids_differ_at_the_end_are_both_ended);
     tcase_add_test(tcase, a_stale_session_that_fails_does_not_stop_the_others);

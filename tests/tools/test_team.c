@@ -636,6 +636,107 @@ START_TEST(without_the_packs_the_doctor_says_which_to_switch_on)
 }
 END_TEST
 
+/* The directory of a session's artifacts, with this file in it; NULL: no file. */
+static const char *make_artifacts(struct cli *cli, const char *name, const char *file,
+                                  const char *text)
+{
+    char path[300];
+    const char *directory = tmpdir_path(&cli->dir, name);
+    snprintf(path, sizeof path, "%s/sub", name);
+    ck_assert_int_eq(mkdir(directory, 0700), 0);
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli->dir, path), 0700), 0);
+    snprintf(path, sizeof path, "%s/%s", name, file == NULL ? "" : file);
+    if (file != NULL)
+        file_write(tmpdir_path(&cli->dir, path), text, strlen(text));
+    return directory;
+}
+
+START_TEST(run_health_has_six_levels_and_the_worst_of_several_runs_decides)
+{
+    static const struct {
+        const char *session, *health;
+    } expected[] = {
+        {"alive-20m", "healthy"},     {"alive-2h", "idle"},          {"alive-7h", "unresponsive"},
+        {"clean", "healthy"},         {"dead-artifacts", "stale"},   {"dead-message", "stale"},
+        {"dead-nothing", "orphaned"}, {"dead-promised", "orphaned"}, {"flow-13h", "unresponsive"},
+        {"flow-7h", "idle"},          {"locked", "zombie"},          {"locked-failed", "zombie"},
+        {"null", "healthy"},          {"null-locked", "zombie"},     {"packages", "healthy"},
+        {"unknown-20m", "healthy"},   {"unknown-2h", "idle"},        {"unknown-7h", "stale"}};
+    char own[20], pid[20], want[2000] = "", data[500];
+    size_t len = 0;
+    struct cli cli;
+    init(&cli);
+    pid_t child = start_process(pid);
+    snprintf(own, sizeof own, "%d", (int)getpid());
+    start_session(&cli, "alive-20m", "agent", "20m", own);
+    start_session(&cli, "alive-2h", "agent", "2h", own);
+    start_session(&cli, "alive-7h", "agent", "7h", own);
+    start_session(&cli, "flow-7h", "flow", "7h", own);
+    start_session(&cli, "flow-13h", "flow", "13h", own);
+    CLI(&cli, NULL, "lionagi", "session", "unknown-20m", "--started", "20m");
+    CLI(&cli, NULL, "lionagi", "session", "unknown-2h", "--started", "2h");
+    CLI(&cli, NULL, "lionagi", "session", "unknown-7h", "--started", "7h");
+    /* However short their silence. */
+    start_session(&cli, "dead-nothing", "agent", "20m", pid);
+    start_session(&cli, "dead-message", "agent", "20m", pid);
+    CLI(&cli, NULL, "lionagi", "message", "dead-message", "\"hello\"");
+    CLI(&cli, NULL, "lionagi", "session", "dead-artifacts", "--pid", pid, "--artifacts",
+        make_artifacts(&cli, "a1", NULL, NULL));
+    CLI(&cli, NULL, "lionagi", "session", "dead-promised", "--pid", pid, "--artifacts",
+        tmpdir_path(&cli.dir, "nowhere"));
+    /* What has ended. */
+    CLI(&cli, NULL, "lionagi", "session", "clean", "--status", "completed", "--pid", pid,
+        "--artifacts", make_artifacts(&cli, "a2", "report.md", "text"));
+    CLI(&cli, NULL, "lionagi", "session", "locked", "--status", "completed", "--artifacts",
+        make_artifacts(&cli, "a3", "sub/run.lock", ""));
+    CLI(&cli, NULL, "lionagi", "session", "locked-failed", "--status", "failed", "--artifacts",
+        make_artifacts(&cli, "a4", ".lock", "1234\n"));
+    CLI(&cli, NULL, "lionagi", "session", "packages", "--status", "cancelled", "--artifacts",
+        make_artifacts(&cli, "a5", "Cargo.lock", "version = 3\n[[package]]\n"));
+    CLI(&cli, "{}\n", "append", "null", "--type", "session.created");
+    snprintf(data, sizeof data, "{\"artifacts_path\":\"%s\"}\n",
+             make_artifacts(&cli, "a6", "x.lock", "1234 host"));
+    CLI(&cli, data, "append", "null-locked", "--type", "session.created");
+    cli_assert_done(&cli);
+    end_process(child);
+
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+        len += (size_t)snprintf(want + len, sizeof want - len,
+                                "{\"session_id\":\"%s\",\"h\":\"%s\"}\n", expected[i].session,
+                                expected[i].health);
+    ck_sql(&cli,
+           "SELECT session_id, effective_health AS h FROM run_list WHERE session_id <> 'first' "
+           "ORDER BY 1",
+           want);
+    CLI(&cli, NULL, "team", "runs", "--health", "orphaned", "--json");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(count_of(cli.out, "\n"), 2);
+
+    CLI(&cli, NULL, "team", "create", "n", "--id", "t1");
+    CLI(&cli, NULL, "team", "create", "none", "--id", "t2");
+    CLI(&cli, NULL, "team", "send", "t1", "a", "--session", "alive-2h");
+    CLI(&cli, NULL, "team", "send", "t1", "b", "--session", "dead-nothing");
+    CLI(&cli, NULL, "team", "send", "t1", "c", "--session", "dead-message");
+    CLI(&cli, NULL, "team", "health", "--by", "team", "--json");
+    ck_out(&cli, "{\"id\":\"t1\",\"effective_health\":\"orphaned\",\"runs\":3,\"idle\":1,"
+                 "\"unresponsive\":0,\"stale\":1,\"orphaned\":1,\"zombie\":0}\n"
+                 "{\"id\":\"t2\",\"effective_health\":\"healthy\",\"runs\":0,\"idle\":0,"
+                 "\"unresponsive\":0,\"stale\":0,\"orphaned\":0,\"zombie\":0}\n");
+    CLI(&cli, NULL, "team", "health", "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_eq(strstr(cli.out, "{\"id\":\"all\",\"effective_health\":\"zombie\","), cli.out);
+    ck_sql(&cli,
+           "SELECT group_concat(health, ' ') AS h FROM (SELECT health FROM health_levels ORDER BY "
+           "severity)",
+           "{\"h\":\"healthy idle unresponsive stale orphaned zombie\"}\n");
+    CLI(&cli, NULL, "doctor", "--json");
+    ck_assert_ptr_nonnull(
+        strstr(cli.out, "12 sessions run, 3 of them stale, 2 orphaned, 2 unresponsive"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "3 sessions ended and left locks"));
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(at_l37_runs_and_dashboard_show_status_and_health_side_by_side)
 {
     char own[20];
@@ -651,7 +752,7 @@ START_TEST(at_l37_runs_and_dashboard_show_status_and_health_side_by_side)
     CLI(&cli, NULL, "team", "create", "n");
     ck_sql(&cli,
            "SELECT session_id, status, effective_health, message_count FROM run_list ORDER BY 1",
-           "{\"session_id\":\"a\",\"status\":\"running\",\"effective_health\":\"stale\","
+           "{\"session_id\":\"a\",\"status\":\"running\",\"effective_health\":\"unresponsive\","
            "\"message_count\":0}\n"
            "{\"session_id\":\"b\",\"status\":\"running\",\"effective_health\":\"idle\","
            "\"message_count\":0}\n"
@@ -661,14 +762,16 @@ START_TEST(at_l37_runs_and_dashboard_show_status_and_health_side_by_side)
            "\"message_count\":0}\n");
     CLI(&cli, NULL, "team", "dashboard", "--json");
     ck_out(&cli, "{\"running\":3,\"stale\":1,\"failed_24h\":1,\"slow\":2,\"teams_active\":1}\n");
-    CLI(&cli, NULL, "team", "runs", "--health", "stale", "--json");
+    CLI(&cli, NULL, "team", "runs", "--health", "unresponsive", "--json");
     cli_assert_done(&cli);
     ck_assert_int_eq(count_of(cli.out, "\n"), 1);
     ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"a\","));
     CLI(&cli, NULL, "doctor", "--json");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
-    ck_assert_ptr_nonnull(strstr(cli.out, "{\"check\":\"runs\",\"result\":\"warning\","
-                                          "\"found\":\"3 sessions run, 1 of them stale\""));
+    ck_assert_ptr_nonnull(strstr(cli.out,
+                                 "{\"check\":\"runs\",\"result\":\"warning\","
+                                 "\"found\":\"3 sessions run, 0 of them stale, 0 orphaned, "
+                                 "1 unresponsive\""));
     cli_done(&cli);
 }
 END_TEST
@@ -708,6 +811,7 @@ Suite *suite_team(void)
     tcase_add_test(runs, a_session_that_a_living_process_holds_is_not_ended);
     tcase_add_test(runs, a_process_of_another_boot_is_dead);
     tcase_add_test(runs, without_the_packs_the_doctor_says_which_to_switch_on);
+    tcase_add_test(runs, run_health_has_six_levels_and_the_worst_of_several_runs_decides);
     tcase_add_test(runs, at_l37_runs_and_dashboard_show_status_and_health_side_by_side);
     suite_add_tcase(suite, runs);
     return suite;

@@ -1,0 +1,190 @@
+/*
+ * How a run is, of six levels: healthy, idle, unresponsive, stale, orphaned, zombie (table health_levels
+ * of the pack teams).
+ *
+ * (1) The view run_list of the pack says what the tables know: a run that is silent for more than an
+ *     hour is idle, and stale beyond what its kind allows. The stock shell reads it, and cannot look
+ *     at processes. So connections of ours get a temporary view of the same name and columns.
+ * (2) A run whose process is alive is never stale: beyond the threshold it is unresponsive. One whose
+ *     process is proven dead (annal/process.h) is stale however short its silence, and orphaned when it
+ *     has neither messages nor artifacts.
+ * (3) What recorded no process, or one that cannot be looked at, stays as the tables have it. So does
+ *     a run whose process is dead while another process writes its session, which took it up without
+ *     saying so.
+ * (4) Artifacts are what artifacts_path names, when it is there, and what the store keeps for the
+ *     session.
+ * (5) A run that has ended is healthy, whatever artifacts it left, and a zombie when locks are left:
+ *     *.lock below artifacts_path, but for those of package managers (more than a line, or long).
+ *     A look ends after 1,000 names and 4 levels; what it did not find by then is not there.
+ */
+#include "index/health.h"
+
+#include "index/database.h"
+#include "journal/base/buf.h"
+
+#include <annal/process.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { NAMES_MAX = 1000, LEVELS_MAX = 4, LOCK_BYTES_MAX = 256 };
+
+static const char run_list[] =
+    "CREATE TEMP VIEW run_list AS SELECT r.session_id, r.name, r.invocation_kind, r.status,"
+    " annal_health(r.effective_health, r.status IS 'running', r.session_id, s.artifacts_path,"
+    "  EXISTS (SELECT 1 FROM state.messages m WHERE m.session_id = r.session_id),"
+    "  s.process ->> '$.pid', s.process ->> '$.start', s.process ->> '$.pid_ns',"
+    "  s.process ->> '$.boot_id') AS effective_health,"
+    " r.last_message_at, r.message_count, r.created_at, r.started_at, r.ended_at,"
+    " r.duration_seconds, r.last_activity, r.stale_at "
+    "FROM state.run_list r JOIN state.sessions s ON s.id = r.session_id";
+
+enum { LEVEL, RUNNING, SESSION, ARTIFACTS, MESSAGES, PID, START, PID_NS, BOOT_ID };
+
+/* ---- Locks, rule (5) ---- */
+
+/* Empty, or a line that says whose it is. */
+static bool is_short(int folder, const char *name)
+{
+    char text[LOCK_BYTES_MAX + 1];
+    int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t len = file < 0 ? 0 : read(file, text, sizeof text);
+    if (file >= 0)
+        close(file);
+    if (len > LOCK_BYTES_MAX)
+        return false;
+    const char *newline = len > 0 ? memchr(text, '\n', (size_t)len) : NULL;
+    return newline == NULL || newline == text + len - 1;
+}
+
+static bool is_lock(int folder, const char *name, const struct stat *found)
+{
+    size_t len = strlen(name);
+    if (len < 5 || strcmp(name + len - 5, ".lock") != 0)
+        return false;
+    return S_ISREG(found->st_mode) ? is_short(folder, name)
+                                   : S_ISDIR(found->st_mode) || S_ISLNK(found->st_mode);
+}
+
+/* Takes over the descriptor. */
+static bool has_lock(int folder, unsigned level, unsigned *left)
+{
+    bool found = false;
+    DIR *stream = folder < 0 ? NULL : fdopendir(folder);
+    if (stream == NULL && folder >= 0)
+        close(folder);
+    for (const struct dirent *entry;
+         stream != NULL && !found && *left > 0 && (entry = readdir(stream)) != NULL;) {
+        struct stat info;
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+            continue;
+        --*left;
+        if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        found = is_lock(folder, name, &info);
+        if (!found && S_ISDIR(info.st_mode) && level < LEVELS_MAX)
+            found = has_lock(openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+                             level + 1, left);
+    }
+    if (stream != NULL)
+        closedir(stream);
+    return found;
+}
+
+static bool has_locks(const char *artifacts)
+{
+    unsigned left = NAMES_MAX;
+    return artifacts != NULL && artifacts[0] != '\0' &&
+           has_lock(open(artifacts, O_RDONLY | O_DIRECTORY | O_CLOEXEC), 1, &left);
+}
+
+/* ---- Artifacts and processes ---- */
+
+/* Rule (4). */
+static bool has_artifacts(annal_store *store, const char *session, const char *artifacts)
+{
+    struct buf path = {0};
+    struct stat info;
+    if (artifacts != NULL && artifacts[0] != '\0' && stat(artifacts, &info) == 0)
+        return true;
+    bool found =
+        annal__buf_printf(&path, "%s/artifacts/%s", annal_store_path(store), session) >= 0 &&
+        annal__buf_cstr(&path) != NULL && stat(path.ptr, &info) == 0;
+    annal__buf_done(&path);
+    return found;
+}
+
+static uint64_t whole(sqlite3_value *value)
+{
+    sqlite3_int64 number =
+        sqlite3_value_type(value) == SQLITE_INTEGER ? sqlite3_value_int64(value) : 0;
+    return number > 0 ? (uint64_t)number : 0;
+}
+
+static const char *text_of(sqlite3_value *value)
+{
+    return sqlite3_value_type(value) == SQLITE_TEXT ? (const char *)sqlite3_value_text(value) : "";
+}
+
+/* Rules (2) and (3). */
+static annal_process_life life_of(annal_store *store, const char *session, sqlite3_value **values)
+{
+    annal_process process = {.start = whole(values[START]), .pid_ns = whole(values[PID_NS])};
+    uint64_t pid = whole(values[PID]);
+    uint32_t owner = 0;
+    process.pid = pid > INT32_MAX ? 0 : (uint32_t)pid;
+    snprintf(process.boot_id, sizeof process.boot_id, "%s", text_of(values[BOOT_ID]));
+    annal_process_life life = annal_process_look(&process);
+    if (life == ANNAL_PROCESS_DEAD &&
+        (annal_session_owner(store, annal_slice_of(session), &owner, NULL) < 0 ||
+         (owner != 0 && owner != (uint32_t)getpid())))
+        life = ANNAL_PROCESS_UNKNOWN;
+    return life;
+}
+
+/* ---- The function ---- */
+
+static const char *health_of(annal_store *store, sqlite3_value **values)
+{
+    const char *level = text_of(values[LEVEL]), *session = text_of(values[SESSION]);
+    const char *artifacts = text_of(values[ARTIFACTS]);
+    if (sqlite3_value_int(values[RUNNING]) == 0)
+        return has_locks(artifacts) ? "zombie" : "healthy";
+    switch (life_of(store, session, values)) {
+    case ANNAL_PROCESS_ALIVE:
+        return strcmp(level, "stale") == 0 ? "unresponsive" : level;
+    case ANNAL_PROCESS_DEAD:
+        return sqlite3_value_int(values[MESSAGES]) != 0 || has_artifacts(store, session, artifacts)
+                   ? "stale"
+                   : "orphaned";
+    case ANNAL_PROCESS_UNKNOWN:
+        break;
+    }
+    return level;
+}
+
+static void sql_health(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    sqlite3_result_text(context, health_of(sqlite3_user_data(context), values), -1,
+                        SQLITE_TRANSIENT);
+}
+
+annal_status annal__health_add(sqlite3 *db, annal_store *store, annal_error *err)
+{
+    if (sqlite3_table_column_metadata(db, "state", "sessions", "artifacts_path", NULL, NULL, NULL,
+                                      NULL, NULL) != SQLITE_OK ||
+        sqlite3_table_column_metadata(db, "state", "stale_thresholds", NULL, NULL, NULL, NULL, NULL,
+                                      NULL) != SQLITE_OK)
+        return ANNAL_OK;
+    int rc = sqlite3_create_function_v2(db, "annal_health", BOOT_ID + 1, SQLITE_UTF8, store,
+                                        sql_health, NULL, NULL, NULL);
+    if (rc != SQLITE_OK)
+        return annal__db_fail(err, db, rc, "the function annal_health");
+    return annal__db_exec(db, run_list, err);
+}
