@@ -10,6 +10,7 @@
 #   make soak ROUNDS=100000 SEED=1    writers are killed with SIGKILL; what was acknowledged is there
 #   make power                        the power is cut after every operation, in 200 ways
 #   make model                        who may write a session, explored with SPIN
+#   make mutate                       whether the tests notice mistakes in the product, one after the other
 #   make fuzz [SECONDS=60] [SEED=7]   every fuzzer for so long, with clang
 #   make coverage                     which branches of journal/ the tests take
 #   make bench                        Annal beside what one would choose instead: build/bench-results; up to an hour
@@ -22,7 +23,7 @@
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test summary check-long contend soak faults flips fuzz power model coverage demo install bench bench-quick bench-growth bench-parts \
+.PHONY: build test summary check-long contend soak faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
 	format clean setup
 
 build: setup
@@ -88,6 +89,10 @@ power: setup
 model:
 	@cmake/setup.sh model
 	tests/model/run.sh
+
+# In a copy of the tree, build/mutate/tree.
+mutate: setup
+	tests/mutate/mutate.py
 
 coverage:
 	@cmake/setup.sh coverage

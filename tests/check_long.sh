@@ -26,6 +26,7 @@ power_4     the last fourth
 model       who may write a session: every state of the model, with SPIN
 fuzz_bytes  libFuzzer on what reads bytes: json, msgpack, scan, log, snapshot, data; 4 minutes each
 fuzz_text   libFuzzer on what reads text of people: pack, import, document, args; 6 minutes each
+mutate      small mistakes in the product, one at a time: each makes a suite of make test fail
 imports     ten logs made of each log of tests/data: nothing of them is lost
 END
 }
@@ -53,7 +54,7 @@ run_part() {
         cmake --build --preset bench
         ANNAL_TEST_FULL=1 ctest --preset bench -R '^(replay[.]|tools[.]import_odd)'
         ;;
-    faults | flips | contend | model) make "$1" ;;
+    faults | flips | contend | model | mutate) make "$1" ;;
     soak) make soak ROUNDS=1000000 SEED="$SEED" SECONDS_MOST=1200 ;;
     power_*)
         cmake --preset bench

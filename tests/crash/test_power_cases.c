@@ -36,6 +36,7 @@ static struct {
     struct sim_process *kill; /* dies instead */
     bool stuck;               /* there is no room for another log */
     bool check;               /* cut the power here, whatever the operation is */
+    bool check_log;           /* here, if a group was just written and is not synced */
 } trap;
 
 static void set_up(void)
@@ -176,7 +177,7 @@ static int spring(void *arg, struct sim_disk *of, const struct sim_op *op)
 {
     (void)arg;
     (void)of;
-    if (trap.check)
+    if (trap.check || (trap.check_log && op->kind == SIM_SYNC && strcmp(op->name, "00.log") == 0))
         cut_power();
     if (trap.stuck && op->kind == SIM_CREATE && strncmp(op->name, ".new-", 5) == 0)
         return ENOSPC;
@@ -471,6 +472,145 @@ START_TEST(a_name_without_bytes_hinders_no_recovery_whatever_its_format)
 }
 END_TEST
 
+/* What stands in it is half overwritten when the power is cut: then none of it may be needed. */
+START_TEST(a_region_is_begun_again_only_when_a_durable_group_has_released_it)
+{
+    struct side one = open_side();
+    add(&one, "t", ANNAL_LEVEL_SYNC);
+    ck_ok(try_add(&one, "s", 600000, ANNAL_LEVEL_SYNC, err));
+    ck_ok(try_add(&one, "s", 600000, ANNAL_LEVEL_SYNC, err)); /* in the other region */
+    disk->hook = spring;
+    trap.check_log = true;
+    ck_ok(try_add(&one, "s", 600000, ANNAL_LEVEL_SYNC, err));
+    trap.check_log = false;
+    ck_assert_uint_ge(one.store->slot.log.epoch, 3);
+    close_side(&one);
+}
+END_TEST
+
+/* All bytes of a file. */
+static struct buf slurp(struct sim_process *process, const char *path)
+{
+    struct buf bytes = {0};
+    struct stat file;
+    int fd = process->io.open(process, path, O_RDONLY, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(process->io.fstat(process, fd, &file), 0);
+    ck_assert_int_eq(annal__buf_append_zeros(&bytes, (size_t)file.st_size), ANNAL_OK);
+    ck_assert_int_eq(annal__read_full(&process->io, fd, bytes.ptr, bytes.len, 0), file.st_size);
+    process->io.close(process, fd);
+    return bytes;
+}
+
+/* As cp does. */
+static void overwrite(struct sim_process *process, const char *path, annal_slice bytes)
+{
+    int fd = process->io.open(process, path, O_RDWR, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(process->io.ftruncate(process, fd, 0), 0);
+    ck_assert_int_eq(annal__write_all(&process->io, fd, bytes.ptr, bytes.len, 0), 0);
+    process->io.close(process, fd);
+}
+
+/* Whoever copied it into place did not sync it, and what comes behind it is worth nothing without it. */
+START_TEST(a_journal_that_was_copied_into_place_is_durable_with_the_next_event)
+{
+    char path[80];
+    struct side one = open_side();
+    add(&one, "s", ANNAL_LEVEL_SYNC);
+    add(&one, "s", ANNAL_LEVEL_SYNC);
+    close_side(&one);
+    struct sim_process *hand = sim_process_new(disk);
+    snprintf(path, sizeof path, "%s/store/events/s.jsonl", hand->root);
+    struct buf bytes = slurp(hand, path);
+    overwrite(hand, path, annal__buf_slice(&bytes));
+    annal__buf_done(&bytes);
+    one = open_side();
+    add(&one, "s", ANNAL_LEVEL_SYNC);
+    cut_power();
+    close_side(&one);
+}
+END_TEST
+
+START_TEST(what_a_fork_was_made_of_is_durable_whoever_wrote_it_at_whatever_level)
+{
+    struct side one = open_side(), two = open_side();
+    for (int i = 0; i < 3; i++)
+        add(&one, "s", ANNAL_LEVEL_OS);
+    model_fork(&model, "s", 3, "f");
+    ck_ok(annal_session_fork(two.store, ANNAL_SLICE("s"), 3, ANNAL_SLICE("f"), NULL, NULL, err));
+    model_forked(&model, "s", "f");
+    cut_power();
+    close_side(&two);
+    close_side(&one);
+}
+END_TEST
+
+static const char *const torn_piece = "{\"seq\":2,\"ts\":\"2026-11-";
+
+struct torn_search {
+    struct sim_process *process;
+    char directory[80];
+    bool found;
+};
+
+static int look_for_piece(void *arg, const char *name)
+{
+    struct torn_search *search = arg;
+    char path[200];
+    snprintf(path, sizeof path, "%s/%s", search->directory, name);
+    struct buf bytes = slurp(search->process, path);
+    search->found = search->found || (bytes.len == strlen(torn_piece) &&
+                                      memcmp(bytes.ptr, torn_piece, bytes.len) == 0);
+    annal__buf_done(&bytes);
+    return 0;
+}
+
+/* The piece stands at the end of the journal, or is kept beside it. */
+static bool has_piece(struct sim_disk *left)
+{
+    struct torn_search search = {.process = sim_process_new(left)};
+    char path[80];
+    snprintf(path, sizeof path, "%s/store/events/s.jsonl", search.process->root);
+    snprintf(search.directory, sizeof search.directory, "%s/store/events/.torn",
+             search.process->root);
+    struct buf bytes = slurp(search.process, path);
+    size_t len = strlen(torn_piece);
+    bool there = bytes.len > len && memcmp(bytes.ptr + bytes.len - len, torn_piece, len) == 0;
+    annal__buf_done(&bytes);
+    (void)search.process->io.list(search.process, search.directory, look_for_piece, &search);
+    return there || search.found;
+}
+
+START_TEST(no_power_cut_takes_the_bytes_of_a_torn_tail_while_it_is_cut)
+{
+    char path[80];
+    struct side one = open_side();
+    add(&one, "s", ANNAL_LEVEL_SYNC);
+    close_side(&one);
+    struct sim_process *hand = sim_process_new(disk);
+    snprintf(path, sizeof path, "%s/store/events/s.jsonl", hand->root);
+    struct buf bytes = slurp(hand, path);
+    ck_assert_int_eq(annal__buf_append_slice(&bytes, annal_slice_of(torn_piece)), ANNAL_OK);
+    overwrite(hand, path, annal__buf_slice(&bytes));
+    int fd = hand->io.open(hand, path, O_RDWR, 0);
+    ck_assert_int_eq(hand->io.fsync(hand, fd), 0);
+    hand->io.close(hand, fd);
+    annal__buf_done(&bytes);
+    one = open_side();
+    add(&one, "s", ANNAL_LEVEL_SYNC);
+    struct sim_choices choices;
+    sim_choices_init(&choices, disk, 1, OUTCOMES);
+    while (sim_choices_next(&choices)) {
+        struct sim_disk *left = sim_disk_crash(disk, &choices);
+        ck_assert_msg(has_piece(left), "outcome %u", (unsigned)choices.number);
+        sim_disk_free(left);
+    }
+    cut_power();
+    close_side(&one);
+}
+END_TEST
+
 Suite *suite_power_cases(void)
 {
     Suite *suite = suite_create("power_cases");
@@ -491,6 +631,10 @@ Suite *suite_power_cases(void)
     tcase_add_test(tests, h14_a_region_that_was_checkpointed_is_redone_for_nobody);
     tcase_add_test(tests, h16_no_append_and_no_checkpoint_waits_for_the_index);
     tcase_add_loop_test(tests, a_name_without_bytes_hinders_no_recovery_whatever_its_format, 0, 2);
+    tcase_add_test(tests, a_journal_that_was_copied_into_place_is_durable_with_the_next_event);
+    tcase_add_test(tests, a_region_is_begun_again_only_when_a_durable_group_has_released_it);
+    tcase_add_test(tests, what_a_fork_was_made_of_is_durable_whoever_wrote_it_at_whatever_level);
+    tcase_add_test(tests, no_power_cut_takes_the_bytes_of_a_torn_tail_while_it_is_cut);
     suite_add_tcase(suite, tests);
     return suite;
 }

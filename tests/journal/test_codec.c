@@ -48,6 +48,27 @@ START_TEST(what_stands_first_is_a_header_only_if_it_proves_itself_and_is_one)
 }
 END_TEST
 
+START_TEST(the_shortest_event_is_as_long_as_its_codec_says_and_reads_back)
+{
+    for (size_t i = 0; i < CODEC_COUNT; i++) {
+        const struct codec *codec = annal__codecs[i];
+        annal_draft draft = {.type = {"t", 1}, .data = {"1", 1}, .data_format = codec->format};
+        struct frame_place place = {1, 1, 0, 0};
+        struct buf out = {0};
+        annal_event event;
+        uint64_t h = 0;
+        ck_assert_int_eq(codec->encode_event(&out, &draft, &place, &h), ANNAL_OK);
+        ck_assert_uint_eq(out.len, codec->event_bytes_min);
+        ck_assert_uint_eq(codec->measure(annal__buf_slice(&out), 0, true), out.len);
+        ck_assert(annal__frame_proves(codec, annal__buf_slice(&out), 0, 0, &h));
+        ck_assert(codec->parse_event(annal__buf_slice(&out), &event));
+        ck_assert(event.type.len == 1 && event.type.ptr[0] == 't');
+        ck_assert(event.data.len == 1 && event.data.ptr[0] == '1');
+        annal__buf_done(&out);
+    }
+}
+END_TEST
+
 START_TEST(a_format_that_is_none_of_ours_has_no_codec)
 {
     ck_assert_ptr_eq(annal__codec_of(ANNAL_FORMAT_JSON), &annal__codec_json);
@@ -62,6 +83,7 @@ Suite *suite_codec(void)
     TCase *tests = tcase_create("codec");
     tcase_add_test(tests, a_journal_belongs_to_the_session_that_its_header_names);
     tcase_add_test(tests, what_stands_first_is_a_header_only_if_it_proves_itself_and_is_one);
+    tcase_add_test(tests, the_shortest_event_is_as_long_as_its_codec_says_and_reads_back);
     tcase_add_test(tests, a_format_that_is_none_of_ours_has_no_codec);
     suite_add_tcase(suite, tests);
     return suite;

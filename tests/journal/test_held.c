@@ -99,6 +99,7 @@ START_TEST(a_list_grows_and_what_was_in_it_stays)
     for (unsigned i = 0; i < 300; i++) {
         ck_ok(annal__held_add(&held, name(text, i), &index, err));
         ck_assert_uint_eq(index, i);
+        ck_assert_int_eq(annal__held_find(&held, name(text, i)), (int)i); /* the last one, too */
     }
     ck_assert_uint_ge(annal__held_entries(&held), 300);
     annal__held_remove(&held, 7);

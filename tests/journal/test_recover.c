@@ -197,7 +197,15 @@ static annal_store *open_after(const char *path, bool rebooted, char said[600])
     return store;
 }
 
-enum change { NO_CHANGE, GONE, HEADER_DAMAGED, CUT, ANOTHER_EVENT, ANOTHER_JOURNAL };
+enum change {
+    NO_CHANGE,
+    GONE,
+    HEADER_DAMAGED,
+    CUT,
+    ANOTHER_HASH_BEFORE,
+    ANOTHER_EVENT,
+    ANOTHER_JOURNAL
+};
 
 /* Of a journal of which three events were there when the log began. */
 static void change_journal(const char *journal, enum change change, size_t third)
@@ -218,6 +226,10 @@ static void change_journal(const char *journal, enum change change, size_t third
         break;
     case CUT:
         file_write(journal, bytes, third - 1);
+        break;
+    case ANOTHER_HASH_BEFORE: /* as a history that took another way has it */
+        bytes[third - 4] = bytes[third - 4] == '0' ? '1' : '0';
+        file_write(journal, bytes, len);
         break;
     case ANOTHER_EVENT: {
         const annal_draft draft = {.type = ANNAL_SLICE("t"), .data = ANNAL_SLICE("\"another\"")};
@@ -254,6 +266,7 @@ START_TEST(a_journal_that_is_not_what_the_log_knew_is_not_written_and_the_reason
         {GONE, "its journal is missing"},
         {HEADER_DAMAGED, "its header is damaged"},
         {CUT, "the line before is not the one that was there"},
+        {ANOTHER_HASH_BEFORE, "the line before is not the one that was there"},
         {ANOTHER_EVENT, "another event stands there"},
         {ANOTHER_JOURNAL, ""},
     };

@@ -73,6 +73,24 @@ START_TEST(a_large_snapshot_is_in_a_file_that_its_row_names)
 }
 END_TEST
 
+/* As a library of another version leaves it. */
+START_TEST(a_snapshot_that_was_made_with_another_text_of_the_packs_does_not_count)
+{
+    struct shelf shelf;
+    struct snapshot_header header;
+    annal_slice row = row_get(&f, 210);
+    ck_ok(annal__shelf_init(&shelf, f.index, S, NULL, 0, err));
+    ck_assert_ptr_null(annal__snapshot_header_read(row, &header));
+    header.pack_version ^= 1;
+    ck_ok(annal__shelf_put(
+        &shelf, &header,
+        (annal_slice){row.ptr + SNAPSHOT_HEADER_BYTES, row.len - SNAPSHOT_HEADER_BYTES}, 1000,
+        err));
+    annal_index_free(row.ptr);
+    ck_newest(&f, S, UINT64_MAX, 200);
+}
+END_TEST
+
 START_TEST(without_its_file_or_with_a_damaged_one_a_snapshot_does_not_count)
 {
     const char *path = tmpdir_path(&f.dir, "store/snapshots/s/210.zst");
@@ -144,6 +162,7 @@ Suite *suite_shelf(void)
     TCase *tc = tcase_create("shelf");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_large_snapshot_is_in_a_file_that_its_row_names);
+    tcase_add_test(tc, a_snapshot_that_was_made_with_another_text_of_the_packs_does_not_count);
     tcase_add_test(tc, without_its_file_or_with_a_damaged_one_a_snapshot_does_not_count);
     tcase_add_test(tc, a_file_without_a_row_is_of_no_effect_and_goes_with_the_next);
     tcase_add_test(tc, dropping_removes_the_files_too);

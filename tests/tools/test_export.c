@@ -1255,6 +1255,11 @@ START_TEST(what_a_manifest_says_is_not_believed)
     made_add(&made, "events/s1.jsonl", '0', "", parts.journal, parts.len);
     assert_harmless(&cli, &made, "does not prove itself");
     *session = good;
+    session->sha256[0] = session->sha256[0] == '0' ? '1' : '0';
+    made_manifest(&made, &parts);
+    made_add(&made, "events/s1.jsonl", '0', "", parts.journal, parts.len);
+    assert_harmless(&cli, &made, "the hash of events/s1.jsonl is not that of its manifest");
+    *session = good;
     *strstr(parts.journal, "\"data\":2") = 'x'; /* with a hash that fits, in the manifest */
     hash_text(parts.journal, parts.len, session->sha256);
     made_manifest(&made, &parts);
