@@ -162,4 +162,7 @@ annal_status annal__commit_grow(annal_store *store, annal_error *err);
 /* Checkpoint everything and say so in the log: afterwards the log holds nothing that is needed. */
 annal_status annal__commit_rotate(annal_store *store, annal_error *err);
 
+/* The same, and then overwrite it: of what was written before nothing is left in it. */
+annal_status annal__commit_wipe(annal_store *store, annal_error *err);
+
 #endif
