@@ -304,7 +304,16 @@ static annal_status write_released(annal_store *store, annal_error *err)
     uint64_t released = store->commit.released;
     pthread_mutex_unlock(&store->commit.lock);
     struct log *log = &store->slot.log;
-    return log_group(store, log->block, 0, &nothing, &nothing, released, err);
+    annal_error why = {0};
+    annal_status status = log_group(store, log->block, 0, &nothing, &nothing, released, &why);
+    if (status < 0 && err != NULL)
+        *err = why;
+    /* No event is lost: the log is replaced. But a disk that fails is not to be kept secret. */
+    if (status < 0 && log->state == LOG_BROKEN) {
+        store->commit.broken = why;
+        annal__store_log(store, ANNAL_LOG_WARNING, "%s", why.message);
+    }
+    return status;
 }
 
 /* The other region may be overwritten only after a durable group says that it is released. */

@@ -93,6 +93,7 @@ struct commit {
     uint64_t refusals;   /* how often groups were refused */
     bool lost;           /* a refused group had events of level batch, and nobody was told */
     annal_error loss;    /* why the last refused group was */
+    annal_error broken;  /* why the last log without a group of events was replaced */
     pthread_cond_t turn; /* nobody leads any more; applied moves only before that */
     struct group *spare; /* memory to use again */
     /* Not guarded. */
