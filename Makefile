@@ -8,6 +8,7 @@
 #   make flips                        every bit of a journal, a commit log and a snapshot
 #   make contend                      eight processes, one task, 1,000 rounds, also killed ones
 #   make soak ROUNDS=100000 SEED=1    writers are killed with SIGKILL; what was acknowledged is there
+#   make stops [ROUNDS=300 SEED=1 PAUSE=20]  processes are stopped; nobody waits for them beyond a limit
 #   make power                        the power is cut after every operation, in 200 ways
 #   make model                        who may write a session, explored with SPIN
 #   make mutate                       whether the tests notice mistakes in the product, one after the other
@@ -23,7 +24,7 @@
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test summary check-long contend soak faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
+.PHONY: build test summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
 	format clean setup
 
 build: setup
@@ -80,6 +81,13 @@ faults: setup
 soak: setup
 	cmake --preset bench && cmake --build --preset bench --target soak
 	build/bench/tests/crash/soak $(or $(ROUNDS),100000) $(or $(SEED),1) $(or $(FIRST),0) $(SECONDS_MOST)
+
+# Eight stores at once, eight processes in each: with these numbers a quarter of an hour. SPARE: how many milliseconds
+# beyond its limit a command may be kept waiting, more where the disk is busy.
+stops: setup
+	cmake --preset bench && cmake --build --preset bench --target annal_command
+	/usr/bin/python3 tests/crash/stops.py build/bench/tools/annal --rounds $(or $(ROUNDS),300) --seed $(or $(SEED),1) \
+		--seconds $(or $(PAUSE),20) --spare $(or $(SPARE),100)
 
 power: setup
 	cmake --preset bench && cmake --build --preset bench --target test_power

@@ -19,6 +19,7 @@ flips       every bit of a journal, a commit log and a snapshot
 large       tests that are left out of make test: logs of 100 MB, long histories
 contend     eight processes that want the same task, 1,000 rounds, also killed ones
 soak        writers are killed with SIGKILL for 20 minutes; what was acknowledged is there
+stops       processes are stopped for 20 s, 300 times; nobody waits for them beyond a limit
 power_1     the power is cut after every operation of a workload, in 200 ways: a fourth of the workloads
 power_2     the second fourth
 power_3     the third fourth
@@ -56,6 +57,7 @@ run_part() {
         ;;
     faults | flips | contend | model | mutate) make "$1" ;;
     soak) make soak ROUNDS=1000000 SEED="$SEED" SECONDS_MOST=1200 ;;
+    stops) make stops SEED="$SEED" SPARE=250 ;;
     power_*)
         cmake --preset bench
         cmake --build --preset bench --target test_power
