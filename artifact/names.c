@@ -2,6 +2,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/holder.h"
 #include "journal/base/seam.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 
 #define PATH_LIMIT   8192
 #define LOCK_WAIT_US 10000000
-#define LOCK_TRY_MS  2
+#define LOCK_TRY_US  2000
 
 annal_status annal__artifact_path(const annal_store *store, annal_slice session, const char *name,
                                   struct buf *out, annal_error *err)
@@ -172,8 +173,16 @@ done:
     return status;
 }
 
-annal_status annal__artifact_lock(const annal_store *store, int operation, int *out_fd,
-                                  annal_error *err)
+static annal_status refuse(const struct io *io, int fd, int operation, annal_error *err)
+{
+    struct stat file;
+    char name[HOLDER_BYTES];
+    uint32_t pid = io->fstat(io->arg, fd, &file) < 0 ? 0 : annal__holder_of(&file, false);
+    return annal__fail(err, ANNAL_ERR_BUSY, "%s is %s artifacts", annal__holder_name(pid, name),
+                       operation == LOCK_EX ? "storing" : "sweeping");
+}
+
+annal_status annal__artifact_lock(annal_store *store, int operation, int *out_fd, annal_error *err)
 {
     const struct io *io = annal__store_io(store);
     const struct clock *clock = annal__store_clock(store);
@@ -184,18 +193,18 @@ annal_status annal__artifact_lock(const annal_store *store, int operation, int *
     annal_status status = open_lock(store, &fd, err);
     if (status < 0)
         return status;
-    int64_t deadline_us = clock->monotonic_us(clock->arg) + LOCK_WAIT_US;
+    int64_t left_us = 0, deadline_us = clock->monotonic_us(clock->arg) + LOCK_WAIT_US;
     while (io->flock(io->arg, fd, operation | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK)
             status = annal__fail_errno(err, "lock %s/locks/artifacts", annal_store_path(store));
-        else if (clock->monotonic_us(clock->arg) >= deadline_us)
-            status = annal__fail(err, ANNAL_ERR_BUSY, "somebody else is %s artifacts",
-                                 operation == LOCK_EX ? "storing" : "sweeping");
+        left_us = annal__store_may_wait(store, deadline_us - clock->monotonic_us(clock->arg));
+        if (status == ANNAL_OK && left_us <= 0)
+            status = refuse(io, fd, operation, err);
         if (status < 0) {
             io->close(io->arg, fd);
             return status;
         }
-        nanosleep(&(struct timespec){.tv_nsec = LOCK_TRY_MS * 1000000L}, NULL);
+        annal__store_wait(store, left_us < LOCK_TRY_US ? left_us : LOCK_TRY_US);
     }
     *out_fd = fd;
     return ANNAL_OK;

@@ -39,7 +39,6 @@ annal_status annal__artifact_look(const annal_store *store, annal_slice session,
  * The lock that keeps sweeps and stores apart: STORE/locks/artifacts. operation: LOCK_SH for who
  * stores, LOCK_EX for who removes. Close *out_fd to give it back.
  */
-annal_status annal__artifact_lock(const annal_store *store, int operation, int *out_fd,
-                                  annal_error *err);
+annal_status annal__artifact_lock(annal_store *store, int operation, int *out_fd, annal_error *err);
 
 #endif

@@ -26,15 +26,15 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
+#include "journal/base/holder.h"
 #include "journal/base/seam.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#define WAIT_MS_DEFAULT 10000
-#define CACHE_KIB       16384
-#define IO_ATTEMPTS     5
+#define CACHE_KIB   16384
+#define IO_ATTEMPTS 5
 
 /* A walk through an index reads the pages of its table again and again; what is kept for long keeps
  * less. */
@@ -280,6 +280,47 @@ static const char *lock_place(const struct derived *base)
     return base->private ? NULL : annal_store_path(base->store);
 }
 
+/* Until the deadline, and no longer than the store may wait at all. */
+static annal_status take_lock(struct derived *base, int64_t deadline_us, annal_error *err)
+{
+    int64_t begun_us = annal__deadline_after(0);
+    int64_t most_us = annal__store_may_wait(base->store, INT64_MAX);
+    if (most_us < INT64_MAX && begun_us + most_us < deadline_us)
+        deadline_us = begun_us + most_us;
+    annal_status status = annal__index_lock_take(&base->lock, lock_place(base), deadline_us, err);
+    annal__store_waited(base->store, annal__deadline_after(0) - begun_us);
+    return status;
+}
+
+static bool gives_up(const struct derived *base, int64_t deadline_us)
+{
+    return annal__deadline_passed(deadline_us) || annal__store_may_wait(base->store, 1) <= 0;
+}
+
+/* How long SQLite waits for other programs. */
+static void set_patience(const struct derived *base, sqlite3 *db, uint32_t wait_ms)
+{
+    uint32_t most_ms = annal__store_may_wait_ms(base->store, wait_ms);
+    sqlite3_busy_timeout(db, most_ms > INT32_MAX ? INT32_MAX : (int)most_ms);
+}
+
+/* Who has a lock on the database, as far as can be told: SQLite's locks of a WAL are on its -shm. */
+static uint32_t holder_of(const struct derived *base)
+{
+    static const char *const suffixes[] = {"", "-shm"};
+    const struct io *io = io_of(base);
+    uint32_t pid = 0;
+    for (size_t i = 0; i < 2 && pid == 0; i++) {
+        struct buf path = {0};
+        struct stat file;
+        if (annal__buf_printf(&path, "%s%s", base->path, suffixes[i]) >= 0 &&
+            annal__buf_cstr(&path) != NULL && io->stat(io->arg, path.ptr, &file) == 0)
+            pid = annal__holder_of(&file, true);
+        annal__buf_done(&path);
+    }
+    return pid;
+}
+
 static annal_status is_current(const struct derived *base, sqlite3 *db, bool *out, annal_error *err)
 {
     *out = true;
@@ -293,8 +334,12 @@ static annal_status try_transaction(struct derived *base, bool *out_current, ann
     annal_status status = ensure_writer(base, err);
     if (status >= 0)
         status = annal__db_exec(base->db, "BEGIN IMMEDIATE", err);
-    if (status == ANNAL_ERR_BUSY)
-        return annal__fail(err, status, "another program keeps '%s' locked", base->path);
+    if (status == ANNAL_ERR_BUSY) {
+        char name[HOLDER_BYTES];
+        uint32_t pid = holder_of(base);
+        return annal__fail(err, status, "another program keeps '%s' locked%s%s", base->path,
+                           pid == 0 ? "" : ": ", pid == 0 ? "" : annal__holder_name(pid, name));
+    }
     if (status < 0)
         return status;
     status = read_own_stamp(base, err);
@@ -325,7 +370,7 @@ static annal_status begin_transaction(struct derived *base, annal_error *err)
 
 static annal_status begin_once(struct derived *base, int64_t deadline_us, annal_error *err)
 {
-    annal_status status = annal__index_lock_take(&base->lock, lock_place(base), deadline_us, err);
+    annal_status status = take_lock(base, deadline_us, err);
     if (status < 0)
         return status;
     status = begin_transaction(base, err);
@@ -352,12 +397,14 @@ annal_status annal__derived_begin(struct derived *base, int64_t deadline_us, ann
         annal_status status = begin_once(base, deadline_us, &why);
         bool again = status == ANNAL_ERR_BUSY || (status == ANNAL_ERR_IO && attempt < IO_ATTEMPTS &&
                                                   !annal__index_is_hopeless(&why));
-        if (!again || annal__deadline_passed(deadline_us)) {
+        if (!again || gives_up(base, deadline_us)) {
             if (status < 0 && err != NULL)
                 *err = why;
             return status;
         }
+        int64_t begun_us = annal__deadline_after(0);
         annal__pause(attempt);
+        annal__store_waited(base->store, annal__deadline_after(0) - begun_us);
     }
 }
 
@@ -368,7 +415,7 @@ annal_status annal__derived_begin(struct derived *base, int64_t deadline_us, ann
 static annal_status commit(struct derived *base, annal_error *err)
 {
     if (base->rollback)
-        sqlite3_busy_timeout(base->db, base->wait_ms > INT32_MAX ? INT32_MAX : (int)base->wait_ms);
+        set_patience(base, base->db, base->wait_ms);
     annal_status status = annal__db_exec(base->db, "COMMIT", err);
     sqlite3_busy_timeout(base->db, 0);
     return status;
@@ -402,7 +449,7 @@ annal_status annal__derived_hold(struct derived *base, int64_t deadline_us, anna
 {
     if (base->frozen || base->private)
         return annal__fail(err, ANNAL_ERR_IO, "the store is open for reading only");
-    annal_status status = annal__index_lock_take(&base->lock, lock_place(base), deadline_us, err);
+    annal_status status = take_lock(base, deadline_us, err);
     if (status < 0)
         return status;
     if (!annal__file_is_there(io_of(base), base->path))
@@ -432,7 +479,7 @@ annal_status annal__derived_discard(struct derived *base, int64_t deadline_us, a
 {
     if (base->frozen)
         return annal__fail(err, ANNAL_ERR_IO, "the store is open for reading only");
-    annal_status status = annal__index_lock_take(&base->lock, lock_place(base), deadline_us, err);
+    annal_status status = take_lock(base, deadline_us, err);
     if (status < 0)
         return status;
     close_writer(base);
@@ -473,7 +520,7 @@ static annal_status open_reader(struct derived *base, const char *uri, uint32_t 
         status = annal__db_open(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, &db, err);
     if (status < 0)
         return status;
-    sqlite3_busy_timeout(db, wait_ms > INT32_MAX ? INT32_MAX : (int)wait_ms);
+    set_patience(base, db, wait_ms);
     sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
     set_cache(db, READER_CACHE_KIB);
     status = inspect(base, db, &whose, err);
@@ -532,7 +579,10 @@ annal_status annal__derived_reader(struct derived *base, uint32_t wait_ms, sqlit
         return open_frozen(base, out_db, out_stamp, err);
     int64_t deadline_us = annal__deadline_after(wait_ms);
     for (unsigned attempt = 0;; attempt++) {
+        int64_t begun_us = annal__deadline_after(0);
         annal_status status = open_reader(base, base->path, wait_ms, out_db, out_stamp, err);
+        if (status == ANNAL_ERR_BUSY)
+            annal__store_waited(base->store, annal__deadline_after(0) - begun_us);
         if (status >= 0 || status == ANNAL_ERR_BUSY || attempt >= IO_ATTEMPTS ||
             (attempt > 0 && annal__deadline_passed(deadline_us)))
             return status;
@@ -555,7 +605,7 @@ annal_status annal__derived_borrow(struct derived *base, uint32_t wait_ms, sqlit
     sqlite3 *db = annal__readers_take(&base->readers, io_of(base), base->path, &get_stamp);
     bool current = true;
     if (db != NULL)
-        sqlite3_busy_timeout(db, wait_ms > INT32_MAX ? INT32_MAX : (int)wait_ms);
+        set_patience(base, db, wait_ms);
     if (db != NULL && step_stamp(db, get_stamp, out_stamp, NULL) >= 0 &&
         is_current(base, db, &current, NULL) >= 0 && current) {
         *out_db = db;
@@ -582,7 +632,7 @@ annal_status annal__derived_init(struct derived *base, annal_store *store, const
 {
     base->store = store;
     if (base->wait_ms == 0)
-        base->wait_ms = WAIT_MS_DEFAULT;
+        base->wait_ms = annal__store_wait_ms(store);
     annal_status status = annal__index_lock_init(&base->lock, io_of(base), lock_name, err);
     if (status < 0)
         return status;

@@ -968,7 +968,8 @@ annal_status annal_pack_append(annal_index *index, annal_writer *writer, const a
                         .options = options == NULL ? &defaults : options,
                         .given = drafts,
                         .count = count,
-                        .deadline_us = annal__deadline_after(index->base.wait_ms)};
+                        .deadline_us = annal__deadline_after(
+                            annal__store_may_wait_ms(index->store, index->base.wait_ms))};
     uint64_t seq = 0;
     annal_status status = annal__packs_get(index, &call.set, err);
     if (status < 0)

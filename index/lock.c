@@ -4,6 +4,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "journal/base/holder.h"
 
 #include <annal/index.h>
 
@@ -91,6 +92,16 @@ static annal_status open_lock_file(struct index_lock *lock, const char *store_pa
     return status;
 }
 
+static annal_status refuse(const struct index_lock *lock, const char *store_path, annal_error *err)
+{
+    const struct io *io = lock->io;
+    struct stat file;
+    char name[HOLDER_BYTES];
+    uint32_t pid = io->fstat(io->arg, lock->fd, &file) < 0 ? 0 : annal__holder_of(&file, false);
+    return annal__fail(err, ANNAL_ERR_BUSY, "%s is writing the index ('%.200s/locks/%s')",
+                       annal__holder_name(pid, name), store_path, lock->name);
+}
+
 static annal_status take_mutex(struct index_lock *lock, int64_t deadline_us, annal_error *err)
 {
     for (unsigned attempt = 0; pthread_mutex_trylock(&lock->mutex) != 0; attempt++) {
@@ -123,7 +134,7 @@ annal_status annal__index_lock_take(struct index_lock *lock, const char *store_p
         if (errno != EWOULDBLOCK)
             status = annal__fail_errno(err, "lock '%s/locks/%s'", store_path, lock->name);
         else if (annal__deadline_passed(deadline_us))
-            status = annal__fail(err, ANNAL_ERR_BUSY, "another process is writing the index");
+            status = err == NULL ? ANNAL_ERR_BUSY : refuse(lock, store_path, err);
         else
             annal__pause(attempt);
     }

@@ -137,6 +137,11 @@ int64_t annal__now_us(const annal_store *store)
     return store->clock->monotonic_us(store->clock->arg);
 }
 
+uint32_t annal__store_wait_ms(const annal_store *store)
+{
+    return store->wait_ms;
+}
+
 void annal__store_limit_waits(annal_store *store, uint32_t limit_ms)
 {
     atomic_store(&store->waits_us, limit_ms == UINT32_MAX ? INT64_MAX : (int64_t)limit_ms * 1000);

@@ -49,7 +49,7 @@ static annal_status refuse(const annal_store *store, const struct file_lock *loc
     struct stat file = {0};
     char name[HOLDER_BYTES];
     uint32_t pid =
-        store->io->fstat(store->io->arg, lock->fd, &file) < 0 ? 0 : annal__holder_of(&file);
+        store->io->fstat(store->io->arg, lock->fd, &file) < 0 ? 0 : annal__holder_of(&file, false);
     return annal__fail(err, ANNAL_ERR_BUSY, "locks/%s of store %.200s is held by %s", lock->name,
                        store->path, annal__holder_name(pid, name));
 }
@@ -102,17 +102,35 @@ annal_status annal__file_lock_try(annal_store *store, struct file_lock *lock, an
 }
 
 annal_status annal__file_lock_take(annal_store *store, struct file_lock *lock, int64_t deadline_us,
-                                   annal_error *err)
+                                   int64_t least_us, annal_error *err)
 {
+    int64_t begun_us = annal__now_us(store);
     int64_t pause_us = PAUSE_US_LEAST;
     for (;;) {
-        int64_t left_us = annal__store_may_wait(store, deadline_us - annal__now_us(store));
+        int64_t now_us = annal__now_us(store);
+        int64_t left_us = annal__store_may_wait(store, deadline_us - now_us);
+        if (left_us < begun_us + least_us - now_us)
+            left_us = begun_us + least_us - now_us;
         annal_status status = try_lock(store, lock, left_us <= 0, err);
         if (status != ANNAL_ERR_BUSY || left_us <= 0)
             return status;
         annal__store_wait(store, pause_us < left_us ? pause_us : left_us);
         pause_us = pause_us * 2 < PAUSE_US_MOST ? pause_us * 2 : PAUSE_US_MOST;
     }
+}
+
+annal_status annal__file_lock_reach(annal_store *store, struct file_lock *lock, annal_error *err)
+{
+    struct buf path = {0};
+    pthread_mutex_lock(&lock->mutex);
+    annal_status status = annal__store_path(store, &path, "locks", lock->name, err);
+    if (status == ANNAL_OK && lock->fd < 0)
+        lock->fd = store->io->open(store->io->arg, path.ptr, O_RDWR | O_CREAT, 0600);
+    if (status == ANNAL_OK && lock->fd < 0)
+        status = annal__fail_errno(err, "lock %s", path.ptr);
+    pthread_mutex_unlock(&lock->mutex);
+    annal__buf_done(&path);
+    return status;
 }
 
 void annal__file_lock_drop(annal_store *store, struct file_lock *lock)

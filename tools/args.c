@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_BYTES_MAX = 32 };
+enum { NAME_BYTES_MAX = 32, WAIT_SECONDS_MAX = 1000000 };
 
 const struct option args_common[] = {
     {"store", "DIR", "the store ('annal help' says which is the default)", false},
     {"json", NULL, "print one JSON object a line", false},
+    {"wait", "SECONDS", "how long to wait for other processes in all (10)", false},
     {NULL, NULL, NULL, false}};
 
 static size_t least(size_t a, size_t b)
@@ -129,6 +130,18 @@ static const struct option *find(const struct command *command, const char *name
     return NULL;
 }
 
+static int take_wait(struct args *args, const char *text)
+{
+    uint64_t seconds = 0;
+    if (!parse_number(text, &seconds))
+        return fail_usage("--wait needs a whole number, and was given '%s'", text);
+    if (seconds > WAIT_SECONDS_MAX)
+        return fail_usage("--wait is at most %d seconds", WAIT_SECONDS_MAX);
+    /* The library reads 0 as its default; one millisecond is as good as not at all. */
+    args->wait_ms = seconds == 0 ? 1 : (uint32_t)seconds * 1000;
+    return 0;
+}
+
 static int take(struct args *args, const struct option *option, const char *text)
 {
     if (strcmp(option->name, "store") == 0) {
@@ -141,6 +154,8 @@ static int take(struct args *args, const struct option *option, const char *text
         args->json = true;
         return 0;
     }
+    if (strcmp(option->name, "wait") == 0)
+        return take_wait(args, text);
     if (!option->repeatable && args_has(args, option->name))
         return fail_usage("--%s stands twice on the command line: give it once", option->name);
     args->values[args->value_count++] = (struct args_value){option, text};
@@ -272,7 +287,7 @@ static int check_fields(const struct args *args)
 
 int args_parse(struct args *args, int argc, char **argv)
 {
-    *args = (struct args){0};
+    *args = (struct args){.wait_ms = WAIT_MS_USUAL};
     args->operands = annal__zalloc((size_t)argc * sizeof *args->operands);
     args->values = annal__zalloc((size_t)argc * sizeof *args->values);
     if (args->operands == NULL || args->values == NULL)

@@ -12,10 +12,13 @@
 
 #include <annal/event.h>
 
+#define WAIT_MS_USUAL 10000
+
 struct args {
     const struct noun *noun;       /* NULL: a verb of one word */
     const struct command *command; /* NULL: none was given */
     const char *store;             /* --store, else $ANNAL_STORE, else NULL: the default place */
+    uint32_t wait_ms;              /* --wait; WAIT_MS_USUAL when it was not given */
     bool json;
     bool help;
     bool version;

@@ -37,7 +37,6 @@ enum {
     READ_BYTES = 256 << 10,
     PENDING_EVENTS_MAX = 4096,
     PENDING_BYTES_MAX = 1 << 20,
-    WAIT_SECONDS_MAX = 1000000
 };
 
 struct append {
@@ -45,7 +44,6 @@ struct append {
     annal_slice session;
     annal_slice type;
     annal_level level;
-    uint32_t wait_ms;
     annal_format format;
     bool expects; /* for the first line */
     uint64_t expected_seq;
@@ -70,7 +68,6 @@ static int read_options(struct append *append)
     const struct args *args = append->args;
     const char *level = args_get(args, "level");
     const char *type = args_get(args, "type");
-    uint64_t wait_seconds = 10;
     append->level = ANNAL_LEVEL_SYNC;
     for (int i = 0; level != NULL && i < 3; i++) {
         if (strcmp(level, levels[i]) == 0) {
@@ -90,12 +87,6 @@ static int read_options(struct append *append)
     int exit_status = args_number(args, "expect-seq", &append->expected_seq);
     if (exit_status == 0)
         exit_status = args_journal_format(args, &append->format);
-    if (exit_status == 0)
-        exit_status = args_number(args, "wait", &wait_seconds);
-    if (exit_status == 0 && wait_seconds > WAIT_SECONDS_MAX)
-        exit_status = fail_usage("--wait is at most %d seconds", WAIT_SECONDS_MAX);
-    /* The library reads 0 as its default; one millisecond is as good as not at all. */
-    append->wait_ms = wait_seconds == 0 ? 1 : (uint32_t)wait_seconds * 1000;
     return exit_status;
 }
 
@@ -133,7 +124,7 @@ static int open_writer(struct append *append, const annal_draft *first)
                     ANNAL_FMT(append->session), append->expected_seq);
         return fail_line(append, &err);
     }
-    int exit_status = store_open(append->args, OPEN_CREATE, append->wait_ms, &append->store);
+    int exit_status = store_open(append->args, OPEN_CREATE, append->args->wait_ms, &append->store);
     if (exit_status != 0) { /* it said why */
         add_answer(&append->last_answer, "refused",
                    "the store could not be opened; why is on standard error");
@@ -141,9 +132,9 @@ static int open_writer(struct append *append, const annal_draft *first)
     }
     if (annal_writer_open(
             append->store, append->session,
-            &(annal_writer_options){.wait_ms = append->wait_ms, .format = append->format},
+            &(annal_writer_options){.wait_ms = append->args->wait_ms, .format = append->format},
             &append->writer, &err) < 0 ||
-        annal_index_open(append->store, &(annal_index_options){.wait_ms = append->wait_ms},
+        annal_index_open(append->store, &(annal_index_options){.wait_ms = append->args->wait_ms},
                          &append->index, &err) < 0)
         return fail_line(append, &err);
     return 0;
@@ -222,6 +213,8 @@ static int append_line(struct append *append, annal_slice line)
     append->line++;
     if (line_to_draft(line, append->type, &append->scratch, &draft, &err) < 0)
         return fail_line(append, &err);
+    if (append->store != NULL)
+        store_wait_anew(append->args, append->store);
     int exit_status = open_writer(append, &draft);
     if (exit_status != 0)
         return exit_status;
@@ -328,7 +321,6 @@ static const struct option options[] = {
     {"level", "LEVEL", "sync (default), batch or os: when an event is done", false},
     {"expect-seq", "N", "append only if the last seq is N; 0: none is there", false},
     {"format", "FORMAT", "of a new journal: jsonl (default) or msgpack", false},
-    {"wait", "SECONDS", "how long to wait while another process has it (10)", false},
     {NULL, NULL, NULL, false}};
 
 const struct command cmd_append = {

@@ -9,14 +9,8 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#define WAIT_SECONDS_MAX 1000000
-
 static const struct option options[] = {
-    {.name = "yes", .help = "do not ask, also where somebody could answer"},
-    {.name = "wait",
-     .value = "SECONDS",
-     .help = "for a session that another process is writing (10)"},
-    {0}};
+    {.name = "yes", .help = "do not ask, also where somebody could answer"}, {0}};
 
 /* Only a terminal can answer; elsewhere whoever wrote the command line meant it. */
 static bool is_wanted(const struct args *args)
@@ -93,15 +87,11 @@ static int run(const struct args *args)
 {
     annal_store *store = NULL;
     annal_slice session;
-    uint64_t wait_s = 10;
-    int exit_status = args_number(args, "wait", &wait_s);
+    int exit_status = 0;
     for (int i = 0; i < args->operand_count && exit_status == 0; i++)
         exit_status = args_session(args, i, &session);
-    if (exit_status == 0 && wait_s > WAIT_SECONDS_MAX)
-        exit_status = fail_usage("--wait is at most %d seconds", WAIT_SECONDS_MAX);
     if (exit_status == 0)
-        exit_status =
-            store_open(args, OPEN_WRITE, wait_s == 0 ? 1 : (uint32_t)wait_s * 1000, &store);
+        exit_status = store_open(args, OPEN_WRITE, 0, &store);
     if (exit_status == 0 && !is_wanted(args))
         exit_status = fail_refused("nothing was deleted");
     if (exit_status == 0)

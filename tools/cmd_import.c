@@ -265,6 +265,8 @@ static int import_logs(struct work *work, const struct logs *logs)
     bool end = exit_status != EXIT_DONE;
     progress_begin(&work->progress, "import", logs->bytes);
     for (size_t i = 0; i < logs->count && !end; i++) {
+        if (i > 0)
+            store_wait_anew(work->args, work->store);
         int of_log = import_log(work, &logs->all[i], &end);
         exit_status = of_log > exit_status ? of_log : exit_status;
     }
@@ -319,6 +321,7 @@ static int follow(struct work *work, int signals)
         .arg = work,
     };
     int exit_status = begin_table(work);
+    store_wait_each(work->store);
     if (exit_status == EXIT_DONE)
         exit_status = follow_logs(&options, &totals);
     end_table(work);

@@ -226,8 +226,10 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = store_open(args, tailing.options.cursor.len > 0 ? OPEN_WRITE : OPEN_READ, 0,
                                  &tailing.store);
-    if (exit_status == 0)
+    if (exit_status == 0) {
+        store_wait_each(tailing.store);
         exit_status = list_sessions(&tailing);
+    }
     if (exit_status == 0 &&
         annal_tail_open(tailing.store, &tailing.options, &tailing.tail, &err) < 0)
         exit_status = fail_error(&err);

@@ -2,7 +2,9 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
+#include "journal/base/clock.h"
 #include "journal/base/place.h"
+#include "journal/base/seam.h"
 #include "tools/out.h"
 
 #include <errno.h>
@@ -33,6 +35,11 @@ bool store_is_there(const struct args *args)
     return !missing;
 }
 
+static int64_t now_us(void)
+{
+    return annal__system_clock.monotonic_us(annal__system_clock.arg);
+}
+
 /* The directories above the store, so that the default place works on a new machine. */
 static int make_parents(char *path)
 {
@@ -52,14 +59,34 @@ static bool is_read_only_media(const annal_error *err)
     return err->os_errno == EROFS || err->os_errno == EACCES || err->os_errno == EPERM;
 }
 
+void store_wait_anew(const struct args *args, annal_store *store)
+{
+    annal__store_limit_waits(store, args->wait_ms);
+}
+
+void store_wait_each(annal_store *store)
+{
+    annal__store_limit_waits(store, UINT32_MAX);
+}
+
+/* What is left of --wait; opening waits, too. */
+static void limit_waits(const struct args *args, annal_store *store, int64_t begun_us)
+{
+    int64_t took_ms = (now_us() - begun_us) / 1000;
+    annal__store_limit_waits(store,
+                             took_ms < args->wait_ms ? args->wait_ms - (uint32_t)took_ms : 0);
+}
+
 int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
                annal_store **out_store)
 {
-    annal_store_options options = {.create = mode == OPEN_CREATE,
-                                   .no_keeper = mode != OPEN_CREATE,
-                                   .wait_ms = wait_ms,
-                                   .log = say_log};
+    annal_store_options options = {
+        .create = mode == OPEN_CREATE,
+        .no_keeper = mode != OPEN_CREATE,
+        .wait_ms = wait_ms != 0 && wait_ms < args->wait_ms ? wait_ms : args->wait_ms,
+        .log = say_log};
     annal_error err = {0};
+    int64_t begun_us = now_us();
     int wrong = mode == OPEN_CREATE ? args_journal_format(args, &options.format) : 0;
     if (wrong != 0)
         return wrong;
@@ -82,6 +109,8 @@ int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
                                    path);
     else if (status < 0)
         exit_status = fail_error(&err);
+    else
+        limit_waits(args, *out_store, begun_us);
 
 done:
     annal__free(path);

@@ -12,9 +12,19 @@ enum open_mode {
     OPEN_CREATE /* made when missing; with a keeper, for those who append */
 };
 
-/* 0 and a store, or an exit status after one line on stderr. wait_ms: as in annal_store_options. */
+/*
+ * 0 and a store, or an exit status after one line on stderr. wait_ms: how long each wait is at most;
+ * 0: as long as --wait says. All of them together are no longer than that, until store_wait_anew().
+ */
 int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
                annal_store **out_store);
+
+/*
+ * For verbs that go on for as long as there is work: from now on --wait counts again; or it is what each
+ * wait takes at most.
+ */
+void store_wait_anew(const struct args *args, annal_store *store);
+void store_wait_each(annal_store *store);
 
 /* Whether a store stands where one would be opened, as far as that can be seen. */
 bool store_is_there(const struct args *args);

@@ -16,8 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAIT_SECONDS_MAX 1000000
-
 struct verb_member {
     char *to; /* NULL: an empty place */
     struct buf json;
@@ -145,17 +143,6 @@ static int read_fields(struct verb_call *call)
     return exit_status;
 }
 
-static int read_wait(const struct args *args, uint32_t *out_ms)
-{
-    uint64_t seconds = 10;
-    int exit_status = args_number(args, "wait", &seconds);
-    if (exit_status == 0 && seconds > WAIT_SECONDS_MAX)
-        exit_status = fail_usage("--wait is at most %d seconds", WAIT_SECONDS_MAX);
-    /* The library reads 0 as its default; one millisecond is as good as not at all. */
-    *out_ms = seconds == 0 ? 1 : (uint32_t)seconds * 1000;
-    return exit_status;
-}
-
 /* Without its pack a verb would write events that nobody guards, and read tables that are not. */
 int verb_need_pack(const struct verb_call *call, const char *pack)
 {
@@ -174,8 +161,7 @@ int verb_open(struct verb_call *call, const struct args *args)
     int exit_status = read_fields(call);
     if (exit_status == 0 && verb->session != NULL)
         exit_status = verb_session_id(args, verb->session, call->session, sizeof call->session);
-    if (exit_status == 0)
-        exit_status = read_wait(args, &call->wait_ms);
+    call->wait_ms = args->wait_ms;
     if (exit_status == 0)
         exit_status = store_open(args, verb->type != NULL ? OPEN_WRITE : OPEN_READ, call->wait_ms,
                                  &call->store);

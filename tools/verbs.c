@@ -15,7 +15,6 @@
 const struct option verb_common[] = {
     {"event-id", "ID", "a name for this event: a second time it changes nothing", false},
     {"cause", "SESSION:SEQ", "the event that led to this one", false},
-    {"wait", "SECONDS", "how long to wait for other processes (10)", false},
     {NULL, NULL, NULL, false}};
 
 /* ---- What was given ---- */

@@ -7,30 +7,47 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+struct holder {
+    uint32_t pid;
+    bool writes;
+};
+
 /* "7: FLOCK  ADVISORY  WRITE 123 fd:01:456 0 EOF". Who waits has "->" there, and no number fits. */
-static uint32_t holder_in(const char *line, const struct stat *file)
+static struct holder holder_in(const char *line, const struct stat *file)
 {
     long pid;
     unsigned long inode;
     unsigned major_number, minor_number;
-    if (sscanf(line, "%*s %*s %*s %*s %ld %x:%x:%lu", &pid, &major_number, &minor_number, &inode) !=
-            4 ||
+    char what[8];
+    if (sscanf(line, "%*s %*s %*s %7s %ld %x:%x:%lu", what, &pid, &major_number, &minor_number,
+               &inode) != 5 ||
         pid <= 0 || inode != (unsigned long)file->st_ino ||
         makedev(major_number, minor_number) != file->st_dev)
-        return 0;
-    return (uint32_t)pid;
+        return (struct holder){0};
+    return (struct holder){(uint32_t)pid, strcmp(what, "WRITE") == 0};
 }
 
-uint32_t annal__holder_of(const struct stat *file)
+/* Who reads beside others is in nobody's way unless nobody writes; and least of all we ourselves. */
+static int rank(struct holder holder)
+{
+    if (holder.pid == 0 || holder.pid == (uint32_t)getpid())
+        return holder.pid == 0 ? 0 : 1;
+    return holder.writes ? 3 : 2;
+}
+
+uint32_t annal__holder_of(const struct stat *file, bool writes)
 {
     char line[256];
-    uint32_t pid = 0;
+    struct holder best = {0};
     FILE *locks = fopen("/proc/locks", "re");
-    while (locks != NULL && pid == 0 && fgets(line, sizeof line, locks) != NULL)
-        pid = holder_in(line, file);
+    while (locks != NULL && fgets(line, sizeof line, locks) != NULL) {
+        struct holder holder = holder_in(line, file);
+        if (rank(holder) > rank(best) && (holder.writes || !writes))
+            best = holder;
+    }
     if (locks != NULL)
         fclose(locks);
-    return pid;
+    return best.pid;
 }
 
 /* "123 (name) T …": by a signal, or by a debugger. A name may have any characters in it. */
@@ -52,6 +69,6 @@ const char *annal__holder_name(uint32_t pid, char out[HOLDER_BYTES])
         snprintf(out, HOLDER_BYTES, "another process");
     else
         snprintf(out, HOLDER_BYTES, "process %" PRIu32 "%s", pid,
-                 is_stopped(pid) ? ", which is stopped" : "");
+                 is_stopped(pid) ? " (stopped)" : "");
     return out;
 }

@@ -7,14 +7,15 @@
 #include <sys/stat.h>
 
 /*
- * The process that has a lock (flock or fcntl) on this file, as the kernel tells in /proc/locks. 0:
- * nobody, or it is not told: in another pid namespace, or on a filesystem whose files bear another
- * device number there. Reads the list of all locks: not for a fast path.
+ * The process that has a lock (flock or fcntl) on this file, as the kernel tells in /proc/locks, for
+ * writing if there is one; with writes, only such a one. 0: nobody, or it is not told: in another pid
+ * namespace, or on a filesystem whose files bear another device number there. Reads the list of all
+ * locks: not for a fast path.
  */
-uint32_t annal__holder_of(const struct stat *file);
+uint32_t annal__holder_of(const struct stat *file, bool writes);
 
 /*
- * "process 123", "process 123, which is stopped", or for pid 0 "another process". At most
+ * "process 123", "process 123 (stopped)", or for pid 0 "another process". At most
  * HOLDER_BYTES, with the zero.
  */
 #define HOLDER_BYTES 48

@@ -32,6 +32,9 @@ bool annal__store_is_stray(annal_store *store, annal_slice session);
 ssize_t annal__store_read_stray(const annal_store *store, annal_slice session, void *out,
                                 size_t len, uint64_t offset);
 
+/* The wait_ms that it was opened with: how long one wait for another process is at most. */
+uint32_t annal__store_wait_ms(const annal_store *store);
+
 /*
  * How long this store object waits for other processes, in all: as long as the callers of each wait
  * say, unless who opened it sets a limit from now on (UINT32_MAX: none). Only waiting counts,

@@ -92,7 +92,7 @@ static void ck_named(annal_status status, const annal_error *err, int64_t begun_
 {
     char who[64];
     int64_t took_us = now_us() - begun_us;
-    snprintf(who, sizeof who, "process %ld, which is stopped", (long)stopped);
+    snprintf(who, sizeof who, "process %ld (stopped)", (long)stopped);
     ck_assert_msg(status == ANNAL_ERR_BUSY, "%s: %s", annal_status_name(status), err->message);
     ck_assert_msg(strstr(err->message, who) != NULL, "'%s' does not name '%s'", err->message, who);
     ck_assert_msg(took_us < LIMIT_MS * 1000 + SPARE_US, "took %" PRId64 " us", took_us);
@@ -252,7 +252,7 @@ START_TEST(who_opens_beside_a_process_that_is_stopped_while_it_recovers_goes_on_
     stop_recovering();
     /* What it wrote before is not there, as far as others can tell. */
     ck_assert_int_eq(truncate(tmpdir_path(&dir, "store/events/d.jsonl"), 0), 0);
-    snprintf(who, sizeof who, "process %ld, which is stopped", (long)stopped);
+    snprintf(who, sizeof who, "process %ld (stopped)", (long)stopped);
     int64_t begun_us = now_us();
     store = open_hasty();
     ck_assert_int_lt(now_us() - begun_us, LIMIT_MS * 1000 + SPARE_US);

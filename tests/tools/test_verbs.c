@@ -51,8 +51,12 @@ static void run_verb(struct cli *cli, const struct command *verb, bool json,
     const char *out = tmpdir_path(&cli->dir, "out"), *err = tmpdir_path(&cli->dir, "err");
     const char *operands[8];
     struct args_value values[8];
-    struct args args = {
-        .command = verb, .store = cli->store, .json = json, .operands = operands, .values = values};
+    struct args args = {.command = verb,
+                        .store = cli->store,
+                        .wait_ms = WAIT_MS_USUAL,
+                        .json = json,
+                        .operands = operands,
+                        .values = values};
     for (; *words != NULL; words++) {
         const struct option *option = NULL;
         for (int at = 0;
@@ -161,8 +165,7 @@ START_TEST(values_that_are_none_of_their_kind_are_wrong_usage)
 {
     static const char *const wrong[][4] = {{"t1", "--rank", "one"},       {"t1", "--rank", "01"},
                                            {"t1", "--rank", ""},          {"t1", "--meta", "{"},
-                                           {"t1", "--until", "some day"}, {"a/b"},
-                                           {"t1", "--wait", "soon"}};
+                                           {"t1", "--until", "some day"}, {"a/b"}};
     struct cli cli;
     init_with_store(&cli);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {

@@ -22,8 +22,8 @@ typedef struct annal_index annal_index;
 typedef struct annal_index_options {
     bool follow;      /* index in the background, as a chore of the store's keeper, what the store
                          appends */
-    uint32_t wait_ms; /* how long a reader waits for its catch-up, and for other programs; default
-                         10,000 */
+    uint32_t wait_ms; /* how long a reader waits for its catch-up, and for other programs; default:
+                         the store's */
     bool no_snapshots; /* take no snapshots of what the store appends; see <annal/snapshot.h> */
 } annal_index_options;
 
