@@ -10,6 +10,9 @@
 
 static const char *const directories[] = {"events", "commit", "locks"};
 
+/* Those that are made when they are needed. */
+static const char *const later[] = {"artifacts", "cursors", "packs", "snapshots"};
+
 /* Make the store's directory and the missing ones above it. */
 static annal_status make_path(const annal_store *store, annal_error *err)
 {
@@ -29,6 +32,21 @@ static annal_status make_path(const annal_store *store, annal_error *err)
     return status;
 }
 
+/* Behind a link we would write and delete outside the store. */
+static annal_status refuse_links(const annal_store *store, annal_error *err)
+{
+    struct buf path = {0};
+    struct stat found;
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status == ANNAL_OK && i < sizeof later / sizeof *later; i++) {
+        status = annal__store_path(store, &path, later[i], "", err);
+        if (status == ANNAL_OK && store->io->stat(store->io->arg, path.ptr, &found) == 0)
+            status = annal__check_dir(store->io, path.ptr, EEXIST, err);
+    }
+    annal__buf_done(&path);
+    return status;
+}
+
 annal_status annal__layout_make(const annal_store *store, annal_error *err)
 {
     struct buf path = {0};
@@ -39,11 +57,13 @@ annal_status annal__layout_make(const annal_store *store, annal_error *err)
         status = annal__store_path(store, &path, directories[i], "", err);
         if (status == ANNAL_OK && io->mkdir(io->arg, path.ptr, 0700) == 0)
             made = true;
-        else if (status == ANNAL_OK) /* behind a link we would write outside the store */
+        else if (status == ANNAL_OK)
             status = annal__check_dir(io, path.ptr, errno, err);
     }
     if (status == ANNAL_OK && made)
         status = annal__sync_dir(io, store->path, err);
+    if (status == ANNAL_OK)
+        status = refuse_links(store, err);
     annal__buf_done(&path);
     return status;
 }

@@ -143,9 +143,15 @@ static int sys_mkdir(void *arg, const char *path, mode_t mode)
 static int sys_list(void *arg, const char *path, io_list_fn fn, void *fn_arg)
 {
     (void)arg;
-    DIR *dir = opendir(path);
-    if (dir == NULL)
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (dir == NULL) {
+        int why = errno;
+        if (fd >= 0)
+            close(fd);
+        errno = why;
         return -1;
+    }
     int result = 0;
     const struct dirent *entry;
     errno = 0;

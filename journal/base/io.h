@@ -55,6 +55,7 @@ struct io {
     int (*rename)(void *arg, const char *from, const char *to);
     int (*unlink)(void *arg, const char *path);
     int (*mkdir)(void *arg, const char *path, mode_t mode);
+    /* Does not follow a link in the last place: what was found may be deleted. */
     int (*list)(void *arg, const char *path, io_list_fn fn, void *fn_arg);
     int (*flock)(void *arg, int fd, int operation); /* retries EINTR */
     int (*space)(void *arg, int fd, struct io_space *out);

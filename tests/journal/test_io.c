@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -137,6 +138,11 @@ START_TEST(a_symbolic_link_is_not_followed)
     struct stat info;
     ck_assert_int_eq(io->stat(io->arg, tmpdir_path(&dir, "link"), &info), 0);
     ck_assert(S_ISLNK(info.st_mode));
+    const char *folder = tmpdir_path(&dir, "folder"), *to_folder = tmpdir_path(&dir, "to-folder");
+    ck_assert_int_eq(mkdir(folder, 0700), 0);
+    ck_assert_int_eq(symlink(folder, to_folder), 0);
+    ck_assert_int_eq(annal__system_io.list(NULL, folder, is_temporary, NULL), 0);
+    ck_assert_int_eq(annal__system_io.list(NULL, to_folder, is_temporary, NULL), -1);
 }
 END_TEST
 

@@ -189,7 +189,8 @@ END_TEST
 
 START_TEST(a_link_in_the_place_of_a_directory_of_the_store_is_refused_and_nothing_is_written_there)
 {
-    static const char *const names[] = {"locks", "commit"};
+    static const char *const names[] = {"locks",   "commit", "artifacts",
+                                        "cursors", "packs",  "snapshots"};
     const char *path = tmpdir_path(&dir, "store"), *out = tmpdir_path(&dir, "out");
     const annal_store_options options = {.create = true, .no_keeper = true};
     annal_store *store = store_open(path);
@@ -199,6 +200,8 @@ START_TEST(a_link_in_the_place_of_a_directory_of_the_store_is_refused_and_nothin
         snprintf(place, sizeof place, "%s/%s", path, names[i]);
         snprintf(aside, sizeof aside, "%s/aside", path);
         ck_assert_int_eq(mkdir(out, 0700), 0);
+        if (i >= 2)
+            ck_assert_int_eq(mkdir(place, 0700), 0);
         ck_assert_int_eq(rename(place, aside), 0);
         ck_assert_int_eq(symlink(out, place), 0);
         annal_error failure = {0};
