@@ -91,8 +91,9 @@ static void follow_base(struct round *round, struct pack_base *base)
             status = meet(round, fill, &why);
         else
             status = go_on(round, &fill->follower, &why);
-        if (status < 0)
+        if (status < 0 || fill->follower.began_anew) /* the next round makes up for all */
             fill->met = false;
+        fill->follower.began_anew = false;
         round->left = round->left || status == ANNAL_ERR_BUSY;
     }
 }

@@ -196,13 +196,27 @@ static annal_status make(void *arg, sqlite3 *db, annal_error *err)
 {
     annal_index *index = arg;
     annal_status status = annal__pack_make_tables(index->core, db, err);
-    return status < 0 ? status : annal__db_exec(db, annal__sql_schema, err);
+    if (status >= 0)
+        status = annal__db_exec(db, annal__sql_schema, err);
+    return status < 0 ? status : annal__shape_note_own(db, err);
+}
+
+static annal_status is_current(void *arg, sqlite3 *db, bool *out, annal_error *err)
+{
+    annal_index *index = arg;
+    return annal__shape_holds(db == NULL ? index->base.db : db, NULL, &index->shape, out, err);
 }
 
 static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
 {
     annal_index *index = arg;
-    annal_status status = prepare_insert(db, 1, &index->rows.insert_event, err);
+    bool holds = false;
+    annal_status status = annal__shape_holds(db, NULL, &index->shape, &holds, err);
+    if (status >= 0 && !holds)
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "tables of '%s' were dropped or altered",
+                             index->base.path);
+    if (status >= 0)
+        status = prepare_insert(db, 1, &index->rows.insert_event, err);
     if (status >= 0)
         status = prepare_insert(db, CORE_EVENTS_MAX, &index->rows.insert_events, err);
     if (status >= 0)
@@ -235,4 +249,4 @@ static void undone(void *arg)
 }
 
 const struct derived_ops annal__core_ops = {
-    .make = make, .opened = opened, .closing = closing, .undone = undone};
+    .make = make, .opened = opened, .is_current = is_current, .closing = closing, .undone = undone};

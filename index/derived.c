@@ -58,6 +58,15 @@ bool annal__index_is_hopeless(const annal_error *why)
 
 /* ---- The writer's connection ---- */
 
+/* What we ask our own tables is right; where SQLite says it is not, one of them is gone. */
+static annal_status or_corrupt(const struct derived *base, annal_status status, annal_error *err)
+{
+    return status == ANNAL_ERR_SQL
+               ? annal__fail(err, ANNAL_ERR_CORRUPT, "tables of '%s' were dropped or altered",
+                             base->path)
+               : status;
+}
+
 static void close_writer(struct derived *base)
 {
     if (base->db != NULL)
@@ -213,7 +222,9 @@ static annal_status read_own_stamp(struct derived *base, annal_error *err)
     if (base->get_stamp == NULL)
         status = annal__db_prepare(base->db, "SELECT id, commits FROM main._stamp",
                                    &base->get_stamp, err);
-    return status < 0 ? status : step_stamp(base->db, base->get_stamp, &base->stamp, err);
+    if (status >= 0)
+        status = step_stamp(base->db, base->get_stamp, &base->stamp, err);
+    return or_corrupt(base, status, err);
 }
 
 static annal_status count_commit(struct derived *base, annal_error *err)
@@ -223,6 +234,18 @@ static annal_status count_commit(struct derived *base, annal_error *err)
         status = annal__db_prepare(base->db, "UPDATE main._stamp SET commits = commits + 1",
                                    &base->count_commit, err);
     return status < 0 ? status : annal__db_run(base->count_commit, err);
+}
+
+annal_status annal__derived_renew(struct derived *base, annal_error *err)
+{
+    int64_t id = 0;
+    char sql[80];
+    sqlite3_randomness((int)sizeof id, &id);
+    snprintf(sql, sizeof sql, "UPDATE main._stamp SET id = %lld", (long long)id);
+    annal_status status = annal__db_exec(base->db, sql, err);
+    if (status >= 0)
+        base->stamp.id = id;
+    return status;
 }
 
 bool annal__stamp_holds(struct stamp opened, struct stamp caught_up)
@@ -260,7 +283,8 @@ static annal_status ensure_writer(struct derived *base, annal_error *err)
     if (status >= 0)
         status = base->ops->opened(base->arg, base->db, err);
     if (status >= 0)
-        status = annal__derived_read_stamp(base->db, "main", &base->stamp, err);
+        status =
+            or_corrupt(base, annal__derived_read_stamp(base->db, "main", &base->stamp, err), err);
     if (status < 0) {
         close_writer(base);
         if (fills && status == ANNAL_ERR_IO && !base->private) /* a full disk: no empty file */
@@ -324,8 +348,9 @@ static uint32_t holder_of(const struct derived *base)
 static annal_status is_current(const struct derived *base, sqlite3 *db, bool *out, annal_error *err)
 {
     *out = true;
-    return base->ops->is_current == NULL ? ANNAL_OK
-                                         : base->ops->is_current(base->arg, db, out, err);
+    if (base->ops->is_current == NULL)
+        return ANNAL_OK;
+    return or_corrupt(base, base->ops->is_current(base->arg, db, out, err), err);
 }
 
 /* A transaction on a file that is ours; its stamp is read in it. */
@@ -528,7 +553,7 @@ static annal_status open_reader(struct derived *base, const char *uri, uint32_t 
         status =
             annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' is not an index of this version", base->path);
     if (status >= 0)
-        status = annal__derived_read_stamp(db, "main", out_stamp, err);
+        status = or_corrupt(base, annal__derived_read_stamp(db, "main", out_stamp, err), err);
     if (status >= 0 && !base->frozen)
         status = is_current(base, db, &current, err);
     if (status >= 0 && !current)
@@ -594,6 +619,32 @@ annal_status annal__derived_reader(struct derived *base, uint32_t wait_ms, sqlit
             return status;
         annal__pause(attempt);
     }
+}
+
+static annal_status check(sqlite3 *db, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__db_prepare(db, "PRAGMA integrity_check(1)", &stmt, err);
+    int rc = status < 0 ? SQLITE_DONE : sqlite3_step(stmt);
+    if (rc == SQLITE_ROW && strcmp((const char *)sqlite3_column_text(stmt, 0), "ok") != 0)
+        status = ANNAL_ERR_CORRUPT;
+    else if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        status = annal__db_fail(err, db, rc, "check a database");
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+bool annal__derived_heal_if_corrupt(struct derived *base)
+{
+    struct stamp unused;
+    sqlite3 *db = NULL;
+    if (base->frozen)
+        return false;
+    annal_status status = annal__derived_reader(base, base->wait_ms, &db, &unused, NULL);
+    if (status >= 0)
+        status = check(db, NULL);
+    annal__db_close(db);
+    return status == ANNAL_ERR_CORRUPT && annal__derived_heal(base);
 }
 
 annal_status annal__derived_borrow(struct derived *base, uint32_t wait_ms, sqlite3 **out_db,

@@ -115,6 +115,9 @@ bool annal__derived_heal(struct derived *base);
 /* Whether the file is there, without making it. */
 bool annal__derived_exists(const struct derived *base);
 
+/* Throw the file away when SQLite finds that it is corrupt: true when it did. Reads all of it. */
+bool annal__derived_heal_if_corrupt(struct derived *base);
+
 /*
  * Open a connection that only reads; the caller's, to be given to annal__db_close(). Makes the file
  * when there is none. Waits up to wait_ms for other programs, now and in every statement.
@@ -129,6 +132,12 @@ annal_status annal__derived_reader(struct derived *base, uint32_t wait_ms, sqlit
 annal_status annal__derived_borrow(struct derived *base, uint32_t wait_ms, sqlite3 **out_db,
                                    struct stamp *out_stamp, annal_error *err);
 void annal__derived_give(struct derived *base, sqlite3 *db, bool clean);
+
+/*
+ * In a transaction that emptied tables: the database is another one from now on, so that plans which
+ * were made before are of no use, and readers see that what they caught up is gone.
+ */
+annal_status annal__derived_renew(struct derived *base, annal_error *err);
 
 /* Whether a failure says that trying again is of no use: no space, no permission. */
 bool annal__index_is_hopeless(const annal_error *why);

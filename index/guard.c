@@ -869,6 +869,8 @@ static annal_status through_tables(struct call *call, uint64_t *out_seq, annal_e
         follow_up(call);
     else
         (void)end(call, false, NULL);
+    for (size_t i = 0; status == ANNAL_ERR_CORRUPT && i < call->place_count; i++)
+        (void)annal__derived_heal_if_corrupt(call->places[i].base); /* for who tries again */
     return status;
 }
 

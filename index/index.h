@@ -57,6 +57,7 @@ struct annal_index {
     struct core_rows rows; /* under the lock of base */
     bool follows;
     uint64_t changed_since; /* the chore's; see annal_store_changed() */
+    struct shape_seen shape;
     struct spare spare;
     struct packs packs;
     struct search search;

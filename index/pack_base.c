@@ -12,7 +12,8 @@
  * (4) A journal that is gone or another one: the pack's `-- forget` deletes that session's rows;
  *     one without such a section is made anew.
  * (5) Foreign keys are off: sessions come in any order, and handlers do cascades themselves.
- * (6) Where users write too, each transaction begins with what they wrote since the last one:
+ * (6) Tables that somebody dropped or altered are made anew before anybody asks them: shape.h.
+ * (7) Where users write too, each transaction begins with what they wrote since the last one:
  *     outbox.c. Tables are not made anew before it is in the journal.
  */
 #include "index/database.h"
@@ -135,7 +136,7 @@ static annal_status note_made(struct pack_fill *fill, uint64_t rest_hash, annal_
     sqlite3_bind_int64(stmt, 5, (sqlite3_int64)(pack->handlers_hash + INDEX_CODE_VERSION));
     status = annal__db_run(stmt, err);
     sqlite3_finalize(stmt);
-    return status;
+    return status < 0 ? status : annal__shape_note_pack(db_of(fill), pack->name, err);
 }
 
 /* Rule 2, inside a transaction. */
@@ -146,6 +147,9 @@ static annal_status make_anew(struct pack_fill *fill, annal_error *err)
     uint64_t rest_hash = 0;
     annal_status status = annal__pack_fresh(fill->slot->pack, &fresh, &rest_hash, err);
     annal__db_close(fresh);
+    fill->follower.began_anew = true;
+    if (status >= 0)
+        status = annal__derived_renew(fill->follower.base, err);
     if (status >= 0) /* guards must not believe tables that are being filled: lock.h, rule 5 */
         annal__lock_note_wipe(&fill->follower.base->lock);
     if (status >= 0 && writable)
@@ -167,7 +171,16 @@ static annal_status make_anew(struct pack_fill *fill, annal_error *err)
     return status;
 }
 
-/* ---- What users wrote, rule 6 ---- */
+/* Whether its tables are as it made them. Where users write, the outbox sees what they changed. */
+static annal_status is_whole(struct pack_fill *fill, sqlite3 *db, bool *out, annal_error *err)
+{
+    *out = true;
+    return fill->slot->pack->writable
+               ? ANNAL_OK
+               : annal__shape_holds(db, fill->slot->name, &fill->shape, out, err);
+}
+
+/* ---- What users wrote, rule 7 ---- */
 
 /* The one session whose database this is: packs.c refuses writable packs without. */
 static annal_slice session_of(const struct pack_fill *fill,
@@ -233,7 +246,6 @@ static annal_status take_in(struct pack_fill *fill, annal_error *err)
         return status;
     status = drain(fill, &drained, err);
     if (status >= 0 && drained.anew) {
-        fill->follower.began_anew = true;
         status = make_anew(fill, err);
     }
     if (status >= 0 && (drained.anew || drained.changes > 0))
@@ -333,13 +345,20 @@ static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
                            "the tables of pack '%s' were made by its version %lld, this is "
                            "version %u; they stay as they are",
                            pack->name, (long long)made.version, (unsigned)pack->version);
-    if (is_same(&made, pack))
-        return ANNAL_OK;
+    bool whole = false;
+    status = is_whole(fill, db_of(fill), &whole, err);
+    if (status < 0 || (is_same(&made, pack) && whole))
+        return status;
+    if (made.known && !whole)
+        annal__store_log(fill->follower.base->store, ANNAL_LOG_WARNING,
+                         "tables of pack '%s' were dropped or altered, and are rebuilt from the "
+                         "journals",
+                         pack->name);
     struct outbox_drained unused;
     bool mended = false;
     if (made.known && pack->writable) /* what users made of the tables is in the journal, too */
         status = drain(fill, &unused, err);
-    else if (made.known && made.handlers_hash == pack->handlers_hash + INDEX_CODE_VERSION)
+    else if (whole && made.known && made.handlers_hash == pack->handlers_hash + INDEX_CODE_VERSION)
         status = mend(fill, &made, &mended, err);
     return status < 0 || mended ? status : make_anew(fill, err);
 }
@@ -353,26 +372,33 @@ static bool is_own_fault(annal_status status)
 
 /*
  * Handlers were tried when the pack was read, so tables on which they cannot be prepared are not
- * those that the pack made: somebody dropped a column, or a table. They are made anew, but for those
- * that users write, where rows may wait to be drained.
+ * those that the pack made: a user of a writable database dropped a table, or a column. What else he
+ * wrote goes into the journal first; then all is there again, in this transaction.
  */
 static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
 {
     const annal_pack *const packs[] = {fill->slot->pack};
+    char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    struct outbox_drained unused;
     annal_error why = {0};
     annal_status status = annal__follower_open(&fill->follower, packs, 1, &why);
-    if (status != ANNAL_ERR_SQL || fill->slot->pack->writable) {
+    if (status != ANNAL_ERR_SQL || !fill->slot->pack->writable) {
         if (status < 0 && err != NULL)
             *err = why;
         return status;
     }
     annal__follower_close(&fill->follower);
     annal__store_log(fill->follower.base->store, ANNAL_LOG_WARNING,
-                     "the tables of pack '%s' are made anew, for they are not as it made them: %s",
+                     "tables of pack '%s' were dropped or altered, and are rebuilt from the "
+                     "journals: %s",
                      fill->slot->name, why.message);
-    status = make_anew(fill, err);
+    status = drain(fill, &unused, err);
+    if (status >= 0)
+        status = make_anew(fill, err);
     if (status >= 0)
         status = annal__follower_open(&fill->follower, packs, 1, err);
+    if (status >= 0)
+        status = annal__follower_catch_up(&fill->follower, session_of(fill, id), err);
     return status;
 }
 
@@ -451,7 +477,6 @@ static annal_status forget(struct follower *follower, annal_slice session, annal
 {
     struct pack_fill *fill = follower->own;
     if (!annal__pack_forgets(fill->slot->pack)) {
-        follower->began_anew = true;
         return make_anew(fill, err);
     }
     annal_status status = annal__applier_drop(follower->applier, session, err);
@@ -481,7 +506,8 @@ static const struct follower_ops pack_follower = {
 static annal_status make(void *arg, sqlite3 *db, annal_error *err)
 {
     (void)arg;
-    return annal__db_exec(db, annal__sql_packs_schema, err);
+    annal_status status = annal__db_exec(db, annal__sql_packs_schema, err);
+    return status < 0 ? status : annal__shape_note_own(db, err);
 }
 
 static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
@@ -490,23 +516,39 @@ static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
     annal_status status = ANNAL_OK;
     if (base->base.rollback) /* outbox.c, rule 2 */
         sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    bool ours = true;
+    if (!base->base.rollback)
+        status = annal__shape_holds(db, NULL, &base->shape, &ours, err);
+    if (status >= 0 && !ours)
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "tables of '%s' were dropped or altered",
+                             base->base.path);
     for (size_t i = 0; status >= 0 && i < base->fill_count; i++)
         status = open_fill(&base->fills[i], err);
     return status;
 }
 
+/* A pack that cannot be run here is as it can be. */
+static annal_status fill_is_current(struct pack_fill *fill, sqlite3 *db, bool *out,
+                                    annal_error *err)
+{
+    struct made made = {0};
+    annal_status status =
+        db == NULL ? read_own_made(fill, &made, err) : read_made(fill, db, &made, err);
+    *out = fill->left_out || is_same(&made, fill->slot->pack);
+    return status < 0 || fill->left_out || !*out
+               ? status
+               : is_whole(fill, db == NULL ? db_of(fill) : db, out, err);
+}
+
 static annal_status is_current(void *arg, sqlite3 *db, bool *out, annal_error *err)
 {
-    const struct pack_base *base = arg;
+    struct pack_base *base = arg;
     annal_status status = ANNAL_OK;
     *out = true;
-    for (size_t i = 0; status >= 0 && i < base->fill_count; i++) {
-        struct made made = {0};
-        status = db == NULL ? read_own_made(&base->fills[i], &made, err)
-                            : read_made(&base->fills[i], db, &made, err);
-        if (!base->fills[i].left_out && !is_same(&made, base->fills[i].slot->pack))
-            *out = false;
-    }
+    if (!base->base.rollback)
+        status = annal__shape_holds(db == NULL ? base->base.db : db, NULL, &base->shape, out, err);
+    for (size_t i = 0; status >= 0 && *out && i < base->fill_count; i++)
+        status = fill_is_current(&base->fills[i], db, out, err);
     return status;
 }
 

@@ -10,6 +10,7 @@
 
 #include "index/follower.h"
 #include "index/pack.h"
+#include "index/shape.h"
 #include "journal/base/buf.h"
 #include "journal/base/io.h"
 
@@ -33,6 +34,7 @@ struct pack_fill {
     struct follower follower;
     sqlite3_stmt *get_made; /* on the writer's connection; NULL until it is needed, as the next */
     struct outbox_watch *outbox;
+    struct shape_seen shape;
     bool met;             /* the chore's: it was brought up to all journals once */
     atomic_bool left_out; /* it cannot be run here: */
     annal_error why;      /* written once, before left_out */
@@ -46,7 +48,8 @@ struct pack_base {
     char *star; /* what the * of its file name stands for; NULL: there is none */
     struct pack_fill *fills;
     size_t fill_count;
-    struct stamp caught_up; /* of the last catch-up of all sessions, id 0: none; packs.mutex */
+    struct shape_seen shape; /* of what is ours in it */
+    struct stamp caught_up;  /* of the last catch-up of all sessions, id 0: none; packs.mutex */
 };
 
 struct pack_set {
@@ -117,6 +120,12 @@ annal_status annal__packs_catch_up(annal_index *index, enum pack_scope scope,
 annal_status annal__packs_attach(annal_index *index, sqlite3 *db, annal_slice session,
                                  bool as_indexed, uint32_t timeout_ms, annal_lag *lag,
                                  annal_error *err);
+
+/*
+ * SQLite found something corrupt, and it may be in one of those that are attached: throw away those
+ * that are. True when one was, so that asking again helps.
+ */
+bool annal__packs_heal(annal_index *index, annal_slice session);
 
 /*
  * Into the journals with what users wrote into the writable database of a session, or into all of

@@ -430,6 +430,29 @@ static annal_status attach_base(void *arg, struct pack_base *base, annal_slice s
     return ANNAL_OK;
 }
 
+static annal_status heal_base(void *arg, struct pack_base *base, annal_slice session,
+                              annal_error *err)
+{
+    bool *healed = arg;
+    (void)session;
+    (void)err;
+    if (annal__file_is_there(annal__store_io(base->base.store), base->base.path))
+        *healed = annal__derived_heal_if_corrupt(&base->base) || *healed;
+    return ANNAL_OK;
+}
+
+bool annal__packs_heal(annal_index *index, annal_slice session)
+{
+    struct pack_set *set = NULL;
+    bool healed = false;
+    annal_status status = annal__packs_get(index, &set, NULL);
+    if (status >= 0)
+        status =
+            each_base(index, set, PACK_SHARED, &session, session.len > 0, heal_base, &healed, NULL);
+    annal__packs_put(index, set);
+    return healed;
+}
+
 annal_status annal__packs_attach(annal_index *index, sqlite3 *db, annal_slice session,
                                  bool as_indexed, uint32_t timeout_ms, annal_lag *lag,
                                  annal_error *err)

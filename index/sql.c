@@ -58,13 +58,19 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
     return status;
 }
 
+/* SQLite does not say which of the databases that it has attached is corrupt. */
+static bool heal(annal_index *index, annal_slice session)
+{
+    return annal__packs_heal(index, session) || annal__derived_heal(&index->base);
+}
+
 annal_status annal_sql(annal_index *index, annal_slice sql, const annal_sql_options *options,
                        annal_row_fn fn, void *arg, annal_error *err)
 {
     static const annal_sql_options defaults;
     struct call call = {.options = options == NULL ? &defaults : options, .fn = fn, .arg = arg};
     annal_status status = run(index, sql, &call, err);
-    if (status == ANNAL_ERR_CORRUPT && !call.stopped && annal__derived_heal(&index->base) &&
+    if (status == ANNAL_ERR_CORRUPT && !call.stopped && heal(index, call.options->session) &&
         !call.begun)
         status = run(index, sql, &call, err);
     return status;
@@ -120,7 +126,7 @@ annal_status annal_view_sql(annal_view *view, annal_slice sql, const annal_sql_o
     own.columns = own.columns == NULL ? NULL : hand_on_columns;
     annal_status status = annal__db_select(view->db, sql, &own, hand_on_row, &call, err);
     if (status == ANNAL_ERR_CORRUPT && !call.stopped)
-        (void)annal__derived_heal(&view->index->base);
+        (void)heal(view->index, (annal_slice){0});
     return status;
 }
 

@@ -1,3 +1,5 @@
+#include "index/index.h"
+#include "index/plan.h"
 #include "tests/index/fixture.h"
 
 #include <signal.h>
@@ -65,6 +67,37 @@ START_TEST(a_pack_whose_file_changes_is_made_anew)
     ck_assert_int_eq(
         annal_sql(f.index, ANNAL_SLICE("SELECT * FROM notes"), NULL, text_row, NULL, &err),
         ANNAL_ERR_SQL);
+    fixture_done(&f);
+}
+END_TEST
+
+/* It has the rest of one session, and by now the tables hold nothing. */
+START_TEST(a_plan_that_was_made_before_the_tables_were_emptied_is_not_worked_off)
+{
+    struct fixture f;
+    annal_index *other = NULL;
+    struct pack_set *set = NULL;
+    struct plan plan = {0};
+    annal_index_progress progress = {0};
+    FIXTURE_INIT(&f);
+    put_pack(&f, "packs/notes.sql", notes);
+    fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
+    fixture_append(&f, "s2", "note.added", "{\"text\":\"two\"}");
+    ck_sql(&f, "SELECT count(*) FROM notes", "2\n");
+    fixture_append(&f, "s2", "note.added", "{\"text\":\"three\"}");
+    ck_ok(annal__packs_get(f.index, &set, err));
+    struct follower *follower = &annal__packs_next(f.index, set, NULL)->fills[0].follower;
+    ck_ok(annal__plan_make(follower, NULL, 0, NULL, 1000, &plan, err));
+    ck_assert_uint_eq(plan.count, 1);
+    ck_ok(annal_index_open(f.store, NULL, &other, err));
+    ck_ok(annal_pack_rebuild(other, "notes", NULL, err));
+    annal_index_close(other);
+    ck_assert_int_eq(
+        annal__follower_batch(follower, &plan, INT64_MAX, INT64_MAX, true, &progress, NULL),
+        ANNAL_ERR_CONFLICT);
+    annal__plan_done(&plan);
+    annal__packs_put(f.index, set);
+    ck_sql(&f, "SELECT count(*) FROM notes", "3\n");
     fixture_done(&f);
 }
 END_TEST
@@ -538,6 +571,7 @@ Suite *suite_packs(void)
     tcase_add_test(tcase, packs_follow_what_is_appended_and_are_brought_up_to_what_was);
     tcase_add_test(tcase, a_database_that_a_user_puts_into_wal_mode_loses_nothing);
     tcase_add_test(tcase, columns_indexes_and_views_that_are_new_are_added_in_place);
+    tcase_add_test(tcase, a_plan_that_was_made_before_the_tables_were_emptied_is_not_worked_off);
     tcase_add_test(tcase, tables_of_a_newer_version_of_a_pack_are_left_alone);
     tcase_add_test(tcase, tables_that_are_not_what_the_events_give_are_found);
     suite_add_tcase(suite, tcase);
