@@ -304,7 +304,16 @@ static annal_status write_released(annal_store *store, annal_error *err)
     uint64_t released = store->commit.released;
     pthread_mutex_unlock(&store->commit.lock);
     struct log *log = &store->slot.log;
-    return log_group(store, log->block, 0, &nothing, &nothing, released, err);
+    annal_error why = {0};
+    annal_status status = log_group(store, log->block, 0, &nothing, &nothing, released, &why);
+    if (status < 0 && err != NULL)
+        *err = why;
+    /* No event is lost: the log is replaced. But a disk that fails is not to be kept secret. */
+    if (status < 0 && log->state == LOG_BROKEN) {
+        store->commit.broken = why;
+        annal__store_log(store, ANNAL_LOG_WARNING, "%s", why.message);
+    }
+    return status;
 }
 
 /* The other region may be overwritten only after a durable group says that it is released. */
@@ -869,6 +878,50 @@ annal_status annal__commit_rotate(annal_store *store, annal_error *err)
     status = annal__commit_check(store, err);
     if (status == ANNAL_OK)
         status = empty_log(store, err);
+    hand_lead_on(&store->commit);
+    return status;
+}
+
+/*
+ * With the lead, and the log empty. A group that says so comes first, in the other region, and is
+ * not overwritten: whatever a power cut leaves of the rest does not count. A log that has grown is
+ * replaced by a small one, which is quicker; when there is no room for that, it stays.
+ */
+static annal_status wipe_log(annal_store *store, annal_error *err)
+{
+    struct log *log = &store->slot.log;
+    struct log fresh = {.fd = -1};
+    if (log->epoch == 0 || log->wiped_group == log->group)
+        return ANNAL_OK;
+    if (log->regions[0].bytes > LOG_REGION_FIRST &&
+        annal__slot_make_log(store, LOG_REGION_FIRST, &fresh, NULL) == ANNAL_OK) {
+        annal_status status = annal__slot_put_log(store, &fresh, err);
+        if (status == ANNAL_OK)
+            log->wiped_group = log->group;
+        return status;
+    }
+    log->begun_us = annal__now_us(store);
+    pthread_mutex_lock(&store->commit.lock);
+    store->commit.epoch_us[(log->epoch + 1) % LOG_REGIONS] = log->begun_us;
+    pthread_mutex_unlock(&store->commit.lock);
+    annal__log_switch(log);
+    annal_status status = write_released(store, err);
+    if (status == ANNAL_OK)
+        status = annal__log_wipe(log, err);
+    return log->state == LOG_BROKEN ? annal__failure_renew_log(store, err) : status;
+}
+
+annal_status annal__commit_wipe(annal_store *store, annal_error *err)
+{
+    annal_status status = annal__commit_flush(store, err);
+    if (status < 0)
+        return status;
+    take_lead(&store->commit);
+    status = annal__commit_check(store, err);
+    if (status == ANNAL_OK)
+        status = empty_log(store, err);
+    if (status == ANNAL_OK)
+        status = wipe_log(store, err);
     hand_lead_on(&store->commit);
     return status;
 }

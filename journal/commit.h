@@ -93,6 +93,7 @@ struct commit {
     uint64_t refusals;   /* how often groups were refused */
     bool lost;           /* a refused group had events of level batch, and nobody was told */
     annal_error loss;    /* why the last refused group was */
+    annal_error broken;  /* why the last log without a group of events was replaced */
     pthread_cond_t turn; /* nobody leads any more; applied moves only before that */
     struct group *spare; /* memory to use again */
     /* Not guarded. */
@@ -161,5 +162,8 @@ annal_status annal__commit_grow(annal_store *store, annal_error *err);
 
 /* Checkpoint everything and say so in the log: afterwards the log holds nothing that is needed. */
 annal_status annal__commit_rotate(annal_store *store, annal_error *err);
+
+/* The same, and then overwrite it: of what was written before nothing is left in it. */
+annal_status annal__commit_wipe(annal_store *store, annal_error *err);
 
 #endif

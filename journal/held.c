@@ -198,3 +198,17 @@ void annal__held_remove_all(const struct held *held)
             annal__held_remove(held, i);
     }
 }
+
+bool annal__held_is_to_wipe(const struct held *held, uint32_t *out_wanted)
+{
+    uint32_t wanted = atomic_load(&held->header->wipe_wanted);
+    if (out_wanted != NULL)
+        *out_wanted = wanted;
+    return wanted != atomic_load(&held->header->wipe_done);
+}
+
+void annal__held_wiped(const struct held *held, uint32_t wanted)
+{
+    atomic_store(&held->header->wipe_done, wanted);
+    annal__futex_wake(&held->header->wipe_done);
+}

@@ -9,6 +9,9 @@
  *     sleeps on the word; the owner frees the entry and wakes it.
  * (5) A list is filled before it is bound (1), so that a part of one is never taken for all of it.
  * (6) The file grows by written zeros, so that no access meets a hole, and never shrinks.
+ * (7) Whoever deleted a session raises `wipe_wanted`, rings the owner's bell, and sleeps on
+ *     `wipe_done`. The owner overwrites what its log does not need, and answers with the number that
+ *     it saw. A slot that owes an answer when its owner is gone loses its log once that is empty.
  *
  * All numbers are of the machine's byte order: the file never leaves it.
  */
@@ -49,6 +52,8 @@ struct held_header {
     uint64_t end_epoch;
     uint64_t end_group;
     _Atomic uint64_t redo_moved; /* changes while somebody gets on with recovering it */
+    _Atomic uint32_t wipe_wanted;
+    _Atomic uint32_t wipe_done; /* futex */
 };
 
 struct held_entry {
@@ -80,6 +85,10 @@ bool annal__held_is_for(const struct held *held, const uint8_t boot[16], const s
  */
 void annal__held_clear(struct held *held);
 void annal__held_bind(struct held *held, const uint8_t boot[16], const struct stat *log);
+
+/* Rule (7). *out_wanted (may be NULL): what to answer with. */
+bool annal__held_is_to_wipe(const struct held *held, uint32_t *out_wanted);
+void annal__held_wiped(const struct held *held, uint32_t wanted);
 
 /*
  * How many entries may be touched: what the file had when it was opened, whatever the header says,

@@ -117,6 +117,19 @@ static void tend_log(annal_store *store, int64_t now_us)
         complain(store, "checkpoint", status, &err);
 }
 
+/* Held list rule (7). What fails is tried again in the next round. */
+static void wipe_when_asked(annal_store *store)
+{
+    annal_error err = {0};
+    uint32_t wanted;
+    if (!annal__held_is_to_wipe(&store->slot.held, &wanted) || annal__commit_check(store, NULL) < 0)
+        return;
+    annal_status status = annal__commit_wipe(store, &err);
+    if (status == ANNAL_OK)
+        annal__held_wiped(&store->slot.held, wanted);
+    complain(store, "overwrite the commit log", status, &err);
+}
+
 static void run_chore(annal_store *store, struct chore_state *state, int64_t now_us)
 {
     annal_error err = {0};
@@ -186,6 +199,7 @@ void annal__keeper_round(annal_store *store)
     if (atomic_load(&keeper->bell) != &keeper->local_bell) {
         release_wanted(store);
         tend_log(store, now_us);
+        wipe_when_asked(store);
     }
     run_chores(store);
     pthread_mutex_unlock(&keeper->round);

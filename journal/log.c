@@ -89,19 +89,25 @@ static uint64_t copy_offset(const struct log *log)
     return last->offset + last->bytes + log->block - LOG_BLOCK_BYTES;
 }
 
+/* The scratch is zeros. */
+static annal_status write_zeros(struct log *log, uint64_t from, uint64_t to, const char *verb,
+                                annal_error *err)
+{
+    for (uint64_t at = from; at < to; at += ZERO_FILL_BYTES) {
+        size_t piece = to - at < ZERO_FILL_BYTES ? (size_t)(to - at) : ZERO_FILL_BYTES;
+        if (annal__write_all(log->io, log->fd, log->scratch, piece, at) < 0)
+            return annal__fail_errno(err, "%s commit log %s", verb, log->path);
+    }
+    return ANNAL_OK;
+}
+
 static annal_status fill_with_zeros(struct log *log, annal_error *err)
 {
     annal_status status = reserve_scratch(log, ZERO_FILL_BYTES, err);
     if (status < 0)
         return status;
     memset(log->scratch, 0, ZERO_FILL_BYTES);
-    uint64_t end = copy_offset(log) + LOG_BLOCK_BYTES;
-    for (uint64_t at = 0; at < end; at += ZERO_FILL_BYTES) {
-        size_t piece = end - at < ZERO_FILL_BYTES ? (size_t)(end - at) : ZERO_FILL_BYTES;
-        if (annal__write_all(log->io, log->fd, log->scratch, piece, at) < 0)
-            return annal__fail_errno(err, "fill commit log %s", log->path);
-    }
-    return ANNAL_OK;
+    return write_zeros(log, 0, copy_offset(log) + LOG_BLOCK_BYTES, "fill", err);
 }
 
 /* Block 0 and its copy. */
@@ -457,6 +463,28 @@ annal_status annal__log_write_group(struct log *log, uint32_t records, const str
     log->group++;
     log->end += bytes;
     log->durable_released = released;
+    return ANNAL_OK;
+}
+
+annal_status annal__log_wipe(struct log *log, annal_error *err)
+{
+    ANNAL_ASSERT(log->state == LOG_SOUND && log->durable_released + 1 >= log->epoch);
+    annal_status status = reserve_scratch(log, ZERO_FILL_BYTES, err);
+    if (status < 0)
+        return status;
+    memset(log->scratch, 0, ZERO_FILL_BYTES);
+    for (unsigned i = 0; i < LOG_REGIONS && status == ANNAL_OK; i++) {
+        const struct region *region = &log->regions[i];
+        uint64_t from = region->offset + (i == log->current ? log->end : 0);
+        status = write_zeros(log, from, region->offset + region->bytes, "overwrite", err);
+    }
+    if (status < 0)
+        return status;
+    if (log->io->fdatasync(log->io->arg, log->fd) < 0) {
+        log->state = LOG_BROKEN;
+        return annal__fail_errno(err, "sync commit log %s", log->path);
+    }
+    log->wiped_group = log->group;
     return ANNAL_OK;
 }
 

@@ -99,6 +99,7 @@ struct log {
     uint64_t group;            /* the last one written */
     uint64_t durable_released; /* what the last durable group says */
     int64_t begun_us;          /* when the current region was begun, monotonic */
+    uint64_t wiped_group;      /* the last group when all else was overwritten; 0: it never was */
     enum log_state state;
     char *scratch; /* aligned, for O_DIRECT */
     size_t scratch_bytes;
@@ -165,6 +166,12 @@ annal_status annal__log_align_toc(const struct log *log, struct buf *toc,
  */
 annal_status annal__log_write_group(struct log *log, uint32_t records, const struct buf *toc,
                                     const struct buf *payload, uint64_t released, annal_error *err);
+
+/*
+ * Overwrite all but the groups of the current epoch with zeros, and sync that. One of them says,
+ * durably, that every earlier epoch is released. When the sync fails the state is LOG_BROKEN.
+ */
+annal_status annal__log_wipe(struct log *log, annal_error *err);
 
 /* A group as it was found. */
 struct log_group {

@@ -504,6 +504,7 @@ static annal_status hold_all(struct redo *redo, const struct stat *log, const st
 {
     annal__held_clear(redo->held);
     atomic_store(&redo->held->header->alone, 1);
+    atomic_fetch_add(&redo->held->header->wipe_wanted, 1); /* as far as anybody knows */
     uint64_t lost;
     annal_status status = each_group(redo, walk, hold_sessions, err);
     if (status == ANNAL_OK && annal__log_lost(redo->log, walk->groups, walk->count, &lost))

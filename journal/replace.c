@@ -7,6 +7,7 @@
 #include "journal/keeper.h"
 #include "journal/scan.h"
 #include "journal/slot.h"
+#include "journal/torn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -546,6 +547,47 @@ static annal_status delete_journal(struct change *change, annal_error *err)
     return status;
 }
 
+/* ---- What else has its content ---- */
+
+/* Copies that conversions left which broke off: nobody but us, who have locks/structure, makes
+ * them. */
+static void remove_unfinished(annal_store *store)
+{
+    struct names unfinished;
+    list_names(store, "", ".new-", &unfinished);
+    for (size_t i = 0; i < unfinished.count; i++)
+        remove_name(store, "", unfinished.list[i].text);
+    annal__free(unfinished.list);
+}
+
+/* The session is deleted: what cannot be overwritten now is no failure, but is told. */
+static void wipe_logs(annal_store *store, annal_slice session)
+{
+    annal_error why;
+    annal_status status = ANNAL_OK;
+    pthread_mutex_lock(&store->slot.lock);
+    bool claimed = store->slot.claimed;
+    pthread_mutex_unlock(&store->slot.lock);
+    if (claimed)
+        status = annal__commit_wipe(store, &why);
+    if (status < 0)
+        annal__store_log(store, ANNAL_LOG_WARNING,
+                         "session '%.*s' is deleted, and the commit log of this process may still "
+                         "hold content of it: %s",
+                         ANNAL_FMT(session), why.message);
+    status = annal__slots_wipe(store, &why);
+    if (status == ANNAL_ERR_BUSY)
+        annal__store_log(store, ANNAL_LOG_WARNING,
+                         "session '%.*s' is deleted, but content of it may remain in %s, until "
+                         "that process goes on or ends and the store is opened again",
+                         ANNAL_FMT(session), why.message);
+    else if (status < 0)
+        annal__store_log(store, ANNAL_LOG_WARNING,
+                         "session '%.*s' is deleted, and commit logs may still hold content of "
+                         "it: %s",
+                         ANNAL_FMT(session), why.message);
+}
+
 annal_status annal_session_delete(annal_store *store, annal_slice session,
                                   annal_session_info *out_info, annal_error *err)
 {
@@ -561,8 +603,15 @@ annal_status annal_session_delete(annal_store *store, annal_slice session,
         if (status == ANNAL_OK)
             status = delete_journal(&change, err);
     }
-    if (status == ANNAL_OK && out_info != NULL)
+    bool deleted = status == ANNAL_OK;
+    if (deleted && out_info != NULL)
         *out_info = change.info;
+    if (deleted) {
+        remove_unfinished(store);
+        status = annal__torn_forget(store, session, err);
+    }
     annal__change_end(&change);
+    if (deleted)
+        wipe_logs(store, session);
     return status;
 }

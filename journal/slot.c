@@ -265,16 +265,23 @@ static annal_status other_recover(annal_store *store, struct other *other, int64
     return status;
 }
 
+static bool is_to_wipe(const struct held *held)
+{
+    return held->header != NULL && annal__held_is_to_wipe(held, NULL);
+}
+
 /*
  * Take an empty slot away whose lock we hold. Low numbers stay, ready for the next process, unless
  * they have grown: many writers at once, or quick ones, should not leave their logs on the disk for
- * ever. When somebody keeps locks/claim, it stays for the next one.
+ * ever. Nor does one that was to be overwritten. When somebody keeps locks/claim, it stays for the
+ * next one.
  */
-static void remove_slot(annal_store *store, uint32_t number, const struct log *log)
+static void remove_slot(annal_store *store, uint32_t number, const struct log *log,
+                        const struct held *held)
 {
     struct buf path = {0};
     bool small = log->regions[0].bytes <= LOG_REGION_FIRST;
-    if ((number < SLOTS_KEPT && small) || take_claim(store, 0, NULL) < 0)
+    if ((number < SLOTS_KEPT && small && !is_to_wipe(held)) || take_claim(store, 0, NULL) < 0)
         return;
     bool ours = annal__log_is_in_place(log);
     if (ours && annal__slot_path(store, &path, "locks", number, NULL) == ANNAL_OK)
@@ -293,16 +300,17 @@ static annal_status recover_one(annal_store *store, uint32_t number, bool *out_a
 {
     struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
     annal_status status = other_open(store, number, &other, err);
-    if (status < 0 || is_empty(&other))
+    if (status < 0 || (is_empty(&other) && !is_to_wipe(&other.held)))
         goto done;
     status = other_try(store, &other, err);
     if (status == ANNAL_OK && other.locked) {
         bool read = false;
-        status = other_recover(store, &other, 0, &read, err);
+        if (!is_empty(&other))
+            status = other_recover(store, &other, 0, &read, err);
         if (status == ANNAL_OK)
-            remove_slot(store, number, &other.log);
+            remove_slot(store, number, &other.log, &other.held);
         *out_at_work = status == ANNAL_ERR_BUSY;
-    } else if (status == ANNAL_OK) {
+    } else if (status == ANNAL_OK && !is_empty(&other)) {
         /* The list of a log that is being made is not bound yet, either. */
         bool redone = other.bound && atomic_load(&other.held.header->state) == HELD_REDONE;
         *out_at_work = !other.bound || redone || is_looked_at(store, &other);
@@ -761,7 +769,7 @@ void annal__slot_leave(annal_store *store)
     header->end_epoch = slot->log.epoch;
     header->end_group = slot->log.group;
     atomic_store(&header->state, HELD_EMPTY);
-    remove_slot(store, slot->number, &slot->log);
+    remove_slot(store, slot->number, &slot->log, &slot->held);
 }
 
 /* ---- Taking a session ---- */
@@ -980,4 +988,119 @@ done:
 void annal__slot_let_on(annal_store *store)
 {
     annal__file_lock_drop(store, &store->claim_lock);
+}
+
+/* ---- Overwriting what is not needed ---- */
+
+struct wipe {
+    annal_store *store;
+    int64_t deadline_us;
+    struct buf left; /* "commit log 03 of process 1234, …" */
+    bool removed;    /* some log was */
+};
+
+static void note_left(struct wipe *wipe, uint32_t number, const struct other *other)
+{
+    const struct held_header *header = other->held.header;
+    (void)annal__buf_printf(&wipe->left, "%scommit log %02" PRIu32, wipe->left.len == 0 ? "" : ", ",
+                            number);
+    if (header != NULL && !other->locked)
+        (void)annal__buf_printf(&wipe->left, " of process %" PRIu32, header->pid);
+}
+
+/* Nobody has it. */
+static annal_status wipe_idle(struct wipe *wipe, struct other *other)
+{
+    annal_status status = ANNAL_OK;
+    bool read = false;
+    if (other->held.header != NULL)
+        atomic_fetch_add(&other->held.header->wipe_wanted, 1);
+    if (!is_empty(other))
+        status = other_recover(wipe->store, other, wipe->deadline_us, &read, NULL);
+    if (status < 0)
+        return status;
+    remove_slot(wipe->store, other->number, &other->log, &other->held);
+    wipe->removed = true;
+    return annal__log_is_in_place(&other->log) ? ANNAL_ERR_BUSY : ANNAL_OK;
+}
+
+static bool has_answered(const struct other *other, uint32_t wanted)
+{
+    return (int32_t)(atomic_load(&other->held.header->wipe_done) - wanted) >= 0;
+}
+
+/* The owner answers, or ends. Who did not answer somebody else before is not waited for as long. */
+static annal_status wipe_owned(struct wipe *wipe, struct other *other)
+{
+    struct held_header *header = other->held.header;
+    annal_store *store = wipe->store;
+    int64_t deadline_us = wipe->deadline_us;
+    if (is_to_wipe(&other->held))
+        deadline_us = annal__now_us(store) + WAIT_SLICE_US;
+    uint32_t wanted = atomic_fetch_add(&header->wipe_wanted, 1) + 1;
+    ask_owner(other);
+    while (!has_answered(other, wanted)) {
+        int64_t now_us = annal__now_us(store);
+        int64_t left_us = annal__store_may_wait(store, deadline_us - now_us);
+        if (left_us <= 0)
+            return ANNAL_ERR_BUSY;
+        annal__futex_wait(&header->wipe_done, atomic_load(&header->wipe_done),
+                          left_us < WAIT_SLICE_US ? left_us : WAIT_SLICE_US);
+        annal__store_waited(store, annal__now_us(store) - now_us);
+        if (has_answered(other, wanted))
+            break;
+        annal_status status = other_try(store, other, NULL);
+        if (status < 0 || other->locked)
+            return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK
+                   : status < 0                 ? status
+                                                : wipe_idle(wipe, other);
+    }
+    return ANNAL_OK;
+}
+
+static annal_status wipe_one(struct wipe *wipe, uint32_t number)
+{
+    struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
+    annal_status status = other_open(wipe->store, number, &other, NULL);
+    if (status == ANNAL_OK)
+        status = other_try(wipe->store, &other, NULL);
+    if (status == ANNAL_OK && other.locked)
+        status = wipe_idle(wipe, &other);
+    else if (status == ANNAL_OK)
+        status = other.held.header == NULL ? ANNAL_ERR_BUSY : wipe_owned(wipe, &other);
+    if (status < 0 && status != ANNAL_ERR_NOTFOUND)
+        note_left(wipe, number, &other);
+    other_done(&other);
+    return status;
+}
+
+annal_status annal__slots_wipe(annal_store *store, annal_error *err)
+{
+    struct wipe wipe = {.store = store, .left = {.limit = 400}};
+    struct buf path = {0};
+    struct slot_list *list = annal__zalloc(sizeof *list);
+    if (list == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "overwrite the commit logs: no memory");
+    wipe.deadline_us = store_deadline(store);
+    bool ours = has_slot(store);
+    annal_status status = annal__slots_list(store, list, err);
+    if (status < 0)
+        goto done;
+    for (size_t i = 0; i < list->count; i++) {
+        if (!ours || list->numbers[i] != store->slot.number)
+            (void)wipe_one(&wipe, list->numbers[i]);
+    }
+    if (wipe.removed) {
+        status = annal__store_path(store, &path, "commit", "", err);
+        if (status == ANNAL_OK)
+            status = annal__sync_dir(store->io, path.ptr, err);
+    }
+    if (status == ANNAL_OK && wipe.left.len > 0)
+        status = annal__fail(err, ANNAL_ERR_BUSY, "%.*s", (int)wipe.left.len, wipe.left.ptr);
+
+done:
+    annal__buf_done(&wipe.left);
+    annal__buf_done(&path);
+    annal__free(list);
+    return status;
 }

@@ -43,6 +43,13 @@ void annal__slot_drop_log(annal_store *store, struct log *fresh);
 /* The slot is empty: everything released, durably. Mark it so and give it back. */
 void annal__slot_leave(annal_store *store);
 
+/*
+ * See to it that no log but ours has anything left that is not needed: logs that nobody has are
+ * removed, and owners are asked to overwrite theirs (held.h, rule 7). ANNAL_ERR_BUSY: some did not
+ * in time; the message says which.
+ */
+annal_status annal__slots_wipe(annal_store *store, annal_error *err);
+
 /* The slots that have a log, in order of number; and where a slot has its file: part is commit or
  * locks. */
 #define SLOTS_MAX 1000

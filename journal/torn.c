@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define PIECE_BYTES ((size_t)1 << 20)
 
@@ -83,4 +84,64 @@ annal_status annal__torn_cut(annal_store *store, annal_slice session, int fd, ui
                      "events/.torn/%s",
                      ANNAL_FMT(session), to - from, name);
     return ANNAL_OK;
+}
+
+struct forgetting {
+    annal_store *store;
+    annal_slice session;
+    struct buf dir;
+    bool removed;
+    int failed; /* errno, or 0 */
+};
+
+/* Behind the session's id stand two numbers; an id may hold dots itself. */
+static bool is_piece_of(const char *name, annal_slice session)
+{
+    const char *at = name + session.len;
+    if (strncmp(name, session.ptr, session.len) != 0)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        if (*at++ != '.')
+            return false;
+        size_t digits = strspn(at, "0123456789");
+        if (digits == 0)
+            return false;
+        at += digits;
+    }
+    return *at == '\0' || strcmp(at, ".tmp") == 0;
+}
+
+static int forget_piece(void *arg, const char *name)
+{
+    struct forgetting *forgetting = arg;
+    const struct io *io = forgetting->store->io;
+    struct buf path = {0};
+    if (!is_piece_of(name, forgetting->session))
+        return 0;
+    if (annal__buf_printf(&path, "%s/%s", forgetting->dir.ptr, name) < 0 ||
+        annal__buf_cstr(&path) == NULL)
+        forgetting->failed = ENOMEM;
+    else if (io->unlink(io->arg, path.ptr) < 0)
+        forgetting->failed = errno;
+    forgetting->removed = true;
+    annal__buf_done(&path);
+    return 0;
+}
+
+annal_status annal__torn_forget(annal_store *store, annal_slice session, annal_error *err)
+{
+    struct forgetting forgetting = {.store = store, .session = session};
+    annal_status status = annal__store_path(store, &forgetting.dir, "events", ".torn", err);
+    if (status < 0)
+        return status;
+    if (store->io->list(store->io->arg, forgetting.dir.ptr, forget_piece, &forgetting) < 0)
+        forgetting.failed = errno == ENOENT ? 0 : errno;
+    errno = forgetting.failed;
+    if (forgetting.failed != 0)
+        status = annal__fail_errno(err, "remove what is kept of session '%.*s' in %s",
+                                   ANNAL_FMT(session), forgetting.dir.ptr);
+    else if (forgetting.removed)
+        status = annal__sync_dir(store->io, forgetting.dir.ptr, err);
+    annal__buf_done(&forgetting.dir);
+    return status;
 }

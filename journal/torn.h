@@ -14,4 +14,7 @@
 annal_status annal__torn_cut(annal_store *store, annal_slice session, int fd, uint64_t from,
                              uint64_t to, annal_error *err);
 
+/* Remove what was kept of a session's journal. */
+annal_status annal__torn_forget(annal_store *store, annal_slice session, annal_error *err);
+
 #endif

@@ -103,10 +103,15 @@ static void ask(struct program *program, const char *session)
     disk->tick_us = tick_us;
 }
 
+/* Another process may have to be asked to overwrite its log, and does not answer. */
 static annal_status try_delete(struct program *program, const char *session, annal_error *err)
 {
+    struct sim_disk *disk = program->run->disk;
+    int64_t tick_us = disk->tick_us;
     model_delete(&program->run->model, session);
+    disk->tick_us = 1000;
     annal_status status = annal_session_delete(program->store, annal_slice_of(session), NULL, err);
+    disk->tick_us = tick_us;
     model_deleted(&program->run->model, session, status == ANNAL_OK);
     return status;
 }
@@ -313,6 +318,34 @@ static void run_delete(struct power_run *run)
     append(&one, "shared", 1, 10, ANNAL_LEVEL_SYNC);
     ck_ok(try_delete(&one, "b", err));
     end(&one);
+}
+
+/* Logs are overwritten: our own, one that another process is asked for, and idle
+ * ones. */
+static void run_wipe(struct power_run *run)
+{
+    struct program one = {0}, two = {.appended = 1000};
+    begin(&one, run, false);
+    append(&one, "a", 2, 700, ANNAL_LEVEL_SYNC);
+    append(&one, "b", 1, 40, ANNAL_LEVEL_BATCH);
+    append(&one, "c", 1, 40, ANNAL_LEVEL_OS);
+    ck_ok(try_delete(&one, "a", err));
+    append(&one, "b", 1, 700, ANNAL_LEVEL_SYNC);
+    append(&one, "large", 2, 3000, ANNAL_LEVEL_SYNC);
+    append(&one, "b", 1, 20, ANNAL_LEVEL_SYNC);
+    begin(&two, run, false);
+    append(&two, "d", 2, 600, ANNAL_LEVEL_SYNC);
+    ask(&two, "large");
+    keep(&one); /* gives it back */
+    ck_ok(try_delete(&two, "large", err));
+    append(&two, "d", 1, 20, ANNAL_LEVEL_SYNC);
+    append(&one, "b", 1, 20, ANNAL_LEVEL_SYNC); /* answers in passing */
+    keep(&one);
+    end(&one);
+    append(&two, "d", 1, 20, ANNAL_LEVEL_BATCH);
+    ck_ok(try_delete(&two, "c", err));
+    append(&two, "d", 1, 20, ANNAL_LEVEL_SYNC);
+    end(&two);
 }
 
 /* A deleted session also leaves the index, and its snapshots count for no other of its name. */
@@ -543,6 +576,7 @@ const struct power_workload power_workloads[] = {
     {.name = "regions", .run = run_regions},
     {.name = "share", .run = run_share},
     {.name = "delete", .run = run_delete},
+    {.name = "wipe", .run = run_wipe},
     {.name = "convert", .run = run_convert},
     {.name = "copies", .run = run_copies},
     {.name = "fork", .run = run_fork},

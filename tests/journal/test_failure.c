@@ -340,6 +340,23 @@ START_TEST(h5_loose_bytes_that_a_failed_sync_lost_are_written_again)
 }
 END_TEST
 
+START_TEST(a_sync_of_the_log_that_fails_at_close_is_told_and_loses_nothing)
+{
+    annal_error failure = {0};
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    picky_io_fail(&disk, PICKY_SYNC, LOG, EIO, 1);
+    ck_assert_int_eq(annal_store_close(store, &failure), ANNAL_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(failure.message, "sync commit log"));
+    ck_assert_ptr_nonnull(strstr(failure.message, "is durable in its journal"));
+    ck_assert_int_eq(failure.os_errno, EIO);
+    ck_assert_uint_eq(warnings, 1);
+    picky_io_heal(&disk);
+    reopen(true);
+    ck_numbers(store, "s", 3);
+    store_close(store);
+}
+END_TEST
+
 START_TEST(h5_a_descriptor_is_closed_only_after_its_sync)
 {
     store->descriptors_max = 2;
@@ -873,6 +890,7 @@ Suite *suite_failure(void)
     tcase_add_test(journals,
                    h5_a_session_that_cannot_be_synced_twice_takes_no_events_and_keeps_its_region);
     tcase_add_test(journals, h5_loose_bytes_that_a_failed_sync_lost_are_written_again);
+    tcase_add_test(journals, a_sync_of_the_log_that_fails_at_close_is_told_and_loses_nothing);
     tcase_add_test(journals, h5_a_descriptor_is_closed_only_after_its_sync);
     suite_add_tcase(suite, journals);
     TCase *log = tcase_create("log");

@@ -48,6 +48,32 @@ static annal_store *open_generous(const char *path)
     return store;
 }
 
+/* It does not wait for others. */
+static annal_store *open_hasty(const char *path)
+{
+    annal_store *store = NULL;
+    const annal_store_options options = {.create = true, .no_keeper = true, .wait_ms = 20};
+    ck_ok(annal_store_open(path, &options, &store, err));
+    return store;
+}
+
+/* The session goes from one to the other, and its redo stays in the log of the first. */
+static void hand_over(annal_store *from, annal_store *to, const char *session, uint64_t seq)
+{
+    uint64_t got = 0;
+    ck_status(ANNAL_ERR_BUSY, append_number(to, session, seq, 40, ANNAL_LEVEL_SYNC, &got, err));
+    ck_ok(annal_keep(from, err));
+    append_numbers(to, session, seq, seq, ANNAL_LEVEL_SYNC);
+}
+
+/* As if it had not been asked to overwrite its log. */
+static void ignore_wipe(annal_store *store)
+{
+    uint32_t wanted;
+    ck_assert(annal__held_is_to_wipe(&store->slot.held, &wanted));
+    annal__held_wiped(&store->slot.held, wanted);
+}
+
 static void ck_no_session(annal_store *store, const char *session)
 {
     annal_session_info info;
@@ -89,15 +115,21 @@ START_TEST(a_deleted_session_is_gone_and_an_append_begins_it_anew)
 }
 END_TEST
 
-/* One process wrote a session, and its log has it; another one deletes it. Then the power fails. */
+/*
+ * One process wrote a session, and its log has it; another one deletes it, and gets no answer when
+ * it asks for that log to be overwritten. Then the power fails.
+ */
 static void delete_what_another_log_has(const char *path, annal_store **out_writer,
                                         annal_store **out_deleter)
 {
-    annal_store *writer = open_generous(path);
+    annal_store *writer = open_hasty(path);
     append_numbers(writer, "s", 1, 3, ANNAL_LEVEL_SYNC);
-    annal_store *deleter = open_generous(path);
+    annal_store *deleter = open_hasty(path);
     append_numbers(deleter, "other", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_status(ANNAL_ERR_BUSY, annal_session_delete(deleter, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal_keep(writer, err)); /* gives it back */
     ck_ok(annal_session_delete(deleter, ANNAL_SLICE("s"), NULL, err));
+    ignore_wipe(writer);
     *out_writer = writer;
     *out_deleter = deleter;
 }
@@ -311,10 +343,9 @@ START_TEST(a_session_whose_header_is_damaged_can_be_deleted_for_good)
     TMPDIR_INIT(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
-    annal_store *writer = open_generous(path);
+    annal_store *writer = open_hasty(path), *deleter = open_hasty(path);
     append_numbers(writer, "s", 1, 3, ANNAL_LEVEL_SYNC);
-    annal_store *deleter = open_generous(path);
-    append_numbers(deleter, "s", 4, 4, ANNAL_LEVEL_SYNC); /* so the writer has let go of it */
+    hand_over(writer, deleter, "s", 4);
     int fd = open(journal, O_WRONLY | O_CLOEXEC);
     ck_assert_int_eq(pwrite(fd, "x", 1, 3), 1);
     close(fd);
@@ -347,12 +378,14 @@ START_TEST(h11_deleting_a_copy_takes_nothing_from_the_journal_that_was_copied)
         TMPDIR_INIT(&dir);
         const char *path = tmpdir_path(&dir, "store");
         const char *journal = tmpdir_path(&dir, "store/events/orig.jsonl");
-        annal_store *writer = open_generous(path), *deleter = open_generous(path);
+        annal_store *writer = open_hasty(path), *deleter = open_hasty(path);
         append_numbers(writer, "orig", 1, 3, ANNAL_LEVEL_SYNC);
         copy_file(journal, tmpdir_path(&dir, "store/events/origbak.jsonl"));
         ck_ok(annal_session_delete(same_process ? writer : deleter, ANNAL_SLICE("origbak"), NULL,
                                    err));
         ck_no_session(deleter, "origbak");
+        if (!same_process)
+            ignore_wipe(writer);
         append_numbers(writer, "orig", 4, 5, ANNAL_LEVEL_SYNC);
         store_abandon(deleter);
         store_abandon(writer);
@@ -373,10 +406,10 @@ START_TEST(h11_deleting_a_copy_deletes_the_session_of_that_name_too)
     struct tmpdir dir;
     TMPDIR_INIT(&dir);
     const char *path = tmpdir_path(&dir, "store");
-    annal_store *writer = open_generous(path), *deleter = open_generous(path);
+    annal_store *writer = open_hasty(path), *deleter = open_hasty(path);
     append_numbers(writer, "s", 1, 3, ANNAL_LEVEL_SYNC);
     append_numbers(writer, "t", 1, 3, ANNAL_LEVEL_SYNC);
-    append_numbers(deleter, "t", 4, 4, ANNAL_LEVEL_SYNC); /* so the writer has let go of it */
+    hand_over(writer, deleter, "t", 4);
     copy_file(tmpdir_path(&dir, "store/events/s.jsonl"), tmpdir_path(&dir, "store/events/t.jsonl"));
     ck_ok(annal_session_delete(deleter, ANNAL_SLICE("t"), NULL, err));
     store_abandon(deleter);

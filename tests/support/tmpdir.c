@@ -1,10 +1,13 @@
 #include "tests/support/tmpdir.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <ftw.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 void tmpdir_init(struct tmpdir *dir, const char *file, int line)
 {
@@ -64,4 +67,32 @@ void file_write(const char *path, const void *bytes, size_t len)
     ck_assert_msg(file != NULL, "cannot create %s", path);
     ck_assert_uint_eq(fwrite(bytes, 1, len, file), len);
     ck_assert_int_eq(fclose(file), 0);
+}
+
+unsigned grep_tree(const char *dir, const char *bytes, char *name, size_t name_bytes)
+{
+    unsigned found = 0;
+    DIR *entries = opendir(dir);
+    ck_assert_msg(entries != NULL, "open %s", dir);
+    const struct dirent *entry;
+    while ((entry = readdir(entries)) != NULL) {
+        char path[600];
+        struct stat info;
+        size_t len = 0;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
+        if (lstat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
+            found += grep_tree(path, bytes, name, name_bytes);
+            continue;
+        }
+        char *all = file_read(path, &len);
+        bool has = memmem(all, len, bytes, strlen(bytes)) != NULL;
+        free(all);
+        found += has;
+        if (has && name != NULL)
+            snprintf(name, name_bytes, "%s", path);
+    }
+    closedir(entries);
+    return found;
 }

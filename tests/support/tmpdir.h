@@ -31,4 +31,10 @@ const char *tmpdir_path(struct tmpdir *dir, const char *name);
 char *file_read(const char *path, size_t *out_len);
 void file_write(const char *path, const void *bytes, size_t len);
 
+/*
+ * How many files of a directory, and of those in it, hold these bytes; name (may be NULL) becomes
+ * the path of one of them.
+ */
+unsigned grep_tree(const char *dir, const char *bytes, char *name, size_t name_bytes);
+
 #endif

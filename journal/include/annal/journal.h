@@ -386,6 +386,11 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_adopt(annal_store *store, 
  * through a writer that is open now, begins the session anew with seq 1 and another file id;
  * expected_seq tells the two apart. Cursors that are open go on reading what was there. Any thread.
  *
+ * Afterwards no commit log of the store holds anything of its content. Other processes are asked to
+ * overwrite theirs, and get the store's wait_ms to do so; when one is stopped, the store's log
+ * function is told what remains, and it goes when that process goes on or ends. Databases are
+ * the index's.
+ *
  * It works on a full disk, too: then no commit log is made for it, and no tombstone where no commit
  * log names the journal.
  *

@@ -1,0 +1,220 @@
+/* What a deleted session leaves in the files of its store: nothing. */
+#include "journal/store.h"
+
+#include "tests/support/journals.h"
+#include "tests/support/tmpdir.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct seams after_a_power_cut = {.io = &annal__system_io,
+                                               .clock = &annal__system_clock,
+                                               .boot = (const uint8_t *)"another boot....."};
+
+#define SECRET "zanzibar"
+
+struct remarks {
+    unsigned count;
+    char last[400];
+};
+
+static void note_remark(void *arg, annal_log_level level, const char *message)
+{
+    struct remarks *remarks = arg;
+    (void)level;
+    remarks->count++;
+    snprintf(remarks->last, sizeof remarks->last, "%s", message);
+}
+
+/* With a keeper, which answers others; or without, so that it looks as if it was stopped. */
+static annal_store *open_store(const char *path, bool keeper, struct remarks *remarks)
+{
+    annal_store *store = NULL;
+    const annal_store_options options = {.create = true,
+                                         .no_keeper = !keeper,
+                                         .wait_ms = keeper ? 10000 : 50,
+                                         .log = remarks == NULL ? NULL : note_remark,
+                                         .log_arg = remarks};
+    ck_ok(annal_store_open(path, &options, &store, err));
+    return store;
+}
+
+/* count events whose data says the secret every 16 bytes, pad bytes each. */
+static void append_secrets(annal_store *store, const char *session, unsigned count, size_t pad)
+{
+    char *data = malloc(pad + 32);
+    size_t at = 1;
+    data[0] = '"';
+    while (at < pad)
+        at += (size_t)sprintf(data + at, SECRET "%08zu", at);
+    data[at++] = '"';
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t seq = 0;
+        ck_ok(append_slice(store, session, (annal_slice){data, at}, NULL, ANNAL_LEVEL_SYNC, &seq,
+                           err));
+    }
+    free(data);
+}
+
+static void ck_no_secret(const char *store)
+{
+    char name[300] = "";
+    ck_assert_msg(grep_tree(store, SECRET, name, sizeof name) == 0, "it is in %s", name);
+}
+
+START_TEST(of_a_deleted_session_nothing_is_left_in_the_log_of_this_process)
+{
+    static const struct {
+        unsigned count;
+        size_t pad;
+    } amounts[] = {{3, 200}, {30, 5000}, {12, 300000}}; /* the last: in a log that grows */
+    for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++) {
+        struct tmpdir dir;
+        TMPDIR_INIT(&dir);
+        const char *path = tmpdir_path(&dir, "store");
+        annal_store *store = open_store(path, _i == 0, NULL);
+        append_numbers(store, "other", 1, 3, ANNAL_LEVEL_SYNC);
+        append_secrets(store, "gone", amounts[i].count, amounts[i].pad);
+        append_numbers(store, "other", 4, 6, ANNAL_LEVEL_SYNC);
+        ck_assert_uint_ge(grep_tree(path, SECRET, NULL, 0), 1);
+        ck_ok(annal_session_delete(store, ANNAL_SLICE("gone"), NULL, err));
+        ck_no_secret(path);
+        append_numbers(store, "other", 7, 9, ANNAL_LEVEL_SYNC);
+        store_abandon(store);
+        store = store_open_seams(path, &after_a_power_cut);
+        ck_numbers(store, "other", 9);
+        append_numbers(store, "other", 10, 10, ANNAL_LEVEL_SYNC);
+        store_close(store);
+        ck_no_secret(path);
+        tmpdir_done(&dir);
+    }
+}
+END_TEST
+
+START_TEST(another_process_overwrites_its_log_when_it_is_asked)
+{
+    struct tmpdir dir;
+    struct remarks remarks = {0};
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *owner = open_store(path, true, NULL);
+    append_secrets(owner, "gone", 10, 900);
+    append_numbers(owner, "other", 1, 3, ANNAL_LEVEL_SYNC);
+    annal_store *store = open_store(path, true, &remarks);
+    ck_ok(annal_session_delete(store, ANNAL_SLICE("gone"), NULL, err));
+    ck_no_secret(path);
+    ck_assert_msg(remarks.count == 0, "%s", remarks.last);
+    append_numbers(owner, "other", 4, 5, ANNAL_LEVEL_SYNC);
+    store_abandon(owner);
+    store_close(store);
+    store = store_open_seams(path, &after_a_power_cut);
+    ck_numbers(store, "other", 5);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+/* 0: it goes on. 1: it closes the store. 2: it is killed. 3: the power fails. */
+START_TEST(of_a_stopped_process_is_told_what_remains_and_it_goes_when_that_does)
+{
+    struct tmpdir dir;
+    struct remarks remarks = {0};
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *owner = open_store(path, false, NULL);
+    append_secrets(owner, "gone", 10, 900);
+    append_numbers(owner, "other", 1, 3, ANNAL_LEVEL_SYNC);
+    annal_store *store = open_store(path, false, &remarks);
+    ck_status(ANNAL_ERR_BUSY, annal_session_delete(store, ANNAL_SLICE("gone"), NULL, err));
+    ck_ok(annal_keep(owner, err)); /* gives it back, and is stopped */
+    ck_ok(annal_session_delete(store, ANNAL_SLICE("gone"), NULL, err));
+    ck_assert_uint_eq(remarks.count, 1);
+    ck_assert_msg(strstr(remarks.last, "may remain in commit log 00 of process ") != NULL, "%s",
+                  remarks.last);
+    ck_assert_uint_eq(grep_tree(path, SECRET, NULL, 0), 1);
+    if (_i == 0)
+        ck_ok(annal_keep(owner, err));
+    if (_i >= 2)
+        store_abandon(owner);
+    else
+        store_close(owner);
+    store_close(store);
+    if (_i >= 2)
+        store_close(_i == 2 ? open_store(path, false, NULL)
+                            : store_open_seams(path, &after_a_power_cut));
+    ck_no_secret(path);
+    store = open_store(path, false, NULL);
+    ck_numbers(store, "other", 3);
+    append_numbers(store, "other", 4, 4, ANNAL_LEVEL_SYNC);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+/* Closed, or killed; the process that deletes has a log of its own, or not yet. */
+START_TEST(logs_that_nobody_has_keep_nothing)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *first = open_store(path, false, NULL), *second = open_store(path, false, NULL);
+    append_secrets(first, "gone", 10, 900);
+    append_secrets(second, "too", 10, 900);
+    store_close(second);
+    annal_store *store = open_store(path, false, NULL);
+    if (_i == 0)
+        append_numbers(store, "other", 1, 1, ANNAL_LEVEL_SYNC);
+    store_abandon(first);
+    ck_ok(annal_session_delete(store, ANNAL_SLICE("gone"), NULL, err));
+    ck_ok(annal_session_delete(store, ANNAL_SLICE("too"), NULL, err));
+    ck_no_secret(path);
+    append_numbers(store, "other", _i == 0 ? 2 : 1, 3, ANNAL_LEVEL_SYNC);
+    store_close(store);
+    store = open_store(path, false, NULL);
+    ck_numbers(store, "other", 3);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+START_TEST(what_was_cut_off_a_journal_and_half_made_copies_go_with_it)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *store = open_store(path, false, NULL);
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    append_numbers(store, "s.1", 1, 3, ANNAL_LEVEL_SYNC);
+    ck_assert_int_eq(mkdir(tmpdir_path(&dir, "store/events/.torn"), 0700), 0);
+    file_write(tmpdir_path(&dir, "store/events/.torn/s.120.1780000000000000"), SECRET, 8);
+    file_write(tmpdir_path(&dir, "store/events/.torn/s.7.1780000000000000.tmp"), SECRET, 8);
+    file_write(tmpdir_path(&dir, "store/events/.new-0123"), SECRET, 8);
+    const char *other = tmpdir_path(&dir, "store/events/.torn/s.1.120.1780000000000000");
+    file_write(other, "{", 1);
+    ck_ok(annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_no_secret(path);
+    ck_assert_int_eq(access(other, F_OK), 0);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+Suite *suite_wipe(void)
+{
+    Suite *suite = suite_create("wipe");
+    TCase *tests = tcase_create("wipe");
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, of_a_deleted_session_nothing_is_left_in_the_log_of_this_process, 0,
+                        2);
+    tcase_add_test(tests, another_process_overwrites_its_log_when_it_is_asked);
+    tcase_add_loop_test(tests, of_a_stopped_process_is_told_what_remains_and_it_goes_when_that_does,
+                        0, 4);
+    tcase_add_loop_test(tests, logs_that_nobody_has_keep_nothing, 0, 2);
+    tcase_add_test(tests, what_was_cut_off_a_journal_and_half_made_copies_go_with_it);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
