@@ -22,6 +22,7 @@ static bool is_wanted(const struct args *args)
     for (int i = 0; i < args->operand_count; i++)
         fprintf(stderr, "%s%s", i == 0 ? "" : ", ", args->operands[i]);
     fprintf(stderr, " for ever? [y/N] ");
+    fflush(stderr);
     return fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
 }
 

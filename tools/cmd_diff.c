@@ -26,7 +26,6 @@ struct diff {
     annal_pack *pack; /* of --pack; NULL: core */
     annal_state *states[2];
     annal_replay_info infos[2];
-    bool colours;
     uint64_t counts[ANNAL_ROW_DELETED + 1];
     annal_error err; /* of writing them */
 };
@@ -63,16 +62,16 @@ static bool is_empty(const annal_value *value)
 }
 
 /* "~ turns id="s:t1"", in the colour of its kind. */
-static void print_heading(const struct diff *diff, const annal_change *change)
+static void print_heading(const annal_change *change)
 {
     static const char marks[] = {
         [ANNAL_ROW_INSERTED] = '+', [ANNAL_ROW_UPDATED] = '~', [ANNAL_ROW_DELETED] = '-'};
-    static const char *const colours[] = {[ANNAL_ROW_INSERTED] = "\033[32m",
-                                          [ANNAL_ROW_UPDATED] = "\033[33m",
-                                          [ANNAL_ROW_DELETED] = "\033[31m"};
+    static const char *const colours[] = {
+        [ANNAL_ROW_INSERTED] = "32", [ANNAL_ROW_UPDATED] = "33", [ANNAL_ROW_DELETED] = "31"};
     const annal_value *row = change->after != NULL ? change->after : change->before;
     bool has_key = false;
-    printf("%s%c ", diff->colours ? colours[change->kind] : "", marks[change->kind]);
+    out_style(colours[change->kind]);
+    printf("%c ", marks[change->kind]);
     out_plain(change->table);
     for (size_t i = 0; i < change->column_count; i++) {
         if (!change->in_key[i])
@@ -85,12 +84,13 @@ static void print_heading(const struct diff *diff, const annal_change *change)
     }
     if (!has_key)
         printf(" rowid=%" PRId64, change->rowid);
-    fputs(diff->colours ? "\033[0m\n" : "\n", stdout);
+    out_style("0");
+    fputc('\n', stdout);
 }
 
-static void print_change(const struct diff *diff, const annal_change *change)
+static void print_change(const annal_change *change)
 {
-    print_heading(diff, change);
+    print_heading(change);
     for (size_t i = 0; i < change->column_count; i++) {
         const annal_value *before = change->before == NULL ? NULL : &change->before[i];
         const annal_value *after = change->after == NULL ? NULL : &change->after[i];
@@ -188,7 +188,7 @@ static int take_change(void *arg, const annal_change *change)
     if (diff->args->json)
         status = print_json(change, &diff->err);
     else
-        print_change(diff, change);
+        print_change(change);
     return status != ANNAL_OK || out_wanted() ? (int)status : ANNAL_END;
 }
 
@@ -269,7 +269,7 @@ static int open_index(struct diff *diff)
 
 static int run(const struct args *args)
 {
-    struct diff diff = {.args = args, .colours = out_colours(stdout)};
+    struct diff diff = {.args = args};
     int exit_status = read_operands(&diff);
     if (exit_status == 0)
         exit_status = store_open(args, OPEN_READ, 0, &diff.store);

@@ -63,9 +63,10 @@ static void tell(struct doctor *doctor, const char *check, const char *advice, c
         fputs("}\n", stdout);
         return;
     }
-    bool colours = out_colours(stdout);
-    printf("%s%-8s%s %-12s ", colours ? (advice == NULL ? "\033[32m" : "\033[33m") : "",
-           advice == NULL ? "ok" : "warning", colours ? "\033[0m" : "", check);
+    out_style(advice == NULL ? "32" : "33");
+    printf("%-8s", advice == NULL ? "ok" : "warning");
+    out_style("0");
+    printf(" %-12s ", check);
     out_plain(annal_slice_of(found));
     fputc('\n', stdout);
     if (advice != NULL) {

@@ -133,7 +133,7 @@ static void print_snippet(annal_slice text)
         if (mark == '\n')
             fputc(' ', stdout);
         else if (colours)
-            fputs(mark == MARK_BEGIN[0] ? "\033[1;33m" : "\033[0m", stdout);
+            out_style(mark == MARK_BEGIN[0] ? "1;33" : "0");
         else
             fputs(mark == MARK_BEGIN[0] ? "[" : "]", stdout);
     }
@@ -142,10 +142,9 @@ static void print_snippet(annal_slice text)
 
 static void print_hit(const annal_search_hit *hit)
 {
-    bool colours = out_colours(stdout);
-    fputs(colours ? "\033[1m" : "", stdout);
+    out_style("1");
     out_plain(hit->session);
-    fputs(colours ? "\033[0m" : "", stdout);
+    out_style("0");
     printf("  seq %" PRIu64 "  ", hit->seq);
     out_time(hit->ts_us);
     fputs("  ", stdout);

@@ -164,9 +164,13 @@ static int print_json(struct show *show)
 /* A list with its name above it, or nothing at all when it is empty. */
 static void heading(struct show *show, const char *text)
 {
-    bool colours = out_colours(stdout);
-    if (show->items++ == 0)
-        printf("\n%s%s%s\n", colours ? "\033[1m" : "", text, colours ? "\033[0m" : "");
+    if (show->items++ > 0)
+        return;
+    fputc('\n', stdout);
+    out_style("1");
+    fputs(text, stdout);
+    out_style("0");
+    fputc('\n', stdout);
 }
 
 static int print_item(void *arg, const annal_row *row)

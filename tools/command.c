@@ -36,6 +36,7 @@ int command_main(int argc, char **argv)
     setlocale(LC_CTYPE,
               "C.UTF-8");     /* for wcwidth(3); journals are UTF-8 whatever the locale says */
     signal(SIGPIPE, SIG_IGN); /* a reader that goes away must not skip closing the store */
+    out_open();
     int exit_status = args_parse(&args, argc, argv);
     if (exit_status == 0)
         exit_status = dispatch(&args);

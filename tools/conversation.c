@@ -46,7 +46,7 @@ void conversation_know_call(struct conversation *conversation, annal_slice call_
 static void colour(const struct conversation *talk, const char *code)
 {
     if (talk->colours)
-        printf("\033[%sm", code);
+        out_style(code);
 }
 
 static void print_time(struct conversation *talk, const annal_event *event)

@@ -53,8 +53,9 @@ static unsigned take_escape(struct letters *letters)
     case 'r':
         return '\r';
     case 'b':
-    case 'f':
         return '\b';
+    case 'f':
+        return '\f';
     case 'u':
         return take_code(letters);
     default:
@@ -95,12 +96,8 @@ struct letter letter_next(struct letters *letters)
     } else {
         letter = take_bytes(letters);
     }
-    unsigned char c = (unsigned char)letter.bytes[0];
-    bool c1 = c == 0xc2 && (unsigned char)letter.bytes[1] < 0xa0;
-    if (c == '\t' || c == '\r')
+    if (letter.bytes[0] == '\t' || letter.bytes[0] == '\r')
         letter.bytes[0] = ' ';
-    else if ((c < 0x20 && c != '\n') || c == 0x7f || c1)
-        letter = (struct letter){"?", 1};
     return letter;
 }
 

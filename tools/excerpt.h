@@ -2,8 +2,7 @@
  * What stands in an event's data, cut short for people.
  *
  * Values are raw JSON, as they lie in the journal and known to be valid; nothing is built of them,
- * so a text of megabytes costs no memory. Control characters come out as '?', so that no event can
- * write to a terminal what it likes.
+ * so a text of megabytes costs no memory.
  */
 #ifndef TOOLS_EXCERPT_H
 #define TOOLS_EXCERPT_H
@@ -19,7 +18,7 @@ struct letters {
     bool escaped; /* a string: \n is a line break */
 };
 
-/* One character as UTF-8; a control character is a '?', but for the line break. */
+/* One character as UTF-8; a tab or a carriage return is a space. */
 struct letter {
     char bytes[5];
     size_t len; /* 0: there are no more */

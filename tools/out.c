@@ -2,6 +2,7 @@
 
 #include "journal/base/json.h"
 #include "tools/command.h"
+#include "tools/visible.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,6 +12,103 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+/* ---- The streams ---- */
+
+/* One that is written to a terminal. */
+struct screen {
+    int fd;
+    FILE *plain; /* as the process began with it */
+    FILE *shown; /* the one in its place; NULL: none was needed so far */
+    struct visible visible;
+    struct buf text;
+};
+
+static struct screen screens[] = {{.fd = STDOUT_FILENO}, {.fd = STDERR_FILENO}};
+
+static bool write_all(int fd, const char *bytes, size_t len)
+{
+    while (len > 0) {
+        ssize_t written = write(fd, bytes, len);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return false;
+        bytes += written;
+        len -= (size_t)written;
+    }
+    return true;
+}
+
+static bool write_text(struct screen *screen)
+{
+    bool written = write_all(screen->fd, screen->text.ptr, screen->text.len);
+    annal__buf_clear(&screen->text);
+    return written;
+}
+
+/* Of fopencookie(3): 0 is a failure. */
+static ssize_t write_visible(void *arg, const char *bytes, size_t len)
+{
+    struct screen *screen = arg;
+    if (visible_add(&screen->visible, &screen->text, (annal_slice){bytes, len}) < 0) {
+        errno = ENOMEM;
+        return 0;
+    }
+    return write_text(screen) ? (ssize_t)len : 0;
+}
+
+static void open_stream(struct screen *screen, FILE **stream)
+{
+    if (screen->plain == NULL)
+        screen->plain = *stream;
+    fflush(*stream);
+    bool terminal = isatty(screen->fd);
+    if (terminal && screen->shown == NULL) {
+        screen->shown = fopencookie(screen, "w", (cookie_io_functions_t){.write = write_visible});
+        if (screen->shown != NULL)
+            setvbuf(screen->shown, NULL, _IOLBF, 0);
+    }
+    if (terminal && screen->shown == NULL)
+        _exit(EXIT_STORAGE); /* without memory for it nothing can be said */
+    *stream = terminal ? screen->shown : screen->plain;
+}
+
+void out_open(void)
+{
+    open_stream(&screens[0], &stdout);
+    open_stream(&screens[1], &stderr);
+}
+
+/* What no more bytes come for. */
+static void end_text(struct screen *screen)
+{
+    if (screen->visible.held_len > 0 && visible_end(&screen->visible, &screen->text) >= 0)
+        (void)write_text(screen);
+}
+
+void out_control(FILE *stream, const char *sequence)
+{
+    struct screen *screen = &screens[stream == stderr ? 1 : 0];
+    flockfile(stream);
+    if (stream == screen->shown) {
+        fflush(stream);
+        end_text(screen);
+        (void)write_all(screen->fd, sequence, strlen(sequence));
+    } else {
+        fputs(sequence, stream);
+    }
+    funlockfile(stream);
+}
+
+void out_style(const char *code)
+{
+    char sequence[24];
+    if (!out_colours(stdout))
+        return;
+    snprintf(sequence, sizeof sequence, "\033[%sm", code);
+    out_control(stdout, sequence);
+}
+
 /* ---- Messages ---- */
 
 enum { MESSAGE_BYTES = 1200 };
@@ -19,12 +117,18 @@ static void print_message(const char *format, va_list list)
 {
     char text[MESSAGE_BYTES];
     vsnprintf(text, sizeof text, format, list);
-    for (char *c = text; *c != '\0'; c++) {
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
-    }
     fflush(stdout);
-    fprintf(stderr, "annal: %s\n", text);
+    flockfile(stderr); /* a thread of the library may have a word for the log */
+    fputs("annal: ", stderr);
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '\n' || *c == '\r')
+            fprintf(stderr, "\\u%04x", *c);
+        else
+            fputc(*c, stderr);
+    }
+    fputc('\n', stderr);
+    fflush(stderr);
+    funlockfile(stderr);
 }
 
 void say(const char *format, ...)
@@ -108,8 +212,11 @@ bool out_reader_is_gone(void)
 int out_finish(int exit_status)
 {
     errno = 0;
-    if (out_flush())
+    if (out_flush()) {
+        if (stdout == screens[0].shown)
+            end_text(&screens[0]);
         return exit_status;
+    }
     int why = errno; /* 0: an earlier write failed, and stdio does not keep the reason */
     if (why == EPIPE || out_reader_is_gone())
         return exit_status;
@@ -123,14 +230,29 @@ void out_slice(annal_slice slice)
         fwrite(slice.ptr, 1, slice.len, stdout);
 }
 
+/* Also what would end a text for C. */
+static bool is_space(char c)
+{
+    return c == '\n' || c == '\r' || c == '\t' || c == '\0';
+}
+
 void out_plain(annal_slice text)
 {
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        bool c1 = c == 0xc2 && i + 1 < text.len && (unsigned char)text.ptr[i + 1] < 0xa0;
-        fputc(c < 0x20 || c == 0x7f || c1 ? '?' : c, stdout);
-        i += c1 ? 1 : 0;
-    }
+    for (size_t i = 0; i < text.len; i++)
+        fputc(is_space(text.ptr[i]) ? ' ' : text.ptr[i], stdout);
+}
+
+annal_status out_line(struct buf *out, annal_slice text)
+{
+    struct buf line = {0};
+    annal_status status = annal__buf_append_slice(&line, text);
+    for (size_t i = 0; i < line.len; i++)
+        line.ptr[i] = is_space(line.ptr[i]) ? ' ' : line.ptr[i];
+    if (status == ANNAL_OK)
+        status = isatty(STDOUT_FILENO) ? visible_append(out, annal__buf_slice(&line))
+                                       : annal__buf_append_slice(out, annal__buf_slice(&line));
+    annal__buf_done(&line);
+    return status;
 }
 
 void out_json_string(annal_slice text)
@@ -154,7 +276,8 @@ bool out_colours(FILE *stream)
     const char *term = getenv("TERM");
     if (no_color != NULL && no_color[0] != '\0')
         return false;
-    return isatty(fileno(stream)) && (term == NULL || strcmp(term, "dumb") != 0);
+    return isatty(stream == stderr ? STDERR_FILENO : STDOUT_FILENO) &&
+           (term == NULL || strcmp(term, "dumb") != 0);
 }
 
 int out_columns(void)

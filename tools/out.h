@@ -1,5 +1,6 @@
 /*
- * What the command prints. Data goes to stdout, everything else to stderr.
+ * What the command prints. Data goes to stdout, everything else to stderr. A terminal gets no control
+ * character but ours; see visible.h.
  *
  * A table is printed in one of three formats from the same calls: aligned for people, JSON lines,
  * or CSV (RFC 4180). An aligned table takes its widths from its first rows and prints the others as
@@ -14,7 +15,7 @@
 
 #include <stdio.h>
 
-/* ---- Messages: "annal: <sentence>" on stderr, one line whatever is in it ---- */
+/* ---- Messages: "annal: <sentence>" on stderr, one line whatever is in it: its breaks are shown ---- */
 
 /* Print, and return the exit status of that kind. */
 int fail_usage(const char *format, ...) ANNAL_PRINTF(1, 2);
@@ -30,6 +31,22 @@ void say(const char *format, ...) ANNAL_PRINTF(1, 2);
 /* A library's log callback: warnings go to stderr. arg is not used. */
 void say_log(void *arg, annal_log_level level, const char *message);
 
+/* ---- The streams ---- */
+
+/*
+ * Before anything is printed, and whenever descriptor 1 has become another file: what goes to a
+ * terminal is made visible, see visible.h.
+ */
+void out_open(void);
+
+#define CLEAR_LINE "\r\033[K"
+
+/* A sequence of ours that steers the terminal, such as one that clears a line; as it is. */
+void out_control(FILE *stream, const char *sequence);
+
+/* Colour of what follows on stdout, "1;31", or "0"; nothing where there are no colours. */
+void out_style(const char *code);
+
 /* ---- stdout ---- */
 
 /* A reader that went away (head) is no failure. False: nothing more needs to be written. */
@@ -41,9 +58,15 @@ bool out_reader_is_gone(void); /* asks, for those who wait without writing */
 int out_finish(int exit_status);
 
 void out_slice(annal_slice slice);
-void out_plain(annal_slice text); /* for people: control characters become '?' */
+void out_plain(annal_slice text); /* for people, on one line: breaks and tabs are spaces */
 void out_json_string(annal_slice text);
 void out_time(int64_t time_us);
+
+/*
+ * Append a text on one line as stdout gets it: breaks and tabs are spaces and, on a terminal, the
+ * rest is visible. So it is as wide as it will be. ANNAL_ERR_NOMEM only.
+ */
+annal_status out_line(struct buf *out, annal_slice text);
 
 /* Whether to colour; false when not a terminal, or NO_COLOR is set. */
 bool out_colours(FILE *stream);

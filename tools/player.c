@@ -51,7 +51,7 @@ static int64_t now_us(void)
 static void clear_status(struct player *player)
 {
     if (player->status)
-        fputs("\r\033[K", stdout);
+        out_control(stdout, CLEAR_LINE);
     player->status = false;
 }
 
@@ -89,9 +89,10 @@ static void draw_status(struct player *player)
              "%s %s  event %" PRIu64 " of %" PRIu64 "  %.19s  %s  [space ← → + - q]",
              player->paused ? "⏸" : "▶", speed, player->shown, player->options->to_seq, ts,
              tally_text(tally, &player->talk.spending.tally));
-    printf("\r\033[K%s%.*s%s", player->talk.colours ? "\033[7m" : "",
-           (int)fitting(text, player->talk.columns - 1), text,
-           player->talk.colours ? "\033[0m" : "");
+    out_control(stdout, CLEAR_LINE);
+    out_style("7");
+    printf("%.*s", (int)fitting(text, player->talk.columns - 1), text);
+    out_style("0");
     fflush(stdout);
     player->status = true;
 }

@@ -2,6 +2,7 @@
 
 #include "journal/base/clock.h"
 #include "tools/out.h"
+#include "tools/visible.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +23,26 @@ void progress_begin(struct progress *progress, const char *what, uint64_t total)
     progress->on_terminal = isatty(STDERR_FILENO) && (term == NULL || strcmp(term, "dumb") != 0);
 }
 
+/* As much of a name, which may be a file's, as there is room for. */
+static const char *short_name(struct buf *out, const char *name)
+{
+    size_t len = 0;
+    if (name == NULL || visible_append(out, annal_slice_of(name)) < 0)
+        return "";
+    for (len = out->len; len > DETAIL_BYTES || (len < out->len && (out->ptr[len] & 0xc0) == 0x80);)
+        len--;
+    out->len = len;
+    name = annal__buf_cstr(out);
+    return name == NULL ? "" : name;
+}
+
 static void draw(const struct progress *progress, uint64_t done, const char *detail)
 {
     char bar[BAR_CELLS + 1] = "";
     char text[HUMAN_BYTES];
+    struct buf name = {0};
+    detail = short_name(&name, detail);
+    out_control(stderr, CLEAR_LINE);
     if (progress->total > 0) {
         uint64_t part = done < progress->total ? done : progress->total;
         double share = (double)part / (double)progress->total;
@@ -38,14 +55,13 @@ static void draw(const struct progress *progress, uint64_t done, const char *det
         if (share > 0.01 && share < 1)
             snprintf(left, sizeof left, "%.0f s left ",
                      (double)took_us / 1000000 * (1 - share) / share);
-        fprintf(stderr, "\r\033[K%s [%s] %s of %s %s%.*s", progress->what, bar,
-                human_bytes(text, part), human_bytes(total, progress->total), left, DETAIL_BYTES,
-                detail == NULL ? "" : detail);
+        fprintf(stderr, "%s [%s] %s of %s %s%s", progress->what, bar, human_bytes(text, part),
+                human_bytes(total, progress->total), left, detail);
     } else {
-        fprintf(stderr, "\r\033[K%s %s %.*s", progress->what, human_count(text, done), DETAIL_BYTES,
-                detail == NULL ? "" : detail);
+        fprintf(stderr, "%s %s %s", progress->what, human_count(text, done), detail);
     }
     fflush(stderr);
+    annal__buf_done(&name);
 }
 
 void progress_set(struct progress *progress, uint64_t done, const char *detail)
@@ -64,7 +80,6 @@ void progress_hide(struct progress *progress)
 {
     if (!progress->drawn)
         return;
-    fputs("\r\033[K", stderr);
-    fflush(stderr);
+    out_control(stderr, CLEAR_LINE);
     progress->drawn = false;
 }

@@ -376,8 +376,11 @@ static int print_json(struct recovery *r)
 
 static void heading(const char *text)
 {
-    bool colours = out_colours(stdout);
-    printf("\n%s%s%s\n", colours ? "\033[1m" : "", text, colours ? "\033[0m" : "");
+    fputc('\n', stdout);
+    out_style("1");
+    fputs(text, stdout);
+    out_style("0");
+    fputc('\n', stdout);
 }
 
 static void print_said(const char *name, const struct said *said)

@@ -2,9 +2,7 @@
  * Tables: the same cells as an aligned table, as JSON lines, or as CSV.
  *
  * JSON lines and CSV are printed row by row. An aligned table holds its first ROWS_HELD rows back,
- * takes its widths from them, and from then on prints row by row as well. What comes from events
- * may hold anything: control characters never reach an aligned table, so that no event can steer a
- * terminal.
+ * takes its widths from them, and from then on prints row by row as well. Its cells are one line each.
  */
 #include "journal/base/alloc.h"
 #include "journal/base/json.h"
@@ -31,7 +29,6 @@ struct table {
     bool begun;  /* the heading is printed */
     bool cut;    /* flexible columns are made to fit */
     int limit;   /* of a flexible column off a terminal; 0: it is aligned so far, and never cut */
-    bool colours;
 };
 
 struct table *table_new(enum out_format format, const struct column *columns, int count)
@@ -45,7 +42,6 @@ struct table *table_new(enum out_format format, const struct column *columns, in
     table->cells = annal__zalloc((size_t)count * sizeof *table->cells);
     table->held = annal__zalloc((size_t)count * ROWS_HELD * sizeof *table->held);
     table->widths = annal__zalloc((size_t)count * sizeof *table->widths);
-    table->colours = out_colours(stdout);
     if (table->cells == NULL || table->held == NULL || table->widths == NULL) {
         table_free(table);
         return NULL;
@@ -115,16 +111,7 @@ static void add_plain(struct table *table, annal_slice text)
 {
     struct buf *cell = &table->cells[table->at];
     annal__buf_clear(cell);
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        bool c1 = c == 0xc2 && i + 1 < text.len && (unsigned char)text.ptr[i + 1] < 0xa0;
-        if (c1)
-            i++;
-        char shown = c == '\n' || c == '\t' || c == '\r' ? ' ' : '?';
-        bool control = c < 0x20 || c == 0x7f || c1;
-        if (annal__buf_append(cell, control ? &shown : text.ptr + i, 1) < 0)
-            return;
-    }
+    (void)out_line(cell, text);
 }
 
 static void add_csv(struct table *table, annal_slice text)
@@ -259,12 +246,11 @@ void table_shown(struct table *table, const char *format, ...)
 
 /* ---- Rows ---- */
 
-static void print_aligned(struct table *table, char **cells, const char *before, const char *after)
+static void print_aligned(struct table *table, char **cells)
 {
     int last = table->count - 1;
     while (last > 0 && table->widths[last] == 0)
         last--;
-    fputs(before, stdout);
     for (int i = 0; i <= last; i++) {
         const struct column *column = &table->columns[i];
         if (table->widths[i] == 0)
@@ -274,8 +260,6 @@ static void print_aligned(struct table *table, char **cells, const char *before,
         if (i < last)
             printf("%*s", GAP, "");
     }
-    fputs(after, stdout);
-    fputc('\n', stdout);
 }
 
 /*
@@ -330,9 +314,11 @@ static void begin_aligned(struct table *table)
     for (int i = 0; titles != NULL && i < table->count; i++)
         titles[i] = annal__strndup(table->columns[i].title ? table->columns[i].title : "",
                                    table->columns[i].title ? strlen(table->columns[i].title) : 0);
+    out_style("1");
     if (titles != NULL)
-        print_aligned(table, titles, table->colours ? "\033[1m" : "",
-                      table->colours ? "\033[0m" : "");
+        print_aligned(table, titles);
+    out_style("0");
+    fputc('\n', stdout);
     for (int i = 0; titles != NULL && i < table->count; i++)
         annal__free(titles[i]);
     annal__free(titles);
@@ -344,7 +330,8 @@ static void print_held(struct table *table)
         begin_aligned(table);
     for (int row = 0; row < table->rows; row++) {
         char **cells = table->held + row * table->count;
-        print_aligned(table, cells, "", "");
+        print_aligned(table, cells);
+        fputc('\n', stdout);
         for (int i = 0; i < table->count; i++) {
             annal__free(cells[i]);
             cells[i] = NULL;

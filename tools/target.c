@@ -181,6 +181,7 @@ int target_begin(struct target *target, const char *path)
         aside_done(&target->aside);
     }
     close(fd);
+    out_open();
     return exit_status;
 }
 
@@ -200,6 +201,7 @@ int target_end(struct target *target, bool whole)
     (void)dup2(target->saved_stdout, STDOUT_FILENO);
     close(target->saved_stdout);
     target->saved_stdout = -1;
+    out_open();
     aside_done(&target->aside);
     return exit_status;
 }

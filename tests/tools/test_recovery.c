@@ -82,7 +82,7 @@ START_TEST(of_an_agent_that_was_killed_it_tells_what_was_under_way)
     ck_says(": Why is it late?\n");
     ck_says("last assistant       event 3, ");
     ck_says(": I look.\n");
-    ck_says("c2        6  Write  2026-03-02T08:00:05.000000Z  path: ?[31mb.py, text: x y\n");
+    ck_says("c2        6  Write  2026-03-02T08:00:05.000000Z  path: \033[31mb.py, text: x y\n");
     ck_says("t1        1  started  2026-03-02T08:00:00.000000Z       1\n");
     ck_says("find out what became of 1 call, then append tool.returned or tool.failed with its");
     ck_says("go on with turn t1, or append turn.failed or turn.cancelled with its turn_id\n");
@@ -102,7 +102,7 @@ START_TEST(for_an_agent_it_is_one_object)
     ck_says("\"status\":\"idle\",\"snapshot_seq\":0,\"events_after_snapshot\":7,\"damaged\":0,");
     ck_says("\"calls_without_result\":[{\"call_id\":\"c2\",\"seq\":6,\"tool\":\"Write\","
             "\"called_at\":\"2026-03-02T08:00:05.000000Z\",\"turn_id\":null,"
-            "\"input\":\"path: ?[31mb.py, text: x y\"}],");
+            "\"input\":\"path: \\u001b[31mb.py, text: x y\"}],");
     ck_says("\"open_turns\":[{\"turn_id\":\"t1\",\"seq\":1,\"status\":\"started\",");
     ck_says("\"last_user_message\":{\"seq\":2,\"timestamp\":\"2026-03-02T08:00:01.000000Z\","
             "\"text\":\"Why is it late?\"}");
@@ -226,7 +226,7 @@ START_TEST(a_fork_is_told_of_with_what_it_has_of_its_parent)
     ck_says("durable up to        event 6, 2026-03-02T08:00:05.000000Z");
     ck_says("fork of              parent, up to event 6\n");
     ck_says("last user            event 2, ");
-    ck_says("c2        6  Write  2026-03-02T08:00:05.000000Z  path: ?[31mb.py, text: x y\n");
+    ck_says("c2        6  Write  2026-03-02T08:00:05.000000Z  path: \033[31mb.py, text: x y\n");
     ck_says("t1        1  started");
     CLI(&cli, "{\"type\":\"tool.failed\",\"data\":{\"call_id\":\"c2\"}}\n", "append", "s");
     cli_assert_done(&cli);

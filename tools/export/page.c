@@ -3,6 +3,7 @@
 #include "journal/base/json_walk.h"
 #include "tools/excerpt.h"
 #include "tools/out.h"
+#include "tools/visible.h"
 
 #include <string.h>
 
@@ -26,10 +27,27 @@ static void put_times(char c, size_t times)
         fputc(c, stdout);
 }
 
+/* A page has no control characters, wherever it goes: CommonMark, HTML and editors change or drop
+ * them. Without memory for it the line is empty. */
+static void make_visible(struct buf *line)
+{
+    struct buf shown = {0};
+    if (visible_append(&shown, annal__buf_slice(line)) < 0)
+        annal__buf_clear(&shown);
+    annal__buf_done(line);
+    *line = shown;
+}
+
+static void take_excerpt(struct buf *line, annal_slice raw, size_t chars)
+{
+    excerpt_line(line, raw, chars);
+    make_visible(line);
+}
+
 void page_inline(annal_slice raw, size_t chars)
 {
     struct buf line = {0};
-    excerpt_line(&line, raw, chars);
+    take_excerpt(&line, raw, chars);
     for (size_t i = 0; i < line.len; i++) {
         if (strchr("\\`*_{}[]<>()#+-.!|~&=:@$", line.ptr[i]) != NULL && line.ptr[i] != '\0')
             fputc('\\', stdout);
@@ -54,7 +72,7 @@ static void put_span(annal_slice text)
 void page_code(annal_slice raw, size_t chars)
 {
     struct buf line = {0};
-    excerpt_line(&line, raw, chars);
+    take_excerpt(&line, raw, chars);
     put_span(annal__buf_slice(&line));
     annal__buf_done(&line);
 }
@@ -70,13 +88,15 @@ static bool next_line(struct letters *letters, struct buf *line)
     for (;;) {
         size_t run = letters_plain(letters, SIZE_MAX);
         if (annal__buf_append(line, letters->at, run) < 0)
-            return true;
+            break;
         letters->at += run;
         struct letter letter = letter_next(letters);
         if (letter.len == 0 || letter.bytes[0] == '\n' ||
             annal__buf_append(line, letter.bytes, letter.len) < 0)
-            return true;
+            break;
     }
+    make_visible(line);
+    return true;
 }
 
 /* ---- Fences ---- */
@@ -139,7 +159,7 @@ static void put_member(annal_slice name, annal_slice value)
     struct buf line = {0};
     bool many =
         value.len > 0 && value.ptr[0] == '"' && memmem(value.ptr, value.len, "\\n", 2) != NULL;
-    excerpt_line(&line, name, 100);
+    take_excerpt(&line, name, 100);
     out_slice(annal__buf_slice(&line));
     fputs(many ? ":\n" : ":", stdout);
     while (next_line(&letters, &line)) {

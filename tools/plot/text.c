@@ -42,17 +42,10 @@ annal_slice drawing_slice(const struct drawing *drawing)
     return annal__buf_slice(&drawing->text);
 }
 
-/* The text as a terminal may have it, with a NUL. */
+/* The text on one line, with a NUL. */
 static const char *plain(struct buf *out, annal_slice text)
 {
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        bool c1 = c == 0xc2 && i + 1 < text.len && (unsigned char)text.ptr[i + 1] < 0xa0;
-        bool control = c < 0x20 || c == 0x7f || c1;
-        i += c1 ? 1 : 0;
-        if (annal__buf_append(out, control ? "?" : text.ptr + i, 1) < 0)
-            break;
-    }
+    (void)out_line(out, text);
     const char *string = annal__buf_cstr(out);
     return string == NULL ? "" : string;
 }

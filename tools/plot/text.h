@@ -23,7 +23,7 @@ void drawing_repeat(struct drawing *drawing, const char *text, int times);
 void drawing_done(struct drawing *drawing);
 annal_slice drawing_slice(const struct drawing *drawing); /* lives until the drawing changes */
 
-/* Text from events, in exactly width columns: control characters become '?', what is too long is
+/* Text from events, in exactly width columns: what is too long is
  * cut with a "…", what is shorter is filled up, before it when right. */
 void drawing_fit(struct drawing *drawing, annal_slice text, int width, bool right);
 
