@@ -61,13 +61,15 @@ static bool is_short(int folder, const char *name)
     return newline == NULL || newline == text + len - 1;
 }
 
-static bool is_lock(int folder, const char *name, const struct stat *found)
+static bool is_lock(int folder, const char *name)
 {
+    struct stat found;
     size_t len = strlen(name);
-    if (len < 5 || strcmp(name + len - 5, ".lock") != 0)
+    if (len < 5 || strcmp(name + len - 5, ".lock") != 0 ||
+        fstatat(folder, name, &found, AT_SYMLINK_NOFOLLOW) < 0)
         return false;
-    return S_ISREG(found->st_mode) ? is_short(folder, name)
-                                   : S_ISDIR(found->st_mode) || S_ISLNK(found->st_mode);
+    return S_ISREG(found.st_mode) ? is_short(folder, name)
+                                  : S_ISDIR(found.st_mode) || S_ISLNK(found.st_mode);
 }
 
 /* Takes over the descriptor. */
@@ -79,15 +81,14 @@ static bool has_lock(int folder, unsigned level, unsigned *left)
         close(folder);
     for (const struct dirent *entry;
          stream != NULL && !found && *left > 0 && (entry = readdir(stream)) != NULL;) {
-        struct stat info;
         const char *name = entry->d_name;
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
             continue;
         --*left;
-        if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
-            continue;
-        found = is_lock(folder, name, &info);
-        if (!found && S_ISDIR(info.st_mode) && level < LEVELS_MAX)
+        found = is_lock(folder, name);
+        /* What is no directory is not asked for more: a look at all runs is to be quick. */
+        if (!found && (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
+            level < LEVELS_MAX)
             found = has_lock(openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
                              level + 1, left);
     }
