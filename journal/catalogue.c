@@ -180,6 +180,21 @@ static void look_at_all(const struct look *all)
         (void)look_at_names(&second);
 }
 
+/* Whether the next name is of the same session, and of its journal, which this one is not. */
+static bool is_next_right(const struct look *look, size_t i)
+{
+    const struct names *names = look->names;
+    struct buf path = {0};
+    const struct codec *codec = NULL;
+    annal_slice session = session_at(names, &names->list[i]);
+    bool right = i + 1 < names->count &&
+                 annal__slice_same(session_at(names, &names->list[i + 1]), session) &&
+                 annal__journal_find(look->store, session, &path, &codec, NULL) == ANNAL_OK &&
+                 codec == names->list[i + 1].codec;
+    annal__buf_done(&path);
+    return right;
+}
+
 /* fn for each that has something in it. */
 static annal_status visit_names(struct look *look, annal_session_fn fn, void *arg, annal_error *err)
 {
@@ -192,6 +207,10 @@ static annal_status visit_names(struct look *look, annal_session_fn fn, void *ar
         annal_slice session = session_at(names, name);
         /* In both formats: one session all the same. */
         if (last != NULL && annal__slice_same(session_at(names, last), session)) {
+            annal__stray_note_double(look->store, session);
+            continue;
+        }
+        if (is_next_right(look, i)) {
             annal__stray_note_double(look->store, session);
             continue;
         }

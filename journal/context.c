@@ -30,29 +30,41 @@ annal_status annal__journal_path(const annal_store *store, annal_slice session,
     return annal__store_path(store, out, "events", name, err);
 }
 
+/* The first that does not say that it is another session's, see stray.h; or the first. */
+static const struct codec *choose_journal(const annal_store *store, annal_slice session,
+                                          const struct codec *const *there, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!annal__stray_is_anothers(store, session, there[i]))
+            return there[i];
+    return there[0];
+}
+
 annal_status annal__journal_find(const annal_store *store, annal_slice session,
                                  struct buf *out_path, const struct codec **out_codec,
                                  annal_error *err)
 {
-    const struct codec *empty = NULL;
+    const struct codec *there[CODEC_COUNT], *empty = NULL;
+    size_t count = 0;
     for (size_t i = 0; i < CODEC_COUNT; i++) {
         struct stat file;
         annal_status status = annal__journal_path(store, session, annal__codecs[i], out_path, err);
         if (status < 0)
             return status;
         if (store->io->stat(store->io->arg, out_path->ptr, &file) == 0) {
-            if (file.st_size > 0) {
-                *out_codec = annal__codecs[i];
-                return ANNAL_OK;
-            }
-            empty = empty == NULL ? annal__codecs[i] : empty;
-        } else if (errno != ENOENT) {
+            if (file.st_size > 0)
+                there[count++] = annal__codecs[i];
+            else if (empty == NULL)
+                empty = annal__codecs[i];
+        } else if (errno != ENOENT && count == 0) {
             return annal__fail_errno(err, "look at %s", out_path->ptr);
         }
     }
-    *out_codec = empty;
-    return annal__journal_path(store, session, empty == NULL ? annal__codecs[0] : empty, out_path,
-                               err);
+    *out_codec = count == 0   ? empty
+                 : count == 1 ? there[0]
+                              : choose_journal(store, session, there, count);
+    return annal__journal_path(store, session, *out_codec == NULL ? annal__codecs[0] : *out_codec,
+                               out_path, err);
 }
 
 annal_status annal__journal_open(const annal_store *store, annal_slice session, int *out_fd,

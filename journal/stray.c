@@ -39,6 +39,11 @@ static void read_found(const annal_store *store, annal_slice session, const stru
                                                     &out->header, &h);
 }
 
+static bool is_anothers(const struct found *found, annal_slice session, annal_error *out_why)
+{
+    return found->has_header && annal__frame_check_owner(&found->header, session, out_why) < 0;
+}
+
 static bool replaces(const struct frame_header *one, const struct frame_header *other)
 {
     return one->is_replacement && memcmp(one->replaces, other->file, sizeof other->file) == 0;
@@ -49,16 +54,16 @@ enum kind { NO_STRAY, STRAY, DOUBLE };
 /* What is wrong with the files that are named for this session: a sentence in out_why. */
 static enum kind look(const annal_store *store, annal_slice session, annal_error *out_why)
 {
-    struct found found[CODEC_COUNT], *first = NULL;
+    struct found found[CODEC_COUNT];
+    const struct codec *read = NULL;
     for (size_t i = 0; i < CODEC_COUNT; i++) {
         read_found(store, session, annal__codecs[i], &found[i]);
-        if (first == NULL && found[i].there)
-            first = &found[i];
+        if (read == NULL && found[i].there && !is_anothers(&found[i], session, out_why))
+            read = annal__codecs[i];
     }
-    if (first != NULL && first->has_header &&
-        annal__frame_check_owner(&first->header, session, out_why) < 0)
-        return STRAY;
     const struct found *a = &found[0], *b = &found[1];
+    if (read == NULL)
+        return a->there || b->there ? STRAY : NO_STRAY;
     if (!a->there || !b->there ||
         (a->has_header && b->has_header &&
          (replaces(&a->header, &b->header) || replaces(&b->header, &a->header))))
@@ -66,8 +71,16 @@ static enum kind look(const annal_store *store, annal_slice session, annal_error
     (void)annal__fail(out_why, ANNAL_ERR_CORRUPT,
                       "session '%.*s' has two journals, of which '%.*s%s' is read: move the wrong "
                       "one away",
-                      ANNAL_FMT(session), ANNAL_FMT(session), annal__codecs[0]->suffix);
+                      ANNAL_FMT(session), ANNAL_FMT(session), read->suffix);
     return DOUBLE;
+}
+
+bool annal__stray_is_anothers(const annal_store *store, annal_slice session,
+                              const struct codec *codec)
+{
+    struct found found;
+    read_found(store, session, codec, &found);
+    return is_anothers(&found, session, NULL);
 }
 
 ssize_t annal__store_read_stray(const annal_store *store, annal_slice session, void *out,

@@ -10,13 +10,15 @@
  *     once for each store object. Whoever asks for it alone gets the same sentence as an error.
  * (4) Listing sessions opens no journal, so strays are in the list. Callers that open what is listed
  *     ask annal__store_is_stray() when that fails.
- * (5) Two journals of one session in two formats: the first format is read. While a conversion
- *     replaces one by the other both are there for a moment, and that is no stray.
+ * (5) Of two journals that are named for a session, in two formats, the one that is the session's is
+ *     read, and the first if both are. While a conversion replaces one by the other both are there for
+ *     a moment, and neither is a stray.
  */
 #ifndef JOURNAL_STRAY_H
 #define JOURNAL_STRAY_H
 
 #include "journal/base/buf.h"
+#include "journal/codec.h"
 
 #include <annal/store.h>
 
@@ -28,6 +30,10 @@ struct strays {
     struct buf said; /* names of files, each with its NUL */
     unsigned count;
 };
+
+/* Whether the journal of this format says that it is another session's. */
+bool annal__stray_is_anothers(const annal_store *store, annal_slice session,
+                              const struct codec *codec);
 
 /* Name in the log what listing came across: two journals of a session, a file of such a name. */
 void annal__stray_note_double(annal_store *store, annal_slice session);

@@ -369,6 +369,39 @@ START_TEST(of_the_sessions_of_a_damaged_log_only_those_that_prove_themselves_beh
 }
 END_TEST
 
+/* Somebody copied a journal of JSON lines to the name of a session whose journal is msgpack. */
+START_TEST(a_copy_in_the_other_format_keeps_no_event_from_being_redone)
+{
+    struct tmpdir dir;
+    struct stat file;
+    size_t len;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *store = store_open(path);
+    append_numbers(store, "a", 1, 2, ANNAL_LEVEL_SYNC);
+    store_close(store);
+    ck_ok(annal_store_open(
+        path, &(annal_store_options){.no_keeper = true, .format = ANNAL_FORMAT_MSGPACK}, &store,
+        err));
+    append_numbers(store, "b", 1, 5, ANNAL_LEVEL_SYNC);
+    store_abandon(store);
+    const char *journal = tmpdir_path(&dir, "store/events/b.mpk");
+    ck_assert_int_eq(stat(journal, &file), 0);
+    ck_assert_int_eq(truncate(journal, file.st_size / 2), 0);
+    char *bytes = file_read(tmpdir_path(&dir, "store/events/a.jsonl"), &len);
+    file_write(tmpdir_path(&dir, "store/events/b.jsonl"), bytes, len);
+    free(bytes);
+    const struct seams rebooted = {
+        .io = &annal__system_io, .clock = &annal__system_clock, .boot = another_boot};
+    store = store_open_seams(path, &rebooted);
+    ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/events/b.jsonl")), 0);
+    ck_numbers(store, "b", 5);
+    ck_numbers(store, "a", 2);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
 Suite *suite_recover(void)
 {
     Suite *suite = suite_create("recover");
@@ -376,6 +409,7 @@ Suite *suite_recover(void)
     tcase_set_timeout(redo, 60);
     tcase_add_test(redo, what_the_log_has_is_redone_in_this_boot_and_in_another);
     tcase_add_test(redo, h34_one_journal_that_cannot_be_opened_keeps_no_other_session);
+    tcase_add_test(redo, a_copy_in_the_other_format_keeps_no_event_from_being_redone);
     tcase_add_test(redo, more_sessions_are_redone_than_may_be_open_at_a_time);
     tcase_add_test(redo, a_recovery_that_broke_off_anywhere_is_done_again_in_full);
     tcase_add_test(redo,

@@ -251,6 +251,36 @@ START_TEST(a_second_journal_in_the_other_format_is_named_too)
 }
 END_TEST
 
+START_TEST(a_copy_beside_a_journal_of_the_other_format_takes_nothing_from_it)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    set_up(&cli);
+    CLI(&cli, NULL, "convert", "other", "--format", "msgpack");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "query");
+    char *before = strdup(cli.out);
+    copy_journal(&cli, "orig.jsonl", "other.jsonl");
+    for (int round = 0; round < 2; round++) {
+        CLI(&cli, NULL, "query");
+        ck_assert_int_eq(cli.exit_status, EXIT_DONE);
+        ck_assert_str_eq(cli.out, before);
+        ck_assert_uint_eq(lines_with(&cli, "'other' has two journals, of which 'other.mpk'"), 1);
+        CLI(&cli, NULL, "reindex");
+        ck_assert_int_eq(cli.exit_status, EXIT_DONE);
+    }
+    CLI(&cli, NULL, "stats", "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"lag_bytes\":0"));
+    CLI(&cli, NULL, "cat", "other");
+    cli_assert_done(&cli);
+    CLI(&cli, "{\"n\":1}\n", "append", "other", "--type", "n");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    assert_named(&cli, "other");
+    free(before);
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(a_sweep_keeps_what_a_renamed_journal_names)
 {
     struct cli cli;
@@ -330,6 +360,7 @@ Suite *suite_strays(void)
     tcase_add_test(tests, a_renamed_journal_takes_only_its_own_session_away);
     tcase_add_test(tests, a_copy_over_a_session_that_was_indexed_takes_its_rows_away);
     tcase_add_test(tests, a_second_journal_in_the_other_format_is_named_too);
+    tcase_add_test(tests, a_copy_beside_a_journal_of_the_other_format_takes_nothing_from_it);
     tcase_add_test(tests, a_sweep_keeps_what_a_renamed_journal_names);
     tcase_add_test(tests, of_many_the_first_are_named_and_doctor_names_all);
     tcase_add_test(tests, what_names_a_stray_itself_is_refused_with_the_same_sentence);
