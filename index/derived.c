@@ -114,9 +114,10 @@ static annal_status open_writer(struct derived *base, int flags, annal_error *er
         return status;
     /* What a statement would take back is kept in memory: SQLite writes it into a file of its own
      * else, page by page, from the first 64 KiB of a transaction on. */
-    char sql[120];
+    char sql[160];
     snprintf(sql, sizeof sql,
-             "PRAGMA synchronous = %s; PRAGMA cache_size = -%d; PRAGMA temp_store = MEMORY",
+             "PRAGMA synchronous = %s; PRAGMA cache_size = -%d; PRAGMA temp_store = MEMORY; "
+             "PRAGMA secure_delete = ON", /* of a deleted session nothing is left */
              base->rollback ? "FULL" : "NORMAL", CACHE_KIB);
     sqlite3_wal_hook(base->db, note_wal_pages, base);
     return annal__db_exec(base->db, sql, err);

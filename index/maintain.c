@@ -1,6 +1,7 @@
 /* The databases of a store as files: how they stand, checkpoints, VACUUM. */
 #include "index/database.h"
 #include "index/index.h"
+#include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/seam.h"
 
@@ -261,6 +262,62 @@ static int work_on(void *arg, struct derived *base, const char *name, annal_erro
     what.done = status >= 0;
     what.error = status >= 0 ? NULL : &why;
     return work->fn(work->arg, &what);
+}
+
+/* ---- After a deletion ---- */
+
+struct wiping {
+    struct buf left; /* names of what may still hold something, and why */
+};
+
+static void note_left(struct wiping *wiping, const char *name, const char *why)
+{
+    (void)annal__buf_printf(&wiping->left, "%s%s (%s)", wiping->left.len == 0 ? "" : ", ", name,
+                            why);
+}
+
+/* Deleted rows were overwritten in their pages; the pages as they were stand in the WAL. */
+static int wipe_base(void *arg, struct derived *base, const char *name, annal_error *err)
+{
+    struct wiping *wiping = arg;
+    annal_maintenance what = {.name = name};
+    annal_error why = {0};
+    (void)err;
+    if (base->rollback || !annal__file_is_there(annal__store_io(base->store), base->path))
+        return 0;
+    annal_status status = annal__derived_hold(base, annal__deadline_after(base->wait_ms), &why);
+    if (status >= 0) {
+        sqlite3_busy_timeout(base->db, base->wait_ms > INT32_MAX ? INT32_MAX : (int)base->wait_ms);
+        status = run_checkpoint(base->db, "PRAGMA wal_checkpoint(TRUNCATE)", &what, &why);
+        sqlite3_busy_timeout(base->db, 0);
+        annal__derived_release(base);
+    }
+    if (status >= 0 && what.busy)
+        note_left(wiping, name, "somebody reads it");
+    else if (status < 0)
+        note_left(wiping, name, why.message);
+    return 0;
+}
+
+annal_status annal_index_wipe(annal_index *index, const annal_slice *sessions, size_t count,
+                              annal_error *err)
+{
+    struct wiping wiping = {.left = {.limit = 400}};
+    annal_error why = {0};
+    struct stamp stamp;
+    annal_index *used = index;
+    annal_status status = annal__index_catch_up(index, sessions, count, NULL, &used, &stamp, &why);
+    if (status >= 0)
+        status = annal__packs_catch_up(used, PACK_SHARED, sessions, count, NULL, &why);
+    if (status < 0)
+        note_left(&wiping, "the index", why.message);
+    status = each_base(index, wipe_base, &wiping, err);
+    if (status >= 0 && annal__search_wipe(&index->search, &why) < 0)
+        note_left(&wiping, "search.db", why.message);
+    if (status >= 0 && wiping.left.len > 0)
+        status = annal__fail(err, ANNAL_ERR_BUSY, "%.*s", (int)wiping.left.len, wiping.left.ptr);
+    annal__buf_done(&wiping.left);
+    return status;
 }
 
 annal_status annal_index_checkpoint(annal_index *index, annal_checkpoint_mode mode,

@@ -8,7 +8,8 @@
  * (3) To take words out FTS5 must be told the text that it was given. So the words of a session go
  *     while its journal is there: at session.pruned, and before it is deleted. When the journal is
  *     gone already only the rows of documents go; words without a document are in no answer, and
- *     leave the file when it is made anew.
+ *     leave the file when it is made anew. Words that cannot be taken out before a deletion take
+ *     the file with them: the next search makes it.
  * (4) STORE/search.off says that search is switched off.
  */
 #include "index/search.h"
@@ -422,18 +423,59 @@ annal_status annal_search_info_get(annal_index *index, annal_search_info *out_in
     return status;
 }
 
+static annal_status merge_all(struct search *search, annal_error *err)
+{
+    sqlite3 *db = search->base.db;
+    int busy = 0;
+    annal_status status = annal__db_exec(db, "INSERT INTO said (said) VALUES ('optimize')", err);
+    if (status >= 0) /* it writes all of the database a second time: not into memory */
+        status = annal__db_exec(db, "PRAGMA temp_store = FILE; VACUUM", err);
+    (void)annal__db_exec(db, "PRAGMA temp_store = MEMORY", NULL);
+    if (status < 0)
+        return status;
+    sqlite3_busy_timeout(db,
+                         search->base.wait_ms > INT32_MAX ? INT32_MAX : (int)search->base.wait_ms);
+    busy = sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    sqlite3_busy_timeout(db, 0);
+    return busy == SQLITE_OK ? ANNAL_OK : annal__db_fail(err, db, busy, "checkpoint search.db");
+}
+
+annal_status annal__search_wipe(struct search *search, annal_error *err)
+{
+    if (!annal__file_is_there(annal__store_io(search->base.store), search->base.path))
+        return ANNAL_OK;
+    annal_status status =
+        annal__derived_hold(&search->base, annal__deadline_after(search->base.wait_ms), err);
+    if (status >= 0) {
+        status = merge_all(search, NULL);
+        annal__derived_release(&search->base);
+        if (status < 0)
+            status = annal__derived_discard(&search->base,
+                                            annal__deadline_after(search->base.wait_ms), err);
+    }
+    return status;
+}
+
 annal_status annal_search_forget(annal_index *index, annal_slice session, annal_error *err)
 {
     struct search *search = &index->search;
+    annal_error why;
     if (!annal__file_is_there(annal__store_io(index->store), search->base.path))
         return ANNAL_OK;
     annal_status status =
-        annal__derived_begin(&search->base, annal__deadline_after(search->base.wait_ms), err);
-    if (status < 0)
-        return status;
-    status = drop_session(search, session, true, err);
-    if (status >= 0) /* and its cursor: a session that stays after all is read again */
-        status = forget(&search->follower, session, err);
-    annal_status ended = annal__derived_end(&search->base, status >= 0, status >= 0 ? err : NULL);
-    return status < 0 ? status : ended;
+        annal__derived_begin(&search->base, annal__deadline_after(search->base.wait_ms), &why);
+    if (status >= 0) {
+        status = drop_session(search, session, true, &why);
+        if (status >= 0) /* and its cursor: a session that stays after all is read again */
+            status = forget(&search->follower, session, &why);
+        annal_status ended =
+            annal__derived_end(&search->base, status >= 0, status >= 0 ? &why : NULL);
+        status = status < 0 ? status : ended;
+    }
+    if (status < 0 && status != ANNAL_ERR_BUSY && status != ANNAL_ERR_NOMEM) /* rule 3 */
+        status = annal__derived_discard(&search->base, annal__deadline_after(search->base.wait_ms),
+                                        &why);
+    if (status < 0 && err != NULL)
+        *err = why;
+    return status;
 }

@@ -125,3 +125,11 @@ void index_forget_words(annal_index *index, annal_slice session)
         say("words of session '%.*s' stay in search.db until 'annal search --rebuild': %s",
             ANNAL_FMT(session), err.message);
 }
+
+void index_wipe(annal_index *index, const annal_slice *sessions, size_t count)
+{
+    annal_error err = {0};
+    if (annal_index_wipe(index, sessions, count, &err) < 0)
+        say("content of what was deleted may remain in %s; 'annal checkpoint' takes it away later",
+            err.message);
+}

@@ -1,3 +1,4 @@
+#include "journal/base/alloc.h"
 #include "tools/args.h"
 #include "tools/catch_up.h"
 #include "tools/open.h"
@@ -39,14 +40,13 @@ static void print_deleted(const struct args *args, const annal_session_info *inf
                count == 1 ? "" : "s", human_bytes(bytes, info->bytes));
 }
 
-/* The index and the snapshots follow by themselves, sooner or later; here they do so at once. */
-static void forget(annal_index *index, annal_slice session)
+/* Snapshots follow by themselves, sooner or later; here they do so at once. */
+static void drop_snapshots(annal_index *index, annal_slice session)
 {
     annal_error err = {0};
-    if (annal_snapshot_drop(index, session, &err) < 0 ||
-        annal_index_catch_up(index, session, NULL, &err) < 0)
-        say("session '%.*s' is deleted, and stands in the index until that is brought up: %s",
-            ANNAL_FMT(session), err.message);
+    if (annal_snapshot_drop(index, session, &err) < 0)
+        say("session '%.*s' is deleted, and its snapshots are not yet: %s", ANNAL_FMT(session),
+            err.message);
 }
 
 /* Somebody may be storing artifacts, or saving the store: then they are left to a sweep. */
@@ -62,6 +62,10 @@ static int delete_all(const struct args *args, annal_store *store)
 {
     annal_index *index = NULL;
     int exit_status = EXIT_DONE;
+    annal_slice *deleted = annal__zalloc((size_t)args->operand_count * sizeof *deleted);
+    size_t count = 0;
+    if (deleted == NULL)
+        return fail_storage("delete: out of memory");
     for (int i = 0; i < args->operand_count && exit_status != EXIT_STORAGE; i++) {
         annal_session_info info;
         annal_error err = {0};
@@ -75,11 +79,15 @@ static int delete_all(const struct args *args, annal_store *store)
             exit_status = fail_error(&err);
             continue;
         }
+        deleted[count++] = session;
         print_deleted(args, &info);
         (void)out_flush();
-        forget(index, session);
+        drop_snapshots(index, session);
         drop_artifacts(store, session);
     }
+    if (count > 0)
+        index_wipe(index, deleted, count);
+    annal__free(deleted);
     annal_index_close(index);
     return out_finish(exit_status);
 }
@@ -111,7 +119,9 @@ const struct command cmd_delete = {
              "that another process is writing is taken from it, as for an append. An append\n"
              "that comes later begins the session anew, with seq 1. The exit status is 1 when\n"
              "a SESSION is not there or is not given back in time; the others are deleted all\n"
-             "the same.",
+             "the same. Nothing of what a session held is left in any file of the store:\n"
+             "processes that have it open are asked to overwrite their commit logs, and what\n"
+             "one that is stopped still has is told.",
     .examples = "  annal delete sess_1\n"
                 "  annal delete --yes sess_2 sess_3\n",
     .options = options,

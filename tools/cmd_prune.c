@@ -1,3 +1,4 @@
+#include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
@@ -26,10 +27,11 @@ struct prune {
     uint64_t keep_days;
     annal_prune_options options;
     uint64_t sessions, branches, progressions, messages, journals, kept;
-    uint64_t linked; /* old, and messages of a team point at it */
-    uint64_t needed; /* whose journal stays: others name their messages */
-    uint64_t stayed; /* whose journal stays: a fork needs it, or it was not to be had */
-    uint64_t left;   /* with a journal or artifacts that could not be deleted */
+    uint64_t linked;    /* old, and messages of a team point at it */
+    uint64_t needed;    /* whose journal stays: others name their messages */
+    uint64_t stayed;    /* whose journal stays: a fork needs it, or it was not to be had */
+    struct buf deleted; /* sessions whose journal was: their ids, a NUL behind each */
+    uint64_t left;      /* with a journal or artifacts that could not be deleted */
 };
 
 /* ---- One session ---- */
@@ -49,6 +51,10 @@ static int delete_journal(struct prune *prune, annal_slice session)
     }
     if (status >= 0)
         prune->journals++;
+    if (status >= 0)
+        status = annal__buf_append_slice(&prune->deleted, session);
+    if (status >= 0)
+        status = annal__buf_append(&prune->deleted, "", 1);
     if (status >= 0)
         status = annal_snapshot_drop(prune->index, session, &err);
     if (status >= 0)
@@ -185,11 +191,25 @@ static void print_totals(const struct prune *prune)
         printf("%" PRIu64 " old session(s) stay: messages of teams point at them\n", prune->linked);
 }
 
+static void wipe(struct prune *prune)
+{
+    annal_slice *sessions = annal__zalloc(prune->journals * sizeof *sessions);
+    size_t count = 0;
+    for (size_t at = 0; sessions != NULL && at < prune->deleted.len; count++) {
+        sessions[count] = annal_slice_of(prune->deleted.ptr + at);
+        at += sessions[count].len + 1;
+    }
+    index_wipe(prune->index, sessions, count); /* without memory: as far as that goes */
+    annal__free(sessions);
+}
+
 static int prune_all(struct prune *prune)
 {
     annal_error err = {0};
     annal_status status = annal_prune(prune->index, &prune->options, note, prune, &err);
     int exit_status = status < 0 ? fail_error(&err) : (int)status;
+    if (prune->deleted.len > 0)
+        wipe(prune);
     /* What was done before it failed is told as well. */
     if (prune->sessions > 0 && !prune->options.dry_run) {
         int recorded = record(prune);
@@ -221,6 +241,7 @@ static int run(const struct args *args)
         exit_status = fail_error(&err);
     if (exit_status == 0)
         exit_status = out_finish(prune_all(&prune));
+    annal__buf_done(&prune.deleted);
     annal_index_close(prune.index);
     return store_close(prune.store, exit_status);
 }

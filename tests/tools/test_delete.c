@@ -3,6 +3,7 @@
 
 #include <check.h>
 #include <pty.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +132,134 @@ START_TEST(on_a_terminal_it_asks_and_takes_only_yes_for_yes)
 }
 END_TEST
 
+/* ---- What is left ---- */
+
+/* No word of it begins so in the other sessions. */
+#define SECRET "qwxzv"
+
+/* count messages of a session, with words that begin with this. */
+static void append_words(const char *session, const char *word, unsigned from, unsigned count)
+{
+    char *text = malloc((size_t)400 * count);
+    size_t len = 0;
+    for (unsigned i = from; i < from + count; i++)
+        len += (size_t)sprintf(
+            text + len,
+            "{\"type\":\"message.added\",\"data\":{\"id\":\"%s-%s%u\",\"role\":\"user\","
+            "\"content\":{\"text\":\"%s%u said %sabc%u and %sabd%u\"},\"created_at\":%u}}\n",
+            session, word, i, word, i, word, i, word, i, i);
+    cli_run_bytes(&cli, text, len, (const char *[]){"append", session, NULL});
+    cli_assert_done(&cli);
+    free(text);
+}
+
+static void ck_no_secret(void)
+{
+    char name[400] = "";
+    ck_assert_msg(grep_tree(cli.store, SECRET, name, sizeof name) == 0, "it is in %s", name);
+}
+
+/* Three sessions that grow by turns, so that they share pages; with all that is made of them. */
+static void fill_store(void)
+{
+    CLI(&cli, NULL, "pack", "enable", "lionagi");
+    for (unsigned round = 0; round < 3; round++) {
+        append_words("a", "other", round * 60, 60);
+        append_words("b", SECRET, round * 60, 60);
+        append_words("c", "third", round * 60, 60);
+        CLI(&cli, NULL, "search", SECRET "7");
+        CLI(&cli, NULL, "sql", "SELECT count(*) FROM messages");
+    }
+    CLI(&cli, NULL, "snapshot", "b");
+    cli_assert_done(&cli);
+    file_write(tmpdir_path(&cli.dir, "artifact"), SECRET " artifact", 14);
+    CLI(&cli, NULL, "artifact", "put", "b", tmpdir_path(&cli.dir, "artifact"));
+    CLI(&cli, NULL, "search", "--count", SECRET "*");
+    ck_assert_uint_ge(grep_tree(cli.store, SECRET, NULL, 0), 4);
+}
+
+START_TEST(nothing_of_a_deleted_session_is_left_in_any_file)
+{
+    fill_store();
+    if (_i == 0) {
+        CLI(&cli, NULL, "delete", "b");
+        cli_assert_done(&cli);
+    } else {
+        CLI(&cli, "{\"type\":\"session.created\",\"data\":{},\"ts\":\"2020-01-01T00:00:00Z\"}\n",
+            "append", "old");
+        append_words("old", SECRET, 0, 20);
+        CLI(&cli, NULL, "search", SECRET "7");
+        CLI(&cli, NULL, "delete", "b", "old");
+        cli_assert_done(&cli);
+    }
+    ck_no_secret();
+    CLI(&cli, NULL, "search", "other59");
+    ck_assert_ptr_nonnull(strstr(cli.out, "a  seq 60"));
+    CLI(&cli, NULL, "sql", "--format", "csv", "SELECT count(*) AS n FROM messages");
+    ck_assert_ptr_nonnull(strstr(cli.out, "360"));
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
+    ck_no_secret();
+}
+END_TEST
+
+/* A process that has the store open, and gave the session to another one. */
+static pid_t start_owner(int *out_input, int *out_output)
+{
+    static const char line[] = "{\"type\":\"note.added\",\"data\":\"" SECRET "\"}\n";
+    char answer[20];
+    pid_t owner = cli_start(&cli, (const char *[]){"append", "s1", NULL}, out_input, out_output);
+    for (int i = 0; i < 5; i++) {
+        ck_assert_int_eq(write(*out_input, line, sizeof line - 1), sizeof line - 1);
+        ck_assert_int_eq(read(*out_output, answer, 10), 10);
+    }
+    CLI(&cli, EVENT, "append", "s1");
+    cli_assert_done(&cli);
+    return owner;
+}
+
+static void end_owner(pid_t owner, int input, int output)
+{
+    int how;
+    close(input);
+    close(output);
+    ck_assert_int_eq(waitpid(owner, &how, 0), owner);
+}
+
+START_TEST(a_process_that_has_the_store_open_keeps_nothing_either)
+{
+    int input, output;
+    pid_t owner = start_owner(&input, &output);
+    CLI(&cli, NULL, "delete", "s1");
+    cli_assert_done(&cli);
+    ck_no_secret();
+    end_owner(owner, input, output);
+    ck_no_secret();
+}
+END_TEST
+
+START_TEST(what_a_stopped_process_still_has_is_told_and_goes_when_that_does)
+{
+    int input, output, how;
+    char holder[40];
+    pid_t owner = start_owner(&input, &output);
+    ck_assert_int_eq(kill(owner, SIGSTOP), 0);
+    ck_assert_int_eq(waitpid(owner, &how, WUNTRACED), owner);
+    CLI(&cli, NULL, "delete", "--wait", "1", "s1");
+    ck_assert_int_eq(cli.exit_status, EXIT_DONE);
+    snprintf(holder, sizeof holder, "in commit log 00 of process %d", (int)owner);
+    ck_assert_msg(strstr(cli.err, holder) != NULL, "%s", cli.err);
+    ck_assert_uint_eq(grep_tree(cli.store, SECRET, NULL, 0), 1);
+    kill(owner, _i == 0 ? SIGCONT : SIGKILL);
+    for (int i = 0; _i == 0 && i < 500 && grep_tree(cli.store, SECRET, NULL, 0) > 0; i++)
+        usleep(10000);
+    end_owner(owner, input, output);
+    if (_i == 1)
+        CLI(&cli, NULL, "ls");
+    ck_no_secret();
+}
+END_TEST
+
 Suite *suite_delete(void)
 {
     Suite *suite = suite_create("delete");
@@ -141,6 +270,10 @@ Suite *suite_delete(void)
     tcase_add_test(delete, several_are_deleted_though_one_of_them_is_not_there);
     tcase_add_test(delete, a_session_is_taken_from_the_process_that_writes_it);
     tcase_add_test(delete, on_a_terminal_it_asks_and_takes_only_yes_for_yes);
+    tcase_add_loop_test(delete, nothing_of_a_deleted_session_is_left_in_any_file, 0, 2);
+    tcase_add_test(delete, a_process_that_has_the_store_open_keeps_nothing_either);
+    tcase_add_loop_test(delete, what_a_stopped_process_still_has_is_told_and_goes_when_that_does, 0,
+                        2);
     suite_add_tcase(suite, delete);
     return suite;
 }

@@ -105,8 +105,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_search_info_get(annal_index *index
 
 /*
  * A session is about to be deleted: take its words out of search.db while its journal can still say
- * which they are. Their bytes leave the file when SQLite merges or writes over them, and for sure
- * with annal_search_rebuild(). Does nothing where there is no search.db. Any thread.
+ * which they are. Their bytes leave the file with annal_index_wipe(). Where they cannot be taken out
+ * search.db is thrown away. Does nothing where there is none. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_search_forget(annal_index *index, annal_slice session,
                                                             annal_error *err);
