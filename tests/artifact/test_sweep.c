@@ -237,6 +237,36 @@ START_TEST(a_sweep_never_takes_what_an_append_under_way_is_about_to_name)
 }
 END_TEST
 
+/* A second passes with each look. */
+static int64_t hurry(void *arg)
+{
+    int64_t *now_us = arg;
+    return *now_us += 1000000;
+}
+
+START_TEST(while_somebody_holds_artifacts_nothing_is_removed)
+{
+    int64_t now_us = 0;
+    annal_artifact_sweep_result result;
+    annal_artifact_hold *hold = NULL;
+    annal_error err = {0};
+    const annal_artifact_sweep_options options = {.all_ages = true};
+    const struct clock *clock = f.store->clock;
+    struct clock hurried = *clock;
+    hurried.monotonic_us = hurry;
+    hurried.arg = &now_us;
+    fixture_put(&f, "s", "not named yet");
+    ck_assert_int_eq(annal_artifact_hold_new(f.store, &hold, &err), ANNAL_OK);
+    f.store->clock = &hurried;
+    ck_assert_int_eq(annal_artifact_sweep(f.store, &options, &result, &err), ANNAL_ERR_BUSY);
+    f.store->clock = clock;
+    ck_assert_ptr_nonnull(strstr(err.message, "is storing artifacts"));
+    ck_assert_uint_eq(fixture_count(&f, "s"), 1);
+    annal_artifact_hold_free(hold);
+    ck_assert_uint_eq(sweep(false).removed, 1);
+}
+END_TEST
+
 Suite *suite_sweep(void)
 {
     Suite *suite = suite_create("sweep");
@@ -251,6 +281,7 @@ Suite *suite_sweep(void)
                    the_artifacts_of_a_deleted_session_go_and_those_of_one_that_is_there_stay);
     tcase_add_loop_test(tcase, on_a_disk_that_fails_a_sweep_removes_nothing_that_is_named, 0, 2);
     tcase_add_test(tcase, a_sweep_never_takes_what_an_append_under_way_is_about_to_name);
+    tcase_add_test(tcase, while_somebody_holds_artifacts_nothing_is_removed);
     tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -306,6 +306,26 @@ START_TEST(h5_a_journal_whose_sync_failed_is_never_taken_for_synced)
 }
 END_TEST
 
+/* Whoever redoes the log of a dead process cannot sync its journal: the log keeps what it has. */
+START_TEST(h5_a_journal_that_recovery_cannot_sync_stays_in_the_log)
+{
+    struct side one = open_side();
+    add(&one, "s", ANNAL_LEVEL_SYNC);
+    add(&one, "s", ANNAL_LEVEL_SYNC);
+    bury(&one);
+    set_trap(SIM_SYNC, "s.jsonl", EIO, NULL);
+    struct side two = open_side();
+    ck_assert_ptr_null(trap.name);
+    cut_power();
+    (void)annal_store_close(two.store, NULL);
+    cut_power();
+    two = open_side(); /* now it can be synced */
+    add(&two, "s", ANNAL_LEVEL_SYNC);
+    cut_power();
+    close_side(&two);
+}
+END_TEST
+
 START_TEST(h6_a_journal_that_another_made_keeps_its_name)
 {
     struct side one = open_side(), two = open_side();
@@ -624,6 +644,7 @@ Suite *suite_power_cases(void)
         tests, h4b_a_session_that_changed_hands_is_whole_whichever_log_is_redone_first, 0, 2);
     tcase_add_test(tests, h5_recovery_writes_again_what_the_cache_already_shows);
     tcase_add_test(tests, h5_a_journal_whose_sync_failed_is_never_taken_for_synced);
+    tcase_add_test(tests, h5_a_journal_that_recovery_cannot_sync_stays_in_the_log);
     tcase_add_test(tests, h6_a_journal_that_another_made_keeps_its_name);
     tcase_add_test(tests, h8_a_group_whose_sync_failed_comes_back_for_nobody_who_was_refused);
     tcase_add_test(tests, h8_what_was_refused_stays_away_although_its_log_stays);

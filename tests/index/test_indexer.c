@@ -429,6 +429,29 @@ START_TEST(payloads_that_a_handler_cannot_take_are_indexed_all_the_same)
 }
 END_TEST
 
+static int refuse_commit(void *count)
+{
+    ++*(unsigned *)count;
+    return 1;
+}
+
+START_TEST(rows_that_could_not_be_committed_are_not_taken_for_indexed)
+{
+    struct fixture f;
+    unsigned refused = 0;
+    FIXTURE_INIT(&f);
+    fixture_append(&f, "s", "x.before", "{}");
+    catch_up(&f, "");
+    fixture_append(&f, "s", "x.after", "{}");
+    sqlite3_commit_hook(f.index->base.db, refuse_commit, &refused);
+    ck_assert_int_lt(annal_index_catch_up(f.index, ANNAL_SLICE("s"), NULL, NULL), 0);
+    ck_assert_uint_gt(refused, 0);
+    sqlite3_commit_hook(f.index->base.db, NULL, NULL);
+    ck_sql(&f, "SELECT COUNT(*) FROM event_index", "2\n");
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(a_journal_that_cannot_be_read_costs_nobody_else)
 {
     struct fixture f;
@@ -583,6 +606,7 @@ Suite *suite_indexer(void)
     tcase_add_test(all, damage_costs_its_line_and_is_kept_as_a_finding);
     tcase_add_test(all, payloads_that_a_handler_cannot_take_are_indexed_all_the_same);
     tcase_add_test(all, a_journal_that_cannot_be_read_costs_nobody_else);
+    tcase_add_test(all, rows_that_could_not_be_committed_are_not_taken_for_indexed);
     tcase_add_test(all, a_journal_that_proves_nothing_costs_no_transaction_each_time);
     tcase_add_test(all, the_lag_of_a_session_is_told);
     tcase_add_test(all, events_are_counted_by_type);

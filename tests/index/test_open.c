@@ -4,6 +4,7 @@
 
 #include "index/index.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -600,6 +602,27 @@ START_TEST(h26_one_writer_of_the_index_at_a_time)
 }
 END_TEST
 
+/* Not only while it has a transaction open: the lock is what keeps the others off. */
+START_TEST(h26_nobody_writes_the_index_while_another_process_has_its_lock)
+{
+    struct fixture f;
+    annal_error err = {0};
+    const annal_catch_up_options options = {.timeout_ms = 1};
+    FIXTURE_INIT(&f);
+    fixture_append_session(&f, "s");
+    ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
+    fixture_append_session(&f, "s");
+    int lock = open(tmpdir_path(&f.dir, "store/locks/index"), O_RDWR);
+    ck_assert_int_eq(flock(lock, LOCK_EX | LOCK_NB), 0);
+    ck_assert_int_eq(annal_index_catch_up(f.index, ANNAL_SLICE("s"), &options, &err),
+                     ANNAL_ERR_BUSY);
+    ck_assert_ptr_nonnull(strstr(err.message, "is writing the index"));
+    close(lock);
+    ck_sql(&f, "SELECT COUNT(*) FROM event_index", "16\n");
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(a_forked_child_leaves_the_index_of_its_parent_alone)
 {
     struct fixture f;
@@ -685,6 +708,7 @@ Suite *suite_open(void)
     tcase_add_test(all, readers_and_writers_wait_for_a_stranger_and_then_say_so);
     tcase_add_test(all, the_lock_is_not_held_while_a_stranger_is_in_the_way);
     tcase_add_test(all, h26_one_writer_of_the_index_at_a_time);
+    tcase_add_test(all, h26_nobody_writes_the_index_while_another_process_has_its_lock);
     tcase_add_test(all, a_forked_child_leaves_the_index_of_its_parent_alone);
     tcase_add_test(all, a_read_only_store_is_answered_from_its_index_and_what_stands_behind_it);
     tcase_add_test(all, a_read_only_store_without_index_is_answered_from_its_journals);

@@ -212,6 +212,33 @@ START_TEST(a_damaged_session_is_not_converted_and_the_sentence_says_what_to_do)
 }
 END_TEST
 
+/* Each line proves itself, and one was left out before they were written. */
+START_TEST(a_journal_that_lacks_an_event_is_not_converted)
+{
+    struct tmpdir dir;
+    annal_convert_result result;
+    const struct codec *codec = &annal__codec_json;
+    const struct frame_header header = {.session = ANNAL_SLICE("s"), .created_us = 1};
+    const annal_draft draft = {.type = ANNAL_SLICE("t"), .data = ANNAL_SLICE("1")};
+    struct buf bytes = {0};
+    uint64_t h = 0;
+    TMPDIR_INIT(&dir);
+    annal_store *store = store_open(tmpdir_path(&dir, "store"));
+    ck_assert_int_eq(codec->encode_header(&bytes, &header, &h), ANNAL_OK);
+    for (uint64_t seq = 1; seq <= 4; seq++) {
+        const struct frame_place place = {seq, 1, bytes.len, h};
+        if (seq != 3)
+            ck_assert_int_eq(codec->encode_event(&bytes, &draft, &place, &h), ANNAL_OK);
+    }
+    file_write(tmpdir_path(&dir, "store/events/s.jsonl"), bytes.ptr, bytes.len);
+    annal__buf_done(&bytes);
+    ck_status(ANNAL_ERR_CORRUPT, convert_to(store, "s", ANNAL_FORMAT_MSGPACK, &result, err));
+    ck_assert_int_eq(format_of(store, "s"), ANNAL_FORMAT_JSON);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
 static int stop_soon(void *arg, uint64_t done, uint64_t total)
 {
     unsigned *calls = arg;
@@ -352,6 +379,7 @@ Suite *suite_convert(void)
     tcase_add_test(convert, the_first_moment_of_1970_is_a_time_and_copies_keep_it);
     tcase_add_test(convert, ids_are_known_in_a_converted_session);
     tcase_add_test(convert, a_damaged_session_is_not_converted_and_the_sentence_says_what_to_do);
+    tcase_add_test(convert, a_journal_that_lacks_an_event_is_not_converted);
     tcase_add_test(convert, a_conversion_can_be_stopped_and_nothing_has_happened);
     tcase_add_loop_test(convert, h11_a_conversion_that_breaks_off_anywhere_loses_nothing, 0, 2);
     tcase_add_loop_test(convert, h11_of_two_names_the_one_that_readers_saw_stays, 0, 4);

@@ -362,6 +362,46 @@ START_TEST(a_write_of_level_os_that_breaks_off_is_taken_back)
 }
 END_TEST
 
+/* Of two events the first may be whole, so nothing is taken back: what is there shows at the next open. */
+START_TEST(a_session_that_cannot_be_given_back_is_told_of_when_the_store_is_closed)
+{
+    struct fixture f;
+    struct failing_io disk;
+    uint64_t seq;
+    TMPDIR_INIT(&f.dir);
+    f.path = tmpdir_path(&f.dir, "store");
+    failing_io_init(&disk);
+    const struct seams seams = {&disk.io, &annal__system_clock, NULL};
+    const annal_draft drafts[] = {{.type = ANNAL_SLICE("t"), .data = ANNAL_SLICE("1")},
+                                  {.type = ANNAL_SLICE("t"), .data = ANNAL_SLICE("2")}};
+    const annal_append_options options = {.level = ANNAL_LEVEL_OS};
+    annal_writer *writer = NULL;
+    annal_status status = ANNAL_OK;
+    f.store = store_open_seams(f.path, &seams);
+    append_numbers(f.store, "s", 1, 3, ANNAL_LEVEL_OS);
+    append_numbers(f.store, "other", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_writer_open(f.store, ANNAL_SLICE("s"), NULL, &writer, err));
+    for (unsigned at = 1; status != ANNAL_ERR_UNKNOWN; at++) {
+        disk.short_len = 20;
+        disk.fail_at = disk.calls + at;
+        status = annal_writer_append(writer, drafts, 2, &options, &seq, NULL);
+        ck_assert_int_ne(status, ANNAL_OK);
+    }
+    disk.fail_at = 0;
+    disk.short_len = 0;
+    annal_writer_close(writer);
+    annal_error failure = {0};
+    ck_assert_int_lt(annal_store_close(f.store, &failure), 0);
+    ck_assert_msg(strstr(failure.message, "session 's' cannot be given back") != NULL, "%s",
+                  failure.message);
+    f.store = store_open(f.path);
+    append_numbers(f.store, "other", 2, 2, ANNAL_LEVEL_SYNC);
+    ck_ok(append_number(f.store, "s", 9, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_assert_uint_ge(seq, 4);
+    fixture_done(&f);
+}
+END_TEST
+
 /* ---- Limits ---- */
 
 static char *filled(size_t len, char c)
@@ -655,6 +695,7 @@ Suite *suite_writer(void)
                    a_session_whose_beginning_failed_is_begun_again_whole_in_the_format_asked_for);
     tcase_add_test(levels, more_than_a_mebibyte_of_level_os_is_synced_and_goes_on);
     tcase_add_test(levels, a_write_of_level_os_that_breaks_off_is_taken_back);
+    tcase_add_test(levels, a_session_that_cannot_be_given_back_is_told_of_when_the_store_is_closed);
     suite_add_tcase(suite, levels);
     TCase *limits = tcase_create("limits");
     tcase_set_timeout(limits, 60);

@@ -18,6 +18,10 @@ KINDS = ("sync", "format", "check", "lock", "status")
 HANGS_AFTER = 300  # seconds: no suite that is named takes a tenth of it
 
 
+class Misfit(Exception):
+    """A mutation whose lines the tree does not have."""
+
+
 def fail(text):
     sys.exit(f"mutate.py: {text}")
 
@@ -52,15 +56,15 @@ def read_mutations():
     return found
 
 
-def mutated(mutation):
+def mutated(mutation, root):
     """The text of the mutation's file, with the mistake."""
     name = mutation["name"]
     if mutation.get("kind") not in KINDS or ("short" in mutation) == ("long" in mutation) or not mutation["hunks"]:
         fail(f"{name}: it needs a kind ({', '.join(KINDS)}), either short: or long:, and lines that are changed")
-    text = open(os.path.join(ROOT, mutation["file"])).read()
+    text = open(os.path.join(root, mutation["file"])).read()
     for old, new in mutation["hunks"]:
         if text.count(old) != 1:
-            fail(f"{name}: {mutation['file']} has these lines {text.count(old)} times and not once; write them as they are today:\n{old}")
+            raise Misfit(f"{name}: {mutation['file']} has these lines {text.count(old)} times and not once; write them as they are today:\n{old}")
         text = text.replace(old, new)
     return text
 
@@ -80,15 +84,20 @@ def known_suites():
 
 
 def check(mutations):
-    known = known_suites()
+    known, misfits = known_suites(), []
     for mutation in mutations:
-        mutated(mutation)
+        try:
+            mutated(mutation, ROOT)
+        except Misfit as why:
+            misfits.append(str(why))
         for suite in mutation.get("short", "").split():
             program, _, name = suite.partition(".")
             if program in ("power", "faults"):
                 program = "crash"
             if not suite.startswith("power.quick_") and f"{program}.{name}" not in known:
-                fail(f"{mutation['name']}: there is no suite '{suite}'")
+                misfits.append(f"{mutation['name']}: there is no suite '{suite}'\n")
+    if misfits:
+        fail("\n".join(misfits))
 
 
 # ---- The copy of the tree ----
@@ -191,8 +200,8 @@ def try_one(mutation, jobs, long_too):
     if "long" in mutation and not long_too:
         return True, f"left to check-long {mutation['long']}"
     path = os.path.join(TREE, mutation["file"])
-    before = open(path).read()
-    open(path, "w").write(mutated(mutation))
+    before, after = open(path).read(), mutated(mutation, TREE)
+    open(path, "w").write(after)
     try:
         return try_long(mutation) if "long" in mutation else try_short(mutation, jobs)
     finally:

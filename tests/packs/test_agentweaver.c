@@ -670,6 +670,9 @@ START_TEST(one_worker_holds_a_run_and_what_an_older_one_says_is_refused)
     ck_append(&p, "run_r1", "lease.renewed", "{\"owner_id\":\"w2\",\"fencing_token\":2}");
     ck_append(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"fencing_token\":2}");
     ck_append(&p, "run_r1", "lease.released", "{\"owner_id\":\"w2\",\"fencing_token\":2}");
+    /* Whoever had token 2 is not to be taken for the one who comes. */
+    ck_refused(&p, "run_r1", "lease.claimed", "{\"owner_id\":\"w3\",\"fencing_token\":2}",
+               "somebody else holds");
     ck_append(&p, "run_r1", "lease.claimed", "{\"owner_id\":\"w3\"}");
     ck_packs(&p, "SELECT lease_owner, fencing_token, attempt FROM runs", "w3|3|3\n");
     packs_ck_rebuild(&p, "agentweaver.db", 5);

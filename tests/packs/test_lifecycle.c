@@ -97,6 +97,21 @@ START_TEST(a_program_ends_stale_sessions_and_hears_of_each)
 }
 END_TEST
 
+/* Its process is dead, and somebody goes on with it without saying so: here this process. */
+START_TEST(a_stale_session_that_somebody_writes_is_left)
+{
+    struct packs p;
+    struct told told = {.packs = &p};
+    PACKS_INIT(&p, "lionagi", "teams");
+    begin(&p, "taken", 1000, dead_process());
+    ck_ok(annal_transition_stale(p.index, NULL, add_stale, &told, err));
+    ck_assert_str_eq(told.text.ptr, "left taken\n");
+    ck_packs(&p, "SELECT status FROM state.sessions", "running\n");
+    free(told.text.ptr);
+    packs_done(&p);
+}
+END_TEST
+
 /* Their events in _state once had the same id, and the second was a conflict. */
 START_TEST(stale_sessions_whose_long_ids_differ_at_the_end_are_both_ended)
 {
@@ -207,6 +222,7 @@ Suite *suite_lifecycle(void)
     tcase_add_test(tcase, a_run_whose_dead_process_another_one_took_over_is_judged_by_its_silence);
     tcase_add_test(tcase, run_list_has_the_same_columns_over_our_connections_and_in_the_database);
     tcase_add_test(tcase, a_program_ends_stale_sessions_and_hears_of_each);
+    tcase_add_test(tcase, a_stale_session_that_somebody_writes_is_left);
     tcase_add_test(tcase, stale_sessions_whose_long_ids_differ_at_the_end_are_both_ended);
     tcase_add_test(tcase, a_stale_session_that_fails_does_not_stop_the_others);
     suite_add_tcase(suite, tcase);

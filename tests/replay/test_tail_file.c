@@ -220,6 +220,24 @@ START_TEST(a_cursor_has_one_reader_at_a_time)
 }
 END_TEST
 
+START_TEST(what_could_not_be_committed_is_committed_the_next_time)
+{
+    const char *folder = tmpdir_path(&f.dir, "store/cursors");
+    fixture_append(&f, "a", "x", "1");
+    fixture_append(&f, "a", "x", "2");
+    open_tail(&everything);
+    ck_given("a", 1);
+    int in_the_way = open(folder, O_RDWR | O_CREAT | O_EXCL, 0600);
+    ck_assert_int_ge(in_the_way, 0);
+    close(in_the_way);
+    ck_assert_int_lt(annal_tail_commit(tail, NULL), 0);
+    ck_assert_int_eq(unlink(folder), 0);
+    ck_ok(annal_tail_commit(tail, err));
+    open_tail(&everything);
+    ck_given("a", 2);
+}
+END_TEST
+
 START_TEST(without_a_cursor_there_is_nothing_to_commit)
 {
     open_tail(NULL);
@@ -407,6 +425,7 @@ Suite *suite_tail_file(void)
     tcase_add_test(tc, a_session_that_was_converted_meanwhile_goes_on);
     tcase_add_test(tc, a_cursor_has_one_reader_at_a_time);
     tcase_add_test(tc, without_a_cursor_there_is_nothing_to_commit);
+    tcase_add_test(tc, what_could_not_be_committed_is_committed_the_next_time);
     tcase_add_test(tc, cursors_are_listed_and_shown);
     tcase_add_test(tc, a_damaged_cursor_is_never_taken_for_another_place);
     tcase_add_test(tc, a_reader_that_is_killed_and_comes_back_misses_nothing);
