@@ -272,9 +272,9 @@ static void ck_recovery(struct bed *bed, const struct damage *damage, bool this_
     bool last_is_hit = damage_hits(damage, bed->last_offset, bed->last_end);
     put_journals(bed);
     unlink(bed->held);
+    file_write(bed->log, damage->bytes, damage->len);
     if (this_boot)
         hold_sessions(bed, boot);
-    file_write(bed->log, damage->bytes, damage->len);
     ck_ok(annal__store_open(bed->store, &options, &seams, &store, err));
     for (unsigned i = 0; i < SESSIONS; i++)
         ck_session(bed, store, i, damage, warning, last_is_hit);
@@ -354,6 +354,8 @@ static void learn(struct bed *bed)
         ck_assert_uint_eq(bed->sessions[i].known.count, bed->sessions[i].count);
     }
     store_close(store);
+    file_write(bed->log, bed->sound,
+               bed->len); /* a log of another boot goes when it is recovered */
 }
 
 static void bed_done(struct bed *bed)
