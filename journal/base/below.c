@@ -41,8 +41,8 @@ static annal_status fail(const struct below *below, int folder, const char *name
     int why = errno;
     if ((why == ELOOP || why == ENOTDIR) &&
         fstatat(folder, name, &found, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(found.st_mode)) {
-        annal__fail(err, ANNAL_ERR_IO, "%s '%s/%s': '%s/%.*s' is a symbolic link, and not followed",
-                    what, below->root, path, below->root, (int)len, path);
+        annal__fail(err, ANNAL_ERR_IO, "'%s/%.*s' is a symbolic link, and not followed",
+                    below->root, (int)len, path);
         if (err != NULL)
             err->os_errno = ELOOP;
         return ANNAL_ERR_IO;
