@@ -139,6 +139,28 @@ void model_forked(struct model *model, const char *parent_name, const char *chil
     model->version++;
 }
 
+void model_adopt(struct model *model, const struct model *from, const char *name)
+{
+    struct model_session *here = model_session(model, name);
+    const struct model_session *there = model_find(from, annal_slice_of(name));
+    ck_assert_uint_eq(here->count, 0);
+    for (size_t i = 0; i < there->count; i++)
+        add_event(here, &(struct model_event){.type = copy(annal_slice_of(there->events[i].type)),
+                                              .id = copy(annal_slice_of(there->events[i].id)),
+                                              .data = copy(annal_slice_of(there->events[i].data)),
+                                              .joined = true});
+    here->deleting = true;
+    model->version++;
+}
+
+void model_adopted(struct model *model, const char *name)
+{
+    struct model_session *session = model_session(model, name);
+    session->deleting = false;
+    session->durable = session->kept = session->count;
+    model->version++;
+}
+
 void model_copy(struct model *model, const char *name)
 {
     struct model_session *session = model_session(model, name);

@@ -46,6 +46,10 @@ void model_deleted(struct model *model, const char *session, bool done);
  * there or not, with all of them. It returned: so it is, and they are durable in both. */
 void model_fork(struct model *model, const char *parent, size_t at_seq, const char *child);
 void model_forked(struct model *model, const char *parent, const char *child);
+/* A session of another store begins to be taken over from there: until that returns it may be here
+ * or not, whole. model_adopted(): so it is, and durable. */
+void model_adopt(struct model *model, const struct model *from, const char *name);
+void model_adopted(struct model *model, const char *name);
 /* Somebody copies a journal to this name. Until it is deleted it may be there, whole or not. */
 void model_copy(struct model *model, const char *name);
 /* annal_sync(), a checkpoint or a close returned. */

@@ -1,5 +1,6 @@
 #include "tests/crash/power_workloads.h"
 
+#include "journal/store.h"
 #include "tests/support/journals.h"
 
 #include <annal/annal.h>
@@ -475,6 +476,103 @@ static void run_copies(struct power_run *run)
     end(&one);
 }
 
+/* The store that a bundle was laid down in, beside ours; this process alone uses it. */
+static annal_store *open_stage(const struct program *program, bool to_read)
+{
+    char path[64];
+    annal_store *store = NULL;
+    const struct io *io = program->store->io;
+    const struct sim_process *process = io->arg;
+    const struct sim_disk *disk = process->disk;
+    const struct seams seams = {.io = io, .clock = &disk->clock, .boot = disk->boot};
+    const annal_store_options options = {
+        .create = !to_read, .no_keeper = true, .read_only = to_read, .region_bytes = REGION_BYTES};
+    snprintf(path, sizeof path, "%s/stage", process->root);
+    ck_ok(annal__store_open(path, &options, &seams, &store, err));
+    return store;
+}
+
+static void adopt(struct program *program, const struct program *staged, const char *session)
+{
+    model_adopt(&program->run->model, &staged->run->model, session);
+    ck_ok(annal_session_adopt(program->store, staged->store, annal_slice_of(session), err));
+    model_adopted(&program->run->model, session);
+}
+
+/* Sessions are taken over, go on, are deleted and taken over again. */
+static void run_bundles(struct power_run *run)
+{
+    struct power_run stage = {.disk = run->disk};
+    struct program one = {0}, staged = {.run = &stage, .appended = 1000};
+    begin(&one, run, false);
+    append(&one, "a", 2, 100, ANNAL_LEVEL_SYNC);
+    staged.store = open_stage(&one, false);
+    append(&staged, "b", 2, 700, ANNAL_LEVEL_SYNC);
+    append(&staged, "m", 3, 100, ANNAL_LEVEL_BATCH);
+    append(&staged, "c", 1, 30, ANNAL_LEVEL_SYNC);
+    end(&staged);
+    staged.store = open_stage(&one, true);
+    adopt(&one, &staged, "b");
+    append(&one, "b", 1, 600, ANNAL_LEVEL_SYNC);
+    adopt(&one, &staged, "m");
+    append(&one, "m", 1, 50, ANNAL_LEVEL_BATCH);
+    append(&one, "a", 1, 50, ANNAL_LEVEL_SYNC);
+    ck_ok(try_delete(&one, "b", err));
+    adopt(&one, &staged, "c");
+    append(&one, "b", 1, 20, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_store_close(staged.store, err));
+    model_done(&stage.model);
+    end(&one);
+}
+
+static void append_created(struct program *program, const char *session)
+{
+    annal_writer *writer = NULL;
+    uint64_t seq = 0;
+    const annal_draft draft = {.type = ANNAL_SLICE("session.created"), .data = ANNAL_SLICE("{}")};
+    struct model *model = &program->run->model;
+    model_append(model, session, &draft, 1, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_writer_open(program->store, annal_slice_of(session), NULL, &writer, err));
+    ck_ok(annal_writer_append(writer, &draft, 1, NULL, &seq, err));
+    annal_writer_close(writer);
+    model_acknowledge(model, session, ANNAL_LEVEL_SYNC);
+}
+
+/* An annal_prune_fn. */
+static int delete_pruned(void *arg, const annal_pruned *pruned)
+{
+    struct program *program = arg;
+    char session[40];
+    snprintf(session, sizeof session, "%.*s", ANNAL_FMT(pruned->session));
+    ck_assert_ptr_null(pruned->kept);
+    model_acknowledge(&program->run->model, session, ANNAL_LEVEL_SYNC);
+    ck_ok(try_delete(program, session, err));
+    return 0;
+}
+
+/* Sessions leave the tables by an event, and then the store. */
+static void run_prune(struct power_run *run)
+{
+    struct program program = {0};
+    char cutoff[ANNAL_TIME_BYTES], data[100];
+    begin(&program, run, true);
+    append_created(&program, "p");
+    append_created(&program, "q");
+    append(&program, "a", 1, 100, ANNAL_LEVEL_SYNC);
+    append(&program, "q", 2, 100, ANNAL_LEVEL_SYNC);
+    const annal_prune_options options = {.before_us = run->disk->now_us + INT64_C(86400000000),
+                                         .delete_journals = true};
+    annal_time_format(options.before_us, cutoff);
+    snprintf(data, sizeof data, "{\"cutoff\":\"%s\",\"keep_n\":0,\"messages\":[]}", cutoff);
+    const annal_draft draft = {.type = ANNAL_SLICE("session.pruned"), .data = annal_slice_of(data)};
+    model_append(&run->model, "p", &draft, 1, ANNAL_LEVEL_SYNC);
+    model_append(&run->model, "q", &draft, 1, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_prune(program.index, &options, delete_pruned, &program, err));
+    append(&program, "q", 1, 20, ANNAL_LEVEL_SYNC);
+    append(&program, "a", 1, 20, ANNAL_LEVEL_SYNC);
+    end(&program);
+}
+
 /* The next operation of this kind on such a file fails. */
 static void fail_next(struct program *program, enum sim_op_kind kind, const char *name, int with)
 {
@@ -579,6 +677,8 @@ const struct power_workload power_workloads[] = {
     {.name = "wipe", .run = run_wipe},
     {.name = "convert", .run = run_convert},
     {.name = "copies", .run = run_copies},
+    {.name = "bundles", .run = run_bundles},
+    {.name = "prune", .run = run_prune},
     {.name = "fork", .run = run_fork},
     {.name = "forget", .run = run_forget},
     {.name = "failing", .run = run_failing_log},
