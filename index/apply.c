@@ -49,6 +49,7 @@ struct fold {
 /* A section that an event kept busy for longer than it may. */
 struct spent {
     uint64_t session, seq, handler;
+    const char *why; /* static */
 };
 
 /* Which handlers take the events of a type: looked up once, as sessions have few types. */
@@ -398,39 +399,39 @@ static int run_statements(const struct handler *handler, annal_slice session,
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-static const char too_long[] = "this takes more than 100 million instructions of SQLite's";
-
 /*
  * SQLite has taken back the whole transaction when it stops a statement that writes. So that is told
  * as a failure, and what stopped it is kept here: the next time it is a finding, and all else runs.
  */
 static annal_status note_spent(struct applier *applier, const struct handler *handler,
-                               annal_slice session, const annal_event *event, annal_error *err)
+                               annal_slice session, const annal_event *event, const char *why,
+                               annal_error *err)
 {
     const struct spent spent = {annal__hash(session.ptr, session.len, 0), event->seq,
-                                (uint64_t)(handler - applier->handlers)};
+                                (uint64_t)(handler - applier->handlers), why};
     if (annal__buf_append(&applier->spent, (const char *)&spent, sizeof spent) < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "event %llu of session '%.*s'",
                            (unsigned long long)event->seq, ANNAL_FMT(session));
     return annal__fail(err, ANNAL_ERR_LIMIT, "event %llu of session '%.*s', %.*s: %s",
                        (unsigned long long)event->seq, ANNAL_FMT(session), ANNAL_FMT(event->type),
-                       too_long);
+                       why);
 }
 
-static bool is_spent(const struct applier *applier, const struct handler *handler,
-                     annal_slice session, const annal_event *event)
+/* Why the handler is not run for this event; NULL: it is. */
+static const char *why_spent(const struct applier *applier, const struct handler *handler,
+                             annal_slice session, const annal_event *event)
 {
     struct spent spent;
     if (applier->spent.len == 0)
-        return false;
+        return NULL;
     uint64_t hash = annal__hash(session.ptr, session.len, 0);
     for (size_t at = 0; at < applier->spent.len; at += sizeof spent) {
         memcpy(&spent, applier->spent.ptr + at, sizeof spent);
         if (spent.session == hash && spent.seq == event->seq &&
             spent.handler == (uint64_t)(handler - applier->handlers))
-            return true;
+            return spent.why;
     }
-    return false;
+    return NULL;
 }
 
 size_t annal__applier_spent(const struct applier *applier)
@@ -440,7 +441,7 @@ size_t annal__applier_spent(const struct applier *applier)
 
 /*
  * All or none of a section. *out_rc is SQLITE_OK, or why it cannot take the event, which then
- * changed nothing; SQLite's message stands in applier->refused.
+ * changed nothing; the reason stands in applier->refused: in our words where a guard is asked.
  */
 static annal_status run_handler(struct applier *applier, const struct handler *handler,
                                 annal_slice session, const annal_event *event, bool *out_holds,
@@ -448,21 +449,24 @@ static annal_status run_handler(struct applier *applier, const struct handler *h
 {
     /* One statement undoes itself; several need a savepoint. */
     bool several = handler->count > 1 || out_holds != NULL;
-    if (is_spent(applier, handler, session, event)) {
-        snprintf(applier->refused, sizeof applier->refused, "%s", too_long);
+    const char *spent = why_spent(applier, handler, session, event);
+    if (spent != NULL) {
+        snprintf(applier->refused, sizeof applier->refused, "%s", spent);
         *out_rc = SQLITE_ERROR;
         return ANNAL_OK;
     }
     annal_status status = several ? annal__db_run(applier->savepoint, err) : ANNAL_OK;
     if (status < 0)
         return status;
-    unsigned left;
-    annal__permit_steps(applier->db, &left);
+    struct spending spending;
+    annal__permit_steps(applier->db, &spending);
     int rc = run_statements(handler, session, event, out_holds);
     annal__permit_steps(applier->db, NULL);
     if (rc == SQLITE_INTERRUPT)
-        status = note_spent(applier, handler, session, event, err);
-    else if (is_refusal(rc))
+        status = note_spent(applier, handler, session, event, spending.why, err);
+    else if (is_refusal(rc) && (out_holds != NULL || (rc & 0xff) == SQLITE_TOOBIG))
+        annal__db_reason(applier->db, rc, applier->refused, sizeof applier->refused);
+    else if (is_refusal(rc)) /* a finding, which is for the author of the pack */
         snprintf(applier->refused, sizeof applier->refused, "%s", sqlite3_errmsg(applier->db));
     else if (rc != SQLITE_OK)
         status = annal__db_fail(err, applier->db, rc, "event %llu of session '%.*s'",
@@ -602,7 +606,7 @@ void annal__applier_keep(struct applier *applier, const annal_event *event)
 
 /* ---- Before an append ---- */
 
-/* After a guard said no: its sentence, and behind it what a constraint said. */
+/* After a guard said no: its sentence, and behind it why a row could not be written. */
 static const char *refusal(struct applier *applier, const struct pack_section *section, bool holds)
 {
     char why[sizeof applier->refused];
@@ -720,21 +724,25 @@ static annal_status fill_from(struct applier *applier, const struct handler *han
     const struct statement *statement = &handler->statements[0];
     char ts[ANNAL_TIME_BYTES], path[FIELD_PATH_BYTES];
     annal_event asked = *event;
+    struct spending spending = {0};
     asked.data = annal__buf_slice(data);
     annal_time_format(event->ts_us, ts);
     annal_status status = ANNAL_OK;
     int rc = annal__fields_read(handler->fields, asked.data);
     if (rc == SQLITE_OK) {
-        unsigned left;
         bind_params(handler, statement, session, &asked, ts);
-        annal__permit_steps(applier->db, &left);
+        annal__permit_steps(applier->db, &spending);
         rc = sqlite3_step(statement->stmt);
         annal__permit_steps(applier->db, NULL);
     }
     if (rc == SQLITE_INTERRUPT)
         status = annal__fail(err, ANNAL_ERR_LIMIT, "fill an event '%.*s': %s",
-                             ANNAL_FMT(event->type), too_long);
-    else if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+                             ANNAL_FMT(event->type), spending.why);
+    else if (is_refusal(rc)) {
+        annal__db_reason(applier->db, rc, applier->refused, sizeof applier->refused);
+        status = annal__fail(err, ANNAL_ERR_REFUSED, "fill an event '%.*s': %.400s",
+                             ANNAL_FMT(event->type), applier->refused);
+    } else if (rc != SQLITE_ROW && rc != SQLITE_DONE)
         status =
             annal__db_fail(err, applier->db, rc, "fill an event '%.*s'", ANNAL_FMT(event->type));
     struct buf filled = {.limit = data->limit};
@@ -817,8 +825,8 @@ annal_status annal__applier_drop(struct applier *applier, annal_slice session, a
             const struct statement *statement = &handler->statements[j];
             for (int k = 0; k < statement->param_count; k++)
                 annal__db_bind_text(statement->stmt, k + 1, session);
-            unsigned left;
-            annal__permit_steps(applier->db, &left);
+            struct spending spending;
+            annal__permit_steps(applier->db, &spending);
             status = annal__db_run(statement->stmt, err);
             annal__permit_steps(applier->db, NULL);
             if (status < 0)

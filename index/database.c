@@ -1,5 +1,6 @@
 #include "index/database.h"
 
+#include "index/bound.h"
 #include "index/functions.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
@@ -66,6 +67,47 @@ annal_status annal__db_fail(annal_error *err, sqlite3 *db, int rc, const char *f
     if (err != NULL && status == ANNAL_ERR_IO)
         err->os_errno = errno_of(db, rc);
     return status;
+}
+
+void annal__db_reason(sqlite3 *db, int rc, char *out, size_t room)
+{
+    const char *said = sqlite3_errmsg(db);
+    const char *colon = strrchr(said, ':');
+    const char *column = colon != NULL && colon[1] == ' ' ? colon + 2 : "value";
+    switch (rc) {
+    case SQLITE_CONSTRAINT_UNIQUE:
+    case SQLITE_CONSTRAINT_PRIMARYKEY:
+    case SQLITE_CONSTRAINT_ROWID:
+        snprintf(out, room, "there is a row with this %.150s already", column);
+        return;
+    case SQLITE_CONSTRAINT_NOTNULL:
+        snprintf(out, room, "%.150s is missing", column);
+        return;
+    case SQLITE_CONSTRAINT_FOREIGNKEY:
+        snprintf(out, room, "what it refers to is not there");
+        return;
+    case SQLITE_CONSTRAINT_TRIGGER:
+        snprintf(out, room, "%.300s", said);
+        return;
+    default:
+        break;
+    }
+    switch (rc & 0xff) {
+    case SQLITE_CONSTRAINT:
+        snprintf(out, room, "a value is not allowed there");
+        break;
+    case SQLITE_MISMATCH:
+    case SQLITE_RANGE:
+        snprintf(out, room, "a value is of the wrong type");
+        break;
+    case SQLITE_TOOBIG:
+        snprintf(out, room, "a value takes more than %d MiB",
+                 sqlite3_limit(db, SQLITE_LIMIT_LENGTH, -1) >> 20);
+        break;
+    default:
+        snprintf(out, room, "the pack cannot read this data");
+        break;
+    }
 }
 
 annal_status annal__db_open(const char *name, int flags, sqlite3 **out_db, annal_error *err)
@@ -318,13 +360,17 @@ annal_value annal__db_value(sqlite3_stmt *stmt, int column)
     return value;
 }
 
-static annal_status hand_out_rows(sqlite3_stmt *stmt, annal_row *row, annal_value *values,
-                                  annal_row_fn fn, void *arg, annal_error *err)
+static annal_status hand_out_rows(struct bound *bound, sqlite3_stmt *stmt, annal_row *row,
+                                  annal_value *values, annal_row_fn fn, void *arg, annal_error *err)
 {
     for (;;) {
-        int rc = sqlite3_step(stmt);
+        int rc = annal__bound_step(bound, stmt);
         if (rc == SQLITE_DONE)
             return ANNAL_OK;
+        annal_status status =
+            rc == SQLITE_ROW ? ANNAL_OK : annal__bound_fail(bound, rc, "SQL", err);
+        if (status < 0)
+            return status;
         if (rc != SQLITE_ROW)
             return annal__db_fail(err, sqlite3_db_handle(stmt), rc, "SQL");
         for (size_t i = 0; i < row->count; i++)
@@ -343,6 +389,7 @@ annal_status annal__db_select(sqlite3 *db, annal_slice sql, const annal_sql_opti
     sqlite3_stmt *stmt = NULL;
     const char **names = NULL;
     annal_value *values = NULL;
+    struct bound bound = {0};
     if (options == NULL)
         options = &defaults;
     annal_status status = annal__db_prepare_select(db, sql, &stmt, err);
@@ -363,9 +410,12 @@ annal_status annal__db_select(sqlite3 *db, annal_slice sql, const annal_sql_opti
         names[i] = sqlite3_column_name(stmt, (int)i);
     row.names = names;
     int verdict = options->columns == NULL ? 0 : options->columns(arg, &row);
-    status = verdict != 0 ? (annal_status)verdict : hand_out_rows(stmt, &row, values, fn, arg, err);
+    annal__bound_begin(&bound, db, &options->limits);
+    status = verdict != 0 ? (annal_status)verdict
+                          : hand_out_rows(&bound, stmt, &row, values, fn, arg, err);
 
 done:
+    annal__bound_end(&bound);
     annal__free(values);
     annal__free(names);
     sqlite3_finalize(stmt);

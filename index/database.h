@@ -24,6 +24,13 @@ annal_status annal__db_fail(annal_error *err, sqlite3 *db, int rc, const char *f
     ANNAL_PRINTF(4, 5);
 
 /*
+ * Why a row could not be written, for whoever gave the event and does not know our tables: in our
+ * words, never in SQLite's. rc is an extended result code, and the failure db's last. What a trigger
+ * of the pack says is the pack's own sentence, and stays.
+ */
+void annal__db_reason(sqlite3 *db, int rc, char *out, size_t room);
+
+/*
  * Open a database the way all ours are: our SQL functions, extended result codes, no checkpoint on
  * close (only the holder of the index lock may do that). flags as for sqlite3_open_v2().
  */

@@ -10,6 +10,7 @@
  * (3) No row is lost: tables that none of them read come behind, row by row; those that the section
  *     "-- tables" names come before all else.
  */
+#include "index/bound.h"
 #include "index/database.h"
 #include "index/import.h"
 #include "journal/base/alloc.h"
@@ -22,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define WAIT_MS 10000
@@ -31,6 +33,9 @@
 
 struct rows {
     sqlite3 *db;
+    struct bound bound;
+    uint64_t bytes;     /* of lines that were given */
+    uint64_t bytes_max; /* 0: no limit */
     bool damaged;
     struct buf line;
     struct name {
@@ -189,17 +194,34 @@ static int allow_reading(void *arg, int action, const char *table, const char *c
     return note_read(rows, annal_slice_of(table)) ? SQLITE_OK : SQLITE_DENY;
 }
 
+static annal_status give_line(struct rows *rows, annal_slice line, annal_error *err)
+{
+    rows->bytes += line.len;
+    if (rows->bytes_max != 0 && rows->bytes > rows->bytes_max)
+        return annal__fail(err, ANNAL_ERR_LIMIT,
+                           "this SQLite database gives more than %llu MB of rows",
+                           (unsigned long long)(rows->bytes_max >> 20));
+    return rows->fn(rows->arg, line, err);
+}
+
+static annal_status fail_reading(const struct rows *rows, int rc, const char *what,
+                                 annal_error *err)
+{
+    annal_status status = annal__bound_fail(&rows->bound, rc, what, err);
+    return status < 0 ? status : annal__db_fail(err, rows->db, rc, "%s", what);
+}
+
 static annal_status give_rows(struct rows *rows, sqlite3_stmt *statement, annal_error *err)
 {
     annal_status status = ANNAL_OK;
-    int rc = sqlite3_step(statement);
+    int rc = annal__bound_step(&rows->bound, statement);
     while (rc == SQLITE_ROW && status == ANNAL_OK) {
         if (sqlite3_column_type(statement, 0) != SQLITE_NULL)
-            status = rows->fn(rows->arg, annal__db_column(statement, 0), err);
-        rc = status == ANNAL_OK ? sqlite3_step(statement) : rc;
+            status = give_line(rows, annal__db_column(statement, 0), err);
+        rc = status == ANNAL_OK ? annal__bound_step(&rows->bound, statement) : rc;
     }
     if (status == ANNAL_OK && rc != SQLITE_DONE)
-        status = annal__db_fail(err, rows->db, rc, "read this SQLite database");
+        status = fail_reading(rows, rc, "read this SQLite database", err);
     return status;
 }
 
@@ -297,7 +319,8 @@ static annal_status give_table(struct rows *rows, annal_slice table, annal_error
     char *sql = sqlite3_mprintf("SELECT * FROM \"%.*w\"", ANNAL_FMT(table));
     int rc = sql == NULL ? SQLITE_NOMEM : sqlite3_prepare_v2(rows->db, sql, -1, &statement, NULL);
     sqlite3_free(sql);
-    while (rc == SQLITE_OK && status == ANNAL_OK && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
+    while (rc == SQLITE_OK && status == ANNAL_OK &&
+           (rc = annal__bound_step(&rows->bound, statement)) == SQLITE_ROW) {
         rc = SQLITE_OK;
         status = put_row(&rows->line, table, statement);
         if (status < 0)
@@ -305,10 +328,13 @@ static annal_status give_table(struct rows *rows, annal_slice table, annal_error
                                  status == ANNAL_ERR_LIMIT ? "is larger than 4 GiB as JSON"
                                                            : "finds no memory");
         else
-            status = rows->fn(rows->arg, annal__buf_slice(&rows->line), err);
+            status = give_line(rows, annal__buf_slice(&rows->line), err);
     }
-    if (status == ANNAL_OK && rc != SQLITE_DONE)
-        status = annal__db_fail(err, rows->db, rc, "read table '%.*s'", ANNAL_FMT(table));
+    if (status == ANNAL_OK && rc != SQLITE_DONE) {
+        char what[300];
+        snprintf(what, sizeof what, "read table '%.*s'", ANNAL_FMT(table));
+        status = fail_reading(rows, rc, what, err);
+    }
     sqlite3_finalize(statement);
     return status;
 }
@@ -364,12 +390,28 @@ static annal_status give_other_tables(struct rows *rows, annal_error *err)
     return status;
 }
 
-annal_status annal_import_rows(annal_slice sql, const char *path, annal_import_row_fn fn, void *arg,
-                               annal_error *err)
+/* Not smaller than what a sound database gives. */
+static uint64_t lines_max(const char *path, const annal_limits *limits)
 {
+    struct stat info;
+    uint64_t bytes = stat(path, &info) == 0 ? 4 * (uint64_t)info.st_size : 0;
+    return limits->temp_bytes == 0 || bytes < limits->temp_bytes ? limits->temp_bytes : bytes;
+}
+
+annal_status annal_import_rows(annal_slice sql, const char *path, const annal_limits *limits,
+                               annal_import_row_fn fn, void *arg, annal_error *err)
+{
+    static const annal_limits none;
     struct rows rows = {.fn = fn, .arg = arg, .line = {.limit = ROW_BYTES_MAX}};
     size_t at = 0;
     annal_status status = open_foreign(&rows, path, err);
+    if (limits == NULL)
+        limits = &none;
+    if (status >= 0) {
+        annal__bound_begin(&rows.bound, rows.db, limits);
+        rows.bound.each_row = true;
+        rows.bytes_max = lines_max(path, limits);
+    }
     if (status >= 0)
         status =
             give_first_tables(&rows, annal__import_section(sql, "-- tables", &(size_t){0}), err);
@@ -384,6 +426,7 @@ annal_status annal_import_rows(annal_slice sql, const char *path, annal_import_r
         status = give_other_tables(&rows, err);
     if (status == ANNAL_OK && rows.damaged)
         status = annal__fail(err, ANNAL_ERR_CORRUPT, "this SQLite database is cut short");
+    annal__bound_end(&rows.bound);
     sqlite3_close(rows.db);
     annal__buf_done(&rows.line);
     for (struct name *name = rows.read; name != NULL;) {

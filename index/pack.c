@@ -633,14 +633,13 @@ annal_status annal__pack_make_tables(const annal_pack *pack, sqlite3 *db, annal_
             return status;
         if (stmt == NULL)
             break;
-        unsigned left;
-        annal__permit_steps(db, &left);
+        struct spending spending;
+        annal__permit_steps(db, &spending);
         int rc = sqlite3_step(stmt);
         annal__permit_steps(db, NULL);
         if (rc == SQLITE_INTERRUPT)
-            status = annal__fail(err, ANNAL_ERR_SQL,
-                                 "%s:%u: this takes more than 100 million instructions of SQLite's",
-                                 pack->file, line_of(statement, line));
+            status = annal__fail(err, ANNAL_ERR_SQL, "%s:%u: %s", pack->file,
+                                 line_of(statement, line), spending.why);
         else if (rc != SQLITE_DONE && rc != SQLITE_ROW)
             status = annal__db_fail(err, db, rc, "%s:%u", pack->file, line_of(statement, line));
         sqlite3_finalize(stmt);

@@ -16,7 +16,8 @@
  * (4) So the date functions of a connection on which handlers run are ours. They look at what they
  *     are asked and then ask SQLite's own, on a helper connection.
  * (5) What a section does for one event, or one statement that makes tables, ends: after 100 million
- *     instructions of SQLite's it is stopped.
+ *     instructions of SQLite's, or with 256 MiB that it holds or has written, it is stopped. A value
+ *     may take 128 MiB.
  */
 #include "index/permit.h"
 
@@ -26,6 +27,8 @@
 
 #include <stdio.h>
 #include <string.h>
+
+#define VALUE_BYTES_MAX (128 << 20)
 
 /* ---- Compiling ---- */
 
@@ -332,6 +335,7 @@ annal_status annal__permit_no_chance(sqlite3 *db, annal_error *err)
     if (chance == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "the functions of a database");
     chance->refs = 1;
+    sqlite3_limit(db, SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX);
     int rc =
         sqlite3_create_function_v2(db, "random", 0, moving, NULL, sql_random, NULL, NULL, NULL);
     if (rc == SQLITE_OK)
@@ -348,18 +352,40 @@ annal_status annal__permit_no_chance(sqlite3 *db, annal_error *err)
     return rc == SQLITE_OK ? ANNAL_OK : annal__db_fail(err, db, rc, "the functions of a database");
 }
 
-#define STEPS_AT_ONCE 1000000
-#define STEPS_MAX     100000000
+#define STEPS_AT_ONCE   100
+#define STEPS_MAX       100000000
+#define PAGE_BYTES      4096
+#define EVENT_BYTES_MAX ((sqlite3_int64)256 << 20)
 
-static int count_steps(void *left)
+static int pages_written(sqlite3 *db)
 {
-    unsigned *times = left;
-    return --*times == 0;
+    int count = 0, unused = 0;
+    (void)sqlite3_db_status(db, SQLITE_DBSTATUS_CACHE_WRITE, &count, &unused, 0);
+    return count;
 }
 
-void annal__permit_steps(sqlite3 *db, unsigned *left)
+/* A progress handler. What most events cost is over before the first look. */
+static int look(void *arg)
 {
-    if (left != NULL)
-        *left = STEPS_MAX / STEPS_AT_ONCE;
-    sqlite3_progress_handler(db, left == NULL ? 0 : STEPS_AT_ONCE, count_steps, left);
+    struct spending *spending = arg;
+    if (!spending->looked) {
+        spending->looked = true;
+        spending->memory = sqlite3_memory_used();
+        spending->written = pages_written(spending->db);
+    }
+    sqlite3_int64 bytes =
+        sqlite3_memory_used() - spending->memory +
+        (sqlite3_int64)(pages_written(spending->db) - spending->written) * PAGE_BYTES;
+    if (bytes > EVENT_BYTES_MAX)
+        spending->why = "this holds or writes more than 256 MiB for one event";
+    else if (--spending->left == 0)
+        spending->why = "this takes more than 100 million instructions of SQLite's";
+    return spending->why != NULL;
+}
+
+void annal__permit_steps(sqlite3 *db, struct spending *spending)
+{
+    if (spending != NULL)
+        *spending = (struct spending){.db = db, .left = STEPS_MAX / STEPS_AT_ONCE};
+    sqlite3_progress_handler(db, spending == NULL ? 0 : STEPS_AT_ONCE, look, spending);
 }

@@ -23,14 +23,26 @@ bool annal__permit_statement(struct permit *permit, sqlite3_stmt *stmt);
 
 /*
  * Take clock and dice from a connection on which handlers run: inside a transaction whatever asks
- * for them fails; outside they say what SQLite's say. More than once does no harm.
+ * for them fails; outside they say what SQLite's say. And bound its values. More than once does no
+ * harm.
  */
 annal_status annal__permit_no_chance(sqlite3 *db, annal_error *err);
 
+/* What statements have cost since annal__permit_steps(). */
+struct spending {
+    sqlite3 *db;
+    unsigned left;        /* looks, until there were too many instructions */
+    bool looked;          /* the next two are known */
+    sqlite3_int64 memory; /* of SQLite at the first look */
+    int written;          /* pages, by then */
+    const char *why;      /* they were stopped; NULL: they were not */
+};
+
 /*
  * From now on a statement stops with SQLITE_INTERRUPT when it and those before it have run for some
- * 100 million instructions of SQLite's. NULL: as long as they like again. *left must live until then.
+ * 100 million instructions of SQLite's, or hold or write more than 256 MiB; why says so. NULL: as
+ * long as they like again. *spending must live until then.
  */
-void annal__permit_steps(sqlite3 *db, unsigned *left);
+void annal__permit_steps(sqlite3 *db, struct spending *spending);
 
 #endif

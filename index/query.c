@@ -1,5 +1,6 @@
 /* Event queries: one SELECT over event_index, and each event read from its journal. */
 #include "index/query.h"
+#include "index/bound.h"
 #include "index/database.h"
 #include "index/found.h"
 #include "index/history.h"
@@ -10,6 +11,7 @@
 
 #include <annal/journal.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #define FILTER_TYPES_MAX 500
@@ -21,6 +23,7 @@ struct annal_query {
     sqlite3_stmt *stmt;
     struct found found;    /* its rows */
     sqlite3_stmt *where;   /* asked about each event that is read; NULL: none */
+    annal_limits limits;   /* of where */
     sqlite3_stmt *damages; /* what was damaged already when it was indexed; after the rows */
     bool at_damages, ended;
     bool one_session, descending;
@@ -409,6 +412,7 @@ static annal_status start(annal_index *index, const annal_filter *filter, annal_
     query->one_session = filter->session_count == 1;
     query->descending = filter->descending;
     query->limit = filter->limit;
+    query->limits = filter->where_limits;
     return annal__found_begin(&query->found, index->store, query->stmt, err);
 }
 
@@ -505,13 +509,21 @@ static annal_status asks_for(annal_query *query, annal_slice session, const anna
     bind_optional(stmt, 5, event->id);
     bind_optional(stmt, 6, event->cause);
     annal__db_bind_text(stmt, 7, event->data);
-    int rc = sqlite3_step(stmt);
+    struct bound bound;
+    annal__bound_begin(&bound, query->db, &query->limits);
+    bound.each_row = true;
+    int rc = annal__bound_step(&bound, stmt);
     *out = rc == SQLITE_ROW;
-    annal_status status =
-        rc == SQLITE_ROW || rc == SQLITE_DONE
-            ? ANNAL_OK
-            : annal__db_fail(err, query->db, rc, "the expression, on event %llu of session '%.*s'",
-                             (unsigned long long)event->seq, ANNAL_FMT(session));
+    annal_status status = ANNAL_OK;
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
+        char what[ANNAL_SESSION_ID_BYTES_MAX + 100];
+        snprintf(what, sizeof what, "the expression, on event %llu of session '%.*s'",
+                 (unsigned long long)event->seq, ANNAL_FMT(session));
+        status = annal__bound_fail(&bound, rc, what, err);
+        if (status == ANNAL_OK)
+            status = annal__db_fail(err, query->db, rc, "%s", what);
+    }
+    annal__bound_end(&bound);
     sqlite3_reset(stmt);
     sqlite3_clear_bindings(stmt); /* the event's bytes are not ours */
     return status;

@@ -415,6 +415,45 @@ int args_limit(const struct args *args, uint64_t *out)
     return exit_status;
 }
 
+const annal_limits limits_usual = {
+    .run_ms = 60000, .memory_bytes = (uint64_t)1 << 30, .temp_bytes = (uint64_t)1 << 30};
+
+#define MB_MAX      ((uint64_t)1 << 32)
+#define SECONDS_MAX 4000000
+
+int args_limits(const struct args *args, annal_limits *out)
+{
+    uint64_t seconds = limits_usual.run_ms / 1000;
+    uint64_t memory = limits_usual.memory_bytes >> 20, temp = limits_usual.temp_bytes >> 20;
+    int exit_status = args_number(args, "timeout", &seconds);
+    if (exit_status == 0)
+        exit_status = args_number(args, "memory", &memory);
+    if (exit_status == 0)
+        exit_status = args_number(args, "temp", &temp);
+    if (exit_status == 0 && seconds > SECONDS_MAX)
+        return fail_usage("--timeout is at most %d seconds", SECONDS_MAX);
+    if (exit_status == 0 && (memory > MB_MAX || temp > MB_MAX))
+        return fail_usage("--memory and --temp are at most %llu MB", (unsigned long long)MB_MAX);
+    *out = (annal_limits){
+        .run_ms = (uint32_t)seconds * 1000, .memory_bytes = memory << 20, .temp_bytes = temp << 20};
+    return exit_status;
+}
+
+int fail_limited(const annal_error *err)
+{
+    annal_error placed = *err;
+    limits_hint(&placed);
+    return fail_error(&placed);
+}
+
+void limits_hint(annal_error *err)
+{
+    const annal_error why = *err;
+    if (err->status == ANNAL_ERR_LIMIT)
+        snprintf(err->message, sizeof err->message,
+                 "%.400s; --timeout, --memory and --temp change the limits", why.message);
+}
+
 /* "2h": two hours ago. */
 static bool parse_age(const char *text, int64_t *out_us)
 {

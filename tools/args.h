@@ -11,6 +11,7 @@
 #include "tools/out.h"
 
 #include <annal/event.h>
+#include <annal/query.h>
 
 #define WAIT_MS_USUAL 10000
 
@@ -57,6 +58,22 @@ int args_number(const struct args *args, const char *name, uint64_t *out);
 
 /* --limit; *out stays as it is when the option was not given. 0 would ask for nothing. */
 int args_limit(const struct args *args, uint64_t *out);
+
+/* What somebody's SQL may cost, unless --timeout, --memory and --temp say otherwise. */
+extern const annal_limits limits_usual;
+int args_limits(const struct args *args, annal_limits *out);
+
+/* Where a limit was reached, the message says how to raise it. And fail_error() with that. */
+void limits_hint(annal_error *err);
+int fail_limited(const annal_error *err);
+
+/* The rows of a table of options that args_limits() reads. */
+#define LIMIT_OPTIONS                                                                              \
+    {"timeout", "SECONDS", "how long SQL may run (60); 0: as long as it takes", false},            \
+        {"memory", "MB", "how much memory it may take (1024); 0: no limit", false},                \
+    {                                                                                              \
+        "temp", "MB", "how much room its temporary files may take (1024)", false                   \
+    }
 
 /* A time, ISO 8601 or an age such as 45s, 30m, 2h, 7d, 2w; *out stays when it was not given. */
 int args_time(const struct args *args, const char *name, int64_t *out_us);

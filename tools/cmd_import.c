@@ -27,6 +27,7 @@ struct work {
     annal_store *store;
     struct importer importer;     /* kind NULL: each log says itself which */
     annal_import_option *options; /* --map */
+    annal_limits limits;
     size_t option_count;
     struct table *table;
     struct progress progress;
@@ -213,7 +214,8 @@ static int import_log(struct work *work, const struct log *log, bool *out_end)
     struct import_options options = {.progress = show_progress,
                                      .arg = work,
                                      .options = work->options,
-                                     .option_count = work->option_count};
+                                     .option_count = work->option_count,
+                                     .limits = &work->limits};
     int exit_status = EXIT_DONE;
     work->path = log->path;
     annal_status status = importer_of(work, log->path, &importer, &err);
@@ -315,6 +317,7 @@ static int follow(struct work *work, int signals)
         .path_count = work->args->operand_count - 1,
         .map = work->options,
         .map_count = work->option_count,
+        .limits = &work->limits,
         .signals = signals,
         .took = print_taken,
         .all_read = print_first_pass,
@@ -399,6 +402,8 @@ static int import(const struct args *args)
     int exit_status = choose_importer(args->operands[0], &sql, &name, &work.importer);
     if (exit_status == EXIT_DONE)
         exit_status = read_map(&work);
+    if (exit_status == EXIT_DONE)
+        exit_status = args_limits(args, &work.limits);
     if (exit_status == EXIT_DONE)
         exit_status = map_check(&work.importer, work.options, work.option_count);
     if (exit_status == EXIT_DONE)
@@ -493,6 +498,7 @@ static const struct option options[] = {
     {"map", "NAME=VALUE", "an option of the importer; may be given again", true},
     {"follow", NULL, "then keep up with what is appended, until Ctrl-C", false},
     {"detect", NULL, "say what each PATH is, and import nothing", false},
+    LIMIT_OPTIONS,
     {"format", "FORMAT", "of new journals: jsonl (default) or msgpack", false},
     {NULL, NULL, NULL, false}};
 

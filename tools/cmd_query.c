@@ -100,7 +100,7 @@ static int read_where(struct query *query)
     if (text[strspn(text, " \t\n")] == '\0')
         return fail_usage("--where needs an SQL expression, such as \"data->>'$.tool' = 'bash'\"");
     query->filter.where = annal_slice_of(text);
-    return 0;
+    return args_limits(query->args, &query->filter.where_limits);
 }
 
 static int read_filter(struct query *query, const char **out_path)
@@ -151,13 +151,18 @@ static int name_sessions(struct query *query)
     return 0;
 }
 
+static int fail_query(const struct query *query, const annal_error *err)
+{
+    return query->filter.where.len > 0 ? fail_limited(err) : fail_error(err);
+}
+
 static int print_count(struct query *query)
 {
     annal_error err = {0};
     annal_lag lag;
     uint64_t count = 0;
     if (annal_query_count(query->index, &query->filter, &count, &lag, &err) < 0)
-        return fail_error(&err);
+        return fail_query(query, &err);
     say_lag(&lag);
     printf(query->args->json ? "{\"events\":%" PRIu64 "}\n" : "%" PRIu64 "\n", count);
     return EXIT_DONE;
@@ -192,7 +197,7 @@ static int print_groups(struct query *query)
                                              print_group, table, &lag, &err);
     table_free(table);
     if (status < 0)
-        return fail_error(&err);
+        return fail_query(query, &err);
     say_lag(&lag);
     return EXIT_DONE;
 }
@@ -227,7 +232,7 @@ static int collect_groups(struct query *query, struct parquet_rows *rows)
     annal_status status = annal_query_groups(query->index, &query->filter, query->group_by,
                                              collect_group, rows, &lag, &err);
     if (status < 0)
-        return fail_error(&err);
+        return fail_query(query, &err);
     say_lag(&lag);
     return (int)status;
 }
@@ -329,7 +334,7 @@ static int print_events(struct query *query)
         else
             print_row(table, session, &event);
     }
-    int exit_status = status < 0 ? fail_error(&err) : exit_status_of(query);
+    int exit_status = status < 0 ? fail_query(query, &err) : exit_status_of(query);
     table_free(table);
     return exit_status;
 }
@@ -361,7 +366,7 @@ static int next_event_row(void *arg, const annal_value **out_values)
     annal_event event;
     annal_status status = next_event(row->query, &session, &event, &err);
     if (status < 0)
-        return fail_error(&err);
+        return fail_query(row->query, &err);
     if (status == ANNAL_END)
         return 0;
     const annal_value values[PARQUET_COLUMNS] = {
@@ -390,7 +395,7 @@ static int answer(struct query *query)
     if (args_has(query->args, "count"))
         return print_count(query);
     if (annal_query_open(query->index, &query->filter, &query->events, &err) < 0)
-        return fail_error(&err);
+        return fail_query(query, &err);
     const annal_lag lag = annal_query_lag(query->events);
     say_lag(&lag);
     int exit_status = query->parquet != NULL ? write_events(query) : print_events(query);
@@ -432,6 +437,7 @@ static const struct option options[] = {
     {"desc", NULL, "last first", false},
     {"count", NULL, "print only how many there are", false},
     {"group-by", "WHAT", "print how many there are of each type, session or day", false},
+    LIMIT_OPTIONS,
     {"format", "FORMAT", "jsonl (default), csv, table or parquet", false},
     {"to", "FILE", "the file of --format parquet", false},
     {NULL, NULL, NULL, false}};
@@ -448,7 +454,9 @@ const struct command cmd_query = {
              "--order commit keeps each session in order of seq, also where its clock went\n"
              "back. --where is an SQL expression over session_id, seq, timestamp, type, id,\n"
              "cause and data; it may ask tables: \"session_id IN (SELECT id FROM sessions\n"
-             "WHERE model = 'm')\". Groups come largest first, days in order.\n"
+             "WHERE model = 'm')\". It is stopped where it takes longer than --timeout for one\n"
+             "event, or more than --memory or --temp. Groups come largest first, days in\n"
+             "order.\n"
              "--format parquet needs DuckDB's library, which ANNAL_DUCKDB names or the\n"
              "system's loader finds; the file is there when it is whole.",
     .examples = "  annal query sess_1 --seq 10..20\n"

@@ -30,7 +30,8 @@ struct replay {
     enum out_format format; /* of --sql */
     annal_store *store;
     annal_index *index;
-    annal_pack *pack; /* of --pack; NULL: core */
+    annal_pack *pack;    /* of --pack; NULL: core */
+    annal_limits limits; /* of --sql */
 };
 
 /* *out stays as it is when the option was not given. */
@@ -132,10 +133,11 @@ static int print_sql(struct replay *replay, annal_state *state)
     struct rows rows = {.format = replay->format};
     annal_status status =
         annal_state_sql(state, annal_slice_of(args_get(replay->args, "sql")),
-                        &(annal_sql_options){.columns = rows_columns}, rows_row, &rows, &err);
+                        &(annal_sql_options){.columns = rows_columns, .limits = replay->limits},
+                        rows_row, &rows, &err);
     rows_done(&rows);
     if (status < 0)
-        return fail_error(&err);
+        return fail_limited(&err);
     return status == ANNAL_END ? EXIT_DONE : (int)status;
 }
 
@@ -303,6 +305,8 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = read_options(&replay);
     if (exit_status == 0)
+        exit_status = args_limits(args, &replay.limits);
+    if (exit_status == 0)
         exit_status = store_open(args, OPEN_READ, 0, &replay.store);
     if (exit_status == 0)
         exit_status = sessions_collect(replay.store, args, &list);
@@ -324,6 +328,7 @@ static int run(const struct args *args)
 static const struct option options[] = {
     {"at", "SEQ|TIME", "after this event; at this time, or so long ago (2h)", false},
     {"sql", "QUERY", "ask the state with a SELECT", false},
+    LIMIT_OPTIONS,
     {"pack", "NAME", "the tables of this pack; default: core", false},
     {"format", "FORMAT", "of the answer of --sql: table (default), jsonl or csv", false},
     {"events", NULL, "play the events up to that moment, as a conversation", false},

@@ -4,36 +4,40 @@
 #include "tools/parquet.h"
 #include "tools/rows.h"
 
-static annal_status ask(const struct args *args, annal_index *index, annal_row_fn columns,
-                        annal_row_fn row, void *arg, annal_error *err)
+static annal_status ask(const struct args *args, const annal_limits *limits, annal_index *index,
+                        annal_row_fn columns, annal_row_fn row, void *arg, annal_error *err)
 {
     const char *session = args_get(args, "session");
     const annal_sql_options options = {.columns = columns,
                                        .as_indexed = session == NULL,
                                        .session = annal_slice_of(session),
+                                       .limits = *limits,
                                        .extension = args_get(args, "extension")};
     return annal_sql(index, annal_slice_of(args->operands[0]), &options, row, arg, err);
 }
 
-static int print_answer(const struct args *args, enum out_format format, annal_index *index)
+static int print_answer(const struct args *args, const annal_limits *limits, enum out_format format,
+                        annal_index *index)
 {
     annal_error err = {0};
     struct rows rows = {.format = format};
-    annal_status status = ask(args, index, rows_columns, rows_row, &rows, &err);
+    annal_status status = ask(args, limits, index, rows_columns, rows_row, &rows, &err);
     rows_done(&rows);
     if (status < 0)
-        return fail_error(&err);
+        return fail_limited(&err);
     return status == ANNAL_END ? EXIT_DONE : (int)status;
 }
 
-static int write_answer(const struct args *args, struct parquet *parquet, annal_index *index)
+static int write_answer(const struct args *args, const annal_limits *limits,
+                        struct parquet *parquet, annal_index *index)
 {
     annal_error err = {0};
     struct parquet_rows *rows = NULL;
     int exit_status = parquet_rows_new(parquet, &rows);
     if (exit_status == 0) {
-        annal_status status = ask(args, index, parquet_rows_columns, parquet_rows_row, rows, &err);
-        exit_status = status < 0 ? fail_error(&err) : (int)status;
+        annal_status status =
+            ask(args, limits, index, parquet_rows_columns, parquet_rows_row, rows, &err);
+        exit_status = status < 0 ? fail_limited(&err) : (int)status;
     }
     if (exit_status == 0)
         exit_status = parquet_rows_write(rows, parquet);
@@ -48,7 +52,10 @@ static int run(const struct args *args)
     annal_store *store = NULL;
     annal_index *index = NULL;
     struct parquet *parquet = NULL;
+    annal_limits limits;
     int exit_status = parquet_args(args, &format, &path);
+    if (exit_status == 0)
+        exit_status = args_limits(args, &limits);
     if (exit_status == 0 && path != NULL)
         exit_status = parquet_open(path, &parquet);
     if (exit_status == 0)
@@ -56,8 +63,8 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = index_open_caught_up(store, NULL, &index);
     if (exit_status == 0)
-        exit_status = parquet != NULL ? write_answer(args, parquet, index)
-                                      : print_answer(args, format, index);
+        exit_status = parquet != NULL ? write_answer(args, &limits, parquet, index)
+                                      : print_answer(args, &limits, format, index);
     parquet_close(parquet);
     annal_index_close(index);
     return store_close(store, exit_status);
@@ -68,6 +75,7 @@ static const struct option options[] = {
     {"to", "FILE", "the file of --format parquet", false},
     {"session", "SESSION", "ask also the databases that packs keep for this session", false},
     {"extension", "FILE", "a loadable extension of SQLite, such as sqlite-vec", false},
+    LIMIT_OPTIONS,
     {NULL, NULL, NULL, false}};
 
 const struct command cmd_sql = {
@@ -83,7 +91,9 @@ const struct command cmd_sql = {
              "\"SELECT sql FROM sqlite_schema\"' prints the tables' columns. Tables of packs are\n"
              "there too; --session prose_RUN adds those of one run: prose.bindings, ...\n"
              "--format parquet needs DuckDB's library, which ANNAL_DUCKDB names or the\n"
-             "system's loader finds. A column's type is what holds all of its values.",
+             "system's loader finds. A column's type is what holds all of its values.\n"
+             "A SELECT that runs for more than --timeout seconds, or takes more memory or\n"
+             "temporary files than --memory and --temp allow, is stopped; exit status 1.",
     .examples = "  annal sql \"SELECT status, count(*) FROM sessions GROUP BY status\"\n"
                 "  annal sql \"SELECT data->>'tool' AS tool, count(*) AS calls FROM events\n"
                 "             WHERE type = 'tool.called' GROUP BY tool ORDER BY calls DESC\"\n"

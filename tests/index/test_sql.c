@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static annal_status ask(struct fixture *f, const char *sql, annal_error *err)
 {
@@ -254,7 +255,7 @@ START_TEST(the_log_names_what_is_damaged_in_the_answer_whenever_it_was_indexed)
     struct text log = {0};
     FIXTURE_INIT(&f);
     const annal_store_options options = {.no_keeper = true, .log = note_warning, .log_arg = &log};
-    fixture_append_many(&f, "x", 3, 1767684240000000);
+    fixture_append_many(&f, "x", 3, 1767684230000000);
     annal_index_close(f.index);
     ck_ok(annal_store_close(f.store, err));
     ck_ok(annal_store_open(f.path, &options, &f.store, err));
@@ -284,12 +285,93 @@ START_TEST(the_log_names_what_is_damaged_in_the_answer_whenever_it_was_indexed)
 }
 END_TEST
 
+#define ENDLESS "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) "
+
+#define HELD(n) "max(hex(zeroblob(30000" n ")))"
+
+static void ck_stopped(struct fixture *f, const char *sql, annal_limits limits, const char *says)
+{
+    annal_error err = {0};
+    struct text text = {0};
+    annal_status status = annal_sql(f->index, annal_slice_of(sql),
+                                    &(annal_sql_options){.limits = limits}, text_row, &text, &err);
+    free(text.ptr);
+    ck_assert_int_eq(status, ANNAL_ERR_LIMIT);
+    ck_assert_str_eq(err.message, says);
+}
+
+START_TEST(a_select_without_end_or_bound_is_stopped_and_the_limit_is_named)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    ck_stopped(&f, ENDLESS "SELECT count(*) FROM c", (annal_limits){.run_ms = 100},
+               "SQL: it was stopped after 0.1 seconds");
+    ck_stopped(&f, "SELECT length(zeroblob(30000000))", (annal_limits){.memory_bytes = 80 << 20},
+               "SQL: a value is larger than 20 MB");
+    ck_stopped(&f, ENDLESS "SELECT x, hex(zeroblob(500)) FROM c ORDER BY 2",
+               (annal_limits){.temp_bytes = 8 << 20},
+               "SQL: it was stopped with more than 8 MB of temporary files");
+    ck_stopped(&f, ENDLESS "SELECT " HELD("1") "," HELD("2") "," HELD("3") "," HELD("4") " FROM c",
+               (annal_limits){.memory_bytes = 3 << 20, .run_ms = 60000},
+               "SQL: it was stopped with more than 3 MB of memory");
+    ck_sql(&f, "SELECT length(zeroblob(30000000))", "30000000\n"); /* limits end with their call */
+    fixture_done(&f);
+}
+END_TEST
+
+/* A reader who takes his time is no SELECT that does. */
+static int take_time(void *arg, const annal_row *row)
+{
+    (void)row;
+    usleep(30000);
+    ++*(int *)arg;
+    return 0;
+}
+
+START_TEST(what_the_callback_takes_does_not_count)
+{
+    struct fixture f;
+    int rows = 0;
+    FIXTURE_INIT(&f);
+    ck_ok(annal_sql(f.index, ANNAL_SLICE("VALUES (1), (2), (3), (4), (5), (6)"),
+                    &(annal_sql_options){.limits = {.run_ms = 100}}, take_time, &rows, err));
+    ck_assert_int_eq(rows, 6);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(an_expression_without_end_is_stopped_at_its_event)
+{
+    struct fixture f;
+    annal_query *query = NULL;
+    annal_error why = {0};
+    annal_slice session;
+    annal_event event;
+    FIXTURE_INIT(&f);
+    fixture_append_many(&f, "s", 5, 1767684230000000);
+    const annal_filter filter = {
+        .where = ANNAL_SLICE("seq < 3 OR (" ENDLESS "SELECT max(x) FROM c) > 0"),
+        .where_limits = {.run_ms = 100}};
+    ck_ok(annal_query_open(f.index, &filter, &query, err));
+    ck_assert_int_eq(annal_query_next(query, &session, &event, &why), ANNAL_OK);
+    ck_assert_int_eq(annal_query_next(query, &session, &event, &why), ANNAL_OK);
+    ck_assert_int_eq(annal_query_next(query, &session, &event, &why), ANNAL_ERR_LIMIT);
+    ck_assert_str_eq(why.message, "the expression, on event 3 of session 's': it was stopped after "
+                                  "0.1 seconds for one row");
+    annal_query_close(query);
+    fixture_done(&f);
+}
+END_TEST
+
 Suite *suite_sql(void)
 {
     Suite *suite = suite_create("sql");
     TCase *all = tcase_create("all");
     tcase_add_test(all, writing_is_refused_in_one_sentence);
     tcase_add_test(all, wrong_sql_is_refused_with_the_reason);
+    tcase_add_test(all, a_select_without_end_or_bound_is_stopped_and_the_limit_is_named);
+    tcase_add_test(all, what_the_callback_takes_does_not_count);
+    tcase_add_test(all, an_expression_without_end_is_stopped_at_its_event);
     tcase_add_test(all, columns_and_parameters);
     tcase_add_test(all, a_callback_can_stop);
     tcase_add_test(all, a_view_stays_as_it_was_when_it_was_opened);

@@ -95,15 +95,16 @@ START_TEST(a_refused_first_event_makes_no_session)
 }
 END_TEST
 
-START_TEST(what_a_constraint_said_stands_behind_the_sentence)
+START_TEST(why_a_row_could_not_be_written_stands_behind_the_sentence_and_not_in_the_words_of_sqlite)
 {
     struct packs p;
     PACKS_INIT(&p, NULL);
     setup(&p);
     ck_append(&p, "proj", "task.added", ADD("a"));
     ck_refused(&p, "proj", "task.added", ADD("a"),
-               "there is a task of this id already: UNIQUE constraint failed: tasks.id");
-    ck_refused(&p, "proj", "task.added", "{}", "there is a task of this id already: ");
+               "there is a task of this id already: there is a row with this tasks.id already");
+    ck_refused(&p, "proj", "task.added", "{}",
+               "there is a task of this id already: tasks.id is missing");
     packs_done(&p);
 }
 END_TEST
@@ -737,7 +738,9 @@ Suite *suite_guard(void)
     tcase_add_test(all, an_event_whose_guard_holds_is_appended_and_its_rows_are_there);
     tcase_add_test(all, a_refusal_is_the_sentence_of_the_pack_and_writes_nothing);
     tcase_add_test(all, a_refused_first_event_makes_no_session);
-    tcase_add_test(all, what_a_constraint_said_stands_behind_the_sentence);
+    tcase_add_test(
+        all,
+        why_a_row_could_not_be_written_stands_behind_the_sentence_and_not_in_the_words_of_sqlite);
     tcase_add_test(all, a_fill_puts_the_next_number_into_the_event);
     tcase_add_test(all, a_retry_gets_the_first_seq_also_when_the_guard_says_no_by_now);
     tcase_add_test(all, a_retry_whose_guard_would_say_yes_again_changes_no_row);

@@ -195,6 +195,28 @@ START_TEST(an_event_whose_handler_does_not_end_is_a_finding)
 }
 END_TEST
 
+/* 900 MB of them, of which SQLite keeps few in memory; and one value of as much. */
+START_TEST(an_event_whose_handler_writes_without_bound_is_a_finding)
+{
+    struct packs p;
+    init_with_pack(&p, "-- pack fat   version 1   database fat.db\n"
+                       "CREATE TABLE fat (n, b);\n"
+                       "-- on note.added\n"
+                       "INSERT INTO fat SELECT x, zeroblob(1000000) FROM (" ENDLESS " LIMIT 900);\n"
+                       "-- on turn.started\n"
+                       "INSERT INTO fat VALUES (:seq, zeroblob(900000000));\n"
+                       "-- on tool.called\n"
+                       "INSERT INTO fat VALUES (:seq, 'x');\n");
+    packs_append_past(&p, "sess_9", "turn.started", "{}");
+    ck_packs(&p, "SELECT count(*) FROM fat", "3\n");
+    char *what = packs_shell(&p, "fat.db", "SELECT what FROM _findings ORDER BY session_id, seq");
+    ck_assert_str_eq(what, "note.added: this holds or writes more than 256 MiB for one event\n"
+                           "turn.started: a value takes more than 128 MiB\n");
+    free(what);
+    packs_done(&p);
+}
+END_TEST
+
 START_TEST(tables_whose_making_does_not_end_are_refused)
 {
     static const char text[] = "-- pack spin   version 1   database spin.db\n"
@@ -246,6 +268,7 @@ Suite *suite_user_pack(void)
     TCase *endless = tcase_create("endless");
     tcase_set_timeout(endless, 60);
     tcase_add_test(endless, an_event_whose_handler_does_not_end_is_a_finding);
+    tcase_add_test(endless, an_event_whose_handler_writes_without_bound_is_a_finding);
     tcase_add_test(endless, tables_whose_making_does_not_end_are_refused);
     suite_add_tcase(suite, endless);
     return suite;

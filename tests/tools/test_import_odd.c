@@ -5,6 +5,7 @@
  */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
+#include "tools/command.h"
 
 #include <annal/import.h>
 #include <check.h>
@@ -678,11 +679,43 @@ START_TEST(an_id_that_a_log_gives_twice_is_told_once)
 }
 END_TEST
 
+/* Whoever makes such a database may put a view where an importer looks for a table. */
+START_TEST(a_view_without_end_in_the_place_of_a_table_ends_the_import)
+{
+    static const char *const wheres[] = {"", "WHERE x < 0"};
+    static const char *const says[] = {"this SQLite database gives more than 1 MB of rows",
+                                       "it was stopped after 1 seconds for one row"};
+    struct cli cli;
+    CLI_INIT(&cli);
+    for (size_t i = 0; i < 2; i++) {
+        char name[20], sql[500];
+        sqlite3 *db = NULL;
+        snprintf(name, sizeof name, "%zu.db", i);
+        snprintf(sql, sizeof sql,
+                 "CREATE TABLE messages (id, session_id, role, content_json, created_timestamp);"
+                 "CREATE TABLE usage_ledger (session_id);"
+                 "CREATE VIEW sessions AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 "
+                 "FROM c) SELECT x AS id, 'd' AS working_dir, 1 AS accumulated_input_tokens, "
+                 "1 AS accumulated_output_tokens FROM c %s",
+                 wheres[i]);
+        ck_assert_int_eq(sqlite3_open(tmpdir_path(&cli.dir, name), &db), SQLITE_OK);
+        ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+        sqlite3_close(db);
+        CLI(&cli, NULL, "import", "goose", tmpdir_path(&cli.dir, name), "--temp", "1", "--timeout",
+            "1");
+        cli_assert_refused(&cli, EXIT_REFUSED, says[i]);
+        ck_assert_ptr_nonnull(strstr(cli.err, "--timeout, --memory and --temp change the limits"));
+    }
+    cli_done(&cli);
+}
+END_TEST
+
 Suite *suite_import_odd(void)
 {
     Suite *suite = suite_create("import_odd");
     TCase *tc = tcase_create("odd logs");
     tcase_set_timeout(tc, 240);
+    tcase_add_test(tc, a_view_without_end_in_the_place_of_a_table_ends_the_import);
     tcase_add_test(tc, a_line_of_100_mb_is_held_in_pieces_and_its_neighbours_are_imported);
     tcase_add_long_test(tc, a_line_as_long_as_lines_may_be_takes_bounded_memory);
     tcase_add_long_test(tc, a_document_with_a_message_of_100_mb_gives_all_the_others);

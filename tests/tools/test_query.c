@@ -368,6 +368,29 @@ START_TEST(query_filters_by_session_type_time_and_seq)
 }
 END_TEST
 
+START_TEST(sql_that_does_not_end_is_stopped)
+{
+    static const char endless[] =
+        "(WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c)";
+    char select[200], where[200];
+    struct cli cli;
+    begin(&cli);
+    snprintf(select, sizeof select, "SELECT %s", endless);
+    snprintf(where, sizeof where, "%s > 0", endless);
+    CLI(&cli, NULL, "sql", "--timeout", "1", select);
+    cli_assert_refused(&cli, EXIT_REFUSED, "it was stopped after 1 seconds; --timeout, --memory");
+    CLI(&cli, NULL, "query", "--timeout", "1", "--where", where);
+    cli_assert_refused(&cli, EXIT_REFUSED, "it was stopped after 1 seconds for one row; --timeout");
+    CLI(&cli, NULL, "replay", "old", "--timeout", "1", "--sql", select);
+    cli_assert_refused(&cli, EXIT_REFUSED, "it was stopped after 1 seconds; --timeout");
+    CLI(&cli, NULL, "sql", "--memory", "8", "SELECT length(zeroblob(3000000))");
+    cli_assert_refused(&cli, EXIT_REFUSED, "a value is larger than 2 MB; --timeout, --memory");
+    CLI(&cli, NULL, "sql", "--timeout", "soon", "SELECT 1");
+    cli_assert_refused(&cli, EXIT_USAGE, "--timeout needs a whole number");
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(sql_answers_and_changes_nothing)
 {
     struct cli cli;
@@ -709,6 +732,7 @@ Suite *suite_query(void)
     tcase_add_test(answers, ls_lists_the_last_active_session_first);
     tcase_add_test(answers, ls_on_a_narrow_terminal_leaves_columns_out_and_never_cuts_a_session);
     tcase_add_test(answers, query_filters_by_session_type_time_and_seq);
+    tcase_add_test(answers, sql_that_does_not_end_is_stopped);
     tcase_add_test(answers, sql_answers_and_changes_nothing);
     tcase_add_test(answers, a_statement_may_begin_with_a_comment);
     tcase_add_test(answers, what_events_hold_goes_into_a_pipe_as_it_is);

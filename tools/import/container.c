@@ -1,5 +1,7 @@
 #include "tools/import/container.h"
 
+#include "tools/args.h"
+
 #include "journal/base/error.h"
 #include "tools/import/directory.h"
 #include "tools/import/document.h"
@@ -80,17 +82,20 @@ static annal_status keep_damage(struct lines *out, annal_status status, bool som
     return status;
 }
 
-static annal_status open_database(const struct importer *importer, const char *path, size_t most,
-                                  struct lines *out, annal_error *err)
+static annal_status open_database(const struct importer *importer, const char *path,
+                                  const struct container_options *options, struct lines *out,
+                                  annal_error *err)
 {
-    struct rows rows = {.left = most > 0 ? most : SIZE_MAX};
+    struct rows rows = {.left = options->rows > 0 ? options->rows : SIZE_MAX};
+    const annal_limits *limits = options->limits != NULL ? options->limits : &limits_usual;
     annal_error why = {0};
     annal_status status = begin_lines(&rows.lines, err);
     if (status < 0)
         return status;
-    status = annal_import_rows(importer->sql, path, put_row, &rows, &why);
+    status = annal_import_rows(importer->sql, path, limits, put_row, &rows, &why);
     if (status == ANNAL_END) /* as many as were wanted */
         status = ANNAL_OK;
+    limits_hint(&why);
     status = keep_damage(out, status, rows.given > 0, &why, err);
     return end_lines(rows.lines, status, &out->fd, err);
 }
@@ -217,7 +222,7 @@ annal_status container_open(const struct importer *importer, const char *path,
         status = open_directory(importer, path, options->only_whole, &out->fd, err);
     } else if (has_magic(fd, sqlite_magic, sizeof sqlite_magic)) {
         out->container = CONTAINER_SQLITE;
-        status = open_database(importer, path, options->rows, out, err);
+        status = open_database(importer, path, options, out, err);
     } else {
         out->fd = fd;
         fd = -1;

@@ -9,6 +9,7 @@
 #include "tools/import/importers.h"
 
 #include <annal/base.h>
+#include <annal/query.h>
 
 #include <stdint.h>
 
@@ -35,6 +36,7 @@ struct lines {
 struct container_options {
     size_t rows;     /* of a database at most so many, and of a run the file as it stands; 0: all */
     bool only_whole; /* wait for a document, or a file of a directory, that is half written */
+    const annal_limits *limits; /* of a database's SQL; NULL: those of limits_usual */
 };
 
 /*

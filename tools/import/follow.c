@@ -626,7 +626,8 @@ int follow_logs(const struct follow_options *options, struct follow_totals *out_
     follow.import = (struct import_options){.stop = wants_to_stop,
                                             .arg = &follow,
                                             .options = options->map,
-                                            .option_count = options->map_count};
+                                            .option_count = options->map_count,
+                                            .limits = options->limits};
     watch_init(&follow.watch);
     annal_status status = search(&follow);
     follow.polled_us = now_us();

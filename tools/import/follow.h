@@ -33,7 +33,8 @@ struct follow_options {
     int path_count;
     const annal_import_option *map;
     size_t map_count;
-    int signals; /* follow_signals() */
+    const annal_limits *limits; /* of a database's SQL */
+    int signals;                /* follow_signals() */
 
     /* A log was read, for the first time or because something was added. events: added now. */
     void (*took)(void *arg, const char *path, const char *kind, const struct import_report *report);

@@ -555,7 +555,8 @@ static annal_status open_importer(struct import_job *job, const struct importer 
 static annal_status open_lines(struct import_job *job, const struct importer *importer,
                                bool only_whole, annal_error *err)
 {
-    const struct container_options options = {.only_whole = only_whole};
+    const struct container_options options = {
+        .only_whole = only_whole, .limits = job->options != NULL ? job->options->limits : NULL};
     struct lines lines;
     struct stat file;
     annal_status status = container_open(importer, job->path, &options, &lines, err);

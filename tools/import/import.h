@@ -44,6 +44,7 @@ struct import_options {
     void *arg;
     const annal_import_option *options; /* for the importer */
     size_t option_count;
+    const annal_limits *limits; /* of a database's SQL; NULL: the usual ones */
 };
 
 /*

@@ -52,7 +52,7 @@
 #ifndef ANNAL_IMPORT_H
 #define ANNAL_IMPORT_H
 
-#include <annal/event.h>
+#include <annal/query.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -149,11 +149,16 @@ typedef annal_status (*annal_import_row_fn)(void *arg, annal_slice json, annal_e
  * sql. The database is only read, and its writers are kept waiting no longer than that takes; one that
  * cannot be read where it stands is copied to a temporary directory first. Any thread.
  *
+ * limits (may be NULL) bound each row's time, the memory, and, in temp_bytes, also the lines: they
+ * may take that, or four times the database where that is more. So a view without an end ends.
+ *
  * ANNAL_ERR_BUSY     another program keeps it locked, for ten seconds
  * ANNAL_ERR_CORRUPT  it is damaged; what was given until then is sound
+ * ANNAL_ERR_LIMIT    it went over a limit
  * ANNAL_ERR_SQL      the importer is wrong
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_import_rows(annal_slice sql, const char *path,
+                                                          const annal_limits *limits,
                                                           annal_import_row_fn fn, void *arg,
                                                           annal_error *err);
 

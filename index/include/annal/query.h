@@ -25,6 +25,17 @@ typedef enum annal_order {
 } annal_order;
 
 /* Which events. Everything that is set must hold; zero sets nothing. */
+/*
+ * What the SQL of a user may cost. 0: as much as it takes. What goes over a limit is stopped, and
+ * fails with ANNAL_ERR_LIMIT and a sentence that says which. Memory and temporary files are those
+ * of SQLite in the whole process; a value may take a quarter of memory_bytes.
+ */
+typedef struct annal_limits {
+    uint32_t run_ms; /* of running, without what the callback takes */
+    uint64_t memory_bytes;
+    uint64_t temp_bytes; /* of temporary files, as large sorts need them */
+} annal_limits;
+
 typedef struct annal_filter {
     const annal_slice *sessions; /* any of these */
     size_t session_count;
@@ -44,6 +55,7 @@ typedef struct annal_filter {
      * read from its journal for it. Tables of sessions.db may be asked in subqueries.
      */
     annal_slice where;
+    annal_limits where_limits; /* run_ms is for each event */
     bool as_indexed;     /* do not catch up first: answer from what is indexed now (unless that was
                           deleted since) */
     uint32_t timeout_ms; /* for the catch-up; default: the wait_ms of the index */
@@ -153,6 +165,7 @@ typedef struct annal_sql_options {
         columns;     /* called once before the first row, also when there is none; values is NULL */
     bool as_indexed; /* as in annal_filter */
     uint32_t timeout_ms;
+    annal_limits limits;
     annal_lag *out_lag;  /* may be NULL */
     annal_slice session; /* ask the databases that packs keep for this session alone, too */
     const char
@@ -190,7 +203,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_view_open(annal_index *index, anna
                                                         annal_error *err);
 
 /*
- * As annal_sql(), without events; of the options only params and columns count. After
+ * As annal_sql(), without events; of the options only params, columns and limits count. After
  * ANNAL_ERR_CORRUPT sessions.db was thrown away, where that is possible: close the view and open
  * another.
  */
