@@ -211,8 +211,11 @@ START_TEST(an_index_that_is_open_takes_them_without_being_asked)
     append_turns(&f, "s", 1, 2500);
     append_turns(&f, "t", 1, 999);
     reopen(true, &annal__system_clock);
-    ck_listed(&f, S, "1000 2000 ");
+    uint64_t got = 0; /* one at least, and more where there is time */
+    free(loaded_json(&f, S, UINT64_MAX, &got));
+    ck_assert(got == 1000 || got == 2000);
     ck_listed(&f, ANNAL_SLICE("t"), "");
+    ck_ok(annal_snapshot_catch_up(f.index, S, NULL, NULL, err));
     ck_overdue(NULL, "");
     fixture_reopen(&f, &(annal_index_options){.no_snapshots = true});
     append_turns(&f, "t", 1000, 2);
