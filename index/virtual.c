@@ -23,6 +23,7 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/log.h"
+#include "journal/base/seam.h"
 
 #include <annal/journal.h>
 
@@ -434,9 +435,19 @@ struct proof {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
 };
 
+/* Whether there is no journal of this name, or one that is another session's: copied or renamed. */
+static bool is_away(annal_store *store, annal_slice session)
+{
+    annal_session_info info;
+    annal_status status = annal_session_info_get(store, session, &info, NULL);
+    return status == ANNAL_ERR_NOTFOUND ||
+           (status == ANNAL_ERR_CORRUPT && annal__store_is_stray(store, session));
+}
+
 /*
  * The second of (session, ancestor), if the session's lineage is what it was made from. Events of
- * an ancestor prove themselves, not that they are of this history.
+ * an ancestor prove themselves, not that they are of this history. An ancestor that is away does not
+ * keep the histories of others from being told: what was shared with it is left out, and it is said.
  */
 static void history_part(sqlite3_context *context, int count, sqlite3_value **values)
 {
@@ -450,6 +461,10 @@ static void history_part(sqlite3_context *context, int count, sqlite3_value **va
         return;
     if (strcmp(session, ancestor) != 0 && strcmp(session, proof->session) != 0)
         status = annal_session_lineage_check(proof->store, annal_slice_of(session), &why);
+    if (status == ANNAL_ERR_CORRUPT && is_away(proof->store, annal_slice_of(ancestor))) {
+        annal__store_log(proof->store, ANNAL_LOG_WARNING, "left out: %s", why.message);
+        return;
+    }
     if (status < 0 && status != ANNAL_ERR_NOTFOUND) { /* one that is gone has no history */
         sqlite3_result_error(context, why.message, -1);
         return;

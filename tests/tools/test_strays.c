@@ -209,6 +209,32 @@ START_TEST(a_renamed_journal_takes_only_its_own_session_away)
 }
 END_TEST
 
+START_TEST(a_parent_that_was_renamed_takes_what_its_fork_shares_from_no_other_history)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    set_up(&cli);
+    CLI(&cli, NULL, "fork", "orig", "--at", "2", "child");
+    CLI(&cli, "{\"n\":1}\n", "append", "child", "--type", "n");
+    CLI(&cli, NULL, "fork", "other", "--at", "2", "sound");
+    static const char *const histories[] = {
+        "sql", "--format", "csv", "SELECT session_id, count(*) AS n FROM history GROUP BY 1", NULL};
+    cli_run(&cli, NULL, histories);
+    ck_assert_str_eq(cli.out, "session_id,n\r\nchild,3\r\norig,3\r\nother,3\r\nsound,2\r\n");
+    ck_assert_int_eq(rename(in_events(&cli, "orig.jsonl"), in_events(&cli, "mine.jsonl")), 0);
+    cli_run(&cli, NULL, histories);
+    ck_assert_int_eq(cli.exit_status, EXIT_DONE);
+    ck_assert_str_eq(cli.out, "session_id,n\r\nchild,1\r\nother,3\r\nsound,2\r\n");
+    ck_assert_uint_eq(lines_with(&cli, "left out: session 'child' is a fork of session 'orig'"), 2);
+    CLI(&cli, NULL, "query", "child");
+    cli_assert_refused(&cli, EXIT_REFUSED, "there is no session 'orig'");
+    ck_assert_int_eq(rename(in_events(&cli, "other.jsonl"), in_events(&cli, "orig.jsonl")), 0);
+    cli_run(&cli, NULL, histories);
+    ck_assert_str_eq(cli.out, "session_id,n\r\nchild,1\r\n");
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(a_copy_over_a_session_that_was_indexed_takes_its_rows_away)
 {
     struct cli cli;
@@ -358,6 +384,8 @@ Suite *suite_strays(void)
     tcase_add_test(tests, every_question_is_answered_as_without_them_and_names_them_once);
     tcase_add_test(tests, doctor_and_verify_name_each_kind_and_nothing_touches_them);
     tcase_add_test(tests, a_renamed_journal_takes_only_its_own_session_away);
+    tcase_add_test(tests,
+                   a_parent_that_was_renamed_takes_what_its_fork_shares_from_no_other_history);
     tcase_add_test(tests, a_copy_over_a_session_that_was_indexed_takes_its_rows_away);
     tcase_add_test(tests, a_second_journal_in_the_other_format_is_named_too);
     tcase_add_test(tests, a_copy_beside_a_journal_of_the_other_format_takes_nothing_from_it);
