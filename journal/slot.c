@@ -193,6 +193,13 @@ static annal_status take_claim(annal_store *store, int64_t deadline_us, annal_er
     return annal__file_lock_take(store, &store->claim_lock, deadline_us, CLAIM_LEAST_US, err);
 }
 
+/* For what the next one can do as well: as take_claim(), but not beyond what the store may wait. */
+static annal_status take_claim_if_idle(annal_store *store)
+{
+    int64_t deadline_us = annal__now_us(store) + CLAIM_LEAST_US;
+    return annal__file_lock_take(store, &store->claim_lock, deadline_us, 0, NULL);
+}
+
 static int64_t store_deadline(const annal_store *store)
 {
     return annal__now_us(store) + (int64_t)store->wait_ms * 1000;
@@ -221,7 +228,7 @@ static annal_status discard(annal_store *store, const struct other *other, annal
     if (status == ANNAL_OK)
         status = annal__sync_dir(store->io, path.ptr, err);
     if (status < 0 ||
-        take_claim(store, 0, NULL) < 0) /* who takes the number removes the void, too */
+        take_claim_if_idle(store) < 0) /* who takes the number removes the void, too */
         goto done;
     if (store->io->stat(store->io->arg, other->log.path, &file) < 0 && errno == ENOENT)
         annal__void_remove(&other->log);
@@ -281,7 +288,7 @@ static void remove_slot(annal_store *store, uint32_t number, const struct log *l
 {
     struct buf path = {0};
     bool small = log->regions[0].bytes <= LOG_REGION_FIRST;
-    if ((number < SLOTS_KEPT && small && !is_to_wipe(held)) || take_claim(store, 0, NULL) < 0)
+    if ((number < SLOTS_KEPT && small && !is_to_wipe(held)) || take_claim_if_idle(store) < 0)
         return;
     bool ours = annal__log_is_in_place(log);
     if (ours && annal__slot_path(store, &path, "locks", number, NULL) == ANNAL_OK)
@@ -734,7 +741,8 @@ static annal_status swap_logs(annal_store *store, struct log *fresh, annal_error
     return ANNAL_OK;
 }
 
-annal_status annal__slot_put_log(annal_store *store, struct log *fresh, annal_error *err)
+annal_status annal__slot_put_log(annal_store *store, struct log *fresh, bool patient,
+                                 annal_error *err)
 {
     struct log *log = &store->slot.log;
     struct buf path = {0};
@@ -743,7 +751,7 @@ annal_status annal__slot_put_log(annal_store *store, struct log *fresh, annal_er
     fresh->end = fresh->regions[0].bytes;
     annal_status status = annal__store_path(store, &path, "commit", "", err);
     if (status == ANNAL_OK)
-        status = take_claim(store, store_deadline(store), err);
+        status = take_claim(store, patient ? store_deadline(store) : 0, err);
     if (status < 0)
         goto done;
     status = swap_logs(store, fresh, err);
