@@ -20,9 +20,9 @@ extern "C" {
 typedef struct annal_index annal_index;
 
 typedef struct annal_index_options {
-    bool follow;      /* index in the background, as a chore of the store's keeper, what the store
+    bool follow;       /* index in the background, as a chore of the store's keeper, what the store
                          appends */
-    uint32_t wait_ms; /* how long a reader waits for its catch-up, and for other programs; default:
+    uint32_t wait_ms;  /* how long a reader waits for its catch-up, and for other programs; default:
                          the store's */
     bool no_snapshots; /* take no snapshots of what the store appends; see <annal/snapshot.h> */
 } annal_index_options;
@@ -58,9 +58,10 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_open(annal_store *store,
 ANNAL_API void annal_index_close(annal_index *index);
 
 /* annal_index_open() with options.no_snapshots: for floors that know of no snapshots. */
-ANNAL_API ANNAL_MUST_CHECK annal_status
-annal_index_open_plain(annal_store *store, const annal_index_options *options,
-                       annal_index **out_index, annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_open_plain(annal_store *store,
+                                                               const annal_index_options *options,
+                                                               annal_index **out_index,
+                                                               annal_error *err);
 
 /*
  * Have end(arg) called when the index is closed, while it still works: for what a floor above
