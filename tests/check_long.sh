@@ -2,7 +2,7 @@
 # check_long.sh [PART…]: what takes longer than make test may, in parts of less than 30 minutes each on two cores.
 #
 #     tests/check_long.sh --list       the parts, and what each covers
-#     tests/check_long.sh power_2      one of them
+#     tests/check_long.sh power        one of them
 #     SEED=7 tests/check_long.sh       all of them, with other random choices
 #
 # Without SEED the clock chooses one; it is printed, and the same seed makes the same choices again. What a part
@@ -20,10 +20,7 @@ large       tests that are left out of make test: logs of 100 MB, long histories
 contend     eight processes that want the same task, 1,000 rounds, also killed ones
 soak        writers are killed with SIGKILL for 20 minutes; what was acknowledged is there
 stops       processes are stopped for 20 s, 300 times; nobody waits for them beyond a limit
-power_1     the power is cut after every operation of a workload, in 200 ways: a fourth of the workloads
-power_2     the second fourth
-power_3     the third fourth
-power_4     the last fourth
+power       the power is cut after every operation of every workload, in 200 ways
 model       who may write a session: every state of the model, with SPIN
 fuzz_bytes  libFuzzer on what reads bytes: json, msgpack, scan, log, snapshot, data; 4 minutes each
 fuzz_text   libFuzzer on what reads text of people: pack, import, document, args; 6 minutes each
@@ -58,10 +55,10 @@ run_part() {
     faults | flips | contend | model | mutate) make "$1" ;;
     soak) make soak ROUNDS=1000000 SEED="$SEED" SECONDS_MOST=1200 ;;
     stops) make stops SEED="$SEED" SPARE=250 ;;
-    power_*)
+    power)
         cmake --preset bench
         cmake --build --preset bench --target test_power
-        build/bench/tests/crash/test_power full "${1#power_}/4"
+        printf '%s/4\n' 1 2 3 4 | xargs -n 1 -P 2 build/bench/tests/crash/test_power full
         ;;
     fuzz_bytes) fuzz 240 json msgpack scan log snapshot data ;;
     fuzz_text) fuzz 360 pack import document args ;;
