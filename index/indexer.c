@@ -337,12 +337,12 @@ annal_status annal__follower_run(struct follower *follower, const annal_slice *s
     *out_stuck = false;
     for (unsigned attempt = 1; again; attempt++) {
         struct plan plan = {0};
+        follower->began_anew = false; /* this plan is made after that */
         status = annal__plan_make(follower, sessions, count, journals, base->wait_ms, &plan, &why);
         if (status >= 0)
             status = run_plan(follower, &plan, deadline_us, options, &why);
         *out_stamp = plan.stamp;
-        if (status >= 0 && follower->began_anew) {
-            follower->began_anew = false;
+        if (status == ANNAL_OK && follower->began_anew) {
             annal__plan_done(&plan);
             attempt--;
             continue;
