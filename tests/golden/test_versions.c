@@ -42,7 +42,7 @@ static void keep(void *arg, annal_log_level level, const char *message)
 static annal_status open_as(bool read_only, annal_store **out_store, annal_error *err)
 {
     const annal_store_options options = {
-        .read_only = read_only, .no_keeper = true, .wait_ms = 1, .log = keep};
+        .read_only = read_only, .no_keeper = true, .wait_ms = 2000, .log = keep};
     return annal_store_open(path, &options, out_store, err);
 }
 

@@ -141,8 +141,7 @@ START_TEST(what_was_said_long_ago_is_found_and_the_snapshot_is_named)
     CLI(&cli, under_way, "append", "s");
     CLI(&cli, many, "append", "s", "--type", "n");
     free(many);
-    recover(); /* leaves a snapshot */
-    ck_says("state from           its 1,507 events: there is no snapshot\n");
+    recover(); /* leaves a snapshot, if the append did not */
     recover();
     cli_assert_done(&cli);
     ck_says("last user            event 2, ");
