@@ -894,13 +894,17 @@ static annal_status recover_holder(annal_store *store, struct other *other, anna
 {
     bool read = false;
     annal_status status = other_recover(store, other, deadline_us, &read, err);
-    if (status == ANNAL_ERR_CORRUPT && !read)
-        annal__error_context(err,
-                             "session '%.*s' %s events in commit log %02" PRIu32
-                             ", move it away to go on without them",
-                             ANNAL_FMT(session), entry >= 0 ? "has" : "may have", other->number);
-    else if (status == ANNAL_ERR_CORRUPT && annal__held_find(&other->held, session) < 0)
+    if (status != ANNAL_ERR_CORRUPT)
+        return status;
+    /* A list that was made names those that were stopped; without one, nobody knows who they are. */
+    const struct stat log = {.st_dev = other->log.device, .st_ino = other->log.inode};
+    bool known = read && annal__held_is_for(&other->held, store->boot, &log);
+    if (known && annal__held_find(&other->held, session) < 0)
         return ANNAL_OK; /* another session was stopped, not this one */
+    if (!known)
+        annal__error_context(err, "session '%.*s' %s events in commit log %02" PRIu32 "%s",
+                             ANNAL_FMT(session), entry >= 0 ? "has" : "may have", other->number,
+                             read ? "" : ", move it away to go on without them");
     return status;
 }
 

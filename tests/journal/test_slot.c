@@ -293,6 +293,33 @@ START_TEST(an_owner_whose_locks_were_removed_keeps_all_it_has_until_it_closes)
 }
 END_TEST
 
+/* Nobody knows which sessions such a log holds, in this boot: an append comes back, and says so. */
+START_TEST(a_damaged_void_of_a_log_that_nobody_has_refuses_appends_and_hangs_none)
+{
+    annal_error err = {0};
+    uint64_t seq;
+    const char *damaged = tmpdir_path(&dir, "store/commit/00.void");
+    annal_store *store = store_open(path);
+    append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
+    store_abandon(store);
+    ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/locks/00.held")), 0);
+    file_write(damaged, "", 0);
+    store = store_open(path);
+    for (int i = 0; i < 2; i++) {
+        const char *session = i == 0 ? "s" : "new";
+        ck_assert_int_eq(append_number(store, session, 3, 20, ANNAL_LEVEL_SYNC, &seq, &err),
+                         ANNAL_ERR_CORRUPT);
+        ck_assert_msg(strstr(err.message, "00.void is damaged") != NULL &&
+                          strstr(err.message, "may have events in commit log 00") != NULL,
+                      "%s", err.message);
+    }
+    ck_assert_int_eq(unlink(damaged), 0);
+    append_numbers(store, "s", 3, 3, ANNAL_LEVEL_SYNC);
+    append_numbers(store, "new", 1, 1, ANNAL_LEVEL_SYNC);
+    store_close(store);
+}
+END_TEST
+
 START_TEST(names_that_are_no_slot_are_left_alone)
 {
     static const char *const names[] = {"store/commit/1000.log", "store/commit/7.old",
@@ -477,6 +504,7 @@ Suite *suite_slot(void)
     tcase_add_test(claim, slots_from_8_on_are_removed_when_they_are_empty);
     tcase_add_test(claim, h4_a_slot_of_the_dead_is_recovered_before_it_is_claimed);
     tcase_add_test(claim, what_was_left_while_a_log_was_made_is_removed_after_an_hour);
+    tcase_add_test(claim, a_damaged_void_of_a_log_that_nobody_has_refuses_appends_and_hangs_none);
     tcase_add_test(claim, names_that_are_no_slot_are_left_alone);
     tcase_add_test(claim, a_session_that_only_a_forked_child_keeps_is_said_to_be_so);
     tcase_add_test(claim, slots_are_the_files_that_are_named_as_logs_in_their_order);
