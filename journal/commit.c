@@ -869,7 +869,10 @@ annal_status annal__commit_grow(annal_store *store, annal_error *err)
     return status;
 }
 
-annal_status annal__commit_rotate(annal_store *store, annal_error *err)
+/* Empty the log under the lead, and take one more step there; NULL: none. */
+static annal_status empty_and(annal_store *store,
+                              annal_status (*step)(annal_store *store, annal_error *err),
+                              annal_error *err)
 {
     annal_status status = annal__commit_flush(store, err);
     if (status < 0)
@@ -878,8 +881,15 @@ annal_status annal__commit_rotate(annal_store *store, annal_error *err)
     status = annal__commit_check(store, err);
     if (status == ANNAL_OK)
         status = empty_log(store, err);
+    if (status == ANNAL_OK && step != NULL)
+        status = step(store, err);
     hand_lead_on(&store->commit);
     return status;
+}
+
+annal_status annal__commit_rotate(annal_store *store, annal_error *err)
+{
+    return empty_and(store, NULL, err);
 }
 
 /*
@@ -913,15 +923,5 @@ static annal_status wipe_log(annal_store *store, annal_error *err)
 
 annal_status annal__commit_wipe(annal_store *store, annal_error *err)
 {
-    annal_status status = annal__commit_flush(store, err);
-    if (status < 0)
-        return status;
-    take_lead(&store->commit);
-    status = annal__commit_check(store, err);
-    if (status == ANNAL_OK)
-        status = empty_log(store, err);
-    if (status == ANNAL_OK)
-        status = wipe_log(store, err);
-    hand_lead_on(&store->commit);
-    return status;
+    return empty_and(store, wipe_log, err);
 }
