@@ -32,19 +32,22 @@ static void tear_down(void)
     tmpdir_done(&dir);
 }
 
+static const uint8_t file_id[FRAME_FILE_ID_BYTES] = {1, 2,  3,  4,  5,  6,  7,  8,
+                                                     9, 10, 11, 12, 13, 14, 15, 16};
+
 static void write_group_of(uint64_t released, annal_slice payload)
 {
     struct buf toc = {0}, bytes = {0};
     struct record record = {.type = RECORD_BYTES,
                             .format = ANNAL_FORMAT_JSON,
                             .session = ANNAL_SLICE("sess_1"),
-                            .file = {1, 2, 3},
                             .offset = 100,
                             .length = payload.len,
                             .first_seq = 4,
                             .last_seq = 5,
                             .h_before = 6,
                             .h_after = 7};
+    memcpy(record.file, file_id, sizeof record.file);
     ck_assert_int_eq(annal__log_put_record(&toc, &record), ANNAL_OK);
     ck_assert_int_eq(annal__buf_append_slice(&bytes, payload), ANNAL_OK);
     ck_ok(annal__log_write_group(&log_, 1, &toc, &bytes, released, err));
@@ -165,6 +168,7 @@ START_TEST(groups_are_found_in_order_with_all_they_hold)
         ck_assert_uint_eq(groups[i].group, i + 1);
         ck_assert_uint_eq(groups[i].epoch, i < 2 ? 1 : 2);
         ck_assert_uint_eq(groups[i].records, 1);
+        ck_assert_uint_eq(groups[i].released, i < 2 ? 0 : 1);
     }
     struct buf bytes = {0};
     struct record record;
@@ -176,7 +180,8 @@ START_TEST(groups_are_found_in_order_with_all_they_hold)
     ck_assert_int_eq(record.type, RECORD_BYTES);
     ck_assert_uint_eq(record.session.len, 6);
     ck_assert_int_eq(memcmp(record.session.ptr, "sess_1", 6), 0);
-    ck_assert_uint_eq(record.file[2], 3);
+    ck_assert_int_eq(record.format, ANNAL_FORMAT_JSON);
+    ck_assert_int_eq(memcmp(record.file, file_id, sizeof file_id), 0);
     ck_assert_uint_eq(record.offset, 100);
     ck_assert_uint_eq(record.length, 3);
     ck_assert_uint_eq(record.first_seq, 4);
@@ -262,6 +267,28 @@ START_TEST(a_group_fits_while_a_block_is_left_for_an_empty_one)
     ck_assert_uint_eq(annal__log_group_bytes(&log_, 80, 1), log_.block);
     ck_assert(annal__log_fits(&log_, room - 2 * log_.block));
     ck_assert(!annal__log_fits(&log_, room - log_.block));
+}
+END_TEST
+
+/* Byte for byte as log.h has it. */
+START_TEST(the_first_block_and_its_copy_say_what_the_log_is_and_who_made_it)
+{
+    size_t len;
+    char *bytes = file_read(path, &len);
+    ck_assert_int_eq(memcmp(bytes, bytes + len - LOG_BLOCK_BYTES, LOG_BLOCK_BYTES), 0);
+    ck_assert_int_eq(memcmp(bytes, "ANNALLOG", 8), 0);
+    ck_assert_uint_eq(annal__take(bytes + 8, 4), 1);
+    ck_assert_uint_eq(annal__take(bytes + 12, 4), log_.block);
+    ck_assert_int_eq(memcmp(bytes + 16, log_.slot_id, LOG_SLOT_ID_BYTES), 0);
+    ck_assert_uint_eq(annal__take(bytes + 32, 8), log_.block);
+    ck_assert_uint_eq(annal__take(bytes + 40, 8), 1 << 16);
+    ck_assert_uint_eq(annal__take(bytes + 48, 8), log_.block + (1 << 16));
+    ck_assert_uint_eq(annal__take(bytes + 56, 8), 1 << 16);
+    ck_assert_uint_eq(annal__take(bytes + 64, 4), (uint64_t)getpid());
+    ck_assert_uint_eq(annal__take(bytes + 68, 4), 0);
+    ck_assert_uint_eq(annal__take(bytes + 72, 8), 1);
+    ck_assert_uint_eq(annal__take(bytes + 80, 8), annal__hash(bytes, 80, 0));
+    free(bytes);
 }
 END_TEST
 
@@ -514,6 +541,7 @@ Suite *suite_log(void)
     tcase_add_test(tests, f26_a_foreign_group_in_a_payload_is_not_believed);
     tcase_add_test(tests, released_is_the_largest_that_any_group_says);
     tcase_add_test(tests, a_group_fits_while_a_block_is_left_for_an_empty_one);
+    tcase_add_test(tests, the_first_block_and_its_copy_say_what_the_log_is_and_who_made_it);
     tcase_add_test(tests, one_sound_copy_of_the_first_block_is_enough_and_mends_the_other);
     tcase_add_test(tests, a_log_sees_that_its_name_went_to_another_file);
     tcase_add_test(tests, a_group_whose_header_names_what_cannot_be_is_not_there);
