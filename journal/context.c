@@ -3,6 +3,7 @@
 #include "journal/base/error.h"
 #include "journal/base/futex.h"
 #include "journal/base/seam.h"
+#include "journal/base/thread.h"
 #include "journal/store.h"
 
 #include <errno.h>
@@ -190,6 +191,17 @@ void annal__store_wait(annal_store *store, int64_t us)
     int64_t begun_us = annal__now_us(store);
     annal__futex_wait(&never, 0, us);
     annal__store_waited(store, annal__now_us(store) - begun_us);
+}
+
+/* The other thread's waiting is charged, not this one's. */
+annal_status annal__store_wait_on(annal_store *store, pthread_cond_t *cond, pthread_mutex_t *mutex,
+                                  int64_t deadline_us)
+{
+    int64_t left_us = annal__store_may_wait(store, deadline_us - annal__now_us(store));
+    if (left_us <= 0)
+        return ANNAL_ERR_BUSY;
+    annal__cond_wait_us(cond, mutex, left_us);
+    return ANNAL_OK;
 }
 
 annal_status annal__store_check(const annal_store *store, annal_error *err)

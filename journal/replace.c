@@ -15,9 +15,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GONE         ".gone"
-#define FILE_ID_TEXT (2 * FRAME_FILE_ID_BYTES)
-#define RETRY_US     2000 /* between two tries of the session */
+#define GONE          ".gone"
+#define FILE_ID_TEXT  (2 * FRAME_FILE_ID_BYTES)
+#define RETRY_US      2000 /* between two tries of the session, twice as long each time */
+#define RETRY_US_MOST 20000
 
 /* ---- Tombstones ---- */
 
@@ -384,6 +385,7 @@ annal_status annal__change_claim(struct change *change, annal_store *store, anna
         return ANNAL_ERR_NOMEM;
     change->session = session;
     int64_t deadline_us = annal__now_us(store) + (int64_t)store->wait_ms * 1000;
+    int64_t pause_us = RETRY_US;
     for (;;) {
         status = annal__file_lock_take(store, &store->structure_lock, deadline_us, 0, err);
         if (status == ANNAL_OK) {
@@ -392,12 +394,13 @@ annal_status annal__change_claim(struct change *change, annal_store *store, anna
                 return ANNAL_OK;
             annal__file_lock_drop(store, &store->structure_lock);
         }
-        if (status != ANNAL_ERR_BUSY ||
-            annal__store_may_wait(store, deadline_us - annal__now_us(store)) <= 0) {
+        int64_t left_us = annal__store_may_wait(store, deadline_us - annal__now_us(store));
+        if (status != ANNAL_ERR_BUSY || left_us <= 0) {
             change->session = NULL;
             return status;
         }
-        annal__store_wait(store, RETRY_US);
+        annal__store_wait(store, pause_us < left_us ? pause_us : left_us);
+        pause_us = pause_us * 2 < RETRY_US_MOST ? pause_us * 2 : RETRY_US_MOST;
     }
 }
 
@@ -565,10 +568,7 @@ static void wipe_logs(annal_store *store, annal_slice session)
 {
     annal_error why;
     annal_status status = ANNAL_OK;
-    pthread_mutex_lock(&store->slot.lock);
-    bool claimed = store->slot.claimed;
-    pthread_mutex_unlock(&store->slot.lock);
-    if (claimed)
+    if (atomic_load(&store->slot.claimed))
         status = annal__commit_wipe(store, &why);
     if (status < 0)
         annal__store_log(store, ANNAL_LOG_WARNING,

@@ -3,6 +3,8 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "journal/base/holder.h"
+#include "journal/base/thread.h"
 #include "journal/checkpoint.h"
 #include "journal/failure.h"
 #include "journal/lineage.h"
@@ -47,7 +49,7 @@ static struct session *session_new(const annal_store *store, annal_slice id)
     session->header.limit = FRAME_ENVELOPE_BYTES;
     session->loose.limit = 2 * (ANNAL_APPEND_BYTES_MAX + SESSION_LOOSE_BYTES_MAX);
     if (session->path == NULL || pthread_mutex_init(&session->lock, NULL) != 0 ||
-        pthread_cond_init(&session->moved, NULL) != 0) {
+        annal__cond_init(&session->moved) != 0) {
         annal__free(session->path);
         annal__free(session);
         return NULL;
@@ -343,11 +345,30 @@ static annal_status release_if_idle(void *arg, struct session *session, annal_er
     return ANNAL_OK;
 }
 
-annal_status annal__session_own(annal_store *store, struct session *session, uint32_t wait_ms,
+/* Another thread is taking the session, or giving it back; and who keeps it from that, if we can tell. */
+static annal_status refuse_taken(annal_store *store, const struct session *session,
+                                 annal_error *err)
+{
+    char name[HOLDER_BYTES];
+    uint32_t pid = 0;
+    if (annal_session_owner(store, annal__session_id(session), &pid, NULL) == ANNAL_OK &&
+        pid != 0 && pid != (uint32_t)store->pid)
+        return annal__fail(err, ANNAL_ERR_BUSY,
+                           "session '%s' is in use by %s, and another thread waits for it",
+                           session->id, annal__holder_name(pid, name));
+    return annal__fail(err, ANNAL_ERR_BUSY,
+                       "session '%s' is being taken or given back by another thread, which did "
+                       "not end in time",
+                       session->id);
+}
+
+annal_status annal__session_own(annal_store *store, struct session *session, int64_t deadline_us,
                                 annal_error *err)
 {
-    while (session->state == SESSION_BUSY)
-        pthread_cond_wait(&session->moved, &session->lock);
+    while (session->state == SESSION_BUSY) {
+        if (annal__store_wait_on(store, &session->moved, &session->lock, deadline_us) < 0)
+            return refuse_taken(store, session, err);
+    }
     if (session->state == SESSION_OWNED)
         return ANNAL_OK;
 
@@ -360,12 +381,12 @@ annal_status annal__session_own(annal_store *store, struct session *session, uin
     }
     uint32_t held_index = 0;
     annal_slice id = annal__session_id(session);
-    annal_status status = annal__slot_take(store, id, wait_ms, &held_index, err);
+    annal_status status = annal__slot_take(store, id, deadline_us, &held_index, err);
     if (status == ANNAL_ERR_LIMIT) { /* the held list is full */
         /* What releasing one would sync, and say in the log, is done for all at once. */
         (void)annal__commit_rotate(store, NULL);
         (void)annal__session_each(store, release_if_idle, store, NULL);
-        status = annal__slot_take(store, id, wait_ms, &held_index, err);
+        status = annal__slot_take(store, id, deadline_us, &held_index, err);
     }
     pthread_mutex_lock(&session->lock);
     bool taken = status == ANNAL_OK;
@@ -461,8 +482,8 @@ bool annal__session_forget(annal_store *store, struct session *session)
 
 annal_status annal__session_seize(annal_store *store, struct session *session, annal_error *err)
 {
-    while (session->state == SESSION_BUSY)
-        pthread_cond_wait(&session->moved, &session->lock);
+    if (session->state == SESSION_BUSY)
+        return refuse_taken(store, session, err);
     if (session->state == SESSION_OWNED)
         return quiesce(store, session, err);
     uint32_t held_index = 0;

@@ -701,18 +701,44 @@ static annal_status claim(annal_store *store, int64_t deadline_us, annal_error *
     return status;
 }
 
+/* Another thread claims, and did not end in time: who keeps it from that, if locks/claim does. */
+static annal_status refuse_claiming(annal_store *store, annal_error *err)
+{
+    annal_status status = take_claim(store, 0, err);
+    if (status < 0)
+        return status;
+    annal__file_lock_drop(store, &store->claim_lock);
+    return annal__fail(err, ANNAL_ERR_BUSY,
+                       "another thread is claiming a commit log of store %.200s, and did not end "
+                       "in time",
+                       store->path);
+}
+
+/* One thread does it. The others wait for its end until their own deadlines, and claim if it failed. */
 annal_status annal__slot_claim(annal_store *store, int64_t deadline_us, annal_error *err)
 {
+    struct slot *slot = &store->slot;
+    if (atomic_load(&slot->claimed))
+        return ANNAL_OK;
     annal_status status = ANNAL_OK;
-    pthread_mutex_lock(&store->slot.lock);
-    if (!store->slot.claimed) {
-        status = claim(store, deadline_us, err);
-        if (status == ANNAL_OK) {
-            store->slot.claimed = true;
-            annal__keeper_change_bell(store, &store->slot.held.header->bell);
-        }
-    }
-    pthread_mutex_unlock(&store->slot.lock);
+    pthread_mutex_lock(&slot->lock);
+    while (slot->claiming && status == ANNAL_OK)
+        status = annal__store_wait_on(store, &slot->moved, &slot->lock, deadline_us);
+    bool ours = status == ANNAL_OK && !atomic_load(&slot->claimed);
+    slot->claiming = slot->claiming || ours;
+    pthread_mutex_unlock(&slot->lock);
+    if (status < 0)
+        return refuse_claiming(store, err);
+    if (!ours)
+        return ANNAL_OK;
+    status = claim(store, deadline_us, err);
+    if (status == ANNAL_OK)
+        annal__keeper_change_bell(store, &slot->held.header->bell);
+    pthread_mutex_lock(&slot->lock);
+    slot->claiming = false;
+    atomic_store(&slot->claimed, status == ANNAL_OK);
+    pthread_cond_broadcast(&slot->moved);
+    pthread_mutex_unlock(&slot->lock);
     return status;
 }
 
@@ -782,12 +808,9 @@ void annal__slot_leave(annal_store *store)
 
 /* ---- Taking a session ---- */
 
-static bool has_slot(annal_store *store)
+static bool is_ours(const annal_store *store, uint32_t number)
 {
-    pthread_mutex_lock(&store->slot.lock);
-    bool claimed = store->slot.claimed;
-    pthread_mutex_unlock(&store->slot.lock);
-    return claimed;
+    return atomic_load(&store->slot.claimed) && store->slot.number == number;
 }
 
 /* Who names the session: *out_other is open then, and its number is valid. */
@@ -796,10 +819,9 @@ static annal_status find_holder(annal_store *store, struct slot_list *list, anna
                                 annal_error *err)
 {
     *out_found = false;
-    bool ours = has_slot(store);
     annal_status status = annal__slots_list(store, list, err);
     for (size_t i = 0; i < list->count && status == ANNAL_OK; i++) {
-        if (ours && list->numbers[i] == store->slot.number)
+        if (is_ours(store, list->numbers[i]))
             continue;
         struct other other;
         status = other_open(store, list->numbers[i], &other, err);
@@ -930,7 +952,7 @@ static annal_status take_once(annal_store *store, struct slot_list *list, annal_
     return status;
 }
 
-annal_status annal__slot_take(annal_store *store, annal_slice session, uint32_t wait_ms,
+annal_status annal__slot_take(annal_store *store, annal_slice session, int64_t deadline_us,
                               uint32_t *out_held_index, annal_error *err)
 {
     struct slot_list *list = annal__zalloc(sizeof *list);
@@ -938,7 +960,6 @@ annal_status annal__slot_take(annal_store *store, annal_slice session, uint32_t 
         return annal__fail(err, ANNAL_ERR_NOMEM, "take session '%.*s': no memory",
                            ANNAL_FMT(session));
     int64_t begun_us = annal__now_us(store);
-    int64_t deadline_us = begun_us + (int64_t)wait_ms * 1000;
     annal_status status = annal__slot_claim(store, deadline_us, err);
     bool found = true, waited = false;
     while (status == ANNAL_OK && found) {
@@ -1094,12 +1115,11 @@ annal_status annal__slots_wipe(annal_store *store, annal_error *err)
     if (list == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "overwrite the commit logs: no memory");
     wipe.deadline_us = store_deadline(store);
-    bool ours = has_slot(store);
     annal_status status = annal__slots_list(store, list, err);
     if (status < 0)
         goto done;
     for (size_t i = 0; i < list->count; i++) {
-        if (!ours || list->numbers[i] != store->slot.number)
+        if (!is_ours(store, list->numbers[i]))
             (void)wipe_one(&wipe, list->numbers[i]);
     }
     if (wipe.removed) {

@@ -19,8 +19,8 @@
  */
 annal_status annal__slot_claim(annal_store *store, int64_t deadline_us, annal_error *err);
 
-/* Name the session in our held list; waits for another owner up to wait_ms. */
-annal_status annal__slot_take(annal_store *store, annal_slice session, uint32_t wait_ms,
+/* Name the session in our held list; waits for another owner until the deadline (monotonic). */
+annal_status annal__slot_take(annal_store *store, annal_slice session, int64_t deadline_us,
                               uint32_t *out_held_index, annal_error *err);
 
 /*

@@ -2,6 +2,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/thread.h"
 #include "journal/keeper.h"
 #include "journal/layout.h"
 #include "journal/replace.h"
@@ -124,6 +125,7 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
     atomic_store(&store->appended_us, store->keeper.rotated_us);
     store->descriptors_max = descriptor_limit();
     if (pthread_mutex_init(&store->slot.lock, NULL) != 0 ||
+        annal__cond_init(&store->slot.moved) != 0 ||
         pthread_mutex_init(&store->sessions_lock, NULL) != 0 ||
         pthread_mutex_init(&store->checkpoint_lock, NULL) != 0 ||
         pthread_mutex_init(&store->events_lock, NULL) != 0 ||
@@ -157,6 +159,7 @@ static void free_store(annal_store *store)
     annal__file_lock_done(store, &store->recovery_lock);
     annal__file_lock_done(store, &store->structure_lock);
     pthread_mutex_destroy(&store->slot.lock);
+    pthread_cond_destroy(&store->slot.moved);
     pthread_mutex_destroy(&store->sessions_lock);
     pthread_mutex_destroy(&store->checkpoint_lock);
     pthread_mutex_destroy(&store->events_lock);
@@ -301,7 +304,7 @@ annal_status annal_store_close(annal_store *store, annal_error *err)
     annal_status status = ANNAL_OK;
     if (store->pid == getpid()) {
         annal__keeper_stop(store);
-        if (store->slot.claimed)
+        if (atomic_load(&store->slot.claimed))
             status = leave_slot(store, err);
     }
     free_store(store);

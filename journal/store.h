@@ -37,8 +37,10 @@ struct seams {
 
 /* The slot of this store object: its commit log and its held list. See slot.h. */
 struct slot {
-    pthread_mutex_t lock; /* for claiming it; afterwards log belongs to the leader */
-    bool claimed;
+    pthread_mutex_t lock;
+    pthread_cond_t moved; /* claiming ended */
+    bool claiming;        /* guarded by lock: a thread is claiming it */
+    _Atomic bool claimed; /* what follows is set, and log belongs to the leader */
     uint32_t number;
     struct log log;
     struct held held;
@@ -137,5 +139,12 @@ int annal__store_fdatasync(annal_store *store, int fd);
 int annal__store_sync_events(annal_store *store);
 
 int64_t annal__now_us(const annal_store *store); /* monotonic */
+
+/*
+ * Wait until another thread of ours tells the condition, or for a while. ANNAL_ERR_BUSY, without a
+ * message, when the deadline (monotonic) is over.
+ */
+annal_status annal__store_wait_on(annal_store *store, pthread_cond_t *cond, pthread_mutex_t *mutex,
+                                  int64_t deadline_us);
 
 #endif

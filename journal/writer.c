@@ -669,13 +669,13 @@ static annal_status check_health(const struct session *session, annal_error *err
 
 /* Own the session, and see whether these events may be appended. ANNAL_END: they are there already.
  * */
-static annal_status prepare(struct append *append, uint32_t wait_ms, uint64_t *out_seq,
+static annal_status prepare(struct append *append, int64_t deadline_us, uint64_t *out_seq,
                             annal_error *err)
 {
     struct session *session = append->session;
     annal_status status;
     do {
-        status = annal__session_own(append->store, session, wait_ms, err);
+        status = annal__session_own(append->store, session, deadline_us, err);
         if (status == ANNAL_OK)
             status = report_loss(append->writer, err);
         if (status == ANNAL_OK)
@@ -699,13 +699,13 @@ static annal_status prepare(struct append *append, uint32_t wait_ms, uint64_t *o
  * With the session's lock held. *out_group is NULL when there is nothing to wait for. ANNAL_END:
  * the current group is full, nothing was done.
  */
-static annal_status append_locked(struct append *append, uint32_t wait_ms, uint64_t *out_seq,
+static annal_status append_locked(struct append *append, int64_t deadline_us, uint64_t *out_seq,
                                   struct group **out_group, annal_error *err)
 {
     struct session *session = append->session;
     bool loose = false;
     do {
-        annal_status status = prepare(append, wait_ms, out_seq, err);
+        annal_status status = prepare(append, deadline_us, out_seq, err);
         append->is_copy = status == ANNAL_END;
         if (append->is_copy && session->loose.len > 0)
             append->writer->loose = true;
@@ -815,12 +815,13 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
         return status;
     }
 
+    int64_t deadline_us = annal__now_us(writer->store) + (int64_t)writer->wait_ms * 1000;
     do {
         status = annal__commit_make_room(writer->store, err);
         if (status < 0)
             break;
         pthread_mutex_lock(&writer->session->lock);
-        status = append_locked(&append, writer->wait_ms, &seq, &group, err);
+        status = append_locked(&append, deadline_us, &seq, &group, err);
         if (writer->frames.cap > FRAMES_KEPT_BYTES)
             annal__buf_done(&writer->frames);
         pthread_mutex_unlock(&writer->session->lock);
@@ -922,10 +923,7 @@ annal_status annal_sync(annal_store *store, annal_error *err)
 annal_status annal_checkpoint(annal_store *store, annal_error *err)
 {
     annal_status status = annal_sync(store, err);
-    pthread_mutex_lock(&store->slot.lock);
-    bool claimed = store->slot.claimed;
-    pthread_mutex_unlock(&store->slot.lock);
-    if (status == ANNAL_OK && claimed)
+    if (status == ANNAL_OK && atomic_load(&store->slot.claimed))
         status = annal__commit_rotate(store, err);
     return status;
 }

@@ -1,14 +1,18 @@
 /* A process that is stopped while it has a lock: nobody waits for it beyond the limit, and readers not
  * at all. */
+#include "journal/session.h"
 #include "journal/slot.h"
 
 #include "tests/support/journals.h"
 #include "tests/support/tmpdir.h"
 
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -283,18 +287,25 @@ START_TEST(who_deletes_beside_a_stopped_holder_of_structure_is_told_in_time_whic
 }
 END_TEST
 
-START_TEST(a_stopped_owner_of_a_session_is_named_as_such)
+/* The owner never gives it back: it is stopped, and dies in the end. */
+static void stop_owner(const char *session)
 {
-    annal_error failure = {0};
     stopped = fork();
+    ck_assert_int_ge(stopped, 0);
     if (stopped == 0) {
-        append_numbers(store_open(path), "a", 1, 1, ANNAL_LEVEL_SYNC);
+        append_numbers(store_open(path), session, 1, 1, ANNAL_LEVEL_SYNC);
         raise(SIGSTOP);
         _exit(1);
     }
     int how = 0;
     ck_assert_int_eq(waitpid(stopped, &how, WUNTRACED), stopped);
     ck_assert(WIFSTOPPED(how));
+}
+
+START_TEST(a_stopped_owner_of_a_session_is_named_as_such)
+{
+    annal_error failure = {0};
+    stop_owner("a");
     annal_store *store = open_hasty();
     int64_t begun_us = now_us();
     ck_named(append_to(store, "a", &failure), &failure, begun_us);
@@ -303,6 +314,147 @@ START_TEST(a_stopped_owner_of_a_session_is_named_as_such)
     store_close(store);
 }
 END_TEST
+
+/* ---- Between threads ---- */
+
+struct patient {
+    pthread_t thread;
+    annal_store *store;
+    const char *session;
+    uint32_t wait_ms;
+    annal_status status;
+    annal_error err;
+};
+
+static annal_status append_within(annal_store *store, const char *session, uint32_t wait_ms,
+                                  annal_error *err)
+{
+    const annal_writer_options options = {.wait_ms = wait_ms};
+    const annal_draft draft = {.type = ANNAL_SLICE("t"), .data = ANNAL_SLICE("{}")};
+    annal_writer *writer = NULL;
+    uint64_t seq = 0;
+    annal_status status = annal_writer_open(store, annal_slice_of(session), &options, &writer, err);
+    if (status == ANNAL_OK)
+        status = annal_writer_append(writer, &draft, 1, NULL, &seq, err);
+    annal_writer_close(writer);
+    return status;
+}
+
+static void *append_patiently(void *arg)
+{
+    struct patient *patient = arg;
+    patient->status =
+        append_within(patient->store, patient->session, patient->wait_ms, &patient->err);
+    return NULL;
+}
+
+static void start_patient(struct patient *patient, annal_store *store, const char *session)
+{
+    *patient = (struct patient){.store = store, .session = session, .wait_ms = 20000};
+    ck_assert_int_eq(pthread_create(&patient->thread, NULL, append_patiently, patient), 0);
+}
+
+static void end_patient(struct patient *patient)
+{
+    ck_assert_int_eq(pthread_join(patient->thread, NULL), 0);
+    ck_assert_msg(patient->status == ANNAL_OK, "%s", patient->err.message);
+}
+
+static bool is_claiming(annal_store *store)
+{
+    pthread_mutex_lock(&store->slot.lock);
+    bool claiming = store->slot.claiming;
+    pthread_mutex_unlock(&store->slot.lock);
+    return claiming;
+}
+
+static bool is_busy(annal_store *store, const char *id)
+{
+    struct session *session = annal__session_get(store, annal_slice_of(id), NULL);
+    ck_assert_ptr_nonnull(session);
+    pthread_mutex_lock(&session->lock);
+    bool busy = session->state == SESSION_BUSY;
+    pthread_mutex_unlock(&session->lock);
+    return busy;
+}
+
+START_TEST(a_thread_does_not_wait_as_long_as_another_one_that_claims_a_log)
+{
+    struct patient patient;
+    annal_error failure = {0};
+    annal_store *store = open_hasty();
+    stop_with("store/locks/claim");
+    start_patient(&patient, store, "a");
+    while (!is_claiming(store))
+        usleep(1000);
+    int64_t begun_us = now_us();
+    ck_named(append_within(store, "b", LIMIT_MS, &failure), &failure, begun_us);
+    end_stopped();
+    end_patient(&patient);
+    ck_ok(append_within(store, "b", LIMIT_MS, err));
+    store_close(store);
+}
+END_TEST
+
+START_TEST(a_thread_does_not_wait_as_long_as_another_one_that_wants_the_same_session)
+{
+    struct patient patient;
+    annal_error failure = {0};
+    stop_owner("a");
+    annal_store *store = open_hasty();
+    start_patient(&patient, store, "a");
+    while (!is_busy(store, "a"))
+        usleep(1000);
+    int64_t begun_us = now_us();
+    ck_named(append_within(store, "a", LIMIT_MS, &failure), &failure, begun_us);
+    begun_us = now_us();
+    ck_named(annal_session_delete(store, ANNAL_SLICE("a"), NULL, &failure), &failure, begun_us);
+    end_stopped();
+    end_patient(&patient);
+    store_close(store);
+}
+END_TEST
+
+/* The disk is full, and says so only when it is told to: until then who makes a log waits. */
+static _Atomic bool makes_log, may_fail;
+
+static int open_on_full_disk(void *arg, const char *file, int flags, mode_t mode)
+{
+    if (strstr(file, "/commit/.new-") == NULL)
+        return annal__system_io.open(arg, file, flags, mode);
+    atomic_store(&makes_log, true);
+    for (int i = 0; i < 5000 && !atomic_load(&may_fail); i++)
+        usleep(1000);
+    errno = ENOSPC;
+    return -1;
+}
+
+START_TEST(who_keeps_others_off_a_session_on_a_full_disk_waits_for_no_thread_that_makes_a_log)
+{
+    struct io io = annal__system_io;
+    struct patient patient;
+    const struct seams seams = {.io = &io, .clock = &annal__system_clock};
+    io.open = open_on_full_disk;
+    atomic_store(&makes_log, false);
+    atomic_store(&may_fail, false);
+    stop_owner("c"); /* there is a log that is not ours */
+    annal_store *store = store_open_seams(path, &seams);
+    start_patient(&patient, store, "a");
+    while (!atomic_load(&makes_log))
+        usleep(1000);
+    int64_t begun_us = now_us();
+    ck_ok(annal__slot_keep_off(store, ANNAL_SLICE("b"), err));
+    int64_t took_us = now_us() - begun_us;
+    annal__slot_let_on(store);
+    atomic_store(&may_fail, true);
+    ck_assert_int_eq(pthread_join(patient.thread, NULL), 0);
+    ck_assert_int_eq(patient.status, ANNAL_ERR_IO);
+    ck_assert_int_lt(took_us, SPARE_US);
+    store_close(store);
+}
+END_TEST
+
+/* ---- All waits of a store ---- */
 
 START_TEST(a_limit_for_all_waits_of_a_store_is_not_paid_twice)
 {
@@ -344,6 +496,11 @@ Suite *suite_stops(void)
         cases,
         who_deletes_beside_a_stopped_holder_of_structure_is_told_in_time_which_process_it_is);
     tcase_add_test(cases, a_stopped_owner_of_a_session_is_named_as_such);
+    tcase_add_test(cases, a_thread_does_not_wait_as_long_as_another_one_that_claims_a_log);
+    tcase_add_test(cases,
+                   a_thread_does_not_wait_as_long_as_another_one_that_wants_the_same_session);
+    tcase_add_test(
+        cases, who_keeps_others_off_a_session_on_a_full_disk_waits_for_no_thread_that_makes_a_log);
     tcase_add_test(cases, a_limit_for_all_waits_of_a_store_is_not_paid_twice);
     return suite;
 }
