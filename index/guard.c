@@ -35,6 +35,11 @@
  *     catch-up is, until nothing is missing under the lock. In all other cases that costs reading
  *     the note, and writing it before (4) and after (5). A journal that cannot be read is logged and
  *     passed over, as in every catch-up.
+ * (11) Much may be missing: a pack was switched on, its tables were dropped, or a large import went
+ *     past the guards. A guard that is asked over tables that lack sessions would let through what
+ *     it forbids, and SQL does not say which rows of others it looks at. So the append works on what
+ *     is missing for a twentieth of the time that it may wait; when more than a MiB is left it is
+ *     refused, with how far the tables are: whoever tries again gets on, and nobody waits for minutes.
  */
 #include "index/database.h"
 #include "index/index.h"
@@ -51,10 +56,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ATTEMPTS_MAX 100
-#define COPIES_MAX   65536
-#define PATIENCE_MS  20 /* rule 9 */
-#define ROUNDS_MAX   5  /* rule 10: then it is done in one transaction */
+#define ATTEMPTS_MAX   100
+#define COPIES_MAX     65536
+#define PATIENCE_MS    20 /* rule 9 */
+#define ROUNDS_MAX     5  /* rule 10: then it is done in one transaction */
+#define MUCH_BYTES     (1u << 20)
+#define PATIENCE_PARTS 20 /* rule 11: half a second of ten */
 
 /* One database that is asked; packs NULL: sessions.db, where the core pack is. */
 struct place {
@@ -434,22 +441,69 @@ static annal_status is_behind(const struct call *call, const struct place *place
     return status;
 }
 
-/* Without the lock, in slices. *out_unreadable: a journal was passed over. */
+/*
+ * Rule 11: time was up. When much is left, how far the tables are, and what is in the way if nothing
+ * went on meanwhile; a little is worth waiting for.
+ */
+static annal_status refuse_behind(const struct call *call, const struct follower *follower,
+                                  uint64_t left_before, const annal_error *why, annal_error *err)
+{
+    char progress[PLAN_PROGRESS_BYTES];
+    uint64_t left = 0;
+    annal_status status =
+        annal__plan_progress(follower, follower->base->wait_ms, progress, &left, err);
+    if (status < 0 || left <= MUCH_BYTES)
+        return status;
+    return annal__fail(err, ANNAL_ERR_BUSY,
+                       "append to session '%.*s': the tables of pack '%s', whose guards are to be "
+                       "asked, %s: try again%s%s",
+                       ANNAL_FMT(call->session), follower->pack == NULL ? "core" : follower->pack,
+                       progress, left < left_before ? "" : "; ",
+                       left < left_before ? "" : why->message);
+}
+
+/* Of one follower, without the lock, in slices, but not for long. */
+static annal_status run_one_behind(const struct call *call, struct follower *follower,
+                                   const struct missing *missing, annal_error *err)
+{
+    const annal_catch_up_options options = {.timeout_ms =
+                                                1 + follower->base->wait_ms / PATIENCE_PARTS};
+    struct plan plan = {0};
+    struct stamp stamp;
+    uint64_t left = 0;
+    bool stuck;
+    annal_status status = annal__plan_make(follower, &missing->session, missing->all ? 0 : 1, NULL,
+                                           options.timeout_ms, &plan, err);
+    if (status >= 0)
+        annal__plan_look_ahead(follower, &plan, &left);
+    bool any = plan.count > 0;
+    annal__plan_done(&plan);
+    if (status == ANNAL_ERR_BUSY) /* somebody makes the database: see what is missing then */
+        return ANNAL_OK;
+    if (status < 0 || !any)
+        return status;
+    annal_error why = {0};
+    status = annal__follower_run(follower, &missing->session, missing->all ? 0 : 1, NULL, &options,
+                                 &stamp, &stuck, &why);
+    if (status == ANNAL_ERR_BUSY)
+        return refuse_behind(call, follower, left, &why, err);
+    if (status < 0 && err != NULL)
+        *err = why;
+    return status;
+}
+
+/* *out_unreadable: a journal was passed over. */
 static annal_status run_behind(const struct call *call, const struct place *place,
                                const struct missing *missing, bool *out_unreadable,
                                annal_error *err)
 {
-    const annal_catch_up_options options = {.timeout_ms = place->base->wait_ms};
     annal_status status = ANNAL_OK;
     struct follower *follower;
     for (size_t i = 0; status >= 0 && (follower = follower_at(call, place, i)) != NULL; i++) {
-        struct stamp stamp;
-        bool stuck;
         annal_error why = {0};
-        if (follower->applier == NULL)
+        if (place->packs != NULL && place->packs->fills[i].left_out)
             continue;
-        status = annal__follower_run(follower, &missing->session, missing->all ? 0 : 1, NULL,
-                                     &options, &stamp, &stuck, &why);
+        status = run_one_behind(call, follower, missing, &why);
         if (status < 0 && status != ANNAL_ERR_BUSY && status != ANNAL_ERR_NOMEM) {
             annal__store_log(call->index->store, ANNAL_LOG_WARNING,
                              "guards are asked although '%s' lags: %s", place->base->path,
@@ -463,10 +517,28 @@ static annal_status run_behind(const struct call *call, const struct place *plac
     return status;
 }
 
+/* Rule 11: whoever fills tables has their lock most of the time, so this is asked before it. */
+static bool may_lack_much(const struct call *call, const struct place *place)
+{
+    struct lock_note note;
+    annal_store *store = call->index->store;
+    annal_status status = annal__lock_note_peek(&place->base->lock, annal_store_path(store), &note);
+    return status == ANNAL_ERR_NOTFOUND ||
+           (status >= 0 && (memcmp(note.boot, annal__store_boot(store), sizeof note.boot) != 0 ||
+                            note.packs != call->set->seen));
+}
+
 /* Begin, with tables that miss nothing. */
 static annal_status begin_fresh(struct call *call, struct place *place, annal_error *err)
 {
     bool passed_over = false;
+    if (may_lack_much(call, place)) {
+        const struct missing all = {.any = true, .all = true};
+        annal_status status = run_behind(call, place, &all, &passed_over, err);
+        if (status < 0)
+            return status;
+        passed_over = false;
+    }
     for (unsigned round = 0;; round++) {
         struct missing missing;
         bool behind = false;

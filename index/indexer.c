@@ -9,7 +9,8 @@
  * (3) When the journal does not agree with the cursor it is another journal: the rows of this
  *     session go, and it begins at its first event.
  * (4) A transaction ends after ROWS_MAX rows, BYTES_MAX of journal or SLICE_MS, whichever is first:
- *     large enough to be fast, short enough that others get the lock.
+ *     large enough to be fast, short enough that others get the lock; when they asked for it, it is
+ *     left alone for a moment (lock.h, rule 6).
  * (5) A journal that cannot be read (permission, a format of a newer version) costs nobody else:
  *     its session stays as it is, all others are done, and then it is told.
  * (6) Only what stands in a session's own journal is indexed: of a fork the events behind its fork
@@ -263,7 +264,7 @@ annal_status annal__follower_batch(struct follower *follower, struct plan *plan,
         (void)annal__derived_end(base, false, NULL);
         return ANNAL_ERR_CONFLICT; /* never leaves this file */
     }
-    int64_t slice_us = annal__deadline_after(SLICE_MS);
+    int64_t begun_us = annal__deadline_after(0), slice_us = annal__deadline_after(SLICE_MS);
     struct batch batch = {.follower = follower,
                           .deadline_us = slice_us < work_until_us ? slice_us : work_until_us};
     size_t next = plan->next;
@@ -274,6 +275,7 @@ annal_status annal__follower_batch(struct follower *follower, struct plan *plan,
                annal__deadline_passed(batch.deadline_us);
     }
     struct stamp stamp = {base->stamp.id, base->stamp.commits + 1};
+    plan->wanted = annal__index_lock_is_wanted(&base->lock, begun_us);
     annal_status ended = annal__derived_end(base, status >= 0, status >= 0 ? err : NULL);
     if (status >= 0)
         status = ended;
@@ -300,6 +302,8 @@ static annal_status run_plan(struct follower *follower, struct plan *plan, int64
             return status;
         if (options->progress != NULL && options->progress(options->arg, &progress) != 0)
             return ANNAL_END;
+        if (plan->wanted && plan->next < plan->count)
+            annal__index_lock_stay_away();
         if (plan->next < plan->count && annal__deadline_passed(deadline_us))
             return annal__fail(
                 err, ANNAL_ERR_BUSY, "time is up: %llu of %llu bytes of new journal are indexed",

@@ -17,6 +17,9 @@
  *     Who died left that session there; after a power cut, or when the packs were other ones in
  *     between, the note is of no use. Who asks a guard looks first, and brings up what the note says
  *     may be missing (guard.c, rule 10). Who empties tables wipes it.
+ * (6) Whoever finds the lock taken leaves the time in its file, behind the note. A holder with much
+ *     to do looks when it gives the lock, and then stays away for longer than others wait between two
+ *     looks: nobody queues, so it would have the lock again before they ask.
  */
 #ifndef INDEX_LOCK_H
 #define INDEX_LOCK_H
@@ -26,6 +29,7 @@
 #include <annal/event.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #define ANNAL__LOCK_NAME_BYTES 256
 
@@ -35,7 +39,8 @@ struct index_lock {
     pthread_mutex_t mutex;
     int fd; /* -1: not open; guarded by mutex */
     pid_t pid;
-    bool wiped; /* the note, since it was last written here; who holds the lock */
+    bool wiped;                /* the note, since it was last written here; who holds the lock */
+    _Atomic int64_t wanted_us; /* rule 6, of threads */
 };
 
 /* Rule 5. */
@@ -75,6 +80,17 @@ void annal__index_lock_give(struct index_lock *lock);
 
 /* Give it, and close its file until it is next taken: a store may have a database for each run. */
 void annal__index_lock_rest(struct index_lock *lock);
+
+/* Rule 6, under the lock: whether somebody asked since then. The pause is for after it was given. */
+bool annal__index_lock_is_wanted(const struct index_lock *lock, int64_t since_us);
+void annal__index_lock_stay_away(void);
+
+/*
+ * The note, without the lock: what was written last, or is being written. ANNAL_ERR_NOTFOUND: there
+ * is none. ANNAL_ERR_BUSY: a thread of this process has the lock.
+ */
+annal_status annal__lock_note_peek(struct index_lock *lock, const char *store_path,
+                                   struct lock_note *out);
 
 /* Under the lock. False: there is no note, or none that can be read. */
 bool annal__lock_note_read(const struct index_lock *lock, struct lock_note *out);

@@ -358,6 +358,25 @@ static void add_lag(struct reading *reading, struct pack_base *base, annal_slice
                  base->fills[0].slot->name, why->message);
 }
 
+/* Nobody listens to a lag, so a part of the rows would be taken for all. */
+static annal_status refuse_behind(struct pack_base *base, const annal_error *why, annal_error *err)
+{
+    for (size_t i = 0; i < base->fill_count; i++) {
+        char progress[PLAN_PROGRESS_BYTES];
+        uint64_t left = 0;
+        const struct pack_fill *fill = &base->fills[i];
+        annal_status status =
+            annal__plan_progress(&fill->follower, base->base.wait_ms, progress, &left, err);
+        if (status < 0)
+            return status;
+        if (left > 0)
+            return annal__fail(err, ANNAL_ERR_BUSY, "the tables of pack '%s' %s: ask again (%s)",
+                               fill->slot->name, progress, why->message);
+    }
+    return annal__fail(err, ANNAL_ERR_BUSY, "the tables of pack '%s' lag: %s",
+                       base->fills[0].slot->name, why->message);
+}
+
 static annal_status run_named(sqlite3 *db, const char *format, const char *path, const char *stem,
                               annal_error *err)
 {
@@ -419,6 +438,8 @@ static annal_status attach_base(void *arg, struct pack_base *base, annal_slice s
         }
         status = attach_once(reading, base, &same, &why);
     }
+    if (reading->work.behind.status == ANNAL_ERR_BUSY && reading->lag == NULL)
+        return refuse_behind(base, &reading->work.behind, err);
     if (reading->work.behind.status < 0)
         add_lag(reading, base, session, &reading->work.behind);
     if (same)

@@ -5,6 +5,7 @@
 #include "journal/base/error.h"
 #include "journal/base/seam.h"
 
+#include <stdio.h>
 #include <string.h>
 
 annal_slice annal__task_session(const struct plan *plan, const struct task *task)
@@ -238,4 +239,27 @@ void annal__plan_look_ahead(const struct follower *follower, struct plan *plan, 
     }
     plan->count = kept;
     *out_bytes = bytes;
+}
+
+annal_status annal__plan_progress(const struct follower *follower, uint32_t wait_ms,
+                                  char out[PLAN_PROGRESS_BYTES], uint64_t *out_left,
+                                  annal_error *err)
+{
+    struct plan all = {0}, left = {0};
+    uint64_t bytes = 0;
+    annal_status status = annal__plan_list(follower->base->store, &all, err);
+    if (status >= 0)
+        status = annal__plan_make(follower, NULL, 0, &all, wait_ms, &left, err);
+    if (status >= 0)
+        annal__plan_look_ahead(follower, &left, out_left);
+    for (size_t i = 0; i < all.count; i++)
+        if (annal__follower_feeds(follower, annal__task_session(&all, &all.tasks[i])))
+            bytes += all.tasks[i].target;
+    if (status >= 0)
+        snprintf(out, PLAN_PROGRESS_BYTES, "hold %.1f of %.1f MB of the journals so far",
+                 (double)(bytes - (*out_left < bytes ? *out_left : bytes)) / 1e6,
+                 (double)bytes / 1e6);
+    annal__plan_done(&all);
+    annal__plan_done(&left);
+    return status;
 }

@@ -26,6 +26,7 @@ struct plan {
     size_t count;
     size_t next;            /* tasks before it are done */
     size_t turn;            /* whose turn it is; indexer.c */
+    bool wanted;            /* others waited for the lock meanwhile: lock.h, rule 6 */
     annal_error unreadable; /* the first journal that could not be read, and why */
 };
 
@@ -50,6 +51,15 @@ annal_slice annal__task_session(const struct plan *plan, const struct task *task
 /* Drop the tasks that have nothing to give; *out_bytes is how much the others have. */
 void annal__plan_look_ahead(const struct follower *follower, struct plan *plan,
                             uint64_t *out_bytes);
+
+/*
+ * How far its tables are, for a message: "hold 21.4 of 58.0 MB of the journals so far". *out_left: the
+ * bytes that they lack.
+ */
+#define PLAN_PROGRESS_BYTES 80
+annal_status annal__plan_progress(const struct follower *follower, uint32_t wait_ms,
+                                  char out[PLAN_PROGRESS_BYTES], uint64_t *out_left,
+                                  annal_error *err);
 
 /*
  * Tasks from plan->next on, as many as one transaction takes (indexer.c). A deadline of 0 only

@@ -4,6 +4,8 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 
+#include <string.h>
+
 /*
  * Whether anything was handed out (then an answer cannot begin again), and whether a callback
  * stopped.
@@ -34,6 +36,24 @@ static int hand_on_row(void *arg, const annal_row *row)
     return verdict;
 }
 
+/*
+ * Names are looked up in sessions.db first, so a statement that is right without the packs means the
+ * same with them, and who asks core tables does not wait for those of a pack. Only functions that list
+ * databases, tables or columns would have less to list.
+ */
+static bool asks_packs(sqlite3 *db, annal_slice sql, const annal_sql_options *options)
+{
+    static const char *const lists[] = {"pragma", "dbstat"};
+    sqlite3_stmt *stmt = NULL;
+    bool asks = options->session.len > 0;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (size_t at = 0, len = strlen(lists[i]); !asks && at + len <= sql.len; at++)
+            asks = sqlite3_strnicmp(sql.ptr + at, lists[i], (int)len) == 0;
+    asks = asks || annal__db_prepare_select(db, sql, &stmt, NULL) < 0;
+    sqlite3_finalize(stmt);
+    return asks;
+}
+
 static annal_status run(annal_index *index, annal_slice sql, struct call *call, annal_error *err)
 {
     sqlite3 *db = NULL;
@@ -44,14 +64,15 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
                                             &db, options.out_lag, err);
     annal_index *used = annal__spare_or_self(index, &ignored);
     if (status >= 0)
-        status = annal__packs_attach(used, db, options.session, options.as_indexed,
-                                     options.timeout_ms, options.out_lag, err);
-    if (status >= 0)
-        status = annal__health_add(db, index->store, err);
-    if (status >= 0)
         status = annal__db_add_events(db, index->store, err);
     if (status >= 0 && options.extension != NULL)
         status = annal__db_load(db, options.extension, err);
+    if (status >= 0 && asks_packs(db, sql, &options)) {
+        status = annal__packs_attach(used, db, options.session, options.as_indexed,
+                                     options.timeout_ms, options.out_lag, err);
+        if (status >= 0)
+            status = annal__health_add(db, index->store, err);
+    }
     if (status >= 0)
         status = annal__db_select(db, sql, &options, hand_on_row, call, err);
     annal__db_close(db);

@@ -80,14 +80,14 @@ static int hand_out(annal_index *index, annal_status status, const annal_error *
     return 0;
 }
 
-int index_open_caught_up(annal_store *store, const struct session_list *sessions,
-                         annal_index **out_index)
+static int open_caught_up(annal_store *store, const struct session_list *sessions, bool packs,
+                          annal_index **out_index)
 {
     annal_error err = {0};
     annal_index *index = NULL;
     annal_status status = annal_index_open(store, NULL, &index, &err);
     if (status >= 0)
-        status = catch_up(index, sessions, true, 0, 1, &err);
+        status = catch_up(index, sessions, packs, 0, 1, &err);
     if (status == ANNAL_ERR_BUSY) {
         say("the answer may be incomplete: %s", err.message);
         status = ANNAL_OK;
@@ -95,6 +95,17 @@ int index_open_caught_up(annal_store *store, const struct session_list *sessions
         status = read_as_it_stands(index, &err);
     }
     return hand_out(index, status, &err, out_index);
+}
+
+int index_open_caught_up(annal_store *store, const struct session_list *sessions,
+                         annal_index **out_index)
+{
+    return open_caught_up(store, sessions, false, out_index);
+}
+
+int index_open_with_packs(annal_store *store, annal_index **out_index)
+{
+    return open_caught_up(store, NULL, true, out_index);
 }
 
 int index_open_for_events(annal_store *store, const struct session_list *sessions,

@@ -14,6 +14,9 @@
 int index_open_caught_up(annal_store *store, const struct session_list *sessions,
                          annal_index **out_index);
 
+/* The same with the tables of packs. Those that ask core tables alone must not wait for them. */
+int index_open_with_packs(annal_store *store, annal_index **out_index);
+
 /*
  * The same for event queries, which read from the journals what could not be indexed in time:
  * others are waited for only shortly, and nothing is said yet.

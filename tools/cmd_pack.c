@@ -221,7 +221,7 @@ static int check_name(const struct args *args, const char *name)
     struct found found = {.name = name};
     int exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == 0)
-        exit_status = index_open_caught_up(store, NULL, &index);
+        exit_status = index_open_with_packs(store, &index);
     if (exit_status == 0 && annal_index_packs(index, find, &found, &err) < 0)
         exit_status = fail_error(&err);
     else if (exit_status == 0 && !found.is_there)
@@ -374,9 +374,9 @@ static const struct field name_fields[] = {OPERAND("NAME", FIELD_TEXT, NULL, "th
 static const struct command verbs[] = {
     {.name = "enable",
      .summary = "run a pack that comes with Annal",
-     .about = "From now on the store keeps the pack's tables; the next question fills them from\n"
-              "what there is. A pack of your own is on when its file stands in STORE/packs/.\n"
-              "The store is made when it is missing.",
+     .about = "From now on the store keeps the pack's tables; the next question about them\n"
+              "fills them from what there is. A pack of your own is on when its file stands in\n"
+              "STORE/packs/. The store is made when it is missing.",
      .examples = "  annal pack enable teams\n"
                  "  annal pack enable prose --at .prose\n",
      .fields = enable_fields,
@@ -391,9 +391,9 @@ static const struct command verbs[] = {
     {.name = "list",
      .summary = "list the packs that are on, and how they stand",
      .about = "A pack is ready when its tables hold everything, building while events are\n"
-              "behind (the next question or the keeper goes on), failed when it is wrong. A\n"
-              "finding is an event that a handler could not take: 'annal verify' names it.\n"
-              "Exit status 1 when a pack is wrong; why is said with file and line.",
+              "behind (the next question about it or the keeper goes on), failed when it is\n"
+              "wrong. A finding is an event that a handler could not take: 'annal verify' names\n"
+              "it. Exit status 1 when a pack is wrong; why is said with file and line.",
      .examples = "  annal pack list\n"
                  "  annal pack list --json | jq 'select(.findings > 0)'\n",
      .fields = no_fields,
@@ -411,7 +411,7 @@ static const struct command verbs[] = {
     {.name = "rebuild",
      .summary = "make the tables of a pack anew from the journals",
      .about = "Nobody needs it when a pack changed: that is noticed. Stopped in the middle, the\n"
-              "next question or the keeper goes on where it was.",
+              "next question about them or the keeper goes on where it was.",
      .examples = "  annal pack rebuild teams\n",
      .fields = name_fields,
      .run = rebuild},

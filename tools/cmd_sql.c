@@ -9,7 +9,6 @@ static annal_status ask(const struct args *args, const annal_limits *limits, ann
 {
     const char *session = args_get(args, "session");
     const annal_sql_options options = {.columns = columns,
-                                       .as_indexed = session == NULL,
                                        .session = annal_slice_of(session),
                                        .limits = *limits,
                                        .extension = args_get(args, "extension")};

@@ -132,7 +132,7 @@ START_TEST(list_says_how_each_pack_stands)
     drop(&cli, "notes", notes);
     CLI(&cli, "{}\n", "append", "s2", "--type",
         "note.added"); /* no text: the handler cannot take it */
-    CLI(&cli, NULL, "sql", "SELECT 1");
+    CLI(&cli, NULL, "sql", "SELECT 1 FROM notes");
     CLI(&cli, NULL, "pack", "list", "--json");
     cli_assert_done(&cli);
     ck_assert_ptr_eq(strstr(cli.out, "{\"name\":\"core\",\"version\":"), cli.out);

@@ -184,7 +184,8 @@ typedef struct annal_appended {
  * thread.
  *
  * ANNAL_ERR_REFUSED      a guard said no; the message is the pack's sentence
- * ANNAL_ERR_BUSY         another program keeps the tables locked, or others append all the time
+ * ANNAL_ERR_BUSY         another program keeps the tables locked, others append all the time, or the
+ *                        tables are being filled: the message says how far they are; try again
  * ANNAL_ERR_UNSUPPORTED  the pack that guards this event cannot be run
  * and those of annal_writer_append().
  */

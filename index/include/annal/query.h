@@ -182,8 +182,12 @@ typedef struct annal_sql_options {
  * id or data is asked for, the store's log names both. arg is also handed to options->columns. Any
  * thread.
  *
+ * A statement that asks no table of a pack waits for none. One that does waits up to timeout_ms for
+ * tables that are being filled.
+ *
  * ANNAL_ERR_SQL   the SQL is wrong, or would write
- * ANNAL_ERR_BUSY  another program keeps sessions.db locked
+ * ANNAL_ERR_BUSY  another program keeps sessions.db locked; or, without out_lag, tables of packs are
+ *                 not filled in time: the message says how far they are
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_sql(annal_index *index, annal_slice sql,
                                                   const annal_sql_options *options, annal_row_fn fn,

@@ -1,0 +1,72 @@
+/* Two locks over one file, as two processes have them. */
+#include "index/lock.h"
+#include "journal/base/seam.h"
+#include "tests/index/fixture.h"
+
+#include <string.h>
+
+struct two {
+    struct fixture f;
+    struct index_lock one, other;
+};
+
+static void set_up(struct two *two)
+{
+    FIXTURE_INIT(&two->f);
+    const struct io *io = annal__store_io(two->f.store);
+    ck_ok(annal__index_lock_init(&two->one, io, "of_test", err));
+    ck_ok(annal__index_lock_init(&two->other, io, "of_test", err));
+}
+
+static void tear_down(struct two *two)
+{
+    annal__index_lock_done(&two->one);
+    annal__index_lock_done(&two->other);
+    fixture_done(&two->f);
+}
+
+START_TEST(a_holder_sees_that_another_process_wants_the_lock)
+{
+    struct two two;
+    set_up(&two);
+    int64_t begun_us = annal__deadline_after(0);
+    ck_ok(annal__index_lock_take(&two.one, two.f.path, 0, err));
+    ck_assert(!annal__index_lock_is_wanted(&two.one, begun_us));
+    ck_assert_int_eq(annal__index_lock_take(&two.other, two.f.path, 0, NULL), ANNAL_ERR_BUSY);
+    ck_assert(annal__index_lock_is_wanted(&two.one, begun_us));
+    /* That was before the next slice. */
+    ck_assert(!annal__index_lock_is_wanted(&two.one, annal__deadline_after(1)));
+    annal__index_lock_give(&two.one);
+    tear_down(&two);
+}
+END_TEST
+
+START_TEST(a_note_is_read_without_the_lock_and_a_word_beside_it_is_none)
+{
+    struct two two;
+    struct lock_note note = {.packs = 7}, got;
+    set_up(&two);
+    ck_assert_int_eq(annal__lock_note_peek(&two.other, two.f.path, &got), ANNAL_ERR_NOTFOUND);
+    ck_ok(annal__index_lock_take(&two.one, two.f.path, 0, err));
+    ck_assert_int_eq(annal__index_lock_take(&two.other, two.f.path, 0, NULL), ANNAL_ERR_BUSY);
+    ck_assert_int_eq(annal__lock_note_peek(&two.other, two.f.path, &got), ANNAL_ERR_NOTFOUND);
+    ck_assert_int_eq(annal__lock_note_peek(&two.one, two.f.path, &got), ANNAL_ERR_BUSY);
+    ck_assert(annal__lock_note_write(&two.one, &note));
+    ck_assert_int_eq(annal__lock_note_peek(&two.other, two.f.path, &got), ANNAL_OK);
+    ck_assert_uint_eq(got.packs, 7);
+    annal__lock_note_wipe(&two.one);
+    ck_assert_int_eq(annal__lock_note_peek(&two.other, two.f.path, &got), ANNAL_ERR_NOTFOUND);
+    annal__index_lock_give(&two.one);
+    tear_down(&two);
+}
+END_TEST
+
+Suite *suite_lock(void)
+{
+    Suite *suite = suite_create("lock");
+    TCase *tcase = tcase_create("lock");
+    tcase_add_test(tcase, a_holder_sees_that_another_process_wants_the_lock);
+    tcase_add_test(tcase, a_note_is_read_without_the_lock_and_a_word_beside_it_is_none);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
