@@ -856,6 +856,11 @@ annal_status annal__applier_settle(struct applier *applier, annal_slice session,
     return ANNAL_OK;
 }
 
+bool annal__applier_settles(const struct applier *applier)
+{
+    return applier->settles;
+}
+
 annal_status annal__applier_flush(struct applier *applier, annal_slice session, annal_error *err)
 {
     struct fold *fold = &applier->fold;

@@ -49,6 +49,9 @@ annal_status annal__applier_flush(struct applier *applier, annal_slice session, 
 annal_status annal__applier_settle(struct applier *applier, annal_slice session, uint64_t seq,
                                    const char **out_refused, annal_error *err);
 
+/* Whether there is any such section. */
+bool annal__applier_settles(const struct applier *applier);
+
 /*
  * Whether the guards let an event happen: all sections of its type are run, in the caller's
  * transaction, and what they change stays until the caller takes it back. When one says no,

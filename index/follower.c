@@ -32,6 +32,21 @@ annal_status annal__follower_all_cursors(const struct follower *follower, sqlite
                    " ORDER BY session_id", out_stmt, err);
 }
 
+static annal_status prepare_settled(struct follower *follower, annal_error *err)
+{
+    char put[300], drop[300];
+    snprintf(put, sizeof put,
+             "INSERT INTO _cursor (pack, session_id, seq, offset, h) "
+             "VALUES ('%.100s settled', ?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+             follower->pack);
+    snprintf(drop, sizeof drop,
+             "DELETE FROM _cursor WHERE pack = '%.100s settled' AND session_id = ?1",
+             follower->pack);
+    annal_status status = annal__db_prepare(follower->base->db, put, &follower->put_settled, err);
+    return status < 0 ? status
+                      : annal__db_prepare(follower->base->db, drop, &follower->drop_settled, err);
+}
+
 annal_status annal__follower_open(struct follower *follower, const annal_pack *const *packs,
                                   size_t pack_count, annal_error *err)
 {
@@ -64,7 +79,9 @@ annal_status annal__follower_open(struct follower *follower, const annal_pack *c
         status = annal__db_prepare(db, insert_finding, &follower->insert_finding, err);
     if (status >= 0)
         status = annal__applier_new(db, packs, pack_count, &follower->applier, err);
-    return status;
+    return status >= 0 && follower->pack != NULL && annal__applier_settles(follower->applier)
+               ? prepare_settled(follower, err)
+               : status;
 }
 
 void annal__follower_close(struct follower *follower)
@@ -73,8 +90,21 @@ void annal__follower_close(struct follower *follower)
     sqlite3_finalize(follower->get_cursor);
     sqlite3_finalize(follower->put_cursor);
     sqlite3_finalize(follower->insert_finding);
+    sqlite3_finalize(follower->put_settled);
+    sqlite3_finalize(follower->drop_settled);
     follower->applier = NULL;
     follower->get_cursor = follower->put_cursor = follower->insert_finding = NULL;
+    follower->put_settled = follower->drop_settled = NULL;
+}
+
+annal_status annal__follower_put(sqlite3_stmt *stmt, annal_slice session, annal_position position,
+                                 annal_error *err)
+{
+    annal__db_bind_text(stmt, 1, session);
+    sqlite3_bind_int64(stmt, 2, (sqlite3_int64)position.seq);
+    sqlite3_bind_int64(stmt, 3, (sqlite3_int64)position.offset);
+    sqlite3_bind_int64(stmt, 4, (sqlite3_int64)position.h_before);
+    return annal__db_run(stmt, err);
 }
 
 annal_status annal__follower_finding(struct follower *follower, const annal_index_finding *finding,
@@ -134,6 +164,10 @@ annal_status annal__follower_settle(struct follower *follower, annal_slice sessi
     const char *refused = NULL;
     annal_status status =
         annal__applier_settle(follower->applier, session, next - 1, &refused, err);
+    if (status >= 0 && follower->drop_settled != NULL) {
+        annal__db_bind_text(follower->drop_settled, 1, session);
+        status = annal__db_run(follower->drop_settled, err);
+    }
     if (status < 0 || refused == NULL)
         return status;
     const annal_index_finding finding = {.session = session,
@@ -141,6 +175,13 @@ annal_status annal__follower_settle(struct follower *follower, annal_slice sessi
                                          .kind = ANNAL_SLICE("pack"),
                                          .what = annal_slice_of(refused)};
     return annal__follower_finding(follower, &finding, err);
+}
+
+annal_status annal__follower_put_off(struct follower *follower, annal_slice session,
+                                     annal_position settled, annal_error *err)
+{
+    sqlite3_stmt *stmt = follower->put_settled;
+    return stmt == NULL ? ANNAL_OK : annal__follower_put(stmt, session, settled, err);
 }
 
 bool annal__follower_feeds(const struct follower *follower, annal_slice session)

@@ -53,6 +53,7 @@ struct follower {
     sqlite3_stmt *get_cursor;
     sqlite3_stmt *put_cursor;
     sqlite3_stmt *insert_finding;
+    sqlite3_stmt *put_settled, *drop_settled; /* NULL: it has nothing to settle */
 };
 
 /* Prepare what every follower needs on the writer's connection, with these packs' handlers. */
@@ -66,6 +67,10 @@ annal_status annal__follower_get_cursor(const struct follower *follower, sqlite3
 annal_status annal__follower_all_cursors(const struct follower *follower, sqlite3 *db,
                                          sqlite3_stmt **out_stmt, annal_error *err);
 
+/* Run a statement that puts a place of a session's journal into _cursor. */
+annal_status annal__follower_put(sqlite3_stmt *stmt, annal_slice session, annal_position position,
+                                 annal_error *err);
+
 /* What the follower met and went on from. */
 annal_status annal__follower_finding(struct follower *follower, const annal_index_finding *finding,
                                      annal_error *err);
@@ -77,6 +82,10 @@ annal_status annal__follower_apply(struct follower *follower, annal_slice sessio
 /* A session's events before `next` were all applied: what the packs settle once for them. */
 annal_status annal__follower_settle(struct follower *follower, annal_slice session, uint64_t next,
                                     annal_error *err);
+
+/* In its place, when more events follow: keep that the session is settled up to there at most. */
+annal_status annal__follower_put_off(struct follower *follower, annal_slice session,
+                                     annal_position settled, annal_error *err);
 
 bool annal__follower_feeds(const struct follower *follower, annal_slice session);
 

@@ -21,7 +21,8 @@
  *     time. One session after the other would touch all of its pages again for each.
  * (9) What a pack settles (`-- settle`) is settled in the transaction that reaches the end of what a
  *     session's journal held when this was planned. So a long session settles once, and not once for
- *     each transaction: else a rebuild would grow faster than the journal.
+ *     each transaction: else a rebuild would grow faster than the journal. Until then _cursor keeps
+ *     up to where the session was settled before, so that verify can make the same tables again.
  */
 #include "index/database.h"
 #include "index/index.h"
@@ -177,34 +178,26 @@ static annal_status index_events(struct batch *batch, annal_slice session, annal
     return status;
 }
 
-static annal_status put_cursor(struct batch *batch, annal_slice session, const annal_cursor *cursor,
-                               annal_error *err)
-{
-    sqlite3_stmt *stmt = batch->follower->put_cursor;
-    annal_position position = annal_cursor_position(cursor);
-    annal__db_bind_text(stmt, 1, session);
-    sqlite3_bind_int64(stmt, 2, (sqlite3_int64)position.seq);
-    sqlite3_bind_int64(stmt, 3, (sqlite3_int64)position.offset);
-    sqlite3_bind_int64(stmt, 4, (sqlite3_int64)position.h_before);
-    return annal__db_run(stmt, err);
-}
-
+/* settle: at target, rule 9. */
 static annal_status index_session(struct batch *batch, annal_slice session, uint64_t target,
-                                  bool *out_done, annal_error *err)
+                                  bool settle, bool *out_done, annal_error *err)
 {
+    struct follower *follower = batch->follower;
     annal_cursor *cursor = NULL;
     annal_status status = open_journal(batch, session, &cursor, err);
     *out_done = true;
     if (status < 0 || cursor == NULL)
         return status;
+    annal_position begun = annal_cursor_position(cursor);
     status = index_events(batch, session, cursor, target, out_done, err);
+    annal_position position = annal_cursor_position(cursor);
     if (status >= 0)
-        status = batch->follower->ops->flush(batch->follower, session, err);
-    if (status >= 0 && *out_done)
-        status = annal__follower_settle(batch->follower, session, annal_cursor_position(cursor).seq,
-                                        err);
+        status = follower->ops->flush(follower, session, err);
     if (status >= 0)
-        status = put_cursor(batch, session, cursor, err);
+        status = *out_done && settle ? annal__follower_settle(follower, session, position.seq, err)
+                                     : annal__follower_put_off(follower, session, begun, err);
+    if (status >= 0)
+        status = annal__follower_put(follower->put_cursor, session, position, err);
     annal_cursor_close(cursor);
     return status;
 }
@@ -217,7 +210,7 @@ annal_status annal__follower_catch_up(struct follower *follower, annal_slice ses
     annal_status status = ANNAL_OK;
     while (status >= 0 && !done) {
         batch.rows = batch.bytes = 0;
-        status = index_session(&batch, session, UINT64_MAX, &done, err);
+        status = index_session(&batch, session, UINT64_MAX, true, &done, err);
     }
     if (status >= 0 && batch.unreadable.status < 0) {
         if (err != NULL)
@@ -238,8 +231,8 @@ static annal_status take_turn(struct batch *batch, struct plan *plan, size_t *ne
     struct task task = plan->tasks[plan->turn];
     batch->turn_rows = batch->rows + ROWS_PER_TURN;
     bool done = true;
-    annal_status status =
-        index_session(batch, annal__task_session(plan, &task), task.target, &done, err);
+    annal_status status = index_session(batch, annal__task_session(plan, &task), task.target,
+                                        !plan->unsettled, &done, err);
     if (done) {
         plan->tasks[plan->turn] = plan->tasks[*next];
         plan->tasks[(*next)++] = task;

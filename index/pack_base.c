@@ -157,7 +157,8 @@ static annal_status make_anew(struct pack_fill *fill, annal_error *err)
     if (status >= 0)
         status = drop_tables(fill, err);
     if (status >= 0)
-        status = run_for_pack(fill, "DELETE FROM _cursor WHERE pack = ?1", err);
+        status =
+            run_for_pack(fill, "DELETE FROM _cursor WHERE pack IN (?1, ?1 || ' settled')", err);
     if (status >= 0)
         status = run_for_pack(fill, "DELETE FROM _findings WHERE pack = ?1", err);
     if (status >= 0)
@@ -484,8 +485,9 @@ static annal_status forget(struct follower *follower, annal_slice session, annal
         status = run_for_session(fill, "DELETE FROM _findings WHERE pack = ?1 AND session_id = ?2",
                                  session, err);
     if (status >= 0)
-        status = run_for_session(fill, "DELETE FROM _cursor WHERE pack = ?1 AND session_id = ?2",
-                                 session, err);
+        status = run_for_session(
+            fill, "DELETE FROM _cursor WHERE pack IN (?1, ?1 || ' settled') AND session_id = ?2",
+            session, err);
     return status;
 }
 

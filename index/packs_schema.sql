@@ -20,7 +20,8 @@ CREATE TABLE _object (
 ) WITHOUT ROWID;
 
 -- Where each pack stands in each journal: the event that comes next, where its line begins, and the
--- hash that the line before it ends with.
+-- hash that the line before it ends with. A session whose events were applied further than it was
+-- settled (indexer.c, rule 9) has a second row, with ' settled' behind the pack's name: up to where.
 CREATE TABLE _cursor (
     pack        TEXT NOT NULL,
     session_id  TEXT NOT NULL,

@@ -3,7 +3,9 @@
  *
  * (1) A database is read as it stands, in one transaction; nothing is caught up or made.
  * (2) Beside it the same packs are filled anew, in memory, from the journals, each session as far
- *     as the pack's cursor says. Then every table must hold the same rows, with the same types.
+ *     as the pack's cursor says, and settled where it was: a catch-up that was cut short inside a
+ *     long session leaves events that are applied and not settled yet. Then every table must hold
+ *     the same rows, with the same types.
  * (3) Where a cursor stands at a place that its journal does not have, the journal was replaced
  *     since: nothing can be said, and the next catch-up mends it.
  * (4) What handlers could not take, and rows that name rows which are not there, are told too:
@@ -176,13 +178,18 @@ static annal_status check_table(const struct part *part, const char *table, sqli
 
 /* ---- Filling anew ---- */
 
-static annal_status add_task(const struct part *part, struct plan *plan)
+/* Up to where each session is settled; or else, how far those are that were applied further. */
+static const char settled[] = "SELECT session_id, MIN(offset) FROM _cursor "
+                              "WHERE pack IN (?1, ?1 || ' settled') GROUP BY session_id",
+                  applied[] =
+                      "SELECT session_id, offset FROM _cursor WHERE pack = ?1 AND session_id "
+                      "IN (SELECT session_id FROM _cursor WHERE pack = ?1 || ' settled')";
+
+static annal_status add_tasks(const struct part *part, const char *select, struct plan *plan)
 {
     sqlite3_stmt *stmt = NULL;
     int rc = SQLITE_DONE;
-    annal_status status =
-        annal__db_prepare(part->db, "SELECT session_id, offset FROM _cursor WHERE pack = ?1", &stmt,
-                          part->verify->err);
+    annal_status status = annal__db_prepare(part->db, select, &stmt, part->verify->err);
     if (status >= 0)
         annal__db_bind_text(stmt, 1, annal_slice_of(part->slot->name));
     while (status >= 0 && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
@@ -222,11 +229,12 @@ static annal_status tell_more_unguarded(const struct part *part)
     return tell(part, NULL, true, what);
 }
 
-static annal_status fill_anew(struct part *part, struct pack_fill *fill)
+static annal_status fill_up_to(struct part *part, struct pack_fill *fill, const char *select,
+                               bool unsettled)
 {
-    struct plan plan = {0};
+    struct plan plan = {.unsettled = unsettled};
     annal_index_progress progress = {0};
-    annal_status status = add_task(part, &plan);
+    annal_status status = add_tasks(part, select, &plan);
     fill->follower.watch = tell_unguarded;
     fill->follower.watch_arg = part;
     while (status >= 0 && plan.next < plan.count)
@@ -234,6 +242,14 @@ static annal_status fill_anew(struct part *part, struct pack_fill *fill)
                                        &progress, part->verify->err);
     fill->follower.watch = NULL;
     annal__plan_done(&plan);
+    return status;
+}
+
+static annal_status fill_anew(struct part *part, struct pack_fill *fill)
+{
+    annal_status status = fill_up_to(part, fill, settled, false);
+    if (status >= 0)
+        status = fill_up_to(part, fill, applied, true);
     return status < 0 ? status : tell_more_unguarded(part);
 }
 
@@ -303,7 +319,8 @@ static annal_status remarks(const struct part *part)
 static annal_status compare_cursors(const struct part *part, bool *out_same, annal_error *err)
 {
     sqlite3_stmt *stands = NULL, *should = NULL;
-    const char *select = "SELECT * FROM _cursor WHERE pack = ?1 ORDER BY session_id";
+    const char *select = "SELECT * FROM _cursor WHERE pack IN (?1, ?1 || ' settled') "
+                         "ORDER BY pack, session_id";
     annal_status status = annal__db_prepare(part->db, select, &stands, err);
     if (status >= 0)
         status = annal__db_prepare(part->fresh, select, &should, err);

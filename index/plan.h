@@ -26,6 +26,7 @@ struct plan {
     size_t count;
     size_t next;            /* tasks before it are done */
     size_t turn;            /* whose turn it is; indexer.c */
+    bool unsettled;         /* verify's: nothing is settled at the targets (indexer.c, rule 9) */
     bool wanted;            /* others waited for the lock meanwhile: lock.h, rule 6 */
     annal_error unreadable; /* the first journal that could not be read, and why */
 };

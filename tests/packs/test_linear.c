@@ -237,6 +237,62 @@ START_TEST(what_cannot_be_settled_is_a_finding_and_stops_nothing)
 }
 END_TEST
 
+static int tell_finding(void *arg, const annal_pack_finding *finding)
+{
+    text_add(arg, finding->what, strlen(finding->what));
+    text_add(arg, "\n", 1);
+    return 0;
+}
+
+static void ck_sound(struct packs *p)
+{
+    struct text text = {0};
+    text_add(&text, "", 0);
+    ck_ok(annal_packs_verify(p->index, tell_finding, &text, err));
+    ck_assert_str_eq(text.ptr, "");
+    free(text.ptr);
+}
+
+/* Applied for a millisecond, which ends inside of the session. */
+static void cut_short(struct packs *p)
+{
+    const annal_catch_up_options moment = {.timeout_ms = 1, .packs = true};
+    free(packs_rows(p, "SELECT count(*) FROM event_index"));
+    ck_assert_int_eq(annal_index_catch_up(p->index, (annal_slice){0}, &moment, NULL),
+                     ANNAL_ERR_BUSY);
+    char *rows =
+        packs_shell(p, "state.db", "SELECT count(*) FROM _cursor WHERE pack = 'lionagi settled';");
+    ck_assert_str_eq(rows, "1\n");
+    free(rows);
+}
+
+START_TEST(tables_whose_catch_up_was_cut_short_inside_a_session_are_sound)
+{
+    const struct stream *stream = &streams[1];
+    enum { MESSAGES = 1000 };
+    struct packs p;
+    annal_writer *writer = NULL;
+    PACKS_INIT(&p, stream->pack);
+    ck_ok(annal_writer_open(p.store, annal_slice_of(stream->session),
+                            &(annal_writer_options){.level = ANNAL_LEVEL_OS}, &writer, err));
+    append_all(writer, stream->first, 0);
+    for (unsigned i = 1; i <= MESSAGES; i++)
+        append_all(writer, stream->each, i);
+    for (unsigned i = 0; i < 2; i++) { /* from nothing, and from what is settled */
+        cut_short(&p);
+        ck_sound(&p);
+        cut_short(&p);
+        ck_sound(&p);
+        ck_packs(&p, "SELECT count(*) FROM state._cursor WHERE pack = 'lionagi settled'", "0\n");
+        ck_sound(&p);
+        for (unsigned j = 1; j <= MESSAGES; j++)
+            append_all(writer, stream->each, (i + 1) * MESSAGES + j);
+    }
+    annal_writer_close(writer);
+    packs_done(&p);
+}
+END_TEST
+
 START_TEST(a_state_in_memory_is_settled_when_it_is_asked)
 {
     struct memory m;
@@ -257,6 +313,7 @@ Suite *suite_linear(void)
     tcase_add_loop_test(tcase, a_rebuild_of_four_times_the_events_takes_four_times_the_work, 0,
                         (int)(sizeof streams / sizeof *streams));
     tcase_add_test(tcase, a_pack_settles_once_for_all_events_that_a_session_has);
+    tcase_add_test(tcase, tables_whose_catch_up_was_cut_short_inside_a_session_are_sound);
     tcase_add_test(tcase, what_cannot_be_settled_is_a_finding_and_stops_nothing);
     tcase_add_test(tcase, a_state_in_memory_is_settled_when_it_is_asked);
     tcase_set_timeout(tcase, 120);
