@@ -61,8 +61,8 @@ struct annal_index {
     struct spare spare;
     struct packs packs;
     struct search search;
-    void (*on_close)(void *arg); /* see annal_index_on_close() */
-    void *on_close_arg;
+    void (*_Atomic on_close)(void *arg); /* see annal_index_on_close() */
+    void *_Atomic on_close_arg;
 };
 
 /* ---- open.c ---- */

@@ -118,10 +118,9 @@ annal_status annal__index_open_private(annal_store *store, uint32_t wait_ms,
 
 void *annal_index_on_close(annal_index *index, void (*end)(void *arg), void *arg)
 {
-    void *before = index->on_close_arg;
-    index->on_close = end;
-    index->on_close_arg = arg;
-    return before;
+    if (end != NULL)
+        atomic_store(&index->on_close, end);
+    return atomic_exchange(&index->on_close_arg, arg);
 }
 
 annal_store *annal_index_store(const annal_index *index)
@@ -139,8 +138,9 @@ void annal_index_close(annal_index *index)
     if (index == NULL ||
         (index->base.path != NULL && !annal__index_lock_is_ours(&index->base.lock)))
         return; /* closing the parent's connection would change its shared memory */
-    if (index->on_close != NULL)
-        index->on_close(index->on_close_arg);
+    void *arg = atomic_exchange(&index->on_close_arg, NULL);
+    if (arg != NULL)
+        atomic_load (&index->on_close)(arg);
     if (index->follows) {
         annal__packs_drain_all(index);
         annal_chore_remove(index->store, index);

@@ -141,13 +141,29 @@ static void run_chore(annal_store *store, struct chore_state *state, int64_t now
     complain(store, state->chore.name, status, &err);
 }
 
+/* Whether another chore does the work of this one: see annal_chore.single. */
+static bool gives_way(const struct keeper *keeper, const struct chore_state *state)
+{
+    bool is_earlier = true;
+    for (size_t i = 0; state->chore.single && i < keeper->chore_count; i++) {
+        const struct chore_state *other = &keeper->chores[i];
+        if (other == state)
+            is_earlier = false;
+        else if (strcmp(other->chore.name, state->chore.name) == 0 &&
+                 (is_earlier || !other->chore.single))
+            return true;
+    }
+    return false;
+}
+
 static void run_chores(annal_store *store)
 {
     struct keeper *keeper = &store->keeper;
     for (size_t i = 0; i < keeper->chore_count; i++) {
         int64_t now_us = annal__now_us(store);
         struct chore_state *state = &keeper->chores[i];
-        if (atomic_load(&store->changes) != state->ran_at_change && now_us >= state->due_us)
+        if (atomic_load(&store->changes) != state->ran_at_change && now_us >= state->due_us &&
+            !gives_way(keeper, state))
             run_chore(store, state, now_us);
     }
 }
@@ -181,6 +197,8 @@ static int64_t next_due(annal_store *store, bool *out_idle)
     earlier(&wake_us, log_us < keeper->retry_us ? keeper->retry_us : log_us);
     pthread_mutex_unlock(&store->commit.lock);
     for (size_t i = 0; i < keeper->chore_count; i++) {
+        if (gives_way(keeper, &keeper->chores[i]))
+            continue;
         if (atomic_load(&store->changes) != keeper->chores[i].ran_at_change)
             earlier(&wake_us, keeper->chores[i].due_us);
         else
@@ -272,15 +290,6 @@ annal_status annal_keep(annal_store *store, annal_error *err)
     return status;
 }
 
-static bool has_chore(const struct keeper *keeper, const char *name)
-{
-    for (size_t i = 0; i < keeper->chore_count; i++) {
-        if (strcmp(keeper->chores[i].chore.name, name) == 0)
-            return true;
-    }
-    return false;
-}
-
 annal_status annal_chore_add(annal_store *store, const annal_chore *chore, annal_error *err)
 {
     annal_status status = annal__store_check(store, err);
@@ -293,9 +302,7 @@ annal_status annal_chore_add(annal_store *store, const annal_chore *chore, annal
         state.due_us = annal__now_us(store) + (int64_t)chore->period_ms * 1000;
     }
     pthread_mutex_lock(&keeper->round);
-    if (chore->single && has_chore(keeper, chore->name))
-        status = ANNAL_END;
-    else if (keeper->chore_count == CHORES_MAX)
+    if (keeper->chore_count == CHORES_MAX)
         status = annal__fail(err, ANNAL_ERR_LIMIT, "add chore '%s': the keeper has %d already",
                              chore->name, CHORES_MAX);
     else
@@ -316,11 +323,14 @@ void annal_chore_remove(annal_store *store, void *arg)
     for (size_t i = 0; i < keeper->chore_count; i++) {
         if (keeper->chores[i].chore.arg != arg)
             continue;
-        run_chore(store, &keeper->chores[i], annal__now_us(store));
+        if (!gives_way(keeper, &keeper->chores[i]))
+            run_chore(store, &keeper->chores[i], annal__now_us(store));
         keeper->chore_count--;
         memmove(&keeper->chores[i], &keeper->chores[i + 1],
                 (keeper->chore_count - i) * sizeof *keeper->chores);
         break;
     }
     pthread_mutex_unlock(&keeper->round);
+    if (atomic_load(&keeper->idle)) /* one that gave way to it may be due */
+        annal__keeper_ring(store);
 }

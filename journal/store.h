@@ -23,7 +23,7 @@
 
 #define STORE_VERSION        1
 #define SESSION_BUCKETS      4096u
-#define CHORES_MAX           8
+#define CHORES_MAX           16
 #define PATH_BYTES_MAX       8192
 #define DESCRIPTORS_RESERVED 64 /* of the soft limit, left to the host and to SQLite */
 #define FREE_RESERVE_BYTES   ((uint64_t)16 << 20) /* of the disk, never asked for */

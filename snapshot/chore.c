@@ -56,7 +56,6 @@ struct annal_snapshots {
     uint64_t since; /* see annal_store_changed() */
     int64_t opened_us;
     _Atomic bool closing;
-    bool is_replaced;         /* closing: another one does the work */
     bool is_patient;          /* closing: this process lived long enough for much work */
     int64_t patient_until_us; /* closing: until then it goes on, and then until one is taken */
     uint64_t taken;           /* snapshots, by takers that are done */
@@ -346,7 +345,7 @@ static annal_status run_chore(void *arg, annal_error *err)
     uint64_t since = snapshots->since;
     snapshots->since = annal_store_changed(snapshots->store, since, note_changed, snapshots);
     /* One who appended nothing, and does not stay, leaves it to others. */
-    if (snapshots->closing && (snapshots->since == 0 || snapshots->is_replaced))
+    if (snapshots->closing && snapshots->since == 0)
         return ANNAL_OK;
     if (snapshots->closing) { /* first its own */
         annal_status status = run_round(snapshots, budget_us, err);
@@ -380,7 +379,7 @@ static annal_status open_chore(annal_index *index, const annal_snapshot_policy *
                                .single = by_default,
                                .early = true};
     annal_status status = annal_chore_add(store, &chore, err);
-    if (status != ANNAL_OK)
+    if (status < 0)
         annal__free(snapshots);
     else
         *out_snapshots = snapshots;
@@ -409,7 +408,7 @@ annal_status annal_index_open(annal_store *store, const annal_index_options *opt
     annal_status status = annal_index_open_plain(store, options, &index, err);
     if (status < 0)
         return status;
-    /* Where the keeper has no room, or does it for another index already, this one does without. */
+    /* Where the keeper has no room this one does without. */
     if (!annal_store_is_read_only(store) && (options == NULL || !options->no_snapshots) &&
         open_chore(index, NULL, true, &snapshots, NULL) == ANNAL_OK)
         (void)annal_index_on_close(index, close_default, snapshots);
@@ -425,14 +424,13 @@ annal_status annal_snapshots_open(annal_index *index, const annal_snapshot_polic
         return annal__fail(err, ANNAL_ERR_IO,
                            "take snapshots in store %s: it is open for reading only",
                            annal_store_path(store));
-    annal_snapshots *usual = annal_index_on_close(index, NULL, NULL);
+    annal_status status = open_chore(index, policy, false, out_snapshots, err);
+    annal_snapshots *usual = status < 0 ? NULL : annal_index_on_close(index, NULL, NULL);
     if (usual != NULL) {
-        usual->is_replaced = true;
-        usual->closing = true;
-        annal_chore_remove(store, usual);
+        annal_chore_remove(store, usual); /* it gave way, and does not run again */
         free_snapshots(usual);
     }
-    return open_chore(index, policy, false, out_snapshots, err);
+    return status;
 }
 
 /* What the last round left, as long as this process may work for it. */
@@ -462,6 +460,8 @@ void annal_snapshots_close(annal_snapshots *snapshots)
     snapshots->patient_until_us = now_us() + (share_us < CLOSING_US ? CLOSING_US : share_us);
     snapshots->is_patient = share_us >= HURRY_US;
     snapshots->closing = true;
+    snapshots->is_due =
+        false; /* until the last run says so: if another one does the work, none comes */
     annal_chore_remove(snapshots->store, snapshots);
     go_on(snapshots);
     free_snapshots(snapshots);

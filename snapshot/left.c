@@ -4,14 +4,16 @@
 
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
-#include "journal/base/error.h"
+#include "journal/base/seam.h"
 
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define PATH_LIMIT  8192
+#define TIME_DIGITS 20
+#define LINE_LIMIT  (TIME_DIGITS + 1 + ANNAL_SESSION_ID_BYTES_MAX + 1)
 #define SHARE       100        /* of the time may be spent on looking: one in so many parts */
 #define PAUSE_US    1000000    /* between two looks at least */
 #define LOOKING_US  60000000   /* until others look, if this one dies */
@@ -22,41 +24,52 @@ struct look {
     const annal_snapshot_policy *policy;
     annal_session_fn fn;
     void *arg;
-    int64_t stop_us;
+    int64_t us;
+    int64_t stop_us;                           /* monotonic; 0: it has not begun */
     char from[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* the first to look at */
     char next[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* where time was up; "": it was not */
 };
 
-static int64_t monotonic_us(void)
+static int64_t monotonic_us(const struct look *look)
 {
-    return annal__system_clock.monotonic_us(annal__system_clock.arg);
+    const struct clock *clock = annal__store_clock(annal_index_store(look->index));
+    return clock->monotonic_us(clock->arg);
 }
 
-static void set_time(int fd, int64_t us)
+/* What the file says. A torn one says nothing: look now, from the first session on. */
+static void read_turn(const struct io *io, int fd, int64_t *out_due_us, char *out_from)
 {
-    const struct timespec at = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
-    (void)!futimens(fd, (const struct timespec[2]){at, at});
+    char line[LINE_LIMIT + 1];
+    char *end = line;
+    ssize_t bytes = annal__read_full(io, fd, line, LINE_LIMIT, 0);
+    line[bytes < 0 ? 0 : bytes] = '\0';
+    *out_due_us = 0;
+    out_from[0] = '\0';
+    int64_t due_us = strtoll(line, &end, 10);
+    size_t chars = strcspn(line, "\n");
+    if (line[chars] == '\0' || end != line + TIME_DIGITS || chars <= TIME_DIGITS)
+        return;
+    *out_due_us = due_us;
+    memcpy(out_from, end + 1, chars - TIME_DIGITS - 1);
+    out_from[chars - TIME_DIGITS - 1] = '\0';
 }
 
-/* The file when it is time, with the time moved on; else -1. */
-static int take_turn(const annal_store *store, int64_t now_us)
+static bool write_turn(const struct io *io, int fd, int64_t due_us, const char *from)
+{
+    char line[LINE_LIMIT + 1];
+    int len = snprintf(line, sizeof line, "%0*lld %s\n", TIME_DIGITS, (long long)due_us, from);
+    return annal__write_all(io, fd, line, (size_t)len, 0) == 0 &&
+           io->ftruncate(io->arg, fd, (uint64_t)len) == 0;
+}
+
+static int open_turn(const annal_store *store, const struct io *io)
 {
     struct buf path = {.limit = PATH_LIMIT};
-    struct stat info;
     int fd = -1;
     if (annal__buf_printf(&path, "%s/locks/snapshots", annal_store_path(store)) >= 0 &&
         annal__buf_cstr(&path) != NULL)
-        fd = open(path.ptr, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+        fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT, 0600);
     annal__buf_done(&path);
-    if (fd < 0 || fstat(fd, &info) != 0)
-        return fd;
-    int64_t due_us = (int64_t)info.st_mtim.tv_sec * 1000000 + info.st_mtim.tv_nsec / 1000;
-    /* One that was made just now has the time of its making. */
-    if (due_us > now_us + PAUSE_US / 100 && due_us < now_us + MISTAKEN_US) {
-        close(fd);
-        return -1;
-    }
-    set_time(fd, now_us + LOOKING_US);
     return fd;
 }
 
@@ -69,7 +82,10 @@ static int look_at(void *arg, annal_slice session, uint64_t bytes)
     memcpy(id, session.ptr, session.len);
     if (strcmp(id, look->from) < 0)
         return 0;
-    if (monotonic_us() >= look->stop_us) {
+    /* One at least: making the list may have taken longer than that. */
+    if (look->stop_us == 0)
+        look->stop_us = monotonic_us(look) + look->us;
+    else if (monotonic_us(look) >= look->stop_us) {
         memcpy(look->next, id, sizeof id);
         return ANNAL_END;
     }
@@ -82,21 +98,21 @@ void annal__left_look(annal_index *index, const annal_snapshot_policy *policy, i
                       annal_session_fn fn, void *arg)
 {
     annal_store *store = annal_index_store(index);
-    int64_t now_us = annal__system_clock.wall_us(annal__system_clock.arg);
-    int64_t begun_us = monotonic_us();
-    struct look look = {
-        .index = index, .policy = policy, .fn = fn, .arg = arg, .stop_us = begun_us + us};
-    int fd = take_turn(store, now_us);
+    const struct io *io = annal__store_io(store);
+    const struct clock *clock = annal__store_clock(store);
+    int64_t now_us = clock->wall_us(clock->arg);
+    int64_t due_us = 0;
+    struct look look = {.index = index, .policy = policy, .fn = fn, .arg = arg, .us = us};
+    int64_t begun_us = monotonic_us(&look);
+    int fd = open_turn(store, io);
     if (fd < 0)
         return;
-    ssize_t bytes = pread(fd, look.from, sizeof look.from - 1, 0);
-    look.from[bytes < 0 ? 0 : bytes] = '\0';
-    (void)!annal_store_sessions(store, look_at, &look, NULL);
-    size_t len = strlen(look.next);
-    if (strcmp(look.from, look.next) != 0 &&
-        (ftruncate(fd, (off_t)len) != 0 || pwrite(fd, look.next, len, 0) != (ssize_t)len))
-        (void)!ftruncate(fd, 0);
-    int64_t pause_us = (monotonic_us() - begun_us) * SHARE;
-    set_time(fd, now_us + (pause_us < PAUSE_US ? PAUSE_US : pause_us));
-    close(fd);
+    read_turn(io, fd, &due_us, look.from);
+    bool is_due = due_us <= now_us || due_us >= now_us + MISTAKEN_US;
+    if (is_due && write_turn(io, fd, now_us + LOOKING_US, look.from)) {
+        (void)!annal_store_sessions(store, look_at, &look, NULL);
+        int64_t pause_us = (monotonic_us(&look) - begun_us) * SHARE;
+        (void)write_turn(io, fd, now_us + (pause_us < PAUSE_US ? PAUSE_US : pause_us), look.next);
+    }
+    io->close(io->arg, fd);
 }

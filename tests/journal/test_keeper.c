@@ -83,7 +83,7 @@ START_TEST(a_chore_runs_after_appends_and_once_more_when_it_is_removed)
 }
 END_TEST
 
-START_TEST(a_keeper_has_eight_chores_and_forgets_only_those_it_has)
+START_TEST(a_keeper_has_sixteen_chores_and_forgets_only_those_it_has)
 {
     struct tmpdir dir;
     TMPDIR_INIT(&dir);
@@ -137,7 +137,7 @@ Suite *suite_keeper(void)
     tcase_add_test(keeper, the_keeper_commits_a_batch_soon_without_being_asked);
     tcase_add_test(keeper, without_a_keeper_annal_keep_commits_batches_that_are_due);
     tcase_add_test(keeper, a_chore_runs_after_appends_and_once_more_when_it_is_removed);
-    tcase_add_test(keeper, a_keeper_has_eight_chores_and_forgets_only_those_it_has);
+    tcase_add_test(keeper, a_keeper_has_sixteen_chores_and_forgets_only_those_it_has);
     tcase_add_test(keeper, a_store_whose_keeper_cannot_start_is_not_opened);
     suite_add_tcase(suite, keeper);
     return suite;

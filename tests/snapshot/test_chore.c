@@ -2,6 +2,7 @@
 #include "snapshot/left.h"
 #include "tests/snapshot/fold.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -177,16 +178,20 @@ END_TEST
 
 /* ---- Without being asked for ---- */
 
-static void reopen(bool with_index, const struct clock *clock)
+static void reopen_on(bool with_index, const struct seams *seams)
 {
-    const struct seams seams = {.io = &annal__system_io, .clock = clock};
     const annal_store_options options = {.no_keeper = true};
     annal_index_close(f.index);
     f.index = NULL;
     ck_ok(annal_store_close(f.store, err));
-    ck_ok(annal__store_open(f.path, &options, &seams, &f.store, err));
+    ck_ok(annal__store_open(f.path, &options, seams, &f.store, err));
     if (with_index)
         ck_ok(annal_index_open(f.store, NULL, &f.index, err));
+}
+
+static void reopen(bool with_index, const struct clock *clock)
+{
+    reopen_on(with_index, &(struct seams){.io = &annal__system_io, .clock = clock});
 }
 
 static int add_overdue(void *arg, const annal_snapshot_overdue *overdue)
@@ -273,32 +278,135 @@ START_TEST(what_a_program_with_journals_alone_left_the_next_with_an_index_takes)
 }
 END_TEST
 
-START_TEST(looking_for_what_others_left_takes_turns_and_goes_on_where_time_was_up)
+static int64_t wall_now_us;
+
+static int64_t wall_of_test(void *arg)
 {
-    const annal_snapshot_policy policy = {
-        .every_events = 10, .every_bytes = UINT64_MAX, .every_ms = UINT64_MAX};
+    (void)arg;
+    return wall_now_us;
+}
+
+static const annal_snapshot_policy every_ten = {
+    .every_events = 10, .every_bytes = UINT64_MAX, .every_ms = UINT64_MAX};
+
+/* Look for so long, an hour later than the last time if it is later; what it says, in a text. */
+static char *looked(int64_t us, bool later)
+{
     struct text seen = {0};
+    text_add(&seen, "", 0);
+    wall_now_us += later ? 3600000000 : 0;
+    annal__left_look(f.index, &every_ten, us, add_session, &seen);
+    return seen.ptr;
+}
+
+#define ck_looked(us, later, expected)                                                             \
+    do {                                                                                           \
+        char *seen_ = looked(us, later);                                                           \
+        ck_assert_str_eq(seen_, expected);                                                         \
+        free(seen_);                                                                               \
+    } while (0)
+
+static bool is_full;
+
+static ssize_t write_unless_full(void *arg, int fd, const void *bytes, size_t len, uint64_t offset)
+{
+    errno = ENOSPC;
+    return is_full ? -1 : annal__system_io.pwrite(arg, fd, bytes, len, offset);
+}
+
+static void append_four(void)
+{
+    static struct clock clock; /* the store keeps pointers to these */
+    static struct io io;
+    wall_now_us = annal__system_clock.wall_us(NULL);
+    clock = annal__system_clock;
+    clock.wall_us = wall_of_test;
+    io = annal__system_io;
+    io.pwrite = write_unless_full;
+    is_full = false;
+    reopen_on(true, &(struct seams){.io = &io, .clock = &clock});
     append_turns(&f, "a", 1, 10);
     append_turns(&f, "b", 1, 10);
     append_turns(&f, "c", 1, 9);
     append_turns(&f, "d", 1, 10);
-    text_add(&seen, "", 0);
-    annal__left_look(f.index, &policy, 0, add_session, &seen);
-    ck_assert_str_eq(seen.ptr, "");
-    char *bytes = file_read(tmpdir_path(&f.dir, "store/locks/snapshots"), NULL);
-    ck_assert_str_eq(bytes, "a");
-    free(bytes);
-    annal__left_look(f.index, &policy, 5000000, add_session, &seen);
-    ck_assert_str_eq(seen.ptr, ""); /* it is not its turn */
-    const struct timespec past[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
-    file_write(tmpdir_path(&f.dir, "store/locks/snapshots"), "b", 1);
-    ck_assert_int_eq(utimensat(AT_FDCWD, tmpdir_path(&f.dir, "store/locks/snapshots"), past, 0), 0);
-    annal__left_look(f.index, &policy, 5000000, add_session, &seen);
-    ck_assert_str_eq(seen.ptr, "b d ");
-    bytes = file_read(tmpdir_path(&f.dir, "store/locks/snapshots"), NULL);
-    ck_assert_str_eq(bytes, "");
-    free(bytes);
-    free(seen.ptr);
+}
+
+START_TEST(looking_for_what_others_left_takes_turns_and_goes_on_where_time_was_up)
+{
+    append_four();
+    ck_looked(0, true, "a ");      /* one at least, however long the list took */
+    ck_looked(5000000, false, ""); /* it is not its turn */
+    ck_looked(0, true, "b ");
+    ck_looked(0, true, "");
+    ck_looked(0, true, "d ");
+    ck_looked(5000000, true, "a b d ");
+}
+END_TEST
+
+START_TEST(a_turn_that_was_torn_or_comes_from_a_wrong_clock_is_taken_anew)
+{
+    append_four();
+    for (const char *const *line =
+             (const char *const[]){"", "99", "\n", "x b\n", "5 b\n", "00000000000000000001 b",
+                                   "09000000000000000000 \n", NULL};
+         *line != NULL; line++) {
+        file_write(tmpdir_path(&f.dir, "store/locks/snapshots"), *line, strlen(*line));
+        ck_looked(5000000, false, "a b d ");
+    }
+    file_write(tmpdir_path(&f.dir, "store/locks/snapshots"), "00000000000000000001 b\nd\n", 25);
+    ck_looked(5000000, false, "b d ");
+}
+END_TEST
+
+START_TEST(where_the_turn_cannot_be_written_nobody_looks)
+{
+    append_four();
+    is_full = true;
+    ck_looked(5000000, true, "");
+    is_full = false;
+    ck_looked(5000000, true, "a b d ");
+}
+END_TEST
+
+START_TEST(when_the_first_of_two_indexes_is_closed_the_other_one_goes_on)
+{
+    annal_index *second = NULL;
+    reopen(true, &annal__system_clock);
+    ck_ok(annal_index_open(f.store, NULL, &second, err));
+    annal_index_close(f.index);
+    f.index = second;
+    append_turns(&f, "s", 1, 1000);
+    keep_until(1000);
+}
+END_TEST
+
+START_TEST(another_policy_has_the_usual_one_of_another_index_wait)
+{
+    annal_index *second = NULL;
+    reopen(true, &annal__system_clock);
+    ck_ok(annal_index_open(f.store, NULL, &second, err));
+    open_chore(&(annal_snapshot_policy){.every_events = 700});
+    append_turns(&f, "s", 1, 1100);
+    keep_until(700);
+    annal_index_close(second); /* it gave way, and takes none at the end */
+    annal_snapshots_close(snapshots);
+    snapshots = NULL;
+    ck_listed(&f, S, "700 ");
+}
+END_TEST
+
+START_TEST(when_another_policy_is_closed_the_usual_one_of_another_index_goes_on)
+{
+    annal_index *second = NULL;
+    reopen(true, &annal__system_clock);
+    ck_ok(annal_index_open(f.store, NULL, &second, err));
+    open_chore(&(annal_snapshot_policy){.every_events = 5000});
+    append_turns(&f, "s", 1, 1000);
+    annal_snapshots_close(snapshots);
+    snapshots = NULL;
+    ck_listed(&f, S, "");
+    keep_until(1000);
+    annal_index_close(second);
 }
 END_TEST
 
@@ -364,6 +472,11 @@ Suite *suite_chore(void)
     tcase_add_test(tc, another_policy_takes_the_place_of_the_usual_one);
     tcase_add_test(tc, what_a_program_with_journals_alone_left_the_next_with_an_index_takes);
     tcase_add_test(tc, looking_for_what_others_left_takes_turns_and_goes_on_where_time_was_up);
+    tcase_add_test(tc, a_turn_that_was_torn_or_comes_from_a_wrong_clock_is_taken_anew);
+    tcase_add_test(tc, where_the_turn_cannot_be_written_nobody_looks);
+    tcase_add_test(tc, when_the_first_of_two_indexes_is_closed_the_other_one_goes_on);
+    tcase_add_test(tc, another_policy_has_the_usual_one_of_another_index_wait);
+    tcase_add_test(tc, when_another_policy_is_closed_the_usual_one_of_another_index_goes_on);
     tcase_add_test(tc, an_event_that_waited_five_minutes_is_covered_by_the_next_process);
     tcase_add_test(tc, one_that_does_not_fit_is_not_tried_again_by_every_process);
     suite_add_tcase(suite, tc);

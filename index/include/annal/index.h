@@ -42,7 +42,8 @@ typedef struct annal_index_options {
  * where it is, and the store's log is told.
  *
  * It also takes snapshots of the sessions that the store appends to, as they become due, unless
- * options.no_snapshots says otherwise: see annal_snapshots_open().
+ * options.no_snapshots says otherwise: see annal_snapshots_open(). Of several indexes of one store
+ * object the one that was opened first does; when it is closed, the next one goes on.
  *
  * In a store that is open for reading only nothing is written: a sessions.db that stands there is
  * read as it is, and where there is none, a private one is made in memory from the journals.
@@ -65,7 +66,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_open_plain(annal_store *stor
 
 /*
  * Have end(arg) called when the index is closed, while it still works: for what a floor above
- * opened with it. There is one of them; NULL takes it away. Returns the arg that was there before.
+ * opened with it. There is one of them; arg NULL takes it away. Returns the arg that was there
+ * before. Any thread.
  */
 ANNAL_API void *annal_index_on_close(annal_index *index, void (*end)(void *arg), void *arg);
 

@@ -226,15 +226,18 @@ typedef struct annal_chore {
     uint32_t period_ms;
     annal_status (*run)(void *arg, annal_error *err);
     void *arg;
-    bool single; /* not added where one of this name is there already: ANNAL_END */
+    bool single; /* not run while an earlier one has this name, or one that is not single */
     bool early;  /* the first run is period_ms after it was added, also if nothing was appended */
 } annal_chore;
 
-/* ANNAL_ERR_LIMIT: the keeper has eight already. Any thread. */
+/* ANNAL_ERR_LIMIT: the keeper has sixteen already. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_chore_add(annal_store *store,
                                                         const annal_chore *chore, annal_error *err);
 
-/* Run it a last time, then forget it. Waits while it is running. arg tells chores apart. */
+/*
+ * Run it a last time, unless another one does its work, and forget it. Waits while it is running.
+ * arg tells chores apart.
+ */
 ANNAL_API void annal_chore_remove(annal_store *store, void *arg);
 
 /*

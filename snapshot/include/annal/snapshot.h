@@ -53,7 +53,8 @@ typedef struct annal_snapshots annal_snapshots;
  * thread.
  *
  * annal_index_open() does this with the default policy, and annal_index_close() ends it; call this
- * for another policy, which takes the place of that one.
+ * for another policy, which ends that of this index, and has it wait in other indexes of this store
+ * object until annal_snapshots_close().
  *
  * What other processes left is taken too: those that had no index open, or died, or had no time. A
  * store is looked through for it when the last look, by whatever process, is a second ago and a
