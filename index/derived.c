@@ -514,6 +514,21 @@ annal_status annal__derived_discard(struct derived *base, int64_t deadline_us, a
     return status;
 }
 
+annal_status annal__derived_empty_wal(struct derived *base, int64_t deadline_us, annal_error *err)
+{
+    int64_t begun_us = annal__deadline_after(0);
+    set_patience(base, base->db,
+                 deadline_us > begun_us ? (uint32_t)((deadline_us - begun_us) / 1000) : 0);
+    int rc = sqlite3_wal_checkpoint_v2(base->db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    sqlite3_busy_timeout(base->db, 0);
+    if (rc == SQLITE_OK)
+        return ANNAL_OK;
+    if (rc != SQLITE_BUSY && rc != SQLITE_LOCKED)
+        return annal__db_fail(err, base->db, rc, "checkpoint %s", base->path);
+    annal__store_waited(base->store, annal__deadline_after(0) - begun_us);
+    return annal__fail(err, ANNAL_ERR_BUSY, "another program reads it");
+}
+
 bool annal__derived_heal(struct derived *base)
 {
     return annal__derived_discard(base, annal__deadline_after(base->wait_ms), NULL) >= 0;

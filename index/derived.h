@@ -100,6 +100,12 @@ void annal__derived_release(struct derived *base);
 
 /* Of the WAL pages after a commit, how many are too many: then the writer checkpoints. */
 #define DERIVED_WAL_PAGES_CHECKPOINT 1000 /* 4 MiB, as SQLite's own would be */
+/*
+ * Take what its WAL has into the file, and the WAL away, while it is held. ANNAL_ERR_BUSY: somebody
+ * reads it, and did until the deadline.
+ */
+annal_status annal__derived_empty_wal(struct derived *base, int64_t deadline_us, annal_error *err);
+
 /* Close the writer's connection until the next annal__derived_begin(), unless it is in use. */
 void annal__derived_rest(struct derived *base);
 

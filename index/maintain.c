@@ -267,6 +267,7 @@ static int work_on(void *arg, struct derived *base, const char *name, annal_erro
 /* ---- After a deletion ---- */
 
 struct wiping {
+    int64_t deadline_us;
     struct buf left; /* names of what may still hold something, and why */
 };
 
@@ -280,21 +281,16 @@ static void note_left(struct wiping *wiping, const char *name, const char *why)
 static int wipe_base(void *arg, struct derived *base, const char *name, annal_error *err)
 {
     struct wiping *wiping = arg;
-    annal_maintenance what = {.name = name};
     annal_error why = {0};
     (void)err;
     if (base->rollback || !annal__file_is_there(annal__store_io(base->store), base->path))
         return 0;
-    annal_status status = annal__derived_hold(base, annal__deadline_after(base->wait_ms), &why);
+    annal_status status = annal__derived_hold(base, wiping->deadline_us, &why);
     if (status >= 0) {
-        sqlite3_busy_timeout(base->db, base->wait_ms > INT32_MAX ? INT32_MAX : (int)base->wait_ms);
-        status = run_checkpoint(base->db, "PRAGMA wal_checkpoint(TRUNCATE)", &what, &why);
-        sqlite3_busy_timeout(base->db, 0);
+        status = annal__derived_empty_wal(base, wiping->deadline_us, &why);
         annal__derived_release(base);
     }
-    if (status >= 0 && what.busy)
-        note_left(wiping, name, "somebody reads it");
-    else if (status < 0)
+    if (status < 0)
         note_left(wiping, name, why.message);
     return 0;
 }
@@ -302,7 +298,8 @@ static int wipe_base(void *arg, struct derived *base, const char *name, annal_er
 annal_status annal_index_wipe(annal_index *index, const annal_slice *sessions, size_t count,
                               annal_error *err)
 {
-    struct wiping wiping = {.left = {.limit = 400}};
+    struct wiping wiping = {.deadline_us = annal__deadline_after(index->base.wait_ms),
+                            .left = {.limit = 400}};
     annal_error why = {0};
     struct stamp stamp;
     annal_index *used = index;
@@ -312,7 +309,7 @@ annal_status annal_index_wipe(annal_index *index, const annal_slice *sessions, s
     if (status < 0)
         note_left(&wiping, "the index", why.message);
     status = each_base(index, wipe_base, &wiping, err);
-    if (status >= 0 && annal__search_wipe(&index->search, &why) < 0)
+    if (status >= 0 && annal__search_wipe(&index->search, wiping.deadline_us, &why) < 0)
         note_left(&wiping, "search.db", why.message);
     if (status >= 0 && wiping.left.len > 0)
         status = annal__fail(err, ANNAL_ERR_BUSY, "%.*s", (int)wiping.left.len, wiping.left.ptr);

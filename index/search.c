@@ -423,35 +423,26 @@ annal_status annal_search_info_get(annal_index *index, annal_search_info *out_in
     return status;
 }
 
-static annal_status merge_all(struct search *search, annal_error *err)
+static annal_status merge_all(struct search *search, int64_t deadline_us)
 {
     sqlite3 *db = search->base.db;
-    int busy = 0;
-    annal_status status = annal__db_exec(db, "INSERT INTO said (said) VALUES ('optimize')", err);
+    annal_status status = annal__db_exec(db, "INSERT INTO said (said) VALUES ('optimize')", NULL);
     if (status >= 0) /* it writes all of the database a second time: not into memory */
-        status = annal__db_exec(db, "PRAGMA temp_store = FILE; VACUUM", err);
+        status = annal__db_exec(db, "PRAGMA temp_store = FILE; VACUUM", NULL);
     (void)annal__db_exec(db, "PRAGMA temp_store = MEMORY", NULL);
-    if (status < 0)
-        return status;
-    sqlite3_busy_timeout(db,
-                         search->base.wait_ms > INT32_MAX ? INT32_MAX : (int)search->base.wait_ms);
-    busy = sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-    sqlite3_busy_timeout(db, 0);
-    return busy == SQLITE_OK ? ANNAL_OK : annal__db_fail(err, db, busy, "checkpoint search.db");
+    return status < 0 ? status : annal__derived_empty_wal(&search->base, deadline_us, NULL);
 }
 
-annal_status annal__search_wipe(struct search *search, annal_error *err)
+annal_status annal__search_wipe(struct search *search, int64_t deadline_us, annal_error *err)
 {
     if (!annal__file_is_there(annal__store_io(search->base.store), search->base.path))
         return ANNAL_OK;
-    annal_status status =
-        annal__derived_hold(&search->base, annal__deadline_after(search->base.wait_ms), err);
+    annal_status status = annal__derived_hold(&search->base, deadline_us, err);
     if (status >= 0) {
-        status = merge_all(search, NULL);
+        status = merge_all(search, deadline_us);
         annal__derived_release(&search->base);
         if (status < 0)
-            status = annal__derived_discard(&search->base,
-                                            annal__deadline_after(search->base.wait_ms), err);
+            status = annal__derived_discard(&search->base, deadline_us, err);
     }
     return status;
 }

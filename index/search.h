@@ -21,7 +21,7 @@ void annal__search_done(struct search *search);
  * Words were taken out: see to it that no byte of them is left. FTS5 keeps them until it merges, so
  * all is merged and the file made anew; where that fails, it goes, and the next search makes it.
  */
-annal_status annal__search_wipe(struct search *search, annal_error *err);
+annal_status annal__search_wipe(struct search *search, int64_t deadline_us, annal_error *err);
 
 bool annal__search_is_off(const struct search *search);
 

@@ -150,6 +150,11 @@ int64_t annal__now_us(const annal_store *store)
     return store->clock->monotonic_us(store->clock->arg);
 }
 
+int64_t annal__store_deadline(const annal_store *store)
+{
+    return annal__now_us(store) + (int64_t)store->wait_ms * 1000;
+}
+
 uint32_t annal__store_wait_ms(const annal_store *store)
 {
     return store->wait_ms;

@@ -384,17 +384,17 @@ annal_status annal__change_claim(struct change *change, annal_store *store, anna
     if (session == NULL)
         return ANNAL_ERR_NOMEM;
     change->session = session;
-    int64_t deadline_us = annal__now_us(store) + (int64_t)store->wait_ms * 1000;
+    change->deadline_us = annal__store_deadline(store);
     int64_t pause_us = RETRY_US;
     for (;;) {
-        status = annal__file_lock_take(store, &store->structure_lock, deadline_us, 0, err);
+        status = annal__file_lock_take(store, &store->structure_lock, change->deadline_us, 0, err);
         if (status == ANNAL_OK) {
             status = seize(change, sound, err);
             if (status == ANNAL_OK)
                 return ANNAL_OK;
             annal__file_lock_drop(store, &store->structure_lock);
         }
-        int64_t left_us = annal__store_may_wait(store, deadline_us - annal__now_us(store));
+        int64_t left_us = annal__store_may_wait(store, change->deadline_us - annal__now_us(store));
         if (status != ANNAL_ERR_BUSY || left_us <= 0) {
             change->session = NULL;
             return status;
@@ -563,55 +563,56 @@ static void remove_unfinished(annal_store *store)
     annal__free(unfinished.list);
 }
 
-/* The session is deleted: what cannot be overwritten now is no failure, but is told. */
-static void wipe_logs(annal_store *store, annal_slice session)
+/* Of which nothing is in a file of its own any more, but in commit logs. */
+static annal_status delete_files(struct change *change, annal_store *store, annal_slice session,
+                                 annal_session_info *out_info, annal_error *err)
 {
-    annal_error why;
-    annal_status status = ANNAL_OK;
-    if (atomic_load(&store->slot.claimed))
-        status = annal__commit_wipe(store, &why);
-    if (status < 0)
-        annal__store_log(store, ANNAL_LOG_WARNING,
-                         "session '%.*s' is deleted, and the commit log of this process may still "
-                         "hold content of it: %s",
-                         ANNAL_FMT(session), why.message);
-    status = annal__slots_wipe(store, &why);
-    if (status == ANNAL_ERR_BUSY)
-        annal__store_log(store, ANNAL_LOG_WARNING,
-                         "session '%.*s' is deleted, but content of it may remain in %s, until "
-                         "that process goes on or ends and the store is opened again",
-                         ANNAL_FMT(session), why.message);
-    else if (status < 0)
-        annal__store_log(store, ANNAL_LOG_WARNING,
-                         "session '%.*s' is deleted, and commit logs may still hold content of "
-                         "it: %s",
-                         ANNAL_FMT(session), why.message);
+    annal_status status = annal__change_begin(change, store, session, false, err);
+    if (status == ANNAL_OK)
+        status = annal__change_examine(change, err);
+    /* Before the journal: where it fails, there is still something to delete. */
+    if (status == ANNAL_OK)
+        status = annal__torn_forget(store, session, err);
+    if (status == ANNAL_OK)
+        remove_unfinished(store);
+    if (status == ANNAL_OK)
+        status = delete_journal(change, err);
+    /* A conversion that broke off may have left a second one. */
+    while (status == ANNAL_OK && annal__journal_is_double(store, session, NULL)) {
+        status = look_at_journal(change, err);
+        if (status == ANNAL_OK)
+            status = delete_journal(change, err);
+    }
+    if (status == ANNAL_OK && out_info != NULL)
+        *out_info = change->info;
+    annal__change_end(change);
+    return status;
+}
+
+annal_status annal_session_delete_unwiped(annal_store *store, annal_slice session,
+                                          annal_session_info *out_info, annal_error *err)
+{
+    struct change change;
+    return delete_files(&change, store, session, out_info, err);
+}
+
+annal_status annal_logs_wipe(annal_store *store, annal_error *err)
+{
+    annal_status status = annal__store_check_writable(store, err);
+    if (status == ANNAL_OK)
+        status = annal__slots_wipe(store, annal__store_deadline(store), err);
+    return status;
 }
 
 annal_status annal_session_delete(annal_store *store, annal_slice session,
                                   annal_session_info *out_info, annal_error *err)
 {
     struct change change;
-    annal_status status = annal__change_begin(&change, store, session, false, err);
-    if (status == ANNAL_OK)
-        status = annal__change_examine(&change, err);
-    if (status == ANNAL_OK)
-        status = delete_journal(&change, err);
-    /* A conversion that broke off may have left a second one. */
-    while (status == ANNAL_OK && annal__journal_is_double(store, session, NULL)) {
-        status = look_at_journal(&change, err);
-        if (status == ANNAL_OK)
-            status = delete_journal(&change, err);
-    }
-    bool deleted = status == ANNAL_OK;
-    if (deleted && out_info != NULL)
-        *out_info = change.info;
-    if (deleted) {
-        remove_unfinished(store);
-        status = annal__torn_forget(store, session, err);
-    }
-    annal__change_end(&change);
-    if (deleted)
-        wipe_logs(store, session);
+    annal_error why;
+    annal_status status = delete_files(&change, store, session, out_info, err);
+    /* It is deleted: what cannot be overwritten now is no failure, but is told. */
+    if (status == ANNAL_OK && annal__slots_wipe(store, change.deadline_us, &why) < 0)
+        annal__store_log(store, ANNAL_LOG_WARNING, "session '%.*s' is deleted: %s",
+                         ANNAL_FMT(session), why.message);
     return status;
 }

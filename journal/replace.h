@@ -49,6 +49,7 @@ void annal__replace_sweep(annal_store *store);
 /* A session that is about to lose its journal. */
 struct change {
     annal_store *store;
+    int64_t deadline_us;       /* monotonic: all waiting for others ends then */
     struct session *session;   /* NULL: it could not be had */
     const struct codec *codec; /* of its journal */
     struct buf path;

@@ -200,11 +200,6 @@ static annal_status take_claim_if_idle(annal_store *store)
     return annal__file_lock_take(store, &store->claim_lock, deadline_us, 0, NULL);
 }
 
-static int64_t store_deadline(const annal_store *store)
-{
-    return annal__now_us(store) + (int64_t)store->wait_ms * 1000;
-}
-
 /*
  * A void log of which nothing is needed goes, durably, and then its void: under its number there may
  * be another log by then, whose void it is.
@@ -215,7 +210,7 @@ static annal_status discard(annal_store *store, const struct other *other, annal
     struct stat file;
     annal_status status = annal__slot_path(store, &list, "locks", other->number, err);
     if (status == ANNAL_OK)
-        status = take_claim(store, store_deadline(store), err);
+        status = take_claim(store, annal__store_deadline(store), err);
     if (status < 0)
         goto done;
     if (store->io->unlink(store->io->arg, other->log.path) < 0)
@@ -381,7 +376,7 @@ static void recover_listed(annal_store *store, struct slot_list *list, uint64_t 
  */
 static void wait_for_others(annal_store *store, struct slot_list *list, uint64_t moved)
 {
-    int64_t deadline_us = store_deadline(store);
+    int64_t deadline_us = annal__store_deadline(store);
     int64_t quiet_since_us = annal__now_us(store);
     while (list->count > 0) {
         uint64_t now_moved;
@@ -777,7 +772,7 @@ annal_status annal__slot_put_log(annal_store *store, struct log *fresh, bool pat
     fresh->end = fresh->regions[0].bytes;
     annal_status status = annal__store_path(store, &path, "commit", "", err);
     if (status == ANNAL_OK)
-        status = take_claim(store, patient ? store_deadline(store) : 0, err);
+        status = take_claim(store, patient ? annal__store_deadline(store) : 0, err);
     if (status < 0)
         goto done;
     status = swap_logs(store, fresh, err);
@@ -1025,31 +1020,50 @@ void annal__slot_let_on(annal_store *store)
 
 /* ---- Overwriting what is not needed ---- */
 
+/* An owner that is to overwrite its log. */
+struct asked {
+    uint32_t number;
+    uint32_t wanted; /* its answer */
+    bool owes;       /* it has not answered somebody else before, either */
+};
+
 struct wipe {
     annal_store *store;
     int64_t deadline_us;
-    struct buf left; /* "commit log 03 of process 1234, …" */
+    struct buf left; /* "commit log 03 of process 1234 (stopped), until …; commit log …" */
     bool removed;    /* some log was */
+    struct slot_list list;
+    struct asked asked[SLOTS_MAX];
+    size_t asked_count;
 };
 
-static void note_left(struct wipe *wipe, uint32_t number, const struct other *other)
+static void note_left(struct wipe *wipe, uint32_t number, const struct other *other,
+                      annal_status status, const annal_error *why)
 {
     const struct held_header *header = other->held.header;
-    (void)annal__buf_printf(&wipe->left, "%scommit log %02" PRIu32, wipe->left.len == 0 ? "" : ", ",
+    char name[HOLDER_BYTES];
+    (void)annal__buf_printf(&wipe->left, "%scommit log %02" PRIu32, wipe->left.len == 0 ? "" : "; ",
                             number);
-    if (header != NULL && !other->locked)
-        (void)annal__buf_printf(&wipe->left, " of process %" PRIu32, header->pid);
+    if (other->locked && status != ANNAL_ERR_BUSY)
+        (void)annal__buf_printf(&wipe->left, ", which cannot be recovered: %.200s", why->message);
+    else if (other->locked)
+        (void)annal__buf_printf(&wipe->left, ", until the store is opened again");
+    else
+        (void)annal__buf_printf(
+            &wipe->left, " of %s, until it goes on or ends and the store is opened again",
+            annal__holder_name(
+                header == NULL ? annal__slot_holder(wipe->store, number) : header->pid, name));
 }
 
 /* Nobody has it. */
-static annal_status wipe_idle(struct wipe *wipe, struct other *other)
+static annal_status wipe_idle(struct wipe *wipe, struct other *other, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     bool read = false;
     if (other->held.header != NULL)
         atomic_fetch_add(&other->held.header->wipe_wanted, 1);
     if (!is_empty(other))
-        status = other_recover(wipe->store, other, wipe->deadline_us, &read, NULL);
+        status = other_recover(wipe->store, other, wipe->deadline_us, &read, err);
     if (status < 0)
         return status;
     remove_slot(wipe->store, other->number, &other->log, &other->held);
@@ -1059,80 +1073,124 @@ static annal_status wipe_idle(struct wipe *wipe, struct other *other)
 
 static bool has_answered(const struct other *other, uint32_t wanted)
 {
-    return (int32_t)(atomic_load(&other->held.header->wipe_done) - wanted) >= 0;
+    const struct held_header *header = other->held.header;
+    return header != NULL &&
+           (!is_to_wipe(&other->held) || (int32_t)(atomic_load(&header->wipe_done) - wanted) >= 0);
 }
 
-/* The owner answers, or ends. Who did not answer somebody else before is not waited for as long. */
-static annal_status wipe_owned(struct wipe *wipe, struct other *other)
+static void ask_to_wipe(struct wipe *wipe, const struct other *other)
 {
-    struct held_header *header = other->held.header;
-    annal_store *store = wipe->store;
-    int64_t deadline_us = wipe->deadline_us;
-    if (is_to_wipe(&other->held))
-        deadline_us = annal__now_us(store) + WAIT_SLICE_US;
-    uint32_t wanted = atomic_fetch_add(&header->wipe_wanted, 1) + 1;
+    bool owes = is_to_wipe(&other->held);
+    uint32_t wanted = atomic_fetch_add(&other->held.header->wipe_wanted, 1) + 1;
     ask_owner(other);
-    while (!has_answered(other, wanted)) {
+    wipe->asked[wipe->asked_count++] = (struct asked){other->number, wanted, owes};
+}
+
+/*
+ * The owner answers, or ends. The list is opened again for each look: another process may have the number
+ * by then, which nobody asked.
+ */
+static annal_status wait_for_answer(struct wipe *wipe, const struct asked *asked,
+                                    int64_t deadline_us, struct other *other, annal_error *err)
+{
+    annal_store *store = wipe->store;
+    for (;;) {
+        annal_status status = other_open(store, asked->number, other, err);
+        if (status < 0 || has_answered(other, asked->wanted))
+            return status;
+        status = other_try(store, other, err);
+        if (status < 0 || other->locked)
+            return status < 0 ? status : wipe_idle(wipe, other, err);
         int64_t now_us = annal__now_us(store);
         int64_t left_us = annal__store_may_wait(store, deadline_us - now_us);
-        if (left_us <= 0)
+        struct held_header *header = other->held.header;
+        if (left_us <= 0 || header == NULL)
             return ANNAL_ERR_BUSY;
-        annal__futex_wait(&header->wipe_done, atomic_load(&header->wipe_done),
-                          left_us < WAIT_SLICE_US ? left_us : WAIT_SLICE_US);
+        uint32_t done = atomic_load(&header->wipe_done);
+        if (!has_answered(other, asked->wanted))
+            annal__futex_wait(&header->wipe_done, done,
+                              left_us < WAIT_SLICE_US ? left_us : WAIT_SLICE_US);
         annal__store_waited(store, annal__now_us(store) - now_us);
-        if (has_answered(other, wanted))
-            break;
-        annal_status status = other_try(store, other, NULL);
-        if (status < 0 || other->locked)
-            return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK
-                   : status < 0                 ? status
-                                                : wipe_idle(wipe, other);
+        other_done(other);
     }
-    return ANNAL_OK;
 }
 
-static annal_status wipe_one(struct wipe *wipe, uint32_t number)
+/* One that nobody has goes, and the owner of any other is asked: all of them, before one is waited for. */
+static void wipe_or_ask(struct wipe *wipe, uint32_t number)
 {
+    annal_error why = {0};
     struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
-    annal_status status = other_open(wipe->store, number, &other, NULL);
+    annal_status status = other_open(wipe->store, number, &other, &why);
     if (status == ANNAL_OK)
-        status = other_try(wipe->store, &other, NULL);
+        status = other_try(wipe->store, &other, &why);
     if (status == ANNAL_OK && other.locked)
-        status = wipe_idle(wipe, &other);
+        status = wipe_idle(wipe, &other, &why);
+    else if (status == ANNAL_OK && other.held.header == NULL)
+        status = ANNAL_ERR_BUSY;
     else if (status == ANNAL_OK)
-        status = other.held.header == NULL ? ANNAL_ERR_BUSY : wipe_owned(wipe, &other);
+        ask_to_wipe(wipe, &other);
     if (status < 0 && status != ANNAL_ERR_NOTFOUND)
-        note_left(wipe, number, &other);
+        note_left(wipe, number, &other, status, &why);
     other_done(&other);
-    return status;
 }
 
-annal_status annal__slots_wipe(annal_store *store, annal_error *err)
+/* Who owes an answer is stopped, more likely than not: one moment for all of them, or a log that answers late. */
+static void wait_for_answers(struct wipe *wipe)
 {
-    struct wipe wipe = {.store = store, .left = {.limit = 400}};
+    int64_t moment_us = annal__now_us(wipe->store) + WAIT_SLICE_US;
+    if (moment_us > wipe->deadline_us)
+        moment_us = wipe->deadline_us;
+    for (size_t i = 0; i < wipe->asked_count; i++) {
+        annal_error why = {0};
+        const struct asked *asked = &wipe->asked[i];
+        struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
+        annal_status status =
+            wait_for_answer(wipe, asked, asked->owes ? moment_us : wipe->deadline_us, &other, &why);
+        if (status < 0 && status != ANNAL_ERR_NOTFOUND)
+            note_left(wipe, asked->number, &other, status, &why);
+        other_done(&other);
+    }
+}
+
+static void wipe_own(struct wipe *wipe)
+{
+    annal_error why;
+    if (annal__commit_wipe(wipe->store, &why) < 0)
+        (void)annal__buf_printf(
+            &wipe->left,
+            "%scommit log %02" PRIu32 " of this process, which cannot be overwritten: %.200s",
+            wipe->left.len == 0 ? "" : "; ", wipe->store->slot.number, why.message);
+}
+
+annal_status annal__slots_wipe(annal_store *store, int64_t deadline_us, annal_error *err)
+{
     struct buf path = {0};
-    struct slot_list *list = annal__zalloc(sizeof *list);
-    if (list == NULL)
+    struct wipe *wipe = annal__zalloc(sizeof *wipe);
+    if (wipe == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "overwrite the commit logs: no memory");
-    wipe.deadline_us = store_deadline(store);
-    annal_status status = annal__slots_list(store, list, err);
+    *wipe = (struct wipe){.store = store, .deadline_us = deadline_us, .left = {.limit = 400}};
+    annal_status status = annal__slots_list(store, &wipe->list, err);
     if (status < 0)
         goto done;
-    for (size_t i = 0; i < list->count; i++) {
-        if (!is_ours(store, list->numbers[i]))
-            (void)wipe_one(&wipe, list->numbers[i]);
+    for (size_t i = 0; i < wipe->list.count; i++) {
+        if (!is_ours(store, wipe->list.numbers[i]))
+            wipe_or_ask(wipe, wipe->list.numbers[i]);
     }
-    if (wipe.removed) {
+    if (atomic_load(&store->slot.claimed)) /* they do theirs meanwhile */
+        wipe_own(wipe);
+    wait_for_answers(wipe);
+    if (wipe->removed) {
         status = annal__store_path(store, &path, "commit", "", err);
         if (status == ANNAL_OK)
             status = annal__sync_dir(store->io, path.ptr, err);
     }
-    if (status == ANNAL_OK && wipe.left.len > 0)
-        status = annal__fail(err, ANNAL_ERR_BUSY, "%.*s", (int)wipe.left.len, wipe.left.ptr);
+    if (status == ANNAL_OK && wipe->left.len > 0)
+        status = annal__fail(err, ANNAL_ERR_BUSY, "content of what was deleted may remain in %.*s",
+                             (int)wipe->left.len, wipe->left.ptr);
 
 done:
-    annal__buf_done(&wipe.left);
+    annal__buf_done(&wipe->left);
     annal__buf_done(&path);
-    annal__free(list);
+    annal__free(wipe);
     return status;
 }

@@ -46,11 +46,12 @@ void annal__slot_drop_log(annal_store *store, struct log *fresh);
 void annal__slot_leave(annal_store *store);
 
 /*
- * See to it that no log but ours has anything left that is not needed: logs that nobody has are
- * removed, and owners are asked to overwrite theirs (held.h, rule 7). ANNAL_ERR_BUSY: some did not
- * in time; the message says which.
+ * See to it that no log has anything left that is not needed: ours is overwritten, logs that nobody has
+ * are removed, and owners are asked to overwrite theirs (held.h, rule 7), all of them before one is
+ * waited for, until the deadline (monotonic). ANNAL_ERR_BUSY: some log may have something; the message
+ * says which, and until when.
  */
-annal_status annal__slots_wipe(annal_store *store, annal_error *err);
+annal_status annal__slots_wipe(annal_store *store, int64_t deadline_us, annal_error *err);
 
 /* The slots that have a log, in order of number; and where a slot has its file: part is commit or
  * locks. */

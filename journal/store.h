@@ -147,4 +147,7 @@ int64_t annal__now_us(const annal_store *store); /* monotonic */
 annal_status annal__store_wait_on(annal_store *store, pthread_cond_t *cond, pthread_mutex_t *mutex,
                                   int64_t deadline_us);
 
+/* Until when one wait for other processes, which begins now, is at most (monotonic). */
+int64_t annal__store_deadline(const annal_store *store);
+
 #endif

@@ -138,7 +138,7 @@ annal_status annal_store_settle(annal_store *store, annal_error *err)
     char what[600];
     if (unseen == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "look into the commit logs: no memory");
-    int64_t deadline_us = annal__now_us(store) + (int64_t)store->wait_ms * 1000;
+    int64_t deadline_us = annal__store_deadline(store);
     annal_status status = annal__store_check(store, err);
     while (status == ANNAL_OK) {
         annal__buf_done(&unseen->text);

@@ -137,9 +137,11 @@ void index_forget_words(annal_index *index, annal_slice session)
             ANNAL_FMT(session), err.message);
 }
 
-void index_wipe(annal_index *index, const annal_slice *sessions, size_t count)
+void wipe_deleted(annal_store *store, annal_index *index, const annal_slice *sessions, size_t count)
 {
     annal_error err = {0};
+    if (annal_logs_wipe(store, &err) < 0)
+        say("%s", err.message);
     if (annal_index_wipe(index, sessions, count, &err) < 0)
         say("content of what was deleted may remain in %s; 'annal checkpoint' takes it away later",
             err.message);

@@ -22,7 +22,7 @@ static bool is_wanted(const struct args *args)
     fprintf(stderr, "delete ");
     for (int i = 0; i < args->operand_count; i++)
         fprintf(stderr, "%s%s", i == 0 ? "" : ", ", args->operands[i]);
-    fprintf(stderr, " for ever? [y/N] ");
+    fprintf(stderr, " permanently? [y/N] ");
     fflush(stderr);
     return fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
 }
@@ -75,7 +75,7 @@ static int delete_all(const struct args *args, annal_store *store)
             break;
         }
         index_forget_words(index, session);
-        if (annal_session_delete(store, session, &info, &err) < 0) {
+        if (annal_session_delete_unwiped(store, session, &info, &err) < 0) {
             exit_status = fail_error(&err);
             continue;
         }
@@ -86,7 +86,7 @@ static int delete_all(const struct args *args, annal_store *store)
         drop_artifacts(store, session);
     }
     if (count > 0)
-        index_wipe(index, deleted, count);
+        wipe_deleted(store, index, deleted, count);
     annal__free(deleted);
     annal_index_close(index);
     return out_finish(exit_status);
@@ -113,7 +113,7 @@ const struct command cmd_delete = {
     .operands = "SESSION...",
     .operands_min = 1,
     .operands_max = -1,
-    .summary = "delete sessions for ever",
+    .summary = "delete sessions permanently",
     .about = "Deletes the journal of each SESSION, its rows in the index, its snapshots and\n"
              "its artifacts, and says what it was. On a terminal it asks first. A session\n"
              "that another process is writing is taken from it, as for an append. An append\n"

@@ -41,7 +41,7 @@ static int delete_journal(struct prune *prune, annal_slice session)
 {
     annal_error err = {0};
     index_forget_words(prune->index, session);
-    annal_status status = annal_session_delete(prune->store, session, NULL, &err);
+    annal_status status = annal_session_delete_unwiped(prune->store, session, NULL, &err);
     if (status == ANNAL_ERR_BUSY || status == ANNAL_ERR_CONFLICT) {
         prune->stayed++;
         prune->left++;
@@ -199,7 +199,8 @@ static void wipe(struct prune *prune)
         sessions[count] = annal_slice_of(prune->deleted.ptr + at);
         at += sessions[count].len + 1;
     }
-    index_wipe(prune->index, sessions, count); /* without memory: as far as that goes */
+    wipe_deleted(prune->store, prune->index, sessions,
+                 count); /* without memory: as far as that goes */
     annal__free(sessions);
 }
 
@@ -251,7 +252,7 @@ static const struct option options[] = {
     {"keep-n", "N", "and the N sessions that changed last (100)", false},
     {"dry-run", NULL, "only say what would go, in exact numbers", false},
     {"orphan-progressions", NULL, "delete their progressions, and what only those name", false},
-    {"delete-journals", NULL, "delete their journals, too: for ever", false},
+    {"delete-journals", NULL, "delete their journals permanently, too", false},
     {NULL, NULL, NULL, false}};
 
 const struct command cmd_prune = {

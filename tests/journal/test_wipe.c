@@ -1,10 +1,12 @@
 /* What a deleted session leaves in the files of its store: nothing. */
+#include "journal/held.h"
 #include "journal/store.h"
 
 #include "tests/support/journals.h"
 #include "tests/support/tmpdir.h"
 
 #include <check.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,6 +157,112 @@ START_TEST(of_a_stopped_process_is_told_what_remains_and_it_goes_when_that_does)
 }
 END_TEST
 
+static int64_t now_ms(void)
+{
+    return annal__system_clock.monotonic_us(NULL) / 1000;
+}
+
+struct giver {
+    annal_store *owner;
+    unsigned after_ms;
+};
+
+static void *give_back_late(void *arg)
+{
+    const struct giver *giver = arg;
+    usleep(giver->after_ms * 1000);
+    (void)!annal_keep(giver->owner, NULL);
+    return NULL;
+}
+
+/* One gives the session back when most of the limit is over; another one is stopped. */
+START_TEST(a_deletion_waits_for_others_no_longer_than_the_limit_in_all)
+{
+    struct tmpdir dir;
+    pthread_t thread;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *stopped = open_store(path, false, NULL), *store = NULL;
+    struct giver giver = {open_store(path, false, NULL), 1000};
+    append_secrets(stopped, "other", 1, 100);
+    append_secrets(giver.owner, "gone", 1, 100);
+    const annal_store_options options = {.no_keeper = true, .wait_ms = 1500};
+    ck_ok(annal_store_open(path, &options, &store, err));
+    ck_assert_int_eq(pthread_create(&thread, NULL, give_back_late, &giver), 0);
+    int64_t begun_ms = now_ms();
+    ck_ok(annal_session_delete(store, ANNAL_SLICE("gone"), NULL, err));
+    int64_t took_ms = now_ms() - begun_ms;
+    ck_assert_int_ge(took_ms, 1000);
+    ck_assert_msg(took_ms < 2300, "%lld ms", (long long)took_ms);
+    pthread_join(thread, NULL);
+    store_close(store);
+    store_close(giver.owner);
+    store_close(stopped);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+/* Not one after the other: neither for those who answer, nor for those who did not the last time. */
+START_TEST(many_who_are_stopped_cost_one_limit_together)
+{
+    enum { STOPPED = 20 };
+    struct tmpdir dir;
+    struct remarks remarks = {0};
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *stopped[STOPPED];
+    for (unsigned i = 0; i < STOPPED; i++) {
+        stopped[i] = open_store(path, false, NULL);
+        append_numbers(stopped[i], "other", 1, 1, ANNAL_LEVEL_SYNC);
+        ck_ok(annal_session_delete(stopped[i], ANNAL_SLICE("other"), NULL, err));
+    }
+    annal_store *store = open_store(path, false, &remarks);
+    append_numbers(store, "gone", 1, 1, ANNAL_LEVEL_SYNC);
+    int64_t begun_ms = now_ms();
+    ck_ok(annal_session_delete(store, ANNAL_SLICE("gone"), NULL, err));
+    int64_t took_ms = now_ms() - begun_ms;
+    ck_assert_msg(took_ms < 700, "%lld ms", (long long)took_ms);
+    ck_assert_uint_eq(remarks.count, 1);
+    for (unsigned i = 0; i < STOPPED; i++)
+        store_close(stopped[i]);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+static uint32_t asked_of(const char *held_path)
+{
+    struct held held;
+    ck_ok(annal__held_open(&annal__system_io, held_path, false, &held, err));
+    uint32_t wanted = atomic_load(&held.header->wipe_wanted);
+    annal__held_close(&held);
+    return wanted;
+}
+
+START_TEST(whoever_deletes_many_asks_other_processes_once)
+{
+    struct tmpdir dir;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *owner = open_store(path, false, NULL), *store = open_store(path, false, NULL);
+    append_numbers(owner, "other", 1, 3, ANNAL_LEVEL_SYNC);
+    append_secrets(store, "a", 3, 900);
+    append_secrets(store, "b", 3, 900);
+    ck_ok(annal_session_delete_unwiped(store, ANNAL_SLICE("a"), NULL, err));
+    ck_ok(annal_session_delete_unwiped(store, ANNAL_SLICE("b"), NULL, err));
+    ck_assert_uint_eq(asked_of(tmpdir_path(&dir, "store/locks/00.held")), 0);
+    ck_status(ANNAL_ERR_BUSY, annal_logs_wipe(store, err));
+    ck_assert_uint_eq(asked_of(tmpdir_path(&dir, "store/locks/00.held")), 1);
+    ck_no_secret(path);
+    ck_ok(annal_keep(owner, err));
+    ck_ok(annal_keep(owner, err));
+    store_close(owner);
+    ck_ok(annal_logs_wipe(store, err));
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
 /* Closed, or killed; the process that deletes has a log of its own, or not yet. */
 START_TEST(logs_that_nobody_has_keep_nothing)
 {
@@ -203,6 +311,27 @@ START_TEST(what_was_cut_off_a_journal_and_half_made_copies_go_with_it)
 }
 END_TEST
 
+/* A directory stands where such a piece would, so that it cannot be removed. */
+START_TEST(a_session_of_which_not_everything_can_be_deleted_stays_and_can_be_deleted_later)
+{
+    struct tmpdir dir;
+    annal_session_info info = {.last_seq = 77};
+    TMPDIR_INIT(&dir);
+    annal_store *store = open_store(tmpdir_path(&dir, "store"), false, NULL);
+    append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
+    ck_assert_int_eq(mkdir(tmpdir_path(&dir, "store/events/.torn"), 0700), 0);
+    const char *piece = tmpdir_path(&dir, "store/events/.torn/s.120.1780000000000000");
+    ck_assert_int_eq(mkdir(piece, 0700), 0);
+    ck_status(ANNAL_ERR_IO, annal_session_delete(store, ANNAL_SLICE("s"), &info, err));
+    ck_assert_uint_eq(info.last_seq, 77);
+    ck_numbers(store, "s", 3);
+    ck_assert_int_eq(rmdir(tmpdir_path(&dir, "store/events/.torn/s.120.1780000000000000")), 0);
+    ck_ok(annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
 Suite *suite_wipe(void)
 {
     Suite *suite = suite_create("wipe");
@@ -213,8 +342,13 @@ Suite *suite_wipe(void)
     tcase_add_test(tests, another_process_overwrites_its_log_when_it_is_asked);
     tcase_add_loop_test(tests, of_a_stopped_process_is_told_what_remains_and_it_goes_when_that_does,
                         0, 4);
+    tcase_add_test(tests, a_deletion_waits_for_others_no_longer_than_the_limit_in_all);
+    tcase_add_test(tests, many_who_are_stopped_cost_one_limit_together);
+    tcase_add_test(tests, whoever_deletes_many_asks_other_processes_once);
     tcase_add_loop_test(tests, logs_that_nobody_has_keep_nothing, 0, 2);
     tcase_add_test(tests, what_was_cut_off_a_journal_and_half_made_copies_go_with_it);
+    tcase_add_test(tests,
+                   a_session_of_which_not_everything_can_be_deleted_stays_and_can_be_deleted_later);
     suite_add_tcase(suite, tests);
     return suite;
 }

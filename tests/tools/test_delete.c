@@ -124,7 +124,7 @@ START_TEST(on_a_terminal_it_asks_and_takes_only_yes_for_yes)
     CLI(&cli, EVENT, "append", "s1");
     CLI(&cli, EVENT, "append", "s2");
     ck_assert_int_eq(delete_on_a_terminal("\n", text, sizeof text), EXIT_REFUSED);
-    ck_assert_ptr_nonnull(strstr(text, "delete s1, s2 for ever? [y/N]"));
+    ck_assert_ptr_nonnull(strstr(text, "delete s1, s2 permanently? [y/N]"));
     ck_assert_ptr_nonnull(strstr(text, "nothing was deleted"));
     ck_assert_int_eq(cli_journals(&cli), 2);
     ck_assert_int_eq(delete_on_a_terminal("y\n", text, sizeof text), EXIT_DONE);
@@ -260,6 +260,32 @@ START_TEST(what_a_stopped_process_still_has_is_told_and_goes_when_that_does)
 }
 END_TEST
 
+START_TEST(of_many_deletions_a_stopped_process_is_told_once)
+{
+    static const char created[] =
+        "{\"type\":\"session.created\",\"data\":{},\"ts\":\"2020-01-01T00:00:00Z\"}\n";
+    int input, output, how;
+    unsigned told = 0;
+    CLI(&cli, created, "append", "old1");
+    CLI(&cli, created, "append", "old2");
+    cli_assert_done(&cli);
+    pid_t owner = start_owner(&input, &output);
+    ck_assert_int_eq(kill(owner, SIGSTOP), 0);
+    ck_assert_int_eq(waitpid(owner, &how, WUNTRACED), owner);
+    if (_i == 0)
+        CLI(&cli, NULL, "delete", "--wait", "1", "old1", "old2");
+    else
+        CLI(&cli, NULL, "prune", "--wait", "1", "--keep-n", "0", "--delete-journals");
+    ck_assert_msg(cli.exit_status == EXIT_DONE, "%s", cli.err);
+    const char *at = cli.err;
+    for (at = strstr(at, "may remain in commit log"); at != NULL; told++)
+        at = strstr(at + 1, "may remain in commit log");
+    ck_assert_msg(told == 1 && strstr(cli.err, "(stopped)") != NULL, "%s", cli.err);
+    kill(owner, SIGCONT);
+    end_owner(owner, input, output);
+}
+END_TEST
+
 Suite *suite_delete(void)
 {
     Suite *suite = suite_create("delete");
@@ -274,6 +300,7 @@ Suite *suite_delete(void)
     tcase_add_test(delete, a_process_that_has_the_store_open_keeps_nothing_either);
     tcase_add_loop_test(delete, what_a_stopped_process_still_has_is_told_and_goes_when_that_does, 0,
                         2);
+    tcase_add_loop_test(delete, of_many_deletions_a_stopped_process_is_told_once, 0, 2);
     suite_add_tcase(suite, delete);
     return suite;
 }
