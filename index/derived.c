@@ -663,22 +663,31 @@ bool annal__derived_heal_if_corrupt(struct derived *base)
     return status == ANNAL_ERR_CORRUPT && annal__derived_heal(base);
 }
 
+/* Only when the schema has changed are the tables looked at again. */
+static bool is_still_current(struct derived *base, struct reader *reader)
+{
+    int now = sqlite3_stmt_status(reader->get_stamp, SQLITE_STMTSTATUS_REPREPARE, 0);
+    bool current = now == reader->current_at;
+    if (!current && is_current(base, reader->db, &current, NULL) >= 0 && current)
+        reader->current_at = now;
+    return current;
+}
+
 annal_status annal__derived_borrow(struct derived *base, uint32_t wait_ms, sqlite3 **out_db,
                                    struct stamp *out_stamp, annal_error *err)
 {
     if (base->frozen || base->private || base->rollback)
         return annal__derived_reader(base, wait_ms, out_db, out_stamp, err);
-    sqlite3_stmt *get_stamp = NULL;
-    sqlite3 *db = annal__readers_take(&base->readers, io_of(base), base->path, &get_stamp);
-    bool current = true;
-    if (db != NULL)
-        set_patience(base, db, wait_ms);
-    if (db != NULL && step_stamp(db, get_stamp, out_stamp, NULL) >= 0 &&
-        is_current(base, db, &current, NULL) >= 0 && current) {
-        *out_db = db;
-        return ANNAL_OK;
+    struct reader *reader = annal__readers_take(&base->readers, io_of(base), base->path);
+    if (reader != NULL) {
+        set_patience(base, reader->db, wait_ms);
+        if (step_stamp(reader->db, reader->get_stamp, out_stamp, NULL) >= 0 &&
+            is_still_current(base, reader)) {
+            *out_db = reader->db;
+            return ANNAL_OK;
+        }
+        annal__readers_give(&base->readers, reader->db, false);
     }
-    annal__readers_give(&base->readers, db, false);
     annal_status status = annal__derived_reader(base, wait_ms, out_db, out_stamp, err);
     if (status >= 0)
         set_cache(*out_db, KEPT_CACHE_KIB);

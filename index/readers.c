@@ -94,17 +94,14 @@ static void put_back(struct readers *readers, struct reader *reader, sqlite3 *db
     pthread_mutex_unlock(&readers->mutex);
 }
 
-sqlite3 *annal__readers_take(struct readers *readers, const struct io *io, const char *path,
-                             sqlite3_stmt **out_get_stamp)
+struct reader *annal__readers_take(struct readers *readers, const struct io *io, const char *path)
 {
     struct reader *reader;
     if (is_parents(readers))
         return NULL;
     while ((reader = pick(readers, true)) != NULL) {
-        if (stands(reader, io, path)) {
-            *out_get_stamp = reader->get_stamp;
-            return reader->db;
-        }
+        if (stands(reader, io, path))
+            return reader;
         sqlite3 *db = reader->db;
         put_back(readers, reader, NULL);
         finalize_all(db);
@@ -119,6 +116,7 @@ void annal__readers_add(struct readers *readers, const struct io *io, const char
     if (reader == NULL)
         return;
     int moved = 1;
+    reader->current_at = -1;
     reader->wal = annal__file_id(io, path, "-wal"); /* reading has opened them */
     reader->shm = annal__file_id(io, path, "-shm");
     bool known = reader->wal.inode != 0 && reader->shm.inode != 0 &&

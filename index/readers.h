@@ -24,6 +24,8 @@ struct reader {
     sqlite3 *db; /* NULL: this place is free */
     bool lent;
     sqlite3_stmt *get_stamp;
+    int current_at; /* how often SQLite had prepared get_stamp again, which it does when the schema
+                     * changed, when the tables were last found to be current; -1: never */
     struct stat file;
     struct file_id wal, shm;
 };
@@ -42,9 +44,8 @@ void annal__readers_rest(struct readers *readers);
 /* The same; none is lent. */
 void annal__readers_done(struct readers *readers);
 
-/* One that rule (1) holds for; NULL: there is none. *out_get_stamp is prepared on it. */
-sqlite3 *annal__readers_take(struct readers *readers, const struct io *io, const char *path,
-                             sqlite3_stmt **out_get_stamp);
+/* One that rule (1) holds for; NULL: there is none. */
+struct reader *annal__readers_take(struct readers *readers, const struct io *io, const char *path);
 
 /* One that was opened a moment ago, and has read: it is lent from now on. Where there is no room it
  * stays the caller's alone. */

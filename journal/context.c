@@ -9,17 +9,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 annal_status annal__store_path(const annal_store *store, struct buf *out, const char *part,
                                const char *name, annal_error *err)
 {
+    const char *parts[] = {store->path, "/", part, name[0] == '\0' ? "" : "/", name};
+    annal_status status = ANNAL_OK;
     annal__buf_clear(out);
     out->limit = PATH_BYTES_MAX;
-    annal_status status =
-        annal__buf_printf(out, "%s/%s%s%s", store->path, part, name[0] == '\0' ? "" : "/", name);
+    for (size_t i = 0; status >= 0 && i < sizeof parts / sizeof *parts; i++)
+        status = annal__buf_append(out, parts[i], strlen(parts[i]));
+    if (status >= 0)
+        status = annal__buf_reserve(out, 1);
     if (status < 0)
         return annal__fail(err, status, "a path in store %.200s is too long", store->path);
+    out->ptr[out->len] = '\0';
     return ANNAL_OK;
 }
 

@@ -54,20 +54,25 @@ annal_status annal__buf_append_zeros(struct buf *buf, size_t len)
 
 annal_status annal__buf_printf(struct buf *buf, const char *format, ...)
 {
-    va_list args;
-    va_start(args, format);
-    int length = vsnprintf(NULL, 0, format, args);
-    va_end(args);
-    if (length < 0)
-        return ANNAL_ERR_INVALID;
-    annal_status status = annal__buf_reserve(buf, (size_t)length + 1);
-    if (status < 0)
-        return status;
-    va_start(args, format);
-    vsnprintf(buf->ptr + buf->len, (size_t)length + 1, format, args);
-    va_end(args);
-    buf->len += (size_t)length;
-    return ANNAL_OK;
+    for (;;) { /* at most twice: the first time says how much room it takes */
+        size_t room = buf->cap - buf->len;
+        va_list args;
+        va_start(args, format);
+        int length = vsnprintf(room == 0 ? NULL : buf->ptr + buf->len, room, format, args);
+        va_end(args);
+        if (length < 0)
+            return ANNAL_ERR_INVALID;
+        annal_status status = annal__buf_reserve(buf, (size_t)length + 1);
+        if (status < 0) {
+            if (room > 0) /* what annal__buf_cstr() gave stays a string */
+                buf->ptr[buf->len] = '\0';
+            return status;
+        }
+        if ((size_t)length < room) {
+            buf->len += (size_t)length;
+            return ANNAL_OK;
+        }
+    }
 }
 
 void annal__buf_consume(struct buf *buf, size_t len)
