@@ -726,7 +726,7 @@ START_TEST(on_a_full_disk_journals_are_pruned_without_an_event)
     disk.for_good = true;
     disk.fail_at = 1;
     const struct seams seams = {.io = &disk.io, .clock = &annal__system_clock};
-    const annal_store_options store_options = {.no_keeper = true, .wait_ms = 100};
+    const annal_store_options store_options = {.no_keeper = true, .wait_ms = 2000};
     ck_ok(annal__store_open(p.path, &store_options, &seams, &p.store, err));
     ck_ok(annal_index_open(p.store, NULL, &p.index, err));
     annal_prune_options options = {.before_us = 1600000000000000};
