@@ -340,7 +340,7 @@ static annal_status grow_on_need(annal_store *store, uint64_t least, annal_error
         status = annal__failure_checkpoint(store, log->epoch, err);
     if (status == ANNAL_OK)
         status = annal__slot_make_log(store, region, &fresh, err);
-    return status < 0 ? status : annal__slot_put_log(store, &fresh, true, err);
+    return status < 0 ? status : annal__slot_put_log(store, &fresh, err);
 }
 
 /*
@@ -863,7 +863,7 @@ annal_status annal__commit_grow(annal_store *store, annal_error *err)
     if (status == ANNAL_OK)
         status = annal__failure_checkpoint(store, log->epoch, err);
     if (status == ANNAL_OK && log->regions[0].bytes < region)
-        status = annal__slot_put_log(store, &fresh, false, err); /* appends wait meanwhile */
+        status = annal__slot_put_log(store, &fresh, err);
     hand_lead_on(commit);
     annal__slot_drop_log(store, &fresh);
     return status;
@@ -905,7 +905,7 @@ static annal_status wipe_log(annal_store *store, annal_error *err)
         return ANNAL_OK;
     if (log->regions[0].bytes > LOG_REGION_FIRST &&
         annal__slot_make_log(store, LOG_REGION_FIRST, &fresh, NULL) == ANNAL_OK) {
-        annal_status status = annal__slot_put_log(store, &fresh, false, err);
+        annal_status status = annal__slot_put_log(store, &fresh, err);
         if (status == ANNAL_OK)
             log->wiped_group = log->group;
         return status;

@@ -170,7 +170,7 @@ annal_status annal__failure_renew_log(annal_store *store, annal_error *err)
     if (status == ANNAL_OK)
         status = annal__slot_make_log(store, LOG_REGION_FIRST, &fresh, err);
     if (status == ANNAL_OK)
-        status = annal__slot_put_log(store, &fresh, true, err);
+        status = annal__slot_put_log(store, &fresh, err);
     if (status < 0)
         return status;
     pthread_mutex_lock(&store->commit.lock);

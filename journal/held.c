@@ -89,7 +89,8 @@ bool annal__held_is_for(const struct held *held, const uint8_t boot[16], const s
     const struct held_header *header = held->header;
     return header != NULL && atomic_load(&header->magic) == HELD_MAGIC &&
            memcmp(header->boot, boot, 16) == 0 && header->device == (uint64_t)log->st_dev &&
-           header->inode == (uint64_t)log->st_ino;
+           (atomic_load(&header->next_inode) == (uint64_t)log->st_ino ||
+            atomic_load(&header->inode) == (uint64_t)log->st_ino);
 }
 
 struct held_entry *annal__held_entry(const struct held *held, uint32_t index)
@@ -108,6 +109,7 @@ void annal__held_clear(struct held *held)
     atomic_store(&header->magic, 0);
     atomic_store(&header->state, HELD_UNKNOWN);
     atomic_store(&header->alone, 0);
+    atomic_store(&header->named, 0);
     annal__held_remove_all(held);
     header->entries = annal__held_entries(held);
     header->pid = (uint32_t)getpid();
@@ -118,8 +120,21 @@ void annal__held_bind(struct held *held, const uint8_t boot[16], const struct st
     struct held_header *header = held->header;
     memcpy(header->boot, boot, 16);
     header->device = (uint64_t)log->st_dev;
-    header->inode = (uint64_t)log->st_ino;
+    annal__held_bind_done(held, log);
     atomic_store(&header->magic, HELD_MAGIC);
+}
+
+/* Who is stopped or dies between the two leaves a list that is for both. */
+void annal__held_bind_next(const struct held *held, const struct stat *next)
+{
+    atomic_store(&held->header->named, 0);
+    atomic_store(&held->header->next_inode, (uint64_t)next->st_ino);
+}
+
+void annal__held_bind_done(const struct held *held, const struct stat *log)
+{
+    atomic_store(&held->header->inode, (uint64_t)log->st_ino);
+    atomic_store(&held->header->next_inode, 0);
 }
 
 annal_slice annal__held_id(const struct held_entry *entry)

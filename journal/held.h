@@ -2,7 +2,8 @@
  * The held list of a slot: which sessions the slot owns. locks/<nn>.held, memory shared between
  * processes, never synced.
  *
- * (1) The list means something only in the boot and for the log (device, inode) that it names.
+ * (1) The list means something only in the boot and for the log (device, inode) that it names; for
+ *     both logs while its owner puts another one in the place of the first.
  * (2) Names are added under locks/claim only, and by the slot's owner only. Removing needs no lock.
  * (3) An entry's id is written before its hash, which makes it valid; hash 0 is a free entry.
  * (4) Whoever wants a session sets its entry's word to HELD_WANTED, rings the owner's bell, and
@@ -40,7 +41,7 @@ struct held_header {
     _Atomic uint64_t magic; /* 0: while the entries are being written; see annal__held_clear() */
     uint8_t boot[16];
     uint64_t device;
-    uint64_t inode;
+    _Atomic uint64_t inode;
     _Atomic uint32_t state;
     _Atomic uint32_t bell;    /* futex: raised when an entry is wanted */
     uint32_t pid;             /* of the owner, for messages */
@@ -53,7 +54,9 @@ struct held_header {
     uint64_t end_group;
     _Atomic uint64_t redo_moved; /* changes while somebody gets on with recovering it */
     _Atomic uint32_t wipe_wanted;
-    _Atomic uint32_t wipe_done; /* futex */
+    _Atomic uint32_t wipe_done;  /* futex */
+    _Atomic uint32_t named;      /* the log's name in commit/ is durable, as far as we know */
+    _Atomic uint64_t next_inode; /* of the log that takes the place of ours; 0: none does */
 };
 
 struct held_entry {
@@ -85,6 +88,10 @@ bool annal__held_is_for(const struct held *held, const uint8_t boot[16], const s
  */
 void annal__held_clear(struct held *held);
 void annal__held_bind(struct held *held, const uint8_t boot[16], const struct stat *log);
+
+/* Rule (1): before the name goes to the other log, and when one of the two has it for sure. */
+void annal__held_bind_next(const struct held *held, const struct stat *next);
+void annal__held_bind_done(const struct held *held, const struct stat *log);
 
 /* Rule (7). *out_wanted (may be NULL): what to answer with. */
 bool annal__held_is_to_wipe(const struct held *held, uint32_t *out_wanted);

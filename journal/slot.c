@@ -103,28 +103,34 @@ static void other_done(struct other *other)
 static annal_status other_open(annal_store *store, uint32_t number, struct other *out_other,
                                annal_error *err)
 {
-    struct buf path = {0};
+    struct buf path = {0}, list = {0};
     struct stat file = {0};
+    ino_t seen;
     struct other other = {.number = number, .log = {.fd = -1}, .held = {.fd = -1}};
     annal_status status = annal__slot_path(store, &path, "commit", number, err);
-    /* Only what is surely gone holds nothing: what cannot be looked at may hold any session. */
-    if (status == ANNAL_OK && store->io->stat(store->io->arg, path.ptr, &file) < 0)
-        status = errno == ENOENT
-                     ? annal__fail(err, ANNAL_ERR_NOTFOUND, "slot %" PRIu32 " is gone", number)
-                     : annal__fail_errno(err, "look at commit log %s", path.ptr);
     if (status == ANNAL_OK)
-        status = annal__slot_path(store, &path, "locks", number, err);
+        status = annal__slot_path(store, &list, "locks", number, err);
     if (status == ANNAL_OK)
-        status = annal__held_open(store->io, path.ptr, false, &other.held, err);
+        status = annal__held_open(store->io, list.ptr, false, &other.held, err);
+    /* Its owner may put another log in its place while we look. */
+    do {
+        seen = file.st_ino;
+        /* Only what is surely gone holds nothing: what cannot be looked at may hold any session. */
+        if (status == ANNAL_OK && store->io->stat(store->io->arg, path.ptr, &file) < 0)
+            status = errno == ENOENT
+                         ? annal__fail(err, ANNAL_ERR_NOTFOUND, "slot %" PRIu32 " is gone", number)
+                         : annal__fail_errno(err, "look at commit log %s", path.ptr);
+        other.bound = status == ANNAL_OK && annal__held_is_for(&other.held, store->boot, &file);
+    } while (status == ANNAL_OK && !other.bound && file.st_ino != seen);
     if (status < 0)
         goto done;
-    other.bound = annal__held_is_for(&other.held, store->boot, &file);
     *out_other = other;
     other.held = (struct held){.fd = -1}; /* now the caller's */
 
 done:
     annal__held_close(&other.held);
     annal__buf_done(&path);
+    annal__buf_done(&list);
     return status;
 }
 
@@ -493,6 +499,7 @@ static annal_status adopt(annal_store *store, uint32_t number, struct log *log, 
         log->current = header->end_region % LOG_REGIONS;
         log->end = log->regions[log->current].bytes; /* the next group begins an epoch */
         header->pid = (uint32_t)store->pid;
+        annal__held_bind_done(held, &file);
     } else {
         annal__held_clear(held);
     }
@@ -628,24 +635,41 @@ static annal_status claim_once(annal_store *store, struct slot_list *list, uint3
     return status;
 }
 
+/*
+ * A power cut must not take the name of a log that we rely on, nor bring another one back under it.
+ * Who published it, or put it in the place of another one, may have died before it synced commit/.
+ */
+static annal_status sync_name(annal_store *store, const struct held *held, annal_error *err)
+{
+    struct buf path = {0};
+    if (atomic_load(&held->header->named) != 0)
+        return ANNAL_OK;
+    annal_status status = annal__store_path(store, &path, "commit", "", err);
+    if (status == ANNAL_OK)
+        status = annal__sync_dir(store->io, path.ptr, err);
+    if (status == ANNAL_OK)
+        atomic_store(&held->header->named, 1);
+    annal__buf_done(&path);
+    return status;
+}
+
 /* What was found outside the lock: reading and syncing may take long. */
 static annal_status take_found(annal_store *store, enum found found, struct other *other,
                                annal_error *err)
 {
     annal_status status = ANNAL_OK;
-    struct buf path = {0};
     bool read = false;
     if (found == FOUND_DEAD)
         return other_recover(store, other, 0, &read, err);
     if (found == FOUND_EMPTY) {
         status = other_read(store, other, err);
         if (status == ANNAL_OK)
+            status = sync_name(store, &other->held, err);
+        if (status == ANNAL_OK)
             status = adopt(store, other->number, &other->log, &other->held, err);
     } else {
-        status = annal__store_path(store, &path, "commit", "", err);
-        if (status == ANNAL_OK)
-            status = annal__sync_dir(store->io, path.ptr, err);
-        if (status < 0) { /* after a power cut it might not be there */
+        status = sync_name(store, &store->slot.held, err);
+        if (status < 0) {
             store->io->unlink(store->io->arg, store->slot.log.path);
             annal__log_close(&store->slot.log);
             annal__held_close(&store->slot.held);
@@ -653,7 +677,6 @@ static annal_status take_found(annal_store *store, enum found found, struct othe
     }
     if (status == ANNAL_OK)
         annal__void_remove(&store->slot.log); /* left by an earlier log of this number */
-    annal__buf_done(&path);
     return status;
 }
 
@@ -744,16 +767,24 @@ void annal__slot_drop_log(annal_store *store, struct log *fresh)
     annal__log_close(fresh);
 }
 
-/* With locks/claim held. Whoever finds only one of the two files new loses nothing. */
+/*
+ * Without locks/claim, which a process that is stopped may have: the lead is not to be kept up by
+ * that. Others find a log that is locked, and a list that is for it, whenever they look; who opened
+ * the old file before finds that the name went to another one (other_try()).
+ */
 static annal_status swap_logs(annal_store *store, struct log *fresh, annal_error *err)
 {
     struct slot *slot = &store->slot;
-    struct stat file;
-    if (store->io->fstat(store->io->arg, fresh->fd, &file) < 0 ||
-        store->io->rename(store->io->arg, fresh->path, slot->log.path) < 0)
-        return annal__fail_errno(err, "rename %s", fresh->path);
-    slot->held.header->device = (uint64_t)file.st_dev;
-    slot->held.header->inode = (uint64_t)file.st_ino;
+    struct stat ours, file;
+    if (store->io->fstat(store->io->arg, slot->log.fd, &ours) < 0 ||
+        store->io->fstat(store->io->arg, fresh->fd, &file) < 0)
+        return annal__fail_errno(err, "look at commit log %s", slot->log.path);
+    annal__held_bind_next(&slot->held, &file);
+    bool renamed = store->io->rename(store->io->arg, fresh->path, slot->log.path) == 0;
+    annal_status status = renamed ? ANNAL_OK : annal__fail_errno(err, "rename %s", fresh->path);
+    annal__held_bind_done(&slot->held, renamed ? &file : &ours);
+    if (!renamed)
+        return status;
     snprintf(fresh->path, sizeof fresh->path, "%s", slot->log.path);
     annal__log_close(&slot->log);
     slot->log = *fresh;
@@ -762,30 +793,19 @@ static annal_status swap_logs(annal_store *store, struct log *fresh, annal_error
     return ANNAL_OK;
 }
 
-annal_status annal__slot_put_log(annal_store *store, struct log *fresh, bool patient,
-                                 annal_error *err)
+annal_status annal__slot_put_log(annal_store *store, struct log *fresh, annal_error *err)
 {
     struct log *log = &store->slot.log;
-    struct buf path = {0};
     fresh->epoch = fresh->durable_released = log->epoch;
     fresh->group = log->group;
     fresh->end = fresh->regions[0].bytes;
-    annal_status status = annal__store_path(store, &path, "commit", "", err);
-    if (status == ANNAL_OK)
-        status = take_claim(store, patient ? annal__store_deadline(store) : 0, err);
-    if (status < 0)
-        goto done;
-    status = swap_logs(store, fresh, err);
-    annal__file_lock_drop(store, &store->claim_lock);
+    annal_status status = swap_logs(store, fresh, err);
     if (status == ANNAL_OK) {
-        status = annal__sync_dir(store->io, path.ptr, err);
+        status = sync_name(store, &store->slot.held, err);
         if (status < 0)
             log->state = LOG_BROKEN; /* which of the two the name stands for is not certain */
     }
-
-done:
     annal__slot_drop_log(store, fresh);
-    annal__buf_done(&path);
     return status;
 }
 

@@ -33,13 +33,12 @@ void annal__slot_let_on(annal_store *store);
 
 /*
  * Make a fresh log, which is no slot's yet; any thread. And put it in the place of ours, of which
- * nothing is needed any more: the leader calls. *fresh is empty afterwards, whatever came of it. Not
- * patient: ANNAL_ERR_BUSY at once when another process has locks/claim.
+ * nothing is needed any more: the leader calls, and waits for nobody. *fresh is empty afterwards,
+ * whatever came of it.
  */
 annal_status annal__slot_make_log(annal_store *store, uint64_t region_bytes, struct log *out_log,
                                   annal_error *err);
-annal_status annal__slot_put_log(annal_store *store, struct log *fresh, bool patient,
-                                 annal_error *err);
+annal_status annal__slot_put_log(annal_store *store, struct log *fresh, annal_error *err);
 void annal__slot_drop_log(annal_store *store, struct log *fresh);
 
 /* The slot is empty: everything released, durably. Mark it so and give it back. */

@@ -376,6 +376,29 @@ START_TEST(h8_a_group_whose_sync_failed_comes_back_for_nobody_who_was_refused)
 }
 END_TEST
 
+/* Who published the log, or put it in the place of one that failed, died before it synced commit/. */
+START_TEST(a_log_that_another_process_named_is_relied_on_only_when_its_name_is_durable)
+{
+    struct side one = open_side();
+    if (_i == 1) {
+        add(&one, "s", ANNAL_LEVEL_SYNC);
+        set_trap(SIM_SYNC, "00.log", EIO, NULL);
+        trap.stuck = true;
+        ck_assert_int_ne(try_add(&one, "s", 100, ANNAL_LEVEL_SYNC, NULL), ANNAL_OK);
+        trap.stuck = false;
+    }
+    set_trap(SIM_SYNC_DIR, "commit", 0, one.process);
+    ck_assert_int_ne(try_add(&one, "s", 100, ANNAL_LEVEL_SYNC, NULL), ANNAL_OK);
+    ck_assert_ptr_null(trap.name);
+    bury(&one);
+    struct side two = open_side();
+    settle(&two, "s");
+    add(&two, "s", ANNAL_LEVEL_SYNC);
+    cut_power();
+    close_side(&two);
+}
+END_TEST
+
 /* The log with the ghost stays, and what says that it is one is a file beside it. */
 START_TEST(h8_what_was_refused_stays_away_although_its_log_stays)
 {
@@ -688,6 +711,8 @@ Suite *suite_power_cases(void)
     tcase_add_test(tests, h5_a_journal_that_recovery_cannot_sync_stays_in_the_log);
     tcase_add_test(tests, h6_a_journal_that_another_made_keeps_its_name);
     tcase_add_test(tests, h8_a_group_whose_sync_failed_comes_back_for_nobody_who_was_refused);
+    tcase_add_loop_test(
+        tests, a_log_that_another_process_named_is_relied_on_only_when_its_name_is_durable, 0, 2);
     tcase_add_test(tests, h8_what_was_refused_stays_away_although_its_log_stays);
     tcase_add_test(tests, h13_recovery_shows_nothing_that_a_power_cut_takes_back);
     tcase_add_test(tests, h14_a_region_that_was_checkpointed_is_redone_for_nobody);

@@ -49,6 +49,20 @@ START_TEST(a_list_speaks_of_one_boot_and_one_log)
 }
 END_TEST
 
+START_TEST(a_list_speaks_of_both_logs_while_one_takes_the_place_of_the_other)
+{
+    struct stat next = log_file;
+    next.st_ino++;
+    annal__held_bind(&held, boot, &log_file);
+    annal__held_bind_next(&held, &next);
+    ck_assert(annal__held_is_for(&held, boot, &log_file));
+    ck_assert(annal__held_is_for(&held, boot, &next));
+    annal__held_bind_done(&held, &next);
+    ck_assert(!annal__held_is_for(&held, boot, &log_file));
+    ck_assert(annal__held_is_for(&held, boot, &next));
+}
+END_TEST
+
 START_TEST(a_missing_list_is_empty_and_speaks_of_nothing)
 {
     struct held none;
@@ -155,6 +169,7 @@ Suite *suite_held(void)
     TCase *tests = tcase_create("held");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_list_speaks_of_one_boot_and_one_log);
+    tcase_add_test(tests, a_list_speaks_of_both_logs_while_one_takes_the_place_of_the_other);
     tcase_add_test(tests, a_missing_list_is_empty_and_speaks_of_nothing);
     tcase_add_test(tests, a_name_is_seen_through_another_map_until_it_is_removed);
     tcase_add_test(tests, removing_an_entry_changes_the_word_that_others_sleep_on);

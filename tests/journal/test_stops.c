@@ -152,22 +152,75 @@ START_TEST(a_stopped_holder_of_claim_keeps_nobody_from_opening_reading_looking_a
 }
 END_TEST
 
-START_TEST(a_larger_log_is_not_waited_for_beyond_the_limit)
+/* Whoever leads keeps all appends of the process waiting: it waits for nobody. */
+START_TEST(an_append_that_needs_a_larger_log_gets_one_beside_a_stopped_holder_of_claim)
 {
     static char large[3 << 20];
-    annal_error failure = {0};
     uint64_t seq;
     annal_store *store = open_hasty();
     append_numbers(store, "a", 1, 1, ANNAL_LEVEL_SYNC);
     memset(large, '7', sizeof large);
     stop_with("store/locks/claim");
-    int64_t begun_us = now_us();
     const annal_slice data = {large, sizeof large};
-    ck_named(append_slice(store, "a", data, NULL, ANNAL_LEVEL_SYNC, &seq, &failure), &failure,
-             begun_us);
-    end_stopped();
     ck_ok(append_slice(store, "a", data, NULL, ANNAL_LEVEL_SYNC, &seq, err));
     ck_assert_uint_eq(seq, 2);
+    ck_assert_uint_gt(atomic_load(&store->log_region_bytes), LOG_REGION_FIRST);
+    store_close(store);
+}
+END_TEST
+
+START_TEST(the_keeper_gets_a_larger_log_beside_a_stopped_holder_of_claim_and_no_append_waits)
+{
+    const annal_store_options options = {.create = true};
+    annal_store *store = NULL;
+    uint64_t seq, n = 0;
+    ck_ok(annal_store_open(path, &options, &store, err)); /* would wait for ten seconds */
+    append_numbers(store, "a", ++n, 1, ANNAL_LEVEL_SYNC);
+    stop_with("store/locks/claim");
+    int64_t begun_us = now_us(), longest_us = 0;
+    while (atomic_load(&store->log_region_bytes) == LOG_REGION_FIRST &&
+           now_us() - begun_us < 10 * SPARE_US) {
+        int64_t one_us = now_us();
+        ck_ok(append_number(store, "a", ++n, 100000, ANNAL_LEVEL_SYNC, &seq, err));
+        longest_us = now_us() - one_us > longest_us ? now_us() - one_us : longest_us;
+    }
+    ck_assert_uint_gt(atomic_load(&store->log_region_bytes), LOG_REGION_FIRST);
+    ck_assert_msg(longest_us < SPARE_US, "an append took %" PRId64 " us", longest_us);
+    store_close(store);
+}
+END_TEST
+
+static _Atomic bool fails_once;
+
+static int fail_log_sync_once(void *arg, int fd)
+{
+    char link[64], file[256] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t got = readlink(link, file, sizeof file - 1);
+    if (got > 0 && strstr(file, "/00.log") != NULL && atomic_exchange(&fails_once, false)) {
+        errno = EIO;
+        return -1;
+    }
+    return annal__system_io.fdatasync(arg, fd);
+}
+
+START_TEST(a_log_whose_sync_failed_is_replaced_beside_a_stopped_holder_of_claim)
+{
+    struct io io = annal__system_io;
+    const struct seams seams = {.io = &io, .clock = &annal__system_clock};
+    uint64_t seq;
+    io.fdatasync = fail_log_sync_once;
+    atomic_store(&fails_once, false);
+    annal_store *store = store_open_seams(path, &seams);
+    append_numbers(store, "a", 1, 1, ANNAL_LEVEL_SYNC);
+    stop_with("store/locks/claim");
+    atomic_store(&fails_once, true);
+    ck_status(ANNAL_ERR_IO, append_number(store, "a", 2, 20, ANNAL_LEVEL_SYNC, &seq, err));
+    int64_t begun_us = now_us();
+    append_numbers(store, "a", 2, 2, ANNAL_LEVEL_SYNC);
+    ck_assert_int_lt(now_us() - begun_us, SPARE_US);
+    end_stopped();
+    ck_numbers(store, "a", 2);
     store_close(store);
 }
 END_TEST
@@ -484,7 +537,11 @@ Suite *suite_stops(void)
         cases, who_appends_beside_a_stopped_holder_of_claim_is_told_in_time_which_process_it_is);
     tcase_add_test(cases,
                    a_stopped_holder_of_claim_keeps_nobody_from_opening_reading_looking_and_closing);
-    tcase_add_test(cases, a_larger_log_is_not_waited_for_beyond_the_limit);
+    tcase_add_test(cases,
+                   an_append_that_needs_a_larger_log_gets_one_beside_a_stopped_holder_of_claim);
+    tcase_add_test(
+        cases, the_keeper_gets_a_larger_log_beside_a_stopped_holder_of_claim_and_no_append_waits);
+    tcase_add_test(cases, a_log_whose_sync_failed_is_replaced_beside_a_stopped_holder_of_claim);
     tcase_add_test(cases, nobody_needs_locks_recovery_for_what_died_in_this_boot);
     tcase_add_test(
         cases,
