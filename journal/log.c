@@ -18,6 +18,7 @@
 #define GROUP_HEADER_BYTES  64u
 #define GROUP_HASH_AT       56u
 #define RECORD_FIXED_BYTES  72u
+#define READ_BYTES          ((size_t)256 << 10) /* in one step */
 #define ZERO_FILL_BYTES     ((size_t)256 << 10) /* at once: the log in use is synced meanwhile */
 #define LOG_BLOCK_BYTES_MAX 65536
 #define LARGE_BYTES         ((size_t)128 << 10) /* a payload so large is worth a second write */
@@ -557,9 +558,14 @@ static annal_status walk_region(struct log *log, unsigned index, block_fn fn, vo
     annal_status status = reserve_scratch(log, (size_t)region->bytes, err);
     if (status < 0)
         return status;
-    if (annal__read_full(log->io, log->fd, log->scratch, (size_t)region->bytes, region->offset) !=
-        (ssize_t)region->bytes)
-        return annal__fail_errno(err, "read commit log %s", log->path);
+    for (uint64_t at = 0; at < region->bytes; at += READ_BYTES) {
+        size_t piece = region->bytes - at < READ_BYTES ? (size_t)(region->bytes - at) : READ_BYTES;
+        if (annal__read_full(log->io, log->fd, log->scratch + at, piece, region->offset + at) !=
+            (ssize_t)piece)
+            return annal__fail_errno(err, "read commit log %s", log->path);
+        if (log->steps != NULL)
+            atomic_fetch_add(log->steps, 1);
+    }
     for (uint64_t at = 0; at + log->block <= region->bytes && status == ANNAL_OK;) {
         struct log_group group;
         annal_slice bytes = {log->scratch + at, (size_t)(region->bytes - at)};

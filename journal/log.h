@@ -47,6 +47,8 @@
 #include "journal/base/io.h"
 #include "journal/codec.h"
 
+#include <stdatomic.h>
+
 #define LOG_BLOCK_BYTES    4096u
 #define LOG_SLOT_ID_BYTES  16
 #define LOG_REGIONS        2u
@@ -103,6 +105,7 @@ struct log {
     enum log_state state;
     char *scratch; /* aligned, for O_DIRECT */
     size_t scratch_bytes;
+    _Atomic uint64_t *steps; /* counts while the log is read, for who waits for that; or NULL */
 };
 
 /* A number in little-endian bytes. */

@@ -700,13 +700,18 @@ static annal_status look_at_log(struct redo *redo, struct walk *out_walk, annal_
     struct stat file;
     if (store->io->fstat(store->io->arg, redo->log->fd, &file) < 0)
         return annal__fail_errno(err, "look at %s", redo->log->path);
+    bool held = annal__held_is_for(redo->held, store->boot, &file);
+    if (held) /* others are to know at once that this is no living owner */
+        atomic_store(&redo->held->header->state, HELD_REDONE);
     (void)annal__store_fdatasync(store, redo->log->fd);
     (void)store->io->drop_cache(store->io->arg, redo->log->fd);
     annal__metrics_add(store, METRIC_RECOVERIES, 1);
+    redo->log->steps = &redo->held->header->redo_moved;
     annal_status status = annal__void_find_groups(redo->log, &out_walk->groups, &out_walk->count,
                                                   &out_walk->is_void, err);
+    redo->log->steps = NULL;
     out_walk->released = annal__log_released(out_walk->groups, out_walk->count);
-    if (status == ANNAL_OK && !annal__held_is_for(redo->held, store->boot, &file))
+    if (status == ANNAL_OK && !held)
         status = hold_all(redo, &file, out_walk, err);
     return status;
 }

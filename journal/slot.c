@@ -208,16 +208,15 @@ static annal_status take_claim_if_idle(annal_store *store)
 
 /*
  * A void log of which nothing is needed goes, durably, and then its void: under its number there may
- * be another log by then, whose void it is.
+ * be another log by then, whose void it is. Its sessions are free already: when somebody keeps
+ * locks/claim, it stays for the next one.
  */
 static annal_status discard(annal_store *store, const struct other *other, annal_error *err)
 {
     struct buf path = {0}, list = {0};
     struct stat file;
     annal_status status = annal__slot_path(store, &list, "locks", other->number, err);
-    if (status == ANNAL_OK)
-        status = take_claim(store, annal__store_deadline(store), err);
-    if (status < 0)
+    if (status < 0 || take_claim_if_idle(store) < 0)
         goto done;
     if (store->io->unlink(store->io->arg, other->log.path) < 0)
         status = annal__fail_errno(err, "remove %s", other->log.path);
@@ -255,13 +254,15 @@ static annal_status other_recover(annal_store *store, struct other *other, int64
         alone ? annal__file_lock_take(store, &store->recovery_lock, deadline_us, 0, err) : ANNAL_OK;
     if (status < 0)
         return status;
-    status = other_read(store, other, err);
-    *out_read = status == ANNAL_OK;
-    if (status == ANNAL_OK && other->held.header == NULL) {
+    /* First of all: others tell by it that somebody recovers the log, and does not own it. */
+    if (other->held.header == NULL) {
         status = annal__slot_path(store, &path, "locks", other->number, err);
         if (status == ANNAL_OK)
             status = annal__held_open(store->io, path.ptr, true, &other->held, err);
     }
+    if (status == ANNAL_OK)
+        status = other_read(store, other, err);
+    *out_read = status == ANNAL_OK;
     bool is_void = false;
     if (status == ANNAL_OK)
         status = annal__recover(store, &other->log, &other->held, &is_void, err);
@@ -302,6 +303,16 @@ static void remove_slot(annal_store *store, uint32_t number, const struct log *l
 
 /* ---- Opening a store ---- */
 
+/*
+ * Whether somebody who has its lock recovers it, or makes it. A list that was removed is that of an
+ * owner, who goes on without one.
+ */
+static bool is_being_redone(const struct other *other)
+{
+    return other->held.header != NULL &&
+           (!other->bound || atomic_load(&other->held.header->state) == HELD_REDONE);
+}
+
 /* *out_at_work, added to: by others who recover it, or keep us from it; and what moved there so far. */
 static annal_status recover_one(annal_store *store, uint32_t number, bool *out_at_work,
                                 uint64_t *out_moved, annal_error *err)
@@ -319,9 +330,7 @@ static annal_status recover_one(annal_store *store, uint32_t number, bool *out_a
             remove_slot(store, number, &other.log, &other.held);
         *out_at_work = status == ANNAL_ERR_BUSY;
     } else if (status == ANNAL_OK && !is_empty(&other)) {
-        /* The list of a log that is being made is not bound yet, either. */
-        bool redone = other.bound && atomic_load(&other.held.header->state) == HELD_REDONE;
-        *out_at_work = !other.bound || redone || is_looked_at(store, &other);
+        *out_at_work = is_being_redone(&other) || is_looked_at(store, &other);
         *out_moved += other.held.header == NULL ? 0 : atomic_load(&other.held.header->redo_moved);
     }
 
@@ -419,6 +428,21 @@ annal_status annal__slots_recover(annal_store *store, uint32_t *out_missing, ann
     return status;
 }
 
+uint32_t annal__slots_find_redone(annal_store *store)
+{
+    struct slot_list list = {.count = 0};
+    uint32_t redone = SLOTS_MAX;
+    (void)annal__slots_list(store, &list, NULL);
+    for (size_t i = 0; i < list.count && redone == SLOTS_MAX; i++) {
+        struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
+        if (other_open(store, list.numbers[i], &other, NULL) == ANNAL_OK &&
+            is_being_redone(&other) && !is_looked_at(store, &other))
+            redone = list.numbers[i];
+        other_done(&other);
+    }
+    return redone;
+}
+
 /* Whether nobody has written to it since a process died, or somebody recovers it. */
 static bool is_dead(annal_store *store, uint32_t number, struct log *log)
 {
@@ -426,8 +450,8 @@ static bool is_dead(annal_store *store, uint32_t number, struct log *log)
     bool dead = store->io->flock(store->io->arg, log->fd, LOCK_SH | LOCK_NB) == 0;
     if (dead)
         (void)store->io->flock(store->io->arg, log->fd, LOCK_UN);
-    else if (!store->read_only && other_open(store, number, &other, NULL) == ANNAL_OK)
-        dead = !other.bound || atomic_load(&other.held.header->state) == HELD_REDONE;
+    else if (other_open(store, number, &other, NULL) == ANNAL_OK)
+        dead = is_being_redone(&other);
     other_done(&other);
     return dead;
 }

@@ -70,6 +70,9 @@ annal_status annal__slot_path(const annal_store *store, struct buf *out, const c
  */
 annal_status annal__slots_recover(annal_store *store, uint32_t *out_missing, annal_error *err);
 
+/* One that another process recovers; SLOTS_MAX: none. For who only looks. */
+uint32_t annal__slots_find_redone(annal_store *store);
+
 /* The process that has the lock of a slot, 0: nobody, or it is not told. */
 uint32_t annal__slot_holder(const annal_store *store, uint32_t number);
 

@@ -224,6 +224,8 @@ annal_status annal__store_open(const char *path, const annal_store_options *opti
         status = annal__slots_recover(store, &missing, err);
     if (status == ANNAL_OK && !store->read_only)
         annal__replace_sweep(store);
+    if (status == ANNAL_OK && store->read_only)
+        missing = annal__slots_find_redone(store);
     if (status == ANNAL_OK && (store->read_only || missing != SLOTS_MAX))
         annal__unseen_warn(store, missing);
     if (status == ANNAL_OK && !store->read_only && !options->no_keeper)

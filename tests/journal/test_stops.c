@@ -326,6 +326,108 @@ START_TEST(who_opens_beside_a_process_that_is_stopped_while_it_recovers_goes_on_
 }
 END_TEST
 
+START_TEST(who_only_reads_beside_a_process_that_is_stopped_while_it_recovers_is_told_the_same)
+{
+    char who[64];
+    const annal_store_options options = {.read_only = true, .log = keep_message};
+    annal_store *store = NULL;
+    leave_dead_owner();
+    stop_recovering();
+    ck_assert_int_eq(truncate(tmpdir_path(&dir, "store/events/d.jsonl"), 0), 0);
+    snprintf(who, sizeof who, "process %ld (stopped)", (long)stopped);
+    ck_ok(annal_store_open(path, &options, &store, err));
+    ck_assert_msg(strstr(log_text, "3 durable events") != NULL && strstr(log_text, who) != NULL,
+                  "%s", log_text);
+    store_close(store);
+}
+END_TEST
+
+START_TEST(an_owner_whose_list_was_removed_is_not_said_to_recover_anything)
+{
+    annal_store *owner = store_open(path);
+    append_numbers(owner, "d", 1, 3, ANNAL_LEVEL_SYNC);
+    ck_assert_int_eq(truncate(tmpdir_path(&dir, "store/events/d.jsonl"), 0), 0);
+    ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/locks/00.held")), 0);
+    annal_store *store = open_hasty();
+    ck_assert_str_eq(log_text, "");
+    store_close(store);
+    store_abandon(owner);
+}
+END_TEST
+
+/* Reading takes longer than others wait for who does not get on. */
+static ssize_t read_slowly(void *arg, int fd, void *bytes, size_t len, uint64_t offset)
+{
+    if (len >= 64 << 10)
+        usleep(50000);
+    return annal__system_io.pread(arg, fd, bytes, len, offset);
+}
+
+START_TEST(who_opens_beside_a_process_that_reads_a_log_slowly_waits_for_it)
+{
+    struct io io = annal__system_io;
+    const struct seams seams = {.io = &io, .clock = &annal__system_clock};
+    const annal_store_options options = {.no_keeper = true};
+    int ends[2];
+    char byte;
+    io.pread = read_slowly;
+    leave_dead_owner();
+    ck_assert_int_eq(pipe(ends), 0);
+    stopped = fork();
+    ck_assert_int_ge(stopped, 0);
+    if (stopped == 0) {
+        annal_store *store = NULL;
+        (void)!write(ends[1], "", 1);
+        (void)!annal__store_open(path, &options, &seams, &store, NULL);
+        pause();
+        _exit(1);
+    }
+    ck_assert_int_eq(read(ends[0], &byte, 1), 1);
+    usleep(20000); /* it has the lock of the log */
+    annal_store *store = store_open(path);
+    ck_numbers(store, "d", 3);
+    store_close(store);
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
+/* A log that failed is void, and there is no room for another one. */
+static int open_no_new_log(void *arg, const char *file, int flags, mode_t mode)
+{
+    if (strstr(file, "/commit/.new-") == NULL)
+        return annal__system_io.open(arg, file, flags, mode);
+    errno = ENOSPC;
+    return -1;
+}
+
+START_TEST(a_void_log_that_should_go_keeps_nobody_from_opening_beside_a_stopped_holder_of_claim)
+{
+    struct io io = annal__system_io;
+    const struct seams seams = {.io = &io, .clock = &annal__system_clock};
+    uint64_t seq;
+    io.fdatasync = fail_log_sync_once;
+    atomic_store(&fails_once, false);
+    annal_store *dead = store_open_seams(path, &seams);
+    append_numbers(dead, "d", 1, 3, ANNAL_LEVEL_SYNC);
+    io.open = open_no_new_log;
+    atomic_store(&fails_once, true);
+    ck_status(ANNAL_ERR_IO, append_number(dead, "d", 4, 20, ANNAL_LEVEL_SYNC, &seq, err));
+    store_abandon(dead);
+    ck_assert_int_eq(access(tmpdir_path(&dir, "store/commit/00.void"), F_OK), 0);
+    stop_with("store/locks/claim");
+    int64_t begun_us = now_us();
+    annal_store *store = store_open(path); /* it would wait for ten seconds */
+    ck_assert_int_lt(now_us() - begun_us, SPARE_US);
+    ck_numbers(store, "d", 3);
+    end_stopped();
+    append_numbers(store, "d", 4, 4, ANNAL_LEVEL_SYNC);
+    ck_numbers(store, "d", 4);
+    store_close(store);
+    ck_assert_int_ne(access(tmpdir_path(&dir, "store/commit/00.void"), F_OK), 0);
+}
+END_TEST
+
 /* ---- locks/structure, and an owner ---- */
 
 START_TEST(who_deletes_beside_a_stopped_holder_of_structure_is_told_in_time_which_process_it_is)
@@ -549,6 +651,13 @@ Suite *suite_stops(void)
     tcase_add_test(
         cases,
         who_opens_beside_a_process_that_is_stopped_while_it_recovers_goes_on_and_says_who_it_is);
+    tcase_add_test(
+        cases, who_only_reads_beside_a_process_that_is_stopped_while_it_recovers_is_told_the_same);
+    tcase_add_test(cases, an_owner_whose_list_was_removed_is_not_said_to_recover_anything);
+    tcase_add_test(cases, who_opens_beside_a_process_that_reads_a_log_slowly_waits_for_it);
+    tcase_add_test(
+        cases,
+        a_void_log_that_should_go_keeps_nobody_from_opening_beside_a_stopped_holder_of_claim);
     tcase_add_test(
         cases,
         who_deletes_beside_a_stopped_holder_of_structure_is_told_in_time_which_process_it_is);
