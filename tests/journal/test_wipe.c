@@ -7,6 +7,7 @@
 
 #include <check.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,6 +116,49 @@ START_TEST(another_process_overwrites_its_log_when_it_is_asked)
     store_close(store);
     store = store_open_seams(path, &after_a_power_cut);
     ck_numbers(store, "other", 5);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
+struct busy {
+    annal_store *store;
+    _Atomic bool stop;
+    uint64_t appended;
+};
+
+static void *append_until_told(void *arg)
+{
+    struct busy *busy = arg;
+    while (!atomic_load(&busy->stop)) {
+        busy->appended++;
+        append_numbers(busy->store, "other", busy->appended, busy->appended, ANNAL_LEVEL_SYNC);
+    }
+    return NULL;
+}
+
+START_TEST(a_process_that_appends_without_a_pause_overwrites_its_log_too_and_loses_nothing)
+{
+    struct tmpdir dir;
+    struct remarks remarks = {0};
+    pthread_t thread;
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    struct busy busy = {.store = open_store(path, true, NULL)};
+    annal_store *store = open_store(path, true, &remarks);
+    ck_assert_int_eq(pthread_create(&thread, NULL, append_until_told, &busy), 0);
+    for (int i = 0; i < 5; i++) {
+        append_secrets(busy.store, "gone", 10, 900);
+        ck_ok(annal_session_delete(store, ANNAL_SLICE("gone"), NULL, err));
+        ck_no_secret(path);
+    }
+    atomic_store(&busy.stop, true);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_msg(remarks.count == 0, "%s", remarks.last);
+    store_abandon(busy.store);
+    store_close(store);
+    store = store_open_seams(path, &after_a_power_cut);
+    ck_numbers(store, "other", busy.appended);
     store_close(store);
     tmpdir_done(&dir);
 }
@@ -340,6 +384,8 @@ Suite *suite_wipe(void)
     tcase_add_loop_test(tests, of_a_deleted_session_nothing_is_left_in_the_log_of_this_process, 0,
                         2);
     tcase_add_test(tests, another_process_overwrites_its_log_when_it_is_asked);
+    tcase_add_test(tests,
+                   a_process_that_appends_without_a_pause_overwrites_its_log_too_and_loses_nothing);
     tcase_add_loop_test(tests, of_a_stopped_process_is_told_what_remains_and_it_goes_when_that_does,
                         0, 4);
     tcase_add_test(tests, a_deletion_waits_for_others_no_longer_than_the_limit_in_all);

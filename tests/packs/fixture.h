@@ -22,6 +22,7 @@
     do {                                                                                           \
         annal_error err_ = {0}, *err = &err_;                                                      \
         annal_status got_status_ = (call);                                                         \
+        ck_assert_msg(*(text) != '\0', "any sentence has \"\" in it");                             \
         ck_assert_msg(got_status_ == (expected) && strstr(err_.message, (text)) != NULL, "%s: %s", \
                       annal_status_name(got_status_), err_.message);                               \
     } while (0)

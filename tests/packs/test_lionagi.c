@@ -329,7 +329,7 @@ START_TEST(at_l23_only_running_leads_anywhere)
                "an admin may end");
     ck_refused(&p, "s0", "session.transition", "{\"to\":\"failed\",\"source\":\"me\"}",
                "source is one of");
-    ck_refused(&p, "nobody", "session.transition", "{\"to\":\"failed\"}", "");
+    ck_refused(&p, "nobody", "session.transition", "{\"to\":\"failed\"}", "this status has no way there");
     ck_append(&p, "s0", "session.transition", "{\"to\":\"aborted\",\"source\":\"admin\"}");
     ck_packs(&p, "SELECT status, exit_code FROM session_statuses ORDER BY exit_code",
              "running|\ncompleted|0\nfailed|1\ntimed_out|124\naborted|130\ncancelled|143\n");
@@ -734,9 +734,9 @@ START_TEST(on_a_full_disk_journals_are_pruned_without_an_event)
     ck_ok(annal_session_info_get(p.store, ANNAL_SLICE("s1"), &info, err));
     options.delete_journals = true;
     ck_ok(annal_prune(p.index, &options, delete_pruned, &p, err));
-    ck_fails(ANNAL_ERR_NOTFOUND, "",
+    ck_fails(ANNAL_ERR_NOTFOUND, "no session 's1'",
              annal_session_info_get(p.store, ANNAL_SLICE("s1"), &info, err));
-    ck_fails(ANNAL_ERR_NOTFOUND, "",
+    ck_fails(ANNAL_ERR_NOTFOUND, "no session 's2'",
              annal_session_info_get(p.store, ANNAL_SLICE("s2"), &info, err));
     packs_done(&p);
 }

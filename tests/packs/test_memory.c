@@ -139,7 +139,7 @@ START_TEST(a_pending_proposal_of_one_agent_and_slug_is_one_row_and_another_agent
     ck_refused(&p, "proj_p1", "decision.proposed",
                "{\"agent_name\":\"ada\",\"type\":\"scope\",\"title\":\"T\",\"content\":\"c\","
                "\"slug\":\"s\",\"entry_id\":\"i9\"}",
-               "");
+               "a slug that no other one of the project has");
     ck_append(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i1\"}");
     ck_refused(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "W", "s"),
                "the agent's proposal of this slug is merged or rejected already");
@@ -425,7 +425,7 @@ START_TEST(at_a11_an_event_that_comes_again_is_the_same_one_or_is_refused)
     ck_append(&p, "run_r1", "agent.message", "{\"n\":2}");
     ck_ok(packs_append_id(&p, "run_r1", "agent.message", "{\"n\":1}", "r1-1", &seq, err));
     ck_assert_uint_eq(seq, 1);
-    ck_fails(ANNAL_ERR_CONFLICT, "",
+    ck_fails(ANNAL_ERR_CONFLICT, "is taken by another event",
              packs_append_id(&p, "run_r1", "agent.message", "{\"n\":9}", "r1-1", &seq, err));
     ck_packs(&p, "SELECT Sequence, PayloadJson FROM RunEvents", "1|{\"n\":1}\n2|{\"n\":2}\n");
     packs_done(&p);

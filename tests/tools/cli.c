@@ -169,6 +169,7 @@ void cli_assert_refused(const struct cli *cli, int exit_status, const char *what
     ck_assert_msg(strncmp(cli->err, "annal: ", 7) == 0, "stderr: %s", cli->err);
     const char *newline = strchr(cli->err, '\n');
     ck_assert_msg(newline != NULL && newline[1] == '\0', "not one line: %s", cli->err);
+    ck_assert_msg(*what != '\0', "any sentence has \"\" in it");
     ck_assert_msg(strstr(cli->err, what) != NULL, "no '%s' in: %s", what, cli->err);
 }
 

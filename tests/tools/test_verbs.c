@@ -163,14 +163,21 @@ END_TEST
 
 START_TEST(values_that_are_none_of_their_kind_are_wrong_usage)
 {
-    static const char *const wrong[][4] = {{"t1", "--rank", "one"},       {"t1", "--rank", "01"},
-                                           {"t1", "--rank", ""},          {"t1", "--meta", "{"},
-                                           {"t1", "--until", "some day"}, {"a/b"}};
+    static const struct {
+        const char *words[4], *said;
+    } wrong[] = {
+        {{"t1", "--rank", "one"}, "--rank needs a number, and was given 'one'"},
+        {{"t1", "--rank", "01"}, "--rank needs a number, and was given '01'"},
+        {{"t1", "--rank", ""}, "--rank needs a number, and was given ''"},
+        {{"t1", "--meta", "{"}, "--meta needs a JSON value, and was given '{'"},
+        {{"t1", "--until", "some day"}, "and was given 'some day'"},
+        {{"a/b"}, "'team_a/b' would be the session's id"},
+    };
     struct cli cli;
     init_with_store(&cli);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        run_verb(&cli, &send, true, wrong[i]);
-        cli_assert_refused(&cli, EXIT_USAGE, "");
+        run_verb(&cli, &send, true, wrong[i].words);
+        cli_assert_refused(&cli, EXIT_USAGE, wrong[i].said);
     }
     ck_assert_int_eq(cli_journals(&cli), 1);
     cli_done(&cli);

@@ -1,0 +1,35 @@
+/*
+ * A process that is stopped in the middle of something, as by Ctrl-Z or a debugger. It dies with the
+ * test, whatever becomes of that.
+ */
+#ifndef TESTS_SUPPORT_STOPPED_H
+#define TESTS_SUPPORT_STOPPED_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* What a wait may take beyond its limit here, on a busy machine: half of what a store waits unasked. */
+#define SPARE_US 5000000
+
+struct stopped {
+    pid_t pid;    /* 0: none */
+    char who[64]; /* as messages name it */
+};
+
+/* In a child: fn(arg), which stops it by raise(SIGSTOP). Returns when it is stopped. */
+void stopped_start(struct stopped *stopped, void (*fn)(void *arg), void *arg);
+
+/* One that has the flocks of these files; NULL is the last. */
+void stopped_start_locked(struct stopped *stopped, const char *const *paths);
+
+/* Kill it, if there is one. */
+void stopped_end(struct stopped *stopped);
+
+/* Monotonic. */
+int64_t stopped_now_us(void);
+
+/* That no more than limit_us have gone by since then, as far as can be told here. */
+#define ck_in_time(begun_us, limit_us)                                                             \
+    ck_assert_int_lt(stopped_now_us() - (begun_us), (limit_us) + SPARE_US)
+
+#endif
