@@ -152,6 +152,7 @@ annal_status annal_state_reset(annal_state *state, annal_slice session, annal_er
     memset(state->session, 0, sizeof state->session);
     memcpy(state->session, session.ptr, session.len);
     state->seq = state->refused = 0;
+    state->unsettled = false;
     state->in_transaction = 0;
     return ANNAL_OK;
 }
@@ -168,7 +169,7 @@ uint64_t annal_state_seq(const annal_state *state)
 
 uint64_t annal_state_refused(const annal_state *state)
 {
-    return state->refused;
+    return state->refused + state->unsettled;
 }
 
 /* ---- Applying ---- */
@@ -188,15 +189,17 @@ annal_status annal_state_begin(annal_state *state, int64_t ts_us, annal_error *e
     return annal__pages_why(state->pages, status, err);
 }
 
+/* refused is stored negative, less one, when the packs could not settle. */
 static annal_status commit(annal_state *state, annal_error *err)
 {
+    int64_t refused = (int64_t)state->refused;
     annal_status status = annal__applier_flush(state->applier, session_of(state), err);
     if (status >= 0) {
         char sql[ANNAL_SESSION_ID_BYTES_MAX + 120]; /* a session id needs no quoting */
         snprintf(sql, sizeof sql,
-                 "DELETE FROM _state; INSERT INTO _state VALUES ('%s', %llu, %llu); COMMIT",
+                 "DELETE FROM _state; INSERT INTO _state VALUES ('%s', %llu, %lld); COMMIT",
                  state->session, (unsigned long long)state->seq,
-                 (unsigned long long)state->refused);
+                 (long long)(state->unsettled ? ~refused : refused));
         status = annal__db_exec(state->db, sql, err);
     }
     if (status >= 0)
@@ -229,12 +232,14 @@ annal_status annal_state_apply(annal_state *state, const annal_event *event, ann
 
 annal_status annal__state_settle(annal_state *state, annal_error *err)
 {
-    const char *unused;
+    const char *refused = NULL;
     if (state->in_transaction == 0)
         return ANNAL_OK;
     annal_status status = annal__applier_flush(state->applier, session_of(state), err);
     if (status >= 0)
-        status = annal__applier_settle(state->applier, session_of(state), state->seq, &unused, err);
+        status =
+            annal__applier_settle(state->applier, session_of(state), state->seq, &refused, err);
+    state->unsettled = refused != NULL;
     return status < 0 ? annal__pages_why(state->pages, status, err) : commit(state, err);
 }
 
@@ -259,7 +264,9 @@ static annal_status read_position(annal_state *state, annal_error *err)
     if (rc == SQLITE_ROW) {
         annal_slice session = annal__db_column(stmt, 2);
         state->seq = (uint64_t)sqlite3_column_int64(stmt, 0);
-        state->refused = (uint64_t)sqlite3_column_int64(stmt, 1);
+        int64_t refused = sqlite3_column_int64(stmt, 1);
+        state->unsettled = refused < 0;
+        state->refused = (uint64_t)(state->unsettled ? ~refused : refused);
         if (!annal__slice_is(session, state->session))
             status = ANNAL_ERR_CORRUPT;
     } else if (rc != SQLITE_DONE) { /* no row: nothing was applied yet */

@@ -24,7 +24,8 @@ struct annal_state {
     size_t pack_count;
     annal_pack *core; /* ours, when the caller brought no packs */
     uint64_t seq;
-    uint64_t refused;
+    uint64_t refused;        /* events */
+    bool unsettled;          /* what the packs settle was refused when it was asked last */
     unsigned in_transaction; /* events; 0: there is none */
 };
 

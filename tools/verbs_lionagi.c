@@ -372,9 +372,9 @@ static const struct command verbs[] = {
      .examples = "  annal lionagi branches run-1\n",
      .fields = branches_fields,
      .sql = "SELECT b.id, b.name, b.created_at, b.parent_branch_id, b.forked_at_ord, "
-            "json_array_length(p.collection) AS messages, b.system_msg_id FROM branches b "
-            "LEFT JOIN progressions p ON p.id = b.progression_id WHERE b.session_id = ?1 "
-            "ORDER BY b.created_at, b.id",
+            "(SELECT COALESCE(MAX(ord) + 1, 0) FROM progression_items "
+            "WHERE progression_id = b.progression_id) AS messages, b.system_msg_id FROM branches b "
+            "WHERE b.session_id = ?1 ORDER BY b.created_at, b.id",
      .run = verb_select},
     {.name = "inbox",
      .summary = "list the messages to somebody",

@@ -89,6 +89,22 @@ CREATE TABLE progressions_behind (
     PRIMARY KEY (session_id, progression_id)
 ) WITHOUT ROWID;
 
+-- Where events put a message: at the end of a progression, unless it stands there.
+CREATE VIEW progression_ends AS
+SELECT p.session_id, p.id AS progression_id, NULL AS message_id FROM progressions p;
+
+CREATE TRIGGER progression_grown INSTEAD OF INSERT ON progression_ends
+WHEN NOT EXISTS (SELECT 1 FROM progression_items
+                 WHERE message_id = NEW.message_id AND progression_id = NEW.progression_id) BEGIN
+    INSERT INTO progression_items (progression_id, ord, message_id)
+    SELECT NEW.progression_id, COALESCE(MAX(ord) + 1, 0), NEW.message_id FROM progression_items
+    WHERE progression_id = NEW.progression_id;
+    INSERT INTO progressions_behind (session_id, progression_id, ord)
+    SELECT NEW.session_id, NEW.progression_id, MAX(ord) FROM progression_items
+    WHERE progression_id = NEW.progression_id
+    ON CONFLICT DO NOTHING;
+END;
+
 CREATE TRIGGER progression_gone AFTER DELETE ON progressions BEGIN
     DELETE FROM progression_items WHERE progression_id = OLD.id;
     DELETE FROM progressions_behind WHERE session_id = OLD.session_id AND progression_id = OLD.id;
@@ -334,9 +350,9 @@ FROM branch_history h JOIN messages m ON m.id = h.message_id;
 
 -- The pool of each session, in order.
 CREATE VIEW session_messages AS
-SELECT s.id AS in_session, p.key AS ord, m.*
-FROM sessions s JOIN progressions g ON g.id = s.progression_id, json_each(g.collection) p
-     JOIN messages m ON m.id = p.value;
+SELECT s.id AS in_session, i.ord, m.*
+FROM sessions s JOIN progression_items i ON i.progression_id = s.progression_id
+     JOIN messages m ON m.id = i.message_id;
 
 -- on session.created, session.imported   guarded "invocation_kind is one of agent, play, flow, fanout and show-play"
 SELECT 1
@@ -727,20 +743,10 @@ WHERE $message_id <> ''
   AND EXISTS (SELECT 1 FROM progressions WHERE id = $progression_id AND session_id = :session);
 
 -- on progression.appended
-INSERT INTO progressions_behind (session_id, progression_id, ord)
-SELECT :session, p.id, (SELECT COALESCE(MAX(ord) + 1, 0) FROM progression_items
-                        WHERE progression_id = p.id)
+INSERT INTO progression_ends (session_id, progression_id, message_id)
+SELECT :session, p.id, '' || $message_id
 FROM progressions p
-WHERE p.session_id = :session AND p.id = $progression_id AND $message_id IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM progression_items
-                  WHERE message_id = '' || $message_id AND progression_id = p.id)
-ON CONFLICT DO NOTHING;
-INSERT INTO progression_items (progression_id, ord, message_id)
-SELECT p.id, (SELECT COALESCE(MAX(ord) + 1, 0) FROM progression_items WHERE progression_id = p.id),
-       '' || $message_id
-FROM progressions p
-WHERE p.session_id = :session AND p.id = $progression_id AND $message_id IS NOT NULL
-ON CONFLICT DO NOTHING;
+WHERE p.session_id = :session AND p.id = $progression_id AND $message_id IS NOT NULL;
 
 -- The class that an event names gets its number; none is 0. A class without a number must be
 -- registered first: the number is given out in one place.
@@ -824,9 +830,8 @@ ON CONFLICT (id) DO UPDATE SET
 -- Where it stands from now on: in the progressions of append, else in those of session and branch.
 
 -- on message.added
-INSERT INTO progressions_behind (session_id, progression_id, ord)
-SELECT :session, p.id, (SELECT COALESCE(MAX(ord) + 1, 0) FROM progression_items
-                        WHERE progression_id = p.id)
+INSERT INTO progression_ends (session_id, progression_id, message_id)
+SELECT :session, p.id, '' || $id
 FROM progressions p
 WHERE p.session_id = :session AND $id IS NOT NULL
   AND p.id IN (SELECT CASE type WHEN 'object' THEN value ->> '$.progression_id' ELSE value END
@@ -837,25 +842,7 @@ WHERE p.session_id = :session AND $id IS NOT NULL
                UNION ALL
                SELECT progression_id FROM branch_progressions
                WHERE session_id = :session AND branch_id = $branch_id
-                 AND json_type(:data, '$.append') IS NULL)
-  AND NOT EXISTS (SELECT 1 FROM progression_items
-                  WHERE message_id = '' || $id AND progression_id = p.id)
-ON CONFLICT DO NOTHING;
-INSERT INTO progression_items (progression_id, ord, message_id)
-SELECT p.id, (SELECT COALESCE(MAX(ord) + 1, 0) FROM progression_items WHERE progression_id = p.id),
-       '' || $id
-FROM progressions p
-WHERE p.session_id = :session AND $id IS NOT NULL
-  AND p.id IN (SELECT CASE type WHEN 'object' THEN value ->> '$.progression_id' ELSE value END
-               FROM json_each(:data, '$.append')
-               UNION ALL
-               SELECT progression_id FROM sessions
-               WHERE id = :session AND json_type(:data, '$.append') IS NULL
-               UNION ALL
-               SELECT progression_id FROM branch_progressions
-               WHERE session_id = :session AND branch_id = $branch_id
-                 AND json_type(:data, '$.append') IS NULL)
-ON CONFLICT DO NOTHING;
+                 AND json_type(:data, '$.append') IS NULL);
 
 -- on message.amended, message.content_pruned   guarded "the session has no such message"
 SELECT 1

@@ -134,8 +134,8 @@ SELECT s.id AS session_id, s.name, s.invocation_kind, s.status,
             WHEN unixepoch() > a.last_activity + 3600 THEN 'idle'
             ELSE 'healthy' END AS effective_health,
        s.last_message_at,
-       COALESCE((SELECT json_array_length(p.collection) FROM progressions p
-                 WHERE p.id = s.progression_id), 0) AS message_count,
+       COALESCE((SELECT MAX(ord) + 1 FROM progression_items
+                 WHERE progression_id = s.progression_id), 0) AS message_count,
        s.created_at, s.started_at, s.ended_at,
        COALESCE(s.ended_at, CASE s.status WHEN 'running' THEN unixepoch() END) - s.started_at
            AS duration_seconds,

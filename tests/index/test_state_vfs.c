@@ -427,6 +427,44 @@ START_TEST(a_long_fold_does_not_keep_all_in_one_transaction)
 }
 END_TEST
 
+/* However often it is asked, and from pages too. */
+START_TEST(what_a_pack_cannot_settle_is_counted_until_it_can)
+{
+    static const char text[] = "-- pack p   version 1   database p.db\n"
+                               "CREATE TABLE seen (n INTEGER CHECK (n <> 3));\n"
+                               "CREATE TABLE settled (n INTEGER CHECK (n <> 4));\n"
+                               "-- on a\n"
+                               "INSERT INTO seen VALUES (:seq);\n"
+                               "-- settle\n"
+                               "INSERT INTO settled SELECT 1 + count(*) FROM seen;\n";
+    annal_pack *pack = NULL;
+    annal_state *state = NULL;
+    struct store store = {0};
+    uint64_t pages;
+    ck_ok(annal_pack_parse("p.sql", annal_slice_of(text), &pack, err));
+    const annal_pack *const packs[] = {pack};
+    ck_ok(annal_state_new(ANNAL_SLICE("s"), packs, 1, &state, err));
+    for (uint64_t seq = 1; seq <= 4; seq++) /* 3 is refused, and then what the others give */
+        apply(state, seq, "a", "{}");
+    ck_assert_uint_eq(annal_state_refused(state), 1);
+    for (int i = 0; i < 2; i++) {
+        ck_ok(annal_state_page_count(state, &pages, err));
+        ck_assert_uint_eq(annal_state_refused(state), 2);
+    }
+    store_take(&store, state);
+    annal_state_free(state);
+    const annal_state_source source = source_of(&store);
+    ck_ok(annal_state_open_over(ANNAL_SLICE("s"), packs, 1, &source, &state, err));
+    ck_assert_uint_eq(annal_state_refused(state), 2);
+    apply(state, 5, "a", "{}");
+    ck_ok(annal_state_page_count(state, &pages, err));
+    ck_assert_uint_eq(annal_state_refused(state), 1);
+    annal_state_free(state);
+    annal_pack_free(pack);
+    store_done(&store);
+}
+END_TEST
+
 /* Over a source, from which the pages that were not changed still come. */
 START_TEST(pages_that_are_put_away_take_no_memory_and_are_there)
 {
@@ -577,6 +615,7 @@ Suite *suite_state_vfs(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, random_sql_over_a_source_is_as_in_memory, 0, 8);
     tcase_add_loop_test(tcase, a_state_over_pages_equals_one_that_was_folded_straight, 0, 3);
+    tcase_add_test(tcase, what_a_pack_cannot_settle_is_counted_until_it_can);
     tcase_add_test(tcase, the_hash_of_a_state_is_the_sha256_of_its_json);
     tcase_add_test(tcase, of_a_large_state_only_what_is_needed_is_read_and_kept);
     tcase_add_test(tcase, folding_with_rebases_keeps_no_more_than_what_changed_between_them);

@@ -249,8 +249,12 @@ ANNAL_API annal_slice annal_state_session(const annal_state *state);
 
 ANNAL_API uint64_t
 annal_state_seq(const annal_state *state); /* of the last event applied; 0: none */
-ANNAL_API uint64_t
-annal_state_refused(const annal_state *state); /* events that a handler could not take */
+
+/*
+ * Events that a handler could not take. One more when a pack could not settle (`-- settle`) what was
+ * applied by the last time that the state was asked.
+ */
+ANNAL_API uint64_t annal_state_refused(const annal_state *state);
 
 /*
  * Hash over the names, versions and texts of packs: their states are comparable only where it is
