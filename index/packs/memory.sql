@@ -58,6 +58,8 @@ CREATE TABLE decision_inbox (
     created_at  TEXT NOT NULL,
     updated_at  TEXT NOT NULL,
     seq         INTEGER NOT NULL,
+    -- addition: the slug that was asked for
+    requested_slug TEXT,
     PRIMARY KEY (project_id, id),
     UNIQUE (project_id, slug),
     FOREIGN KEY (project_id, decision_id) REFERENCES decisions(project_id, id)
@@ -66,6 +68,7 @@ CREATE TABLE decision_inbox (
 CREATE INDEX ix_decision_inbox_seq ON decision_inbox(project_id, seq);
 CREATE INDEX ix_decision_inbox_status ON decision_inbox(project_id, status, type);
 CREATE INDEX ix_decision_inbox_agent ON decision_inbox(project_id, agent_name);
+CREATE INDEX ix_decision_inbox_requested ON decision_inbox(project_id, requested_slug, agent_name);
 
 -- Who may merge a whole batch, and what: boundaries are the coordinator's, routine is the scribe's.
 CREATE TABLE promotion_rules (
@@ -362,15 +365,19 @@ CREATE INDEX ix_oauth_revoked_tokens_expiry ON oauth_revoked_tokens(expires_at);
 
 -- A slug is one proposal's. The agent that made it changes it by proposing once more, as long as it
 -- is pending. Another agent's is called SLUG--AGENT (the agent's name in lower case, what is neither
--- a letter nor a digit as -), or else SLUG--AGENT--2, and so on; $slug itself is not changed so.
+-- a letter nor a digit as -), or else SLUG--AGENT--2, and so on, and is changed by asking for SLUG once
+-- more, too; $slug itself is not changed so.
 
 -- fill decision.proposed
 WITH wish(slug) AS (
          SELECT COALESCE($slug, $requested_slug, lower(replace(trim($title), ' ', '-')))),
-     own(id) AS (
-         SELECT i.id FROM decision_inbox i, wish
-         WHERE i.project_id = substr(:session, 6) AND i.slug = wish.slug
-           AND i.agent_name = $agent_name),
+     own(id, slug) AS (
+         SELECT i.id, i.slug FROM decision_inbox i, wish
+         WHERE i.agent_name = $agent_name
+           AND ((i.project_id = substr(:session, 6) AND i.slug = wish.slug)
+             OR (i.project_id = substr(:session, 6) AND i.requested_slug = wish.slug
+                 AND i.status = 'pending' AND $slug IS NULL))
+         ORDER BY i.slug = wish.slug DESC, i.seq LIMIT 1),
      spelled(rest, agent) AS (
          SELECT lower($agent_name), ''
          UNION ALL
@@ -403,7 +410,8 @@ SELECT COALESCE((SELECT id FROM own),
                                                     WHERE project_id = substr(:session, 6)
                                                     ORDER BY seq DESC LIMIT 1), 0)) AS id) w))
            AS entry_id,
-       (SELECT slug FROM tries ORDER BY n DESC LIMIT 1) AS slug;
+       COALESCE((SELECT slug FROM own), (SELECT slug FROM tries ORDER BY n DESC LIMIT 1)) AS slug,
+       (SELECT slug FROM wish) AS requested_slug;
 
 -- on decision.proposed   guarded "the agent's proposal of this slug is merged or rejected already"
 UPDATE gate SET id = id
@@ -413,9 +421,9 @@ WHERE NOT EXISTS (SELECT 1 FROM decision_inbox
 
 -- on decision.proposed   guarded "the proposal needs agent_name, type, title and content, and a slug that no other one of the project has"
 INSERT INTO decision_inbox (project_id, id, agent_name, slug, type, title, content, rationale,
-                            created_at, updated_at, seq)
+                            created_at, updated_at, seq, requested_slug)
 SELECT substr(:session, 6), $entry_id, $agent_name, $slug, $type, $title, $content, $rationale,
-       COALESCE(annal_time($created_at), :ts), :ts, :seq
+       COALESCE(annal_time($created_at), :ts), :ts, :seq, $requested_slug
 WHERE :session GLOB 'proj_?*' AND $slug <> '' AND $agent_name <> '' AND $type <> ''
   AND $title <> '' AND $content <> ''
 ON CONFLICT (project_id, id) DO UPDATE SET

@@ -154,6 +154,38 @@ START_TEST(a_pending_proposal_of_one_agent_and_slug_is_one_row_and_another_agent
 }
 END_TEST
 
+START_TEST(an_agent_changes_its_pending_proposal_by_the_slug_that_it_asked_for_and_did_not_get)
+{
+    static const char rows[] = "SELECT id, agent_name, slug, title, status FROM decision_inbox "
+                               "ORDER BY id";
+    struct packs p;
+    PACKS_INIT(&p, "memory");
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("bob", "T", "s"));
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "T", "s"));
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "U", "s"));
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "V", "s--ada"));
+    ck_append(&p, "proj_p1", "decision.proposed", /* by a title that gives the slug */
+              "{\"agent_name\":\"ada\",\"type\":\"scope\",\"title\":\"S\",\"content\":\"c\"}");
+    ck_packs(&p, rows, "i1|bob|s|T|pending\ni2|ada|s--ada|S|pending\n");
+    ck_append(&p, "proj_p1", "decision.proposed", /* its title gives a slug that it has not */
+              "{\"agent_name\":\"ada\",\"type\":\"scope\",\"title\":\"q\",\"content\":\"c\","
+              "\"slug\":\"x\"}");
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "T", "q"));
+    ck_refused(&p, "proj_p1", "decision.proposed",
+               "{\"agent_name\":\"ada\",\"type\":\"scope\",\"title\":\"T\",\"content\":\"c\","
+               "\"slug\":\"s\"}",
+               "a slug that no other one of the project has");
+    ck_append(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i2\"}");
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "W", "s"));
+    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "X", "s"));
+    ck_packs(&p, rows,
+             "i1|bob|s|T|pending\ni2|ada|s--ada|S|merged\ni3|ada|x|q|pending\n"
+             "i4|ada|q|T|pending\ni5|ada|s--ada--2|X|pending\n");
+    packs_ck_rebuild(&p, "memory.db", 11);
+    packs_done(&p);
+}
+END_TEST
+
 /* One proposer, in a process of its own. */
 static int propose(const char *path, int gate, const char *data)
 {
@@ -723,6 +755,9 @@ Suite *suite_memory(void)
     tcase_add_test(stores, only_the_agent_that_made_a_proposal_changes_it_while_it_is_pending);
     tcase_add_test(
         stores, a_pending_proposal_of_one_agent_and_slug_is_one_row_and_another_agents_has_its_own);
+    tcase_add_test(
+        stores,
+        an_agent_changes_its_pending_proposal_by_the_slug_that_it_asked_for_and_did_not_get);
     tcase_add_test(stores,
                    at_a22_of_those_who_want_one_slug_one_gets_it_and_a_wish_gives_each_its_own);
     tcase_add_test(stores, at_a20_a_kill_leaves_a_proposal_and_its_decision_or_neither);
