@@ -264,7 +264,7 @@ static const struct field transition_fields[] = {
 static const struct field merge_fields[] = {
     RUN,
     OPTION("tree", "HASH", FIELD_TEXT, "tree_hash", "refused unless it is the approved one"),
-    OPTION("reviewer", "NAME", FIELD_TEXT, "reviewer", "who decided"),
+    OPTION("reviewer", "NAME", FIELD_TEXT, "reviewer", "refused unless it is who approved"),
     TOKEN,
     CONSTANT("to", "\"merging\""),
     CONSTANT("expected", "[\"awaiting_review\",\"committing\"]"),

@@ -23,7 +23,7 @@
 --
 -- An approval is of one tree. Another tree takes it away, with the name of the reviewer; so does new
 -- work (in_progress). merging and merged need an approval of exactly the tree that the run has, or an
--- override with a reason.
+-- override with a reason. Who approved is the reviewer of what is merged, unless it is overridden.
 --
 -- Order keys are texts, compared byte by byte. A caller names one (order_key: taken is refused), or
 -- the wish for one (requested_key: taken gives the next greater free one, five tries), or none (the
@@ -632,13 +632,21 @@ WHERE :session NOT GLOB 'run_?*'
                 OR (COALESCE(worktree_path, $worktree_path) IS NOT NULL
                     AND COALESCE(worktree_branch, $worktree_branch) IS NOT NULL)));
 
--- on run.transition   guarded "the tree of the run is not approved, and only an override with a reason merges it then"
+-- on run.transition   guarded "the run's tree is not approved: merge it with override and a reason"
 UPDATE run_gate SET id = id
 WHERE :session NOT GLOB 'run_?*'
    OR ($to IS NOT 'merging' AND $to IS NOT 'merged')
    OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> '')
    OR EXISTS (SELECT 1 FROM run_rows
               WHERE id = substr(:session, 5) AND approved_tree_hash = tree_hash);
+
+-- on run.transition   guarded "the reviewer is not who approved the tree"
+UPDATE run_gate SET id = id
+WHERE :session NOT GLOB 'run_?*'
+   OR ($to IS NOT 'merging' AND $to IS NOT 'merged')
+   OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> '')
+   OR EXISTS (SELECT 1 FROM run_rows
+              WHERE id = substr(:session, 5) AND COALESCE($reviewer, approved_by) IS approved_by);
 
 -- on run.transition   guarded "this is not the tree that was approved"
 UPDATE run_gate SET id = id
@@ -694,7 +702,10 @@ UPDATE run_rows SET
     worktree_branch = COALESCE(worktree_branch, $worktree_branch),
     diff = CASE WHEN $diff IS NULL AND $diff_ref IS NULL THEN diff ELSE $diff END,
     diff_ref = CASE WHEN $diff IS NULL AND $diff_ref IS NULL THEN diff_ref ELSE $diff_ref END,
-    reviewer = CASE WHEN $reviewer IS NOT NULL THEN $reviewer
+    reviewer = CASE WHEN $to IN ('merging', 'merged')
+                         AND NOT COALESCE($override AND trim($reason, ' ' || char(9, 10, 13)) <> '', 0)
+                    THEN CASE WHEN COALESCE($tree_hash, tree_hash) IS tree_hash THEN approved_by END
+                    WHEN $reviewer IS NOT NULL THEN $reviewer
                     WHEN $to IS NOT 'in_progress' AND COALESCE($tree_hash, tree_hash) IS tree_hash
                     THEN reviewer END,
     result = COALESCE($result, result),

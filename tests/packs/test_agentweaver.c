@@ -213,8 +213,7 @@ START_TEST(an_approval_holds_for_one_tree)
 }
 END_TEST
 
-#define NOT_APPROVED                                                                               \
-    "the tree of the run is not approved, and only an override with a reason merges it then"
+#define NOT_APPROVED "the run's tree is not approved: merge it with override and a reason"
 
 START_TEST(a_run_merges_only_with_an_approval_of_the_very_tree_that_it_has)
 {
@@ -285,6 +284,32 @@ START_TEST(an_override_with_a_reason_merges_what_nobody_approved_and_keeps_the_r
     ck_packs(&p,
              "SELECT status, tree_hash, approved_tree_hash, reviewer, override_reason FROM runs",
              "merged|T1|||shop is up\n");
+    packs_done(&p);
+}
+END_TEST
+
+START_TEST(the_reviewer_of_what_is_merged_is_who_approved_it)
+{
+    static const char row[] = "SELECT status, approved_by, reviewer FROM runs";
+    struct packs p;
+    PACKS_INIT(&p, "agentweaver");
+    init_reviewed_run(&p);
+    ck_append(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T1\",\"reviewer\":\"eve\"}");
+    ck_append(&p, "run_r1", "run.transition", "{\"to\":\"committing\",\"reviewer\":\"bob\"}");
+    ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"reviewer\":\"bob\"}",
+               "the reviewer is not who approved the tree");
+    ck_append(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"reviewer\":\"eve\"}");
+    ck_packs(&p, row, "merging|eve|eve\n");
+    ck_refused(&p, "run_r1", "run.transition",
+               "{\"to\":\"merged\",\"reviewer\":\"bob\",\"override\":true}",
+               "the reviewer is not who approved the tree");
+    packs_append_past(&p, "run_r1", "run.transition", "{\"to\":\"merged\",\"reviewer\":\"bob\"}");
+    ck_packs(&p, row, "merged|eve|eve\n");
+    ck_append(
+        &p, "run_r1", "run.transition",
+        "{\"to\":\"merged\",\"reviewer\":\"bob\",\"override\":true,\"reason\":\"eve is wrong\"}");
+    ck_packs(&p, row, "merged|eve|bob\n");
+    packs_ck_rebuild(&p, "agentweaver.db", 3);
     packs_done(&p);
 }
 END_TEST
@@ -912,6 +937,7 @@ Suite *suite_agentweaver(void)
                    more_work_and_a_commit_of_another_tree_take_an_approval_and_its_reviewer_away);
     tcase_add_test(stores,
                    an_override_with_a_reason_merges_what_nobody_approved_and_keeps_the_reason);
+    tcase_add_test(stores, the_reviewer_of_what_is_merged_is_who_approved_it);
     tcase_add_test(stores, no_sequence_of_events_merges_a_tree_that_was_not_approved);
     tcase_add_test(stores, a_run_that_its_project_reserved_can_be_cancelled_before_it_begins);
     tcase_add_test(stores, every_edge_of_the_matrix_and_no_other_is_taken);

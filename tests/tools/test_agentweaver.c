@@ -102,9 +102,9 @@ START_TEST(an_approval_of_one_tree_merges_no_other)
     ck_has(&cli, "\"approved_tree_hash\":null");
     ck_has(&cli, "\"reviewer\":null");
     CLI(&cli, NULL, "run", "merge", "r1");
-    cli_assert_refused(&cli, 1, "the tree of the run is not approved");
+    cli_assert_refused(&cli, 1, "the run's tree is not approved");
     CLI(&cli, NULL, "run", "transition", "r1", "merged");
-    cli_assert_refused(&cli, 1, "the tree of the run is not approved");
+    cli_assert_refused(&cli, 1, "the run's tree is not approved");
     DONE(&cli, "run", "transition", "r1", "merged", "--override", "--reason", "shop is down");
     DONE(&cli, "run", "show", "r1", "--json");
     ck_has(&cli, "\"status\":\"merged\"");
