@@ -12,15 +12,20 @@
  *     a run whose process is dead while another process writes its session, which took it up without
  *     saying so.
  * (4) Artifacts are what artifacts_path names, when it is there, and what the store keeps for the
- *     session.
+ *     session. A relative path names nothing: it would be below the directory of whoever asks.
  * (5) A run that has ended is healthy, whatever artifacts it left, and a zombie when locks are left:
  *     *.lock below artifacts_path, but for those of package managers (more than a line, or long).
- *     A look ends after 1,000 names and 4 levels; what it did not find by then is not there.
+ *     A look ends after 1,000 names and 4 levels, and all looks of a connection after 100,000; what
+ *     they did not find by then is not there.
+ * (6) A session without a status counts as completed, unless it is known that it goes on: its
+ *     process is alive, or the core pack has it as paused or running.
  */
 #include "index/health.h"
 
 #include "index/database.h"
+#include "journal/base/alloc.h"
 #include "journal/base/buf.h"
+#include "journal/base/error.h"
 
 #include <annal/process.h>
 
@@ -31,11 +36,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NAMES_MAX = 1000, LEVELS_MAX = 4, LOCK_BYTES_MAX = 256 };
+enum { NAMES_MAX = 1000, ALL_NAMES_MAX = 100000, LEVELS_MAX = 4, LOCK_BYTES_MAX = 256 };
+
+/* Of one connection. */
+struct looks {
+    annal_store *store;
+    unsigned names_left; /* of ALL_NAMES_MAX */
+};
 
 static const char run_list[] =
     "CREATE TEMP VIEW run_list AS SELECT r.session_id, r.name, r.invocation_kind, r.status,"
-    " annal_health(r.effective_health, r.status IS 'running', r.session_id, s.artifacts_path,"
+    " annal_health(r.effective_health, COALESCE(r.status, (SELECT 'paused'"
+    "   FROM main.sessions c WHERE c.id = r.session_id AND c.status IN ('paused', 'running'))),"
+    "  r.session_id, s.artifacts_path,"
     "  EXISTS (SELECT 1 FROM state.messages m WHERE m.session_id = r.session_id),"
     "  s.process ->> '$.pid', s.process ->> '$.start', s.process ->> '$.pid_ns',"
     "  s.process ->> '$.boot_id') AS effective_health,"
@@ -43,7 +56,7 @@ static const char run_list[] =
     " r.duration_seconds, r.last_activity, r.stale_at "
     "FROM state.run_list r JOIN state.sessions s ON s.id = r.session_id";
 
-enum { LEVEL, RUNNING, SESSION, ARTIFACTS, MESSAGES, PID, START, PID_NS, BOOT_ID };
+enum { LEVEL, STATUS, SESSION, ARTIFACTS, MESSAGES, PID, START, PID_NS, BOOT_ID };
 
 /* ---- Locks, rule (5) ---- */
 
@@ -97,11 +110,14 @@ static bool has_lock(int folder, unsigned level, unsigned *left)
     return found;
 }
 
-static bool has_locks(const char *artifacts)
+static bool has_locks(struct looks *looks, const char *artifacts)
 {
-    unsigned left = NAMES_MAX;
-    return artifacts != NULL && artifacts[0] != '\0' &&
-           has_lock(open(artifacts, O_RDONLY | O_DIRECTORY | O_CLOEXEC), 1, &left);
+    unsigned names = looks->names_left < NAMES_MAX ? looks->names_left : NAMES_MAX, left = names;
+    if (artifacts[0] != '/' || names == 0)
+        return false;
+    bool found = has_lock(open(artifacts, O_RDONLY | O_DIRECTORY | O_CLOEXEC), 1, &left);
+    looks->names_left -= names - left + (names == left); /* to open one counts, too */
+    return found;
 }
 
 /* ---- Artifacts and processes ---- */
@@ -111,7 +127,7 @@ static bool has_artifacts(annal_store *store, const char *session, const char *a
 {
     struct buf path = {0};
     struct stat info;
-    if (artifacts != NULL && artifacts[0] != '\0' && stat(artifacts, &info) == 0)
+    if (artifacts[0] == '/' && stat(artifacts, &info) == 0)
         return true;
     bool found =
         annal__buf_printf(&path, "%s/artifacts/%s", annal_store_path(store), session) >= 0 &&
@@ -150,17 +166,26 @@ static annal_process_life life_of(annal_store *store, const char *session, sqlit
 
 /* ---- The function ---- */
 
-static const char *health_of(annal_store *store, sqlite3_value **values)
+/* Of what does not run, rules (5) and (6). status: empty when there is none. */
+static bool is_zombie(struct looks *looks, const char *status, const char *session,
+                      sqlite3_value **values)
+{
+    return strcmp(status, "paused") != 0 && has_locks(looks, text_of(values[ARTIFACTS])) &&
+           (status[0] != '\0' || life_of(looks->store, session, values) != ANNAL_PROCESS_ALIVE);
+}
+
+static const char *health_of(struct looks *looks, sqlite3_value **values)
 {
     const char *level = text_of(values[LEVEL]), *session = text_of(values[SESSION]);
-    const char *artifacts = text_of(values[ARTIFACTS]);
-    if (sqlite3_value_int(values[RUNNING]) == 0)
-        return has_locks(artifacts) ? "zombie" : "healthy";
-    switch (life_of(store, session, values)) {
+    const char *status = text_of(values[STATUS]);
+    if (strcmp(status, "running") != 0)
+        return is_zombie(looks, status, session, values) ? "zombie" : "healthy";
+    switch (life_of(looks->store, session, values)) {
     case ANNAL_PROCESS_ALIVE:
         return strcmp(level, "stale") == 0 ? "unresponsive" : level;
     case ANNAL_PROCESS_DEAD:
-        return sqlite3_value_int(values[MESSAGES]) != 0 || has_artifacts(store, session, artifacts)
+        return sqlite3_value_int(values[MESSAGES]) != 0 ||
+                       has_artifacts(looks->store, session, text_of(values[ARTIFACTS]))
                    ? "stale"
                    : "orphaned";
     case ANNAL_PROCESS_UNKNOWN:
@@ -183,8 +208,12 @@ annal_status annal__health_add(sqlite3 *db, annal_store *store, annal_error *err
         sqlite3_table_column_metadata(db, "state", "stale_thresholds", NULL, NULL, NULL, NULL, NULL,
                                       NULL) != SQLITE_OK)
         return ANNAL_OK;
-    int rc = sqlite3_create_function_v2(db, "annal_health", BOOT_ID + 1, SQLITE_UTF8, store,
-                                        sql_health, NULL, NULL, NULL);
+    struct looks *looks = annal__zalloc(sizeof *looks);
+    if (looks == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "the function annal_health");
+    *looks = (struct looks){.store = store, .names_left = ALL_NAMES_MAX};
+    int rc = sqlite3_create_function_v2(db, "annal_health", BOOT_ID + 1, SQLITE_UTF8, looks,
+                                        sql_health, NULL, NULL, annal__free);
     if (rc != SQLITE_OK)
         return annal__db_fail(err, db, rc, "the function annal_health");
     return annal__db_exec(db, run_list, err);

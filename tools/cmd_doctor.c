@@ -262,9 +262,6 @@ static annal_status check_runs(struct doctor *doctor, annal_index *index, annal_
          "%" PRIu64 " sessions run, %" PRIu64 " of them stale, %" PRIu64 " orphaned, %" PRIu64
          " unresponsive",
          counts.running, counts.stale, counts.orphaned, counts.unresponsive);
-    if (counts.zombie > 0)
-        tell(doctor, "zombies", "'annal team runs --health zombie' lists them",
-             "%" PRIu64 " sessions ended and left locks", counts.zombie);
     return ANNAL_OK;
 }
 

@@ -31,7 +31,7 @@ static int keep_counts(void *arg, const annal_row *row)
 {
     struct run_counts *counts = arg;
     uint64_t *const to[] = {&counts->running, &counts->unresponsive, &counts->stale,
-                            &counts->orphaned, &counts->zombie};
+                            &counts->orphaned};
     for (size_t i = 0; i < sizeof to / sizeof *to; i++)
         *to[i] = (uint64_t)row->values[i].integer;
     return 0;
@@ -39,11 +39,12 @@ static int keep_counts(void *arg, const annal_row *row)
 
 annal_status stale_count(annal_index *index, struct run_counts *out, annal_error *err)
 {
-    static const char sql[] = "SELECT count(*) FILTER (WHERE status = 'running'),"
+    /* What has ended is not looked at: that walks through directories. */
+    static const char sql[] = "SELECT count(*),"
                               " count(*) FILTER (WHERE effective_health = 'unresponsive'),"
                               " count(*) FILTER (WHERE effective_health = 'stale'),"
-                              " count(*) FILTER (WHERE effective_health = 'orphaned'),"
-                              " count(*) FILTER (WHERE effective_health = 'zombie') FROM run_list";
+                              " count(*) FILTER (WHERE effective_health = 'orphaned')"
+                              " FROM run_list WHERE status = 'running'";
     annal_status status = check_packs(index, err);
     *out = (struct run_counts){0};
     return status < 0 ? status : annal_sql(index, annal_slice_of(sql), NULL, keep_counts, out, err);

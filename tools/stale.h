@@ -8,9 +8,9 @@
 
 int stale_transition(const struct args *args);
 
-/* How many sessions run, and how many of these are how; zombies have ended. */
+/* How many sessions run, and how many of these are how. */
 struct run_counts {
-    uint64_t running, unresponsive, stale, orphaned, zombie;
+    uint64_t running, unresponsive, stale, orphaned;
 };
 
 /* ANNAL_ERR_NOTFOUND: the packs that know are not both on. */

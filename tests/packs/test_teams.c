@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* A team of two in memory. */
 static void memory_team(struct memory *m)
@@ -325,6 +326,41 @@ START_TEST(the_printed_sql_runs_by_the_stock_shell)
     ck_assert_str_eq(before, after);
     free(before);
     free(after);
+    packs_done(&p);
+}
+END_TEST
+
+static void end_with_artifacts(struct packs *p, const char *session, const char *directory)
+{
+    char data[400];
+    snprintf(data, sizeof data, "{\"status\":\"completed\",\"artifacts_path\":\"%s\"}", directory);
+    packs_append_past(p, session, "session.created", data);
+}
+
+START_TEST(a_statement_looks_at_so_many_names_and_no_more)
+{
+    enum { NAMES = 1000, SESSIONS = 110 };
+    struct packs p;
+    char name[400];
+    PACKS_INIT(&p, "lionagi", "teams");
+    const char *full = tmpdir_path(&p.dir, "full"), *locked = tmpdir_path(&p.dir, "locked");
+    ck_assert_int_eq(mkdir(full, 0700), 0);
+    ck_assert_int_eq(mkdir(locked, 0700), 0);
+    file_write(tmpdir_path(&p.dir, "locked/of.lock"), "", 0);
+    for (unsigned i = 0; i < NAMES; i++) {
+        snprintf(name, sizeof name, "%s/%u", full, i);
+        file_write(name, "", 0);
+    }
+    end_with_artifacts(&p, "first", locked);
+    for (unsigned i = 0; i < SESSIONS; i++) {
+        snprintf(name, sizeof name, "full-%u", i);
+        end_with_artifacts(&p, name, full);
+    }
+    end_with_artifacts(&p, "last", locked);
+    static const char zombies[] = "SELECT group_concat(session_id) FROM run_list "
+                                  "WHERE effective_health = 'zombie'";
+    ck_packs(&p, zombies, "first\n");
+    ck_packs(&p, "SELECT effective_health FROM run_list WHERE session_id = 'last'", "zombie\n");
     packs_done(&p);
 }
 END_TEST
@@ -663,6 +699,7 @@ Suite *suite_teams(void)
     TCase *shell = tcase_create("shell");
     tcase_set_timeout(shell, 60);
     tcase_add_test(shell, the_printed_sql_runs_by_the_stock_shell);
+    tcase_add_test(shell, a_statement_looks_at_so_many_names_and_no_more);
     tcase_add_test(shell, the_shell_reads_the_views_and_finds_every_key);
     tcase_add_test(shell, at_l19_at_l21_a_run_is_stale_after_its_kinds_threshold_and_not_at_it);
     suite_add_tcase(suite, shell);
