@@ -33,7 +33,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define INBOX ".squad/decisions/inbox"
+#define INBOX    ".squad/decisions/inbox"
+#define TOO_LONG "it is longer than an event can be"
 
 enum { PATH_BYTES_MAX = 8192 };
 
@@ -353,6 +354,14 @@ static int tell_proposal(const struct import *import, const annal_mirror_proposa
     return import->fn == NULL ? 0 : import->fn(import->arg, proposal);
 }
 
+/* path begins with the directory that was given; what follows is below it. */
+static int tell_unreadable(const struct import *import, const char *path, const char *message)
+{
+    return tell_proposal(import, &(annal_mirror_proposal){.outcome = ANNAL_MIRROR_UNREADABLE,
+                                                          .file = path,
+                                                          .message = message});
+}
+
 static annal_status write_data(const struct proposal *proposal, struct buf *data)
 {
     const struct {
@@ -375,6 +384,10 @@ static int post_proposal(struct import *import, const char *path, const struct p
     annal_appended appended = {0};
     annal_error refusal = {0};
     int status = write_data(proposal, &data);
+    if (status == ANNAL_ERR_LIMIT || data.len > ANNAL_DATA_BYTES_MAX) {
+        status = tell_unreadable(import, path, TOO_LONG);
+        goto done;
+    }
     if (status < 0) {
         annal__fail(err, status, "proposal '%.*s': out of memory", ANNAL_FMT(proposal->slug));
         goto done;
@@ -402,15 +415,7 @@ done:
     return status;
 }
 
-/* path begins with the directory that was given; what follows is below it. */
-static int tell_unreadable(const struct import *import, const char *path, const char *message)
-{
-    return tell_proposal(import, &(annal_mirror_proposal){.outcome = ANNAL_MIRROR_UNREADABLE,
-                                                          .file = path,
-                                                          .message = message});
-}
-
-/* That a file of the user's cannot be read is no fault of the store. */
+/* That an inbox of the user's cannot be read is no fault of the store. */
 static annal_status as_invalid(annal_status status, annal_error *err)
 {
     if (status != ANNAL_ERR_IO && status != ANNAL_ERR_NOTFOUND)
@@ -418,6 +423,16 @@ static annal_status as_invalid(annal_status status, annal_error *err)
     if (err != NULL)
         err->status = ANNAL_ERR_INVALID;
     return ANNAL_ERR_INVALID;
+}
+
+/* Rule (3): whoever writes to the inbox must not keep others from proposing. */
+static const char *why_unreadable(int status, const annal_error *why)
+{
+    return status == ANNAL_ERR_LIMIT ? TOO_LONG
+           : why->os_errno == ELOOP  ? "it is a symbolic link, and not followed"
+           : why->os_errno == EISDIR ? "it is a directory"
+           : why->os_errno == ENODEV ? "it is no regular file"
+                                     : strerror(why->os_errno);
 }
 
 static int import_file(struct import *import, const char *path, annal_error *err)
@@ -430,14 +445,13 @@ static int import_file(struct import *import, const char *path, annal_error *err
     bool known = false;
     int status =
         annal__below_read(&import->below, path + strlen(import->below.root) + 1, &text, &why);
-    if (status < 0 && why.os_errno == ELOOP) {
-        status = tell_unreadable(import, path, "it is a symbolic link, and not followed");
+    if (status == ANNAL_ERR_NOMEM) {
+        if (err != NULL)
+            *err = why;
         goto done;
     }
     if (status < 0) {
-        if (err != NULL)
-            *err = why;
-        status = as_invalid(status, err);
+        status = tell_unreadable(import, path, why_unreadable(status, &why));
         goto done;
     }
     if (!parse_proposal(annal__buf_slice(&text), &scratch, &proposal)) {

@@ -102,11 +102,23 @@ static int open_place(const struct verb_call *call, const char *folder, const ch
             ;
         len = (size_t)(runs - folder);
     }
-    if (annal__buf_printf(root, "%.*s", (int)len, folder) < 0 || annal__buf_cstr(root) == NULL ||
-        annal__buf_printf(path, "%s/%s", folder + len + 1, name) < 0 ||
+    for (;;) { /* what is missing of DIR is made below what is there */
+        annal__buf_clear(root);
+        if (annal__buf_printf(root, "%.*s", len == 0 ? 1 : (int)len, folder) < 0 ||
+            annal__buf_cstr(root) == NULL)
+            return fail_storage("out of memory");
+        annal_status status = annal__below_open(root->ptr, out_below, &err);
+        if (status < 0 && (status != ANNAL_ERR_NOTFOUND || len == 0))
+            return fail_error(&err);
+        if (status == ANNAL_OK)
+            break;
+        while (len > 0 && folder[--len] != '/')
+            ;
+    }
+    if (annal__buf_printf(path, "%s/%s", folder + len + 1, name) < 0 ||
         annal__buf_cstr(path) == NULL)
         return fail_storage("out of memory");
-    return annal__below_open(root->ptr, out_below, &err) < 0 ? fail_error(&err) : 0;
+    return 0;
 }
 
 int prose_run_write(const struct verb_call *call, const char *folder, const char *name,

@@ -85,12 +85,15 @@ static bool take_name(const char *path, size_t *at, char name[NAME_MAX + 1])
 static int open_next(int folder, const char *name, const struct below_mode *mode)
 {
     int fd = openat(folder, name, FOLDER_FLAGS);
-    if (fd >= 0 || errno != ENOENT || mode == NULL || mode->folder == 0)
-        return fd;
-    bool made = mkdirat(folder, name, mode->folder) == 0;
-    if ((!made && errno != EEXIST) || (made && mode->sync && fsync(folder) < 0))
+    if (fd < 0 && errno == ENOENT && mode != NULL && mode->folder != 0 &&
+        (mkdirat(folder, name, mode->folder) == 0 || errno == EEXIST))
+        fd = openat(folder, name, FOLDER_FLAGS);
+    /* Also when it was there: whoever made it may have died before the sync. */
+    if (fd >= 0 && mode != NULL && mode->sync && fsync(folder) < 0) {
+        put_away(fd);
         return -1;
-    return openat(folder, name, FOLDER_FLAGS);
+    }
+    return fd;
 }
 
 annal_status annal__below_folder(const struct below *below, const char *path,

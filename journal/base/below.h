@@ -27,7 +27,7 @@ struct below {
 struct below_mode {
     unsigned file;   /* 0600 */
     unsigned folder; /* 0700; 0: a directory that is missing is an error */
-    bool sync;       /* the file, and the directories whose names are new */
+    bool sync;       /* the file, and its name and those of the directories above it */
 };
 
 /* The directory must be there. One thread at a time. */

@@ -1,4 +1,5 @@
 #include "journal/base/below.h"
+#include "tests/support/failing_libc.h"
 #include "tests/support/journals.h"
 #include "tests/support/tmpdir.h"
 
@@ -84,6 +85,28 @@ START_TEST(a_file_is_written_read_and_deleted_below_the_directory)
     ck_ok(annal__below_delete(&below, "c/b/f", &deleted, err));
     ck_assert(!deleted);
     ck_missing("in/a/b/f");
+}
+END_TEST
+
+START_TEST(each_name_on_the_way_is_synced_also_when_somebody_else_made_it)
+{
+    enum { SYNCS = 4 }; /* in/, a/, the file, b/ */
+    struct failing_libc plan = {.family = LIBC_SYNC};
+    for (plan.fail_at = 1; plan.fail_at <= SYNCS; plan.fail_at++) {
+        atomic_store(&plan.calls, 0);
+        failing_libc_arm(&plan);
+        annal_status status = annal__below_replace(&below, "a/b/f", TEXT, &MODE, NULL);
+        failing_libc_arm(NULL);
+        ck_assert_int_eq(status, ANNAL_ERR_IO);
+        ck_assert_uint_eq(plan.calls, plan.fail_at);
+    }
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&plan.calls, 0);
+        failing_libc_arm(&plan);
+        ck_ok(annal__below_replace(&below, "a/b/f", TEXT, &MODE, err));
+        failing_libc_arm(NULL);
+        ck_assert_uint_eq(plan.calls, SYNCS);
+    }
 }
 END_TEST
 
@@ -176,11 +199,12 @@ static void *swap(void *arg)
 START_TEST(links_that_come_and_go_meanwhile_lead_nowhere)
 {
     static const struct below_mode quick = {.file = 0600, .folder = 0700};
-    unsigned written = 0, refused = 0;
+    unsigned rounds = 0, written = 0, refused = 0;
     pthread_t thread;
     ck_ok(annal__below_replace(&below, "a/b/f", TEXT, &quick, err));
     ck_assert_int_eq(pthread_create(&thread, NULL, swap, NULL), 0);
-    for (int i = 0; i < 2000; i++) {
+    /* The other thread may be put off while the link is there. */
+    for (; rounds < 2000 || (written == 0 && rounds < 1000000); rounds++) {
         bool deleted = false;
         annal_status status = annal__below_replace(&below, "a/b/f", TEXT, &quick, NULL);
         written += status == ANNAL_OK;
@@ -191,7 +215,7 @@ START_TEST(links_that_come_and_go_meanwhile_lead_nowhere)
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
     ck_file("out/f", "old");
     ck_assert_uint_gt(written, 0);
-    ck_assert_uint_eq(written + refused, 2000);
+    ck_assert_uint_eq(written + refused, rounds);
 }
 END_TEST
 
@@ -201,6 +225,7 @@ Suite *suite_below(void)
     TCase *tests = tcase_create("below");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_file_is_written_read_and_deleted_below_the_directory);
+    tcase_add_test(tests, each_name_on_the_way_is_synced_also_when_somebody_else_made_it);
     tcase_add_test(tests,
                    a_link_in_the_way_is_an_error_that_names_it_and_nothing_happens_behind_it);
     tcase_add_test(

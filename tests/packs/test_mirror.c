@@ -2,6 +2,7 @@
 
 #include <annal/mirror.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,6 +236,43 @@ START_TEST(a_file_of_the_inbox_that_is_a_link_is_no_proposal_and_an_inbox_that_i
 }
 END_TEST
 
+START_TEST(what_agents_put_into_the_inbox_keeps_nobody_from_proposing)
+{
+    static const char head[] = "---\nagent: eve\nslug: big\ntype: scope\ntitle: T\n---\n";
+    struct packs p;
+    struct text news = {0};
+    char dir[300], inbox[400];
+    size_t len = ANNAL_DATA_BYTES_MAX / 6 + 1000;
+    PACKS_INIT(&p, "agentweaver", "memory");
+    snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
+    propose(&p, "known");
+    ck_ok(annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
+    snprintf(inbox, sizeof inbox, "%s/.squad/decisions/inbox", dir);
+    int folder = open(inbox, O_RDONLY | O_DIRECTORY);
+    ck_assert_int_ge(folder, 0);
+    ck_assert_int_eq(mkdirat(folder, "a.md", 0700), 0);
+    ck_assert_int_eq(mkfifoat(folder, "b.md", 0600), 0);
+    ck_assert_int_eq(unlinkat(folder, "known.md", 0), 0);
+    char *large = malloc(len);
+    ck_assert_ptr_nonnull(large);
+    memset(large, '\1', len); /* six times as long in JSON */
+    memcpy(large, head, sizeof head - 1);
+    snprintf(inbox, sizeof inbox, "%s/.squad/decisions/inbox/c.md", dir);
+    file_write(inbox, large, len);
+    free(large);
+    put(&p, "d.md", "");
+    ck_assert_int_eq(truncate(tmpdir_path(&p.dir, "w/.squad/decisions/inbox/d.md"),
+                              (off_t)ANNAL_DATA_BYTES_MAX + 2),
+                     0);
+    put(&p, "m.md", "---\nagent: bob\nslug: fresh\ntype: scope\ntitle: T\n---\nBody\n");
+    ck_ok(annal_mirror_import(p.index, P1, dir, NULL, add_proposal, &news, NULL, err));
+    ck_text(&news, "unreadable  a.md\nunreadable  b.md\nunreadable  c.md\nunreadable  d.md\n"
+                   "taken fresh m.md\n");
+    close(folder);
+    packs_done(&p);
+}
+END_TEST
+
 START_TEST(an_inbox_that_cannot_be_read_is_the_callers_mistake)
 {
     struct packs p;
@@ -243,8 +281,11 @@ START_TEST(an_inbox_that_cannot_be_read_is_the_callers_mistake)
     snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
     propose(&p, "a");
     ck_ok(annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
-    ck_assert_int_eq(mkdir(tmpdir_path(&p.dir, "w/.squad/decisions/inbox/x.md"), 0777), 0);
-    ck_fails(ANNAL_ERR_INVALID, "x.md': Is a directory",
+    ck_assert_int_eq(rename(tmpdir_path(&p.dir, "w/.squad/decisions/inbox"),
+                            tmpdir_path(&p.dir, "w/.squad/decisions/aside")),
+                     0);
+    file_write(tmpdir_path(&p.dir, "w/.squad/decisions/inbox"), "", 0);
+    ck_fails(ANNAL_ERR_INVALID, "inbox': Not a directory",
              annal_mirror_import(p.index, P1, dir, NULL, NULL, NULL, NULL, err));
     char *longest = calloc(1, 9001);
     ck_assert_ptr_nonnull(longest);
@@ -263,6 +304,7 @@ Suite *suite_mirror(void)
 {
     Suite *suite = suite_create("mirror");
     TCase *tcase = tcase_create("mirror");
+    tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, a_program_writes_a_mirror_and_hears_of_each_file);
     tcase_add_test(tcase, links_that_agents_put_into_their_workspace_lead_an_export_nowhere);
     tcase_add_test(
@@ -270,6 +312,7 @@ Suite *suite_mirror(void)
         a_file_of_the_inbox_that_is_a_link_is_no_proposal_and_an_inbox_that_is_one_is_not_read);
     tcase_add_test(tcase, a_mirror_that_cannot_be_written_is_an_error_with_the_path_in_it);
     tcase_add_test(tcase, a_program_takes_proposals_from_files_and_hears_of_each);
+    tcase_add_test(tcase, what_agents_put_into_the_inbox_keeps_nobody_from_proposing);
     tcase_add_test(tcase, an_inbox_that_cannot_be_read_is_the_callers_mistake);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -17,6 +17,7 @@ int __real_pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*fn
                           void *arg);
 int __real_pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr);
 int __real_pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr);
+int __real_fsync(int fd);
 
 static struct failing_libc *_Atomic armed;
 static _Atomic long blocks;
@@ -121,4 +122,13 @@ int __wrap_pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t 
 int __wrap_pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr)
 {
     return fails(LIBC_SYSTEM, "pthread_cond_init") ? ENOMEM : __real_pthread_cond_init(cond, attr);
+}
+
+int __wrap_fsync(int fd)
+{
+    if (fails(LIBC_SYNC, "fsync")) {
+        errno = EIO;
+        return -1;
+    }
+    return __real_fsync(fd);
 }

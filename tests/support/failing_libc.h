@@ -13,8 +13,9 @@
 #include <stdbool.h>
 
 enum libc_family {
-    LIBC_HEAP,  /* malloc, calloc, realloc, posix_memalign */
-    LIBC_SYSTEM /* getrandom, pthread_create, pthread_mutex_init, pthread_cond_init */
+    LIBC_HEAP,   /* malloc, calloc, realloc, posix_memalign */
+    LIBC_SYSTEM, /* getrandom, pthread_create, pthread_mutex_init, pthread_cond_init */
+    LIBC_SYNC    /* fsync */
 };
 
 struct failing_libc {

@@ -66,6 +66,21 @@ START_TEST(a_run_has_a_folder_with_its_database_and_a_copy_of_its_program)
 }
 END_TEST
 
+START_TEST(a_directory_for_runs_that_is_missing_is_made)
+{
+    struct cli cli;
+    cli_init(&cli, __FILE__, __LINE__);
+    CLI(&cli, NULL, "pack", "enable", "prose", "--at", tmpdir_path(&cli.dir, "new/.prose"));
+    cli_assert_done(&cli);
+    CLI(&cli, "session \"x\"\n", "prose", "init", RUN, "--program", "-");
+    ck_out(&cli, "/new/.prose/runs/" RUN "/state.db\n");
+    char *copy = file_read(tmpdir_path(&cli.dir, "new/.prose/runs/" RUN "/program.prose"), NULL);
+    ck_assert_str_eq(copy, "session \"x\"\n");
+    free(copy);
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(at_p_10_a_binding_is_confirmed_as_the_document_prints_it)
 {
     struct cli cli;
@@ -330,6 +345,7 @@ Suite *suite_prose(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, the_id_of_a_run_is_checked_or_made);
     tcase_add_test(tcase, a_run_has_a_folder_with_its_database_and_a_copy_of_its_program);
+    tcase_add_test(tcase, a_directory_for_runs_that_is_missing_is_made);
     tcase_add_test(tcase, at_p_10_a_binding_is_confirmed_as_the_document_prints_it);
     tcase_add_test(tcase, at_p10_a_value_over_100_kb_stands_in_a_file_that_is_proved_and_restored);
     tcase_add_test(tcase, links_in_the_folder_of_a_run_are_not_followed);

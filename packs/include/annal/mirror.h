@@ -87,15 +87,16 @@ typedef struct annal_mirror_imported {
  * that the project does not have: an event decision.proposed each, in session proj_PROJECT, through
  * annal_pack_append(). A slug that the project has, whatever became of it, is passed over, and fn
  * hears nothing of it; no file is changed. A proposal is front matter with agent, slug, type and
- * title, then the content, with what follows **Rationale:** apart. A file that is a symbolic link is
- * unreadable. A directory without inbox has no files. When it fails, what was taken before stays, and the next call takes the rest.
+ * title, then the content, with what follows **Rationale:** apart. Whatever else has such a name, a
+ * symbolic link, a directory, a file that is too long, is unreadable, and the others are taken. A
+ * directory without inbox has no files. When it fails, what was taken before stays, and the next call
+ * takes the rest.
  *
  * options, fn and out_imported may be NULL. Any thread; it keeps no lock while fn runs.
  *
  * ANNAL_ERR_NOTFOUND  pack agentweaver or memory is not on
- * ANNAL_ERR_INVALID   the inbox or a file cannot be read, the inbox is behind a symbolic link, or no
- *                     session can be called proj_PROJECT
- * ANNAL_ERR_LIMIT     a file is longer than an event can be
+ * ANNAL_ERR_INVALID   the inbox cannot be read, or is behind a symbolic link, or no session can be
+ *                     called proj_PROJECT
  * and those of annal_sql() and annal_pack_append().
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status
