@@ -245,6 +245,7 @@ static annal_status tell_session(const struct shelf *shelf, annal_status found,
         else if (items[i].problem == NULL)
             status = annal__shelf_stale(shelf, &items[i].header, &why, err);
         info.stale = why != NULL;
+        info.cut = why == annal__shelf_cut;
         if (status >= 0 && why == NULL)
             status = examine(shelf, items, i + 1, err);
         if (status >= 0 && why == NULL)

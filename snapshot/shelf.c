@@ -125,25 +125,27 @@ void annal__shelf_row_done(struct shelf_row *row)
     *row = (struct shelf_row){0};
 }
 
+const char annal__shelf_cut[] = "the journal does not have the event that it was made after";
+
 annal_status annal__shelf_stale(const struct shelf *shelf, const struct snapshot_header *header,
                                 const char **out_why, annal_error *err)
 {
     annal_cursor *cursor = NULL;
     *out_why = NULL;
-    if (strcmp(header->file, shelf->info.file) != 0)
+    if (strcmp(header->file, shelf->info.file) != 0) {
         *out_why = "it is of another journal";
-    else if (header->pack_version != shelf->pack_version)
-        *out_why = "it was made with other packs";
-    if (*out_why != NULL)
         return ANNAL_OK;
+    }
     annal_status status = annal_cursor_open_at(shelf->store, shelf->session, header->seq + 1,
                                                header->offset, header->h, &cursor, err);
     annal_cursor_close(cursor);
     if (status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_CORRUPT ||
         status == ANNAL_ERR_NOTFOUND) {
-        *out_why = "the journal is not what it was made from";
+        *out_why = annal__shelf_cut;
         return ANNAL_OK;
     }
+    if (status >= 0 && header->pack_version != shelf->pack_version)
+        *out_why = "it was made with other packs";
     return status;
 }
 

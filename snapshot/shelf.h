@@ -55,6 +55,9 @@ void annal__shelf_row_done(struct shelf_row *row);
 annal_status annal__shelf_stale(const struct shelf *shelf, const struct snapshot_header *header,
                                 const char **out_why, annal_error *err);
 
+/* *out_why when the journal has the right file id, and not the event. */
+extern const char annal__shelf_cut[];
+
 /* The file with a body. *out_fd is the caller's. ANNAL_ERR_CORRUPT when there is none. */
 annal_status annal__shelf_open_file(const struct shelf *shelf, const struct snapshot_header *header,
                                     int *out_fd, annal_error *err);

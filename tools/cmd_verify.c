@@ -192,11 +192,31 @@ static void pass_event(void *arg, const annal_event *event, bool after_damage)
     atomic_fetch_add_explicit(&worker->verify->bytes_done, event->length, memory_order_relaxed);
 }
 
+/* No finding: a power cut takes events of level os, of which nobody was told that they are durable. */
+static void remark_cut(struct worker *worker, annal_slice session, uint64_t seq)
+{
+    struct buf *text = &worker->outcome->text;
+    if (worker->verify->args->json)
+        (void)annal__buf_printf(text,
+                                "{\"session_id\":\"%.*s\",\"seq\":%" PRIu64
+                                ",\"remark\":true,\"what\":\"a snapshot was made after this event, "
+                                "which the journal does not have\"}\n",
+                                ANNAL_FMT(session), seq);
+    else
+        (void)annal__buf_printf(text,
+                                "%.*s: (no finding) a snapshot was made after event %" PRIu64
+                                ", which the journal does not have\n",
+                                ANNAL_FMT(session), seq);
+}
+
 /* One that is stale is never used: no damage. The next one that is taken removes it. */
 static int found_in_snapshot(void *arg, annal_slice session, const annal_snapshot_info *info,
                              const char *problem)
 {
-    if (problem != NULL && !info->stale)
+    struct worker *worker = arg;
+    if (info->cut)
+        remark_cut(worker, session, info->seq);
+    else if (problem != NULL && !info->stale && !args_has(worker->verify->args, "replay"))
         found(arg, &(annal_finding){.session = session, .seq = info->seq, .what = problem});
     return 0;
 }
@@ -236,10 +256,10 @@ static annal_status verify_snapshots(struct worker *worker, annal_slice session,
     if (verify->index == NULL)
         return ANNAL_OK;
     annal_status status = verify_index_has_snapshots(&worker->check, &some, err);
+    if (status == ANNAL_OK && some)
+        status = annal_snapshot_each(verify->index, session, found_in_snapshot, worker, err);
     if (status == ANNAL_OK && args_has(verify->args, "replay"))
         status = annal_replay_verify(verify->index, session, &options, &result, err);
-    else if (status == ANNAL_OK && some)
-        status = annal_snapshot_each(verify->index, session, found_in_snapshot, worker, err);
     return status;
 }
 
@@ -623,8 +643,10 @@ const struct command cmd_verify = {
              "nothing else is changed. Each finding names session, seq and offset, and they\n"
              "are printed in the order of the sessions. Where there is an index its rows,\n"
              "tables and snapshots are compared as far as it goes; one that lags is told, and\n"
-             "is no finding. Without SESSION the commit logs and the artifacts are read too,\n"
-             "also whether one is missing that an event names, and the tables of the store's\n"
+             "is no finding. Nor is a snapshot of an event that the journal does not have: that\n"
+             "is told, too, for lines may have been cut from its end. Without SESSION the commit\n"
+             "logs and the artifacts are read too, also whether one is missing that an event "
+             "names, and the tables of the store's\n"
              "packs are compared with a second filling of them; a journal that was copied or\n"
              "renamed within events/ is a finding.\n"
              "\n"

@@ -96,6 +96,37 @@ START_TEST(a_session_full_of_damage_is_told_whole)
 }
 END_TEST
 
+/* Whole lines, so that the journal is sound; and the index follows it. */
+START_TEST(that_lines_were_cut_from_the_end_is_told_when_a_snapshot_is_the_only_witness)
+{
+    struct cli cli;
+    size_t len;
+    CLI_INIT(&cli);
+    CLI(&cli, "1\n2\n3\n4\n5\n", "append", "s1", "--type", "n");
+    CLI(&cli, NULL, "snapshot", "s1");
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
+    ck_assert_ptr_null(strstr(cli.out, "snapshot"));
+    char *journal = cli_journal(&cli, "s1", &len);
+    for (int lines = 0; lines < 3; len--)
+        lines += len > 0 && journal[len - 1] == '\n';
+    cli_journal_write(&cli, "s1", journal, len + 1);
+    free(journal);
+    CLI(&cli, NULL, "ls");
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
+    ck_assert_msg(
+        strstr(cli.out,
+               "s1: (no finding) a snapshot was made after event 5, which the journal does "
+               "not have") != NULL,
+        "%s", cli.out);
+    CLI(&cli, NULL, "verify", "--replay", "--json");
+    cli_assert_done(&cli);
+    ck_assert_msg(strstr(cli.out, "\"seq\":5,\"remark\":true,") != NULL, "%s", cli.out);
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(a_damaged_commit_log_is_a_finding_and_one_that_is_written_is_none)
 {
     struct cli cli;
@@ -154,6 +185,8 @@ Suite *suite_verify(void)
     tcase_set_timeout(command, 30);
     tcase_add_test(command, findings_come_in_the_order_of_the_sessions_whatever_the_number_of_jobs);
     tcase_add_test(command, a_session_full_of_damage_is_told_whole);
+    tcase_add_test(command,
+                   that_lines_were_cut_from_the_end_is_told_when_a_snapshot_is_the_only_witness);
     tcase_add_test(command, a_damaged_commit_log_is_a_finding_and_one_that_is_written_is_none);
     tcase_add_test(command, what_cannot_be_read_is_a_storage_failure_and_the_others_are_verified);
     suite_add_tcase(suite, command);
