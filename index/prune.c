@@ -297,11 +297,14 @@ annal_status annal_prune(annal_index *index, const annal_prune_options *options,
         status = prune_one(&prune, words, fn, arg, err);
     }
     for (size_t at = 0; status == ANNAL_OK && at < prune.linked.len;) {
-        annal_pruned kept = {.session = annal_slice_of(prune.linked.ptr + at)};
-        at += kept.session.len + 1;
-        kept.linked_by = annal_slice_of(prune.linked.ptr + at);
-        at += kept.linked_by.len + 1;
-        status = (annal_status)fn(arg, &kept);
+        annal_error why = {0};
+        annal_pruned linked = {.session = annal_slice_of(prune.linked.ptr + at), .kept = &why};
+        at += linked.session.len + 1;
+        linked.linked_by = annal_slice_of(prune.linked.ptr + at);
+        at += linked.linked_by.len + 1;
+        (void)annal__fail(&why, ANNAL_ERR_REFUSED, "messages of team '%.*s' point at it",
+                          ANNAL_FMT(linked.linked_by));
+        status = (annal_status)fn(arg, &linked);
     }
     annal__buf_done(&prune.victims);
     annal__buf_done(&prune.linked);

@@ -76,9 +76,8 @@ static void print_one(const struct prune *prune, const annal_pruned *pruned)
     out_json_string(pruned->session);
     printf(",\"pruned\":%s,\"branches\":%" PRIu64 ",\"progressions\":%" PRIu64
            ",\"messages\":%" PRIu64,
-           pruned->kept == NULL && pruned->linked_by.len == 0 && !prune->options.dry_run ? "true"
-                                                                                         : "false",
-           pruned->branches, pruned->progressions, pruned->messages);
+           pruned->kept == NULL && !prune->options.dry_run ? "true" : "false", pruned->branches,
+           pruned->progressions, pruned->messages);
     if (pruned->needed_by.len > 0) {
         printf(",\"messages_needed\":%" PRIu64 ",\"needed_by\":", pruned->needed);
         out_json_string(pruned->needed_by);
@@ -94,14 +93,9 @@ static int note(void *arg, const annal_pruned *pruned)
 {
     struct prune *prune = arg;
     print_one(prune, pruned);
-    if (pruned->linked_by.len > 0) {
-        if (prune->linked++ < KEPT_SHOWN_MAX)
-            say("session '%.*s' is kept: messages of team '%.*s' point at it",
-                ANNAL_FMT(pruned->session), ANNAL_FMT(pruned->linked_by));
-        return 0;
-    }
     if (pruned->kept != NULL) {
-        if (prune->kept++ < KEPT_SHOWN_MAX)
+        uint64_t *count = pruned->linked_by.len > 0 ? &prune->linked : &prune->kept;
+        if ((*count)++ < KEPT_SHOWN_MAX)
             say("session '%.*s' is kept: %s", ANNAL_FMT(pruned->session), pruned->kept->message);
         return 0;
     }

@@ -742,6 +742,37 @@ START_TEST(on_a_full_disk_journals_are_pruned_without_an_event)
 }
 END_TEST
 
+static int delete_what_goes(void *arg, const annal_pruned *pruned)
+{
+    const struct packs *p = arg;
+    if (pruned->kept == NULL && pruned->needed_by.len == 0)
+        ck_ok(annal_session_delete(p->store, pruned->session, NULL, err));
+    else
+        ck_assert_str_eq(pruned->kept->message, "messages of team 't' point at it");
+    return 0;
+}
+
+START_TEST(whoever_deletes_what_is_not_kept_leaves_what_a_team_points_at)
+{
+    struct packs p;
+    annal_session_info info;
+    PACKS_INIT(&p, "lionagi", "teams");
+    ck_append(&p, "team_t", "team.created", "{\"name\":\"t\",\"members\":[\"alice\"]}");
+    ck_append(&p, "team_t", "team.message",
+              "{\"id\":\"m1\",\"sender\":\"alice\",\"to\":\"all\",\"content\":\"hi\","
+              "\"session_id\":\"s1\"}");
+    p.past_us = 1500000000000000;
+    packs_append_past(&p, "s1", "session.created", "{}");
+    packs_append_past(&p, "s2", "session.created", "{}");
+    const annal_prune_options options = {.before_us = 1600000000000000, .delete_journals = true};
+    ck_ok(annal_prune(p.index, &options, delete_what_goes, &p, err));
+    ck_ok(annal_session_info_get(p.store, ANNAL_SLICE("s1"), &info, err));
+    ck_fails(ANNAL_ERR_NOTFOUND, "",
+             annal_session_info_get(p.store, ANNAL_SLICE("s2"), &info, err));
+    packs_done(&p);
+}
+END_TEST
+
 static int note_kept(void *arg, const annal_pruned *pruned)
 {
     struct packs *p = arg;
@@ -1002,6 +1033,7 @@ Suite *suite_lionagi(void)
     tcase_add_test(tcase, at_l24_a_check_of_old_on_the_status_goes_and_rows_and_indexes_stay);
     tcase_add_test(tcase, at_l14_more_sessions_are_pruned_than_a_statement_has_parameters);
     tcase_add_test(tcase, on_a_full_disk_journals_are_pruned_without_an_event);
+    tcase_add_test(tcase, whoever_deletes_what_is_not_kept_leaves_what_a_team_points_at);
     tcase_add_test(tcase, a_session_that_wakes_up_while_others_are_pruned_is_kept);
     tcase_add_test(tcase, what_was_recorded_is_never_changed_deleted_or_replaced_with_the_shell);
     tcase_add_test(tcase, tables_of_a_module_that_is_not_here_are_not_counted);

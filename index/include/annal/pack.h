@@ -386,7 +386,7 @@ typedef struct annal_pruned {
     uint64_t needed;       /* with delete_journals: how many of its messages others name, and */
     annal_slice needed_by; /* which session does; not empty: its journal must stay */
     const annal_error *kept;
-    annal_slice linked_by; /* not empty: nothing was pruned, as messages of this team point at it */
+    annal_slice linked_by; /* of one that is kept: messages of this team point at it, or empty */
 } annal_pruned;
 
 /* Return 0 to go on; anything else stops and is handed through. Lives until it returns. */
@@ -395,9 +395,10 @@ typedef int (*annal_prune_fn)(void *arg, const annal_pruned *pruned);
 /*
  * Old sessions leave the tables: each by an event session.pruned in its own journal, which stays
  * (annal_session_delete() deletes it). Only sessions that were begun by session.created are chosen,
- * and none that a team's message points at; fn hears of these too (linked_by), last. With the pack lionagi a session's age is its
- * updated_at, its branches go, its progressions stay, and of its messages those go that no
- * progression names; without it, age is last_activity_at. fn is called for each. Any thread.
+ * and none that a team's message points at: fn hears of these, too, as of sessions that are kept, last.
+ * With the pack lionagi a session's age is its updated_at, its branches go, its progressions stay,
+ * and of its messages those go that no progression names; without it, age is last_activity_at. fn is
+ * called for each. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_prune(annal_index *index,
                                                     const annal_prune_options *options,
