@@ -297,6 +297,26 @@ static annal_status log_group(annal_store *store, uint64_t bytes, uint32_t recor
     return status;
 }
 
+/* No event is lost: the log is replaced. But a disk that fails is not to be kept secret. */
+static void note_broken(annal_store *store, const annal_error *why)
+{
+    if (store->slot.log.state != LOG_BROKEN)
+        return;
+    pthread_mutex_lock(&store->commit.lock);
+    store->commit.broken = *why;
+    pthread_mutex_unlock(&store->commit.lock);
+    annal__store_log(store, ANNAL_LOG_WARNING, "%s", why->message);
+}
+
+annal_error annal__commit_take_broken(annal_store *store)
+{
+    pthread_mutex_lock(&store->commit.lock);
+    annal_error why = store->commit.broken;
+    store->commit.broken = (annal_error){0};
+    pthread_mutex_unlock(&store->commit.lock);
+    return why;
+}
+
 static annal_status write_released(annal_store *store, annal_error *err)
 {
     static const struct buf nothing;
@@ -306,13 +326,10 @@ static annal_status write_released(annal_store *store, annal_error *err)
     struct log *log = &store->slot.log;
     annal_error why = {0};
     annal_status status = log_group(store, log->block, 0, &nothing, &nothing, released, &why);
+    if (status < 0)
+        note_broken(store, &why);
     if (status < 0 && err != NULL)
         *err = why;
-    /* No event is lost: the log is replaced. But a disk that fails is not to be kept secret. */
-    if (status < 0 && log->state == LOG_BROKEN) {
-        store->commit.broken = why;
-        annal__store_log(store, ANNAL_LOG_WARNING, "%s", why.message);
-    }
     return status;
 }
 
@@ -915,9 +932,13 @@ static annal_status wipe_log(annal_store *store, annal_error *err)
     store->commit.epoch_us[(log->epoch + 1) % LOG_REGIONS] = log->begun_us;
     pthread_mutex_unlock(&store->commit.lock);
     annal__log_switch(log);
+    annal_error why = {0};
     annal_status status = write_released(store, err);
-    if (status == ANNAL_OK)
-        status = annal__log_wipe(log, err);
+    if (status == ANNAL_OK && (status = annal__log_wipe(log, &why)) < 0) {
+        note_broken(store, &why);
+        if (err != NULL)
+            *err = why;
+    }
     return log->state == LOG_BROKEN ? annal__failure_renew_log(store, err) : status;
 }
 

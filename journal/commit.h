@@ -157,6 +157,9 @@ void annal__commit_fail(annal_store *store, const annal_error *failure);
 /* Catch up with late sessions, alone: see failure.h. */
 annal_status annal__commit_catch_up(annal_store *store, annal_error *err);
 
+/* Why the last log without a group of events was replaced, if one was since the last call. */
+annal_error annal__commit_take_broken(annal_store *store);
+
 /* Put a larger log in the place of ours, if the leader wished for one. Made while others append. */
 annal_status annal__commit_grow(annal_store *store, annal_error *err);
 

@@ -117,16 +117,20 @@ static void tend_log(annal_store *store, int64_t now_us)
         complain(store, "checkpoint", status, &err);
 }
 
-/* Held list rule (7). What fails is tried again in the next round. */
-static void wipe_when_asked(annal_store *store)
+/* Held list rule (7). */
+static void wipe_when_asked(annal_store *store, int64_t now_us)
 {
     annal_error err = {0};
+    struct keeper *keeper = &store->keeper;
     uint32_t wanted;
-    if (!annal__held_is_to_wipe(&store->slot.held, &wanted) || annal__commit_check(store, NULL) < 0)
+    if (now_us < keeper->retry_us || !annal__held_is_to_wipe(&store->slot.held, &wanted) ||
+        annal__commit_check(store, NULL) < 0)
         return;
     annal_status status = annal__commit_wipe(store, &err);
     if (status == ANNAL_OK)
         annal__held_wiped(&store->slot.held, wanted);
+    else
+        keeper->retry_us = now_us + RETRY_US;
     complain(store, "overwrite the commit log", status, &err);
 }
 
@@ -192,7 +196,9 @@ static int64_t next_due(annal_store *store, bool *out_idle)
         earlier(&log_us, atomic_load(&store->appended_us) + QUIET_US);
         earlier(&log_us, keeper->rotated_us + ROTATE_US);
     }
-    if (!commit->failed && atomic_load(&store->late_sessions) > 0)
+    bool to_wipe = atomic_load(&keeper->bell) != &keeper->local_bell &&
+                   annal__held_is_to_wipe(&store->slot.held, NULL);
+    if (!commit->failed && (to_wipe || atomic_load(&store->late_sessions) > 0))
         log_us = keeper->retry_us;
     earlier(&wake_us, log_us < keeper->retry_us ? keeper->retry_us : log_us);
     pthread_mutex_unlock(&store->commit.lock);
@@ -217,7 +223,7 @@ void annal__keeper_round(annal_store *store)
     if (atomic_load(&keeper->bell) != &keeper->local_bell) {
         release_wanted(store);
         tend_log(store, now_us);
-        wipe_when_asked(store);
+        wipe_when_asked(store, now_us);
     }
     run_chores(store);
     pthread_mutex_unlock(&keeper->round);

@@ -276,7 +276,7 @@ static annal_status release_if_owned(void *arg, struct session *session, annal_e
 static annal_status leave_slot(annal_store *store, annal_error *err)
 {
     struct leaving leaving = {.store = store};
-    store->commit.broken = (annal_error){0};
+    (void)annal__commit_take_broken(store); /* was told when it happened */
     annal_status status = annal_checkpoint(store, err);
     annal_error *first = status < 0 ? NULL : err;
     (void)annal__session_each(store, release_if_owned, &leaving, first);
@@ -287,15 +287,15 @@ static annal_status leave_slot(annal_store *store, annal_error *err)
     annal__slot_leave(store);
     if (atomic_load(&store->tombstones))
         annal__replace_sweep(store);
-    const annal_error *broken = &store->commit.broken;
-    if (broken->status == ANNAL_OK)
+    annal_error broken = annal__commit_take_broken(store);
+    if (broken.status == ANNAL_OK)
         return ANNAL_OK;
     annal__fail(err, ANNAL_ERR_IO,
                 "close store %.200s: %.300s; every event that was acknowledged is durable in its "
                 "journal",
-                store->path, broken->message);
+                store->path, broken.message);
     if (err != NULL)
-        err->os_errno = broken->os_errno;
+        err->os_errno = broken.os_errno;
     return ANNAL_ERR_IO;
 }
 

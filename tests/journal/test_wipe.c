@@ -6,6 +6,7 @@
 #include "tests/support/tmpdir.h"
 
 #include <check.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -28,7 +29,8 @@ struct remarks {
 static void note_remark(void *arg, annal_log_level level, const char *message)
 {
     struct remarks *remarks = arg;
-    (void)level;
+    if (level != ANNAL_LOG_WARNING)
+        return;
     remarks->count++;
     snprintf(remarks->last, sizeof remarks->last, "%s", message);
 }
@@ -376,6 +378,101 @@ START_TEST(a_session_of_which_not_everything_can_be_deleted_stays_and_can_be_del
 }
 END_TEST
 
+/* ---- A disk that fails ---- */
+
+/* Of zeros as they are written over a log: how many writes fail, and syncs behind them. */
+static struct {
+    _Atomic int writes, syncs;
+    _Atomic bool written;
+} zeros;
+
+static ssize_t write_zeros(void *arg, int fd, const void *bytes, size_t len, uint64_t offset)
+{
+    const char *first = bytes;
+    bool zero = len >= 4096 && first[0] == 0 && memcmp(first, first + 1, len - 1) == 0;
+    if (zero && atomic_load(&zeros.writes) > 0) {
+        atomic_fetch_sub(&zeros.writes, 1);
+        errno = EIO;
+        return -1;
+    }
+    atomic_store(&zeros.written, zero);
+    return annal__system_io.pwrite(arg, fd, bytes, len, offset);
+}
+
+static int sync_zeros(void *arg, int fd)
+{
+    if (atomic_load(&zeros.written) && atomic_load(&zeros.syncs) > 0) {
+        atomic_fetch_sub(&zeros.syncs, 1);
+        errno = EIO;
+        return -1;
+    }
+    return annal__system_io.fdatasync(arg, fd);
+}
+
+static annal_store *open_failing(const char *path, bool keeper, struct io *io,
+                                 struct remarks *remarks)
+{
+    annal_store *store = NULL;
+    const struct seams seams = {.io = io, .clock = &annal__system_clock};
+    const annal_store_options options = {
+        .create = true, .no_keeper = !keeper, .log = note_remark, .log_arg = remarks};
+    *io = annal__system_io;
+    io->pwrite = write_zeros;
+    io->fdatasync = sync_zeros;
+    ck_ok(annal__store_open(path, &options, &seams, &store, err));
+    return store;
+}
+
+START_TEST(a_failed_sync_of_the_zeros_is_told_and_the_log_is_replaced)
+{
+    struct tmpdir dir;
+    struct io io;
+    struct remarks remarks = {0};
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *store = open_failing(path, false, &io, &remarks);
+    append_secrets(store, "gone", 3, 900);
+    append_numbers(store, "other", 1, 3, ANNAL_LEVEL_SYNC);
+    atomic_store(&zeros.syncs, 1);
+    ck_ok(annal_session_delete(store, ANNAL_SLICE("gone"), NULL, err));
+    ck_assert_int_eq(atomic_load(&zeros.syncs), 0);
+    ck_assert_uint_eq(remarks.count, 1);
+    ck_assert_ptr_nonnull(strstr(remarks.last, "sync commit log"));
+    ck_no_secret(path);
+    append_numbers(store, "other", 4, 4, ANNAL_LEVEL_SYNC);
+    ck_ok(annal_store_close(store, err)); /* this is about what fails in it */
+    tmpdir_done(&dir);
+}
+END_TEST
+
+START_TEST(an_owner_whose_disk_refuses_the_zeros_tries_again_soon)
+{
+    struct tmpdir dir;
+    struct io io;
+    struct remarks remarks = {0}, told = {0};
+    TMPDIR_INIT(&dir);
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *store = open_store(path, false, &told);
+    append_numbers(store, "other", 1, 3, ANNAL_LEVEL_SYNC);
+    annal_store *owner = open_failing(path, true, &io, &remarks);
+    append_secrets(owner, "gone", 3, 900);
+    atomic_store(&zeros.writes, 1);
+    annal_status status = ANNAL_ERR_BUSY;
+    for (int i = 0; i < 100 && status == ANNAL_ERR_BUSY; i++)
+        status = annal_session_delete(store, ANNAL_SLICE("gone"), NULL, NULL);
+    ck_assert_int_eq(status, ANNAL_OK);
+    int64_t begun_ms = now_ms();
+    while (grep_tree(path, SECRET, NULL, 0) > 0) {
+        ck_assert_int_lt(now_ms() - begun_ms, 3500);
+        usleep(20000);
+    }
+    ck_assert_int_eq(atomic_load(&zeros.writes), 0);
+    store_close(owner);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+END_TEST
+
 Suite *suite_wipe(void)
 {
     Suite *suite = suite_create("wipe");
@@ -395,6 +492,8 @@ Suite *suite_wipe(void)
     tcase_add_test(tests, what_was_cut_off_a_journal_and_half_made_copies_go_with_it);
     tcase_add_test(tests,
                    a_session_of_which_not_everything_can_be_deleted_stays_and_can_be_deleted_later);
+    tcase_add_test(tests, a_failed_sync_of_the_zeros_is_told_and_the_log_is_replaced);
+    tcase_add_test(tests, an_owner_whose_disk_refuses_the_zeros_tries_again_soon);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -329,7 +329,8 @@ START_TEST(at_l23_only_running_leads_anywhere)
                "an admin may end");
     ck_refused(&p, "s0", "session.transition", "{\"to\":\"failed\",\"source\":\"me\"}",
                "source is one of");
-    ck_refused(&p, "nobody", "session.transition", "{\"to\":\"failed\"}", "this status has no way there");
+    ck_refused(&p, "nobody", "session.transition", "{\"to\":\"failed\"}",
+               "this status has no way there");
     ck_append(&p, "s0", "session.transition", "{\"to\":\"aborted\",\"source\":\"admin\"}");
     ck_packs(&p, "SELECT status, exit_code FROM session_statuses ORDER BY exit_code",
              "running|\ncompleted|0\nfailed|1\ntimed_out|124\naborted|130\ncancelled|143\n");
@@ -767,7 +768,7 @@ START_TEST(whoever_deletes_what_is_not_kept_leaves_what_a_team_points_at)
     const annal_prune_options options = {.before_us = 1600000000000000, .delete_journals = true};
     ck_ok(annal_prune(p.index, &options, delete_what_goes, &p, err));
     ck_ok(annal_session_info_get(p.store, ANNAL_SLICE("s1"), &info, err));
-    ck_fails(ANNAL_ERR_NOTFOUND, "",
+    ck_fails(ANNAL_ERR_NOTFOUND, "there is no session",
              annal_session_info_get(p.store, ANNAL_SLICE("s2"), &info, err));
     packs_done(&p);
 }
