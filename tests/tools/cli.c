@@ -13,6 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
+
 enum { WORDS_MAX = 40, NOBODY = 65534 };
 
 void cli_init(struct cli *cli, const char *file, int line)
@@ -102,7 +106,12 @@ void cli_exec(const struct cli *cli, const char *const *words)
         _exit(126);
     if (!cli->own_program && !test_has_threads() && !test_has_open(cli->store)) {
         leave_the_test();
-        _exit(command_main(count, argv));
+        int exit_status = command_main(count, argv);
+#ifdef __SANITIZE_ADDRESS__
+        if (__lsan_do_recoverable_leak_check() != 0)
+            exit_status = 125; /* a status that no verb has */
+#endif
+        _exit(exit_status);
     }
     execv(ANNAL_COMMAND, argv);
     _exit(127);
