@@ -16,6 +16,7 @@ static annal_status status_of(int rc)
     switch (rc & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
+    case SQLITE_PROTOCOL: /* patience.h, rule (2) */
         return ANNAL_ERR_BUSY;
     case SQLITE_NOMEM:
         return ANNAL_ERR_NOMEM;

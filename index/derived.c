@@ -106,10 +106,16 @@ static annal_status make_schema(struct derived *base, annal_error *err)
     return status;
 }
 
+static annal_status open_on(struct derived *base, const char *uri, int flags, sqlite3 **out_db,
+                            annal_error *err)
+{
+    return annal__db_open_on(base->private ? NULL : base->patience.name, uri,
+                             flags | SQLITE_OPEN_URI, out_db, err);
+}
+
 static annal_status open_writer(struct derived *base, int flags, annal_error *err)
 {
-    annal_status status =
-        annal__db_open(base->path, flags | SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI, &base->db, err);
+    annal_status status = open_on(base, base->path, flags | SQLITE_OPEN_READWRITE, &base->db, err);
     if (status < 0)
         return status;
     /* What a statement would take back is kept in memory: SQLite writes it into a file of its own
@@ -312,21 +318,15 @@ static annal_status take_lock(struct derived *base, int64_t deadline_us, annal_e
     int64_t most_us = annal__store_may_wait(base->store, INT64_MAX);
     if (most_us < INT64_MAX && begun_us + most_us < deadline_us)
         deadline_us = begun_us + most_us;
+    annal__store_wait_begin(base->store);
     annal_status status = annal__index_lock_take(&base->lock, lock_place(base), deadline_us, err);
-    annal__store_waited(base->store, annal__deadline_after(0) - begun_us);
+    annal__store_wait_end(base->store);
     return status;
 }
 
 static bool gives_up(const struct derived *base, int64_t deadline_us)
 {
     return annal__deadline_passed(deadline_us) || annal__store_may_wait(base->store, 1) <= 0;
-}
-
-/* How long SQLite waits for other programs. */
-static void set_patience(const struct derived *base, sqlite3 *db, uint32_t wait_ms)
-{
-    uint32_t most_ms = annal__store_may_wait_ms(base->store, wait_ms);
-    sqlite3_busy_timeout(db, most_ms > INT32_MAX ? INT32_MAX : (int)most_ms);
 }
 
 /* Who has a lock on the database, as far as can be told: SQLite's locks of a WAL are on its -shm. */
@@ -346,6 +346,14 @@ static uint32_t holder_of(const struct derived *base)
     return pid;
 }
 
+static annal_status tell_locked(const struct derived *base, annal_error *err)
+{
+    char name[HOLDER_BYTES];
+    uint32_t pid = holder_of(base);
+    return annal__fail(err, ANNAL_ERR_BUSY, "another program keeps '%s' locked%s%s", base->path,
+                       pid == 0 ? "" : ": ", pid == 0 ? "" : annal__holder_name(pid, name));
+}
+
 static annal_status is_current(const struct derived *base, sqlite3 *db, bool *out, annal_error *err)
 {
     *out = true;
@@ -360,12 +368,8 @@ static annal_status try_transaction(struct derived *base, bool *out_current, ann
     annal_status status = ensure_writer(base, err);
     if (status >= 0)
         status = annal__db_exec(base->db, "BEGIN IMMEDIATE", err);
-    if (status == ANNAL_ERR_BUSY) {
-        char name[HOLDER_BYTES];
-        uint32_t pid = holder_of(base);
-        return annal__fail(err, status, "another program keeps '%s' locked%s%s", base->path,
-                           pid == 0 ? "" : ": ", pid == 0 ? "" : annal__holder_name(pid, name));
-    }
+    if (status == ANNAL_ERR_BUSY)
+        return tell_locked(base, err);
     if (status < 0)
         return status;
     status = read_own_stamp(base, err);
@@ -428,9 +432,9 @@ annal_status annal__derived_begin(struct derived *base, int64_t deadline_us, ann
                 *err = why;
             return status;
         }
-        int64_t begun_us = annal__deadline_after(0);
+        annal__store_wait_begin(base->store);
         annal__pause(attempt);
-        annal__store_waited(base->store, annal__deadline_after(0) - begun_us);
+        annal__store_wait_end(base->store);
     }
 }
 
@@ -441,7 +445,7 @@ annal_status annal__derived_begin(struct derived *base, int64_t deadline_us, ann
 static annal_status commit(struct derived *base, annal_error *err)
 {
     if (base->rollback)
-        set_patience(base, base->db, base->wait_ms);
+        annal__patience_on(&base->patience, base->db);
     annal_status status = annal__db_exec(base->db, "COMMIT", err);
     sqlite3_busy_timeout(base->db, 0);
     return status;
@@ -497,8 +501,7 @@ static annal_status open_keep(struct derived *base, annal_error *err)
 {
     annal__db_close(base->keep);
     base->keep = NULL;
-    return annal__db_open(base->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI,
-                          &base->keep, err);
+    return open_on(base, base->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &base->keep, err);
 }
 
 annal_status annal__derived_discard(struct derived *base, int64_t deadline_us, annal_error *err)
@@ -516,17 +519,19 @@ annal_status annal__derived_discard(struct derived *base, int64_t deadline_us, a
 
 annal_status annal__derived_empty_wal(struct derived *base, int64_t deadline_us, annal_error *err)
 {
-    int64_t begun_us = annal__deadline_after(0);
-    set_patience(base, base->db,
-                 deadline_us > begun_us ? (uint32_t)((deadline_us - begun_us) / 1000) : 0);
-    int rc = sqlite3_wal_checkpoint_v2(base->db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-    sqlite3_busy_timeout(base->db, 0);
-    if (rc == SQLITE_OK)
-        return ANNAL_OK;
-    if (rc != SQLITE_BUSY && rc != SQLITE_LOCKED)
-        return annal__db_fail(err, base->db, rc, "checkpoint %s", base->path);
-    annal__store_waited(base->store, annal__deadline_after(0) - begun_us);
-    return annal__fail(err, ANNAL_ERR_BUSY, "another program reads it");
+    for (unsigned attempt = 0;; attempt++) {
+        int rc =
+            sqlite3_wal_checkpoint_v2(base->db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+        if (rc == SQLITE_OK)
+            return ANNAL_OK;
+        if (rc != SQLITE_BUSY && rc != SQLITE_LOCKED && rc != SQLITE_PROTOCOL)
+            return annal__db_fail(err, base->db, rc, "checkpoint %s", base->path);
+        if (gives_up(base, deadline_us))
+            return annal__fail(err, ANNAL_ERR_BUSY, "another program reads it");
+        annal__store_wait_begin(base->store);
+        annal__pause(attempt);
+        annal__store_wait_end(base->store);
+    }
 }
 
 bool annal__derived_heal(struct derived *base)
@@ -548,8 +553,8 @@ static void set_cache(sqlite3 *db, int kib)
     (void)annal__db_exec(db, sql, NULL);
 }
 
-static annal_status open_reader(struct derived *base, const char *uri, uint32_t wait_ms,
-                                sqlite3 **out_db, struct stamp *out_stamp, annal_error *err)
+static annal_status open_reader(struct derived *base, const char *uri, sqlite3 **out_db,
+                                struct stamp *out_stamp, annal_error *err)
 {
     sqlite3 *db = NULL;
     enum whose whose = EMPTY;
@@ -558,10 +563,10 @@ static annal_status open_reader(struct derived *base, const char *uri, uint32_t 
                               ? ANNAL_OK
                               : annal__file_check(io_of(base), base->path, base->given_bytes, err);
     if (status >= 0)
-        status = annal__db_open(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, &db, err);
+        status = open_on(base, uri, SQLITE_OPEN_READONLY, &db, err);
     if (status < 0)
         return status;
-    set_patience(base, db, wait_ms);
+    annal__patience_on(&base->patience, db);
     sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
     set_cache(db, READER_CACHE_KIB);
     status = inspect(base, db, &whose, err);
@@ -575,6 +580,8 @@ static annal_status open_reader(struct derived *base, const char *uri, uint32_t 
     if (status >= 0 && !current)
         status = annal__fail(err, ANNAL_ERR_CORRUPT, "the tables of '%s' are of another version",
                              base->path);
+    if (status == ANNAL_ERR_BUSY)
+        status = tell_locked(base, err);
     if (status < 0) {
         annal__db_close(db);
         return status;
@@ -603,12 +610,12 @@ static annal_status open_frozen(struct derived *base, sqlite3 **out_db, struct s
                                 annal_error *err)
 {
     struct buf uri = {0};
-    annal_status status = open_reader(base, base->path, base->wait_ms, out_db, out_stamp, err);
+    annal_status status = open_reader(base, base->path, out_db, out_stamp, err);
     if (status != ANNAL_ERR_IO) /* a file that others lock or write is not immutable */
         return status;
     status = immutable_uri(base, &uri, err);
     if (status >= 0)
-        status = open_reader(base, uri.ptr, base->wait_ms, out_db, out_stamp, err);
+        status = open_reader(base, uri.ptr, out_db, out_stamp, err);
     annal__buf_done(&uri);
     return status;
 }
@@ -620,10 +627,7 @@ annal_status annal__derived_reader(struct derived *base, uint32_t wait_ms, sqlit
         return open_frozen(base, out_db, out_stamp, err);
     int64_t deadline_us = annal__deadline_after(wait_ms);
     for (unsigned attempt = 0;; attempt++) {
-        int64_t begun_us = annal__deadline_after(0);
-        annal_status status = open_reader(base, base->path, wait_ms, out_db, out_stamp, err);
-        if (status == ANNAL_ERR_BUSY)
-            annal__store_waited(base->store, annal__deadline_after(0) - begun_us);
+        annal_status status = open_reader(base, base->path, out_db, out_stamp, err);
         if (status >= 0 || status == ANNAL_ERR_BUSY || attempt >= IO_ATTEMPTS ||
             (attempt > 0 && annal__deadline_passed(deadline_us)))
             return status;
@@ -680,7 +684,6 @@ annal_status annal__derived_borrow(struct derived *base, uint32_t wait_ms, sqlit
         return annal__derived_reader(base, wait_ms, out_db, out_stamp, err);
     struct reader *reader = annal__readers_take(&base->readers, io_of(base), base->path);
     if (reader != NULL) {
-        set_patience(base, reader->db, wait_ms);
         if (step_stamp(reader->db, reader->get_stamp, out_stamp, NULL) >= 0 &&
             is_still_current(base, reader)) {
             *out_db = reader->db;
@@ -712,7 +715,13 @@ annal_status annal__derived_init(struct derived *base, annal_store *store, const
     annal_status status = annal__index_lock_init(&base->lock, io_of(base), lock_name, err);
     if (status < 0)
         return status;
+    status = annal__patience_init(&base->patience, store, &base->wait_ms, err);
+    if (status < 0) {
+        annal__index_lock_done(&base->lock);
+        return status;
+    }
     if (annal__readers_init(&base->readers) < 0) {
+        annal__patience_done(&base->patience);
         annal__index_lock_done(&base->lock);
         return annal__fail(err, ANNAL_ERR_NOMEM, "the database '%s'", path);
     }
@@ -726,6 +735,7 @@ annal_status annal__derived_init(struct derived *base, annal_store *store, const
     if (base->path != NULL)
         return ANNAL_OK;
     annal__readers_done(&base->readers);
+    annal__patience_done(&base->patience);
     annal__index_lock_done(&base->lock);
     return annal__fail(err, ANNAL_ERR_NOMEM, "the database '%s'", path);
 }
@@ -780,6 +790,7 @@ void annal__derived_done(struct derived *base)
     close_writer(base); /* nobody else has it by now, whoever has the lock */
     annal__readers_done(&base->readers);
     annal__db_close(base->keep);
+    annal__patience_done(&base->patience);
     annal__index_lock_done(&base->lock);
     annal__free(base->path);
     base->path = NULL;

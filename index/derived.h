@@ -8,6 +8,7 @@
 
 #include "index/files.h"
 #include "index/lock.h"
+#include "index/patience.h"
 #include "index/readers.h"
 
 #include <annal/store.h>
@@ -50,6 +51,7 @@ struct derived {
     const struct derived_ops *ops;
     void *arg;
     struct index_lock lock;
+    struct patience patience;
     struct readers readers;
 
     /* The connection that writes. Used only by who holds the lock. */

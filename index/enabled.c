@@ -91,9 +91,11 @@ static annal_status run_change(const struct change *change, annal_error *err)
         annal__index_lock_init(&lock, annal__store_io(change->store), "packs", err);
     if (status < 0)
         return status;
+    annal__store_wait_begin(change->store);
     status = annal__index_lock_take(
         &lock, annal_store_path(change->store),
         annal__deadline_after(annal__store_may_wait_ms(change->store, LOCK_WAIT_MS)), err);
+    annal__store_wait_end(change->store);
     if (status >= 0) {
         status = rewrite(change, err);
         annal__index_lock_give(&lock);

@@ -13,6 +13,7 @@
 #include "index/bound.h"
 #include "index/database.h"
 #include "index/import.h"
+#include "index/patience.h"
 #include "journal/base/alloc.h"
 #include "journal/base/base64.h"
 #include "journal/base/error.h"
@@ -26,13 +27,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WAIT_MS 10000
+#define WAIT_MS_USUAL 10000
 
 /* SQLite holds values of a gigabyte. */
 #define ROW_BYTES_MAX ((size_t)4 << 30)
 
 struct rows {
     sqlite3 *db;
+    struct patience patience;
+    uint32_t wait_ms;
     struct bound bound;
     uint64_t bytes;     /* of lines that were given */
     uint64_t bytes_max; /* 0: no limit */
@@ -60,9 +63,9 @@ static int begin_reading(struct rows *rows)
 
 static int open_at(struct rows *rows, const char *path, int flags)
 {
-    int rc = sqlite3_open_v2(path, &rows->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    int rc = sqlite3_open_v2(path, &rows->db, flags | SQLITE_OPEN_NOMUTEX, rows->patience.name);
     if (rc == SQLITE_OK) {
-        sqlite3_busy_timeout(rows->db, WAIT_MS);
+        annal__patience_on(&rows->patience, rows->db);
         sqlite3_db_config(rows->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
         rc = begin_reading(rows);
     }
@@ -404,9 +407,12 @@ annal_status annal_import_rows(annal_slice sql, const char *path, const annal_li
     static const annal_limits none;
     struct rows rows = {.fn = fn, .arg = arg, .line = {.limit = ROW_BYTES_MAX}};
     size_t at = 0;
-    annal_status status = open_foreign(&rows, path, err);
     if (limits == NULL)
         limits = &none;
+    rows.wait_ms = limits->wait_ms == 0 ? WAIT_MS_USUAL : limits->wait_ms;
+    annal_status status = annal__patience_init(&rows.patience, NULL, &rows.wait_ms, err);
+    if (status >= 0)
+        status = open_foreign(&rows, path, err);
     if (status >= 0) {
         annal__bound_begin(&rows.bound, rows.db, limits);
         rows.bound.each_row = true;
@@ -428,6 +434,7 @@ annal_status annal_import_rows(annal_slice sql, const char *path, const annal_li
         status = annal__fail(err, ANNAL_ERR_CORRUPT, "this SQLite database is cut short");
     annal__bound_end(&rows.bound);
     sqlite3_close(rows.db);
+    annal__patience_done(&rows.patience);
     annal__buf_done(&rows.line);
     for (struct name *name = rows.read; name != NULL;) {
         struct name *next = name->next;

@@ -1,7 +1,8 @@
 /*
  * The spare: an index in memory for a reader whose sessions.db cannot be made or written (the disk
- * is full, the directory is not ours, something else stands there), or that somebody deletes faster
- * than it is made. An answer takes longer then, and is the same.
+ * is full, the directory is not ours, something else stands there, or there is none yet and somebody
+ * keeps the lock under which it is made), or that somebody deletes faster than it is made. An answer
+ * takes longer then, and is the same.
  *
  * (1) It is made from the journals when it is first needed, and lives as long as its index.
  * (2) A catch-up tries sessions.db first, unless that failed less than RETRY_MS ago.
@@ -36,7 +37,8 @@ annal_status annal__spare_begin(annal_index *index, const annal_error *why, anna
 bool annal__spare_helps(const annal_index *index, annal_status status)
 {
     return !index->base.frozen && !index->base.private &&
-           (status == ANNAL_ERR_IO || status == ANNAL_ERR_CORRUPT);
+           (status == ANNAL_ERR_IO || status == ANNAL_ERR_CORRUPT ||
+            (status == ANNAL_ERR_BUSY && !annal__derived_exists(&index->base)));
 }
 
 annal_index *annal__spare_or_self(annal_index *index, struct stamp *out_caught_up)

@@ -166,42 +166,71 @@ uint32_t annal__store_wait_ms(const annal_store *store)
     return store->wait_ms;
 }
 
-void annal__store_limit_waits(annal_store *store, uint32_t limit_ms)
+/* With the lock held. */
+static int64_t waited_us(const annal_store *store)
 {
-    atomic_store(&store->waits_us, limit_ms == UINT32_MAX ? INT64_MAX : (int64_t)limit_ms * 1000);
+    const struct waits *waits = &store->waits;
+    return waits->waited_us + (waits->threads > 0 ? annal__now_us(store) - waits->since_us : 0);
 }
 
-int64_t annal__store_may_wait(const annal_store *store, int64_t wait_us)
+void annal__store_limit_waits(annal_store *store, uint32_t limit_ms)
 {
-    int64_t left_us = atomic_load(&store->waits_us);
+    struct waits *waits = &store->waits;
+    pthread_mutex_lock(&waits->lock);
+    waits->limit_us = limit_ms == UINT32_MAX ? INT64_MAX : (int64_t)limit_ms * 1000;
+    waits->waited_us = 0;
+    waits->since_us = annal__now_us(store);
+    pthread_mutex_unlock(&waits->lock);
+}
+
+int64_t annal__store_waited_us(annal_store *store)
+{
+    pthread_mutex_lock(&store->waits.lock);
+    int64_t us = waited_us(store);
+    pthread_mutex_unlock(&store->waits.lock);
+    return us;
+}
+
+int64_t annal__store_may_wait(annal_store *store, int64_t wait_us)
+{
+    struct waits *waits = &store->waits;
+    pthread_mutex_lock(&waits->lock);
+    int64_t left_us = waits->limit_us == INT64_MAX ? INT64_MAX : waits->limit_us - waited_us(store);
+    pthread_mutex_unlock(&waits->lock);
+    left_us = left_us < 0 ? 0 : left_us;
     return wait_us < left_us ? wait_us : left_us;
 }
 
-uint32_t annal__store_may_wait_ms(const annal_store *store, uint32_t wait_ms)
+uint32_t annal__store_may_wait_ms(annal_store *store, uint32_t wait_ms)
 {
-    int64_t left_us = atomic_load(&store->waits_us);
-    if (left_us == INT64_MAX || left_us / 1000 >= wait_ms)
-        return wait_ms;
-    return (uint32_t)(left_us / 1000);
+    return (uint32_t)(annal__store_may_wait(store, (int64_t)wait_ms * 1000) / 1000);
 }
 
-void annal__store_waited(annal_store *store, int64_t us)
+void annal__store_wait_begin(annal_store *store)
 {
-    int64_t left_us = atomic_load(&store->waits_us);
-    int64_t then_us;
-    do {
-        if (left_us == INT64_MAX)
-            return;
-        then_us = left_us > us ? left_us - us : 0;
-    } while (!atomic_compare_exchange_weak(&store->waits_us, &left_us, then_us));
+    struct waits *waits = &store->waits;
+    pthread_mutex_lock(&waits->lock);
+    if (waits->threads++ == 0)
+        waits->since_us = annal__now_us(store);
+    pthread_mutex_unlock(&waits->lock);
+}
+
+void annal__store_wait_end(annal_store *store)
+{
+    struct waits *waits = &store->waits;
+    pthread_mutex_lock(&waits->lock);
+    if (waits->threads == 1)
+        waits->waited_us = waited_us(store);
+    waits->threads--;
+    pthread_mutex_unlock(&waits->lock);
 }
 
 void annal__store_wait(annal_store *store, int64_t us)
 {
     _Atomic uint32_t never = 0;
-    int64_t begun_us = annal__now_us(store);
+    annal__store_wait_begin(store);
     annal__futex_wait(&never, 0, us);
-    annal__store_waited(store, annal__now_us(store) - begun_us);
+    annal__store_wait_end(store);
 }
 
 /* The other thread's waiting is charged, not this one's. */

@@ -939,9 +939,10 @@ static annal_status wait_for_owner(annal_store *store, const struct other *other
     if (left_us > 0 && entry < 0) {
         annal__store_wait(store, slice_us);
     } else if (left_us > 0) {
+        annal__store_wait_begin(store);
         annal__futex_wait(&annal__held_entry(&other->held, (uint32_t)entry)->word, HELD_WANTED,
                           slice_us);
-        annal__store_waited(store, annal__now_us(store) - begun_us);
+        annal__store_wait_end(store);
     }
     left_us = annal__store_may_wait(store, deadline_us - annal__now_us(store));
     if (left_us > 0 || (entry >= 0 && annal__held_find(&other->held, session) < 0))
@@ -1151,10 +1152,11 @@ static annal_status wait_for_answer(struct wipe *wipe, const struct asked *asked
         if (left_us <= 0 || header == NULL)
             return ANNAL_ERR_BUSY;
         uint32_t done = atomic_load(&header->wipe_done);
+        annal__store_wait_begin(store);
         if (!has_answered(other, asked->wanted))
             annal__futex_wait(&header->wipe_done, done,
                               left_us < WAIT_SLICE_US ? left_us : WAIT_SLICE_US);
-        annal__store_waited(store, annal__now_us(store) - now_us);
+        annal__store_wait_end(store);
         other_done(other);
     }
 }

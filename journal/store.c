@@ -109,7 +109,7 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
         store->codec = annal__codecs[0];
     store->batch_ms = options->batch_ms != 0 ? options->batch_ms : BATCH_MS_DEFAULT;
     store->wait_ms = options->wait_ms != 0 ? options->wait_ms : WAIT_MS_DEFAULT;
-    atomic_store(&store->waits_us, INT64_MAX);
+    store->waits.limit_us = INT64_MAX;
     store->region_bytes = options->region_bytes != 0 ? options->region_bytes : LOG_REGION_DEFAULT;
     if (store->region_bytes < LOG_REGION_FIRST)
         store->region_bytes = LOG_REGION_FIRST;
@@ -124,7 +124,8 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
     store->keeper.rotated_us = annal__now_us(store);
     atomic_store(&store->appended_us, store->keeper.rotated_us);
     store->descriptors_max = descriptor_limit();
-    if (pthread_mutex_init(&store->slot.lock, NULL) != 0 ||
+    if (pthread_mutex_init(&store->waits.lock, NULL) != 0 ||
+        pthread_mutex_init(&store->slot.lock, NULL) != 0 ||
         annal__cond_init(&store->slot.moved) != 0 ||
         pthread_mutex_init(&store->sessions_lock, NULL) != 0 ||
         pthread_mutex_init(&store->checkpoint_lock, NULL) != 0 ||
@@ -158,6 +159,7 @@ static void free_store(annal_store *store)
     annal__file_lock_done(store, &store->claim_lock);
     annal__file_lock_done(store, &store->recovery_lock);
     annal__file_lock_done(store, &store->structure_lock);
+    pthread_mutex_destroy(&store->waits.lock);
     pthread_mutex_destroy(&store->slot.lock);
     pthread_cond_destroy(&store->slot.moved);
     pthread_mutex_destroy(&store->sessions_lock);

@@ -67,6 +67,16 @@ struct keeper {
     uint64_t rotated_group; /* the last group that a rotation covered */
 };
 
+/* See journal/base/seam.h. */
+struct waits {
+    pthread_mutex_t lock;
+    /* Guarded by lock. */
+    int64_t limit_us;  /* INT64_MAX: none */
+    int64_t waited_us; /* until now, but for those who wait at this moment */
+    uint32_t threads;  /* that wait at this moment */
+    int64_t since_us;  /* monotonic: when the first of them began */
+};
+
 struct annal_store {
     /* Set once. */
     const struct io *io;
@@ -87,7 +97,7 @@ struct annal_store {
     int events_dir; /* a descriptor, for syncing and for free space */
     uint32_t descriptors_max;
 
-    _Atomic int64_t waits_us; /* how long it may still wait for others; INT64_MAX: no limit */
+    struct waits waits;
     struct file_lock claim_lock;
     struct file_lock recovery_lock;
     struct file_lock structure_lock; /* see replace.h */

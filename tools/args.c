@@ -139,11 +139,24 @@ static int take_wait(struct args *args, const char *text)
         return fail_usage("--wait is at most %d seconds", WAIT_SECONDS_MAX);
     /* The library reads 0 as its default; one millisecond is as good as not at all. */
     args->wait_ms = seconds == 0 ? 1 : (uint32_t)seconds * 1000;
+    args->wait_given = true;
     return 0;
+}
+
+/* --json may stand in front of a verb and behind it. */
+static bool was_given(const struct args *args, const struct option *option)
+{
+    if (strcmp(option->name, "wait") == 0)
+        return args->wait_given;
+    if (strcmp(option->name, "store") == 0)
+        return args->store != NULL;
+    return args_has(args, option->name);
 }
 
 static int take(struct args *args, const struct option *option, const char *text)
 {
+    if (!option->repeatable && was_given(args, option))
+        return fail_usage("--%s was given twice", option->name);
     if (strcmp(option->name, "store") == 0) {
         if (text[0] == '\0')
             return fail_usage("--store needs a directory, and was given an empty name");
@@ -156,8 +169,6 @@ static int take(struct args *args, const struct option *option, const char *text
     }
     if (strcmp(option->name, "wait") == 0)
         return take_wait(args, text);
-    if (!option->repeatable && args_has(args, option->name))
-        return fail_usage("--%s stands twice on the command line: give it once", option->name);
     args->values[args->value_count++] = (struct args_value){option, text};
     return 0;
 }
@@ -434,8 +445,10 @@ int args_limits(const struct args *args, annal_limits *out)
         return fail_usage("--timeout is at most %d seconds", SECONDS_MAX);
     if (exit_status == 0 && (memory > MB_MAX || temp > MB_MAX))
         return fail_usage("--memory and --temp are at most %llu MB", (unsigned long long)MB_MAX);
-    *out = (annal_limits){
-        .run_ms = (uint32_t)seconds * 1000, .memory_bytes = memory << 20, .temp_bytes = temp << 20};
+    *out = (annal_limits){.run_ms = (uint32_t)seconds * 1000,
+                          .memory_bytes = memory << 20,
+                          .temp_bytes = temp << 20,
+                          .wait_ms = args->wait_ms};
     return exit_status;
 }
 

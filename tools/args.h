@@ -20,6 +20,7 @@ struct args {
     const struct command *command; /* NULL: none was given */
     const char *store;             /* --store, else $ANNAL_STORE, else NULL: the default place */
     uint32_t wait_ms;              /* --wait; WAIT_MS_USUAL when it was not given */
+    bool wait_given;
     bool json;
     bool help;
     bool version;

@@ -2,7 +2,6 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
-#include "journal/base/clock.h"
 #include "journal/base/place.h"
 #include "journal/base/seam.h"
 #include "tools/out.h"
@@ -35,11 +34,6 @@ bool store_is_there(const struct args *args)
     return !missing;
 }
 
-static int64_t now_us(void)
-{
-    return annal__system_clock.monotonic_us(annal__system_clock.arg);
-}
-
 /* The directories above the store, so that the default place works on a new machine. */
 static int make_parents(char *path)
 {
@@ -69,12 +63,12 @@ void store_wait_each(annal_store *store)
     annal__store_limit_waits(store, UINT32_MAX);
 }
 
-/* What is left of --wait; opening waits, too. */
-static void limit_waits(const struct args *args, annal_store *store, int64_t begun_us)
+/* What is left of --wait: opening may have waited, too. */
+static void limit_waits(const struct args *args, annal_store *store)
 {
-    int64_t took_ms = (now_us() - begun_us) / 1000;
+    int64_t waited_ms = annal__store_waited_us(store) / 1000;
     annal__store_limit_waits(store,
-                             took_ms < args->wait_ms ? args->wait_ms - (uint32_t)took_ms : 0);
+                             waited_ms < args->wait_ms ? args->wait_ms - (uint32_t)waited_ms : 0);
 }
 
 int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
@@ -86,7 +80,6 @@ int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
         .wait_ms = wait_ms != 0 && wait_ms < args->wait_ms ? wait_ms : args->wait_ms,
         .log = say_log};
     annal_error err = {0};
-    int64_t begun_us = now_us();
     int wrong = mode == OPEN_CREATE ? args_journal_format(args, &options.format) : 0;
     if (wrong != 0)
         return wrong;
@@ -110,7 +103,7 @@ int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
     else if (status < 0)
         exit_status = fail_error(&err);
     else
-        limit_waits(args, *out_store, begun_us);
+        limit_waits(args, *out_store);
 
 done:
     annal__free(path);

@@ -38,14 +38,19 @@ uint32_t annal__store_wait_ms(const annal_store *store);
 /*
  * How long this store object waits for other processes, in all: as long as the callers of each wait
  * say, unless who opened it sets a limit from now on (UINT32_MAX: none). Only waiting counts,
- * and not the work between: so a command keeps its --wait however many things it waits for. Each
- * wait asks how much of it is left, and sleeps through annal__store_wait() or says how long it was.
+ * and not the work between: so a command keeps its --wait however many things it waits for. Time in
+ * which several threads wait counts once. Each wait asks how much is left, and sleeps through
+ * annal__store_wait(), or between the other two.
  */
 void annal__store_limit_waits(annal_store *store, uint32_t limit_ms);
-int64_t annal__store_may_wait(const annal_store *store, int64_t wait_us);
-uint32_t annal__store_may_wait_ms(const annal_store *store, uint32_t wait_ms);
+int64_t annal__store_may_wait(annal_store *store, int64_t wait_us);
+uint32_t annal__store_may_wait_ms(annal_store *store, uint32_t wait_ms);
 void annal__store_wait(annal_store *store, int64_t us);
-void annal__store_waited(annal_store *store, int64_t us);
+void annal__store_wait_begin(annal_store *store);
+void annal__store_wait_end(annal_store *store);
+
+/* What it waited since it was opened, or since the limit was set. */
+int64_t annal__store_waited_us(annal_store *store);
 
 /*
  * Where what the tails of a store object share hangs (replay/hub.h), for there is no global state:

@@ -4,11 +4,13 @@
 
 #include "journal/base/seam.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LIMIT_MS 80
 
@@ -92,6 +94,57 @@ START_TEST(a_stopped_program_that_writes_sessions_db_is_named_and_waited_for_wit
 }
 END_TEST
 
+START_TEST(without_sessions_db_the_journals_answer_beside_a_stopped_holder_of_locks_index)
+{
+    struct text text = {0};
+    annal_lag lag = {0};
+    const annal_sql_options options = {.out_lag = &lag};
+    const char *lock = tmpdir_path(&f.dir, "store/locks/index");
+    annal_index_close(f.index);
+    ck_assert_int_eq(unlink(tmpdir_path(&f.dir, "store/sessions.db")), 0);
+    ck_ok(annal_index_open(f.store, NULL, &f.index, err));
+    stopped_start_locked(&stopped, (const char *const[]){lock, NULL});
+    int64_t begun_us = stopped_now_us();
+    annal__store_limit_waits(f.store, LIMIT_MS);
+    ck_ok(annal_sql(f.index, ANNAL_SLICE("SELECT COUNT(*) FROM event_index"), &options, text_row,
+                    &text, err));
+    ck_in_time(begun_us, LIMIT_MS * 1000);
+    ck_assert_str_eq(text.ptr, "16\n");
+    ck_assert_uint_eq(lag.sessions, 0);
+    free(text.ptr);
+}
+END_TEST
+
+/* The lock under which SQLite makes the index of a WAL: byte 128 of the -shm. */
+static void make_wal_index_and_stop(void *arg)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 128, .l_len = 1};
+    int fd = open(arg, O_RDWR | O_CREAT, 0600);
+    if (fd >= 0 && fcntl(fd, F_SETLK, &lock) == 0)
+        raise(SIGSTOP);
+}
+
+START_TEST(a_process_that_is_stopped_while_it_makes_the_index_of_the_wal_is_named_in_time)
+{
+    annal_error err = {0};
+    struct text text = {0};
+    annal_index_close(f.index);
+    ck_assert_int_eq(annal_index_open(f.store, NULL, &f.index, &err), ANNAL_OK);
+    stopped_start(&stopped, make_wal_index_and_stop,
+                  (void *)tmpdir_path(&f.dir, "store/sessions.db-shm"));
+    int64_t begun_us = stopped_now_us();
+    annal__store_limit_waits(f.store, LIMIT_MS);
+    ck_assert_int_eq(annal_sql(f.index, ANNAL_SLICE("SELECT 1"), NULL, text_row, &text, &err),
+                     ANNAL_ERR_BUSY);
+    ck_in_time(begun_us, LIMIT_MS * 1000);
+    ck_assert_msg(strstr(err.message, stopped.who) != NULL, "%s", err.message);
+    stopped_end(&stopped);
+    annal__store_limit_waits(f.store, UINT32_MAX);
+    ck_sql(&f, "SELECT COUNT(*) FROM event_index", "16\n");
+    free(text.ptr);
+}
+END_TEST
+
 Suite *suite_stops(void)
 {
     Suite *suite = suite_create("stops");
@@ -102,5 +155,9 @@ Suite *suite_stops(void)
     tcase_add_test(cases, a_stopped_holder_of_locks_index_is_named_and_waited_for_within_the_limit);
     tcase_add_test(
         cases, a_stopped_program_that_writes_sessions_db_is_named_and_waited_for_within_the_limit);
+    tcase_add_test(cases,
+                   without_sessions_db_the_journals_answer_beside_a_stopped_holder_of_locks_index);
+    tcase_add_test(cases,
+                   a_process_that_is_stopped_while_it_makes_the_index_of_the_wal_is_named_in_time);
     return suite;
 }

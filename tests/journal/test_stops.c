@@ -575,6 +575,41 @@ START_TEST(a_limit_for_all_waits_of_a_store_is_not_paid_twice)
 }
 END_TEST
 
+START_TEST(time_in_which_two_threads_wait_counts_once)
+{
+    struct patient patients[2];
+    annal_store *store = store_open(path);
+    append_numbers(store, "a", 1, 1, ANNAL_LEVEL_SYNC);
+    stop_with("store/locks/claim");
+    annal__store_limit_waits(store, 6 * LIMIT_MS);
+    int64_t begun_us = stopped_now_us();
+    start_patient(&patients[0], store, "b");
+    start_patient(&patients[1], store, "c");
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(pthread_join(patients[i].thread, NULL), 0);
+        ck_assert_int_eq(patients[i].status, ANNAL_ERR_BUSY);
+    }
+    int64_t took_us = stopped_now_us() - begun_us;
+    ck_assert_int_ge(took_us, 6 * LIMIT_MS * 1000);
+    ck_assert_int_le(annal__store_waited_us(store), took_us);
+    store_close(store);
+}
+END_TEST
+
+START_TEST(recovering_a_log_of_our_own_is_work_and_no_waiting)
+{
+    struct io io = annal__system_io;
+    const struct seams seams = {.io = &io, .clock = &annal__system_clock};
+    io.pread = read_slowly;
+    leave_dead_owner();
+    int64_t begun_us = stopped_now_us();
+    annal_store *store = store_open_seams(path, &seams);
+    ck_assert_int_ge(stopped_now_us() - begun_us, 300000);
+    ck_assert_int_lt(annal__store_waited_us(store), 100000);
+    store_close(store);
+}
+END_TEST
+
 Suite *suite_stops(void)
 {
     Suite *suite = suite_create("stops");
@@ -615,5 +650,7 @@ Suite *suite_stops(void)
     tcase_add_test(
         cases, who_keeps_others_off_a_session_on_a_full_disk_waits_for_no_thread_that_makes_a_log);
     tcase_add_test(cases, a_limit_for_all_waits_of_a_store_is_not_paid_twice);
+    tcase_add_test(cases, time_in_which_two_threads_wait_counts_once);
+    tcase_add_test(cases, recovering_a_log_of_our_own_is_work_and_no_waiting);
     return suite;
 }

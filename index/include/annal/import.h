@@ -152,7 +152,7 @@ typedef annal_status (*annal_import_row_fn)(void *arg, annal_slice json, annal_e
  * limits (may be NULL) bound each row's time, the memory, and, in temp_bytes, also the lines: they
  * may take that, or four times the database where that is more. So a view without an end ends.
  *
- * ANNAL_ERR_BUSY     another program keeps it locked, for ten seconds
+ * ANNAL_ERR_BUSY     another program keeps it locked for longer than the wait_ms of limits
  * ANNAL_ERR_CORRUPT  it is damaged; what was given until then is sound
  * ANNAL_ERR_LIMIT    it went over a limit
  * ANNAL_ERR_SQL      the importer is wrong

@@ -34,6 +34,7 @@ typedef struct annal_limits {
     uint32_t run_ms; /* of running, without what the callback takes */
     uint64_t memory_bytes;
     uint64_t temp_bytes; /* of temporary files, as large sorts need them */
+    uint32_t wait_ms;    /* annal_import_rows() alone: for other programs; default: ten seconds */
 } annal_limits;
 
 typedef struct annal_filter {

@@ -1,0 +1,89 @@
+#include "index/patience.h"
+
+#include "index/lock.h"
+#include "journal/base/error.h"
+#include "journal/base/seam.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+#define PAUSE_MS_MOST 20
+
+static int64_t now_us(void)
+{
+    return annal__deadline_after(0);
+}
+
+/* At most us of what is left since begun; 0 when time is up. */
+static int64_t left_of(const struct patience *patience, int64_t begun_us, int64_t us)
+{
+    int64_t left_us = begun_us + (int64_t)*patience->wait_ms * 1000 - now_us();
+    if (patience->store != NULL)
+        left_us = annal__store_may_wait(patience->store, left_us);
+    return left_us <= 0 ? 0 : left_us < us ? left_us : us;
+}
+
+static void pause_for(struct patience *patience, int64_t us)
+{
+    if (patience->store != NULL)
+        annal__store_wait_begin(patience->store);
+    (void)patience->sleep(&patience->vfs, (int)us);
+    if (patience->store != NULL)
+        annal__store_wait_end(patience->store);
+}
+
+/* Rule (2). A series of tries begins with sleeps of a microsecond. */
+static int sleep_within(sqlite3_vfs *vfs, int us)
+{
+    struct patience *patience =
+        (struct patience *)(void *)((char *)vfs - offsetof(struct patience, vfs));
+    if (us <= 1)
+        atomic_store(&patience->begun_us, now_us());
+    int64_t least_us = left_of(patience, atomic_load(&patience->begun_us), us);
+    if (least_us > 0)
+        pause_for(patience, least_us);
+    return us;
+}
+
+/* Rule (1). What this wait took until now follows from how often it was tried. */
+static int wait_for_others(void *arg, int tries)
+{
+    struct patience *patience = arg;
+    int64_t most = tries < PAUSE_MS_MOST ? tries : PAUSE_MS_MOST;
+    int64_t waited_ms = most * (most + 1) / 2 + (int64_t)(tries - most) * PAUSE_MS_MOST;
+    int64_t pause_ms = tries < PAUSE_MS_MOST ? tries + 1 : PAUSE_MS_MOST;
+    int64_t pause_us = left_of(patience, now_us() - waited_ms * 1000, pause_ms * 1000);
+    if (pause_us == 0)
+        return 0;
+    pause_for(patience, pause_us);
+    return 1;
+}
+
+annal_status annal__patience_init(struct patience *patience, annal_store *store,
+                                  const uint32_t *wait_ms, annal_error *err)
+{
+    *patience = (struct patience){.store = store, .wait_ms = wait_ms};
+    const sqlite3_vfs *usual = sqlite3_vfs_find(NULL); /* which starts SQLite, if need be */
+    if (usual == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "start SQLite: no memory");
+    snprintf(patience->name, sizeof patience->name, "annal-wait-%p", (void *)patience);
+    patience->vfs = *usual;
+    patience->vfs.pNext = NULL;
+    patience->vfs.zName = patience->name;
+    patience->sleep = patience->vfs.xSleep;
+    patience->vfs.xSleep = sleep_within;
+    sqlite3_vfs_register(&patience->vfs, 0);
+    return ANNAL_OK;
+}
+
+void annal__patience_done(struct patience *patience)
+{
+    if (patience->sleep != NULL)
+        sqlite3_vfs_unregister(&patience->vfs);
+    patience->sleep = NULL;
+}
+
+void annal__patience_on(struct patience *patience, sqlite3 *db)
+{
+    sqlite3_busy_handler(db, wait_for_others, patience);
+}

@@ -1,0 +1,169 @@
+/* SQLite waits for other programs as long as the store may, and each moment is counted once. */
+#include "index/patience.h"
+
+#include "journal/base/seam.h"
+#include "tests/support/journals.h"
+#include "tests/support/stopped.h"
+#include "tests/support/tmpdir.h"
+
+#include <annal/import.h>
+
+#include <check.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LIMIT_MS 120
+
+static struct tmpdir dir;
+static struct stopped stopped;
+static struct patience patience;
+static annal_store *store;
+static uint32_t wait_ms;
+static const char *path;
+
+static void set_up(void)
+{
+    TMPDIR_INIT(&dir);
+    store = store_open(tmpdir_path(&dir, "store"));
+    path = tmpdir_path(&dir, "some.db");
+    wait_ms = 10000;
+    ck_ok(annal__patience_init(&patience, store, &wait_ms, err));
+}
+
+static void tear_down(void)
+{
+    annal__patience_done(&patience);
+    stopped_end(&stopped);
+    store_close(store);
+    tmpdir_done(&dir);
+}
+
+static sqlite3 *open_db(const char *vfs)
+{
+    sqlite3 *db = NULL;
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    ck_assert_int_eq(sqlite3_open_v2(path, &db, flags, vfs), SQLITE_OK);
+    return db;
+}
+
+static void make(const char *sql)
+{
+    sqlite3 *db = open_db(NULL);
+    ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+}
+
+static void lock_all_and_stop(void *arg)
+{
+    sqlite3 *db = NULL;
+    if (sqlite3_open(arg, &db) == SQLITE_OK &&
+        sqlite3_exec(db, "BEGIN EXCLUSIVE", NULL, NULL, NULL) == SQLITE_OK)
+        raise(SIGSTOP);
+}
+
+START_TEST(statements_beside_a_stopped_program_wait_together_as_long_as_the_store_may)
+{
+    make("CREATE TABLE t (a)");
+    stopped_start(&stopped, lock_all_and_stop, (void *)path);
+    sqlite3 *db = open_db(patience.name);
+    annal__patience_on(&patience, db);
+    annal__store_limit_waits(store, LIMIT_MS);
+    int64_t begun_us = stopped_now_us();
+    ck_assert_int_eq(sqlite3_exec(db, "SELECT * FROM t", NULL, NULL, NULL), SQLITE_BUSY);
+    int64_t waited_us = annal__store_waited_us(store);
+    ck_assert_int_ge(stopped_now_us() - begun_us, LIMIT_MS * 1000);
+    ck_assert_int_ge(waited_us, LIMIT_MS * 1000);
+    for (int i = 0; i < 200; i++)
+        ck_assert_int_eq(sqlite3_exec(db, "SELECT * FROM t", NULL, NULL, NULL), SQLITE_BUSY);
+    ck_assert_int_eq(annal__store_waited_us(store), waited_us);
+    ck_in_time(begun_us, LIMIT_MS * 1000);
+    sqlite3_close(db);
+}
+END_TEST
+
+START_TEST(each_wait_is_no_longer_than_it_may_be_without_a_limit_for_all)
+{
+    make("CREATE TABLE t (a)");
+    stopped_start(&stopped, lock_all_and_stop, (void *)path);
+    sqlite3 *db = open_db(patience.name);
+    annal__patience_on(&patience, db);
+    wait_ms = LIMIT_MS;
+    int64_t begun_us = stopped_now_us();
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(sqlite3_exec(db, "SELECT * FROM t", NULL, NULL, NULL), SQLITE_BUSY);
+    ck_assert_int_ge(stopped_now_us() - begun_us, 2 * LIMIT_MS * 1000);
+    ck_in_time(begun_us, 2 * LIMIT_MS * 1000);
+    sqlite3_close(db);
+}
+END_TEST
+
+/* The lock under which SQLite makes the index of a WAL: byte 128 of the -shm. */
+static void make_wal_index_and_stop(void *arg)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 128, .l_len = 1};
+    int fd = open(arg, O_RDWR | O_CREAT, 0600);
+    if (fd >= 0 && fcntl(fd, F_SETLK, &lock) == 0)
+        raise(SIGSTOP);
+}
+
+START_TEST(a_program_that_is_stopped_while_it_makes_the_index_of_a_wal_is_waited_for_no_longer)
+{
+    make("PRAGMA journal_mode = WAL; CREATE TABLE t (a)");
+    stopped_start(&stopped, make_wal_index_and_stop, (void *)tmpdir_path(&dir, "some.db-shm"));
+    sqlite3 *db = open_db(patience.name);
+    annal__patience_on(&patience, db);
+    annal__store_limit_waits(store, LIMIT_MS);
+    int64_t begun_us = stopped_now_us();
+    ck_assert_int_eq(sqlite3_exec(db, "SELECT * FROM t", NULL, NULL, NULL), SQLITE_PROTOCOL);
+    int64_t waited_us = annal__store_waited_us(store);
+    ck_assert_int_ge(waited_us, LIMIT_MS * 1000);
+    ck_assert_int_eq(sqlite3_exec(db, "SELECT * FROM t", NULL, NULL, NULL), SQLITE_PROTOCOL);
+    ck_assert_int_eq(annal__store_waited_us(store), waited_us);
+    ck_in_time(begun_us, LIMIT_MS * 1000);
+    sqlite3_close(db);
+}
+END_TEST
+
+static annal_status count_row(void *arg, annal_slice json, annal_error *err)
+{
+    (void)json;
+    (void)err;
+    ++*(int *)arg;
+    return ANNAL_OK;
+}
+
+START_TEST(a_log_of_another_program_is_waited_for_as_long_as_was_asked)
+{
+    int rows = 0;
+    const annal_slice importer = ANNAL_SLICE("-- rows\nSELECT a FROM t;\n");
+    const annal_limits limits = {.wait_ms = LIMIT_MS};
+    make("CREATE TABLE t (a); INSERT INTO t VALUES (1)");
+    stopped_start(&stopped, lock_all_and_stop, (void *)path);
+    int64_t begun_us = stopped_now_us();
+    ck_status(ANNAL_ERR_BUSY, annal_import_rows(importer, path, &limits, count_row, &rows, err));
+    ck_assert_int_ge(stopped_now_us() - begun_us, LIMIT_MS * 1000);
+    ck_in_time(begun_us, LIMIT_MS * 1000);
+    stopped_end(&stopped);
+    ck_ok(annal_import_rows(importer, path, &limits, count_row, &rows, err));
+    ck_assert_int_eq(rows, 1);
+}
+END_TEST
+
+Suite *suite_patience(void)
+{
+    Suite *suite = suite_create("patience");
+    TCase *cases = tcase_create("patience");
+    suite_add_tcase(suite, cases);
+    tcase_set_timeout(cases, 60);
+    tcase_add_checked_fixture(cases, set_up, tear_down);
+    tcase_add_test(cases,
+                   statements_beside_a_stopped_program_wait_together_as_long_as_the_store_may);
+    tcase_add_test(cases, each_wait_is_no_longer_than_it_may_be_without_a_limit_for_all);
+    tcase_add_test(
+        cases, a_program_that_is_stopped_while_it_makes_the_index_of_a_wal_is_waited_for_no_longer);
+    tcase_add_test(cases, a_log_of_another_program_is_waited_for_as_long_as_was_asked);
+    return suite;
+}
