@@ -2,9 +2,10 @@
  * Backup: all of a store that cannot be made again.
  *
  * (1) What is copied: events/ (the journals), artifacts/, cursors/ (first, so that none stands
- *     behind the end of a journal), and of packs/ the list of packs that are on and the user's packs. Not the index, the snapshots and the tables of packs, which are made
- *     from these; not the commit logs: what is durable stands in the journals too, or is waited for
- *     (rule 4); not locks/.
+ *     behind the end of a journal), and of packs/ the list of packs that are on and the user's
+ *     packs. Not the index, the snapshots and the tables of packs, which are made from these; not
+ *     the commit logs: what is durable stands in the journals too, or is waited for (rule 4); not
+ *     locks/.
  * (2) `manifest` is JSON lines: {"annal_backup":1,"created":T}, one {"path","bytes","h"} for each
  *     file, h the XXH3-64 of its bytes, and {"files","bytes","h"}, h that of the manifest up to
  *     there. It is written when all files and directories are synced. No other file of a backup is

@@ -39,7 +39,7 @@
  *     past the guards. A guard that is asked over tables that lack sessions would let through what
  *     it forbids, and SQL does not say which rows of others it looks at. So the append works on what
  *     is missing for a twentieth of the time that it may wait; when more than a MiB is left it is
- *     refused, with how far the tables are: whoever tries again gets on, and nobody waits for minutes.
+ *     refused, with how far the tables are: whoever tries again is further on, and nobody waits for minutes.
  */
 #include "index/database.h"
 #include "index/index.h"

@@ -4,9 +4,9 @@
  * (1) Its first line is
  *         -- pack NAME   version N   database FILE   [in DIR]   [sessions GLOB]   [writable]
  *     FILE ends in .db and stands in STORE, or in STORE/DIR, but nowhere where the store keeps its
- *     own: events/, commit/, packs/, locks/, snapshots/, artifacts/, sessions.db. GLOB: only these sessions are fed to the pack. A * in
- *     FILE stands for what the * of GLOB stands for: a database for each. writable: the stock
- *     sqlite3 shell may write the tables.
+ *     own: events/, commit/, packs/, locks/, snapshots/, artifacts/, sessions.db. GLOB: only these
+ *     sessions are fed to the pack. A * in FILE stands for what the * of GLOB stands for: a
+ *     database for each. writable: the stock sqlite3 shell may write the tables.
  * (2) What follows, up to the first section, makes the tables.
  * (3) Sections begin with a line of their own, and reach to the next one:
  *         -- on TYPE[, TYPE]...   [guarded "SENTENCE"]   [reads SESSION[, SESSION]...]

@@ -313,8 +313,11 @@ static bool is_being_redone(const struct other *other)
            (!other->bound || atomic_load(&other->held.header->state) == HELD_REDONE);
 }
 
-/* *out_at_work, added to: by others who recover it, or keep us from it; and what moved there so far. */
-static annal_status recover_one(annal_store *store, uint32_t number, bool *out_at_work,
+/*
+ * *out_recovering: another process recovers it, or keeps us from it. *out_moved, added to: what it
+ * did so far.
+ */
+static annal_status recover_one(annal_store *store, uint32_t number, bool *out_recovering,
                                 uint64_t *out_moved, annal_error *err)
 {
     struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
@@ -328,9 +331,9 @@ static annal_status recover_one(annal_store *store, uint32_t number, bool *out_a
             status = other_recover(store, &other, 0, &read, err);
         if (status == ANNAL_OK)
             remove_slot(store, number, &other.log, &other.held);
-        *out_at_work = status == ANNAL_ERR_BUSY;
+        *out_recovering = status == ANNAL_ERR_BUSY;
     } else if (status == ANNAL_OK && !is_empty(&other)) {
-        *out_at_work = is_being_redone(&other) || is_looked_at(store, &other);
+        *out_recovering = is_being_redone(&other) || is_looked_at(store, &other);
         *out_moved += other.held.header == NULL ? 0 : atomic_load(&other.held.header->redo_moved);
     }
 
@@ -374,9 +377,10 @@ static void recover_listed(annal_store *store, struct slot_list *list, uint64_t 
     *out_moved = 0;
     for (size_t i = 0; i < list->count; i++) {
         annal_error failure;
-        bool at_work = false;
-        annal_status status = recover_one(store, list->numbers[i], &at_work, out_moved, &failure);
-        if (at_work)
+        bool recovering = false;
+        annal_status status =
+            recover_one(store, list->numbers[i], &recovering, out_moved, &failure);
+        if (recovering)
             list->numbers[kept++] = list->numbers[i];
         else if (status < 0 && status != ANNAL_ERR_NOTFOUND)
             annal__store_log(store, ANNAL_LOG_WARNING, "recover commit log %02" PRIu32 ": %s",

@@ -122,8 +122,8 @@ void annal__unseen_warn(annal_store *store, uint32_t missing)
     describe(unseen, what, sizeof what);
     if (unseen->events > 0 && missing != SLOTS_MAX)
         annal__store_log(store, ANNAL_LOG_WARNING,
-                         "%s; they are not shown before %s, which is recovering it, gets on", what,
-                         annal__holder_name(annal__slot_holder(store, missing), name));
+                         "%s; they are not shown before %s, which is recovering it, makes progress",
+                         what, annal__holder_name(annal__slot_holder(store, missing), name));
     else if (unseen->events > 0)
         annal__store_log(store, ANNAL_LOG_WARNING,
                          "%s; they are not shown: open the store for writing once to see them",

@@ -12,8 +12,8 @@
  *
  * When it is closed it takes what is due, in rounds with the keeper's other work in between. A
  * process that lived for a moment works for a moment, CLOSING_US or until it has taken one, so that
- * a row of such processes gets on. One that lived longer may have appended more, and works for up to
- * CLOSING_SHARE times as long as it lived. The next process goes on.
+ * a row of such processes makes progress. One that lived longer may have appended more, and works
+ * for up to CLOSING_SHARE times as long as it lived. The next process goes on.
  */
 #include "snapshot/due.h"
 #include "snapshot/left.h"

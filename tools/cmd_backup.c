@@ -128,7 +128,7 @@ const struct command cmd_restore = {
              "be none yet: what is there is never overwritten. Every file is compared with\n"
              "the manifest. The store is made beside its place and takes it when it is whole;\n"
              "a restore that broke off leaves STORE.restoring-*, which can be deleted.\n"
-             "Index, snapshots and the tables of packs are made anew when they are asked for.\n"
+             "Index, snapshots and the tables of packs are rebuilt when they are asked for.\n"
              "\n"
              "The exit status is 1 when there is a store, or the backup is damaged.",
     .examples = "  annal restore /mnt/disk/annal-monday --store /srv/annal\n",

@@ -215,7 +215,7 @@ static int check_cursor(void *arg, const annal_tail_cursor *cursor)
     struct doctor *doctor = arg;
     doctor->cursors++;
     if (cursor->damaged)
-        tell(doctor, "cursor", "'annal cursor drop' forgets it; its reader then begins anew",
+        tell(doctor, "cursor", "'annal cursor drop' forgets it; its reader then begins again",
              "'%.*s' is damaged", ANNAL_FMT(cursor->name));
     return 0;
 }

@@ -310,7 +310,7 @@ static int rebuild(const struct args *args)
     if (exit_status == 0 && args->json)
         printf("{\"name\":\"%s\",\"events\":%" PRIu64 "}\n", name, made.events);
     else if (exit_status == 0)
-        printf("pack %s: its tables are made anew from %s events\n", name,
+        printf("pack %s: its tables are rebuilt from %s events\n", name,
                human_count(events, made.events));
     annal_index_close(index);
     return store_close(store, exit_status);
@@ -409,7 +409,7 @@ static const struct command verbs[] = {
      .fields = check_fields,
      .run = check},
     {.name = "rebuild",
-     .summary = "make the tables of a pack anew from the journals",
+     .summary = "rebuild the tables of a pack from the journals",
      .about = "Nobody needs it when a pack changed: that is noticed. Stopped in the middle, the\n"
               "next question about them or the keeper goes on where it was.",
      .examples = "  annal pack rebuild teams\n",

@@ -66,8 +66,8 @@ static int run(const struct args *args)
 const struct command cmd_reindex = {
     .name = "reindex",
     .operands = "",
-    .summary = "make the index anew from the journals",
-    .about = "Throws sessions.db away and makes it anew. Nothing is lost by that: everything\n"
+    .summary = "rebuild the index from the journals",
+    .about = "Throws sessions.db away and rebuilds it. Nothing is lost by that: everything\n"
              "in it comes from the journals. Snapshots go with it, and are taken again in\n"
              "time.",
     .examples = "  annal reindex\n",

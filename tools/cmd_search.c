@@ -346,7 +346,7 @@ static const struct option options[] = {
     {"context", "N", "with the N events before and behind each hit", false},
     {"match", "EXPR", "instead of WORDs: \"a AND (b OR c*) NOT d\"", false},
     {"status", NULL, "how search stands in this store", false},
-    {"rebuild", NULL, "make search.db anew from the journals", false},
+    {"rebuild", NULL, "rebuild search.db from the journals", false},
     {"off", NULL, "switch search off, and remove search.db", false},
     {"on", NULL, "switch it on again", false},
     {NULL, NULL, NULL, false}};

@@ -51,7 +51,7 @@ static int run(const struct args *args)
 const struct command cmd_vacuum = {
     .name = "vacuum",
     .operands = "",
-    .summary = "make the databases anew without their free pages",
+    .summary = "rewrite the databases without their free pages",
     .about = "Runs VACUUM on sessions.db and on the databases of the packs that are on, which\n"
              "gives back the space of rows that are gone, for instance after 'annal prune'.\n"
              "Appends and readers go on; catching up waits until it is done. It needs as much\n"

@@ -56,7 +56,7 @@ static annal_status find_members(annal_slice line, struct buf *scratch,
         if (status < 0)
             return status;
         if (values[key].ptr != NULL)
-            return annal__fail(err, ANNAL_ERR_INVALID, "the key \"%s\" stands twice",
+            return annal__fail(err, ANNAL_ERR_INVALID, "the key \"%s\" is given twice",
                                key_names[key]);
         values[key] = value;
     }

@@ -203,7 +203,7 @@ static int read_head(struct import *import)
     snprintf(import->call->session, sizeof import->call->session, "team_%s", import->team);
     if (import->team[0] == '\0' ||
         annal_session_id_check(annal_slice_of(import->call->session), NULL) < 0)
-        return fail_refused("import '%s': its id is none that a team can have here: 1 to %d of "
+        return fail_refused("import '%s': its id is not a valid team id: use 1 to %d of "
                             "A-Z a-z 0-9 . _ -",
                             import->path, TEAM_ID_BYTES_MAX);
     return 0;

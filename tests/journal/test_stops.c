@@ -311,7 +311,7 @@ START_TEST(an_owner_whose_list_was_removed_is_not_said_to_recover_anything)
 }
 END_TEST
 
-/* Reading takes longer than others wait for who does not get on. */
+/* Reading takes longer than others wait for a process that makes no progress. */
 static ssize_t read_slowly(void *arg, int fd, void *bytes, size_t len, uint64_t offset)
 {
     if (len >= 64 << 10)

@@ -74,7 +74,10 @@ static bool test_has_open(const char *store)
     return has;
 }
 
-/* Only what a new process would have: three files, and no handler of Check's, which kills the whole group. */
+/*
+ * Only what a new process would have: three files, and no handler of Check's, which kills the whole
+ * group.
+ */
 static void leave_the_test(void)
 {
     static const int handled[] = {SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGALRM, SIGUSR1, SIGUSR2};

@@ -1,4 +1,7 @@
-/* Each verb once as the built program: under a sanitizer it is also searched for leaks when it ends. */
+/*
+ * Each verb once as the built program: under a sanitizer it is also searched for leaks when it
+ * ends.
+ */
 #include "tests/tools/cli.h"
 #include "tools/command.h"
 #include "tools/verbs.h"
@@ -13,7 +16,10 @@ static const char history[] = "{\"type\":\"session.created\",\"data\":{\"agent_i
 
 #define LOGS ANNAL_SOURCE "/tests/data/codex"
 
-/* A story in this order. Of a noun one verb is enough: what they have in common is verb_append() and verb_select(). */
+/*
+ * A story in this order. Of a noun one verb is enough: what they have in common is verb_append()
+ * and verb_select().
+ */
 static const char *const story[][8] = {
     {"append", "s1"},
     {"append", "s2"},

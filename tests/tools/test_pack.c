@@ -237,7 +237,7 @@ START_TEST(rebuild_makes_the_tables_anew)
     CLI(&cli, NULL, "sql", "SELECT 1");
     CLI(&cli, NULL, "pack", "rebuild", "notes");
     cli_assert_done(&cli);
-    ck_assert_str_eq(cli.out, "pack notes: its tables are made anew from 2 events\n");
+    ck_assert_str_eq(cli.out, "pack notes: its tables are rebuilt from 2 events\n");
     CLI(&cli, NULL, "sql", "--json", "SELECT count(*) AS n FROM notes");
     ck_assert_str_eq(cli.out, "{\"n\":2}\n");
     CLI(&cli, NULL, "pack", "rebuild", "nothing");

@@ -299,7 +299,7 @@ START_TEST(what_the_shell_wrote_is_in_the_journal_after_a_sync)
     ck_assert_ptr_null(strstr(cli.out, "users"));
     CLI(&cli, NULL, "pack", "rebuild", "prose");
     cli_assert_done(&cli);
-    ck_out(&cli, "made anew from 2 events");
+    ck_out(&cli, "rebuilt from 2 events");
     CLI(&cli, NULL, "verify");
     ck_out(&cli, "nothing found");
     CLI(&cli, NULL, "cat", "prose_" RUN);

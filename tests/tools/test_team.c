@@ -391,7 +391,7 @@ START_TEST(a_file_that_is_no_team_costs_only_itself)
     ck_assert_int_eq(count_of(cli.err, "holds no JSON object"), 2);
     ck_assert_int_eq(count_of(cli.err, "the team has no id"), 3);
     ck_assert_ptr_nonnull(strstr(cli.err, "no-id.json': the team has no id"));
-    ck_assert_ptr_nonnull(strstr(cli.err, "its id is none"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "its id is not a valid team id"));
     ck_assert_ptr_nonnull(strstr(cli.err, "read '/nowhere'"));
     ck_sql(&cli, "SELECT id, name, members FROM teams",
            "{\"id\":\"z\",\"name\":\"z\",\"members\":\"[\\\"a\\\"]\"}\n");
@@ -651,7 +651,69 @@ static const char *make_artifacts(struct cli *cli, const char *name, const char 
     return directory;
 }
 
-START_TEST(run_health_has_six_levels_and_the_worst_of_several_runs_decides)
+static void start_running(struct cli *cli, const char *own)
+{
+    start_session(cli, "alive-20m", "agent", "20m", own);
+    start_session(cli, "alive-2h", "agent", "2h", own);
+    start_session(cli, "alive-7h", "agent", "7h", own);
+    start_session(cli, "flow-7h", "flow", "7h", own);
+    start_session(cli, "flow-13h", "flow", "13h", own);
+    CLI(cli, NULL, "lionagi", "session", "unknown-20m", "--started", "20m");
+    CLI(cli, NULL, "lionagi", "session", "unknown-2h", "--started", "2h");
+    CLI(cli, NULL, "lionagi", "session", "unknown-7h", "--started", "7h");
+}
+
+/* However short their silence. */
+static void start_dead(struct cli *cli, const char *pid)
+{
+    start_session(cli, "dead-nothing", "agent", "20m", pid);
+    start_session(cli, "dead-message", "agent", "20m", pid);
+    CLI(cli, NULL, "lionagi", "message", "dead-message", "\"hello\"");
+    CLI(cli, NULL, "lionagi", "session", "dead-artifacts", "--pid", pid, "--artifacts",
+        make_artifacts(cli, "a1", NULL, NULL));
+    CLI(cli, NULL, "lionagi", "session", "dead-promised", "--pid", pid, "--artifacts",
+        tmpdir_path(&cli->dir, "nowhere"));
+}
+
+static void start_and_end(struct cli *cli, const char *pid)
+{
+    char path[500];
+    CLI(cli, NULL, "lionagi", "session", "clean", "--status", "completed", "--pid", pid,
+        "--artifacts", make_artifacts(cli, "a2", "report.md", "text"));
+    CLI(cli, NULL, "lionagi", "session", "locked", "--status", "completed", "--artifacts",
+        make_artifacts(cli, "a3", "sub/run.lock", ""));
+    CLI(cli, NULL, "lionagi", "session", "locked-failed", "--status", "failed", "--artifacts",
+        make_artifacts(cli, "a4", ".lock", "1234\n"));
+    CLI(cli, NULL, "lionagi", "session", "packages", "--status", "cancelled", "--artifacts",
+        make_artifacts(cli, "a5", "Cargo.lock", "version = 3\n[[package]]\n"));
+    snprintf(path, sizeof path, "../../../../../../../../../../../../../../../..%s",
+             make_artifacts(cli, "a10", ".lock", ""));
+    ck_assert_int_eq(access(path, F_OK), 0);
+    CLI(cli, NULL, "lionagi", "session", "relative", "--status", "completed", "--artifacts", path);
+    cli_assert_done(cli);
+}
+
+/* Sessions without a status, and some that go on, though the tables have no status of it. */
+static void start_otherwise(struct cli *cli, const char *own, const char *pid)
+{
+    static const char *const sessions[] = {"idle-alive", "idle-dead", "paused"};
+    static const char *const names[] = {"a7", "a8", "a9"};
+    char data[500];
+    CLI(cli, "{}\n", "append", "null", "--type", "session.created");
+    snprintf(data, sizeof data, "{\"artifacts_path\":\"%s\"}\n",
+             make_artifacts(cli, "a6", "x.lock", "1234 host"));
+    CLI(cli, data, "append", "null-locked", "--type", "session.created");
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(data, sizeof data, "{\"status\":\"%.6s\",\"artifacts_path\":\"%s\"}\n",
+                 i < 2 ? "idle" : "paused", make_artifacts(cli, names[i], ".lock", ""));
+        CLI(cli, data, "append", sessions[i], "--type", "session.created");
+        if (i < 2)
+            CLI(cli, NULL, "lionagi", "open", sessions[i], "--pid", i == 0 ? own : pid);
+    }
+    cli_assert_done(cli);
+}
+
+START_TEST(run_health_has_six_levels)
 {
     static const struct {
         const char *session, *health;
@@ -664,56 +726,16 @@ START_TEST(run_health_has_six_levels_and_the_worst_of_several_runs_decides)
         {"null-locked", "zombie"},    {"packages", "healthy"},       {"paused", "healthy"},
         {"relative", "healthy"},      {"unknown-20m", "healthy"},    {"unknown-2h", "idle"},
         {"unknown-7h", "stale"}};
-    char own[20], pid[20], want[2000] = "", data[500];
+    char own[20], pid[20], want[2000] = "";
     size_t len = 0;
     struct cli cli;
     init(&cli);
     pid_t child = start_process(pid);
     snprintf(own, sizeof own, "%d", (int)getpid());
-    start_session(&cli, "alive-20m", "agent", "20m", own);
-    start_session(&cli, "alive-2h", "agent", "2h", own);
-    start_session(&cli, "alive-7h", "agent", "7h", own);
-    start_session(&cli, "flow-7h", "flow", "7h", own);
-    start_session(&cli, "flow-13h", "flow", "13h", own);
-    CLI(&cli, NULL, "lionagi", "session", "unknown-20m", "--started", "20m");
-    CLI(&cli, NULL, "lionagi", "session", "unknown-2h", "--started", "2h");
-    CLI(&cli, NULL, "lionagi", "session", "unknown-7h", "--started", "7h");
-    /* However short their silence. */
-    start_session(&cli, "dead-nothing", "agent", "20m", pid);
-    start_session(&cli, "dead-message", "agent", "20m", pid);
-    CLI(&cli, NULL, "lionagi", "message", "dead-message", "\"hello\"");
-    CLI(&cli, NULL, "lionagi", "session", "dead-artifacts", "--pid", pid, "--artifacts",
-        make_artifacts(&cli, "a1", NULL, NULL));
-    CLI(&cli, NULL, "lionagi", "session", "dead-promised", "--pid", pid, "--artifacts",
-        tmpdir_path(&cli.dir, "nowhere"));
-    /* What has ended. */
-    CLI(&cli, NULL, "lionagi", "session", "clean", "--status", "completed", "--pid", pid,
-        "--artifacts", make_artifacts(&cli, "a2", "report.md", "text"));
-    CLI(&cli, NULL, "lionagi", "session", "locked", "--status", "completed", "--artifacts",
-        make_artifacts(&cli, "a3", "sub/run.lock", ""));
-    CLI(&cli, NULL, "lionagi", "session", "locked-failed", "--status", "failed", "--artifacts",
-        make_artifacts(&cli, "a4", ".lock", "1234\n"));
-    CLI(&cli, NULL, "lionagi", "session", "packages", "--status", "cancelled", "--artifacts",
-        make_artifacts(&cli, "a5", "Cargo.lock", "version = 3\n[[package]]\n"));
-    CLI(&cli, "{}\n", "append", "null", "--type", "session.created");
-    snprintf(data, sizeof data, "{\"artifacts_path\":\"%s\"}\n",
-             make_artifacts(&cli, "a6", "x.lock", "1234 host"));
-    CLI(&cli, data, "append", "null-locked", "--type", "session.created");
-    /* What goes on, though the tables have no status of it. */
-    for (size_t i = 0; i < 3; i++) {
-        static const char *const sessions[] = {"idle-alive", "idle-dead", "paused"};
-        static const char *const names[] = {"a7", "a8", "a9"};
-        snprintf(data, sizeof data, "{\"status\":\"%.6s\",\"artifacts_path\":\"%s\"}\n",
-                 i < 2 ? "idle" : "paused", make_artifacts(&cli, names[i], ".lock", ""));
-        CLI(&cli, data, "append", sessions[i], "--type", "session.created");
-        if (i < 2)
-            CLI(&cli, NULL, "lionagi", "open", sessions[i], "--pid", i == 0 ? own : pid);
-    }
-    snprintf(data, sizeof data, "../../../../../../../../../../../../../../../..%s",
-             make_artifacts(&cli, "a10", ".lock", ""));
-    ck_assert_int_eq(access(data, F_OK), 0);
-    CLI(&cli, NULL, "lionagi", "session", "relative", "--status", "completed", "--artifacts", data);
-    cli_assert_done(&cli);
+    start_running(&cli, own);
+    start_dead(&cli, pid);
+    start_and_end(&cli, pid);
+    start_otherwise(&cli, own, pid);
     end_process(child);
 
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
@@ -727,7 +749,25 @@ START_TEST(run_health_has_six_levels_and_the_worst_of_several_runs_decides)
     CLI(&cli, NULL, "team", "runs", "--health", "orphaned", "--json");
     cli_assert_done(&cli);
     ck_assert_int_eq(count_of(cli.out, "\n"), 2);
+    CLI(&cli, NULL, "doctor", "--json");
+    ck_assert_ptr_nonnull(
+        strstr(cli.out, "12 sessions run, 3 of them stale, 2 orphaned, 2 unresponsive"));
+    cli_done(&cli);
+}
+END_TEST
 
+START_TEST(the_worst_of_several_runs_decides_how_a_team_is)
+{
+    char own[20], pid[20];
+    struct cli cli;
+    init(&cli);
+    pid_t child = start_process(pid);
+    snprintf(own, sizeof own, "%d", (int)getpid());
+    start_running(&cli, own);
+    start_dead(&cli, pid);
+    CLI(&cli, NULL, "lionagi", "session", "locked", "--status", "completed", "--artifacts",
+        make_artifacts(&cli, "a3", ".lock", ""));
+    end_process(child);
     CLI(&cli, NULL, "team", "create", "n", "--id", "t1");
     CLI(&cli, NULL, "team", "create", "none", "--id", "t2");
     CLI(&cli, NULL, "team", "send", "t1", "a", "--session", "alive-2h");
@@ -745,9 +785,6 @@ START_TEST(run_health_has_six_levels_and_the_worst_of_several_runs_decides)
            "SELECT group_concat(health, ' ') AS h FROM (SELECT health FROM health_levels ORDER BY "
            "severity)",
            "{\"h\":\"healthy idle unresponsive stale orphaned zombie\"}\n");
-    CLI(&cli, NULL, "doctor", "--json");
-    ck_assert_ptr_nonnull(
-        strstr(cli.out, "12 sessions run, 3 of them stale, 2 orphaned, 2 unresponsive"));
     cli_done(&cli);
 }
 END_TEST
@@ -826,7 +863,8 @@ Suite *suite_team(void)
     tcase_add_test(runs, a_session_that_a_living_process_holds_is_not_ended);
     tcase_add_test(runs, a_process_of_another_boot_is_dead);
     tcase_add_test(runs, without_the_packs_the_doctor_says_which_to_switch_on);
-    tcase_add_test(runs, run_health_has_six_levels_and_the_worst_of_several_runs_decides);
+    tcase_add_test(runs, run_health_has_six_levels);
+    tcase_add_test(runs, the_worst_of_several_runs_decides_how_a_team_is);
     tcase_add_test(runs, at_l37_runs_and_dashboard_show_status_and_health_side_by_side);
     suite_add_tcase(suite, runs);
     return suite;

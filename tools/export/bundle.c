@@ -321,7 +321,7 @@ static annal_status check_sessions(const struct bundle *bundle, const struct by_
 {
     for (size_t i = 1; i < by_id->count; i++) {
         if (strcmp(by_id->list[i - 1]->session, by_id->list[i]->session) == 0)
-            return refuse("a session stands twice", err);
+            return refuse("a session is in it twice", err);
     }
     for (size_t i = 0; i < bundle->session_count; i++) {
         const struct bundle_session *session = &bundle->sessions[i];
