@@ -895,18 +895,21 @@ static annal_status refuse_busy(const annal_store *store, annal_slice session,
                                 const struct other *other, annal_error *err)
 {
     char name[HOLDER_BYTES];
-    uint32_t holder = annal__slot_holder(store, other->number);
     if (other->bound && atomic_load(&other->held.header->state) == HELD_REDONE)
         return annal__fail(err, ANNAL_ERR_BUSY,
                            "session '%.*s' was of a process that died, and %s is recovering its "
                            "commit log %02" PRIu32,
-                           ANNAL_FMT(session), annal__holder_name(holder, name), other->number);
+                           ANNAL_FMT(session),
+                           annal__holder_name(annal__slot_holder(store, other->number), name),
+                           other->number);
     if (!other->bound)
         return annal__fail(err, ANNAL_ERR_BUSY,
                            "session '%.*s' may be in use by %s, which has commit log "
                            "%02" PRIu32 ", whose list in locks/ was removed or is being made; "
                            "wait until it has closed the store",
-                           ANNAL_FMT(session), annal__holder_name(holder, name), other->number);
+                           ANNAL_FMT(session),
+                           annal__holder_name(annal__slot_holder(store, other->number), name),
+                           other->number);
     uint32_t pid = other->held.header->pid;
     if (kill((pid_t)pid, 0) < 0 && errno == ESRCH)
         return annal__fail(err, ANNAL_ERR_BUSY,

@@ -54,7 +54,7 @@ run_part() {
         ;;
     faults | flips | contend | model | mutate) make "$1" ;;
     soak) make soak ROUNDS=1000000 SEED="$SEED" SECONDS_MOST=1200 ;;
-    stops) make stops SEED="$SEED" SPARE=250 ;;
+    stops) make stops SEED="$SEED" ;;
     power)
         cmake --preset bench
         cmake --build --preset bench --target test_power
