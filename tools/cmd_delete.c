@@ -1,4 +1,5 @@
 #include "journal/base/alloc.h"
+#include "journal/base/clock.h"
 #include "tools/args.h"
 #include "tools/catch_up.h"
 #include "tools/open.h"
@@ -62,6 +63,7 @@ static int delete_all(const struct args *args, annal_store *store)
 {
     annal_index *index = NULL;
     int exit_status = EXIT_DONE;
+    int64_t begun_us = annal__system_clock.monotonic_us(annal__system_clock.arg);
     annal_slice *deleted = annal__zalloc((size_t)args->operand_count * sizeof *deleted);
     size_t count = 0;
     if (deleted == NULL)
@@ -85,8 +87,10 @@ static int delete_all(const struct args *args, annal_store *store)
         drop_snapshots(index, session);
         drop_artifacts(store, session);
     }
-    if (count > 0)
+    if (count > 0) {
+        store_wait_within(args, store, begun_us);
         wipe_deleted(store, index, deleted, count);
+    }
     annal__free(deleted);
     annal_index_close(index);
     return out_finish(exit_status);

@@ -2,6 +2,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
+#include "journal/base/clock.h"
 #include "journal/base/place.h"
 #include "journal/base/seam.h"
 #include "tools/out.h"
@@ -61,6 +62,14 @@ void store_wait_anew(const struct args *args, annal_store *store)
 void store_wait_each(annal_store *store)
 {
     annal__store_limit_waits(store, UINT32_MAX);
+}
+
+void store_wait_within(const struct args *args, annal_store *store, int64_t begun_us)
+{
+    int64_t took_us = annal__system_clock.monotonic_us(annal__system_clock.arg) - begun_us;
+    int64_t left_us = (int64_t)args->wait_ms * 1000 - took_us;
+    left_us = annal__store_may_wait(store, left_us < 0 ? 0 : left_us);
+    annal__store_limit_waits(store, (uint32_t)(left_us / 1000));
 }
 
 /* What is left of --wait: opening may have waited, too. */

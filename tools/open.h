@@ -26,6 +26,12 @@ int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
 void store_wait_anew(const struct args *args, annal_store *store);
 void store_wait_each(annal_store *store);
 
+/*
+ * For what is told when it cannot be done: from now on the store waits no longer than until --wait is
+ * over since begun_us (monotonic), however much of that was work.
+ */
+void store_wait_within(const struct args *args, annal_store *store, int64_t begun_us);
+
 /* Whether a store stands where one would be opened, as far as that can be seen. */
 bool store_is_there(const struct args *args);
 

@@ -7,6 +7,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#define TRIES 4
+
 struct holder {
     uint32_t pid;
     bool writes;
@@ -35,7 +37,7 @@ static int rank(struct holder holder)
     return holder.writes ? 3 : 2;
 }
 
-uint32_t annal__holder_of(const struct stat *file, bool writes)
+static uint32_t look_for_holder(const struct stat *file, bool writes)
 {
     char line[256];
     struct holder best = {0};
@@ -48,6 +50,15 @@ uint32_t annal__holder_of(const struct stat *file, bool writes)
     if (locks != NULL)
         fclose(locks);
     return best.pid;
+}
+
+/* The kernel gives the list a page at a time, and a line is passed over when locks before it go meanwhile. */
+uint32_t annal__holder_of(const struct stat *file, bool writes)
+{
+    uint32_t pid = 0;
+    for (int tries = 0; tries < TRIES && pid == 0; tries++)
+        pid = look_for_holder(file, writes);
+    return pid;
 }
 
 /* "123 (name) T …": by a signal, or by a debugger. A name may have any characters in it. */
