@@ -9,8 +9,8 @@
  *     before, by the second reading; after, by what he stores (rule 3 of artifact.c gives it a new
  *     time). Who stores without a hold has `older_than_us` to append.
  * (3) A file is removed only when it is still as old as it was asked for, looked at under the lock.
- * (4) A file that is named for one session and is the journal of another, copied or renamed, may be
- *     all that is left of that one. It is no session's, but what its bytes name stays.
+ * (4) A file in events/ that is no session's journal, copied or renamed or the second of two, may be
+ *     all that is left of one. What its bytes name stays.
  */
 #include "artifact/names.h"
 #include "journal/base/alloc.h"
@@ -18,6 +18,7 @@
 #include "journal/base/seam.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -159,21 +160,27 @@ static void mark_hashes(struct walk *walk, annal_slice data)
 /* ---- Reading the journals ---- */
 
 /* Rule (4). What stands across the end of a piece is whole in the next one. */
-static annal_status read_stray(struct walk *walk, annal_slice session)
+static annal_status read_stray(void *arg, const char *path)
 {
+    struct walk *walk = arg;
+    const struct io *io = annal__store_io(walk->store);
     annal_status status = ANNAL_OK;
-    char *piece = annal__zalloc(STRAY_BYTES);
     ssize_t got = STRAY_BYTES;
+    char *piece = annal__zalloc(STRAY_BYTES);
     if (piece == NULL)
-        return annal__fail(walk->err, ANNAL_ERR_NOMEM, "read journals: no memory");
-    for (uint64_t offset = 0; got == STRAY_BYTES; offset += STRAY_BYTES - HEX) {
-        got = annal__store_read_stray(walk->store, session, piece, STRAY_BYTES, offset);
+        return annal__fail(walk->err, ANNAL_ERR_NOMEM, "read %s: no memory", path);
+    int fd = io->open(io->arg, path, O_RDONLY, 0);
+    if (fd < 0 && errno != ENOENT)
+        status = annal__fail_errno(walk->err, "open %s", path);
+    for (uint64_t offset = 0; fd >= 0 && got == STRAY_BYTES; offset += STRAY_BYTES - HEX) {
+        got = annal__read_full(io, fd, piece, STRAY_BYTES, offset);
         if (got >= 0)
             mark_hashes(walk, (annal_slice){piece, (size_t)got});
-        else if (errno != ENOENT)
-            status = annal__fail_errno(walk->err, "read what is named as the journal of '%.*s'",
-                                       ANNAL_FMT(session));
+        else
+            status = annal__fail_errno(walk->err, "read %s", path);
     }
+    if (fd >= 0)
+        io->close(io->arg, fd);
     annal__free(piece);
     return status;
 }
@@ -193,7 +200,7 @@ static annal_status read_rest(struct walk *walk, size_t which)
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK; /* deleted meanwhile */
     if (status == ANNAL_ERR_CORRUPT && annal__store_is_stray(walk->store, session))
-        return read_stray(walk, session);
+        return ANNAL_OK;
     while (status == ANNAL_OK) {
         annal_event event;
         status = annal_cursor_next(cursor, &event, walk->err);
@@ -337,6 +344,8 @@ static annal_status sweep_all(struct sweep *sweep)
         status = annal__artifact_lock(walk->store, LOCK_EX, &lock, walk->err);
     if (status >= 0 && walk->count > 0)
         status = annal_store_sessions(walk->store, visit, walk, walk->err);
+    if (status >= 0 && walk->count > 0)
+        status = annal__store_stray_files(walk->store, read_stray, walk, walk->err);
     for (size_t i = 0; i < walk->count && status >= 0; i++) {
         sweep->result.artifacts++;
         if (!walk->items[i].named && walk->items[i].stored_us <= sweep->before_us)

@@ -43,6 +43,7 @@ struct names {
     size_t room;
     struct buf text;
     bool no_memory;
+    bool tells; /* in the log, of what is no session's journal */
 };
 
 /* The format that the name of a file says; NULL: it is no journal. *out_length: of the session's
@@ -67,7 +68,8 @@ static int collect_name(void *arg, const char *name)
     size_t length;
     const struct codec *codec = codec_of_name(name, &length);
     if (codec == NULL) {
-        annal__stray_note_name(names->store, name);
+        if (names->tells)
+            annal__stray_note_name(names->store, name);
         return 0;
     }
     if (names->count == names->room) {
@@ -206,12 +208,10 @@ static annal_status visit_names(struct look *look, annal_session_fn fn, void *ar
         struct name *name = &names->list[i];
         annal_slice session = session_at(names, name);
         /* In both formats: one session all the same. */
-        if (last != NULL && annal__slice_same(session_at(names, last), session)) {
-            annal__stray_note_double(look->store, session);
-            continue;
-        }
-        if (is_next_right(look, i)) {
-            annal__stray_note_double(look->store, session);
+        bool again = last != NULL && annal__slice_same(session_at(names, last), session);
+        if (again || is_next_right(look, i)) {
+            if (names->tells)
+                annal__stray_note_double(look->store, session);
             continue;
         }
         if (!many)
@@ -229,11 +229,11 @@ static annal_status visit_names(struct look *look, annal_session_fn fn, void *ar
     return status;
 }
 
-annal_status annal_store_sessions(annal_store *store, annal_session_fn fn, void *arg,
+static annal_status list_sessions(annal_store *store, bool tells, annal_session_fn fn, void *arg,
                                   annal_error *err)
 {
     struct buf path = {0};
-    struct names names = {.store = store};
+    struct names names = {.store = store, .tells = tells};
     struct look look = {0};
     annal_status status = annal__store_check(store, err);
     if (status == ANNAL_OK)
@@ -263,6 +263,17 @@ done:
     annal__buf_done(&names.text);
     annal__buf_done(&path);
     return status;
+}
+
+annal_status annal_store_sessions(annal_store *store, annal_session_fn fn, void *arg,
+                                  annal_error *err)
+{
+    return list_sessions(store, true, fn, arg, err);
+}
+
+annal_status annal__store_list(annal_store *store, annal_session_fn fn, void *arg, annal_error *err)
+{
+    return list_sessions(store, false, fn, arg, err);
 }
 
 annal_status annal_session_info_get(annal_store *store, annal_slice session,

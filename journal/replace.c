@@ -484,7 +484,7 @@ annal_status annal__change_examine(struct change *change, annal_error *err)
     if (status < 0)
         return status;
     struct fork_search search = {store, id, err};
-    status = annal_store_sessions(store, refuse_fork, &search, err);
+    status = annal__store_list(store, refuse_fork, &search, err);
     if (status < 0)
         return status;
     /* Damage keeps nobody from deleting: then less is known of what goes. */

@@ -83,23 +83,6 @@ bool annal__stray_is_anothers(const annal_store *store, annal_slice session,
     return is_anothers(&found, session, NULL);
 }
 
-ssize_t annal__store_read_stray(const annal_store *store, annal_slice session, void *out,
-                                size_t len, uint64_t offset)
-{
-    const struct codec *codec;
-    annal_error why = {0};
-    int fd;
-    if (annal__journal_open(store, session, &fd, &codec, &why) < 0) {
-        errno = why.os_errno != 0 ? why.os_errno : ENOENT;
-        return -1;
-    }
-    ssize_t got = annal__read_full(store->io, fd, out, len, offset);
-    int failed = errno;
-    store->io->close(store->io->arg, fd);
-    errno = failed;
-    return got;
-}
-
 /* A name that a journal could have, were it not for the session. */
 static bool is_strange(const annal_store *store, const char *name, annal_error *out_why)
 {
@@ -199,11 +182,68 @@ annal_status annal_store_strays(annal_store *store, annal_stray_fn fn, void *arg
 {
     struct stray_walk walk = {.store = store, .fn = fn, .arg = arg};
     struct buf path = {0};
-    annal_status status = annal_store_sessions(store, visit_session, &walk, err);
+    annal_status status = annal__store_list(store, visit_session, &walk, err);
     if (status == ANNAL_OK)
         status = annal__store_path(store, &path, "events", "", err);
     if (status == ANNAL_OK && store->io->list(store->io->arg, path.ptr, visit_name, &walk) < 0)
         status = annal__fail_errno(err, "list %s", path.ptr);
     annal__buf_done(&path);
     return status == ANNAL_OK ? (annal_status)walk.stopped : status;
+}
+
+/* ---- Their files ---- */
+
+struct file_walk {
+    const annal_store *store;
+    annal__stray_file_fn fn;
+    void *arg;
+    annal_error *err;
+    annal_status status;
+};
+
+/* Whether this file is named as a journal is, and is not the one that is read for its session. */
+static bool is_unread(const struct file_walk *walk, const char *name)
+{
+    struct buf path = {0};
+    annal_error why;
+    bool unread = is_strange(walk->store, name, &why);
+    size_t length = strlen(name);
+    for (size_t i = 0; i < CODEC_COUNT && !unread; i++) {
+        const struct codec *read = NULL;
+        size_t suffix = strlen(annal__codecs[i]->suffix);
+        annal_slice session = {name, length > suffix ? length - suffix : 0};
+        if (session.len == 0 || strcmp(name + session.len, annal__codecs[i]->suffix) != 0 ||
+            annal_session_id_check(session, NULL) < 0)
+            continue;
+        unread = annal__journal_find(walk->store, session, &path, &read, NULL) < 0 ||
+                 read != annal__codecs[i] ||
+                 annal__stray_is_anothers(walk->store, session, annal__codecs[i]);
+    }
+    annal__buf_done(&path);
+    return unread;
+}
+
+static int visit_file(void *arg, const char *name)
+{
+    struct file_walk *walk = arg;
+    struct buf path = {0};
+    if (!is_unread(walk, name))
+        return 0;
+    walk->status = annal__store_path(walk->store, &path, "events", name, walk->err);
+    if (walk->status == ANNAL_OK)
+        walk->status = walk->fn(walk->arg, path.ptr);
+    annal__buf_done(&path);
+    return walk->status != ANNAL_OK;
+}
+
+annal_status annal__store_stray_files(const annal_store *store, annal__stray_file_fn fn, void *arg,
+                                      annal_error *err)
+{
+    struct file_walk walk = {.store = store, .fn = fn, .arg = arg, .err = err};
+    struct buf path = {0};
+    annal_status status = annal__store_path(store, &path, "events", "", err);
+    if (status == ANNAL_OK && store->io->list(store->io->arg, path.ptr, visit_file, &walk) < 0)
+        status = annal__fail_errno(err, "list %s", path.ptr);
+    annal__buf_done(&path);
+    return status == ANNAL_OK ? walk.status : status;
 }

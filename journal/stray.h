@@ -7,7 +7,8 @@
  * (2) The events of a stray are never read as those of the session that it is named for, nothing is
  *     appended to it, and only the user moves or removes it.
  * (3) It stops nobody else. Whoever asks for all sessions leaves it out, and it is named in the log,
- *     once for each store object. Whoever asks for it alone gets the same sentence as an error.
+ *     once for each store object. Whoever asks for it alone gets the same sentence as an error. Work
+ *     that lists sessions for itself, as looking for forks or snapshots that are due, names none.
  * (4) Listing sessions opens no journal, so strays are in the list. Callers that open what is listed
  *     ask annal__store_is_stray() when that fails.
  * (5) Of two journals that are named for a session, in two formats, the one that is the session's is

@@ -177,5 +177,5 @@ annal_status annal_snapshot_each_overdue(annal_index *index, const annal_snapsho
                                          annal_snapshot_overdue_fn fn, void *arg, annal_error *err)
 {
     struct overdue_call call = {index, annal__snapshot_policy(policy), fn, arg};
-    return annal_store_sessions(annal_index_store(index), tell_overdue, &call, err);
+    return annal__store_list(annal_index_store(index), tell_overdue, &call, err);
 }

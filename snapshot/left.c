@@ -110,7 +110,7 @@ void annal__left_look(annal_index *index, const annal_snapshot_policy *policy, i
     read_turn(io, fd, &due_us, look.from);
     bool is_due = due_us <= now_us || due_us >= now_us + MISTAKEN_US;
     if (is_due && write_turn(io, fd, now_us + LOOKING_US, look.from)) {
-        (void)!annal_store_sessions(store, look_at, &look, NULL);
+        (void)!annal__store_list(store, look_at, &look, NULL);
         int64_t pause_us = (monotonic_us(&look) - begun_us) * SHARE;
         (void)write_turn(io, fd, now_us + (pause_us < PAUSE_US ? PAUSE_US : pause_us), look.next);
     }

@@ -1,4 +1,5 @@
 #include "journal/base/buf.h"
+#include "journal/base/seam.h"
 #include "tools/args.h"
 #include "tools/disk_probe.h"
 #include "tools/open.h"
@@ -163,15 +164,16 @@ static int check_session(void *arg, annal_slice session, uint64_t journal_bytes)
     annal_session_info info;
     size_t len = strlen(doctor->named);
     annal_status status = annal_session_info_get(doctor->store, session, &info, NULL);
-    if (status == ANNAL_ERR_CORRUPT) /* check_stray() names it */
+    bool corrupt = status == ANNAL_ERR_CORRUPT;
+    if (corrupt && annal__store_is_stray(doctor->store, session)) /* check_stray() names it */
         return 0;
     doctor->sessions++;
     doctor->bytes += journal_bytes;
-    if (status < 0)
+    if (status < 0 && !corrupt)
         return 0;
-    if (info.end_offset == info.bytes && info.file[0] != '\0')
+    if (!corrupt && info.end_offset == info.bytes && info.file[0] != '\0')
         return 0;
-    if (info.torn) {
+    if (!corrupt && info.torn) {
         doctor->torn++;
         return 0;
     }

@@ -28,9 +28,18 @@ bool annal__store_has_keeper(const annal_store *store);
  */
 bool annal__store_is_stray(annal_store *store, annal_slice session);
 
-/* Its bytes, whatever they are; fewer than len only at its end. -1 with errno. */
-ssize_t annal__store_read_stray(const annal_store *store, annal_slice session, void *out,
-                                size_t len, uint64_t offset);
+/*
+ * Call fn with the path of each file in events/ that is named as journals are, and is not the one that is
+ * read for a session: strays, the second of two journals, what has a name that no session can have.
+ * What fn returns below 0 is the answer.
+ */
+typedef annal_status (*annal__stray_file_fn)(void *arg, const char *path);
+annal_status annal__store_stray_files(const annal_store *store, annal__stray_file_fn fn, void *arg,
+                                      annal_error *err);
+
+/* annal_store_sessions() for one who leaves nothing out of an answer: strays are not named in the log. */
+annal_status annal__store_list(annal_store *store, annal_session_fn fn, void *arg,
+                               annal_error *err);
 
 /* The wait_ms that it was opened with: how long one wait for another process is at most. */
 uint32_t annal__store_wait_ms(const annal_store *store);

@@ -109,6 +109,25 @@ START_TEST(where_a_journal_is_damaged_nothing_is_removed)
 }
 END_TEST
 
+/* A journal that was renamed; the second one of a session; one under another session's name. */
+START_TEST(what_a_file_names_that_is_no_sessions_journal_stays)
+{
+    static const char *const names[] = {"s (old).jsonl", "t.mpk", "u.jsonl"};
+    char to[300];
+    annal_artifact_info info = *fixture_put(&f, "s", "named by a stray");
+    name_it("s", &info);
+    fixture_append(&f, "t", "1");
+    ck_ok(annal_checkpoint(f.store, err));
+    snprintf(to, sizeof to, "store/events/%s", names[_i]);
+    ck_assert_int_eq(rename(tmpdir_path(&f.dir, "store/events/s.jsonl"), tmpdir_path(&f.dir, to)),
+                     0);
+    ck_assert_uint_eq(sweep(false).removed, 0);
+    ck_assert_uint_eq(fixture_count(&f, "s"), 1);
+    ck_assert_int_eq(unlink(tmpdir_path(&f.dir, to)), 0);
+    ck_assert_uint_eq(sweep(false).removed, 1);
+}
+END_TEST
+
 START_TEST(a_store_that_broke_off_is_swept_after_an_hour)
 {
     const char *path = tmpdir_path(&f.dir, "store/artifacts/s/.new-0123456789abcdef");
@@ -277,6 +296,7 @@ Suite *suite_sweep(void)
     tcase_add_test(tcase, what_was_stored_lately_stays);
     tcase_add_test(tcase, where_a_journal_is_damaged_nothing_is_removed);
     tcase_add_test(tcase, a_store_that_broke_off_is_swept_after_an_hour);
+    tcase_add_loop_test(tcase, what_a_file_names_that_is_no_sessions_journal_stays, 0, 3);
     tcase_add_test(tcase,
                    the_artifacts_of_a_deleted_session_go_and_those_of_one_that_is_there_stay);
     tcase_add_loop_test(tcase, on_a_disk_that_fails_a_sweep_removes_nothing_that_is_named, 0, 2);

@@ -68,6 +68,21 @@ START_TEST(a_damaged_end_other_users_and_leftovers_are_warned_of_with_what_to_do
 }
 END_TEST
 
+/* A hole behind the events, longer than is searched for the last of them: no stray, and not in order. */
+START_TEST(a_journal_at_whose_end_nothing_proves_itself_is_damaged)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli, "1\n", "append", "s1", "--type", "n");
+    const char *journal = tmpdir_path(&cli.dir, "store/events/s1.jsonl");
+    ck_assert_int_eq(truncate(journal, 260 << 20), 0);
+    CLI(&cli, NULL, "doctor");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_ptr_nonnull(strstr(cli.out, "1 damaged: s1"));
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(doctor_says_which_snapshots_are_overdue)
 {
     struct cli cli;
@@ -169,6 +184,7 @@ Suite *suite_doctor(void)
     TCase *store = tcase_create("store");
     tcase_add_test(store, a_store_that_is_well_has_no_warning_of_its_own);
     tcase_add_test(store, a_damaged_end_other_users_and_leftovers_are_warned_of_with_what_to_do);
+    tcase_add_test(store, a_journal_at_whose_end_nothing_proves_itself_is_damaged);
     tcase_add_test(store, doctor_says_which_snapshots_are_overdue);
     tcase_add_test(store, doctor_names_the_process_that_has_a_commit_log);
     suite_add_tcase(suite, store);

@@ -307,6 +307,26 @@ START_TEST(a_copy_beside_a_journal_of_the_other_format_takes_nothing_from_it)
 }
 END_TEST
 
+/* The snapshots that others left are looked for behind an append, and forks before a deletion. */
+START_TEST(what_leaves_nothing_out_of_its_answer_says_nothing_of_them)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    set_up(&cli);
+    copy_journal(&cli, "orig.jsonl", "orig (copy).jsonl");
+    copy_journal(&cli, "orig.jsonl", "other.mpk");
+    CLI(&cli, history, "append", "new");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.err, "");
+    CLI(&cli, NULL, "delete", "new");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.err, "");
+    CLI(&cli, NULL, "ls");
+    ck_assert_uint_eq(lines_with(&cli, "orig (copy).jsonl"), 2);
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(a_sweep_keeps_what_a_renamed_journal_names)
 {
     struct cli cli;
@@ -390,6 +410,7 @@ Suite *suite_strays(void)
     tcase_add_test(tests, a_second_journal_in_the_other_format_is_named_too);
     tcase_add_test(tests, a_copy_beside_a_journal_of_the_other_format_takes_nothing_from_it);
     tcase_add_test(tests, a_sweep_keeps_what_a_renamed_journal_names);
+    tcase_add_test(tests, what_leaves_nothing_out_of_its_answer_says_nothing_of_them);
     tcase_add_test(tests, of_many_the_first_are_named_and_doctor_names_all);
     tcase_add_test(tests, what_names_a_stray_itself_is_refused_with_the_same_sentence);
     suite_add_tcase(suite, tests);
