@@ -15,7 +15,6 @@
 #include "tests/support/tmpdir.h"
 
 #include <check.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,23 +144,11 @@ static void ck_places(const struct bed *bed, const struct damage *damage, const 
     annal_event_buffer_free(buffer);
 }
 
-static size_t files_in(const char *path)
-{
-    size_t count = 0;
-    DIR *dir = opendir(path);
-    const struct dirent *entry;
-    while (dir != NULL && (entry = readdir(dir)) != NULL)
-        count += entry->d_name[0] != '.';
-    if (dir != NULL)
-        closedir(dir);
-    return count;
-}
-
 /* Append one event to what is there. */
 static void ck_append(struct bed *bed, const struct damage *damage, const struct known_walk *before)
 {
     uint64_t seq = 0;
-    size_t torn = files_in(bed->torn), warnings = bed->warnings;
+    size_t torn = count_names(bed->torn, ""), warnings = bed->warnings;
     struct known_walk after = {0};
     annal_error reason = {0};
     annal_status status = append_slice(bed->store, S, ANNAL_SLICE("\"one more\""), NULL,
@@ -180,7 +167,7 @@ static void ck_append(struct bed *bed, const struct damage *damage, const struct
     ck_assert_msg(seq == before->last + 1, "%s: event %llu is appended behind %llu", damage->what,
                   (unsigned long long)seq, (unsigned long long)before->last);
     bool lost = before->last < last_below(&bed->known, damage->len);
-    bool cut = files_in(bed->torn) > torn;
+    bool cut = count_names(bed->torn, "") > torn;
     ck_assert_msg(!cut || bed->warnings > warnings, "%s: cut without a word", damage->what);
     ck_assert_msg(!lost || (cut && damage->kind == DAMAGE_ZERO),
                   "%s: events behind %llu are gone without a word", damage->what,

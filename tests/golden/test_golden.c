@@ -111,18 +111,11 @@ static int ck_one(void *arg, annal_slice id, uint64_t bytes)
     return 0;
 }
 
-static size_t count_expected(const char *made)
+static unsigned count_expected(const char *made)
 {
     char path[1024];
-    size_t count = 0;
-    const struct dirent *entry;
     snprintf(path, sizeof path, "%s/%s/expected", ANNAL_GOLDEN, made);
-    DIR *dir = opendir(path);
-    ck_assert_ptr_nonnull(dir);
-    while ((entry = readdir(dir)) != NULL)
-        count += entry->d_name[0] != '.';
-    closedir(dir);
-    return count;
+    return count_names(path, "");
 }
 
 START_TEST(every_version_s_store_is_recovered_read_and_written_on)

@@ -26,20 +26,6 @@ static bool is_there(const char *path)
     return stat(path, &found) == 0;
 }
 
-/* Names in a directory that begin so; none when it is not there. */
-static unsigned count_names(const char *path, const char *prefix)
-{
-    unsigned count = 0;
-    DIR *dir = opendir(path);
-    if (dir == NULL)
-        return 0;
-    for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir))
-        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-                 strncmp(entry->d_name, prefix, strlen(prefix)) == 0;
-    closedir(dir);
-    return count;
-}
-
 /* With a keeper, so that it gives its sessions to who wants them. */
 static annal_store *open_generous(const char *path)
 {
@@ -612,6 +598,7 @@ START_TEST(a_full_disk_without_a_commit_log_can_be_read_and_emptied)
     ck_no_session(store, "s");
     ck_numbers(store, "t", 2);
     ck_assert_uint_eq(count_names(tmpdir_path(&full.dir, "store/commit"), ""), 0);
+    ck_assert_uint_eq(count_names(tmpdir_path(&full.dir, "store/commit"), ".new-"), 0);
     store_close(store);
 
     store = store_open(path);

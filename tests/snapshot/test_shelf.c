@@ -1,7 +1,6 @@
 #include "snapshot/shelf.h"
 #include "tests/snapshot/fold.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,13 +48,7 @@ static void move_to_file(uint64_t seq)
 
 static unsigned files(void)
 {
-    unsigned count = 0;
-    DIR *dir = opendir(tmpdir_path(&f.dir, "store/snapshots/s"));
-    for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;)
-        count += entry->d_name[0] != '.';
-    if (dir != NULL)
-        closedir(dir);
-    return count;
+    return count_names(tmpdir_path(&f.dir, "store/snapshots/s"), "");
 }
 
 START_TEST(a_large_snapshot_is_in_a_file_that_its_row_names)

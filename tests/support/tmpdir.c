@@ -71,6 +71,18 @@ void file_write(const char *path, const void *bytes, size_t len)
     ck_assert_int_eq(fclose(file), 0);
 }
 
+unsigned count_names(const char *dir, const char *part)
+{
+    unsigned count = 0;
+    DIR *entries = opendir(dir);
+    const struct dirent *entry;
+    while (entries != NULL && (entry = readdir(entries)) != NULL)
+        count += *part == '\0' ? entry->d_name[0] != '.' : strstr(entry->d_name, part) != NULL;
+    if (entries != NULL)
+        closedir(entries);
+    return count;
+}
+
 unsigned grep_tree(const char *dir, const char *bytes, char *name, size_t name_bytes)
 {
     unsigned found = 0;

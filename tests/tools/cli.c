@@ -39,22 +39,11 @@ void cli_done(struct cli *cli)
     tmpdir_done(&cli->dir);
 }
 
-static int entries(const char *directory)
-{
-    int count = 0;
-    DIR *open_directory = opendir(directory);
-    for (struct dirent *entry; open_directory != NULL && (entry = readdir(open_directory)) != NULL;)
-        count += entry->d_name[0] != '.' ? 1 : 0;
-    if (open_directory != NULL)
-        closedir(open_directory);
-    return count;
-}
-
 static bool test_has_threads(void)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/task", (int)getppid());
-    return entries(path) != 1;
+    return count_names(path, "") != 1;
 }
 
 /* Whether the test has the store or a database open, so that this process inherited locks and what SQLite knows of its
@@ -189,7 +178,7 @@ int cli_journals(const struct cli *cli)
 {
     char path[512];
     snprintf(path, sizeof path, "%s/events", cli->store);
-    return entries(path);
+    return (int)count_names(path, "");
 }
 
 static const char *journal_path(struct cli *cli, const char *session)

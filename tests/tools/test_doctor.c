@@ -5,7 +5,6 @@
 #include <annal/journal.h>
 
 #include <check.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,7 +132,6 @@ END_TEST
 START_TEST(the_probe_measures_and_leaves_no_file)
 {
     struct cli cli;
-    int names = 0;
     CLI_INIT(&cli);
     CLI(&cli, "1\n", "append", "s1", "--type", "n");
     CLI(&cli, NULL, "doctor", "--disk", "--json");
@@ -141,12 +139,7 @@ START_TEST(the_probe_measures_and_leaves_no_file)
     ck_assert_ptr_nonnull(strstr(cli.out, "{\"check\":\"disk\","));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"sync_us_p50\":"));
     ck_assert_ptr_null(strstr(cli.out, "\"sync_us_p50\":null"));
-    DIR *directory = opendir(cli.store);
-    ck_assert_ptr_nonnull(directory);
-    for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
-        names += strstr(entry->d_name, "probe") != NULL;
-    closedir(directory);
-    ck_assert_int_eq(names, 0);
+    ck_assert_uint_eq(count_names(cli.store, "probe"), 0);
     cli_done(&cli);
 }
 END_TEST

@@ -220,18 +220,6 @@ START_TEST(a_file_keeps_its_mode_and_what_leads_to_it)
 }
 END_TEST
 
-/* How many files in the directory are written and not yet whole. */
-static int count_partial(const char *directory)
-{
-    int count = 0;
-    DIR *files = opendir(directory);
-    for (struct dirent *entry; files != NULL && (entry = readdir(files)) != NULL;)
-        count += strstr(entry->d_name, ".partial-") != NULL ? 1 : 0;
-    if (files != NULL)
-        closedir(files);
-    return count;
-}
-
 START_TEST(an_export_that_is_interrupted_leaves_nothing)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -248,12 +236,12 @@ START_TEST(an_export_that_is_interrupted_leaves_nothing)
     const char *file = tmpdir_path(&cli.dir, "out.jsonl");
     const char *words[] = {"export", "s1", "--to", file, NULL};
     pid_t pid = cli_start(&cli, words, &input, &output);
-    while (count_partial(cli.dir.path) == 0 && access(file, F_OK) != 0)
+    while (count_names(cli.dir.path, ".partial-") == 0 && access(file, F_OK) != 0)
         usleep(100);
     kill(pid, signals[_i]);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == signals[_i]);
-    ck_assert_int_eq(count_partial(cli.dir.path), 0);
+    ck_assert_uint_eq(count_names(cli.dir.path, ".partial-"), 0);
     ck_assert_int_ne(access(file, F_OK), 0);
     close(input);
     close(output);
