@@ -380,6 +380,28 @@ START_TEST(when_the_first_of_two_indexes_is_closed_the_other_one_goes_on)
 }
 END_TEST
 
+START_TEST(the_keeper_wakes_for_the_index_that_is_left)
+{
+    annal_index *second = NULL;
+    annal_index_close(f.index);
+    ck_ok(annal_store_close(f.store, err));
+    ck_ok(annal_store_open(f.path, NULL, &f.store, err));
+    ck_ok(annal_index_open(f.store, NULL, &f.index, err));
+    ck_ok(annal_index_open(f.store, NULL, &second, err));
+    annal_index_close(f.index);
+    f.index = second;
+    append_turns(&f, "s", 1, 1000);
+    char *seqs = listed(&f, S);
+    for (int i = 0; i < 2000 && *seqs == '\0'; i++) {
+        free(seqs);
+        usleep(10000);
+        seqs = listed(&f, S);
+    }
+    ck_assert_str_eq(seqs, "1000 ");
+    free(seqs);
+}
+END_TEST
+
 START_TEST(another_policy_has_the_usual_one_of_another_index_wait)
 {
     annal_index *second = NULL;
@@ -475,6 +497,7 @@ Suite *suite_chore(void)
     tcase_add_test(tc, a_turn_that_was_torn_or_comes_from_a_wrong_clock_is_taken_anew);
     tcase_add_test(tc, where_the_turn_cannot_be_written_nobody_looks);
     tcase_add_test(tc, when_the_first_of_two_indexes_is_closed_the_other_one_goes_on);
+    tcase_add_test(tc, the_keeper_wakes_for_the_index_that_is_left);
     tcase_add_test(tc, another_policy_has_the_usual_one_of_another_index_wait);
     tcase_add_test(tc, when_another_policy_is_closed_the_usual_one_of_another_index_goes_on);
     tcase_add_test(tc, an_event_that_waited_five_minutes_is_covered_by_the_next_process);
