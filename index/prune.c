@@ -15,13 +15,14 @@
  *     tables would have kept, and a message goes only when no progression names it. Needed is a
  *     victim of which something is named by a progression, or pointed at by a session or branch,
  *     that does not go with a journal itself; so also by those of a victim that is needed.
- * (6) On a full disk, where the event cannot be appended, a journal that is to be deleted goes
- *     without it: that is how the disk is emptied.
+ * (6) The event may take of the 16 MiB that appends leave free. On a full disk, where it cannot be
+ *     appended at all, a journal that is to be deleted goes without it: that is how the disk is emptied.
  */
 #include "index/database.h"
 #include "index/index.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
+#include "journal/base/seam.h"
 
 #include <annal/pack.h>
 
@@ -228,6 +229,7 @@ static annal_status append(struct prune *prune, annal_pruned *pruned, const char
                                err);
     if (status < 0)
         goto done;
+    annal__writer_spend_reserve(writer);
     const annal_draft draft = {.type = ANNAL_SLICE("session.pruned"),
                                .data = annal__buf_slice(&data)};
     status = annal_pack_append(prune->index, writer, &draft, 1, NULL, NULL, err);

@@ -53,6 +53,7 @@
 #define LOG_SLOT_ID_BYTES  16
 #define LOG_REGIONS        2u
 #define LOG_REGION_FIRST   ((uint64_t)1 << 20)
+#define LOG_REGION_LEAST   ((uint64_t)64 << 10) /* of a log that is made on an almost full disk */
 #define LOG_REGION_DEFAULT ((uint64_t)64 << 20)
 
 enum record_type { RECORD_CREATE = 1, RECORD_BYTES = 2, RECORD_LOOSE = 3 };

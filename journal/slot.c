@@ -282,15 +282,15 @@ static bool is_to_wipe(const struct held *held)
 /*
  * Take an empty slot away whose lock we hold. Low numbers stay, ready for the next process, unless
  * they have grown: many writers at once, or quick ones, should not leave their logs on the disk for
- * ever. Nor does one that was to be overwritten. When somebody keeps locks/claim, it stays for the
+ * ever. Nor does a small one, or one that was to be overwritten. When somebody keeps locks/claim, it stays for the
  * next one.
  */
 static void remove_slot(annal_store *store, uint32_t number, const struct log *log,
                         const struct held *held)
 {
     struct buf path = {0};
-    bool small = log->regions[0].bytes <= LOG_REGION_FIRST;
-    if ((number < SLOTS_KEPT && small && !is_to_wipe(held)) || take_claim_if_idle(store) < 0)
+    bool usual = log->regions[0].bytes == LOG_REGION_FIRST;
+    if ((number < SLOTS_KEPT && usual && !is_to_wipe(held)) || take_claim_if_idle(store) < 0)
         return;
     bool ours = annal__log_is_in_place(log);
     if (ours && annal__slot_path(store, &path, "locks", number, NULL) == ANNAL_OK)
@@ -708,6 +708,18 @@ static annal_status take_found(annal_store *store, enum found found, struct othe
     return status;
 }
 
+/* On an almost full disk a small one: it is enough to delete and to prune, and goes at close. */
+static annal_status make_first_log(annal_store *store, struct log *out_log, annal_error *err)
+{
+    annal_error why = {0};
+    annal_status status = annal__slot_make_log(store, LOG_REGION_FIRST, out_log, &why);
+    if (status < 0 && annal__error_is_no_space(&why))
+        status = annal__slot_make_log(store, LOG_REGION_LEAST, out_log, &why);
+    if (status < 0 && err != NULL)
+        *err = why;
+    return status;
+}
+
 static annal_status claim(annal_store *store, int64_t deadline_us, annal_error *err)
 {
     struct slot_list *list = annal__zalloc(sizeof *list);
@@ -725,7 +737,7 @@ static annal_status claim(annal_store *store, int64_t deadline_us, annal_error *
         if (status < 0)
             break;
         if (found == FOUND_NONE) { /* outside the lock: filling a file takes milliseconds */
-            status = annal__slot_make_log(store, LOG_REGION_FIRST, &fresh, err);
+            status = make_first_log(store, &fresh, err);
             continue;
         }
         annal_status one = take_found(store, found, &other, &failure);

@@ -1,5 +1,6 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/seam.h"
 #include "journal/base/slice.h"
 #include "journal/data.h"
 #include "journal/failure.h"
@@ -15,7 +16,10 @@
 #include <stdio.h>
 
 #define FREE_CHECK_EVERY_US 100000
-#define FRAMES_KEPT_BYTES   ((size_t)64 << 10) /* a writer's memory for frames that it keeps */
+
+/* What is left of FREE_RESERVE_BYTES by appends that may spend it: for their journals to grow. */
+#define SPENDING_RESERVE_BYTES ((uint64_t)64 << 10)
+#define FRAMES_KEPT_BYTES      ((size_t)64 << 10) /* a writer's memory for frames that it keeps */
 
 struct annal_writer {
     annal_store *store;
@@ -23,6 +27,7 @@ struct annal_writer {
     annal_level level;
     uint32_t wait_ms;
     const struct codec *codec; /* NULL: any */
+    bool spends_reserve;
 
     /* Guarded by the session's lock. */
     uint64_t
@@ -80,6 +85,11 @@ annal_status annal_writer_open(annal_store *store, annal_slice session,
     }
     *out_writer = writer;
     return ANNAL_OK;
+}
+
+void annal__writer_spend_reserve(annal_writer *writer)
+{
+    writer->spends_reserve = true;
 }
 
 /* ---- Events that are lost after their append returned ---- */
@@ -210,7 +220,8 @@ static annal_status check_drafts(struct append *append, annal_error *err)
 }
 
 /* Commit-log rule 6: refuse before anything is written. */
-static annal_status check_space(annal_store *store, uint64_t bytes, annal_error *err)
+static annal_status check_space(annal_store *store, uint64_t bytes, uint64_t reserve,
+                                annal_error *err)
 {
     int64_t now_us = annal__now_us(store);
     int64_t checked_us = atomic_load(&store->space_checked_us);
@@ -221,7 +232,7 @@ static annal_status check_space(annal_store *store, uint64_t bytes, annal_error 
         atomic_store(&store->space_free, space.free_bytes);
         atomic_store(&store->space_checked_us, now_us);
     }
-    uint64_t needed = atomic_load(&store->commit.unapplied_bytes) + bytes + FREE_RESERVE_BYTES;
+    uint64_t needed = atomic_load(&store->commit.unapplied_bytes) + bytes + reserve;
     /* An append larger than a region makes the log grow, to regions of at most twice its size. */
     if (bytes + LOG_REGION_FIRST / 2 > atomic_load(&store->log_region_bytes) &&
         bytes > LOG_REGION_FIRST / 2)
@@ -809,7 +820,9 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
     if (status == ANNAL_OK)
         status = annal__commit_check(writer->store, err);
     if (status == ANNAL_OK)
-        status = check_space(writer->store, append.data_bytes, err);
+        status =
+            check_space(writer->store, append.data_bytes,
+                        writer->spends_reserve ? SPENDING_RESERVE_BYTES : FREE_RESERVE_BYTES, err);
     if (status < 0) {
         count_failure(writer->store, status);
         return status;

@@ -3,6 +3,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "journal/base/seam.h"
 #include "tools/args.h"
 #include "tools/catch_up.h"
 #include "tools/open.h"
@@ -150,8 +151,10 @@ static int record(struct prune *prune)
     const annal_draft draft = {.type = ANNAL_SLICE("admin.recorded"),
                                .data = annal__buf_slice(&data)};
     status = annal_writer_open(prune->store, ANNAL_SLICE("_state"), NULL, &writer, &err);
-    if (status >= 0)
+    if (status >= 0) {
+        annal__writer_spend_reserve(writer);
         status = annal_pack_append(prune->index, writer, &draft, 1, NULL, NULL, &err);
+    }
     annal_writer_close(writer);
     annal__buf_done(&data);
     if (status < 0 && annal__error_is_no_space(&err)) {
@@ -264,7 +267,8 @@ const struct command cmd_prune = {
              "and messages that no other session has. 'annal vacuum' then gives back the\n"
              "space. --delete-journals leaves the journal of a session whose messages are\n"
              "named by a progression that stays, or that a fork needs, and says so. It also\n"
-             "works on a full disk, where no event can be appended.",
+             "works on a full disk, where no event can be appended; without it some 200 KiB of\n"
+             "room are needed.",
     .examples = "  annal prune --dry-run\n"
                 "  annal prune --keep-days 90 --keep-n 1000 --orphan-progressions\n",
     .options = options,

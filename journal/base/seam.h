@@ -8,6 +8,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/io.h"
 
+#include <annal/journal.h>
 #include <annal/store.h>
 
 #include <pthread.h>
@@ -60,6 +61,12 @@ void annal__store_wait_end(annal_store *store);
 
 /* What it waited since it was opened, or since the limit was set. */
 int64_t annal__store_waited_us(annal_store *store);
+
+/*
+ * This writer may append while less than 16 MiB of the disk are free, as long as its events and 64 KiB are:
+ * for events by which room is made.
+ */
+void annal__writer_spend_reserve(annal_writer *writer);
 
 /*
  * Where what the tails of a store object share hangs (replay/hub.h), for there is no global state:

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -743,6 +744,71 @@ START_TEST(on_a_full_disk_journals_are_pruned_without_an_event)
 }
 END_TEST
 
+static int count_calls(void *arg, const annal_pruned *pruned)
+{
+    unsigned *count = arg;
+    ck_assert_ptr_null(pruned->kept);
+    (*count)++;
+    return 0;
+}
+
+/* A disk with a MiB of room: no file can grow to that. */
+static ssize_t write_little(void *arg, int fd, const void *bytes, size_t len, uint64_t offset)
+{
+    struct stat file;
+    if (offset + len <= 512 << 10 ||
+        (fstat(fd, &file) == 0 && offset + len <= (uint64_t)file.st_size))
+        return annal__system_io.pwrite(arg, fd, bytes, len, offset);
+    errno = ENOSPC;
+    return -1;
+}
+
+static int has_little(void *arg, int fd, struct io_space *out_space)
+{
+    int failed = annal__system_io.space(arg, fd, out_space);
+    out_space->free_bytes = 1 << 20;
+    return failed;
+}
+
+/* The log of an earlier process is there, or was removed. */
+START_TEST(on_an_almost_full_disk_sessions_are_pruned_and_nothing_else_is_appended)
+{
+    struct packs p;
+    struct io io = annal__system_io;
+    unsigned pruned = 0;
+    annal_session_info info;
+    PACKS_INIT(&p, "lionagi");
+    p.past_us = 1500000000000000;
+    packs_append_past(&p, "s1", "session.created", "{}");
+    packs_append_past(&p, "s2", "session.created", "{}");
+    ck_ok(annal_index_catch_up(p.index, (annal_slice){NULL, 0}, NULL, err));
+    packs_close(&p);
+    if (_i == 1)
+        ck_assert_int_eq(unlink(tmpdir_path(&p.dir, "store/commit/00.log")), 0);
+
+    io.pwrite = write_little;
+    io.space = has_little;
+    const struct seams seams = {.io = &io, .clock = &annal__system_clock};
+    const annal_store_options store_options = {.no_keeper = true, .wait_ms = 2000};
+    ck_ok(annal__store_open(p.path, &store_options, &seams, &p.store, err));
+    ck_ok(annal_index_open(p.store, NULL, &p.index, err));
+    const annal_prune_options options = {.before_us = 1600000000000000};
+    ck_ok(annal_prune(p.index, &options, count_calls, &pruned, err));
+    ck_assert_uint_eq(pruned, 2);
+    ck_packs(&p, "SELECT count(*) FROM state.sessions", "0\n");
+    ck_ok(annal_session_info_get(p.store, ANNAL_SLICE("s1"), &info, err));
+    ck_assert_uint_eq(info.last_seq, 2);
+    p.past_us = 0;
+    ck_fails(ANNAL_ERR_IO, "nothing was written",
+             packs_append(&p, "s3", "session.created", "{}", err));
+    packs_reopen(&p);
+    ck_assert_int_eq(access(tmpdir_path(&p.dir, "store/commit/00.log"), F_OK), _i == 1 ? -1 : 0);
+    ck_packs(&p, "SELECT count(*) FROM state.sessions", "0\n");
+    ck_append(&p, "s3", "session.created", "{}");
+    packs_done(&p);
+}
+END_TEST
+
 static int delete_what_goes(void *arg, const annal_pruned *pruned)
 {
     const struct packs *p = arg;
@@ -1034,6 +1100,8 @@ Suite *suite_lionagi(void)
     tcase_add_test(tcase, at_l24_a_check_of_old_on_the_status_goes_and_rows_and_indexes_stay);
     tcase_add_test(tcase, at_l14_more_sessions_are_pruned_than_a_statement_has_parameters);
     tcase_add_test(tcase, on_a_full_disk_journals_are_pruned_without_an_event);
+    tcase_add_loop_test(
+        tcase, on_an_almost_full_disk_sessions_are_pruned_and_nothing_else_is_appended, 0, 2);
     tcase_add_test(tcase, whoever_deletes_what_is_not_kept_leaves_what_a_team_points_at);
     tcase_add_test(tcase, a_session_that_wakes_up_while_others_are_pruned_is_kept);
     tcase_add_test(tcase, what_was_recorded_is_never_changed_deleted_or_replaced_with_the_shell);
