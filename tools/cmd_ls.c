@@ -169,7 +169,21 @@ static annal_status choose_columns(struct ls *ls, annal_error *err)
                      &(annal_sql_options){.as_indexed = true}, note_forks, ls, err);
 }
 
-static int list(struct ls *ls, uint64_t limit)
+static int stop_at_first(void *arg, annal_slice session, uint64_t journal_bytes)
+{
+    (void)arg;
+    (void)session;
+    (void)journal_bytes;
+    return 1;
+}
+
+/* The index may lag, while another process rebuilds it. */
+static bool is_empty(annal_store *store)
+{
+    return annal_store_sessions(store, stop_at_first, NULL, NULL) == ANNAL_OK;
+}
+
+static int list(struct ls *ls, annal_store *store, uint64_t limit)
 {
     annal_error err = {0};
     const char *status_name = args_get(ls->args, "status");
@@ -193,7 +207,7 @@ static int list(struct ls *ls, uint64_t limit)
                       print_row, ls, &err);
     table_free(ls->table);
     annal__free(ls->healths);
-    if (status == ANNAL_OK && !ls->any && status_name == NULL)
+    if (status == ANNAL_OK && !ls->any && status_name == NULL && is_empty(store))
         say("there are no sessions yet");
     return status < 0 ? fail_error(&err) : (int)status;
 }
@@ -211,7 +225,7 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = index_open_caught_up(store, NULL, &ls.index);
     if (exit_status == 0)
-        exit_status = list(&ls, limit);
+        exit_status = list(&ls, store, limit);
     annal_index_close(ls.index);
     return store_close(store, exit_status);
 }

@@ -54,9 +54,17 @@ static bool is_read_only_media(const annal_error *err)
     return err->os_errno == EROFS || err->os_errno == EACCES || err->os_errno == EPERM;
 }
 
+/* So much of --wait, but at most a tenth, is left for the work around the waits. */
+#define WORK_MS 100
+
+static uint32_t to_wait(const struct args *args)
+{
+    return args->wait_ms - (args->wait_ms / 10 < WORK_MS ? args->wait_ms / 10 : WORK_MS);
+}
+
 void store_wait_anew(const struct args *args, annal_store *store)
 {
-    annal__store_limit_waits(store, args->wait_ms);
+    annal__store_limit_waits(store, to_wait(args));
 }
 
 void store_wait_each(annal_store *store)
@@ -67,7 +75,7 @@ void store_wait_each(annal_store *store)
 void store_wait_within(const struct args *args, annal_store *store, int64_t begun_us)
 {
     int64_t took_us = annal__system_clock.monotonic_us(annal__system_clock.arg) - begun_us;
-    int64_t left_us = (int64_t)args->wait_ms * 1000 - took_us;
+    int64_t left_us = (int64_t)to_wait(args) * 1000 - took_us;
     left_us = annal__store_may_wait(store, left_us < 0 ? 0 : left_us);
     annal__store_limit_waits(store, (uint32_t)(left_us / 1000));
 }
@@ -76,8 +84,8 @@ void store_wait_within(const struct args *args, annal_store *store, int64_t begu
 static void limit_waits(const struct args *args, annal_store *store)
 {
     int64_t waited_ms = annal__store_waited_us(store) / 1000;
-    annal__store_limit_waits(store,
-                             waited_ms < args->wait_ms ? args->wait_ms - (uint32_t)waited_ms : 0);
+    uint32_t most_ms = to_wait(args);
+    annal__store_limit_waits(store, waited_ms < most_ms ? most_ms - (uint32_t)waited_ms : 0);
 }
 
 int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,

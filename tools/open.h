@@ -14,7 +14,8 @@ enum open_mode {
 
 /*
  * 0 and a store, or an exit status after one line on stderr. wait_ms: how long each wait is at most;
- * 0: as long as --wait says. All of them together are no longer than that, until store_wait_anew().
+ * 0: as long as --wait says. All of them together are a little shorter than that, so that the verb ends
+ * within it where it has little else to do, until store_wait_anew().
  */
 int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
                annal_store **out_store);

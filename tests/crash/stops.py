@@ -257,7 +257,7 @@ class Store(threading.Thread):
                              (where, " ".join(words), took, blocked, limit, status, err.strip()[-300:]))
         if "KILLED" in err:
             self.report.late("%s: %s did not end" % (where, " ".join(words)))
-        if blocked >= limit and status != 0:
+        if blocked >= limit and status != 0 and err.strip():  # what doctor finds is no refusal
             self.check_named(stopped, where, words, err.strip())
         if status < 0:
             self.report.late("%s: %s died by signal %d" % (where, " ".join(words), -status))
