@@ -56,6 +56,7 @@ struct annal_snapshots {
     uint64_t since; /* see annal_store_changed() */
     int64_t opened_us;
     _Atomic bool closing;
+    bool ends;                /* closing: it ran once more, for no other one does its work */
     bool is_patient;          /* closing: this process lived long enough for much work */
     int64_t patient_until_us; /* closing: until then it goes on, and then until one is taken */
     uint64_t taken;           /* snapshots, by takers that are done */
@@ -343,6 +344,7 @@ static annal_status run_chore(void *arg, annal_error *err)
     annal_snapshots *snapshots = arg;
     int64_t budget_us = BUDGET_US;
     uint64_t since = snapshots->since;
+    snapshots->ends = snapshots->closing;
     snapshots->since = annal_store_changed(snapshots->store, since, note_changed, snapshots);
     /* One who appended nothing, and does not stay, leaves it to others. */
     if (snapshots->closing && snapshots->since == 0)
@@ -438,7 +440,7 @@ static void go_on(annal_snapshots *snapshots)
 {
     const struct timespec pause = {.tv_nsec = BUSY_PAUSE_US * 1000};
     int64_t last_us = now_us() + CLOSING_MAX_US;
-    while (snapshots->is_due && now_us() < last_us && may_go_on(snapshots)) {
+    while (snapshots->ends && snapshots->is_due && now_us() < last_us && may_go_on(snapshots)) {
         annal_error err = {0};
         if (snapshots->is_busy)
             nanosleep(&pause, NULL);
@@ -460,8 +462,6 @@ void annal_snapshots_close(annal_snapshots *snapshots)
     snapshots->patient_until_us = now_us() + (share_us < CLOSING_US ? CLOSING_US : share_us);
     snapshots->is_patient = share_us >= HURRY_US;
     snapshots->closing = true;
-    snapshots->is_due =
-        false; /* until the last run says so: if another one does the work, none comes */
     annal_chore_remove(snapshots->store, snapshots);
     go_on(snapshots);
     free_snapshots(snapshots);
