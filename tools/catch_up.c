@@ -1,5 +1,6 @@
 #include "tools/catch_up.h"
 
+#include "tools/export/bundle.h"
 #include "tools/out.h"
 #include "tools/progress.h"
 
@@ -140,6 +141,7 @@ void index_forget_words(annal_index *index, annal_slice session)
 void wipe_deleted(annal_store *store, annal_index *index, const annal_slice *sessions, size_t count)
 {
     annal_error err = {0};
+    bundle_remove_stale(store);
     if (annal_index_wipe(index, sessions, count, &err) < 0)
         say("content of what was deleted may remain in %s; 'annal checkpoint' takes it away later",
             err.message);

@@ -34,8 +34,8 @@ void say_lag(const annal_lag *lag);
 void index_forget_words(annal_index *index, annal_slice session);
 
 /*
- * These sessions were deleted: no byte of them stays in a commit log or a database. What may remain is a
- * remark.
+ * These sessions were deleted: no byte of them stays in a commit log, a database or what an import
+ * left that broke off. What may remain is a remark.
  */
 void wipe_deleted(annal_store *store, annal_index *index, const annal_slice *sessions,
                   size_t count);

@@ -85,4 +85,7 @@ int bundle_export(annal_store *store, const struct session_list *list);
 /* annal import bundle FILE */
 int bundle_import(const struct args *args);
 
+/* Remove what imports left that broke off. */
+void bundle_remove_stale(const annal_store *store);
+
 #endif

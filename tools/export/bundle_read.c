@@ -95,20 +95,24 @@ static int lock_directory(const char *path)
     return fd;
 }
 
-/* What imports left that broke off. */
-static void remove_stale(struct taking *taking)
+void bundle_remove_stale(const annal_store *store)
 {
-    DIR *directory = opendir(annal_store_path(taking->store));
+    const char *root = annal_store_path(store);
+    DIR *directory = opendir(root);
     struct dirent *entry;
     while (directory != NULL && (entry = readdir(directory)) != NULL) {
+        struct buf path = {0};
         if (strncmp(entry->d_name, STAGE, strlen(STAGE)) != 0)
             continue;
-        const char *path = join(taking, annal_store_path(taking->store), entry->d_name);
-        int fd = path != NULL ? lock_directory(path) : -1;
-        if (fd >= 0) {
-            remove_tree(path);
-            close(fd);
+        if (annal__buf_printf(&path, "%s/%s", root, entry->d_name) == ANNAL_OK &&
+            annal__buf_cstr(&path) != NULL) {
+            int fd = lock_directory(path.ptr);
+            if (fd >= 0) {
+                remove_tree(path.ptr);
+                close(fd);
+            }
         }
+        annal__buf_done(&path);
     }
     if (directory != NULL)
         closedir(directory);
@@ -127,7 +131,7 @@ static annal_status make_directory(struct taking *taking, const char *root, cons
 static annal_status make_stage(struct taking *taking)
 {
     uint64_t random = 0;
-    remove_stale(taking);
+    bundle_remove_stale(taking->store);
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
         return annal__fail_errno(taking->err, "import a bundle: no random name");
     if (annal__buf_printf(&taking->stage, "%s/" STAGE "%016" PRIx64,
