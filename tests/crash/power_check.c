@@ -272,6 +272,15 @@ static void note_replay(void *arg, const annal_replay_finding *finding)
              finding->what);
 }
 
+/* An annal_snapshot_fn. */
+static int count_snapshot(void *arg, annal_slice session, const annal_snapshot_info *info,
+                          const char *problem)
+{
+    (void)session, (void)info, (void)problem;
+    (*(unsigned *)arg)++;
+    return 0;
+}
+
 static bool check_snapshots(struct power_check *check, annal_index *index,
                             const size_t counts[MODEL_SESSIONS])
 {
@@ -280,10 +289,16 @@ static bool check_snapshots(struct power_check *check, annal_index *index,
         annal_replay_verify_result result = {0};
         const annal_replay_verify_options options = {.finding = note_replay, .arg = check};
         annal_error err = {0};
+        unsigned some = 0;
         if (counts[i] == 0)
             continue;
         annal_status status =
-            annal_replay_verify(index, annal_slice_of(session->name), &options, &result, &err);
+            annal_snapshot_each(index, annal_slice_of(session->name), count_snapshot, &some, &err);
+        if (status >= 0 && some == 0) /* folding twice, which is most of what a check costs */
+            continue;
+        if (status >= 0)
+            status =
+                annal_replay_verify(index, annal_slice_of(session->name), &options, &result, &err);
         if (status < 0 || result.findings > 0)
             return wrong(check, "session %s: %" PRIu64 " snapshots give another state: %s",
                          session->name, result.findings, err.message);
