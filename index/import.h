@@ -20,7 +20,10 @@ annal_slice annal__import_section(annal_slice sql, const char *mark, size_t *at)
 /* Append msgpack, one value, as JSON. ANNAL_ERR_INVALID: it is none, or nested too deep. */
 annal_status annal__import_msgpack(struct buf *out, annal_slice msgpack);
 
-/* Append {"reason":"…"[,"part":N],"text":"…", "base64":"…" or "zero_bytes":N}: a line that is not JSON. */
+/*
+ * Append {"reason":"…"[,"part":N],"text":"…", "base64":"…" or "zero_bytes":N}: a line that is not
+ * JSON.
+ */
 annal_status annal__import_hold(struct buf *out, const annal_import_line *line, const char *reason);
 
 #endif

@@ -11,8 +11,9 @@
  * (5) A list is filled before it is bound (1), so that a part of one is never taken for all of it.
  * (6) The file grows by written zeros, so that no access meets a hole, and never shrinks.
  * (7) Whoever deleted a session raises `wipe_wanted`, rings the owner's bell, and sleeps on
- *     `wipe_done`. The owner overwrites what its log does not need, and answers with the number that
- *     it saw. A slot that owes an answer when its owner is gone loses its log once that is empty.
+ *     `wipe_done`. The owner overwrites what its log does not need, and answers with the number
+ *     that it saw. A slot that owes an answer when its owner is gone loses its log once that is
+ *     empty.
  *
  * All numbers are of the machine's byte order: the file never leaves it.
  */
@@ -52,7 +53,7 @@ struct held_header {
         alone; /* the log is of another boot, and was not recovered since; see slot.c */
     uint64_t end_epoch;
     uint64_t end_group;
-    _Atomic uint64_t redo_moved; /* changes while somebody gets on with recovering it */
+    _Atomic uint64_t redo_moved; /* changes as long as its recovery makes progress */
     _Atomic uint32_t wipe_wanted;
     _Atomic uint32_t wipe_done;  /* futex */
     _Atomic uint32_t named;      /* the log's name in commit/ is durable, as far as we know */

@@ -65,8 +65,8 @@ annal_status annal__slot_path(const annal_store *store, struct buf *out, const c
                               uint32_t number, annal_error *err);
 
 /*
- * Recover every slot that no living process has. Called at open. *out_missing: one that others are at,
- * who do not get on; SLOTS_MAX: none.
+ * Recover every slot that no living process has. Called at open. *out_missing: one that another process
+ * is recovering and makes no progress with; SLOTS_MAX: none.
  */
 annal_status annal__slots_recover(annal_store *store, uint32_t *out_missing, annal_error *err);
 

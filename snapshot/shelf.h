@@ -27,8 +27,8 @@ struct shelf {
 
 /*
  * Look at the session. The states of a fork are those of the session at the root of its lineage: at
- * and before the fork point they are the same, byte for byte. packs may be NULL: the core pack. The shelf stays where it is: packs may
- * point into it. ANNAL_ERR_NOTFOUND: no such session.
+ * and before the fork point they are the same, byte for byte. packs may be NULL: the core pack. The
+ * shelf stays where it is: packs may point into it. ANNAL_ERR_NOTFOUND: no such session.
  * ANNAL_ERR_CORRUPT: it is a fork that lacks an ancestor.
  */
 annal_status annal__shelf_init(struct shelf *shelf, annal_index *index, annal_slice session,

@@ -87,8 +87,9 @@ int command_operands_min(const struct command *command);
 int command_operands_max(const struct command *command);
 
 /*
- * The command, as main() runs it: argv[0] is its name, the words may be written to. The process is its own: signals
- * and the locale are set, standard streams are used, and what a verb keeps until its process ends stays.
+ * The command, as main() runs it: argv[0] is its name, the words may be written to. The process is
+ * its own: signals and the locale are set, standard streams are used, and what a verb keeps until
+ * its process ends stays.
  */
 int command_main(int argc, char **argv);
 

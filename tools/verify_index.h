@@ -10,7 +10,7 @@
  * A journal that was replaced or begun anew since it was indexed is no finding: the next catch-up
  * sees that the place where it stood is gone, and begins again. Until then the index lags.
  *
- * ANNAL_END means that the index was made anew or moved on meanwhile, so that nothing can be said:
+ * ANNAL_END means that the index was rebuilt or moved on meanwhile, so that nothing can be said:
  * again.
  */
 #ifndef TOOLS_VERIFY_INDEX_H

@@ -1,12 +1,13 @@
 /*
- * Files below a directory that others write to as well: the workspace of agents, who may put symbolic
- * links there that lead elsewhere.
+ * Files below a directory that others write to as well: the workspace of agents, who may put
+ * symbolic links there that lead elsewhere.
  *
  * (1) The directory is what a user named; it may be a link. Below it every component of a path is
  *     opened by itself, with O_NOFOLLOW, from the one before. (openat2() would do so at once, but
- *     kernels before 5.6 lack it.) So nothing outside is read, written or deleted, whoever puts links
- *     there at the same time.
- * (2) A link in the way is an error that names it. A link in the place of a file is not overwritten.
+ *     kernels before 5.6 lack it.) So nothing outside is read, written or deleted, whoever puts
+ *     links there at the same time.
+ * (2) A link in the way is an error that names it. A link in the place of a file is not
+ *     overwritten.
  * (3) A reader finds the old bytes of a file or the new ones: they are written under another name,
  *     and renamed.
  * (4) Only regular files are read. A FIFO keeps nobody waiting.
@@ -34,7 +35,10 @@ struct below_mode {
 annal_status annal__below_open(const char *root, struct below *out, annal_error *err);
 void annal__below_close(struct below *below); /* zeroed is fine */
 
-/* Open the directory path ("": the root itself). ANNAL_ERR_NOTFOUND when it is missing and not to be made. */
+/*
+ * Open the directory path ("": the root itself). ANNAL_ERR_NOTFOUND when it is missing and not to
+ * be made.
+ */
 annal_status annal__below_folder(const struct below *below, const char *path,
                                  const struct below_mode *mode, int *out_fd, annal_error *err);
 

@@ -1,6 +1,6 @@
 /*
- * A process that is stopped in the middle of something, as by Ctrl-Z or a debugger. It dies with the
- * test, whatever becomes of that.
+ * A process that is stopped in the middle of something, as by Ctrl-Z or a debugger. It dies with
+ * the test, whatever becomes of that.
  */
 #ifndef TESTS_SUPPORT_STOPPED_H
 #define TESTS_SUPPORT_STOPPED_H
@@ -8,7 +8,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What a wait may take beyond its limit here, on a busy machine: half of what a store waits unasked. */
+/*
+ * What a wait may take beyond its limit here, on a busy machine: half of what a store waits
+ * unasked.
+ */
 #define SPARE_US 5000000
 
 struct stopped {

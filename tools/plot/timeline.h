@@ -1,13 +1,15 @@
 /*
  * The timeline of one session: a row for each thing that takes time, over one axis.
  *
- * (1) The axis has slots, as many as a picture has columns or pixels. What happens is entered into the
- *     slots it covers, so memory does not grow with the session. A thing that takes no time has a
- *     slot, too.
- * (2) Long pauses are cut out: the axis is segments, each with at least one slot, with slots between
- *     that stand for no time. Only what would take more room than its mark is cut, the longest first.
- * (3) Rows are turns (events, where there are none), user messages, tools, the most called first, those that have no row of their own
- *     together, tokens, failures and pauses; one in which nothing happened is left out.
+ * (1) The axis has slots, as many as a picture has columns or pixels. What happens is entered into
+ *     the slots it covers, so memory does not grow with the session. A thing that takes no time has
+ *     a slot, too.
+ * (2) Long pauses are cut out: the axis is segments, each with at least one slot, with slots
+ *     between that stand for no time. Only what would take more room than its mark is cut, the
+ *     longest first.
+ * (3) Rows are turns (events, where there are none), user messages, tools, the most called first,
+ *     those that have no row of their own together, tokens, failures and pauses; one in which
+ *     nothing happened is left out.
  */
 #ifndef TOOLS_PLOT_TIMELINE_H
 #define TOOLS_PLOT_TIMELINE_H
@@ -81,7 +83,9 @@ void timeline_title(const struct timeline *timeline, int columns, struct drawing
 /* What stands behind a row: "1,060"; "12 (3 ×)"; "1, 1 h 28 min". */
 void timeline_sum(const struct row *row, struct drawing *out);
 
-/* A time under the axis: "09:10:00", or "03-03 09:10" where the time before it is of another day. */
+/*
+ * A time under the axis: "09:10:00", or "03-03 09:10" where the time before it is of another day.
+ */
 const char *timeline_label(int64_t time_us, int64_t before_us, char text[TEXT_BYTES]);
 
 #endif

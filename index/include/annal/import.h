@@ -1,9 +1,9 @@
 /*
  * Importers: a foreign log, line by line, becomes events. The rules of one format are a SQL file.
  *
- * An importer file has sections. What stands under "-- once" runs when the importer is opened: tables
- * for what is carried from line to line, triggers, views. What stands under "-- batch" runs for every
- * batch of lines; its statements that return columns return events, in this order:
+ * An importer file has sections. What stands under "-- once" runs when the importer is opened:
+ * tables for what is carried from line to line, triggers, views. What stands under "-- batch" runs
+ * for every batch of lines; its statements that return columns return events, in this order:
  *
  *   session, ts, type, id, cause, data, line
  *
@@ -17,8 +17,9 @@
  *   lines(row, n, hash, json, unreadable)
  *       the batch. row: 1, 2, …; n: number of the line in its file; hash: of its bytes, 32 hex
  *       digits; json: the line, when it is one JSON value, else NULL; unreadable: NULL, or a JSON
- *       object that holds a line which is not: {"reason", "text", "base64" or "zero_bytes"[, "part"]}.
- *       Zero bytes in front of a value, as a power cut leaves them, are a row of their own
+ *       object that holds a line which is not: {"reason", "text", "base64" or "zero_bytes"[,
+ *       "part"]}. Zero bytes in front of a value, as a power cut leaves them, are a row of their
+ *       own
  *   session_id(text)
  *       text if it may be the id of a session, else an id made from it
  *   time_us(text)
@@ -33,18 +34,18 @@
  *   base64(blob)
  *
  * Rows are inserted into lines one by one, in order, so what a trigger on lines keeps does not
- * depend on where a batch ends. Blank lines never arrive; nor, where container is lines, lines whose
- * bytes stood in the file before: they are skipped and counted. A line that does arrive must give an
- * event.
+ * depend on where a batch ends. Blank lines never arrive; nor, where container is lines, lines
+ * whose bytes stood in the file before: they are skipped and counted. A line that does arrive must
+ * give an event.
  *
- * "-- rows", as often as needed, is for logs that are SQLite databases: SELECTs that run there, with
- * the functions above, and return one column, a JSON object: a line. A SELECT that names a table or
- * column which this database has not is passed over with the rest of its section. Rows of tables that
- * no SELECT reads come behind, as {"table":"…","row":{…}}; those of tables that stand, by name, under
- * "-- tables" come so before all others.
+ * "-- rows", as often as needed, is for logs that are SQLite databases: SELECTs that run there,
+ * with the functions above, and return one column, a JSON object: a line. A SELECT that names a
+ * table or column which this database has not is passed over with the rest of its section. Rows of
+ * tables that no SELECT reads come behind, as {"table":"…","row":{…}}; those of tables that stand,
+ * by name, under "-- tables" come so before all others.
  *
- * "-- detect" is one SELECT over source and lines (the first of a log) that returns how sure it is that
- * the log is of this kind: 0 to 100.
+ * "-- detect" is one SELECT over source and lines (the first of a log) that returns how sure it is
+ * that the log is of this kind: 0 to 100.
  *
  * How a log becomes lines is the caller's: what annal import does with directories and documents is
  * said by directives at the head of the file, see tools/import/directory.h and document.h.
@@ -59,8 +60,8 @@ extern "C" {
 #endif
 
 /*
- * A longer line comes in pieces of ANNAL_IMPORT_PIECE_BYTES, each an unreadable line of its own: what an
- * importer's SQL makes of a line takes up to forty times its bytes in memory.
+ * A longer line comes in pieces of ANNAL_IMPORT_PIECE_BYTES, each an unreadable line of its own:
+ * what an importer's SQL makes of a line takes up to forty times its bytes in memory.
  */
 #define ANNAL_IMPORT_LINE_BYTES_MAX (16u << 20)
 #define ANNAL_IMPORT_PIECE_BYTES    (8u << 20)
@@ -145,9 +146,10 @@ ANNAL_API void annal_import_close(annal_import *import);
 typedef annal_status (*annal_import_row_fn)(void *arg, annal_slice json, annal_error *err);
 
 /*
- * The lines of a log that is a SQLite database, by the sections "-- rows" of the importer whose text is
- * sql. The database is only read, and its writers are kept waiting no longer than that takes; one that
- * cannot be read where it stands is copied to a temporary directory first. Any thread.
+ * The lines of a log that is a SQLite database, by the sections "-- rows" of the importer whose
+ * text is sql. The database is only read, and its writers are kept waiting no longer than that
+ * takes; one that cannot be read where it stands is copied to a temporary directory first. Any
+ * thread.
  *
  * limits (may be NULL) bound each row's time, the memory, and, in temp_bytes, also the lines: they
  * may take that, or four times the database where that is more. So a view without an end ends.
@@ -163,8 +165,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_import_rows(annal_slice sql, const
                                                           annal_error *err);
 
 /*
- * How sure an importer is, 0 to 100, that a log is of its kind, by its section "-- detect"; 0 without
- * one. lines are the first of the log. Any thread.
+ * How sure an importer is, 0 to 100, that a log is of its kind, by its section "-- detect"; 0
+ * without one. lines are the first of the log. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_import_detect(annal_slice sql,
                                                             const annal_import_source *source,

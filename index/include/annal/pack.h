@@ -174,8 +174,8 @@ typedef struct annal_appended {
  * die in between, they catch up: an event in the journal is a fact, and no guard is asked again.
  *
  * Types that no pack fills or guards are appended as annal_writer_append() does it, at the level
- * that was asked for; but at sync instead of batch when an artifact was stored. With an id a retry gets the first seq, also when the guard says no by now,
- * or a fill would say something else.
+ * that was asked for; but at sync instead of batch when an artifact was stored. With an id a retry
+ * gets the first seq, also when the guard says no by now, or a fill would say something else.
  *
  * What users wrote into the session's own database (of a writable pack) becomes events before,
  * whatever the type. With ANNAL_EXPECT_SEQ, those count.
@@ -184,8 +184,8 @@ typedef struct annal_appended {
  * thread.
  *
  * ANNAL_ERR_REFUSED      a guard said no; the message is the pack's sentence
- * ANNAL_ERR_BUSY         another program keeps the tables locked, others append all the time, or the
- *                        tables are being filled: the message says how far they are; try again
+ * ANNAL_ERR_BUSY         another program keeps the tables locked, others append all the time, or
+ *                        the tables are being filled: the message says how far they are; try again
  * ANNAL_ERR_UNSUPPORTED  the pack that guards this event cannot be run
  * and those of annal_writer_append().
  */
@@ -251,8 +251,8 @@ ANNAL_API uint64_t
 annal_state_seq(const annal_state *state); /* of the last event applied; 0: none */
 
 /*
- * Events that a handler could not take. One more when a pack could not settle (`-- settle`) what was
- * applied by the last time that the state was asked.
+ * Events that a handler could not take. One more when a pack could not settle (`-- settle`) what
+ * was applied by the last time that the state was asked.
  */
 ANNAL_API uint64_t annal_state_refused(const annal_state *state);
 
@@ -344,9 +344,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_changed(annal_state *state,
 
 /*
  * When the pages that were changed take more than so many bytes of memory, put them away in a file
- * without a name in this directory: a fold of any length then takes a bounded amount of memory. They
- * still count as changed. The file is the state's, and goes with it. Where none can be made, and
- * when the disk is full, they stay in memory; that is no failure.
+ * without a name in this directory: a fold of any length then takes a bounded amount of memory.
+ * They still count as changed. The file is the state's, and goes with it. Where none can be made,
+ * and when the disk is full, they stay in memory; that is no failure.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_put_away(annal_state *state,
                                                              const char *directory,
@@ -395,10 +395,10 @@ typedef int (*annal_prune_fn)(void *arg, const annal_pruned *pruned);
 /*
  * Old sessions leave the tables: each by an event session.pruned in its own journal, which stays
  * (annal_session_delete() deletes it). Only sessions that were begun by session.created are chosen,
- * and none that a team's message points at: fn hears of these, too, as of sessions that are kept, last.
- * With the pack lionagi a session's age is its updated_at, its branches go, its progressions stay,
- * and of its messages those go that no progression names; without it, age is last_activity_at. fn is
- * called for each. Any thread.
+ * and none that a team's message points at: fn hears of these, too, as of sessions that are kept,
+ * last. With the pack lionagi a session's age is its updated_at, its branches go, its progressions
+ * stay, and of its messages those go that no progression names; without it, age is
+ * last_activity_at. fn is called for each. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_prune(annal_index *index,
                                                     const annal_prune_options *options,

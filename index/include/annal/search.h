@@ -1,15 +1,16 @@
 /*
  * Full-text search over what was said and what tools returned.
  *
- * Words are found by SQLite's FTS5 in STORE/search.db, which is made from the journals like the rest
- * of the index: delete it at any moment, and it comes back. The first search makes it, so a store
- * that is never searched pays nothing; from then on an index that follows (annal_index_options) keeps
- * it up, and every search brings it up to date first. It can be switched off.
+ * Words are found by SQLite's FTS5 in STORE/search.db, which is made from the journals like the
+ * rest of the index: delete it at any moment, and it comes back. The first search makes it, so a
+ * store that is never searched pays nothing; from then on an index that follows
+ * (annal_index_options) keeps it up, and every search brings it up to date first. It can be
+ * switched off.
  *
  * What is searched of an event: every string in its data, whatever member it stands in, and the
  * output of tools that was stored as an artifact; up to 1 MiB. Not searched are names of members,
- * encoded bytes such as images, and what an import keeps beside the event ($.source, $.extra). A word is what Unicode calls
- * letters and digits; case and accents do not matter.
+ * encoded bytes such as images, and what an import keeps beside the event ($.source, $.extra). A
+ * word is what Unicode calls letters and digits; case and accents do not matter.
  */
 #ifndef ANNAL_SEARCH_H
 #define ANNAL_SEARCH_H
@@ -67,8 +68,8 @@ typedef struct annal_search_hit {
 typedef int (*annal_search_fn)(void *arg, const annal_search_hit *hit);
 
 /*
- * Call fn for each hit. *out_lag (may be NULL) says what the answer could not know, when others kept
- * the database busy for too long. Memory does not grow with the answer. Any thread.
+ * Call fn for each hit. *out_lag (may be NULL) says what the answer could not know, when others
+ * kept the database busy for too long. Memory does not grow with the answer. Any thread.
  *
  * ANNAL_ERR_INVALID      there is nothing to look for: no words, or none with a letter in it
  * ANNAL_ERR_SQL          options->expression is none
@@ -105,8 +106,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_search_info_get(annal_index *index
 
 /*
  * A session is about to be deleted: take its words out of search.db while its journal can still say
- * which they are. Their bytes leave the file with annal_index_wipe(). Where they cannot be taken out
- * search.db is thrown away. Does nothing where there is none. Any thread.
+ * which they are. Their bytes leave the file with annal_index_wipe(). Where they cannot be taken
+ * out search.db is thrown away. Does nothing where there is none. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_search_forget(annal_index *index, annal_slice session,
                                                             annal_error *err);

@@ -45,8 +45,9 @@ typedef enum annal_news_kind {
     ANNAL_NEWS_MISSED = 2,
     /*
      * look_ms are over. Nothing says that something was missed; but a process that is killed
-     * between its write and its word tells nobody. What lags behind its journal at two such looks in
-     * a row was not told, and will not be. Whoever follows little takes what the first look finds.
+     * between its write and its word tells nobody. What lags behind its journal at two such looks
+     * in a row was not told, and will not be. Whoever follows little takes what the first look
+     * finds.
      */
     ANNAL_NEWS_LOOK = 3
 } annal_news_kind;

@@ -44,9 +44,9 @@ typedef struct annal_stale_options {
  * recorded no process, or that a living one has now (the caller too, while its store holds it), is
  * left alone. Each end is one event session.transition, guarded by what was seen, and one event
  * admin.recorded in session _state, caused by it. fn is called for each silent session, and once
- * more with ANNAL_STALE_ERROR when it was ended and the second event failed. One that fails does not stop the others: the first such
- * failure is the answer, after all were tried. fn and options may be NULL. Any thread; no lock is
- * held over fn.
+ * more with ANNAL_STALE_ERROR when it was ended and the second event failed. One that fails does
+ * not stop the others: the first such failure is the answer, after all were tried. fn and options
+ * may be NULL. Any thread; no lock is held over fn.
  *
  * ANNAL_ERR_NOTFOUND  packs lionagi and teams are not both on in this store
  * and those of annal_sql(), annal_session_owner() and annal_pack_append(), but for

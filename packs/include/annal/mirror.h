@@ -41,8 +41,8 @@ typedef struct annal_mirror_counts {
  * at once are not kept apart.
  *
  * ANNAL_ERR_NOTFOUND  pack agentweaver or memory is not on; or there is no such project
- * ANNAL_ERR_IO        a file cannot be written or deleted, for instance because a symbolic link is in
- *                     the way (the message names it); what was done before stays
+ * ANNAL_ERR_IO        a file cannot be written or deleted, for instance because a symbolic link is
+ *                     in the way (the message names it); what was done before stays
  * and those of annal_sql().
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_mirror_export(annal_index *index, annal_slice project,
@@ -89,8 +89,8 @@ typedef struct annal_mirror_imported {
  * hears nothing of it; no file is changed. A proposal is front matter with agent, slug, type and
  * title, then the content, with what follows **Rationale:** apart. Whatever else has such a name, a
  * symbolic link, a directory, a file that is too long, is unreadable, and the others are taken. A
- * directory without inbox has no files. When it fails, what was taken before stays, and the next call
- * takes the rest.
+ * directory without inbox has no files. When it fails, what was taken before stays, and the next
+ * call takes the rest.
  *
  * options, fn and out_imported may be NULL. Any thread; it keeps no lock while fn runs.
  *

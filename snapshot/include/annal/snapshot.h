@@ -94,7 +94,8 @@ typedef struct annal_snapshot_overdue {
 typedef int (*annal_snapshot_overdue_fn)(void *arg, const annal_snapshot_overdue *overdue);
 
 /*
- * Which snapshots are due now and not taken, by session. Reads a few KB of each journal. Any thread.
+ * Which snapshots are due now and not taken, by session. Reads a few KB of each journal. Any
+ * thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status
 annal_snapshot_each_overdue(annal_index *index, const annal_snapshot_policy *policy,
