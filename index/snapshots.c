@@ -31,21 +31,38 @@ annal_status annal_index_snapshot_put(annal_index *index, annal_slice session, u
                                       annal_slice state, int64_t created_us, uint32_t wait_ms,
                                       annal_error *err)
 {
+    return annal_index_snapshot_put_over(index, session, seq, state, created_us, 0,
+                                         (annal_slice){0}, wait_ms, err);
+}
+
+annal_status annal_index_snapshot_put_over(annal_index *index, annal_slice session, uint64_t seq,
+                                           annal_slice state, int64_t created_us, uint64_t base_seq,
+                                           annal_slice base_begins, uint32_t wait_ms,
+                                           annal_error *err)
+{
     sqlite3_stmt *stmt = NULL;
     char created_at[ANNAL_TIME_BYTES];
     annal_time_format(created_us, created_at);
-    annal_status status = begin_change(index, wait_ms,
-                                       "INSERT OR REPLACE INTO snapshots "
-                                       "(session_id, seq, state, created_at) VALUES "
-                                       "(?1, ?2, ?3, ?4)",
-                                       &stmt, err);
+    annal_status status =
+        begin_change(index, wait_ms,
+                     "INSERT OR REPLACE INTO snapshots (session_id, seq, state, created_at) "
+                     "SELECT ?1, ?2, ?3, ?4 WHERE ?5 = 0 OR EXISTS (SELECT 1 FROM snapshots WHERE "
+                     "session_id = ?1 AND seq = ?5 AND substr(state, 1, length(?6)) = ?6)",
+                     &stmt, err);
     if (status < 0)
         return status;
     annal__db_bind_text(stmt, 1, session);
     sqlite3_bind_int64(stmt, 2, (sqlite3_int64)seq);
     sqlite3_bind_blob64(stmt, 3, state.len == 0 ? "" : state.ptr, state.len, SQLITE_STATIC);
     sqlite3_bind_text(stmt, 4, created_at, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(stmt, 5, (sqlite3_int64)base_seq);
+    sqlite3_bind_blob64(stmt, 6, base_begins.len == 0 ? "" : base_begins.ptr, base_begins.len,
+                        SQLITE_STATIC);
     status = annal__db_run(stmt, err);
+    if (status >= 0 && sqlite3_changes(index->base.db) == 0)
+        status = annal__fail(err, ANNAL_ERR_CONFLICT,
+                             "the row of session '%.*s' at %llu is gone, or another one",
+                             ANNAL_FMT(session), (unsigned long long)base_seq);
     return end_change(index, stmt, status, err);
 }
 

@@ -150,10 +150,17 @@ annal_status annal__shelf_stale(const struct shelf *shelf, const struct snapshot
 }
 
 annal_status annal__shelf_put(const struct shelf *shelf, struct snapshot_header *header,
-                              annal_slice body, uint32_t wait_ms, annal_error *err)
+                              const struct snapshot_header *base, annal_slice body,
+                              uint32_t wait_ms, annal_error *err)
 {
     struct buf row = {0};
-    char bytes[SNAPSHOT_HEADER_BYTES];
+    char bytes[SNAPSHOT_HEADER_BYTES], base_bytes[SNAPSHOT_HEADER_BYTES];
+    struct snapshot_header below = {0};
+    if (base != NULL) {
+        below = *base;
+        annal__snapshot_header_write(&below, base_bytes);
+    }
+    annal_slice base_begins = {base_bytes, base == NULL ? 0 : sizeof base_bytes};
     annal__snapshot_header_write(header, bytes);
     annal_status status = annal__buf_append(&row, bytes, sizeof bytes);
     if (status >= 0 && !header->in_file)
@@ -164,8 +171,9 @@ annal_status annal__shelf_put(const struct shelf *shelf, struct snapshot_header 
     else if (header->in_file)
         status = write_file(shelf, header->seq, body, err);
     if (status >= 0)
-        status = annal_index_snapshot_put(shelf->index, shelf->session, header->seq,
-                                          annal__buf_slice(&row), header->created_us, wait_ms, err);
+        status = annal_index_snapshot_put_over(shelf->index, shelf->session, header->seq,
+                                               annal__buf_slice(&row), header->created_us,
+                                               below.seq, base_begins, wait_ms, err);
     annal__buf_done(&row);
     if (status >= 0 && header->in_file)
         annal__shelf_sweep(shelf);

@@ -62,9 +62,13 @@ extern const char annal__shelf_cut[];
 annal_status annal__shelf_open_file(const struct shelf *shelf, const struct snapshot_header *header,
                                     int *out_fd, annal_error *err);
 
-/* Put a snapshot: the file first when it is large, then the row. Sets header_hash. */
+/*
+ * Put a snapshot: the file first when it is large, then the row. Sets header_hash. base: the one that
+ * it is stored against, or NULL; ANNAL_ERR_CONFLICT when that is not on the shelf any more.
+ */
 annal_status annal__shelf_put(const struct shelf *shelf, struct snapshot_header *header,
-                              annal_slice body, uint32_t wait_ms, annal_error *err);
+                              const struct snapshot_header *base, annal_slice body,
+                              uint32_t wait_ms, annal_error *err);
 
 /* One of a list: a row of which only the header was read. */
 struct shelf_item {

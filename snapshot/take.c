@@ -277,6 +277,12 @@ static void note_refused(struct taker *taker, const struct snapshot_header *head
         taker->patience *= SNAPSHOT_RADIX;
 }
 
+static const struct snapshot_header *base_of(const struct taker *taker, size_t layer)
+{
+    return layer < annal__chain_layers(taker->chain) ? annal__chain_header(taker->chain, layer)
+                                                     : NULL;
+}
+
 static annal_status take_here(struct taker *taker, annal_error *err)
 {
     bool taken = false, fits = false;
@@ -299,8 +305,13 @@ static annal_status take_here(struct taker *taker, annal_error *err)
     if (status >= 0 && !fits)
         note_refused(taker, &header);
     if (status >= 0 && fits)
-        status =
-            annal__shelf_put(&taker->shelf, &header, annal__buf_slice(&body), taker->wait_ms, err);
+        status = annal__shelf_put(&taker->shelf, &header, base_of(taker, base),
+                                  annal__buf_slice(&body), taker->wait_ms, err);
+    if (status == ANNAL_ERR_CONFLICT) { /* the index was rebuilt meanwhile: from what is there */
+        annal__buf_done(&body);
+        end_fold(taker);
+        return begin_fold(taker, err);
+    }
     if (status >= 0 && fits) {
         note_taken(taker, &header);
         status = go_on_over(taker, &header, &body, base, err);

@@ -32,7 +32,7 @@ static void put_again(uint64_t seq, bool in_file, uint64_t base_hash, uint64_t *
     header.in_file = in_file;
     header.base_hash = base_hash == 0 ? header.base_hash : base_hash;
     ck_ok(annal__shelf_put(
-        &shelf, &header,
+        &shelf, &header, NULL,
         (annal_slice){row.ptr + SNAPSHOT_HEADER_BYTES, row.len - SNAPSHOT_HEADER_BYTES}, 1000,
         err));
     annal_index_free(row.ptr);
@@ -76,7 +76,7 @@ START_TEST(a_snapshot_that_was_made_with_another_text_of_the_packs_does_not_coun
     ck_assert_ptr_null(annal__snapshot_header_read(row, &header));
     header.pack_version ^= 1;
     ck_ok(annal__shelf_put(
-        &shelf, &header,
+        &shelf, &header, NULL,
         (annal_slice){row.ptr + SNAPSHOT_HEADER_BYTES, row.len - SNAPSHOT_HEADER_BYTES}, 1000,
         err));
     annal_index_free(row.ptr);

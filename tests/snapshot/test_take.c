@@ -233,6 +233,26 @@ START_TEST(what_another_process_took_meanwhile_stays)
 }
 END_TEST
 
+/* A is on its way when somebody rebuilds the index, which drops what A would store against. */
+START_TEST(nothing_is_stored_against_a_snapshot_that_is_gone)
+{
+    const annal_snapshot_policy policy = {.every_events = 100};
+    struct taker a;
+    annal_status status = ANNAL_OK;
+    append_turns(&f, "s", 1, 150);
+    ck_assert_uint_eq(catch_up(&policy), 1);
+    append_turns(&f, "s", 1000, 200);
+    ck_ok(annal__taker_init(&a, f.index, S, &policy, false, 1000, err));
+    ck_ok(annal_snapshot_drop(f.index, S, err));
+    while (status == ANNAL_OK)
+        status = annal__taker_step(&a, NULL);
+    ck_assert_int_eq(status, ANNAL_END);
+    annal__taker_done(&a);
+    ck_listed(&f, S, "100 200 300 ");
+    ck_newest(&f, S, UINT64_MAX, 300); /* sound, and all below it */
+}
+END_TEST
+
 Suite *suite_take(void)
 {
     Suite *suite = suite_create("take");
@@ -251,6 +271,7 @@ Suite *suite_take(void)
     tcase_add_test(tc, one_that_does_not_fit_alone_is_refused_and_tried_again_later_and_later);
     tcase_add_test(tc, damage_in_the_journal_is_folded_around);
     tcase_add_test(tc, what_another_process_took_meanwhile_stays);
+    tcase_add_test(tc, nothing_is_stored_against_a_snapshot_that_is_gone);
     suite_add_tcase(suite, tc);
     return suite;
 }
