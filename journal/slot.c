@@ -282,8 +282,8 @@ static bool is_to_wipe(const struct held *held)
 /*
  * Take an empty slot away whose lock we hold. Low numbers stay, ready for the next process, unless
  * they have grown: many writers at once, or quick ones, should not leave their logs on the disk for
- * ever. Nor does a small one, or one that was to be overwritten. When somebody keeps locks/claim, it stays for the
- * next one.
+ * ever. Nor does a small one, or one that was to be overwritten. When somebody keeps locks/claim, it
+ * stays for the next one.
  */
 static void remove_slot(annal_store *store, uint32_t number, const struct log *log,
                         const struct held *held)
@@ -1151,8 +1151,8 @@ static void ask_to_wipe(struct wipe *wipe, const struct other *other)
 }
 
 /*
- * The owner answers, or ends. The list is opened again for each look: another process may have the number
- * by then, which nobody asked.
+ * The owner answers, or ends. The list is opened again for each look: by then the number may belong
+ * to another process, which nobody asked.
  */
 static annal_status wait_for_answer(struct wipe *wipe, const struct asked *asked,
                                     int64_t deadline_us, struct other *other, annal_error *err)
@@ -1180,7 +1180,7 @@ static annal_status wait_for_answer(struct wipe *wipe, const struct asked *asked
     }
 }
 
-/* One that nobody has goes, and the owner of any other is asked: all of them, before one is waited for. */
+/* Remove a log that nobody has; ask the owner of any other, all of them before one is waited for. */
 static void wipe_or_ask(struct wipe *wipe, uint32_t number)
 {
     annal_error why = {0};
@@ -1199,7 +1199,7 @@ static void wipe_or_ask(struct wipe *wipe, uint32_t number)
     other_done(&other);
 }
 
-/* Who owes an answer is stopped, more likely than not: one moment for all of them, or a log that answers late. */
+/* An owner that owes an earlier answer is probably stopped: all of these get one moment together. */
 static void wait_for_answers(struct wipe *wipe)
 {
     int64_t moment_us = annal__now_us(wipe->store) + WAIT_SLICE_US;

@@ -45,10 +45,10 @@ void annal__slot_drop_log(annal_store *store, struct log *fresh);
 void annal__slot_leave(annal_store *store);
 
 /*
- * See to it that no log has anything left that is not needed: ours is overwritten, logs that nobody has
- * are removed, and owners are asked to overwrite theirs (held.h, rule 7), all of them before one is
- * waited for, until the deadline (monotonic). ANNAL_ERR_BUSY: some log may have something; the message
- * says which, and until when.
+ * Leave nothing in any log that is not needed: overwrite ours, remove those that nobody has, and ask
+ * owners to overwrite theirs (held.h, rule 7), all of them before one is waited for, until the
+ * deadline (monotonic). ANNAL_ERR_BUSY: some log may still hold something; the message says which,
+ * and until when.
  */
 annal_status annal__slots_wipe(annal_store *store, int64_t deadline_us, annal_error *err);
 

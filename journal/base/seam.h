@@ -30,15 +30,15 @@ bool annal__store_has_keeper(const annal_store *store);
 bool annal__store_is_stray(annal_store *store, annal_slice session);
 
 /*
- * Call fn with the path of each file in events/ that is named as journals are, and is not the one that is
- * read for a session: strays, the second of two journals, what has a name that no session can have.
+ * Call fn with the path of each file in events/ that is named like a journal and is not the one that
+ * is read for a session: strays, the second of two journals, files whose name no session can have.
  * What fn returns below 0 is the answer.
  */
 typedef annal_status (*annal__stray_file_fn)(void *arg, const char *path);
 annal_status annal__store_stray_files(const annal_store *store, annal__stray_file_fn fn, void *arg,
                                       annal_error *err);
 
-/* annal_store_sessions() for one who leaves nothing out of an answer: strays are not named in the log. */
+/* annal_store_sessions() that names no strays in the log, for work that answers no question. */
 annal_status annal__store_list(annal_store *store, annal_session_fn fn, void *arg,
                                annal_error *err);
 
@@ -63,8 +63,8 @@ void annal__store_wait_end(annal_store *store);
 int64_t annal__store_waited_us(annal_store *store);
 
 /*
- * This writer may append while less than 16 MiB of the disk are free, as long as its events and 64 KiB are:
- * for events by which room is made.
+ * This writer may append while less than 16 MiB of the disk are free, as long as there is room for
+ * its events and 64 KiB: for events that make room.
  */
 void annal__writer_spend_reserve(annal_writer *writer);
 

@@ -387,9 +387,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_adopt(annal_store *store, 
  * expected_seq tells the two apart. Cursors that are open go on reading what was there. Any thread.
  *
  * Afterwards no commit log of the store holds anything of its content. Other processes are asked to
- * overwrite theirs; when one is stopped, the store's log function is told what remains, and it goes when
- * that process goes on or ends. Databases are the index's. For other processes it waits no longer
- * than the store's wait_ms, in all.
+ * overwrite theirs; when one is stopped, the store's log function is told what remains, and it goes
+ * when that process goes on or ends. Databases are the index's. It waits for other processes no
+ * longer than the store's wait_ms in all.
  *
  * It works on a full disk, too: then no commit log is made for it, and no tombstone where no commit
  * log names the journal.
@@ -405,8 +405,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_delete(annal_store *store,
                                                              annal_error *err);
 
 /*
- * To delete many: the same, but commit logs keep their content until annal_logs_wipe(), which is called
- * once, after the last. For each time every process that writes overwrites its log, 2 MiB. Any thread.
+ * To delete many sessions: the same, but commit logs keep their content until annal_logs_wipe(). Call
+ * that once, after the last: each call makes every process that writes overwrite its log of 2 MiB.
+ * Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_delete_unwiped(annal_store *store,
                                                                      annal_slice session,

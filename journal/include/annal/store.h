@@ -70,8 +70,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_open(const char *path,
 /*
  * Make everything durable, checkpoint, give all sessions back, free. All writers, cursors and other
  * objects of this store must be closed before. Frees in any case; reports what could not be made
- * durable, and that a sync of the commit log failed while the store was closed, also where nothing was
- * lost by it. (One that failed earlier was told to the appends of its group, or to the log function.)
+ * durable, and that a sync of the commit log failed while the store was closed, also where nothing
+ * was lost by it. (An earlier failure was told to the appends of its group, or to the log function.)
  * NULL is accepted. One thread, after all others have left the store.
  */
 ANNAL_API annal_status annal_store_close(annal_store *store, annal_error *err);
