@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 list() {
     cat <<'END'
 threads     every suite of the library under the thread sanitizer
-memory      every suite of the library and every fuzzer's corpus under Valgrind's memcheck
+memory      every suite and fuzz corpus under Valgrind; every command of the tests searched for leaks
 faults      every call of every scene fails in every way that fits it
 flips       every bit of a journal, a commit log and a snapshot
 large       tests that are left out of make test: logs of 100 MB, long histories
@@ -46,6 +46,9 @@ run_part() {
         cmake --preset bench
         cmake --build --preset bench
         tests/valgrind.sh build/bench
+        cmake --preset dev
+        cmake --build --preset dev
+        ANNAL_TEST_FULL=1 ctest --preset dev -R '^tools[.]'
         ;;
     large)
         cmake --preset bench
