@@ -486,6 +486,8 @@ annal_status annal__derived_hold(struct derived *base, int64_t deadline_us, anna
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "'%s' is not there", base->path);
     if (status >= 0)
         status = ensure_writer(base, err);
+    if (status == ANNAL_ERR_BUSY)
+        status = tell_locked(base, err);
     if (status < 0)
         annal__index_lock_give(&base->lock);
     return status;
