@@ -550,7 +550,7 @@ START_TEST(any_call_of_a_replay_may_fail)
 {
     static const struct scene scene = {.name = "replay",
                                        .sources = EVERYTHING,
-                                       .runs = 6,
+                                       .runs = 3,
                                        .build = build_replay,
                                        .live = live_replay,
                                        .prove = prove_replay};

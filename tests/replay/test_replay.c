@@ -186,7 +186,7 @@ END_TEST
 
 /* ---- Logs of agents ---- */
 
-#define LOG_BYTES_MAX ((off_t)full_or(3 << 20, 1 << 20))
+#define LOG_BYTES_MAX ((off_t)full_or(3 << 20, 1 << 19))
 
 static void import(const char *kind, const char *folder, const char *name)
 {
