@@ -16,7 +16,7 @@ threads     every suite of the library under the thread sanitizer
 memory      every suite and fuzz corpus under Valgrind; every command of the tests searched for leaks
 faults      every call of every scene fails in every way that fits it
 flips       every bit of a journal, a commit log and a snapshot
-large       tests that are left out of make test: logs of 100 MB, long histories
+large       what make test leaves out: real logs, logs of 100 MB, long histories
 contend     eight processes that want the same task, 1,000 rounds, also killed ones
 soak        writers are killed with SIGKILL for 20 minutes; what was acknowledged is there
 stops       processes are stopped for 20 s, 300 times; nobody waits for them beyond a limit
@@ -53,7 +53,7 @@ run_part() {
     large)
         cmake --preset bench
         cmake --build --preset bench
-        ANNAL_TEST_FULL=1 ctest --preset bench -R '^(replay[.]|tools[.]import_odd)'
+        ANNAL_TEST_FULL=1 ctest --preset bench -R '^(replay[.]|journal[.]data|tools[.](im|ex)port)'
         ;;
     faults | flips | contend | model | mutate) make "$1" ;;
     soak) make soak ROUNDS=1000000 SEED="$SEED" SECONDS_MOST=1200 ;;

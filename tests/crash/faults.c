@@ -19,7 +19,7 @@
 #define TEXT_BYTES      40
 #define LONG_TEXT_BYTES 90000
 #define DATA_BYTES      (LONG_TEXT_BYTES + 100)
-#define RUNS_QUICK      25                        /* of a scene and a source, in a quick run */
+#define RUNS_QUICK      16                        /* of a scene and a source, in a quick run */
 #define CALLS_MOST      300                       /* of a scene and a source, in a full run */
 #define BEGIN_US        INT64_C(1767225600000000) /* 2026-01-01 */
 

@@ -1,6 +1,6 @@
 /*
- * Real logs, which are not part of the repository: in $ANNAL_TEST_DATA, or in ../shared/data beside
- * the clone.
+ * Real logs, which are not part of the repository: in $ANNAL_TEST_DATA, or with ANNAL_TEST_FULL in
+ * ../shared/data beside the clone.
  */
 #ifndef TESTS_SUPPORT_REAL_LOGS_H
 #define TESTS_SUPPORT_REAL_LOGS_H
