@@ -597,7 +597,7 @@ START_TEST(a_database_that_stays_locked_is_named_and_the_others_are_imported)
     put_row(other, "{\"role\":\"user\",\"content\":\"one\"}", 31);
     sqlite3_close(other);
     ck_assert_int_eq(sqlite3_exec(locked, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
-    CLI(&cli, NULL, "import", "openai-agents", tmpdir_path(&cli.dir, "logs"), "--wait", "300");
+    CLI(&cli, NULL, "import", "openai-agents", tmpdir_path(&cli.dir, "logs"), "--wait", "1");
     ck_assert_int_eq(cli.exit_status, 1);
     ck_assert_ptr_nonnull(strstr(cli.err, "logs/a.db'"));
     ck_assert_msg(strstr(cli.err, "another program keeps the database") != NULL, "%s", cli.err);
