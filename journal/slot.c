@@ -1151,14 +1151,15 @@ static void ask_to_wipe(struct wipe *wipe, const struct other *other)
 }
 
 /*
- * The owner answers, or ends. The list is opened again for each look: by then the number may belong
- * to another process, which nobody asked.
+ * The owner answers, or ends, or is stopped, which its number is looked up for after a moment only.
+ * The list is opened again for each look: by then it may belong to another process, which nobody
+ * asked.
  */
 static annal_status wait_for_answer(struct wipe *wipe, const struct asked *asked,
                                     int64_t deadline_us, struct other *other, annal_error *err)
 {
     annal_store *store = wipe->store;
-    for (;;) {
+    for (bool first = true;; first = false) {
         annal_status status = other_open(store, asked->number, other, err);
         if (status < 0 || has_answered(other, asked->wanted))
             return status;
@@ -1168,7 +1169,7 @@ static annal_status wait_for_answer(struct wipe *wipe, const struct asked *asked
         int64_t now_us = annal__now_us(store);
         int64_t left_us = annal__store_may_wait(store, deadline_us - now_us);
         struct held_header *header = other->held.header;
-        if (left_us <= 0 || header == NULL)
+        if (left_us <= 0 || header == NULL || (!first && annal__holder_is_stopped(header->pid)))
             return ANNAL_ERR_BUSY;
         uint32_t done = atomic_load(&header->wipe_done);
         annal__store_wait_begin(store);

@@ -61,8 +61,8 @@ uint32_t annal__holder_of(const struct stat *file, bool writes)
     return pid;
 }
 
-/* "123 (name) T …": by a signal, or by a debugger. A name may have any characters in it. */
-static bool is_stopped(uint32_t pid)
+/* "123 (name) T …". A name may have any characters in it. */
+bool annal__holder_is_stopped(uint32_t pid)
 {
     char path[40], text[128] = "";
     snprintf(path, sizeof path, "/proc/%" PRIu32 "/stat", pid);
@@ -80,6 +80,6 @@ const char *annal__holder_name(uint32_t pid, char out[HOLDER_BYTES])
         snprintf(out, HOLDER_BYTES, "another process");
     else
         snprintf(out, HOLDER_BYTES, "process %" PRIu32 "%s", pid,
-                 is_stopped(pid) ? " (stopped)" : "");
+                 annal__holder_is_stopped(pid) ? " (stopped)" : "");
     return out;
 }

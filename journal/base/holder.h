@@ -21,4 +21,7 @@ uint32_t annal__holder_of(const struct stat *file, bool writes);
 #define HOLDER_BYTES 48
 const char *annal__holder_name(uint32_t pid, char out[HOLDER_BYTES]);
 
+/* By a signal or by a debugger. False where that cannot be told. */
+bool annal__holder_is_stopped(uint32_t pid);
+
 #endif

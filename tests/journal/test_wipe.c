@@ -3,11 +3,13 @@
 #include "journal/store.h"
 
 #include "tests/support/journals.h"
+#include "tests/support/stopped.h"
 #include "tests/support/tmpdir.h"
 
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -276,6 +278,38 @@ START_TEST(many_who_are_stopped_cost_one_limit_together)
 }
 END_TEST
 
+static void append_and_stop(void *path)
+{
+    annal_store *store = open_store(path, true, NULL);
+    append_secrets(store, "other", 1, 100);
+    raise(SIGSTOP);
+}
+
+START_TEST(a_process_that_is_stopped_is_named_and_not_waited_for)
+{
+    struct tmpdir dir;
+    struct remarks remarks = {0};
+    struct stopped stopped;
+    TMPDIR_INIT(&dir);
+    char *path = strdup(tmpdir_path(&dir, "store"));
+    stopped_start(&stopped, append_and_stop, path);
+    annal_store *store = NULL;
+    const annal_store_options options = {
+        .no_keeper = true, .wait_ms = 30000, .log = note_remark, .log_arg = &remarks};
+    ck_ok(annal_store_open(path, &options, &store, err));
+    append_secrets(store, "gone", 1, 100);
+    int64_t begun_us = stopped_now_us();
+    ck_ok(annal_session_delete(store, ANNAL_SLICE("gone"), NULL, err));
+    ck_in_time(begun_us, 0);
+    ck_assert_uint_eq(remarks.count, 1);
+    ck_assert_ptr_nonnull(strstr(remarks.last, stopped.who));
+    stopped_end(&stopped);
+    store_close(store);
+    free(path);
+    tmpdir_done(&dir);
+}
+END_TEST
+
 static uint32_t asked_of(const char *held_path)
 {
     struct held held;
@@ -487,6 +521,7 @@ Suite *suite_wipe(void)
                         0, 4);
     tcase_add_test(tests, a_deletion_waits_for_others_no_longer_than_the_limit_in_all);
     tcase_add_test(tests, many_who_are_stopped_cost_one_limit_together);
+    tcase_add_test(tests, a_process_that_is_stopped_is_named_and_not_waited_for);
     tcase_add_test(tests, whoever_deletes_many_asks_other_processes_once);
     tcase_add_loop_test(tests, logs_that_nobody_has_keep_nothing, 0, 2);
     tcase_add_test(tests, what_was_cut_off_a_journal_and_half_made_copies_go_with_it);
