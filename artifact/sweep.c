@@ -9,8 +9,8 @@
  *     before, by the second reading; after, by what he stores (rule 3 of artifact.c gives it a new
  *     time). Who stores without a hold has `older_than_us` to append.
  * (3) A file is removed only when it is still as old as it was asked for, looked at under the lock.
- * (4) A file in events/ that is no session's journal, copied or renamed or the second of two, may be
- *     all that is left of one. What its bytes name stays.
+ * (4) A file in events/ that is no session's journal, copied or renamed or the second of two, may
+ *     be all that is left of one. What its bytes name stays.
  */
 #include "artifact/names.h"
 #include "journal/base/alloc.h"

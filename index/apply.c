@@ -400,8 +400,9 @@ static int run_statements(const struct handler *handler, annal_slice session,
 }
 
 /*
- * SQLite has taken back the whole transaction when it stops a statement that writes. So that is told
- * as a failure, and what stopped it is kept here: the next time it is a finding, and all else runs.
+ * SQLite has taken back the whole transaction when it stops a statement that writes. So that is
+ * told as a failure, and what stopped it is kept here: the next time it is a finding, and all else
+ * runs.
  */
 static annal_status note_spent(struct applier *applier, const struct handler *handler,
                                annal_slice session, const annal_event *event, const char *why,

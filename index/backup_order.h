@@ -2,7 +2,8 @@
  * In which order a backup copies the journals.
  *
  * (1) A fork is copied before what it points at: that only grows, so its copy holds the event that
- *     the fork begins behind. Fork points fall from a fork to its parent, so the largest comes first.
+ *     the fork begins behind. Fork points fall from a fork to its parent, so the largest comes
+ *     first.
  * (2) What became a fork since the list was made is left out: the session that stood there when the
  *     backup began was deleted.
  * (3) While a fork is there its parent is not replaced. When both go while a backup is made, the

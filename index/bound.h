@@ -1,9 +1,9 @@
 /*
  * What a user's SQL may cost: time, memory, room for temporary files.
  *
- * Between steps nothing is counted, so a reader who takes his time costs no query its own. Memory is
- * what SQLite has of it beyond what it had at the begin, in this process, and temporary files are
- * all that SQLite has open in this process: other queries at the same time count with it.
+ * Between steps nothing is counted, so a reader who takes his time costs no query its own. Memory
+ * is what SQLite has of it beyond what it had at the begin, in this process, and temporary files
+ * are all that SQLite has open in this process: other queries at the same time count with it.
  */
 #ifndef INDEX_BOUND_H
 #define INDEX_BOUND_H

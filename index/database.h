@@ -25,8 +25,8 @@ annal_status annal__db_fail(annal_error *err, sqlite3 *db, int rc, const char *f
 
 /*
  * Why a row could not be written, for whoever gave the event and does not know our tables: in our
- * words, never in SQLite's. rc is an extended result code, and the failure db's last. What a trigger
- * of the pack says is the pack's own sentence, and stays.
+ * words, never in SQLite's. rc is an extended result code, and the failure db's last. What a
+ * trigger of the pack says is the pack's own sentence, and stays.
  */
 void annal__db_reason(sqlite3 *db, int rc, char *out, size_t room);
 

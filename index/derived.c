@@ -329,7 +329,8 @@ static bool gives_up(const struct derived *base, int64_t deadline_us)
     return annal__deadline_passed(deadline_us) || annal__store_may_wait(base->store, 1) <= 0;
 }
 
-/* Who has a lock on the database, as far as can be told: SQLite's locks of a WAL are on its -shm. */
+/* Who has a lock on the database, as far as can be told: SQLite's locks of a WAL are on its
+ * -shm. */
 static uint32_t holder_of(const struct derived *base)
 {
     static const char *const suffixes[] = {"", "-shm"};

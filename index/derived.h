@@ -142,8 +142,8 @@ annal_status annal__derived_borrow(struct derived *base, uint32_t wait_ms, sqlit
 void annal__derived_give(struct derived *base, sqlite3 *db, bool clean);
 
 /*
- * In a transaction that emptied tables: the database is another one from now on, so that plans which
- * were made before are of no use, and readers see that what they caught up is gone.
+ * In a transaction that emptied tables: the database is another one from now on, so that plans
+ * which were made before are of no use, and readers see that what they caught up is gone.
  */
 annal_status annal__derived_renew(struct derived *base, annal_error *err);
 

@@ -1,5 +1,6 @@
 /*
- * annal_sqlite.so: the tables events and annal_events('DIR') for any program that is built on SQLite.
+ * annal_sqlite.so: the tables events and annal_events('DIR') for any program that is built on
+ * SQLite.
  *
  * (1) It is compiled against sqlite3ext.h and brings no SQLite: two copies of SQLite in one process
  *     that open one file take each other's locks away when they close it.

@@ -23,23 +23,24 @@
  *     its first seq, also when the guard would say no by now, because the first one happened. That
  *     is looked up when a guard refuses or the append is a conflict, among the session's last
  *     COPIES_MAX events.
- * (8) What users wrote into the session's own database goes first, also before an event that no pack
- *     asks for: what they saw is then in the journal behind what they did. When that fails, the log
- *     is told; the rows stay where they are.
+ * (8) What users wrote into the session's own database goes first, also before an event that no
+ *     pack asks for: what they saw is then in the journal behind what they did. When that fails,
+ *     the log is told; the rows stay where they are.
  * (9) While it waits for a lock, this process may own the session that the lock's holder wants to
  *     append to. The keeper gives it away; in a store without one, the waiter does.
- * (10) Guards look at rows of other sessions, too. A fact that was appended through guards is in the
- *     tables before anybody else is answered (5), but for three cases: its process died between (4)
- *     and (5), a power cut took the transaction, or the pack was not on. The note of the database's
- *     lock tells them (lock.h, rule 5): what may be missing is brought up first, in slices as every
- *     catch-up is, until nothing is missing under the lock. In all other cases that costs reading
- *     the note, and writing it before (4) and after (5). A journal that cannot be read is logged and
- *     passed over, as in every catch-up.
+ * (10) Guards look at rows of other sessions, too. A fact that was appended through guards is in
+ *     the tables before anybody else is answered (5), but for three cases: its process died between
+ *     (4) and (5), a power cut took the transaction, or the pack was not on. The note of the
+ *     database's lock tells them (lock.h, rule 5): what may be missing is brought up first, in
+ *     slices as every catch-up is, until nothing is missing under the lock. In all other cases that
+ *     costs reading the note, and writing it before (4) and after (5). A journal that cannot be
+ *     read is logged and passed over, as in every catch-up.
  * (11) Much may be missing: a pack was switched on, its tables were dropped, or a large import went
  *     past the guards. A guard that is asked over tables that lack sessions would let through what
- *     it forbids, and SQL does not say which rows of others it looks at. So the append works on what
- *     is missing for a twentieth of the time that it may wait; when more than a MiB is left it is
- *     refused, with how far the tables are: whoever tries again is further on, and nobody waits for minutes.
+ *     it forbids, and SQL does not say which rows of others it looks at. So the append works on
+ *     what is missing for a twentieth of the time that it may wait; when more than a MiB is left it
+ *     is refused, with how far the tables are: whoever tries again is further on, and nobody waits
+ *     for minutes.
  */
 #include "index/database.h"
 #include "index/index.h"
@@ -442,8 +443,8 @@ static annal_status is_behind(const struct call *call, const struct place *place
 }
 
 /*
- * Rule 11: time was up. When much is left, how far the tables are, and what is in the way if nothing
- * went on meanwhile; a little is worth waiting for.
+ * Rule 11: time was up. When much is left, how far the tables are, and what is in the way if
+ * nothing went on meanwhile; a little is worth waiting for.
  */
 static annal_status refuse_behind(const struct call *call, const struct follower *follower,
                                   uint64_t left_before, const annal_error *why, annal_error *err)
@@ -890,7 +891,8 @@ static annal_status catch_up_all(struct call *call, annal_error *err)
     return status;
 }
 
-/* Followers that were asked: what was tried (NULL: nothing) is theirs. True: nobody has it still. */
+/* Followers that were asked: what was tried (NULL: nothing) is theirs. True: nobody has it
+ * still. */
 static bool set_tried(struct call *call, const annal_event *tried)
 {
     bool none = true;

@@ -1,22 +1,22 @@
 /*
- * How a run is, of six levels: healthy, idle, unresponsive, stale, orphaned, zombie (table health_levels
- * of the pack teams).
+ * How a run is, of six levels: healthy, idle, unresponsive, stale, orphaned, zombie (table
+ * health_levels of the pack teams).
  *
- * (1) The view run_list of the pack says what the tables know: a run that is silent for more than an
- *     hour is idle, and stale beyond what its kind allows. The stock shell reads it, and cannot look
- *     at processes. So connections of ours get a temporary view of the same name and columns.
- * (2) A run whose process is alive is never stale: beyond the threshold it is unresponsive. One whose
- *     process is proven dead (annal/process.h) is stale however short its silence, and orphaned when it
- *     has neither messages nor artifacts.
- * (3) What recorded no process, or one that cannot be looked at, stays as the tables have it. So does
- *     a run whose process is dead while another process writes its session, which took it up without
- *     saying so.
+ * (1) The view run_list of the pack says what the tables know: a run that is silent for more than
+ *     an hour is idle, and stale beyond what its kind allows. The stock shell reads it, and cannot
+ *     look at processes. So connections of ours get a temporary view of the same name and columns.
+ * (2) A run whose process is alive is never stale: beyond the threshold it is unresponsive. One
+ *     whose process is proven dead (annal/process.h) is stale however short its silence, and
+ *     orphaned when it has neither messages nor artifacts.
+ * (3) What recorded no process, or one that cannot be looked at, stays as the tables have it. So
+ *     does a run whose process is dead while another process writes its session, which took it up
+ *     without saying so.
  * (4) Artifacts are what artifacts_path names, when it is there, and what the store keeps for the
  *     session. A relative path names nothing: it would be below the directory of whoever asks.
- * (5) A run that has ended is healthy, whatever artifacts it left, and a zombie when locks are left:
- *     *.lock below artifacts_path, but for those of package managers (more than a line, or long).
- *     A look ends after 1,000 names and 4 levels, and all looks of a connection after 100,000; what
- *     they did not find by then is not there.
+ * (5) A run that has ended is healthy, whatever artifacts it left, and a zombie when locks are
+ *     left: *.lock below artifacts_path, but for those of package managers (more than a line, or
+ *     long). A look ends after 1,000 names and 4 levels, and all looks of a connection after
+ *     100,000; what they did not find by then is not there.
  * (6) A session without a status counts as completed, unless it is known that it goes on: its
  *     process is alive, or the core pack has it as paused or running.
  */

@@ -32,8 +32,8 @@ annal_status annal__history_read(annal_store *store, const annal_slice *sessions
                                  struct history *out_history, annal_error *err);
 
 /*
- * Put the parts into a table of this connection, temp.parts (session_id, from_seq, to_seq, journal):
- * a SELECT over it does not grow with them.
+ * Put the parts into a table of this connection, temp.parts (session_id, from_seq, to_seq,
+ * journal): a SELECT over it does not grow with them.
  */
 annal_status annal__history_put(const struct history *history, sqlite3 *db, annal_error *err);
 

@@ -1,6 +1,6 @@
 /*
- * Included before all else in what is compiled for the loadable extension: each sqlite3_...() becomes a
- * call of the host's.
+ * Included before all else in what is compiled for the loadable extension: each sqlite3_...()
+ * becomes a call of the host's.
  */
 #ifndef INDEX_HOST_SQLITE_H
 #define INDEX_HOST_SQLITE_H

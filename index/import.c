@@ -9,10 +9,10 @@
  * it grows: memory does not grow with the file. (3) What the append would refuse never reaches an
  * importer as JSON: a line that is not one JSON value, or so deep that wrapping it would break the
  * depth limit, arrives as text. (4) A line that gave no event is an error: a mended importer must
- * not lose lines silently. (5) What was appended after a power cut stands behind the zero bytes that
- * it left, on the same line: they are a row, and the value behind them is another. (6) A value that a
- * trigger fails on is given again as a line that cannot be read, under another hash: what the trigger
- * had done before it failed may stay, and hides nothing.
+ * not lose lines silently. (5) What was appended after a power cut stands behind the zero bytes
+ * that it left, on the same line: they are a row, and the value behind them is another. (6) A value
+ * that a trigger fails on is given again as a line that cannot be read, under another hash: what
+ * the trigger had done before it failed may stay, and hides nothing.
  */
 #include "index/import.h"
 

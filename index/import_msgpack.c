@@ -1,6 +1,6 @@
 /*
- * The SQL function msgpack_json(): what other programs pack, as JSON that shows all of it. JSON has no
- * word for some of it: bytes and strings that are no UTF-8 are {"$base64":"…"}; an ext is
+ * The SQL function msgpack_json(): what other programs pack, as JSON that shows all of it. JSON has
+ * no word for some of it: bytes and strings that are no UTF-8 are {"$base64":"…"}; an ext is
  * {"$ext":type,"data":…}, decoded when it holds msgpack itself; a key that is no string becomes its
  * JSON text; NaN and infinities are strings.
  */

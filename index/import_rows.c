@@ -2,9 +2,9 @@
  * Logs that are a SQLite database: its rows, as lines for an importer.
  *
  * (1) The database is only read, in one transaction, which ends before anything is imported: who
- *     writes it waits for us no longer than it takes to copy its rows. One that cannot be read where
- *     it stands (a write-ahead log without its index in a directory that is not ours, a journal
- *     that wants to be rolled back) is copied first, with what belongs to it.
+ *     writes it waits for us no longer than it takes to copy its rows. One that cannot be read
+ *     where it stands (a write-ahead log without its index in a directory that is not ours, a
+ *     journal that wants to be rolled back) is copied first, with what belongs to it.
  * (2) The SELECTs of the sections "-- rows" may read tables and call functions, and nothing else.
  *     One that names a table or column that this database has not is passed over.
  * (3) No row is lost: tables that none of them read come behind, row by row; those that the section

@@ -19,10 +19,11 @@
  * (7) Work is planned without the lock; see plan.h.
  * (8) Long sessions take turns: what ran side by side stands side by side in the index by type and
  *     time. One session after the other would touch all of its pages again for each.
- * (9) What a pack settles (`-- settle`) is settled in the transaction that reaches the end of what a
- *     session's journal held when this was planned. So a long session settles once, and not once for
- *     each transaction: else a rebuild would grow faster than the journal. Until then _cursor keeps
- *     up to where the session was settled before, so that verify can make the same tables again.
+ * (9) What a pack settles (`-- settle`) is settled in the transaction that reaches the end of what
+ *     a session's journal held when this was planned. So a long session settles once, and not once
+ *     for each transaction: else a rebuild would grow faster than the journal. Until then _cursor
+ *     keeps up to where the session was settled before, so that verify can make the same tables
+ *     again.
  */
 #include "index/database.h"
 #include "index/index.h"

@@ -398,8 +398,8 @@ struct snapshot_call {
 };
 
 /*
- * The first bytes of the state in a row, of which SQLite would read all for substr(). What cannot be
- * read is an empty head: that row is damaged.
+ * The first bytes of the state in a row, of which SQLite would read all for substr(). What cannot
+ * be read is an empty head: that row is damaged.
  */
 static annal_slice read_head(sqlite3 *db, sqlite3_int64 rowid, char *head)
 {

@@ -373,8 +373,8 @@ static bool is_own_fault(annal_status status)
 
 /*
  * Handlers were tried when the pack was read, so tables on which they cannot be prepared are not
- * those that the pack made: a user of a writable database dropped a table, or a column. What else he
- * wrote goes into the journal first; then all is there again, in this transaction.
+ * those that the pack made: a user of a writable database dropped a table, or a column. What else
+ * he wrote goes into the journal first; then all is there again, in this transaction.
  */
 static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
 {

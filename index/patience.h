@@ -3,10 +3,11 @@
  * together (annal__store_may_wait()).
  *
  * (1) A lock of another connection is waited for by SQLite's busy handler, which is ours.
- * (2) While the header of a WAL index is torn or being made, by a process that is stopped just there,
- *     SQLite tries a hundred times and sleeps ten seconds in all, whatever the busy handler says. So
- *     the sleep is ours as well: a VFS that is the usual one but for that. When time is up it does not
- *     sleep any more, the tries are over in no time, and SQLITE_PROTOCOL says that somebody is busy.
+ * (2) While the header of a WAL index is torn or being made, by a process that is stopped just
+ *     there, SQLite tries a hundred times and sleeps ten seconds in all, whatever the busy handler
+ *     says. So the sleep is ours as well: a VFS that is the usual one but for that. When time is up
+ *     it does not sleep any more, the tries are over in no time, and SQLITE_PROTOCOL says that
+ *     somebody is busy.
  */
 #ifndef INDEX_PATIENCE_H
 #define INDEX_PATIENCE_H

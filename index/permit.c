@@ -9,15 +9,15 @@
  *     ends a transaction, or makes something temporary.
  * (3) No clock and no dice: a rebuild must give the same rows. Where a name shows it (random(),
  *     CURRENT_TIMESTAMP, changes(), which tells of whatever event came before, the literal 'now'),
- *     the pack is refused. A date function that finds 'now'
- *     in a payload, or a column's DEFAULT that asks for the time, makes the event a finding, and the pack
- *     that asks so while its tables are made is refused. The
- *     same for the modifiers 'localtime' and 'utc', which depend on where the machine stands.
+ *     the pack is refused. A date function that finds 'now' in a payload, or a column's DEFAULT
+ *     that asks for the time, makes the event a finding, and the pack that asks so while its tables
+ *     are made is refused. The same for the modifiers 'localtime' and 'utc', which depend on where
+ *     the machine stands.
  * (4) So the date functions of a connection on which handlers run are ours. They look at what they
  *     are asked and then ask SQLite's own, on a helper connection.
- * (5) What a section does for one event, or one statement that makes tables, ends: after 100 million
- *     instructions of SQLite's, or with 256 MiB that it holds or has written, it is stopped. A value
- *     may take 128 MiB.
+ * (5) What a section does for one event, or one statement that makes tables, ends: after 100
+ *     million instructions of SQLite's, or with 256 MiB that it holds or has written, it is
+ *     stopped. A value may take 128 MiB.
  */
 #include "index/permit.h"
 

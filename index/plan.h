@@ -54,8 +54,8 @@ void annal__plan_look_ahead(const struct follower *follower, struct plan *plan,
                             uint64_t *out_bytes);
 
 /*
- * How far its tables are, for a message: "hold 21.4 of 58.0 MB of the journals so far". *out_left: the
- * bytes that they lack.
+ * How far its tables are, for a message: "hold 21.4 of 58.0 MB of the journals so far". *out_left:
+ * the bytes that they lack.
  */
 #define PLAN_PROGRESS_BYTES 80
 annal_status annal__plan_progress(const struct follower *follower, uint32_t wait_ms,

@@ -16,7 +16,8 @@
  *     victim of which something is named by a progression, or pointed at by a session or branch,
  *     that does not go with a journal itself; so also by those of a victim that is needed.
  * (6) The event may take of the 16 MiB that appends leave free. On a full disk, where it cannot be
- *     appended at all, a journal that is to be deleted goes without it: that is how the disk is emptied.
+ *     appended at all, a journal that is to be deleted goes without it: that is how the disk is
+ *     emptied.
  */
 #include "index/database.h"
 #include "index/index.h"

@@ -351,7 +351,8 @@ bool annal__query_heal(annal_index *index, const annal_filter *filter)
     return sound && annal__derived_heal(&index->base);
 }
 
-/* A question to one event, whose values are bound. Alone on its lines: it may end with a comment. */
+/* A question to one event, whose values are bound. Alone on its lines: it may end with a
+ * comment. */
 static annal_status prepare_question(sqlite3 *db, annal_slice where, const char *open,
                                      const char *close, sqlite3_stmt **out, annal_error *err)
 {

@@ -3,10 +3,10 @@
  * its statements, takes longer than most questions do.
  *
  * (1) A connection that is kept is used again only while the name still stands for the file that it
- *     opened, with the same size and times, and -wal and -shm for theirs: somebody may delete any of
- *     them, or write another file over it. Otherwise it is closed, and the file opened anew.
- * (2) It comes back as it was handed out: no transaction, nothing in temp, nothing attached. Who did
- *     more says so, and it is closed.
+ *     opened, with the same size and times, and -wal and -shm for theirs: somebody may delete any
+ *     of them, or write another file over it. Otherwise it is closed, and the file opened anew.
+ * (2) It comes back as it was handed out: no transaction, nothing in temp, nothing attached. Who
+ *     did more says so, and it is closed.
  * (3) In a child of fork() nothing of it is touched, not even closed: it belongs to the parent.
  */
 #ifndef INDEX_READERS_H

@@ -1,8 +1,8 @@
 /*
  * The spare: an index in memory for a reader whose sessions.db cannot be made or written (the disk
- * is full, the directory is not ours, something else stands there, or there is none yet and somebody
- * keeps the lock under which it is made), or that somebody deletes faster than it is made. An answer
- * takes longer then, and is the same.
+ * is full, the directory is not ours, something else stands there, or there is none yet and
+ * somebody keeps the lock under which it is made), or that somebody deletes faster than it is made.
+ * An answer takes longer then, and is the same.
  *
  * (1) It is made from the journals when it is first needed, and lives as long as its index.
  * (2) A catch-up tries sessions.db first, unless that failed less than RETRY_MS ago.

@@ -1,8 +1,8 @@
 /*
  * A fold of a million events writes more pages than should stand in memory. So now and then they
- * are put away in a file without a name, in the store's directory. It goes with the state, also when
- * the process dies. Where none can be made (a store on read-only media), and from when the disk is
- * full, the pages stay in memory.
+ * are put away in a file without a name, in the store's directory. It goes with the state, also
+ * when the process dies. Where none can be made (a store on read-only media), and from when the
+ * disk is full, the pages stay in memory.
  */
 #include "index/spill.h"
 

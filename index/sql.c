@@ -37,9 +37,9 @@ static int hand_on_row(void *arg, const annal_row *row)
 }
 
 /*
- * Names are looked up in sessions.db first, so a statement that is right without the packs means the
- * same with them, and who asks core tables does not wait for those of a pack. Only functions that list
- * databases, tables or columns would have less to list.
+ * Names are looked up in sessions.db first, so a statement that is right without the packs means
+ * the same with them, and who asks core tables does not wait for those of a pack. Only functions
+ * that list databases, tables or columns would have less to list.
  */
 static bool asks_packs(sqlite3 *db, annal_slice sql, const annal_sql_options *options)
 {

@@ -11,9 +11,9 @@
 #include <sqlite3.h>
 
 /*
- * A state is a SQLite database of pages (state_vfs.c) with the tables of the packs and one of ours: _state, one
- * row that says which session and up to which event. Events are applied inside a transaction that
- * ends when somebody reads.
+ * A state is a SQLite database of pages (state_vfs.c) with the tables of the packs and one of ours:
+ * _state, one row that says which session and up to which event. Events are applied inside a
+ * transaction that ends when somebody reads.
  */
 struct annal_state {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];

@@ -1,24 +1,25 @@
 /*
  * The pages of a state.
  *
- * A state of a long session is large, and those who ask it read little of it. So a state is a SQLite
- * database whose file is here: what was written stands in memory, everything else is fetched from a
- * source (a snapshot) when SQLite asks for it.
+ * A state of a long session is large, and those who ask it read little of it. So a state is a
+ * SQLite database whose file is here: what was written stands in memory, everything else is fetched
+ * from a source (a snapshot) when SQLite asks for it.
  *
  * (1) The file is pages of 4 KiB, counted from 1. A page is the one that was written last, else the
  *     source's, else zeros.
  *     What was written stands in memory, or, when that became much, in a file (spill.c).
- * (2) A page of the source that the file was cut in front of is gone, also when the file grows again.
+ * (2) A page of the source that the file was cut in front of is gone, also when the file grows
+ *     again.
  * (3) The source is asked only when a page is needed, any number of times for the same one, and
  *     never changes its answer.
  * (4) Nothing else of a file system is behind this: a journal is in memory, so that handlers can be
- *     taken back; a lock is nobody's, for one thread at a time has the only connection; there are no
- *     temporary files. Dirty pages may leave SQLite's cache before the transaction ends: taken back,
- *     they are written once more.
- * (5) A page that cannot be had fails the call that needed it, with the source's words. The next one
- *     that needs it asks again.
- * (6) The VFS has a name of its own and is known to SQLite only while the connection opens: an ATTACH
- *     finds none, and nothing is left behind.
+ *     taken back; a lock is nobody's, for one thread at a time has the only connection; there are
+ *     no temporary files. Dirty pages may leave SQLite's cache before the transaction ends: taken
+ *     back, they are written once more.
+ * (5) A page that cannot be had fails the call that needed it, with the source's words. The next
+ *     one that needs it asks again.
+ * (6) The VFS has a name of its own and is known to SQLite only while the connection opens: an
+ *     ATTACH finds none, and nothing is left behind.
  */
 #include "index/state_vfs.h"
 

@@ -2,19 +2,21 @@
  * The virtual table events(session_id, seq, timestamp, type, id, data) over event_index and
  * journals.
  *
- * (1) What is asked of session_id, seq, timestamp and type, the order and the limit go into a SELECT
- *     over event_index, of which xBestIndex writes the conditions (virtual_plan.c) and xFilter runs
- *     all. SQLite checks every row once more, so a condition that says too little costs time, never
- *     rows; one that says too much would lose them.
+ * (1) What is asked of session_id, seq, timestamp and type, the order and the limit go into a
+ *     SELECT over event_index, of which xBestIndex writes the conditions (virtual_plan.c) and
+ *     xFilter runs all. SQLite checks every row once more, so a condition that says too little
+ *     costs time, never rows; one that says too much would lose them.
  * (2) A number that is compared with a column of text may mean the numbers that such texts stand
- *     for, which the SELECT could not know: then it gives every row, in the order that was asked for.
+ *     for, which the SELECT could not know: then it gives every row, in the order that was asked
+ *     for.
  * (3) id and data are read from the journal when a row's id or data is asked for, once per row; a
  *     line that does not prove itself gives NULL.
  * (4) The log of the store is told of such a line; and of what had been damaged before it could be
  *     indexed, in the sessions and seqs that are asked for: a second SELECT behind the first.
  * (5) A rowid stands for the same event in every scan of a statement: SQLite joins the scans of an
  *     OR by it.
- * (6) All cursors of a statement see the same rows as far as the source can tell what a statement is.
+ * (6) All cursors of a statement see the same rows as far as the source can tell what a statement
+ *     is.
  */
 #include "index/virtual.h"
 
@@ -446,8 +448,9 @@ static bool is_away(annal_store *store, annal_slice session)
 
 /*
  * The second of (session, ancestor), if the session's lineage is what it was made from. Events of
- * an ancestor prove themselves, not that they are of this history. An ancestor that is away does not
- * keep the histories of others from being told: what was shared with it is left out, and it is said.
+ * an ancestor prove themselves, not that they are of this history. An ancestor that is away does
+ * not keep the histories of others from being told: what was shared with it is left out, and it is
+ * said.
  */
 static void history_part(sqlite3_context *context, int count, sqlite3_value **values)
 {

@@ -77,7 +77,8 @@ static bool take(struct plan *plan, int i)
     return asked->op != SQLITE_INDEX_CONSTRAINT_LIKE; /* PRAGMA case_sensitive_like */
 }
 
-/* Ranges and patterns of types are asked of the few types that there are, so that a time helps, too. */
+/* Ranges and patterns of types are asked of the few types that there are, so that a time helps,
+ * too. */
 static void put_types(struct plan *plan)
 {
     char *types = sqlite3_str_finish(plan->types);

@@ -15,15 +15,15 @@
  *     an entry whose check does not match its ticket, or one that is taken and not stamped within
  *     BELL_STUCK_US (its writer was killed): it has missed something, looks at everything, and
  *     goes on from `tickets`. Two who fill one slot, a lap apart, spoil its check, no more.
- * (4) Waking: `word` changes after the entries are stamped; then, if `asleep`, that is taken back and
- *     one sleeper is woken. Each sleeper that is woken by a change wakes two more before it does
- *     anything else, so waking a thousand costs who rings one call. Who goes to sleep sets
+ * (4) Waking: `word` changes after the entries are stamped; then, if `asleep`, that is taken back
+ *     and one sleeper is woken. Each sleeper that is woken by a change wakes two more before it
+ *     does anything else, so waking a thousand costs who rings one call. Who goes to sleep sets
  *     `asleep`, and sleeps only while the word is what it was before it looked: either it sees the
  *     change, or who rings sees it. What one that was killed leaves undone ends with the next
  *     sleeper's second.
  * (5) A crowd rests: `woken` counts wakings. Who was woken, and others n times since its own last
- *     time, rests for n BELL_REST_US before it sleeps where it is woken, and reads at once what came
- *     meanwhile. So however many they are, they are woken 10,000 times a second at most, and a
+ *     time, rests for n BELL_REST_US before it sleeps where it is woken, and reads at once what
+ *     came meanwhile. So however many they are, they are woken 10,000 times a second at most, and a
  *     single append after a rest wakes them all at once.
  * (6) The first who listens makes the file, of written zeros, so that no access meets a hole; where
  *     nobody ever listened there is none, and who writes has nothing to do. It belongs to a boot:

@@ -10,8 +10,8 @@
 /* Sync events/, if names in it changed. A failure stops the store. */
 annal_status annal__checkpoint_events(annal_store *store, annal_error *err);
 
-/* Sync the journals of these sessions, which are in use, four at a time. A failure stops the store.
- * */
+/* Sync the journals of these sessions, which are in use, four at a time. A failure stops the
+ * store. */
 annal_status annal__checkpoint_journals(annal_store *store, struct session **sessions, size_t count,
                                         annal_error *err);
 

@@ -58,8 +58,8 @@ struct codec {
     annal_status (*encode_header)(struct buf *out, const struct frame_header *header,
                                   uint64_t *out_h);
 
-    /* Append the frame of an event to out. The draft was checked, and its data is in this format.
-     * */
+    /* Append the frame of an event to out. The draft was checked, and its data is in this
+     * format. */
     annal_status (*encode_event)(struct buf *out, const annal_draft *draft,
                                  const struct frame_place *place, uint64_t *out_h);
 

@@ -434,8 +434,8 @@ static annal_status write_group(annal_store *store, const struct group *group, a
     uint64_t bytes = annal__log_group_bytes(log, toc.len, group->payload.len);
     status = make_log_room(store, bytes, err);
     if (status == ANNAL_OK)
-        /* Nobody would redo it, and others may take our sessions, since they do not see our slot.
-         * */
+        /* Nobody would redo it, and others may take our sessions, since they do not see our
+         * slot. */
         status = annal__log_check_place(log, err);
     if (status < 0)
         goto done;
@@ -475,8 +475,8 @@ static void apply_record(annal_store *store, const struct group *group, struct g
     pthread_mutex_unlock(&session->lock);
 }
 
-/* What one of several threads applies: whole sessions, by where their structs lie, so that the order
- * within each is kept. */
+/* What one of several threads applies: whole sessions, by where their structs lie, so that the
+ * order within each is kept. */
 struct share {
     annal_store *store;
     struct group *group;

@@ -114,8 +114,8 @@ annal_status annal__failure_settle(annal_store *store, annal_error *failure)
     return ANNAL_ERR_UNKNOWN;
 }
 
-/* A session that could not be redone is behind, and takes no appends; another one is late no more.
- * */
+/* A session that could not be redone is behind, and takes no appends; another one is late no
+ * more. */
 static void settle_session(void *arg, struct session *session, const annal_error *why)
 {
     annal_store *store = arg;

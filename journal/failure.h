@@ -54,15 +54,15 @@ bool annal__session_is_late(annal_store *store, annal_slice id);
 /* Rule (5): catch up. ANNAL_OK: no session is late any more. */
 annal_status annal__failure_catch_up(annal_store *store, annal_error *err);
 
-/* Whether events are late that nobody can speak for: another file stands where their journal was.
- * */
+/* Whether events are late that nobody can speak for: another file stands where their journal
+ * was. */
 annal_status annal__failure_refuse_unknown(annal_store *store, annal_error *err);
 
 /* Why the first session that is late is late; ANNAL_OK when none is. */
 annal_status annal__failure_refuse_late(annal_store *store, annal_error *err);
 
-/* A checkpoint by who leads: late sessions are caught up with first, and those that it finds late.
- * */
+/* A checkpoint by who leads: late sessions are caught up with first, and those that it finds
+ * late. */
 annal_status annal__failure_checkpoint(annal_store *store, uint64_t epoch, annal_error *err);
 
 /* Tell the writers of a session whose batch events from this seq on are lost. Lock held. In

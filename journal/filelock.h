@@ -19,9 +19,9 @@ annal_status annal__file_lock_init(struct file_lock *lock, const char *name);
 annal_status annal__file_lock_reach(annal_store *store, struct file_lock *lock, annal_error *err);
 
 /*
- * Wait for it until the deadline (monotonic), as far as the store may wait at all (seam.h), but in any
- * case for least_us. ANNAL_ERR_BUSY names the process that has it: it may be stopped, so nobody waits
- * without limit.
+ * Wait for it until the deadline (monotonic), as far as the store may wait at all (seam.h), but in
+ * any case for least_us. ANNAL_ERR_BUSY names the process that has it: it may be stopped, so nobody
+ * waits without limit.
  */
 annal_status annal__file_lock_take(annal_store *store, struct file_lock *lock, int64_t deadline_us,
                                    int64_t least_us, annal_error *err);

@@ -374,8 +374,8 @@ static bool find_last(annal_slice bytes, size_t *out_start, size_t *out_end)
     return true;
 }
 
-/* A write that broke off leaves a piece of a line, so no newline; and not all of a line but that.
- * */
+/* A write that broke off leaves a piece of a line, so no newline; and not all of a line but
+ * that. */
 static bool was_whole(annal_slice bytes)
 {
     uint64_t h;

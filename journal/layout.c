@@ -118,8 +118,8 @@ annal_status annal__layout_check_filesystem(const annal_store *store, annal_erro
     return ANNAL_OK;
 }
 
-/* Never synced: a store whose locks/version is missing or empty is of version 1, which this one is.
- * */
+/* Never synced: a store whose locks/version is missing or empty is of version 1, which this one
+ * is. */
 static annal_status write_version(const annal_store *store, const char *path, annal_error *err)
 {
     char text[16];

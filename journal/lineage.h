@@ -69,8 +69,8 @@ annal_status annal__lineage_find(annal_store *store, struct lineage *lineage, co
                                  annal_error *err);
 
 /*
- * Whether what annal__scan_next() just gave shows that the part's journal has another history at the
- * fork point. Damage there shows it only when what follows proves which hash that event had.
+ * Whether what annal__scan_next() just gave shows that the part's journal has another history at
+ * the fork point. Damage there shows it only when what follows proves which hash that event had.
  */
 bool annal__lineage_differs(const struct scan *scan, annal_status status, const annal_event *event,
                             const struct part *part);

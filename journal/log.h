@@ -122,8 +122,8 @@ annal_status annal__log_open(const struct io *io, const char *path, bool write, 
                              annal_error *err);
 
 /*
- * The same in two steps, for who has to lock it in between: open it and read nothing, then read block
- * 0, or its copy.
+ * The same in two steps, for who has to lock it in between: open it and read nothing, then read
+ * block 0, or its copy.
  */
 annal_status annal__log_find(const struct io *io, const char *path, bool write, struct log *out_log,
                              annal_error *err);
@@ -207,8 +207,8 @@ uint64_t annal__log_released(const struct log_group *groups, size_t count);
 bool annal__log_lost(const struct log *log, const struct log_group *groups, size_t count,
                      uint64_t *out_last);
 
-/* The sessions that tocs name which belong to no group that verifies. What they say is not proven.
- * */
+/* The sessions that tocs name which belong to no group that verifies. What they say is not
+ * proven. */
 typedef annal_status (*annal__log_name_fn)(void *arg, annal_slice session, annal_error *err);
 annal_status annal__log_lost_names(struct log *log, annal__log_name_fn fn, void *arg,
                                    annal_error *err);

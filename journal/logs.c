@@ -10,8 +10,8 @@
 #define SETTLE_US    5000
 
 /*
- * Whether nobody has its lock. Tried under claim, so that nobody who claims finds it taken by us, but
- * not when claim is taken: who looks waits for nobody.
+ * Whether nobody has its lock. Tried under claim, so that nobody who claims finds it taken by us,
+ * but not when claim is taken: who looks waits for nobody.
  */
 static bool is_free(annal_store *store, struct log *log)
 {

@@ -1,11 +1,11 @@
 /*
  * Long events, without holding them.
  *
- * (1) An event is long when its frame does not end within SCAN_HOLD_BYTES. Its envelope stands in front
- *     and is held; what follows is read in pieces, hashed and dropped, up to its end. Only when the
- *     hash is right the event is handed out, with the place of its data.
- * (2) What does not prove itself so is left to the walk that holds frames whole: what happened there
- *     is decided by what stands behind it (scan.h).
+ * (1) An event is long when its frame does not end within SCAN_HOLD_BYTES. Its envelope stands in
+ *     front and is held; what follows is read in pieces, hashed and dropped, up to its end. Only
+ *     when the hash is right the event is handed out, with the place of its data.
+ * (2) What does not prove itself so is left to the walk that holds frames whole: what happened
+ *     there is decided by what stands behind it (scan.h).
  * (3) Frames that say their length (msgpack) are held whole: their data is decoded before it is
  *     shown.
  */

@@ -353,8 +353,8 @@ done:
 
 /* ---- Having it to ourselves ---- */
 
-/* Take the session while locks/structure is held. With sound its journal must be sound at the end.
- * */
+/* Take the session while locks/structure is held. With sound its journal must be sound at the
+ * end. */
 static annal_status seize(struct change *change, bool sound, annal_error *err)
 {
     struct session *session = change->session;

@@ -267,8 +267,8 @@ static annal_status pass_damaged_frame(struct scan *scan, annal_error *err)
 
 /* ---- Walking ---- */
 
-/* The version of the format that the header names; what is no header that proves itself is of ours.
- * */
+/* The version of the format that the header names; what is no header that proves itself is of
+ * ours. */
 static annal_status read_version(const struct scan *scan, uint32_t *out_version, annal_error *err)
 {
     char bytes[FRAME_ENVELOPE_BYTES];

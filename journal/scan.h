@@ -52,8 +52,8 @@ struct scan {
     uint64_t sound_h;
 };
 
-/* Begin at the first byte of the file; the header comes first and is checked on the way. Takes fd.
- * */
+/* Begin at the first byte of the file; the header comes first and is checked on the way. Takes
+ * fd. */
 void annal__scan_init(struct scan *scan, const struct io *io, int fd, const struct codec *codec);
 
 /* Free memory and close fd. */
@@ -65,13 +65,13 @@ void annal__scan_rest(struct scan *scan);
 /* Stand at a frame that begins at offset, behind a frame with hash h. */
 void annal__scan_set(struct scan *scan, uint64_t seq, uint64_t offset, uint64_t h);
 
-/* ANNAL_OK with an event, ANNAL_END, ANNAL_DAMAGE, or a failure. Slices live until the next call.
- * */
+/* ANNAL_OK with an event, ANNAL_END, ANNAL_DAMAGE, or a failure. Slices live until the next
+ * call. */
 annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_error *err);
 
 /*
- * The same, but a long event comes without its data, whose place is scan->data_at, and takes no more
- * memory than a short one: long.c.
+ * The same, but a long event comes without its data, whose place is scan->data_at, and takes no
+ * more memory than a short one: long.c.
  */
 annal_status annal__scan_next_head(struct scan *scan, annal_event *out_event, annal_error *err);
 

@@ -5,10 +5,11 @@
  *     by the trailer before it, and its seq says on which side of it the event stands.
  * (2) Between two known places the next look is where the event would stand if all were of one
  *     size, or a little before it; every third look halves, so that no journal is worse than that.
- * (3) A scan that seeks again remembers where events begin that it has passed: a few of them, evenly
- *     over the seqs, in memory that does not grow with the journal. In the end a seek is one read.
- * (4) What is remembered is where to look, and proves nothing: the frame there must prove itself and
- *     have the seq. If it does not, all is forgotten.
+ * (3) A scan that seeks again remembers where events begin that it has passed: a few of them,
+ *     evenly over the seqs, in memory that does not grow with the journal. In the end a seek is one
+ *     read.
+ * (4) What is remembered is where to look, and proves nothing: the frame there must prove itself
+ *     and have the seq. If it does not, all is forgotten.
  */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

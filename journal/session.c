@@ -21,8 +21,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* How long we keep our hands off a session that we just gave away, so that the other one gets it.
- * */
+/* How long we keep our hands off a session that we just gave away, so that the other one gets
+ * it. */
 #define YIELD_US 5000
 
 annal_slice annal__session_id(const struct session *session)
@@ -345,7 +345,8 @@ static annal_status release_if_idle(void *arg, struct session *session, annal_er
     return ANNAL_OK;
 }
 
-/* Another thread is taking the session, or giving it back; and who keeps it from that, if we can tell. */
+/* Another thread is taking the session, or giving it back; and who keeps it from that, if we can
+ * tell. */
 static annal_status refuse_taken(annal_store *store, const struct session *session,
                                  annal_error *err)
 {

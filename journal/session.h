@@ -134,8 +134,8 @@ annal_status annal__session_release(annal_store *store, struct session *session,
  * Own it with its journal synced and closed, and keep everybody off until annal__session_let_go():
  * other threads wait in annal__session_own(), other processes for the held entry. Does not look at
  * the journal, which need not be there or sound. Waits neither for another process nor for a thread
- * that takes it: ANNAL_ERR_BUSY, but the owner has been asked. Called and returns with the lock held;
- * lets go of it in between.
+ * that takes it: ANNAL_ERR_BUSY, but the owner has been asked. Called and returns with the lock
+ * held; lets go of it in between.
  *
  * On a full disk, where there is no room for the log of a slot, it is `unlisted`: then other
  * threads are kept off, and other processes only while the caller has annal__slot_keep_off().

@@ -175,7 +175,8 @@ static annal_status other_read(annal_store *store, struct other *other, annal_er
     return annal__log_mend(&other->log, err);
 }
 
-/* Whether somebody only looks whether its lock is free: who owns or recovers it is not to be passed. */
+/* Whether somebody only looks whether its lock is free: who owns or recovers it is not to be
+ * passed. */
 static bool is_looked_at(annal_store *store, const struct other *other)
 {
     struct buf path = {0};
@@ -207,8 +208,8 @@ static annal_status take_claim_if_idle(annal_store *store)
 }
 
 /*
- * A void log of which nothing is needed goes, durably, and then its void: under its number there may
- * be another log by then, whose void it is. Its sessions are free already: when somebody keeps
+ * A void log of which nothing is needed goes, durably, and then its void: under its number there
+ * may be another log by then, whose void it is. Its sessions are free already: when somebody keeps
  * locks/claim, it stays for the next one.
  */
 static annal_status discard(annal_store *store, const struct other *other, annal_error *err)
@@ -241,9 +242,9 @@ done:
 }
 
 /*
- * Redo what a dead process left. Its held list is made when somebody removed it. Logs of which nobody
- * knows what they held, those of another boot, are recovered by one process at a time: two of them may
- * name the same session. *out_read: its first block was read.
+ * Redo what a dead process left. Its held list is made when somebody removed it. Logs of which
+ * nobody knows what they held, those of another boot, are recovered by one process at a time: two
+ * of them may name the same session. *out_read: its first block was read.
  */
 static annal_status other_recover(annal_store *store, struct other *other, int64_t deadline_us,
                                   bool *out_read, annal_error *err)
@@ -282,8 +283,8 @@ static bool is_to_wipe(const struct held *held)
 /*
  * Take an empty slot away whose lock we hold. Low numbers stay, ready for the next process, unless
  * they have grown: many writers at once, or quick ones, should not leave their logs on the disk for
- * ever. Nor does a small one, or one that was to be overwritten. When somebody keeps locks/claim, it
- * stays for the next one.
+ * ever. Nor does a small one, or one that was to be overwritten. When somebody keeps locks/claim,
+ * it stays for the next one.
  */
 static void remove_slot(annal_store *store, uint32_t number, const struct log *log,
                         const struct held *held)
@@ -390,8 +391,8 @@ static void recover_listed(annal_store *store, struct slot_list *list, uint64_t 
 }
 
 /*
- * Who recovers a log may be stopped; then the store opens without what only that log has, and says so
- * (unseen.h). Sessions that may have redo in it are not to be had until it is recovered.
+ * Who recovers a log may be stopped; then the store opens without what only that log has, and says
+ * so (unseen.h). Sessions that may have redo in it are not to be had until it is recovered.
  */
 static void wait_for_others(annal_store *store, struct slot_list *list, uint64_t moved)
 {
@@ -509,8 +510,8 @@ annal_status annal__slots_each_record(annal_store *store, enum slots_which which
 /* ---- Claiming ---- */
 
 /*
- * Make it ours, whose lock we have. Others may look at its list meanwhile: that of an empty slot stays
- * bound, and says where its log ends; a fresh log has none yet.
+ * Make it ours, whose lock we have. Others may look at its list meanwhile: that of an empty slot
+ * stays bound, and says where its log ends; a fresh log has none yet.
  */
 static annal_status adopt(annal_store *store, uint32_t number, struct log *log, struct held *held,
                           annal_error *err)
@@ -772,7 +773,8 @@ static annal_status refuse_claiming(annal_store *store, annal_error *err)
                        store->path);
 }
 
-/* One thread does it. The others wait for its end until their own deadlines, and claim if it failed. */
+/* One thread does it. The others wait for its end until their own deadlines, and claim if it
+ * failed. */
 annal_status annal__slot_claim(annal_store *store, int64_t deadline_us, annal_error *err)
 {
     struct slot *slot = &store->slot;
@@ -947,7 +949,8 @@ static void want(const struct other *other, int entry)
     atomic_store(&annal__held_entry(&other->held, (uint32_t)entry)->word, HELD_WANTED);
 }
 
-/* Sleep until something changes, or a slice is over. ANNAL_ERR_BUSY: it still has it, and time is up. */
+/* Sleep until something changes, or a slice is over. ANNAL_ERR_BUSY: it still has it, and time is
+ * up. */
 static annal_status wait_for_owner(annal_store *store, const struct other *other,
                                    annal_slice session, int entry, int64_t deadline_us,
                                    annal_error *err)
@@ -977,7 +980,8 @@ static annal_status recover_holder(annal_store *store, struct other *other, anna
     annal_status status = other_recover(store, other, deadline_us, &read, err);
     if (status != ANNAL_ERR_CORRUPT)
         return status;
-    /* A list that was made names those that were stopped; without one, nobody knows who they are. */
+    /* A list that was made names those that were stopped; without one, nobody knows who they
+     * are. */
     const struct stat log = {.st_dev = other->log.device, .st_ino = other->log.inode};
     bool known = read && annal__held_is_for(&other->held, store->boot, &log);
     if (known && annal__held_find(&other->held, session) < 0)
@@ -989,7 +993,8 @@ static annal_status recover_holder(annal_store *store, struct other *other, anna
     return status;
 }
 
-/* One look under locks/claim: in our list now, or else *out_other has it, which was asked for it. */
+/* One look under locks/claim: in our list now, or else *out_other has it, which was asked for
+ * it. */
 static annal_status take_once(annal_store *store, struct slot_list *list, annal_slice session,
                               int64_t deadline_us, struct other *out_other, int *out_entry,
                               bool *out_found, uint32_t *out_held_index, annal_error *err)
@@ -1181,7 +1186,8 @@ static annal_status wait_for_answer(struct wipe *wipe, const struct asked *asked
     }
 }
 
-/* Remove a log that nobody has; ask the owner of any other, all of them before one is waited for. */
+/* Remove a log that nobody has; ask the owner of any other, all of them before one is waited
+ * for. */
 static void wipe_or_ask(struct wipe *wipe, uint32_t number)
 {
     annal_error why = {0};
@@ -1200,7 +1206,8 @@ static void wipe_or_ask(struct wipe *wipe, uint32_t number)
     other_done(&other);
 }
 
-/* An owner that owes an earlier answer is probably stopped: all of these get one moment together. */
+/* An owner that owes an earlier answer is probably stopped: all of these get one moment
+ * together. */
 static void wait_for_answers(struct wipe *wipe)
 {
     int64_t moment_us = annal__now_us(wipe->store) + WAIT_SLICE_US;

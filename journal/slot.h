@@ -4,9 +4,9 @@
  * There is one file lock per process, its slot's; a session is owned by being named in the slot's
  * held list. So ownership and unresolved redo die, and are recovered, together.
  *
- * A process may be stopped while it has any lock. So nobody waits for one without a deadline, nobody
- * who only reads waits for locks/claim or locks/recovery at all, and who has locks/claim neither reads
- * nor syncs a file.
+ * A process may be stopped while it has any lock. So nobody waits for one without a deadline,
+ * nobody who only reads waits for locks/claim or locks/recovery at all, and who has locks/claim
+ * neither reads nor syncs a file.
  */
 #ifndef JOURNAL_SLOT_H
 #define JOURNAL_SLOT_H
@@ -14,8 +14,8 @@
 #include "journal/store.h"
 
 /*
- * Claim a slot for this store object, unless it has one, by the deadline (monotonic). Recovers slots of
- * dead processes on the way.
+ * Claim a slot for this store object, unless it has one, by the deadline (monotonic). Recovers
+ * slots of dead processes on the way.
  */
 annal_status annal__slot_claim(annal_store *store, int64_t deadline_us, annal_error *err);
 
@@ -45,8 +45,8 @@ void annal__slot_drop_log(annal_store *store, struct log *fresh);
 void annal__slot_leave(annal_store *store);
 
 /*
- * Leave nothing in any log that is not needed: overwrite ours, remove those that nobody has, and ask
- * owners to overwrite theirs (held.h, rule 7), all of them before one is waited for, until the
+ * Leave nothing in any log that is not needed: overwrite ours, remove those that nobody has, and
+ * ask owners to overwrite theirs (held.h, rule 7), all of them before one is waited for, until the
  * deadline (monotonic). ANNAL_ERR_BUSY: some log may still hold something; the message says which,
  * and until when.
  */
@@ -65,8 +65,8 @@ annal_status annal__slot_path(const annal_store *store, struct buf *out, const c
                               uint32_t number, annal_error *err);
 
 /*
- * Recover every slot that no living process has. Called at open. *out_missing: one that another process
- * is recovering and makes no progress with; SLOTS_MAX: none.
+ * Recover every slot that no living process has. Called at open. *out_missing: one that another
+ * process is recovering and makes no progress with; SLOTS_MAX: none.
  */
 annal_status annal__slots_recover(annal_store *store, uint32_t *out_missing, annal_error *err);
 
@@ -77,9 +77,9 @@ uint32_t annal__slots_find_redone(annal_store *store);
 uint32_t annal__slot_holder(const annal_store *store, uint32_t number);
 
 /*
- * Call fn for each record that no checkpoint covers, of every log or of those of dead processes that
- * nobody has recovered.
- * Stops and returns what fn returned below 0, or why a log cannot be read.
+ * Call fn for each record that no checkpoint covers, of every log or of those of dead processes
+ * that nobody has recovered. Stops and returns what fn returned below 0, or why a log cannot be
+ * read.
  */
 enum slots_which { SLOTS_ALL, SLOTS_DEAD };
 typedef annal_status (*slot_record_fn)(void *arg, const struct record *record, annal_error *err);

@@ -1,5 +1,5 @@
-/* The store object: what the files of this folder share. Read commit.h, session.h and slot.h first.
- * */
+/* The store object: what the files of this folder share. Read commit.h, session.h and slot.h
+ * first. */
 #ifndef JOURNAL_STORE_H
 #define JOURNAL_STORE_H
 

@@ -9,8 +9,8 @@
 #include "journal/store.h"
 
 /*
- * Warn, once for the store, of how many there are and of which sessions. missing: a slot that another
- * process is recovering and makes no progress with (annal__slots_recover()).
+ * Warn, once for the store, of how many there are and of which sessions. missing: a slot that
+ * another process is recovering and makes no progress with (annal__slots_recover()).
  */
 void annal__unseen_warn(annal_store *store, uint32_t missing);
 

@@ -27,8 +27,8 @@
 /* Say durably that this group of the log, and all behind it, never happened. */
 annal_status annal__void_write(const struct log *log, uint64_t group, annal_error *err);
 
-/* The first group that never happened; VOID_NOTHING when there is no void that speaks of this log.
- * */
+/* The first group that never happened; VOID_NOTHING when there is no void that speaks of this
+ * log. */
 annal_status annal__void_read(const struct log *log, uint64_t *out_group, annal_error *err);
 
 /* The groups of a log that happened, as annal__log_find_groups(). *out_void: some did not. */

@@ -247,8 +247,8 @@ static annal_status check_space(annal_store *store, uint64_t bytes, uint64_t res
 
 /* ---- The format of the journal ---- */
 
-/* A journal that does not exist yet gets the format that is asked for; one that does keeps its own.
- * */
+/* A journal that does not exist yet gets the format that is asked for; one that does keeps its
+ * own. */
 static annal_status choose_format(const struct append *append, annal_error *err)
 {
     struct session *session = append->session;
@@ -467,8 +467,8 @@ static annal_status find_copies(struct append *append, uint64_t *out_seq, annal_
                        session->id, ANNAL_FMT(id));
 }
 
-/* expected_seq lies behind us: a retry finds its events right after it, however long ago that was.
- * */
+/* expected_seq lies behind us: a retry finds its events right after it, however long ago that
+ * was. */
 static annal_status find_copies_behind(struct append *append, uint64_t seq, uint64_t *out_seq,
                                        annal_error *err)
 {
@@ -602,8 +602,8 @@ static annal_status take_back(const struct append *append, annal_status status, 
         session->id);
 }
 
-/* Level os: into the page cache, behind a mark. More than 1 MiB of such bytes is synced (rule 3).
- * */
+/* Level os: into the page cache, behind a mark. More than 1 MiB of such bytes is synced (rule
+ * 3). */
 static annal_status write_loose(struct append *append, const struct advance *advance,
                                 annal_error *err)
 {
@@ -678,8 +678,8 @@ static annal_status check_health(const struct session *session, annal_error *err
     return session->refused ? ANNAL_ERR_CLOSED : ANNAL_ERR_IO;
 }
 
-/* Own the session, and see whether these events may be appended. ANNAL_END: they are there already.
- * */
+/* Own the session, and see whether these events may be appended. ANNAL_END: they are there
+ * already. */
 static annal_status prepare(struct append *append, int64_t deadline_us, uint64_t *out_seq,
                             annal_error *err)
 {
@@ -780,8 +780,8 @@ static annal_status wait_for_group(struct append *append, struct group *group, a
     return annal__commit_wait(store, group, append->session, err);
 }
 
-/* Without a keeper somebody has to do what is due: commit old batches, give back what others want.
- * */
+/* Without a keeper somebody has to do what is due: commit old batches, give back what others
+ * want. */
 static void keep_in_passing(annal_store *store)
 {
     if (!store->keeper.running)

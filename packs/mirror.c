@@ -3,13 +3,13 @@
  *
  * (1) The tables are what counts, files are a mirror of them. The same tables give the same bytes,
  *     and a file whose bytes are right already is not touched.
- * (2) Export deletes files of proposals that are pending no more, before it writes. A file whose slug
- *     the project does not know is a proposal that nobody took yet: it stays.
+ * (2) Export deletes files of proposals that are pending no more, before it writes. A file whose
+ *     slug the project does not know is a proposal that nobody took yet: it stays.
  * (3) Import only adds: a proposal for each file in the inbox whose slug the project does not have.
  *     What cannot be read as a proposal is named and passed over.
- * (4) A name that is no safe file name (a slug with a slash in it) is written with %XX for the bytes
- *     that would not be. Nothing is ever read, written or deleted outside the directory that was
- *     given, whatever links agents put there (journal/base/below.h): a link in the way ends the
+ * (4) A name that is no safe file name (a slug with a slash in it) is written with %XX for the
+ *     bytes that would not be. Nothing is ever read, written or deleted outside the directory that
+ *     was given, whatever links agents put there (journal/base/below.h): a link in the way ends the
  *     export. A file of the inbox that is a link is no proposal.
  */
 #include "packs/need.h"

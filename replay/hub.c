@@ -221,8 +221,8 @@ static void adopt(struct hub_node *node, const annal_session_info *info)
 }
 
 /*
- * Compare with the journal. What lags at a regular look may just be on its way through the news, and
- * has its place in their order: it is taken when it lags at the next look, too.
+ * Compare with the journal. What lags at a regular look may just be on its way through the news,
+ * and has its place in their order: it is taken when it lags at the next look, too.
  */
 static annal_status compare(struct hub *hub, struct hub_node *node, bool missed, annal_error *err)
 {

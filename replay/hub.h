@@ -9,9 +9,9 @@
  *     the table is what all entries before it add up to, and nothing is told twice or never.
  * (3) When the news say that something was missed, the hub looks at the journals itself, and writes
  *     down what it finds as one round: the tails merge it by time.
- * (4) There is no thread. Of those who wait, one leads: it waits for the news, takes them, flags the
- *     tails that they concern, and wakes these. A leader that has something for itself hands on.
- *     Only where somebody asked for a descriptor a thread of the hub waits too, and leads when
+ * (4) There is no thread. Of those who wait, one leads: it waits for the news, takes them, flags
+ *     the tails that they concern, and wakes these. A leader that has something for itself hands
+ *     on. Only where somebody asked for a descriptor a thread of the hub waits too, and leads when
  *     nobody else does.
  * (5) Crowds: with more than HUB_CROWD tails, those that wait for their events read in turns, some
  *     at a time, each for HUB_TURN_EVENTS or until it has no more. Otherwise a thousand that wake
@@ -113,7 +113,8 @@ uint32_t annal__hub_misses(const struct listener *listener);
 /* Take back the flag, before looking. True: it was there. */
 bool annal__hub_unflag(struct listener *listener);
 
-/* Wait until the listener is flagged or until that (monotonic) time; in a crowd it then has a turn. */
+/* Wait until the listener is flagged or until that (monotonic) time; in a crowd it then has a
+ * turn. */
 void annal__hub_wait(struct listener *listener, int64_t until_us);
 
 /* Make listener->fd. */

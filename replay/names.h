@@ -1,4 +1,5 @@
-/* A hash table of what has a name: sessions. What is kept embeds a struct named as its first member. */
+/* A hash table of what has a name: sessions. What is kept embeds a struct named as its first
+ * member. */
 #ifndef REPLAY_NAMES_H
 #define REPLAY_NAMES_H
 
@@ -20,7 +21,8 @@ struct names {
 /* NULL: there is none. */
 struct named *annal__names_find(const struct names *names, annal_slice name);
 
-/* Zeroed memory of this many bytes, under that name, which must not be there yet. NULL: no memory. */
+/* Zeroed memory of this many bytes, under that name, which must not be there yet. NULL: no
+ * memory. */
 struct named *annal__names_add(struct names *names, annal_slice name, size_t bytes);
 
 /* Take it out and free it. */

@@ -375,7 +375,8 @@ static void put_last(struct lasts *lasts, struct last last)
     heap[at] = last;
 }
 
-/* One piece: its last wanted events, into a ring. *out_far: nothing in front of it can be wanted. */
+/* One piece: its last wanted events, into a ring. *out_far: nothing in front of it can be
+ * wanted. */
 static annal_status collect_piece(const struct look_back *back, const struct lasts *lasts,
                                   struct last *ring, size_t *out_count, bool *out_far,
                                   annal_error *err)

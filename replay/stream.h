@@ -85,7 +85,8 @@ void annal__stream_rest(struct stream *stream);
 annal_status annal__stream_identify(struct streams *streams, struct stream *stream, bool *out_anew,
                                     annal_error *err);
 
-/* It is the same file, and not with the events that the named cursor says: from the first one on. */
+/* It is the same file, and not with the events that the named cursor says: from the first one
+ * on. */
 void annal__stream_restart(const struct streams *streams, struct stream *stream);
 
 /* ---- Where to begin ---- */

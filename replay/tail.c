@@ -7,12 +7,12 @@
  * (2) It joins the hub (hub.h) before it looks at a journal. What is committed in between is either
  *     read or told, so nothing is missed; and as each session is read by seq, from next_seq on, up
  *     to where the hub told, nothing comes twice.
- * (3) History is one round: all streams up to where the table says, merged by ts. Then each entry of
- *     the hub's log: its session up to that seq; the entries of one round are merged again.
+ * (3) History is one round: all streams up to where the table says, merged by ts. Then each entry
+ *     of the hub's log: its session up to that seq; the entries of one round are merged again.
  * (4) ANNAL_END is answered only when the flag was taken back and another look found nothing. So
  *     whoever then waits is woken by whatever comes.
- * (5) A tail of one session needs no order: it reads to the end. It looks by itself each second, and
- *     whether its journal still stands there.
+ * (5) A tail of one session needs no order: it reads to the end. It looks by itself each second,
+ *     and whether its journal still stands there.
  */
 #include "replay/stream.h"
 #include "replay/tail_file.h"

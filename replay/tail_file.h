@@ -2,8 +2,8 @@
  * Named cursors: where a consumer was.
  *
  * (1) STORE/cursors/NAME.json is one JSON object: {"annal_cursor":1,"name":…,"committed":…,
- *     "sessions":{ID:{"seq":…,"h":…,"file":…},…},"h":…}, with a line for each session. The last h is
- *     the XXH3-64 of the bytes before its line. docs/format.md.
+ *     "sessions":{ID:{"seq":…,"h":…,"file":…},…},"h":…}, with a line for each session. The last h
+ *     is the XXH3-64 of the bytes before its line. docs/format.md.
  * (2) It is replaced as a whole, durably: under another name, synced, renamed, the directory
  *     synced. So it is always one that was written, or there is none.
  * (3) It cannot be made again from the journals, and belongs into a backup. It can be lost without

@@ -5,8 +5,8 @@
  *     are, every RUNG_EVENTS over the last WINDOW_EVENTS before that place. A rung is a database
  *     over the pages of the one below, and holds only what was written since; the state that is
  *     shown is over the top rung.
- * (2) To go to a place is to fold from the nearest of: the state that is shown, the top rung that is
- *     not behind the place, a snapshot. One of the first two is taken unseen when it is within
+ * (2) To go to a place is to fold from the nearest of: the state that is shown, the top rung that
+ *     is not behind the place, a snapshot. One of the first two is taken unseen when it is within
  *     WINDOW_EVENTS.
  * (3) Rungs behind the place are dropped, so that they stay in order. Stepping back event by event
  *     folds RUNG_EVENTS a step at most, and more than that once in WINDOW_EVENTS steps.

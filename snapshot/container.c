@@ -474,7 +474,8 @@ void annal__unpacker_free(struct unpacker *unpacker)
     annal__free(unpacker);
 }
 
-/* Bytes that zstd would take for a dictionary of its own; no page of a database begins like that. */
+/* Bytes that zstd would take for a dictionary of its own; no page of a database begins like
+ * that. */
 static bool is_dictionary(const char *prefix, size_t len)
 {
     return len >= 4 && get(prefix, 4) == ZSTD_MAGIC_DICTIONARY;

@@ -2,9 +2,9 @@
  * Where the content of a page comes from: pages of the base that share text with it.
  *
  * When a page of a B-tree is full, its rows and those of its neighbours are laid out anew over one
- * page more, so a page holds rows that stood in others before. Of each page of the base some strings
- * of eight bytes are remembered, chosen by their own content, so that the same rows give the same
- * strings wherever they stand. A string that two pages have says nothing.
+ * page more, so a page holds rows that stood in others before. Of each page of the base some
+ * strings of eight bytes are remembered, chosen by their own content, so that the same rows give
+ * the same strings wherever they stand. A string that two pages have says nothing.
  */
 #ifndef SNAPSHOT_DONORS_H
 #define SNAPSHOT_DONORS_H

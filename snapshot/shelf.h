@@ -63,8 +63,8 @@ annal_status annal__shelf_open_file(const struct shelf *shelf, const struct snap
                                     int *out_fd, annal_error *err);
 
 /*
- * Put a snapshot: the file first when it is large, then the row. Sets header_hash. base: the one that
- * it is stored against, or NULL; ANNAL_ERR_CONFLICT when that is not on the shelf any more.
+ * Put a snapshot: the file first when it is large, then the row. Sets header_hash. base: the one
+ * that it is stored against, or NULL; ANNAL_ERR_CONFLICT when that is not on the shelf any more.
  */
 annal_status annal__shelf_put(const struct shelf *shelf, struct snapshot_header *header,
                               const struct snapshot_header *base, annal_slice body,
@@ -96,8 +96,8 @@ typedef bool (*shelf_goes_fn)(void *arg, const struct shelf_item *item);
 annal_status annal__shelf_delete(const struct shelf *shelf, const struct shelf_list *list,
                                  shelf_goes_fn goes, void *arg, uint32_t wait_ms, annal_error *err);
 
-/* Remove the session's files that no row names; all of them when there is no such session any more.
- * */
+/* Remove the session's files that no row names; all of them when there is no such session any
+ * more. */
 void annal__shelf_sweep(const struct shelf *shelf);
 
 #endif

@@ -46,7 +46,8 @@ static bool is_terminal(struct buf *terminal, const annal_event *event)
 }
 
 /*
- * A terminal event ends it only where nothing stands behind: a merge that failed may be tried again.
+ * A terminal event ends it only where nothing stands behind: a merge that failed may be tried
+ * again.
  */
 static int follow(annal_tail *tail, annal_slice session, uint64_t from, bool wait,
                   struct buf *terminal)

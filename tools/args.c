@@ -203,8 +203,8 @@ static int take_option(struct args *args, int argc, char **argv, int *at)
 }
 
 /*
- * Whether this is no option but a statement that begins with a comment, "-- the busiest". The name of
- * an option has no space; --NAME=VALUE, with a line break, is one when there is an option NAME.
+ * Whether this is no option but a statement that begins with a comment, "-- the busiest". The name
+ * of an option has no space; --NAME=VALUE, with a line break, is one when there is an option NAME.
  */
 static bool is_statement(const struct args *args, const char *word)
 {

@@ -6,8 +6,8 @@
 
 #include <annal/search.h>
 
-/* How long an event query lets others be in its way, and how often it goes on when it is not them.
- * */
+/* How long an event query lets others be in its way, and how often it goes on when it is not
+ * them. */
 #define ROUND_MS 1000
 #define ROUNDS   10
 

@@ -38,8 +38,8 @@ struct doctor {
     char named[NAMED_SESSIONS * (ANNAL_SESSION_ID_BYTES_MAX + 2)]; /* of the damaged ones */
 };
 
-/* One line: what was looked at, what was found, and, when advice is not NULL, that it is not well.
- * */
+/* One line: what was looked at, what was found, and, when advice is not NULL, that it is not
+ * well. */
 static void tell(struct doctor *doctor, const char *check, const char *advice, const char *format,
                  ...) ANNAL_PRINTF(4, 5);
 

@@ -1,6 +1,6 @@
 /*
- * Replay: the state of a session at a moment, asked in SQL or printed whole; or the events up to it,
- * played.
+ * Replay: the state of a session at a moment, asked in SQL or printed whole; or the events up to
+ * it, played.
  */
 #include "journal/base/buf.h"
 #include "tools/args.h"

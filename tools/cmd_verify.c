@@ -192,7 +192,8 @@ static void pass_event(void *arg, const annal_event *event, bool after_damage)
     atomic_fetch_add_explicit(&worker->verify->bytes_done, event->length, memory_order_relaxed);
 }
 
-/* No finding: a power cut takes events of level os, of which nobody was told that they are durable. */
+/* No finding: a power cut takes events of level os, of which nobody was told that they are
+ * durable. */
 static void remark_cut(struct worker *worker, annal_slice session, uint64_t seq)
 {
     struct buf *text = &worker->outcome->text;

@@ -1,6 +1,6 @@
 /*
- * What events say, in the words of docs/events.md: of which kind one is, what was used so far, which
- * call a result belongs to. Values are raw JSON that points into the event's data.
+ * What events say, in the words of docs/events.md: of which kind one is, what was used so far,
+ * which call a result belongs to. Values are raw JSON that points into the event's data.
  *
  * Memory does not grow with the session: of calls and of turns that have ended, the newest are
  * remembered, so that a result has the name of its tool and a turn that ends twice counts once.
@@ -58,7 +58,8 @@ struct spending {
     } begun, ended;
 };
 
-/* Add what an event used, which is the answer. An event may be added again, for it may be played again. */
+/* Add what an event used, which is the answer. An event may be added again, for it may be played
+ * again. */
 struct tally spending_add(struct spending *spending, const annal_event *event);
 
 /* A turn that is known already, and whether it has ended; its id as text. */

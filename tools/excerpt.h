@@ -38,15 +38,15 @@ struct excerpt {
 };
 
 /*
- * Print the text of a raw string, or another raw value as it is, and a line break. The answer is how
- * many lines were left out; those that were cut count as one together.
+ * Print the text of a raw string, or another raw value as it is, and a line break. The answer is
+ * how many lines were left out; those that were cut count as one together.
  */
 uint64_t excerpt_print(const struct excerpt *excerpt, annal_slice raw);
 
 /*
- * Append a raw value on one line: a string without its quotes, an object as "name: value, …" without
- * its braces, others as they are; line breaks are spaces. At most chars characters, and a "…" when
- * there are more. A failure to get memory leaves it shorter still.
+ * Append a raw value on one line: a string without its quotes, an object as "name: value, …"
+ * without its braces, others as they are; line breaks are spaces. At most chars characters, and a
+ * "…" when there are more. A failure to get memory leaves it shorter still.
  */
 void excerpt_line(struct buf *out, annal_slice raw, size_t chars);
 

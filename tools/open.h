@@ -13,23 +13,23 @@ enum open_mode {
 };
 
 /*
- * 0 and a store, or an exit status after one line on stderr. wait_ms: how long each wait is at most;
- * 0: as long as --wait says. All of them together are a little shorter than that, so that the verb ends
- * within it where it has little else to do, until store_wait_anew().
+ * 0 and a store, or an exit status after one line on stderr. wait_ms: how long each wait is at
+ * most; 0: as long as --wait says. All of them together are a little shorter than that, so that the
+ * verb ends within it where it has little else to do, until store_wait_anew().
  */
 int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
                annal_store **out_store);
 
 /*
- * For verbs that go on for as long as there is work: from now on --wait counts again; or it is what each
- * wait takes at most.
+ * For verbs that go on for as long as there is work: from now on --wait counts again; or it is what
+ * each wait takes at most.
  */
 void store_wait_anew(const struct args *args, annal_store *store);
 void store_wait_each(annal_store *store);
 
 /*
- * For what is told when it cannot be done: from now on the store waits no longer than until --wait is
- * over since begun_us (monotonic), however much of that was work.
+ * For what is told when it cannot be done: from now on the store waits no longer than until --wait
+ * is over since begun_us (monotonic), however much of that was work.
  */
 void store_wait_within(const struct args *args, annal_store *store, int64_t begun_us);
 

@@ -1,6 +1,6 @@
 /*
- * What the command prints. Data goes to stdout, everything else to stderr. A terminal gets no control
- * character but ours; see visible.h.
+ * What the command prints. Data goes to stdout, everything else to stderr. A terminal gets no
+ * control character but ours; see visible.h.
  *
  * A table is printed in one of three formats from the same calls: aligned for people, JSON lines,
  * or CSV (RFC 4180). An aligned table takes its widths from its first rows and prints the others as
@@ -15,7 +15,8 @@
 
 #include <stdio.h>
 
-/* ---- Messages: "annal: <sentence>" on stderr, one line whatever is in it: its breaks are shown ---- */
+/* ---- Messages: "annal: <sentence>" on stderr, one line whatever is in it: its breaks are shown
+ * ---- */
 
 /* Print, and return the exit status of that kind. */
 int fail_usage(const char *format, ...) ANNAL_PRINTF(1, 2);

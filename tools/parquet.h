@@ -30,9 +30,9 @@ struct parquet_column {
     enum parquet_type type;
 };
 
-/* The next row, a value for each column, which lives until the next call; NULL: there is none. 0, or
- * an exit status after one sentence: then no file is made. A value of another kind than its column is
- * converted. */
+/* The next row, a value for each column, which lives until the next call; NULL: there is none. 0,
+ * or an exit status after one sentence: then no file is made. A value of another kind than its
+ * column is converted. */
 typedef int (*parquet_next_fn)(void *arg, const annal_value **out_values);
 
 struct parquet;

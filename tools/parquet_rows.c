@@ -19,7 +19,8 @@ struct seen {
     bool raw;  /* text that is not UTF-8 */
 };
 
-/* In the file, a value is its kind, then 8 bytes: itself, or the length of the bytes that follow. */
+/* In the file, a value is its kind, then 8 bytes: itself, or the length of the bytes that
+ * follow. */
 struct parquet_rows {
     FILE *file;
     size_t count;

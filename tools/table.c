@@ -2,7 +2,8 @@
  * Tables: the same cells as an aligned table, as JSON lines, or as CSV.
  *
  * JSON lines and CSV are printed row by row. An aligned table holds its first ROWS_HELD rows back,
- * takes its widths from them, and from then on prints row by row as well. Its cells are one line each.
+ * takes its widths from them, and from then on prints row by row as well. Its cells are one line
+ * each.
  */
 #include "journal/base/alloc.h"
 #include "journal/base/json.h"

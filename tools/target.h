@@ -1,12 +1,12 @@
 /*
  * Where a file goes that is asked for on the command line.
  *
- * (1) It is written aside, as FILE.partial-<random>, synced, and renamed when it is whole: who opens
- *     FILE sees the old one or the new one.
+ * (1) It is written aside, as FILE.partial-<random>, synced, and renamed when it is whole: who
+ *     opens FILE sees the old one or the new one.
  * (2) It is allowed to those that the one it replaces was; a new one as the umask says.
  * (3) A symbolic link stays, and the file that it leads to is replaced.
- * (4) A run that fails, or is ended by SIGINT, SIGTERM, SIGHUP or SIGQUIT, removes what it began; one
- *     that is killed by SIGKILL leaves FILE.partial-…. Only one file at a time is written so.
+ * (4) A run that fails, or is ended by SIGINT, SIGTERM, SIGHUP or SIGQUIT, removes what it began;
+ *     one that is killed by SIGKILL leaves FILE.partial-…. Only one file at a time is written so.
  * (5) What is there and is no file, such as a pipe, may be written to as it is.
  */
 #ifndef TOOLS_TARGET_H
@@ -20,7 +20,8 @@ struct aside {
     char *directory; /* of both */
 };
 
-/* Make the file that is written, empty, and set *out_fd; 0, or an exit status after one sentence. */
+/* Make the file that is written, empty, and set *out_fd; 0, or an exit status after one
+ * sentence. */
 int aside_begin(struct aside *aside, const char *path, int *out_fd);
 
 /* All is written: sync it, and put it in its place. 0, or an exit status after one sentence. */

@@ -11,8 +11,8 @@
  *     what is new becomes events, all of a file or none (in pieces, when there are thousands).
  * (2) A message whose id another team has gets its team's id in front: ids are unique in a store.
  * (3) The file that a team came from is kept as an artifact of its session.
- * (4) A file without a team's id is refused: its name may change, and the team would be there twice.
- *     The other files are imported.
+ * (4) A file without a team's id is refused: its name may change, and the team would be there
+ *     twice. The other files are imported.
  * (5) Exported files import to the same rows. Where microseconds do not say a time exactly, it is
  *     written as a number of seconds.
  */

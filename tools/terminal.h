@@ -1,8 +1,8 @@
 /*
  * The keys of a terminal, one at a time, and the terminal as it was afterwards.
  *
- * (1) Keys come without Enter and are not echoed; signals of the keyboard stay signals. Those that end
- *     or stop a process are blocked and read from a descriptor: nothing happens in a handler.
+ * (1) Keys come without Enter and are not echoed; signals of the keyboard stay signals. Those that
+ *     end or stop a process are blocked and read from a descriptor: nothing happens in a handler.
  * (2) Whatever ends it, q, the end, or a signal, the terminal is as it was: a signal that ends the
  *     process is KEY_SIGNAL, and terminal_close() lets it do so.
  * (3) A stop (Ctrl-Z) gives the terminal back before, and takes it again after.

@@ -86,7 +86,8 @@ int verb_set_session(struct verb_call *call, const char *format, ...)
     return 0;
 }
 
-/* What stands behind prefix in a path: "id" of "run.id" and prefix "run."; NULL: it is another's. */
+/* What stands behind prefix in a path: "id" of "run.id" and prefix "run."; NULL: it is
+ * another's. */
 static const char *below(const char *to, const char *prefix, size_t len)
 {
     return strncmp(to, prefix, len) == 0 ? to + len : NULL;

@@ -1,10 +1,10 @@
 /*
  * Verbs of two words, such as `annal team send`: rows of a table, most of them without code.
  *
- * A noun (team) has a list of verbs (send), each a struct command with a table of fields. A field is
- * an operand or an option, and says which member of an event's data it fills; help, completion and
- * the checks of the command line are made from the same table. There are three kinds of verbs, by
- * what run is:
+ * A noun (team) has a list of verbs (send), each a struct command with a table of fields. A field
+ * is an operand or an option, and says which member of an event's data it fills; help, completion
+ * and the checks of the command line are made from the same table. There are three kinds of verbs,
+ * by what run is:
  *
  *     verb_append   one event of type, in the session that the template says, through the guards of
  *                   the packs; then one sentence, or with --json
@@ -167,8 +167,8 @@ int verb_open(struct verb_call *call, const struct args *args);
 /* That a further pack is on (NULL: none is asked for). 0, or an exit status after one line. */
 int verb_need_pack(const struct verb_call *call, const char *pack);
 
-/* Put a member into data, in the place of one that is there: JSON, or a string. "run.id" is a member
- * of the object "run". 0 or an exit status. */
+/* Put a member into data, in the place of one that is there: JSON, or a string. "run.id" is a
+ * member of the object "run". 0 or an exit status. */
 int verb_set(struct verb_call *call, const char *to, annal_slice json);
 int verb_set_text(struct verb_call *call, const char *to, annal_slice text);
 
@@ -200,8 +200,8 @@ int verb_close(struct verb_call *call, int exit_status);
 /* verb_open(), prepare, verb_post(), finish or verb_print(), verb_close(). */
 int verb_append(const struct args *args);
 
-/* The rows of the verb's SELECT; ?1, ?2, … are its fields in the order of the table, as text, numbers
- * and 1 or NULL; a list is a JSON array. */
+/* The rows of the verb's SELECT; ?1, ?2, … are its fields in the order of the table, as text,
+ * numbers and 1 or NULL; a list is a JSON array. */
 int verb_select(const struct args *args);
 
 #endif

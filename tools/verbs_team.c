@@ -174,8 +174,8 @@ static int warn_of_stranger(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Say which of these (a name, a list: JSON) are no members; the command itself and the system are no
- * strangers. */
+/* Say which of these (a name, a list: JSON) are no members; the command itself and the system are
+ * no strangers. */
 static int warn_of_strangers(struct verb_call *call, char *team, annal_slice name, annal_slice list)
 {
     static const char sql[] =

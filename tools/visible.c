@@ -5,7 +5,8 @@
 
 enum { SHOWN_BYTES = 8 };
 
-/* How many bytes the character at the begin of these has; 0: its rest is missing; -1: it is none. */
+/* How many bytes the character at the begin of these has; 0: its rest is missing; -1: it is
+ * none. */
 static int decode(const unsigned char *at, size_t len, unsigned *out_code)
 {
     unsigned char c = at[0];

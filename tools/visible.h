@@ -6,14 +6,15 @@
  * A terminal gets none of them. These rules hold for it, and nothing else is changed:
  *
  * (1) A control character, of ASCII or C1 (U+0000 to U+001F, U+007F to U+009F), a mark for the
- *     direction of text (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), and what breaks
- *     a line and looks like none (U+2028, U+2029) is shown as \u and four hex digits. In a string of
- *     JSON, where most of it is printed, that is the same character.
+ *     direction of text (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), and what
+ *     breaks a line and looks like none (U+2028, U+2029) is shown as \u and four hex digits. In a
+ *     string of JSON, where most of it is printed, that is the same character.
  * (2) A line break, a tab, and a carriage return before a line break go as they are.
  * (3) A byte that is no part of a character in UTF-8 is shown as \x and two hex digits.
- * (4) Everything that is printed goes through here when stdout, or stderr, is a terminal: the stream
- *     itself does it (out_open()), so that no verb can forget it. Files and pipes get the bytes. Our
- *     own sequences, for colours and for the last line of the screen, go past it: out_control().
+ * (4) Everything that is printed goes through here when stdout, or stderr, is a terminal: the
+ *     stream itself does it (out_open()), so that no verb can forget it. Files and pipes get the
+ *     bytes. Our own sequences, for colours and for the last line of the screen, go past it:
+ *     out_control().
  */
 #ifndef TOOLS_VISIBLE_H
 #define TOOLS_VISIBLE_H

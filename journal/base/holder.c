@@ -29,7 +29,8 @@ static struct holder holder_in(const char *line, const struct stat *file)
     return (struct holder){(uint32_t)pid, strcmp(what, "WRITE") == 0};
 }
 
-/* Who reads beside others is in nobody's way unless nobody writes; and least of all we ourselves. */
+/* Who reads beside others is in nobody's way unless nobody writes; and least of all we
+ * ourselves. */
 static int rank(struct holder holder)
 {
     if (holder.pid == 0 || holder.pid == (uint32_t)getpid())
@@ -52,7 +53,8 @@ static uint32_t look_for_holder(const struct stat *file, bool writes)
     return best.pid;
 }
 
-/* The kernel gives the list a page at a time, and a line is passed over when locks before it go meanwhile. */
+/* The kernel gives the list a page at a time, and a line is passed over when locks before it go
+ * meanwhile. */
 uint32_t annal__holder_of(const struct stat *file, bool writes)
 {
     uint32_t pid = 0;

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 
 /*
- * The process that has a lock (flock or fcntl) on this file, as the kernel tells in /proc/locks, for
- * writing if there is one; with writes, only such a one. 0: nobody, or it is not told: in another pid
- * namespace, or on a filesystem whose files bear another device number there. Reads the list of all
- * locks: not for a fast path.
+ * The process that has a lock (flock or fcntl) on this file, as the kernel tells in /proc/locks,
+ * for writing if there is one; with writes, only such a one. 0: nobody, or it is not told: in
+ * another pid namespace, or on a filesystem whose files bear another device number there. Reads the
+ * list of all locks: not for a fast path.
  */
 uint32_t annal__holder_of(const struct stat *file, bool writes);
 

@@ -77,8 +77,8 @@ ssize_t annal__read_full(const struct io *io, int fd, void *bytes, size_t len, u
 annal_status annal__sync_dir(const struct io *io, const char *path, annal_error *err);
 
 /*
- * Whether a directory stands where mkdir failed with why: ANNAL_OK, or what is wrong. A symbolic link
- * is not followed, and named.
+ * Whether a directory stands where mkdir failed with why: ANNAL_OK, or what is wrong. A symbolic
+ * link is not followed, and named.
  */
 annal_status annal__check_dir(const struct io *io, const char *path, int why, annal_error *err);
 

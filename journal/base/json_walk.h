@@ -24,8 +24,8 @@ bool annal__json_walk_array(struct json_walk *walk, annal_slice array);
 bool annal__json_walk_item(struct json_walk *walk, annal_slice *out_value);
 
 /*
- * The text of a raw string; without escapes it is the raw bytes themselves, otherwise it is added to
- * scratch, where room for it should be reserved when several are kept. ANNAL_ERR_INVALID: half a
+ * The text of a raw string; without escapes it is the raw bytes themselves, otherwise it is added
+ * to scratch, where room for it should be reserved when several are kept. ANNAL_ERR_INVALID: half a
  * surrogate pair stands for no character.
  */
 annal_status annal__json_text(annal_slice raw, struct buf *scratch, annal_slice *out);

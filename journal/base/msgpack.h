@@ -9,8 +9,8 @@
 
 #include "journal/base/buf.h"
 
-/* Append a value to out. ANNAL_ERR_NOMEM or ANNAL_ERR_LIMIT, and then a piece of it may be in out.
- * */
+/* Append a value to out. ANNAL_ERR_NOMEM or ANNAL_ERR_LIMIT, and then a piece of it may be in
+ * out. */
 annal_status annal__pack_nil(struct buf *out);
 annal_status annal__pack_bool(struct buf *out, bool value);
 annal_status annal__pack_uint(struct buf *out, uint64_t value); /* as short as can be */
@@ -51,8 +51,8 @@ struct unpacked {
     uint32_t count; /* of the values of an array, of the pairs of a map */
 };
 
-/* Take one value, or the head of an array or map, off the front of rest. false: none stands there.
- * */
+/* Take one value, or the head of an array or map, off the front of rest. false: none stands
+ * there. */
 bool annal__unpack(annal_slice *rest, struct unpacked *out);
 
 /* The big-endian number in these bytes. */

@@ -5,8 +5,8 @@
 #include "journal/base/buf.h"
 
 /*
- * Of the values of $ANNAL_STORE, $XDG_DATA_HOME and $HOME (each may be NULL). ANNAL_ERR_NOTFOUND: none
- * of them says.
+ * Of the values of $ANNAL_STORE, $XDG_DATA_HOME and $HOME (each may be NULL). ANNAL_ERR_NOTFOUND:
+ * none of them says.
  */
 annal_status annal__place_default(const char *store, const char *data_home, const char *home,
                                   struct buf *out_path);

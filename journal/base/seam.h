@@ -30,9 +30,9 @@ bool annal__store_has_keeper(const annal_store *store);
 bool annal__store_is_stray(annal_store *store, annal_slice session);
 
 /*
- * Call fn with the path of each file in events/ that is named like a journal and is not the one that
- * is read for a session: strays, the second of two journals, files whose name no session can have.
- * What fn returns below 0 is the answer.
+ * Call fn with the path of each file in events/ that is named like a journal and is not the one
+ * that is read for a session: strays, the second of two journals, files whose name no session can
+ * have. What fn returns below 0 is the answer.
  */
 typedef annal_status (*annal__stray_file_fn)(void *arg, const char *path);
 annal_status annal__store_stray_files(const annal_store *store, annal__stray_file_fn fn, void *arg,

@@ -145,7 +145,8 @@ START_TEST(what_is_no_artifact_is_not_listed)
 }
 END_TEST
 
-/* Once and for good, each call that storing makes: what it says holds, and the next one succeeds. */
+/* Once and for good, each call that storing makes: what it says holds, and the next one
+ * succeeds. */
 START_TEST(on_a_disk_that_fails_storing_is_done_or_refused)
 {
     bool failed = true;

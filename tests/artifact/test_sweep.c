@@ -154,7 +154,8 @@ START_TEST(the_artifacts_of_a_deleted_session_go_and_those_of_one_that_is_there_
 }
 END_TEST
 
-/* Each call of a sweep fails in turn: what an event names stays, whatever the sweep could not see. */
+/* Each call of a sweep fails in turn: what an event names stays, whatever the sweep could not
+ * see. */
 START_TEST(on_a_disk_that_fails_a_sweep_removes_nothing_that_is_named)
 {
     bool failed = true;

@@ -3,11 +3,11 @@
  *
  *     bench_pack [EVENTS [DIR [PACK [SESSIONS]]]]
  *
- * PACK tools_per_day (the default): 100,000 events (one in three a tool call) in 20 sessions, and the
- * pack of docs/packs.md: calls per tool and day. PACK lionagi: as many messages, each in a branch.
- * Fewer sessions are longer ones: one rate at every length is what linear means. Each round rebuilds
- * the tables and times that; then one event is appended and the question asked again. The store is
- * made in DIR (default: /tmp).
+ * PACK tools_per_day (the default): 100,000 events (one in three a tool call) in 20 sessions, and
+ * the pack of docs/packs.md: calls per tool and day. PACK lionagi: as many messages, each in a
+ * branch. Fewer sessions are longer ones: one rate at every length is what linear means. Each round
+ * rebuilds the tables and times that; then one event is appended and the question asked again. The
+ * store is made in DIR (default: /tmp).
  */
 #include "journal/base/clock.h"
 

@@ -8,17 +8,18 @@
  *   bench_query --command DIR ANNAL [ROUNDS]   whole commands on a store: ls, query, query --count
  *   bench_query --extension DIR SO [ROUNDS]    the loadable extension: a statement, and a row
  *
- * DIR is a store of bench_generate, where few sessions are at work at the same time, or of --spread,
- * where all are: 1,000,000 events each. Beside it, in DIR.tuned.db, the table is made once.
+ * DIR is a store of bench_generate, where few sessions are at work at the same time, or of
+ * --spread, where all are: 1,000,000 events each. Beside it, in DIR.tuned.db, the table is made
+ * once.
  *   window  the events of one type in a window of 2,000 of them, with payload; WINDOWS windows, spread
  *           evenly over those events in the order of their times
  *     warm        everything in the page cache, one index object for all questions
  *     cold        journals and databases dropped from it, an index that was asked nothing before
  *     cold_used   the same, but the index has answered other questions
  *   count   events of each type (annal_index_counts), of one type (annal_query_count)
- * In rounds, so that the neighbours of a shared machine disturb all alike. What is read is compared:
- * number of events, their bytes and a sum over them. A table goes to stderr, one JSON object to stdout:
- * milliseconds, medians and (_best) the best of all.
+ * In rounds, so that the neighbours of a shared machine disturb all alike. What is read is
+ * compared: number of events, their bytes and a sum over them. A table goes to stderr, one JSON
+ * object to stdout: milliseconds, medians and (_best) the best of all.
  */
 #include "journal/base/hash.h"
 #include "tests/bench/generate.h"
@@ -99,7 +100,8 @@ static int compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Sorts them: values[0] is the best one, which is what the neighbours of a busy machine leave alone. */
+/* Sorts them: values[0] is the best one, which is what the neighbours of a busy machine leave
+ * alone. */
 static double median(double *values, size_t count)
 {
     qsort(values, count, sizeof *values, compare);

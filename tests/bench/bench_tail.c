@@ -4,9 +4,9 @@
  *   bench_tail [--compare] [DIR [SECONDS]]     DIR is on the disk to measure; default: the current
  *   directory
  *
- * One process appends events that carry the time, another one follows the session: it waits for news,
- * reads the journal with a cursor, and subtracts. In rounds, so that the neighbours of a shared
- * machine disturb all alike:
+ * One process appends events that carry the time, another one follows the session: it waits for
+ * news, reads the journal with a cursor, and subtracts. In rounds, so that the neighbours of a
+ * shared machine disturb all alike:
  *   bare    pwrite and fdatasync of 4096 bytes over a zero-filled file
  *   sync    append at level sync; once one after the other, once with pauses of 1 ms
  *   os      the same at level os

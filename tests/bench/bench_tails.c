@@ -3,12 +3,12 @@
  *
  *   bench_tails [DIR [APPENDS]]     DIR is on the disk to measure; default: the current directory
  *
- * One thread appends events of 1,000 bytes to eight sessions in turn, at level sync. Meanwhile there
- * follow: nobody; one tail; 1,000 tails in this process, a thread each; 1,000 descriptors in one
- * epoll loop; 200 processes. Half of the tails are of one session, half of all. In rounds, so that
- * the neighbours of a shared machine disturb all alike. Every tail must get every event once, and
- * says so. Prints one JSON object: appends a second (medians), their share of those with nobody, the
- * events that were given, and the seconds until the last tail had its last one.
+ * One thread appends events of 1,000 bytes to eight sessions in turn, at level sync. Meanwhile
+ * there follow: nobody; one tail; 1,000 tails in this process, a thread each; 1,000 descriptors in
+ * one epoll loop; 200 processes. Half of the tails are of one session, half of all. In rounds, so
+ * that the neighbours of a shared machine disturb all alike. Every tail must get every event once,
+ * and says so. Prints one JSON object: appends a second (medians), their share of those with
+ * nobody, the events that were given, and the seconds until the last tail had its last one.
  */
 #include <annal/tail.h>
 

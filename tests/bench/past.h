@@ -1,4 +1,5 @@
-/* The state of a session now and at random places of its past, by snapshots: time, memory, bytes. */
+/* The state of a session now and at random places of its past, by snapshots: time, memory,
+ * bytes. */
 #ifndef TESTS_BENCH_PAST_H
 #define TESTS_BENCH_PAST_H
 

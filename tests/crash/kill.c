@@ -338,8 +338,8 @@ void kill_play(annal_level level, annal_format format, bool with_ids, int rounds
     ck_assert(board != MAP_FAILED);
     const struct plan plan = {tmpdir_path(&dir, "store"), board, with_ids, level, format};
     store_close(store_open(plan.path));
-    /* On a busy machine no random moment may be late enough to see an acknowledgement: this one is.
-     * */
+    /* On a busy machine no random moment may be late enough to see an acknowledgement: this one
+     * is. */
     pid_t pid = start(&plan, 0);
     ck_goes_on(board, 0);
     kill_it(pid);

@@ -38,8 +38,8 @@ void model_append(struct model *model, const char *session, const annal_draft *d
 /* It returned: at a level; or it was refused, and never will be there. */
 void model_acknowledge(struct model *model, const char *session, annal_level level);
 void model_refuse(struct model *model, const char *session, size_t count);
-/* A deletion begins: until it returns all may be there or nothing. It returned: done, or refused.
- * */
+/* A deletion begins: until it returns all may be there or nothing. It returned: done, or
+ * refused. */
 void model_delete(struct model *model, const char *session);
 void model_deleted(struct model *model, const char *session, bool done);
 /* A fork with the first at_seq events of a session begins to be made: until that returns it may be

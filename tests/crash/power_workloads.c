@@ -147,8 +147,8 @@ static void snapshot(struct program *program, const char *session)
 
 /* ---- Workloads ---- */
 
-/* Sync and batch, several sessions, some events as one; a checkpoint, a quiet time, a second life.
- * */
+/* Sync and batch, several sessions, some events as one; a checkpoint, a quiet time, a second
+ * life. */
 static void run_levels(struct power_run *run)
 {
     struct program program = {0};
@@ -631,8 +631,8 @@ static void run_failing_log(struct power_run *run)
     end(&program);
 }
 
-/* A journal cannot be written, and not be synced: the log has what was acknowledged, and brings it.
- * */
+/* A journal cannot be written, and not be synced: the log has what was acknowledged, and brings
+ * it. */
 static void run_failing_journals(struct power_run *run)
 {
     struct program program = {0};

@@ -246,8 +246,8 @@ START_TEST(any_call_of_a_recovery_after_a_boot_may_fail)
 }
 END_TEST
 
-/* The process dies while this one has the store open: the session is taken over when it is wanted.
- * */
+/* The process dies while this one has the store open: the session is taken over when it is
+ * wanted. */
 static void prepare_widow(struct life *life)
 {
     const annal_store_options options = {.create = true};

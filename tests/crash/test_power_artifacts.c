@@ -1,6 +1,6 @@
 /*
- * Power cuts while artifacts are stored and named: an event that is left names content that is left,
- * whole.
+ * Power cuts while artifacts are stored and named: an event that is left names content that is
+ * left, whole.
  */
 #include "tests/crash/power_check.h"
 #include "tests/support/journals.h"

@@ -349,8 +349,8 @@ START_TEST(h6_a_journal_that_another_made_keeps_its_name)
 }
 END_TEST
 
-/* Refused or unknown: what was refused never comes back, not even when the cache reaches the disk.
- * */
+/* Refused or unknown: what was refused never comes back, not even when the cache reaches the
+ * disk. */
 START_TEST(h8_a_group_whose_sync_failed_comes_back_for_nobody_who_was_refused)
 {
     struct side one = open_side();
@@ -376,7 +376,8 @@ START_TEST(h8_a_group_whose_sync_failed_comes_back_for_nobody_who_was_refused)
 }
 END_TEST
 
-/* Who published the log, or put it in the place of one that failed, died before it synced commit/. */
+/* Who published the log, or put it in the place of one that failed, died before it synced
+ * commit/. */
 START_TEST(a_log_that_another_process_named_is_relied_on_only_when_its_name_is_durable)
 {
     struct side one = open_side();
@@ -499,8 +500,8 @@ START_TEST(h16_no_append_and_no_checkpoint_waits_for_the_index)
 }
 END_TEST
 
-/* As a power cut leaves it behind a journal whose bytes were lost, for whatever session comes next.
- * */
+/* As a power cut leaves it behind a journal whose bytes were lost, for whatever session comes
+ * next. */
 START_TEST(a_name_without_bytes_hinders_no_recovery_whatever_its_format)
 {
     struct side one = open_side();
@@ -563,7 +564,8 @@ static void overwrite(struct sim_process *process, const char *path, annal_slice
     process->io.close(process, fd);
 }
 
-/* Whoever copied it into place did not sync it, and what comes behind it is worth nothing without it. */
+/* Whoever copied it into place did not sync it, and what comes behind it is worth nothing without
+ * it. */
 START_TEST(a_journal_that_was_copied_into_place_is_durable_with_the_next_event)
 {
     char path[80];

@@ -2,8 +2,8 @@
  * Arbitrary bytes as a document, split into lines as an importer's directive says.
  *
  * (1) Of a valid document every line is one JSON value.
- * (2) No byte is lost: each that is neither a space nor a comma nor a bracket stands in the lines at least
- *     as often as in the document, also when that is damaged.
+ * (2) No byte is lost: each that is neither a space nor a comma nor a bracket stands in the lines
+ *     at least as often as in the document, also when that is damaged.
  */
 #include "journal/base/json.h"
 #include "tests/fuzz/fuzz.h"

@@ -167,8 +167,8 @@ static void write_bytes(const char *path, const void *bytes, size_t len, bool at
     MUST(chmod(path, 0600) == 0);
 }
 
-/* What tells every log that the journal which stands there is gone for good; its header comes back.
- * */
+/* What tells every log that the journal which stands there is gone for good; its header comes
+ * back. */
 static struct frame_header bury(const char *session)
 {
     annal_session_info info;

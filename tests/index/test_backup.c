@@ -260,7 +260,8 @@ START_TEST(progress_can_stop_it)
 }
 END_TEST
 
-/* A disk that refuses one call after another, for once and for good: a backup is whole, or it is none. */
+/* A disk that refuses one call after another, for once and for good: a backup is whole, or it is
+ * none. */
 static void fail_each_call(bool for_good)
 {
     bool failed = true;

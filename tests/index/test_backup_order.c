@@ -83,7 +83,8 @@ END_TEST
 
 static unsigned calls;
 
-/* While its first journal is copied, b is deleted, and made again as a fork of what a has become. */
+/* While its first journal is copied, b is deleted, and made again as a fork of what a has
+ * become. */
 static int make_b_a_fork(void *arg, uint64_t done, uint64_t total)
 {
     (void)arg, (void)done, (void)total;

@@ -164,7 +164,8 @@ END_TEST
 
 /*
  * A journal as hundreds of writers would have made it one after the other, without their syncs:
- * events first_seq and on, behind event first_seq - 1 of parent, whose h is fork_h. Gives the last h.
+ * events first_seq and on, behind event first_seq - 1 of parent, whose h is fork_h. Gives the last
+ * h.
  */
 static uint64_t make_journal(struct fixture *f, const char *id, const char *parent, uint64_t fork_h,
                              uint64_t first_seq, unsigned count, int64_t ts_us)

@@ -1,5 +1,5 @@
-/* Running an importer: what it finds, and what is refused. The importers themselves: tests/tools.
- * */
+/* Running an importer: what it finds, and what is refused. The importers themselves:
+ * tests/tools. */
 #include <annal/import.h>
 #include <check.h>
 #include <stdio.h>

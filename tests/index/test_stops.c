@@ -1,4 +1,5 @@
-/* A process that is stopped while it writes the index: readers answer from what is there, in time. */
+/* A process that is stopped while it writes the index: readers answer from what is there, in
+ * time. */
 #include "tests/index/fixture.h"
 #include "tests/support/stopped.h"
 

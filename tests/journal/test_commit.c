@@ -181,8 +181,8 @@ static void *append_until_it_fails(void *arg)
     struct member *self = arg;
     for (unsigned i = 0; i < CROWD_APPENDS; i++) {
         char name[16];
-        /* Two sessions that all share: failures of one thread's group meet the events of another.
-         * */
+        /* Two sessions that all share: failures of one thread's group meet the events of
+         * another. */
         session_name(name, (int)(self->number + i) % SESSIONS);
         annal_status status = append_number(self->store, name, self->number * CROWD_APPENDS + i,
                                             200, ANNAL_LEVEL_SYNC, &self->seqs[i], NULL);
@@ -360,8 +360,8 @@ END_TEST
 
 static const uint8_t next_boot[16] = "the next boot";
 
-/* As after a power cut: no journal byte was synced since the checkpoint that is `kept` bytes old.
- * */
+/* As after a power cut: no journal byte was synced since the checkpoint that is `kept` bytes
+ * old. */
 static void cut_power(annal_store *store, const char *journal, off_t kept)
 {
     store_abandon(store);

@@ -450,8 +450,8 @@ START_TEST(h10_what_was_encoded_behind_a_failed_group_is_refused_with_it)
     picky_io_fail(&disk, PICKY_WRITE, LOG, EIO, 1);
     ck_refused("t", 1, EIO);
 
-    /* Told once by the writer that had them, with the first seq that is void; and by annal_sync().
-     * */
+    /* Told once by the writer that had them, with the first seq that is void; and by
+     * annal_sync(). */
     annal_error failure;
     annal_draft draft = {.type = ANNAL_SLICE("n"), .data = event_data(data, sizeof data, 3, 40)};
     ck_assert_int_eq(annal_writer_append(writer, &draft, 1, NULL, &seq, &failure), ANNAL_ERR_IO);

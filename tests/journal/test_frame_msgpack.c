@@ -438,8 +438,8 @@ START_TEST(no_last_frame_is_found_in_bytes_that_end_before_the_smallest_could)
 }
 END_TEST
 
-/* A search from the end is not misled by a mark, a length, or a trailer that belongs to no frame.
- * */
+/* A search from the end is not misled by a mark, a length, or a trailer that belongs to no
+ * frame. */
 START_TEST(the_last_frame_is_found_before_bytes_that_only_end_like_one)
 {
     struct journal journal;

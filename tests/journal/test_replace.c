@@ -131,8 +131,8 @@ START_TEST(h11_redo_does_not_bring_a_deleted_session_back)
         ck_assert_uint_eq(count_names(tmpdir_path(&dir, "store/events/.gone"), ""), 1);
         store_abandon(deleter);
         store_abandon(writer);
-        /* Without it the log says that the directory entry was lost: this test would see a revival.
-         * */
+        /* Without it the log says that the directory entry was lost: this test would see a
+         * revival. */
         if (tombstone == 0)
             ck_assert_int_eq(
                 rename(tmpdir_path(&dir, "store/events/.gone"), tmpdir_path(&dir, "gone")), 0);

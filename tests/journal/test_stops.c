@@ -1,5 +1,5 @@
-/* A process that is stopped while it has a lock: nobody waits for it beyond the limit, and readers not
- * at all. */
+/* A process that is stopped while it has a lock: nobody waits for it beyond the limit, and readers
+ * not at all. */
 #include "journal/session.h"
 #include "journal/slot.h"
 
@@ -60,7 +60,8 @@ static void stop_with(const char *lock)
     stopped_start_locked(&stopped, (const char *const[]){tmpdir_path(&dir, lock), NULL});
 }
 
-/* That this is how it was answered, within the limit, and that the message names who has the lock. */
+/* That this is how it was answered, within the limit, and that the message names who has the
+ * lock. */
 static void ck_named(annal_status status, const annal_error *err, int64_t begun_us)
 {
     ck_in_time(begun_us, LIMIT_MS * 1000);

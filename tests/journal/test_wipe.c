@@ -250,7 +250,8 @@ START_TEST(a_deletion_waits_for_others_no_longer_than_the_limit_in_all)
 }
 END_TEST
 
-/* Not one after the other: neither for those who answer, nor for those who did not the last time. */
+/* Not one after the other: neither for those who answer, nor for those who did not the last
+ * time. */
 START_TEST(many_who_are_stopped_cost_one_limit_together)
 {
     enum { STOPPED = 20 };

@@ -362,7 +362,8 @@ START_TEST(a_write_of_level_os_that_breaks_off_is_taken_back)
 }
 END_TEST
 
-/* Of two events the first may be whole, so nothing is taken back: what is there shows at the next open. */
+/* Of two events the first may be whole, so nothing is taken back: what is there shows at the next
+ * open. */
 START_TEST(a_session_that_cannot_be_given_back_is_told_of_when_the_store_is_closed)
 {
     struct fixture f;

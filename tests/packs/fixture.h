@@ -120,9 +120,9 @@ char *packs_rows(struct packs *p, const char *select);
     } while (0)
 
 /*
- * That the tables of a pack database (its file in the store: "state.db") are those that a fresh copy
- * of the store makes from its journals, its sessions in another order (seed). Tables that begin with
- * _ are left out.
+ * That the tables of a pack database (its file in the store: "state.db") are those that a fresh
+ * copy of the store makes from its journals, its sessions in another order (seed). Tables that
+ * begin with _ are left out.
  */
 void packs_ck_rebuild(struct packs *p, const char *database, uint64_t seed);
 

@@ -505,8 +505,8 @@ START_TEST(an_id_of_several_sessions_is_the_first_ones_whatever_the_order)
 }
 END_TEST
 
-/* s1 was pruned, with all that it had; s2 comes past the guards with the same ids, s0 earlier in the
- * order of names. */
+/* s1 was pruned, with all that it had; s2 comes past the guards with the same ids, s0 earlier in
+ * the order of names. */
 START_TEST(an_id_that_was_pruned_is_not_used_again_whatever_the_order)
 {
     static const char *const later[] = {"s2", "s0"};

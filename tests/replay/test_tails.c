@@ -530,7 +530,8 @@ START_TEST(an_event_loop_over_many_descriptors_gets_everything_once)
 }
 END_TEST
 
-/* The exit status of a process that follows everything until it has seqs 1 to count of a session. */
+/* The exit status of a process that follows everything until it has seqs 1 to count of a
+ * session. */
 static int follow_in_a_process(uint64_t count)
 {
     annal_store *store = NULL;

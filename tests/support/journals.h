@@ -44,8 +44,8 @@ annal_status append_slice(annal_store *store, const char *session, annal_slice d
 annal_status append_number(annal_store *store, const char *session, uint64_t number, size_t pad,
                            annal_level level, uint64_t *out_seq, annal_error *err);
 
-/* Append numbers from first to last, one at a time, with 40 bytes of text; failures fail the test.
- * */
+/* Append numbers from first to last, one at a time, with 40 bytes of text; failures fail the
+ * test. */
 void append_numbers(annal_store *store, const char *session, uint64_t first, uint64_t last,
                     annal_level level);
 
@@ -62,8 +62,8 @@ uint64_t event_number(const annal_event *event);
 /* That the session holds exactly numbers 1 to last, in order. */
 void ck_numbers(annal_store *store, const char *session, uint64_t last);
 
-/* Copy commit/, then events/: what a plain copy of a store, in the order that is documented, gives.
- * */
+/* Copy commit/, then events/: what a plain copy of a store, in the order that is documented,
+ * gives. */
 void copy_store(const char *from, const char *to);
 
 #endif

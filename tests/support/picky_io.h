@@ -49,8 +49,8 @@ struct picky_io {
 
 void picky_io_init(struct picky_io *disk);
 
-/* Fail the calls of this kind on files whose path contains word, so many times; below 0 for ever.
- * */
+/* Fail the calls of this kind on files whose path contains word, so many times; below 0 for
+ * ever. */
 struct picky_rule *picky_io_fail(struct picky_io *disk, enum picky_call call, const char *word,
                                  int with_errno, int times);
 

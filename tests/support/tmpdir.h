@@ -32,8 +32,8 @@ char *file_read(const char *path, size_t *out_len);
 void file_write(const char *path, const void *bytes, size_t len);
 
 /*
- * How many names of a directory have part in them; "": all but those that begin with a dot. None when
- * it is not there.
+ * How many names of a directory have part in them; "": all but those that begin with a dot. None
+ * when it is not there.
  */
 unsigned count_names(const char *dir, const char *part);
 

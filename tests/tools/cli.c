@@ -47,8 +47,8 @@ static bool test_has_threads(void)
     return count_names(path, "") != 1;
 }
 
-/* Whether the test has the store or a database open, so that this process inherited locks and what SQLite knows of its
- * files. */
+/* Whether the test has the store or a database open, so that this process inherited locks and what
+ * SQLite knows of its files. */
 static bool test_has_open(const char *store)
 {
     bool has = false;

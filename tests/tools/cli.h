@@ -1,7 +1,8 @@
 /*
- * The command, run as a user runs it: in a directory of its own, with what it printed and its exit status
- * kept until the next run. The process is its own, but it runs the command_main() of the test's program
- * where it can: under sanitizers it takes 0.3 s to start a program, and tests do that thousands of times.
+ * The command, run as a user runs it: in a directory of its own, with what it printed and its exit
+ * status kept until the next run. The process is its own, but it runs the command_main() of the
+ * test's program where it can: under sanitizers it takes 0.3 s to start a program, and tests do
+ * that thousands of times.
  *
  *     struct cli cli;
  *     CLI_INIT(&cli);

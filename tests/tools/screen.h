@@ -36,7 +36,8 @@ bool screen_is_raw(const struct screen *screen);
 /* Assert that the terminal is set as it was before. */
 void screen_assert_restored(const struct screen *screen);
 
-/* Wait for the command to stop or end: its wait status. All that stands there counts as expected. */
+/* Wait for the command to stop or end: its wait status. All that stands there counts as
+ * expected. */
 int screen_wait(struct screen *screen);
 void screen_continue(struct screen *screen);
 

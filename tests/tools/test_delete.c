@@ -68,8 +68,8 @@ START_TEST(several_are_deleted_though_one_of_them_is_not_there)
 }
 END_TEST
 
-/* A writer that stays open gives the session up when it is asked to; its next line begins it anew.
- * */
+/* A writer that stays open gives the session up when it is asked to; its next line begins it
+ * anew. */
 START_TEST(a_session_is_taken_from_the_process_that_writes_it)
 {
     int input, output, how;

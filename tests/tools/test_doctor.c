@@ -67,7 +67,8 @@ START_TEST(a_damaged_end_other_users_and_leftovers_are_warned_of_with_what_to_do
 }
 END_TEST
 
-/* A hole behind the events, longer than is searched for the last of them: no stray, and not in order. */
+/* A hole behind the events, longer than is searched for the last of them: no stray, and not in
+ * order. */
 START_TEST(a_journal_at_whose_end_nothing_proves_itself_is_damaged)
 {
     struct cli cli;

@@ -1,7 +1,7 @@
 /*
- * Logs as they are after crashes, by careless writers, and of sizes that nobody meant: every line is
- * imported, skipped for a reason or held as it stands, the exit status says whether all could be read, and
- * a second import adds nothing.
+ * Logs as they are after crashes, by careless writers, and of sizes that nobody meant: every line
+ * is imported, skipped for a reason or held as it stands, the exit status says whether all could be
+ * read, and a second import adds nothing.
  */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
@@ -65,7 +65,8 @@ static void put_line(FILE *file, int n)
     fputs("}\n", file);
 }
 
-/* Of gemini-cli. A message is a line of its own besides the head; the first of a session gives two events. */
+/* Of gemini-cli. A message is a line of its own besides the head; the first of a session gives two
+ * events. */
 #define DOCUMENT_BEGIN "{\"sessionId\":\"s\",\"projectHash\":\"p\",\n\"messages\":[\n"
 #define DOCUMENT_END   "\n]}\n"
 

@@ -1,4 +1,5 @@
-/* Journals that somebody copied or renamed within events/: named, left alone, and in nobody's way. */
+/* Journals that somebody copied or renamed within events/: named, left alone, and in nobody's
+ * way. */
 #include "tests/tools/cli.h"
 #include "tools/command.h"
 

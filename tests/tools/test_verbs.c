@@ -321,7 +321,8 @@ START_TEST(nouns_and_their_verbs_are_explained_in_both_spellings)
 }
 END_TEST
 
-/* What a table promises is there: a session for each event, no name twice, parameters that exist. */
+/* What a table promises is there: a session for each event, no name twice, parameters that
+ * exist. */
 START_TEST(the_tables_of_the_verbs_are_sound)
 {
     for (int i = 0; nouns[i] != NULL; i++) {

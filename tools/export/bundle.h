@@ -1,9 +1,9 @@
 /*
  * Bundles: sessions as one file that another store takes over, with proof that they are the same.
  *
- * (1) A bundle is a sealed tar archive (tar.h). Its first file is manifest.json, the others are those
- *     that it lists, in its order: the journals, then the artifacts of their sessions, byte for byte
- *     as they stand in a store.
+ * (1) A bundle is a sealed tar archive (tar.h). Its first file is manifest.json, the others are
+ *     those that it lists, in its order: the journals, then the artifacts of their sessions, byte
+ *     for byte as they stand in a store.
  * (2) With a fork come those that it was forked from, each before its forks.
  * (3) The manifest has one spelling: what is read is written again, and must be the same bytes. It
  *     says of each file how long it is and its SHA-256; of each session its last event and that

@@ -412,7 +412,8 @@ static annal_status compare_all(struct taking *taking)
 
 /* ---- Moving it in ---- */
 
-/* Where somebody else was here first, such as another import, it is looked again at what there is. */
+/* Where somebody else was here first, such as another import, it is looked again at what there
+ * is. */
 static annal_status move_session(struct taking *taking, const struct bundle_session *session,
                                  enum standing *standing)
 {

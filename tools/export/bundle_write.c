@@ -40,7 +40,8 @@ static annal_status fail_memory(annal_error *err)
 
 /* ---- What is in it ---- */
 
-/* An annal_lineage_fn: rule (2). Those that several forks have in common stand there several times. */
+/* An annal_lineage_fn: rule (2). Those that several forks have in common stand there several
+ * times. */
 static int add_part(void *arg, const annal_lineage_part *part)
 {
     struct bundling *bundling = arg;

@@ -1,6 +1,6 @@
 /*
- * Requests to a model, made from messages and from agent.turn.usage: a span of each answer, with what
- * was asked before it, what was answered, and the tokens.
+ * Requests to a model, made from messages and from agent.turn.usage: a span of each answer, with
+ * what was asked before it, what was answered, and the tokens.
  *
  *  (1) An answer is the messages of the assistant with one message_id, and the usage that names it.
  *      Without message_ids it ends with its usage, or with the next thing that is asked. A cost that

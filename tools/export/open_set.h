@@ -1,5 +1,6 @@
 /*
- * What has begun and not ended: calls without a result, turns without an end. At most 160 bytes for each.
+ * What has begun and not ended: calls without a result, turns without an end. At most 160 bytes for
+ * each.
  */
 #ifndef TOOLS_EXPORT_OPEN_SET_H
 #define TOOLS_EXPORT_OPEN_SET_H
@@ -39,7 +40,8 @@ struct open_entry open_set_end_newest(struct open_set *set, enum open_kind kind)
 /* The newest open turn; 0: none. */
 uint64_t open_set_turn(const struct open_set *set);
 
-/* What is still open, in order of seq; the set is not one any more, only to be walked and done with. */
+/* What is still open, in order of seq; the set is not one any more, only to be walked and done
+ * with. */
 void open_set_sort(struct open_set *set);
 
 /* Whether that which began with event seq is still open. */

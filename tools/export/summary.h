@@ -1,4 +1,5 @@
-/* What is said of a session as a whole, at the head of what is exported: from a first pass over it. */
+/* What is said of a session as a whole, at the head of what is exported: from a first pass over
+ * it. */
 #ifndef TOOLS_EXPORT_SUMMARY_H
 #define TOOLS_EXPORT_SUMMARY_H
 

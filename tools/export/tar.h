@@ -1,7 +1,8 @@
 /*
  * A tar archive under zstd, sealed: behind it stands a zstd frame that decompressors skip, whose 40
- * bytes are "ANNALBND" and the SHA-256 of every byte before that frame. So a file that was cut or in
- * which a bit was flipped is known before anything of it is believed. The only user of libarchive.
+ * bytes are "ANNALBND" and the SHA-256 of every byte before that frame. So a file that was cut or
+ * in which a bit was flipped is known before anything of it is believed. The only user of
+ * libarchive.
  *
  * The same files give the same bytes: no times, no owners, mode 0600, with one version of libzstd.
  */

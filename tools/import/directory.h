@@ -25,9 +25,9 @@ annal_status directory_write_lines(const struct importer *importer, const char *
 /* ---- One file of a directory ---- */
 
 /*
- * A line of head, the file's value and "}". One that is not JSON, or too large, is as above. Nothing
- * is written for a file that is not there; out_there, which may be NULL, says whether it is.
- * ANNAL_END: nothing was written, it is not JSON, with only_whole.
+ * A line of head, the file's value and "}". One that is not JSON, or too large, is as above.
+ * Nothing is written for a file that is not there; out_there, which may be NULL, says whether it
+ * is. ANNAL_END: nothing was written, it is not JSON, with only_whole.
  */
 annal_status directory_write_file(const char *path, annal_slice head, bool only_whole, FILE *lines,
                                   bool *out_there, annal_error *err);

@@ -1,8 +1,9 @@
 /*
  * A chart: what was counted, in buckets of time, with a scale that people can read.
  *
- * (1) Buckets are hours, days, weeks (from Monday) or months, in UTC. They follow each other without
- *     a hole from the first to the last; one in which nothing was counted is a gap in the picture.
+ * (1) Buckets are hours, days, weeks (from Monday) or months, in UTC. They follow each other
+ *     without a hole from the first to the last; one in which nothing was counted is a gap in the
+ *     picture.
  * (2) Where there are more buckets than a picture has room for, neighbours are added up.
  * (3) Series of one chart share its buckets, not its scale: output tokens beside a hundred times as
  *     much input would not be seen.
@@ -65,8 +66,8 @@ struct chart {
 enum by chart_choose(int64_t from_us, int64_t to_us, size_t buckets);
 
 /*
- * Fill the buckets of a chart, of which what, unit, series, points, by, from_us and to_us are set, at
- * most buckets_max of them. False: no memory.
+ * Fill the buckets of a chart, of which what, unit, series, points, by, from_us and to_us are set,
+ * at most buckets_max of them. False: no memory.
  */
 bool chart_fill(struct chart *chart, size_t buckets_max);
 void chart_done(struct chart *chart);

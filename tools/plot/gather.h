@@ -1,6 +1,6 @@
 /*
- * What the charts show, asked of the tables. sessions.db answers, as it stands after catching up; all
- * SELECTs of one picture see the same.
+ * What the charts show, asked of the tables. sessions.db answers, as it stands after catching up;
+ * all SELECTs of one picture see the same.
  */
 #ifndef TOOLS_PLOT_GATHER_H
 #define TOOLS_PLOT_GATHER_H
@@ -20,8 +20,8 @@ enum { EVENTS };
 enum { INPUT_TOKENS, OUTPUT_TOKENS, CACHED_INPUT_TOKENS, CACHE_WRITE_TOKENS, COST_MICROUSD };
 
 /*
- * Events that were imported from logs without times stand at the begin of 1970: they are counted, and
- * are in no picture.
+ * Events that were imported from logs without times stand at the begin of 1970: they are counted,
+ * and are in no picture.
  */
 #define UNTIMED_BEFORE_US (24 * 3600 * 1000000LL)
 

@@ -1,9 +1,9 @@
 /*
  * What the timeline of one session shows: when its events were, and what happened in it.
  *
- * (1) A fork shows its one history: what it shares is taken from the rows of its ancestors, up to the
- *     fork point. A turn or call that was under way there ends where the fork ended it, not where the
- *     ancestor did.
+ * (1) A fork shows its one history: what it shares is taken from the rows of its ancestors, up to
+ *     the fork point. A turn or call that was under way there ends where the fork ended it, not
+ *     where the ancestor did.
  * (2) Memory grows with the pauses and the kinds of tools, not with the events.
  * (3) Tokens are counted as the pack core counts them: what a turn used that has ended already is
  *     not counted again.

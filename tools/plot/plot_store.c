@@ -13,7 +13,8 @@ struct charts {
     int count;
 };
 
-/* From the first event to the last, whose days are those of all tokens; what was asked for is wider. */
+/* From the first event to the last, whose days are those of all tokens; what was asked for is
+ * wider. */
 static bool find_range(const struct plot *plot, const struct points *events, int64_t *from_us,
                        int64_t *to_us)
 {

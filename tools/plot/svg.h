@@ -1,9 +1,10 @@
 /*
  * SVG, written as text: one file that needs no other, and nothing from an event is markup in it.
  *
- * (1) Colours are classes, of which the style at its head has two sets: for light surroundings and for
- *     dark ones.
- * (2) Text is escaped; what XML cannot hold, control characters and bytes that are no UTF-8, is '?'.
+ * (1) Colours are classes, of which the style at its head has two sets: for light surroundings and
+ *     for dark ones.
+ * (2) Text is escaped; what XML cannot hold, control characters and bytes that are no UTF-8, is
+ *     '?'.
  * (3) A shape has a <title>, which browsers show as a tooltip.
  */
 #ifndef TOOLS_PLOT_SVG_H

@@ -23,8 +23,8 @@ void drawing_repeat(struct drawing *drawing, const char *text, int times);
 void drawing_done(struct drawing *drawing);
 annal_slice drawing_slice(const struct drawing *drawing); /* lives until the drawing changes */
 
-/* Text from events, in exactly width columns: what is too long is
- * cut with a "…", what is shorter is filled up, before it when right. */
+/* Text from events, in exactly width columns: what is too long is cut with a "…", what is shorter
+ * is filled up, before it when right. */
 void drawing_fit(struct drawing *drawing, annal_slice text, int width, bool right);
 
 /* How many columns it would take uncut. */

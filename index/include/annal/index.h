@@ -272,9 +272,9 @@ annal_index_snapshot_put(annal_index *index, annal_slice session, uint64_t seq, 
                          int64_t created_us, uint32_t wait_ms, annal_error *err);
 
 /*
- * The same for a row that is worth nothing without another one of the session, which begins with these
- * bytes. ANNAL_ERR_CONFLICT when that one is gone, or another stands there: the index was rebuilt, or
- * another process deleted it.
+ * The same for a row that is worth nothing without another one of the session, which begins with
+ * these bytes. ANNAL_ERR_CONFLICT when that one is gone, or another stands there: the index was
+ * rebuilt, or another process deleted it.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_snapshot_put_over(
     annal_index *index, annal_slice session, uint64_t seq, annal_slice state, int64_t created_us,

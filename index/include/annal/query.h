@@ -123,8 +123,8 @@ typedef int (*annal_group_fn)(void *arg, annal_slice key, uint64_t events);
 
 /*
  * annal_query_count() for each type, session or day: types and sessions with the most events first,
- * days in order, last first when filter->descending. filter->limit is a number of groups. By type or
- * session, with nothing set but types and sessions, the index keeps the numbers, and nothing is
+ * days in order, last first when filter->descending. filter->limit is a number of groups. By type
+ * or session, with nothing set but types and sessions, the index keeps the numbers, and nothing is
  * counted. *out_lag may be NULL. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_groups(annal_index *index,
@@ -187,8 +187,8 @@ typedef struct annal_sql_options {
  * tables that are being filled.
  *
  * ANNAL_ERR_SQL   the SQL is wrong, or would write
- * ANNAL_ERR_BUSY  another program keeps sessions.db locked; or, without out_lag, tables of packs are
- *                 not filled in time: the message says how far they are
+ * ANNAL_ERR_BUSY  another program keeps sessions.db locked; or, without out_lag, tables of packs
+ *                 are not filled in time: the message says how far they are
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_sql(annal_index *index, annal_slice sql,
                                                   const annal_sql_options *options, annal_row_fn fn,

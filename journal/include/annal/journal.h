@@ -109,8 +109,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_append(annal_writer *writer
 typedef struct annal_sync_result {
     /* from this one on they may or may not be there; 0: no such event */
     uint64_t unknown_seq;
-    /* from this one on they never happened, and never will; 0: no such event. Decides where both do
-     * */
+    /* from this one on they never happened, and never will; 0: no such event. Decides where both
+     * do */
     uint64_t refused_seq;
 } annal_sync_result;
 
@@ -206,9 +206,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_next_head(annal_cursor *cur
                                                                annal_error *err);
 
 /*
- * Read up to len bytes of the data of the event that this cursor gave last, from offset on. *out_len
- * is how many were read; fewer than len only at the end of data, and 0 behind it. What comes from
- * the disk anew is not checked again. ANNAL_ERR_CORRUPT: the journal was cut meanwhile.
+ * Read up to len bytes of the data of the event that this cursor gave last, from offset on.
+ * *out_len is how many were read; fewer than len only at the end of data, and 0 behind it. What
+ * comes from the disk anew is not checked again. ANNAL_ERR_CORRUPT: the journal was cut meanwhile.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_data(annal_cursor *cursor, uint64_t offset,
                                                           void *bytes, size_t len, size_t *out_len,
@@ -278,10 +278,10 @@ typedef struct annal_event_place {
 } annal_event_place;
 
 /*
- * Say which events annal_event_read_at() will be asked for next with this buffer, in this order: they
- * are read together, as they stand now. Returns how many of them, from the first on, were taken; say
- * the others again when those are read. It takes up to 1,024 events and 256 KiB, and 0 where nothing
- * can be read ahead: then they are read one by one. Any thread.
+ * Say which events annal_event_read_at() will be asked for next with this buffer, in this order:
+ * they are read together, as they stand now. Returns how many of them, from the first on, were
+ * taken; say the others again when those are read. It takes up to 1,024 events and 256 KiB, and 0
+ * where nothing can be read ahead: then they are read one by one. Any thread.
  */
 ANNAL_API size_t annal_event_read_ahead(annal_store *store, const annal_event_place *places,
                                         size_t count, annal_event_buffer **buffer);
@@ -295,8 +295,8 @@ typedef struct annal_fork_options {
 } annal_fork_options;
 
 /*
- * Make `child` a fork of a session: up to event at_seq (ANNAL_FORK_LAST: the last one that stands in
- * its journal) the two have one history, and from there on each its own. No event is copied: the
+ * Make `child` a fork of a session: up to event at_seq (ANNAL_FORK_LAST: the last one that stands
+ * in its journal) the two have one history, and from there on each its own. No event is copied: the
  * fork's journal holds a header that points there, and its own events begin with at_seq + 1. A fork
  * of a fork points at the session that really holds the event.
  *
@@ -362,8 +362,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_lineage_check(annal_store 
  * Move a session here from another store, `from`, which nobody else uses and which is on the same
  * filesystem: its journal is synced and takes its place by one rename, byte for byte, so with its
  * file id and its hashes. It is durable when this returns. At every moment the session is here
- * whole, or not at all. Who calls has proved it there, annal_verify_session(); here is looked at its
- * header and, of a fork, that the event at which it forked is here. Any thread.
+ * whole, or not at all. Who calls has proved it there, annal_verify_session(); here is looked at
+ * its header and, of a fork, that the event at which it forked is here. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  `from` has no such session
  * ANNAL_ERR_CONFLICT  there is a session of that name here
@@ -405,9 +405,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_delete(annal_store *store,
                                                              annal_error *err);
 
 /*
- * To delete many sessions: the same, but commit logs keep their content until annal_logs_wipe(). Call
- * that once, after the last: each call makes every process that writes overwrite its log of 2 MiB.
- * Any thread.
+ * To delete many sessions: the same, but commit logs keep their content until annal_logs_wipe().
+ * Call that once, after the last: each call makes every process that writes overwrite its log of 2
+ * MiB. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_delete_unwiped(annal_store *store,
                                                                      annal_slice session,

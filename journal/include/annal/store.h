@@ -54,8 +54,8 @@ typedef struct annal_store_options {
  * Open a store, and recover what processes that died left in their commit logs. Any thread.
  *
  * Where another process is recovering some of it, wait for that, up to wait_ms, but no longer than
- * 250 ms after it last got on: it may be stopped. Then the log callback is told which durable events
- * are not to be read before it does.
+ * 250 ms after it last got on: it may be stopped. Then the log callback is told which durable
+ * events are not to be read before it does.
  *
  * ANNAL_ERR_NOTFOUND     there is no store at path, and create was not asked for
  * ANNAL_ERR_IO           the directory cannot be read, or, without read_only, not be written
@@ -71,8 +71,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_open(const char *path,
  * Make everything durable, checkpoint, give all sessions back, free. All writers, cursors and other
  * objects of this store must be closed before. Frees in any case; reports what could not be made
  * durable, and that a sync of the commit log failed while the store was closed, also where nothing
- * was lost by it. (An earlier failure was told to the appends of its group, or to the log function.)
- * NULL is accepted. One thread, after all others have left the store.
+ * was lost by it. (An earlier failure was told to the appends of its group, or to the log
+ * function.) NULL is accepted. One thread, after all others have left the store.
  */
 ANNAL_API annal_status annal_store_close(annal_store *store, annal_error *err);
 
@@ -122,7 +122,8 @@ typedef struct annal_session_info {
     annal_format format; /* of the journal */
     int64_t created_us;  /* from the header; 0 when it is damaged */
     uint64_t bytes;      /* size of the journal file */
-    /* of the last event that proves itself, fork_seq when a fork has none of its own yet; 0: none */
+    /* of the last event that proves itself, fork_seq when a fork has none of its own yet; 0:
+     * none */
     uint64_t last_seq;
     int64_t last_ts_us; /* 0 when there is no such event in this journal */
     uint64_t last_h;    /* of the last line of this journal: the header's, when it has no event */
@@ -165,18 +166,19 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_sessions(annal_store *store,
                                                              annal_error *err);
 
 /*
- * name: of the session that a file in events/ is named for, or of the file, when no session can have
- * that name. what is one sentence. Return 0 to go on, anything else to stop; that value is handed
- * through.
+ * name: of the session that a file in events/ is named for, or of the file, when no session can
+ * have that name. what is one sentence. Return 0 to go on, anything else to stop; that value is
+ * handed through.
  */
 typedef int (*annal_stray_fn)(void *arg, annal_slice name, const char *what);
 
 /*
- * Call fn for every file in events/ that is named as a journal is and is not the one of its session:
- * a copy or a renamed journal, whose header names another session; the second of two journals of one
- * session in two formats; a file whose name no session can have. They are never read, written, moved
- * or removed. Calls that are about all sessions leave them out and name them in the log; calls about
- * one of them fail with ANNAL_ERR_CORRUPT. Reads the header of each journal. Any thread.
+ * Call fn for every file in events/ that is named as a journal is and is not the one of its
+ * session: a copy or a renamed journal, whose header names another session; the second of two
+ * journals of one session in two formats; a file whose name no session can have. They are never
+ * read, written, moved or removed. Calls that are about all sessions leave them out and name them
+ * in the log; calls about one of them fail with ANNAL_ERR_CORRUPT. Reads the header of each
+ * journal. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_strays(annal_store *store, annal_stray_fn fn,
                                                            void *arg, annal_error *err);

@@ -59,8 +59,8 @@ struct contender {
                  bench_event_fn fn, void *arg);
     const char *no_range; /* why a place in the middle is not asked for; NULL: it is */
 
-    /* All events of a type with from_us <= ts < to_us, of all sessions; and how many of a type there
-     * are. Both NULL: it has no index for that. */
+    /* All events of a type with from_us <= ts < to_us, of all sessions; and how many of a type
+     * there are. Both NULL: it has no index for that. */
     void (*find_type)(void *handle, annal_slice type, int64_t from_us, int64_t to_us,
                       bench_event_fn fn, void *arg);
     uint64_t (*count_type)(void *handle, annal_slice type);

@@ -94,7 +94,8 @@ static void write_config(const struct place *place, unsigned port)
         bench_fail("nats: write %s: %m", path);
 }
 
-/* The library starts threads, and the supervisor forks: so a process of its own makes the stream. */
+/* The library starts threads, and the supervisor forks: so a process of its own makes the
+ * stream. */
 static void try_stream(struct place *place)
 {
     natsConnection *connection = NULL;

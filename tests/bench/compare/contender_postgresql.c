@@ -1,6 +1,7 @@
 /*
- * PostgreSQL with its defaults: fsync and synchronous_commit are on. One event is a prepared INSERT,
- * many are a COPY. It refuses to run as root, so root runs it as the user whom Debian makes for it.
+ * PostgreSQL with its defaults: fsync and synchronous_commit are on. One event is a prepared
+ * INSERT, many are a COPY. It refuses to run as root, so root runs it as the user whom Debian makes
+ * for it.
  */
 #include "tests/bench/compare/server.h"
 

@@ -2,9 +2,9 @@
  * What every contender is given: events of the sizes that real agents write.
  *
  * A deck of some ten thousand payloads is made once, from a seed, in memory that all processes of a
- * run share. Event seq of a session is a card of the deck, chosen by a hash of the two, with its own
- * serial number in it: no two events are the same, and each can be made again when it is read back.
- * Sizes: median 1 KB, p90 5 KB, p99 42 KB, one in 16,384 above 1 MB; compressible like text.
+ * run share. Event seq of a session is a card of the deck, chosen by a hash of the two, with its
+ * own serial number in it: no two events are the same, and each can be made again when it is read
+ * back. Sizes: median 1 KB, p90 5 KB, p99 42 KB, one in 16,384 above 1 MB; compressible like text.
  */
 #ifndef TESTS_BENCH_COMPARE_PAYLOADS_H
 #define TESTS_BENCH_COMPARE_PAYLOADS_H

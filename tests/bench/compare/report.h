@@ -1,4 +1,5 @@
-/* What came out, as JSON with every figure of every run, and as Markdown with medians and ratios. */
+/* What came out, as JSON with every figure of every run, and as Markdown with medians and
+ * ratios. */
 #ifndef TESTS_BENCH_COMPARE_REPORT_H
 #define TESTS_BENCH_COMPARE_REPORT_H
 
