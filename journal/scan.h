@@ -46,9 +46,8 @@ struct scan {
     /* Between ANNAL_DAMAGE and what comes after it. */
     uint64_t resume; /* damaged frames end here, and a proven frame begins; 0: none */
     uint64_t resume_h;
-    uint64_t resume_seq; /* of that frame; 0: it is no event */
-    uint64_t
-        sound_length; /* of the frame at offset, whose event is sound though it is damaged; 0: none */
+    uint64_t resume_seq;   /* of that frame; 0: it is no event */
+    uint64_t sound_length; /* of the frame at offset, damaged though its event is sound; 0: none */
     uint64_t sound_h;
 };
 

@@ -575,7 +575,7 @@ const struct noun noun_usage = {.name = "usage",
 
 /* ---- annal backlog ---- */
 
-#define KEY  OPTION("key", "KEY", FIELD_TEXT, "order_key", "its order key; refused when it is taken")
+#define KEY  OPTION("key", "KEY", FIELD_TEXT, "order_key", "its order key; refused if it is taken")
 #define WISH OPTION("wish", "KEY", FIELD_TEXT, "requested_key", "or the next free one behind KEY")
 
 static const struct field add_fields[] = {

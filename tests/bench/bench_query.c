@@ -11,8 +11,8 @@
  * DIR is a store of bench_generate, where few sessions are at work at the same time, or of
  * --spread, where all are: 1,000,000 events each. Beside it, in DIR.tuned.db, the table is made
  * once.
- *   window  the events of one type in a window of 2,000 of them, with payload; WINDOWS windows, spread
- *           evenly over those events in the order of their times
+ *   window  the events of one type in a window of 2,000 of them, with payload; WINDOWS windows,
+ *           spread evenly over those events in the order of their times
  *     warm        everything in the page cache, one index object for all questions
  *     cold        journals and databases dropped from it, an index that was asked nothing before
  *     cold_used   the same, but the index has answered other questions

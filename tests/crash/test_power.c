@@ -4,7 +4,8 @@
  *     test_power quick [WORKLOAD|I/N]  few states after each operation
  *     test_power full [WORKLOAD|I/N]   the whole: make power
  *     test_power case NAME             one case, as a failure names it
- *     test_power SUITE                 another suite of this program: sim_disk, power_cases, power_artifacts
+ *     test_power SUITE                 another suite of this program: sim_disk, power_cases,
+ *                                      power_artifacts
  *
  * I/N is the I-th of N shares of the workloads, so that N processes do them all.
  *

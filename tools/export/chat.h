@@ -3,8 +3,8 @@
  * what was asked before it, what was answered, and the tokens.
  *
  *  (1) An answer is the messages of the assistant with one message_id, and the usage that names it.
- *      Without message_ids it ends with its usage, or with the next thing that is asked. A cost that
- *      comes without tokens is that of the answer at hand, or of the next one that has tokens.
+ *      Without message_ids it ends with its usage, or with the next thing that is asked. A cost
+ *      that comes without tokens is that of the answer at hand, or of the next one that has tokens.
  *  (2) The tokens of all spans add up to those of the session. A usage that takes back what was
  *      counted is taken from the answer at hand, as long as that has some, then from those that
  *      follow; what would be left over at the end (chat_overdraft) from the first ones.

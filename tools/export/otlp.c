@@ -6,8 +6,8 @@
  *      below it a span of each turn, and in these chat (chat.h) and execute_tool.
  *  (2) A span is printed when it has ended. What has not ended when the session does, ends with its
  *      last event: with status ERROR and annal.incomplete, which the root then has too.
- *  (3) A call that is made again under the same id has ended the one before; a result without a call
- *      is a span without an operation.
+ *  (3) A call that is made again under the same id has ended the one before; a result without a
+ *      call is a span without an operation.
  */
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"

@@ -7,9 +7,10 @@
  *  (1) What is code stands in a fence longer than any run of its character inside, or in a span
  *      with more backticks than any run inside.
  *  (2) What somebody said keeps its lists, its emphasis and its code: it stands in a quote, each
- *      line with its own mark. What it fences is fenced anew by (1). A span of code ends on its line;
- *      a backtick that finds no partner there is escaped, so spans are where they seem to be. Outside
- *      of them '<', '&', '[', ']' and backslashes are escaped, and so is what makes a heading.
+ *      line with its own mark. What it fences is fenced again by (1). A span of code ends on its
+ *      line; a backtick that finds no partner there is escaped, so spans are where they seem to be.
+ *      Outside of them '<', '&', '[', ']' and backslashes are escaped, and so is what makes a
+ *      heading.
  *  (3) Names and other short texts stand on one line, every sign of Markdown escaped.
  *  (4) Control characters are '?'.
  */
