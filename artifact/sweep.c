@@ -171,12 +171,13 @@ static annal_status read_stray(void *arg, const char *path)
         return annal__fail(walk->err, ANNAL_ERR_NOMEM, "read %s: no memory", path);
     int fd = io->open(io->arg, path, O_RDONLY, 0);
     if (fd < 0 && errno != ENOENT)
-        status = annal__fail_errno(walk->err, "open %s", path);
+        status = annal__fail_errno(
+            walk->err, "no artifact was removed, for %s may name some: move it away", path);
     for (uint64_t offset = 0; fd >= 0 && got == STRAY_BYTES; offset += STRAY_BYTES - HEX) {
         got = annal__read_full(io, fd, piece, STRAY_BYTES, offset);
         if (got >= 0)
             mark_hashes(walk, (annal_slice){piece, (size_t)got});
-        else
+        else if (errno != EISDIR) /* a directory names nothing */
             status = annal__fail_errno(walk->err, "read %s", path);
     }
     if (fd >= 0)

@@ -18,8 +18,9 @@
 #include <unistd.h>
 
 #define SLOTS_KEPT    8
-#define LEFTOVER_S    3600  /* nobody needs so long to make a log */
-#define WAIT_SLICE_US 50000 /* an owner that was killed wakes nobody */
+#define LEFTOVER_S    3600   /* nobody needs so long to make a log */
+#define WAIT_SLICE_US 50000  /* an owner that was killed wakes nobody */
+#define OWED_US       500000 /* for a log that an earlier deletion asked for */
 
 /* locks/claim is held for microseconds: so long it is worth waiting for, whatever the limit. */
 #define CLAIM_LEAST_US 20000
@@ -1206,11 +1207,10 @@ static void wipe_or_ask(struct wipe *wipe, uint32_t number)
     other_done(&other);
 }
 
-/* An owner that owes an earlier answer is probably stopped: all of these get one moment
- * together. */
+/* An owner that owes an earlier answer may have no keeper: all of these get a moment together. */
 static void wait_for_answers(struct wipe *wipe)
 {
-    int64_t moment_us = annal__now_us(wipe->store) + WAIT_SLICE_US;
+    int64_t moment_us = annal__now_us(wipe->store) + OWED_US;
     if (moment_us > wipe->deadline_us)
         moment_us = wipe->deadline_us;
     for (size_t i = 0; i < wipe->asked_count; i++) {

@@ -118,6 +118,7 @@ START_TEST(what_a_file_names_that_is_no_sessions_journal_stays)
     name_it("s", &info);
     fixture_append(&f, "t", "1");
     ck_ok(annal_checkpoint(f.store, err));
+    ck_assert_int_eq(mkdir(tmpdir_path(&f.dir, "store/events/a directory.jsonl"), 0700), 0);
     snprintf(to, sizeof to, "store/events/%s", names[_i]);
     ck_assert_int_eq(rename(tmpdir_path(&f.dir, "store/events/s.jsonl"), tmpdir_path(&f.dir, to)),
                      0);

@@ -312,11 +312,17 @@ START_TEST(an_owner_whose_list_was_removed_is_not_said_to_recover_anything)
 }
 END_TEST
 
+static int first_read_to = -1; /* a byte goes here when the first read of a log begins */
+
 /* Reading takes longer than others wait for a process that makes no progress. */
 static ssize_t read_slowly(void *arg, int fd, void *bytes, size_t len, uint64_t offset)
 {
-    if (len >= 64 << 10)
+    if (len >= 64 << 10) {
+        if (first_read_to >= 0)
+            (void)!write(first_read_to, "", 1);
+        first_read_to = -1;
         usleep(50000);
+    }
     return annal__system_io.pread(arg, fd, bytes, len, offset);
 }
 
@@ -334,13 +340,12 @@ START_TEST(who_opens_beside_a_process_that_reads_a_log_slowly_waits_for_it)
     ck_assert_int_ge(stopped.pid, 0);
     if (stopped.pid == 0) {
         annal_store *store = NULL;
-        (void)!write(ends[1], "", 1);
+        first_read_to = ends[1];
         (void)!annal__store_open(path, &options, &seams, &store, NULL);
         pause();
         _exit(1);
     }
     ck_assert_int_eq(read(ends[0], &byte, 1), 1);
-    usleep(20000); /* it has the lock of the log */
     annal_store *store = store_open(path);
     ck_numbers(store, "d", 3);
     store_close(store);

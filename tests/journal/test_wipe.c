@@ -270,7 +270,7 @@ START_TEST(many_who_are_stopped_cost_one_limit_together)
     int64_t begun_ms = now_ms();
     ck_ok(annal_session_delete(store, ANNAL_SLICE("gone"), NULL, err));
     int64_t took_ms = now_ms() - begun_ms;
-    ck_assert_msg(took_ms < 700, "%lld ms", (long long)took_ms);
+    ck_assert_msg(took_ms < 5000, "%lld ms", (long long)took_ms);
     ck_assert_uint_eq(remarks.count, 1);
     for (unsigned i = 0; i < STOPPED; i++)
         store_close(stopped[i]);
