@@ -9,11 +9,9 @@
 #include <annal/import.h>
 
 #include <check.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define LIMIT_MS 120
 
@@ -100,19 +98,10 @@ START_TEST(each_wait_is_no_longer_than_it_may_be_without_a_limit_for_all)
 }
 END_TEST
 
-/* The lock under which SQLite makes the index of a WAL: byte 128 of the -shm. */
-static void make_wal_index_and_stop(void *arg)
-{
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 128, .l_len = 1};
-    int fd = open(arg, O_RDWR | O_CREAT, 0600);
-    if (fd >= 0 && fcntl(fd, F_SETLK, &lock) == 0)
-        raise(SIGSTOP);
-}
-
 START_TEST(a_program_that_is_stopped_while_it_makes_the_index_of_a_wal_is_waited_for_no_longer)
 {
     make("PRAGMA journal_mode = WAL; CREATE TABLE t (a)");
-    stopped_start(&stopped, make_wal_index_and_stop, (void *)tmpdir_path(&dir, "some.db-shm"));
+    stopped_start_making_wal_index(&stopped, tmpdir_path(&dir, "some.db-shm"));
     sqlite3 *db = open_db(patience.name);
     annal__patience_on(&patience, db);
     annal__store_limit_waits(store, LIMIT_MS);

@@ -5,7 +5,6 @@
 
 #include "journal/base/seam.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -116,15 +115,6 @@ START_TEST(without_sessions_db_the_journals_answer_beside_a_stopped_holder_of_lo
 }
 END_TEST
 
-/* The lock under which SQLite makes the index of a WAL: byte 128 of the -shm. */
-static void make_wal_index_and_stop(void *arg)
-{
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 128, .l_len = 1};
-    int fd = open(arg, O_RDWR | O_CREAT, 0600);
-    if (fd >= 0 && fcntl(fd, F_SETLK, &lock) == 0)
-        raise(SIGSTOP);
-}
-
 static int keep_problem(void *arg, const annal_maintenance *what)
 {
     if (!what->done && strcmp(what->name, "sessions.db") == 0)
@@ -138,8 +128,7 @@ START_TEST(a_process_that_is_stopped_while_it_makes_the_index_of_the_wal_is_name
     struct text text = {0};
     annal_index_close(f.index);
     ck_assert_int_eq(annal_index_open(f.store, NULL, &f.index, &err), ANNAL_OK);
-    stopped_start(&stopped, make_wal_index_and_stop,
-                  (void *)tmpdir_path(&f.dir, "store/sessions.db-shm"));
+    stopped_start_making_wal_index(&stopped, tmpdir_path(&f.dir, "store/sessions.db-shm"));
     int64_t begun_us = stopped_now_us();
     annal__store_limit_waits(f.store, LIMIT_MS);
     ck_assert_int_eq(annal_sql(f.index, ANNAL_SLICE("SELECT 1"), NULL, text_row, &text, &err),

@@ -40,6 +40,20 @@ void stopped_start_locked(struct stopped *stopped, const char *const *paths)
     stopped_start(stopped, stop_locked, (void *)paths);
 }
 
+/* The lock under which SQLite makes the index of a WAL. */
+static void make_wal_index_and_stop(void *arg)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 128, .l_len = 1};
+    int fd = open(arg, O_RDWR | O_CREAT, 0600);
+    if (fd >= 0 && fcntl(fd, F_SETLK, &lock) == 0)
+        raise(SIGSTOP);
+}
+
+void stopped_start_making_wal_index(struct stopped *stopped, const char *path)
+{
+    stopped_start(stopped, make_wal_index_and_stop, (void *)path);
+}
+
 void stopped_end(struct stopped *stopped)
 {
     if (stopped->pid > 0) {
