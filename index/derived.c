@@ -401,9 +401,11 @@ static annal_status begin_transaction(struct derived *base, annal_error *err)
 
 static annal_status begin_once(struct derived *base, int64_t deadline_us, annal_error *err)
 {
+    struct patience_limit limit;
     annal_status status = take_lock(base, deadline_us, err);
     if (status < 0)
         return status;
+    annal__patience_limit(&base->patience, &limit, deadline_us);
     status = begin_transaction(base, err);
     if (status == ANNAL_ERR_CORRUPT) { /* a derived file: once more, from nothing */
         close_writer(base);
@@ -411,6 +413,7 @@ static annal_status begin_once(struct derived *base, int64_t deadline_us, annal_
         if (status >= 0)
             status = begin_transaction(base, err);
     }
+    annal__patience_unlimit(&base->patience, &limit);
     if (status == ANNAL_ERR_IO) /* perhaps deleted while it was opened */
         close_writer(base);
     if (status < 0)
@@ -623,12 +626,11 @@ static annal_status open_frozen(struct derived *base, sqlite3 **out_db, struct s
     return status;
 }
 
-annal_status annal__derived_reader(struct derived *base, uint32_t wait_ms, sqlite3 **out_db,
-                                   struct stamp *out_stamp, annal_error *err)
+static annal_status reader_until(struct derived *base, int64_t deadline_us, sqlite3 **out_db,
+                                 struct stamp *out_stamp, annal_error *err)
 {
     if (base->frozen)
         return open_frozen(base, out_db, out_stamp, err);
-    int64_t deadline_us = annal__deadline_after(wait_ms);
     for (unsigned attempt = 0;; attempt++) {
         annal_status status = open_reader(base, base->path, out_db, out_stamp, err);
         if (status >= 0 || status == ANNAL_ERR_BUSY || attempt >= IO_ATTEMPTS ||
@@ -642,6 +644,17 @@ annal_status annal__derived_reader(struct derived *base, uint32_t wait_ms, sqlit
             return status;
         annal__pause(attempt);
     }
+}
+
+annal_status annal__derived_reader(struct derived *base, uint32_t wait_ms, sqlite3 **out_db,
+                                   struct stamp *out_stamp, annal_error *err)
+{
+    struct patience_limit limit;
+    int64_t deadline_us = annal__deadline_after(wait_ms);
+    annal__patience_limit(&base->patience, &limit, deadline_us);
+    annal_status status = reader_until(base, deadline_us, out_db, out_stamp, err);
+    annal__patience_unlimit(&base->patience, &limit);
+    return status;
 }
 
 static annal_status check(sqlite3 *db, annal_error *err)
@@ -680,11 +693,11 @@ static bool is_still_current(struct derived *base, struct reader *reader)
     return current;
 }
 
-annal_status annal__derived_borrow(struct derived *base, uint32_t wait_ms, sqlite3 **out_db,
-                                   struct stamp *out_stamp, annal_error *err)
+static annal_status borrow_until(struct derived *base, int64_t deadline_us, sqlite3 **out_db,
+                                 struct stamp *out_stamp, annal_error *err)
 {
     if (base->frozen || base->private || base->rollback)
-        return annal__derived_reader(base, wait_ms, out_db, out_stamp, err);
+        return reader_until(base, deadline_us, out_db, out_stamp, err);
     struct reader *reader = annal__readers_take(&base->readers, io_of(base), base->path);
     if (reader != NULL) {
         if (step_stamp(reader->db, reader->get_stamp, out_stamp, NULL) >= 0 &&
@@ -694,11 +707,22 @@ annal_status annal__derived_borrow(struct derived *base, uint32_t wait_ms, sqlit
         }
         annal__readers_give(&base->readers, reader->db, false);
     }
-    annal_status status = annal__derived_reader(base, wait_ms, out_db, out_stamp, err);
+    annal_status status = reader_until(base, deadline_us, out_db, out_stamp, err);
     if (status >= 0)
         set_cache(*out_db, KEPT_CACHE_KIB);
     if (status >= 0)
         annal__readers_add(&base->readers, io_of(base), base->path, *out_db);
+    return status;
+}
+
+annal_status annal__derived_borrow(struct derived *base, uint32_t wait_ms, sqlite3 **out_db,
+                                   struct stamp *out_stamp, annal_error *err)
+{
+    struct patience_limit limit;
+    int64_t deadline_us = annal__deadline_after(wait_ms);
+    annal__patience_limit(&base->patience, &limit, deadline_us);
+    annal_status status = borrow_until(base, deadline_us, out_db, out_stamp, err);
+    annal__patience_unlimit(&base->patience, &limit);
     return status;
 }
 

@@ -327,8 +327,9 @@ annal_status annal__follower_run(struct follower *follower, const annal_slice *s
     static const annal_catch_up_options defaults;
     if (options == NULL)
         options = &defaults;
-    int64_t deadline_us =
-        annal__deadline_after(options->timeout_ms == 0 ? base->wait_ms : options->timeout_ms);
+    uint32_t timeout_ms = options->timeout_ms == 0 ? base->wait_ms : options->timeout_ms;
+    uint32_t plan_ms = timeout_ms < base->wait_ms ? timeout_ms : base->wait_ms;
+    int64_t deadline_us = annal__deadline_after(timeout_ms);
     annal_status status = ANNAL_OK;
     annal_error why = {0};
     bool again = true;
@@ -336,7 +337,7 @@ annal_status annal__follower_run(struct follower *follower, const annal_slice *s
     for (unsigned attempt = 1; again; attempt++) {
         struct plan plan = {0};
         follower->began_anew = false; /* this plan is made after that */
-        status = annal__plan_make(follower, sessions, count, journals, base->wait_ms, &plan, &why);
+        status = annal__plan_make(follower, sessions, count, journals, plan_ms, &plan, &why);
         if (status >= 0)
             status = run_plan(follower, &plan, deadline_us, options, &why);
         *out_stamp = plan.stamp;

@@ -435,10 +435,12 @@ annal_status annal_index_snapshot_last(annal_index *index, annal_slice session,
 {
     struct snapshot_call call = {.fn = fn, .arg = arg};
     struct stamp stamp;
+    struct patience_limit limit;
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
     if (!annal__derived_exists(&index->base))
         return ANNAL_OK;
+    annal__patience_limit(&index->base.patience, &limit, annal__deadline_after(CHORE_WAIT_MS));
     annal_status status = annal__derived_borrow(&index->base, CHORE_WAIT_MS, &db, &stamp, err);
     if (status >= 0)
         status =
@@ -455,6 +457,7 @@ annal_status annal_index_snapshot_last(annal_index *index, annal_slice session,
             status = annal__db_fail(err, db, rc, "read '%s'", index->base.path);
     }
     annal__derived_give(&index->base, db, true);
+    annal__patience_unlimit(&index->base.patience, &limit);
     return status;
 }
 

@@ -14,10 +14,24 @@ static int64_t now_us(void)
     return annal__deadline_after(0);
 }
 
-/* At most us of what is left since begun; 0 when time is up. */
-static int64_t left_of(const struct patience *patience, int64_t begun_us, int64_t us)
+/* The deadline of this thread. */
+static int64_t deadline_of(struct patience *patience)
 {
-    int64_t left_us = begun_us + (int64_t)*patience->wait_ms * 1000 - now_us();
+    int64_t deadline_us = INT64_MAX;
+    pthread_mutex_lock(&patience->mutex);
+    for (const struct patience_limit *l = patience->limits; l != NULL; l = l->next)
+        if (pthread_equal(l->thread, pthread_self()) && l->deadline_us < deadline_us)
+            deadline_us = l->deadline_us;
+    pthread_mutex_unlock(&patience->mutex);
+    return deadline_us;
+}
+
+/* At most us of what is left since begun; 0 when time is up. */
+static int64_t left_of(struct patience *patience, int64_t begun_us, int64_t us)
+{
+    int64_t until_us = begun_us + (int64_t)*patience->wait_ms * 1000;
+    int64_t deadline_us = deadline_of(patience);
+    int64_t left_us = (deadline_us < until_us ? deadline_us : until_us) - now_us();
     if (patience->store != NULL)
         left_us = annal__store_may_wait(patience->store, left_us);
     return left_us <= 0 ? 0 : left_us < us ? left_us : us;
@@ -66,6 +80,8 @@ annal_status annal__patience_init(struct patience *patience, annal_store *store,
     const sqlite3_vfs *usual = sqlite3_vfs_find(NULL); /* which starts SQLite, if need be */
     if (usual == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "start SQLite: no memory");
+    if (pthread_mutex_init(&patience->mutex, NULL) != 0)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "start SQLite: no memory");
     snprintf(patience->name, sizeof patience->name, "annal-wait-%p", (void *)patience);
     patience->vfs = *usual;
     patience->vfs.pNext = NULL;
@@ -78,12 +94,35 @@ annal_status annal__patience_init(struct patience *patience, annal_store *store,
 
 void annal__patience_done(struct patience *patience)
 {
-    if (patience->sleep != NULL)
-        sqlite3_vfs_unregister(&patience->vfs);
+    if (patience->sleep == NULL)
+        return;
+    sqlite3_vfs_unregister(&patience->vfs);
+    pthread_mutex_destroy(&patience->mutex);
     patience->sleep = NULL;
 }
 
 void annal__patience_on(struct patience *patience, sqlite3 *db)
 {
     sqlite3_busy_handler(db, wait_for_others, patience);
+}
+
+void annal__patience_limit(struct patience *patience, struct patience_limit *limit,
+                           int64_t deadline_us)
+{
+    limit->thread = pthread_self();
+    limit->deadline_us = deadline_us;
+    pthread_mutex_lock(&patience->mutex);
+    limit->next = patience->limits;
+    patience->limits = limit;
+    pthread_mutex_unlock(&patience->mutex);
+}
+
+void annal__patience_unlimit(struct patience *patience, struct patience_limit *limit)
+{
+    pthread_mutex_lock(&patience->mutex);
+    struct patience_limit **link = &patience->limits;
+    while (*link != limit)
+        link = &(*link)->next;
+    *link = limit->next;
+    pthread_mutex_unlock(&patience->mutex);
 }

@@ -8,6 +8,9 @@
  *     says. So the sleep is ours as well: a VFS that is the usual one but for that. When time is up
  *     it does not sleep any more, the tries are over in no time, and SQLITE_PROTOCOL says that
  *     somebody is busy.
+ * (3) A caller may have less time than that. Connections are kept for the next one, and SQLite tells
+ *     a VFS nothing about who sleeps. So the limit belongs to a thread, between
+ *     annal__patience_limit() and annal__patience_unlimit(), whatever connection of these it uses.
  */
 #ifndef INDEX_PATIENCE_H
 #define INDEX_PATIENCE_H
@@ -16,7 +19,15 @@
 
 #include <sqlite3.h>
 
+#include <pthread.h>
 #include <stdatomic.h>
+
+/* Rule (3); it lives on the stack of its thread. */
+struct patience_limit {
+    pthread_t thread;
+    int64_t deadline_us; /* monotonic; INT64_MAX: none */
+    struct patience_limit *next;
+};
 
 struct patience {
     sqlite3_vfs vfs; /* zName is name */
@@ -25,6 +36,8 @@ struct patience {
     const uint32_t *wait_ms;
     int (*sleep)(sqlite3_vfs *vfs, int us);
     _Atomic int64_t begun_us; /* monotonic: the series of tries that is under way */
+    pthread_mutex_t mutex;
+    struct patience_limit *limits; /* guarded by mutex */
 };
 
 /* Both stay where they are until annal__patience_done(), when no connection is left. */
@@ -34,5 +47,10 @@ void annal__patience_done(struct patience *patience);
 
 /* Rule (1), for a connection that is to wait. */
 void annal__patience_on(struct patience *patience, sqlite3 *db);
+
+/* Rule (3). Limits may be nested: the earliest deadline counts. */
+void annal__patience_limit(struct patience *patience, struct patience_limit *limit,
+                           int64_t deadline_us);
+void annal__patience_unlimit(struct patience *patience, struct patience_limit *limit);
 
 #endif

@@ -214,14 +214,15 @@ annal_status annal__plan_make(const struct follower *follower, const annal_slice
                               struct plan *plan, annal_error *err)
 {
     sqlite3 *db = NULL;
+    struct patience_limit limit;
+    annal__patience_limit(&follower->base->patience, &limit, annal__deadline_after(wait_ms));
     annal_status status = annal__derived_borrow(follower->base, wait_ms, &db, &plan->stamp, err);
-    if (status < 0)
-        return status;
-    if (count == 0)
+    if (status >= 0 && count == 0)
         status = plan_all(follower, db, journals, plan, err);
     for (size_t i = 0; status >= 0 && i < count; i++)
         status = plan_one(follower, db, sessions[i], plan, err);
     annal__derived_give(follower->base, db, true);
+    annal__patience_unlimit(&follower->base->patience, &limit);
     return status;
 }
 

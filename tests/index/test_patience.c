@@ -98,6 +98,31 @@ START_TEST(each_wait_is_no_longer_than_it_may_be_without_a_limit_for_all)
 }
 END_TEST
 
+START_TEST(a_thread_with_less_time_waits_no_longer_than_that)
+{
+    struct patience_limit all, part;
+    make("CREATE TABLE t (a)");
+    stopped_start(&stopped, lock_all_and_stop, (void *)path);
+    sqlite3 *db = open_db(patience.name);
+    annal__patience_on(&patience, db);
+    int64_t begun_us = stopped_now_us();
+    annal__patience_limit(&patience, &all, begun_us + LIMIT_MS * 1000);
+    annal__patience_limit(&patience, &part, 0);
+    ck_assert_int_eq(sqlite3_exec(db, "SELECT * FROM t", NULL, NULL, NULL), SQLITE_BUSY);
+    ck_assert_int_eq(annal__store_waited_us(store), 0);
+    annal__patience_unlimit(&patience, &part);
+    ck_assert_int_eq(sqlite3_exec(db, "SELECT * FROM t", NULL, NULL, NULL), SQLITE_BUSY);
+    ck_assert_int_ge(stopped_now_us() - begun_us, LIMIT_MS * 1000);
+    ck_in_time(begun_us, LIMIT_MS * 1000);
+    annal__patience_unlimit(&patience, &all);
+    wait_ms = 2 * LIMIT_MS;
+    begun_us = stopped_now_us();
+    ck_assert_int_eq(sqlite3_exec(db, "SELECT * FROM t", NULL, NULL, NULL), SQLITE_BUSY);
+    ck_assert_int_ge(stopped_now_us() - begun_us, 2 * LIMIT_MS * 1000);
+    sqlite3_close(db);
+}
+END_TEST
+
 START_TEST(a_program_that_is_stopped_while_it_makes_the_index_of_a_wal_is_waited_for_no_longer)
 {
     make("PRAGMA journal_mode = WAL; CREATE TABLE t (a)");
@@ -150,6 +175,7 @@ Suite *suite_patience(void)
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_add_test(cases,
                    statements_beside_a_stopped_program_wait_together_as_long_as_the_store_may);
+    tcase_add_test(cases, a_thread_with_less_time_waits_no_longer_than_that);
     tcase_add_test(cases, each_wait_is_no_longer_than_it_may_be_without_a_limit_for_all);
     tcase_add_test(
         cases, a_program_that_is_stopped_while_it_makes_the_index_of_a_wal_is_waited_for_no_longer);

@@ -1,5 +1,6 @@
 /* A process that is stopped while it writes the index: readers answer from what is there, in
  * time. */
+#include "index/index.h"
 #include "tests/index/fixture.h"
 #include "tests/support/stopped.h"
 
@@ -146,6 +147,42 @@ START_TEST(a_process_that_is_stopped_while_it_makes_the_index_of_the_wal_is_name
 }
 END_TEST
 
+static int no_row(void *arg, const annal_snapshot_row *row)
+{
+    (void)arg;
+    (void)row;
+    return 0;
+}
+
+START_TEST(who_has_no_time_does_not_wait_although_the_index_may)
+{
+    annal_error err = {0};
+    sqlite3 *db = NULL;
+    struct stamp stamp;
+    const annal_index_options options = {.wait_ms = 120000};
+    const annal_catch_up_options hasty = {.timeout_ms = 1};
+    annal_index_close(f.index);
+    ck_assert_int_eq(annal_index_open(f.store, &options, &f.index, &err), ANNAL_OK);
+    stopped_start_making_wal_index(&stopped, tmpdir_path(&f.dir, "store/sessions.db-shm"));
+    int64_t begun_us = stopped_now_us();
+    ck_assert_int_eq(annal__derived_borrow(&f.index->base, 1, &db, &stamp, &err), ANNAL_ERR_BUSY);
+    ck_assert_msg(strstr(err.message, stopped.who) != NULL, "%s", err.message);
+    ck_in_time(begun_us, 1000);
+    begun_us = stopped_now_us();
+    ck_assert_int_eq(annal__derived_begin(&f.index->base, 0, &err), ANNAL_ERR_BUSY);
+    ck_in_time(begun_us, 1000);
+    begun_us = stopped_now_us();
+    ck_assert_int_eq(annal_index_snapshot_last(f.index, ANNAL_SLICE("s1"), no_row, NULL, &err),
+                     ANNAL_ERR_BUSY);
+    ck_in_time(begun_us, 1000);
+    begun_us = stopped_now_us();
+    ck_assert_int_eq(annal_index_catch_up(f.index, (annal_slice){0}, &hasty, &err), ANNAL_ERR_BUSY);
+    ck_in_time(begun_us, 1000);
+    stopped_end(&stopped);
+    ck_sql(&f, "SELECT COUNT(*) FROM event_index", "16\n");
+}
+END_TEST
+
 Suite *suite_stops(void)
 {
     Suite *suite = suite_create("stops");
@@ -160,5 +197,6 @@ Suite *suite_stops(void)
                    without_sessions_db_the_journals_answer_beside_a_stopped_holder_of_locks_index);
     tcase_add_test(cases,
                    a_process_that_is_stopped_while_it_makes_the_index_of_the_wal_is_named_in_time);
+    tcase_add_test(cases, who_has_no_time_does_not_wait_although_the_index_may);
     return suite;
 }
