@@ -109,7 +109,7 @@ static annal_status make_schema(struct derived *base, annal_error *err)
 static annal_status open_on(struct derived *base, const char *uri, int flags, sqlite3 **out_db,
                             annal_error *err)
 {
-    return annal__db_open_on(base->private ? NULL : base->patience.name, uri,
+    return annal__db_open_on(base->private ? NULL : annal__patience_vfs(&base->patience), uri,
                              flags | SQLITE_OPEN_URI, out_db, err);
 }
 

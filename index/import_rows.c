@@ -63,7 +63,8 @@ static int begin_reading(struct rows *rows)
 
 static int open_at(struct rows *rows, const char *path, int flags)
 {
-    int rc = sqlite3_open_v2(path, &rows->db, flags | SQLITE_OPEN_NOMUTEX, rows->patience.name);
+    int rc = sqlite3_open_v2(path, &rows->db, flags | SQLITE_OPEN_NOMUTEX,
+                             annal__patience_vfs(&rows->patience));
     if (rc == SQLITE_OK) {
         annal__patience_on(&rows->patience, rows->db);
         sqlite3_db_config(rows->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);

@@ -76,12 +76,13 @@ static int wait_for_others(void *arg, int tries)
 annal_status annal__patience_init(struct patience *patience, annal_store *store,
                                   const uint32_t *wait_ms, annal_error *err)
 {
-    *patience = (struct patience){.store = store, .wait_ms = wait_ms};
+    *patience = (struct patience){.store = store};
     const sqlite3_vfs *usual = sqlite3_vfs_find(NULL); /* which starts SQLite, if need be */
-    if (usual == NULL)
+    if (usual == NULL || pthread_mutex_init(&patience->mutex, NULL) != 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "start SQLite: no memory");
-    if (pthread_mutex_init(&patience->mutex, NULL) != 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "start SQLite: no memory");
+    patience->wait_ms = wait_ms;
+    if (usual != sqlite3_vfs_find("unix")) /* rule (2) */
+        return ANNAL_OK;
     snprintf(patience->name, sizeof patience->name, "annal-wait-%p", (void *)patience);
     patience->vfs = *usual;
     patience->vfs.pNext = NULL;
@@ -94,11 +95,18 @@ annal_status annal__patience_init(struct patience *patience, annal_store *store,
 
 void annal__patience_done(struct patience *patience)
 {
-    if (patience->sleep == NULL)
+    if (patience->wait_ms == NULL)
         return;
-    sqlite3_vfs_unregister(&patience->vfs);
+    if (patience->sleep != NULL)
+        sqlite3_vfs_unregister(&patience->vfs);
     pthread_mutex_destroy(&patience->mutex);
     patience->sleep = NULL;
+    patience->wait_ms = NULL;
+}
+
+const char *annal__patience_vfs(const struct patience *patience)
+{
+    return patience->sleep == NULL ? NULL : patience->name;
 }
 
 void annal__patience_on(struct patience *patience, sqlite3 *db)

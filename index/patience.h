@@ -7,7 +7,9 @@
  *     there, SQLite tries a hundred times and sleeps ten seconds in all, whatever the busy handler
  *     says. So the sleep is ours as well: a VFS that is the usual one but for that. When time is up
  *     it does not sleep any more, the tries are over in no time, and SQLITE_PROTOCOL says that
- *     somebody is busy.
+ *     somebody is busy. Only SQLite's own "unix" is copied for that: when a program has made another
+ *     VFS the usual one, which may be larger than sqlite3_vfs says, that one is used as it is, and
+ *     such a process is waited for as long as SQLite does.
  * (3) A caller may have less time than that. Connections are kept for the next one, and SQLite tells
  *     a VFS nothing about who sleeps. So the limit belongs to a thread, between
  *     annal__patience_limit() and annal__patience_unlimit(), whatever connection of these it uses.
@@ -32,10 +34,10 @@ struct patience_limit {
 struct patience {
     sqlite3_vfs vfs; /* zName is name */
     char name[40];
-    annal_store *store; /* NULL: a foreign database, of no store */
-    const uint32_t *wait_ms;
-    int (*sleep)(sqlite3_vfs *vfs, int us);
-    _Atomic int64_t begun_us; /* monotonic: the series of tries that is under way */
+    annal_store *store;                     /* NULL: a foreign database, of no store */
+    const uint32_t *wait_ms;                /* NULL: nothing to be undone */
+    int (*sleep)(sqlite3_vfs *vfs, int us); /* NULL: without rule (2) */
+    _Atomic int64_t begun_us;               /* monotonic: the series of tries that is under way */
     pthread_mutex_t mutex;
     struct patience_limit *limits; /* guarded by mutex */
 };
@@ -44,6 +46,9 @@ struct patience {
 annal_status annal__patience_init(struct patience *patience, annal_store *store,
                                   const uint32_t *wait_ms, annal_error *err);
 void annal__patience_done(struct patience *patience);
+
+/* What to open connections on; NULL: the usual one. */
+const char *annal__patience_vfs(const struct patience *patience);
 
 /* Rule (1), for a connection that is to wait. */
 void annal__patience_on(struct patience *patience, sqlite3 *db);

@@ -66,7 +66,7 @@ START_TEST(statements_beside_a_stopped_program_wait_together_as_long_as_the_stor
 {
     make("CREATE TABLE t (a)");
     stopped_start(&stopped, lock_all_and_stop, (void *)path);
-    sqlite3 *db = open_db(patience.name);
+    sqlite3 *db = open_db(annal__patience_vfs(&patience));
     annal__patience_on(&patience, db);
     annal__store_limit_waits(store, LIMIT_MS);
     int64_t begun_us = stopped_now_us();
@@ -86,7 +86,7 @@ START_TEST(each_wait_is_no_longer_than_it_may_be_without_a_limit_for_all)
 {
     make("CREATE TABLE t (a)");
     stopped_start(&stopped, lock_all_and_stop, (void *)path);
-    sqlite3 *db = open_db(patience.name);
+    sqlite3 *db = open_db(annal__patience_vfs(&patience));
     annal__patience_on(&patience, db);
     wait_ms = LIMIT_MS;
     int64_t begun_us = stopped_now_us();
@@ -103,7 +103,7 @@ START_TEST(a_thread_with_less_time_waits_no_longer_than_that)
     struct patience_limit all, part;
     make("CREATE TABLE t (a)");
     stopped_start(&stopped, lock_all_and_stop, (void *)path);
-    sqlite3 *db = open_db(patience.name);
+    sqlite3 *db = open_db(annal__patience_vfs(&patience));
     annal__patience_on(&patience, db);
     int64_t begun_us = stopped_now_us();
     annal__patience_limit(&patience, &all, begun_us + LIMIT_MS * 1000);
@@ -127,7 +127,7 @@ START_TEST(a_program_that_is_stopped_while_it_makes_the_index_of_a_wal_is_waited
 {
     make("PRAGMA journal_mode = WAL; CREATE TABLE t (a)");
     stopped_start_making_wal_index(&stopped, tmpdir_path(&dir, "some.db-shm"));
-    sqlite3 *db = open_db(patience.name);
+    sqlite3 *db = open_db(annal__patience_vfs(&patience));
     annal__patience_on(&patience, db);
     annal__store_limit_waits(store, LIMIT_MS);
     int64_t begun_us = stopped_now_us();
@@ -138,6 +138,44 @@ START_TEST(a_program_that_is_stopped_while_it_makes_the_index_of_a_wal_is_waited
     ck_assert_int_eq(annal__store_waited_us(store), waited_us);
     ck_in_time(begun_us, LIMIT_MS * 1000);
     sqlite3_close(db);
+}
+END_TEST
+
+/* As VFSs that encrypt or trace are: it finds what it needs behind its sqlite3_vfs. */
+static struct wrapper {
+    sqlite3_vfs vfs;
+    sqlite3_vfs *real;
+    int opened, others;
+} wrapper;
+
+static int open_wrapped(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out)
+{
+    if (vfs != &wrapper.vfs) {
+        wrapper.others++;
+        return SQLITE_CANTOPEN;
+    }
+    wrapper.opened++;
+    return wrapper.real->xOpen(wrapper.real, name, file, flags, out);
+}
+
+START_TEST(a_usual_vfs_of_the_program_is_used_as_it_is)
+{
+    annal__patience_done(&patience);
+    wrapper = (struct wrapper){.real = sqlite3_vfs_find("unix")};
+    wrapper.vfs = *wrapper.real;
+    wrapper.vfs.pNext = NULL;
+    wrapper.vfs.zName = "wrapper";
+    wrapper.vfs.xOpen = open_wrapped;
+    sqlite3_vfs_register(&wrapper.vfs, 1);
+    ck_ok(annal__patience_init(&patience, store, &wait_ms, err));
+    sqlite3 *db = open_db(annal__patience_vfs(&patience));
+    annal__patience_on(&patience, db);
+    ck_assert_int_eq(sqlite3_exec(db, "CREATE TABLE t (a)", NULL, NULL, NULL), SQLITE_OK);
+    ck_assert_int_gt(wrapper.opened, 0);
+    ck_assert_int_eq(wrapper.others, 0);
+    sqlite3_close(db);
+    sqlite3_vfs_register(wrapper.real, 1);
+    sqlite3_vfs_unregister(&wrapper.vfs);
 }
 END_TEST
 
@@ -179,6 +217,7 @@ Suite *suite_patience(void)
     tcase_add_test(cases, each_wait_is_no_longer_than_it_may_be_without_a_limit_for_all);
     tcase_add_test(
         cases, a_program_that_is_stopped_while_it_makes_the_index_of_a_wal_is_waited_for_no_longer);
+    tcase_add_test(cases, a_usual_vfs_of_the_program_is_used_as_it_is);
     tcase_add_test(cases, a_log_of_another_program_is_waited_for_as_long_as_was_asked);
     return suite;
 }
