@@ -103,10 +103,10 @@ static annal_status refuse(const struct index_lock *lock, const char *store_path
 static annal_status take_mutex(struct index_lock *lock, int64_t deadline_us, annal_error *err)
 {
     for (unsigned attempt = 0; pthread_mutex_trylock(&lock->mutex) != 0; attempt++) {
-        atomic_store(&lock->wanted_us, now_us());
         if (annal__deadline_passed(deadline_us))
             return annal__fail(err, ANNAL_ERR_BUSY,
                                "another thread of this process is writing the index");
+        atomic_store(&lock->wanted_us, now_us());
         annal__pause(attempt);
     }
     return ANNAL_OK;
@@ -159,14 +159,14 @@ annal_status annal__index_lock_take(struct index_lock *lock, const char *store_p
     for (unsigned attempt = 0; status >= 0; attempt++) {
         if (io->flock(io->arg, lock->fd, LOCK_EX | LOCK_NB) == 0)
             return ANNAL_OK;
-        if (errno == EWOULDBLOCK)
-            leave_word(lock);
-        else
+        if (errno != EWOULDBLOCK) {
             status = annal__fail_errno(err, "lock '%s/locks/%s'", store_path, lock->name);
-        if (status >= 0 && annal__deadline_passed(deadline_us))
+        } else if (annal__deadline_passed(deadline_us)) {
             status = err == NULL ? ANNAL_ERR_BUSY : refuse(lock, store_path, err);
-        else if (status >= 0)
+        } else {
+            leave_word(lock);
             annal__pause(attempt);
+        }
     }
     pthread_mutex_unlock(&lock->mutex);
     return status;

@@ -17,9 +17,10 @@
  *     Who died left that session there; after a power cut, or when the packs were other ones in
  *     between, the note is of no use. Who asks a guard looks first, and brings up what the note
  *     says may be missing (guard.c, rule 10). Who empties tables wipes it.
- * (6) Whoever finds the lock taken leaves the time in its file, behind the note. A holder with much
- *     to do looks when it gives the lock, and then stays away for longer than others wait between
- *     two looks: nobody queues, so it would have the lock again before they ask.
+ * (6) Whoever waits for the lock leaves the time in its file, behind the note. A holder with much to
+ *     do looks when it gives the lock, and then stays away for longer than others wait between two
+ *     looks: nobody queues, so it would have the lock again before they ask. Who only tries leaves
+ *     no word: the holder would stay away for nobody.
  */
 #ifndef INDEX_LOCK_H
 #define INDEX_LOCK_H
@@ -81,7 +82,7 @@ void annal__index_lock_give(struct index_lock *lock);
 /* Give it, and close its file until it is next taken: a store may have a database for each run. */
 void annal__index_lock_rest(struct index_lock *lock);
 
-/* Rule 6, under the lock: whether somebody asked since then. The pause is for after it was
+/* Rule 6, under the lock: whether somebody waited since then. The pause is for after it was
  * given. */
 bool annal__index_lock_is_wanted(const struct index_lock *lock, int64_t since_us);
 void annal__index_lock_stay_away(void);

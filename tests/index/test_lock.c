@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define WAIT_MS 50
+
 struct two {
     struct fixture f;
     struct index_lock one, other;
@@ -25,6 +27,13 @@ static void tear_down(struct two *two)
     fixture_done(&two->f);
 }
 
+/* Somebody waits so long for it, in vain; 0: only tries. */
+static void ck_busy(struct index_lock *lock, const struct two *two, uint32_t wait_ms)
+{
+    int64_t deadline_us = wait_ms == 0 ? 0 : annal__deadline_after(wait_ms);
+    ck_assert_int_eq(annal__index_lock_take(lock, two->f.path, deadline_us, NULL), ANNAL_ERR_BUSY);
+}
+
 START_TEST(a_holder_sees_that_another_process_wants_the_lock)
 {
     struct two two;
@@ -32,10 +41,26 @@ START_TEST(a_holder_sees_that_another_process_wants_the_lock)
     int64_t begun_us = annal__deadline_after(0);
     ck_ok(annal__index_lock_take(&two.one, two.f.path, 0, err));
     ck_assert(!annal__index_lock_is_wanted(&two.one, begun_us));
-    ck_assert_int_eq(annal__index_lock_take(&two.other, two.f.path, 0, NULL), ANNAL_ERR_BUSY);
+    ck_busy(&two.other, &two, WAIT_MS);
     ck_assert(annal__index_lock_is_wanted(&two.one, begun_us));
     /* That was before the next slice. */
     ck_assert(!annal__index_lock_is_wanted(&two.one, annal__deadline_after(1)));
+    annal__index_lock_give(&two.one);
+    tear_down(&two);
+}
+END_TEST
+
+START_TEST(who_only_tries_the_lock_does_not_want_it)
+{
+    struct two two;
+    set_up(&two);
+    int64_t begun_us = annal__deadline_after(0);
+    ck_ok(annal__index_lock_take(&two.one, two.f.path, 0, err));
+    ck_busy(&two.other, &two, 0);
+    ck_busy(&two.one, &two, 0); /* as another thread */
+    ck_assert(!annal__index_lock_is_wanted(&two.one, begun_us));
+    ck_busy(&two.one, &two, WAIT_MS);
+    ck_assert(annal__index_lock_is_wanted(&two.one, begun_us));
     annal__index_lock_give(&two.one);
     tear_down(&two);
 }
@@ -48,7 +73,7 @@ START_TEST(a_note_is_read_without_the_lock_and_a_word_beside_it_is_none)
     set_up(&two);
     ck_assert_int_eq(annal__lock_note_peek(&two.other, two.f.path, &got), ANNAL_ERR_NOTFOUND);
     ck_ok(annal__index_lock_take(&two.one, two.f.path, 0, err));
-    ck_assert_int_eq(annal__index_lock_take(&two.other, two.f.path, 0, NULL), ANNAL_ERR_BUSY);
+    ck_busy(&two.other, &two, WAIT_MS);
     ck_assert_int_eq(annal__lock_note_peek(&two.other, two.f.path, &got), ANNAL_ERR_NOTFOUND);
     ck_assert_int_eq(annal__lock_note_peek(&two.one, two.f.path, &got), ANNAL_ERR_BUSY);
     ck_assert(annal__lock_note_write(&two.one, &note));
@@ -66,6 +91,7 @@ Suite *suite_lock(void)
     Suite *suite = suite_create("lock");
     TCase *tcase = tcase_create("lock");
     tcase_add_test(tcase, a_holder_sees_that_another_process_wants_the_lock);
+    tcase_add_test(tcase, who_only_tries_the_lock_does_not_want_it);
     tcase_add_test(tcase, a_note_is_read_without_the_lock_and_a_word_beside_it_is_none);
     suite_add_tcase(suite, tcase);
     return suite;
