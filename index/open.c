@@ -139,8 +139,9 @@ void annal_index_close(annal_index *index)
         (index->base.path != NULL && !annal__index_lock_is_ours(&index->base.lock)))
         return; /* closing the parent's connection would change its shared memory */
     void *arg = atomic_exchange(&index->on_close_arg, NULL);
+    void (*end)(void *arg) = atomic_load(&index->on_close);
     if (arg != NULL)
-        atomic_load (&index->on_close)(arg);
+        end(arg);
     if (index->follows) {
         annal__packs_drain_all(index);
         annal_chore_remove(index->store, index);
