@@ -153,7 +153,8 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_base *base,
         note_caught_up(work->index, base, stamp);
     if (status >= 0 || fill->left_out)
         return status < 0 ? ANNAL_OK : status;
-    work->behind = why;
+    if (work->behind.status != ANNAL_ERR_BUSY) /* of several packs: who waits is told that */
+        work->behind = why;
     if (status == ANNAL_ERR_BUSY || status == ANNAL_ERR_NOMEM) {
         if (err != NULL)
             *err = why;

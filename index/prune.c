@@ -14,7 +14,9 @@
  * (5) Who wants to delete them is told which are needed: a journal that goes takes along what the
  *     tables would have kept, and a message goes only when no progression names it. Needed is a
  *     victim of which something is named by a progression, or pointed at by a session or branch,
- *     that does not go with a journal itself; so also by those of a victim that is needed.
+ *     that does not go with a journal itself; so also by those of a victim that is needed. Tables
+ *     that lack a part of the journals do not know everybody who names a message: then nothing is
+ *     pruned.
  * (6) The event may take of the 16 MiB that appends leave free. On a full disk, where it cannot be
  *     appended at all, a journal that is to be deleted goes without it: that is how the disk is
  *     emptied.
@@ -128,7 +130,45 @@ struct prune {
     struct buf victims; /* each: WORDS of them, a NUL behind each */
     struct buf linked;  /* each: its id and that of a team, a NUL behind each */
     bool has_state, has_teams;
+    annal_error unasked; /* why the tables of pack lionagi cannot be asked; status 0: they can */
 };
+
+/* ---- Asking ---- */
+
+/* With delete_journals for all rows or none, rule 5. */
+static annal_status ask(struct prune *prune, annal_slice sql, annal_sql_options options,
+                        annal_row_fn fn, annal_error *err)
+{
+    annal_lag lag = {0};
+    options.out_lag = prune->options->delete_journals ? &lag : NULL;
+    annal_status status = annal_sql(prune->index, sql, &options, fn, prune, err);
+    return status < 0 || lag.bytes == 0
+               ? status
+               : annal__fail(err, ANNAL_ERR_BUSY, "who needs which journal cannot be known now: %s",
+                             lag.message);
+}
+
+static int note_state(void *arg, const annal_pack_info *info)
+{
+    struct prune *prune = arg;
+    if (strcmp(info->name, "lionagi") != 0 || (info->error == NULL && prune->has_state))
+        return 0;
+    return annal__fail(&prune->unasked, ANNAL_ERR_BUSY,
+                       "who needs which journal cannot be known now: the tables of pack 'lionagi' "
+                       "cannot be asked%s%s",
+                       info->error == NULL ? "" : ": ", info->error == NULL ? "" : info->error);
+}
+
+/* When the pack is on, its tables must have been attached, and be filled. */
+static annal_status check_state(struct prune *prune, annal_error *err)
+{
+    if (!prune->options->delete_journals)
+        return ANNAL_OK;
+    annal_status status = annal_index_packs(prune->index, note_state, prune, err);
+    if (prune->unasked.status < 0 && err != NULL)
+        *err = prune->unasked;
+    return status;
+}
 
 /* ---- Who ---- */
 
@@ -182,25 +222,25 @@ static annal_status choose(struct prune *prune, annal_error *err)
     const annal_sql_options asked = {.params = params, .param_count = 5};
     struct buf sql = {0};
     annal_status status =
-        annal_sql(prune->index,
-                  ANNAL_SLICE("SELECT name FROM pragma_table_list WHERE schema = 'state' AND name "
-                              "IN ('progressions', 'team_messages')"),
-                  NULL, note_table, prune, err);
+        ask(prune,
+            ANNAL_SLICE("SELECT name FROM pragma_table_list WHERE schema = 'state' AND name "
+                        "IN ('progressions', 'team_messages')"),
+            (annal_sql_options){0}, note_table, err);
+    if (status >= 0)
+        status = check_state(prune, err);
     if (status < 0)
         return status;
     if (!prune->has_state)
-        return annal_sql(prune->index, annal_slice_of(core_victims), &asked, note_victim, prune,
-                         err);
+        return ask(prune, annal_slice_of(core_victims), asked, note_victim, err);
     if (prune->has_teams)
-        status =
-            annal_sql(prune->index, annal_slice_of(state_linked), &asked, note_linked, prune, err);
+        status = ask(prune, annal_slice_of(state_linked), asked, note_linked, err);
     if (status < 0)
         return status;
     if (annal__buf_printf(&sql, "%s%s%s", state_begin, prune->has_teams ? teams_need : "",
                           state_rest) < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "prune");
     else
-        status = annal_sql(prune->index, annal__buf_slice(&sql), &asked, note_victim, prune, err);
+        status = ask(prune, annal__buf_slice(&sql), asked, note_victim, err);
     annal__buf_done(&sql);
     return status;
 }

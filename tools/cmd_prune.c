@@ -266,9 +266,10 @@ const struct command cmd_prune = {
              "with them the messages that they name. --orphan-progressions deletes those, too,\n"
              "and messages that no other session has. 'annal vacuum' then gives back the\n"
              "space. --delete-journals leaves the journal of a session whose messages are\n"
-             "named by a progression that stays, or that a fork needs, and says so. It also\n"
-             "works on a full disk, where no event can be appended; without it some 200 KiB of\n"
-             "room are needed.",
+             "named by a progression that stays, or that a fork needs, and says so; while the\n"
+             "tables lag, it does nothing. It also works on a full disk, where no event can be\n"
+             "appended, if the tables were filled before; without it some 200 KiB of room are\n"
+             "needed.",
     .examples = "  annal prune --dry-run\n"
                 "  annal prune --keep-days 90 --keep-n 1000 --orphan-progressions\n",
     .options = options,

@@ -4,10 +4,12 @@
 #include "tests/support/failing_io.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -744,6 +746,97 @@ START_TEST(on_a_full_disk_journals_are_pruned_without_an_event)
 }
 END_TEST
 
+/* Whether this process can make files larger than 256 KiB: others it can write. */
+static void limit_files(bool limited)
+{
+    static struct rlimit before;
+    static void (*handler)(int);
+    struct rlimit little = {.rlim_cur = 256 << 10};
+    if (limited) {
+        ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+        handler = signal(SIGXFSZ, SIG_IGN);
+    }
+    little.rlim_max = before.rlim_max;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, limited ? &little : &before), 0);
+    if (!limited)
+        signal(SIGXFSZ, handler);
+}
+
+static int ck_needed(void *arg, const annal_pruned *pruned)
+{
+    (void)arg;
+    ck_assert_ptr_null(pruned->kept);
+    ck_assert_str_eq(pruned->session.ptr, "s1");
+    ck_assert_str_eq(pruned->needed_by.ptr, "s2");
+    return 0;
+}
+
+static int no_pruned(void *arg, const annal_pruned *pruned)
+{
+    (void)arg;
+    ck_abort_msg("'%.*s' is told", ANNAL_FMT(pruned->session));
+}
+
+/* 0: state.db cannot take the event that names a message of s1; 1: it cannot be opened at all. */
+START_TEST(no_journal_is_pruned_over_tables_that_could_not_be_filled)
+{
+    enum { LARGE = 600 << 10 };
+    struct packs p;
+    struct failing_io disk;
+    annal_prune_options options = {.before_us = 1600000000000000, .delete_journals = true};
+    PACKS_INIT(&p, "lionagi");
+    const char *state = tmpdir_path(&p.dir, "store/state.db");
+    const char *away = tmpdir_path(&p.dir, "state.db");
+    p.past_us = 1500000000000000;
+    packs_append_past(&p, "s1", "session.created", "{}");
+    packs_append_past(&p, "s1", "message.added", "{\"id\":\"m1\",\"role\":\"user\",\"content\":1}");
+    p.past_us = 1700000000000000;
+    packs_append_past(&p, "s2", "session.created", "{}");
+    ck_ok(annal_index_catch_up(p.index, (annal_slice){NULL, 0},
+                               &(annal_catch_up_options){.packs = true}, err));
+    char *data = malloc(LARGE + 200);
+    int begin = sprintf(data, "{\"id\":\"m2\",\"role\":\"user\",\"content\":\"");
+    memset(data + begin, 'x', LARGE);
+    strcpy(data + begin + LARGE, "\"}");
+    packs_append_past(&p, "s2", "message.added", data);
+    free(data);
+    packs_append_past(&p, "s2", "progression.created", "{\"id\":\"p2\"}");
+    packs_append_past(&p, "s2", "progression.appended",
+                      "{\"progression_id\":\"p2\",\"message_id\":\"m1\"}");
+    packs_close(&p);
+    ck_assert_int_eq(unlink(tmpdir_path(&p.dir, "store/commit/00.log")), 0);
+
+    failing_io_init(&disk);
+    disk.only = "pwrite";
+    disk.with_errno = ENOSPC;
+    disk.for_good = true;
+    disk.fail_at = 1;
+    const struct seams seams = {.io = &disk.io, .clock = &annal__system_clock};
+    const annal_store_options store_options = {.no_keeper = true, .wait_ms = 2000};
+    ck_ok(annal__store_open(p.path, &store_options, &seams, &p.store, err));
+    ck_ok(annal_index_open(p.store, NULL, &p.index, err));
+    if (_i == 0) {
+        limit_files(true);
+    } else {
+        options.dry_run = true; /* else the guard of session.pruned cannot be asked, either */
+        ck_assert_int_eq(rename(state, away), 0);
+        ck_assert_int_eq(mkdir(state, 0700), 0);
+    }
+    annal_error error = {0};
+    annal_status status = annal_prune(p.index, &options, no_pruned, NULL, &error);
+    if (_i == 0)
+        limit_files(false);
+    else
+        ck_assert_int_eq(rmdir(state) + rename(away, state), 0);
+    ck_assert_msg(status == ANNAL_ERR_BUSY && strstr(error.message, "cannot be known now") != NULL,
+                  "%s: %s", annal_status_name(status), error.message);
+    packs_reopen(&p);
+    options.dry_run = false;
+    ck_ok(annal_prune(p.index, &options, ck_needed, NULL, err));
+    packs_done(&p);
+}
+END_TEST
+
 static int count_calls(void *arg, const annal_pruned *pruned)
 {
     unsigned *count = arg;
@@ -1100,6 +1193,7 @@ Suite *suite_lionagi(void)
     tcase_add_test(tcase, at_l24_a_check_of_old_on_the_status_goes_and_rows_and_indexes_stay);
     tcase_add_test(tcase, at_l14_more_sessions_are_pruned_than_a_statement_has_parameters);
     tcase_add_test(tcase, on_a_full_disk_journals_are_pruned_without_an_event);
+    tcase_add_loop_test(tcase, no_journal_is_pruned_over_tables_that_could_not_be_filled, 0, 2);
     tcase_add_loop_test(
         tcase, on_an_almost_full_disk_sessions_are_pruned_and_nothing_else_is_appended, 0, 2);
     tcase_add_test(tcase, whoever_deletes_what_is_not_kept_leaves_what_a_team_points_at);

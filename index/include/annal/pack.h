@@ -399,6 +399,9 @@ typedef int (*annal_prune_fn)(void *arg, const annal_pruned *pruned);
  * last. With the pack lionagi a session's age is its updated_at, its branches go, its progressions
  * stay, and of its messages those go that no progression names; without it, age is
  * last_activity_at. fn is called for each. Any thread.
+ *
+ * ANNAL_ERR_BUSY  tables of packs are not filled in time; with delete_journals: any table lags, for
+ *                 whatever reason, or those of pack lionagi cannot be asked. Nothing was pruned
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_prune(annal_index *index,
                                                     const annal_prune_options *options,
