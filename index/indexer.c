@@ -22,8 +22,8 @@
  * (9) What a pack settles (`-- settle`) is settled in the transaction that reaches the end of what
  *     a session's journal held when this was planned. So a long session settles once, and not once
  *     for each transaction: else a rebuild would grow faster than the journal. Until then _cursor
- *     keeps up to where the session was settled before, so that verify can make the same tables
- *     again.
+ *     keeps up to where the session was settled before, with seq 0 when it never was, so that
+ *     verify can make the same tables again.
  */
 #include "index/database.h"
 #include "index/index.h"
@@ -102,10 +102,10 @@ static annal_status open_at(annal_store *store, annal_slice session, const annal
 
 /*
  * Rules 1 and 3. *out_cursor is NULL when there is no such journal any more, or none that can be
- * read.
+ * read. *out_fresh: there are no rows of it.
  */
 static annal_status open_journal(struct batch *batch, annal_slice session,
-                                 annal_cursor **out_cursor, annal_error *err)
+                                 annal_cursor **out_cursor, bool *out_fresh, annal_error *err)
 {
     struct follower *follower = batch->follower;
     annal_store *store = follower->base->store;
@@ -121,7 +121,8 @@ static annal_status open_journal(struct batch *batch, annal_slice session,
         status = open_at(store, session, &from, out_cursor, &why);
     if (follower->tried != NULL && known && status < 0)
         return ANNAL_ERR_CONFLICT; /* see keep_tried() of follower.c */
-    if (status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_NOTFOUND) {
+    *out_fresh = status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_NOTFOUND;
+    if (*out_fresh) {
         annal_status forgotten = known ? follower->ops->forget(follower, session, err) : ANNAL_OK;
         if (forgotten < 0)
             return forgotten;
@@ -185,11 +186,14 @@ static annal_status index_session(struct batch *batch, annal_slice session, uint
 {
     struct follower *follower = batch->follower;
     annal_cursor *cursor = NULL;
-    annal_status status = open_journal(batch, session, &cursor, err);
+    bool fresh = false;
+    annal_status status = open_journal(batch, session, &cursor, &fresh, err);
     *out_done = true;
     if (status < 0 || cursor == NULL)
         return status;
     annal_position begun = annal_cursor_position(cursor);
+    if (fresh)
+        begun.seq = 0;
     status = index_events(batch, session, cursor, target, out_done, err);
     annal_position position = annal_cursor_position(cursor);
     if (status >= 0)

@@ -178,9 +178,11 @@ static annal_status check_table(const struct part *part, const char *table, sqli
 
 /* ---- Filling anew ---- */
 
-/* Up to where each session is settled; or else, how far those are that were applied further. */
+/* Up to where each session is settled, if it ever was; or else, how far those are that were applied
+ * further. */
 static const char settled[] = "SELECT session_id, MIN(offset) FROM _cursor "
-                              "WHERE pack IN (?1, ?1 || ' settled') GROUP BY session_id",
+                              "WHERE pack IN (?1, ?1 || ' settled') GROUP BY session_id "
+                              "HAVING MIN(seq) > 0",
                   applied[] =
                       "SELECT session_id, offset FROM _cursor WHERE pack = ?1 AND session_id "
                       "IN (SELECT session_id FROM _cursor WHERE pack = ?1 || ' settled')";

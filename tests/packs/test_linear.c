@@ -253,6 +253,41 @@ static void ck_sound(struct packs *p)
     free(text.ptr);
 }
 
+/* What is inserted for each time that a session is settled, its first time included. */
+START_TEST(a_session_that_was_never_settled_is_not_settled_by_verify)
+{
+    enum { EVENTS = 3000 };
+    const annal_catch_up_options moment = {.timeout_ms = 1, .packs = true};
+    struct packs p;
+    PACKS_INIT(&p, NULL);
+    for (unsigned i = 0; i < EVENTS; i++)
+        packs_append_past(&p, "sess_1", "a", "{}");
+    free(packs_rows(&p, "SELECT count(*) FROM event_index"));
+    packs_add(&p, "settling",
+              "-- pack settling   version 1   database settling.db\n"
+              "CREATE TABLE seen (session_id TEXT, n INTEGER);\n"
+              "CREATE TABLE settled (session_id TEXT);\n"
+              "-- on a\n"
+              "INSERT INTO seen VALUES (:session, :seq);\n"
+              "-- settle\n"
+              "INSERT INTO settled VALUES (:session);\n"
+              "-- forget\n"
+              "DELETE FROM seen WHERE session_id = :session;\n"
+              "DELETE FROM settled WHERE session_id = :session;\n");
+    ck_assert_int_eq(annal_index_catch_up(p.index, (annal_slice){0}, &moment, NULL),
+                     ANNAL_ERR_BUSY);
+    char *rows = packs_shell(&p, "settling.db",
+                             "SELECT seq FROM _cursor WHERE pack = 'settling settled';"
+                             "SELECT count(*) > 0 FROM seen; SELECT count(*) FROM settled");
+    ck_assert_str_eq(rows, "0\n1\n0\n");
+    free(rows);
+    ck_sound(&p);
+    ck_packs(&p, "SELECT count(*) FROM settled", "1\n");
+    ck_sound(&p);
+    packs_done(&p);
+}
+END_TEST
+
 /* Applied for a millisecond, which ends inside of the session; all but collection says so. */
 static void cut_short(struct packs *p)
 {
@@ -319,6 +354,7 @@ Suite *suite_linear(void)
                         (int)(sizeof streams / sizeof *streams));
     tcase_add_test(tcase, a_pack_settles_once_for_all_events_that_a_session_has);
     tcase_add_test(tcase, tables_whose_catch_up_was_cut_short_inside_a_session_are_sound);
+    tcase_add_test(tcase, a_session_that_was_never_settled_is_not_settled_by_verify);
     tcase_add_test(tcase, what_cannot_be_settled_is_a_finding_and_stops_nothing);
     tcase_add_test(tcase, a_state_in_memory_is_settled_when_it_is_asked);
     tcase_set_timeout(tcase, 120);
