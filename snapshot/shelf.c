@@ -141,7 +141,9 @@ annal_status annal__shelf_stale(const struct shelf *shelf, const struct snapshot
     annal_cursor_close(cursor);
     if (status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_CORRUPT ||
         status == ANNAL_ERR_NOTFOUND) {
-        *out_why = annal__shelf_cut;
+        *out_why = header->offset > shelf->info.bytes
+                       ? annal__shelf_cut
+                       : "its event does not stand where it was in the journal";
         return ANNAL_OK;
     }
     if (status >= 0 && header->pack_version != shelf->pack_version)

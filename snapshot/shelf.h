@@ -55,7 +55,7 @@ void annal__shelf_row_done(struct shelf_row *row);
 annal_status annal__shelf_stale(const struct shelf *shelf, const struct snapshot_header *header,
                                 const char **out_why, annal_error *err);
 
-/* *out_why when the journal has the right file id, and not the event. */
+/* *out_why when the journal has the right file id, and ends before the event does. */
 extern const char annal__shelf_cut[];
 
 /* The file with a body. *out_fd is the caller's. ANNAL_ERR_CORRUPT when there is none. */

@@ -127,6 +127,27 @@ START_TEST(that_lines_were_cut_from_the_end_is_told_when_a_snapshot_is_the_only_
 }
 END_TEST
 
+START_TEST(a_damaged_line_that_a_snapshot_was_made_after_was_not_cut)
+{
+    struct cli cli;
+    size_t len;
+    CLI_INIT(&cli);
+    CLI(&cli, "1\n2\n3\n4\n5\n", "append", "s1", "--type", "n");
+    CLI(&cli, NULL, "snapshot", "s1");
+    CLI(&cli, "6\n", "append", "s1", "--type", "n");
+    char *journal = cli_journal(&cli, "s1", &len);
+    char *line = strstr(journal, "\"seq\":5");
+    ck_assert_ptr_nonnull(line);
+    *strchr(line, '\n') = ' ';
+    cli_journal_write(&cli, "s1", journal, len);
+    free(journal);
+    CLI(&cli, NULL, "verify", "s1");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_msg(strstr(cli.out, "which the journal does not have") == NULL, "%s", cli.out);
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(a_damaged_commit_log_is_a_finding_and_one_that_is_written_is_none)
 {
     struct cli cli;
@@ -187,6 +208,7 @@ Suite *suite_verify(void)
     tcase_add_test(command, a_session_full_of_damage_is_told_whole);
     tcase_add_test(command,
                    that_lines_were_cut_from_the_end_is_told_when_a_snapshot_is_the_only_witness);
+    tcase_add_test(command, a_damaged_line_that_a_snapshot_was_made_after_was_not_cut);
     tcase_add_test(command, a_damaged_commit_log_is_a_finding_and_one_that_is_written_is_none);
     tcase_add_test(command, what_cannot_be_read_is_a_storage_failure_and_the_others_are_verified);
     suite_add_tcase(suite, command);

@@ -41,8 +41,8 @@ typedef struct annal_snapshot_info {
     int64_t created_us;
     bool in_file; /* in STORE/snapshots/, because it is large */
     bool stale;   /* of another journal or of other packs: does not count, and is no damage */
-    bool cut; /* stale, for its journal lacks the event that it was made after: lines were cut off,
-                     or a power cut took some of level os */
+    bool cut;     /* stale, for its journal ends before the event that it was made after: lines were
+                     cut off, or a power cut took some of level os */
 } annal_snapshot_info;
 
 /* ---- In the background ---- */
