@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,6 +16,9 @@
 #define HELD_MAP_BYTES     (HELD_HEADER_BYTES + HELD_ENTRIES_MAX * sizeof(struct held_entry))
 
 _Static_assert(sizeof(struct held_entry) == 256, "entries are 256 bytes");
+_Static_assert(offsetof(struct held_header, named) == 96 &&
+                   offsetof(struct held_header, next_inode) == 104,
+               "docs/format.md says where they stand");
 _Static_assert(sizeof(struct held_header) <= 4096, "the header fits its page");
 
 static size_t file_bytes(uint32_t entries)
