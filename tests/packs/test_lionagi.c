@@ -837,6 +837,32 @@ START_TEST(no_journal_is_pruned_over_tables_that_could_not_be_filled)
 }
 END_TEST
 
+/* Ten databases are attached to a reader: of eleven packs the one whose name comes last is not. */
+START_TEST(no_journal_is_pruned_when_there_is_no_room_for_the_tables_that_say_who_needs_it)
+{
+    enum { OTHERS = 10 };
+    const annal_prune_options options = {.before_us = 1600000000000000, .delete_journals = true};
+    struct packs p;
+    PACKS_INIT(&p, "lionagi");
+    p.past_us = 1500000000000000;
+    packs_append_past(&p, "s1", "session.created", "{}");
+    ck_packs(&p, "SELECT id FROM state.sessions", "s1\n");
+    for (unsigned i = 0; i < OTHERS; i++) {
+        char name[20], pack[200];
+        snprintf(name, sizeof name, "a%u", i);
+        snprintf(pack, sizeof pack,
+                 "-- pack %s   version 1   database %s.db\n"
+                 "CREATE TABLE t%u (n INTEGER);\n"
+                 "-- on a\nINSERT INTO t%u VALUES (1);\n",
+                 name, name, i, i);
+        packs_add(&p, name, pack);
+    }
+    ck_fails(ANNAL_ERR_BUSY, "'lionagi' cannot be asked",
+             annal_prune(p.index, &options, no_pruned, NULL, err));
+    packs_done(&p);
+}
+END_TEST
+
 static int count_calls(void *arg, const annal_pruned *pruned)
 {
     unsigned *count = arg;
@@ -1193,6 +1219,8 @@ Suite *suite_lionagi(void)
     tcase_add_test(tcase, at_l24_a_check_of_old_on_the_status_goes_and_rows_and_indexes_stay);
     tcase_add_test(tcase, at_l14_more_sessions_are_pruned_than_a_statement_has_parameters);
     tcase_add_test(tcase, on_a_full_disk_journals_are_pruned_without_an_event);
+    tcase_add_test(tcase,
+                   no_journal_is_pruned_when_there_is_no_room_for_the_tables_that_say_who_needs_it);
     tcase_add_loop_test(tcase, no_journal_is_pruned_over_tables_that_could_not_be_filled, 0, 2);
     tcase_add_loop_test(
         tcase, on_an_almost_full_disk_sessions_are_pruned_and_nothing_else_is_appended, 0, 2);
