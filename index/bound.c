@@ -83,12 +83,20 @@ void annal__bound_end(struct bound *bound)
     bound->db = NULL;
 }
 
+static void set_due(const struct bound *bound, int64_t due_us)
+{
+    if (bound->limits.due_us != NULL)
+        __atomic_store_n(bound->limits.due_us, due_us, __ATOMIC_RELEASE);
+}
+
 int annal__bound_step(struct bound *bound, sqlite3_stmt *stmt)
 {
     if (bound->limits.run_ms == 0)
         return sqlite3_step(stmt);
     bound->begun_us = now_us();
+    set_due(bound, bound->begun_us + bound->left_us);
     int rc = sqlite3_step(stmt);
+    set_due(bound, 0);
     if (!bound->each_row)
         bound->left_us -= now_us() - bound->begun_us;
     return rc;

@@ -383,6 +383,12 @@ START_TEST(sql_that_does_not_end_is_stopped)
     cli_assert_refused(&cli, EXIT_REFUSED, "it was stopped after 1 seconds for one row; --timeout");
     CLI(&cli, NULL, "replay", "old", "--timeout", "1", "--sql", select);
     cli_assert_refused(&cli, EXIT_REFUSED, "it was stopped after 1 seconds; --timeout");
+    static const char one_call[] = "instr(zeroblob(9000000), zeroblob(4000000) || x'01')";
+    snprintf(select, sizeof select, "SELECT %s", one_call);
+    CLI(&cli, NULL, "sql", "--timeout", "1", select);
+    cli_assert_refused(&cli, EXIT_REFUSED, "stopped after 1 seconds, in one call of a function");
+    CLI(&cli, NULL, "query", "--timeout", "1", "--where", one_call);
+    cli_assert_refused(&cli, EXIT_REFUSED, "stopped after 1 seconds, in one call of a function");
     CLI(&cli, NULL, "sql", "--memory", "8", "SELECT length(zeroblob(3000000))");
     cli_assert_refused(&cli, EXIT_REFUSED, "a value is larger than 2 MB; --timeout, --memory");
     CLI(&cli, NULL, "sql", "--timeout", "soon", "SELECT 1");

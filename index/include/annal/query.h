@@ -35,6 +35,13 @@ typedef struct annal_limits {
     uint64_t memory_bytes;
     uint64_t temp_bytes; /* of temporary files, as large sorts need them */
     uint32_t wait_ms;    /* annal_import_rows() alone: for other programs; default: ten seconds */
+    /*
+     * One call of an SQL function cannot be stopped, however long it takes. NULL, or where the time
+     * (CLOCK_MONOTONIC, microseconds) is kept at which what runs now should have ended, 0 while
+     * nothing runs: a thread that reads it, atomically, may end the process. Lives as long as the
+     * call that gets these limits, or what that opened.
+     */
+    int64_t *due_us;
 } annal_limits;
 
 typedef struct annal_filter {
