@@ -17,10 +17,10 @@
  *     Who died left that session there; after a power cut, or when the packs were other ones in
  *     between, the note is of no use. Who asks a guard looks first, and brings up what the note
  *     says may be missing (guard.c, rule 10). Who empties tables wipes it.
- * (6) Whoever waits for the lock leaves the time in its file, behind the note. A holder with much to
- *     do looks when it gives the lock, and then stays away for longer than others wait between two
- *     looks: nobody queues, so it would have the lock again before they ask. Who only tries leaves
- *     no word: the holder would stay away for nobody.
+ * (6) Whoever waits for the lock leaves the time in its file, behind the note. A holder with much
+ *     to do looks when it gives the lock, and then stays away for longer than others wait between
+ *     two looks: nobody queues, so it would have the lock again before they ask. Who only tries
+ *     leaves no word: the holder would stay away for nobody.
  */
 #ifndef INDEX_LOCK_H
 #define INDEX_LOCK_H

@@ -7,11 +7,11 @@
  *     there, SQLite tries a hundred times and sleeps ten seconds in all, whatever the busy handler
  *     says. So the sleep is ours as well: a VFS that is the usual one but for that. When time is up
  *     it does not sleep any more, the tries are over in no time, and SQLITE_PROTOCOL says that
- *     somebody is busy. Only SQLite's own "unix" is copied for that: when a program has made another
- *     VFS the usual one, which may be larger than sqlite3_vfs says, that one is used as it is, and
- *     such a process is waited for as long as SQLite does.
- * (3) A caller may have less time than that. Connections are kept for the next one, and SQLite tells
- *     a VFS nothing about who sleeps. So the limit belongs to a thread, between
+ *     somebody is busy. Only SQLite's own "unix" is copied for that: when a program has made
+ *     another VFS the usual one, which may be larger than sqlite3_vfs says, that one is used as it
+ *     is, and such a process is waited for as long as SQLite does.
+ * (3) A caller may have less time than that. Connections are kept for the next one, and SQLite
+ *     tells a VFS nothing about who sleeps. So the limit belongs to a thread, between
  *     annal__patience_limit() and annal__patience_unlimit(), whatever connection of these it uses.
  */
 #ifndef INDEX_PATIENCE_H

@@ -1,7 +1,7 @@
 /*
- * SQL that cannot be stopped: SQLite looks at its limits between two instructions, and one call of a
- * function like instr() may take hours. Then the process ends; nothing is lost by that which a crash
- * would not lose.
+ * SQL that cannot be stopped: SQLite looks at its limits between two instructions, and one call of
+ * a function like instr() may take hours. Then the process ends; nothing is lost by that which a
+ * crash would not lose.
  */
 #ifndef TOOLS_OVERDUE_H
 #define TOOLS_OVERDUE_H
