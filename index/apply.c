@@ -442,7 +442,7 @@ size_t annal__applier_spent(const struct applier *applier)
 
 /*
  * All or none of a section. *out_rc is SQLITE_OK, or why it cannot take the event, which then
- * changed nothing; the reason stands in applier->refused: in our words where a guard is asked.
+ * changed nothing; applier->refused holds the reason: in our words where a guard is asked.
  */
 static annal_status run_handler(struct applier *applier, const struct handler *handler,
                                 annal_slice session, const annal_event *event, bool *out_holds,

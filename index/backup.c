@@ -4,7 +4,7 @@
  * (1) What is copied: events/ (the journals), artifacts/, cursors/ (first, so that none stands
  *     behind the end of a journal), and of packs/ the list of packs that are on and the user's
  *     packs. Not the index, the snapshots and the tables of packs, which are made from these; not
- *     the commit logs: what is durable stands in the journals too, or is waited for (rule 4); not
+ *     the commit logs: what is durable is in the journals too, or is waited for (rule 4); not
  *     locks/.
  * (2) `manifest` is JSON lines: {"annal_backup":1,"created":T}, one {"path","bytes","h"} for each
  *     file, h the XXH3-64 of its bytes, and {"files","bytes","h"}, h that of the manifest up to

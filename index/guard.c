@@ -25,7 +25,7 @@
  *     COPIES_MAX events.
  * (8) What users wrote into the session's own database goes first, also before an event that no
  *     pack asks for: what they saw is then in the journal behind what they did. When that fails,
- *     the log is told; the rows stay where they are.
+ *     the log says so, and the rows stay where they are.
  * (9) While it waits for a lock, this process may own the session that the lock's holder wants to
  *     append to. The keeper gives it away; in a store without one, the waiter does.
  * (10) Guards look at rows of other sessions, too. A fact that was appended through guards is in

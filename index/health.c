@@ -166,7 +166,7 @@ static annal_process_life life_of(annal_store *store, const char *session, sqlit
 
 /* ---- The function ---- */
 
-/* Of what does not run, rules (5) and (6). status: empty when there is none. */
+/* A session that does not run, rules (5) and (6). status: empty if it has none. */
 static bool is_zombie(struct looks *looks, const char *status, const char *session,
                       sqlite3_value **values)
 {
