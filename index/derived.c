@@ -25,6 +25,7 @@
 #include "index/database.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
+#include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/holder.h"
 #include "journal/base/seam.h"
@@ -314,7 +315,7 @@ static const char *lock_place(const struct derived *base)
 /* Until the deadline, and no longer than the store may wait at all. */
 static annal_status take_lock(struct derived *base, int64_t deadline_us, annal_error *err)
 {
-    int64_t begun_us = annal__deadline_after(0);
+    int64_t begun_us = annal__monotonic_us();
     int64_t most_us = annal__store_may_wait(base->store, INT64_MAX);
     if (most_us < INT64_MAX && begun_us + most_us < deadline_us)
         deadline_us = begun_us + most_us;

@@ -128,7 +128,7 @@ bool annal__derived_heal_if_corrupt(struct derived *base);
 
 /*
  * Open a connection that only reads; the caller's, to be given to annal__db_close(). Makes the file
- * when there is none. Waits up to wait_ms for other programs, and no longer than the database's own
+ * if it is missing. Waits up to wait_ms for other programs, and no longer than the database's own
  * wait_ms, which each statement waits later: a caller with less time sets a limit for those
  * (patience.h, rule 3).
  */

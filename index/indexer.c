@@ -29,6 +29,7 @@
 #include "index/index.h"
 #include "index/packs.h"
 #include "index/plan.h"
+#include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/seam.h"
 
@@ -262,7 +263,7 @@ annal_status annal__follower_batch(struct follower *follower, struct plan *plan,
         (void)annal__derived_end(base, false, NULL);
         return ANNAL_ERR_CONFLICT; /* never leaves this file */
     }
-    int64_t begun_us = annal__deadline_after(0), slice_us = annal__deadline_after(SLICE_MS);
+    int64_t begun_us = annal__monotonic_us(), slice_us = annal__deadline_after(SLICE_MS);
     struct batch batch = {.follower = follower,
                           .deadline_us = slice_us < work_until_us ? slice_us : work_until_us};
     size_t next = plan->next;

@@ -18,19 +18,15 @@
 
 #define NOTE_MAGIC 0x31746f6e6c6e6e61u /* "annlnot1" */
 
-static int64_t now_us(void)
-{
-    return annal__system_clock.monotonic_us(annal__system_clock.arg);
-}
-
 int64_t annal__deadline_after(uint32_t wait_ms)
 {
-    return wait_ms == ANNAL_NO_TIMEOUT ? INT64_MAX : now_us() + (int64_t)wait_ms * 1000;
+    return wait_ms == ANNAL_NO_TIMEOUT ? INT64_MAX
+                                       : annal__monotonic_us() + (int64_t)wait_ms * 1000;
 }
 
 bool annal__deadline_passed(int64_t deadline_us)
 {
-    return deadline_us != INT64_MAX && now_us() >= deadline_us;
+    return deadline_us != INT64_MAX && annal__monotonic_us() >= deadline_us;
 }
 
 void annal__pause(unsigned attempt)
@@ -106,7 +102,7 @@ static annal_status take_mutex(struct index_lock *lock, int64_t deadline_us, ann
         if (annal__deadline_passed(deadline_us))
             return annal__fail(err, ANNAL_ERR_BUSY,
                                "another thread of this process is writing the index");
-        atomic_store(&lock->wanted_us, now_us());
+        atomic_store(&lock->wanted_us, annal__monotonic_us());
         annal__pause(attempt);
     }
     return ANNAL_OK;
@@ -121,7 +117,7 @@ static annal_status take_mutex(struct index_lock *lock, int64_t deadline_us, ann
 static void leave_word(const struct index_lock *lock)
 {
     const struct io *io = lock->io;
-    int64_t us = now_us();
+    int64_t us = annal__monotonic_us();
     (void)!io->pwrite(io->arg, lock->fd, &us, sizeof us, WORD_AT);
 }
 
@@ -132,7 +128,7 @@ bool annal__index_lock_is_wanted(const struct index_lock *lock, int64_t since_us
     return atomic_load(&lock->wanted_us) >= since_us ||
            (lock->fd >= 0 &&
             io->pread(io->arg, lock->fd, &us, sizeof us, WORD_AT) == (ssize_t)sizeof us &&
-            us >= since_us && us <= now_us());
+            us >= since_us && us <= annal__monotonic_us());
 }
 
 void annal__index_lock_stay_away(void)

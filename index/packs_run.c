@@ -14,6 +14,7 @@
 #include "index/index.h"
 #include "index/plan.h"
 #include "journal/base/alloc.h"
+#include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/log.h"
 #include "journal/base/seam.h"
@@ -109,7 +110,7 @@ static uint32_t time_left(int64_t deadline_us)
 {
     if (deadline_us == INT64_MAX)
         return ANNAL_NO_TIMEOUT;
-    int64_t left_ms = (deadline_us - annal__deadline_after(0)) / 1000;
+    int64_t left_ms = (deadline_us - annal__monotonic_us()) / 1000;
     return left_ms < 1 ? 1 : (uint32_t)left_ms;
 }
 

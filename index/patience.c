@@ -1,6 +1,7 @@
 #include "index/patience.h"
 
 #include "index/lock.h"
+#include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/seam.h"
 
@@ -8,11 +9,6 @@
 #include <stdio.h>
 
 #define PAUSE_MS_MOST 20
-
-static int64_t now_us(void)
-{
-    return annal__deadline_after(0);
-}
 
 /* The deadline of this thread. */
 static int64_t deadline_of(struct patience *patience)
@@ -31,7 +27,7 @@ static int64_t left_of(struct patience *patience, int64_t begun_us, int64_t us)
 {
     int64_t until_us = begun_us + (int64_t)*patience->wait_ms * 1000;
     int64_t deadline_us = deadline_of(patience);
-    int64_t left_us = (deadline_us < until_us ? deadline_us : until_us) - now_us();
+    int64_t left_us = (deadline_us < until_us ? deadline_us : until_us) - annal__monotonic_us();
     if (patience->store != NULL)
         left_us = annal__store_may_wait(patience->store, left_us);
     return left_us <= 0 ? 0 : left_us < us ? left_us : us;
@@ -52,7 +48,7 @@ static int sleep_within(sqlite3_vfs *vfs, int us)
     struct patience *patience =
         (struct patience *)(void *)((char *)vfs - offsetof(struct patience, vfs));
     if (us <= 1)
-        atomic_store(&patience->begun_us, now_us());
+        atomic_store(&patience->begun_us, annal__monotonic_us());
     int64_t least_us = left_of(patience, atomic_load(&patience->begun_us), us);
     if (least_us > 0)
         pause_for(patience, least_us);
@@ -66,7 +62,7 @@ static int wait_for_others(void *arg, int tries)
     int64_t most = tries < PAUSE_MS_MOST ? tries : PAUSE_MS_MOST;
     int64_t waited_ms = most * (most + 1) / 2 + (int64_t)(tries - most) * PAUSE_MS_MOST;
     int64_t pause_ms = tries < PAUSE_MS_MOST ? tries + 1 : PAUSE_MS_MOST;
-    int64_t pause_us = left_of(patience, now_us() - waited_ms * 1000, pause_ms * 1000);
+    int64_t pause_us = left_of(patience, annal__monotonic_us() - waited_ms * 1000, pause_ms * 1000);
     if (pause_us == 0)
         return 0;
     pause_for(patience, pause_us);

@@ -1,6 +1,7 @@
 #include "replay/hub.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/futex.h"
 #include "journal/base/seam.h"
@@ -63,11 +64,6 @@ struct hub {
     struct listener thread_waits;
 };
 
-static int64_t now_us(void)
-{
-    return annal__system_clock.monotonic_us(annal__system_clock.arg);
-}
-
 static void wake(struct listener *listener)
 {
     atomic_fetch_add(&listener->word, 1);
@@ -127,7 +123,7 @@ static void take_back(struct hub *hub, struct listener *listener)
 /* From one whose caller is busy with an event for so long that others need not wait. */
 static void take_back_from_busy(struct hub *hub)
 {
-    int64_t since_us = now_us() - HUB_TURN_US;
+    int64_t since_us = annal__monotonic_us() - HUB_TURN_US;
     for (size_t i = 0; i < hub->turns_out; i++) {
         if (hub->holders[i]->away_us != 0 && hub->holders[i]->away_us < since_us) {
             take_back(hub, hub->holders[i]);
@@ -447,7 +443,8 @@ static void rest(struct hub *hub)
 static void wait_until(struct hub *hub, struct listener *listener, int64_t until_us)
 {
     int64_t left_us;
-    while (!atomic_load(&listener->pending) && !hub->stop && (left_us = until_us - now_us()) > 0) {
+    while (!atomic_load(&listener->pending) && !hub->stop &&
+           (left_us = until_us - annal__monotonic_us()) > 0) {
         if (hub->led)
             follow(hub, listener, left_us);
         else
@@ -483,7 +480,7 @@ void annal__hub_turn_take(struct listener *listener, int64_t until_us)
     pthread_mutex_lock(&hub->lock);
     listener->away_us = 0;
     queue_up(hub, listener);
-    while (listener->turn == TURN_QUEUED && (left_us = until_us - now_us()) > 0) {
+    while (listener->turn == TURN_QUEUED && (left_us = until_us - annal__monotonic_us()) > 0) {
         uint32_t word = atomic_load(&listener->word);
         pthread_mutex_unlock(&hub->lock);
         annal__futex_wait(&listener->word, word, left_us < HUB_BUSY_US ? left_us : HUB_BUSY_US);
@@ -500,7 +497,7 @@ void annal__hub_turn_away(struct listener *listener, bool for_long)
 {
     struct hub *hub = listener->hub;
     pthread_mutex_lock(&hub->lock);
-    listener->away_us = now_us();
+    listener->away_us = annal__monotonic_us();
     if (for_long || ++listener->turn_events >= HUB_TURN_EVENTS)
         take_back(hub, listener);
     pthread_mutex_unlock(&hub->lock);

@@ -14,6 +14,7 @@
  * (5) A tail of one session needs no order: it reads to the end. It looks by itself each second,
  *     and whether its journal still stands there.
  */
+#include "journal/base/clock.h"
 #include "replay/stream.h"
 #include "replay/tail_file.h"
 
@@ -48,11 +49,6 @@ struct annal_tail {
     int cursor_lock;
     bool is_dirty; /* something was given since the last commit */
 };
-
-static int64_t now_us(void)
-{
-    return annal__system_clock.monotonic_us(annal__system_clock.arg);
-}
 
 /* ---- Merging ---- */
 
@@ -257,7 +253,7 @@ static annal_status check_journal(annal_tail *tail, annal_error *err)
 {
     annal_session_info info;
     const struct stream *stream = tail->single;
-    tail->looked_us = now_us();
+    tail->looked_us = annal__monotonic_us();
     tail->misses = annal__hub_misses(&tail->listener);
     annal_status status = annal_session_info_get(
         tail->store, (annal_slice){stream->named.name, stream->named.len}, &info, err);
@@ -292,10 +288,10 @@ static annal_status look_at_single(annal_tail *tail, annal_event *out_event, ann
         if (status < 0)
             return status == ANNAL_ERR_NOTFOUND ? ANNAL_END : status;
         stream->next_seq = next_seq;
-        tail->looked_us = now_us();
+        tail->looked_us = annal__monotonic_us();
     }
     status = read_single(tail, out_event, err);
-    if (status != ANNAL_END || (now_us() - tail->looked_us < LOOK_US &&
+    if (status != ANNAL_END || (annal__monotonic_us() - tail->looked_us < LOOK_US &&
                                 tail->misses == annal__hub_misses(&tail->listener)))
         return status;
     annal_error gone = {0};
@@ -334,7 +330,7 @@ static bool takes_turn(annal_tail *tail, uint32_t timeout_ms, int64_t until_us)
 {
     if (timeout_ms == 0 || !annal__hub_is_crowd(&tail->listener))
         return false;
-    bool quick = now_us() - tail->returned_us < QUICK_US;
+    bool quick = annal__monotonic_us() - tail->returned_us < QUICK_US;
     tail->quick_calls = quick ? tail->quick_calls + 1 : 0;
     annal__hub_turn_take(&tail->listener, until_us);
     return true;
@@ -343,8 +339,9 @@ static bool takes_turn(annal_tail *tail, uint32_t timeout_ms, int64_t until_us)
 annal_status annal_tail_next(annal_tail *tail, uint32_t timeout_ms, annal_event *out_event,
                              annal_error *err)
 {
-    int64_t until_us =
-        timeout_ms == ANNAL_TAIL_EVER ? INT64_MAX : now_us() + (int64_t)timeout_ms * 1000;
+    int64_t until_us = timeout_ms == ANNAL_TAIL_EVER
+                           ? INT64_MAX
+                           : annal__monotonic_us() + (int64_t)timeout_ms * 1000;
     if (!annal__hub_is_here(&tail->listener))
         return annal__fail(err, ANNAL_ERR_CLOSED, "this tail is of the parent of this process");
     for (;;) {
@@ -352,7 +349,7 @@ annal_status annal_tail_next(annal_tail *tail, uint32_t timeout_ms, annal_event 
         annal_status status = look(tail, out_event, err);
         if (status != ANNAL_END) {
             if (turn) {
-                tail->returned_us = now_us();
+                tail->returned_us = annal__monotonic_us();
                 annal__hub_turn_away(&tail->listener, tail->quick_calls < QUICK_CALLS);
             }
             return status;
@@ -363,7 +360,7 @@ annal_status annal_tail_next(annal_tail *tail, uint32_t timeout_ms, annal_event 
             annal__hub_turn_give(&tail->listener);
         if (annal__hub_unflag(&tail->listener))
             continue; /* rule (4) */
-        int64_t now = now_us();
+        int64_t now = annal__monotonic_us();
         if (now >= until_us)
             return ANNAL_END;
         annal__hub_wait(&tail->listener,
@@ -592,7 +589,7 @@ static annal_status open_tail(annal_tail *tail, const annal_tail_options *option
         return follow_all(tail, err);
     tail->single = (struct stream *)annal__names_next(&tail->streams.names, NULL);
     tail->single->upto = UINT64_MAX;
-    tail->looked_us = now_us();
+    tail->looked_us = annal__monotonic_us();
     tail->misses = annal__hub_misses(&tail->listener);
     bool anew;
     if (tail->single->is_known && strcmp(tail->single->file, tail->single->told.file) != 0)

@@ -69,11 +69,6 @@ struct annal_snapshots {
     struct taker *taker; /* at work on a session, between two rounds too */
 };
 
-static int64_t now_us(void)
-{
-    return annal__system_clock.monotonic_us(annal__system_clock.arg);
-}
-
 /* ---- Which sessions ---- */
 
 static size_t find(const annal_snapshots *snapshots, const char *session)
@@ -149,7 +144,7 @@ static annal_status look_up(annal_snapshots *snapshots, struct entry *entry, ann
     annal_metrics metrics;
     annal_store_metrics_get(snapshots->store, ANNAL_METRICS_OF_OBJECT, &metrics);
     const struct snapshot_mark grown = {metrics.events, metrics.journal_bytes};
-    bool briefly = now_us() - snapshots->opened_us < PERIOD_MS * 1000;
+    bool briefly = annal__monotonic_us() - snapshots->opened_us < PERIOD_MS * 1000;
     annal_status status =
         annal__due_look(snapshots->index, annal_slice_of(entry->session), &snapshots->policy,
                         briefly && !entry->left ? &grown : NULL, &due, err);
@@ -164,7 +159,8 @@ static annal_status look_up(annal_snapshots *snapshots, struct entry *entry, ann
     entry->stride = due.stride;
     entry->patience = due.patience;
     entry->end = due.end;
-    entry->waiting_us = due.since_us == 0 ? 0 : now_us() - (waited_us > 0 ? waited_us : 0);
+    entry->waiting_us =
+        due.since_us == 0 ? 0 : annal__monotonic_us() - (waited_us > 0 ? waited_us : 0);
     return ANNAL_OK;
 }
 
@@ -179,7 +175,7 @@ static annal_status look_again(annal_snapshots *snapshots, struct entry *entry, 
     if (entry->end.offset < entry->last.offset || entry->end.seq < entry->last.seq)
         entry->last = (struct snapshot_mark){info.fork_seq, 0}; /* another journal now */
     if (entry->end.seq > entry->last.seq && entry->waiting_us == 0)
-        entry->waiting_us = now_us();
+        entry->waiting_us = annal__monotonic_us();
     return ANNAL_OK;
 }
 
@@ -244,7 +240,7 @@ static void finish(annal_snapshots *snapshots, annal_status status)
         entry->last = status < 0 ? entry->end : taker->due;
         entry->stride = taker->stride == 0 ? 1 : taker->stride;
         entry->patience = taker->patience == 0 ? 1 : taker->patience;
-        entry->waiting_us = entry->end.seq > entry->last.seq ? now_us() : 0;
+        entry->waiting_us = entry->end.seq > entry->last.seq ? annal__monotonic_us() : 0;
     }
     if (taker->refused_seq != 0 && taker->patience > 1)
         annal__due_refused(snapshots->index, annal_slice_of(taker->id), taker->due,
@@ -256,14 +252,14 @@ static void finish(annal_snapshots *snapshots, annal_status status)
 static bool may_go_on(const annal_snapshots *snapshots)
 {
     bool some = snapshots->taken > 0 || (snapshots->taker != NULL && snapshots->taker->taken > 0);
-    return now_us() < snapshots->patient_until_us || !(some || snapshots->is_busy);
+    return annal__monotonic_us() < snapshots->patient_until_us || !(some || snapshots->is_busy);
 }
 
 /* ANNAL_END: the time is over, or somebody else writes the index. */
 static annal_status work(annal_snapshots *snapshots, annal_status status, int64_t stop_us,
                          annal_error *err)
 {
-    while (status == ANNAL_OK && now_us() < stop_us &&
+    while (status == ANNAL_OK && annal__monotonic_us() < stop_us &&
            (!snapshots->closing || may_go_on(snapshots)))
         status = annal__taker_step(snapshots->taker, err);
     snapshots->is_busy = status == ANNAL_ERR_BUSY;
@@ -283,7 +279,7 @@ static bool is_due(const annal_snapshots *snapshots, const struct entry *entry, 
 {
     if (entry->waiting_us == 0)
         return false;
-    uint64_t waited_ms = (uint64_t)(now_us() - entry->waiting_us) / 1000;
+    uint64_t waited_ms = (uint64_t)(annal__monotonic_us() - entry->waiting_us) / 1000;
     const annal_snapshot_policy policy =
         annal__snapshot_stretch(&snapshots->policy, entry->stride * entry->patience);
     *out_by_time = annal__snapshot_due_by_time(&policy, entry->last, entry->end, waited_ms);
@@ -324,12 +320,13 @@ static bool is_far_behind(const annal_snapshots *snapshots)
 
 static annal_status run_round(annal_snapshots *snapshots, int64_t budget_us, annal_error *err)
 {
-    int64_t stop_us = now_us() + budget_us;
+    int64_t stop_us = annal__monotonic_us() + budget_us;
     annal_status status = ANNAL_OK;
     size_t served = 0;
     if (snapshots->taker != NULL)
         status = work(snapshots, ANNAL_OK, stop_us, err);
-    for (; status == ANNAL_OK && served < snapshots->count && now_us() < stop_us; served++) {
+    for (; status == ANNAL_OK && served < snapshots->count && annal__monotonic_us() < stop_us;
+         served++) {
         if (snapshots->next >= snapshots->count)
             snapshots->next = 0;
         status = serve(snapshots, &snapshots->entries[snapshots->next++], stop_us, err);
@@ -373,7 +370,7 @@ static annal_status open_chore(annal_index *index, const annal_snapshot_policy *
     *snapshots = (annal_snapshots){.index = index,
                                    .store = store,
                                    .policy = annal__snapshot_policy(policy),
-                                   .opened_us = now_us()};
+                                   .opened_us = annal__monotonic_us()};
     const annal_chore chore = {.name = "take snapshots",
                                .period_ms = PERIOD_MS,
                                .run = run_chore,
@@ -439,8 +436,9 @@ annal_status annal_snapshots_open(annal_index *index, const annal_snapshot_polic
 static void go_on(annal_snapshots *snapshots)
 {
     const struct timespec pause = {.tv_nsec = BUSY_PAUSE_US * 1000};
-    int64_t last_us = now_us() + CLOSING_MAX_US;
-    while (snapshots->ends && snapshots->is_due && now_us() < last_us && may_go_on(snapshots)) {
+    int64_t last_us = annal__monotonic_us() + CLOSING_MAX_US;
+    while (snapshots->ends && snapshots->is_due && annal__monotonic_us() < last_us &&
+           may_go_on(snapshots)) {
         annal_error err = {0};
         if (snapshots->is_busy)
             nanosleep(&pause, NULL);
@@ -456,10 +454,11 @@ void annal_snapshots_close(annal_snapshots *snapshots)
 {
     if (snapshots == NULL)
         return;
-    int64_t lived_us = now_us() - snapshots->opened_us;
+    int64_t lived_us = annal__monotonic_us() - snapshots->opened_us;
     int64_t share_us =
         lived_us > CLOSING_MAX_US / CLOSING_SHARE ? CLOSING_MAX_US : lived_us * CLOSING_SHARE;
-    snapshots->patient_until_us = now_us() + (share_us < CLOSING_US ? CLOSING_US : share_us);
+    snapshots->patient_until_us =
+        annal__monotonic_us() + (share_us < CLOSING_US ? CLOSING_US : share_us);
     snapshots->is_patient = share_us >= HURRY_US;
     snapshots->closing = true;
     annal_chore_remove(snapshots->store, snapshots);

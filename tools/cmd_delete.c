@@ -63,7 +63,7 @@ static int delete_all(const struct args *args, annal_store *store)
 {
     annal_index *index = NULL;
     int exit_status = EXIT_DONE;
-    int64_t begun_us = annal__system_clock.monotonic_us(annal__system_clock.arg);
+    int64_t begun_us = annal__monotonic_us();
     annal_slice *deleted = annal__zalloc((size_t)args->operand_count * sizeof *deleted);
     size_t count = 0;
     if (deleted == NULL)

@@ -27,19 +27,14 @@ struct tailing {
     int64_t committed_us;
 };
 
-static int64_t now_us(void)
-{
-    return annal__system_clock.monotonic_us(annal__system_clock.arg);
-}
-
 /* What was printed is with whoever reads it: then the cursor may move. */
 static int commit(struct tailing *tailing, bool now)
 {
     annal_error err = {0};
     if (tailing->options.cursor.len == 0 ||
-        (!now && now_us() - tailing->committed_us < COMMIT_US) || !out_flush())
+        (!now && annal__monotonic_us() - tailing->committed_us < COMMIT_US) || !out_flush())
         return 0;
-    tailing->committed_us = now_us();
+    tailing->committed_us = annal__monotonic_us();
     return annal_tail_commit(tailing->tail, &err) < 0 ? fail_error(&err) : 0;
 }
 
@@ -234,7 +229,7 @@ static int run(const struct args *args)
         annal_tail_open(tailing.store, &tailing.options, &tailing.tail, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0) {
-        tailing.committed_us = now_us();
+        tailing.committed_us = annal__monotonic_us();
         exit_status = check_ends(&tailing, print_events(&tailing));
     }
     annal_tail_close(tailing.tail);

@@ -74,7 +74,7 @@ void store_wait_each(annal_store *store)
 
 void store_wait_within(const struct args *args, annal_store *store, int64_t begun_us)
 {
-    int64_t took_us = annal__system_clock.monotonic_us(annal__system_clock.arg) - begun_us;
+    int64_t took_us = annal__monotonic_us() - begun_us;
     int64_t left_us = (int64_t)to_wait(args) * 1000 - took_us;
     left_us = annal__store_may_wait(store, left_us < 0 ? 0 : left_us);
     annal__store_limit_waits(store, (uint32_t)(left_us / 1000));

@@ -41,11 +41,6 @@ struct player {
     int64_t looked_us;  /* when keys and status were looked at last */
 };
 
-static int64_t now_us(void)
-{
-    return annal__system_clock.monotonic_us(annal__system_clock.arg);
-}
-
 /* ---- The last line of the screen ---- */
 
 static void clear_status(struct player *player)
@@ -182,7 +177,7 @@ static void act(struct player *player, enum key key)
         change_speed(player, key == KEY_FASTER);
     else if (key == KEY_QUIT || key == KEY_SIGNAL)
         player->quit = true;
-    player->looked_us = now_us();
+    player->looked_us = annal__monotonic_us();
     if (key != KEY_NONE)
         draw_status(player);
 }
@@ -191,7 +186,7 @@ static void act(struct player *player, enum key key)
 static bool wait_for(struct player *player, double left_us, bool at_end)
 {
     for (;;) {
-        int64_t begin = now_us();
+        int64_t begin = annal__monotonic_us();
         bool still = player->paused || at_end;
         double real_us = player->speed == 0 ? 0 : left_us / player->speed;
         int ms =
@@ -204,7 +199,7 @@ static bool wait_for(struct player *player, double left_us, bool at_end)
             return false;
         player->step = false;
         if (!still)
-            left_us -= (double)(now_us() - begin) * player->speed;
+            left_us -= (double)(annal__monotonic_us() - begin) * player->speed;
         if (!player->paused && (at_end || player->speed == 0 || left_us <= 0))
             return false;
     }
@@ -278,7 +273,7 @@ static annal_status show(struct player *player, annal_event *event, annal_error 
 /* Whether it is time to look at keys although no event is waited for. */
 static bool is_time_to_look(const struct player *player)
 {
-    return player->terminal.open && now_us() - player->looked_us >= LOOK_US;
+    return player->terminal.open && annal__monotonic_us() - player->looked_us >= LOOK_US;
 }
 
 /* Show the event before the one shown last, and stay there. */

@@ -26,6 +26,11 @@ static int64_t monotonic_us(void *arg)
 const struct clock annal__system_clock = {
     .wall_us = wall_us, .monotonic_us = monotonic_us, .arg = NULL};
 
+int64_t annal__monotonic_us(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
 int64_t annal__clock_after(const struct clock *clock, int64_t last_us)
 {
     int64_t now_us = clock->wall_us(clock->arg);

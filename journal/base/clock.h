@@ -13,6 +13,9 @@ struct clock {
 /* The system's clocks. */
 extern const struct clock annal__system_clock;
 
+/* Of the system's clock, where no test brings another. */
+int64_t annal__monotonic_us(void);
+
 /* Now, but not before last_us, unless that is minutes ahead: then the clock was set right. */
 int64_t annal__clock_after(const struct clock *clock, int64_t last_us);
 

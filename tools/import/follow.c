@@ -69,11 +69,6 @@ struct follow {
     int exit_status;
 };
 
-static int64_t now_us(void)
-{
-    return annal__system_clock.monotonic_us(NULL);
-}
-
 /* ---- Signals ---- */
 
 int follow_signals(void)
@@ -166,7 +161,7 @@ static uint64_t stamp_of(const char *path)
 static void note_change(struct followed *log)
 {
     log->is_changed = true;
-    log->changed_us = now_us();
+    log->changed_us = annal__monotonic_us();
 }
 
 /* ---- Which logs there are ---- */
@@ -254,7 +249,7 @@ static annal_status search(struct follow *follow)
                          .looked = watch_directory,
                          .arg = follow};
     annal_status status = ANNAL_OK;
-    int64_t begun_us = now_us();
+    int64_t begun_us = annal__monotonic_us();
     follow->search = false;
     for (int i = 0; i < options->path_count; i++) {
         watch_operand(follow, options->paths[i]);
@@ -273,7 +268,7 @@ static annal_status search(struct follow *follow)
         say("import --follow: inotify: %s; logs are looked at every %d seconds",
             strerror(follow->watch.refused), (int)(POLL_US / 1000000));
     }
-    int64_t done_us = now_us();
+    int64_t done_us = annal__monotonic_us();
     follow->search_us = done_us + 4 * (done_us - begun_us);
     return status;
 }
@@ -323,7 +318,7 @@ static void look_at_all(struct follow *follow)
             note_change(log);
     }
     follow->search = true;
-    follow->polled_us = now_us();
+    follow->polled_us = annal__monotonic_us();
 }
 
 /* ---- Reading ---- */
@@ -375,7 +370,7 @@ static annal_status refuse(struct follow *follow, struct followed *log, bool of_
     }
     if (status == ANNAL_ERR_BUSY) {
         note_change(log);
-        log->due_us = now_us() + RETRY_US;
+        log->due_us = annal__monotonic_us() + RETRY_US;
         return ANNAL_OK;
     }
     if (!log->was_refused)
@@ -446,7 +441,7 @@ static annal_status leave_replaced(struct follow *follow, struct followed *log,
     annal_status status = leave_moved(follow, log);
     log->moved = log->now;
     log->now = (struct reading){0};
-    log->moved_us = now_us();
+    log->moved_us = annal__monotonic_us();
     log->moved_due_us = 0;
     if (status >= 0 && change == IMPORT_REWRITTEN)
         status = take_and_close(follow, log, &log->moved, IMPORT_REST);
@@ -463,9 +458,9 @@ static annal_status read_moved(struct follow *follow, struct followed *log)
     uint64_t lines = log->moved.totals.lines;
     annal_status status = take(follow, log, &log->moved, IMPORT_WHOLE);
     if (log->moved.totals.lines != lines)
-        log->moved_us = now_us();
-    log->moved_due_us = now_us() + MOVED_US;
-    if (status >= 0 && now_us() - log->moved_us >= LINGER_US)
+        log->moved_us = annal__monotonic_us();
+    log->moved_due_us = annal__monotonic_us() + MOVED_US;
+    if (status >= 0 && annal__monotonic_us() - log->moved_us >= LINGER_US)
         status = leave_moved(follow, log);
     return status;
 }
@@ -492,7 +487,7 @@ static annal_status read_anew(struct follow *follow, struct followed *log, bool 
     annal_status status = find_kind(follow, log);
     if (status < 0 || log->importer.kind == NULL)
         return status;
-    bool only_whole = !last && now_us() - log->changed_us < QUIET_US;
+    bool only_whole = !last && annal__monotonic_us() - log->changed_us < QUIET_US;
     status = import_open(options->store, &log->importer, log->path, &follow->import, only_whole,
                          &log->now.job, &err);
     if (status < 0)
@@ -515,7 +510,7 @@ static annal_status read_log(struct follow *follow, struct followed *log, bool l
 {
     annal_status status = ANNAL_OK;
     enum import_change change = IMPORT_SAME;
-    int64_t begun_us = now_us();
+    int64_t begun_us = annal__monotonic_us();
     log->is_changed = false;
     log->due_us = 0;
     log->stamp = stamp_of(log->path);
@@ -529,7 +524,7 @@ static annal_status read_log(struct follow *follow, struct followed *log, bool l
     }
     if (status >= 0 && change != IMPORT_SAME && log->stamp != 0)
         status = read_anew(follow, log, last);
-    int64_t now = now_us(), took_us = now - begun_us;
+    int64_t now = annal__monotonic_us(), took_us = now - begun_us;
     if (log->due_us == 0)
         log->due_us = now + (change == IMPORT_SAME || took_us < GAP_US ? GAP_US : took_us);
     return status;
@@ -542,7 +537,7 @@ static annal_status read_due(struct follow *follow)
         struct followed *log = &follow->logs[i];
         if (log->moved.job != NULL)
             status = read_moved(follow, log);
-        if (status >= 0 && log->is_changed && log->due_us <= now_us())
+        if (status >= 0 && log->is_changed && log->due_us <= annal__monotonic_us())
             status = read_log(follow, log, false);
     }
     return status;
@@ -570,10 +565,10 @@ static void wait_for_word(struct follow *follow)
     struct pollfd fds[] = {{.fd = follow->options->signals, .events = POLLIN},
                            {.fd = follow->watch.fd, .events = POLLIN},
                            {.fd = STDOUT_FILENO}};
-    int64_t wait_us = next_look(follow) - now_us();
+    int64_t wait_us = next_look(follow) - annal__monotonic_us();
     (void)poll(fds, 3, wait_us <= 0 ? 0 : (int)((wait_us + 999) / 1000));
     watch_read(&follow->watch, hear, follow);
-    if (now_us() - follow->polled_us >= POLL_US)
+    if (annal__monotonic_us() - follow->polled_us >= POLL_US)
         look_at_all(follow);
     if ((fds[2].revents & (POLLERR | POLLHUP)) != 0 || !out_wanted())
         follow->ended = true;
@@ -630,7 +625,7 @@ int follow_logs(const struct follow_options *options, struct follow_totals *out_
                                             .limits = options->limits};
     watch_init(&follow.watch);
     annal_status status = search(&follow);
-    follow.polled_us = now_us();
+    follow.polled_us = annal__monotonic_us();
     if (status >= 0)
         status = read_due(&follow);
     bool all_read = status >= 0 && !follow.ended;
@@ -638,7 +633,7 @@ int follow_logs(const struct follow_options *options, struct follow_totals *out_
         options->all_read(options->arg, follow.count);
     while (status >= 0 && !wants_to_stop(&follow)) {
         wait_for_word(&follow);
-        if (follow.search && follow.search_us <= now_us())
+        if (follow.search && follow.search_us <= annal__monotonic_us())
             status = search(&follow);
         if (status >= 0)
             status = read_due(&follow);
