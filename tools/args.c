@@ -2,7 +2,6 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
-#include "tools/overdue.h"
 #include "tools/verbs.h"
 
 #include <errno.h>
@@ -450,8 +449,6 @@ int args_limits(const struct args *args, annal_limits *out)
                           .memory_bytes = memory << 20,
                           .temp_bytes = temp << 20,
                           .wait_ms = args->wait_ms};
-    if (exit_status == 0 && seconds != 0)
-        out->due_us = overdue_watch((unsigned)seconds);
     return exit_status;
 }
 

@@ -9,6 +9,7 @@
 #include "tools/import/map.h"
 #include "tools/open.h"
 #include "tools/out.h"
+#include "tools/overdue.h"
 #include "tools/progress.h"
 
 #include <annal/index.h>
@@ -404,6 +405,8 @@ static int import(const struct args *args)
         exit_status = read_map(&work);
     if (exit_status == EXIT_DONE)
         exit_status = args_limits(args, &work.limits);
+    if (exit_status == EXIT_DONE)
+        overdue_watch(&work.limits);
     if (exit_status == EXIT_DONE)
         exit_status = map_check(&work.importer, work.options, work.option_count);
     if (exit_status == EXIT_DONE)

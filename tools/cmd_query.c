@@ -4,6 +4,7 @@
 #include "tools/event_out.h"
 #include "tools/open.h"
 #include "tools/out.h"
+#include "tools/overdue.h"
 #include "tools/parquet.h"
 #include "tools/sessions.h"
 
@@ -100,7 +101,10 @@ static int read_where(struct query *query)
     if (text[strspn(text, " \t\n")] == '\0')
         return fail_usage("--where needs an SQL expression, such as \"data->>'$.tool' = 'bash'\"");
     query->filter.where = annal_slice_of(text);
-    return args_limits(query->args, &query->filter.where_limits);
+    int exit_status = args_limits(query->args, &query->filter.where_limits);
+    if (exit_status == 0)
+        overdue_watch(&query->filter.where_limits);
+    return exit_status;
 }
 
 static int read_filter(struct query *query, const char **out_path)

@@ -7,6 +7,7 @@
 #include "tools/catch_up.h"
 #include "tools/moment.h"
 #include "tools/open.h"
+#include "tools/overdue.h"
 #include "tools/player.h"
 #include "tools/replay_proof.h"
 #include "tools/rows.h"
@@ -306,6 +307,8 @@ static int run(const struct args *args)
         exit_status = read_options(&replay);
     if (exit_status == 0)
         exit_status = args_limits(args, &replay.limits);
+    if (exit_status == 0 && args_has(args, "sql"))
+        overdue_watch(&replay.limits);
     if (exit_status == 0)
         exit_status = store_open(args, OPEN_READ, 0, &replay.store);
     if (exit_status == 0)

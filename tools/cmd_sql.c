@@ -1,6 +1,7 @@
 #include "tools/args.h"
 #include "tools/catch_up.h"
 #include "tools/open.h"
+#include "tools/overdue.h"
 #include "tools/parquet.h"
 #include "tools/rows.h"
 
@@ -55,6 +56,8 @@ static int run(const struct args *args)
     int exit_status = parquet_args(args, &format, &path);
     if (exit_status == 0)
         exit_status = args_limits(args, &limits);
+    if (exit_status == 0)
+        overdue_watch(&limits);
     if (exit_status == 0 && path != NULL)
         exit_status = parquet_open(path, &parquet);
     if (exit_status == 0)

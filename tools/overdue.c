@@ -1,6 +1,7 @@
 #include "tools/overdue.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/clock.h"
 #include "tools/command.h"
 
 #include <pthread.h>
@@ -19,19 +20,12 @@ struct watch {
     char message[160];
 };
 
-static int64_t now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 static void *watch_it(void *arg)
 {
     struct watch *watch = arg;
     for (;;) {
         int64_t due_us = __atomic_load_n(&watch->due_us, __ATOMIC_ACQUIRE);
-        if (due_us != 0 && now_us() > due_us + GRACE_US) {
+        if (due_us != 0 && annal__monotonic_us() > due_us + GRACE_US) {
             (void)!write(STDERR_FILENO, watch->message, strlen(watch->message));
             _exit(EXIT_REFUSED);
         }
@@ -40,25 +34,24 @@ static void *watch_it(void *arg)
     return NULL;
 }
 
-int64_t *overdue_watch(unsigned seconds)
+void overdue_watch(annal_limits *limits)
 {
-    struct watch *watch = annal__zalloc(sizeof *watch);
+    struct watch *watch = limits->run_ms == 0 ? NULL : annal__zalloc(sizeof *watch);
     pthread_t thread;
+    sigset_t all, before; /* signals are for the thread that waits for them */
     if (watch == NULL)
-        return NULL;
+        return;
     snprintf(watch->message, sizeof watch->message,
              "annal: SQL: it was stopped after %u seconds, in one call of a function; --timeout "
              "changes that\n",
-             seconds);
-    sigset_t all, before; /* signals are for the thread that waits for them */
+             limits->run_ms / 1000);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&thread, NULL, watch_it, watch);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (failed != 0) {
+    if (pthread_create(&thread, NULL, watch_it, watch) == 0) {
+        pthread_detach(thread);
+        limits->due_us = &watch->due_us;
+    } else {
         annal__free(watch);
-        return NULL;
     }
-    pthread_detach(thread);
-    return &watch->due_us;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

@@ -6,12 +6,13 @@
 #ifndef TOOLS_OVERDUE_H
 #define TOOLS_OVERDUE_H
 
-#include <stdint.h>
+#include <annal/query.h>
 
 /*
- * For annal_limits.due_us: a second after that, say what the limit of so many seconds stopped and
- * exit with EXIT_REFUSED. NULL where no thread can be had. Once in a process.
+ * From now on, a second after the time of SQL that runs under these limits, say so and exit with
+ * EXIT_REFUSED. Does nothing without a limit of time, or where no thread can be had. Once in a
+ * process.
  */
-int64_t *overdue_watch(unsigned seconds);
+void overdue_watch(annal_limits *limits);
 
 #endif
