@@ -349,6 +349,16 @@ START_TEST(h6_a_journal_that_another_made_keeps_its_name)
 }
 END_TEST
 
+/* The next process finds all that was acknowledged, appends, and loses power. */
+static void append_after_the_dead(void)
+{
+    struct side side = open_side();
+    settle(&side, "s");
+    add(&side, "s", ANNAL_LEVEL_SYNC);
+    cut_power();
+    close_side(&side);
+}
+
 /* Refused or unknown: what was refused never comes back, not even when the cache reaches the
  * disk. */
 START_TEST(h8_a_group_whose_sync_failed_comes_back_for_nobody_who_was_refused)
@@ -368,11 +378,7 @@ START_TEST(h8_a_group_whose_sync_failed_comes_back_for_nobody_who_was_refused)
         trap.check = false;
     }
     bury(&one);
-    struct side two = open_side();
-    settle(&two, "s");
-    add(&two, "s", ANNAL_LEVEL_SYNC);
-    cut_power();
-    close_side(&two);
+    append_after_the_dead();
 }
 END_TEST
 
@@ -392,11 +398,7 @@ START_TEST(a_log_that_another_process_named_is_relied_on_only_when_its_name_is_d
     ck_assert_int_ne(try_add(&one, "s", 100, ANNAL_LEVEL_SYNC, NULL), ANNAL_OK);
     ck_assert_ptr_null(trap.name);
     bury(&one);
-    struct side two = open_side();
-    settle(&two, "s");
-    add(&two, "s", ANNAL_LEVEL_SYNC);
-    cut_power();
-    close_side(&two);
+    append_after_the_dead();
 }
 END_TEST
 

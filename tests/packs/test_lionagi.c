@@ -711,6 +711,22 @@ static int delete_pruned(void *arg, const annal_pruned *pruned)
     return 0;
 }
 
+/* Without a commit log, and nothing can be written to a file of the journals. */
+static void reopen_on_full_disk(struct packs *p, struct failing_io *disk)
+{
+    packs_close(p);
+    ck_assert_int_eq(unlink(tmpdir_path(&p->dir, "store/commit/00.log")), 0);
+    failing_io_init(disk);
+    disk->only = "pwrite";
+    disk->with_errno = ENOSPC;
+    disk->for_good = true;
+    disk->fail_at = 1;
+    const struct seams seams = {.io = &disk->io, .clock = &annal__system_clock};
+    const annal_store_options options = {.no_keeper = true, .wait_ms = 2000};
+    ck_ok(annal__store_open(p->path, &options, &seams, &p->store, err));
+    ck_ok(annal_index_open(p->store, NULL, &p->index, err));
+}
+
 START_TEST(on_a_full_disk_journals_are_pruned_without_an_event)
 {
     struct packs p;
@@ -721,18 +737,7 @@ START_TEST(on_a_full_disk_journals_are_pruned_without_an_event)
     packs_append_past(&p, "s1", "session.created", "{}");
     packs_append_past(&p, "s2", "session.created", "{}");
     ck_ok(annal_index_catch_up(p.index, (annal_slice){NULL, 0}, NULL, err));
-    packs_close(&p);
-    ck_assert_int_eq(unlink(tmpdir_path(&p.dir, "store/commit/00.log")), 0);
-
-    failing_io_init(&disk);
-    disk.only = "pwrite";
-    disk.with_errno = ENOSPC;
-    disk.for_good = true;
-    disk.fail_at = 1;
-    const struct seams seams = {.io = &disk.io, .clock = &annal__system_clock};
-    const annal_store_options store_options = {.no_keeper = true, .wait_ms = 2000};
-    ck_ok(annal__store_open(p.path, &store_options, &seams, &p.store, err));
-    ck_ok(annal_index_open(p.store, NULL, &p.index, err));
+    reopen_on_full_disk(&p, &disk);
     annal_prune_options options = {.before_us = 1600000000000000};
     ck_fails(ANNAL_ERR_IO, "No space", annal_prune(p.index, &options, delete_pruned, &p, err));
     ck_ok(annal_session_info_get(p.store, ANNAL_SLICE("s1"), &info, err));
@@ -803,18 +808,7 @@ START_TEST(no_journal_is_pruned_over_tables_that_could_not_be_filled)
     packs_append_past(&p, "s2", "progression.created", "{\"id\":\"p2\"}");
     packs_append_past(&p, "s2", "progression.appended",
                       "{\"progression_id\":\"p2\",\"message_id\":\"m1\"}");
-    packs_close(&p);
-    ck_assert_int_eq(unlink(tmpdir_path(&p.dir, "store/commit/00.log")), 0);
-
-    failing_io_init(&disk);
-    disk.only = "pwrite";
-    disk.with_errno = ENOSPC;
-    disk.for_good = true;
-    disk.fail_at = 1;
-    const struct seams seams = {.io = &disk.io, .clock = &annal__system_clock};
-    const annal_store_options store_options = {.no_keeper = true, .wait_ms = 2000};
-    ck_ok(annal__store_open(p.path, &store_options, &seams, &p.store, err));
-    ck_ok(annal_index_open(p.store, NULL, &p.index, err));
+    reopen_on_full_disk(&p, &disk);
     if (_i == 0) {
         limit_files(true);
     } else {

@@ -205,19 +205,26 @@ START_TEST(one_that_does_not_fit_alone_is_refused_and_tried_again_later_and_late
 }
 END_TEST
 
+static const annal_snapshot_policy every_100 = {.every_events = 100};
+
+/* Event 100 has a snapshot; those of 200 and 300 are due. */
+static void begin_behind_one_snapshot(struct taker *taker)
+{
+    append_turns(&f, "s", 1, 150);
+    ck_assert_uint_eq(catch_up(&every_100), 1);
+    append_turns(&f, "s", 1000, 200);
+    ck_ok(annal__taker_init(taker, f.index, S, &every_100, false, 1000, err));
+}
+
 /* A is on its way when B takes the same ones, and others that are stored against them. */
 START_TEST(what_another_process_took_meanwhile_stays)
 {
-    const annal_snapshot_policy policy = {.every_events = 100};
     struct taker a;
     annal_status status = ANNAL_OK;
-    append_turns(&f, "s", 1, 150);
-    ck_assert_uint_eq(catch_up(&policy), 1);
-    append_turns(&f, "s", 1000, 200);
-    ck_ok(annal__taker_init(&a, f.index, S, &policy, false, 1000, err));
+    begin_behind_one_snapshot(&a);
 
     ck_ok(annal_snapshot_drop(f.index, S, err));
-    ck_assert_uint_eq(catch_up(&policy), 3);
+    ck_assert_uint_eq(catch_up(&every_100), 3);
     annal_slice before = row_get(&f, 200);
     while (status == ANNAL_OK)
         status = annal__taker_step(&a, NULL);
@@ -236,13 +243,9 @@ END_TEST
 /* A is on its way when somebody rebuilds the index, which drops what A would store against. */
 START_TEST(nothing_is_stored_against_a_snapshot_that_is_gone)
 {
-    const annal_snapshot_policy policy = {.every_events = 100};
     struct taker a;
     annal_status status = ANNAL_OK;
-    append_turns(&f, "s", 1, 150);
-    ck_assert_uint_eq(catch_up(&policy), 1);
-    append_turns(&f, "s", 1000, 200);
-    ck_ok(annal__taker_init(&a, f.index, S, &policy, false, 1000, err));
+    begin_behind_one_snapshot(&a);
     ck_ok(annal_snapshot_drop(f.index, S, err));
     while (status == ANNAL_OK)
         status = annal__taker_step(&a, NULL);
