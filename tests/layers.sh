@@ -7,15 +7,15 @@ cd "$(dirname "$0")/.."
 bad=$(mktemp)
 trap 'rm -f "$bad"' EXIT
 includes() {
-    grep -rnE --include='*.[ch]' "^ *# *include *$1" journal artifact index snapshot replay packs tools 2>/dev/null
+    grep -rnE --include='*.[ch]' "^ *# *include *$1" journal index snapshot replay packs tools 2>/dev/null
 }
 
-for folder in journal artifact index snapshot replay packs tools; do
+for folder in journal index snapshot replay packs tools; do
     includes '"' | grep "^$folder/" |
         grep -v -e "include *\"$folder/" -e 'include *"journal/base/' >>"$bad" || true
 done
 includes '<sqlite3.*\.h>' | grep -v '^index/' >>"$bad" || true
-includes '<zstd.*\.h>' | grep -v -e '^snapshot/' -e '^artifact/frame\.c:' -e '^tools/import/unzst\.c:' >>"$bad" || true
+includes '<zstd.*\.h>' | grep -v -e '^snapshot/' -e '^journal/artifact/frame\.c:' -e '^tools/import/unzst\.c:' >>"$bad" || true
 includes '<sha2.*\.h>' | grep -v '^journal/base/sha256\.c:' >>"$bad" || true
 includes '<xxh.*\.h>' | grep -v '^journal/base/hash\.c:' >>"$bad" || true
 includes '<archive.*\.h>' | grep -v '^tools/export/tar\.c:' >>"$bad" || true

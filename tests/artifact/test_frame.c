@@ -1,4 +1,4 @@
-#include "artifact/frame.h"
+#include "journal/artifact/frame.h"
 #include "tests/artifact/fixture.h"
 #include "tests/support/random.h"
 

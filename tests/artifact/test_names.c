@@ -1,4 +1,4 @@
-#include "artifact/names.h"
+#include "journal/artifact/names.h"
 #include "journal/base/seam.h"
 #include "tests/artifact/fixture.h"
 

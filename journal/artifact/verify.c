@@ -5,7 +5,7 @@
  *     data, and no file there. A hash alone may stand for anything.
  * (2) Whether the files are what was stored, they say themselves: their names are their hashes.
  */
-#include "artifact/names.h"
+#include "journal/artifact/names.h"
 #include "journal/base/error.h"
 
 #include <string.h>

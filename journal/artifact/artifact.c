@@ -13,8 +13,8 @@
  * (4) Storing holds locks/artifacts shared, and a hold goes on doing so until its event is
  *     appended; removing takes it exclusively. See sweep.c.
  */
-#include "artifact/frame.h"
-#include "artifact/names.h"
+#include "journal/artifact/frame.h"
+#include "journal/artifact/names.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/seam.h"

@@ -12,7 +12,7 @@
  * (4) A file in events/ that is no session's journal, copied or renamed or the second of two, may
  *     be all that is left of one. What its bytes name stays.
  */
-#include "artifact/names.h"
+#include "journal/artifact/names.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/seam.h"

@@ -1,6 +1,6 @@
 /* Where artifacts stand: STORE/artifacts/<session>/<64 hex>.zst; unfinished ones: .new-<random>. */
-#ifndef ARTIFACT_NAMES_H
-#define ARTIFACT_NAMES_H
+#ifndef JOURNAL_ARTIFACT_NAMES_H
+#define JOURNAL_ARTIFACT_NAMES_H
 
 #include "journal/base/buf.h"
 #include "journal/base/sha256.h"

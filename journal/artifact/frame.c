@@ -1,4 +1,4 @@
-#include "artifact/frame.h"
+#include "journal/artifact/frame.h"
 
 #include "journal/base/buf.h"
 #include "journal/base/error.h"

@@ -9,7 +9,7 @@
  * (3) All else of data stays byte for byte.
  * (4) Data that is not one JSON object is left alone: the append says what is wrong with it.
  */
-#include "artifact/names.h"
+#include "journal/artifact/names.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"

@@ -1,4 +1,4 @@
-#include "artifact/names.h"
+#include "journal/artifact/names.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
