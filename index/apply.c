@@ -1,6 +1,6 @@
 #include "index/apply.h"
 
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/fields.h"
 #include "index/outbox.h"
 #include "index/permit.h"

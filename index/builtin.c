@@ -1,5 +1,5 @@
 /* The packs that are built in: two lines here, and packs/NAME.sql in CMakeLists.txt. */
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/packs.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The index itself as a follower: event_index, the counters, and the rows of the core pack. */
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/index.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"

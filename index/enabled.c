@@ -4,7 +4,7 @@
  */
 #include "index/packs.h"
 
-#include "index/lock.h"
+#include "index/db/lock.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/seam.h"

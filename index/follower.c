@@ -1,6 +1,6 @@
 #include "index/follower.h"
 
-#include "index/database.h"
+#include "index/db/database.h"
 #include "journal/base/slice.h"
 
 #include <stdio.h>

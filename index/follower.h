@@ -7,7 +7,7 @@
 #define INDEX_FOLLOWER_H
 
 #include "index/apply.h"
-#include "index/derived.h"
+#include "index/db/derived.h"
 
 #include <annal/index.h>
 #include <annal/journal.h>

@@ -6,7 +6,7 @@
 #ifndef INDEX_FOUND_H
 #define INDEX_FOUND_H
 
-#include "index/database.h"
+#include "index/db/database.h"
 #include "journal/base/buf.h"
 
 #include <annal/journal.h>

@@ -42,7 +42,7 @@
  *     is refused, with how far the tables are: whoever tries again is further on, and nobody waits
  *     for minutes.
  */
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/index.h"
 #include "index/plan.h"
 #include "journal/base/alloc.h"

@@ -22,7 +22,7 @@
  */
 #include "index/health.h"
 
-#include "index/database.h"
+#include "index/db/database.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"

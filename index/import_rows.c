@@ -10,10 +10,10 @@
  * (3) No row is lost: tables that none of them read come behind, row by row; those that the section
  *     "-- tables" names come before all else.
  */
-#include "index/bound.h"
-#include "index/database.h"
+#include "index/db/bound.h"
+#include "index/db/database.h"
 #include "index/import.h"
-#include "index/patience.h"
+#include "index/db/patience.h"
 #include "journal/base/alloc.h"
 #include "journal/base/base64.h"
 #include "journal/base/error.h"

@@ -2,7 +2,7 @@
 #ifndef INDEX_INDEX_H
 #define INDEX_INDEX_H
 
-#include "index/derived.h"
+#include "index/db/derived.h"
 #include "index/follower.h"
 #include "index/packs.h"
 #include "index/search.h"

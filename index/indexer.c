@@ -25,7 +25,7 @@
  *     keeps up to where the session was settled before, with seq 0 when it never was, so that
  *     verify can make the same tables again.
  */
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/index.h"
 #include "index/packs.h"
 #include "index/plan.h"

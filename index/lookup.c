@@ -1,5 +1,5 @@
 /* What every reader begins with, what it reads past the index, and how the index stands. */
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/index.h"
 #include "journal/base/error.h"
 #include "journal/base/seam.h"

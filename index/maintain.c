@@ -1,5 +1,5 @@
 /* The databases of a store as files: how they stand, checkpoints, VACUUM. */
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/index.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"

@@ -1,5 +1,5 @@
 /* The index as a whole: sessions.db, the packs beside it, the chore that follows the journals. */
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/index.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"

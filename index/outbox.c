@@ -25,8 +25,8 @@
  */
 #include "index/outbox.h"
 
-#include "index/database.h"
-#include "index/lock.h"
+#include "index/db/database.h"
+#include "index/db/lock.h"
 #include "journal/base/alloc.h"
 #include "journal/base/base64.h"
 #include "journal/base/buf.h"

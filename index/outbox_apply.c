@@ -1,7 +1,7 @@
 /* Events sql.applied and schema.extended back into tables; what they hold: outbox.c, rule 7. */
 #include "index/outbox.h"
 
-#include "index/database.h"
+#include "index/db/database.h"
 #include "journal/base/alloc.h"
 #include "journal/base/base64.h"
 #include "journal/base/buf.h"

@@ -12,7 +12,7 @@
  */
 #include "index/outbox.h"
 
-#include "index/database.h"
+#include "index/db/database.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 

@@ -38,7 +38,7 @@
  */
 #include "index/pack.h"
 
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/permit.h"
 #include "index/token.h"
 #include "journal/base/alloc.h"

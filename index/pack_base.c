@@ -16,7 +16,7 @@
  * (7) Where users write too, each transaction begins with what they wrote since the last one:
  *     outbox.c. Tables are not made anew before it is in the journal.
  */
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/index.h"
 #include "index/outbox.h"
 #include "index/pack_reconcile.h"

@@ -12,7 +12,7 @@
  */
 #include "index/pack_reconcile.h"
 
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/token.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

@@ -14,7 +14,7 @@
  */
 #include "index/packs.h"
 
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/index.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"

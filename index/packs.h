@@ -10,7 +10,7 @@
 
 #include "index/follower.h"
 #include "index/pack.h"
-#include "index/shape.h"
+#include "index/db/shape.h"
 #include "journal/base/buf.h"
 #include "journal/base/io.h"
 

@@ -1,5 +1,5 @@
 /* How the packs of a store stand, and one of them by its name. */
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/index.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

@@ -9,8 +9,8 @@
  *     was deleted in between, and is caught up once more.
  */
 #include "index/apply.h"
-#include "index/database.h"
-#include "index/files.h"
+#include "index/db/database.h"
+#include "index/db/files.h"
 #include "index/index.h"
 #include "index/plan.h"
 #include "journal/base/alloc.h"

@@ -16,7 +16,7 @@
  * (6) While what users wrote into a database waits to be drained, its tables cannot be what the
  *     journal gives, and are not compared.
  */
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/index.h"
 #include "index/outbox.h"
 #include "index/plan.h"

@@ -21,7 +21,7 @@
  */
 #include "index/permit.h"
 
-#include "index/database.h"
+#include "index/db/database.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 

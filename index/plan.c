@@ -1,6 +1,6 @@
 #include "index/plan.h"
 
-#include "index/database.h"
+#include "index/db/database.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/seam.h"

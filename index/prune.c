@@ -21,7 +21,7 @@
  *     appended at all, a journal that is to be deleted goes without it: that is how the disk is
  *     emptied.
  */
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/index.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"

@@ -1,7 +1,7 @@
 /* Event queries: one SELECT over event_index, and each event read from its journal. */
 #include "index/query.h"
-#include "index/bound.h"
-#include "index/database.h"
+#include "index/db/bound.h"
+#include "index/db/database.h"
 #include "index/found.h"
 #include "index/history.h"
 #include "index/index.h"

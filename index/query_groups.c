@@ -1,5 +1,5 @@
 /* Counting what a filter gives: all of it, or by type, session or day. */
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/query.h"
 #include "journal/base/error.h"
 

@@ -14,8 +14,8 @@
  */
 #include "index/search.h"
 
-#include "index/database.h"
-#include "index/files.h"
+#include "index/db/database.h"
+#include "index/db/files.h"
 #include "index/index.h"
 #include "index/search_text.h"
 #include "journal/base/alloc.h"

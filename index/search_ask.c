@@ -1,5 +1,5 @@
 /* Asking search.db: words become an expression of FTS5, each hit gets its snippet. */
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/history.h"
 #include "index/index.h"
 #include "index/plan.h"

@@ -1,5 +1,5 @@
 /* Rows of the snapshots table: what stands in state is the snapshot folder's matter. */
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/index.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

@@ -1,4 +1,4 @@
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/health.h"
 #include "index/index.h"
 #include "journal/base/alloc.h"

@@ -1,6 +1,6 @@
 #include "index/state.h"
 
-#include "index/database.h"
+#include "index/db/database.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"

@@ -7,7 +7,7 @@
  *     by one, everything in front of it is as it is in `after`, and everything from it on as in
  *     `before`: so the position is true at the moment when its change is made.
  */
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/state.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

@@ -7,7 +7,7 @@
  * state_diff.c walks two states in this order, and its JSON patch names rows by where they stand in
  * it.
  */
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/state.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"

@@ -23,7 +23,7 @@
  */
 #include "index/state_vfs.h"
 
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/spill.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

@@ -5,7 +5,7 @@
 #ifndef INDEX_VIRTUAL_H
 #define INDEX_VIRTUAL_H
 
-#include "index/database.h"
+#include "index/db/database.h"
 
 /* One look at the index of a store, which stays as it is while somebody has it. */
 struct reading {

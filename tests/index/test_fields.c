@@ -1,6 +1,6 @@
 #include "index/fields.h"
 
-#include "index/database.h"
+#include "index/db/database.h"
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
 #include "tests/support/random.h"

@@ -1,5 +1,5 @@
 /* Two locks over one file, as two processes have them. */
-#include "index/lock.h"
+#include "index/db/lock.h"
 #include "journal/base/seam.h"
 #include "tests/index/fixture.h"
 

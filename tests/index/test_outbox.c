@@ -2,7 +2,7 @@
 #include "tests/index/fixture.h"
 
 #include "index/apply.h"
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/outbox.h"
 
 #include <stdio.h>

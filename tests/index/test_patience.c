@@ -1,5 +1,5 @@
 /* SQLite waits for other programs as long as the store may, and each moment is counted once. */
-#include "index/patience.h"
+#include "index/db/patience.h"
 
 #include "journal/base/seam.h"
 #include "tests/support/journals.h"

@@ -1,4 +1,4 @@
-/* Connections that are kept for the next question. Numbers: the rules of index/readers.h. */
+/* Connections that are kept for the next question. Numbers: the rules of index/db/readers.h. */
 #include "tests/index/fixture.h"
 
 #include "index/index.h"

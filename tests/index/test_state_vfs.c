@@ -1,4 +1,4 @@
-#include "index/database.h"
+#include "index/db/database.h"
 #include "index/state.h"
 #include "journal/base/sha256.h"
 #include "tests/index/fixture.h"

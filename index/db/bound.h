@@ -5,8 +5,8 @@
  * is what SQLite has of it beyond what it had at the begin, in this process, and temporary files
  * are all that SQLite has open in this process: other queries at the same time count with it.
  */
-#ifndef INDEX_BOUND_H
-#define INDEX_BOUND_H
+#ifndef INDEX_DB_BOUND_H
+#define INDEX_DB_BOUND_H
 
 #include <annal/query.h>
 

@@ -1,7 +1,7 @@
-#include "index/database.h"
+#include "index/db/database.h"
 
-#include "index/bound.h"
-#include "index/functions.h"
+#include "index/db/bound.h"
+#include "index/db/functions.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"

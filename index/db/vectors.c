@@ -11,7 +11,7 @@
  * vector is a BLOB of float32, or a JSON array of numbers. What is no vector, and two of different
  * dimensions, is an error. We add up in double, so the last digits may differ from its.
  */
-#include "index/vectors.h"
+#include "index/db/vectors.h"
 
 #include "journal/base/alloc.h"
 

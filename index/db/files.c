@@ -1,4 +1,4 @@
-#include "index/files.h"
+#include "index/db/files.h"
 
 #include "journal/base/buf.h"
 #include "journal/base/error.h"

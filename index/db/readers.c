@@ -1,6 +1,6 @@
-#include "index/readers.h"
+#include "index/db/readers.h"
 
-#include "index/database.h"
+#include "index/db/database.h"
 #include "journal/base/error.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The SQL functions over vectors; vectors.c says what they do. */
-#ifndef INDEX_VECTORS_H
-#define INDEX_VECTORS_H
+#ifndef INDEX_DB_VECTORS_H
+#define INDEX_DB_VECTORS_H
 
 #include <sqlite3.h>
 

@@ -1,6 +1,6 @@
 /* SQLite, as this folder uses it: opening, errors, SQL functions, reading rows. */
-#ifndef INDEX_DATABASE_H
-#define INDEX_DATABASE_H
+#ifndef INDEX_DB_DATABASE_H
+#define INDEX_DB_DATABASE_H
 
 #include <annal/query.h>
 

@@ -9,10 +9,10 @@
  *     did more says so, and it is closed.
  * (3) In a child of fork() nothing of it is touched, not even closed: it belongs to the parent.
  */
-#ifndef INDEX_READERS_H
-#define INDEX_READERS_H
+#ifndef INDEX_DB_READERS_H
+#define INDEX_DB_READERS_H
 
-#include "index/files.h"
+#include "index/db/files.h"
 
 #include <pthread.h>
 #include <sqlite3.h>

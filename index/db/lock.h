@@ -22,8 +22,8 @@
  *     two looks: nobody queues, so it would have the lock again before they ask. Who only tries
  *     leaves no word: the holder would stay away for nobody.
  */
-#ifndef INDEX_LOCK_H
-#define INDEX_LOCK_H
+#ifndef INDEX_DB_LOCK_H
+#define INDEX_DB_LOCK_H
 
 #include "journal/base/io.h"
 

@@ -1,6 +1,6 @@
-#include "index/shape.h"
+#include "index/db/shape.h"
 
-#include "index/database.h"
+#include "index/db/database.h"
 #include "journal/base/hash.h"
 
 /* A file that an older version made has no such table. */

@@ -1,4 +1,4 @@
-#include "index/lock.h"
+#include "index/db/lock.h"
 
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"

@@ -13,9 +13,9 @@
  *
  * and those over vectors, in vectors.c.
  */
-#include "index/functions.h"
+#include "index/db/functions.h"
 
-#include "index/vectors.h"
+#include "index/db/vectors.h"
 #include "journal/base/base64.h"
 
 #include <annal/base.h>

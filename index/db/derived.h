@@ -3,13 +3,13 @@
  * thrown away at any moment. sessions.db is one, each pack database another. derived.c says in
  * rules how such a file is opened, made and made anew.
  */
-#ifndef INDEX_DERIVED_H
-#define INDEX_DERIVED_H
+#ifndef INDEX_DB_DERIVED_H
+#define INDEX_DB_DERIVED_H
 
-#include "index/files.h"
-#include "index/lock.h"
-#include "index/patience.h"
-#include "index/readers.h"
+#include "index/db/files.h"
+#include "index/db/lock.h"
+#include "index/db/patience.h"
+#include "index/db/readers.h"
 
 #include <annal/store.h>
 

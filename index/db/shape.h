@@ -9,8 +9,8 @@
  *     shape last held, in the same database.
  * (3) Rows are not looked at: annal verify compares those.
  */
-#ifndef INDEX_SHAPE_H
-#define INDEX_SHAPE_H
+#ifndef INDEX_DB_SHAPE_H
+#define INDEX_DB_SHAPE_H
 
 #include <annal/base.h>
 

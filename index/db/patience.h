@@ -14,8 +14,8 @@
  *     tells a VFS nothing about who sleeps. So the limit belongs to a thread, between
  *     annal__patience_limit() and annal__patience_unlimit(), whatever connection of these it uses.
  */
-#ifndef INDEX_PATIENCE_H
-#define INDEX_PATIENCE_H
+#ifndef INDEX_DB_PATIENCE_H
+#define INDEX_DB_PATIENCE_H
 
 #include <annal/store.h>
 

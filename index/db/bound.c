@@ -1,4 +1,4 @@
-#include "index/bound.h"
+#include "index/db/bound.h"
 
 #include "journal/base/clock.h"
 #include "journal/base/error.h"

@@ -20,9 +20,9 @@
  *     A stranger may switch to WAL all the same: then -wal and -shm come and go, and say nothing
  *     about the file.
  */
-#include "index/derived.h"
+#include "index/db/derived.h"
 
-#include "index/database.h"
+#include "index/db/database.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"

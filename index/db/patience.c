@@ -1,6 +1,6 @@
-#include "index/patience.h"
+#include "index/db/patience.h"
 
-#include "index/lock.h"
+#include "index/db/lock.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/seam.h"

@@ -1,6 +1,6 @@
 /* The SQL functions that every connection of ours has; functions.c says what they do. */
-#ifndef INDEX_FUNCTIONS_H
-#define INDEX_FUNCTIONS_H
+#ifndef INDEX_DB_FUNCTIONS_H
+#define INDEX_DB_FUNCTIONS_H
 
 #include <sqlite3.h>
 

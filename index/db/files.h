@@ -2,8 +2,8 @@
  * A SQLite database as files: itself, and beside it what SQLite finds by name (-wal, -shm,
  * -journal). All of this is for the holder of the index lock, while no connection of ours is open.
  */
-#ifndef INDEX_FILES_H
-#define INDEX_FILES_H
+#ifndef INDEX_DB_FILES_H
+#define INDEX_DB_FILES_H
 
 #include "journal/base/io.h"
 
