@@ -12,7 +12,7 @@
  * (4) search.db comes last, and only once somebody has searched.
  */
 #include "index/index.h"
-#include "index/plan.h"
+#include "index/follow/plan.h"
 #include "journal/base/error.h"
 
 #define CHORE_MS 200

@@ -44,7 +44,7 @@
  */
 #include "index/db/database.h"
 #include "index/index.h"
-#include "index/plan.h"
+#include "index/follow/plan.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"

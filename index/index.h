@@ -3,7 +3,7 @@
 #define INDEX_INDEX_H
 
 #include "index/db/derived.h"
-#include "index/follower.h"
+#include "index/follow/follower.h"
 #include "index/packs.h"
 #include "index/search.h"
 
@@ -71,7 +71,7 @@ struct annal_index {
 annal_status annal__index_open_private(annal_store *store, uint32_t wait_ms,
                                        annal_index **out_index, annal_error *err);
 
-/* ---- core.c ---- */
+/* ---- event_index.c ---- */
 
 extern const struct derived_ops annal__core_ops; /* arg: the index */
 extern const struct follower_ops annal__core_follower;

@@ -8,7 +8,7 @@
 #ifndef INDEX_PACKS_H
 #define INDEX_PACKS_H
 
-#include "index/follower.h"
+#include "index/follow/follower.h"
 #include "index/pack.h"
 #include "index/db/shape.h"
 #include "journal/base/buf.h"

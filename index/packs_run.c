@@ -12,7 +12,7 @@
 #include "index/db/database.h"
 #include "index/db/files.h"
 #include "index/index.h"
-#include "index/plan.h"
+#include "index/follow/plan.h"
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"

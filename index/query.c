@@ -3,7 +3,7 @@
 #include "index/db/bound.h"
 #include "index/db/database.h"
 #include "index/found.h"
-#include "index/history.h"
+#include "index/follow/history.h"
 #include "index/index.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"

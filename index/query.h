@@ -2,7 +2,7 @@
 #ifndef INDEX_QUERY_H
 #define INDEX_QUERY_H
 
-#include "index/history.h"
+#include "index/follow/history.h"
 #include "index/index.h"
 #include "journal/base/buf.h"
 

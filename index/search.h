@@ -2,7 +2,7 @@
 #ifndef INDEX_SEARCH_H
 #define INDEX_SEARCH_H
 
-#include "index/follower.h"
+#include "index/follow/follower.h"
 
 struct search {
     struct derived base;

@@ -1,8 +1,8 @@
 /* Asking search.db: words become an expression of FTS5, each hit gets its snippet. */
 #include "index/db/database.h"
-#include "index/history.h"
+#include "index/follow/history.h"
 #include "index/index.h"
-#include "index/plan.h"
+#include "index/follow/plan.h"
 #include "index/query.h"
 #include "index/search.h"
 #include "journal/base/buf.h"

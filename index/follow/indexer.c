@@ -28,7 +28,7 @@
 #include "index/db/database.h"
 #include "index/index.h"
 #include "index/packs.h"
-#include "index/plan.h"
+#include "index/follow/plan.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/seam.h"

@@ -4,10 +4,10 @@
  * ever. A plan for all sessions compares sizes only: opening every journal would cost each reader
  * of a store with 100,000 sessions some seconds, to find what no program of ours does.
  */
-#ifndef INDEX_PLAN_H
-#define INDEX_PLAN_H
+#ifndef INDEX_FOLLOW_PLAN_H
+#define INDEX_FOLLOW_PLAN_H
 
-#include "index/follower.h"
+#include "index/follow/follower.h"
 #include "journal/base/buf.h"
 
 /* One session that is behind, or (gone) whose journal is no more. */

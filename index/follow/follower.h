@@ -3,8 +3,8 @@
  * own database. Each has a cursor per session, which moves in the transaction that moves its rows;
  * indexer.c says in rules how.
  */
-#ifndef INDEX_FOLLOWER_H
-#define INDEX_FOLLOWER_H
+#ifndef INDEX_FOLLOW_FOLLOWER_H
+#define INDEX_FOLLOW_FOLLOWER_H
 
 #include "index/apply.h"
 #include "index/db/derived.h"

@@ -1,4 +1,4 @@
-#include "index/history.h"
+#include "index/follow/history.h"
 
 #include "index/db/database.h"
 #include "journal/base/alloc.h"

@@ -1,4 +1,4 @@
-#include "index/plan.h"
+#include "index/follow/plan.h"
 
 #include "index/db/database.h"
 #include "journal/base/alloc.h"

@@ -2,8 +2,8 @@
  * Which journals hold the histories of some sessions: their own, and for forks those of their
  * ancestors up to the fork points.
  */
-#ifndef INDEX_HISTORY_H
-#define INDEX_HISTORY_H
+#ifndef INDEX_FOLLOW_HISTORY_H
+#define INDEX_FOLLOW_HISTORY_H
 
 #include <annal/journal.h>
 

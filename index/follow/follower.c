@@ -1,4 +1,4 @@
-#include "index/follower.h"
+#include "index/follow/follower.h"
 
 #include "index/db/database.h"
 #include "journal/base/slice.h"
