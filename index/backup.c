@@ -29,7 +29,7 @@
 
 #include "index/backup_order.h"
 #include "index/index.h"
-#include "index/packs.h"
+#include "index/pack/packs.h"
 
 #include "journal/base/error.h"
 #include "journal/base/seam.h"

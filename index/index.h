@@ -4,7 +4,7 @@
 
 #include "index/db/derived.h"
 #include "index/follow/follower.h"
-#include "index/packs.h"
+#include "index/pack/packs.h"
 #include "index/search.h"
 
 #include <annal/index.h>

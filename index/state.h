@@ -2,7 +2,7 @@
 #ifndef INDEX_STATE_H
 #define INDEX_STATE_H
 
-#include "index/apply.h"
+#include "index/pack/apply.h"
 #include "index/state_vfs.h"
 #include "journal/base/buf.h"
 

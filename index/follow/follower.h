@@ -6,7 +6,7 @@
 #ifndef INDEX_FOLLOW_FOLLOWER_H
 #define INDEX_FOLLOW_FOLLOWER_H
 
-#include "index/apply.h"
+#include "index/pack/apply.h"
 #include "index/db/derived.h"
 
 #include <annal/index.h>

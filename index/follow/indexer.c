@@ -27,7 +27,7 @@
  */
 #include "index/db/database.h"
 #include "index/index.h"
-#include "index/packs.h"
+#include "index/pack/packs.h"
 #include "index/follow/plan.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"

@@ -8,7 +8,7 @@
  *     lost.
  * (4) Handlers that compile take no clock and write no file. (Its SQL is not run: it may be any.)
  */
-#include "index/pack.h"
+#include "index/pack/pack.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

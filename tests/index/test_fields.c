@@ -1,4 +1,4 @@
-#include "index/fields.h"
+#include "index/pack/fields.h"
 
 #include "index/db/database.h"
 #include "journal/base/buf.h"

@@ -1,9 +1,9 @@
 /* What users write into a writable database with the stock shell, and what becomes of it. */
 #include "tests/index/fixture.h"
 
-#include "index/apply.h"
+#include "index/pack/apply.h"
 #include "index/db/database.h"
-#include "index/outbox.h"
+#include "index/pack/outbox.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "tests/packs/fixture.h"
 
-#include "index/pack.h"
+#include "index/pack/pack.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,7 @@
  * (4) FILE stands in STORE, in STORE/DIR (`in DIR`), or in the directory that `at DIR` named. Packs
  *     with the same file share one database.
  */
-#include "index/packs.h"
+#include "index/pack/packs.h"
 
 #include "index/db/database.h"
 #include "index/index.h"

@@ -2,8 +2,8 @@
  * The fields of an event's data that a section names: $a and $run::id are what SQLite's
  * data ->> '$.a' and data ->> '$.run.id' are, to the last digit.
  */
-#ifndef INDEX_FIELDS_H
-#define INDEX_FIELDS_H
+#ifndef INDEX_PACK_FIELDS_H
+#define INDEX_PACK_FIELDS_H
 
 #include <annal/base.h>
 

@@ -2,7 +2,7 @@
  * STORE/packs/enabled: one `NAME` or `NAME at DIR` a line. A change is a new file in the place of
  * the old one, under locks/packs; lines that are not about this pack stay as they are.
  */
-#include "index/packs.h"
+#include "index/pack/packs.h"
 
 #include "index/db/lock.h"
 #include "journal/base/buf.h"

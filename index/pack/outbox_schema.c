@@ -10,7 +10,7 @@
  * (3) A user's table that became another one in any other way is dropped and made again, with all
  *     its rows. One of the pack's that lost something is broken: the pack is made anew.
  */
-#include "index/outbox.h"
+#include "index/pack/outbox.h"
 
 #include "index/db/database.h"
 #include "journal/base/alloc.h"

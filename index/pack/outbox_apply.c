@@ -1,5 +1,5 @@
 /* Events sql.applied and schema.extended back into tables; what they hold: outbox.c, rule 7. */
-#include "index/outbox.h"
+#include "index/pack/outbox.h"
 
 #include "index/db/database.h"
 #include "journal/base/alloc.h"

@@ -1,6 +1,6 @@
 /* The packs that are built in: two lines here, and packs/NAME.sql in CMakeLists.txt. */
 #include "index/db/database.h"
-#include "index/packs.h"
+#include "index/pack/packs.h"
 
 #include <string.h>
 

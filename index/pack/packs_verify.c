@@ -18,7 +18,7 @@
  */
 #include "index/db/database.h"
 #include "index/index.h"
-#include "index/outbox.h"
+#include "index/pack/outbox.h"
 #include "index/follow/plan.h"
 #include "journal/base/error.h"
 #include "journal/base/seam.h"

@@ -1,10 +1,10 @@
 /*
  * What the SQL of a pack may do, and what its functions may say; see permit.c.
  */
-#ifndef INDEX_PERMIT_H
-#define INDEX_PERMIT_H
+#ifndef INDEX_PACK_PERMIT_H
+#define INDEX_PACK_PERMIT_H
 
-#include "index/pack.h"
+#include "index/pack/pack.h"
 
 struct permit {
     const annal_pack *pack;

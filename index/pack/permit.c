@@ -19,7 +19,7 @@
  *     million instructions of SQLite's, or with 256 MiB that it holds or has written, it is
  *     stopped. A value may take 128 MiB.
  */
-#include "index/permit.h"
+#include "index/pack/permit.h"
 
 #include "index/db/database.h"
 #include "journal/base/alloc.h"

@@ -36,11 +36,11 @@
  *     SQLite's functions.
  * (6) Every row belongs to one session. Handlers write only rows of :session.
  */
-#include "index/pack.h"
+#include "index/pack/pack.h"
 
 #include "index/db/database.h"
-#include "index/permit.h"
-#include "index/token.h"
+#include "index/pack/permit.h"
+#include "index/pack/token.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"

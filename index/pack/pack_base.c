@@ -18,8 +18,8 @@
  */
 #include "index/db/database.h"
 #include "index/index.h"
-#include "index/outbox.h"
-#include "index/pack_reconcile.h"
+#include "index/pack/outbox.h"
+#include "index/pack/pack_reconcile.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/log.h"

@@ -10,10 +10,10 @@
  *     another constraint, other rows that the pack brings along, other triggers (they might have
  *     made other rows).
  */
-#include "index/pack_reconcile.h"
+#include "index/pack/pack_reconcile.h"
 
 #include "index/db/database.h"
-#include "index/token.h"
+#include "index/pack/token.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"

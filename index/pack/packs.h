@@ -5,11 +5,11 @@
  * struct pack_set *set; annal__packs_get(index, &set, err); … annal__packs_put(index, set);
  * A set never changes; when packs/ does, the next annal__packs_get() gives another one.
  */
-#ifndef INDEX_PACKS_H
-#define INDEX_PACKS_H
+#ifndef INDEX_PACK_PACKS_H
+#define INDEX_PACK_PACKS_H
 
 #include "index/follow/follower.h"
-#include "index/pack.h"
+#include "index/pack/pack.h"
 #include "index/db/shape.h"
 #include "journal/base/buf.h"
 #include "journal/base/io.h"

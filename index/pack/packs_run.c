@@ -8,7 +8,7 @@
  * (3) A reader attaches what was caught up. When the file that it finds is another one by now, it
  *     was deleted in between, and is caught up once more.
  */
-#include "index/apply.h"
+#include "index/pack/apply.h"
 #include "index/db/database.h"
 #include "index/db/files.h"
 #include "index/index.h"

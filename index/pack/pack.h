@@ -1,6 +1,6 @@
 /* A parsed pack, as the files of this folder use it. */
-#ifndef INDEX_PACK_H
-#define INDEX_PACK_H
+#ifndef INDEX_PACK_PACK_H
+#define INDEX_PACK_PACK_H
 
 #include <annal/pack.h>
 

@@ -2,10 +2,10 @@
  * Applying events to the tables of packs: the one place where a handler runs, for sessions.db and
  * for a state in memory alike, so that both always say the same.
  */
-#ifndef INDEX_APPLY_H
-#define INDEX_APPLY_H
+#ifndef INDEX_PACK_APPLY_H
+#define INDEX_PACK_APPLY_H
 
-#include "index/pack.h"
+#include "index/pack/pack.h"
 #include "journal/base/buf.h"
 
 #include <sqlite3.h>

@@ -1,4 +1,4 @@
-#include "index/token.h"
+#include "index/pack/token.h"
 
 #include <ctype.h>
 #include <string.h>

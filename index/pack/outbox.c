@@ -23,7 +23,7 @@
  *     text that gives it), a text in UTF-8 without U+0000. Others are {"blob":"<base64>"},
  *     {"text":"<base64>"} and {"real":"inf"}.
  */
-#include "index/outbox.h"
+#include "index/pack/outbox.h"
 
 #include "index/db/database.h"
 #include "index/db/lock.h"

@@ -1,9 +1,9 @@
-#include "index/apply.h"
+#include "index/pack/apply.h"
 
 #include "index/db/database.h"
-#include "index/fields.h"
-#include "index/outbox.h"
-#include "index/permit.h"
+#include "index/pack/fields.h"
+#include "index/pack/outbox.h"
+#include "index/pack/permit.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"

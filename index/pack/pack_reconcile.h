@@ -1,8 +1,8 @@
 /* Tables of a pack that changed, mended in place where that is enough; see pack_reconcile.c. */
-#ifndef INDEX_PACK_RECONCILE_H
-#define INDEX_PACK_RECONCILE_H
+#ifndef INDEX_PACK_PACK_RECONCILE_H
+#define INDEX_PACK_PACK_RECONCILE_H
 
-#include "index/pack.h"
+#include "index/pack/pack.h"
 
 /*
  * The pack's tables in memory, as they are before the first event; the caller's, to be given to

@@ -6,10 +6,10 @@
  *   outbox_schema.c   tables, columns, indexes that users made
  *   outbox_apply.c    such events back into tables
  */
-#ifndef INDEX_OUTBOX_H
-#define INDEX_OUTBOX_H
+#ifndef INDEX_PACK_OUTBOX_H
+#define INDEX_PACK_OUTBOX_H
 
-#include "index/pack.h"
+#include "index/pack/pack.h"
 
 #include <annal/journal.h>
 

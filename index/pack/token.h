@@ -1,6 +1,6 @@
 /* SQL cut into tokens, as far as we look into it without SQLite. */
-#ifndef INDEX_TOKEN_H
-#define INDEX_TOKEN_H
+#ifndef INDEX_PACK_TOKEN_H
+#define INDEX_PACK_TOKEN_H
 
 #include <annal/base.h>
 

@@ -10,7 +10,7 @@
  *     object), or a key has an escape, SQLite is asked for all of them.
  * (4) data was proved to be JSON when it was appended.
  */
-#include "index/fields.h"
+#include "index/pack/fields.h"
 
 #include "index/db/database.h"
 #include "journal/base/alloc.h"
