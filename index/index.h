@@ -100,7 +100,7 @@ annal_index *annal__spare_or_self(annal_index *index, struct stamp *out_caught_u
 /* annal__derived_reader() on whichever it is, and on the spare when sessions.db cannot be had. */
 annal_status annal__spare_reader(annal_index *index, sqlite3 **out_db, annal_error *err);
 
-/* ---- lookup.c ---- */
+/* ---- reader.c ---- */
 
 /*
  * What every reader begins with: catch up (unless as_indexed) on these sessions, all when there are

@@ -3,7 +3,7 @@
 #include "index/follow/history.h"
 #include "index/index.h"
 #include "index/follow/plan.h"
-#include "index/query.h"
+#include "index/query/query.h"
 #include "index/search.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"

@@ -1,4 +1,4 @@
-#include "index/found.h"
+#include "index/query/event_rows.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

@@ -1,5 +1,5 @@
 #include "index/db/database.h"
-#include "index/health.h"
+#include "index/query/health.h"
 #include "index/index.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

@@ -1,8 +1,8 @@
 /* Event queries: one SELECT over event_index, and each event read from its journal. */
-#include "index/query.h"
+#include "index/query/query.h"
 #include "index/db/bound.h"
 #include "index/db/database.h"
-#include "index/found.h"
+#include "index/query/event_rows.h"
 #include "index/follow/history.h"
 #include "index/index.h"
 #include "journal/base/alloc.h"

@@ -1,6 +1,6 @@
 /* The view run_list over connections of ours: how runs are, with a look at their processes. */
-#ifndef INDEX_HEALTH_H
-#define INDEX_HEALTH_H
+#ifndef INDEX_QUERY_HEALTH_H
+#define INDEX_QUERY_HEALTH_H
 
 #include <annal/store.h>
 

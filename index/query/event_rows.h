@@ -3,8 +3,8 @@
  * reads them, so that the events of many are read from their journals together: few at first, for
  * who wants one, then more each time.
  */
-#ifndef INDEX_FOUND_H
-#define INDEX_FOUND_H
+#ifndef INDEX_QUERY_EVENT_ROWS_H
+#define INDEX_QUERY_EVENT_ROWS_H
 
 #include "index/db/database.h"
 #include "journal/base/buf.h"

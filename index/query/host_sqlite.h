@@ -2,8 +2,8 @@
  * Included before all else in what is compiled for the loadable extension: each sqlite3_...()
  * becomes a call of the host's.
  */
-#ifndef INDEX_HOST_SQLITE_H
-#define INDEX_HOST_SQLITE_H
+#ifndef INDEX_QUERY_HOST_SQLITE_H
+#define INDEX_QUERY_HOST_SQLITE_H
 
 #include <sqlite3ext.h>
 

@@ -3,7 +3,7 @@
  * journals.
  *
  * (1) What is asked of session_id, seq, timestamp and type, the order and the limit go into a
- *     SELECT over event_index, of which xBestIndex writes the conditions (virtual_plan.c) and
+ *     SELECT over event_index, of which xBestIndex writes the conditions (events_table_plan.c) and
  *     xFilter runs all. SQLite checks every row once more, so a condition that says too little
  *     costs time, never rows; one that says too much would lose them.
  * (2) A number that is compared with a column of text may mean the numbers that such texts stand
@@ -18,7 +18,7 @@
  * (6) All cursors of a statement see the same rows as far as the source can tell what a statement
  *     is.
  */
-#include "index/virtual.h"
+#include "index/query/events_table.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"

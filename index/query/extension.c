@@ -14,10 +14,10 @@
  *     for that lock, which it holds itself, and (4) is the way.
  * (6) Each table opens its store when it is first asked. A child of fork() opens it again.
  */
-#include "index/host_sqlite.h"
+#include "index/query/host_sqlite.h"
 
 #include "index/index.h"
-#include "index/virtual.h"
+#include "index/query/events_table.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"

@@ -1,6 +1,6 @@
 /* How a filter becomes SQL over event_index; for query.c and query_groups.c. */
-#ifndef INDEX_QUERY_H
-#define INDEX_QUERY_H
+#ifndef INDEX_QUERY_QUERY_H
+#define INDEX_QUERY_QUERY_H
 
 #include "index/follow/history.h"
 #include "index/index.h"

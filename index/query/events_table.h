@@ -2,8 +2,8 @@
  * The virtual table events(session_id, seq, timestamp, type, id, data), for annal_sql() and for the
  * loadable extension; in six rules at the head of virtual.c.
  */
-#ifndef INDEX_VIRTUAL_H
-#define INDEX_VIRTUAL_H
+#ifndef INDEX_QUERY_EVENTS_TABLE_H
+#define INDEX_QUERY_EVENTS_TABLE_H
 
 #include "index/db/database.h"
 
@@ -38,7 +38,7 @@ struct event_source *annal__events_source(sqlite3_vtab *table);
  */
 annal_status annal__db_add_history(sqlite3 *db, annal_store *store, annal_error *err);
 
-/* ---- virtual_plan.c ---- */
+/* ---- events_table_plan.c ---- */
 
 enum event_column {
     EVENT_SESSION_ID,

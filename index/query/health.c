@@ -20,7 +20,7 @@
  * (6) A session without a status counts as completed, unless it is known that it goes on: its
  *     process is alive, or the core pack has it as paused or running.
  */
-#include "index/health.h"
+#include "index/query/health.h"
 
 #include "index/db/database.h"
 #include "journal/base/alloc.h"

@@ -1,5 +1,5 @@
 /* How a question to the table events becomes conditions of a SELECT; see virtual.h. */
-#include "index/virtual.h"
+#include "index/query/events_table.h"
 
 static const char *const column_names[] = {"session_id", "seq", "timestamp", "type"};
 

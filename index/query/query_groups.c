@@ -1,6 +1,6 @@
 /* Counting what a filter gives: all of it, or by type, session or day. */
 #include "index/db/database.h"
-#include "index/query.h"
+#include "index/query/query.h"
 #include "journal/base/error.h"
 
 /* ---- All of it ---- */
