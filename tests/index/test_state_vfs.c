@@ -1,5 +1,5 @@
 #include "index/db/database.h"
-#include "index/state.h"
+#include "index/state/state.h"
 #include "journal/base/sha256.h"
 #include "tests/index/fixture.h"
 #include "tests/support/random.h"

@@ -4,7 +4,7 @@
  * when the process dies. Where none can be made (a store on read-only media), and from when the
  * disk is full, the pages stay in memory.
  */
-#include "index/spill.h"
+#include "index/state/spill.h"
 
 #include "journal/base/error.h"
 

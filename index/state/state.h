@@ -1,9 +1,9 @@
 /* The state of one session, as the files of this folder share it. */
-#ifndef INDEX_STATE_H
-#define INDEX_STATE_H
+#ifndef INDEX_STATE_STATE_H
+#define INDEX_STATE_STATE_H
 
 #include "index/pack/apply.h"
-#include "index/state_vfs.h"
+#include "index/state/state_vfs.h"
 #include "journal/base/buf.h"
 
 #include <annal/pack.h>

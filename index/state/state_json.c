@@ -8,7 +8,7 @@
  * it.
  */
 #include "index/db/database.h"
-#include "index/state.h"
+#include "index/state/state.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"

@@ -1,4 +1,4 @@
-#include "index/state.h"
+#include "index/state/state.h"
 
 #include "index/db/database.h"
 #include "journal/base/alloc.h"

@@ -1,6 +1,6 @@
 /* Pages of a state that do not stand in memory, in a file without a name; see spill.c. */
-#ifndef INDEX_SPILL_H
-#define INDEX_SPILL_H
+#ifndef INDEX_STATE_SPILL_H
+#define INDEX_STATE_SPILL_H
 
 #include <annal/pack.h>
 

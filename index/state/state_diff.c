@@ -8,7 +8,7 @@
  *     `before`: so the position is true at the moment when its change is made.
  */
 #include "index/db/database.h"
-#include "index/state.h"
+#include "index/state/state.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"

@@ -1,6 +1,6 @@
 /* The pages of a state: a database file in memory, over a source of pages; see state_vfs.c. */
-#ifndef INDEX_STATE_VFS_H
-#define INDEX_STATE_VFS_H
+#ifndef INDEX_STATE_STATE_VFS_H
+#define INDEX_STATE_STATE_VFS_H
 
 #include <annal/pack.h>
 

@@ -21,10 +21,10 @@
  * (6) The VFS has a name of its own and is known to SQLite only while the connection opens: an
  *     ATTACH finds none, and nothing is left behind.
  */
-#include "index/state_vfs.h"
+#include "index/state/state_vfs.h"
 
 #include "index/db/database.h"
-#include "index/spill.h"
+#include "index/state/spill.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 
