@@ -5,7 +5,7 @@
 #include "index/db/derived.h"
 #include "index/follow/follower.h"
 #include "index/pack/packs.h"
-#include "index/search.h"
+#include "index/search/search.h"
 
 #include <annal/index.h>
 #include <annal/journal.h>

@@ -1,4 +1,4 @@
-#include "index/search_text.h"
+#include "index/search/search_text.h"
 
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"

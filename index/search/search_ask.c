@@ -4,7 +4,7 @@
 #include "index/index.h"
 #include "index/follow/plan.h"
 #include "index/query/query.h"
-#include "index/search.h"
+#include "index/search/search.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 

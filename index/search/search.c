@@ -12,12 +12,12 @@
  *     the file with them: the next search makes it.
  * (4) STORE/search.off says that search is switched off.
  */
-#include "index/search.h"
+#include "index/search/search.h"
 
 #include "index/db/database.h"
 #include "index/db/files.h"
 #include "index/index.h"
-#include "index/search_text.h"
+#include "index/search/search_text.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"

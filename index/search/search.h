@@ -1,6 +1,6 @@
 /* search.db: what follows the journals for full-text search. */
-#ifndef INDEX_SEARCH_H
-#define INDEX_SEARCH_H
+#ifndef INDEX_SEARCH_SEARCH_H
+#define INDEX_SEARCH_SEARCH_H
 
 #include "index/follow/follower.h"
 

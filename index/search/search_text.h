@@ -1,6 +1,6 @@
 /* What an event says: the text of it that can be searched. */
-#ifndef INDEX_SEARCH_TEXT_H
-#define INDEX_SEARCH_TEXT_H
+#ifndef INDEX_SEARCH_SEARCH_TEXT_H
+#define INDEX_SEARCH_SEARCH_TEXT_H
 
 #include "journal/base/buf.h"
 
