@@ -12,7 +12,7 @@
  */
 #include "index/db/bound.h"
 #include "index/db/database.h"
-#include "index/import.h"
+#include "index/import/import.h"
 #include "index/db/patience.h"
 #include "journal/base/alloc.h"
 #include "journal/base/base64.h"

@@ -14,7 +14,7 @@
  * that a trigger fails on is given again as a line that cannot be read, under another hash: what
  * the trigger had done before it failed may stay, and hides nothing.
  */
-#include "index/import.h"
+#include "index/import/import.h"
 
 #include "index/db/database.h"
 #include "journal/base/alloc.h"

@@ -1,5 +1,5 @@
 /* The SQL functions of importers; annal/import.h says what they do. */
-#include "index/import.h"
+#include "index/import/import.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/base64.h"

@@ -4,7 +4,7 @@
  * {"$ext":type,"data":…}, decoded when it holds msgpack itself; a key that is no string becomes its
  * JSON text; NaN and infinities are strings.
  */
-#include "index/import.h"
+#include "index/import/import.h"
 #include "journal/base/base64.h"
 #include "journal/base/json.h"
 #include "journal/base/msgpack.h"

@@ -1,5 +1,5 @@
 /* The sections of an importer's text; annal/import.h says which there are. */
-#include "index/import.h"
+#include "index/import/import.h"
 #include "journal/base/slice.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Lines that are not JSON, held in JSON. */
-#include "index/import.h"
+#include "index/import/import.h"
 
 #include "journal/base/base64.h"
 #include "journal/base/json.h"

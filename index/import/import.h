@@ -1,6 +1,6 @@
 /* What an importer finds in its database, as import.c puts it there. */
-#ifndef INDEX_IMPORT_H
-#define INDEX_IMPORT_H
+#ifndef INDEX_IMPORT_IMPORT_H
+#define INDEX_IMPORT_IMPORT_H
 
 #include "journal/base/buf.h"
 
