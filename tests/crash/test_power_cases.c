@@ -3,7 +3,7 @@
  * the simulated disk: processes that die with their locks going one by one, power cuts at the worst
  * moment.
  */
-#include "index/backup.h"
+#include "index/backup/backup.h"
 #include "tests/crash/power_check.h"
 #include "tests/support/journals.h"
 

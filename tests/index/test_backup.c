@@ -1,4 +1,4 @@
-#include "index/backup.h"
+#include "index/backup/backup.h"
 
 #include "journal/store.h"
 #include "tests/index/fixture.h"

@@ -1,4 +1,4 @@
-#include "index/backup_order.h"
+#include "index/backup/backup_order.h"
 
 #include "tests/index/fixture.h"
 

@@ -9,8 +9,8 @@
  * (3) While a fork is there its parent is not replaced. When both go while a backup is made, the
  *     copy of the fork may have lost its parent: that is looked at when all are copied.
  */
-#ifndef INDEX_BACKUP_ORDER_H
-#define INDEX_BACKUP_ORDER_H
+#ifndef INDEX_BACKUP_BACKUP_ORDER_H
+#define INDEX_BACKUP_BACKUP_ORDER_H
 
 #include <annal/store.h>
 

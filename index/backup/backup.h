@@ -1,6 +1,6 @@
 /* The manifest of a backup, and copying files. */
-#ifndef INDEX_BACKUP_H
-#define INDEX_BACKUP_H
+#ifndef INDEX_BACKUP_BACKUP_H
+#define INDEX_BACKUP_BACKUP_H
 
 #include "journal/base/buf.h"
 #include "journal/base/io.h"

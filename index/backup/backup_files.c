@@ -1,4 +1,4 @@
-#include "index/backup.h"
+#include "index/backup/backup.h"
 
 #include "journal/base/error.h"
 #include "journal/base/hash.h"

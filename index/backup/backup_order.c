@@ -1,4 +1,4 @@
-#include "index/backup_order.h"
+#include "index/backup/backup_order.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

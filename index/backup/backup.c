@@ -25,9 +25,9 @@
  * (7) Journals of forks are copied before those that they point at: see backup_order.h.
  * (8) A store is restored beside its place, and takes it when it is whole: one rename.
  */
-#include "index/backup.h"
+#include "index/backup/backup.h"
 
-#include "index/backup_order.h"
+#include "index/backup/backup_order.h"
 #include "index/index.h"
 #include "index/pack/packs.h"
 
