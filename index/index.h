@@ -81,7 +81,7 @@ extern const struct follower_ops annal__core_follower;
 /* The chore of options.follow. */
 annal_status annal__index_follow(void *arg, annal_error *err);
 
-/* ---- spare.c ---- */
+/* ---- fallback.c ---- */
 
 /* annal__follower_run(), on the spare where it must be; *out_used is which one is caught up now. */
 annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessions, size_t count,
