@@ -18,7 +18,7 @@ block() {
 compile() {
     # shellcheck disable=SC2086 # words on purpose
     "$CC" ${CFLAGS:-} -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -o "$work/$1" "$work/$1.c" \
-        -Ijournal/include -Iindex/include -Isnapshot/include -Ireplay/include -Ipacks/include \
+        -Ijournal/include -Iindex/include -Isnapshot/include -Ireplay/include \
         -L"$build" -lannal -lxxhash -Wl,-rpath,"$build"
 }
 
@@ -101,10 +101,10 @@ if grep -v '\.timeout 5000' "$work/shells"; then
     exit 1
 fi
 
-folders="journal index snapshot replay packs tools tests"
+folders="journal index snapshot replay tools tests"
 # shellcheck disable=SC2016,SC2086 # words and backquotes on purpose
 find docs $folders README.md -name '*.md' -exec cat {} + |
-    grep -oE '`((journal|index|snapshot|replay|packs|tools|tests|docs)/[a-z0-9_/-]+\.(c|h|sql|md|sh)|annal_?_[a-z0-9_]+\(\))`' |
+    grep -oE '`((journal|index|snapshot|replay|tools|tests|docs)/[a-z0-9_/-]+\.(c|h|sql|md|sh)|annal_?_[a-z0-9_]+\(\))`' |
     tr -d '`()' | sort -u | while read -r name; do
     case $name in
     */*) [ -e "$name" ] || echo "there is no $name" ;;

@@ -7,10 +7,10 @@ cd "$(dirname "$0")/.."
 bad=$(mktemp)
 trap 'rm -f "$bad"' EXIT
 includes() {
-    grep -rnE --include='*.[ch]' "^ *# *include *$1" journal index snapshot replay packs tools 2>/dev/null
+    grep -rnE --include='*.[ch]' "^ *# *include *$1" journal index snapshot replay tools 2>/dev/null
 }
 
-for folder in journal index snapshot replay packs tools; do
+for folder in journal index snapshot replay tools; do
     includes '"' | grep "^$folder/" |
         grep -v -e "include *\"$folder/" -e 'include *"journal/base/' >>"$bad" || true
 done

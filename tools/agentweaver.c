@@ -6,7 +6,7 @@
 #include "tools/event_out.h"
 #include "tools/verbs.h"
 
-#include <annal/run.h>
+#include <annal/packs/run.h>
 #include <annal/tail.h>
 
 #include <inttypes.h>

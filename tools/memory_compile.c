@@ -3,7 +3,7 @@
 #include "tools/rows.h"
 #include "tools/verbs.h"
 
-#include <annal/memory.h>
+#include <annal/packs/memory.h>
 
 #include <inttypes.h>
 

@@ -2,7 +2,7 @@
 #include "tools/agentweaver.h"
 #include "tools/verbs.h"
 
-#include <annal/mirror.h>
+#include <annal/packs/mirror.h>
 
 #include <inttypes.h>
 

@@ -4,7 +4,7 @@
 #include "tools/open.h"
 #include "tools/verbs.h"
 
-#include <annal/lifecycle.h>
+#include <annal/packs/lifecycle.h>
 #include <annal/pack.h>
 
 #include <math.h>

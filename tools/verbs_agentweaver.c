@@ -1,7 +1,7 @@
 /*
  * The operational half of pack agentweaver on the command line: projects, runs, the backlog,
  * revisions, leases, token usage. What an event must look like to be taken is said by
- * index/packs/agentweaver.sql; here are only its words.
+ * index/packs/agentweaver/agentweaver.sql; here are only its words.
  */
 #include "tools/agentweaver.h"
 #include "tools/verbs.h"

@@ -1,7 +1,7 @@
 /*
  * Pack memory on the command line: decisions and proposals for them, what agents remember, what a
  * project works on, plans, steering. What an event must look like to be taken is said by
- * index/packs/memory.sql; here are only its words.
+ * index/packs/memory/memory.sql; here are only its words.
  */
 #include "tools/agentweaver.h"
 #include "tools/verbs.h"

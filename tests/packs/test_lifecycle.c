@@ -1,6 +1,6 @@
 #include "tests/packs/fixture.h"
 
-#include <annal/lifecycle.h>
+#include <annal/packs/lifecycle.h>
 #include <annal/process.h>
 
 #include <dirent.h>

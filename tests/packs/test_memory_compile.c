@@ -1,6 +1,6 @@
 #include "tests/packs/fixture.h"
 
-#include <annal/memory.h>
+#include <annal/packs/memory.h>
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "tests/packs/fixture.h"
 
-#include <annal/mirror.h>
+#include <annal/packs/mirror.h>
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "tests/packs/fixture.h"
 
-#include <annal/run.h>
+#include <annal/packs/run.h>
 
 #include <stdlib.h>
 #include <string.h>

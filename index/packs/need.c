@@ -1,4 +1,4 @@
-#include "packs/need.h"
+#include "index/packs/need.h"
 
 #include "journal/base/error.h"
 

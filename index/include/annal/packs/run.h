@@ -1,8 +1,8 @@
 /*
  * Runs of pack agentweaver: what a restart must put right.
  */
-#ifndef ANNAL_RUN_H
-#define ANNAL_RUN_H
+#ifndef ANNAL_PACKS_RUN_H
+#define ANNAL_PACKS_RUN_H
 
 #include <annal/index.h>
 

@@ -1,8 +1,8 @@
 /*
  * What an agent is told: its context, chosen from the tables of pack memory.
  */
-#ifndef ANNAL_MEMORY_H
-#define ANNAL_MEMORY_H
+#ifndef ANNAL_PACKS_MEMORY_H
+#define ANNAL_PACKS_MEMORY_H
 
 #include <annal/index.h>
 

@@ -13,8 +13,8 @@
  *     cause, and its id keeps it from being said twice. The id holds a hash of the session's id,
  *     which may be as long as an id itself.
  */
-#include "packs/need.h"
-#include "packs/post.h"
+#include "index/packs/need.h"
+#include "index/packs/post.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
@@ -23,7 +23,7 @@
 #include "journal/base/hash.h"
 #include "journal/base/json.h"
 
-#include <annal/lifecycle.h>
+#include <annal/packs/lifecycle.h>
 #include <annal/process.h>
 #include <annal/query.h>
 

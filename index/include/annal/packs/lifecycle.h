@@ -1,8 +1,8 @@
 /*
  * Sessions of the packs lionagi and teams: the end of those whose process died without saying so.
  */
-#ifndef ANNAL_LIFECYCLE_H
-#define ANNAL_LIFECYCLE_H
+#ifndef ANNAL_PACKS_LIFECYCLE_H
+#define ANNAL_PACKS_LIFECYCLE_H
 
 #include <annal/index.h>
 

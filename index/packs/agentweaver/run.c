@@ -1,11 +1,11 @@
-#include "packs/need.h"
-#include "packs/post.h"
+#include "index/packs/need.h"
+#include "index/packs/post.h"
 
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
 
 #include <annal/query.h>
-#include <annal/run.h>
+#include <annal/packs/run.h>
 
 static const char TRANSIENT[] =
     "SELECT id, status FROM agentweaver.runs WHERE status IN ('committing', 'merging') AND (?1 IS "

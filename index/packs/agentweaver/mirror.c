@@ -1,5 +1,5 @@
 /*
- * A project's memory as files, and proposals from files: annal/mirror.h.
+ * A project's memory as files, and proposals from files: annal/packs/mirror.h.
  *
  * (1) The tables are what counts, files are a mirror of them. The same tables give the same bytes,
  *     and a file whose bytes are right already is not touched.
@@ -12,8 +12,8 @@
  *     was given, whatever links agents put there (journal/base/below.h): a link in the way ends the
  *     export. A file of the inbox that is a link is no proposal.
  */
-#include "packs/need.h"
-#include "packs/post.h"
+#include "index/packs/need.h"
+#include "index/packs/post.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/below.h"
@@ -23,7 +23,7 @@
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
 
-#include <annal/mirror.h>
+#include <annal/packs/mirror.h>
 #include <annal/query.h>
 
 #include <dirent.h>

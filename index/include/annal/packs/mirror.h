@@ -2,8 +2,8 @@
  * A project's memory as files, for people and agents who look into its workspace, and proposals
  * that they wrote there back. The tables are what counts; files are a mirror of them.
  */
-#ifndef ANNAL_MIRROR_H
-#define ANNAL_MIRROR_H
+#ifndef ANNAL_PACKS_MIRROR_H
+#define ANNAL_PACKS_MIRROR_H
 
 #include <annal/index.h>
 

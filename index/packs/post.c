@@ -1,4 +1,4 @@
-#include "packs/post.h"
+#include "index/packs/post.h"
 
 #include "journal/base/json.h"
 

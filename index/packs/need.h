@@ -1,6 +1,6 @@
 /* What every function of this floor asks first. */
-#ifndef PACKS_NEED_H
-#define PACKS_NEED_H
+#ifndef INDEX_PACKS_NEED_H
+#define INDEX_PACKS_NEED_H
 
 #include <annal/query.h>
 

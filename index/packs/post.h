@@ -1,6 +1,6 @@
 /* One event of this floor's own making. */
-#ifndef PACKS_POST_H
-#define PACKS_POST_H
+#ifndef INDEX_PACKS_POST_H
+#define INDEX_PACKS_POST_H
 
 #include "journal/base/buf.h"
 

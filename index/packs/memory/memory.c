@@ -9,9 +9,9 @@
  *     into what is left of the budget. None behind it is taken, however small: what an agent is
  *     told never depends on how long something less important is.
  */
-#include "packs/need.h"
+#include "index/packs/need.h"
 
-#include <annal/memory.h>
+#include <annal/packs/memory.h>
 #include <annal/query.h>
 
 enum { ITEMS_DEFAULT = 20, TOKENS_DEFAULT = 4000, TOKEN_CHARACTERS = 4 };

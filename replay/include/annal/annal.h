@@ -21,10 +21,10 @@
  *   <annal/backup.h>    a copy of a store that is in use, and back
  *   <annal/import.h>    foreign logs become events
  *   <annal/process.h>   which process runs a session, and whether it is proven dead
- *   <annal/memory.h>    what an agent is told, and why
- *   <annal/mirror.h>    a project's memory as files, and proposals from files
- *   <annal/run.h>       what a restart must put right in runs
- *   <annal/lifecycle.h> the end of sessions whose process died
+ *   <annal/packs/memory.h>    what an agent is told, and why
+ *   <annal/packs/mirror.h>    a project's memory as files, and proposals from files
+ *   <annal/packs/run.h>       what a restart must put right in runs
+ *   <annal/packs/lifecycle.h> the end of sessions whose process died
  *
  * <annal/base.h> holds what they share: a status (0 done, below 0 failed, above 0 news), an error
  * with one sentence in it, a slice of borrowed bytes. A complete program:
@@ -68,10 +68,10 @@
 #include <annal/import.h>
 #include <annal/index.h>
 #include <annal/journal.h>
-#include <annal/lifecycle.h>
-#include <annal/memory.h>
+#include <annal/packs/lifecycle.h>
+#include <annal/packs/memory.h>
 #include <annal/metrics.h>
-#include <annal/mirror.h>
+#include <annal/packs/mirror.h>
 #include <annal/news.h>
 #include <annal/pack.h>
 #include <annal/process.h>
@@ -79,7 +79,7 @@
 #include <annal/reduce.h>
 #include <annal/reduction.h>
 #include <annal/replay.h>
-#include <annal/run.h>
+#include <annal/packs/run.h>
 #include <annal/search.h>
 #include <annal/snapshot.h>
 #include <annal/store.h>
