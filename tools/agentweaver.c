@@ -4,7 +4,7 @@
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
 #include "tools/event_out.h"
-#include "tools/verbs.h"
+#include "tools/cli/verbs.h"
 
 #include <annal/packs/run.h>
 #include <annal/tail.h>

@@ -2,7 +2,7 @@
 #ifndef TOOLS_AGENTWEAVER_H
 #define TOOLS_AGENTWEAVER_H
 
-#include "tools/args.h"
+#include "tools/cli/args.h"
 
 int run_tail(const struct args *args);       /* annal run tail */
 int run_recover(const struct args *args);    /* annal run recover */

@@ -18,10 +18,10 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
-#include "tools/args.h"
-#include "tools/line.h"
-#include "tools/open.h"
-#include "tools/out.h"
+#include "tools/cli/args.h"
+#include "tools/cli/line.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
 
 #include <annal/pack.h>
 

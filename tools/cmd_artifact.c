@@ -1,7 +1,7 @@
 /* annal artifact: content beside the journals, stored, read, listed and swept. */
-#include "tools/open.h"
-#include "tools/out.h"
-#include "tools/verbs.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
+#include "tools/cli/verbs.h"
 
 #include <annal/artifact.h>
 

@@ -1,7 +1,7 @@
-#include "tools/args.h"
+#include "tools/cli/args.h"
 #include "tools/event_out.h"
-#include "tools/open.h"
-#include "tools/out.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
 
 #include <annal/journal.h>
 

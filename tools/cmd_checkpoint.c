@@ -1,6 +1,6 @@
-#include "tools/args.h"
-#include "tools/open.h"
-#include "tools/out.h"
+#include "tools/cli/args.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
 
 #include <annal/index.h>
 

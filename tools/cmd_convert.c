@@ -1,7 +1,7 @@
-#include "tools/args.h"
-#include "tools/open.h"
-#include "tools/out.h"
-#include "tools/progress.h"
+#include "tools/cli/args.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
+#include "tools/cli/progress.h"
 
 #include <annal/snapshot.h>
 

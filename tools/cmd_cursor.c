@@ -1,8 +1,8 @@
 /* annal cursor: the named cursors of tails. */
-#include "tools/args.h"
-#include "tools/open.h"
-#include "tools/out.h"
-#include "tools/verbs.h"
+#include "tools/cli/args.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
+#include "tools/cli/verbs.h"
 
 #include <annal/tail.h>
 

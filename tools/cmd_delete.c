@@ -1,9 +1,9 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
-#include "tools/args.h"
-#include "tools/catch_up.h"
-#include "tools/open.h"
-#include "tools/out.h"
+#include "tools/cli/args.h"
+#include "tools/cli/catch_up.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
 
 #include <annal/artifact.h>
 #include <annal/snapshot.h>

@@ -2,11 +2,11 @@
  * Diff: what changed in a session's state between two moments, as rows for people, as one JSON
  * object a row, or as a JSON patch.
  */
-#include "tools/args.h"
-#include "tools/catch_up.h"
-#include "tools/moment.h"
-#include "tools/open.h"
-#include "tools/rows.h"
+#include "tools/cli/args.h"
+#include "tools/cli/catch_up.h"
+#include "tools/cli/moment.h"
+#include "tools/cli/open.h"
+#include "tools/cli/rows.h"
 
 #include <annal/diff.h>
 #include <annal/pack.h>

@@ -1,9 +1,9 @@
 #include "journal/base/buf.h"
 #include "journal/base/seam.h"
-#include "tools/args.h"
+#include "tools/cli/args.h"
 #include "tools/disk_probe.h"
-#include "tools/open.h"
-#include "tools/out.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
 #include "tools/stale.h"
 
 #include <annal/index.h>

@@ -1,6 +1,6 @@
-#include "tools/args.h"
-#include "tools/manual.h"
-#include "tools/verbs.h"
+#include "tools/cli/args.h"
+#include "tools/cli/manual.h"
+#include "tools/cli/verbs.h"
 
 #include <stdio.h>
 #include <string.h>

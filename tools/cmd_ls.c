@@ -1,10 +1,10 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/slice.h"
-#include "tools/args.h"
-#include "tools/catch_up.h"
-#include "tools/open.h"
-#include "tools/rows.h"
+#include "tools/cli/args.h"
+#include "tools/cli/catch_up.h"
+#include "tools/cli/open.h"
+#include "tools/cli/rows.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* annal pack: which packs a store runs, and whether they are right. */
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
-#include "tools/catch_up.h"
-#include "tools/open.h"
-#include "tools/out.h"
-#include "tools/progress.h"
-#include "tools/verbs.h"
+#include "tools/cli/catch_up.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/verbs.h"
 
 #include <annal/pack.h>
 

@@ -4,10 +4,10 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/seam.h"
-#include "tools/args.h"
-#include "tools/catch_up.h"
-#include "tools/open.h"
-#include "tools/out.h"
+#include "tools/cli/args.h"
+#include "tools/cli/catch_up.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
 
 #include <annal/artifact.h>
 #include <annal/pack.h>

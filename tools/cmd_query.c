@@ -1,12 +1,12 @@
 #include "journal/base/alloc.h"
-#include "tools/args.h"
-#include "tools/catch_up.h"
+#include "tools/cli/args.h"
+#include "tools/cli/catch_up.h"
 #include "tools/event_out.h"
-#include "tools/open.h"
-#include "tools/out.h"
-#include "tools/overdue.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
+#include "tools/cli/overdue.h"
 #include "tools/parquet.h"
-#include "tools/sessions.h"
+#include "tools/cli/sessions.h"
 
 #include <annal/query.h>
 

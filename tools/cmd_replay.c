@@ -3,14 +3,14 @@
  * it, played.
  */
 #include "journal/base/buf.h"
-#include "tools/args.h"
-#include "tools/catch_up.h"
-#include "tools/moment.h"
-#include "tools/open.h"
-#include "tools/overdue.h"
+#include "tools/cli/args.h"
+#include "tools/cli/catch_up.h"
+#include "tools/cli/moment.h"
+#include "tools/cli/open.h"
+#include "tools/cli/overdue.h"
 #include "tools/player.h"
 #include "tools/replay_proof.h"
-#include "tools/rows.h"
+#include "tools/cli/rows.h"
 
 #include <annal/pack.h>
 #include <annal/replay.h>

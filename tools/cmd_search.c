@@ -1,11 +1,11 @@
 #include "journal/base/alloc.h"
-#include "tools/args.h"
-#include "tools/catch_up.h"
+#include "tools/cli/args.h"
+#include "tools/cli/catch_up.h"
 #include "tools/conversation.h"
 #include "tools/event_out.h"
-#include "tools/open.h"
-#include "tools/out.h"
-#include "tools/progress.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
+#include "tools/cli/progress.h"
 
 #include <annal/query.h>
 #include <annal/search.h>

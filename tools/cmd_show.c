@@ -2,11 +2,11 @@
  * Show: what is known of one session, from its journal (header, end) and from the index (totals,
  * turns, types, snapshots, findings). As JSON it is one object.
  */
-#include "tools/args.h"
-#include "tools/catch_up.h"
-#include "tools/open.h"
+#include "tools/cli/args.h"
+#include "tools/cli/catch_up.h"
+#include "tools/cli/open.h"
 #include "tools/recovery.h"
-#include "tools/rows.h"
+#include "tools/cli/rows.h"
 
 #include <annal/query.h>
 

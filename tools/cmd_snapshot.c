@@ -1,7 +1,7 @@
 /* annal snapshot: the kept states of sessions. */
-#include "tools/open.h"
-#include "tools/out.h"
-#include "tools/verbs.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
+#include "tools/cli/verbs.h"
 
 #include <annal/snapshot.h>
 

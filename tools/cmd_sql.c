@@ -1,9 +1,9 @@
-#include "tools/args.h"
-#include "tools/catch_up.h"
-#include "tools/open.h"
-#include "tools/overdue.h"
+#include "tools/cli/args.h"
+#include "tools/cli/catch_up.h"
+#include "tools/cli/open.h"
+#include "tools/cli/overdue.h"
 #include "tools/parquet.h"
-#include "tools/rows.h"
+#include "tools/cli/rows.h"
 
 static annal_status ask(const struct args *args, const annal_limits *limits, annal_index *index,
                         annal_row_fn columns, annal_row_fn row, void *arg, annal_error *err)

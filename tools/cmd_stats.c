@@ -1,11 +1,11 @@
 #include "journal/base/alloc.h"
 #include "journal/base/seam.h"
-#include "tools/args.h"
+#include "tools/cli/args.h"
 #include "tools/metrics_out.h"
-#include "tools/open.h"
-#include "tools/out.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
 #include "tools/plot/plot.h"
-#include "tools/sessions.h"
+#include "tools/cli/sessions.h"
 
 #include <annal/index.h>
 #include <annal/pack.h>

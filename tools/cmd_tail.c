@@ -1,8 +1,8 @@
-#include "tools/args.h"
+#include "tools/cli/args.h"
 #include "tools/event_out.h"
-#include "tools/open.h"
-#include "tools/out.h"
-#include "tools/sessions.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
+#include "tools/cli/sessions.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"

@@ -13,11 +13,11 @@
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
 #include "journal/base/slice.h"
-#include "tools/args.h"
-#include "tools/open.h"
-#include "tools/out.h"
-#include "tools/progress.h"
-#include "tools/sessions.h"
+#include "tools/cli/args.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/sessions.h"
 #include "tools/verify_index.h"
 
 #include <annal/artifact.h>

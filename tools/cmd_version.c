@@ -1,7 +1,7 @@
-#include "tools/args.h"
+#include "tools/cli/args.h"
 
 #include "journal/base/buf.h"
-#include "tools/out.h"
+#include "tools/cli/out.h"
 
 #include <libgen.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "journal/base/number.h"
 #include "journal/base/slice.h"
 #include "tools/excerpt.h"
-#include "tools/out.h"
+#include "tools/cli/out.h"
 
 #include <inttypes.h>
 #include <math.h>

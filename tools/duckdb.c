@@ -1,6 +1,6 @@
 #include "tools/duckdb.h"
 
-#include "tools/out.h"
+#include "tools/cli/out.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #ifndef TOOLS_EVENT_FACTS_H
 #define TOOLS_EVENT_FACTS_H
 
-#include "tools/out.h"
+#include "tools/cli/out.h"
 
 #include <annal/event.h>
 

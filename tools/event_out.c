@@ -1,8 +1,8 @@
 #include "tools/event_out.h"
 
 #include "journal/base/error.h"
-#include "tools/command.h"
-#include "tools/out.h"
+#include "tools/cli/command.h"
+#include "tools/cli/out.h"
 
 #include <inttypes.h>
 #include <poll.h>

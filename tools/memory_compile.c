@@ -1,7 +1,7 @@
 /* annal memory compile: the context of an agent, printed. */
 #include "tools/agentweaver.h"
-#include "tools/rows.h"
-#include "tools/verbs.h"
+#include "tools/cli/rows.h"
+#include "tools/cli/verbs.h"
 
 #include <annal/packs/memory.h>
 

@@ -1,6 +1,6 @@
 #include "tools/metrics_out.h"
 
-#include "tools/out.h"
+#include "tools/cli/out.h"
 
 #include <inttypes.h>
 #include <string.h>

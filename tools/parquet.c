@@ -4,7 +4,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
 #include "tools/duckdb.h"
-#include "tools/target.h"
+#include "tools/cli/target.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -9,7 +9,7 @@
 #ifndef TOOLS_PARQUET_H
 #define TOOLS_PARQUET_H
 
-#include "tools/args.h"
+#include "tools/cli/args.h"
 
 #include <annal/query.h>
 

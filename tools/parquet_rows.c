@@ -1,7 +1,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
-#include "tools/command.h"
+#include "tools/cli/command.h"
 #include "tools/parquet.h"
 
 #include <errno.h>

@@ -1,11 +1,11 @@
 #include "tools/player.h"
 
 #include "journal/base/clock.h"
-#include "tools/command.h"
+#include "tools/cli/command.h"
 #include "tools/conversation.h"
 #include "tools/event_out.h"
-#include "tools/out.h"
-#include "tools/terminal.h"
+#include "tools/cli/out.h"
+#include "tools/cli/terminal.h"
 
 #include <annal/journal.h>
 #include <annal/query.h>

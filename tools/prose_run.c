@@ -6,8 +6,8 @@
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
-#include "tools/command.h"
-#include "tools/out.h"
+#include "tools/cli/command.h"
+#include "tools/cli/out.h"
 
 #include <annal/artifact.h>
 #include <annal/pack.h>

@@ -2,7 +2,7 @@
 #ifndef TOOLS_PROSE_RUN_H
 #define TOOLS_PROSE_RUN_H
 
-#include "tools/verbs.h"
+#include "tools/cli/verbs.h"
 
 /* A larger value goes into attachments/. */
 #define PROSE_INLINE_BYTES_MAX (100u << 10)

@@ -12,7 +12,7 @@
 #include "tools/conversation.h"
 #include "tools/event_out.h"
 #include "tools/excerpt.h"
-#include "tools/rows.h"
+#include "tools/cli/rows.h"
 
 #include <annal/query.h>
 #include <annal/replay.h>

@@ -2,7 +2,7 @@
 #ifndef TOOLS_RECOVERY_H
 #define TOOLS_RECOVERY_H
 
-#include "tools/args.h"
+#include "tools/cli/args.h"
 
 #include <annal/index.h>
 

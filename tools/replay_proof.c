@@ -1,8 +1,8 @@
 #include "tools/replay_proof.h"
 
-#include "tools/command.h"
-#include "tools/out.h"
-#include "tools/progress.h"
+#include "tools/cli/command.h"
+#include "tools/cli/out.h"
+#include "tools/cli/progress.h"
 
 #include <inttypes.h>
 

@@ -1,8 +1,8 @@
 /* annal doctor --transition-stale: its options and its words. */
 #include "tools/stale.h"
 
-#include "tools/open.h"
-#include "tools/verbs.h"
+#include "tools/cli/open.h"
+#include "tools/cli/verbs.h"
 
 #include <annal/packs/lifecycle.h>
 #include <annal/pack.h>

@@ -2,7 +2,7 @@
 #ifndef TOOLS_STALE_H
 #define TOOLS_STALE_H
 
-#include "tools/args.h"
+#include "tools/cli/args.h"
 
 #include <annal/index.h>
 

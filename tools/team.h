@@ -2,7 +2,7 @@
 #ifndef TOOLS_TEAM_H
 #define TOOLS_TEAM_H
 
-#include "tools/verbs.h"
+#include "tools/cli/verbs.h"
 
 /* team_<id> is a session's id. */
 #define TEAM_ID_BYTES_MAX (ANNAL_SESSION_ID_BYTES_MAX - 5)

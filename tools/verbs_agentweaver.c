@@ -4,7 +4,7 @@
  * index/packs/agentweaver/agentweaver.sql; here are only its words.
  */
 #include "tools/agentweaver.h"
-#include "tools/verbs.h"
+#include "tools/cli/verbs.h"
 
 #define PROJECT OPERAND("PROJECT", FIELD_TEXT, NULL, "the project")
 #define RUN     OPERAND("RUN", FIELD_TEXT, NULL, "the run")

@@ -3,8 +3,8 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
-#include "tools/out.h"
-#include "tools/verbs.h"
+#include "tools/cli/out.h"
+#include "tools/cli/verbs.h"
 
 #include <annal/pack.h>
 #include <annal/process.h>

@@ -4,7 +4,7 @@
  * index/packs/memory/memory.sql; here are only its words.
  */
 #include "tools/agentweaver.h"
-#include "tools/verbs.h"
+#include "tools/cli/verbs.h"
 
 #define PROJECT OPERAND("PROJECT", FIELD_TEXT, NULL, "the project")
 

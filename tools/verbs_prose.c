@@ -1,8 +1,8 @@
 /* annal prose: runs of OpenProse programs, of the pack prose. */
 #include "tools/prose_run.h"
 
-#include "tools/command.h"
-#include "tools/out.h"
+#include "tools/cli/command.h"
+#include "tools/cli/out.h"
 
 #include <annal/pack.h>
 

@@ -3,7 +3,7 @@
 
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
-#include "tools/rows.h"
+#include "tools/cli/rows.h"
 
 #include <annal/pack.h>
 

@@ -11,8 +11,8 @@
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/args.h"
-#include "tools/verb_data.h"
+#include "tools/cli/args.h"
+#include "tools/cli/verb_data.h"
 
 #include <string.h>
 

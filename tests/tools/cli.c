@@ -1,7 +1,7 @@
 #include "tests/tools/cli.h"
 
 #include "tests/support/runner.h"
-#include "tools/command.h"
+#include "tools/cli/command.h"
 
 #include <check.h>
 #include <dirent.h>

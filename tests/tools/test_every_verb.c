@@ -3,8 +3,8 @@
  * ends.
  */
 #include "tests/tools/cli.h"
-#include "tools/command.h"
-#include "tools/verbs.h"
+#include "tools/cli/command.h"
+#include "tools/cli/verbs.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "tests/support/real_logs.h"
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
-#include "tools/command.h"
+#include "tools/cli/command.h"
 #include "tools/export/bundle.h"
 
 #include <annal/journal.h>

@@ -1,6 +1,6 @@
 #include "journal/base/buf.h"
 #include "tests/tools/cli.h"
-#include "tools/command.h"
+#include "tools/cli/command.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "journal/base/buf.h"
 #include "tests/support/real_logs.h"
 #include "tests/tools/cli.h"
-#include "tools/command.h"
+#include "tools/cli/command.h"
 #include "tools/import/import.h"
 
 #include <annal/import.h>

@@ -5,7 +5,7 @@
  */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
-#include "tools/command.h"
+#include "tools/cli/command.h"
 
 #include <annal/import.h>
 #include <check.h>

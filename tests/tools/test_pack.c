@@ -1,6 +1,6 @@
 /* annal pack, and the packs of a store as the command sees them. */
 #include "tests/tools/cli.h"
-#include "tools/command.h"
+#include "tools/cli/command.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* query and sql with --format parquet; DuckDB itself reads back what they wrote. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
-#include "tools/command.h"
+#include "tools/cli/command.h"
 
 #include <check.h>
 #include <dirent.h>

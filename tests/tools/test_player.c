@@ -2,7 +2,7 @@
 #include "tests/support/random.h"
 #include "tests/tools/cli.h"
 #include "tests/tools/screen.h"
-#include "tools/command.h"
+#include "tools/cli/command.h"
 
 #include <check.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* stats --plot: charts of a store, timelines of sessions. */
 #include "tests/tools/cli.h"
-#include "tools/command.h"
+#include "tools/cli/command.h"
 
 #include <check.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* ls, show, query, sql, stats, reindex. */
 #include "tests/tools/cli.h"
-#include "tools/command.h"
+#include "tools/cli/command.h"
 
 #include <check.h>
 #include <fcntl.h>

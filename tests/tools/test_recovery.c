@@ -1,6 +1,6 @@
 /* show --recovery: what is needed to go on with a session whose process is gone. */
 #include "tests/tools/cli.h"
-#include "tools/command.h"
+#include "tools/cli/command.h"
 
 #include <check.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* replay, tail, snapshot. */
 #include "tests/tools/cli.h"
-#include "tools/command.h"
+#include "tools/cli/command.h"
 
 #include <check.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* Journals that somebody copied or renamed within events/: named, left alone, and in nobody's
  * way. */
 #include "tests/tools/cli.h"
-#include "tools/command.h"
+#include "tools/cli/command.h"
 
 #include <check.h>
 #include <stdio.h>

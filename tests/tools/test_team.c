@@ -1,5 +1,5 @@
 #include "tests/tools/cli.h"
-#include "tools/command.h"
+#include "tools/cli/command.h"
 
 #include <annal/process.h>
 

@@ -1,7 +1,7 @@
 /* Whatever a store, a file's name or the command line holds: nothing of it steers a terminal. */
 #include "tests/tools/cli.h"
-#include "tools/command.h"
-#include "tools/out.h"
+#include "tools/cli/command.h"
+#include "tools/cli/out.h"
 
 #include <check.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 #include "journal/base/json_walk.h"
 #include "tests/tools/cli.h"
-#include "tools/verbs.h"
+#include "tools/cli/verbs.h"
 
 #include <check.h>
 #include <fcntl.h>

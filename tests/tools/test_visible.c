@@ -1,5 +1,5 @@
 /* What a terminal may have of a text: the function itself. */
-#include "tools/visible.h"
+#include "tools/cli/visible.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -19,9 +19,9 @@
 
 #include "journal/base/buf.h"
 #include "journal/base/sha256.h"
-#include "tools/args.h"
+#include "tools/cli/args.h"
 #include "tools/export/tar.h"
-#include "tools/sessions.h"
+#include "tools/cli/sessions.h"
 
 #include <annal/artifact.h>
 

@@ -10,8 +10,8 @@
 #include "journal/base/sha256.h"
 #include "tools/export/bundle.h"
 #include "tools/export/extend.h"
-#include "tools/open.h"
-#include "tools/progress.h"
+#include "tools/cli/open.h"
+#include "tools/cli/progress.h"
 
 #include <annal/journal.h>
 

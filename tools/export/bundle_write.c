@@ -2,8 +2,8 @@
 #include "journal/base/error.h"
 #include "journal/base/sha256.h"
 #include "tools/export/bundle.h"
-#include "tools/out.h"
-#include "tools/progress.h"
+#include "tools/cli/out.h"
+#include "tools/cli/progress.h"
 
 #include <annal/journal.h>
 

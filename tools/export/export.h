@@ -8,7 +8,7 @@
 #define TOOLS_EXPORT_EXPORT_H
 
 #include "journal/base/buf.h"
-#include "tools/progress.h"
+#include "tools/cli/progress.h"
 
 #include <annal/journal.h>
 

@@ -2,8 +2,8 @@
 
 #include "journal/base/json_walk.h"
 #include "tools/excerpt.h"
-#include "tools/out.h"
-#include "tools/visible.h"
+#include "tools/cli/out.h"
+#include "tools/cli/visible.h"
 
 #include <string.h>
 

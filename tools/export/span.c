@@ -4,7 +4,7 @@
 #include "journal/base/json.h"
 #include "journal/base/sha256.h"
 #include "tools/excerpt.h"
-#include "tools/out.h"
+#include "tools/cli/out.h"
 
 #include <inttypes.h>
 #include <string.h>

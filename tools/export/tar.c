@@ -3,7 +3,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/sha256.h"
-#include "tools/out.h"
+#include "tools/cli/out.h"
 
 #include <archive.h>
 #include <archive_entry.h>

@@ -1,6 +1,6 @@
 #include "tools/import/container.h"
 
-#include "tools/args.h"
+#include "tools/cli/args.h"
 
 #include "journal/base/error.h"
 #include "tools/import/directory.h"

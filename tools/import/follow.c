@@ -4,11 +4,11 @@
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/hash.h"
-#include "tools/command.h"
+#include "tools/cli/command.h"
 #include "tools/import/detect.h"
 #include "tools/import/find.h"
 #include "tools/import/watch.h"
-#include "tools/out.h"
+#include "tools/cli/out.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,8 +2,8 @@
 
 #include "journal/base/buf.h"
 #include "journal/base/slice.h"
-#include "tools/command.h"
-#include "tools/out.h"
+#include "tools/cli/command.h"
+#include "tools/cli/out.h"
 
 #include <string.h>
 

@@ -2,11 +2,11 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/slice.h"
-#include "tools/catch_up.h"
-#include "tools/open.h"
+#include "tools/cli/catch_up.h"
+#include "tools/cli/open.h"
 #include "tools/plot/chart_svg.h"
 #include "tools/plot/svg.h"
-#include "tools/target.h"
+#include "tools/cli/target.h"
 
 #include <string.h>
 

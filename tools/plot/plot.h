@@ -7,9 +7,9 @@
 #ifndef TOOLS_PLOT_PLOT_H
 #define TOOLS_PLOT_PLOT_H
 
-#include "tools/args.h"
+#include "tools/cli/args.h"
 #include "tools/plot/gather_session.h"
-#include "tools/sessions.h"
+#include "tools/cli/sessions.h"
 
 /* The whole verb, with its options. The answer is an exit status. */
 int plot_run(const struct args *args);

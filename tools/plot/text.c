@@ -1,7 +1,7 @@
 #include "tools/plot/text.h"
 
-#include "tools/out.h"
-#include "tools/width.h"
+#include "tools/cli/out.h"
+#include "tools/cli/width.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,0 +1,151 @@
+#include "tools/cli/catch_up.h"
+
+#include "tools/export/bundle.h"
+#include "tools/cli/out.h"
+#include "tools/cli/progress.h"
+
+#include <annal/search.h>
+
+/* How long an event query lets others be in its way, and how often it goes on when it is not
+ * them. */
+#define ROUND_MS 1000
+#define ROUNDS   10
+
+struct work {
+    struct progress line;
+    uint64_t bytes_done; /* of this call */
+};
+
+static int show(void *arg, const annal_index_progress *progress)
+{
+    struct work *work = arg;
+    work->line.total = progress->bytes_total;
+    work->bytes_done = progress->bytes_done;
+    progress_set(&work->line, progress->bytes_done, NULL);
+    return 0;
+}
+
+/* These sessions, or all; a call that ran out of time but moved is repeated, rounds in all. */
+static annal_status catch_up(annal_index *index, const struct session_list *sessions, bool packs,
+                             uint32_t timeout_ms, unsigned rounds, annal_error *err)
+{
+    struct work work;
+    const annal_catch_up_options options = {
+        .timeout_ms = timeout_ms, .progress = show, .arg = &work, .packs = packs};
+    size_t count = sessions != NULL && sessions->count > 0 ? sessions->count : 1;
+    annal_status status = ANNAL_OK;
+    progress_begin(&work.line, "index", 0);
+    for (size_t i = 0; status >= 0 && i < count; i++) {
+        annal_slice session = {0};
+        if (sessions != NULL && sessions->count > 0)
+            session = annal_slice_of(sessions->names[i].id);
+        for (unsigned round = 0; round < rounds; round++) {
+            work.bytes_done = 0;
+            status = annal_index_catch_up(index, session, &options, err);
+            if (status != ANNAL_ERR_BUSY || work.bytes_done == 0)
+                break;
+        }
+    }
+    progress_hide(&work.line);
+    return status;
+}
+
+static int add_lag(void *arg, const annal_index_lag *lag)
+{
+    uint64_t *bytes = arg;
+    *bytes += lag->journal_bytes > lag->indexed_bytes ? lag->journal_bytes - lag->indexed_bytes : 0;
+    return 0;
+}
+
+/* On read-only media an index that is there cannot follow. */
+static annal_status read_as_it_stands(annal_index *index, annal_error *err)
+{
+    char text[HUMAN_BYTES];
+    uint64_t bytes = 0;
+    annal_status status = annal_index_lag_each(index, (annal_slice){0}, add_lag, &bytes, err);
+    if (status == ANNAL_OK && bytes > 0)
+        say("the answer may be incomplete: the store cannot be written, and its index lags %s "
+            "behind the journals",
+            human_bytes(text, bytes));
+    return status;
+}
+
+static int hand_out(annal_index *index, annal_status status, const annal_error *err,
+                    annal_index **out_index)
+{
+    if (status < 0) {
+        annal_index_close(index);
+        return fail_error(err);
+    }
+    *out_index = index;
+    return 0;
+}
+
+static int open_caught_up(annal_store *store, const struct session_list *sessions, bool packs,
+                          annal_index **out_index)
+{
+    annal_error err = {0};
+    annal_index *index = NULL;
+    annal_status status = annal_index_open(store, NULL, &index, &err);
+    if (status >= 0)
+        status = catch_up(index, sessions, packs, 0, 1, &err);
+    if (status == ANNAL_ERR_BUSY) {
+        say("the answer may be incomplete: %s", err.message);
+        status = ANNAL_OK;
+    } else if (status == ANNAL_ERR_IO && annal_store_is_read_only(store)) {
+        status = read_as_it_stands(index, &err);
+    }
+    return hand_out(index, status, &err, out_index);
+}
+
+int index_open_caught_up(annal_store *store, const struct session_list *sessions,
+                         annal_index **out_index)
+{
+    return open_caught_up(store, sessions, false, out_index);
+}
+
+int index_open_with_packs(annal_store *store, annal_index **out_index)
+{
+    return open_caught_up(store, NULL, true, out_index);
+}
+
+int index_open_for_events(annal_store *store, const struct session_list *sessions,
+                          annal_index **out_index)
+{
+    annal_error err = {0};
+    annal_index *index = NULL;
+    annal_status status = annal_index_open(store, NULL, &index, &err);
+    if (status >= 0)
+        status = catch_up(index, sessions, false, ROUND_MS, ROUNDS, &err);
+    if (status == ANNAL_ERR_BUSY || (status == ANNAL_ERR_IO && annal_store_is_read_only(store)))
+        status = ANNAL_OK;
+    return hand_out(index, status, &err, out_index);
+}
+
+void say_lag(const annal_lag *lag)
+{
+    char text[HUMAN_BYTES];
+    if (lag->bytes > 0)
+        say("the answer is incomplete, %s of journal are missing: %s",
+            human_bytes(text, lag->bytes), lag->message);
+}
+
+void index_forget_words(annal_index *index, annal_slice session)
+{
+    annal_error err = {0};
+    if (annal_search_forget(index, session, &err) < 0)
+        say("words of session '%.*s' stay in search.db until 'annal search --rebuild': %s",
+            ANNAL_FMT(session), err.message);
+}
+
+void wipe_deleted(annal_store *store, annal_index *index, const annal_slice *sessions, size_t count)
+{
+    annal_error err = {0};
+    bundle_remove_stale(store);
+    if (annal_index_wipe(index, sessions, count, &err) < 0)
+        say("content of what was deleted may remain in %s; 'annal checkpoint' takes it away later",
+            err.message);
+    /* Last: it is here that a process which is stopped is most likely waited for. */
+    if (annal_logs_wipe(store, &err) < 0)
+        say("%s", err.message);
+}

@@ -1,0 +1,43 @@
+/* The index, open and caught up, with a progress bar where that takes long. */
+#ifndef TOOLS_CLI_CATCH_UP_H
+#define TOOLS_CLI_CATCH_UP_H
+
+#include "tools/cli/sessions.h"
+
+#include <annal/query.h>
+
+/*
+ * Open the index, and index what is new of these sessions (none: of all). When that takes longer
+ * than a reader wants to wait, a remark says so, and the answer is that of the index as it stands:
+ * ask with as_indexed. 0 or an exit status.
+ */
+int index_open_caught_up(annal_store *store, const struct session_list *sessions,
+                         annal_index **out_index);
+
+/* The same with the tables of packs. Those that ask core tables alone must not wait for them. */
+int index_open_with_packs(annal_store *store, annal_index **out_index);
+
+/*
+ * The same for event queries, which read from the journals what could not be indexed in time:
+ * others are waited for only shortly, and nothing is said yet.
+ */
+int index_open_for_events(annal_store *store, const struct session_list *sessions,
+                          annal_index **out_index);
+
+/* One line on stderr about what an event query could not read either, if there is such. */
+void say_lag(const annal_lag *lag);
+
+/*
+ * A session is about to be deleted: only its journal can say which words are its, so this comes
+ * first. That it could not be done is a remark.
+ */
+void index_forget_words(annal_index *index, annal_slice session);
+
+/*
+ * These sessions were deleted: no byte of them stays in a commit log, a database or what an import
+ * left that broke off. What may remain is a remark.
+ */
+void wipe_deleted(annal_store *store, annal_index *index, const annal_slice *sessions,
+                  size_t count);
+
+#endif

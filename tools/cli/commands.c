@@ -1,0 +1,108 @@
+/* Which verbs there are. */
+#include "tools/cli/command.h"
+#include "tools/cli/verbs.h"
+
+#include <string.h>
+
+const struct command *const commands[] = {
+    &cmd_append, &cmd_import, &cmd_export,  &cmd_cat,    &cmd_ls,      &cmd_show,
+    &cmd_query,  &cmd_sql,    &cmd_search,  &cmd_replay, &cmd_diff,    &cmd_tail,
+    &cmd_stats,  &cmd_verify, &cmd_repair,  &cmd_doctor, &cmd_reindex, &cmd_checkpoint,
+    &cmd_vacuum, &cmd_backup, &cmd_restore, &cmd_prune,  &cmd_convert, &cmd_fork,
+    &cmd_delete, &cmd_help,   &cmd_version, NULL};
+
+const struct command *command_find(const char *name)
+{
+    for (int i = 0; commands[i] != NULL; i++) {
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    }
+    return NULL;
+}
+
+const struct noun *const nouns[] = {&noun_pack,     &noun_snapshot, &noun_artifact,
+                                    &noun_cursor,   &noun_lionagi,  &noun_team,
+                                    &noun_prose,    &noun_project,  &noun_cast,
+                                    &noun_workflow, &noun_run,      &noun_backlog,
+                                    &noun_revision, &noun_lease,    &noun_usage,
+                                    &noun_decision, &noun_memory,   &noun_context,
+                                    &noun_plan,     &noun_steering, NULL};
+
+const struct noun *noun_find(const char *name)
+{
+    for (int i = 0; nouns[i] != NULL; i++) {
+        if (strcmp(nouns[i]->name, name) == 0)
+            return nouns[i];
+    }
+    return NULL;
+}
+
+const struct command *noun_verb(const struct noun *noun, const char *name)
+{
+    for (const struct command *verb = noun->verbs; verb->name != NULL; verb++) {
+        if (strcmp(verb->name, name) == 0)
+            return verb;
+    }
+    return NULL;
+}
+
+const struct option *command_option(const struct command *command, int *at)
+{
+    if (command->fields == NULL) {
+        const struct option *option = command->options == NULL ? NULL : &command->options[*at];
+        if (option == NULL || option->name == NULL)
+            return NULL;
+        ++*at;
+        return option;
+    }
+    int i = 0;
+    for (; command->fields[i].kind != FIELD_END; i++) {
+        const struct option *option = &command->fields[i].option;
+        if (i >= *at && option->name != NULL) {
+            *at = i + 1;
+            return option;
+        }
+    }
+    /* Behind its own, an event's verb has those of all events. */
+    const struct option *option = &verb_common[*at > i ? *at - i : 0];
+    if (command->type == NULL || option->name == NULL)
+        return NULL;
+    *at = (*at > i ? *at : i) + 1;
+    return option;
+}
+
+const char *command_choices(const struct command *command, const struct option *option)
+{
+    const struct field *field = command->fields;
+    for (; field != NULL && field->kind != FIELD_END; field++) {
+        if (&field->option == option)
+            return field->choices;
+    }
+    return NULL;
+}
+
+static bool is_operand(const struct field *field)
+{
+    return field->option.name == NULL && field->option.value != NULL;
+}
+
+int command_operands_min(const struct command *command)
+{
+    int count = command->operands_min;
+    const struct field *field = command->fields;
+    for (; field != NULL && field->kind != FIELD_END; field++)
+        count += is_operand(field) && field->required ? 1 : 0;
+    return count;
+}
+
+int command_operands_max(const struct command *command)
+{
+    int count = command->operands_max;
+    const struct field *field = command->fields;
+    for (; field != NULL && field->kind != FIELD_END; field++) {
+        if (is_operand(field) && field->kind == FIELD_LIST)
+            return -1;
+        count += is_operand(field) ? 1 : 0;
+    }
+    return count;
+}

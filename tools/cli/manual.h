@@ -1,0 +1,14 @@
+/* What is made from the tables of the verbs, besides help: `annal help --words`, `--man`. */
+#ifndef TOOLS_CLI_MANUAL_H
+#define TOOLS_CLI_MANUAL_H
+
+#include "tools/cli/command.h"
+
+/* The words that may follow a verb, a noun, or (both NULL) the command, one a line: options of a
+ * verb, those with a value with a '=' behind them, otherwise verbs. The completion asks. */
+void words_print(const struct noun *noun, const struct command *verb);
+
+/* annal-verbs(1), from which make install takes it. */
+void manual_print(void);
+
+#endif

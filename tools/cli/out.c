@@ -1,0 +1,344 @@
+#include "tools/cli/out.h"
+
+#include "journal/base/json.h"
+#include "tools/cli/command.h"
+#include "tools/cli/visible.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* ---- The streams ---- */
+
+/* One that is written to a terminal. */
+struct screen {
+    int fd;
+    FILE *plain; /* as the process began with it */
+    FILE *shown; /* the one in its place; NULL: none was needed so far */
+    struct visible visible;
+    struct buf text;
+};
+
+static struct screen screens[] = {{.fd = STDOUT_FILENO}, {.fd = STDERR_FILENO}};
+
+static bool write_all(int fd, const char *bytes, size_t len)
+{
+    while (len > 0) {
+        ssize_t written = write(fd, bytes, len);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return false;
+        bytes += written;
+        len -= (size_t)written;
+    }
+    return true;
+}
+
+static bool write_text(struct screen *screen)
+{
+    bool written = write_all(screen->fd, screen->text.ptr, screen->text.len);
+    annal__buf_clear(&screen->text);
+    return written;
+}
+
+/* Of fopencookie(3): 0 is a failure. */
+static ssize_t write_visible(void *arg, const char *bytes, size_t len)
+{
+    struct screen *screen = arg;
+    if (visible_add(&screen->visible, &screen->text, (annal_slice){bytes, len}) < 0) {
+        errno = ENOMEM;
+        return 0;
+    }
+    return write_text(screen) ? (ssize_t)len : 0;
+}
+
+static void open_stream(struct screen *screen, FILE **stream)
+{
+    if (screen->plain == NULL)
+        screen->plain = *stream;
+    fflush(*stream);
+    bool terminal = isatty(screen->fd);
+    if (terminal && screen->shown == NULL) {
+        screen->shown = fopencookie(screen, "w", (cookie_io_functions_t){.write = write_visible});
+        if (screen->shown != NULL)
+            setvbuf(screen->shown, NULL, _IOLBF, 0);
+    }
+    if (terminal && screen->shown == NULL)
+        _exit(EXIT_STORAGE); /* without memory for it nothing can be said */
+    *stream = terminal ? screen->shown : screen->plain;
+}
+
+void out_open(void)
+{
+    open_stream(&screens[0], &stdout);
+    open_stream(&screens[1], &stderr);
+}
+
+/* What no more bytes come for. */
+static void end_text(struct screen *screen)
+{
+    if (screen->visible.held_len > 0 && visible_end(&screen->visible, &screen->text) >= 0)
+        (void)write_text(screen);
+}
+
+void out_control(FILE *stream, const char *sequence)
+{
+    struct screen *screen = &screens[stream == stderr ? 1 : 0];
+    flockfile(stream);
+    if (stream == screen->shown) {
+        fflush(stream);
+        end_text(screen);
+        (void)write_all(screen->fd, sequence, strlen(sequence));
+    } else {
+        fputs(sequence, stream);
+    }
+    funlockfile(stream);
+}
+
+void out_style(const char *code)
+{
+    char sequence[24];
+    if (!out_colours(stdout))
+        return;
+    snprintf(sequence, sizeof sequence, "\033[%sm", code);
+    out_control(stdout, sequence);
+}
+
+/* ---- Messages ---- */
+
+enum { MESSAGE_BYTES = 1200 };
+
+static void print_message(const char *format, va_list list)
+{
+    char text[MESSAGE_BYTES];
+    vsnprintf(text, sizeof text, format, list);
+    fflush(stdout);
+    flockfile(stderr); /* a thread of the library may have a word for the log */
+    fputs("annal: ", stderr);
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '\n' || *c == '\r')
+            fprintf(stderr, "\\u%04x", *c);
+        else
+            fputc(*c, stderr);
+    }
+    fputc('\n', stderr);
+    fflush(stderr);
+    funlockfile(stderr);
+}
+
+void say(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    print_message(format, list);
+    va_end(list);
+}
+
+int fail_usage(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    print_message(format, list);
+    va_end(list);
+    return EXIT_USAGE;
+}
+
+int fail_refused(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    print_message(format, list);
+    va_end(list);
+    return EXIT_REFUSED;
+}
+
+int fail_storage(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    print_message(format, list);
+    va_end(list);
+    return EXIT_STORAGE;
+}
+
+int fail_error(const annal_error *err)
+{
+    say("%s", err->message);
+    switch (err->status) {
+    case ANNAL_ERR_NOTFOUND:
+    case ANNAL_ERR_INVALID:
+    case ANNAL_ERR_BUSY:
+    case ANNAL_ERR_LIMIT:
+    case ANNAL_ERR_CONFLICT:
+    case ANNAL_ERR_CORRUPT:
+    case ANNAL_ERR_SQL:
+    case ANNAL_ERR_REFUSED:
+        return EXIT_REFUSED;
+    default:
+        return EXIT_STORAGE;
+    }
+}
+
+void say_log(void *arg, annal_log_level level, const char *message)
+{
+    (void)arg;
+    if (level == ANNAL_LOG_WARNING)
+        say("%s", message);
+}
+
+/* ---- stdout ---- */
+
+bool out_flush(void)
+{
+    return fflush(stdout) == 0 && !ferror(stdout);
+}
+
+bool out_wanted(void)
+{
+    return !ferror(stdout);
+}
+
+bool out_reader_is_gone(void)
+{
+    struct pollfd reader = {.fd = STDOUT_FILENO};
+    return poll(&reader, 1, 0) > 0 && (reader.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+int out_finish(int exit_status)
+{
+    errno = 0;
+    if (out_flush()) {
+        if (stdout == screens[0].shown)
+            end_text(&screens[0]);
+        return exit_status;
+    }
+    int why = errno; /* 0: an earlier write failed, and stdio does not keep the reason */
+    if (why == EPIPE || out_reader_is_gone())
+        return exit_status;
+    return fail_storage("print to standard output: %s",
+                        why != 0 ? strerror(why) : "not all of it could be written");
+}
+
+void out_slice(annal_slice slice)
+{
+    if (slice.len > 0)
+        fwrite(slice.ptr, 1, slice.len, stdout);
+}
+
+/* Also what would end a text for C. */
+static bool is_space(char c)
+{
+    return c == '\n' || c == '\r' || c == '\t' || c == '\0';
+}
+
+void out_plain(annal_slice text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        fputc(is_space(text.ptr[i]) ? ' ' : text.ptr[i], stdout);
+}
+
+annal_status out_line(struct buf *out, annal_slice text)
+{
+    struct buf line = {0};
+    annal_status status = annal__buf_append_slice(&line, text);
+    for (size_t i = 0; i < line.len; i++)
+        line.ptr[i] = is_space(line.ptr[i]) ? ' ' : line.ptr[i];
+    if (status == ANNAL_OK)
+        status = isatty(STDOUT_FILENO) ? visible_append(out, annal__buf_slice(&line))
+                                       : annal__buf_append_slice(out, annal__buf_slice(&line));
+    annal__buf_done(&line);
+    return status;
+}
+
+void out_json_string(annal_slice text)
+{
+    struct buf quoted = {0};
+    if (annal__json_quote(&quoted, text) == ANNAL_OK)
+        out_slice(annal__buf_slice(&quoted));
+    annal__buf_done(&quoted);
+}
+
+void out_time(int64_t time_us)
+{
+    char text[ANNAL_TIME_BYTES];
+    annal_time_format(time_us, text);
+    fputs(text, stdout);
+}
+
+bool out_colours(FILE *stream)
+{
+    const char *no_color = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+    if (no_color != NULL && no_color[0] != '\0')
+        return false;
+    return isatty(stream == stderr ? STDERR_FILENO : STDOUT_FILENO) &&
+           (term == NULL || strcmp(term, "dumb") != 0);
+}
+
+int out_columns(void)
+{
+    struct winsize size = {0};
+    const char *columns = getenv("COLUMNS");
+    if (!isatty(STDOUT_FILENO)) {
+        long asked = columns == NULL ? 0 : strtol(columns, NULL, 10);
+        return asked > 0 && asked < 10000 ? (int)asked : 0;
+    }
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+        return 80;
+    return size.ws_col;
+}
+
+/* ---- For people ---- */
+
+const char *human_bytes(char text[HUMAN_BYTES], uint64_t bytes)
+{
+    static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB", "EB"};
+    double amount = (double)bytes;
+    size_t unit = 0;
+    while (amount >= 999.5 && unit + 1 < sizeof units / sizeof units[0]) {
+        amount /= 1000;
+        unit++;
+    }
+    snprintf(text, HUMAN_BYTES, unit == 0 || amount >= 99.5 ? "%.0f %s" : "%.1f %s", amount,
+             units[unit]);
+    return text;
+}
+
+const char *human_count(char text[HUMAN_BYTES], uint64_t count)
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof digits, "%" PRIu64, count);
+    char *to = text;
+    for (int i = 0; i < len; i++) {
+        if (i > 0 && (len - i) % 3 == 0)
+            *to++ = ',';
+        *to++ = digits[i];
+    }
+    *to = '\0';
+    return text;
+}
+
+const char *human_age(char text[HUMAN_BYTES], int64_t time_us, int64_t now_us)
+{
+    int64_t seconds = (now_us - time_us) / 1000000;
+    if (seconds < -60)
+        snprintf(text, HUMAN_BYTES, "in the future");
+    else if (seconds < 5)
+        snprintf(text, HUMAN_BYTES, "just now");
+    else if (seconds < 60)
+        snprintf(text, HUMAN_BYTES, "%" PRId64 " s ago", seconds);
+    else if (seconds < 3600)
+        snprintf(text, HUMAN_BYTES, "%" PRId64 " min ago", seconds / 60);
+    else if (seconds < 86400)
+        snprintf(text, HUMAN_BYTES, "%" PRId64 " h ago", seconds / 3600);
+    else if (seconds < 172800)
+        snprintf(text, HUMAN_BYTES, "yesterday");
+    else
+        snprintf(text, HUMAN_BYTES, "%" PRId64 " d ago", seconds / 86400);
+    return text;
+}

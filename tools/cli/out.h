@@ -1,0 +1,125 @@
+/*
+ * What the command prints. Data goes to stdout, everything else to stderr. A terminal gets no
+ * control character but ours; see visible.h.
+ *
+ * A table is printed in one of three formats from the same calls: aligned for people, JSON lines,
+ * or CSV (RFC 4180). An aligned table takes its widths from its first rows and prints the others as
+ * they come, so that memory does not grow with it.
+ */
+#ifndef TOOLS_CLI_OUT_H
+#define TOOLS_CLI_OUT_H
+
+#include "journal/base/buf.h"
+
+#include <annal/base.h>
+
+#include <stdio.h>
+
+/* ---- Messages: "annal: <sentence>" on stderr, one line whatever is in it: its breaks are shown
+ * ---- */
+
+/* Print, and return the exit status of that kind. */
+int fail_usage(const char *format, ...) ANNAL_PRINTF(1, 2);
+int fail_refused(const char *format, ...) ANNAL_PRINTF(1, 2);
+int fail_storage(const char *format, ...) ANNAL_PRINTF(1, 2);
+
+/* Print what the library said, and return the exit status that its status means. */
+int fail_error(const annal_error *err);
+
+/* A remark that changes no exit status. */
+void say(const char *format, ...) ANNAL_PRINTF(1, 2);
+
+/* A library's log callback: warnings go to stderr. arg is not used. */
+void say_log(void *arg, annal_log_level level, const char *message);
+
+/* ---- The streams ---- */
+
+/*
+ * Before anything is printed, and whenever descriptor 1 has become another file: what goes to a
+ * terminal is made visible, see visible.h.
+ */
+void out_open(void);
+
+#define CLEAR_LINE "\r\033[K"
+
+/* A sequence of ours that steers the terminal, such as one that clears a line; as it is. */
+void out_control(FILE *stream, const char *sequence);
+
+/* Colour of what follows on stdout, "1;31", or "0"; nothing where there are no colours. */
+void out_style(const char *code);
+
+/* ---- stdout ---- */
+
+/* A reader that went away (head) is no failure. False: nothing more needs to be written. */
+bool out_flush(void);
+bool out_wanted(void);
+bool out_reader_is_gone(void); /* asks, for those who wait without writing */
+
+/* What the end of the output means: exit_status, or EXIT_STORAGE when it could not be written. */
+int out_finish(int exit_status);
+
+void out_slice(annal_slice slice);
+void out_plain(annal_slice text); /* for people, on one line: breaks and tabs are spaces */
+void out_json_string(annal_slice text);
+void out_time(int64_t time_us);
+
+/*
+ * Append a text on one line as stdout gets it: breaks and tabs are spaces and, on a terminal, the
+ * rest is visible. So it is as wide as it will be. ANNAL_ERR_NOMEM only.
+ */
+annal_status out_line(struct buf *out, annal_slice text);
+
+/* Whether to colour; false when not a terminal, or NO_COLOR is set. */
+bool out_colours(FILE *stream);
+int out_columns(void); /* of the terminal; off one $COLUMNS, else 0: as wide as it gets */
+
+/* ---- Tables ---- */
+
+enum out_format { OUT_TABLE, OUT_JSONL, OUT_CSV };
+
+struct column {
+    const char *name;  /* the field of JSON and CSV */
+    const char *title; /* the heading of an aligned table; NULL: not shown there */
+    bool right;        /* align right */
+    bool flexible;     /* may be cut where the terminal is too narrow */
+    bool cut_left;     /* its end is what tells it from others: a path */
+    int spare;         /* left out when cutting is not enough, the highest first; 0: never */
+};
+
+struct table;
+
+/* columns must live as long as the table. NULL: no memory. */
+struct table *table_new(enum out_format format, const struct column *columns, int count);
+
+/* Off a terminal too, print flexible columns in at most so many columns. */
+void table_limit(struct table *table, int columns);
+
+/* The cells of a row, in order; then table_row(). */
+void table_text(struct table *table, annal_slice text);
+void table_number(struct table *table, uint64_t number);
+void table_count(struct table *table, uint64_t count); /* shown as "3,456" */
+void table_signed(struct table *table, int64_t number);
+void table_real(struct table *table, double number);
+void table_null(struct table *table);
+void table_time(struct table *table, int64_t time_us);  /* 0: none */
+void table_json(struct table *table, annal_slice json); /* a value that is JSON already */
+
+/* What people read instead of the cell that was just added ("3 min ago"). */
+void table_shown(struct table *table, const char *format, ...) ANNAL_PRINTF(2, 3);
+
+void table_row(struct table *table);
+void table_free(struct table *table); /* prints what is left */
+
+/* The shortest digits that read back as the same number; "null", as JSON has no infinity. */
+#define REAL_BYTES 40
+const char *real_text(char text[REAL_BYTES], double number);
+
+/* ---- For people ---- */
+
+/* "1.2 MB", "3,456", "3 min ago"; written to text, which is returned. */
+#define HUMAN_BYTES 40
+const char *human_bytes(char text[HUMAN_BYTES], uint64_t bytes);
+const char *human_count(char text[HUMAN_BYTES], uint64_t count);
+const char *human_age(char text[HUMAN_BYTES], int64_t time_us, int64_t now_us);
+
+#endif

@@ -1,0 +1,147 @@
+#include "tools/cli/rows.h"
+
+#include "journal/base/alloc.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Bytes as hexadecimal digits: the only form of a blob that every reader of JSON and CSV takes. */
+static void blob_cell(struct table *table, annal_slice bytes)
+{
+    static const char digits[] = "0123456789abcdef";
+    struct buf hex = {0};
+    if (annal__buf_reserve(&hex, bytes.len * 2) == ANNAL_OK) {
+        for (size_t i = 0; i < bytes.len; i++) {
+            unsigned char c = (unsigned char)bytes.ptr[i];
+            hex.ptr[hex.len++] = digits[c >> 4];
+            hex.ptr[hex.len++] = digits[c & 15];
+        }
+    }
+    table_text(table, annal__buf_slice(&hex));
+    table_shown(table, "(%zu bytes)", bytes.len);
+    annal__buf_done(&hex);
+}
+
+void rows_cell(struct table *table, const annal_value *value)
+{
+    switch (value->kind) {
+    case ANNAL_VALUE_INTEGER:
+        table_signed(table, value->integer);
+        break;
+    case ANNAL_VALUE_REAL:
+        table_real(table, value->real);
+        break;
+    case ANNAL_VALUE_TEXT:
+        table_text(table, value->bytes);
+        break;
+    case ANNAL_VALUE_BLOB:
+        blob_cell(table, value->bytes);
+        break;
+    case ANNAL_VALUE_NULL:
+        table_null(table);
+        break;
+    }
+}
+
+void rows_count_cell(struct table *table, const annal_value *value)
+{
+    if (value->kind == ANNAL_VALUE_INTEGER && value->integer >= 0)
+        table_count(table, (uint64_t)value->integer);
+    else
+        rows_cell(table, value);
+}
+
+int rows_columns(void *arg, const annal_row *row)
+{
+    struct rows *rows = arg;
+    rows->columns = annal__zalloc(row->count * sizeof *rows->columns);
+    rows->names = annal__zalloc(row->count * sizeof *rows->names);
+    if (rows->columns == NULL || rows->names == NULL)
+        return fail_storage("print the answer: out of memory");
+    rows->count = (int)row->count;
+    for (size_t i = 0; i < row->count; i++) {
+        rows->names[i] = annal__strndup(row->names[i], strlen(row->names[i]));
+        if (rows->names[i] == NULL)
+            return fail_storage("print the answer: out of memory");
+        rows->columns[i] =
+            (struct column){.name = rows->names[i], .title = rows->names[i], .flexible = true};
+    }
+    rows->table = table_new(rows->format, rows->columns, rows->count);
+    return rows->table == NULL ? fail_storage("print the answer: out of memory") : 0;
+}
+
+int rows_row(void *arg, const annal_row *row)
+{
+    struct rows *rows = arg;
+    for (size_t i = 0; i < row->count; i++) {
+        annal_value_kind kind = row->values[i].kind;
+        if (!rows->begun) /* a column is what its first value is */
+            rows->columns[i].right = kind == ANNAL_VALUE_INTEGER || kind == ANNAL_VALUE_REAL;
+        rows_cell(rows->table, &row->values[i]);
+    }
+    rows->begun = true;
+    table_row(rows->table);
+    return out_wanted() ? 0 : ANNAL_END;
+}
+
+void rows_done(struct rows *rows)
+{
+    table_free(rows->table);
+    for (int i = 0; rows->names != NULL && i < rows->count; i++)
+        annal__free(rows->names[i]);
+    annal__free(rows->names);
+    annal__free(rows->columns);
+    *rows = (struct rows){0};
+}
+
+void rows_print_value(const annal_value *value)
+{
+    char number[REAL_BYTES];
+    switch (value->kind) {
+    case ANNAL_VALUE_INTEGER:
+        printf("%" PRId64, value->integer);
+        break;
+    case ANNAL_VALUE_REAL:
+        fputs(real_text(number, value->real), stdout);
+        break;
+    case ANNAL_VALUE_TEXT:
+        out_json_string(value->bytes);
+        break;
+    case ANNAL_VALUE_BLOB:
+    case ANNAL_VALUE_NULL:
+        fputs("null", stdout);
+        break;
+    }
+}
+
+void rows_print_members(const annal_row *row)
+{
+    for (size_t i = 0; i < row->count; i++) {
+        if (i > 0)
+            fputc(',', stdout);
+        out_json_string(annal_slice_of(row->names[i]));
+        fputc(':', stdout);
+        rows_print_value(&row->values[i]);
+    }
+}
+
+int rows_print_lines(void *arg, const annal_row *row)
+{
+    char text[HUMAN_BYTES];
+    (void)arg;
+    for (size_t i = 0; i < row->count; i++) {
+        const annal_value *value = &row->values[i];
+        if (value->kind == ANNAL_VALUE_NULL ||
+            (value->kind == ANNAL_VALUE_TEXT && value->bytes.len == 0))
+            continue;
+        printf("%-20s ", row->names[i]);
+        if (value->kind == ANNAL_VALUE_TEXT)
+            out_plain(value->bytes);
+        else if (value->kind == ANNAL_VALUE_INTEGER && value->integer >= 0)
+            fputs(human_count(text, (uint64_t)value->integer), stdout);
+        else
+            rows_print_value(value);
+        fputc('\n', stdout);
+    }
+    return 0;
+}

@@ -1,0 +1,27 @@
+/* The sessions that a verb was asked to work on. */
+#ifndef TOOLS_CLI_SESSIONS_H
+#define TOOLS_CLI_SESSIONS_H
+
+#include "tools/cli/args.h"
+
+#include <annal/store.h>
+
+struct session_name {
+    char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    uint64_t bytes; /* of its journal */
+};
+
+struct session_list {
+    struct session_name *names;
+    size_t count;
+    size_t capacity;
+    uint64_t bytes; /* of all their journals */
+};
+
+/* The operands as sessions, or all sessions of the store when there are none; 0 or an exit status.
+ */
+int sessions_collect(annal_store *store, const struct args *args, struct session_list *list);
+
+void sessions_done(struct session_list *list);
+
+#endif

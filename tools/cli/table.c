@@ -1,0 +1,379 @@
+/*
+ * Tables: the same cells as an aligned table, as JSON lines, or as CSV.
+ *
+ * JSON lines and CSV are printed row by row. An aligned table holds its first ROWS_HELD rows back,
+ * takes its widths from them, and from then on prints row by row as well. Its cells are one line
+ * each.
+ */
+#include "journal/base/alloc.h"
+#include "journal/base/json.h"
+#include "tools/cli/out.h"
+#include "tools/cli/width.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS_HELD = 500, GAP = 2, FLEXIBLE_LEAST = 8, CELL_COLUMNS_MAX = 100 };
+
+struct table {
+    enum out_format format;
+    const struct column *columns;
+    int count;
+    int at;            /* cells in the row being built */
+    struct buf row;    /* JSON lines and CSV: the row being built */
+    struct buf *cells; /* aligned: the row being built */
+    char **held;       /* aligned: rows held back, count cells each */
+    int rows;
+    int *widths; /* 0: the column is not shown */
+    bool begun;  /* the heading is printed */
+    bool cut;    /* flexible columns are made to fit */
+    int limit;   /* of a flexible column off a terminal; 0: it is aligned so far, and never cut */
+};
+
+struct table *table_new(enum out_format format, const struct column *columns, int count)
+{
+    struct table *table = annal__zalloc(sizeof *table);
+    if (table == NULL)
+        return NULL;
+    table->format = format;
+    table->columns = columns;
+    table->count = count;
+    table->cells = annal__zalloc((size_t)count * sizeof *table->cells);
+    table->held = annal__zalloc((size_t)count * ROWS_HELD * sizeof *table->held);
+    table->widths = annal__zalloc((size_t)count * sizeof *table->widths);
+    if (table->cells == NULL || table->held == NULL || table->widths == NULL) {
+        table_free(table);
+        return NULL;
+    }
+    if (format == OUT_CSV) {
+        for (int i = 0; i < count; i++)
+            printf("%s%s", i > 0 ? "," : "", columns[i].name);
+        fputs("\r\n", stdout);
+    }
+    return table;
+}
+
+void table_limit(struct table *table, int columns)
+{
+    table->limit = columns;
+}
+
+/* ---- Width on a terminal ---- */
+
+/* The end of a text of own columns that is too wide, as paths are told apart by their end. */
+static void print_end(const char *text, int own, int width, bool last)
+{
+    while (own > width - 1) {
+        wchar_t c;
+        text += width_decode(text, &c);
+        own -= width_of(c);
+    }
+    printf("\u2026%s%*s", text, last ? 0 : width - own - 1, "");
+}
+
+static void print_begin(const char *text, int width, bool last)
+{
+    int used = 0;
+    while (*text != '\0') {
+        wchar_t c;
+        size_t len = width_decode(text, &c);
+        if (used + width_of(c) > width - 1)
+            break;
+        fwrite(text, 1, len, stdout);
+        used += width_of(c);
+        text += len;
+    }
+    printf("\u2026%*s", last ? 0 : width - used - 1, "");
+}
+
+/* Print text in width columns; what is longer is cut with an ellipsis where that is allowed. */
+static void print_cell(const char *text, int width, const struct column *column, bool cut,
+                       bool last)
+{
+    int own = width_of_text(text);
+    if (own > width && cut && column->flexible) {
+        if (column->cut_left)
+            print_end(text, own, width, last);
+        else
+            print_begin(text, width, last);
+        return;
+    }
+    int gap = own < width ? width - own : 0;
+    printf("%*s%s", column->right ? gap : 0, "", text);
+    if (!column->right && !last)
+        printf("%*s", gap, "");
+}
+
+/* ---- Cells ---- */
+
+static void add_plain(struct table *table, annal_slice text)
+{
+    struct buf *cell = &table->cells[table->at];
+    annal__buf_clear(cell);
+    (void)out_line(cell, text);
+}
+
+static void add_csv(struct table *table, annal_slice text)
+{
+    bool quote = false;
+    for (size_t i = 0; i < text.len; i++)
+        quote = quote || strchr(",\"\r\n", text.ptr[i]) != NULL;
+    if (!quote) {
+        (void)annal__buf_append_slice(&table->row, text);
+        return;
+    }
+    (void)annal__buf_append(&table->row, "\"", 1);
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] == '"')
+            (void)annal__buf_append(&table->row, "\"", 1);
+        (void)annal__buf_append(&table->row, text.ptr + i, 1);
+    }
+    (void)annal__buf_append(&table->row, "\"", 1);
+}
+
+enum cell_kind { CELL_TEXT, CELL_RAW, CELL_NULL };
+
+/* Running out of memory here shortens a cell; out_finish() is not told, the text was for display.
+ */
+static void add(struct table *table, annal_slice text, enum cell_kind kind)
+{
+    struct buf *row = &table->row;
+    if (table->at >= table->count)
+        return;
+    if (table->format == OUT_TABLE) {
+        add_plain(table, text);
+    } else if (table->format == OUT_CSV) {
+        if (table->at > 0)
+            (void)annal__buf_append(row, ",", 1);
+        add_csv(table, text);
+    } else {
+        (void)annal__buf_append(row, table->at > 0 ? "," : "{", 1);
+        (void)annal__json_quote(row, annal_slice_of(table->columns[table->at].name));
+        (void)annal__buf_append(row, ":", 1);
+        if (kind == CELL_NULL)
+            (void)annal__buf_append(row, "null", 4);
+        else if (kind == CELL_RAW)
+            (void)annal__buf_append_slice(row, text);
+        else
+            (void)annal__json_quote(row, text);
+    }
+    table->at++;
+}
+
+void table_text(struct table *table, annal_slice text)
+{
+    add(table, text, CELL_TEXT);
+}
+
+void table_json(struct table *table, annal_slice json)
+{
+    add(table, json, CELL_RAW);
+}
+
+void table_null(struct table *table)
+{
+    add(table, (annal_slice){0}, CELL_NULL);
+}
+
+void table_number(struct table *table, uint64_t number)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, number);
+    add(table, annal_slice_of(text), CELL_RAW);
+}
+
+void table_count(struct table *table, uint64_t count)
+{
+    char text[HUMAN_BYTES];
+    table_number(table, count);
+    table_shown(table, "%s", human_count(text, count));
+}
+
+void table_signed(struct table *table, int64_t number)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, number);
+    add(table, annal_slice_of(text), CELL_RAW);
+}
+
+const char *real_text(char text[REAL_BYTES], double number)
+{
+    if (!isfinite(number))
+        return "null";
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, REAL_BYTES, "%.*g", digits, number);
+        double back = strtod(text, NULL);
+        if (memcmp(&back, &number, sizeof back) == 0)
+            break;
+    }
+    return text;
+}
+
+void table_real(struct table *table, double number)
+{
+    char text[REAL_BYTES];
+    if (isfinite(number))
+        add(table, annal_slice_of(real_text(text, number)), CELL_RAW);
+    else
+        table_null(table);
+}
+
+void table_time(struct table *table, int64_t time_us)
+{
+    char text[ANNAL_TIME_BYTES];
+    if (time_us == 0) {
+        table_null(table);
+        return;
+    }
+    annal_time_format(time_us, text);
+    add(table, annal_slice_of(text), CELL_TEXT);
+}
+
+void table_shown(struct table *table, const char *format, ...)
+{
+    char text[256];
+    va_list list;
+    if (table->format != OUT_TABLE || table->at == 0)
+        return;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    table->at--;
+    add_plain(table, annal_slice_of(text));
+    table->at++;
+}
+
+/* ---- Rows ---- */
+
+static void print_aligned(struct table *table, char **cells)
+{
+    int last = table->count - 1;
+    while (last > 0 && table->widths[last] == 0)
+        last--;
+    for (int i = 0; i <= last; i++) {
+        const struct column *column = &table->columns[i];
+        if (table->widths[i] == 0)
+            continue;
+        print_cell(cells[i] == NULL ? "" : cells[i], table->widths[i], column, table->cut,
+                   i == last);
+        if (i < last)
+            printf("%*s", GAP, "");
+    }
+}
+
+/*
+ * Cut flexible columns, the widest first, until a row fits the terminal; when they are as narrow as
+ * they may get, leave out spare ones.
+ */
+static void fit(struct table *table, int columns)
+{
+    for (;;) {
+        int total = -GAP, widest = -1, spare = -1;
+        for (int i = 0; i < table->count; i++) {
+            const struct column *column = &table->columns[i];
+            if (table->widths[i] == 0)
+                continue;
+            total += table->widths[i] + GAP;
+            if (column->flexible && table->widths[i] > FLEXIBLE_LEAST &&
+                (widest < 0 || table->widths[i] > table->widths[widest]))
+                widest = i;
+            if (column->spare > (spare < 0 ? 0 : table->columns[spare].spare))
+                spare = i;
+        }
+        if (total <= columns || (widest < 0 && spare < 0))
+            return;
+        if (widest >= 0)
+            table->widths[widest]--;
+        else
+            table->widths[spare] = 0;
+    }
+}
+
+static void begin_aligned(struct table *table)
+{
+    int columns = out_columns();
+    char **titles = annal__zalloc((size_t)table->count * sizeof *titles);
+    table->begun = true;
+    table->cut = columns > 0 || table->limit > 0;
+    const int limit = table->limit > 0 ? table->limit : CELL_COLUMNS_MAX;
+    for (int i = 0; i < table->count; i++) {
+        const char *title = table->columns[i].title;
+        table->widths[i] = title == NULL ? 0 : width_of_text(title);
+        for (int row = 0; title != NULL && row < table->rows; row++) {
+            const char *cell = table->held[row * table->count + i];
+            int width = cell == NULL ? 0 : width_of_text(cell);
+            if (table->columns[i].flexible && width > limit && columns == 0)
+                width = limit;
+            if (width > table->widths[i])
+                table->widths[i] = width;
+        }
+    }
+    if (columns > 0)
+        fit(table, columns);
+    for (int i = 0; titles != NULL && i < table->count; i++)
+        titles[i] = annal__strndup(table->columns[i].title ? table->columns[i].title : "",
+                                   table->columns[i].title ? strlen(table->columns[i].title) : 0);
+    out_style("1");
+    if (titles != NULL)
+        print_aligned(table, titles);
+    out_style("0");
+    fputc('\n', stdout);
+    for (int i = 0; titles != NULL && i < table->count; i++)
+        annal__free(titles[i]);
+    annal__free(titles);
+}
+
+static void print_held(struct table *table)
+{
+    if (!table->begun && table->rows > 0)
+        begin_aligned(table);
+    for (int row = 0; row < table->rows; row++) {
+        char **cells = table->held + row * table->count;
+        print_aligned(table, cells);
+        fputc('\n', stdout);
+        for (int i = 0; i < table->count; i++) {
+            annal__free(cells[i]);
+            cells[i] = NULL;
+        }
+    }
+    table->rows = 0;
+}
+
+void table_row(struct table *table)
+{
+    while (table->at < table->count)
+        table_null(table);
+    table->at = 0;
+    if (table->format != OUT_TABLE) {
+        out_slice(annal__buf_slice(&table->row));
+        fputs(table->format == OUT_CSV ? "\r\n" : "}\n", stdout);
+        annal__buf_clear(&table->row);
+        return;
+    }
+    char **cells = table->held + table->rows * table->count;
+    for (int i = 0; i < table->count; i++) {
+        struct buf *cell = &table->cells[i];
+        cells[i] = annal__strndup(cell->len > 0 ? cell->ptr : "", cell->len);
+        annal__buf_clear(cell);
+    }
+    table->rows++;
+    if (table->begun || table->rows == ROWS_HELD)
+        print_held(table);
+}
+
+void table_free(struct table *table)
+{
+    if (table == NULL)
+        return;
+    if (table->held != NULL && table->widths != NULL)
+        print_held(table);
+    for (int i = 0; table->cells != NULL && i < table->count; i++)
+        annal__buf_done(&table->cells[i]);
+    annal__buf_done(&table->row);
+    annal__free(table->cells);
+    annal__free(table->held);
+    annal__free(table->widths);
+    annal__free(table);
+}

@@ -1,0 +1,207 @@
+#include "tools/cli/target.h"
+
+#include "tools/cli/command.h"
+#include "tools/cli/out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define KEEP_MODE ((mode_t)-1)
+
+/* ---- Aside ---- */
+
+/* For the handler of signals, which may not look further. */
+static char *volatile unfinished_now;
+
+static void on_signal(int number)
+{
+    if (unfinished_now != NULL)
+        (void)unlink(unfinished_now);
+    raise(number); /* the handler was for once: now it ends the process */
+}
+
+static void catch_signals(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        struct sigaction old, new = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+        sigemptyset(&new.sa_mask);
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+            (void)sigaction(numbers[i], &new, NULL);
+    }
+}
+
+static mode_t mode_of(const char *path)
+{
+    struct stat old;
+    if (stat(path, &old) == 0)
+        return old.st_mode & 0777;
+    mode_t mask = umask(0);
+    umask(mask);
+    return 0666 & ~mask;
+}
+
+/* path, absolute and without symbolic links, as far as it is there. */
+static char *resolve(const char *path)
+{
+    char *found = realpath(path, NULL);
+    if (found != NULL || errno != ENOENT)
+        return found;
+    char *copy = strdup(path), *copy2 = strdup(path), *joined = NULL;
+    char *directory = copy != NULL ? realpath(dirname(copy), NULL) : NULL;
+    if (directory != NULL && copy2 != NULL &&
+        asprintf(&joined, "%s/%s", directory, basename(copy2)) < 0)
+        joined = NULL;
+    int saved = errno;
+    free(directory);
+    free(copy);
+    free(copy2);
+    errno = saved;
+    return joined;
+}
+
+static int find_place(struct aside *aside, const char *path)
+{
+    struct stat old;
+    aside->path = resolve(path);
+    aside->directory = aside->path != NULL ? strdup(aside->path) : NULL;
+    if (aside->directory == NULL)
+        return fail_storage("write '%s': %s", path, strerror(errno));
+    char *slash = strrchr(aside->directory, '/');
+    slash[slash == aside->directory ? 1 : 0] = '\0';
+    if (stat(aside->path, &old) == 0 && !S_ISREG(old.st_mode))
+        return fail_storage("write '%s': it is not a file", aside->path);
+    return EXIT_DONE;
+}
+
+static int make_unfinished(struct aside *aside, int *out_fd)
+{
+    uint64_t random = 0;
+    char *name = NULL;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        return fail_storage("write '%s': no random name: %s", aside->path, strerror(errno));
+    if (asprintf(&name, "%s.partial-%016" PRIx64, aside->path, random) < 0)
+        return fail_storage("write '%s': out of memory", aside->path);
+    unfinished_now = name;
+    catch_signals();
+    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        int exit_status = fail_storage("create '%s': %s", name, strerror(errno));
+        unfinished_now = NULL;
+        free(name);
+        return exit_status;
+    }
+    aside->name = name;
+    *out_fd = fd;
+    return EXIT_DONE;
+}
+
+int aside_begin(struct aside *aside, const char *path, int *out_fd)
+{
+    *aside = (struct aside){0};
+    int exit_status = find_place(aside, path);
+    if (exit_status == EXIT_DONE)
+        exit_status = make_unfinished(aside, out_fd);
+    if (exit_status != EXIT_DONE)
+        aside_done(aside);
+    return exit_status;
+}
+
+static bool sync_path(const char *path, int flags, mode_t mode)
+{
+    int fd = open(path, flags | O_CLOEXEC);
+    bool good = fd >= 0 && (mode == KEEP_MODE || fchmod(fd, mode) == 0) && fsync(fd) == 0;
+    int saved = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = saved;
+    return good;
+}
+
+int aside_finish(struct aside *aside)
+{
+    if (!sync_path(aside->name, O_RDONLY, mode_of(aside->path)) ||
+        rename(aside->name, aside->path) != 0)
+        return fail_storage("write '%s': %s", aside->path, strerror(errno));
+    unfinished_now = NULL;
+    free(aside->name);
+    aside->name = NULL;
+    if (!sync_path(aside->directory, O_RDONLY | O_DIRECTORY, KEEP_MODE))
+        return fail_storage("sync '%s': %s", aside->directory, strerror(errno));
+    return EXIT_DONE;
+}
+
+void aside_done(struct aside *aside)
+{
+    if (aside->name != NULL) {
+        (void)unlink(aside->name);
+        unfinished_now = NULL;
+    }
+    free(aside->name);
+    free(aside->directory);
+    free(aside->path);
+    *aside = (struct aside){0};
+}
+
+/* ---- What is printed ---- */
+
+static int open_target(struct target *target, int *out_fd)
+{
+    struct stat st;
+    if (stat(target->path, &st) < 0 || S_ISREG(st.st_mode))
+        return aside_begin(&target->aside, target->path, out_fd);
+    *out_fd = open(target->path, O_WRONLY | O_CLOEXEC);
+    return *out_fd >= 0 ? EXIT_DONE : fail_storage("write '%s': %s", target->path, strerror(errno));
+}
+
+int target_begin(struct target *target, const char *path)
+{
+    int fd = -1;
+    *target = (struct target){.path = path, .saved_stdout = -1};
+    if (path == NULL)
+        return EXIT_DONE;
+    fflush(stdout);
+    int exit_status = open_target(target, &fd);
+    if (exit_status != EXIT_DONE)
+        return exit_status;
+    target->saved_stdout = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (target->saved_stdout < 0 || dup2(fd, STDOUT_FILENO) < 0) {
+        exit_status = fail_storage("write '%s': %s", path, strerror(errno));
+        if (target->saved_stdout >= 0)
+            close(target->saved_stdout);
+        target->saved_stdout = -1;
+        aside_done(&target->aside);
+    }
+    close(fd);
+    out_open();
+    return exit_status;
+}
+
+int target_end(struct target *target, bool whole)
+{
+    int exit_status = EXIT_DONE;
+    if (target->saved_stdout < 0)
+        return EXIT_DONE;
+    errno = 0;
+    bool written = out_flush();
+    if (whole && !written)
+        exit_status = fail_storage("write '%s': %s", target->path,
+                                   errno != 0 ? strerror(errno) : "not all could be written");
+    else if (whole && target->aside.name != NULL)
+        exit_status = aside_finish(&target->aside);
+    clearerr(stdout);
+    (void)dup2(target->saved_stdout, STDOUT_FILENO);
+    close(target->saved_stdout);
+    target->saved_stdout = -1;
+    out_open();
+    aside_done(&target->aside);
+    return exit_status;
+}

@@ -1,0 +1,47 @@
+/*
+ * Where a file goes that is asked for on the command line.
+ *
+ * (1) It is written aside, as FILE.partial-<random>, synced, and renamed when it is whole: who
+ *     opens FILE sees the old one or the new one.
+ * (2) It is allowed to those that the one it replaces was; a new one as the umask says.
+ * (3) A symbolic link stays, and the file that it leads to is replaced.
+ * (4) A run that fails, or is ended by SIGINT, SIGTERM, SIGHUP or SIGQUIT, removes what it began;
+ *     one that is killed by SIGKILL leaves FILE.partial-…. Only one file at a time is written so.
+ * (5) What is there and is no file, such as a pipe, may be written to as it is.
+ */
+#ifndef TOOLS_CLI_TARGET_H
+#define TOOLS_CLI_TARGET_H
+
+#include <stdbool.h>
+
+struct aside {
+    char *path;      /* where the file goes: absolute, and no symbolic link */
+    char *name;      /* where it is written; NULL: nothing stands there */
+    char *directory; /* of both */
+};
+
+/* Make the file that is written, empty, and set *out_fd; 0, or an exit status after one
+ * sentence. */
+int aside_begin(struct aside *aside, const char *path, int *out_fd);
+
+/* All is written: sync it, and put it in its place. 0, or an exit status after one sentence. */
+int aside_finish(struct aside *aside);
+
+/* Remove what is not in its place; aside may be empty. */
+void aside_done(struct aside *aside);
+
+/* ---- What is printed, into a file ---- */
+
+struct target {
+    const char *path; /* NULL: stdout */
+    struct aside aside;
+    int saved_stdout; /* -1: nothing was redirected */
+};
+
+/* From now on stdout is that file; path NULL: it stays. 0, or an exit status after one sentence. */
+int target_begin(struct target *target, const char *path);
+
+/* stdout is itself again. whole: the file takes its name; else it is removed. */
+int target_end(struct target *target, bool whole);
+
+#endif

@@ -1,0 +1,169 @@
+#include "tools/cli/terminal.h"
+
+#include "tools/cli/out.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+static const int ENDING[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
+static void watched_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    for (size_t i = 0; i < sizeof ENDING / sizeof *ENDING; i++)
+        sigaddset(set, ENDING[i]);
+    sigaddset(set, SIGTSTP);
+    sigaddset(set, SIGWINCH);
+}
+
+static void take(const struct terminal *terminal)
+{
+    struct termios raw = terminal->was;
+    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    raw.c_cc[VMIN] = 1;
+    raw.c_cc[VTIME] = 0;
+    (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
+}
+
+static void give_back(const struct terminal *terminal)
+{
+    (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &terminal->was);
+}
+
+bool terminal_open(struct terminal *terminal)
+{
+    sigset_t watched;
+    *terminal = (struct terminal){.signals = -1};
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) ||
+        tcgetattr(STDIN_FILENO, &terminal->was) != 0)
+        return false;
+    watched_signals(&watched);
+    if (sigprocmask(SIG_BLOCK, &watched, &terminal->before) != 0)
+        return false;
+    terminal->signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (terminal->signals < 0) {
+        (void)sigprocmask(SIG_SETMASK, &terminal->before, NULL);
+        return false;
+    }
+    take(terminal);
+    terminal->open = true;
+    return true;
+}
+
+/* The default of a signal, now. */
+static void let_happen(int signal)
+{
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, signal);
+    (void)raise(signal);
+    (void)sigprocmask(SIG_UNBLOCK, &one, NULL);
+}
+
+void terminal_close(struct terminal *terminal)
+{
+    if (!terminal->open)
+        return;
+    terminal->open = false;
+    give_back(terminal);
+    close(terminal->signals);
+    if (terminal->signal != 0)
+        let_happen(terminal->signal);
+    (void)sigprocmask(SIG_SETMASK, &terminal->before, NULL);
+}
+
+/* Stop, as Ctrl-Z asks, with the terminal as the shell wants it. */
+static void stop(const struct terminal *terminal)
+{
+    sigset_t watched;
+    give_back(terminal);
+    let_happen(SIGTSTP);
+    watched_signals(&watched);
+    (void)sigprocmask(SIG_BLOCK, &watched, NULL);
+    take(terminal);
+}
+
+static enum key read_signal(struct terminal *terminal)
+{
+    struct signalfd_siginfo info;
+    if (read(terminal->signals, &info, sizeof info) != (ssize_t)sizeof info)
+        return KEY_NONE;
+    if (info.ssi_signo == SIGTSTP)
+        stop(terminal);
+    if (info.ssi_signo == SIGTSTP || info.ssi_signo == SIGWINCH)
+        return KEY_DRAW;
+    terminal->signal = (int)info.ssi_signo;
+    return KEY_SIGNAL;
+}
+
+static enum key key_of(unsigned char c)
+{
+    switch (c) {
+    case ' ':
+        return KEY_SPACE;
+    case 'n':
+    case '\n':
+    case '\r':
+        return KEY_NEXT;
+    case 'p':
+        return KEY_BACK;
+    case '+':
+    case '=':
+        return KEY_FASTER;
+    case '-':
+        return KEY_SLOWER;
+    case 'q':
+    case 4: /* Ctrl-D */
+        return KEY_QUIT;
+    default:
+        return KEY_NONE;
+    }
+}
+
+static void drop_keys(struct terminal *terminal, size_t count)
+{
+    terminal->count -= count;
+    memmove(terminal->keys, terminal->keys + count, terminal->count);
+}
+
+static enum key take_key(struct terminal *terminal)
+{
+    const unsigned char *keys = terminal->keys;
+    if (keys[0] == 27 && terminal->count >= 3 && (keys[1] == '[' || keys[1] == 'O')) {
+        unsigned char c = keys[2];
+        drop_keys(terminal, 3);
+        return c == 'C' || c == 'B' ? KEY_NEXT : c == 'D' || c == 'A' ? KEY_BACK : KEY_NONE;
+    }
+    enum key key = key_of(keys[0]);
+    drop_keys(terminal, 1);
+    return key;
+}
+
+static enum key wait_without_keys(int timeout_ms)
+{
+    struct pollfd reader = {.fd = STDOUT_FILENO};
+    if (poll(&reader, 1, timeout_ms) > 0 && (reader.revents & (POLLERR | POLLHUP)) != 0)
+        return KEY_QUIT;
+    return KEY_NONE;
+}
+
+enum key terminal_key(struct terminal *terminal, int timeout_ms)
+{
+    struct pollfd ready[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                             {.fd = terminal->signals, .events = POLLIN}};
+    if (!terminal->open)
+        return wait_without_keys(timeout_ms);
+    if (terminal->count > 0)
+        return take_key(terminal);
+    if (poll(ready, 2, timeout_ms) <= 0)
+        return KEY_NONE;
+    if (ready[1].revents != 0)
+        return read_signal(terminal);
+    ssize_t got = read(STDIN_FILENO, terminal->keys, sizeof terminal->keys);
+    if (got <= 0)
+        return KEY_QUIT; /* the terminal went away */
+    terminal->count = (size_t)got;
+    return take_key(terminal);
+}

@@ -1,0 +1,415 @@
+/* One verb at work: the store, an event appended, rows printed. */
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/json.h"
+#include "journal/base/json_walk.h"
+#include "tools/cli/catch_up.h"
+#include "tools/cli/open.h"
+#include "tools/cli/rows.h"
+#include "tools/cli/verb_data.h"
+
+#include <annal/pack.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct verb_member {
+    char *to; /* NULL: an empty place */
+    struct buf json;
+};
+
+/* ---- Members ---- */
+
+static struct verb_member *find_member(const struct verb_call *call, const char *to)
+{
+    for (size_t i = 0; i < call->member_count; i++) {
+        if (strcmp(call->members[i].to, to) == 0)
+            return &call->members[i];
+    }
+    return NULL;
+}
+
+static struct verb_member *add_member(struct verb_call *call, const char *to)
+{
+    struct verb_member *members =
+        annal__realloc_array(call->members, call->member_count + 1, sizeof *members);
+    if (members == NULL)
+        return NULL;
+    call->members = members;
+    members[call->member_count] = (struct verb_member){.to = annal__strndup(to, strlen(to))};
+    if (members[call->member_count].to == NULL)
+        return NULL;
+    return &members[call->member_count++];
+}
+
+int verb_set(struct verb_call *call, const char *to, annal_slice json)
+{
+    struct verb_member *member = find_member(call, to);
+    if (member == NULL)
+        member = add_member(call, to);
+    if (member == NULL)
+        return fail_storage("%s: out of memory", to);
+    annal__buf_clear(&member->json);
+    if (annal__buf_append_slice(&member->json, json) < 0)
+        return fail_storage("%s: out of memory", to);
+    return 0;
+}
+
+int verb_set_text(struct verb_call *call, const char *to, annal_slice text)
+{
+    struct buf json = {0};
+    int exit_status = annal__json_quote(&json, text) < 0
+                          ? fail_storage("%s: out of memory", to)
+                          : verb_set(call, to, annal__buf_slice(&json));
+    annal__buf_done(&json);
+    return exit_status;
+}
+
+annal_slice verb_member(const struct verb_call *call, const char *to)
+{
+    const struct verb_member *member = find_member(call, to);
+    return member == NULL ? (annal_slice){0} : annal__buf_slice(&member->json);
+}
+
+int verb_set_session(struct verb_call *call, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    int len = vsnprintf(call->session, sizeof call->session, format, list);
+    va_end(list);
+    if (len < 0 || (size_t)len >= sizeof call->session ||
+        annal_session_id_check(annal_slice_of(call->session), NULL) < 0)
+        return fail_usage("'%s' would be the session's id, and is none", call->session);
+    return 0;
+}
+
+/* What stands behind prefix in a path: "id" of "run.id" and prefix "run."; NULL: it is
+ * another's. */
+static const char *below(const char *to, const char *prefix, size_t len)
+{
+    return strncmp(to, prefix, len) == 0 ? to + len : NULL;
+}
+
+/* The members below a prefix, as an object; those below the same name become one object again. */
+static annal_status write_object(const struct verb_call *call, const char *prefix, size_t len,
+                                 struct buf *out)
+{
+    annal_status status = annal__buf_append(out, "{", 1);
+    bool is_first = true;
+    for (size_t i = 0; status == ANNAL_OK && i < call->member_count; i++) {
+        const char *name = below(call->members[i].to, prefix, len);
+        if (name == NULL)
+            continue;
+        size_t head = strcspn(name, ".");
+        bool seen = false;
+        for (size_t j = 0; j < i && !seen; j++) {
+            const char *before = below(call->members[j].to, prefix, len);
+            seen = before != NULL && strncmp(before, name, head) == 0 && before[head] == '.';
+        }
+        if (seen)
+            continue;
+        if (!is_first)
+            status = annal__buf_append(out, ",", 1);
+        is_first = false;
+        if (status == ANNAL_OK)
+            status = annal__json_quote(out, (annal_slice){name, head});
+        if (status == ANNAL_OK)
+            status = annal__buf_append(out, ":", 1);
+        if (status == ANNAL_OK && name[head] == '.')
+            status = write_object(call, call->members[i].to, len + head + 1, out);
+        else if (status == ANNAL_OK)
+            status = annal__buf_append_slice(out, annal__buf_slice(&call->members[i].json));
+    }
+    return status == ANNAL_OK ? annal__buf_append(out, "}", 1) : status;
+}
+
+/* ---- The call ---- */
+
+static int read_fields(struct verb_call *call)
+{
+    struct buf json = {0};
+    int exit_status = 0;
+    const struct field *field = call->args->command->fields;
+    for (; exit_status == 0 && field != NULL && field->kind != FIELD_END; field++) {
+        if (field->to == NULL)
+            continue;
+        exit_status = verb_field_json(call->args, field, &json);
+        if (exit_status == 0 && json.len > 0)
+            exit_status = verb_set(call, field->to, annal__buf_slice(&json));
+    }
+    annal__buf_done(&json);
+    return exit_status;
+}
+
+/* Without its pack a verb would write events that nobody guards, and read tables that are not. */
+int verb_need_pack(const struct verb_call *call, const char *pack)
+{
+    annal_error err = {0};
+    annal_status status = pack == NULL ? ANNAL_OK : annal_index_has_pack(call->index, pack, &err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return fail_storage("pack %s is not on in this store: annal pack enable %s", pack, pack);
+    return status < 0 ? fail_error(&err) : 0;
+}
+
+int verb_open(struct verb_call *call, const struct args *args)
+{
+    const struct command *verb = args->command;
+    annal_error err = {0};
+    *call = (struct verb_call){.args = args, .type = verb->type};
+    int exit_status = read_fields(call);
+    if (exit_status == 0 && verb->session != NULL)
+        exit_status = verb_session_id(args, verb->session, call->session, sizeof call->session);
+    call->wait_ms = args->wait_ms;
+    if (exit_status == 0)
+        exit_status = store_open(args, verb->type != NULL ? OPEN_WRITE : OPEN_READ, call->wait_ms,
+                                 &call->store);
+    if (exit_status == 0 &&
+        annal_index_open(call->store, &(annal_index_options){.wait_ms = call->wait_ms},
+                         &call->index, &err) < 0)
+        exit_status = fail_error(&err);
+    const struct noun *noun = args->noun;
+    return exit_status != 0 ? exit_status : verb_need_pack(call, noun != NULL ? noun->pack : NULL);
+}
+
+annal_status verb_try_all(struct verb_call *call, const annal_draft *drafts, size_t count,
+                          annal_error *err)
+{
+    annal_writer *writer = NULL;
+    annal_appended appended = {0};
+    const annal_append_options options = {.level = ANNAL_LEVEL_SYNC};
+    annal_status status =
+        annal_writer_open(call->store, annal_slice_of(call->session),
+                          &(annal_writer_options){.wait_ms = call->wait_ms}, &writer, err);
+    if (status == ANNAL_OK)
+        status = annal_pack_append(call->index, writer, drafts, count, &options, &appended, err);
+    if (status == ANNAL_OK) {
+        annal_index_free(call->data.ptr);
+        call->seq = appended.seq;
+        call->data = appended.data;
+    }
+    annal_writer_close(writer);
+    return status;
+}
+
+annal_status verb_try(struct verb_call *call, annal_error *err)
+{
+    struct buf data = {0};
+    annal_status status = write_object(call, "", 0, &data);
+    if (status < 0)
+        annal__fail(err, status, "out of memory");
+    const annal_draft draft = {.type = annal_slice_of(call->type),
+                               .data = annal__buf_slice(&data),
+                               .id = annal_slice_of(args_get(call->args, "event-id")),
+                               .cause = annal_slice_of(args_get(call->args, "cause"))};
+    if (status == ANNAL_OK)
+        status = verb_try_all(call, &draft, 1, err);
+    annal__buf_done(&data);
+    return status;
+}
+
+int verb_post(struct verb_call *call)
+{
+    annal_error err = {0};
+    return verb_try(call, &err) < 0 ? fail_error(&err) : 0;
+}
+
+int verb_close(struct verb_call *call, int exit_status)
+{
+    for (size_t i = 0; i < call->member_count; i++) {
+        annal__free(call->members[i].to);
+        annal__buf_done(&call->members[i].json);
+    }
+    annal__free(call->members);
+    annal_index_free(call->data.ptr);
+    annal_index_close(call->index);
+    exit_status = store_close(call->store, exit_status);
+    *call = (struct verb_call){0};
+    return exit_status;
+}
+
+/* ---- The sentence ---- */
+
+/* A value for people: text without its quotes, everything else as it is. */
+static void print_scalar(annal_slice raw)
+{
+    struct buf scratch = {0};
+    annal_slice text = raw;
+    if (raw.len > 0 && raw.ptr[0] == '"' && annal__json_text(raw, &scratch, &text) < 0)
+        text = raw;
+    out_plain(text);
+    annal__buf_done(&scratch);
+}
+
+/* The items of an array stand in a row. */
+static void print_value(annal_slice raw)
+{
+    struct json_walk walk;
+    annal_slice item;
+    const char *comma = "";
+    if (!annal__json_walk_array(&walk, raw)) {
+        print_scalar(raw);
+        return;
+    }
+    for (; annal__json_walk_item(&walk, &item); comma = ", ") {
+        printf("%s", comma);
+        print_scalar(item);
+    }
+}
+
+static void print_name(const struct verb_call *call, const char *name)
+{
+    annal_slice raw = annal__json_member(call->data, name);
+    const char *text = raw.len > 0 ? NULL : verb_text(call->args, name);
+    if (strcmp(name, "seq") == 0)
+        printf("%" PRIu64, call->seq);
+    else if (strcmp(name, "session_id") == 0)
+        out_plain(annal_slice_of(call->session));
+    else if (raw.len > 0)
+        print_value(raw);
+    else if (text != NULL)
+        out_plain(annal_slice_of(text));
+}
+
+static void print_said(const struct verb_call *call, const char *said)
+{
+    while (*said != '\0') {
+        char name[NAME_BYTES];
+        size_t len = strcspn(said, "{");
+        out_slice((annal_slice){said, len});
+        said += len;
+        if (*said == '\0')
+            break;
+        len = strcspn(said, "}");
+        snprintf(name, sizeof name, "%.*s", (int)len - 1, said + 1);
+        print_name(call, name);
+        said += len + 1;
+    }
+    printf("\n");
+}
+
+void verb_print(const struct verb_call *call)
+{
+    const char *said = call->args->command->said;
+    if (!call->args->json) {
+        print_said(call, said != NULL ? said : "{session_id}: event {seq}");
+        return;
+    }
+    printf("{\"session_id\":");
+    out_json_string(annal_slice_of(call->session));
+    printf(",\"seq\":%" PRIu64 ",\"type\":", call->seq);
+    out_json_string(annal_slice_of(call->type));
+    printf(",\"data\":");
+    out_slice(call->data);
+    printf("}\n");
+}
+
+int verb_append(const struct args *args)
+{
+    struct verb_call call;
+    const struct command *verb = args->command;
+    int exit_status = verb_open(&call, args);
+    if (exit_status == 0 && verb->prepare != NULL)
+        exit_status = verb->prepare(&call);
+    if (exit_status == 0)
+        exit_status = verb_post(&call);
+    if (exit_status == 0 && verb->finish != NULL && !args->json)
+        exit_status = verb->finish(&call);
+    else if (exit_status == 0)
+        verb_print(&call);
+    return verb_close(&call, exit_status);
+}
+
+/* ---- Rows ---- */
+
+/* The text of a string, whose bytes stay in json. */
+static int unquote(struct buf *json, annal_slice *out)
+{
+    struct buf text = {0};
+    if (annal__json_text(annal__buf_slice(json), &text, out) < 0) {
+        annal__buf_done(&text);
+        return fail_storage("out of memory");
+    }
+    if (text.len > 0) {
+        annal__buf_done(json);
+        *json = text;
+    } else {
+        annal__buf_done(&text);
+    }
+    return 0;
+}
+
+static annal_value number_value(const char *text)
+{
+    errno = 0;
+    long long whole = strtoll(text, NULL, 10);
+    if (errno == 0 && text[strspn(text, "-0123456789")] == '\0')
+        return (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = whole};
+    return (annal_value){.kind = ANNAL_VALUE_REAL, .real = strtod(text, NULL)};
+}
+
+/* A field as a parameter of SQL; text keeps its bytes in json. */
+static int read_param(const struct args *args, const struct field *field, struct buf *json,
+                      annal_value *out)
+{
+    int exit_status = verb_field_json(args, field, json);
+    *out = (annal_value){.kind = ANNAL_VALUE_NULL};
+    if (exit_status != 0 || json->len == 0)
+        return exit_status;
+    const char *text = annal__buf_cstr(json);
+    if (text == NULL)
+        return fail_storage("out of memory");
+    *out = (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(json)};
+    if (text[0] == '"')
+        exit_status = unquote(json, &out->bytes);
+    else if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
+        *out = (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = text[0] == 't'};
+    else if (strchr("-0123456789", text[0]) != NULL)
+        *out = number_value(text);
+    return exit_status;
+}
+
+enum { PARAMS_MAX = 16 };
+
+/* The highest number behind a question mark. */
+static size_t count_params(const char *sql)
+{
+    size_t count = 0;
+    for (const char *at = strchr(sql, '?'); at != NULL; at = strchr(at + 1, '?')) {
+        size_t number = strtoul(at + 1, NULL, 10);
+        count = number > count ? number : count;
+    }
+    ANNAL_ASSERT(count <= PARAMS_MAX);
+    return count;
+}
+
+int verb_select(const struct args *args)
+{
+    struct verb_call call;
+    struct buf json[PARAMS_MAX] = {{0}};
+    annal_value params[PARAMS_MAX];
+    size_t count = 0;
+    annal_error err = {0};
+    struct rows rows = {.format = args->json ? OUT_JSONL : OUT_TABLE};
+    int exit_status = verb_open(&call, args);
+    size_t asked = count_params(args->command->sql);
+    for (; exit_status == 0 && count < asked; count++)
+        exit_status = read_param(args, &args->command->fields[count], &json[count], &params[count]);
+    if (exit_status != 0)
+        goto done;
+    const annal_sql_options options = {.params = params,
+                                       .param_count = count,
+                                       .columns = rows_columns,
+                                       .session = annal_slice_of(call.session)};
+    if (annal_sql(call.index, annal_slice_of(args->command->sql), &options, rows_row, &rows, &err) <
+        0)
+        exit_status = fail_error(&err);
+    rows_done(&rows);
+
+done:
+    for (size_t i = 0; i < count; i++)
+        annal__buf_done(&json[i]);
+    return verb_close(&call, exit_status);
+}

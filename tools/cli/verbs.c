@@ -1,0 +1,238 @@
+/* Words of the command line as members of data. */
+#include "tools/cli/verbs.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/json.h"
+#include "tools/cli/open.h"
+#include "tools/cli/verb_data.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const struct option verb_common[] = {
+    {"event-id", "ID", "a name for this event: a second time it changes nothing", false},
+    {"cause", "SESSION:SEQ", "the event that led to this one", false},
+    {NULL, NULL, NULL, false}};
+
+/* ---- What was given ---- */
+
+static const struct field *find_field(const struct command *verb, const char *name, int *out_place)
+{
+    const struct field *field = verb->fields;
+    *out_place = 0;
+    for (; field != NULL && field->kind != FIELD_END; field++) {
+        const struct option *option = &field->option;
+        const char *called = option->name != NULL ? option->name : option->value;
+        if (called != NULL && strcmp(called, name) == 0)
+            return field;
+        *out_place += option->name == NULL && option->value != NULL ? 1 : 0;
+    }
+    return NULL;
+}
+
+const char *verb_next(const struct args *args, const char *name, int *at)
+{
+    int place = 0;
+    const struct field *field = find_field(args->command, name, &place);
+    if (field == NULL || field->option.name != NULL)
+        return args_next(args, name, at);
+    place += *at;
+    if (place >= args->operand_count || (*at > 0 && field->kind != FIELD_LIST))
+        return NULL;
+    ++*at;
+    return args->operands[place];
+}
+
+const char *verb_text(const struct args *args, const char *name)
+{
+    int at = 0;
+    return verb_next(args, name, &at);
+}
+
+int verb_session_id(const struct args *args, const char *template, char *out, size_t size)
+{
+    struct buf id = {.limit = 4096};
+    annal_status status = ANNAL_OK;
+    bool missing = false;
+    while (*template != '\0' && status == ANNAL_OK && !missing) {
+        char name[NAME_BYTES];
+        size_t len = strcspn(template, "{");
+        status = annal__buf_append(&id, template, len);
+        template += len;
+        if (*template == '\0' || status < 0)
+            break;
+        len = strcspn(template, "}");
+        snprintf(name, sizeof name, "%.*s", (int)len - 1, template + 1);
+        const char *text = verb_text(args, name);
+        missing = text == NULL;
+        if (text != NULL)
+            status = annal__buf_append(&id, text, strlen(text));
+        template += len + 1;
+        if (missing)
+            fail_usage("--%s is missing, and says whose event this is", name);
+    }
+    annal_slice session = annal__buf_slice(&id);
+    int exit_status = missing ? EXIT_USAGE : 0;
+    if (exit_status == 0 && (status < 0 || annal_session_id_check(session, NULL) < 0))
+        exit_status = fail_usage("'%.*s' would be the session's id, and is none: it has 1 to %d of "
+                                 "A-Z a-z 0-9 . _ - and begins with neither . nor -",
+                                 (int)(session.len < 100 ? session.len : 100), session.ptr,
+                                 ANNAL_SESSION_ID_BYTES_MAX);
+    if (exit_status == 0)
+        snprintf(out, size, "%.*s", ANNAL_FMT(session));
+    annal__buf_done(&id);
+    return exit_status;
+}
+
+/* ---- Values ---- */
+
+int verb_read_file(const char *path, struct buf *out)
+{
+    int exit_status = 0;
+    bool is_input = strcmp(path, "-") == 0;
+    int file = is_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return fail_refused("read '%s': %s", path, strerror(errno));
+    out->limit = (size_t)ANNAL_DATA_BYTES_MAX + 1;
+    for (;;) {
+        if (out->len == out->limit || annal__buf_reserve(out, 1) < 0) {
+            exit_status = fail_refused("read '%s': it is longer than an event can be (%u bytes)",
+                                       path, ANNAL_DATA_BYTES_MAX);
+            break;
+        }
+        ssize_t count = read(file, out->ptr + out->len, out->cap - out->len);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            exit_status = fail_refused("read '%s': %s", path, strerror(errno));
+        if (count <= 0)
+            break;
+        out->len += (size_t)count;
+    }
+    if (!is_input)
+        close(file);
+    return exit_status;
+}
+
+static int quote(struct buf *json, annal_slice text, const char *name)
+{
+    if (!annal__is_utf8(text))
+        return fail_refused("%s is not UTF-8 throughout, and would not come out as it went in",
+                            name);
+    if (annal__json_quote(json, text) < 0)
+        return fail_storage("%s: out of memory", name);
+    return 0;
+}
+
+static int add_text(const struct field *field, const char *name, const char *text, struct buf *json)
+{
+    struct buf content = {0};
+    int exit_status = 0;
+    bool is_file =
+        field->kind == FIELD_FILE || (field->kind == FIELD_BODY && strcmp(text, "-") == 0);
+    if (is_file)
+        exit_status = verb_read_file(text, &content);
+    if (exit_status == 0)
+        exit_status =
+            quote(json, is_file ? annal__buf_slice(&content) : annal_slice_of(text), name);
+    annal__buf_done(&content);
+    return exit_status;
+}
+
+static bool is_json(annal_slice text)
+{
+    return annal__json_check(text, ANNAL_DATA_DEPTH_MAX, NULL) == JSON_VALID;
+}
+
+/* A value of JSON on one line: line breaks between its parts are spaces as well. */
+static int add_json(const char *name, const char *text, struct buf *json)
+{
+    bool is_file = text[0] == '@' || strcmp(text, "-") == 0;
+    int exit_status = 0;
+    if (is_file)
+        exit_status = verb_read_file(text[0] == '@' ? text + 1 : text, json);
+    else if (annal__buf_append(json, text, strlen(text)) < 0)
+        exit_status = fail_storage("%s: out of memory", name);
+    if (exit_status == 0 && !is_json(annal__buf_slice(json)))
+        exit_status = is_file ? fail_refused("%s: '%s' holds no JSON value", name, text)
+                              : fail_usage("%s needs a JSON value, and was given '%s'", name, text);
+    for (size_t i = 0; exit_status == 0 && i < json->len; i++) {
+        if (json->ptr[i] == '\n' || json->ptr[i] == '\r')
+            json->ptr[i] = ' ';
+    }
+    return exit_status;
+}
+
+static int add_number(const char *name, const char *text, struct buf *json)
+{
+    bool is_number = strchr("-0123456789", text[0]) != NULL && text[0] != '\0' &&
+                     text[strspn(text, "+-.0123456789eE")] == '\0' && is_json(annal_slice_of(text));
+    if (!is_number)
+        return fail_usage("%s needs a number, and was given '%s'", name, text);
+    if (annal__buf_append(json, text, strlen(text)) < 0)
+        return fail_storage("%s: out of memory", name);
+    return 0;
+}
+
+static int add_time(const char *name, const char *text, struct buf *json)
+{
+    int64_t time_us = 0;
+    char formatted[ANNAL_TIME_BYTES];
+    if (!parse_time(text, &time_us))
+        return fail_usage("%s needs a time such as 2026-01-06T07:24:00Z or an age such as 45s, "
+                          "30m, 2h, 7d, 2w, and was given '%s'",
+                          name, text);
+    annal_time_format(time_us, formatted);
+    return quote(json, annal_slice_of(formatted), name);
+}
+
+static int add_list(const struct args *args, const char *called, const char *name, struct buf *json)
+{
+    int exit_status = 0;
+    const char *text;
+    bool failed = annal__buf_append(json, "[", 1) < 0;
+    for (int at = 0; exit_status == 0 && (text = verb_next(args, called, &at)) != NULL;) {
+        failed = failed || (json->len > 1 && annal__buf_append(json, ",", 1) < 0);
+        exit_status = quote(json, annal_slice_of(text), name);
+    }
+    failed = failed || annal__buf_append(json, "]", 1) < 0;
+    return exit_status == 0 && failed ? fail_storage("%s: out of memory", name) : exit_status;
+}
+
+int verb_field_json(const struct args *args, const struct field *field, struct buf *json)
+{
+    char name[NAME_BYTES + 2];
+    const char *called = field->option.name != NULL ? field->option.name : field->option.value;
+    const char *text = called == NULL ? NULL : verb_text(args, called);
+    bool flag = field->kind == FIELD_FLAG && args_has(args, called);
+    annal__buf_clear(json);
+    if (text == NULL && !flag) {
+        if (field->preset != NULL && annal__buf_printf(json, "%s", field->preset) < 0)
+            return fail_storage("out of memory");
+        return 0;
+    }
+    snprintf(name, sizeof name, "%s%s", field->option.name != NULL ? "--" : "", called);
+    switch (field->kind) {
+    case FIELD_TEXT:
+    case FIELD_BODY:
+    case FIELD_FILE:
+        return add_text(field, name, text, json);
+    case FIELD_NUMBER:
+        return add_number(name, text, json);
+    case FIELD_JSON:
+        return add_json(name, text, json);
+    case FIELD_FLAG:
+        return annal__buf_append(json, "true", 4) < 0 ? fail_storage("out of memory") : 0;
+    case FIELD_LIST:
+        return add_list(args, called, name, json);
+    case FIELD_TIME:
+        return add_time(name, text, json);
+    case FIELD_CONST:
+    case FIELD_END:
+        break;
+    }
+    return 0;
+}

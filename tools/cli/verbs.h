@@ -1,0 +1,207 @@
+/*
+ * Verbs of two words, such as `annal team send`: rows of a table, most of them without code.
+ *
+ * A noun (team) has a list of verbs (send), each a struct command with a table of fields. A field
+ * is an operand or an option, and says which member of an event's data it fills; help, completion
+ * and the checks of the command line are made from the same table. There are three kinds of verbs,
+ * by what run is:
+ *
+ *     verb_append   one event of type, in the session that the template says, through the guards of
+ *                   the packs; then one sentence, or with --json
+ *                   {"session_id":…,"seq":…,"type":…,"data":{…}}
+ *     verb_select   the rows of a SELECT: a table, or with --json one object a line
+ *     a function    of its own, which may use verb_open(), verb_post() and verb_close()
+ *
+ * For instance:
+ *
+ *     static const struct field send_fields[] = {
+ *         OPERAND("TEAM", FIELD_TEXT, NULL, "the team"),
+ *         OPERAND("TEXT", FIELD_BODY, "content", "what to say; - reads standard input"),
+ *         OPTION_MUST("from", "NAME", FIELD_TEXT, "sender", "who says it"),
+ *         OPTION("to", "NAME", FIELD_LIST, "to", "to whom (all)"),
+ *         FIELDS_END};
+ *
+ *     static const struct command team_verbs[] = {
+ *         {.name = "send", .summary = "say something to a team", .about = "…",
+ *          .examples = "  annal team send t1 \"done\" --from ada\n",
+ *          .fields = send_fields, .type = "team.message", .session = "team_{TEAM}",
+ *          .said = "sent {id} to team {TEAM}", .run = verb_append},
+ *         {0}};
+ *
+ *     const struct noun noun_team = {.name = "team", .summary = "…", .pack = "teams",
+ *                                      .verbs = team_verbs};
+ *
+ * A noun's name goes into commands.c and command.h, its file into CMakeLists.txt; manual page and
+ * completion ask the table.
+ */
+#ifndef TOOLS_CLI_VERBS_H
+#define TOOLS_CLI_VERBS_H
+
+#include "tools/cli/args.h"
+
+#include <annal/journal.h>
+#include <annal/query.h>
+
+/* What a value is on the command line, and what it becomes in data. */
+enum field_kind {
+    FIELD_END = 0,
+    FIELD_TEXT,   /* a string */
+    FIELD_BODY,   /* a string; "-" reads standard input */
+    FIELD_FILE,   /* the name of a file (or "-"), whose text becomes the string */
+    FIELD_NUMBER, /* a JSON number, spelled as it was given */
+    FIELD_JSON,   /* a JSON value; @FILE and "-" read it */
+    FIELD_FLAG,   /* true; an option without value */
+    FIELD_LIST,   /* an array of strings: repeat the option; as an operand it takes all the rest */
+    FIELD_TIME,   /* a time, or an age such as 2h: a string in our fixed width */
+    FIELD_CONST   /* always preset; not on the command line */
+};
+
+struct field {
+    /* An operand has no name; its value is what it is called, "TEAM", and its help explains it. */
+    struct option option;
+    enum field_kind kind;
+    const char *to; /* the member of data, "content" or "run.id"; NULL: not in data */
+    bool required;
+    const char *preset;  /* what data gets when it was not given, as JSON; NULL: nothing */
+    const char *choices; /* "all|first|any": the only values */
+};
+
+#define OPERAND(called, kind_, to_, help_)                                                         \
+    {                                                                                              \
+        .option = {.value = (called), .help = (help_)}, .kind = (kind_), .to = (to_),              \
+        .required = true                                                                           \
+    }
+#define OPERAND_MAYBE(called, kind_, to_, help_)                                                   \
+    {                                                                                              \
+        .option = {.value = (called), .help = (help_)}, .kind = (kind_), .to = (to_)               \
+    }
+#define OPTION(name_, value_, kind_, to_, help_)                                                   \
+    {                                                                                              \
+        .option = {(name_), (value_), (help_), (kind_) == FIELD_LIST}, .kind = (kind_),            \
+        .to = (to_)                                                                                \
+    }
+#define OPTION_MUST(name_, value_, kind_, to_, help_)                                              \
+    {                                                                                              \
+        .option = {(name_), (value_), (help_), (kind_) == FIELD_LIST}, .kind = (kind_),            \
+        .to = (to_), .required = true                                                              \
+    }
+/* More members, where they are needed: OPTION_WITH("strategy", …, .preset = "\"all\""). */
+#define OPTION_WITH(name_, value_, kind_, to_, help_, ...)                                         \
+    {                                                                                              \
+        .option = {(name_), (value_), (help_), (kind_) == FIELD_LIST}, .kind = (kind_),            \
+        .to = (to_), __VA_ARGS__                                                                   \
+    }
+#define FLAG(name_, to_, help_)                                                                    \
+    {                                                                                              \
+        .option = {(name_), NULL, (help_), false}, .kind = FIELD_FLAG, .to = (to_)                 \
+    }
+#define CONSTANT(to_, json)                                                                        \
+    {                                                                                              \
+        .kind = FIELD_CONST, .to = (to_), .preset = (json)                                         \
+    }
+#define FIELDS_END                                                                                 \
+    {                                                                                              \
+        .kind = FIELD_END                                                                          \
+    }
+
+struct noun {
+    const char *name;
+    const char *summary;         /* one line, no full stop */
+    const char *pack;            /* that must be on in the store; NULL: none */
+    const struct command *verbs; /* {0} ends them */
+    const char *usual;           /* the verb that is meant where none is named; NULL: none */
+};
+
+/* The options that every verb with an event takes; a NULL name ends them. */
+extern const struct option verb_common[];
+
+/* Every noun, in the order in which help lists them; NULL ends it. In commands.c. */
+extern const struct noun *const nouns[];
+
+const struct noun *noun_find(const char *name);
+const struct command *noun_verb(const struct noun *noun, const char *name);
+
+/* ---- The command line of a verb ---- */
+
+/*
+ * What stands for a field, by the name of its option or of its operand: "to", "TEAM". NULL when it
+ * was not given, or has no value. Of a list, the first.
+ */
+const char *verb_text(const struct args *args, const char *name);
+
+/* All of a file, or of standard input when path is "-", behind out; 0 or an exit status. */
+int verb_read_file(const char *path, struct buf *out);
+
+/* Walk over all of a list: begin with *at = 0; NULL when there are no more. */
+const char *verb_next(const struct args *args, const char *name, int *at);
+
+/* A session id made from a template, "team_{TEAM}", "_state"; 0 or an exit status. */
+int verb_session_id(const struct args *args, const char *template, char *out, size_t size);
+
+/* ---- A verb at work ---- */
+
+struct verb_member;
+
+struct verb_call {
+    const struct args *args;
+    annal_store *store;
+    annal_index *index;
+    uint32_t wait_ms; /* for other processes */
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    const char *type;
+    struct verb_member *members; /* of data, as they will be appended */
+    size_t member_count;
+
+    /* After verb_post(): */
+    uint64_t seq;
+    annal_slice data; /* as appended, with what the packs put in */
+};
+
+/*
+ * Open store and index of a verb, and see to it that its noun's pack is on; session, type and
+ * members come from the command line and the table. 0 or an exit status; verb_close() in either
+ * case. A prepare function gets a call in this state, and may change it.
+ */
+int verb_open(struct verb_call *call, const struct args *args);
+
+/* That a further pack is on (NULL: none is asked for). 0, or an exit status after one line. */
+int verb_need_pack(const struct verb_call *call, const char *pack);
+
+/* Put a member into data, in the place of one that is there: JSON, or a string. "run.id" is a
+ * member of the object "run". 0 or an exit status. */
+int verb_set(struct verb_call *call, const char *to, annal_slice json);
+int verb_set_text(struct verb_call *call, const char *to, annal_slice text);
+
+/* What data holds so far, as JSON; an empty slice: nothing. It lives until it is set anew. */
+annal_slice verb_member(const struct verb_call *call, const char *to);
+
+/* Another session than the template says. 0 or an exit status. */
+int verb_set_session(struct verb_call *call, const char *format, ...) ANNAL_PRINTF(2, 3);
+
+/* Append the event: call->type, call->session and data. 0 or an exit status. */
+int verb_post(struct verb_call *call);
+
+/* The same, for those who know what to do about a refusal: nothing is said. */
+annal_status verb_try(struct verb_call *call, annal_error *err);
+
+/* Several events of one's own making, all or none, to call->session. */
+annal_status verb_try_all(struct verb_call *call, const annal_draft *drafts, size_t count,
+                          annal_error *err);
+
+/* Print what was appended: for people the sentence said, in which {id} stands for that member of
+ * data, {TEAM} for that operand or option, {seq} and {session_id} for themselves. */
+void verb_print(const struct verb_call *call);
+
+/* Close what verb_open() opened; the exit status stays unless closing failed. */
+int verb_close(struct verb_call *call, int exit_status);
+
+/* ---- For struct command's run ---- */
+
+/* verb_open(), prepare, verb_post(), finish or verb_print(), verb_close(). */
+int verb_append(const struct args *args);
+
+/* The rows of the verb's SELECT; ?1, ?2, … are its fields in the order of the table, as text,
+ * numbers and 1 or NULL; a list is a JSON array. */
+int verb_select(const struct args *args);
+
+#endif

@@ -1,0 +1,15 @@
+/* How many columns of a terminal a text takes. */
+#ifndef TOOLS_CLI_WIDTH_H
+#define TOOLS_CLI_WIDTH_H
+
+#include <stddef.h>
+#include <wchar.h>
+
+/* Decode one character of valid or invalid UTF-8; returns its bytes. */
+size_t width_decode(const char *text, wchar_t *out);
+
+/* Of one character, and of a text that ends with a NUL. */
+int width_of(wchar_t c);
+int width_of_text(const char *text);
+
+#endif

@@ -1,7 +1,0 @@
-/* The command annal. */
-#include "tools/command.h"
-
-int main(int argc, char **argv)
-{
-    return command_main(argc, argv);
-}
