@@ -1,6 +1,6 @@
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
-#include "tools/disk_probe.h"
+#include "tools/cmd/disk_probe.h"
 
 #include <annal/journal.h>
 

@@ -1,6 +1,6 @@
 /* annal doctor --transition-stale: ending sessions whose process died without saying so. */
-#ifndef TOOLS_STALE_H
-#define TOOLS_STALE_H
+#ifndef TOOLS_CMD_STALE_H
+#define TOOLS_CMD_STALE_H
 
 #include "tools/cli/args.h"
 

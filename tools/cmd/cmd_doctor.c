@@ -1,10 +1,10 @@
 #include "journal/base/buf.h"
 #include "journal/base/seam.h"
 #include "tools/cli/args.h"
-#include "tools/disk_probe.h"
+#include "tools/cmd/disk_probe.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
-#include "tools/stale.h"
+#include "tools/cmd/stale.h"
 
 #include <annal/index.h>
 #include <annal/journal.h>

@@ -1,5 +1,5 @@
 /* annal doctor --transition-stale: its options and its words. */
-#include "tools/stale.h"
+#include "tools/cmd/stale.h"
 
 #include "tools/cli/open.h"
 #include "tools/cli/verbs.h"

@@ -18,7 +18,7 @@
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/sessions.h"
-#include "tools/verify_index.h"
+#include "tools/cmd/verify_index.h"
 
 #include <annal/artifact.h>
 #include <annal/journal.h>

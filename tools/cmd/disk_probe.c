@@ -1,4 +1,4 @@
-#include "tools/disk_probe.h"
+#include "tools/cmd/disk_probe.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -13,8 +13,8 @@
  * ANNAL_END means that the index was rebuilt or moved on meanwhile, so that nothing can be said:
  * again.
  */
-#ifndef TOOLS_VERIFY_INDEX_H
-#define TOOLS_VERIFY_INDEX_H
+#ifndef TOOLS_CMD_VERIFY_INDEX_H
+#define TOOLS_CMD_VERIFY_INDEX_H
 
 #include <annal/index.h>
 #include <annal/journal.h>

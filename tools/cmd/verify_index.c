@@ -1,4 +1,4 @@
-#include "tools/verify_index.h"
+#include "tools/cmd/verify_index.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"

@@ -6,8 +6,8 @@
  * less than a disk of that kind can do. Files of the probe have no name while they are used, so
  * that nothing is left whatever happens.
  */
-#ifndef TOOLS_DISK_PROBE_H
-#define TOOLS_DISK_PROBE_H
+#ifndef TOOLS_CMD_DISK_PROBE_H
+#define TOOLS_CMD_DISK_PROBE_H
 
 #include <stdbool.h>
 #include <stdint.h>
