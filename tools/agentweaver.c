@@ -3,7 +3,7 @@
 #include "tools/agentweaver.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
-#include "tools/event_out.h"
+#include "tools/show/event_out.h"
 #include "tools/cli/verbs.h"
 
 #include <annal/packs/run.h>

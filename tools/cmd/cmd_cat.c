@@ -1,5 +1,5 @@
 #include "tools/cli/args.h"
-#include "tools/event_out.h"
+#include "tools/show/event_out.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 

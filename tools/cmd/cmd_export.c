@@ -1,4 +1,4 @@
-#include "tools/event_out.h"
+#include "tools/show/event_out.h"
 #include "tools/export/bundle.h"
 #include "tools/export/export.h"
 #include "tools/cli/open.h"

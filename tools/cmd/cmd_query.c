@@ -1,7 +1,7 @@
 #include "journal/base/alloc.h"
 #include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
-#include "tools/event_out.h"
+#include "tools/show/event_out.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/overdue.h"

@@ -8,8 +8,8 @@
 #include "tools/cli/moment.h"
 #include "tools/cli/open.h"
 #include "tools/cli/overdue.h"
-#include "tools/player.h"
-#include "tools/replay_proof.h"
+#include "tools/show/player.h"
+#include "tools/show/replay_proof.h"
 #include "tools/cli/rows.h"
 
 #include <annal/pack.h>

@@ -5,7 +5,7 @@
 #include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/open.h"
-#include "tools/recovery.h"
+#include "tools/show/recovery.h"
 #include "tools/cli/rows.h"
 
 #include <annal/query.h>

@@ -1,7 +1,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/seam.h"
 #include "tools/cli/args.h"
-#include "tools/metrics_out.h"
+#include "tools/show/metrics_out.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/plot/plot.h"

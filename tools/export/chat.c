@@ -3,7 +3,7 @@
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
-#include "tools/excerpt.h"
+#include "tools/show/excerpt.h"
 
 #include <string.h>
 

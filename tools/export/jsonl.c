@@ -1,5 +1,5 @@
 /* Lines as 'annal append' and 'annal import jsonl' read them; data keeps its bytes. */
-#include "tools/event_out.h"
+#include "tools/show/event_out.h"
 #include "tools/export/export.h"
 #include "tools/cli/out.h"
 

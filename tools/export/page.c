@@ -1,7 +1,7 @@
 #include "tools/export/page.h"
 
 #include "journal/base/json_walk.h"
-#include "tools/excerpt.h"
+#include "tools/show/excerpt.h"
 #include "tools/cli/out.h"
 #include "tools/cli/visible.h"
 

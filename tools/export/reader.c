@@ -1,5 +1,5 @@
 #include "journal/base/error.h"
-#include "tools/event_out.h"
+#include "tools/show/event_out.h"
 #include "tools/export/export.h"
 
 #include <inttypes.h>

@@ -3,7 +3,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
 #include "journal/base/sha256.h"
-#include "tools/excerpt.h"
+#include "tools/show/excerpt.h"
 #include "tools/cli/out.h"
 
 #include <inttypes.h>

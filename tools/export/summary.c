@@ -2,7 +2,7 @@
 
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
-#include "tools/excerpt.h"
+#include "tools/show/excerpt.h"
 
 enum { FIELD_BYTES_MAX = 4096 };
 

@@ -3,7 +3,7 @@
 #ifndef TOOLS_EXPORT_SUMMARY_H
 #define TOOLS_EXPORT_SUMMARY_H
 
-#include "tools/event_facts.h"
+#include "tools/show/event_facts.h"
 #include "tools/export/export.h"
 #include "tools/export/open_set.h"
 

@@ -4,7 +4,7 @@
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/base/slice.h"
-#include "tools/event_facts.h"
+#include "tools/show/event_facts.h"
 
 #include <stdlib.h>
 #include <string.h>

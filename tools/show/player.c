@@ -1,9 +1,9 @@
-#include "tools/player.h"
+#include "tools/show/player.h"
 
 #include "journal/base/clock.h"
 #include "tools/cli/command.h"
-#include "tools/conversation.h"
-#include "tools/event_out.h"
+#include "tools/show/conversation.h"
+#include "tools/show/event_out.h"
 #include "tools/cli/out.h"
 #include "tools/cli/terminal.h"
 

@@ -5,8 +5,8 @@
  * Memory does not grow with the session: of calls and of turns that have ended, the newest are
  * remembered, so that a result has the name of its tool and a turn that ends twice counts once.
  */
-#ifndef TOOLS_EVENT_FACTS_H
-#define TOOLS_EVENT_FACTS_H
+#ifndef TOOLS_SHOW_EVENT_FACTS_H
+#define TOOLS_SHOW_EVENT_FACTS_H
 
 #include "tools/cli/out.h"
 

@@ -10,10 +10,10 @@
  *                    src/table.py
  *                    … 31 more lines: annal query tides --seq 14..14
  */
-#ifndef TOOLS_CONVERSATION_H
-#define TOOLS_CONVERSATION_H
+#ifndef TOOLS_SHOW_CONVERSATION_H
+#define TOOLS_SHOW_CONVERSATION_H
 
-#include "tools/event_facts.h"
+#include "tools/show/event_facts.h"
 
 struct conversation {
     const char *session; /* for the hint that says how to read what was cut */

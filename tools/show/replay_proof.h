@@ -1,6 +1,6 @@
 /* annal replay --hash and --verify. */
-#ifndef TOOLS_REPLAY_PROOF_H
-#define TOOLS_REPLAY_PROOF_H
+#ifndef TOOLS_SHOW_REPLAY_PROOF_H
+#define TOOLS_SHOW_REPLAY_PROOF_H
 
 #include <annal/replay.h>
 

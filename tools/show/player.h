@@ -2,8 +2,8 @@
  * Playing a session: its events at the pace at which they came, as a conversation or as JSON lines.
  * On a terminal it is paused and stepped with keys. Nothing runs again: this is what was recorded.
  */
-#ifndef TOOLS_PLAYER_H
-#define TOOLS_PLAYER_H
+#ifndef TOOLS_SHOW_PLAYER_H
+#define TOOLS_SHOW_PLAYER_H
 
 #include <annal/index.h>
 

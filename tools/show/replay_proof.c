@@ -1,4 +1,4 @@
-#include "tools/replay_proof.h"
+#include "tools/show/replay_proof.h"
 
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"

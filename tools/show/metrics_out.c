@@ -1,4 +1,4 @@
-#include "tools/metrics_out.h"
+#include "tools/show/metrics_out.h"
 
 #include "tools/cli/out.h"
 

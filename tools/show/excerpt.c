@@ -1,4 +1,4 @@
-#include "tools/excerpt.h"
+#include "tools/show/excerpt.h"
 
 #include "journal/base/json_walk.h"
 

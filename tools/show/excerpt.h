@@ -4,8 +4,8 @@
  * Values are raw JSON, as they lie in the journal and known to be valid; nothing is built of them,
  * so a text of megabytes costs no memory.
  */
-#ifndef TOOLS_EXCERPT_H
-#define TOOLS_EXCERPT_H
+#ifndef TOOLS_SHOW_EXCERPT_H
+#define TOOLS_SHOW_EXCERPT_H
 
 #include "journal/base/buf.h"
 

@@ -1,7 +1,7 @@
 /* The metrics of a store on stdout: a table with small bars, or one JSON object with units in its
  * names. */
-#ifndef TOOLS_METRICS_OUT_H
-#define TOOLS_METRICS_OUT_H
+#ifndef TOOLS_SHOW_METRICS_OUT_H
+#define TOOLS_SHOW_METRICS_OUT_H
 
 #include <annal/metrics.h>
 

@@ -1,6 +1,6 @@
 /* How an event looks as a line of JSON. */
-#ifndef TOOLS_EVENT_OUT_H
-#define TOOLS_EVENT_OUT_H
+#ifndef TOOLS_SHOW_EVENT_OUT_H
+#define TOOLS_SHOW_EVENT_OUT_H
 
 #include "journal/base/buf.h"
 

@@ -1,6 +1,6 @@
 /* What somebody needs to know to go on with a session whose process is gone. */
-#ifndef TOOLS_RECOVERY_H
-#define TOOLS_RECOVERY_H
+#ifndef TOOLS_SHOW_RECOVERY_H
+#define TOOLS_SHOW_RECOVERY_H
 
 #include "tools/cli/args.h"
 

@@ -1,11 +1,11 @@
-#include "tools/conversation.h"
+#include "tools/show/conversation.h"
 
 #include "journal/base/hash.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/number.h"
 #include "journal/base/slice.h"
-#include "tools/excerpt.h"
+#include "tools/show/excerpt.h"
 #include "tools/cli/out.h"
 
 #include <inttypes.h>

@@ -3,15 +3,15 @@
  * without results, open turns, what was said last. From the journal and the state at its end, so
  * that it holds whatever the index knows, for forks, and where nothing may be written.
  */
-#include "tools/recovery.h"
+#include "tools/show/recovery.h"
 
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
-#include "tools/conversation.h"
-#include "tools/event_out.h"
-#include "tools/excerpt.h"
+#include "tools/show/conversation.h"
+#include "tools/show/event_out.h"
+#include "tools/show/excerpt.h"
 #include "tools/cli/rows.h"
 
 #include <annal/query.h>

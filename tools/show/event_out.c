@@ -1,4 +1,4 @@
-#include "tools/event_out.h"
+#include "tools/show/event_out.h"
 
 #include "journal/base/error.h"
 #include "tools/cli/command.h"
