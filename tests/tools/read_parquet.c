@@ -4,7 +4,7 @@
  *
  * A program of its own, so that DuckDB does not run under Valgrind, and its threads die with it.
  */
-#include "tools/duckdb.h"
+#include "tools/export/duckdb.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/overdue.h"
-#include "tools/parquet.h"
+#include "tools/export/parquet.h"
 #include "tools/cli/sessions.h"
 
 #include <annal/query.h>

@@ -2,7 +2,7 @@
 #include "tools/cli/catch_up.h"
 #include "tools/cli/open.h"
 #include "tools/cli/overdue.h"
-#include "tools/parquet.h"
+#include "tools/export/parquet.h"
 #include "tools/cli/rows.h"
 
 static annal_status ask(const struct args *args, const annal_limits *limits, annal_index *index,

@@ -4,8 +4,8 @@
  * The names and types are those of its public documentation (duckdb.org/docs/stable/clients/c/api);
  * it is not linked. Tried with DuckDB 1.2, 1.4 and 1.5.
  */
-#ifndef TOOLS_DUCKDB_H
-#define TOOLS_DUCKDB_H
+#ifndef TOOLS_EXPORT_DUCKDB_H
+#define TOOLS_EXPORT_DUCKDB_H
 
 #include <stdint.h>
 

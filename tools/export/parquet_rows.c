@@ -2,7 +2,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
 #include "tools/cli/command.h"
-#include "tools/parquet.h"
+#include "tools/export/parquet.h"
 
 #include <errno.h>
 #include <fcntl.h>

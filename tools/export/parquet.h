@@ -6,8 +6,8 @@
  *     of rows is written when it has ROW_GROUP_ROWS rows or ROW_GROUP_BYTES bytes.
  * (3) No byte changes. Text that is not UTF-8, which Parquet has no text for, becomes a BLOB.
  */
-#ifndef TOOLS_PARQUET_H
-#define TOOLS_PARQUET_H
+#ifndef TOOLS_EXPORT_PARQUET_H
+#define TOOLS_EXPORT_PARQUET_H
 
 #include "tools/cli/args.h"
 

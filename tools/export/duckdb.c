@@ -1,4 +1,4 @@
-#include "tools/duckdb.h"
+#include "tools/export/duckdb.h"
 
 #include "tools/cli/out.h"
 

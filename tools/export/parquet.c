@@ -1,9 +1,9 @@
-#include "tools/parquet.h"
+#include "tools/export/parquet.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
-#include "tools/duckdb.h"
+#include "tools/export/duckdb.h"
 #include "tools/cli/target.h"
 
 #include <inttypes.h>
