@@ -1,5 +1,5 @@
 #include "tests/tools/cli.h"
-#include "tools/prose_run.h"
+#include "tools/verbs/prose_run.h"
 
 #include <check.h>
 #include <errno.h>

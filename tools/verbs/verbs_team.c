@@ -1,5 +1,5 @@
 /* annal team: teams and their messages, of the pack teams. */
-#include "tools/team.h"
+#include "tools/verbs/team.h"
 
 #include "journal/base/buf.h"
 #include "journal/base/json.h"

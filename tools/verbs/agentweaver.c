@@ -1,6 +1,6 @@
 /* Verbs of packs agentweaver and memory with code of their own: following a run to its end, what a
  * restart must put right, proposals merged together. */
-#include "tools/agentweaver.h"
+#include "tools/verbs/agentweaver.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
 #include "tools/show/event_out.h"

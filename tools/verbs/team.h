@@ -1,6 +1,6 @@
 /* Between verbs_team.c, team_io.c and their tests: teams as a person names them. */
-#ifndef TOOLS_TEAM_H
-#define TOOLS_TEAM_H
+#ifndef TOOLS_VERBS_TEAM_H
+#define TOOLS_VERBS_TEAM_H
 
 #include "tools/cli/verbs.h"
 

@@ -3,7 +3,7 @@
  * project works on, plans, steering. What an event must look like to be taken is said by
  * index/packs/memory/memory.sql; here are only its words.
  */
-#include "tools/agentweaver.h"
+#include "tools/verbs/agentweaver.h"
 #include "tools/cli/verbs.h"
 
 #define PROJECT OPERAND("PROJECT", FIELD_TEXT, NULL, "the project")

@@ -1,5 +1,5 @@
 /* annal project export and import: a project's memory as files, and proposals from them. */
-#include "tools/agentweaver.h"
+#include "tools/verbs/agentweaver.h"
 #include "tools/cli/verbs.h"
 
 #include <annal/packs/mirror.h>

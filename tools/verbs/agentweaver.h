@@ -1,6 +1,6 @@
 /* Verbs of packs agentweaver and memory that are more than an event or a SELECT. */
-#ifndef TOOLS_AGENTWEAVER_H
-#define TOOLS_AGENTWEAVER_H
+#ifndef TOOLS_VERBS_AGENTWEAVER_H
+#define TOOLS_VERBS_AGENTWEAVER_H
 
 #include "tools/cli/args.h"
 

@@ -1,5 +1,5 @@
 /* A run of an OpenProse program on disk: its folder, its program, its attachments. */
-#include "tools/prose_run.h"
+#include "tools/verbs/prose_run.h"
 
 #include "journal/base/below.h"
 #include "journal/base/buf.h"

@@ -16,7 +16,7 @@
  * (5) Exported files import to the same rows. Where microseconds do not say a time exactly, it is
  *     written as a number of seconds.
  */
-#include "tools/team.h"
+#include "tools/verbs/team.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/below.h"

@@ -1,6 +1,6 @@
 /* Between verbs_prose.c and its tests: a run on disk. */
-#ifndef TOOLS_PROSE_RUN_H
-#define TOOLS_PROSE_RUN_H
+#ifndef TOOLS_VERBS_PROSE_RUN_H
+#define TOOLS_VERBS_PROSE_RUN_H
 
 #include "tools/cli/verbs.h"
 

@@ -1,5 +1,5 @@
 /* annal prose: runs of OpenProse programs, of the pack prose. */
-#include "tools/prose_run.h"
+#include "tools/verbs/prose_run.h"
 
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"

@@ -1,5 +1,5 @@
 /* annal memory compile: the context of an agent, printed. */
-#include "tools/agentweaver.h"
+#include "tools/verbs/agentweaver.h"
 #include "tools/cli/rows.h"
 #include "tools/cli/verbs.h"
 
