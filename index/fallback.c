@@ -10,7 +10,7 @@
  * (4) Snapshots are put into sessions.db, or not at all.
  */
 #include "index/index.h"
-#include "journal/base/log.h"
+#include "journal/sys/log.h"
 
 #define RETRY_MS 10000
 

@@ -3,7 +3,7 @@
 #include "index/index.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -54,7 +54,7 @@ static annal_status collect_dirty(void *arg, struct session *session, annal_erro
     struct work *work = arg;
     annal_status status = ANNAL_OK;
     pthread_mutex_lock(&session->lock);
-    session->marked = false; /* loose.h rule (3) */
+    session->marked = false; /* level_os.h rule (3) */
     if (session->dirty && session->fd >= 0 && session->late == LATE_NOT) {
         if (work->count == work->room)
             status = more_room(work, err);

@@ -31,7 +31,7 @@
 struct group_record {
     struct session *session;
     bool create; /* the journal's header comes first in the bytes */
-    bool mark;   /* behind them bytes of level os may follow: see loose.h */
+    bool mark;   /* behind them bytes of level os may follow: see level_os.h */
     size_t header_bytes;
     uint64_t offset; /* in the journal, of what follows the header */
     size_t at;       /* in the payload */

@@ -11,7 +11,7 @@
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
 #include "journal/checkpoint.h"
-#include "journal/data.h"
+#include "journal/json_msgpack.h"
 #include "journal/replace.h"
 #include "journal/scan.h"
 

@@ -1,6 +1,6 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
-#include "journal/data.h"
+#include "journal/json_msgpack.h"
 #include "journal/lineage.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
-#include "journal/data.h"
+#include "journal/json_msgpack.h"
 
 #include <annal/event.h>
 

@@ -12,7 +12,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
-#include "journal/data.h"
+#include "journal/json_msgpack.h"
 #include "journal/scan.h"
 #include "journal/store.h"
 

@@ -5,7 +5,7 @@
 #include "journal/keeper.h"
 #include "journal/recover.h"
 #include "journal/slot.h"
-#include "journal/void.h"
+#include "journal/log_void.h"
 
 #include <inttypes.h>
 

@@ -1,8 +1,8 @@
 #include "journal/filelock.h"
 
 #include "journal/base/error.h"
-#include "journal/base/holder.h"
-#include "journal/base/seam.h"
+#include "journal/base/lock_holder.h"
+#include "journal/sys/seam.h"
 #include "journal/store.h"
 
 #include <errno.h>

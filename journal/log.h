@@ -38,7 +38,7 @@
  * record of no bytes says that the journal is durable up to there. loose, the mark of level os, has
  * no bytes: from offset on, where event `first seq` follows a line with `h before`, the journal may
  * hold bytes that no sync has covered, and none of them was acknowledged as durable, until a later
- * record of its session says something else. loose.h has the rules.
+ * record of its session says something else. level_os.h has the rules.
  */
 #ifndef JOURNAL_LOG_H
 #define JOURNAL_LOG_H

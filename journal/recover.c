@@ -7,8 +7,8 @@
 #include "journal/failure.h"
 #include "journal/replace.h"
 #include "journal/scan.h"
-#include "journal/torn.h"
-#include "journal/void.h"
+#include "journal/torn_tail.h"
+#include "journal/log_void.h"
 
 #include <errno.h>
 #include <fcntl.h>

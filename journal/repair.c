@@ -17,7 +17,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
-#include "journal/data.h"
+#include "journal/json_msgpack.h"
 #include "journal/lineage.h"
 #include "journal/verify.h"
 

@@ -7,7 +7,7 @@
 #include "journal/keeper.h"
 #include "journal/scan.h"
 #include "journal/slot.h"
-#include "journal/torn.h"
+#include "journal/torn_tail.h"
 
 #include <errno.h>
 #include <fcntl.h>

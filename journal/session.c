@@ -3,16 +3,16 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
-#include "journal/base/holder.h"
+#include "journal/base/lock_holder.h"
 #include "journal/base/thread.h"
 #include "journal/checkpoint.h"
 #include "journal/failure.h"
 #include "journal/lineage.h"
-#include "journal/loose.h"
+#include "journal/level_os.h"
 #include "journal/replace.h"
 #include "journal/scan.h"
 #include "journal/slot.h"
-#include "journal/torn.h"
+#include "journal/torn_tail.h"
 
 #include <errno.h>
 #include <fcntl.h>

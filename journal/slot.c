@@ -2,11 +2,11 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
-#include "journal/base/holder.h"
-#include "journal/base/seam.h"
+#include "journal/base/lock_holder.h"
+#include "journal/sys/seam.h"
 #include "journal/keeper.h"
 #include "journal/recover.h"
-#include "journal/void.h"
+#include "journal/log_void.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -393,7 +393,7 @@ static void recover_listed(annal_store *store, struct slot_list *list, uint64_t 
 
 /*
  * Who recovers a log may be stopped; then the store opens without what only that log has, and says
- * so (unseen.h). Sessions that may have redo in it are not to be had until it is recovered.
+ * so (unapplied.h). Sessions that may have redo in it are not to be had until it is recovered.
  */
 static void wait_for_others(annal_store *store, struct slot_list *list, uint64_t moved)
 {

@@ -7,7 +7,7 @@
 #include "journal/layout.h"
 #include "journal/replace.h"
 #include "journal/slot.h"
-#include "journal/unseen.h"
+#include "journal/unapplied.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

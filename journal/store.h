@@ -5,12 +5,12 @@
 
 #include "journal/base/clock.h"
 #include "journal/base/io.h"
-#include "journal/base/log.h"
-#include "journal/base/seam.h"
-#include "journal/bell.h"
+#include "journal/sys/log.h"
+#include "journal/sys/seam.h"
+#include "journal/wakeup_page.h"
 #include "journal/commit.h"
 #include "journal/filelock.h"
-#include "journal/held.h"
+#include "journal/held_list.h"
 #include "journal/log.h"
 #include "journal/metrics.h"
 #include "journal/session.h"
@@ -67,7 +67,7 @@ struct keeper {
     uint64_t rotated_group; /* the last group that a rotation covered */
 };
 
-/* See journal/base/seam.h. */
+/* See journal/sys/seam.h. */
 struct waits {
     pthread_mutex_t lock;
     /* Guarded by lock. */

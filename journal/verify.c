@@ -1,7 +1,7 @@
 #include "journal/verify.h"
 
 #include "journal/base/error.h"
-#include "journal/data.h"
+#include "journal/json_msgpack.h"
 #include "journal/lineage.h"
 
 #include <inttypes.h>

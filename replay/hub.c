@@ -4,7 +4,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/futex.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 #include "journal/base/thread.h"
 
 #include <pthread.h>

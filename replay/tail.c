@@ -20,7 +20,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 
 #include <limits.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 
 #include <errno.h>
 #include <fcntl.h>

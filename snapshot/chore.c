@@ -22,7 +22,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 
 #include <annal/metrics.h>
 

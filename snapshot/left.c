@@ -4,7 +4,7 @@
 
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 
 #include <fcntl.h>
 #include <stdio.h>

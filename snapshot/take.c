@@ -3,7 +3,7 @@
 #include "snapshot/pack.h"
 
 #include "journal/base/error.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 
 #include <string.h>
 

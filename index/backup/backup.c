@@ -32,7 +32,7 @@
 #include "index/pack/packs.h"
 
 #include "journal/base/error.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 
 #include <annal/artifact.h>
 #include <annal/journal.h>

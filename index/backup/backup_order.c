@@ -2,7 +2,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -27,8 +27,8 @@
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
-#include "journal/base/holder.h"
-#include "journal/base/seam.h"
+#include "journal/base/lock_holder.h"
+#include "journal/sys/seam.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
-#include "journal/base/holder.h"
+#include "journal/base/lock_holder.h"
 
 #include <annal/index.h>
 

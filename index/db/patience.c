@@ -3,7 +3,7 @@
 #include "index/db/lock.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 
 #include <stddef.h>
 #include <stdio.h>

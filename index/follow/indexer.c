@@ -31,7 +31,7 @@
 #include "index/follow/plan.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 
 #include <errno.h>
 #include <stdio.h>

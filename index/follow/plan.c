@@ -3,7 +3,7 @@
 #include "index/db/database.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 
 #include <stdio.h>
 #include <string.h>

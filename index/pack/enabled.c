@@ -7,7 +7,7 @@
 #include "index/db/lock.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -33,7 +33,7 @@
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/base/json.h"
-#include "journal/base/log.h"
+#include "journal/sys/log.h"
 #include "journal/base/number.h"
 
 #include <inttypes.h>

@@ -22,7 +22,7 @@
 #include "index/pack/pack_reconcile.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
-#include "journal/base/log.h"
+#include "journal/sys/log.h"
 #include "journal/base/slice.h"
 
 #include <stdio.h>

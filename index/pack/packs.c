@@ -20,8 +20,8 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
-#include "journal/base/log.h"
-#include "journal/base/seam.h"
+#include "journal/sys/log.h"
+#include "journal/sys/seam.h"
 #include "journal/base/slice.h"
 
 #include <errno.h>

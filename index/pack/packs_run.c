@@ -16,8 +16,8 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
-#include "journal/base/log.h"
-#include "journal/base/seam.h"
+#include "journal/sys/log.h"
+#include "journal/sys/seam.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -21,7 +21,7 @@
 #include "index/pack/outbox.h"
 #include "index/follow/plan.h"
 #include "journal/base/error.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -24,8 +24,8 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
-#include "journal/base/log.h"
-#include "journal/base/seam.h"
+#include "journal/sys/log.h"
+#include "journal/sys/seam.h"
 
 #include <annal/journal.h>
 

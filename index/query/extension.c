@@ -21,7 +21,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
-#include "journal/base/place.h"
+#include "journal/base/default_store.h"
 
 #include <errno.h>
 #include <stdlib.h>

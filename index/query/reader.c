@@ -2,7 +2,7 @@
 #include "index/db/database.h"
 #include "index/index.h"
 #include "journal/base/error.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 #include "journal/base/slice.h"
 
 #include <stdio.h>

@@ -22,7 +22,7 @@
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/base/json_walk.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 #include "journal/base/slice.h"
 
 #include <annal/search.h>

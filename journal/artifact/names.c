@@ -2,8 +2,8 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
-#include "journal/base/holder.h"
-#include "journal/base/seam.h"
+#include "journal/base/lock_holder.h"
+#include "journal/sys/seam.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -15,7 +15,7 @@
 #include "journal/artifact/names.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 
 #include <errno.h>
 #include <fcntl.h>

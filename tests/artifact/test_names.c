@@ -1,5 +1,5 @@
 #include "journal/artifact/names.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 #include "tests/artifact/fixture.h"
 
 #include <string.h>

@@ -11,7 +11,7 @@
  * (4) Two data are equal or not whichever comes first.
  */
 #include "journal/base/json.h"
-#include "journal/data.h"
+#include "journal/json_msgpack.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <msgpack.h>

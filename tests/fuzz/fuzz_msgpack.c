@@ -9,7 +9,7 @@
  */
 #include "journal/base/json.h"
 #include "journal/codec.h"
-#include "journal/data.h"
+#include "journal/json_msgpack.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Two locks over one file, as two processes have them. */
 #include "index/db/lock.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 #include "tests/index/fixture.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SQLite waits for other programs as long as the store may, and each moment is counted once. */
 #include "index/db/patience.h"
 
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 #include "tests/support/journals.h"
 #include "tests/support/stopped.h"
 #include "tests/support/tmpdir.h"

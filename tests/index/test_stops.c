@@ -4,7 +4,7 @@
 #include "tests/index/fixture.h"
 #include "tests/support/stopped.h"
 
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 
 #include <signal.h>
 #include <sqlite3.h>

@@ -2,7 +2,7 @@
 #include "tests/index/fixture.h"
 
 #include "journal/base/io.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 #include "journal/store.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "journal/base/below.h"
+#include "journal/base/open_below.h"
 #include "tests/support/failing_libc.h"
 #include "tests/support/journals.h"
 #include "tests/support/tmpdir.h"

@@ -1,4 +1,4 @@
-#include "journal/data.h"
+#include "journal/json_msgpack.h"
 
 #include "journal/base/json.h"
 #include "journal/base/msgpack.h"

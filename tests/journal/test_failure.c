@@ -1,7 +1,7 @@
 #include "journal/failure.h"
 
 #include "journal/checkpoint.h"
-#include "journal/void.h"
+#include "journal/log_void.h"
 #include "tests/support/journals.h"
 #include "tests/support/picky_io.h"
 #include "tests/support/tmpdir.h"

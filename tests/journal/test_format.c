@@ -1,6 +1,6 @@
 /* Sessions in both formats, from the append to the reader: what writer, cursor, catalogue and
  * recovery make of it. */
-#include "journal/data.h"
+#include "journal/json_msgpack.h"
 
 #include "tests/support/journals.h"
 #include "tests/support/tmpdir.h"

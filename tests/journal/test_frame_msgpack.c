@@ -1,5 +1,5 @@
 #include "journal/base/msgpack.h"
-#include "journal/data.h"
+#include "journal/json_msgpack.h"
 #include "journal/scan.h"
 
 #include "tests/support/journals.h"

@@ -1,4 +1,4 @@
-#include "journal/held.h"
+#include "journal/held_list.h"
 
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"

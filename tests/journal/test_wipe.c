@@ -1,5 +1,5 @@
 /* What a deleted session leaves in the files of its store: nothing. */
-#include "journal/held.h"
+#include "journal/held_list.h"
 #include "journal/store.h"
 
 #include "tests/support/journals.h"

@@ -3,8 +3,8 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
-#include "journal/base/place.h"
-#include "journal/base/seam.h"
+#include "journal/base/default_store.h"
+#include "journal/sys/seam.h"
 #include "tools/cli/out.h"
 
 #include <errno.h>

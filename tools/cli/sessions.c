@@ -1,7 +1,7 @@
 #include "tools/cli/sessions.h"
 
 #include "journal/base/alloc.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 #include "journal/base/slice.h"
 #include "tools/cli/out.h"
 

@@ -1,5 +1,5 @@
 #include "journal/base/buf.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 #include "tools/cli/args.h"
 #include "tools/cmd/disk_probe.h"
 #include "tools/cli/open.h"

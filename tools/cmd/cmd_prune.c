@@ -3,7 +3,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 #include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/open.h"

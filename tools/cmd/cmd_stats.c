@@ -1,5 +1,5 @@
 #include "journal/base/alloc.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 #include "tools/cli/args.h"
 #include "tools/show/metrics_out.h"
 #include "tools/cli/open.h"

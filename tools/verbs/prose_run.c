@@ -1,7 +1,7 @@
 /* A run of an OpenProse program on disk: its folder, its program, its attachments. */
 #include "tools/verbs/prose_run.h"
 
-#include "journal/base/below.h"
+#include "journal/base/open_below.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"

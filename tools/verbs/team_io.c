@@ -19,7 +19,7 @@
 #include "tools/verbs/team.h"
 
 #include "journal/base/alloc.h"
-#include "journal/base/below.h"
+#include "journal/base/open_below.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"

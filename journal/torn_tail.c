@@ -1,4 +1,4 @@
-#include "journal/torn.h"
+#include "journal/torn_tail.h"
 
 #include "journal/base/error.h"
 

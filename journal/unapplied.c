@@ -1,9 +1,9 @@
-#include "journal/unseen.h"
+#include "journal/unapplied.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
-#include "journal/base/holder.h"
+#include "journal/base/lock_holder.h"
 #include "journal/base/slice.h"
 #include "journal/replace.h"
 #include "journal/slot.h"

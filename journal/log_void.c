@@ -1,4 +1,4 @@
-#include "journal/void.h"
+#include "journal/log_void.h"
 
 #include "journal/base/error.h"
 #include "journal/base/hash.h"

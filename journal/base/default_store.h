@@ -1,6 +1,6 @@
 /* Where the store is when nobody names it. */
-#ifndef JOURNAL_BASE_PLACE_H
-#define JOURNAL_BASE_PLACE_H
+#ifndef JOURNAL_BASE_DEFAULT_STORE_H
+#define JOURNAL_BASE_DEFAULT_STORE_H
 
 #include "journal/base/buf.h"
 

@@ -1,4 +1,4 @@
-#include "journal/base/place.h"
+#include "journal/base/default_store.h"
 
 annal_status annal__place_default(const char *store, const char *data_home, const char *home,
                                   struct buf *out_path)

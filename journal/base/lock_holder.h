@@ -1,6 +1,6 @@
 /* Who keeps others waiting: the process that has a lock on a file, for messages. */
-#ifndef JOURNAL_BASE_HOLDER_H
-#define JOURNAL_BASE_HOLDER_H
+#ifndef JOURNAL_BASE_LOCK_HOLDER_H
+#define JOURNAL_BASE_LOCK_HOLDER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -17,8 +17,8 @@
  * (3) A log with a void is not written any more. Its groups before the void are redone as ever,
  *     then the log goes, durably, and only then the void.
  */
-#ifndef JOURNAL_VOID_H
-#define JOURNAL_VOID_H
+#ifndef JOURNAL_LOG_VOID_H
+#define JOURNAL_LOG_VOID_H
 
 #include "journal/log.h"
 

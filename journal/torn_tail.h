@@ -2,8 +2,8 @@
  * Cutting the end of a journal (commit-log rule 13): only what does not prove itself, only by who
  * owns the session or recovers its slot, and only after the bytes are safe under events/.torn/.
  */
-#ifndef JOURNAL_TORN_H
-#define JOURNAL_TORN_H
+#ifndef JOURNAL_TORN_TAIL_H
+#define JOURNAL_TORN_TAIL_H
 
 #include "journal/store.h"
 

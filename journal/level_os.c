@@ -1,4 +1,4 @@
-#include "journal/loose.h"
+#include "journal/level_os.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

@@ -2,7 +2,7 @@
  * syncs. */
 #include "journal/base/error.h"
 #include "journal/base/futex.h"
-#include "journal/base/seam.h"
+#include "journal/sys/seam.h"
 #include "journal/base/thread.h"
 #include "journal/store.h"
 

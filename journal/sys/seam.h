@@ -1,9 +1,9 @@
 /*
  * The seams of a store, for the floors above the journal: what tests put under the journal, they
- * put under everything. journal/context.c answers.
+ * put under everything. journal/store_context.c answers.
  */
-#ifndef JOURNAL_BASE_SEAM_H
-#define JOURNAL_BASE_SEAM_H
+#ifndef JOURNAL_SYS_SEAM_H
+#define JOURNAL_SYS_SEAM_H
 
 #include "journal/base/clock.h"
 #include "journal/base/io.h"

@@ -1,4 +1,4 @@
-#include "journal/held.h"
+#include "journal/held_list.h"
 
 #include "journal/base/error.h"
 #include "journal/base/hash.h"

@@ -35,8 +35,8 @@
  *     after twice as long each time, until the last has noticed. A mapping stays until the store is
  *     closed: somebody may be in it.
  */
-#ifndef JOURNAL_BELL_H
-#define JOURNAL_BELL_H
+#ifndef JOURNAL_WAKEUP_PAGE_H
+#define JOURNAL_WAKEUP_PAGE_H
 
 #include <annal/store.h>
 

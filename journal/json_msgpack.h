@@ -15,8 +15,8 @@
  *     not UTF-8, an ext of type 74 that is not the text of a number or string, a map that is the
  *     spelling of a bin or ext.
  */
-#ifndef JOURNAL_DATA_H
-#define JOURNAL_DATA_H
+#ifndef JOURNAL_JSON_MSGPACK_H
+#define JOURNAL_JSON_MSGPACK_H
 
 #include "journal/base/buf.h"
 

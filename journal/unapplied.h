@@ -3,8 +3,8 @@
  * their journals, because nobody opened the store for writing since, or who did is stopped. Whoever
  * opens the store says so.
  */
-#ifndef JOURNAL_UNSEEN_H
-#define JOURNAL_UNSEEN_H
+#ifndef JOURNAL_UNAPPLIED_H
+#define JOURNAL_UNAPPLIED_H
 
 #include "journal/store.h"
 

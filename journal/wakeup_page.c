@@ -1,4 +1,4 @@
-#include "journal/bell.h"
+#include "journal/wakeup_page.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/hash.h"

@@ -14,8 +14,8 @@
  *
  * A path is relative, without "." and "..", and shorter than PATH_MAX.
  */
-#ifndef JOURNAL_BASE_BELOW_H
-#define JOURNAL_BASE_BELOW_H
+#ifndef JOURNAL_BASE_OPEN_BELOW_H
+#define JOURNAL_BASE_OPEN_BELOW_H
 
 #include "journal/base/buf.h"
 

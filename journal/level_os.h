@@ -22,8 +22,8 @@
  * (6) Recovery walks from the last mark on, if that is the last word about a session, and keeps
  *     what proves itself; see recover.h.
  */
-#ifndef JOURNAL_LOOSE_H
-#define JOURNAL_LOOSE_H
+#ifndef JOURNAL_LEVEL_OS_H
+#define JOURNAL_LEVEL_OS_H
 
 #include "journal/store.h"
 

@@ -17,8 +17,8 @@
  *
  * All numbers are of the machine's byte order: the file never leaves it.
  */
-#ifndef JOURNAL_HELD_H
-#define JOURNAL_HELD_H
+#ifndef JOURNAL_HELD_LIST_H
+#define JOURNAL_HELD_LIST_H
 
 #include "journal/base/futex.h"
 #include "journal/base/io.h"

@@ -1,4 +1,4 @@
-#include "journal/base/holder.h"
+#include "journal/base/lock_holder.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-#include "journal/data.h"
+#include "journal/json_msgpack.h"
 
 #include "journal/base/base64.h"
 #include "journal/base/error.h"

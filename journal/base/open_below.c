@@ -1,4 +1,4 @@
-#include "journal/base/below.h"
+#include "journal/base/open_below.h"
 
 #include "journal/base/error.h"
 #include "journal/base/io.h"

@@ -1,6 +1,6 @@
 /* Telling the program that opened a store what no status can tell. */
-#ifndef JOURNAL_BASE_LOG_H
-#define JOURNAL_BASE_LOG_H
+#ifndef JOURNAL_SYS_LOG_H
+#define JOURNAL_SYS_LOG_H
 
 #include <annal/store.h>
 
