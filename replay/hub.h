@@ -22,7 +22,7 @@
 #ifndef REPLAY_HUB_H
 #define REPLAY_HUB_H
 
-#include "replay/names.h"
+#include "replay/name_table.h"
 
 #include <annal/news.h>
 

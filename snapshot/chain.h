@@ -5,7 +5,7 @@
 #ifndef SNAPSHOT_CHAIN_H
 #define SNAPSHOT_CHAIN_H
 
-#include "snapshot/shelf.h"
+#include "snapshot/storage.h"
 
 struct chain;
 

@@ -8,7 +8,7 @@
  * places on the way (policy.h), so that soon after a burst the newest state is near. However much
  * was appended meanwhile, a round looks at the journal's end as it is then: nothing is queued.
  *
- * Now and then it looks for what other processes left (left.h), and takes that too.
+ * Now and then it looks for what other processes left (missing.h), and takes that too.
  *
  * When it is closed it takes what is due, in rounds with the keeper's other work in between. A
  * process that lived for a moment works for a moment, CLOSING_US or until it has taken one, so that
@@ -16,8 +16,8 @@
  * for up to CLOSING_SHARE times as long as it lived. The next process goes on.
  */
 #include "snapshot/due.h"
-#include "snapshot/left.h"
-#include "snapshot/take.h"
+#include "snapshot/missing.h"
+#include "snapshot/snapshot_write.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
@@ -41,7 +41,7 @@ struct entry {
     char *session;
     struct snapshot_mark last; /* the newest snapshot, or where the last attempt failed */
     uint64_t stride;           /* see policy.h */
-    uint64_t patience;         /* see take.h */
+    uint64_t patience;         /* see snapshot_write.h */
     struct snapshot_mark end;  /* of the journal, when last looked at */
     bool known;                /* last has been looked up; else none can be due yet */
     bool changed;
@@ -136,7 +136,7 @@ static int note_left(void *arg, annal_slice session, uint64_t bytes)
 
 /*
  * The first look at a session. A process that ends after a moment may rely on the looks of others
- * (left.h) but for what it appended itself.
+ * (missing.h) but for what it appended itself.
  */
 static annal_status look_up(annal_snapshots *snapshots, struct entry *entry, annal_error *err)
 {

@@ -1,6 +1,6 @@
 #include "snapshot/due.h"
 
-#include "snapshot/shelf.h"
+#include "snapshot/storage.h"
 
 #include "journal/base/clock.h"
 #include "journal/base/error.h"

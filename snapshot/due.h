@@ -11,7 +11,7 @@ struct due {
     struct snapshot_mark last; /* the newest snapshot, or the newest place where one did not fit */
     struct snapshot_mark end;  /* of the journal */
     uint64_t stride;           /* see policy.h */
-    uint64_t patience;         /* see take.h */
+    uint64_t patience;         /* see snapshot_write.h */
     int64_t since_us;          /* UTC: since when events stand behind last; 0: none do */
     bool known;                /* last was looked up; else it is the begin, and none is due */
     bool now;

@@ -1,5 +1,5 @@
 #include "journal/store.h"
-#include "snapshot/left.h"
+#include "snapshot/missing.h"
 #include "tests/snapshot/fold.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "snapshot/shelf.h"
+#include "snapshot/storage.h"
 #include "tests/snapshot/fold.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "snapshot/take.h"
+#include "snapshot/snapshot_write.h"
 #include "tests/snapshot/fold.h"
 
 #include <stdlib.h>

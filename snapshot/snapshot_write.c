@@ -1,6 +1,6 @@
-#include "snapshot/take.h"
+#include "snapshot/snapshot_write.h"
 
-#include "snapshot/pack.h"
+#include "snapshot/delta.h"
 
 #include "journal/base/error.h"
 #include "journal/sys/seam.h"

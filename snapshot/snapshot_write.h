@@ -3,8 +3,8 @@
  * leave one at every due place on the way. In steps, so that the keeper can do other work between
  * them.
  */
-#ifndef SNAPSHOT_TAKE_H
-#define SNAPSHOT_TAKE_H
+#ifndef SNAPSHOT_SNAPSHOT_WRITE_H
+#define SNAPSHOT_SNAPSHOT_WRITE_H
 
 #include "snapshot/load.h"
 #include "snapshot/policy.h"

@@ -5,8 +5,8 @@
  * durable before the row that names it is written, and goes after the row. A file without a row is
  * of no use, and is removed when the session's next large snapshot is taken.
  */
-#ifndef SNAPSHOT_SHELF_H
-#define SNAPSHOT_SHELF_H
+#ifndef SNAPSHOT_STORAGE_H
+#define SNAPSHOT_STORAGE_H
 
 #include "snapshot/container.h"
 

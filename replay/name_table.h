@@ -1,7 +1,7 @@
 /* A hash table of what has a name: sessions. What is kept embeds a struct named as its first
  * member. */
-#ifndef REPLAY_NAMES_H
-#define REPLAY_NAMES_H
+#ifndef REPLAY_NAME_TABLE_H
+#define REPLAY_NAME_TABLE_H
 
 #include <annal/event.h>
 

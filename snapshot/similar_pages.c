@@ -1,4 +1,4 @@
-#include "snapshot/donors.h"
+#include "snapshot/similar_pages.h"
 
 #include "snapshot/container.h"
 

@@ -1,4 +1,4 @@
-#include "snapshot/left.h"
+#include "snapshot/missing.h"
 
 #include "snapshot/due.h"
 

@@ -1,6 +1,6 @@
-#include "snapshot/pack.h"
+#include "snapshot/delta.h"
 
-#include "snapshot/donors.h"
+#include "snapshot/similar_pages.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

@@ -8,8 +8,8 @@
  * then a space and the session to begin with, where the last look ran out of time. The file may go
  * at any moment. Where it cannot be written, nobody looks.
  */
-#ifndef SNAPSHOT_LEFT_H
-#define SNAPSHOT_LEFT_H
+#ifndef SNAPSHOT_MISSING_H
+#define SNAPSHOT_MISSING_H
 
 #include "snapshot/policy.h"
 

@@ -1,4 +1,4 @@
-#include "replay/names.h"
+#include "replay/name_table.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/hash.h"

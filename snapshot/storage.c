@@ -1,4 +1,4 @@
-#include "snapshot/shelf.h"
+#include "snapshot/storage.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

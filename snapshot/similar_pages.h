@@ -6,8 +6,8 @@
  * strings of eight bytes are remembered, chosen by their own content, so that the same rows give
  * the same strings wherever they stand. A string that two pages have says nothing.
  */
-#ifndef SNAPSHOT_DONORS_H
-#define SNAPSHOT_DONORS_H
+#ifndef SNAPSHOT_SIMILAR_PAGES_H
+#define SNAPSHOT_SIMILAR_PAGES_H
 
 #include <annal/base.h>
 

@@ -1,6 +1,6 @@
 /* The body of a snapshot, made of the pages of a state and those of an older snapshot. */
-#ifndef SNAPSHOT_PACK_H
-#define SNAPSHOT_PACK_H
+#ifndef SNAPSHOT_DELTA_H
+#define SNAPSHOT_DELTA_H
 
 #include "snapshot/chain.h"
 
