@@ -2,7 +2,7 @@
 #ifndef TOOLS_IMPORT_DETECT_H
 #define TOOLS_IMPORT_DETECT_H
 
-#include "tools/import/container.h"
+#include "tools/import/source_container.h"
 
 struct detected {
     struct importer importer; /* the surest; kind NULL: of no kind that is known */

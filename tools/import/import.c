@@ -23,7 +23,7 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/slice.h"
-#include "tools/import/container.h"
+#include "tools/import/source_container.h"
 
 #include <annal/import.h>
 #include <annal/journal.h>

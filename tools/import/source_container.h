@@ -3,8 +3,8 @@
  * temporary file of them, so that memory does not grow with the log, and the log is not held for
  * longer than it takes to read it. What is damaged gives the lines before the damage.
  */
-#ifndef TOOLS_IMPORT_CONTAINER_H
-#define TOOLS_IMPORT_CONTAINER_H
+#ifndef TOOLS_IMPORT_SOURCE_CONTAINER_H
+#define TOOLS_IMPORT_SOURCE_CONTAINER_H
 
 #include "tools/import/importers.h"
 

@@ -1,4 +1,4 @@
-#include "tools/import/container.h"
+#include "tools/import/source_container.h"
 
 #include "tools/cli/args.h"
 
