@@ -153,9 +153,9 @@ START_TEST(a_store_is_settled_when_every_durable_event_stands_in_its_journal)
 }
 END_TEST
 
-Suite *suite_unseen(void)
+Suite *suite_unapplied(void)
 {
-    Suite *suite = suite_create("unseen");
+    Suite *suite = suite_create("unapplied");
     TCase *unseen = tcase_create("unseen");
     tcase_add_test(unseen,
                    h20_a_reader_that_may_not_write_says_how_many_durable_events_it_does_not_show);

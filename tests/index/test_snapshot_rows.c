@@ -81,9 +81,9 @@ START_TEST(a_chore_only_tries_the_lock)
 }
 END_TEST
 
-Suite *suite_snapshots(void)
+Suite *suite_snapshot_rows(void)
 {
-    Suite *suite = suite_create("snapshots");
+    Suite *suite = suite_create("snapshot_rows");
     TCase *all = tcase_create("all");
     tcase_add_test(all, the_newest_row_up_to_a_seq_is_found);
     tcase_add_test(all, rows_are_listed_and_deleted);

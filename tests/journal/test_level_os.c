@@ -638,9 +638,9 @@ START_TEST(h12_os_behind_a_pending_group_leaves_no_hole)
 }
 END_TEST
 
-Suite *suite_loose(void)
+Suite *suite_level_os(void)
 {
-    Suite *suite = suite_create("loose");
+    Suite *suite = suite_create("level_os");
     TCase *power = tcase_create("power");
     tcase_set_timeout(power, 60);
     tcase_add_loop_test(power, what_a_power_cut_leaves_of_level_os_is_a_prefix, 0, 2);

@@ -149,9 +149,9 @@ START_TEST(of_a_deleted_session_no_file_stays)
 }
 END_TEST
 
-Suite *suite_shelf(void)
+Suite *suite_storage(void)
 {
-    Suite *suite = suite_create("shelf");
+    Suite *suite = suite_create("storage");
     TCase *tc = tcase_create("shelf");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_large_snapshot_is_in_a_file_that_its_row_names);

@@ -165,9 +165,9 @@ START_TEST(one_that_breaks_off_anywhere_took_place_whole_or_did_not)
 }
 END_TEST
 
-Suite *suite_adopt(void)
+Suite *suite_journal_adopt(void)
 {
-    Suite *suite = suite_create("adopt");
+    Suite *suite = suite_create("journal_adopt");
     TCase *tests = tcase_create("adopt");
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, a_session_moves_with_its_bytes_and_goes_on);

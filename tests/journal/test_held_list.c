@@ -163,9 +163,9 @@ START_TEST(a_list_does_not_look_empty_when_its_file_cannot_be_asked)
 }
 END_TEST
 
-Suite *suite_held(void)
+Suite *suite_held_list(void)
 {
-    Suite *suite = suite_create("held");
+    Suite *suite = suite_create("held_list");
     TCase *tests = tcase_create("held");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_list_speaks_of_one_boot_and_one_log);

@@ -418,10 +418,10 @@ START_TEST(one_ring_wakes_hundreds_of_processes_and_killing_some_costs_the_other
 }
 END_TEST
 
-Suite *suite_bell(void);
-Suite *suite_bell(void)
+Suite *suite_wakeup_page(void);
+Suite *suite_wakeup_page(void)
 {
-    Suite *suite = suite_create("bell");
+    Suite *suite = suite_create("wakeup_page");
     TCase *tcase = tcase_create("all");
     tcase_set_timeout(tcase, 120);
     tcase_add_checked_fixture(tcase, setup, teardown);

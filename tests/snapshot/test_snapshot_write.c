@@ -256,9 +256,9 @@ START_TEST(nothing_is_stored_against_a_snapshot_that_is_gone)
 }
 END_TEST
 
-Suite *suite_take(void)
+Suite *suite_snapshot_write(void)
 {
-    Suite *suite = suite_create("take");
+    Suite *suite = suite_create("snapshot_write");
     TCase *tc = tcase_create("take");
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);

@@ -164,9 +164,9 @@ START_TEST(what_is_no_session_id_is_refused_by_whoever_reads)
 }
 END_TEST
 
-Suite *suite_context(void)
+Suite *suite_store_context(void)
 {
-    Suite *suite = suite_create("context");
+    Suite *suite = suite_create("store_context");
     TCase *tests = tcase_create("context");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_child_of_fork_may_do_nothing_with_the_store_of_its_parent);

@@ -219,9 +219,9 @@ START_TEST(links_that_come_and_go_meanwhile_lead_nowhere)
 }
 END_TEST
 
-Suite *suite_below(void)
+Suite *suite_open_below(void)
 {
-    Suite *suite = suite_create("below");
+    Suite *suite = suite_create("open_below");
     TCase *tests = tcase_create("below");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_file_is_written_read_and_deleted_below_the_directory);

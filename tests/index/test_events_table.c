@@ -184,9 +184,9 @@ START_TEST(the_small_side_of_a_join_goes_first)
 }
 END_TEST
 
-Suite *suite_virtual(void)
+Suite *suite_events_table(void)
 {
-    Suite *suite = suite_create("virtual");
+    Suite *suite = suite_create("events_table");
     TCase *all = tcase_create("all");
     tcase_add_test(all, what_asks_for_no_data_reads_no_journal);
     tcase_add_test(all, only_the_events_of_the_answer_are_read);

@@ -243,9 +243,9 @@ START_TEST(an_event_of_msgpack_comes_whole)
 }
 END_TEST
 
-Suite *suite_long(void)
+Suite *suite_scan_long(void)
 {
-    Suite *suite = suite_create("long");
+    Suite *suite = suite_create("scan_long");
     TCase *json = tcase_create("json"), *msgpack = tcase_create("msgpack");
     tcase_set_timeout(json, 60);
     tcase_add_checked_fixture(json, set_up, tear_down);

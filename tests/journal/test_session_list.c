@@ -221,9 +221,9 @@ START_TEST(what_was_copied_or_renamed_is_no_session_and_is_named_once)
 }
 END_TEST
 
-Suite *suite_catalogue(void)
+Suite *suite_session_list(void)
 {
-    Suite *suite = suite_create("catalogue");
+    Suite *suite = suite_create("session_list");
     TCase *tests = tcase_create("catalogue");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, what_is_no_journal_is_no_session);

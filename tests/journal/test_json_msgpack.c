@@ -508,9 +508,9 @@ START_TEST(everything_in_real_logs_comes_back_as_the_same_value)
 }
 END_TEST
 
-Suite *suite_data(void)
+Suite *suite_json_msgpack(void)
 {
-    Suite *suite = suite_create("data");
+    Suite *suite = suite_create("json_msgpack");
     TCase *tests = tcase_create("data");
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, json_comes_back_from_msgpack_as_the_same_value);
