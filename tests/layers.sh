@@ -1,6 +1,7 @@
 #!/bin/sh
-# Nothing looks up: a quoted include is the folder's own or journal/base/, and each third-party header
-# has one home. (Public headers of other folders are kept in order by their CMakeLists.txt.)
+# Nothing looks up. A quoted include stays in its folder (or is of journal/base/ or journal/sys/), between the rooms of a
+# folder it goes down, and each third-party header has one home. (Public headers of other folders are kept in order by
+# their CMakeLists.txt.)
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -12,10 +13,43 @@ includes() {
 
 for folder in journal index snapshot replay tools; do
     includes '"' | grep "^$folder/" |
-        grep -v -e "include *\"$folder/" -e 'include *"journal/base/' >>"$bad" || true
+        grep -v -e "include *\"$folder/" -e 'include *"journal/base/' -e 'include *"journal/sys/' >>"$bad" || true
 done
+
+# uses ROOM ROOM…: the first may include what is in itself and in the others, of the rooms of its folder.
+uses() {
+    room=$1
+    pattern=$(printf '|%s/[^/"]*"' "$@")
+    includes '"' | grep "^$room/[^/]*:" | grep "include *\"${room%%/*}/" |
+        grep -vE "include *\"(${pattern#|}|journal/(base|sys)/)" >>"$bad" || true
+}
+uses journal
+uses journal/base
+uses journal/artifact
+uses index index/db index/follow index/pack index/search
+uses index/db
+uses index/follow index index/db index/pack
+uses index/pack index index/db index/follow
+uses index/query index index/db index/follow
+uses index/state index index/db index/pack
+uses index/search index index/db index/follow index/query
+uses index/import index/db
+uses index/backup index index/pack
+uses index/packs/memory index/packs
+uses index/packs/agentweaver index/packs
+uses index/packs/lionagi index/packs
+uses index/packs
+uses tools/cli
+uses tools/show tools/cli
+uses tools/plot tools/cli tools/show
+uses tools/import tools/cli
+uses tools/export tools/cli tools/show
+uses tools/verbs tools/cli tools/show
+uses tools/cmd tools/cli tools/show tools/plot tools/import tools/export
+
 includes '<sqlite3.*\.h>' | grep -v '^index/' >>"$bad" || true
-includes '<zstd.*\.h>' | grep -v -e '^snapshot/' -e '^journal/artifact/frame\.c:' -e '^tools/import/unzst\.c:' >>"$bad" || true
+includes '<zstd.*\.h>' |
+    grep -v -e '^snapshot/' -e '^journal/artifact/frame\.c:' -e '^tools/import/unzst\.c:' >>"$bad" || true
 includes '<sha2.*\.h>' | grep -v '^journal/base/sha256\.c:' >>"$bad" || true
 includes '<xxh.*\.h>' | grep -v '^journal/base/hash\.c:' >>"$bad" || true
 includes '<archive.*\.h>' | grep -v '^tools/export/tar\.c:' >>"$bad" || true

@@ -27,17 +27,4 @@ int index_open_for_events(annal_store *store, const struct session_list *session
 /* One line on stderr about what an event query could not read either, if there is such. */
 void say_lag(const annal_lag *lag);
 
-/*
- * A session is about to be deleted: only its journal can say which words are its, so this comes
- * first. That it could not be done is a remark.
- */
-void index_forget_words(annal_index *index, annal_slice session);
-
-/*
- * These sessions were deleted: no byte of them stays in a commit log, a database or what an import
- * left that broke off. What may remain is a remark.
- */
-void wipe_deleted(annal_store *store, annal_index *index, const annal_slice *sessions,
-                  size_t count);
-
 #endif

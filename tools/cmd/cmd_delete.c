@@ -4,6 +4,7 @@
 #include "tools/cli/catch_up.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
+#include "tools/cmd/wipe.h"
 
 #include <annal/artifact.h>
 #include <annal/snapshot.h>

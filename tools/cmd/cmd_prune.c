@@ -5,9 +5,9 @@
 #include "journal/base/json.h"
 #include "journal/sys/seam.h"
 #include "tools/cli/args.h"
-#include "tools/cli/catch_up.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
+#include "tools/cmd/wipe.h"
 
 #include <annal/artifact.h>
 #include <annal/pack.h>
