@@ -79,7 +79,7 @@ static annal_status go_on(struct round *round, struct follower *follower, annal_
 }
 
 /* A pack that fails is told by who asks for it, not every 100 ms by the keeper. */
-static void follow_base(struct round *round, struct pack_base *base)
+static void follow_base(struct round *round, struct pack_database *base)
 {
     for (size_t i = 0; !base->base.rollback && i < base->fill_count; i++) {
         struct pack_fill *fill = &base->fills[i];
@@ -103,7 +103,7 @@ static annal_status follow_packs(struct round *round, annal_error *err)
     annal_index *index = round->index;
     struct pack_set *set = NULL;
     annal_status status = annal__packs_get(index, &set, err);
-    struct pack_base *base = status < 0 ? NULL : annal__packs_next(index, set, NULL);
+    struct pack_database *base = status < 0 ? NULL : annal__packs_next(index, set, NULL);
     for (; base != NULL; base = annal__packs_next(index, set, base))
         follow_base(round, base);
     for (size_t i = 0; status >= 0 && i < set->slot_count; i++) {

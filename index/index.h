@@ -40,8 +40,8 @@ struct core_rows {
     size_t count_count;
 };
 
-/* What stands in for a sessions.db that cannot be had; see spare.c. */
-struct spare {
+/* What stands in for a sessions.db that cannot be had; see fallback.c. */
+struct fallback {
     pthread_mutex_t mutex;
     annal_index *index;     /* in memory; NULL until it is needed */
     bool in_use;            /* the last catch-up was of this one */
@@ -58,7 +58,7 @@ struct annal_index {
     bool follows;
     uint64_t changed_since; /* the chore's; see annal_store_changed() */
     struct shape_seen shape;
-    struct spare spare;
+    struct fallback fallback;
     struct packs packs;
     struct search search;
     void (*_Atomic on_close)(void *arg); /* see annal_index_on_close() */
@@ -83,22 +83,22 @@ annal_status annal__index_follow(void *arg, annal_error *err);
 
 /* ---- fallback.c ---- */
 
-/* annal__follower_run(), on the spare where it must be; *out_used is which one is caught up now. */
+/* annal__follower_run(), on the fallback where it must be; *out_used is which one is caught up now. */
 annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessions, size_t count,
                                    const annal_catch_up_options *options, annal_index **out_used,
                                    struct stamp *out_stamp, annal_error *err);
 
-/* From now on, and for some seconds, the spare. why is logged unless sessions.db was deleted. */
-annal_status annal__spare_begin(annal_index *index, const annal_error *why, annal_error *err);
+/* From now on, and for some seconds, the fallback. why is logged unless sessions.db was deleted. */
+annal_status annal__fallback_begin(annal_index *index, const annal_error *why, annal_error *err);
 
-/* Whether what failed with status is a sessions.db for which a spare can stand in. */
-bool annal__spare_helps(const annal_index *index, annal_status status);
+/* Whether what failed with status is a sessions.db for which a fallback can stand in. */
+bool annal__fallback_helps(const annal_index *index, annal_status status);
 
 /* The index that was caught up last, and up to where (id 0: never). */
-annal_index *annal__spare_or_self(annal_index *index, struct stamp *out_caught_up);
+annal_index *annal__fallback_or_self(annal_index *index, struct stamp *out_caught_up);
 
-/* annal__derived_reader() on whichever it is, and on the spare when sessions.db cannot be had. */
-annal_status annal__spare_reader(annal_index *index, sqlite3 **out_db, annal_error *err);
+/* annal__derived_reader() on whichever it is, and on the fallback when sessions.db cannot be had. */
+annal_status annal__fallback_reader(annal_index *index, sqlite3 **out_db, annal_error *err);
 
 /* ---- reader.c ---- */
 

@@ -32,7 +32,7 @@ static annal_status each_base(annal_index *index, base_fn fn, void *arg, annal_e
     annal_status status = annal__packs_get(index, &set, err);
     if (status < 0)
         return status;
-    struct pack_base *base = annal__packs_next(index, set, NULL);
+    struct pack_database *base = annal__packs_next(index, set, NULL);
     for (; verdict == 0 && base != NULL; base = annal__packs_next(index, set, base))
         if (!base->base.private)
             verdict = fn(arg, &base->base, name_of(index, base->base.path), err);

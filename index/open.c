@@ -61,10 +61,10 @@ static annal_status index_new(annal_store *store, uint32_t wait_ms, annal_index 
     index->follower =
         (struct follower){.base = &index->base, .ops = &annal__core_follower, .own = index};
     annal_status status = ANNAL_OK;
-    if (pthread_mutex_init(&index->spare.mutex, NULL) != 0)
+    if (pthread_mutex_init(&index->fallback.mutex, NULL) != 0)
         status = ANNAL_ERR_NOMEM;
     if (status >= 0 && pthread_mutex_init(&index->packs.mutex, NULL) != 0) {
-        pthread_mutex_destroy(&index->spare.mutex);
+        pthread_mutex_destroy(&index->fallback.mutex);
         status = ANNAL_ERR_NOMEM;
     }
     if (status < 0) {
@@ -149,8 +149,8 @@ void annal_index_close(annal_index *index)
     annal__packs_done(index);
     annal__search_done(&index->search);
     annal__derived_done(&index->base);
-    annal_index_close(index->spare.index);
-    pthread_mutex_destroy(&index->spare.mutex);
+    annal_index_close(index->fallback.index);
+    pthread_mutex_destroy(&index->fallback.mutex);
     pthread_mutex_destroy(&index->packs.mutex);
     annal_pack_free(index->core);
     annal__free(index);

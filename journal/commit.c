@@ -145,7 +145,7 @@ static void stop_all(struct commit *commit, const annal_error *failure)
 static void announce_stop(annal_store *store, const annal_error *failure)
 {
     annal__metrics_add(store, METRIC_STOPPED, 1);
-    annal__store_log(store, ANNAL_LOG_WARNING, "%s: the store takes no more work",
+    annal__say(store, ANNAL_LOG_WARNING, "%s: the store takes no more work",
                      failure->message);
 }
 
@@ -305,7 +305,7 @@ static void note_broken(annal_store *store, const annal_error *why)
     pthread_mutex_lock(&store->commit.lock);
     store->commit.broken = *why;
     pthread_mutex_unlock(&store->commit.lock);
-    annal__store_log(store, ANNAL_LOG_WARNING, "%s", why->message);
+    annal__say(store, ANNAL_LOG_WARNING, "%s", why->message);
 }
 
 annal_error annal__commit_take_broken(annal_store *store)
@@ -574,7 +574,7 @@ static void refuse_groups(annal_store *store, struct group *group, const annal_e
     commit->failure = *why;
     pthread_mutex_unlock(&commit->lock);
     annal__failure_roll_back(store, group, behind);
-    annal__store_log(store, ANNAL_LOG_WARNING, "%s: %" PRIu64 " events were refused", why->message,
+    annal__say(store, ANNAL_LOG_WARNING, "%s: %" PRIu64 " events were refused", why->message,
                      group->events + behind->events);
 
     pthread_mutex_lock(&commit->lock);

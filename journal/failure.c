@@ -136,7 +136,7 @@ static void settle_session(void *arg, struct session *session, const annal_error
         session->late = LATE_NOT;
         atomic_fetch_sub(&store->late_sessions, 1);
         session->changed = atomic_fetch_add(&store->changes, 1) + 1;
-        annal__store_log(store, ANNAL_LOG_INFO, "session '%s' takes events again", session->id);
+        annal__say(store, ANNAL_LOG_INFO, "session '%s' takes events again", session->id);
     }
     pthread_mutex_unlock(&session->lock);
 }
@@ -178,7 +178,7 @@ annal_status annal__failure_renew_log(annal_store *store, annal_error *err)
     store->commit.rotated = store->commit.durable;
     pthread_mutex_unlock(&store->commit.lock);
     annal__void_remove(log);
-    annal__store_log(store, ANNAL_LOG_INFO, "commit log %02" PRIu32 " was replaced by a fresh one",
+    annal__say(store, ANNAL_LOG_INFO, "commit log %02" PRIu32 " was replaced by a fresh one",
                      store->slot.number);
     return ANNAL_OK;
 }
@@ -208,7 +208,7 @@ void annal__session_set_late(annal_store *store, struct session *session, enum s
         annal__writers_doubt(session);
     if (news) {
         annal__metrics_add(store, METRIC_BEHIND, late == LATE_BYTES);
-        annal__store_log(store, ANNAL_LOG_WARNING, "%s", session->refusal.message);
+        annal__say(store, ANNAL_LOG_WARNING, "%s", session->refusal.message);
         annal__keeper_ring(store);
     }
 }

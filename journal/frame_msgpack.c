@@ -67,20 +67,20 @@ static annal_status close_frame(struct buf *out, size_t start, uint64_t offset, 
 
 static annal_status pack_file_id(struct buf *out, const uint8_t file[FRAME_FILE_ID_BYTES])
 {
-    return annal__pack_bin(out, (annal_slice){(const char *)file, FRAME_FILE_ID_BYTES});
+    return annal__msgpack_bin(out, (annal_slice){(const char *)file, FRAME_FILE_ID_BYTES});
 }
 
 /* The caller made room for it. */
 static void pack_fork(struct buf *out, const struct frame_header *header)
 {
     if (header->fork.len == 0) {
-        (void)annal__pack_nil(out);
+        (void)annal__msgpack_nil(out);
         return;
     }
-    (void)annal__pack_array(out, 3);
-    (void)annal__pack_str(out, header->fork);
-    (void)annal__pack_uint(out, header->fork_seq);
-    (void)annal__pack_uint(out, header->fork_h);
+    (void)annal__msgpack_array(out, 3);
+    (void)annal__msgpack_str(out, header->fork);
+    (void)annal__msgpack_uint(out, header->fork_seq);
+    (void)annal__msgpack_uint(out, header->fork_h);
 }
 
 static annal_status encode_header(struct buf *out, const struct frame_header *header,
@@ -90,21 +90,21 @@ static annal_status encode_header(struct buf *out, const struct frame_header *he
     if (status < 0)
         return status;
     size_t start = out->len;
-    (void)annal__pack_array(out, HEADER_VALUES);
+    (void)annal__msgpack_array(out, HEADER_VALUES);
     (void)annal__pack_fixed_uint32(out, 0);
-    (void)annal__pack_str(out, ANNAL_SLICE("annal"));
-    (void)annal__pack_uint(out, FRAME_VERSION);
-    (void)annal__pack_str(out, header->session);
+    (void)annal__msgpack_str(out, ANNAL_SLICE("annal"));
+    (void)annal__msgpack_uint(out, FRAME_VERSION);
+    (void)annal__msgpack_str(out, header->session);
     (void)pack_file_id(out, header->file);
     (void)annal__pack_fixed_int64(out, header->created_us);
     pack_fork(out, header);
-    status = header->is_replacement ? pack_file_id(out, header->replaces) : annal__pack_nil(out);
+    status = header->is_replacement ? pack_file_id(out, header->replaces) : annal__msgpack_nil(out);
     return status < 0 ? status : close_frame(out, start, 0, 0, out_h);
 }
 
 static annal_status pack_optional(struct buf *out, annal_slice text)
 {
-    return text.len > 0 ? annal__pack_str(out, text) : annal__pack_nil(out);
+    return text.len > 0 ? annal__msgpack_str(out, text) : annal__msgpack_nil(out);
 }
 
 static annal_status encode_event(struct buf *out, const annal_draft *draft,
@@ -116,11 +116,11 @@ static annal_status encode_event(struct buf *out, const annal_draft *draft,
         return status;
     /* None of these can fail: there is room for all. */
     size_t start = out->len;
-    (void)annal__pack_array(out, EVENT_VALUES);
+    (void)annal__msgpack_array(out, EVENT_VALUES);
     (void)annal__pack_fixed_uint32(out, 0);
     (void)annal__pack_fixed_uint64(out, place->seq);
     (void)annal__pack_fixed_int64(out, place->ts_us);
-    (void)annal__pack_str(out, draft->type);
+    (void)annal__msgpack_str(out, draft->type);
     (void)pack_optional(out, draft->id);
     (void)pack_optional(out, draft->cause);
     (void)annal__buf_append_slice(out, draft->data);
@@ -151,14 +151,14 @@ static uint64_t hash_frame(annal_slice frame, uint64_t offset, uint64_t h_before
     return annal__hash(frame.ptr, frame.len - HASH_BYTES, h_before ^ offset);
 }
 
-static bool take_kind(annal_slice *rest, enum unpacked_kind kind, struct unpacked *out)
+static bool take_kind(annal_slice *rest, enum unpacked_kind kind, struct msgpack_value *out)
 {
-    return annal__unpack(rest, out) && out->kind == kind;
+    return annal__msgpack_next(rest, out) && out->kind == kind;
 }
 
 static bool take_text(annal_slice *rest, annal_slice *out)
 {
-    struct unpacked value;
+    struct msgpack_value value;
     if (!take_kind(rest, UNPACKED_STR, &value) || value.bytes.len == 0)
         return false;
     *out = value.bytes;
@@ -167,8 +167,8 @@ static bool take_text(annal_slice *rest, annal_slice *out)
 
 static bool take_optional(annal_slice *rest, annal_slice *out)
 {
-    struct unpacked value;
-    if (!annal__unpack(rest, &value))
+    struct msgpack_value value;
+    if (!annal__msgpack_next(rest, &value))
         return false;
     *out = value.bytes;
     return value.kind == UNPACKED_NIL || (value.kind == UNPACKED_STR && value.bytes.len > 0);
@@ -176,8 +176,8 @@ static bool take_optional(annal_slice *rest, annal_slice *out)
 
 static bool take_file_id(annal_slice *rest, uint8_t out[FRAME_FILE_ID_BYTES], bool *out_given)
 {
-    struct unpacked value;
-    if (!annal__unpack(rest, &value))
+    struct msgpack_value value;
+    if (!annal__msgpack_next(rest, &value))
         return false;
     *out_given = value.kind == UNPACKED_BIN && value.bytes.len == FRAME_FILE_ID_BYTES;
     if (*out_given)
@@ -187,8 +187,8 @@ static bool take_file_id(annal_slice *rest, uint8_t out[FRAME_FILE_ID_BYTES], bo
 
 static bool take_fork(annal_slice *rest, struct frame_header *header)
 {
-    struct unpacked value, seq, h;
-    if (!annal__unpack(rest, &value))
+    struct msgpack_value value, seq, h;
+    if (!annal__msgpack_next(rest, &value))
         return false;
     if (value.kind == UNPACKED_NIL)
         return true;
@@ -248,7 +248,7 @@ static bool parse_rest_of_header(annal_slice rest, struct frame_header *header)
 static bool parse_header(annal_slice frame, struct frame_header *out_header)
 {
     struct frame_header header = {0};
-    struct unpacked version;
+    struct msgpack_value version;
     size_t magic = SEQ_AT + sizeof HEADER_MAGIC - 1;
     if (frame.len < EVENT_BYTES_MIN || head_length(frame) != frame.len ||
         memcmp(frame.ptr + SEQ_AT, HEADER_MAGIC, sizeof HEADER_MAGIC - 1) != 0)

@@ -247,12 +247,12 @@ static annal_status pack_string(struct packing *packing, annal_slice quoted)
 {
     bool half = false;
     if (memchr(quoted.ptr, '\\', quoted.len) == NULL)
-        return annal__pack_str(packing->out, inside(quoted));
+        return annal__msgpack_str(packing->out, inside(quoted));
     annal_status status = decode_string(quoted, &packing->text, &half);
     if (status < 0)
         return status;
-    return half ? annal__pack_ext(packing->out, DATA_EXT_JSON, quoted)
-                : annal__pack_str(packing->out, annal__buf_slice(&packing->text));
+    return half ? annal__msgpack_ext(packing->out, DATA_EXT_JSON, quoted)
+                : annal__msgpack_str(packing->out, annal__buf_slice(&packing->text));
 }
 
 static annal_status pack_number(struct packing *packing, annal_slice text)
@@ -260,15 +260,15 @@ static annal_status pack_number(struct packing *packing, annal_slice text)
     struct number number = annal__number_read(text);
     switch (number.kind) {
     case NUMBER_UINT:
-        return annal__pack_uint(packing->out, number.uint);
+        return annal__msgpack_uint(packing->out, number.uint);
     case NUMBER_INT:
-        return annal__pack_int(packing->out, number.sint);
+        return annal__msgpack_int(packing->out, number.sint);
     case NUMBER_DOUBLE:
-        return annal__pack_double(packing->out, number.real);
+        return annal__msgpack_double(packing->out, number.real);
     case NUMBER_OTHER:
         break;
     }
-    return annal__pack_ext(packing->out, DATA_EXT_JSON, text);
+    return annal__msgpack_ext(packing->out, DATA_EXT_JSON, text);
 }
 
 /* What at stands behind opened an array of a type: read it, and what follows it. Brackets close:
@@ -336,15 +336,15 @@ static annal_status pack_object(struct packing *packing, annal_slice *rest)
     if (status < 0)
         return status;
     if (!found)
-        return annal__pack_map(packing->out, count);
+        return annal__msgpack_map(packing->out, count);
     packing->opened += spelling->is_ext; /* its array */
     annal__buf_clear(&packing->text);
     status = annal__base64_take(&packing->text, annal__buf_slice(&spelling->base64));
     if (status < 0)
         return status;
     annal_slice bytes = annal__buf_slice(&packing->text);
-    return spelling->is_ext ? annal__pack_ext(packing->out, spelling->type, bytes)
-                            : annal__pack_bin(packing->out, bytes);
+    return spelling->is_ext ? annal__msgpack_ext(packing->out, spelling->type, bytes)
+                            : annal__msgpack_bin(packing->out, bytes);
 }
 
 static annal_status pack_values(struct packing *packing, annal_slice json)
@@ -357,7 +357,7 @@ static annal_status pack_values(struct packing *packing, annal_slice json)
             status = pack_object(packing, &json);
             break;
         case TOKEN_OPEN_ARRAY:
-            status = annal__pack_array(packing->out, *count_at(packing, packing->opened++));
+            status = annal__msgpack_array(packing->out, *count_at(packing, packing->opened++));
             break;
         case TOKEN_CLOSE:
             break;
@@ -369,10 +369,10 @@ static annal_status pack_values(struct packing *packing, annal_slice json)
             break;
         case TOKEN_TRUE:
         case TOKEN_FALSE:
-            status = annal__pack_bool(packing->out, token.kind == TOKEN_TRUE);
+            status = annal__msgpack_bool(packing->out, token.kind == TOKEN_TRUE);
             break;
         case TOKEN_NULL:
-            status = annal__pack_nil(packing->out);
+            status = annal__msgpack_nil(packing->out);
             break;
         }
     }
@@ -464,7 +464,7 @@ static annal_status put_real(struct printing *printing, double real)
     return annal__buf_append(printing->out, text, annal__number_print(real, text));
 }
 
-static annal_status put_bytes(struct printing *printing, const struct unpacked *value)
+static annal_status put_bytes(struct printing *printing, const struct msgpack_value *value)
 {
     bool is_ext = value->kind == UNPACKED_EXT;
     if (printing->depth + 1 + is_ext > ANNAL_DATA_DEPTH_MAX)
@@ -490,7 +490,7 @@ static bool is_leaf(annal_slice text)
            annal__json_check(text, 0, NULL) == JSON_VALID;
 }
 
-static annal_status put_ext(struct printing *printing, const struct unpacked *value)
+static annal_status put_ext(struct printing *printing, const struct msgpack_value *value)
 {
     if (value->ext_type != DATA_EXT_JSON)
         return put_bytes(printing, value);
@@ -502,15 +502,15 @@ static annal_status put_ext(struct printing *printing, const struct unpacked *va
 /* rest stands behind the head of a map of one pair. */
 static bool is_spelling(annal_slice rest)
 {
-    struct unpacked key, value;
-    if (!annal__unpack(&rest, &key) || key.kind != UNPACKED_STR || !annal__unpack(&rest, &value))
+    struct msgpack_value key, value;
+    if (!annal__msgpack_next(&rest, &key) || key.kind != UNPACKED_STR || !annal__msgpack_next(&rest, &value))
         return false;
     if (annal__slice_is(key.bytes, EXT_KEY)) {
-        struct unpacked type;
-        if (value.kind != UNPACKED_ARRAY || value.count != 2 || !annal__unpack(&rest, &type) ||
+        struct msgpack_value type;
+        if (value.kind != UNPACKED_ARRAY || value.count != 2 || !annal__msgpack_next(&rest, &type) ||
             !((type.kind == UNPACKED_UINT && type.uint < 128 && type.uint != DATA_EXT_JSON) ||
               (type.kind == UNPACKED_INT && type.sint >= -128)) ||
-            !annal__unpack(&rest, &value))
+            !annal__msgpack_next(&rest, &value))
             return false;
     } else if (!annal__slice_is(key.bytes, BIN_KEY)) {
         return false;
@@ -518,7 +518,7 @@ static bool is_spelling(annal_slice rest)
     return value.kind == UNPACKED_STR && annal__base64_check(value.bytes);
 }
 
-static annal_status open_level(struct printing *printing, const struct unpacked *value)
+static annal_status open_level(struct printing *printing, const struct msgpack_value *value)
 {
     bool is_map = value->kind == UNPACKED_MAP;
     if (printing->depth == ANNAL_DATA_DEPTH_MAX)
@@ -530,7 +530,7 @@ static annal_status open_level(struct printing *printing, const struct unpacked 
     return put(printing, is_map ? ANNAL_SLICE("{") : ANNAL_SLICE("["));
 }
 
-static annal_status put_value(struct printing *printing, const struct unpacked *value)
+static annal_status put_value(struct printing *printing, const struct msgpack_value *value)
 {
     switch (value->kind) {
     case UNPACKED_NIL:
@@ -557,7 +557,7 @@ static annal_status put_value(struct printing *printing, const struct unpacked *
 }
 
 /* The comma or colon before a value, and whether it may be a key. */
-static annal_status put_between(struct printing *printing, const struct unpacked *value)
+static annal_status put_between(struct printing *printing, const struct msgpack_value *value)
 {
     if (printing->depth == 0)
         return ANNAL_OK;
@@ -579,9 +579,9 @@ static annal_status put_all(struct printing *printing)
 {
     annal_status status = ANNAL_OK;
     do {
-        struct unpacked value;
+        struct msgpack_value value;
         annal_slice before = printing->rest;
-        if (!annal__unpack(&printing->rest, &value))
+        if (!annal__msgpack_next(&printing->rest, &value))
             return refuse(printing, "something that is not msgpack, or not all of it");
         status = put_between(printing, &value);
         if (status == ANNAL_OK)

@@ -33,7 +33,7 @@ static void complain(const annal_store *store, const char *what, annal_status st
                      const annal_error *err)
 {
     if (status < 0)
-        annal__store_log(store, ANNAL_LOG_WARNING, "%s: %s", what, err->message);
+        annal__say(store, ANNAL_LOG_WARNING, "%s: %s", what, err->message);
 }
 
 static annal_status release_if_wanted(void *arg, struct session *session, annal_error *err)

@@ -111,7 +111,7 @@ annal_status annal__layout_check_filesystem(const annal_store *store, annal_erro
                                "store %s is on a network filesystem (%s), where locks and syncs "
                                "cannot be trusted; put it on a local disk",
                                store->path, known->name);
-        annal__store_log(store, ANNAL_LOG_WARNING,
+        annal__say(store, ANNAL_LOG_WARNING,
                          "store %s is on %s, which copies on write: syncs cost more there",
                          store->path, known->name);
     }
@@ -156,7 +156,7 @@ annal_status annal__layout_check_version(annal_store *store, annal_error *err)
     }
     long version = strtol(text, NULL, 10);
     if (version > STORE_VERSION && store->read_only)
-        annal__store_log(store, ANNAL_LOG_WARNING,
+        annal__say(store, ANNAL_LOG_WARNING,
                          "store %s is of version %ld, and this library knows version %d: it is "
                          "read as far as that goes",
                          store->path, version, STORE_VERSION);

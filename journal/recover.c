@@ -83,7 +83,7 @@ static void stop_target(struct redo *redo, struct target *target, const char *wh
                 "session '%s' cannot be redone at byte %" PRIu64 " of its journal: %.300s",
                 target->session, offset, why);
     if (!redo->own) /* who redoes its own says so once, not at every try */
-        annal__store_log(redo->store, ANNAL_LOG_WARNING, "%s", reason.message);
+        annal__say(redo->store, ANNAL_LOG_WARNING, "%s", reason.message);
     target->stopped = true;
     target->reason = annal__zalloc(sizeof *target->reason);
     if (target->reason != NULL)
@@ -537,7 +537,7 @@ static annal_status stop_unproven(struct redo *redo, const struct walk *walk, an
     annal_status status = ANNAL_OK;
     if (!annal__log_lost(redo->log, walk->groups, walk->count, &lost))
         return ANNAL_OK;
-    annal__store_log(redo->store, ANNAL_LOG_WARNING,
+    annal__say(redo->store, ANNAL_LOG_WARNING,
                      "group %" PRIu64 " of %s is damaged: acknowledged events may be lost", lost,
                      redo->log->path);
     for (uint32_t i = 0; i < annal__held_entries(redo->held) && status == ANNAL_OK; i++) {

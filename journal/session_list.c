@@ -24,7 +24,7 @@ bool annal_store_is_read_only(const annal_store *store)
 
 void annal_store_log(const annal_store *store, annal_log_level level, const char *message)
 {
-    annal__store_log(store, level, "%s", message);
+    annal__say(store, level, "%s", message);
 }
 
 struct name {

@@ -169,7 +169,7 @@ static annal_status other_read(annal_store *store, struct other *other, annal_er
     annal_status status = annal__log_read_first(&other->log, err);
     if (status < 0 || !other->log.first_damaged)
         return status;
-    annal__store_log(store, ANNAL_LOG_WARNING,
+    annal__say(store, ANNAL_LOG_WARNING,
                      "the first block of commit log %02" PRIu32
                      " is damaged; it is written again from its copy",
                      other->number);
@@ -385,7 +385,7 @@ static void recover_listed(annal_store *store, struct slot_list *list, uint64_t 
         if (recovering)
             list->numbers[kept++] = list->numbers[i];
         else if (status < 0 && status != ANNAL_ERR_NOTFOUND)
-            annal__store_log(store, ANNAL_LOG_WARNING, "recover commit log %02" PRIu32 ": %s",
+            annal__say(store, ANNAL_LOG_WARNING, "recover commit log %02" PRIu32 ": %s",
                              list->numbers[i], failure.message);
     }
     list->count = kept;
@@ -750,7 +750,7 @@ static annal_status claim(annal_store *store, int64_t deadline_us, annal_error *
                 *err = failure;
         } else if (one < 0) {
             if (one != ANNAL_ERR_BUSY)
-                annal__store_log(store, ANNAL_LOG_WARNING, "recover commit log %02" PRIu32 ": %s",
+                annal__say(store, ANNAL_LOG_WARNING, "recover commit log %02" PRIu32 ": %s",
                                  other.number, failure.message);
             from = other.number + 1;
         }

@@ -5,7 +5,7 @@
 
 #include "journal/base/clock.h"
 #include "journal/base/io.h"
-#include "journal/sys/log.h"
+#include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 #include "journal/wakeup_page.h"
 #include "journal/commit.h"

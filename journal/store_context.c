@@ -114,7 +114,7 @@ bool annal__journal_is_double(const annal_store *store, annal_slice session,
     return found;
 }
 
-void annal__store_log(const annal_store *store, annal_log_level level, const char *format, ...)
+void annal__say(const annal_store *store, annal_log_level level, const char *format, ...)
 {
     if (store->log == NULL)
         return;

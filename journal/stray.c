@@ -122,10 +122,10 @@ static void say(annal_store *store, annal_slice name, const char *sentence)
     bool many = strays->count > SAID_MAX;
     pthread_mutex_unlock(&strays->lock);
     if (!known && many)
-        annal__store_log(store, ANNAL_LOG_WARNING,
+        annal__say(store, ANNAL_LOG_WARNING,
                          "more journals are left out: 'annal doctor' names all");
     else if (!known)
-        annal__store_log(store, ANNAL_LOG_WARNING, "left out: %s", sentence);
+        annal__say(store, ANNAL_LOG_WARNING, "left out: %s", sentence);
 }
 
 bool annal__store_is_stray(annal_store *store, annal_slice session)

@@ -24,7 +24,7 @@ struct layer {
     int fd; /* -1: none */
 };
 
-struct unpacked {
+struct msgpack_value {
     uint64_t layer; /* id; 0: empty */
     uint32_t frame;
     uint32_t used; /* when last; see cache.now */
@@ -36,7 +36,7 @@ struct unpacked {
  * common, and a fold comes back to the pages that SQLite's cache had no room for.
  */
 struct cache {
-    struct unpacked *frames; /* sets of CACHE_WAYS */
+    struct msgpack_value *frames; /* sets of CACHE_WAYS */
     size_t count;
     size_t bytes; /* of one */
     uint32_t now; /* counts lookups */
@@ -45,7 +45,7 @@ struct cache {
 struct chain {
     unsigned refs;
     const struct io *io;
-    struct unpacker *unpacker;
+    struct body_reader *unpacker;
     struct layer *layers;
     size_t count;
     uint64_t next_id;
@@ -71,13 +71,13 @@ static void cache_done(struct cache *cache)
 
 /* The pages of a frame, or NULL; *out_place is where they go. */
 static const char *cache_find(struct cache *cache, uint64_t layer, uint32_t frame,
-                              struct unpacked **out_place)
+                              struct msgpack_value **out_place)
 {
     uint64_t hash = (layer << 32 ^ frame) * UINT64_C(0x9e3779b97f4a7c15);
-    struct unpacked *set = cache->frames + (hash >> 32) % (cache->count / CACHE_WAYS) * CACHE_WAYS;
-    struct unpacked *oldest = set;
+    struct msgpack_value *set = cache->frames + (hash >> 32) % (cache->count / CACHE_WAYS) * CACHE_WAYS;
+    struct msgpack_value *oldest = set;
     cache->now++;
-    for (struct unpacked *at = set; at < set + CACHE_WAYS; at++) {
+    for (struct msgpack_value *at = set; at < set + CACHE_WAYS; at++) {
         if (at->layer == layer && at->frame == frame) {
             at->used = cache->now;
             return at->pages;
@@ -90,7 +90,7 @@ static const char *cache_find(struct cache *cache, uint64_t layer, uint32_t fram
 }
 
 /* Room for the pages of a frame, which count when cache_fill() says so; NULL: no memory. */
-static char *cache_room(const struct cache *cache, struct unpacked *place)
+static char *cache_room(const struct cache *cache, struct msgpack_value *place)
 {
     place->layer = 0;
     if (place->pages == NULL)
@@ -98,7 +98,7 @@ static char *cache_room(const struct cache *cache, struct unpacked *place)
     return place->pages;
 }
 
-static void cache_fill(const struct cache *cache, struct unpacked *place, uint64_t layer,
+static void cache_fill(const struct cache *cache, struct msgpack_value *place, uint64_t layer,
                        uint32_t frame)
 {
     place->layer = layer;
@@ -123,12 +123,12 @@ static void chain_free(struct chain *chain)
         layer_done(chain->io, &chain->layers[i]);
     cache_done(&chain->deltas);
     cache_done(&chain->whole);
-    annal__unpacker_free(chain->unpacker);
+    annal__body_reader_free(chain->unpacker);
     annal__free(chain->layers);
     annal__free(chain);
 }
 
-annal_status annal__chain_new(const struct shelf *shelf, struct chain **out_chain, annal_error *err)
+annal_status annal__chain_new(const struct storage *shelf, struct chain **out_chain, annal_error *err)
 {
     struct chain *chain = annal__zalloc(sizeof *chain);
     annal_status status = chain == NULL ? ANNAL_ERR_NOMEM : ANNAL_OK;
@@ -144,7 +144,7 @@ annal_status annal__chain_new(const struct shelf *shelf, struct chain **out_chai
         status = annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot of session '%.*s'",
                              ANNAL_FMT(shelf->session));
     else
-        status = annal__unpacker_new(&chain->unpacker, err);
+        status = annal__body_reader_new(&chain->unpacker, err);
     if (status < 0) {
         if (chain != NULL)
             chain_free(chain);
@@ -215,7 +215,7 @@ static annal_status check_file(const struct io *io, const struct layer *layer, s
 }
 
 /* The row becomes the layer's. */
-static annal_status layer_open(const struct shelf *shelf, struct shelf_row *row,
+static annal_status layer_open(const struct storage *shelf, struct shelf_row *row,
                                struct layer *layer, annal_error *err)
 {
     const struct io *io = annal__store_io(shelf->store);
@@ -226,7 +226,7 @@ static annal_status layer_open(const struct shelf *shelf, struct shelf_row *row,
     *layer = (struct layer){.header = row->header, .row = row->bytes, .fd = -1};
     *row = (struct shelf_row){0};
     if (header->in_file) {
-        status = annal__shelf_open_file(shelf, header, &layer->fd, err);
+        status = annal__storage_open_file(shelf, header, &layer->fd, err);
         if (status >= 0)
             status = check_file(io, layer, &directory, err);
         bytes = annal__buf_slice(&directory);
@@ -243,7 +243,7 @@ static annal_status layer_open(const struct shelf *shelf, struct shelf_row *row,
     return status;
 }
 
-annal_status annal__chain_check(const struct shelf *shelf, struct shelf_row *row, annal_error *err)
+annal_status annal__chain_check(const struct storage *shelf, struct shelf_row *row, annal_error *err)
 {
     struct layer layer;
     struct shelf_row kept = *row;
@@ -255,25 +255,25 @@ annal_status annal__chain_check(const struct shelf *shelf, struct shelf_row *row
 }
 
 /* The row that the last layer is stored against. */
-static annal_status base_row(const struct shelf *shelf, const struct layer *last,
+static annal_status base_row(const struct storage *shelf, const struct layer *last,
                              struct shelf_row *out_row, annal_error *err)
 {
     const struct snapshot_header *header = &last->header;
     struct shelf_row row = {0};
-    annal_status status = annal__shelf_row(shelf, header->base_seq, &row, err);
+    annal_status status = annal__storage_row(shelf, header->base_seq, &row, err);
     if (status >= 0 && row.problem == NULL && row.seq == header->base_seq &&
         row.seq < header->seq && row.header.header_hash == header->base_hash) {
         *out_row = row;
         return ANNAL_OK;
     }
-    annal__shelf_row_done(&row);
+    annal__storage_row_done(&row);
     if (status < 0 && status != ANNAL_ERR_NOTFOUND)
         return status;
     return annal__fail(err, ANNAL_ERR_CORRUPT, "the snapshot at %llu lacks its base at %llu",
                        (unsigned long long)header->seq, (unsigned long long)header->base_seq);
 }
 
-annal_status annal__chain_open(const struct shelf *shelf, struct shelf_row *row,
+annal_status annal__chain_open(const struct storage *shelf, struct shelf_row *row,
                                struct chain **out_chain, annal_error *err)
 {
     struct chain *chain = NULL;
@@ -290,7 +290,7 @@ annal_status annal__chain_open(const struct shelf *shelf, struct shelf_row *row,
         else
             status = base_row(shelf, layer, row, err);
     }
-    annal__shelf_row_done(row);
+    annal__storage_row_done(row);
     if (status < 0) {
         annal__chain_unref(chain);
         return status;
@@ -340,7 +340,7 @@ static annal_status whole_page(struct chain *chain, const struct layer *layer,
                                const struct snapshot_entry *entry, char *out, annal_error *err)
 {
     const struct snapshot_frame *frame = &layer->directory.frames[entry->frame];
-    struct unpacked *place = NULL;
+    struct msgpack_value *place = NULL;
     const char *bytes = NULL;
     const char *pages = cache_find(&chain->whole, layer->id, entry->frame, &place);
     if (pages == NULL) {
@@ -349,7 +349,7 @@ static annal_status whole_page(struct chain *chain, const struct layer *layer,
             return annal__fail(err, ANNAL_ERR_NOMEM, "a page of a snapshot");
         annal_status status = frame_bytes(chain, layer, frame, &bytes, err);
         if (status >= 0)
-            status = annal__unpack_frame(chain->unpacker, frame, bytes, NULL, room, err);
+            status = annal__body_read_frame(chain->unpacker, frame, bytes, NULL, room, err);
         if (status < 0)
             return status;
         cache_fill(&chain->whole, place, layer->id, entry->frame);
@@ -380,7 +380,7 @@ static annal_status unpack_delta(struct chain *chain, size_t at, const struct sn
     if (status >= 0)
         status = frame_bytes(chain, layer, frame, &bytes, err);
     if (status >= 0)
-        status = annal__unpack_frame(chain->unpacker, frame, bytes, prefix, out, err);
+        status = annal__body_read_frame(chain->unpacker, frame, bytes, prefix, out, err);
     return status;
 }
 
@@ -388,7 +388,7 @@ static annal_status delta_page(struct chain *chain, size_t at, const struct snap
                                char *out, annal_error *err)
 {
     const struct layer *layer = &chain->layers[at];
-    struct unpacked *place = NULL;
+    struct msgpack_value *place = NULL;
     const char *page = cache_find(&chain->deltas, layer->id, entry->frame, &place);
     if (page != NULL) {
         memcpy(out, page, SNAPSHOT_PAGE_BYTES);
@@ -435,7 +435,7 @@ annal_status annal__chain_page(struct chain *chain, size_t layer, uint32_t page,
 
 /* ---- Growing ---- */
 
-annal_status annal__chain_push(struct chain *chain, const struct shelf *shelf,
+annal_status annal__chain_push(struct chain *chain, const struct storage *shelf,
                                const struct snapshot_header *header, struct buf *body, size_t base,
                                annal_error *err)
 {
@@ -446,7 +446,7 @@ annal_status annal__chain_push(struct chain *chain, const struct shelf *shelf,
                              (size_t)header->directory_bytes};
     annal_status status = annal__directory_read(header, directory, &layer.directory, err);
     if (status >= 0 && header->in_file)
-        status = annal__shelf_open_file(shelf, header, &layer.fd, err);
+        status = annal__storage_open_file(shelf, header, &layer.fd, err);
     if (status < 0) {
         layer_done(chain->io, &layer);
         return status;

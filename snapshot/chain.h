@@ -10,7 +10,7 @@
 struct chain;
 
 /* A chain without layers, to push to. */
-annal_status annal__chain_new(const struct shelf *shelf, struct chain **out_chain,
+annal_status annal__chain_new(const struct storage *shelf, struct chain **out_chain,
                               annal_error *err);
 
 /*
@@ -18,11 +18,11 @@ annal_status annal__chain_new(const struct shelf *shelf, struct chain **out_chai
  * are made of is read once, and checked; what is kept in memory are directories, and bodies that
  * stand in rows. ANNAL_ERR_CORRUPT when it is not whole.
  */
-annal_status annal__chain_open(const struct shelf *shelf, struct shelf_row *row,
+annal_status annal__chain_open(const struct storage *shelf, struct shelf_row *row,
                                struct chain **out_chain, annal_error *err);
 
 /* The same for one row alone, as if its base were whole. The row stays the caller's. */
-annal_status annal__chain_check(const struct shelf *shelf, struct shelf_row *row, annal_error *err);
+annal_status annal__chain_check(const struct storage *shelf, struct shelf_row *row, annal_error *err);
 
 /* One thread at a time, holders and all. NULL is fine. */
 struct chain *annal__chain_ref(struct chain *chain);
@@ -41,7 +41,7 @@ annal_status annal__chain_page(struct chain *chain, size_t layer, uint32_t page,
  * The snapshot with this header, just put on the shelf, becomes layer 0. What is now layer base
  * is its base; with base = annal__chain_layers() it has none. body becomes the chain's.
  */
-annal_status annal__chain_push(struct chain *chain, const struct shelf *shelf,
+annal_status annal__chain_push(struct chain *chain, const struct storage *shelf,
                                const struct snapshot_header *header, struct buf *body, size_t base,
                                annal_error *err);
 

@@ -184,10 +184,10 @@ static annal_status look_at(annal_snapshots *snapshots, struct entry *entry, ann
     annal_status status =
         entry->known ? look_again(snapshots, entry, err) : look_up(snapshots, entry, err);
     if (status == ANNAL_ERR_NOTFOUND) { /* the session was deleted */
-        const struct shelf shelf = {.index = snapshots->index,
+        const struct storage shelf = {.index = snapshots->index,
                                     .store = snapshots->store,
                                     .session = annal_slice_of(entry->session)};
-        annal__shelf_sweep(&shelf);
+        annal__storage_sweep(&shelf);
         *entry = (struct entry){.session = entry->session};
         return ANNAL_OK;
     }

@@ -173,7 +173,7 @@ const char *annal__snapshot_header_read(annal_slice row, struct snapshot_header 
 
 /* ---- Writing a body ---- */
 
-struct packer {
+struct body_writer {
     ZSTD_CCtx *zstd;
     struct buf frames;
     struct buf directory;
@@ -182,9 +182,9 @@ struct packer {
     char frame[ZSTD_COMPRESSBOUND(SNAPSHOT_PAGE_BYTES)];
 };
 
-annal_status annal__packer_new(struct packer **out_packer, annal_error *err)
+annal_status annal__body_writer_new(struct body_writer **out_packer, annal_error *err)
 {
-    struct packer *packer = annal__zalloc(sizeof *packer);
+    struct body_writer *packer = annal__zalloc(sizeof *packer);
     ZSTD_CCtx *zstd = packer == NULL ? NULL : ZSTD_createCCtx();
     if (zstd == NULL || ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1))) {
         ZSTD_freeCCtx(zstd);
@@ -197,7 +197,7 @@ annal_status annal__packer_new(struct packer **out_packer, annal_error *err)
     return ANNAL_OK;
 }
 
-void annal__packer_free(struct packer *packer)
+void annal__body_writer_free(struct body_writer *packer)
 {
     if (packer == NULL)
         return;
@@ -218,7 +218,7 @@ static annal_status put_number(struct buf *out, uint64_t value)
 }
 
 /* As the difference to the page that was told before. */
-static annal_status put_page(struct packer *packer, uint32_t page)
+static annal_status put_page(struct body_writer *packer, uint32_t page)
 {
     int64_t difference = (int64_t)page - (int64_t)packer->last;
     uint64_t coded = difference < 0 ? ~((uint64_t)difference << 1) : (uint64_t)difference << 1;
@@ -227,7 +227,7 @@ static annal_status put_page(struct packer *packer, uint32_t page)
 }
 
 /* Returns the bytes in packer->frame, or 0: there is no memory. */
-static size_t compress(struct packer *packer, const char *raw, size_t len, size_t prefix)
+static size_t compress(struct body_writer *packer, const char *raw, size_t len, size_t prefix)
 {
     size_t code = ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_compressionLevel,
                                          prefix > 0 ? LEVEL_DELTA : LEVEL_WHOLE);
@@ -238,7 +238,7 @@ static size_t compress(struct packer *packer, const char *raw, size_t len, size_
     return ZSTD_isError(code) ? 0 : code;
 }
 
-annal_status annal__packer_delta(struct packer *packer, uint32_t page, const char *bytes,
+annal_status annal__body_writer_delta(struct body_writer *packer, uint32_t page, const char *bytes,
                                  const struct packer_base *bases, size_t count, size_t most,
                                  bool *out_added, annal_error *err)
 {
@@ -270,7 +270,7 @@ annal_status annal__packer_delta(struct packer *packer, uint32_t page, const cha
     return status < 0 ? annal__fail(err, status, "a snapshot") : ANNAL_OK;
 }
 
-annal_status annal__packer_whole(struct packer *packer, uint32_t page, const char *bytes,
+annal_status annal__body_writer_whole(struct body_writer *packer, uint32_t page, const char *bytes,
                                  annal_error *err)
 {
     size_t len = compress(packer, bytes, PAGE, 0);
@@ -286,7 +286,7 @@ annal_status annal__packer_whole(struct packer *packer, uint32_t page, const cha
     return status < 0 ? annal__fail(err, status, "a snapshot") : ANNAL_OK;
 }
 
-annal_status annal__packer_end(struct packer *packer, struct snapshot_header *header,
+annal_status annal__body_writer_end(struct body_writer *packer, struct snapshot_header *header,
                                struct buf *out, annal_error *err)
 {
     size_t start = out->len;
@@ -449,13 +449,13 @@ const struct snapshot_entry *annal__directory_find(const struct snapshot_directo
 
 /* ---- Frames ---- */
 
-struct unpacker {
+struct body_reader {
     ZSTD_DCtx *zstd;
 };
 
-annal_status annal__unpacker_new(struct unpacker **out_unpacker, annal_error *err)
+annal_status annal__body_reader_new(struct body_reader **out_unpacker, annal_error *err)
 {
-    struct unpacker *unpacker = annal__zalloc(sizeof *unpacker);
+    struct body_reader *unpacker = annal__zalloc(sizeof *unpacker);
     if (unpacker != NULL)
         unpacker->zstd = ZSTD_createDCtx();
     if (unpacker == NULL || unpacker->zstd == NULL) {
@@ -466,7 +466,7 @@ annal_status annal__unpacker_new(struct unpacker **out_unpacker, annal_error *er
     return ANNAL_OK;
 }
 
-void annal__unpacker_free(struct unpacker *unpacker)
+void annal__body_reader_free(struct body_reader *unpacker)
 {
     if (unpacker == NULL)
         return;
@@ -481,7 +481,7 @@ static bool is_dictionary(const char *prefix, size_t len)
     return len >= 4 && get(prefix, 4) == ZSTD_MAGIC_DICTIONARY;
 }
 
-annal_status annal__unpack_frame(struct unpacker *unpacker, const struct snapshot_frame *frame,
+annal_status annal__body_read_frame(struct body_reader *unpacker, const struct snapshot_frame *frame,
                                  const char *bytes, const char *prefix, char *out, annal_error *err)
 {
     size_t raw = frame->pages * PAGE, prefix_len = frame->bases * PAGE, code = 0;

@@ -51,10 +51,10 @@ const char *annal__snapshot_header_read(annal_slice row, struct snapshot_header 
 
 /* ---- Writing a body ---- */
 
-struct packer;
+struct body_writer;
 
-annal_status annal__packer_new(struct packer **out_packer, annal_error *err);
-void annal__packer_free(struct packer *packer);
+annal_status annal__body_writer_new(struct body_writer **out_packer, annal_error *err);
+void annal__body_writer_free(struct body_writer *packer);
 
 /* A page of the base that another page may be stored over. */
 struct packer_base {
@@ -68,16 +68,16 @@ struct packer_base {
  * shares most with should be last). *out_added is false, and nothing was added, when that takes
  * more than most bytes or SNAPSHOT_PACK_COST frames. No page twice.
  */
-annal_status annal__packer_delta(struct packer *packer, uint32_t page, const char *bytes,
+annal_status annal__body_writer_delta(struct body_writer *packer, uint32_t page, const char *bytes,
                                  const struct packer_base *bases, size_t count, size_t most,
                                  bool *out_added, annal_error *err);
 
 /* Add a page whole. */
-annal_status annal__packer_whole(struct packer *packer, uint32_t page, const char *bytes,
+annal_status annal__body_writer_whole(struct body_writer *packer, uint32_t page, const char *bytes,
                                  annal_error *err);
 
 /* Append the body to out, and fill body_bytes, directory_bytes, body_hash and in_file. */
-annal_status annal__packer_end(struct packer *packer, struct snapshot_header *header,
+annal_status annal__body_writer_end(struct body_writer *packer, struct snapshot_header *header,
                                struct buf *out, annal_error *err);
 
 /* ---- Reading a body ---- */
@@ -117,16 +117,16 @@ void annal__directory_done(struct snapshot_directory *directory);
 const struct snapshot_entry *annal__directory_find(const struct snapshot_directory *directory,
                                                    uint32_t page);
 
-struct unpacker;
+struct body_reader;
 
-annal_status annal__unpacker_new(struct unpacker **out_unpacker, annal_error *err);
-void annal__unpacker_free(struct unpacker *unpacker);
+annal_status annal__body_reader_new(struct body_reader **out_unpacker, annal_error *err);
+void annal__body_reader_free(struct body_reader *unpacker);
 
 /*
  * The pages of a frame, whose bytes stand in bytes; prefix are its bases, one behind the other.
  * ANNAL_ERR_CORRUPT unless these are the pages that were packed.
  */
-annal_status annal__unpack_frame(struct unpacker *unpacker, const struct snapshot_frame *frame,
+annal_status annal__body_read_frame(struct body_reader *unpacker, const struct snapshot_frame *frame,
                                  const char *bytes, const char *prefix, char *out,
                                  annal_error *err);
 

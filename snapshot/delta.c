@@ -26,8 +26,8 @@ struct packing {
     struct chain *chain;
     size_t base;
     uint64_t base_pages; /* of the base; 0: there is none */
-    struct packer *packer;
-    struct donors *donors;
+    struct body_writer *packer;
+    struct similar_pages *donors;
     struct page_set changed;
     struct page_set moved; /* to be looked at again, when all donors are known */
     annal_error *err;
@@ -105,8 +105,8 @@ static annal_status first_look(struct packing *packing, uint32_t page)
         status = read_base(packing, page, before, &own);
     if (status < 0 || memcmp(now, before, PAGE) == 0)
         return status;
-    annal__donors_add(packing->donors, page, before);
-    status = annal__packer_delta(packing->packer, page, now, &own, 1, OWN_BYTES_MAX, &added,
+    annal__similar_pages_add(packing->donors, page, before);
+    status = annal__body_writer_delta(packing->packer, page, now, &own, 1, OWN_BYTES_MAX, &added,
                                  packing->err);
     if (status >= 0 && !added)
         set_add(&packing->moved, page);
@@ -127,7 +127,7 @@ static annal_status find_bases(struct packing *packing, uint32_t page, const cha
     if (page < packing->base_pages)
         pages[found++] = page;
     if (packing->base_pages > 0)
-        found += annal__donors_find(packing->donors, page, now, pages + found,
+        found += annal__similar_pages_find(packing->donors, page, now, pages + found,
                                     SNAPSHOT_BASES_MAX - found);
     for (size_t i = 0; status >= 0 && i < found; i++) {
         /* The best stands last, where the others do not push it away. */
@@ -154,14 +154,14 @@ static annal_status second_look(struct packing *packing, uint32_t page)
         status = find_bases(packing, page, now, bases, before, &count);
     if (status >= 0)
         status =
-            annal__packer_delta(packing->packer, page, now, bases + (SNAPSHOT_BASES_MAX - count),
+            annal__body_writer_delta(packing->packer, page, now, bases + (SNAPSHOT_BASES_MAX - count),
                                 count, DELTA_BYTES_MAX, &added, packing->err);
     if (status >= 0 && !added)
-        status = annal__packer_whole(packing->packer, page, now, packing->err);
+        status = annal__body_writer_whole(packing->packer, page, now, packing->err);
     return status;
 }
 
-annal_status annal__pack_state(annal_state *state, struct chain *chain, size_t base,
+annal_status annal__delta_write(annal_state *state, struct chain *chain, size_t base,
                                struct snapshot_header *header, struct buf *body, annal_error *err)
 {
     struct packing packing = {.state = state, .chain = chain, .base = base, .err = err};
@@ -172,9 +172,9 @@ annal_status annal__pack_state(annal_state *state, struct chain *chain, size_t b
     for (uint64_t page = 0; status >= 0 && page < packing.changed.count; page++)
         count += set_has(&packing.changed, page) && page < packing.base_pages;
     if (status >= 0)
-        status = annal__donors_new(count, &packing.donors, err);
+        status = annal__similar_pages_new(count, &packing.donors, err);
     if (status >= 0)
-        status = annal__packer_new(&packing.packer, err);
+        status = annal__body_writer_new(&packing.packer, err);
     for (uint64_t page = 0; status >= 0 && page < packing.changed.count; page++)
         if (set_has(&packing.changed, page))
             status = first_look(&packing, (uint32_t)page);
@@ -184,9 +184,9 @@ annal_status annal__pack_state(annal_state *state, struct chain *chain, size_t b
     header->raw_bytes = packing.changed.count * PAGE;
     annal__buf_clear(body);
     if (status >= 0)
-        status = annal__packer_end(packing.packer, header, body, err);
-    annal__packer_free(packing.packer);
-    annal__donors_free(packing.donors);
+        status = annal__body_writer_end(packing.packer, header, body, err);
+    annal__body_writer_free(packing.packer);
+    annal__similar_pages_free(packing.donors);
     annal__free(packing.changed.bits);
     annal__free(packing.moved.bits);
     return status;

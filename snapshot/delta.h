@@ -8,9 +8,9 @@
  * Pack what the state is now over layer base of the chain; with base = annal__chain_layers() it is
  * whole. Layer 0 is what the state was opened over or rebased to, so that what may differ from the
  * base is what the bodies above it hold, and what the state changed since. Sets raw_bytes and what
- * annal__packer_end() does. body is cleared first.
+ * annal__body_writer_end() does. body is cleared first.
  */
-annal_status annal__pack_state(annal_state *state, struct chain *chain, size_t base,
+annal_status annal__delta_write(annal_state *state, struct chain *chain, size_t base,
                                struct snapshot_header *header, struct buf *body, annal_error *err);
 
 #endif

@@ -10,7 +10,7 @@ static const char GONE[] = "it was deleted just now";
 
 /* ---- Load ---- */
 
-static annal_status open_state(const struct shelf *shelf, struct chain *chain,
+static annal_status open_state(const struct storage *shelf, struct chain *chain,
                                annal_state **out_state, annal_error *err)
 {
     annal_state *state = NULL;
@@ -33,16 +33,16 @@ static annal_status open_state(const struct shelf *shelf, struct chain *chain,
  * Why a row gives no state: *out_problem; or a state. A failure is one of ours, not of the row,
  * which is done with in any case.
  */
-static annal_status try_row(const struct shelf *shelf, struct shelf_row *row,
+static annal_status try_row(const struct storage *shelf, struct shelf_row *row,
                             struct loaded *out_loaded, const char **out_problem, annal_error *err)
 {
     struct loaded loaded = {0};
     annal_status status = ANNAL_OK;
     *out_problem = row->problem;
     if (row->problem == NULL)
-        status = annal__shelf_stale(shelf, &row->header, out_problem, err);
+        status = annal__storage_stale(shelf, &row->header, out_problem, err);
     if (status < 0 || *out_problem != NULL) {
-        annal__shelf_row_done(row);
+        annal__storage_row_done(row);
         return status;
     }
     status = annal__chain_open(shelf, row, &loaded.chain, err);
@@ -59,7 +59,7 @@ static annal_status try_row(const struct shelf *shelf, struct shelf_row *row,
     return ANNAL_OK;
 }
 
-static void tell_passed_over(const struct shelf *shelf, uint64_t seq, const char *problem)
+static void tell_passed_over(const struct storage *shelf, uint64_t seq, const char *problem)
 {
     char message[ANNAL_SESSION_ID_BYTES_MAX + 200];
     snprintf(message, sizeof message, "the snapshot of session '%.*s' at %llu is passed over: %s",
@@ -67,13 +67,13 @@ static void tell_passed_over(const struct shelf *shelf, uint64_t seq, const char
     annal_store_log(shelf->store, ANNAL_LOG_WARNING, message);
 }
 
-static annal_status load_own(const struct shelf *shelf, uint64_t at_most, bool discard,
+static annal_status load_own(const struct storage *shelf, uint64_t at_most, bool discard,
                              uint32_t wait_ms, struct loaded *out_loaded, annal_error *err)
 {
     for (bool told = false;; told = true) {
         struct shelf_row row = {0};
         const char *problem = NULL;
-        annal_status status = annal__shelf_row(shelf, at_most, &row, err);
+        annal_status status = annal__storage_row(shelf, at_most, &row, err);
         if (status < 0)
             return status;
         uint64_t seq = row.seq;
@@ -95,11 +95,11 @@ static annal_status load_own(const struct shelf *shelf, uint64_t at_most, bool d
 }
 
 /* Each ancestor's journal is another one, so this ends where the lineage does. */
-annal_status annal__snapshot_load(const struct shelf *shelf, uint64_t at_most, bool discard,
+annal_status annal__snapshot_load(const struct storage *shelf, uint64_t at_most, bool discard,
                                   uint32_t wait_ms, struct loaded *out_loaded, annal_error *err)
 {
     const annal_session_info *info = &shelf->info;
-    struct shelf above;
+    struct storage above;
     struct loaded loaded = {0};
     bool is_fork = info->fork_session[0] != '\0';
     annal_status status = ANNAL_ERR_NOTFOUND;
@@ -107,7 +107,7 @@ annal_status annal__snapshot_load(const struct shelf *shelf, uint64_t at_most, b
         status = load_own(shelf, at_most, discard, wait_ms, out_loaded, err);
     if (!is_fork || status != ANNAL_ERR_NOTFOUND)
         return status;
-    status = annal__shelf_init(&above, shelf->index, annal_slice_of(info->fork_session),
+    status = annal__storage_init(&above, shelf->index, annal_slice_of(info->fork_session),
                                shelf->packs, shelf->pack_count, err);
     if (status >= 0)
         status = annal__snapshot_load(&above, at_most < info->fork_seq ? at_most : info->fork_seq,
@@ -127,7 +127,7 @@ annal_status annal__snapshot_load(const struct shelf *shelf, uint64_t at_most, b
     return ANNAL_OK;
 }
 
-annal_status annal__snapshot_cursor(const struct shelf *shelf, const struct loaded *loaded,
+annal_status annal__snapshot_cursor(const struct storage *shelf, const struct loaded *loaded,
                                     annal_cursor **out_cursor, annal_error *err)
 {
     const struct snapshot_header *header = annal__chain_header(loaded->chain, 0);
@@ -145,10 +145,10 @@ annal_status annal_snapshot_begin(annal_index *index, annal_slice session, uint6
                                   annal_state **out_state, annal_cursor **out_cursor,
                                   annal_error *err)
 {
-    struct shelf shelf;
+    struct storage shelf;
     struct loaded loaded = {0};
     annal_cursor *cursor = NULL;
-    annal_status status = annal__shelf_init(&shelf, index, session, packs, pack_count, err);
+    annal_status status = annal__storage_init(&shelf, index, session, packs, pack_count, err);
     if (status < 0)
         return status;
     annal_status found = ANNAL_ERR_NOTFOUND;
@@ -191,16 +191,16 @@ static const struct shelf_item *find_item(const struct shelf_item *items, size_t
  * Look at the last of so many rows of one session. Those before it were looked at: problem says
  * whether they are whole.
  */
-static annal_status examine(const struct shelf *shelf, struct shelf_item *items, size_t count,
+static annal_status examine(const struct storage *shelf, struct shelf_item *items, size_t count,
                             annal_error *err)
 {
     struct shelf_item *item = &items[count - 1];
     struct shelf_row row = {0};
     if (item->problem != NULL)
         return ANNAL_OK;
-    annal_status status = annal__shelf_row(shelf, item->seq, &row, err);
+    annal_status status = annal__storage_row(shelf, item->seq, &row, err);
     if (status == ANNAL_ERR_NOTFOUND || (status >= 0 && row.seq != item->seq)) {
-        annal__shelf_row_done(&row);
+        annal__storage_row_done(&row);
         item->problem = GONE;
         return ANNAL_OK;
     }
@@ -217,7 +217,7 @@ static annal_status examine(const struct shelf *shelf, struct shelf_item *items,
             status = ANNAL_OK;
         }
     }
-    annal__shelf_row_done(&row);
+    annal__storage_row_done(&row);
     return status;
 }
 
@@ -232,7 +232,7 @@ static annal_snapshot_info info_of(const struct shelf_item *item)
 }
 
 /* The rows of one session, with its shelf; found says whether there is one. */
-static annal_status tell_session(const struct shelf *shelf, annal_status found,
+static annal_status tell_session(const struct storage *shelf, annal_status found,
                                  struct shelf_item *items, size_t count, annal_snapshot_fn fn,
                                  void *arg, annal_error *err)
 {
@@ -243,9 +243,9 @@ static annal_status tell_session(const struct shelf *shelf, annal_status found,
         if (found < 0)
             why = "its session has no journal";
         else if (items[i].problem == NULL)
-            status = annal__shelf_stale(shelf, &items[i].header, &why, err);
+            status = annal__storage_stale(shelf, &items[i].header, &why, err);
         info.stale = why != NULL;
-        info.cut = why == annal__shelf_cut;
+        info.cut = why == annal__storage_cut;
         if (status >= 0 && why == NULL)
             status = examine(shelf, items, i + 1, err);
         if (status >= 0 && why == NULL)
@@ -269,17 +269,17 @@ annal_status annal_snapshot_each(annal_index *index, annal_slice session, annal_
                                  void *arg, annal_error *err)
 {
     struct shelf_list list = {0};
-    annal_status status = annal__shelf_list(index, session, &list, err);
+    annal_status status = annal__storage_list(index, session, &list, err);
     for (size_t i = 0, count; status == ANNAL_OK && i < list.count; i += count) {
-        struct shelf shelf;
+        struct storage shelf;
         annal_slice name = annal_slice_of(list.items[i].session);
         count = same_session(&list, i);
-        annal_status found = annal__shelf_init(&shelf, index, name, NULL, 0, err);
+        annal_status found = annal__storage_init(&shelf, index, name, NULL, 0, err);
         status = found < 0 && found != ANNAL_ERR_NOTFOUND
                      ? found
                      : tell_session(&shelf, found, list.items + i, count, fn, arg, err);
     }
-    annal__shelf_list_done(&list);
+    annal__storage_list_done(&list);
     return status;
 }
 
@@ -291,22 +291,22 @@ static bool goes(void *arg, const struct shelf_item *item)
 annal_status annal_snapshot_drop(annal_index *index, annal_slice session, annal_error *err)
 {
     struct shelf_list list = {0};
-    annal_status status = annal__shelf_list(index, session, &list, err);
+    annal_status status = annal__storage_list(index, session, &list, err);
     for (size_t i = 0; status >= 0 && i < list.count; i += same_session(&list, i)) {
-        const struct shelf shelf = {.index = index,
+        const struct storage shelf = {.index = index,
                                     .store = annal_index_store(index),
                                     .session = annal_slice_of(list.items[i].session)};
         status =
-            annal__shelf_delete(&shelf, &list, goes, list.items[i].session, SNAPSHOT_WAIT_MS, err);
+            annal__storage_delete(&shelf, &list, goes, list.items[i].session, SNAPSHOT_WAIT_MS, err);
         if (status >= 0)
-            annal__shelf_sweep(&shelf);
+            annal__storage_sweep(&shelf);
     }
     /* Also when there are no rows: the index may have forgotten a session that was deleted. */
     if (status >= 0 && session.len > 0) {
-        const struct shelf shelf = {
+        const struct storage shelf = {
             .index = index, .store = annal_index_store(index), .session = session};
-        annal__shelf_sweep(&shelf);
+        annal__storage_sweep(&shelf);
     }
-    annal__shelf_list_done(&list);
+    annal__storage_list_done(&list);
     return status;
 }

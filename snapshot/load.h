@@ -17,11 +17,11 @@ struct loaded {
  * deleted on the way, each waiting for other writers of the index as long as wait_ms.
  * ANNAL_ERR_NOTFOUND: there is none.
  */
-annal_status annal__snapshot_load(const struct shelf *shelf, uint64_t at_most, bool discard,
+annal_status annal__snapshot_load(const struct storage *shelf, uint64_t at_most, bool discard,
                                   uint32_t wait_ms, struct loaded *out_loaded, annal_error *err);
 
 /* Open a cursor behind the snapshot that was loaded. */
-annal_status annal__snapshot_cursor(const struct shelf *shelf, const struct loaded *loaded,
+annal_status annal__snapshot_cursor(const struct storage *shelf, const struct loaded *loaded,
                                     annal_cursor **out_cursor, annal_error *err);
 
 /* How long a caller, as against the keeper, waits for other writers of the index. */

@@ -20,22 +20,22 @@ struct slot {
     uint32_t page;
 };
 
-struct donors {
+struct similar_pages {
     struct slot *slots;
     size_t mask;
     size_t used;
 };
 
-annal_status annal__donors_new(uint64_t pages, struct donors **out_donors, annal_error *err)
+annal_status annal__similar_pages_new(uint64_t pages, struct similar_pages **out_donors, annal_error *err)
 {
-    struct donors *donors = annal__zalloc(sizeof *donors);
+    struct similar_pages *donors = annal__zalloc(sizeof *donors);
     size_t count = 1024;
     while (count < pages * STRINGS_A_PAGE * 5 / 4)
         count *= 2;
     if (donors != NULL)
         donors->slots = annal__realloc_array(NULL, count, sizeof *donors->slots);
     if (donors == NULL || donors->slots == NULL) {
-        annal__donors_free(donors);
+        annal__similar_pages_free(donors);
         return annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot");
     }
     memset(donors->slots, 0xff, count * sizeof *donors->slots); /* NO_PAGE */
@@ -44,7 +44,7 @@ annal_status annal__donors_new(uint64_t pages, struct donors **out_donors, annal
     return ANNAL_OK;
 }
 
-void annal__donors_free(struct donors *donors)
+void annal__similar_pages_free(struct similar_pages *donors)
 {
     if (donors == NULL)
         return;
@@ -67,7 +67,7 @@ static bool next_string(const char *bytes, size_t *at, uint32_t *out_key)
     return false;
 }
 
-static struct slot *find(const struct donors *donors, uint32_t key)
+static struct slot *find(const struct similar_pages *donors, uint32_t key)
 {
     size_t at = (key * UINT32_C(2654435761)) & donors->mask;
     while (donors->slots[at].page != NO_PAGE && donors->slots[at].key != key)
@@ -75,7 +75,7 @@ static struct slot *find(const struct donors *donors, uint32_t key)
     return &donors->slots[at];
 }
 
-void annal__donors_add(struct donors *donors, uint32_t page, const char *bytes)
+void annal__similar_pages_add(struct similar_pages *donors, uint32_t page, const char *bytes)
 {
     uint32_t key;
     size_t at = 0;
@@ -108,7 +108,7 @@ static size_t vote(struct candidate *candidates, size_t count, uint32_t page)
     return count;
 }
 
-size_t annal__donors_find(const struct donors *donors, uint32_t page, const char *bytes,
+size_t annal__similar_pages_find(const struct similar_pages *donors, uint32_t page, const char *bytes,
                           uint32_t *out_pages, size_t most)
 {
     struct candidate candidates[CANDIDATES];

@@ -28,7 +28,7 @@ static const struct snapshot_header *newest(const struct taker *taker)
 static annal_status begin_fold(struct taker *taker, annal_error *err)
 {
     struct loaded loaded = {0};
-    struct shelf *shelf = &taker->shelf;
+    struct storage *shelf = &taker->shelf;
     annal_status status =
         annal__snapshot_load(shelf, UINT64_MAX, true, taker->wait_ms, &loaded, err);
     if (status < 0 && status != ANNAL_ERR_NOTFOUND)
@@ -83,7 +83,7 @@ annal_status annal__taker_init(struct taker *taker, annal_index *index, annal_sl
     if (status < 0)
         return status;
     memcpy(taker->id, session.ptr, session.len);
-    status = annal__shelf_init(&taker->shelf, index, annal_slice_of(taker->id), NULL, 0, err);
+    status = annal__storage_init(&taker->shelf, index, annal_slice_of(taker->id), NULL, 0, err);
     if (status < 0)
         return status;
     taker->end = (struct snapshot_mark){taker->shelf.info.last_seq, taker->shelf.info.end_offset};
@@ -123,7 +123,7 @@ static annal_status pack(const struct taker *taker, struct snapshot_header *head
         header->base_hash = annal__chain_header(taker->chain, base)->header_hash;
     }
     *out_base = base;
-    return annal__pack_state(taker->state, taker->chain, base, header, body, err);
+    return annal__delta_write(taker->state, taker->chain, base, header, body, err);
 }
 
 /* ---- Staying within the bytes that all may take ---- */
@@ -160,7 +160,7 @@ static annal_status make_room(struct taker *taker, uint64_t bytes, bool *out_fit
         *out_fits = true;
         return ANNAL_OK;
     }
-    annal_status status = annal__shelf_list(taker->shelf.index, taker->shelf.session, &list, err);
+    annal_status status = annal__storage_list(taker->shelf.index, taker->shelf.session, &list, err);
     if (status >= 0) {
         uint64_t total = total_of(&list, taker->stride);
         while (total > 0 && total + bytes > most) {
@@ -172,7 +172,7 @@ static annal_status make_room(struct taker *taker, uint64_t bytes, bool *out_fit
         taker->leftovers = has_leftovers(&list, taker->stride);
         taker->listed = true;
     }
-    annal__shelf_list_done(&list);
+    annal__storage_list_done(&list);
     return status;
 }
 
@@ -213,12 +213,12 @@ static annal_status remove_leftovers(struct taker *taker, annal_error *err)
     struct shelf_list list = {0};
     if (!taker->leftovers)
         return ANNAL_OK;
-    annal_status status = annal__shelf_list(taker->shelf.index, taker->shelf.session, &list, err);
+    annal_status status = annal__storage_list(taker->shelf.index, taker->shelf.session, &list, err);
     if (status >= 0)
-        status = annal__shelf_delete(&taker->shelf, &list, is_leftover, taker, taker->wait_ms, err);
+        status = annal__storage_delete(&taker->shelf, &list, is_leftover, taker, taker->wait_ms, err);
     if (status >= 0)
         taker->leftovers = false;
-    annal__shelf_list_done(&list);
+    annal__storage_list_done(&list);
     return status;
 }
 
@@ -231,16 +231,16 @@ static annal_status remove_leftovers(struct taker *taker, annal_error *err)
 static annal_status is_taken(const struct taker *taker, bool *out_taken, annal_error *err)
 {
     struct shelf_row row = {0};
-    annal_status status = annal__shelf_row(&taker->shelf, taker->here.seq, &row, err);
+    annal_status status = annal__storage_row(&taker->shelf, taker->here.seq, &row, err);
     if (status == ANNAL_ERR_NOTFOUND)
         status = ANNAL_OK;
     bool sound =
         status >= 0 && row.bytes.ptr != NULL && row.seq == taker->here.seq && row.problem == NULL;
     const char *why = NULL;
     if (sound)
-        status = annal__shelf_stale(&taker->shelf, &row.header, &why, err);
+        status = annal__storage_stale(&taker->shelf, &row.header, &why, err);
     *out_taken = sound && status >= 0 && why == NULL;
-    annal__shelf_row_done(&row);
+    annal__storage_row_done(&row);
     return status;
 }
 
@@ -305,7 +305,7 @@ static annal_status take_here(struct taker *taker, annal_error *err)
     if (status >= 0 && !fits)
         note_refused(taker, &header);
     if (status >= 0 && fits)
-        status = annal__shelf_put(&taker->shelf, &header, base_of(taker, base),
+        status = annal__storage_put(&taker->shelf, &header, base_of(taker, base),
                                   annal__buf_slice(&body), taker->wait_ms, err);
     if (status == ANNAL_ERR_CONFLICT) { /* the index was rebuilt meanwhile: from what is there */
         annal__buf_done(&body);

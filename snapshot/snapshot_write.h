@@ -10,7 +10,7 @@
 #include "snapshot/policy.h"
 
 struct taker {
-    struct shelf shelf; /* its session points to id */
+    struct storage shelf; /* its session points to id */
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
     annal_snapshot_policy policy;
     bool at_end;      /* take one at the end, due or not */

@@ -16,16 +16,16 @@
 /* An annal_lineage_fn: the last part that is told is the root. */
 static int note_root(void *arg, const annal_lineage_part *part)
 {
-    struct shelf *shelf = arg;
+    struct storage *shelf = arg;
     memset(shelf->root, 0, sizeof shelf->root);
     memcpy(shelf->root, part->session.ptr, part->session.len);
     return 0;
 }
 
-annal_status annal__shelf_init(struct shelf *shelf, annal_index *index, annal_slice session,
+annal_status annal__storage_init(struct storage *shelf, annal_index *index, annal_slice session,
                                const annal_pack *const *packs, size_t pack_count, annal_error *err)
 {
-    *shelf = (struct shelf){.index = index,
+    *shelf = (struct storage){.index = index,
                             .store = annal_index_store(index),
                             .session = session,
                             .core = annal_index_core(index),
@@ -48,7 +48,7 @@ annal_status annal__shelf_init(struct shelf *shelf, annal_index *index, annal_sl
 /* ---- Files ---- */
 
 /* STORE/snapshots/<session>, or STORE/snapshots/<session>/<seq>.zst when seq is not 0. */
-static annal_status path_of(const struct shelf *shelf, uint64_t seq, struct buf *out,
+static annal_status path_of(const struct storage *shelf, uint64_t seq, struct buf *out,
                             annal_error *err)
 {
     *out = (struct buf){.limit = PATH_LIMIT};
@@ -62,7 +62,7 @@ static annal_status path_of(const struct shelf *shelf, uint64_t seq, struct buf 
     return ANNAL_OK;
 }
 
-annal_status annal__shelf_open_file(const struct shelf *shelf, const struct snapshot_header *header,
+annal_status annal__storage_open_file(const struct storage *shelf, const struct snapshot_header *header,
                                     int *out_fd, annal_error *err)
 {
     const struct io *io = annal__store_io(shelf->store);
@@ -80,7 +80,7 @@ annal_status annal__shelf_open_file(const struct shelf *shelf, const struct snap
     return status;
 }
 
-static annal_status write_file(const struct shelf *shelf, uint64_t seq, annal_slice body,
+static annal_status write_file(const struct storage *shelf, uint64_t seq, annal_slice body,
                                annal_error *err)
 {
     const struct io *io = annal__store_io(shelf->store);
@@ -104,7 +104,7 @@ static annal_status write_file(const struct shelf *shelf, uint64_t seq, annal_sl
 
 /* ---- Rows ---- */
 
-annal_status annal__shelf_row(const struct shelf *shelf, uint64_t at_most,
+annal_status annal__storage_row(const struct storage *shelf, uint64_t at_most,
                               struct shelf_row *out_row, annal_error *err)
 {
     struct shelf_row row = {0};
@@ -119,15 +119,15 @@ annal_status annal__shelf_row(const struct shelf *shelf, uint64_t at_most,
     return ANNAL_OK;
 }
 
-void annal__shelf_row_done(struct shelf_row *row)
+void annal__storage_row_done(struct shelf_row *row)
 {
     annal_index_free(row->bytes.ptr);
     *row = (struct shelf_row){0};
 }
 
-const char annal__shelf_cut[] = "the journal does not have the event that it was made after";
+const char annal__storage_cut[] = "the journal does not have the event that it was made after";
 
-annal_status annal__shelf_stale(const struct shelf *shelf, const struct snapshot_header *header,
+annal_status annal__storage_stale(const struct storage *shelf, const struct snapshot_header *header,
                                 const char **out_why, annal_error *err)
 {
     annal_cursor *cursor = NULL;
@@ -142,7 +142,7 @@ annal_status annal__shelf_stale(const struct shelf *shelf, const struct snapshot
     if (status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_CORRUPT ||
         status == ANNAL_ERR_NOTFOUND) {
         *out_why = header->offset > shelf->info.bytes
-                       ? annal__shelf_cut
+                       ? annal__storage_cut
                        : "its event does not stand where it was in the journal";
         return ANNAL_OK;
     }
@@ -151,7 +151,7 @@ annal_status annal__shelf_stale(const struct shelf *shelf, const struct snapshot
     return status;
 }
 
-annal_status annal__shelf_put(const struct shelf *shelf, struct snapshot_header *header,
+annal_status annal__storage_put(const struct storage *shelf, struct snapshot_header *header,
                               const struct snapshot_header *base, annal_slice body,
                               uint32_t wait_ms, annal_error *err)
 {
@@ -178,7 +178,7 @@ annal_status annal__shelf_put(const struct shelf *shelf, struct snapshot_header 
                                                below.seq, base_begins, wait_ms, err);
     annal__buf_done(&row);
     if (status >= 0 && header->in_file)
-        annal__shelf_sweep(shelf);
+        annal__storage_sweep(shelf);
     return status;
 }
 
@@ -212,7 +212,7 @@ static int list_add(void *arg, const annal_snapshot_row *row)
     return 0;
 }
 
-annal_status annal__shelf_list(annal_index *index, annal_slice session, struct shelf_list *list,
+annal_status annal__storage_list(annal_index *index, annal_slice session, struct shelf_list *list,
                                annal_error *err)
 {
     annal_status status = annal_index_snapshot_each(index, session, list_add, list, err);
@@ -221,13 +221,13 @@ annal_status annal__shelf_list(annal_index *index, annal_slice session, struct s
     return status;
 }
 
-void annal__shelf_list_done(struct shelf_list *list)
+void annal__storage_list_done(struct shelf_list *list)
 {
     annal__free(list->items);
     *list = (struct shelf_list){0};
 }
 
-static void remove_file(const struct shelf *shelf, uint64_t seq)
+static void remove_file(const struct storage *shelf, uint64_t seq)
 {
     const struct io *io = annal__store_io(shelf->store);
     struct buf path = {0};
@@ -236,7 +236,7 @@ static void remove_file(const struct shelf *shelf, uint64_t seq)
     annal__buf_done(&path);
 }
 
-annal_status annal__shelf_delete(const struct shelf *shelf, const struct shelf_list *list,
+annal_status annal__storage_delete(const struct storage *shelf, const struct shelf_list *list,
                                  shelf_goes_fn goes, void *arg, uint32_t wait_ms, annal_error *err)
 {
     uint64_t *seqs = annal__zalloc((list->count + 1) * sizeof *seqs);
@@ -263,7 +263,7 @@ annal_status annal__shelf_delete(const struct shelf *shelf, const struct shelf_l
 /* ---- Sweeping ---- */
 
 struct sweep {
-    const struct shelf *shelf;
+    const struct storage *shelf;
     struct shelf_list rows;
 };
 
@@ -287,7 +287,7 @@ static int sweep_one(void *arg, const char *name)
     return 0;
 }
 
-void annal__shelf_sweep(const struct shelf *shelf)
+void annal__storage_sweep(const struct storage *shelf)
 {
     const struct io *io = annal__store_io(shelf->store);
     struct buf path = {0};
@@ -296,9 +296,9 @@ void annal__shelf_sweep(const struct shelf *shelf)
     annal_status status = annal_session_info_get(shelf->store, shelf->session, &info, NULL);
     /* Without a session no row counts. */
     if (status != ANNAL_ERR_NOTFOUND)
-        status = annal__shelf_list(shelf->index, shelf->session, &sweep.rows, NULL);
+        status = annal__storage_list(shelf->index, shelf->session, &sweep.rows, NULL);
     if ((status >= 0 || status == ANNAL_ERR_NOTFOUND) && path_of(shelf, 0, &path, NULL) >= 0)
         (void)io->list(io->arg, path.ptr, sweep_one, &sweep);
     annal__buf_done(&path);
-    annal__shelf_list_done(&sweep.rows);
+    annal__storage_list_done(&sweep.rows);
 }

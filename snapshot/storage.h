@@ -13,7 +13,7 @@
 #include <annal/snapshot.h>
 
 /* One session, and what a snapshot of it must agree with. */
-struct shelf {
+struct storage {
     annal_index *index;
     annal_store *store;
     annal_slice session;                       /* borrowed */
@@ -31,7 +31,7 @@ struct shelf {
  * shelf stays where it is: packs may point into it. ANNAL_ERR_NOTFOUND: no such session.
  * ANNAL_ERR_CORRUPT: it is a fork that lacks an ancestor.
  */
-annal_status annal__shelf_init(struct shelf *shelf, annal_index *index, annal_slice session,
+annal_status annal__storage_init(struct storage *shelf, annal_index *index, annal_slice session,
                                const annal_pack *const *packs, size_t pack_count, annal_error *err);
 
 /* A row as it stands there. */
@@ -43,30 +43,30 @@ struct shelf_row {
 };
 
 /* The row with the largest seq that is at most at_most. ANNAL_ERR_NOTFOUND when there is none. */
-annal_status annal__shelf_row(const struct shelf *shelf, uint64_t at_most,
+annal_status annal__storage_row(const struct storage *shelf, uint64_t at_most,
                               struct shelf_row *out_row, annal_error *err);
-void annal__shelf_row_done(struct shelf_row *row);
+void annal__storage_row_done(struct shelf_row *row);
 
 /*
  * *out_why is NULL when a snapshot with this header counts (container.c, rule 1), else why not, in
  * one phrase. What is in the frame is not looked at. A journal that cannot be read says nothing:
  * that is a failure.
  */
-annal_status annal__shelf_stale(const struct shelf *shelf, const struct snapshot_header *header,
+annal_status annal__storage_stale(const struct storage *shelf, const struct snapshot_header *header,
                                 const char **out_why, annal_error *err);
 
 /* *out_why when the journal has the right file id, and ends before the event does. */
-extern const char annal__shelf_cut[];
+extern const char annal__storage_cut[];
 
 /* The file with a body. *out_fd is the caller's. ANNAL_ERR_CORRUPT when there is none. */
-annal_status annal__shelf_open_file(const struct shelf *shelf, const struct snapshot_header *header,
+annal_status annal__storage_open_file(const struct storage *shelf, const struct snapshot_header *header,
                                     int *out_fd, annal_error *err);
 
 /*
  * Put a snapshot: the file first when it is large, then the row. Sets header_hash. base: the one
  * that it is stored against, or NULL; ANNAL_ERR_CONFLICT when that is not on the shelf any more.
  */
-annal_status annal__shelf_put(const struct shelf *shelf, struct snapshot_header *header,
+annal_status annal__storage_put(const struct storage *shelf, struct snapshot_header *header,
                               const struct snapshot_header *base, annal_slice body,
                               uint32_t wait_ms, annal_error *err);
 
@@ -87,17 +87,17 @@ struct shelf_list {
 };
 
 /* The rows of one session, or of all when session is empty. */
-annal_status annal__shelf_list(annal_index *index, annal_slice session, struct shelf_list *list,
+annal_status annal__storage_list(annal_index *index, annal_slice session, struct shelf_list *list,
                                annal_error *err);
-void annal__shelf_list_done(struct shelf_list *list);
+void annal__storage_list_done(struct shelf_list *list);
 
 /* Delete those of the session's rows for which goes() says so, and their files. */
 typedef bool (*shelf_goes_fn)(void *arg, const struct shelf_item *item);
-annal_status annal__shelf_delete(const struct shelf *shelf, const struct shelf_list *list,
+annal_status annal__storage_delete(const struct storage *shelf, const struct shelf_list *list,
                                  shelf_goes_fn goes, void *arg, uint32_t wait_ms, annal_error *err);
 
 /* Remove the session's files that no row names; all of them when there is no such session any
  * more. */
-void annal__shelf_sweep(const struct shelf *shelf);
+void annal__storage_sweep(const struct storage *shelf);
 
 #endif

@@ -255,7 +255,7 @@ annal_status annal__follower_batch(struct follower *follower, struct plan *plan,
     annal_status status = annal__derived_begin(base, lock_until_us, err);
     if (status < 0)
         return status;
-    if (follower->applier == NULL) { /* pack_base.c said why when it opened the database */
+    if (follower->applier == NULL) { /* pack_database.c said why when it opened the database */
         (void)annal__derived_end(base, false, NULL);
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "pack '%s' cannot be run", follower->pack);
     }

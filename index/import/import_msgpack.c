@@ -25,7 +25,7 @@ static annal_status put_bytes(struct buf *out, annal_slice bytes)
     return status < 0 ? status : annal__buf_append(out, "\"}", 2);
 }
 
-static annal_status put_ext(struct buf *out, const struct unpacked *ext, int depth)
+static annal_status put_ext(struct buf *out, const struct msgpack_value *ext, int depth)
 {
     annal_status status = annal__buf_printf(out, "{\"$ext\":%d,\"data\":", ext->ext_type);
     size_t begin = out->len;
@@ -55,8 +55,8 @@ static annal_status put_key(struct buf *out, annal_slice *rest, int depth)
 {
     struct buf key = {.limit = out->limit};
     annal_slice ahead = *rest;
-    struct unpacked head;
-    if (annal__unpack(&ahead, &head) && head.kind == UNPACKED_STR && annal__is_utf8(head.bytes))
+    struct msgpack_value head;
+    if (annal__msgpack_next(&ahead, &head) && head.kind == UNPACKED_STR && annal__is_utf8(head.bytes))
         return put_value(out, rest, depth);
     annal_status status = put_value(&key, rest, depth);
     if (status >= 0)
@@ -84,8 +84,8 @@ static annal_status put_map(struct buf *out, uint32_t count, annal_slice *rest, 
 /* ANNAL_ERR_INVALID: no value stands there. */
 static annal_status put_value(struct buf *out, annal_slice *rest, int depth)
 {
-    struct unpacked value;
-    if (depth > DEPTH_MAX || !annal__unpack(rest, &value))
+    struct msgpack_value value;
+    if (depth > DEPTH_MAX || !annal__msgpack_next(rest, &value))
         return ANNAL_ERR_INVALID;
     switch (value.kind) {
     case UNPACKED_NIL:

@@ -48,7 +48,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
-#include "journal/sys/log.h"
+#include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 #include "journal/base/slice.h"
 
@@ -66,7 +66,7 @@
 
 /* One database that is asked; packs NULL: sessions.db, where the core pack is. */
 struct place {
-    struct pack_base *packs;
+    struct pack_database *packs;
     struct derived *base;
     bool begun;
     bool fresh;  /* rule 10: the note in its lock holds, */
@@ -506,7 +506,7 @@ static annal_status run_behind(const struct call *call, const struct place *plac
             continue;
         status = run_one_behind(call, follower, missing, &why);
         if (status < 0 && status != ANNAL_ERR_BUSY && status != ANNAL_ERR_NOMEM) {
-            annal__store_log(call->index->store, ANNAL_LOG_WARNING,
+            annal__say(call->index->store, ANNAL_LOG_WARNING,
                              "guards are asked although '%s' lags: %s", place->base->path,
                              why.message);
             *out_unreadable = true;

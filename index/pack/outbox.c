@@ -33,7 +33,7 @@
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/base/json.h"
-#include "journal/sys/log.h"
+#include "journal/sys/say.h"
 #include "journal/base/number.h"
 
 #include <inttypes.h>
@@ -683,7 +683,7 @@ annal_status annal__outbox_drain(sqlite3 *db, const struct outbox_target *target
     uint64_t left_out = 0;
     annal_status status = annal__outbox_adopt(db, &broken, &left_out, err);
     if (left_out > 0)
-        annal__store_log(target->store, ANNAL_LOG_WARNING,
+        annal__say(target->store, ANNAL_LOG_WARNING,
                          "%llu rows that users wrote before their table was adopted are larger "
                          "than %u MiB: session '%.*s' does not get them",
                          (unsigned long long)left_out, OUTBOX_ROW_BYTES_MAX >> 20,

@@ -20,7 +20,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
-#include "journal/sys/log.h"
+#include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 #include "journal/base/slice.h"
 
@@ -366,7 +366,7 @@ bool annal__slot_has_star(const struct pack_slot *slot)
 
 /* All packs of the set whose file this is. */
 static annal_status make_base(annal_index *index, struct pack_set *set, const char *path,
-                              annal_slice star, struct pack_base **out, annal_error *err)
+                              annal_slice star, struct pack_database **out, annal_error *err)
 {
     struct buf other = {0};
     const struct pack_slot **slots = annal__zalloc((set->slot_count + 1) * sizeof *slots);
@@ -384,7 +384,7 @@ static annal_status make_base(annal_index *index, struct pack_set *set, const ch
             slots[count++] = slot;
     }
     if (status >= 0)
-        status = annal__pack_base_new(index, path, star_text, slots, count, out, err);
+        status = annal__pack_database_new(index, path, star_text, slots, count, out, err);
     annal__buf_done(&other);
     annal__free(star_text);
     annal__free(slots);
@@ -393,10 +393,10 @@ static annal_status make_base(annal_index *index, struct pack_set *set, const ch
 
 /* Under the mutex, or while nobody else has the set. */
 static annal_status get_base(annal_index *index, struct pack_set *set, const struct pack_slot *slot,
-                             annal_slice star, struct pack_base **out, annal_error *err)
+                             annal_slice star, struct pack_database **out, annal_error *err)
 {
     struct buf path = {0};
-    struct pack_base **at = &set->bases;
+    struct pack_database **at = &set->bases;
     annal_status status = annal__packs_path(index, slot, star, &path, err);
     while (status >= 0 && *at != NULL) {
         for (size_t i = 0; i < (*at)->fill_count; i++)
@@ -424,8 +424,8 @@ static void free_set(struct pack_set *set)
     if (set == NULL)
         return;
     while (set->bases != NULL) {
-        struct pack_base *next = set->bases->next;
-        annal__pack_base_free(set->bases);
+        struct pack_database *next = set->bases->next;
+        annal__pack_database_free(set->bases);
         set->bases = next;
     }
     for (size_t i = 0; i < set->slot_count; i++) {
@@ -451,7 +451,7 @@ static annal_status fill_set(annal_index *index, struct pack_set *set, const cha
             status = read_user_pack(index, set, names[i], path.ptr, err);
     }
     for (size_t i = 0; status >= 0 && i < set->slot_count; i++) {
-        struct pack_base *unused;
+        struct pack_database *unused;
         struct pack_slot *slot = &set->slots[i];
         if (slot->pack != NULL && !annal__slot_has_star(slot))
             status = get_base(index, set, slot, (annal_slice){0}, &unused, &slot->error);
@@ -463,7 +463,7 @@ static annal_status fill_set(annal_index *index, struct pack_set *set, const cha
             status = ANNAL_OK;
         }
         if (slot->pack == NULL)
-            annal__store_log(index->store, ANNAL_LOG_WARNING, "a pack is left out: %s",
+            annal__say(index->store, ANNAL_LOG_WARNING, "a pack is left out: %s",
                              slot->error.message);
     }
     annal__buf_done(&path);
@@ -525,7 +525,7 @@ void annal__packs_done(annal_index *index)
 
 annal_status annal__packs_base(annal_index *index, struct pack_set *set,
                                const struct pack_slot *slot, annal_slice session,
-                               struct pack_base **out_base, annal_error *err)
+                               struct pack_database **out_base, annal_error *err)
 {
     annal_slice star = {0};
     annal_status status = ANNAL_OK;
@@ -540,11 +540,11 @@ annal_status annal__packs_base(annal_index *index, struct pack_set *set,
     return status;
 }
 
-struct pack_base *annal__packs_next(annal_index *index, struct pack_set *set,
-                                    struct pack_base *before)
+struct pack_database *annal__packs_next(annal_index *index, struct pack_set *set,
+                                    struct pack_database *before)
 {
     pthread_mutex_lock(&index->packs.mutex);
-    struct pack_base *base = before == NULL ? set->bases : before->next;
+    struct pack_database *base = before == NULL ? set->bases : before->next;
     while (base != NULL && base->star != NULL)
         base = base->next;
     pthread_mutex_unlock(&index->packs.mutex);

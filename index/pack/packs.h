@@ -1,6 +1,6 @@
 /*
  * The packs of a store: which are on, and the databases that they fill. packs.c reads what is on,
- * pack_base.c makes and fills one database.
+ * pack_database.c makes and fills one database.
  *
  * struct pack_set *set; annal__packs_get(index, &set, err); … annal__packs_put(index, set);
  * A set never changes; when packs/ does, the next annal__packs_get() gives another one.
@@ -41,8 +41,8 @@ struct pack_fill {
 };
 
 /* One database, with the tables of one or more packs. */
-struct pack_base {
-    struct pack_base *next;
+struct pack_database {
+    struct pack_database *next;
     struct derived base;
     char *stem; /* what SQL calls it: "state" of state.db */
     char *star; /* what the * of its file name stands for; NULL: there is none */
@@ -58,7 +58,7 @@ struct pack_set {
     bool again;    /* a file could not be read just now: another try may be better */
     struct pack_slot *slots;
     size_t slot_count;
-    struct pack_base *bases; /* those without a star are all there; packs.mutex */
+    struct pack_database *bases; /* those without a star are all there; packs.mutex */
 };
 
 struct packs {
@@ -83,11 +83,11 @@ annal_status annal__packs_read_text(const struct io *io, const char *path, struc
  */
 annal_status annal__packs_base(annal_index *index, struct pack_set *set,
                                const struct pack_slot *slot, annal_slice session,
-                               struct pack_base **out_base, annal_error *err);
+                               struct pack_database **out_base, annal_error *err);
 
 /* All but those with a star, one after the other: NULL gives the first, and the last NULL. */
-struct pack_base *annal__packs_next(annal_index *index, struct pack_set *set,
-                                    struct pack_base *before);
+struct pack_database *annal__packs_next(annal_index *index, struct pack_set *set,
+                                    struct pack_database *before);
 
 /* Whether each session has a database of its own. */
 bool annal__slot_has_star(const struct pack_slot *slot);
@@ -139,33 +139,33 @@ void annal__packs_drain_all(annal_index *index);
 annal_status annal__packs_rebuild(annal_index *index, const char *name,
                                   const annal_catch_up_options *options, annal_error *err);
 
-/* ---- pack_base.c ---- */
+/* ---- pack_database.c ---- */
 
-annal_status annal__pack_base_new(annal_index *index, const char *path, const char *star,
+annal_status annal__pack_database_new(annal_index *index, const char *path, const char *star,
                                   const struct pack_slot *const *slots, size_t slot_count,
-                                  struct pack_base **out_base, annal_error *err);
-void annal__pack_base_free(struct pack_base *base);
+                                  struct pack_database **out_base, annal_error *err);
+void annal__pack_database_free(struct pack_database *base);
 
 /* For guards, in a transaction of annal__derived_begin(): all its packs, up to what this journal
  * holds now. */
-annal_status annal__pack_catch_up(struct pack_base *base, annal_slice session, annal_error *err);
+annal_status annal__pack_catch_up(struct pack_database *base, annal_slice session, annal_error *err);
 
 /* Into the journal with what users wrote into the database of a writable pack, if there is any. */
-annal_status annal__pack_take_in(struct pack_base *base, const struct pack_fill *fill,
+annal_status annal__pack_take_in(struct pack_database *base, const struct pack_fill *fill,
                                  int64_t deadline_us, annal_error *err);
 
 /*
  * Empty the tables of one pack: made anew, to be filled by the next catch-up. ANNAL_ERR_BUSY when
  * the deadline passes.
  */
-annal_status annal__pack_empty(struct pack_base *base, struct pack_fill *fill, int64_t deadline_us,
+annal_status annal__pack_empty(struct pack_database *base, struct pack_fill *fill, int64_t deadline_us,
                                annal_error *err);
 
 /* Close its connection until it is needed again, when nobody uses it now. */
-void annal__pack_rest(struct pack_base *base);
+void annal__pack_rest(struct pack_database *base);
 
 /* The part of a database that is this pack's; NULL when it has none. */
-struct pack_fill *annal__pack_fill(struct pack_base *base, const struct pack_slot *slot);
+struct pack_fill *annal__pack_fill(struct pack_database *base, const struct pack_slot *slot);
 
 /* ---- builtin.c ---- */
 

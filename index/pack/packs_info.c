@@ -57,7 +57,7 @@ static annal_status add_number(sqlite3 *db, const char *sql, const char *pack, u
     return status;
 }
 
-static annal_status add_counts(struct pack_base *base, const struct pack_slot *slot,
+static annal_status add_counts(struct pack_database *base, const struct pack_slot *slot,
                                struct standing *standing, annal_error *err)
 {
     sqlite3 *db = NULL;
@@ -77,7 +77,7 @@ static annal_status add_counts(struct pack_base *base, const struct pack_slot *s
 }
 
 /* A database that is not there yet is not made by looking. */
-static annal_status add_base(struct look *look, struct pack_base *base,
+static annal_status add_base(struct look *look, struct pack_database *base,
                              const struct pack_slot *slot, struct standing *standing,
                              annal_error *err)
 {
@@ -102,7 +102,7 @@ static int add_session(void *arg, annal_slice session, uint64_t bytes)
     (void)bytes;
     struct add_session *add = arg;
     annal_index *index = add->look->index;
-    struct pack_base *base = NULL;
+    struct pack_database *base = NULL;
     if (annal__store_is_stray(index->store, session))
         return 0;
     annal_status status =
@@ -115,7 +115,7 @@ static int add_session(void *arg, annal_slice session, uint64_t bytes)
 static annal_status look_at_slot(struct look *look, const struct pack_slot *slot,
                                  struct standing *standing)
 {
-    struct pack_base *base = NULL;
+    struct pack_database *base = NULL;
     standing->info.name = slot->name;
     standing->info.source = slot->source;
     standing->error = slot->error;
@@ -145,7 +145,7 @@ static annal_status look_at_core(struct look *look)
     core->info.name = annal_pack_name(look->index->core);
     core->info.version = annal_pack_version(look->index->core);
     core->info.database = look->index->base.path;
-    annal_status status = annal__spare_reader(look->index, &db, look->err);
+    annal_status status = annal__fallback_reader(look->index, &db, look->err);
     if (status >= 0)
         status = add_number(db, "SELECT COUNT(*) FROM _findings WHERE kind = 'pack'", "core",
                             &core->info.findings, look->err);

@@ -16,7 +16,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
-#include "journal/sys/log.h"
+#include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@
 /* ---- Every database that is asked for ---- */
 
 /* session: whose database it is; empty for those that all share. */
-typedef annal_status (*base_fn)(void *arg, struct pack_base *base, annal_slice session,
+typedef annal_status (*base_fn)(void *arg, struct pack_database *base, annal_slice session,
                                 annal_error *err);
 
 struct visit {
@@ -43,7 +43,7 @@ struct visit {
 
 static annal_status visit_session(struct visit *visit, annal_slice session)
 {
-    struct pack_base *base = NULL;
+    struct pack_database *base = NULL;
     annal_status status =
         annal__packs_base(visit->index, visit->set, visit->slot, session, &base, visit->err);
     if (status < 0 || base == NULL)
@@ -69,7 +69,7 @@ static annal_status each_base(annal_index *index, struct pack_set *set, enum pac
 {
     struct visit visit = {.index = index, .set = set, .fn = fn, .arg = arg, .err = err};
     annal_status status = ANNAL_OK;
-    struct pack_base *base = annal__packs_next(index, set, NULL);
+    struct pack_database *base = annal__packs_next(index, set, NULL);
     for (; status >= 0 && base != NULL; base = annal__packs_next(index, set, base))
         status = fn(arg, base, (annal_slice){0}, err);
     for (size_t i = 0; status >= 0 && i < set->slot_count; i++) {
@@ -97,7 +97,7 @@ struct catch_up {
     annal_error behind;   /* why the database that was last at hand lags; status 0: it does not */
 };
 
-static void note_caught_up(annal_index *index, struct pack_base *base, struct stamp stamp)
+static void note_caught_up(annal_index *index, struct pack_database *base, struct stamp stamp)
 {
     pthread_mutex_lock(&index->packs.mutex);
     if (base->caught_up.id != stamp.id || base->caught_up.commits < stamp.commits)
@@ -126,7 +126,7 @@ static annal_status list_journals(struct catch_up *work, annal_error *err)
     return status;
 }
 
-static annal_status catch_up_fill(struct catch_up *work, struct pack_base *base,
+static annal_status catch_up_fill(struct catch_up *work, struct pack_database *base,
                                   struct pack_fill *fill, annal_slice session, annal_error *err)
 {
     const annal_slice *sessions = session.len > 0 ? &session : work->sessions;
@@ -161,12 +161,12 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_base *base,
             *err = why;
         return status;
     }
-    annal__store_log(work->index->store, ANNAL_LOG_WARNING, "the tables of pack '%s' lag: %s",
+    annal__say(work->index->store, ANNAL_LOG_WARNING, "the tables of pack '%s' lag: %s",
                      fill->slot->name, why.message);
     return ANNAL_OK;
 }
 
-static annal_status catch_up_base(void *arg, struct pack_base *base, annal_slice session,
+static annal_status catch_up_base(void *arg, struct pack_database *base, annal_slice session,
                                   annal_error *err)
 {
     struct catch_up *work = arg;
@@ -205,7 +205,7 @@ annal_status annal__packs_catch_up(annal_index *index, enum pack_scope scope,
 /* ---- What users wrote ---- */
 
 /* arg: until when to wait. */
-static annal_status drain_base(void *arg, struct pack_base *base, annal_slice session,
+static annal_status drain_base(void *arg, struct pack_database *base, annal_slice session,
                                annal_error *err)
 {
     const int64_t *deadline_us = arg;
@@ -219,7 +219,7 @@ static annal_status drain_base(void *arg, struct pack_base *base, annal_slice se
     for (size_t i = 0; status >= 0 && i < base->fill_count; i++)
         status = annal__pack_take_in(base, &base->fills[i], *deadline_us, &why);
     if (status < 0)
-        annal__store_log(base->base.store, ANNAL_LOG_INFO,
+        annal__say(base->base.store, ANNAL_LOG_INFO,
                          "what users wrote into '%s' waits for another look: %s", base->base.path,
                          why.message);
     return ANNAL_OK;
@@ -228,7 +228,7 @@ static annal_status drain_base(void *arg, struct pack_base *base, annal_slice se
 void annal__packs_drain(annal_index *index, struct pack_set *set, const struct pack_slot *slot,
                         annal_slice session, int64_t deadline_us)
 {
-    struct pack_base *base = NULL;
+    struct pack_database *base = NULL;
     annal_error why = {0};
     if (annal__packs_base(index, set, slot, session, &base, &why) < 0)
         annal_store_log(index->store, ANNAL_LOG_INFO, why.message);
@@ -237,7 +237,7 @@ void annal__packs_drain(annal_index *index, struct pack_set *set, const struct p
 }
 
 /* Bases of single sessions rest afterwards: there may be many. */
-static annal_status drain_and_rest(void *arg, struct pack_base *base, annal_slice session,
+static annal_status drain_and_rest(void *arg, struct pack_database *base, annal_slice session,
                                    annal_error *err)
 {
     annal_status status = drain_base(arg, base, session, err);
@@ -270,7 +270,7 @@ struct rebuild {
     annal_error behind; /* why the first one could not be filled; status 0: all are */
 };
 
-static annal_status rebuild_base(void *arg, struct pack_base *base, annal_slice session,
+static annal_status rebuild_base(void *arg, struct pack_database *base, annal_slice session,
                                  annal_error *err)
 {
     struct rebuild *rebuild = arg;
@@ -338,7 +338,7 @@ struct reading {
 };
 
 /* How much of the journals the tables of a database do not hold: more than nothing, in any case. */
-static void add_lag(struct reading *reading, struct pack_base *base, annal_slice session,
+static void add_lag(struct reading *reading, struct pack_database *base, annal_slice session,
                     const annal_error *why)
 {
     annal_lag *lag = reading->lag;
@@ -361,7 +361,7 @@ static void add_lag(struct reading *reading, struct pack_base *base, annal_slice
 }
 
 /* Nobody listens to a lag, so a part of the rows would be taken for all. */
-static annal_status refuse_behind(struct pack_base *base, const annal_error *why, annal_error *err)
+static annal_status refuse_behind(struct pack_database *base, const annal_error *why, annal_error *err)
 {
     for (size_t i = 0; i < base->fill_count; i++) {
         char progress[PLAN_PROGRESS_BYTES];
@@ -391,7 +391,7 @@ static annal_status run_named(sqlite3 *db, const char *format, const char *path,
 }
 
 /* Rule 3; *out_same stays false when the file is not the one that was caught up. */
-static annal_status attach_once(struct reading *reading, struct pack_base *base, bool *out_same,
+static annal_status attach_once(struct reading *reading, struct pack_database *base, bool *out_same,
                                 annal_error *err)
 {
     struct stamp stamp = {0}, caught_up;
@@ -415,7 +415,7 @@ static annal_status attach_once(struct reading *reading, struct pack_base *base,
     return status;
 }
 
-static annal_status attach_base(void *arg, struct pack_base *base, annal_slice session,
+static annal_status attach_base(void *arg, struct pack_database *base, annal_slice session,
                                 annal_error *err)
 {
     struct reading *reading = arg;
@@ -424,7 +424,7 @@ static annal_status attach_base(void *arg, struct pack_base *base, annal_slice s
     bool same = false;
     reading->work.behind = (annal_error){0};
     if (reading->attached == ATTACHED_MAX) {
-        annal__store_log(reading->index->store, ANNAL_LOG_WARNING,
+        annal__say(reading->index->store, ANNAL_LOG_WARNING,
                          "'%s' is not attached: there are %d others", base->base.path,
                          ATTACHED_MAX);
         return ANNAL_OK;
@@ -447,13 +447,13 @@ static annal_status attach_base(void *arg, struct pack_base *base, annal_slice s
     if (same)
         reading->attached++;
     else /* rule 1 */
-        annal__store_log(reading->index->store, ANNAL_LOG_WARNING, "'%s' cannot be asked: %s",
+        annal__say(reading->index->store, ANNAL_LOG_WARNING, "'%s' cannot be asked: %s",
                          base->base.path,
                          why.status < 0 ? why.message : "somebody keeps deleting it");
     return ANNAL_OK;
 }
 
-static annal_status heal_base(void *arg, struct pack_base *base, annal_slice session,
+static annal_status heal_base(void *arg, struct pack_database *base, annal_slice session,
                               annal_error *err)
 {
     bool *healed = arg;

@@ -39,7 +39,7 @@ struct verify {
 /* One pack in one database. */
 struct part {
     struct verify *verify;
-    struct pack_base *base;
+    struct pack_database *base;
     const struct pack_slot *slot;
     sqlite3 *db;    /* as it stands */
     sqlite3 *fresh; /* as it should be */
@@ -257,14 +257,14 @@ static annal_status fill_anew(struct part *part, struct pack_fill *fill)
 
 /* The same pack in the database in memory that stands for this one. */
 static annal_status find_fresh(const struct part *part, annal_slice session,
-                               struct pack_fill **out_fill, struct pack_base **out_base)
+                               struct pack_fill **out_fill, struct pack_database **out_base)
 {
     struct verify *verify = part->verify;
     *out_fill = NULL;
     *out_base = NULL;
     for (size_t i = 0; i < verify->fresh_set->slot_count; i++) {
         const struct pack_slot *slot = &verify->fresh_set->slots[i];
-        struct pack_base *base = NULL;
+        struct pack_database *base = NULL;
         if (slot->pack == NULL || strcmp(slot->name, part->slot->name) != 0)
             continue;
         annal_status status = ANNAL_OK;
@@ -339,7 +339,7 @@ static annal_status compare_cursors(const struct part *part, bool *out_same, ann
 static annal_status verify_part(struct part *part, annal_slice session)
 {
     struct verify *verify = part->verify;
-    struct pack_base *base = NULL;
+    struct pack_database *base = NULL;
     struct pack_fill *fill = NULL;
     struct stamp stamp;
     bool same = false, waits = false, writable = part->slot->pack->writable;
@@ -379,14 +379,14 @@ static annal_status verify_part(struct part *part, annal_slice session)
 }
 
 /* Whether the tables that stand there are this pack's, made by its text. */
-static bool is_run(const struct pack_base *base, const struct pack_fill *fill, sqlite3 *db)
+static bool is_run(const struct pack_database *base, const struct pack_fill *fill, sqlite3 *db)
 {
     bool current = false;
     return !fill->left_out && base->base.ops->is_current(base->base.arg, db, &current, NULL) >= 0 &&
            current;
 }
 
-static annal_status verify_base(struct verify *verify, struct pack_base *base, annal_slice session)
+static annal_status verify_base(struct verify *verify, struct pack_database *base, annal_slice session)
 {
     sqlite3 *db = NULL;
     struct stamp stamp;
@@ -419,7 +419,7 @@ static int verify_session(void *arg, annal_slice session, uint64_t bytes)
     (void)bytes;
     const struct one_session *one = arg;
     struct verify *verify = one->verify;
-    struct pack_base *base = NULL;
+    struct pack_database *base = NULL;
     if (annal__store_is_stray(verify->index->store, session))
         return 0;
     annal_status status =
@@ -442,7 +442,7 @@ annal_status annal_packs_verify(annal_index *index, annal_pack_finding_fn fn, vo
         status = annal__packs_get(verify.fresh, &verify.fresh_set, err);
     if (status < 0 || verify.fresh == NULL)
         goto done;
-    struct pack_base *base = annal__packs_next(index, verify.set, NULL);
+    struct pack_database *base = annal__packs_next(index, verify.set, NULL);
     for (; status == ANNAL_OK && base != NULL; base = annal__packs_next(index, verify.set, base))
         status = verify_base(&verify, base, (annal_slice){0});
     for (size_t i = 0; status == ANNAL_OK && i < verify.set->slot_count; i++) {

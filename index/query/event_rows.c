@@ -8,19 +8,19 @@
 #define ROWS_MAX   1024
 
 /* Texts stand in found->text, which may move. */
-struct found_row {
+struct event_row {
     annal_event event; /* without its type */
     size_t session_at, session_bytes, journal_at, journal_bytes, type_at, type_bytes;
 };
 
 enum { SESSION, SEQ, TYPE, TIMESTAMP, OFFSET, LENGTH, JOURNAL };
 
-static annal_slice text_at(const struct found *found, size_t at, size_t bytes)
+static annal_slice text_at(const struct event_rows *found, size_t at, size_t bytes)
 {
     return (annal_slice){found->text.ptr + at, bytes};
 }
 
-annal_event annal__found_event(sqlite3_stmt *stmt)
+annal_event annal__event_rows_event(sqlite3_stmt *stmt)
 {
     annal_event event = {.seq = (uint64_t)sqlite3_column_int64(stmt, SEQ),
                          .type = annal__db_column(stmt, TYPE),
@@ -32,7 +32,7 @@ annal_event annal__found_event(sqlite3_stmt *stmt)
 }
 
 /* Neighbours have much in common: what is the same as `like` is not kept twice. */
-static annal_status keep_text(struct found *found, annal_slice text, annal_slice like,
+static annal_status keep_text(struct event_rows *found, annal_slice text, annal_slice like,
                               size_t *out_at, size_t *out_bytes)
 {
     *out_bytes = text.len;
@@ -44,16 +44,16 @@ static annal_status keep_text(struct found *found, annal_slice text, annal_slice
     return annal__buf_append_slice(&found->text, text);
 }
 
-static annal_status keep_row(struct found *found)
+static annal_status keep_row(struct event_rows *found)
 {
-    const struct found_row *before = found->count > 0 ? &found->rows[found->count - 1] : NULL;
-    struct found_row *row = &found->rows[found->count];
+    const struct event_row *before = found->count > 0 ? &found->rows[found->count - 1] : NULL;
+    struct event_row *row = &found->rows[found->count];
     annal_slice session = {0}, type = {0};
     if (before != NULL) {
         session = text_at(found, before->session_at, before->session_bytes);
         type = text_at(found, before->type_at, before->type_bytes);
     }
-    row->event = annal__found_event(found->stmt);
+    row->event = annal__event_rows_event(found->stmt);
     annal_status status = keep_text(found, row->event.type, type, &row->type_at, &row->type_bytes);
     if (before != NULL) /* the text may have moved */
         session = text_at(found, before->session_at, before->session_bytes);
@@ -68,7 +68,7 @@ static annal_status keep_row(struct found *found)
     return status;
 }
 
-static annal_status make_room(struct found *found)
+static annal_status make_room(struct event_rows *found)
 {
     size_t room = found->room == 0 ? ROWS_FIRST : found->room * 4;
     if (found->room == ROWS_MAX)
@@ -86,7 +86,7 @@ static annal_status make_room(struct found *found)
 }
 
 /* The rows that follow; a failure of a step is told when those before it are read. */
-static annal_status take_rows(struct found *found, annal_error *err)
+static annal_status take_rows(struct event_rows *found, annal_error *err)
 {
     found->count = found->next = found->ahead = 0;
     annal__buf_clear(&found->text);
@@ -97,12 +97,12 @@ static annal_status take_rows(struct found *found, annal_error *err)
     return status < 0 ? annal__fail(err, status, "a query") : ANNAL_OK;
 }
 
-static annal_status fail_step(const struct found *found, annal_error *err)
+static annal_status fail_step(const struct event_rows *found, annal_error *err)
 {
     return annal__db_fail(err, sqlite3_db_handle(found->stmt), found->rc, "a query over the index");
 }
 
-annal_status annal__found_begin(struct found *found, annal_store *store, sqlite3_stmt *stmt,
+annal_status annal__event_rows_begin(struct event_rows *found, annal_store *store, sqlite3_stmt *stmt,
                                 annal_error *err)
 {
     found->store = store;
@@ -113,12 +113,12 @@ annal_status annal__found_begin(struct found *found, annal_store *store, sqlite3
     return status;
 }
 
-static annal_slice journal_of(const struct found *found, const struct found_row *row)
+static annal_slice journal_of(const struct event_rows *found, const struct event_row *row)
 {
     return text_at(found, row->journal_at, row->journal_bytes);
 }
 
-annal_status annal__found_next(struct found *found, annal_slice *out_session,
+annal_status annal__event_rows_next(struct event_rows *found, annal_slice *out_session,
                                annal_event *out_event, annal_error *err)
 {
     if (found->next == found->count && found->rc == SQLITE_ROW) {
@@ -128,7 +128,7 @@ annal_status annal__found_next(struct found *found, annal_slice *out_session,
     }
     if (found->next == found->count)
         return found->rc == SQLITE_DONE ? ANNAL_END : fail_step(found, err);
-    const struct found_row *row = &found->rows[found->next++];
+    const struct event_row *row = &found->rows[found->next++];
     *out_event = row->event;
     out_event->type = text_at(found, row->type_at, row->type_bytes);
     *out_session = text_at(found, row->session_at, row->session_bytes);
@@ -136,11 +136,11 @@ annal_status annal__found_next(struct found *found, annal_slice *out_session,
 }
 
 /* From this row on. One that is alone is read alone. */
-static void read_ahead(struct found *found, size_t from)
+static void read_ahead(struct event_rows *found, size_t from)
 {
     size_t count = found->count - from;
     for (size_t i = 0; i < count; i++) {
-        const struct found_row *row = &found->rows[from + i];
+        const struct event_row *row = &found->rows[from + i];
         found->places[i] =
             (annal_event_place){journal_of(found, row), row->event.offset, row->event.length};
     }
@@ -149,10 +149,10 @@ static void read_ahead(struct found *found, size_t from)
     found->ahead = from + (taken > 0 ? taken : 1);
 }
 
-annal_status annal__found_read(struct found *found, annal_event *out_event, annal_error *err)
+annal_status annal__event_rows_read(struct event_rows *found, annal_event *out_event, annal_error *err)
 {
     size_t at = found->next - 1;
-    const struct found_row *row = &found->rows[at];
+    const struct event_row *row = &found->rows[at];
     if (at >= found->ahead)
         read_ahead(found, at);
     return annal_event_read_at(found->store, journal_of(found, row), row->event.seq,
@@ -160,11 +160,11 @@ annal_status annal__found_read(struct found *found, annal_event *out_event, anna
                                err);
 }
 
-void annal__found_done(struct found *found)
+void annal__event_rows_done(struct event_rows *found)
 {
     annal_event_buffer_free(found->buffer);
     annal__free(found->rows);
     annal__free(found->places);
     annal__buf_done(&found->text);
-    *found = (struct found){0};
+    *found = (struct event_rows){0};
 }

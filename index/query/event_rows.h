@@ -14,13 +14,13 @@
 /* What the SELECT gives, in this order. */
 #define FOUND_COLUMNS "session_id, seq, type, timestamp, offset, length, journal"
 
-struct found_row;
+struct event_row;
 
-struct found {
+struct event_rows {
     annal_store *store;
     sqlite3_stmt *stmt;
     int rc; /* of its last step */
-    struct found_row *rows;
+    struct event_row *rows;
     struct buf text; /* that they point into */
     size_t count, next, room;
     size_t ahead; /* of those before it the events are read already */
@@ -29,22 +29,22 @@ struct found {
 };
 
 /* Take the first rows. The statement is the caller's. ANNAL_OK also when there are none. */
-annal_status annal__found_begin(struct found *found, annal_store *store, sqlite3_stmt *stmt,
+annal_status annal__event_rows_begin(struct event_rows *found, annal_store *store, sqlite3_stmt *stmt,
                                 annal_error *err);
 
 /*
  * The next row: of the event what the index knows. Slices live until the next call. ANNAL_END,
  * ANNAL_OK, or a failure.
  */
-annal_status annal__found_next(struct found *found, annal_slice *out_session,
+annal_status annal__event_rows_next(struct event_rows *found, annal_slice *out_session,
                                annal_event *out_event, annal_error *err);
 
 /* The event of the row that came last, from its journal: annal_event_read_at(). */
-annal_status annal__found_read(struct found *found, annal_event *out_event, annal_error *err);
+annal_status annal__event_rows_read(struct event_rows *found, annal_event *out_event, annal_error *err);
 
 /* What the index knows of the event in such a row; the slices are SQLite's. */
-annal_event annal__found_event(sqlite3_stmt *stmt);
+annal_event annal__event_rows_event(sqlite3_stmt *stmt);
 
-void annal__found_done(struct found *found);
+void annal__event_rows_done(struct event_rows *found);
 
 #endif

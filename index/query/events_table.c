@@ -24,7 +24,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
-#include "journal/sys/log.h"
+#include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 
 #include <annal/journal.h>
@@ -157,7 +157,7 @@ static void tell_damage(struct events *events, annal_slice session, sqlite3_int6
         return;
     events->told++;
     events->told_at = (uint64_t)offset;
-    annal__store_log(events->reading->store, ANNAL_LOG_WARNING,
+    annal__say(events->reading->store, ANNAL_LOG_WARNING,
                      "session '%.*s', event %lld at byte %lld: the journal does not prove it",
                      ANNAL_FMT(session), (long long)seq, (long long)offset);
 }
@@ -465,7 +465,7 @@ static void history_part(sqlite3_context *context, int count, sqlite3_value **va
     if (strcmp(session, ancestor) != 0 && strcmp(session, proof->session) != 0)
         status = annal_session_lineage_check(proof->store, annal_slice_of(session), &why);
     if (status == ANNAL_ERR_CORRUPT && is_away(proof->store, annal_slice_of(ancestor))) {
-        annal__store_log(proof->store, ANNAL_LOG_WARNING, "left out: %s", why.message);
+        annal__say(proof->store, ANNAL_LOG_WARNING, "left out: %s", why.message);
         return;
     }
     if (status < 0 && status != ANNAL_ERR_NOTFOUND) { /* one that is gone has no history */

@@ -21,7 +21,7 @@ struct annal_query {
     sqlite3 *db;
     bool clean; /* nothing in temp */
     sqlite3_stmt *stmt;
-    struct found found;    /* its rows */
+    struct event_rows found;    /* its rows */
     sqlite3_stmt *where;   /* asked about each event that is read; NULL: none */
     annal_limits limits;   /* of where */
     sqlite3_stmt *damages; /* what was damaged already when it was indexed; after the rows */
@@ -414,12 +414,12 @@ static annal_status start(annal_index *index, const annal_filter *filter, annal_
     query->descending = filter->descending;
     query->limit = filter->limit;
     query->limits = filter->where_limits;
-    return annal__found_begin(&query->found, index->store, query->stmt, err);
+    return annal__event_rows_begin(&query->found, index->store, query->stmt, err);
 }
 
 static void stop(annal_query *query)
 {
-    annal__found_done(&query->found);
+    annal__event_rows_done(&query->found);
     sqlite3_finalize(query->where);
     annal__derived_give(&query->index->base, query->db, query->clean);
     query->stmt = NULL;
@@ -482,7 +482,7 @@ static annal_status next_damage(annal_query *query, annal_slice *out_session,
     if (rc != SQLITE_ROW)
         return annal__db_fail(err, query->db, rc, "a query over the index");
     *out_session = annal__db_column(query->damages, 0);
-    *out_event = annal__found_event(query->damages);
+    *out_event = annal__event_rows_event(query->damages);
     return ANNAL_DAMAGE;
 }
 
@@ -534,10 +534,10 @@ static annal_status asks_for(annal_query *query, annal_slice session, const anna
 static annal_status read_next(annal_query *query, annal_slice *out_session, annal_event *out_event,
                               annal_error *err)
 {
-    annal_status status = annal__found_next(&query->found, out_session, out_event, err);
+    annal_status status = annal__event_rows_next(&query->found, out_session, out_event, err);
     if (status != ANNAL_OK)
         return status;
-    status = annal__found_read(&query->found, out_event, err);
+    status = annal__event_rows_read(&query->found, out_event, err);
     if (status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_NOTFOUND)
         return ANNAL_DAMAGE;
     return status;

@@ -185,7 +185,7 @@ static annal_status catch_up_and_open(annal_index *index, const annal_slice *ses
     for (unsigned attempt = 1;; attempt++) {
         annal_status status =
             catch_up_once(index, sessions, count, &options, open, out_db, out_behind, &why);
-        bool failed = annal__spare_helps(index, status);
+        bool failed = annal__fallback_helps(index, status);
         if ((status >= 0 && *out_db != NULL) || (status < 0 && !failed) ||
             attempt > 2 * ATTEMPTS_MAX) {
             if (status < 0 && err != NULL)
@@ -193,7 +193,7 @@ static annal_status catch_up_and_open(annal_index *index, const annal_slice *ses
             return status;
         }
         if (attempt >= ATTEMPTS_MAX || annal__index_is_hopeless(&why))
-            status = annal__spare_begin(index, &why, err);
+            status = annal__fallback_begin(index, &why, err);
         if (attempt >= ATTEMPTS_MAX && status < 0)
             return status;
     }
@@ -208,9 +208,9 @@ static annal_status open_as_indexed(annal_index *index, open_fn open, sqlite3 **
 {
     sqlite3 *db = NULL;
     struct stamp opened, caught_up;
-    annal_index *used = annal__spare_or_self(index, &caught_up);
+    annal_index *used = annal__fallback_or_self(index, &caught_up);
     annal_status status = open(&used->base, index->base.wait_ms, &db, &opened, err);
-    if (used == index && annal__spare_helps(index, status))
+    if (used == index && annal__fallback_helps(index, status))
         return ANNAL_OK;
     if (status < 0)
         return status;
@@ -301,7 +301,7 @@ annal_status annal_index_lag_each(annal_index *index, annal_slice session, annal
     struct each_lag each = {.index = index, .fn = fn, .arg = arg, .err = err};
     sqlite3 *db = NULL;
     annal_session_info info;
-    annal_status status = annal__spare_reader(index, &db, err);
+    annal_status status = annal__fallback_reader(index, &db, err);
     if (status >= 0)
         status = annal__follower_get_cursor(&index->follower, db, &each.get_cursor, err);
     if (status >= 0 && session.len == 0)

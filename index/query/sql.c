@@ -62,7 +62,7 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
     options.columns = options.columns == NULL ? NULL : hand_on_columns;
     annal_status status = annal__index_read(index, NULL, 0, options.as_indexed, options.timeout_ms,
                                             &db, options.out_lag, err);
-    annal_index *used = annal__spare_or_self(index, &ignored);
+    annal_index *used = annal__fallback_or_self(index, &ignored);
     if (status >= 0)
         status = annal__db_add_events(db, index->store, err);
     if (status >= 0 && options.extension != NULL)

@@ -149,7 +149,7 @@ annal_status annal_index_reduction_newest(annal_index *index, annal_slice sessio
     if (!annal__derived_exists(&index->base))
         return annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no reduction '%.*s'",
                            ANNAL_FMT(session), ANNAL_FMT(reducer));
-    status = annal__spare_reader(index, &db, err);
+    status = annal__fallback_reader(index, &db, err);
     if (status >= 0)
         status = annal__db_prepare(db,
                                    "SELECT seq, every, offset, h, state FROM _reductions"

@@ -90,7 +90,7 @@ annal_status annal_index_snapshot_newest(annal_index *index, annal_slice session
 {
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
-    annal_status status = annal__spare_reader(index, &db, err);
+    annal_status status = annal__fallback_reader(index, &db, err);
     if (status >= 0)
         status = annal__db_prepare(db,
                                    "SELECT seq, state FROM snapshots WHERE session_id = ?1 "

@@ -25,27 +25,27 @@ static int write_to_sink(void *arg, const char *bytes, size_t len)
     (void)(call);                                                                                  \
     return sink.status
 
-annal_status annal__pack_nil(struct buf *out)
+annal_status annal__msgpack_nil(struct buf *out)
 {
     PACK(out, msgpack_pack_nil(&packer));
 }
 
-annal_status annal__pack_bool(struct buf *out, bool value)
+annal_status annal__msgpack_bool(struct buf *out, bool value)
 {
     PACK(out, value ? msgpack_pack_true(&packer) : msgpack_pack_false(&packer));
 }
 
-annal_status annal__pack_uint(struct buf *out, uint64_t value)
+annal_status annal__msgpack_uint(struct buf *out, uint64_t value)
 {
     PACK(out, msgpack_pack_uint64(&packer, value));
 }
 
-annal_status annal__pack_int(struct buf *out, int64_t value)
+annal_status annal__msgpack_int(struct buf *out, int64_t value)
 {
     PACK(out, msgpack_pack_int64(&packer, value));
 }
 
-annal_status annal__pack_double(struct buf *out, double value)
+annal_status annal__msgpack_double(struct buf *out, double value)
 {
     PACK(out, msgpack_pack_double(&packer, value));
 }
@@ -56,27 +56,27 @@ static const char *pointer_of(annal_slice bytes)
     return bytes.len == 0 ? "" : bytes.ptr;
 }
 
-annal_status annal__pack_str(struct buf *out, annal_slice bytes)
+annal_status annal__msgpack_str(struct buf *out, annal_slice bytes)
 {
     PACK(out, msgpack_pack_str_with_body(&packer, pointer_of(bytes), bytes.len));
 }
 
-annal_status annal__pack_bin(struct buf *out, annal_slice bytes)
+annal_status annal__msgpack_bin(struct buf *out, annal_slice bytes)
 {
     PACK(out, msgpack_pack_bin_with_body(&packer, pointer_of(bytes), bytes.len));
 }
 
-annal_status annal__pack_ext(struct buf *out, int8_t type, annal_slice bytes)
+annal_status annal__msgpack_ext(struct buf *out, int8_t type, annal_slice bytes)
 {
     PACK(out, msgpack_pack_ext_with_body(&packer, pointer_of(bytes), bytes.len, type));
 }
 
-annal_status annal__pack_array(struct buf *out, size_t count)
+annal_status annal__msgpack_array(struct buf *out, size_t count)
 {
     PACK(out, msgpack_pack_array(&packer, count));
 }
 
-annal_status annal__pack_map(struct buf *out, size_t count)
+annal_status annal__msgpack_map(struct buf *out, size_t count)
 {
     PACK(out, msgpack_pack_map(&packer, count));
 }
@@ -127,7 +127,7 @@ static bool take_number(annal_slice *rest, size_t bytes, uint64_t *out)
 }
 
 static bool take_bytes(annal_slice *rest, uint64_t bytes, enum unpacked_kind kind,
-                       struct unpacked *out)
+                       struct msgpack_value *out)
 {
     if (rest->len < bytes)
         return false;
@@ -138,13 +138,13 @@ static bool take_bytes(annal_slice *rest, uint64_t bytes, enum unpacked_kind kin
     return true;
 }
 
-static bool take_uint(annal_slice *rest, size_t bytes, struct unpacked *out)
+static bool take_uint(annal_slice *rest, size_t bytes, struct msgpack_value *out)
 {
     out->kind = UNPACKED_UINT;
     return take_number(rest, bytes, &out->uint);
 }
 
-static bool take_int(annal_slice *rest, size_t bytes, struct unpacked *out)
+static bool take_int(annal_slice *rest, size_t bytes, struct msgpack_value *out)
 {
     uint64_t raw;
     if (!take_number(rest, bytes, &raw))
@@ -157,7 +157,7 @@ static bool take_int(annal_slice *rest, size_t bytes, struct unpacked *out)
     return true;
 }
 
-static bool take_real(annal_slice *rest, size_t bytes, struct unpacked *out)
+static bool take_real(annal_slice *rest, size_t bytes, struct msgpack_value *out)
 {
     uint64_t raw;
     if (!take_number(rest, bytes, &raw))
@@ -176,13 +176,13 @@ static bool take_real(annal_slice *rest, size_t bytes, struct unpacked *out)
 
 /* A length of so many bytes, then what it speaks of. */
 static bool take_sized(annal_slice *rest, size_t bytes, enum unpacked_kind kind,
-                       struct unpacked *out)
+                       struct msgpack_value *out)
 {
     uint64_t length;
     return take_number(rest, bytes, &length) && take_bytes(rest, length, kind, out);
 }
 
-static bool take_ext(annal_slice *rest, uint64_t length, struct unpacked *out)
+static bool take_ext(annal_slice *rest, uint64_t length, struct msgpack_value *out)
 {
     uint64_t type;
     if (!take_number(rest, 1, &type))
@@ -191,14 +191,14 @@ static bool take_ext(annal_slice *rest, uint64_t length, struct unpacked *out)
     return take_bytes(rest, length, UNPACKED_EXT, out);
 }
 
-static bool take_sized_ext(annal_slice *rest, size_t bytes, struct unpacked *out)
+static bool take_sized_ext(annal_slice *rest, size_t bytes, struct msgpack_value *out)
 {
     uint64_t length;
     return take_number(rest, bytes, &length) && take_ext(rest, length, out);
 }
 
 static bool take_count(annal_slice *rest, size_t bytes, enum unpacked_kind kind,
-                       struct unpacked *out)
+                       struct msgpack_value *out)
 {
     uint64_t count;
     out->kind = kind;
@@ -209,7 +209,7 @@ static bool take_count(annal_slice *rest, size_t bytes, enum unpacked_kind kind,
 }
 
 /* Heads that hold a small number or count themselves. */
-static bool take_short(annal_slice *rest, unsigned char head, struct unpacked *out)
+static bool take_short(annal_slice *rest, unsigned char head, struct msgpack_value *out)
 {
     if (head >= 0xa0 && head <= 0xbf)
         return take_bytes(rest, head & 31, UNPACKED_STR, out);
@@ -226,10 +226,10 @@ static bool take_short(annal_slice *rest, unsigned char head, struct unpacked *o
     return true;
 }
 
-bool annal__unpack(annal_slice *rest, struct unpacked *out)
+bool annal__msgpack_next(annal_slice *rest, struct msgpack_value *out)
 {
     uint64_t first;
-    *out = (struct unpacked){0};
+    *out = (struct msgpack_value){0};
     if (!take_number(rest, 1, &first))
         return false;
     unsigned char head = (unsigned char)first;

@@ -11,16 +11,16 @@
 
 /* Append a value to out. ANNAL_ERR_NOMEM or ANNAL_ERR_LIMIT, and then a piece of it may be in
  * out. */
-annal_status annal__pack_nil(struct buf *out);
-annal_status annal__pack_bool(struct buf *out, bool value);
-annal_status annal__pack_uint(struct buf *out, uint64_t value); /* as short as can be */
-annal_status annal__pack_int(struct buf *out, int64_t value);
-annal_status annal__pack_double(struct buf *out, double value);
-annal_status annal__pack_str(struct buf *out, annal_slice bytes);
-annal_status annal__pack_bin(struct buf *out, annal_slice bytes);
-annal_status annal__pack_ext(struct buf *out, int8_t type, annal_slice bytes);
-annal_status annal__pack_array(struct buf *out, size_t count); /* count values follow */
-annal_status annal__pack_map(struct buf *out, size_t count);   /* count pairs follow */
+annal_status annal__msgpack_nil(struct buf *out);
+annal_status annal__msgpack_bool(struct buf *out, bool value);
+annal_status annal__msgpack_uint(struct buf *out, uint64_t value); /* as short as can be */
+annal_status annal__msgpack_int(struct buf *out, int64_t value);
+annal_status annal__msgpack_double(struct buf *out, double value);
+annal_status annal__msgpack_str(struct buf *out, annal_slice bytes);
+annal_status annal__msgpack_bin(struct buf *out, annal_slice bytes);
+annal_status annal__msgpack_ext(struct buf *out, int8_t type, annal_slice bytes);
+annal_status annal__msgpack_array(struct buf *out, size_t count); /* count values follow */
+annal_status annal__msgpack_map(struct buf *out, size_t count);   /* count pairs follow */
 
 /* Of fixed width: 5, 9 and 9 bytes whatever the value. */
 annal_status annal__pack_fixed_uint32(struct buf *out, uint32_t value);
@@ -40,7 +40,7 @@ enum unpacked_kind {
     UNPACKED_MAP    /* its keys and values follow */
 };
 
-struct unpacked {
+struct msgpack_value {
     enum unpacked_kind kind;
     bool boolean;
     uint64_t uint;
@@ -53,7 +53,7 @@ struct unpacked {
 
 /* Take one value, or the head of an array or map, off the front of rest. false: none stands
  * there. */
-bool annal__unpack(annal_slice *rest, struct unpacked *out);
+bool annal__msgpack_next(annal_slice *rest, struct msgpack_value *out);
 
 /* The big-endian number in these bytes. */
 uint32_t annal__get_uint32(const char *at);

@@ -63,7 +63,7 @@ static void count_event(void *arg, const annal_event *event)
  * The kernel may have dropped the pages, and a second sync would succeed without them. Whether the
  * store goes on with another log or takes no more work, its answers are true.
  */
-START_TEST(f4_a_log_whose_sync_failed_is_never_synced_again)
+START_TEST(a_log_whose_sync_failed_is_never_synced_again)
 {
     struct tmpdir dir;
     struct watched watched;
@@ -95,7 +95,7 @@ END_TEST
 
 /* ---- A disk that is full ---- */
 
-START_TEST(f8_what_a_full_disk_took_half_of_is_refused_or_unknown_and_never_a_part_is_read)
+START_TEST(what_a_full_disk_took_half_of_is_refused_or_unknown_and_never_a_part_is_read)
 {
     for (unsigned at = 1; at < 40; at++) {
         struct tmpdir dir;
@@ -129,7 +129,7 @@ START_TEST(f8_what_a_full_disk_took_half_of_is_refused_or_unknown_and_never_a_pa
 }
 END_TEST
 
-START_TEST(f20_a_full_disk_under_the_index_fails_no_append_and_is_caught_up_with)
+START_TEST(a_full_disk_under_the_index_fails_no_append_and_is_caught_up_with)
 {
     struct tmpdir dir;
     struct failing_sqlite full = {.fail_at = 1, .for_good = true, .way = 1 /* SQLITE_FULL */};
@@ -173,10 +173,10 @@ Suite *suite_failures(void)
     Suite *suite = suite_create("failures");
     TCase *tests = tcase_create("failures");
     tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, f4_a_log_whose_sync_failed_is_never_synced_again);
+    tcase_add_test(tests, a_log_whose_sync_failed_is_never_synced_again);
     tcase_add_test(tests,
-                   f8_what_a_full_disk_took_half_of_is_refused_or_unknown_and_never_a_part_is_read);
-    tcase_add_test(tests, f20_a_full_disk_under_the_index_fails_no_append_and_is_caught_up_with);
+                   what_a_full_disk_took_half_of_is_refused_or_unknown_and_never_a_part_is_read);
+    tcase_add_test(tests, a_full_disk_under_the_index_fails_no_append_and_is_caught_up_with);
     suite_add_tcase(suite, tests);
     return suite;
 }

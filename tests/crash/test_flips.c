@@ -224,7 +224,7 @@ static void ck_damage(struct bed *bed, const struct damage *damage)
     unlink(bed->journal);
 }
 
-START_TEST(f3_damage_to_a_journal_is_reported_and_never_makes_a_wrong_event)
+START_TEST(damage_to_a_journal_is_reported_and_never_makes_a_wrong_event)
 {
     struct bed bed = {.format = _i == 0 ? ANNAL_FORMAT_JSON : ANNAL_FORMAT_MSGPACK};
     struct damage damage;
@@ -244,7 +244,7 @@ Suite *suite_flips(void)
     Suite *suite = suite_create("flips");
     TCase *journal = tcase_create("journal");
     tcase_set_timeout(journal, 120);
-    tcase_add_loop_test(journal, f3_damage_to_a_journal_is_reported_and_never_makes_a_wrong_event,
+    tcase_add_loop_test(journal, damage_to_a_journal_is_reported_and_never_makes_a_wrong_event,
                         0, 2);
     suite_add_tcase(suite, journal);
     return suite;

@@ -208,7 +208,7 @@ static void set_trap(enum sim_op_kind kind, const char *name, int fail, struct s
 
 /* ---- The cases ---- */
 
-START_TEST(h1_what_was_cached_before_a_sync_is_durable_with_it)
+START_TEST(what_was_cached_before_a_sync_is_durable_with_it)
 {
     struct side one = open_side();
     for (int i = 0; i < 5; i++)
@@ -226,7 +226,7 @@ END_TEST
 
 /* The group is synced in the log of one; it dies before its journal has it, and lets go step by
  * step. */
-START_TEST(h2_h3_a_session_of_the_dead_is_taken_only_after_its_log_was_redone)
+START_TEST(a_session_of_the_dead_is_taken_only_after_its_log_was_redone)
 {
     bool last_first = _i == 1;
     struct side one = open_side(), two = open_side();
@@ -278,7 +278,7 @@ START_TEST(h4b_a_session_that_changed_hands_is_whole_whichever_log_is_redone_fir
 END_TEST
 
 /* Nobody is left who was told, and what the journal says it has, the disk has not. */
-START_TEST(h5_recovery_writes_again_what_the_cache_already_shows)
+START_TEST(recovery_writes_again_what_the_cache_already_shows)
 {
     struct side one = open_side();
     char path[80];
@@ -293,7 +293,7 @@ START_TEST(h5_recovery_writes_again_what_the_cache_already_shows)
 }
 END_TEST
 
-START_TEST(h5_a_journal_whose_sync_failed_is_never_taken_for_synced)
+START_TEST(a_journal_whose_sync_failed_is_never_taken_for_synced)
 {
     struct side one = open_side();
     annal_error err = {0};
@@ -315,7 +315,7 @@ START_TEST(h5_a_journal_whose_sync_failed_is_never_taken_for_synced)
 END_TEST
 
 /* Whoever redoes the log of a dead process cannot sync its journal: the log keeps what it has. */
-START_TEST(h5_a_journal_that_recovery_cannot_sync_stays_in_the_log)
+START_TEST(a_journal_that_recovery_cannot_sync_stays_in_the_log)
 {
     struct side one = open_side();
     add(&one, "s", ANNAL_LEVEL_SYNC);
@@ -334,7 +334,7 @@ START_TEST(h5_a_journal_that_recovery_cannot_sync_stays_in_the_log)
 }
 END_TEST
 
-START_TEST(h6_a_journal_that_another_made_keeps_its_name)
+START_TEST(a_journal_that_another_made_keeps_its_name)
 {
     struct side one = open_side(), two = open_side();
     add(&one, "s", ANNAL_LEVEL_SYNC);
@@ -361,7 +361,7 @@ static void append_after_the_dead(void)
 
 /* Refused or unknown: what was refused never comes back, not even when the cache reaches the
  * disk. */
-START_TEST(h8_a_group_whose_sync_failed_comes_back_for_nobody_who_was_refused)
+START_TEST(a_group_whose_sync_failed_comes_back_for_nobody_who_was_refused)
 {
     struct side one = open_side();
     add(&one, "s", ANNAL_LEVEL_SYNC);
@@ -403,7 +403,7 @@ START_TEST(a_log_that_another_process_named_is_relied_on_only_when_its_name_is_d
 END_TEST
 
 /* The log with the ghost stays, and what says that it is one is a file beside it. */
-START_TEST(h8_what_was_refused_stays_away_although_its_log_stays)
+START_TEST(what_was_refused_stays_away_although_its_log_stays)
 {
     struct side one = open_side();
     annal_error err = {0};
@@ -427,7 +427,7 @@ START_TEST(h8_what_was_refused_stays_away_although_its_log_stays)
 END_TEST
 
 /* The process dies after a failed sync; the cache shows the group, the disk does not have it. */
-START_TEST(h13_recovery_shows_nothing_that_a_power_cut_takes_back)
+START_TEST(recovery_shows_nothing_that_a_power_cut_takes_back)
 {
     struct side one = open_side();
     add(&one, "s", ANNAL_LEVEL_SYNC);
@@ -450,7 +450,7 @@ END_TEST
 
 /* The log still holds the groups of a region that was checkpointed, of a journal that is another
  * now. */
-START_TEST(h14_a_region_that_was_checkpointed_is_redone_for_nobody)
+START_TEST(a_region_that_was_checkpointed_is_redone_for_nobody)
 {
     struct side one = open_side();
     add(&one, "s", ANNAL_LEVEL_SYNC);
@@ -473,7 +473,7 @@ START_TEST(h14_a_region_that_was_checkpointed_is_redone_for_nobody)
 END_TEST
 
 /* On this disk, who waits for a lock that another process has ends the test. */
-START_TEST(h16_no_append_and_no_checkpoint_waits_for_the_index)
+START_TEST(no_append_and_no_checkpoint_waits_for_the_index)
 {
     struct side one = open_side();
     annal_index *index = NULL;
@@ -705,22 +705,22 @@ Suite *suite_power_cases(void)
     TCase *tests = tcase_create("power_cases");
     tcase_set_timeout(tests, 0);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, h1_what_was_cached_before_a_sync_is_durable_with_it);
-    tcase_add_loop_test(tests, h2_h3_a_session_of_the_dead_is_taken_only_after_its_log_was_redone,
+    tcase_add_test(tests, what_was_cached_before_a_sync_is_durable_with_it);
+    tcase_add_loop_test(tests, a_session_of_the_dead_is_taken_only_after_its_log_was_redone,
                         0, 2);
     tcase_add_loop_test(
         tests, h4b_a_session_that_changed_hands_is_whole_whichever_log_is_redone_first, 0, 2);
-    tcase_add_test(tests, h5_recovery_writes_again_what_the_cache_already_shows);
-    tcase_add_test(tests, h5_a_journal_whose_sync_failed_is_never_taken_for_synced);
-    tcase_add_test(tests, h5_a_journal_that_recovery_cannot_sync_stays_in_the_log);
-    tcase_add_test(tests, h6_a_journal_that_another_made_keeps_its_name);
-    tcase_add_test(tests, h8_a_group_whose_sync_failed_comes_back_for_nobody_who_was_refused);
+    tcase_add_test(tests, recovery_writes_again_what_the_cache_already_shows);
+    tcase_add_test(tests, a_journal_whose_sync_failed_is_never_taken_for_synced);
+    tcase_add_test(tests, a_journal_that_recovery_cannot_sync_stays_in_the_log);
+    tcase_add_test(tests, a_journal_that_another_made_keeps_its_name);
+    tcase_add_test(tests, a_group_whose_sync_failed_comes_back_for_nobody_who_was_refused);
     tcase_add_loop_test(
         tests, a_log_that_another_process_named_is_relied_on_only_when_its_name_is_durable, 0, 2);
-    tcase_add_test(tests, h8_what_was_refused_stays_away_although_its_log_stays);
-    tcase_add_test(tests, h13_recovery_shows_nothing_that_a_power_cut_takes_back);
-    tcase_add_test(tests, h14_a_region_that_was_checkpointed_is_redone_for_nobody);
-    tcase_add_test(tests, h16_no_append_and_no_checkpoint_waits_for_the_index);
+    tcase_add_test(tests, what_was_refused_stays_away_although_its_log_stays);
+    tcase_add_test(tests, recovery_shows_nothing_that_a_power_cut_takes_back);
+    tcase_add_test(tests, a_region_that_was_checkpointed_is_redone_for_nobody);
+    tcase_add_test(tests, no_append_and_no_checkpoint_waits_for_the_index);
     tcase_add_loop_test(tests, a_name_without_bytes_hinders_no_recovery_whatever_its_format, 0, 2);
     tcase_add_test(tests, a_journal_that_was_copied_into_place_is_durable_with_the_next_event);
     tcase_add_test(tests, a_region_is_begun_again_only_when_a_durable_group_has_released_it);

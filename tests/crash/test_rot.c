@@ -55,7 +55,7 @@ static uint64_t read_around(annal_store *store, const char *session, size_t *out
     return last;
 }
 
-START_TEST(f3_rot_in_the_middle_costs_its_line_is_reported_and_nothing_is_cut)
+START_TEST(rot_in_the_middle_costs_its_line_is_reported_and_nothing_is_cut)
 {
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
     annal_store *store = store_open(path);
@@ -101,7 +101,7 @@ static size_t end_of_line(const char *journal, const char *next)
     return end;
 }
 
-START_TEST(f24_whole_lines_that_are_gone_come_back_while_the_log_has_them)
+START_TEST(whole_lines_that_are_gone_come_back_while_the_log_has_them)
 {
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
     annal_store *store = store_open(path);
@@ -116,7 +116,7 @@ START_TEST(f24_whole_lines_that_are_gone_come_back_while_the_log_has_them)
 END_TEST
 
 /* Later a journal says nothing of how long it was; the index does not show what is not there. */
-START_TEST(f24_whole_lines_that_are_gone_for_good_leave_the_index_too)
+START_TEST(whole_lines_that_are_gone_for_good_leave_the_index_too)
 {
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
     annal_store *store = store_open(path);
@@ -149,7 +149,7 @@ static void count_finding(void *arg, const annal_finding *finding)
     ++*count;
 }
 
-START_TEST(f25_a_journal_in_the_place_of_another_is_nobody_s)
+START_TEST(a_journal_in_the_place_of_another_is_nobody_s)
 {
     const char *a = tmpdir_path(&dir, "store/events/a.jsonl");
     const char *b = tmpdir_path(&dir, "store/events/b.jsonl");
@@ -223,7 +223,7 @@ static void write_session(struct log *log, const char *session, uint64_t release
     annal__buf_done(&payload);
 }
 
-START_TEST(f26_what_an_earlier_use_of_a_region_left_is_not_redone)
+START_TEST(what_an_earlier_use_of_a_region_left_is_not_redone)
 {
     const char *name = tmpdir_path(&dir, "store/commit/00.log");
     struct log log;
@@ -270,7 +270,7 @@ static void write_lines(const char *journal, const annal_slice *lines, size_t co
 #define EVENT(seq, rest) "{\"seq\":" seq ",\"ts\":\"2026-01-06T07:24:00.000000Z\"," rest
 
 /* Their hashes are right, so all of it reaches what is behind the hash. */
-START_TEST(f27_lines_made_to_break_a_parser_break_nothing_and_are_named)
+START_TEST(lines_made_to_break_a_parser_break_nothing_and_are_named)
 {
     static char deep[100000];
     memset(deep, '[', sizeof deep);
@@ -323,12 +323,12 @@ Suite *suite_rot(void)
     TCase *tc = tcase_create("rot");
     tcase_set_timeout(tc, 30);
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, f3_rot_in_the_middle_costs_its_line_is_reported_and_nothing_is_cut);
-    tcase_add_test(tc, f24_whole_lines_that_are_gone_come_back_while_the_log_has_them);
-    tcase_add_test(tc, f24_whole_lines_that_are_gone_for_good_leave_the_index_too);
-    tcase_add_test(tc, f25_a_journal_in_the_place_of_another_is_nobody_s);
-    tcase_add_test(tc, f26_what_an_earlier_use_of_a_region_left_is_not_redone);
-    tcase_add_test(tc, f27_lines_made_to_break_a_parser_break_nothing_and_are_named);
+    tcase_add_test(tc, rot_in_the_middle_costs_its_line_is_reported_and_nothing_is_cut);
+    tcase_add_test(tc, whole_lines_that_are_gone_come_back_while_the_log_has_them);
+    tcase_add_test(tc, whole_lines_that_are_gone_for_good_leave_the_index_too);
+    tcase_add_test(tc, a_journal_in_the_place_of_another_is_nobody_s);
+    tcase_add_test(tc, what_an_earlier_use_of_a_region_left_is_not_redone);
+    tcase_add_test(tc, lines_made_to_break_a_parser_break_nothing_and_are_named);
     suite_add_tcase(suite, tc);
     return suite;
 }

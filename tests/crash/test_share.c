@@ -143,7 +143,7 @@ static void share(unsigned processes, unsigned sessions, unsigned events, int64_
     tmpdir_done(&dir);
 }
 
-START_TEST(f12_two_processes_share_one_session)
+START_TEST(two_processes_share_one_session)
 {
     share(2, 1, 500, 60000000);
 }
@@ -162,7 +162,7 @@ START_TEST(eight_processes_share_one_session)
 END_TEST
 
 /* One appends without a pause for as long as it takes; the other must get its turns. */
-START_TEST(h30_who_appends_without_pause_does_not_starve_another)
+START_TEST(who_appends_without_pause_does_not_starve_another)
 {
     struct tmpdir dir;
     TMPDIR_INIT(&dir);
@@ -242,7 +242,7 @@ START_TEST(a_stopped_owner_keeps_its_session_and_is_named)
 }
 END_TEST
 
-START_TEST(h17_f13_a_child_of_fork_is_refused_and_harms_nothing)
+START_TEST(a_child_of_fork_is_refused_and_harms_nothing)
 {
     struct tmpdir dir;
     TMPDIR_INIT(&dir);
@@ -283,7 +283,7 @@ static void run(const char *what, const char *path, const char *name)
 }
 
 /* commit/ first, while a process writes; what was acknowledged before the copy began is in it. */
-START_TEST(h22_f28_a_copy_of_a_living_store_holds_what_was_acknowledged_before)
+START_TEST(a_copy_of_a_living_store_holds_what_was_acknowledged_before)
 {
     struct tmpdir dir;
     TMPDIR_INIT(&dir);
@@ -322,7 +322,7 @@ START_TEST(h22_f28_a_copy_of_a_living_store_holds_what_was_acknowledged_before)
 }
 END_TEST
 
-START_TEST(h18_without_locks_a_store_is_whole_and_without_its_log_as_well_after_a_close)
+START_TEST(without_locks_a_store_is_whole_and_without_its_log_as_well_after_a_close)
 {
     struct tmpdir dir;
     TMPDIR_INIT(&dir);
@@ -444,18 +444,18 @@ Suite *suite_share(void)
     Suite *suite = suite_create("share");
     TCase *processes = tcase_create("processes");
     tcase_set_timeout(processes, 120);
-    tcase_add_test(processes, f12_two_processes_share_one_session);
+    tcase_add_test(processes, two_processes_share_one_session);
     tcase_add_test(processes, eight_processes_share_eight_sessions);
     tcase_add_test(processes, eight_processes_share_one_session);
-    tcase_add_test(processes, h30_who_appends_without_pause_does_not_starve_another);
+    tcase_add_test(processes, who_appends_without_pause_does_not_starve_another);
     tcase_add_test(processes, a_stopped_owner_keeps_its_session_and_is_named);
-    tcase_add_test(processes, h17_f13_a_child_of_fork_is_refused_and_harms_nothing);
+    tcase_add_test(processes, a_child_of_fork_is_refused_and_harms_nothing);
     suite_add_tcase(suite, processes);
     TCase *found = tcase_create("found");
     tcase_set_timeout(found, 60);
-    tcase_add_test(found, h22_f28_a_copy_of_a_living_store_holds_what_was_acknowledged_before);
+    tcase_add_test(found, a_copy_of_a_living_store_holds_what_was_acknowledged_before);
     tcase_add_test(found,
-                   h18_without_locks_a_store_is_whole_and_without_its_log_as_well_after_a_close);
+                   without_locks_a_store_is_whole_and_without_its_log_as_well_after_a_close);
     tcase_add_test(found, a_store_for_reading_only_needs_no_locks_and_no_log);
     tcase_add_test(found, a_damaged_group_takes_nothing_that_a_journal_has);
     tcase_add_test(found, a_gap_stops_one_session_and_no_other);

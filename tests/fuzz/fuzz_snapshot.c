@@ -24,14 +24,14 @@ static char pages[SNAPSHOT_BLOCK_PAGES * SNAPSHOT_PAGE_BYTES];
 static void unpack(const struct snapshot_header *header, const char *body)
 {
     struct snapshot_directory directory;
-    struct unpacker *unpacker = NULL;
+    struct body_reader *unpacker = NULL;
     size_t len = (size_t)header->directory_bytes;
     annal_slice list = {body + (header->body_bytes - len), len};
     annal_status status = annal__directory_read(header, list, &directory, NULL);
     MUST(status == ANNAL_OK || status == ANNAL_ERR_CORRUPT);
     if (status < 0)
         return;
-    MUST(annal__unpacker_new(&unpacker, NULL) == ANNAL_OK);
+    MUST(annal__body_reader_new(&unpacker, NULL) == ANNAL_OK);
     if (header->base_seq == 0)
         MUST(directory.entry_count == annal__snapshot_pages(header));
     for (size_t i = 0; i < directory.entry_count; i++) {
@@ -43,12 +43,12 @@ static void unpack(const struct snapshot_header *header, const char *body)
         MUST(entry->at < frame->pages);
         MUST(frame->offset + frame->bytes <= header->body_bytes - len);
         status =
-            annal__unpack_frame(unpacker, frame, body + frame->offset, base_pages, pages, NULL);
+            annal__body_read_frame(unpacker, frame, body + frame->offset, base_pages, pages, NULL);
         MUST(frame->first_base + frame->bases <= directory.base_count);
         MUST(status == ANNAL_OK || status == ANNAL_ERR_CORRUPT);
         MUST(annal__directory_find(&directory, entry->page) == entry);
     }
-    annal__unpacker_free(unpacker);
+    annal__body_reader_free(unpacker);
     annal__directory_done(&directory);
 }
 
@@ -57,14 +57,14 @@ static void round_trip(annal_slice input, bool based)
 {
     struct snapshot_header header = {.seq = 2, .base_seq = based};
     struct snapshot_directory directory;
-    struct packer *packer = NULL;
-    struct unpacker *unpacker = NULL;
+    struct body_writer *packer = NULL;
+    struct body_reader *unpacker = NULL;
     struct buf body = {0};
     uint32_t count = (uint32_t)(input.len % 20);
     size_t take = input.len < PAGE ? input.len : PAGE;
     static char image[20][SNAPSHOT_PAGE_BYTES];
     header.raw_bytes = count * PAGE;
-    MUST(annal__packer_new(&packer, NULL) == ANNAL_OK);
+    MUST(annal__body_writer_new(&packer, NULL) == ANNAL_OK);
     for (uint32_t i = 0; i < count; i++) {
         memset(image[i], (int)i, PAGE);
         memcpy(image[i], input.ptr, take);
@@ -73,28 +73,28 @@ static void round_trip(annal_slice input, bool based)
         const struct packer_base bases[] = {base, base, base};
         bool added = false;
         if (based)
-            MUST(annal__packer_delta(packer, i, image[i], bases, 1 + i % SNAPSHOT_BASES_MAX, 4096,
+            MUST(annal__body_writer_delta(packer, i, image[i], bases, 1 + i % SNAPSHOT_BASES_MAX, 4096,
                                      &added, NULL) == ANNAL_OK);
         if (!added)
-            MUST(annal__packer_whole(packer, i, image[i], NULL) == ANNAL_OK);
+            MUST(annal__body_writer_whole(packer, i, image[i], NULL) == ANNAL_OK);
     }
-    MUST(annal__packer_end(packer, &header, &body, NULL) == ANNAL_OK);
+    MUST(annal__body_writer_end(packer, &header, &body, NULL) == ANNAL_OK);
     size_t len = (size_t)header.directory_bytes;
     const annal_slice tail = {body.len == 0 ? "" : body.ptr + (body.len - len), len};
     MUST(annal__directory_read(&header, tail, &directory, NULL) == ANNAL_OK);
     MUST(directory.entry_count == count);
-    MUST(annal__unpacker_new(&unpacker, NULL) == ANNAL_OK);
+    MUST(annal__body_reader_new(&unpacker, NULL) == ANNAL_OK);
     for (uint32_t i = 0; i < count; i++) {
         const struct snapshot_entry *entry = annal__directory_find(&directory, i);
         MUST(entry != NULL);
         const struct snapshot_frame *frame = &directory.frames[entry->frame];
-        MUST(annal__unpack_frame(unpacker, frame, body.ptr + frame->offset, base_pages, pages,
+        MUST(annal__body_read_frame(unpacker, frame, body.ptr + frame->offset, base_pages, pages,
                                  NULL) == ANNAL_OK);
         MUST(memcmp(pages + entry->at * PAGE, image[i], PAGE) == 0);
     }
     annal__directory_done(&directory);
-    annal__unpacker_free(unpacker);
-    annal__packer_free(packer);
+    annal__body_reader_free(unpacker);
+    annal__body_writer_free(packer);
     annal__buf_done(&body);
 }
 

@@ -84,7 +84,7 @@ START_TEST(the_same_turn_id_in_two_sessions_is_two_turns)
 }
 END_TEST
 
-START_TEST(h37_catching_up_on_one_session_leaves_the_others)
+START_TEST(catching_up_on_one_session_leaves_the_others)
 {
     struct fixture f;
     FIXTURE_INIT(&f);
@@ -160,7 +160,7 @@ START_TEST(the_state_of_a_session_equals_its_rows)
 }
 END_TEST
 
-START_TEST(f20_a_full_disk_costs_no_answer)
+START_TEST(a_full_disk_costs_no_answer)
 {
     struct fixture f;
     annal_lag lag = {0};
@@ -242,7 +242,7 @@ START_TEST(a_progress_callback_can_stop_and_what_was_done_stays)
 }
 END_TEST
 
-START_TEST(f17_a_journal_that_was_replaced_is_indexed_anew_by_itself)
+START_TEST(a_journal_that_was_replaced_is_indexed_anew_by_itself)
 {
     struct fixture f;
     FIXTURE_INIT(&f);
@@ -268,7 +268,7 @@ END_TEST
 
 /* Nothing in another process's journal tells cached events from durable ones, so the index has
  * both. */
-START_TEST(h25_an_index_that_is_ahead_of_what_a_power_cut_left_is_mended)
+START_TEST(an_index_that_is_ahead_of_what_a_power_cut_left_is_mended)
 {
     static const uint8_t boot[16] = "another boot";
     const struct seams seams = {&annal__system_io, &annal__system_clock, boot};
@@ -591,15 +591,15 @@ Suite *suite_indexer(void)
     tcase_add_test(all, every_event_gets_its_row_with_place_and_length);
     tcase_add_test(all, sessions_and_turns_follow_the_events);
     tcase_add_test(all, the_same_turn_id_in_two_sessions_is_two_turns);
-    tcase_add_test(all, h37_catching_up_on_one_session_leaves_the_others);
+    tcase_add_test(all, catching_up_on_one_session_leaves_the_others);
     tcase_add_test(all, the_index_grown_step_by_step_equals_one_made_anew);
     tcase_add_test(all, the_state_of_a_session_equals_its_rows);
-    tcase_add_test(all, f20_a_full_disk_costs_no_answer);
+    tcase_add_test(all, a_full_disk_costs_no_answer);
     tcase_add_test(all, a_transaction_that_is_full_goes_on_in_the_next);
     tcase_add_test(all, long_sessions_take_turns);
     tcase_add_test(all, a_progress_callback_can_stop_and_what_was_done_stays);
-    tcase_add_test(all, f17_a_journal_that_was_replaced_is_indexed_anew_by_itself);
-    tcase_add_test(all, h25_an_index_that_is_ahead_of_what_a_power_cut_left_is_mended);
+    tcase_add_test(all, a_journal_that_was_replaced_is_indexed_anew_by_itself);
+    tcase_add_test(all, an_index_that_is_ahead_of_what_a_power_cut_left_is_mended);
     tcase_add_test(all, a_journal_that_is_gone_leaves_the_tables);
     tcase_add_loop_test(all, a_deleted_session_leaves_the_tables_and_comes_back_as_what_it_is_then,
                         0, 2);

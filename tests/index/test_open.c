@@ -586,7 +586,7 @@ START_TEST(the_lock_is_not_held_while_a_stranger_is_in_the_way)
 }
 END_TEST
 
-START_TEST(h26_one_writer_of_the_index_at_a_time)
+START_TEST(one_writer_of_the_index_at_a_time)
 {
     struct fixture f;
     annal_index *other = NULL;
@@ -603,7 +603,7 @@ START_TEST(h26_one_writer_of_the_index_at_a_time)
 END_TEST
 
 /* Not only while it has a transaction open: the lock is what keeps the others off. */
-START_TEST(h26_nobody_writes_the_index_while_another_process_has_its_lock)
+START_TEST(nobody_writes_the_index_while_another_process_has_its_lock)
 {
     struct fixture f;
     annal_error err = {0};
@@ -707,8 +707,8 @@ Suite *suite_open(void)
     tcase_add_test(all, a_damaged_index_is_made_anew);
     tcase_add_test(all, readers_and_writers_wait_for_a_stranger_and_then_say_so);
     tcase_add_test(all, the_lock_is_not_held_while_a_stranger_is_in_the_way);
-    tcase_add_test(all, h26_one_writer_of_the_index_at_a_time);
-    tcase_add_test(all, h26_nobody_writes_the_index_while_another_process_has_its_lock);
+    tcase_add_test(all, one_writer_of_the_index_at_a_time);
+    tcase_add_test(all, nobody_writes_the_index_while_another_process_has_its_lock);
     tcase_add_test(all, a_forked_child_leaves_the_index_of_its_parent_alone);
     tcase_add_test(all, a_read_only_store_is_answered_from_its_index_and_what_stands_behind_it);
     tcase_add_test(all, a_read_only_store_without_index_is_answered_from_its_journals);

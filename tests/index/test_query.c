@@ -133,7 +133,7 @@ START_TEST(an_answer_holds_everything_that_was_appended_before_the_question)
 }
 END_TEST
 
-START_TEST(f18_what_cannot_be_indexed_now_is_read_from_the_journals)
+START_TEST(what_cannot_be_indexed_now_is_read_from_the_journals)
 {
     struct fixture f;
     const annal_slice x = ANNAL_SLICE("x");
@@ -443,7 +443,7 @@ Suite *suite_query(void)
     tcase_add_test(all, types_are_names_or_patterns);
     tcase_add_test(all, since_is_included_and_until_is_not);
     tcase_add_test(all, an_answer_holds_everything_that_was_appended_before_the_question);
-    tcase_add_test(all, f18_what_cannot_be_indexed_now_is_read_from_the_journals);
+    tcase_add_test(all, what_cannot_be_indexed_now_is_read_from_the_journals);
     tcase_add_test(all, events_come_from_the_journal_byte_for_byte);
     tcase_add_test(all, a_line_that_was_damaged_later_is_told_and_the_next_one_given);
     tcase_add_test(all, damage_is_told_the_same_way_when_the_index_is_younger_than_it);

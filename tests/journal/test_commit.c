@@ -290,7 +290,7 @@ static int64_t slow_monotonic(void *arg)
     return ((struct slow_clock *)arg)->monotonic_us;
 }
 
-START_TEST(f8_without_room_an_append_is_refused_and_works_again_when_there_is_room)
+START_TEST(without_room_an_append_is_refused_and_works_again_when_there_is_room)
 {
     struct tmpdir dir;
     TMPDIR_INIT(&dir);
@@ -368,7 +368,7 @@ static void cut_power(annal_store *store, const char *journal, off_t kept)
     ck_assert_int_eq(truncate(journal, kept), 0);
 }
 
-START_TEST(h41_a_log_of_small_regions_is_begun_again_and_again)
+START_TEST(a_log_of_small_regions_is_begun_again_and_again)
 {
     struct tmpdir dir;
     TMPDIR_INIT(&dir);
@@ -421,7 +421,7 @@ START_TEST(a_group_of_many_sessions_stands_in_all_their_journals)
 }
 END_TEST
 
-START_TEST(h27_an_event_larger_than_a_region_makes_the_log_grow)
+START_TEST(an_event_larger_than_a_region_makes_the_log_grow)
 {
     struct tmpdir dir;
     TMPDIR_INIT(&dir);
@@ -482,7 +482,7 @@ START_TEST(any_length_of_a_journal_from_the_checkpoint_on_is_made_whole)
 END_TEST
 
 /* Others may fill it between the look at its size and the append. */
-START_TEST(h40_an_append_that_finds_the_group_full_waits_for_the_next)
+START_TEST(an_append_that_finds_the_group_full_waits_for_the_next)
 {
     struct tmpdir dir;
     TMPDIR_INIT(&dir);
@@ -569,17 +569,17 @@ Suite *suite_commit(void)
     tcase_add_test(failing, a_disk_that_fails_for_good_leaves_only_true_answers);
     tcase_add_test(failing, short_reads_and_writes_that_then_fail_leave_only_true_answers);
     tcase_add_test(failing,
-                   f8_without_room_an_append_is_refused_and_works_again_when_there_is_room);
+                   without_room_an_append_is_refused_and_works_again_when_there_is_room);
     tcase_add_test(failing, a_disk_that_fails_under_many_threads_leaves_only_true_answers);
     tcase_add_test(failing, the_log_does_not_grow_into_the_last_of_the_disk);
     suite_add_tcase(suite, failing);
     TCase *regions = tcase_create("regions");
     tcase_set_timeout(regions, 60);
-    tcase_add_test(regions, h41_a_log_of_small_regions_is_begun_again_and_again);
+    tcase_add_test(regions, a_log_of_small_regions_is_begun_again_and_again);
     tcase_add_test(regions, a_group_of_many_sessions_stands_in_all_their_journals);
-    tcase_add_test(regions, h27_an_event_larger_than_a_region_makes_the_log_grow);
+    tcase_add_test(regions, an_event_larger_than_a_region_makes_the_log_grow);
     tcase_add_test(regions, any_length_of_a_journal_from_the_checkpoint_on_is_made_whole);
-    tcase_add_test(regions, h40_an_append_that_finds_the_group_full_waits_for_the_next);
+    tcase_add_test(regions, an_append_that_finds_the_group_full_waits_for_the_next);
     tcase_add_test(regions, large_appends_side_by_side_are_all_taken);
     suite_add_tcase(suite, regions);
     return suite;

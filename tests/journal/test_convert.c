@@ -302,7 +302,7 @@ static bool convert_with_failure(struct tmpdir *dir, annal_format to, unsigned a
     return failed;
 }
 
-START_TEST(h11_a_conversion_that_breaks_off_anywhere_loses_nothing)
+START_TEST(a_conversion_that_breaks_off_anywhere_loses_nothing)
 {
     bool failed = true;
     for (unsigned at = 1; failed; at++) {
@@ -316,7 +316,7 @@ START_TEST(h11_a_conversion_that_breaks_off_anywhere_loses_nothing)
 END_TEST
 
 /* The process died between the two names, and its log still has the events. */
-START_TEST(h11_of_two_names_the_one_that_readers_saw_stays)
+START_TEST(of_two_names_the_one_that_readers_saw_stays)
 {
     struct tmpdir dir;
     annal_convert_result result;
@@ -381,8 +381,8 @@ Suite *suite_convert(void)
     tcase_add_test(convert, a_damaged_session_is_not_converted_and_the_sentence_says_what_to_do);
     tcase_add_test(convert, a_journal_that_lacks_an_event_is_not_converted);
     tcase_add_test(convert, a_conversion_can_be_stopped_and_nothing_has_happened);
-    tcase_add_loop_test(convert, h11_a_conversion_that_breaks_off_anywhere_loses_nothing, 0, 2);
-    tcase_add_loop_test(convert, h11_of_two_names_the_one_that_readers_saw_stays, 0, 4);
+    tcase_add_loop_test(convert, a_conversion_that_breaks_off_anywhere_loses_nothing, 0, 2);
+    tcase_add_loop_test(convert, of_two_names_the_one_that_readers_saw_stays, 0, 4);
     tcase_add_test(convert, both_journals_of_a_session_are_deleted);
     suite_add_tcase(suite, convert);
     return suite;

@@ -74,7 +74,7 @@ static void ck_refused(const char *session, uint64_t number, int os_errno)
 
 /* ---- Behind: rule 6 ---- */
 
-START_TEST(h7_a_durable_group_whose_journal_write_fails_stays_acknowledged_and_is_applied_later)
+START_TEST(a_durable_group_whose_journal_write_fails_stays_acknowledged_and_is_applied_later)
 {
     static const int errnos[] = {ENOSPC, EIO};
     for (size_t i = 0; i < 2; i++) {
@@ -114,7 +114,7 @@ START_TEST(h7_a_durable_group_whose_journal_write_fails_stays_acknowledged_and_i
 }
 END_TEST
 
-START_TEST(h7_a_new_journal_that_cannot_be_made_is_made_later)
+START_TEST(a_new_journal_that_cannot_be_made_is_made_later)
 {
     uint64_t seq;
     picky_io_fail(&disk, PICKY_OPEN, JOURNAL, EMFILE, -1)->after = 1; /* when it is taken */
@@ -169,7 +169,7 @@ START_TEST(a_store_that_stops_says_so_once_and_counts_it)
 END_TEST
 
 /* Whatever is still behind at close stays held, for the next open in this boot or another. */
-START_TEST(h7_a_session_that_is_behind_at_close_is_redone_at_the_next_open)
+START_TEST(a_session_that_is_behind_at_close_is_redone_at_the_next_open)
 {
     for (int rebooted = 0; rebooted <= 1; rebooted++) {
         uint64_t seq, last = (uint64_t)rebooted * 3;
@@ -188,7 +188,7 @@ START_TEST(h7_a_session_that_is_behind_at_close_is_redone_at_the_next_open)
 }
 END_TEST
 
-START_TEST(f8_while_one_session_is_behind_others_go_on_until_the_log_is_full)
+START_TEST(while_one_session_is_behind_others_go_on_until_the_log_is_full)
 {
     uint64_t seq, number = 1;
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
@@ -213,7 +213,7 @@ END_TEST
 
 /* ---- A journal sync that fails: rule 7 ---- */
 
-START_TEST(h5_bytes_that_a_failed_sync_lost_are_written_again_from_the_log)
+START_TEST(bytes_that_a_failed_sync_lost_are_written_again_from_the_log)
 {
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
     ck_ok(annal_checkpoint(store, err));
@@ -231,7 +231,7 @@ START_TEST(h5_bytes_that_a_failed_sync_lost_are_written_again_from_the_log)
 END_TEST
 
 /* While nobody waits a checkpoint writes large journals back before it syncs them. */
-START_TEST(h5_bytes_that_a_failed_write_back_lost_are_written_again_from_the_log)
+START_TEST(bytes_that_a_failed_write_back_lost_are_written_again_from_the_log)
 {
     uint64_t seq;
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
@@ -284,7 +284,7 @@ static int fail_meanwhile(void *arg, int fd, uint64_t offset, size_t len)
     return 0;
 }
 
-START_TEST(h5_a_descriptor_stays_open_while_a_checkpoint_uses_it)
+START_TEST(a_descriptor_stays_open_while_a_checkpoint_uses_it)
 {
     uint64_t seq;
     for (uint64_t number = 1; number <= 14; number++)
@@ -302,7 +302,7 @@ START_TEST(h5_a_descriptor_stays_open_while_a_checkpoint_uses_it)
 }
 END_TEST
 
-START_TEST(h5_a_session_that_cannot_be_synced_twice_takes_no_events_and_keeps_its_region)
+START_TEST(a_session_that_cannot_be_synced_twice_takes_no_events_and_keeps_its_region)
 {
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
     uint64_t released = store->commit.released;
@@ -322,7 +322,7 @@ START_TEST(h5_a_session_that_cannot_be_synced_twice_takes_no_events_and_keeps_it
 }
 END_TEST
 
-START_TEST(h5_loose_bytes_that_a_failed_sync_lost_are_written_again)
+START_TEST(loose_bytes_that_a_failed_sync_lost_are_written_again)
 {
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
     ck_ok(annal_checkpoint(store, err));
@@ -357,7 +357,7 @@ START_TEST(a_sync_of_the_log_that_fails_at_close_is_told_and_loses_nothing)
 }
 END_TEST
 
-START_TEST(h5_a_descriptor_is_closed_only_after_its_sync)
+START_TEST(a_descriptor_is_closed_only_after_its_sync)
 {
     store->descriptors_max = 2;
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
@@ -374,7 +374,7 @@ END_TEST
 
 /* ---- A log write that fails: rule 11 ---- */
 
-START_TEST(h9_a_failed_log_write_is_refused_and_the_log_stays_in_use)
+START_TEST(a_failed_log_write_is_refused_and_the_log_stays_in_use)
 {
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
     ino_t inode = store->slot.log.inode;
@@ -393,7 +393,7 @@ START_TEST(h9_a_failed_log_write_is_refused_and_the_log_stays_in_use)
 END_TEST
 
 /* Payload first, header last: between the two nothing that counts stands in the log. */
-START_TEST(h9_a_large_group_without_its_header_is_refused_and_the_log_stays_in_use)
+START_TEST(a_large_group_without_its_header_is_refused_and_the_log_stays_in_use)
 {
     enum { COUNT = 3, BYTES = 60000 };
     char *data = malloc(COUNT * BYTES);
@@ -426,7 +426,7 @@ START_TEST(h9_a_large_group_without_its_header_is_refused_and_the_log_stays_in_u
 END_TEST
 
 /* A new session, a session with loose bytes, one that has waited: all stand where they stood. */
-START_TEST(h10_what_was_encoded_behind_a_failed_group_is_refused_with_it)
+START_TEST(what_was_encoded_behind_a_failed_group_is_refused_with_it)
 {
     uint64_t seq;
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
@@ -487,7 +487,7 @@ END_TEST
 
 /* ---- A log sync that fails: rule 11 ---- */
 
-START_TEST(h8_a_failed_log_sync_is_refused_by_a_void_and_the_log_is_replaced)
+START_TEST(a_failed_log_sync_is_refused_by_a_void_and_the_log_is_replaced)
 {
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
     ino_t inode = store->slot.log.inode;
@@ -507,7 +507,7 @@ START_TEST(h8_a_failed_log_sync_is_refused_by_a_void_and_the_log_is_replaced)
 }
 END_TEST
 
-START_TEST(h8_level_os_has_its_mark_in_the_fresh_log_too)
+START_TEST(level_os_has_its_mark_in_the_fresh_log_too)
 {
     const char *journal = tmpdir_path(&dir, "store/events/other.jsonl");
     size_t durable, len;
@@ -531,7 +531,7 @@ START_TEST(h8_level_os_has_its_mark_in_the_fresh_log_too)
 END_TEST
 
 /* The process dies with the void durable and the log in place: what the void names stays away. */
-START_TEST(f5_a_group_that_a_void_names_never_comes_back)
+START_TEST(a_group_that_a_void_names_never_comes_back)
 {
     for (int rebooted = 0; rebooted <= 1; rebooted++) {
         append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -561,7 +561,7 @@ START_TEST(f5_a_group_that_a_void_names_never_comes_back)
 }
 END_TEST
 
-START_TEST(f4_without_a_void_the_answer_is_unknown_and_the_store_takes_no_more_work)
+START_TEST(without_a_void_the_answer_is_unknown_and_the_store_takes_no_more_work)
 {
     uint64_t seq;
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -582,7 +582,7 @@ START_TEST(f4_without_a_void_the_answer_is_unknown_and_the_store_takes_no_more_w
 END_TEST
 
 /* Write, then the empty group, then its sync fail: on to the void. */
-START_TEST(h9_when_the_empty_group_cannot_be_written_either_a_void_decides)
+START_TEST(when_the_empty_group_cannot_be_written_either_a_void_decides)
 {
     static const enum picky_call second[] = {PICKY_WRITE, PICKY_SYNC};
     for (size_t i = 0; i < 2; i++) {
@@ -651,7 +651,7 @@ START_TEST(a_log_that_is_replaced_while_room_is_made_grows_again)
 }
 END_TEST
 
-START_TEST(h8_a_broken_log_stays_while_a_journal_cannot_be_written)
+START_TEST(a_broken_log_stays_while_a_journal_cannot_be_written)
 {
     uint64_t seq;
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
@@ -808,7 +808,7 @@ static int sync_late(void *arg, int fd)
     return sync_before(arg, fd);
 }
 
-START_TEST(f4_without_a_void_only_the_events_of_that_group_are_unknown)
+START_TEST(without_a_void_only_the_events_of_that_group_are_unknown)
 {
     annal_writer *writer = writer_of_s(), *other = writer_of_s();
     append_batch(other, 1);
@@ -836,7 +836,7 @@ START_TEST(f4_without_a_void_only_the_events_of_that_group_are_unknown)
 }
 END_TEST
 
-START_TEST(h23_what_went_to_a_journal_that_was_replaced_is_unknown_to_its_writer)
+START_TEST(what_went_to_a_journal_that_was_replaced_is_unknown_to_its_writer)
 {
     annal_writer *writer = writer_of_s();
     append_batch(writer, 1);
@@ -879,35 +879,35 @@ Suite *suite_failure(void)
     tcase_add_checked_fixture(journals, set_up, tear_down);
     tcase_add_test(
         journals,
-        h7_a_durable_group_whose_journal_write_fails_stays_acknowledged_and_is_applied_later);
-    tcase_add_test(journals, h7_a_new_journal_that_cannot_be_made_is_made_later);
+        a_durable_group_whose_journal_write_fails_stays_acknowledged_and_is_applied_later);
+    tcase_add_test(journals, a_new_journal_that_cannot_be_made_is_made_later);
     tcase_add_test(journals, a_session_that_is_behind_stays_so_when_the_log_lost_its_events);
-    tcase_add_test(journals, h7_a_session_that_is_behind_at_close_is_redone_at_the_next_open);
-    tcase_add_test(journals, f8_while_one_session_is_behind_others_go_on_until_the_log_is_full);
-    tcase_add_test(journals, h5_bytes_that_a_failed_sync_lost_are_written_again_from_the_log);
-    tcase_add_test(journals, h5_a_descriptor_stays_open_while_a_checkpoint_uses_it);
-    tcase_add_test(journals, h5_bytes_that_a_failed_write_back_lost_are_written_again_from_the_log);
+    tcase_add_test(journals, a_session_that_is_behind_at_close_is_redone_at_the_next_open);
+    tcase_add_test(journals, while_one_session_is_behind_others_go_on_until_the_log_is_full);
+    tcase_add_test(journals, bytes_that_a_failed_sync_lost_are_written_again_from_the_log);
+    tcase_add_test(journals, a_descriptor_stays_open_while_a_checkpoint_uses_it);
+    tcase_add_test(journals, bytes_that_a_failed_write_back_lost_are_written_again_from_the_log);
     tcase_add_test(journals,
-                   h5_a_session_that_cannot_be_synced_twice_takes_no_events_and_keeps_its_region);
-    tcase_add_test(journals, h5_loose_bytes_that_a_failed_sync_lost_are_written_again);
+                   a_session_that_cannot_be_synced_twice_takes_no_events_and_keeps_its_region);
+    tcase_add_test(journals, loose_bytes_that_a_failed_sync_lost_are_written_again);
     tcase_add_test(journals, a_sync_of_the_log_that_fails_at_close_is_told_and_loses_nothing);
-    tcase_add_test(journals, h5_a_descriptor_is_closed_only_after_its_sync);
+    tcase_add_test(journals, a_descriptor_is_closed_only_after_its_sync);
     suite_add_tcase(suite, journals);
     TCase *log = tcase_create("log");
     tcase_add_checked_fixture(log, set_up, tear_down);
-    tcase_add_test(log, h9_a_failed_log_write_is_refused_and_the_log_stays_in_use);
-    tcase_add_test(log, h9_a_large_group_without_its_header_is_refused_and_the_log_stays_in_use);
-    tcase_add_test(log, h10_what_was_encoded_behind_a_failed_group_is_refused_with_it);
-    tcase_add_test(log, h8_a_failed_log_sync_is_refused_by_a_void_and_the_log_is_replaced);
-    tcase_add_test(log, h8_level_os_has_its_mark_in_the_fresh_log_too);
-    tcase_add_test(log, f5_a_group_that_a_void_names_never_comes_back);
-    tcase_add_test(log, f4_without_a_void_the_answer_is_unknown_and_the_store_takes_no_more_work);
-    tcase_add_test(log, h9_when_the_empty_group_cannot_be_written_either_a_void_decides);
+    tcase_add_test(log, a_failed_log_write_is_refused_and_the_log_stays_in_use);
+    tcase_add_test(log, a_large_group_without_its_header_is_refused_and_the_log_stays_in_use);
+    tcase_add_test(log, what_was_encoded_behind_a_failed_group_is_refused_with_it);
+    tcase_add_test(log, a_failed_log_sync_is_refused_by_a_void_and_the_log_is_replaced);
+    tcase_add_test(log, level_os_has_its_mark_in_the_fresh_log_too);
+    tcase_add_test(log, a_group_that_a_void_names_never_comes_back);
+    tcase_add_test(log, without_a_void_the_answer_is_unknown_and_the_store_takes_no_more_work);
+    tcase_add_test(log, when_the_empty_group_cannot_be_written_either_a_void_decides);
     tcase_add_test(log, a_failed_log_sync_at_a_checkpoint_costs_nobody_anything);
     tcase_add_test(log, a_store_that_stops_says_so_once_and_counts_it);
     tcase_add_test(log, no_event_joins_an_epoch_that_a_failed_checkpoint_has_released);
     tcase_add_test(log, a_log_that_is_replaced_while_room_is_made_grows_again);
-    tcase_add_test(log, h8_a_broken_log_stays_while_a_journal_cannot_be_written);
+    tcase_add_test(log, a_broken_log_stays_while_a_journal_cannot_be_written);
     tcase_add_test(log, a_void_speaks_of_its_own_log_only_and_every_flipped_bit_of_it_is_found);
     suite_add_tcase(suite, log);
 
@@ -915,8 +915,8 @@ Suite *suite_failure(void)
     tcase_add_checked_fixture(writers, set_up, tear_down);
     tcase_add_test(writers, a_writer_is_told_which_events_are_durable_and_which_were_refused);
     tcase_add_test(writers, a_loss_that_an_append_told_of_is_told_by_seq_until_the_next_append);
-    tcase_add_test(writers, f4_without_a_void_only_the_events_of_that_group_are_unknown);
-    tcase_add_test(writers, h23_what_went_to_a_journal_that_was_replaced_is_unknown_to_its_writer);
+    tcase_add_test(writers, without_a_void_only_the_events_of_that_group_are_unknown);
+    tcase_add_test(writers, what_went_to_a_journal_that_was_replaced_is_unknown_to_its_writer);
     tcase_add_test(writers, level_os_that_cannot_be_synced_is_unknown_to_its_writer);
     suite_add_tcase(suite, writers);
     return suite;

@@ -209,10 +209,10 @@ START_TEST(a_journal_inside_an_event_is_never_taken_for_events)
     for (int i = 1; i <= 6; i++) {
         /* The inner journal, and a copy of the outer one as it is now. */
         annal__buf_clear(&data);
-        ck_assert_int_eq(annal__pack_array(&data, 2), ANNAL_OK);
-        ck_assert_int_eq(annal__pack_bin(&data, annal__buf_slice(&inner.bytes)), ANNAL_OK);
+        ck_assert_int_eq(annal__msgpack_array(&data, 2), ANNAL_OK);
+        ck_assert_int_eq(annal__msgpack_bin(&data, annal__buf_slice(&inner.bytes)), ANNAL_OK);
         ck_assert_int_eq(
-            annal__pack_bin(&data, (annal_slice){outer.bytes.ptr, starts[1] * (i > 1)}), ANNAL_OK);
+            annal__msgpack_bin(&data, (annal_slice){outer.bytes.ptr, starts[1] * (i > 1)}), ANNAL_OK);
         starts[i] = outer.bytes.len;
         put_event(&outer, annal__buf_slice(&data));
     }
@@ -288,7 +288,7 @@ static const char file_id[FRAME_FILE_ID_BYTES] = "0123456789abcdef";
 static void begin_frame(struct buf *out, size_t values)
 {
     annal__buf_clear(out);
-    ck_assert_int_eq(annal__pack_array(out, values), ANNAL_OK);
+    ck_assert_int_eq(annal__msgpack_array(out, values), ANNAL_OK);
     ck_assert_int_eq(annal__pack_fixed_uint32(out, 0), ANNAL_OK);
 }
 
@@ -306,8 +306,8 @@ static annal_slice end_frame(struct buf *out)
 static annal_slice header_of(struct buf *out, uint64_t version, annal_slice rest)
 {
     begin_frame(out, 10);
-    ck_assert_int_eq(annal__pack_str(out, ANNAL_SLICE("annal")), ANNAL_OK);
-    ck_assert_int_eq(annal__pack_uint(out, version), ANNAL_OK);
+    ck_assert_int_eq(annal__msgpack_str(out, ANNAL_SLICE("annal")), ANNAL_OK);
+    ck_assert_int_eq(annal__msgpack_uint(out, version), ANNAL_OK);
     ck_assert_int_eq(annal__buf_append_slice(out, rest), ANNAL_OK);
     return end_frame(out);
 }
@@ -366,7 +366,7 @@ START_TEST(a_header_that_does_not_have_what_version_1_says_is_none)
                       fork = ANNAL_SLICE("\x93\xa4sire\x03\x09");
     struct buf id = {0}, fields = {0}, out = {0};
     struct frame_header found;
-    ck_assert_int_eq(annal__pack_bin(&id, (annal_slice){file_id, sizeof file_id}), ANNAL_OK);
+    ck_assert_int_eq(annal__msgpack_bin(&id, (annal_slice){file_id, sizeof file_id}), ANNAL_OK);
     annal_slice file = annal__buf_slice(&id);
     const struct {
         annal_slice session, file, created, fork, replaces;

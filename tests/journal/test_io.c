@@ -62,7 +62,7 @@ START_TEST(a_published_file_is_there_whole_and_private)
 END_TEST
 
 /* Calls: create, write, sync, rename; then open the directory and sync it. */
-START_TEST(f7_f10_a_file_whose_publishing_failed_is_the_old_one_or_the_new_one_and_leaves_no_trace)
+START_TEST(a_file_whose_publishing_failed_is_the_old_one_or_the_new_one_and_leaves_no_trace)
 {
     const char *path = tmpdir_path(&dir, "f");
     ck_assert_int_eq(annal__publish_file(&disk.io, path, "old", 3, NULL), ANNAL_OK);
@@ -99,7 +99,7 @@ START_TEST(short_writes_and_reads_are_carried_on)
 }
 END_TEST
 
-START_TEST(f9_an_interrupted_write_or_read_is_taken_up_again)
+START_TEST(an_interrupted_write_or_read_is_taken_up_again)
 {
     char bytes[4] = {0};
     int fd = disk.io.open(disk.io.arg, tmpdir_path(&dir, "f"), O_RDWR | O_CREAT, 0600);
@@ -325,7 +325,7 @@ static void disturb(pid_t waiting, int held)
 }
 
 /* F9 */
-START_TEST(f9_a_lock_is_waited_for_through_signals)
+START_TEST(a_lock_is_waited_for_through_signals)
 {
     const struct io *io = &annal__system_io;
     const char *path = tmpdir_path(&dir, "lock");
@@ -386,9 +386,9 @@ Suite *suite_io(void)
     tcase_add_test(tests, a_published_file_is_there_whole_and_private);
     tcase_add_test(
         tests,
-        f7_f10_a_file_whose_publishing_failed_is_the_old_one_or_the_new_one_and_leaves_no_trace);
+        a_file_whose_publishing_failed_is_the_old_one_or_the_new_one_and_leaves_no_trace);
     tcase_add_test(tests, short_writes_and_reads_are_carried_on);
-    tcase_add_test(tests, f9_an_interrupted_write_or_read_is_taken_up_again);
+    tcase_add_test(tests, an_interrupted_write_or_read_is_taken_up_again);
     tcase_add_test(tests, a_write_of_nothing_at_all_is_an_error_and_no_endless_loop);
     tcase_add_test(tests, a_symbolic_link_is_not_followed);
     tcase_add_test(tests, an_open_file_does_not_pass_to_another_program);
@@ -402,7 +402,7 @@ Suite *suite_io(void)
     tcase_add_test(tests, the_cache_of_a_synced_file_can_be_dropped_and_its_bytes_stay);
     tcase_add_test(tests, bytes_can_be_written_back_before_they_are_synced);
     tcase_add_test(tests, the_disk_tells_its_space_and_its_block);
-    tcase_add_test(tests, f9_a_lock_is_waited_for_through_signals);
+    tcase_add_test(tests, a_lock_is_waited_for_through_signals);
     tcase_add_test(tests, the_parent_of_a_directory_may_be_the_root);
     tcase_add_test(tests, a_directory_that_may_be_there_and_cannot_be_looked_at_is_a_failure);
     Suite *suite = suite_create("io");

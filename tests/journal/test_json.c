@@ -270,7 +270,7 @@ static json_fault check_nested(unsigned levels, unsigned max_depth)
     return fault;
 }
 
-START_TEST(f27_nesting_is_accepted_up_to_the_limit_and_refused_beyond)
+START_TEST(nesting_is_accepted_up_to_the_limit_and_refused_beyond)
 {
     ck_assert_int_eq(check_nested(0, 0), JSON_VALID);
     ck_assert_int_eq(check_nested(1, 0), JSON_DEPTH);
@@ -409,7 +409,7 @@ Suite *suite_json(void)
     tcase_add_test(tests, no_value_at_all_is_told_from_a_bad_one);
     tcase_add_test(tests, a_second_value_is_trailing_and_its_offset_is_told);
     tcase_add_test(tests, the_offset_is_left_alone_when_the_text_is_valid);
-    tcase_add_test(tests, f27_nesting_is_accepted_up_to_the_limit_and_refused_beyond);
+    tcase_add_test(tests, nesting_is_accepted_up_to_the_limit_and_refused_beyond);
     tcase_add_test(tests, an_empty_bracket_counts_as_a_level);
     tcase_add_test(tests, every_fault_has_a_phrase);
     tcase_add_test(tests, a_quoted_text_is_json_and_keeps_its_characters);

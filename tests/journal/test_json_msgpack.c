@@ -74,10 +74,10 @@ START_TEST(what_no_number_or_str_holds_is_kept_as_its_text)
     };
     for (size_t i = 0; i < sizeof leaves / sizeof *leaves; i++) {
         struct buf msgpack = {0};
-        struct unpacked value;
+        struct msgpack_value value;
         to_msgpack(leaves[i], &msgpack);
         annal_slice rest = annal__buf_slice(&msgpack);
-        ck_assert(annal__unpack(&rest, &value));
+        ck_assert(annal__msgpack_next(&rest, &value));
         ck_assert_msg(value.kind == UNPACKED_EXT && value.ext_type == DATA_EXT_JSON, "%s",
                       leaves[i]);
         ck_assert_uint_eq(rest.len, 0);
@@ -92,16 +92,16 @@ END_TEST
 START_TEST(bin_and_ext_have_a_spelling_that_comes_back)
 {
     struct buf msgpack = {0}, json = {0}, back = {0};
-    ck_assert_int_eq(annal__pack_array(&msgpack, 5), ANNAL_OK);
-    ck_assert_int_eq(annal__pack_bin(&msgpack, ANNAL_SLICE("\x00\xff"
+    ck_assert_int_eq(annal__msgpack_array(&msgpack, 5), ANNAL_OK);
+    ck_assert_int_eq(annal__msgpack_bin(&msgpack, ANNAL_SLICE("\x00\xff"
                                                            "abc")),
                      ANNAL_OK);
-    ck_assert_int_eq(annal__pack_bin(&msgpack, (annal_slice){NULL, 0}), ANNAL_OK);
-    ck_assert_int_eq(annal__pack_ext(&msgpack, -1, ANNAL_SLICE("\x01\x02\x03\x04")), ANNAL_OK);
-    ck_assert_int_eq(annal__pack_map(&msgpack, 1), ANNAL_OK);
-    ck_assert_int_eq(annal__pack_str(&msgpack, ANNAL_SLICE("k")), ANNAL_OK);
-    ck_assert_int_eq(annal__pack_ext(&msgpack, 75, ANNAL_SLICE("x")), ANNAL_OK);
-    ck_assert_int_eq(annal__pack_uint(&msgpack, 7), ANNAL_OK);
+    ck_assert_int_eq(annal__msgpack_bin(&msgpack, (annal_slice){NULL, 0}), ANNAL_OK);
+    ck_assert_int_eq(annal__msgpack_ext(&msgpack, -1, ANNAL_SLICE("\x01\x02\x03\x04")), ANNAL_OK);
+    ck_assert_int_eq(annal__msgpack_map(&msgpack, 1), ANNAL_OK);
+    ck_assert_int_eq(annal__msgpack_str(&msgpack, ANNAL_SLICE("k")), ANNAL_OK);
+    ck_assert_int_eq(annal__msgpack_ext(&msgpack, 75, ANNAL_SLICE("x")), ANNAL_OK);
+    ck_assert_int_eq(annal__msgpack_uint(&msgpack, 7), ANNAL_OK);
     ck_ok(annal__data_to_json(annal__buf_slice(&msgpack), &json, err));
     ck_assert_str_eq(
         annal__buf_cstr(&json),
@@ -228,7 +228,7 @@ static annal_status nested(size_t arrays, annal_slice inner, annal_error *err)
 {
     struct buf msgpack = {0}, json = {0};
     for (size_t i = 0; i < arrays; i++)
-        ck_assert_int_eq(annal__pack_array(&msgpack, 1), ANNAL_OK);
+        ck_assert_int_eq(annal__msgpack_array(&msgpack, 1), ANNAL_OK);
     ck_assert_int_eq(annal__buf_append_slice(&msgpack, inner), ANNAL_OK);
     annal_status status = annal__data_to_json(annal__buf_slice(&msgpack), &json, err);
     annal__buf_done(&msgpack);

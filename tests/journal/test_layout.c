@@ -57,7 +57,7 @@ static annal_status open_on(uint64_t fs_type, char log[512], annal_error *err)
     return status;
 }
 
-START_TEST(f14_a_network_filesystem_is_refused_and_named)
+START_TEST(a_network_filesystem_is_refused_and_named)
 {
     static const struct {
         uint64_t type;
@@ -140,7 +140,7 @@ Suite *suite_layout(void)
     Suite *suite = suite_create("layout");
     TCase *tests = tcase_create("layout");
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, f14_a_network_filesystem_is_refused_and_named);
+    tcase_add_test(tests, a_network_filesystem_is_refused_and_named);
     tcase_add_test(tests, a_filesystem_that_copies_on_write_is_used_with_a_warning);
     tcase_add_test(tests, a_store_of_a_newer_version_is_not_opened_and_one_without_a_version_is);
     tcase_add_test(tests, directories_are_made_also_above_the_store_and_are_private);

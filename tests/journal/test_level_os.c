@@ -583,7 +583,7 @@ END_TEST
 /* ---- Scenarios ---- */
 
 /* The record of 11 carries 1 to 10, however little of the journal is left. */
-START_TEST(h1_os_then_sync_survives_a_power_cut)
+START_TEST(os_then_sync_survives_a_power_cut)
 {
     for (int what = 0; what < HARM_COUNT; what++) {
         for (int part = 0; part < PARTS; part++) {
@@ -602,7 +602,7 @@ START_TEST(h1_os_then_sync_survives_a_power_cut)
 END_TEST
 
 /* Above 1 MiB the journal is synced instead, and the record begins where that ended. */
-START_TEST(h1_many_os_then_sync_survive_a_power_cut)
+START_TEST(many_os_then_sync_survive_a_power_cut)
 {
     struct fixture f;
     uint64_t seq;
@@ -618,7 +618,7 @@ START_TEST(h1_many_os_then_sync_survive_a_power_cut)
 }
 END_TEST
 
-START_TEST(h12_os_behind_a_pending_group_leaves_no_hole)
+START_TEST(os_behind_a_pending_group_leaves_no_hole)
 {
     for (int cut = 0; cut < 2; cut++) {
         struct fixture f;
@@ -665,9 +665,9 @@ Suite *suite_level_os(void)
     suite_add_tcase(suite, marks);
     TCase *scenarios = tcase_create("scenarios");
     tcase_set_timeout(scenarios, 60);
-    tcase_add_test(scenarios, h1_os_then_sync_survives_a_power_cut);
-    tcase_add_test(scenarios, h1_many_os_then_sync_survive_a_power_cut);
-    tcase_add_test(scenarios, h12_os_behind_a_pending_group_leaves_no_hole);
+    tcase_add_test(scenarios, os_then_sync_survives_a_power_cut);
+    tcase_add_test(scenarios, many_os_then_sync_survive_a_power_cut);
+    tcase_add_test(scenarios, os_behind_a_pending_group_leaves_no_hole);
     suite_add_tcase(suite, scenarios);
     return suite;
 }

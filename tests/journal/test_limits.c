@@ -97,7 +97,7 @@ START_TEST(a_slot_owns_16384_sessions_and_no_more)
 }
 END_TEST
 
-START_TEST(h29_at_least_the_last_65536_ids_are_remembered)
+START_TEST(at_least_the_last_65536_ids_are_remembered)
 {
     struct ids ids = {0};
     char id[16];
@@ -148,7 +148,7 @@ Suite *suite_limits(void)
     tcase_add_test(limits, one_append_of_several_events_has_80_mib_and_no_more);
     tcase_add_test(limits, a_region_is_as_large_as_the_setting_unless_one_append_needs_more);
     tcase_add_test(limits, a_slot_owns_16384_sessions_and_no_more);
-    tcase_add_test(limits, h29_at_least_the_last_65536_ids_are_remembered);
+    tcase_add_test(limits, at_least_the_last_65536_ids_are_remembered);
     tcase_add_test(limits, below_16_mib_of_free_space_appends_are_refused);
     suite_add_tcase(suite, limits);
     return suite;

@@ -194,7 +194,7 @@ START_TEST(groups_are_found_in_order_with_all_they_hold)
 }
 END_TEST
 
-START_TEST(h33_f2_a_damaged_group_is_not_found_and_hides_none_behind_it)
+START_TEST(a_damaged_group_is_not_found_and_hides_none_behind_it)
 {
     for (int i = 0; i < 3; i++)
         write_group_of(0, ANNAL_SLICE("something"));
@@ -218,7 +218,7 @@ START_TEST(h33_f2_a_damaged_group_is_not_found_and_hides_none_behind_it)
 END_TEST
 
 /* Somebody appends, as data, a group of another log, placed so that it begins at a block. */
-START_TEST(f26_a_foreign_group_in_a_payload_is_not_believed)
+START_TEST(a_foreign_group_in_a_payload_is_not_believed)
 {
     struct log other;
     struct buf none = {0}, payload = {0};
@@ -537,8 +537,8 @@ Suite *suite_log(void)
                    numbers_that_we_never_write_are_not_worked_with_whoever_made_their_hash_right);
     tcase_add_test(tests, a_log_suits_the_filesystem_that_it_is_on);
     tcase_add_test(tests, a_first_block_that_cannot_be_mended_is_a_failure_and_stays_to_be_mended);
-    tcase_add_test(tests, h33_f2_a_damaged_group_is_not_found_and_hides_none_behind_it);
-    tcase_add_test(tests, f26_a_foreign_group_in_a_payload_is_not_believed);
+    tcase_add_test(tests, a_damaged_group_is_not_found_and_hides_none_behind_it);
+    tcase_add_test(tests, a_foreign_group_in_a_payload_is_not_believed);
     tcase_add_test(tests, released_is_the_largest_that_any_group_says);
     tcase_add_test(tests, a_group_fits_while_a_block_is_left_for_an_empty_one);
     tcase_add_test(tests, the_first_block_and_its_copy_say_what_the_log_is_and_who_made_it);

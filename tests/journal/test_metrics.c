@@ -169,7 +169,7 @@ static void take_warning(void *arg, annal_log_level level, const char *message)
         snprintf(disk->warning, sizeof disk->warning, "%s", message);
 }
 
-START_TEST(f30_a_sync_slower_than_a_second_is_counted_and_warned_of)
+START_TEST(a_sync_slower_than_a_second_is_counted_and_warned_of)
 {
     struct tmpdir dir;
     TMPDIR_INIT(&dir);
@@ -240,7 +240,7 @@ Suite *suite_metrics(void)
     tcase_add_test(counters, the_file_may_vanish_and_counting_begins_anew);
     tcase_add_test(counters,
                    a_file_of_another_version_is_left_alone_and_the_object_counts_for_itself);
-    tcase_add_test(counters, f30_a_sync_slower_than_a_second_is_counted_and_warned_of);
+    tcase_add_test(counters, a_sync_slower_than_a_second_is_counted_and_warned_of);
     tcase_add_test(counters, refused_appends_and_sessions_that_cannot_be_had_are_counted);
     suite_add_tcase(suite, counters);
     return suite;

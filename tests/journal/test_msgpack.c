@@ -62,7 +62,7 @@ static const struct {
 
 #define VALUES (sizeof values / sizeof *values)
 
-static int64_t number_of(const struct unpacked *value)
+static int64_t number_of(const struct msgpack_value *value)
 {
     switch (value->kind) {
     case UNPACKED_NIL:
@@ -89,9 +89,9 @@ static int64_t number_of(const struct unpacked *value)
 START_TEST(every_head_of_the_format_is_read_as_what_it_is)
 {
     for (size_t i = 0; i < VALUES; i++) {
-        struct unpacked value;
+        struct msgpack_value value;
         annal_slice rest = values[i].bytes;
-        ck_assert_msg(annal__unpack(&rest, &value), "value %zu", i);
+        ck_assert_msg(annal__msgpack_next(&rest, &value), "value %zu", i);
         ck_assert_msg(value.kind == values[i].kind, "value %zu", i);
         ck_assert_int_eq(number_of(&value), values[i].number);
         ck_assert_msg(rest.len == 0, "value %zu", i);
@@ -104,9 +104,9 @@ START_TEST(a_value_that_is_cut_anywhere_is_none)
 {
     for (size_t i = 0; i < VALUES; i++) {
         for (size_t len = 0; len < values[i].bytes.len; len++) {
-            struct unpacked value;
+            struct msgpack_value value;
             annal_slice rest = {values[i].bytes.ptr, len};
-            ck_assert_msg(!annal__unpack(&rest, &value), "value %zu at byte %zu", i, len);
+            ck_assert_msg(!annal__msgpack_next(&rest, &value), "value %zu at byte %zu", i, len);
         }
     }
 }

@@ -106,7 +106,7 @@ START_TEST(a_recovery_that_broke_off_anywhere_is_done_again_in_full)
 }
 END_TEST
 
-START_TEST(h34_one_journal_that_cannot_be_opened_keeps_no_other_session)
+START_TEST(one_journal_that_cannot_be_opened_keeps_no_other_session)
 {
     struct tmpdir dir;
     TMPDIR_INIT(&dir);
@@ -408,7 +408,7 @@ Suite *suite_recover(void)
     TCase *redo = tcase_create("redo");
     tcase_set_timeout(redo, 60);
     tcase_add_test(redo, what_the_log_has_is_redone_in_this_boot_and_in_another);
-    tcase_add_test(redo, h34_one_journal_that_cannot_be_opened_keeps_no_other_session);
+    tcase_add_test(redo, one_journal_that_cannot_be_opened_keeps_no_other_session);
     tcase_add_test(redo, a_copy_in_the_other_format_keeps_no_event_from_being_redone);
     tcase_add_test(redo, more_sessions_are_redone_than_may_be_open_at_a_time);
     tcase_add_test(redo, a_recovery_that_broke_off_anywhere_is_done_again_in_full);

@@ -120,7 +120,7 @@ static void delete_what_another_log_has(const char *path, annal_store **out_writ
     *out_deleter = deleter;
 }
 
-START_TEST(h11_redo_does_not_bring_a_deleted_session_back)
+START_TEST(redo_does_not_bring_a_deleted_session_back)
 {
     for (int tombstone = 0; tombstone < 2; tombstone++) {
         struct tmpdir dir;
@@ -153,7 +153,7 @@ START_TEST(h11_redo_does_not_bring_a_deleted_session_back)
 }
 END_TEST
 
-START_TEST(h11_a_tombstone_that_cannot_be_looked_at_is_not_taken_for_none)
+START_TEST(a_tombstone_that_cannot_be_looked_at_is_not_taken_for_none)
 {
     static const char *const calls[] = {"stat", "open", "pread"};
     struct failing_io disk;
@@ -186,7 +186,7 @@ START_TEST(h11_a_tombstone_that_cannot_be_looked_at_is_not_taken_for_none)
 END_TEST
 
 /* Its log has both journals, and of the new one the disk has nothing or a piece yet. */
-START_TEST(h11_a_session_that_was_begun_anew_is_redone_and_the_old_one_is_not)
+START_TEST(a_session_that_was_begun_anew_is_redone_and_the_old_one_is_not)
 {
     for (int lost = 0; lost < 2; lost++) {
         struct tmpdir dir;
@@ -276,7 +276,7 @@ static bool delete_with_failure(const char *path, const char *gone, const char *
     return failed;
 }
 
-START_TEST(h11_a_deletion_that_breaks_off_anywhere_took_place_or_did_not)
+START_TEST(a_deletion_that_breaks_off_anywhere_took_place_or_did_not)
 {
     bool failed = true;
     for (unsigned at = 1; failed; at++) {
@@ -357,7 +357,7 @@ static void copy_file(const char *from, const char *to)
 }
 
 /* The directory entry of the original was never synced: only the log has it. */
-START_TEST(h11_deleting_a_copy_takes_nothing_from_the_journal_that_was_copied)
+START_TEST(deleting_a_copy_takes_nothing_from_the_journal_that_was_copied)
 {
     for (int same_process = 0; same_process < 2; same_process++) {
         struct tmpdir dir;
@@ -387,7 +387,7 @@ START_TEST(h11_deleting_a_copy_takes_nothing_from_the_journal_that_was_copied)
 END_TEST
 
 /* The name that a copy was given may be that of a session of which a log has redo. */
-START_TEST(h11_deleting_a_copy_deletes_the_session_of_that_name_too)
+START_TEST(deleting_a_copy_deletes_the_session_of_that_name_too)
 {
     struct tmpdir dir;
     TMPDIR_INIT(&dir);
@@ -422,7 +422,7 @@ static void write_tombstone(const char *path, const char *session, const struct 
     annal__buf_done(&frame);
 }
 
-START_TEST(h11_a_tombstone_speaks_of_the_session_and_format_that_it_names_only)
+START_TEST(a_tombstone_speaks_of_the_session_and_format_that_it_names_only)
 {
     static const struct {
         const char *session;
@@ -458,7 +458,7 @@ START_TEST(h11_a_tombstone_speaks_of_the_session_and_format_that_it_names_only)
 END_TEST
 
 /* Neither the one nor the other is guessed: the log keeps what it has. */
-START_TEST(h11_a_tombstone_that_is_damaged_is_taken_for_neither)
+START_TEST(a_tombstone_that_is_damaged_is_taken_for_neither)
 {
     struct tmpdir dir;
     annal_store *writer, *deleter;
@@ -680,7 +680,7 @@ START_TEST(while_another_process_changes_journals_this_one_does_not)
 }
 END_TEST
 
-START_TEST(h24_a_session_that_a_fork_needs_is_not_deleted)
+START_TEST(a_session_that_a_fork_needs_is_not_deleted)
 {
     struct tmpdir dir;
     struct buf line = {0};
@@ -762,23 +762,23 @@ Suite *suite_replace(void)
     TCase *delete = tcase_create("delete");
     tcase_set_timeout(delete, 60);
     tcase_add_test(delete, a_deleted_session_is_gone_and_an_append_begins_it_anew);
-    tcase_add_test(delete, h11_redo_does_not_bring_a_deleted_session_back);
-    tcase_add_loop_test(delete, h11_a_tombstone_that_cannot_be_looked_at_is_not_taken_for_none, 0,
+    tcase_add_test(delete, redo_does_not_bring_a_deleted_session_back);
+    tcase_add_loop_test(delete, a_tombstone_that_cannot_be_looked_at_is_not_taken_for_none, 0,
                         3);
-    tcase_add_test(delete, h11_a_session_that_was_begun_anew_is_redone_and_the_old_one_is_not);
+    tcase_add_test(delete, a_session_that_was_begun_anew_is_redone_and_the_old_one_is_not);
     tcase_add_test(delete, a_tombstone_stays_until_no_log_names_its_journal);
     tcase_add_test(delete, the_keeper_takes_tombstones_away_when_it_has_emptied_the_log);
-    tcase_add_test(delete, h11_a_deletion_that_breaks_off_anywhere_took_place_or_did_not);
+    tcase_add_test(delete, a_deletion_that_breaks_off_anywhere_took_place_or_did_not);
     tcase_add_test(delete, a_journal_that_stands_there_counts_whatever_tombstones_say);
     tcase_add_test(delete, a_session_whose_header_is_damaged_can_be_deleted_for_good);
     suite_add_tcase(suite, delete);
     TCase *copies = tcase_create("copies");
     tcase_set_timeout(copies, 60);
-    tcase_add_test(copies, h11_deleting_a_copy_takes_nothing_from_the_journal_that_was_copied);
-    tcase_add_test(copies, h11_deleting_a_copy_deletes_the_session_of_that_name_too);
-    tcase_add_loop_test(copies, h11_a_tombstone_speaks_of_the_session_and_format_that_it_names_only,
+    tcase_add_test(copies, deleting_a_copy_takes_nothing_from_the_journal_that_was_copied);
+    tcase_add_test(copies, deleting_a_copy_deletes_the_session_of_that_name_too);
+    tcase_add_loop_test(copies, a_tombstone_speaks_of_the_session_and_format_that_it_names_only,
                         0, 4);
-    tcase_add_test(copies, h11_a_tombstone_that_is_damaged_is_taken_for_neither);
+    tcase_add_test(copies, a_tombstone_that_is_damaged_is_taken_for_neither);
     tcase_add_test(copies,
                    a_journal_that_is_copied_back_beside_what_replaced_it_takes_no_events_away);
     tcase_add_test(copies, a_copy_is_neither_converted_nor_forked_nor_taken_over);
@@ -793,7 +793,7 @@ Suite *suite_replace(void)
     tcase_set_timeout(others, 60);
     tcase_add_test(others, a_session_that_is_not_given_back_in_time_is_not_deleted);
     tcase_add_test(others, while_another_process_changes_journals_this_one_does_not);
-    tcase_add_test(others, h24_a_session_that_a_fork_needs_is_not_deleted);
+    tcase_add_test(others, a_session_that_a_fork_needs_is_not_deleted);
     tcase_add_test(others, a_thread_that_appends_meanwhile_writes_into_no_deleted_journal);
     suite_add_tcase(suite, others);
     return suite;

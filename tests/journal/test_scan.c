@@ -115,7 +115,7 @@ static void ck_order(const char *order, const char *expected)
     ck_assert_msg(strcmp(trace, expected) == 0, "%s: %s, not %s", order, trace, expected);
 }
 
-START_TEST(f21_f25_lines_that_are_dropped_doubled_swapped_or_foreign_show)
+START_TEST(lines_that_are_dropped_doubled_swapped_or_foreign_show)
 {
     static const struct {
         const char *order, *expected;
@@ -167,7 +167,7 @@ START_TEST(a_changed_byte_costs_its_event_and_in_the_trailer_not_even_that)
 }
 END_TEST
 
-START_TEST(h19_a_line_that_is_cut_is_not_yet_there_and_comes_when_it_is_whole)
+START_TEST(a_line_that_is_cut_is_not_yet_there_and_comes_when_it_is_whole)
 {
     for (size_t cut = starts[EVENTS]; cut < starts[LINES]; cut++) {
         struct scan scan;
@@ -450,7 +450,7 @@ END_TEST
 
 static void add_tests_of_all(TCase *tests)
 {
-    tcase_add_test(tests, h19_a_line_that_is_cut_is_not_yet_there_and_comes_when_it_is_whole);
+    tcase_add_test(tests, a_line_that_is_cut_is_not_yet_there_and_comes_when_it_is_whole);
     tcase_add_test(tests, seeking_stands_before_the_event_or_where_it_will_come);
     tcase_add_test(tests, the_hash_before_a_place_is_there_or_not_or_cannot_be_read);
     tcase_add_test(tests, every_event_of_a_long_journal_is_found_whatever_their_lengths);
@@ -465,7 +465,7 @@ Suite *suite_scan(void)
     TCase *json = tcase_create("scan of JSON lines");
     TCase *msgpack = tcase_create("scan of msgpack");
     tcase_add_checked_fixture(json, set_up_json, tear_down);
-    tcase_add_test(json, f21_f25_lines_that_are_dropped_doubled_swapped_or_foreign_show);
+    tcase_add_test(json, lines_that_are_dropped_doubled_swapped_or_foreign_show);
     tcase_add_test(json, a_changed_byte_costs_its_event_and_in_the_trailer_not_even_that);
     add_tests_of_all(json);
     suite_add_tcase(suite, json);

@@ -89,7 +89,7 @@ static ssize_t note_read(void *arg, int fd, void *bytes, size_t len, uint64_t of
     return annal__system_io.pread(arg, fd, bytes, len, offset);
 }
 
-START_TEST(h13_f6_recovery_asks_the_disk_for_a_log_and_not_the_cache)
+START_TEST(recovery_asks_the_disk_for_a_log_and_not_the_cache)
 {
     struct tmpdir dir;
     struct io io = annal__system_io;
@@ -128,7 +128,7 @@ static int look_at_journal(void *arg, int fd)
     return result;
 }
 
-START_TEST(f16_nothing_enters_a_journal_before_its_group_is_synced)
+START_TEST(nothing_enters_a_journal_before_its_group_is_synced)
 {
     struct tmpdir dir;
     struct io io = annal__system_io;
@@ -158,7 +158,7 @@ static ssize_t count_read(void *arg, int fd, void *bytes, size_t len, uint64_t o
     return got;
 }
 
-START_TEST(h35_the_end_of_a_journal_is_found_without_reading_it_in_both_formats)
+START_TEST(the_end_of_a_journal_is_found_without_reading_it_in_both_formats)
 {
     struct tmpdir dir;
     struct io io = annal__system_io;
@@ -197,10 +197,10 @@ Suite *suite_scenarios(void)
     TCase *scenarios = tcase_create("scenarios");
     tcase_add_loop_test(scenarios,
                         h4b_a_session_that_changed_hands_is_redone_whichever_log_comes_first, 0, 2);
-    tcase_add_test(scenarios, h13_f6_recovery_asks_the_disk_for_a_log_and_not_the_cache);
-    tcase_add_test(scenarios, f16_nothing_enters_a_journal_before_its_group_is_synced);
+    tcase_add_test(scenarios, recovery_asks_the_disk_for_a_log_and_not_the_cache);
+    tcase_add_test(scenarios, nothing_enters_a_journal_before_its_group_is_synced);
     tcase_add_loop_test(scenarios,
-                        h35_the_end_of_a_journal_is_found_without_reading_it_in_both_formats, 0, 2);
+                        the_end_of_a_journal_is_found_without_reading_it_in_both_formats, 0, 2);
     suite_add_tcase(suite, scenarios);
     return suite;
 }

@@ -115,7 +115,7 @@ static void see(void *arg, const annal_event *event)
     seen->count++;
 }
 
-START_TEST(h31_many_threads_of_two_stores_share_sessions_with_few_descriptors)
+START_TEST(many_threads_of_two_stores_share_sessions_with_few_descriptors)
 {
     struct tmpdir dir;
     TMPDIR_INIT(&dir);
@@ -229,7 +229,7 @@ END_TEST
 
 /* ---- Tails ---- */
 
-START_TEST(h21_f1_a_torn_tail_is_cut_by_who_takes_the_session_and_kept_aside)
+START_TEST(a_torn_tail_is_cut_by_who_takes_the_session_and_kept_aside)
 {
     static const char *const torn[] = {"{\"seq\":4", "{", "\n", "garbage\nmore", "\0\0\0"};
     for (size_t i = 0; i < sizeof torn / sizeof *torn; i++) {
@@ -331,7 +331,7 @@ START_TEST(no_damage_to_the_last_event_makes_room_for_another)
 END_TEST
 
 /* H23: an editor puts a new file in the place of the journal. */
-START_TEST(h23_f11_a_journal_that_was_replaced_is_not_written)
+START_TEST(a_journal_that_was_replaced_is_not_written)
 {
     struct tmpdir dir;
     TMPDIR_INIT(&dir);
@@ -476,7 +476,7 @@ static void ck_append(const char *path, const char *session, annal_status expect
     store_close(store);
 }
 
-START_TEST(h23_a_file_that_is_no_journal_of_this_session_takes_no_events_and_says_why)
+START_TEST(a_file_that_is_no_journal_of_this_session_takes_no_events_and_says_why)
 {
     struct tmpdir dir;
     size_t len;
@@ -520,21 +520,21 @@ Suite *suite_session(void)
 {
     Suite *suite = suite_create("session");
     TCase *tails = tcase_create("tails");
-    tcase_add_test(tails, h21_f1_a_torn_tail_is_cut_by_who_takes_the_session_and_kept_aside);
+    tcase_add_test(tails, a_torn_tail_is_cut_by_who_takes_the_session_and_kept_aside);
     tcase_add_test(tails, a_damaged_end_is_readable_and_takes_no_more_events);
     tcase_add_test(tails, no_damage_to_the_last_event_makes_room_for_another);
-    tcase_add_test(tails, h23_f11_a_journal_that_was_replaced_is_not_written);
+    tcase_add_test(tails, a_journal_that_was_replaced_is_not_written);
     tcase_add_test(tails, a_journal_that_is_gone_or_appears_is_not_written);
     tcase_add_test(tails, a_name_that_cannot_be_looked_at_just_now_stops_nothing);
     tcase_add_test(
         tails, a_name_without_bytes_that_cannot_be_looked_at_just_now_is_not_called_another_file);
     tcase_add_test(tails, a_fifo_in_the_place_of_a_journal_is_refused_and_waits_for_nobody);
     tcase_add_test(tails,
-                   h23_a_file_that_is_no_journal_of_this_session_takes_no_events_and_says_why);
+                   a_file_that_is_no_journal_of_this_session_takes_no_events_and_says_why);
     suite_add_tcase(suite, tails);
     TCase *sharing = tcase_create("sharing");
     tcase_set_timeout(sharing, 120);
-    tcase_add_test(sharing, h31_many_threads_of_two_stores_share_sessions_with_few_descriptors);
+    tcase_add_test(sharing, many_threads_of_two_stores_share_sessions_with_few_descriptors);
     tcase_add_test(sharing,
                    a_store_whose_directory_sync_failed_gives_nothing_back_before_its_log_is_redone);
     tcase_add_test(sharing, a_process_may_write_more_sessions_than_it_can_own_at_a_time);

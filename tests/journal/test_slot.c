@@ -58,7 +58,7 @@ static void ck_refused(annal_store *store, const char *session, annal_status exp
 
 /* ---- Claiming ---- */
 
-START_TEST(h28_each_writer_has_a_slot_of_its_own_and_the_lowest_empty_one_is_taken_again)
+START_TEST(each_writer_has_a_slot_of_its_own_and_the_lowest_empty_one_is_taken_again)
 {
     annal_store *a = store_open(path), *b = store_open(path);
     append_numbers(a, "a", 1, 1, ANNAL_LEVEL_SYNC);
@@ -132,7 +132,7 @@ START_TEST(slots_from_8_on_are_removed_when_they_are_empty)
 }
 END_TEST
 
-START_TEST(h4_a_slot_of_the_dead_is_recovered_before_it_is_claimed)
+START_TEST(a_slot_of_the_dead_is_recovered_before_it_is_claimed)
 {
     annal_store *dead = store_open(path), *heir = store_open(path);
     append_numbers(dead, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -235,7 +235,7 @@ END_TEST
 
 /* ---- Files that go away under their owner ---- */
 
-START_TEST(h32_a_log_that_was_removed_under_its_owner_is_not_written_any_more)
+START_TEST(a_log_that_was_removed_under_its_owner_is_not_written_any_more)
 {
     annal_store *owner = store_open(path);
     append_numbers(owner, "s", 1, 2, ANNAL_LEVEL_SYNC);
@@ -499,10 +499,10 @@ Suite *suite_slot(void)
     tcase_set_timeout(claim, 30);
     tcase_add_checked_fixture(claim, set_up, tear_down);
     tcase_add_test(claim,
-                   h28_each_writer_has_a_slot_of_its_own_and_the_lowest_empty_one_is_taken_again);
+                   each_writer_has_a_slot_of_its_own_and_the_lowest_empty_one_is_taken_again);
     tcase_add_test(claim, an_empty_slot_goes_on_in_a_new_epoch_behind_its_last_group);
     tcase_add_test(claim, slots_from_8_on_are_removed_when_they_are_empty);
-    tcase_add_test(claim, h4_a_slot_of_the_dead_is_recovered_before_it_is_claimed);
+    tcase_add_test(claim, a_slot_of_the_dead_is_recovered_before_it_is_claimed);
     tcase_add_test(claim, what_was_left_while_a_log_was_made_is_removed_after_an_hour);
     tcase_add_test(claim, a_damaged_void_of_a_log_that_nobody_has_refuses_appends_and_hangs_none);
     tcase_add_test(claim, names_that_are_no_slot_are_left_alone);
@@ -515,7 +515,7 @@ Suite *suite_slot(void)
     tcase_add_test(take, a_session_of_a_dead_owner_goes_to_who_wants_it);
     tcase_add_test(take, damage_to_the_first_block_alone_costs_nothing);
     tcase_add_test(take, a_log_with_both_first_blocks_damaged_keeps_only_what_it_may_hold);
-    tcase_add_test(take, h32_a_log_that_was_removed_under_its_owner_is_not_written_any_more);
+    tcase_add_test(take, a_log_that_was_removed_under_its_owner_is_not_written_any_more);
     tcase_add_test(take, an_owner_whose_log_was_removed_harms_nobody_when_it_closes);
     tcase_add_test(take, an_owner_whose_locks_were_removed_keeps_all_it_has_until_it_closes);
     suite_add_tcase(suite, take);

@@ -45,7 +45,7 @@ static void leave_behind(struct tmpdir *dir, const char *path)
     ck_assert_int_eq(unlink(tmpdir_path(dir, "store/events/t.jsonl")), 0);
 }
 
-START_TEST(h20_a_reader_that_may_not_write_says_how_many_durable_events_it_does_not_show)
+START_TEST(a_reader_that_may_not_write_says_how_many_durable_events_it_does_not_show)
 {
     struct tmpdir dir;
     struct remarks remarks;
@@ -158,7 +158,7 @@ Suite *suite_unapplied(void)
     Suite *suite = suite_create("unapplied");
     TCase *unseen = tcase_create("unseen");
     tcase_add_test(unseen,
-                   h20_a_reader_that_may_not_write_says_how_many_durable_events_it_does_not_show);
+                   a_reader_that_may_not_write_says_how_many_durable_events_it_does_not_show);
     tcase_add_test(unseen,
                    nothing_is_said_of_a_living_writer_of_deleted_sessions_and_of_what_is_whole);
     tcase_add_test(unseen, one_event_is_spoken_of_as_one_and_of_many_sessions_the_first_are_named);

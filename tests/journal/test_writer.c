@@ -127,7 +127,7 @@ START_TEST(an_id_with_another_type_cause_or_data_is_a_conflict)
 }
 END_TEST
 
-START_TEST(f23_several_events_with_ids_are_all_there_or_none)
+START_TEST(several_events_with_ids_are_all_there_or_none)
 {
     struct fixture f;
     FIXTURE_INIT(&f);
@@ -603,7 +603,7 @@ static int64_t last_time(annal_store *store)
 
 #define MINUTE_US INT64_C(60000000)
 
-START_TEST(h36_f22_time_does_not_go_back_unless_it_was_far_ahead)
+START_TEST(time_does_not_go_back_unless_it_was_far_ahead)
 {
     struct fixture f;
     TMPDIR_INIT(&f.dir);
@@ -677,7 +677,7 @@ static void add_exactly_once(Suite *suite)
     tcase_set_timeout(once, 60);
     tcase_add_test(once, the_same_id_with_the_same_bytes_gives_the_first_seq);
     tcase_add_test(once, an_id_with_another_type_cause_or_data_is_a_conflict);
-    tcase_add_test(once, f23_several_events_with_ids_are_all_there_or_none);
+    tcase_add_test(once, several_events_with_ids_are_all_there_or_none);
     tcase_add_test(once, the_same_id_from_many_threads_at_once_is_one_event);
     tcase_add_test(once, expected_seq_is_compared_with_where_the_session_stands);
     tcase_add_test(once, a_retry_with_its_expected_seq_is_recognised_without_limit);
@@ -705,7 +705,7 @@ Suite *suite_writer(void)
     tcase_add_test(limits, one_append_has_at_most_65536_events);
     tcase_add_test(limits, what_is_not_accepted_leaves_every_byte_as_it_was);
     tcase_add_test(limits, a_session_id_is_a_file_name_and_nothing_else);
-    tcase_add_test(limits, h36_f22_time_does_not_go_back_unless_it_was_far_ahead);
+    tcase_add_test(limits, time_does_not_go_back_unless_it_was_far_ahead);
     suite_add_tcase(suite, limits);
     return suite;
 }

@@ -73,7 +73,7 @@ START_TEST(a_terminal_status_is_left_with_an_override_that_says_why)
 }
 END_TEST
 
-START_TEST(at_a29_usage_counts_where_a_model_is_named_in_either_spelling)
+START_TEST(usage_counts_where_a_model_is_named_in_either_spelling)
 {
     struct memory m;
     memory_init(&m, "run_r1", "agentweaver", NULL);
@@ -153,7 +153,7 @@ static void init_reviewed_run(struct packs *p)
 #define APPROVED   "{\"tree_hash\":\"T1\",\"reviewer\":\"bob\"}"
 #define TO_MERGING "{\"to\":\"merging\",\"expected\":[\"awaiting_review\",\"committing\"]}"
 
-START_TEST(at_a1_merging_begins_once_and_can_be_taken_back_completed_or_failed)
+START_TEST(merging_begins_once_and_can_be_taken_back_completed_or_failed)
 {
     struct packs p;
     PACKS_INIT(&p, "agentweaver");
@@ -178,7 +178,7 @@ START_TEST(at_a1_merging_begins_once_and_can_be_taken_back_completed_or_failed)
 }
 END_TEST
 
-START_TEST(at_a1_a_merge_that_was_cut_off_may_fail_and_says_why)
+START_TEST(a_merge_that_was_cut_off_may_fail_and_says_why)
 {
     struct packs p;
     PACKS_INIT(&p, "agentweaver");
@@ -486,7 +486,7 @@ static int contend(const char *path, int number, int gate)
     return status == ANNAL_OK && closed ? 0 : 2;
 }
 
-START_TEST(at_a3_of_eight_processes_one_claims_the_task_and_seven_leave_nothing)
+START_TEST(of_eight_processes_one_claims_the_task_and_seven_leave_nothing)
 {
     enum { CONTENDERS = 8 };
     struct packs p;
@@ -525,7 +525,7 @@ START_TEST(at_a3_of_eight_processes_one_claims_the_task_and_seven_leave_nothing)
 }
 END_TEST
 
-START_TEST(at_a5_a_run_from_the_backlog_is_in_progress_and_finds_its_task)
+START_TEST(a_run_from_the_backlog_is_in_progress_and_finds_its_task)
 {
     struct packs p;
     PACKS_INIT(&p, "agentweaver");
@@ -570,7 +570,7 @@ START_TEST(a_claim_that_a_crash_kept_from_the_tables_is_found_through_its_projec
 }
 END_TEST
 
-START_TEST(at_a6_order_keys_order_tasks_and_are_taken_once)
+START_TEST(order_keys_order_tasks_and_are_taken_once)
 {
     struct packs p;
     PACKS_INIT(&p, "agentweaver");
@@ -626,7 +626,7 @@ START_TEST(tasks_are_committed_together_or_not_at_all_and_keep_their_order)
 }
 END_TEST
 
-START_TEST(at_a9_a_project_that_is_deleted_takes_its_tasks_along_and_gets_no_runs_before)
+START_TEST(a_project_that_is_deleted_takes_its_tasks_along_and_gets_no_runs_before)
 {
     struct packs p;
     PACKS_INIT(&p, "agentweaver", "memory");
@@ -648,7 +648,7 @@ END_TEST
 
 /* ---- Revisions ---- */
 
-START_TEST(at_a19_a_revision_is_never_changed_deleted_or_replaced)
+START_TEST(a_revision_is_never_changed_deleted_or_replaced)
 {
     static const char *const wrong[] = {
         "UPDATE run_revisions SET raw_comment = 'x';", "DELETE FROM run_revisions;",
@@ -705,7 +705,7 @@ START_TEST(one_worker_holds_a_run_and_what_an_older_one_says_is_refused)
 }
 END_TEST
 
-START_TEST(at_a29_at_a32_tables_made_anew_or_opened_twice_count_nothing_double)
+START_TEST(tables_made_anew_or_opened_twice_count_nothing_double)
 {
     struct packs p;
     PACKS_INIT(&p, "agentweaver", "memory");
@@ -926,11 +926,11 @@ Suite *suite_agentweaver(void)
     tcase_add_test(tcase, a_terminal_status_is_left_with_an_override_that_says_why);
     tcase_add_test(tcase, run_cancelled_ends_the_row_of_its_run_and_of_no_run_that_has_ended);
     tcase_add_test(tcase, the_total_of_the_application_leaves_out_what_has_no_project);
-    tcase_add_test(tcase, at_a29_usage_counts_where_a_model_is_named_in_either_spelling);
+    tcase_add_test(tcase, usage_counts_where_a_model_is_named_in_either_spelling);
     TCase *stores = tcase_create("stores");
     tcase_set_timeout(stores, 60);
-    tcase_add_test(stores, at_a1_merging_begins_once_and_can_be_taken_back_completed_or_failed);
-    tcase_add_test(stores, at_a1_a_merge_that_was_cut_off_may_fail_and_says_why);
+    tcase_add_test(stores, merging_begins_once_and_can_be_taken_back_completed_or_failed);
+    tcase_add_test(stores, a_merge_that_was_cut_off_may_fail_and_says_why);
     tcase_add_test(stores, an_approval_holds_for_one_tree);
     tcase_add_test(stores, a_run_merges_only_with_an_approval_of_the_very_tree_that_it_has);
     tcase_add_test(stores,
@@ -942,16 +942,16 @@ Suite *suite_agentweaver(void)
     tcase_add_test(stores, a_run_that_its_project_reserved_can_be_cancelled_before_it_begins);
     tcase_add_test(stores, every_edge_of_the_matrix_and_no_other_is_taken);
     tcase_add_test(stores, a_worktree_is_known_before_work_begins_and_the_first_one_stays);
-    tcase_add_test(stores, at_a3_of_eight_processes_one_claims_the_task_and_seven_leave_nothing);
-    tcase_add_test(stores, at_a5_a_run_from_the_backlog_is_in_progress_and_finds_its_task);
+    tcase_add_test(stores, of_eight_processes_one_claims_the_task_and_seven_leave_nothing);
+    tcase_add_test(stores, a_run_from_the_backlog_is_in_progress_and_finds_its_task);
     tcase_add_test(stores, a_claim_that_a_crash_kept_from_the_tables_is_found_through_its_project);
-    tcase_add_test(stores, at_a6_order_keys_order_tasks_and_are_taken_once);
+    tcase_add_test(stores, order_keys_order_tasks_and_are_taken_once);
     tcase_add_test(stores, tasks_are_committed_together_or_not_at_all_and_keep_their_order);
     tcase_add_test(stores,
-                   at_a9_a_project_that_is_deleted_takes_its_tasks_along_and_gets_no_runs_before);
-    tcase_add_test(stores, at_a19_a_revision_is_never_changed_deleted_or_replaced);
+                   a_project_that_is_deleted_takes_its_tasks_along_and_gets_no_runs_before);
+    tcase_add_test(stores, a_revision_is_never_changed_deleted_or_replaced);
     tcase_add_test(stores, one_worker_holds_a_run_and_what_an_older_one_says_is_refused);
-    tcase_add_test(stores, at_a29_at_a32_tables_made_anew_or_opened_twice_count_nothing_double);
+    tcase_add_test(stores, tables_made_anew_or_opened_twice_count_nothing_double);
     tcase_add_test(stores, a_workflow_run_keeps_its_first_worktree_and_each_checkpoint_once);
     tcase_add_test(stores, tables_equal_a_rebuild_whatever_was_appended_through_the_guards);
     tcase_add_test(stores, tables_equal_a_rebuild_whatever_was_appended_past_the_guards);

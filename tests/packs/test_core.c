@@ -78,7 +78,7 @@ START_TEST(a_result_in_an_artifact_names_it)
 }
 END_TEST
 
-START_TEST(at_g6_a_kill_between_call_and_result_leaves_exactly_one_dangling_call)
+START_TEST(a_kill_between_call_and_result_leaves_exactly_one_dangling_call)
 {
     memory_apply(&m, "turn.started", "{\"turn_id\":\"t1\"}");
     memory_apply(&m, "tool.called", "{\"call_id\":\"c1\",\"tool\":\"read\",\"turn_id\":\"t1\"}");
@@ -97,7 +97,7 @@ static void turn(const char *type)
     memory_apply(&m, type, "{\"turn_id\":\"t\"}");
 }
 
-START_TEST(at_g3_a_turn_goes_from_pending_to_an_end_and_never_back)
+START_TEST(a_turn_goes_from_pending_to_an_end_and_never_back)
 {
     memory_apply(&m, "turn.started", "{\"turn_id\":\"t\",\"status\":\"pending\"}");
     ck_rows("SELECT status FROM turns", "pending\n");
@@ -117,7 +117,7 @@ START_TEST(at_g3_a_turn_goes_from_pending_to_an_end_and_never_back)
 }
 END_TEST
 
-START_TEST(at_g3_every_edge_that_is_allowed_and_no_other)
+START_TEST(every_edge_that_is_allowed_and_no_other)
 {
     ck_rows("SELECT count(*) FROM turn_edges WHERE from_status IN "
             "('completed', 'failed', 'cancelled') OR to_status = 'pending'",
@@ -235,7 +235,7 @@ END_TEST
 
 /* ---- What other producers wrote ---- */
 
-START_TEST(at_g10_the_names_of_older_producers_mean_the_same)
+START_TEST(the_names_of_older_producers_mean_the_same)
 {
     static const char *const events[][2] = {
         {"session_start", "{\"agent_id\":\"a\",\"provider\":\"p\",\"model\":\"m\"}"},
@@ -316,7 +316,7 @@ static char *data_with(const char *field, size_t len)
     return data;
 }
 
-START_TEST(at_g3_an_illegal_move_is_refused_and_the_journal_knows_nothing_of_it)
+START_TEST(an_illegal_move_is_refused_and_the_journal_knows_nothing_of_it)
 {
     ck_append(&p, "s", "turn.started", "{\"turn_id\":\"t\"}");
     ck_refused(&p, "s", "turn.started", "{\"turn_id\":\"t\"}", "the turn has begun already");
@@ -330,7 +330,7 @@ START_TEST(at_g3_an_illegal_move_is_refused_and_the_journal_knows_nothing_of_it)
 }
 END_TEST
 
-START_TEST(at_g1_the_same_event_again_is_one_event_and_another_in_its_place_a_conflict)
+START_TEST(the_same_event_again_is_one_event_and_another_in_its_place_a_conflict)
 {
     uint64_t first = 0, again = 0;
     ck_ok(packs_append_id(&p, "s", "tool.called", "{\"call_id\":\"c\"}", "s:1", &first, err));
@@ -342,7 +342,7 @@ START_TEST(at_g1_the_same_event_again_is_one_event_and_another_in_its_place_a_co
 }
 END_TEST
 
-START_TEST(at_g7_an_output_over_the_limit_goes_to_an_artifact_and_one_below_stays)
+START_TEST(an_output_over_the_limit_goes_to_an_artifact_and_one_below_stays)
 {
     char *inline_data = data_with("output", 102398), *large = data_with("output", 102401);
     annal_slice content = {0};
@@ -365,7 +365,7 @@ START_TEST(at_g7_an_output_over_the_limit_goes_to_an_artifact_and_one_below_stay
 }
 END_TEST
 
-START_TEST(at_g7_the_limit_is_a_setting_10_kb_by_a_pack_of_ones_own)
+START_TEST(the_limit_is_a_setting_10_kb_by_a_pack_of_ones_own)
 {
     char *large = data_with("output", 10241), *small = data_with("output", 10230);
     packs_add(&p, "limits",
@@ -380,7 +380,7 @@ START_TEST(at_g7_the_limit_is_a_setting_10_kb_by_a_pack_of_ones_own)
 }
 END_TEST
 
-START_TEST(at_g9_text_is_kept_in_full_whatever_its_length)
+START_TEST(text_is_kept_in_full_whatever_its_length)
 {
     static const size_t lengths[] = {500, 501, (size_t)1 << 20};
     for (int i = 0; i < 3; i++) {
@@ -395,7 +395,7 @@ START_TEST(at_g9_text_is_kept_in_full_whatever_its_length)
 END_TEST
 
 /* Through the packs, with a handler that looks at it; and one byte more than an event may have. */
-START_TEST(at_g12_an_event_of_64_mib_is_taken_and_a_larger_one_writes_no_byte)
+START_TEST(an_event_of_64_mib_is_taken_and_a_larger_one_writes_no_byte)
 {
     size_t room = ANNAL_DATA_BYTES_MAX - strlen("{\"call_id\":\"c\",\"input\":\"\"}");
     char *data = data_with("input", room), *larger = data_with("input", room + 1);
@@ -457,9 +457,9 @@ Suite *suite_core(void)
     tcase_add_test(tcase, a_result_belongs_to_the_newest_call_of_its_id_and_the_first_result_stays);
     tcase_add_test(tcase, a_result_without_a_call_has_a_row_and_calls_without_id_have_one_each);
     tcase_add_test(tcase, a_result_in_an_artifact_names_it);
-    tcase_add_test(tcase, at_g6_a_kill_between_call_and_result_leaves_exactly_one_dangling_call);
-    tcase_add_test(tcase, at_g3_a_turn_goes_from_pending_to_an_end_and_never_back);
-    tcase_add_test(tcase, at_g3_every_edge_that_is_allowed_and_no_other);
+    tcase_add_test(tcase, a_kill_between_call_and_result_leaves_exactly_one_dangling_call);
+    tcase_add_test(tcase, a_turn_goes_from_pending_to_an_end_and_never_back);
+    tcase_add_test(tcase, every_edge_that_is_allowed_and_no_other);
     tcase_add_test(tcase, a_producers_own_word_for_started_may_stream_and_end);
     tcase_add_test(tcase, a_turn_that_ends_without_having_begun_is_a_row_and_ends_once);
     tcase_add_test(tcase, tokens_that_are_no_count_are_none);
@@ -467,19 +467,19 @@ Suite *suite_core(void)
     tcase_add_test(tcase, a_pruned_session_leaves_all_tables_and_begins_anew_after);
     tcase_add_test(tcase, a_response_is_stored_under_its_ref_and_counts_who_reads_it);
     tcase_add_test(tcase, a_stored_artifact_is_listed);
-    tcase_add_test(tcase, at_g10_the_names_of_older_producers_mean_the_same);
+    tcase_add_test(tcase, the_names_of_older_producers_mean_the_same);
     tcase_add_test(tcase, data_of_any_shape_is_taken);
     suite_add_tcase(suite, tcase);
     TCase *store = tcase_create("store");
     tcase_add_checked_fixture(store, setup_store, teardown_store);
     tcase_set_timeout(store, 60);
-    tcase_add_test(store, at_g3_an_illegal_move_is_refused_and_the_journal_knows_nothing_of_it);
+    tcase_add_test(store, an_illegal_move_is_refused_and_the_journal_knows_nothing_of_it);
     tcase_add_test(store,
-                   at_g1_the_same_event_again_is_one_event_and_another_in_its_place_a_conflict);
-    tcase_add_test(store, at_g7_an_output_over_the_limit_goes_to_an_artifact_and_one_below_stays);
-    tcase_add_test(store, at_g7_the_limit_is_a_setting_10_kb_by_a_pack_of_ones_own);
-    tcase_add_test(store, at_g9_text_is_kept_in_full_whatever_its_length);
-    tcase_add_test(store, at_g12_an_event_of_64_mib_is_taken_and_a_larger_one_writes_no_byte);
+                   the_same_event_again_is_one_event_and_another_in_its_place_a_conflict);
+    tcase_add_test(store, an_output_over_the_limit_goes_to_an_artifact_and_one_below_stays);
+    tcase_add_test(store, the_limit_is_a_setting_10_kb_by_a_pack_of_ones_own);
+    tcase_add_test(store, text_is_kept_in_full_whatever_its_length);
+    tcase_add_test(store, an_event_of_64_mib_is_taken_and_a_larger_one_writes_no_byte);
     tcase_add_test(store, the_tables_equal_a_rebuild_whatever_came_and_in_whatever_order);
     suite_add_tcase(suite, store);
     return suite;

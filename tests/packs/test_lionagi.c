@@ -41,7 +41,7 @@ START_TEST(tables_begin_with_the_printed_columns)
 }
 END_TEST
 
-START_TEST(at_l1_six_message_types_are_there_from_the_beginning)
+START_TEST(six_message_types_are_there_from_the_beginning)
 {
     struct memory m;
     memory_init(&m, "s1", "lionagi", NULL);
@@ -58,7 +58,7 @@ START_TEST(at_l1_six_message_types_are_there_from_the_beginning)
 }
 END_TEST
 
-START_TEST(at_l3_a_progression_keeps_its_order_and_each_id_once)
+START_TEST(a_progression_keeps_its_order_and_each_id_once)
 {
     struct memory m;
     memory_init(&m, "s1", "lionagi", NULL);
@@ -123,7 +123,7 @@ static void add_message(struct packs *p, const char *session, const char *id, co
     ck_append(p, session, "message.added", data);
 }
 
-START_TEST(at_l1_a_class_that_was_never_seen_is_registered_and_then_known)
+START_TEST(a_class_that_was_never_seen_is_registered_and_then_known)
 {
     struct packs p;
     PACKS_INIT(&p, "lionagi");
@@ -172,7 +172,7 @@ static int register_in_child(const char *path)
     return status == ANNAL_OK ? 0 : status == ANNAL_ERR_REFUSED ? 1 : 2;
 }
 
-START_TEST(at_l2_of_many_who_register_a_class_one_gives_it_its_number)
+START_TEST(of_many_who_register_a_class_one_gives_it_its_number)
 {
     enum { CHILDREN = 8 };
     struct packs p;
@@ -198,7 +198,7 @@ START_TEST(at_l2_of_many_who_register_a_class_one_gives_it_its_number)
 }
 END_TEST
 
-START_TEST(at_l5_branches_come_by_age_and_messages_in_the_order_of_the_progression)
+START_TEST(branches_come_by_age_and_messages_in_the_order_of_the_progression)
 {
     struct packs p;
     PACKS_INIT(&p, "lionagi");
@@ -221,7 +221,7 @@ START_TEST(at_l5_branches_come_by_age_and_messages_in_the_order_of_the_progressi
 }
 END_TEST
 
-START_TEST(at_l7_a_message_without_content_or_role_is_refused_and_leaves_nothing)
+START_TEST(a_message_without_content_or_role_is_refused_and_leaves_nothing)
 {
     static const char *const wrong[] = {"{\"id\":\"m\",\"role\":\"user\",\"content\":null}",
                                         "{\"id\":\"m\",\"role\":\"user\"}",
@@ -249,7 +249,7 @@ START_TEST(at_l7_a_message_without_content_or_role_is_refused_and_leaves_nothing
 }
 END_TEST
 
-START_TEST(at_l8_the_same_id_again_overwrites_and_both_events_stay)
+START_TEST(the_same_id_again_overwrites_and_both_events_stay)
 {
     struct packs p;
     PACKS_INIT(&p, "lionagi");
@@ -274,7 +274,7 @@ START_TEST(at_l8_the_same_id_again_overwrites_and_both_events_stay)
 }
 END_TEST
 
-START_TEST(at_l10_foreign_keys_of_the_stock_shell_cascade_and_refuse_as_printed)
+START_TEST(foreign_keys_of_the_stock_shell_cascade_and_refuse_as_printed)
 {
     struct packs p;
     PACKS_INIT(&p, "lionagi");
@@ -300,7 +300,7 @@ START_TEST(at_l10_foreign_keys_of_the_stock_shell_cascade_and_refuse_as_printed)
 }
 END_TEST
 
-START_TEST(at_l23_only_running_leads_anywhere)
+START_TEST(only_running_leads_anywhere)
 {
     static const char *const ends[] = {"completed", "failed", "timed_out", "aborted", "cancelled"};
     struct packs p;
@@ -346,7 +346,7 @@ START_TEST(at_l23_only_running_leads_anywhere)
 }
 END_TEST
 
-START_TEST(at_l23_no_other_event_leads_out_of_an_end)
+START_TEST(no_other_event_leads_out_of_an_end)
 {
     static const char *const events[][2] = {{"session.status_changed", "{\"to\":\"running\"}"},
                                             {"session.paused", "{}"},
@@ -599,8 +599,8 @@ START_TEST(a_session_begins_with_whatever_comes_first)
 }
 END_TEST
 
-/* What an older version of the pack left behind: pack_base.c compares what it would make now. */
-START_TEST(at_l27_tables_without_the_late_columns_gain_them_in_place)
+/* What an older version of the pack left behind: pack_database.c compares what it would make now. */
+START_TEST(tables_without_the_late_columns_gain_them_in_place)
 {
     struct packs p;
     PACKS_INIT(&p, "lionagi");
@@ -631,7 +631,7 @@ START_TEST(at_l27_tables_without_the_late_columns_gain_them_in_place)
 }
 END_TEST
 
-START_TEST(at_l24_a_check_of_old_on_the_status_goes_and_rows_and_indexes_stay)
+START_TEST(a_check_of_old_on_the_status_goes_and_rows_and_indexes_stay)
 {
     struct packs p;
     PACKS_INIT(&p, "lionagi");
@@ -671,7 +671,7 @@ static int count_pruned(void *arg, const annal_pruned *pruned)
     return 0;
 }
 
-START_TEST(at_l14_more_sessions_are_pruned_than_a_statement_has_parameters)
+START_TEST(more_sessions_are_pruned_than_a_statement_has_parameters)
 {
     enum { SESSIONS = 1050 };
     struct packs p;
@@ -1041,7 +1041,7 @@ START_TEST(tables_of_a_module_that_is_not_here_are_not_counted)
 }
 END_TEST
 
-START_TEST(at_l21_every_kind_of_a_session_has_a_threshold_of_its_own)
+START_TEST(every_kind_of_a_session_has_a_threshold_of_its_own)
 {
     static const char *const kinds[] = {"agent", "play", "flow", "fanout", "show-play"};
     struct packs p;
@@ -1111,7 +1111,7 @@ static void wait_for(const pid_t *children, int count)
     }
 }
 
-START_TEST(at_l28_what_two_processes_insert_a_third_sees_and_a_held_lock_is_an_error)
+START_TEST(what_two_processes_insert_a_third_sees_and_a_held_lock_is_an_error)
 {
     struct packs p;
     pid_t children[2];
@@ -1139,7 +1139,7 @@ START_TEST(at_l28_what_two_processes_insert_a_third_sees_and_a_held_lock_is_an_e
 }
 END_TEST
 
-START_TEST(at_l29_many_who_append_to_one_session_leave_no_gap)
+START_TEST(many_who_append_to_one_session_leave_no_gap)
 {
     enum { CHILDREN = 5, EACH = 10 };
     static const char marks[CHILDREN] = {'a', 'b', 'c', 'd', 'u'};
@@ -1161,7 +1161,7 @@ START_TEST(at_l29_many_who_append_to_one_session_leave_no_gap)
 }
 END_TEST
 
-START_TEST(at_l30_large_bodies_of_any_character_are_kept_whole)
+START_TEST(large_bodies_of_any_character_are_kept_whole)
 {
     enum { COUNT = 100000 };
     static const char *const characters[] = {"x", "\\\"", "\\\\"};
@@ -1187,17 +1187,17 @@ Suite *suite_lionagi(void)
     Suite *suite = suite_create("lionagi");
     TCase *tcase = tcase_create("pack");
     tcase_add_test(tcase, tables_begin_with_the_printed_columns);
-    tcase_add_test(tcase, at_l1_six_message_types_are_there_from_the_beginning);
-    tcase_add_test(tcase, at_l3_a_progression_keeps_its_order_and_each_id_once);
+    tcase_add_test(tcase, six_message_types_are_there_from_the_beginning);
+    tcase_add_test(tcase, a_progression_keeps_its_order_and_each_id_once);
     tcase_add_test(tcase, a_fork_has_what_its_parent_had_there_and_its_own);
-    tcase_add_test(tcase, at_l1_a_class_that_was_never_seen_is_registered_and_then_known);
-    tcase_add_test(tcase, at_l2_of_many_who_register_a_class_one_gives_it_its_number);
-    tcase_add_test(tcase, at_l5_branches_come_by_age_and_messages_in_the_order_of_the_progression);
-    tcase_add_test(tcase, at_l7_a_message_without_content_or_role_is_refused_and_leaves_nothing);
-    tcase_add_test(tcase, at_l8_the_same_id_again_overwrites_and_both_events_stay);
-    tcase_add_test(tcase, at_l10_foreign_keys_of_the_stock_shell_cascade_and_refuse_as_printed);
-    tcase_add_test(tcase, at_l23_only_running_leads_anywhere);
-    tcase_add_test(tcase, at_l23_no_other_event_leads_out_of_an_end);
+    tcase_add_test(tcase, a_class_that_was_never_seen_is_registered_and_then_known);
+    tcase_add_test(tcase, of_many_who_register_a_class_one_gives_it_its_number);
+    tcase_add_test(tcase, branches_come_by_age_and_messages_in_the_order_of_the_progression);
+    tcase_add_test(tcase, a_message_without_content_or_role_is_refused_and_leaves_nothing);
+    tcase_add_test(tcase, the_same_id_again_overwrites_and_both_events_stay);
+    tcase_add_test(tcase, foreign_keys_of_the_stock_shell_cascade_and_refuse_as_printed);
+    tcase_add_test(tcase, only_running_leads_anywhere);
+    tcase_add_test(tcase, no_other_event_leads_out_of_an_end);
     tcase_add_test(tcase, a_fork_is_refused_where_the_parent_has_no_such_history);
     tcase_add_test(tcase, pointers_in_node_metadata_are_a_fork_too_and_never_a_circle);
     tcase_add_test(tcase, closed_vocabularies_and_unknown_columns_are_refused);
@@ -1209,9 +1209,9 @@ Suite *suite_lionagi(void)
     tcase_add_test(tcase,
                    a_progression_of_a_branch_that_another_session_has_is_filled_whatever_the_order);
     tcase_add_test(tcase, a_session_begins_with_whatever_comes_first);
-    tcase_add_test(tcase, at_l27_tables_without_the_late_columns_gain_them_in_place);
-    tcase_add_test(tcase, at_l24_a_check_of_old_on_the_status_goes_and_rows_and_indexes_stay);
-    tcase_add_test(tcase, at_l14_more_sessions_are_pruned_than_a_statement_has_parameters);
+    tcase_add_test(tcase, tables_without_the_late_columns_gain_them_in_place);
+    tcase_add_test(tcase, a_check_of_old_on_the_status_goes_and_rows_and_indexes_stay);
+    tcase_add_test(tcase, more_sessions_are_pruned_than_a_statement_has_parameters);
     tcase_add_test(tcase, on_a_full_disk_journals_are_pruned_without_an_event);
     tcase_add_test(tcase,
                    no_journal_is_pruned_when_there_is_no_room_for_the_tables_that_say_who_needs_it);
@@ -1222,11 +1222,11 @@ Suite *suite_lionagi(void)
     tcase_add_test(tcase, a_session_that_wakes_up_while_others_are_pruned_is_kept);
     tcase_add_test(tcase, what_was_recorded_is_never_changed_deleted_or_replaced_with_the_shell);
     tcase_add_test(tcase, tables_of_a_module_that_is_not_here_are_not_counted);
-    tcase_add_test(tcase, at_l21_every_kind_of_a_session_has_a_threshold_of_its_own);
+    tcase_add_test(tcase, every_kind_of_a_session_has_a_threshold_of_its_own);
     tcase_add_test(tcase,
-                   at_l28_what_two_processes_insert_a_third_sees_and_a_held_lock_is_an_error);
-    tcase_add_test(tcase, at_l29_many_who_append_to_one_session_leave_no_gap);
-    tcase_add_test(tcase, at_l30_large_bodies_of_any_character_are_kept_whole);
+                   what_two_processes_insert_a_third_sees_and_a_held_lock_is_an_error);
+    tcase_add_test(tcase, many_who_append_to_one_session_leave_no_gap);
+    tcase_add_test(tcase, large_bodies_of_any_character_are_kept_whole);
     tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -69,7 +69,7 @@ END_TEST
     "{\"agent_name\":\"ada\",\"type\":\"" type "\",\"title\":\"T\",\"content\":\"c\","             \
     "\"requested_slug\":\"" slug "\"}"
 
-START_TEST(at_a20_a_proposal_is_merged_or_rejected_once_and_stays)
+START_TEST(a_proposal_is_merged_or_rejected_once_and_stays)
 {
     struct packs p;
     PACKS_INIT(&p, "memory");
@@ -240,7 +240,7 @@ static void race(struct packs *p, const char *who, const char *slug_field, int c
     }
 }
 
-START_TEST(at_a22_of_those_who_want_one_slug_one_gets_it_and_a_wish_gives_each_its_own)
+START_TEST(of_those_who_want_one_slug_one_gets_it_and_a_wish_gives_each_its_own)
 {
     struct packs p;
     int exact[3] = {0}, wished[3] = {0};
@@ -280,7 +280,7 @@ static int promote_for_ever(const char *path)
     return 1;
 }
 
-START_TEST(at_a20_a_kill_leaves_a_proposal_and_its_decision_or_neither)
+START_TEST(a_kill_leaves_a_proposal_and_its_decision_or_neither)
 {
     struct packs p;
     struct random random = random_init(20260120);
@@ -313,7 +313,7 @@ START_TEST(at_a20_a_kill_leaves_a_proposal_and_its_decision_or_neither)
 }
 END_TEST
 
-START_TEST(at_a23_the_coordinator_merges_boundaries_and_the_scribe_what_is_routine)
+START_TEST(the_coordinator_merges_boundaries_and_the_scribe_what_is_routine)
 {
     struct packs p;
     PACKS_INIT(&p, "memory");
@@ -338,7 +338,7 @@ START_TEST(at_a23_the_coordinator_merges_boundaries_and_the_scribe_what_is_routi
 }
 END_TEST
 
-START_TEST(at_a24_a_decision_is_superseded_by_one_of_its_project)
+START_TEST(a_decision_is_superseded_by_one_of_its_project)
 {
     struct packs p;
     PACKS_INIT(&p, "memory");
@@ -364,7 +364,7 @@ START_TEST(at_a24_a_decision_is_superseded_by_one_of_its_project)
 }
 END_TEST
 
-START_TEST(at_a27_a_session_ends_older_ones_and_its_id_is_used_once)
+START_TEST(a_session_ends_older_ones_and_its_id_is_used_once)
 {
     struct packs p;
     PACKS_INIT(&p, "memory");
@@ -414,7 +414,7 @@ static uint64_t tail_count(annal_store *store, uint64_t from, uint64_t up_to)
     return next - from;
 }
 
-START_TEST(at_a10_events_are_replayed_from_a_cursor_and_followed_without_gap_or_repeat)
+START_TEST(events_are_replayed_from_a_cursor_and_followed_without_gap_or_repeat)
 {
     struct packs p;
     annal_tail *tail = NULL;
@@ -447,7 +447,7 @@ START_TEST(at_a10_events_are_replayed_from_a_cursor_and_followed_without_gap_or_
 }
 END_TEST
 
-START_TEST(at_a11_an_event_that_comes_again_is_the_same_one_or_is_refused)
+START_TEST(an_event_that_comes_again_is_the_same_one_or_is_refused)
 {
     struct packs p;
     uint64_t seq = 0;
@@ -464,7 +464,7 @@ START_TEST(at_a11_an_event_that_comes_again_is_the_same_one_or_is_refused)
 }
 END_TEST
 
-START_TEST(at_a14_a_stream_that_was_closed_says_so_and_one_that_ended_takes_more)
+START_TEST(a_stream_that_was_closed_says_so_and_one_that_ended_takes_more)
 {
     struct packs p;
     PACKS_INIT(&p, "memory");
@@ -508,7 +508,7 @@ static int append_events(const char *path, int from, int to)
     return status == ANNAL_OK ? 0 : 1;
 }
 
-START_TEST(at_a16_at_a17_two_readers_get_every_event_of_another_process_once)
+START_TEST(two_readers_get_every_event_of_another_process_once)
 {
     enum { EVENTS = 60 };
     struct packs p;
@@ -539,7 +539,7 @@ START_TEST(at_a16_at_a17_two_readers_get_every_event_of_another_process_once)
 END_TEST
 
 /* The machine may be busy, so the best of ten counts. */
-START_TEST(at_a16_who_waits_for_an_event_wakes_within_200_ms)
+START_TEST(who_waits_for_an_event_wakes_within_200_ms)
 {
     enum { EVENTS = 10 };
     struct packs p;
@@ -578,7 +578,7 @@ START_TEST(at_a16_who_waits_for_an_event_wakes_within_200_ms)
 }
 END_TEST
 
-START_TEST(at_a33_a_reader_that_was_slow_misses_nothing)
+START_TEST(a_reader_that_was_slow_misses_nothing)
 {
     enum { EVENTS = 300 };
     struct packs p;
@@ -604,7 +604,7 @@ START_TEST(at_a33_a_reader_that_was_slow_misses_nothing)
 }
 END_TEST
 
-START_TEST(at_a33_a_corrupt_payload_costs_its_own_event)
+START_TEST(a_corrupt_payload_costs_its_own_event)
 {
     struct packs p;
     char path[600];
@@ -751,7 +751,7 @@ Suite *suite_memory(void)
     tcase_add_test(tcase, an_event_of_a_run_is_a_row_with_its_sequence);
     TCase *stores = tcase_create("stores");
     tcase_set_timeout(stores, 60);
-    tcase_add_test(stores, at_a20_a_proposal_is_merged_or_rejected_once_and_stays);
+    tcase_add_test(stores, a_proposal_is_merged_or_rejected_once_and_stays);
     tcase_add_test(stores, only_the_agent_that_made_a_proposal_changes_it_while_it_is_pending);
     tcase_add_test(
         stores, a_pending_proposal_of_one_agent_and_slug_is_one_row_and_another_agents_has_its_own);
@@ -759,19 +759,19 @@ Suite *suite_memory(void)
         stores,
         an_agent_changes_its_pending_proposal_by_the_slug_that_it_asked_for_and_did_not_get);
     tcase_add_test(stores,
-                   at_a22_of_those_who_want_one_slug_one_gets_it_and_a_wish_gives_each_its_own);
-    tcase_add_test(stores, at_a20_a_kill_leaves_a_proposal_and_its_decision_or_neither);
-    tcase_add_test(stores, at_a23_the_coordinator_merges_boundaries_and_the_scribe_what_is_routine);
-    tcase_add_test(stores, at_a24_a_decision_is_superseded_by_one_of_its_project);
-    tcase_add_test(stores, at_a27_a_session_ends_older_ones_and_its_id_is_used_once);
+                   of_those_who_want_one_slug_one_gets_it_and_a_wish_gives_each_its_own);
+    tcase_add_test(stores, a_kill_leaves_a_proposal_and_its_decision_or_neither);
+    tcase_add_test(stores, the_coordinator_merges_boundaries_and_the_scribe_what_is_routine);
+    tcase_add_test(stores, a_decision_is_superseded_by_one_of_its_project);
+    tcase_add_test(stores, a_session_ends_older_ones_and_its_id_is_used_once);
     tcase_add_test(stores,
-                   at_a10_events_are_replayed_from_a_cursor_and_followed_without_gap_or_repeat);
-    tcase_add_test(stores, at_a11_an_event_that_comes_again_is_the_same_one_or_is_refused);
-    tcase_add_test(stores, at_a14_a_stream_that_was_closed_says_so_and_one_that_ended_takes_more);
-    tcase_add_test(stores, at_a16_at_a17_two_readers_get_every_event_of_another_process_once);
-    tcase_add_test(stores, at_a16_who_waits_for_an_event_wakes_within_200_ms);
-    tcase_add_test(stores, at_a33_a_reader_that_was_slow_misses_nothing);
-    tcase_add_test(stores, at_a33_a_corrupt_payload_costs_its_own_event);
+                   events_are_replayed_from_a_cursor_and_followed_without_gap_or_repeat);
+    tcase_add_test(stores, an_event_that_comes_again_is_the_same_one_or_is_refused);
+    tcase_add_test(stores, a_stream_that_was_closed_says_so_and_one_that_ended_takes_more);
+    tcase_add_test(stores, two_readers_get_every_event_of_another_process_once);
+    tcase_add_test(stores, who_waits_for_an_event_wakes_within_200_ms);
+    tcase_add_test(stores, a_reader_that_was_slow_misses_nothing);
+    tcase_add_test(stores, a_corrupt_payload_costs_its_own_event);
     tcase_add_test(stores, events_of_runs_are_never_changed_deleted_or_replaced_with_the_shell);
     tcase_add_test(stores, what_is_depended_on_is_not_deleted_and_a_plan_takes_its_subtasks_along);
     tcase_add_test(stores, one_begins_to_assemble_a_plan);

@@ -316,7 +316,7 @@ END_TEST
 
 /* ---- Acceptance ---- */
 
-START_TEST(at_p1_only_the_vm_writes_executions)
+START_TEST(only_the_vm_writes_executions)
 {
     struct packs p;
     PACKS_INIT(&p, "prose");
@@ -350,7 +350,7 @@ static void ck_resolves(struct packs *p, int from, const char *name, const char 
     ck_shell(p, sql, expected);
 }
 
-START_TEST(at_p2_frames_shadow_each_other_and_ids_are_never_used_again)
+START_TEST(frames_shadow_each_other_and_ids_are_never_used_again)
 {
     struct packs p;
     PACKS_INIT(&p, "prose");
@@ -389,7 +389,7 @@ static void start_chain(struct packs *p, int from, int to, const char *rest)
     }
 }
 
-START_TEST(at_p4_blocks_nest_100_deep_and_no_deeper_unless_allowed)
+START_TEST(blocks_nest_100_deep_and_no_deeper_unless_allowed)
 {
     struct packs p;
     PACKS_INIT(&p, "prose");
@@ -420,7 +420,7 @@ START_TEST(at_p4_blocks_nest_100_deep_and_no_deeper_unless_allowed)
 }
 END_TEST
 
-START_TEST(at_p5_no_execution_is_its_own_ancestor)
+START_TEST(no_execution_is_its_own_ancestor)
 {
     static const char refused[] = "an execution cannot be its own ancestor";
     static const char *const wrong[] = {
@@ -489,7 +489,7 @@ static void ck_join(struct memory *m, const char *how, const char *ended, const 
     free(got);
 }
 
-START_TEST(at_p6_strategies_and_policies_decide_a_parallel_block)
+START_TEST(strategies_and_policies_decide_a_parallel_block)
 {
     struct memory m;
     memory_init(&m, SESSION, "prose", NULL);
@@ -525,7 +525,7 @@ START_TEST(at_p6_strategies_and_policies_decide_a_parallel_block)
 }
 END_TEST
 
-START_TEST(at_p8_a_name_without_a_scope_gives_its_twins_in_the_order_written)
+START_TEST(a_name_without_a_scope_gives_its_twins_in_the_order_written)
 {
     struct packs p;
     PACKS_INIT(&p, "prose");
@@ -539,7 +539,7 @@ START_TEST(at_p8_a_name_without_a_scope_gives_its_twins_in_the_order_written)
 }
 END_TEST
 
-START_TEST(at_p12_an_agent_of_the_same_name_in_three_scopes_is_three_agents)
+START_TEST(an_agent_of_the_same_name_in_three_scopes_is_three_agents)
 {
     struct packs p;
     PACKS_INIT(&p, "prose", "prose-agents", "prose-user");
@@ -593,7 +593,7 @@ END_TEST
     "WHEN 'run.resumed' THEN 'resumed' WHEN 'run.completed' THEN 'end' END "                       \
     "FROM events AS e WHERE session_id = '" SESSION "' ORDER BY seq"
 
-START_TEST(at_p11_markers_of_the_log_are_events_and_a_run_resumes_behind_the_last_statement)
+START_TEST(markers_of_the_log_are_events_and_a_run_resumes_behind_the_last_statement)
 {
     struct packs p;
     PACKS_INIT(&p, "prose");
@@ -627,7 +627,7 @@ START_TEST(at_p11_markers_of_the_log_are_events_and_a_run_resumes_behind_the_las
 }
 END_TEST
 
-START_TEST(at_p15_failures_retries_and_segments_are_counted)
+START_TEST(failures_retries_and_segments_are_counted)
 {
     struct packs p;
     PACKS_INIT(&p, "prose");
@@ -659,7 +659,7 @@ START_TEST(at_p15_failures_retries_and_segments_are_counted)
 }
 END_TEST
 
-START_TEST(at_p23_what_is_bound_for_good_stays_and_nameless_sessions_are_numbered)
+START_TEST(what_is_bound_for_good_stays_and_nameless_sessions_are_numbered)
 {
     struct packs p;
     PACKS_INIT(&p, "prose");
@@ -1161,7 +1161,7 @@ static bool run_program(const char *path, const char *database, int said)
     return annal_store_close(store, NULL) == ANNAL_OK && vm.good;
 }
 
-START_TEST(at_p14_a_recursive_program_that_is_killed_goes_on_where_it_was)
+START_TEST(a_recursive_program_that_is_killed_goes_on_where_it_was)
 {
     struct random random = random_init(41);
     struct packs p;
@@ -1214,19 +1214,19 @@ Suite *suite_prose(void)
     suite_add_tcase(suite, printed);
     TCase *acceptance = tcase_create("acceptance");
     tcase_set_timeout(acceptance, 60);
-    tcase_add_test(acceptance, at_p1_only_the_vm_writes_executions);
-    tcase_add_test(acceptance, at_p2_frames_shadow_each_other_and_ids_are_never_used_again);
-    tcase_add_test(acceptance, at_p4_blocks_nest_100_deep_and_no_deeper_unless_allowed);
-    tcase_add_test(acceptance, at_p5_no_execution_is_its_own_ancestor);
-    tcase_add_test(acceptance, at_p6_strategies_and_policies_decide_a_parallel_block);
-    tcase_add_test(acceptance, at_p8_a_name_without_a_scope_gives_its_twins_in_the_order_written);
+    tcase_add_test(acceptance, only_the_vm_writes_executions);
+    tcase_add_test(acceptance, frames_shadow_each_other_and_ids_are_never_used_again);
+    tcase_add_test(acceptance, blocks_nest_100_deep_and_no_deeper_unless_allowed);
+    tcase_add_test(acceptance, no_execution_is_its_own_ancestor);
+    tcase_add_test(acceptance, strategies_and_policies_decide_a_parallel_block);
+    tcase_add_test(acceptance, a_name_without_a_scope_gives_its_twins_in_the_order_written);
     tcase_add_test(
         acceptance,
-        at_p11_markers_of_the_log_are_events_and_a_run_resumes_behind_the_last_statement);
-    tcase_add_test(acceptance, at_p12_an_agent_of_the_same_name_in_three_scopes_is_three_agents);
-    tcase_add_test(acceptance, at_p15_failures_retries_and_segments_are_counted);
+        markers_of_the_log_are_events_and_a_run_resumes_behind_the_last_statement);
+    tcase_add_test(acceptance, an_agent_of_the_same_name_in_three_scopes_is_three_agents);
+    tcase_add_test(acceptance, failures_retries_and_segments_are_counted);
     tcase_add_test(acceptance,
-                   at_p23_what_is_bound_for_good_stays_and_nameless_sessions_are_numbered);
+                   what_is_bound_for_good_stays_and_nameless_sessions_are_numbered);
     tcase_add_test(acceptance, a_run_that_is_over_is_left_only_with_override_and_a_reason);
     tcase_add_test(acceptance, a_loop_counts_its_iterations);
     tcase_add_test(acceptance,
@@ -1246,7 +1246,7 @@ Suite *suite_prose(void)
     suite_add_tcase(suite, chance);
     TCase *program = tcase_create("program");
     tcase_set_timeout(program, 300);
-    tcase_add_test(program, at_p14_a_recursive_program_that_is_killed_goes_on_where_it_was);
+    tcase_add_test(program, a_recursive_program_that_is_killed_goes_on_where_it_was);
     suite_add_tcase(suite, program);
     return suite;
 }

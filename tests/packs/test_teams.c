@@ -76,7 +76,7 @@ START_TEST(what_is_no_team_is_not_made)
 }
 END_TEST
 
-START_TEST(at_l31_a_status_that_is_none_is_refused_and_a_deleted_team_takes_its_messages_along)
+START_TEST(a_status_that_is_none_is_refused_and_a_deleted_team_takes_its_messages_along)
 {
     struct memory m;
     memory_init(&m, "team_t1", "teams", NULL);
@@ -219,7 +219,7 @@ START_TEST(a_member_reads_a_message_once_and_names_are_sorted)
 }
 END_TEST
 
-START_TEST(at_l32_an_imported_team_has_these_rows)
+START_TEST(an_imported_team_has_these_rows)
 {
     struct memory m;
     memory_init(&m, "team_abc123", "teams", NULL);
@@ -410,7 +410,7 @@ END_TEST
 /* ---- Staleness ---- */
 
 /* session_activity beside what the document's function says, whatever the moment. */
-START_TEST(at_l19_at_l21_a_run_is_stale_after_its_kinds_threshold_and_not_at_it)
+START_TEST(a_run_is_stale_after_its_kinds_threshold_and_not_at_it)
 {
     static const struct {
         const char *row; /* id, status, kind, last_message_at, updated_at */
@@ -593,7 +593,7 @@ START_TEST(a_long_message_without_a_summary_gets_its_first_200_characters)
 }
 END_TEST
 
-START_TEST(at_l18_a_session_that_ended_or_woke_up_meanwhile_is_not_ended_again)
+START_TEST(a_session_that_ended_or_woke_up_meanwhile_is_not_ended_again)
 {
     static const char stale[] =
         "{\"expected\":[\"running\"],\"to\":\"failed\",\"source\":\"admin\","
@@ -617,7 +617,7 @@ START_TEST(at_l18_a_session_that_ended_or_woke_up_meanwhile_is_not_ended_again)
 }
 END_TEST
 
-START_TEST(at_l25_a_reason_code_has_a_form_and_what_is_refused_leaves_the_row)
+START_TEST(a_reason_code_has_a_form_and_what_is_refused_leaves_the_row)
 {
     static const char *const wrong[] = {
         "stale", "a.b", "a.b.c.d", "Run.failed.x", "run..x", "run.failed.a b", ".a.b", "a.b."};
@@ -687,13 +687,13 @@ Suite *suite_teams(void)
     tcase_add_test(tables, what_is_no_team_is_not_made);
     tcase_add_test(
         tables,
-        at_l31_a_status_that_is_none_is_refused_and_a_deleted_team_takes_its_messages_along);
+        a_status_that_is_none_is_refused_and_a_deleted_team_takes_its_messages_along);
     tcase_add_test(tables, members_come_and_go_and_the_count_goes_with_them);
     tcase_add_test(tables, a_message_goes_to_all_or_to_names);
     tcase_add_test(tables, a_message_without_id_sender_or_content_is_none_and_an_id_counts_once);
     tcase_add_test(tables, a_message_keeps_its_session_only_where_the_sender_knew_of_it);
     tcase_add_test(tables, a_member_reads_a_message_once_and_names_are_sorted);
-    tcase_add_test(tables, at_l32_an_imported_team_has_these_rows);
+    tcase_add_test(tables, an_imported_team_has_these_rows);
     suite_add_tcase(suite, tables);
 
     TCase *shell = tcase_create("shell");
@@ -701,7 +701,7 @@ Suite *suite_teams(void)
     tcase_add_test(shell, the_printed_sql_runs_by_the_stock_shell);
     tcase_add_test(shell, a_statement_looks_at_so_many_names_and_no_more);
     tcase_add_test(shell, the_shell_reads_the_views_and_finds_every_key);
-    tcase_add_test(shell, at_l19_at_l21_a_run_is_stale_after_its_kinds_threshold_and_not_at_it);
+    tcase_add_test(shell, a_run_is_stale_after_its_kinds_threshold_and_not_at_it);
     suite_add_tcase(suite, shell);
 
     TCase *guards = tcase_create("guards");
@@ -710,8 +710,8 @@ Suite *suite_teams(void)
     tcase_add_test(guards, a_message_id_of_two_teams_is_the_first_ones_whatever_the_order);
     tcase_add_test(guards, no_name_has_a_comma_and_nobody_is_named_twice);
     tcase_add_test(guards, a_long_message_without_a_summary_gets_its_first_200_characters);
-    tcase_add_test(guards, at_l18_a_session_that_ended_or_woke_up_meanwhile_is_not_ended_again);
-    tcase_add_test(guards, at_l25_a_reason_code_has_a_form_and_what_is_refused_leaves_the_row);
+    tcase_add_test(guards, a_session_that_ended_or_woke_up_meanwhile_is_not_ended_again);
+    tcase_add_test(guards, a_reason_code_has_a_form_and_what_is_refused_leaves_the_row);
     tcase_add_test(
         guards,
         no_sequence_of_accepted_transitions_leaves_a_terminal_status_without_override_and_reason);

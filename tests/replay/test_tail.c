@@ -228,7 +228,7 @@ static void *append_all(void *arg)
     return NULL;
 }
 
-START_TEST(h38_while_a_thread_appends_no_event_is_missing_or_doubled)
+START_TEST(while_a_thread_appends_no_event_is_missing_or_doubled)
 {
     pthread_t thread;
     open_tail(0);
@@ -308,7 +308,7 @@ static const char *journal(void)
 }
 
 /* A piece of a line stands at the end, is cut, and another line is written there. */
-START_TEST(f15_a_torn_tail_that_is_cut_and_written_again_is_given_once)
+START_TEST(a_torn_tail_that_is_cut_and_written_again_is_given_once)
 {
     append(3);
     ck_ok(annal_checkpoint(f.store, err));
@@ -437,10 +437,10 @@ Suite *suite_tail(void)
     tcase_add_test(tc, the_descriptor_is_readable_when_something_came_and_not_before);
     tcase_add_test(tc, the_descriptor_announces_a_session_that_is_made);
     tcase_add_test(tc, a_session_of_msgpack_is_followed_like_any_other);
-    tcase_add_test(tc, h38_while_a_thread_appends_no_event_is_missing_or_doubled);
+    tcase_add_test(tc, while_a_thread_appends_no_event_is_missing_or_doubled);
     tcase_add_test(tc, what_another_process_appends_wakes_a_tail);
     tcase_add_test(tc, where_there_is_no_bell_a_tail_looks_by_itself);
-    tcase_add_test(tc, f15_a_torn_tail_that_is_cut_and_written_again_is_given_once);
+    tcase_add_test(tc, a_torn_tail_that_is_cut_and_written_again_is_given_once);
     tcase_add_test(tc, damage_is_news_and_the_tail_goes_on_behind_it);
     tcase_add_test(tc, a_tail_of_a_session_that_is_deleted_gives_all_and_then_says_so);
     tcase_add_test(tc, a_journal_that_is_gone_ends_the_tail);

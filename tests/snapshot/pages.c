@@ -25,9 +25,9 @@ void fill_page(char *page, uint64_t seed)
 
 annal_slice pack_image(struct snapshot_header *header, annal_slice image, annal_slice base)
 {
-    struct packer *packer = NULL;
+    struct body_writer *packer = NULL;
     struct buf body = {0};
-    ck_assert_int_eq(annal__packer_new(&packer, NULL), 0);
+    ck_assert_int_eq(annal__body_writer_new(&packer, NULL), 0);
     header->raw_bytes = image.len;
     for (size_t at = 0; at < image.len; at += PAGE) {
         uint32_t page = (uint32_t)(at / PAGE);
@@ -37,12 +37,12 @@ annal_slice pack_image(struct snapshot_header *header, annal_slice image, annal_
             continue;
         if (has_own)
             ck_assert_int_eq(
-                annal__packer_delta(packer, page, image.ptr + at, &own, 1, 1400, &added, NULL), 0);
+                annal__body_writer_delta(packer, page, image.ptr + at, &own, 1, 1400, &added, NULL), 0);
         if (!added)
-            ck_assert_int_eq(annal__packer_whole(packer, page, image.ptr + at, NULL), 0);
+            ck_assert_int_eq(annal__body_writer_whole(packer, page, image.ptr + at, NULL), 0);
     }
-    ck_assert_int_eq(annal__packer_end(packer, header, &body, NULL), 0);
-    annal__packer_free(packer);
+    ck_assert_int_eq(annal__body_writer_end(packer, header, &body, NULL), 0);
+    annal__body_writer_free(packer);
     char *row = malloc(SNAPSHOT_HEADER_BYTES + body.len);
     ck_assert_ptr_nonnull(row);
     annal__snapshot_header_write(header, row);
@@ -57,13 +57,13 @@ static bool unpack_body(const struct snapshot_header *header, annal_slice body, 
                         annal_slice base)
 {
     struct snapshot_directory directory = {0};
-    struct unpacker *unpacker = NULL;
+    struct body_reader *unpacker = NULL;
     const size_t directory_bytes = (size_t)header->directory_bytes;
     bool good = annal__hash(body.ptr, body.len, 0) == header->body_hash &&
                 annal__directory_read(
                     header, (annal_slice){body.ptr + (body.len - directory_bytes), directory_bytes},
                     &directory, NULL) >= 0;
-    ck_assert_int_eq(annal__unpacker_new(&unpacker, NULL), 0);
+    ck_assert_int_eq(annal__body_reader_new(&unpacker, NULL), 0);
     for (size_t i = 0; good && i < directory.entry_count; i++) {
         static char pages[SNAPSHOT_BLOCK_PAGES * PAGE];
         const struct snapshot_entry *entry = &directory.entries[i];
@@ -71,12 +71,12 @@ static bool unpack_body(const struct snapshot_header *header, annal_slice body, 
         size_t at = entry->page * PAGE;
         bool over = frame->bases > 0;
         good = (!over || at < base.len) &&
-               annal__unpack_frame(unpacker, frame, body.ptr + frame->offset,
+               annal__body_read_frame(unpacker, frame, body.ptr + frame->offset,
                                    over ? base.ptr + at : NULL, pages, NULL) >= 0;
         if (good)
             memcpy(image + at, pages + entry->at * PAGE, PAGE);
     }
-    annal__unpacker_free(unpacker);
+    annal__body_reader_free(unpacker);
     annal__directory_done(&directory);
     return good;
 }

@@ -221,7 +221,7 @@ START_TEST(a_frame_damaged_after_opening_gives_its_pages_or_none)
 {
     struct snapshot_header header = example();
     struct snapshot_directory directory = {0};
-    struct unpacker *unpacker = NULL;
+    struct body_reader *unpacker = NULL;
     struct damage damage;
     annal_slice base = image_of(1, 1), image = image_of(1, 1);
     ((char *)(uintptr_t)image.ptr)[2000] ^= 1;
@@ -233,20 +233,20 @@ START_TEST(a_frame_damaged_after_opening_gives_its_pages_or_none)
     ck_assert_int_eq(annal__directory_read(&header, list, &directory, NULL), 0);
     ck_assert_uint_eq(directory.frame_count, 1);
     ck_assert_int_eq(directory.frames[0].bases, _i);
-    ck_assert_int_eq(annal__unpacker_new(&unpacker, NULL), 0);
+    ck_assert_int_eq(annal__body_reader_new(&unpacker, NULL), 0);
     damage_init(&damage, body, frames);
     while (damage_next(&damage)) {
         char page[PAGE];
         if (damage.len < frames)
             continue; /* a file that is cut short is found when it is read */
-        annal_status status = annal__unpack_frame(unpacker, directory.frames, damage.bytes,
+        annal_status status = annal__body_read_frame(unpacker, directory.frames, damage.bytes,
                                                   _i == 0 ? NULL : base.ptr, page, NULL);
         ck_assert_msg(status == ANNAL_ERR_CORRUPT ||
                           (status == 0 && memcmp(page, image.ptr, PAGE) == 0),
                       "%s: another page", damage.what);
     }
     damage_done(&damage, "frame");
-    annal__unpacker_free(unpacker);
+    annal__body_reader_free(unpacker);
     annal__directory_done(&directory);
     free_slice(row);
     free_slice(image);
@@ -259,8 +259,8 @@ START_TEST(a_page_over_several_costs_what_none_of_them_has)
 {
     struct snapshot_header header = example();
     struct snapshot_directory directory = {0};
-    struct packer *packer = NULL;
-    struct unpacker *unpacker = NULL;
+    struct body_writer *packer = NULL;
+    struct body_reader *unpacker = NULL;
     struct buf body = {0};
     bool added = false;
     annal_slice base = image_of(2, 1);
@@ -269,13 +269,13 @@ START_TEST(a_page_over_several_costs_what_none_of_them_has)
     const struct packer_base bases[] = {{base.ptr + PAGE, 8, 3}, {base.ptr, 7, 1}};
     header.base_seq = 900;
     header.raw_bytes = 10 * PAGE;
-    ck_assert_int_eq(annal__packer_new(&packer, NULL), 0);
-    ck_assert_int_eq(annal__packer_delta(packer, 9, page, bases, 2, 100, &added, NULL), 0);
+    ck_assert_int_eq(annal__body_writer_new(&packer, NULL), 0);
+    ck_assert_int_eq(annal__body_writer_delta(packer, 9, page, bases, 2, 100, &added, NULL), 0);
     ck_assert(added);
     const struct packer_base dear[] = {{base.ptr, 7, SNAPSHOT_PACK_COST}};
-    ck_assert_int_eq(annal__packer_delta(packer, 2, page, dear, 1, 4096, &added, NULL), 0);
+    ck_assert_int_eq(annal__body_writer_delta(packer, 2, page, dear, 1, 4096, &added, NULL), 0);
     ck_assert(!added);
-    ck_assert_int_eq(annal__packer_end(packer, &header, &body, NULL), 0);
+    ck_assert_int_eq(annal__body_writer_end(packer, &header, &body, NULL), 0);
     const size_t len = (size_t)header.directory_bytes;
     ck_assert_int_eq(annal__directory_read(&header, (annal_slice){body.ptr + (body.len - len), len},
                                            &directory, NULL),
@@ -286,12 +286,12 @@ START_TEST(a_page_over_several_costs_what_none_of_them_has)
     ck_assert_int_eq(frame->bases, 2);
     for (unsigned i = 0; i < 2; i++)
         memcpy(prefix + i * PAGE, base.ptr + (directory.bases[i] - 7) * PAGE, PAGE);
-    ck_assert_int_eq(annal__unpacker_new(&unpacker, NULL), 0);
-    ck_assert_int_eq(annal__unpack_frame(unpacker, frame, body.ptr, prefix, out, NULL), 0);
+    ck_assert_int_eq(annal__body_reader_new(&unpacker, NULL), 0);
+    ck_assert_int_eq(annal__body_read_frame(unpacker, frame, body.ptr, prefix, out, NULL), 0);
     ck_assert_mem_eq(out, page, PAGE);
-    annal__unpacker_free(unpacker);
+    annal__body_reader_free(unpacker);
     annal__directory_done(&directory);
-    annal__packer_free(packer);
+    annal__body_writer_free(packer);
     annal__buf_done(&body);
     free_slice(base);
 }

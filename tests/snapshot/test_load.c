@@ -101,7 +101,7 @@ START_TEST(a_damaged_base_takes_those_stored_against_it_with_it)
 }
 END_TEST
 
-START_TEST(f19_a_snapshot_of_a_session_deleted_and_made_again_does_not_count)
+START_TEST(a_snapshot_of_a_session_deleted_and_made_again_does_not_count)
 {
     append_turns(&f, "s", 1, 120);
     take();
@@ -272,7 +272,7 @@ Suite *suite_load(void)
     tcase_add_test(tc, every_flipped_byte_falls_back_to_an_older_one_or_changes_nothing);
     tcase_add_test(tc, a_row_cut_short_anywhere_falls_back);
     tcase_add_test(tc, a_damaged_base_takes_those_stored_against_it_with_it);
-    tcase_add_test(tc, f19_a_snapshot_of_a_session_deleted_and_made_again_does_not_count);
+    tcase_add_test(tc, a_snapshot_of_a_session_deleted_and_made_again_does_not_count);
     tcase_add_test(tc, a_snapshot_counts_only_for_the_packs_that_it_was_made_with);
     tcase_add_test(tc, a_snapshot_is_not_that_of_its_neighbours_row);
     tcase_add_test(tc, a_journal_that_cannot_be_read_makes_no_snapshot_stale);

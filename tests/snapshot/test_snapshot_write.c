@@ -41,7 +41,7 @@ START_TEST(boundaries_are_as_the_seed_gives_them)
 END_TEST
 
 /* Agents note a checkpoint every so often; when a snapshot is due is not their matter. */
-START_TEST(at_g5_checkpoint_hints_do_not_disturb_when_a_snapshot_is_due)
+START_TEST(checkpoint_hints_do_not_disturb_when_a_snapshot_is_due)
 {
     for (unsigned i = 0; i < 9; i++) {
         fixture_append_many(&f, "s", 100, 0);
@@ -263,7 +263,7 @@ Suite *suite_snapshot_write(void)
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, boundaries_are_as_the_seed_gives_them);
-    tcase_add_test(tc, at_g5_checkpoint_hints_do_not_disturb_when_a_snapshot_is_due);
+    tcase_add_test(tc, checkpoint_hints_do_not_disturb_when_a_snapshot_is_due);
     tcase_add_test(tc, a_session_imported_at_once_gets_one_at_every_due_place);
     tcase_add_test(tc, bytes_of_journal_make_one_due);
     tcase_add_test(tc, taking_by_hand_takes_one_at_the_end_once);

@@ -24,14 +24,14 @@ static void teardown(void)
 
 static void put_again(uint64_t seq, bool in_file, uint64_t base_hash, uint64_t *out_hash)
 {
-    struct shelf shelf;
+    struct storage shelf;
     struct snapshot_header header;
     annal_slice row = row_get(&f, seq);
-    ck_ok(annal__shelf_init(&shelf, f.index, S, NULL, 0, err));
+    ck_ok(annal__storage_init(&shelf, f.index, S, NULL, 0, err));
     ck_assert_ptr_null(annal__snapshot_header_read(row, &header));
     header.in_file = in_file;
     header.base_hash = base_hash == 0 ? header.base_hash : base_hash;
-    ck_ok(annal__shelf_put(
+    ck_ok(annal__storage_put(
         &shelf, &header, NULL,
         (annal_slice){row.ptr + SNAPSHOT_HEADER_BYTES, row.len - SNAPSHOT_HEADER_BYTES}, 1000,
         err));
@@ -69,13 +69,13 @@ END_TEST
 /* As a library of another version leaves it. */
 START_TEST(a_snapshot_that_was_made_with_another_text_of_the_packs_does_not_count)
 {
-    struct shelf shelf;
+    struct storage shelf;
     struct snapshot_header header;
     annal_slice row = row_get(&f, 210);
-    ck_ok(annal__shelf_init(&shelf, f.index, S, NULL, 0, err));
+    ck_ok(annal__storage_init(&shelf, f.index, S, NULL, 0, err));
     ck_assert_ptr_null(annal__snapshot_header_read(row, &header));
     header.pack_version ^= 1;
-    ck_ok(annal__shelf_put(
+    ck_ok(annal__storage_put(
         &shelf, &header, NULL,
         (annal_slice){row.ptr + SNAPSHOT_HEADER_BYTES, row.len - SNAPSHOT_HEADER_BYTES}, 1000,
         err));

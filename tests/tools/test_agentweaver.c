@@ -114,7 +114,7 @@ START_TEST(an_approval_of_one_tree_merges_no_other)
 }
 END_TEST
 
-START_TEST(at_a13_a_tail_stops_behind_what_ends_a_run_and_a_replay_does_not)
+START_TEST(a_tail_stops_behind_what_ends_a_run_and_a_replay_does_not)
 {
     struct cli cli;
     init_packs(&cli);
@@ -202,7 +202,7 @@ END_TEST
     "\",\"type\":\"" type "\",\"importance\":\"" importance "\",\"tags\":\"" tags                  \
     "\",\"content\":\"" content "\",\"created_at\":\"2026-01-" day "T00:00:00Z\"}}\n"
 
-START_TEST(at_a26_a_context_has_boundaries_then_memories_by_score_then_the_session)
+START_TEST(a_context_has_boundaries_then_memories_by_score_then_the_session)
 {
     struct cli cli;
     init_packs(&cli);
@@ -244,7 +244,7 @@ START_TEST(at_a26_a_context_has_boundaries_then_memories_by_score_then_the_sessi
 }
 END_TEST
 
-START_TEST(at_a26_the_first_memory_that_does_not_fit_ends_the_choice)
+START_TEST(the_first_memory_that_does_not_fit_ends_the_choice)
 {
     struct cli cli;
     init_packs(&cli);
@@ -297,7 +297,7 @@ static bool is_there(struct cli *cli, const char *name)
     return access(tmpdir_path(&cli->dir, path), F_OK) == 0;
 }
 
-START_TEST(at_a31_export_gives_the_same_bytes_and_takes_stale_proposals_away)
+START_TEST(export_gives_the_same_bytes_and_takes_stale_proposals_away)
 {
     struct cli cli;
     init_packs(&cli);
@@ -333,7 +333,7 @@ START_TEST(at_a31_export_gives_the_same_bytes_and_takes_stale_proposals_away)
 }
 END_TEST
 
-START_TEST(at_a31_import_takes_what_is_missing_and_touches_nothing_else)
+START_TEST(import_takes_what_is_missing_and_touches_nothing_else)
 {
     struct cli cli;
     init_packs(&cli);
@@ -413,13 +413,13 @@ Suite *suite_agentweaver(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, a_task_goes_from_the_backlog_to_the_merge);
     tcase_add_test(tcase, an_approval_of_one_tree_merges_no_other);
-    tcase_add_test(tcase, at_a13_a_tail_stops_behind_what_ends_a_run_and_a_replay_does_not);
+    tcase_add_test(tcase, a_tail_stops_behind_what_ends_a_run_and_a_replay_does_not);
     tcase_add_test(tcase, a_run_that_is_deleted_takes_its_revisions_along_and_leaves_the_others);
     tcase_add_test(tcase, all_packs_together_do_not_refuse_each_others_events);
-    tcase_add_test(tcase, at_a26_a_context_has_boundaries_then_memories_by_score_then_the_session);
-    tcase_add_test(tcase, at_a26_the_first_memory_that_does_not_fit_ends_the_choice);
-    tcase_add_test(tcase, at_a31_export_gives_the_same_bytes_and_takes_stale_proposals_away);
-    tcase_add_test(tcase, at_a31_import_takes_what_is_missing_and_touches_nothing_else);
+    tcase_add_test(tcase, a_context_has_boundaries_then_memories_by_score_then_the_session);
+    tcase_add_test(tcase, the_first_memory_that_does_not_fit_ends_the_choice);
+    tcase_add_test(tcase, export_gives_the_same_bytes_and_takes_stale_proposals_away);
+    tcase_add_test(tcase, import_takes_what_is_missing_and_touches_nothing_else);
     tcase_add_test(tcase, a_mirror_needs_a_project_and_both_packs);
     tcase_add_test(tcase, all_that_is_pending_is_promoted_once);
     suite_add_tcase(suite, tcase);

@@ -460,7 +460,7 @@ static uint64_t read_all(const char *store_path, struct buf *out)
 }
 
 /* A store without locks/ is what another boot finds: no held list that means anything. */
-START_TEST(h1_an_import_that_a_power_cut_ended_is_finished_by_the_next)
+START_TEST(an_import_that_a_power_cut_ended_is_finished_by_the_next)
 {
     struct cli cli;
     struct buf expected = {0}, got = {0}, part = {0};
@@ -603,7 +603,7 @@ Suite *suite_import(void)
     tcase_add_test(import, a_log_that_may_not_be_read_is_refused_before_anything_is_written);
     tcase_add_test(import, a_long_path_keeps_its_end);
     tcase_add_test(import, a_wrong_importer_is_refused_with_its_fault);
-    tcase_add_test(import, h1_an_import_that_a_power_cut_ended_is_finished_by_the_next);
+    tcase_add_test(import, an_import_that_a_power_cut_ended_is_finished_by_the_next);
     tcase_add_loop_test(import, real_logs_import_once, 0, 2);
     suite_add_tcase(suite, import);
     return suite;

@@ -116,7 +116,7 @@ static void bind_bytes(struct cli *cli, const char *name, size_t bytes)
     cli_assert_done(cli);
 }
 
-START_TEST(at_p10_a_value_over_100_kb_stands_in_a_file_that_is_proved_and_restored)
+START_TEST(a_value_over_100_kb_stands_in_a_file_that_is_proved_and_restored)
 {
     struct cli cli;
     char path[600];
@@ -347,7 +347,7 @@ Suite *suite_prose(void)
     tcase_add_test(tcase, a_run_has_a_folder_with_its_database_and_a_copy_of_its_program);
     tcase_add_test(tcase, a_directory_for_runs_that_is_missing_is_made);
     tcase_add_test(tcase, at_p_10_a_binding_is_confirmed_as_the_document_prints_it);
-    tcase_add_test(tcase, at_p10_a_value_over_100_kb_stands_in_a_file_that_is_proved_and_restored);
+    tcase_add_test(tcase, a_value_over_100_kb_stands_in_a_file_that_is_proved_and_restored);
     tcase_add_test(tcase, links_in_the_folder_of_a_run_are_not_followed);
     tcase_add_test(tcase, a_refused_event_leaves_program_and_attachments_as_they_were);
     tcase_add_test(tcase, no_two_names_share_a_file_and_a_dot_at_the_end_is_no_way_out);

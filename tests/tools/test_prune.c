@@ -54,7 +54,7 @@ static void ask(struct cli *cli, const char *sql, const char *rows)
     ck_assert_str_eq(got, rows);
 }
 
-START_TEST(at_l12_a_dry_run_counts_and_changes_nothing)
+START_TEST(a_dry_run_counts_and_changes_nothing)
 {
     struct cli cli;
     CLI_INIT(&cli);
@@ -68,7 +68,7 @@ START_TEST(at_l12_a_dry_run_counts_and_changes_nothing)
 }
 END_TEST
 
-START_TEST(at_l13_branches_go_with_their_session_and_orphan_progressions_keep_messages)
+START_TEST(branches_go_with_their_session_and_orphan_progressions_keep_messages)
 {
     struct cli cli;
     CLI_INIT(&cli);
@@ -87,7 +87,7 @@ START_TEST(at_l13_branches_go_with_their_session_and_orphan_progressions_keep_me
 }
 END_TEST
 
-START_TEST(at_l14_with_orphan_progressions_goes_what_no_survivor_mentions)
+START_TEST(with_orphan_progressions_goes_what_no_survivor_mentions)
 {
     struct cli cli;
     CLI_INIT(&cli);
@@ -252,10 +252,10 @@ Suite *suite_prune(void)
 {
     Suite *suite = suite_create("prune");
     TCase *tcase = tcase_create("prune");
-    tcase_add_test(tcase, at_l12_a_dry_run_counts_and_changes_nothing);
+    tcase_add_test(tcase, a_dry_run_counts_and_changes_nothing);
     tcase_add_test(tcase,
-                   at_l13_branches_go_with_their_session_and_orphan_progressions_keep_messages);
-    tcase_add_test(tcase, at_l14_with_orphan_progressions_goes_what_no_survivor_mentions);
+                   branches_go_with_their_session_and_orphan_progressions_keep_messages);
+    tcase_add_test(tcase, with_orphan_progressions_goes_what_no_survivor_mentions);
     tcase_add_test(tcase, a_journal_whose_messages_others_name_stays);
     tcase_add_test(tcase, the_newest_stay_however_old_and_what_is_no_session_of_an_agent_too);
     tcase_add_test(tcase, without_the_pack_a_session_is_as_old_as_its_last_event);

@@ -604,7 +604,7 @@ static void change_index(struct cli *cli, const char *sql)
     ck_assert_int_eq(system(command), 0);
 }
 
-START_TEST(f24_verify_finds_an_index_that_is_not_what_the_journals_say)
+START_TEST(verify_finds_an_index_that_is_not_what_the_journals_say)
 {
     static const struct {
         const char *change;
@@ -745,7 +745,7 @@ Suite *suite_query(void)
     tcase_add_test(answers, show_tells_of_journal_totals_and_types);
     tcase_add_test(answers, without_the_index_every_answer_is_the_same);
     tcase_add_loop_test(answers, a_store_on_read_only_media_is_read_with_or_without_an_index, 0, 2);
-    tcase_add_test(answers, f24_verify_finds_an_index_that_is_not_what_the_journals_say);
+    tcase_add_test(answers, verify_finds_an_index_that_is_not_what_the_journals_say);
     tcase_add_test(answers, an_index_that_lags_is_no_finding_but_told);
     tcase_add_test(answers, a_session_begun_anew_since_it_was_indexed_is_no_finding);
     tcase_add_test(answers, a_query_that_reads_to_the_end_names_what_proves_nothing_there);

@@ -40,7 +40,7 @@ static void ask(struct cli *cli, const char *sql)
     cli_assert_done(cli);
 }
 
-START_TEST(at_l35_status_times_and_order_come_from_the_manifest_and_the_branch)
+START_TEST(status_times_and_order_come_from_the_manifest_and_the_branch)
 {
     struct cli cli;
     CLI_INIT(&cli);
@@ -78,7 +78,7 @@ START_TEST(at_l35_status_times_and_order_come_from_the_manifest_and_the_branch)
 }
 END_TEST
 
-START_TEST(at_l35_words_and_exit_codes_become_one_of_six_statuses)
+START_TEST(words_and_exit_codes_become_one_of_six_statuses)
 {
     static const char *const manifests[][2] = {
         {"{\"status\":\"success\"}", "completed"},
@@ -214,8 +214,8 @@ Suite *suite_runs(void)
     Suite *suite = suite_create("runs");
     TCase *tcase = tcase_create("runs");
     tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, at_l35_status_times_and_order_come_from_the_manifest_and_the_branch);
-    tcase_add_test(tcase, at_l35_words_and_exit_codes_become_one_of_six_statuses);
+    tcase_add_test(tcase, status_times_and_order_come_from_the_manifest_and_the_branch);
+    tcase_add_test(tcase, words_and_exit_codes_become_one_of_six_statuses);
     tcase_add_test(tcase, a_second_import_of_runs_adds_what_is_new);
     tcase_add_test(tcase, a_file_that_is_no_json_is_kept_and_said_to_be_unreadable);
     tcase_add_test(tcase, bytes_behind_a_zero_byte_are_kept);

@@ -66,7 +66,7 @@ START_TEST(a_store_without_metrics_is_counted_all_the_same)
 }
 END_TEST
 
-START_TEST(at_l17_stats_says_that_a_database_is_missing_and_does_not_make_it)
+START_TEST(stats_says_that_a_database_is_missing_and_does_not_make_it)
 {
     struct cli cli;
     CLI_INIT(&cli);
@@ -110,7 +110,7 @@ START_TEST(stats_tells_sizes_rows_statuses_and_settings_of_each_database)
 }
 END_TEST
 
-START_TEST(at_l17_all_modes_of_a_checkpoint_answer_busy_log_and_checkpointed)
+START_TEST(all_modes_of_a_checkpoint_answer_busy_log_and_checkpointed)
 {
     static const char *const modes[] = {"TRUNCATE", "PASSIVE", "RESTART", "FULL"};
     struct cli cli;
@@ -142,9 +142,9 @@ Suite *suite_stats(void)
     tcase_add_test(metrics, stats_measures_what_all_processes_wrote_with_units_in_the_names);
     tcase_add_test(metrics, stats_for_people_is_plain_text_off_a_terminal);
     tcase_add_test(metrics, a_store_without_metrics_is_counted_all_the_same);
-    tcase_add_test(metrics, at_l17_stats_says_that_a_database_is_missing_and_does_not_make_it);
+    tcase_add_test(metrics, stats_says_that_a_database_is_missing_and_does_not_make_it);
     tcase_add_test(metrics, stats_tells_sizes_rows_statuses_and_settings_of_each_database);
-    tcase_add_test(metrics, at_l17_all_modes_of_a_checkpoint_answer_busy_log_and_checkpointed);
+    tcase_add_test(metrics, all_modes_of_a_checkpoint_answer_busy_log_and_checkpointed);
     suite_add_tcase(suite, metrics);
     return suite;
 }

@@ -77,7 +77,7 @@ START_TEST(a_message_is_sent_received_once_and_shown)
 }
 END_TEST
 
-START_TEST(at_l34_who_is_no_member_is_remarked_on_and_stored_and_who_has_no_name_marks_nothing)
+START_TEST(who_is_no_member_is_remarked_on_and_stored_and_who_has_no_name_marks_nothing)
 {
     struct cli cli;
     init(&cli);
@@ -102,7 +102,7 @@ START_TEST(at_l34_who_is_no_member_is_remarked_on_and_stored_and_who_has_no_name
 }
 END_TEST
 
-START_TEST(at_l34_a_team_is_found_by_id_by_its_beginning_or_by_name_and_never_by_chance)
+START_TEST(a_team_is_found_by_id_by_its_beginning_or_by_name_and_never_by_chance)
 {
     struct cli cli;
     init(&cli);
@@ -209,7 +209,7 @@ START_TEST(an_inbox_of_nobody_is_wrong_usage_and_not_asked_for_ever)
 }
 END_TEST
 
-START_TEST(at_l34_of_processes_that_read_one_inbox_at_once_each_message_goes_to_one)
+START_TEST(of_processes_that_read_one_inbox_at_once_each_message_goes_to_one)
 {
     static const char *const words[] = {"team", "inbox", "t1", "--as", "bob", "--json", NULL};
     static char out[16384];
@@ -264,7 +264,7 @@ static const char *write_team(struct cli *cli, const char *read_by, const char *
     return path;
 }
 
-START_TEST(at_l32_importing_a_team_twice_gives_it_once)
+START_TEST(importing_a_team_twice_gives_it_once)
 {
     struct cli cli;
     init(&cli);
@@ -494,7 +494,7 @@ static void start_session(struct cli *cli, const char *session, const char *kind
     cli_assert_done(cli);
 }
 
-START_TEST(at_l18_only_what_is_stale_with_its_process_proven_dead_is_ended)
+START_TEST(only_what_is_stale_with_its_process_proven_dead_is_ended)
 {
     char pid[20], own[20];
     struct cli cli;
@@ -789,7 +789,7 @@ START_TEST(the_worst_of_several_runs_decides_how_a_team_is)
 }
 END_TEST
 
-START_TEST(at_l37_runs_and_dashboard_show_status_and_health_side_by_side)
+START_TEST(runs_and_dashboard_show_status_and_health_side_by_side)
 {
     char own[20];
     struct cli cli;
@@ -835,18 +835,18 @@ Suite *suite_team(void)
     tcase_set_timeout(teams, 60);
     tcase_add_test(teams, a_message_is_sent_received_once_and_shown);
     tcase_add_test(
-        teams, at_l34_who_is_no_member_is_remarked_on_and_stored_and_who_has_no_name_marks_nothing);
+        teams, who_is_no_member_is_remarked_on_and_stored_and_who_has_no_name_marks_nothing);
     tcase_add_test(teams,
-                   at_l34_a_team_is_found_by_id_by_its_beginning_or_by_name_and_never_by_chance);
+                   a_team_is_found_by_id_by_its_beginning_or_by_name_and_never_by_chance);
     tcase_add_test(teams, an_inbox_of_nobody_is_wrong_usage_and_not_asked_for_ever);
-    tcase_add_test(teams, at_l34_of_processes_that_read_one_inbox_at_once_each_message_goes_to_one);
+    tcase_add_test(teams, of_processes_that_read_one_inbox_at_once_each_message_goes_to_one);
     tcase_add_test(teams, a_message_about_a_session_stands_in_one_timeline_with_it);
     tcase_add_test(teams, members_archive_rename_and_delete_are_one_event_each);
     suite_add_tcase(suite, teams);
 
     TCase *files = tcase_create("files");
     tcase_set_timeout(files, 60);
-    tcase_add_test(files, at_l32_importing_a_team_twice_gives_it_once);
+    tcase_add_test(files, importing_a_team_twice_gives_it_once);
     tcase_add_test(files, a_long_message_of_a_file_gets_its_first_200_characters_for_a_summary);
     tcase_add_test(files, a_team_is_not_exported_through_a_link);
     tcase_add_test(files, exported_teams_import_to_the_same_rows);
@@ -857,7 +857,7 @@ Suite *suite_team(void)
     TCase *runs = tcase_create("runs");
     tcase_set_timeout(runs, 60);
     tcase_add_test(runs, a_session_runs_from_when_it_is_created_unless_it_is_said_when_it_began);
-    tcase_add_test(runs, at_l18_only_what_is_stale_with_its_process_proven_dead_is_ended);
+    tcase_add_test(runs, only_what_is_stale_with_its_process_proven_dead_is_ended);
     tcase_add_test(runs, stale_hours_may_ask_for_more_than_the_kind_does_and_never_for_less);
     tcase_add_test(runs, a_session_that_was_taken_up_by_another_process_is_not_ended);
     tcase_add_test(runs, a_session_that_a_living_process_holds_is_not_ended);
@@ -865,7 +865,7 @@ Suite *suite_team(void)
     tcase_add_test(runs, without_the_packs_the_doctor_says_which_to_switch_on);
     tcase_add_test(runs, run_health_has_six_levels);
     tcase_add_test(runs, the_worst_of_several_runs_decides_how_a_team_is);
-    tcase_add_test(runs, at_l37_runs_and_dashboard_show_status_and_health_side_by_side);
+    tcase_add_test(runs, runs_and_dashboard_show_status_and_health_side_by_side);
     suite_add_tcase(suite, runs);
     return suite;
 }

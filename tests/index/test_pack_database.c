@@ -283,10 +283,10 @@ START_TEST(a_rebuild_that_is_killed_leaves_tables_that_become_whole)
 }
 END_TEST
 
-Suite *suite_pack_base(void)
+Suite *suite_pack_database(void)
 {
-    Suite *suite = suite_create("pack_base");
-    TCase *tcase = tcase_create("pack_base");
+    Suite *suite = suite_create("pack_database");
+    TCase *tcase = tcase_create("pack_database");
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, a_database_that_is_another_program_s_is_moved_aside);
     tcase_add_test(tcase, a_database_that_is_damaged_is_made_anew);

@@ -22,7 +22,7 @@
 #include "index/pack/pack_reconcile.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
-#include "journal/sys/log.h"
+#include "journal/sys/say.h"
 #include "journal/base/slice.h"
 
 #include <stdio.h>
@@ -351,7 +351,7 @@ static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
     if (status < 0 || (is_same(&made, pack) && whole))
         return status;
     if (made.known && !whole)
-        annal__store_log(fill->follower.base->store, ANNAL_LOG_WARNING,
+        annal__say(fill->follower.base->store, ANNAL_LOG_WARNING,
                          "tables of pack '%s' were dropped or altered, and are rebuilt from the "
                          "journals",
                          pack->name);
@@ -389,7 +389,7 @@ static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
         return status;
     }
     annal__follower_close(&fill->follower);
-    annal__store_log(fill->follower.base->store, ANNAL_LOG_WARNING,
+    annal__say(fill->follower.base->store, ANNAL_LOG_WARNING,
                      "tables of pack '%s' were dropped or altered, and are rebuilt from the "
                      "journals: %s",
                      fill->slot->name, why.message);
@@ -427,7 +427,7 @@ static annal_status settle_fill(struct pack_fill *fill, annal_error *err)
         return status;
     }
     if (status < 0 && fill->why.status == 0) {
-        annal__store_log(fill->follower.base->store, ANNAL_LOG_WARNING, "pack '%s' is left out: %s",
+        annal__say(fill->follower.base->store, ANNAL_LOG_WARNING, "pack '%s' is left out: %s",
                          fill->slot->name, why.message);
         fill->why = why;
     }
@@ -514,7 +514,7 @@ static annal_status make(void *arg, sqlite3 *db, annal_error *err)
 
 static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
 {
-    struct pack_base *base = arg;
+    struct pack_database *base = arg;
     annal_status status = ANNAL_OK;
     if (base->base.rollback) /* outbox.c, rule 2 */
         sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
@@ -544,7 +544,7 @@ static annal_status fill_is_current(struct pack_fill *fill, sqlite3 *db, bool *o
 
 static annal_status is_current(void *arg, sqlite3 *db, bool *out, annal_error *err)
 {
-    struct pack_base *base = arg;
+    struct pack_database *base = arg;
     annal_status status = ANNAL_OK;
     *out = true;
     if (!base->base.rollback)
@@ -556,7 +556,7 @@ static annal_status is_current(void *arg, sqlite3 *db, bool *out, annal_error *e
 
 static annal_status begun(void *arg, annal_error *err)
 {
-    struct pack_base *base = arg;
+    struct pack_database *base = arg;
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < base->fill_count; i++)
         if (base->fills[i].slot->pack->writable && base->fills[i].follower.applier != NULL)
@@ -566,7 +566,7 @@ static annal_status begun(void *arg, annal_error *err)
 
 static void closing(void *arg)
 {
-    struct pack_base *base = arg;
+    struct pack_database *base = arg;
     for (size_t i = 0; i < base->fill_count; i++) {
         struct pack_fill *fill = &base->fills[i];
         annal__follower_close(&fill->follower);
@@ -579,7 +579,7 @@ static void closing(void *arg)
 
 static void undone(void *arg)
 {
-    struct pack_base *base = arg;
+    struct pack_database *base = arg;
     for (size_t i = 0; i < base->fill_count; i++)
         if (base->fills[i].follower.applier != NULL)
             annal__applier_forget(base->fills[i].follower.applier);
@@ -594,7 +594,7 @@ static const struct derived_ops pack_ops = {.make = make,
 
 /* ---- For guards ---- */
 
-annal_status annal__pack_catch_up(struct pack_base *base, annal_slice session, annal_error *err)
+annal_status annal__pack_catch_up(struct pack_database *base, annal_slice session, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < base->fill_count; i++)
@@ -604,7 +604,7 @@ annal_status annal__pack_catch_up(struct pack_base *base, annal_slice session, a
     return status;
 }
 
-annal_status annal__pack_empty(struct pack_base *base, struct pack_fill *fill, int64_t deadline_us,
+annal_status annal__pack_empty(struct pack_database *base, struct pack_fill *fill, int64_t deadline_us,
                                annal_error *err)
 {
     annal_status status = annal__derived_begin(&base->base, deadline_us, err);
@@ -622,7 +622,7 @@ annal_status annal__pack_empty(struct pack_base *base, struct pack_fill *fill, i
     return status < 0 ? status : ended;
 }
 
-annal_status annal__pack_take_in(struct pack_base *base, const struct pack_fill *fill,
+annal_status annal__pack_take_in(struct pack_database *base, const struct pack_fill *fill,
                                  int64_t deadline_us, annal_error *err)
 {
     sqlite3 *reader = NULL;
@@ -641,12 +641,12 @@ annal_status annal__pack_take_in(struct pack_base *base, const struct pack_fill 
     return status < 0 ? status : annal__derived_end(&base->base, true, err);
 }
 
-void annal__pack_rest(struct pack_base *base)
+void annal__pack_rest(struct pack_database *base)
 {
     annal__derived_rest(&base->base);
 }
 
-struct pack_fill *annal__pack_fill(struct pack_base *base, const struct pack_slot *slot)
+struct pack_fill *annal__pack_fill(struct pack_database *base, const struct pack_slot *slot)
 {
     for (size_t i = 0; i < base->fill_count; i++)
         if (base->fills[i].slot == slot)
@@ -684,7 +684,7 @@ static char *stem_of(const char *path, const annal_pack *pack)
     return stem;
 }
 
-static annal_status fill_base(annal_index *index, struct pack_base *base, const char *path,
+static annal_status fill_base(annal_index *index, struct pack_database *base, const char *path,
                               const char *star, const struct pack_slot *const *slots,
                               size_t slot_count, annal_error *err)
 {
@@ -718,22 +718,22 @@ static annal_status fill_base(annal_index *index, struct pack_base *base, const 
     return status;
 }
 
-annal_status annal__pack_base_new(annal_index *index, const char *path, const char *star,
+annal_status annal__pack_database_new(annal_index *index, const char *path, const char *star,
                                   const struct pack_slot *const *slots, size_t slot_count,
-                                  struct pack_base **out_base, annal_error *err)
+                                  struct pack_database **out_base, annal_error *err)
 {
-    struct pack_base *base = annal__zalloc(sizeof *base);
+    struct pack_database *base = annal__zalloc(sizeof *base);
     if (base == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "the database '%s'", path);
     annal_status status = fill_base(index, base, path, star, slots, slot_count, err);
     if (status < 0)
-        annal__pack_base_free(base);
+        annal__pack_database_free(base);
     else
         *out_base = base;
     return status;
 }
 
-void annal__pack_base_free(struct pack_base *base)
+void annal__pack_database_free(struct pack_database *base)
 {
     if (base == NULL)
         return;

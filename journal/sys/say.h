@@ -1,11 +1,11 @@
 /* Telling the program that opened a store what no status can tell. */
-#ifndef JOURNAL_SYS_LOG_H
-#define JOURNAL_SYS_LOG_H
+#ifndef JOURNAL_SYS_SAY_H
+#define JOURNAL_SYS_SAY_H
 
 #include <annal/store.h>
 
 /* One line to the log of the store, when it has one. Any thread. */
-void annal__store_log(const annal_store *store, annal_log_level level, const char *format, ...)
+void annal__say(const annal_store *store, annal_log_level level, const char *format, ...)
     ANNAL_PRINTF(3, 4);
 
 #endif
