@@ -11,8 +11,8 @@
  *     follows drains them when it is opened and closed, and annal_pack_append() before each append.
  * (4) search.db comes last, and only once somebody has searched.
  */
-#include "index/index.h"
 #include "index/follow/plan.h"
+#include "index/index.h"
 #include "journal/base/error.h"
 
 #define CHORE_MS 200

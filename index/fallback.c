@@ -1,6 +1,6 @@
 /*
- * The fallback: an index in memory for a reader whose sessions.db cannot be made or written (the disk
- * is full, the directory is not ours, something else stands there, or there is none yet and
+ * The fallback: an index in memory for a reader whose sessions.db cannot be made or written (the
+ * disk is full, the directory is not ours, something else stands there, or there is none yet and
  * somebody keeps the lock under which it is made), or that somebody deletes faster than it is made.
  * An answer takes longer then, and is the same.
  *
@@ -20,11 +20,12 @@ annal_status annal__fallback_begin(annal_index *index, const annal_error *why, a
     annal_status status = ANNAL_OK;
     pthread_mutex_lock(&fallback->mutex);
     if (fallback->index == NULL) {
-        status = annal__index_open_private(index->store, index->base.wait_ms, &fallback->index, err);
+        status =
+            annal__index_open_private(index->store, index->base.wait_ms, &fallback->index, err);
         if (status >= 0 && annal__index_is_hopeless(why))
             annal__say(index->store, ANNAL_LOG_WARNING,
-                             "the index cannot be kept, and is made in memory each time: %s",
-                             why->message);
+                       "the index cannot be kept, and is made in memory each time: %s",
+                       why->message);
     }
     if (status >= 0) {
         fallback->in_use = true;
@@ -67,7 +68,8 @@ static void note_tried(annal_index *index, bool caught_up, struct stamp stamp)
     struct fallback *fallback = &index->fallback;
     pthread_mutex_lock(&fallback->mutex);
     fallback->in_use = false;
-    if (caught_up && !(fallback->caught_up.id == stamp.id && fallback->caught_up.commits > stamp.commits))
+    if (caught_up &&
+        !(fallback->caught_up.id == stamp.id && fallback->caught_up.commits > stamp.commits))
         fallback->caught_up = stamp;
     pthread_mutex_unlock(&fallback->mutex);
 }

@@ -83,7 +83,8 @@ annal_status annal__index_follow(void *arg, annal_error *err);
 
 /* ---- fallback.c ---- */
 
-/* annal__follower_run(), on the fallback where it must be; *out_used is which one is caught up now. */
+/* annal__follower_run(), on the fallback where it must be; *out_used is which one is caught up
+ * now. */
 annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessions, size_t count,
                                    const annal_catch_up_options *options, annal_index **out_used,
                                    struct stamp *out_stamp, annal_error *err);
@@ -97,7 +98,8 @@ bool annal__fallback_helps(const annal_index *index, annal_status status);
 /* The index that was caught up last, and up to where (id 0: never). */
 annal_index *annal__fallback_or_self(annal_index *index, struct stamp *out_caught_up);
 
-/* annal__derived_reader() on whichever it is, and on the fallback when sessions.db cannot be had. */
+/* annal__derived_reader() on whichever it is, and on the fallback when sessions.db cannot be
+ * had. */
 annal_status annal__fallback_reader(annal_index *index, sqlite3 **out_db, annal_error *err);
 
 /* ---- reader.c ---- */

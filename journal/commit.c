@@ -145,8 +145,7 @@ static void stop_all(struct commit *commit, const annal_error *failure)
 static void announce_stop(annal_store *store, const annal_error *failure)
 {
     annal__metrics_add(store, METRIC_STOPPED, 1);
-    annal__say(store, ANNAL_LOG_WARNING, "%s: the store takes no more work",
-                     failure->message);
+    annal__say(store, ANNAL_LOG_WARNING, "%s: the store takes no more work", failure->message);
 }
 
 void annal__commit_fail(annal_store *store, const annal_error *failure)
@@ -575,7 +574,7 @@ static void refuse_groups(annal_store *store, struct group *group, const annal_e
     pthread_mutex_unlock(&commit->lock);
     annal__failure_roll_back(store, group, behind);
     annal__say(store, ANNAL_LOG_WARNING, "%s: %" PRIu64 " events were refused", why->message,
-                     group->events + behind->events);
+               group->events + behind->events);
 
     pthread_mutex_lock(&commit->lock);
     commit->refusing = false;

@@ -3,9 +3,9 @@
 #include "journal/base/error.h"
 #include "journal/checkpoint.h"
 #include "journal/keeper.h"
+#include "journal/log_void.h"
 #include "journal/recover.h"
 #include "journal/slot.h"
-#include "journal/log_void.h"
 
 #include <inttypes.h>
 
@@ -179,7 +179,7 @@ annal_status annal__failure_renew_log(annal_store *store, annal_error *err)
     pthread_mutex_unlock(&store->commit.lock);
     annal__void_remove(log);
     annal__say(store, ANNAL_LOG_INFO, "commit log %02" PRIu32 " was replaced by a fresh one",
-                     store->slot.number);
+               store->slot.number);
     return ANNAL_OK;
 }
 

@@ -4,8 +4,8 @@
  * (1) The log decides. A group whose sync returned 0 happened, whatever becomes of the journals. A
  *     group that was not written, or whose write or sync failed, is refused, as soon as it is
  *     certain that it can never appear: after an empty group in its place is durable, or else a
- *     void file (log_void.h). When neither can be had it is unknown, and the store object takes no more
- *     work.
+ *     void file (log_void.h). When neither can be had it is unknown, and the store object takes no
+ *     more work.
  * (2) Whatever was encoded behind a refused group is refused with it, and its sessions go back to
  *     where they stood before: seq, offset, h, ids, and what was loose. Those who had their answer
  *     already, at level batch, are told once: the next append of the writer, and the next

@@ -2,8 +2,8 @@
 
 #include "journal/base/error.h"
 #include "journal/base/lock_holder.h"
-#include "journal/sys/seam.h"
 #include "journal/store.h"
+#include "journal/sys/seam.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -503,11 +503,13 @@ static annal_status put_ext(struct printing *printing, const struct msgpack_valu
 static bool is_spelling(annal_slice rest)
 {
     struct msgpack_value key, value;
-    if (!annal__msgpack_next(&rest, &key) || key.kind != UNPACKED_STR || !annal__msgpack_next(&rest, &value))
+    if (!annal__msgpack_next(&rest, &key) || key.kind != UNPACKED_STR ||
+        !annal__msgpack_next(&rest, &value))
         return false;
     if (annal__slice_is(key.bytes, EXT_KEY)) {
         struct msgpack_value type;
-        if (value.kind != UNPACKED_ARRAY || value.count != 2 || !annal__msgpack_next(&rest, &type) ||
+        if (value.kind != UNPACKED_ARRAY || value.count != 2 ||
+            !annal__msgpack_next(&rest, &type) ||
             !((type.kind == UNPACKED_UINT && type.uint < 128 && type.uint != DATA_EXT_JSON) ||
               (type.kind == UNPACKED_INT && type.sint >= -128)) ||
             !annal__msgpack_next(&rest, &value))

@@ -112,8 +112,8 @@ annal_status annal__layout_check_filesystem(const annal_store *store, annal_erro
                                "cannot be trusted; put it on a local disk",
                                store->path, known->name);
         annal__say(store, ANNAL_LOG_WARNING,
-                         "store %s is on %s, which copies on write: syncs cost more there",
-                         store->path, known->name);
+                   "store %s is on %s, which copies on write: syncs cost more there", store->path,
+                   known->name);
     }
     return ANNAL_OK;
 }
@@ -157,9 +157,9 @@ annal_status annal__layout_check_version(annal_store *store, annal_error *err)
     long version = strtol(text, NULL, 10);
     if (version > STORE_VERSION && store->read_only)
         annal__say(store, ANNAL_LOG_WARNING,
-                         "store %s is of version %ld, and this library knows version %d: it is "
-                         "read as far as that goes",
-                         store->path, version, STORE_VERSION);
+                   "store %s is of version %ld, and this library knows version %d: it is "
+                   "read as far as that goes",
+                   store->path, version, STORE_VERSION);
     else if (version > STORE_VERSION)
         status = annal__fail(err, ANNAL_ERR_UNSUPPORTED,
                              "store %s is of version %ld, and this library writes version %d: it "

@@ -108,9 +108,9 @@ void annal__metrics_synced(annal_store *store, enum histogram histogram, int64_t
     if (took_us <= SYNC_SLOW_US)
         return;
     annal__metrics_add(store, METRIC_SLOW_SYNCS, 1);
-    annal__say(
-        store, ANNAL_LOG_WARNING, "a sync of %s took %" PRId64 " ms: the disk is busy or failing",
-        histogram == HISTOGRAM_SYNC_US ? "the commit log" : "a journal", took_us / 1000);
+    annal__say(store, ANNAL_LOG_WARNING,
+               "a sync of %s took %" PRId64 " ms: the disk is busy or failing",
+               histogram == HISTOGRAM_SYNC_US ? "the commit log" : "a journal", took_us / 1000);
 }
 
 /* ---- The shared block ---- */

@@ -1,5 +1,5 @@
-/* Listening to the bell; see wakeup_page.h for what is in the shared memory, and what may go wrong there.
- */
+/* Listening to the bell; see wakeup_page.h for what is in the shared memory, and what may go
+ * wrong there. */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/store.h"

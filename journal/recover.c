@@ -5,10 +5,10 @@
 #include "journal/base/hash.h"
 #include "journal/base/slice.h"
 #include "journal/failure.h"
+#include "journal/log_void.h"
 #include "journal/replace.h"
 #include "journal/scan.h"
 #include "journal/torn_tail.h"
-#include "journal/log_void.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -538,8 +538,8 @@ static annal_status stop_unproven(struct redo *redo, const struct walk *walk, an
     if (!annal__log_lost(redo->log, walk->groups, walk->count, &lost))
         return ANNAL_OK;
     annal__say(redo->store, ANNAL_LOG_WARNING,
-                     "group %" PRIu64 " of %s is damaged: acknowledged events may be lost", lost,
-                     redo->log->path);
+               "group %" PRIu64 " of %s is damaged: acknowledged events may be lost", lost,
+               redo->log->path);
     for (uint32_t i = 0; i < annal__held_entries(redo->held) && status == ANNAL_OK; i++) {
         const struct held_entry *entry = annal__held_entry(redo->held, i);
         if (atomic_load(&entry->hash) != 0)

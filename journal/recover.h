@@ -18,10 +18,10 @@
  *     session that a later group goes on with, just where its journal ends, lost nothing by it;
  *     every other one that is held may have, and is stopped. In another boot that is also who a
  *     damaged toc seems to name.
- * (7) Where the last word about a session is a mark (level_os.h), what follows it was acknowledged to
- *     nobody. A power cut leaves holes and pieces of it, a killed process a piece of a line. From
- *     the mark on every line has to prove itself; what does not, and all behind it, is kept under
- *     events/.torn and cut. Damage before the mark is damage.
+ * (7) Where the last word about a session is a mark (level_os.h), what follows it was acknowledged
+ *     to nobody. A power cut leaves holes and pieces of it, a killed process a piece of a line.
+ *     From the mark on every line has to prove itself; what does not, and all behind it, is kept
+ *     under events/.torn and cut. Damage before the mark is damage.
  * (8) Groups that a void names never happened. A log with a void is not written: it is for the
  *     caller to remove, once everything before the void is in the journals.
  * (9) The owner itself redoes from its own log what it could not write, or not sync: the same way.

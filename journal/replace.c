@@ -612,7 +612,7 @@ annal_status annal_session_delete(annal_store *store, annal_slice session,
     annal_status status = delete_files(&change, store, session, out_info, err);
     /* It is deleted: what cannot be overwritten now is no failure, but is told. */
     if (status == ANNAL_OK && annal__slots_wipe(store, change.deadline_us, &why) < 0)
-        annal__say(store, ANNAL_LOG_WARNING, "session '%.*s' is deleted: %s",
-                         ANNAL_FMT(session), why.message);
+        annal__say(store, ANNAL_LOG_WARNING, "session '%.*s' is deleted: %s", ANNAL_FMT(session),
+                   why.message);
     return status;
 }

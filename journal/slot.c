@@ -3,10 +3,10 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/lock_holder.h"
-#include "journal/sys/seam.h"
 #include "journal/keeper.h"
-#include "journal/recover.h"
 #include "journal/log_void.h"
+#include "journal/recover.h"
+#include "journal/sys/seam.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -170,9 +170,9 @@ static annal_status other_read(annal_store *store, struct other *other, annal_er
     if (status < 0 || !other->log.first_damaged)
         return status;
     annal__say(store, ANNAL_LOG_WARNING,
-                     "the first block of commit log %02" PRIu32
-                     " is damaged; it is written again from its copy",
-                     other->number);
+               "the first block of commit log %02" PRIu32
+               " is damaged; it is written again from its copy",
+               other->number);
     return annal__log_mend(&other->log, err);
 }
 
@@ -386,7 +386,7 @@ static void recover_listed(annal_store *store, struct slot_list *list, uint64_t 
             list->numbers[kept++] = list->numbers[i];
         else if (status < 0 && status != ANNAL_ERR_NOTFOUND)
             annal__say(store, ANNAL_LOG_WARNING, "recover commit log %02" PRIu32 ": %s",
-                             list->numbers[i], failure.message);
+                       list->numbers[i], failure.message);
     }
     list->count = kept;
 }
@@ -751,7 +751,7 @@ static annal_status claim(annal_store *store, int64_t deadline_us, annal_error *
         } else if (one < 0) {
             if (one != ANNAL_ERR_BUSY)
                 annal__say(store, ANNAL_LOG_WARNING, "recover commit log %02" PRIu32 ": %s",
-                                 other.number, failure.message);
+                           other.number, failure.message);
             from = other.number + 1;
         }
         other_done(&other);

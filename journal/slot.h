@@ -46,9 +46,9 @@ void annal__slot_leave(annal_store *store);
 
 /*
  * Leave nothing in any log that is not needed: overwrite ours, remove those that nobody has, and
- * ask owners to overwrite theirs (held_list.h, rule 7), all of them before one is waited for, until the
- * deadline (monotonic). ANNAL_ERR_BUSY: some log may still hold something; the message says which,
- * and until when.
+ * ask owners to overwrite theirs (held_list.h, rule 7), all of them before one is waited for, until
+ * the deadline (monotonic). ANNAL_ERR_BUSY: some log may still hold something; the message says
+ * which, and until when.
  */
 annal_status annal__slots_wipe(annal_store *store, int64_t deadline_us, annal_error *err);
 

@@ -5,9 +5,6 @@
 
 #include "journal/base/clock.h"
 #include "journal/base/io.h"
-#include "journal/sys/say.h"
-#include "journal/sys/seam.h"
-#include "journal/wakeup_page.h"
 #include "journal/commit.h"
 #include "journal/filelock.h"
 #include "journal/held_list.h"
@@ -15,6 +12,9 @@
 #include "journal/metrics.h"
 #include "journal/session.h"
 #include "journal/stray.h"
+#include "journal/sys/say.h"
+#include "journal/sys/seam.h"
+#include "journal/wakeup_page.h"
 
 #include <annal/journal.h>
 

@@ -2,9 +2,9 @@
  * syncs. */
 #include "journal/base/error.h"
 #include "journal/base/futex.h"
-#include "journal/sys/seam.h"
 #include "journal/base/thread.h"
 #include "journal/store.h"
+#include "journal/sys/seam.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -79,10 +79,10 @@ annal_status annal__torn_cut(annal_store *store, annal_slice session, int fd, ui
     annal__metrics_add(store, METRIC_TORN_BYTES, to - from);
     annal__bell_ring_all(store);
     annal__say(store, ANNAL_LOG_WARNING,
-                     "session '%.*s': %" PRIu64
-                     " bytes at its end were never whole; they were cut and kept in "
-                     "events/.torn/%s",
-                     ANNAL_FMT(session), to - from, name);
+               "session '%.*s': %" PRIu64
+               " bytes at its end were never whole; they were cut and kept in "
+               "events/.torn/%s",
+               ANNAL_FMT(session), to - from, name);
     return ANNAL_OK;
 }
 

@@ -117,17 +117,15 @@ void annal__unseen_warn(annal_store *store, uint32_t missing)
     annal_error err = {0};
     if (find(unseen, SLOTS_DEAD, &err) < 0)
         annal__say(store, ANNAL_LOG_WARNING,
-                         "some events may be only in a commit log that cannot be read: %s",
-                         err.message);
+                   "some events may be only in a commit log that cannot be read: %s", err.message);
     describe(unseen, what, sizeof what);
     if (unseen->events > 0 && missing != SLOTS_MAX)
         annal__say(store, ANNAL_LOG_WARNING,
-                         "%s; they are not shown before %s, which is recovering it, makes progress",
-                         what, annal__holder_name(annal__slot_holder(store, missing), name));
+                   "%s; they are not shown before %s, which is recovering it, makes progress", what,
+                   annal__holder_name(annal__slot_holder(store, missing), name));
     else if (unseen->events > 0)
         annal__say(store, ANNAL_LOG_WARNING,
-                         "%s; they are not shown: open the store for writing once to see them",
-                         what);
+                   "%s; they are not shown: open the store for writing once to see them", what);
     annal__buf_done(&unseen->text);
     annal__free(unseen);
 }

@@ -1,14 +1,14 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
-#include "journal/sys/seam.h"
 #include "journal/base/slice.h"
-#include "journal/json_msgpack.h"
 #include "journal/failure.h"
+#include "journal/json_msgpack.h"
 #include "journal/keeper.h"
 #include "journal/level_os.h"
 #include "journal/scan.h"
 #include "journal/slot.h"
 #include "journal/store.h"
+#include "journal/sys/seam.h"
 
 #include <errno.h>
 #include <fcntl.h>

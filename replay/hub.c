@@ -4,8 +4,8 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/futex.h"
-#include "journal/sys/seam.h"
 #include "journal/base/thread.h"
+#include "journal/sys/seam.h"
 
 #include <pthread.h>
 #include <string.h>

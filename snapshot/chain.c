@@ -74,7 +74,8 @@ static const char *cache_find(struct cache *cache, uint64_t layer, uint32_t fram
                               struct msgpack_value **out_place)
 {
     uint64_t hash = (layer << 32 ^ frame) * UINT64_C(0x9e3779b97f4a7c15);
-    struct msgpack_value *set = cache->frames + (hash >> 32) % (cache->count / CACHE_WAYS) * CACHE_WAYS;
+    struct msgpack_value *set =
+        cache->frames + (hash >> 32) % (cache->count / CACHE_WAYS) * CACHE_WAYS;
     struct msgpack_value *oldest = set;
     cache->now++;
     for (struct msgpack_value *at = set; at < set + CACHE_WAYS; at++) {
@@ -128,7 +129,8 @@ static void chain_free(struct chain *chain)
     annal__free(chain);
 }
 
-annal_status annal__chain_new(const struct storage *shelf, struct chain **out_chain, annal_error *err)
+annal_status annal__chain_new(const struct storage *shelf, struct chain **out_chain,
+                              annal_error *err)
 {
     struct chain *chain = annal__zalloc(sizeof *chain);
     annal_status status = chain == NULL ? ANNAL_ERR_NOMEM : ANNAL_OK;
@@ -243,7 +245,8 @@ static annal_status layer_open(const struct storage *shelf, struct shelf_row *ro
     return status;
 }
 
-annal_status annal__chain_check(const struct storage *shelf, struct shelf_row *row, annal_error *err)
+annal_status annal__chain_check(const struct storage *shelf, struct shelf_row *row,
+                                annal_error *err)
 {
     struct layer layer;
     struct shelf_row kept = *row;

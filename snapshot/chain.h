@@ -22,7 +22,8 @@ annal_status annal__chain_open(const struct storage *shelf, struct shelf_row *ro
                                struct chain **out_chain, annal_error *err);
 
 /* The same for one row alone, as if its base were whole. The row stays the caller's. */
-annal_status annal__chain_check(const struct storage *shelf, struct shelf_row *row, annal_error *err);
+annal_status annal__chain_check(const struct storage *shelf, struct shelf_row *row,
+                                annal_error *err);
 
 /* One thread at a time, holders and all. NULL is fine. */
 struct chain *annal__chain_ref(struct chain *chain);

@@ -185,8 +185,8 @@ static annal_status look_at(annal_snapshots *snapshots, struct entry *entry, ann
         entry->known ? look_again(snapshots, entry, err) : look_up(snapshots, entry, err);
     if (status == ANNAL_ERR_NOTFOUND) { /* the session was deleted */
         const struct storage shelf = {.index = snapshots->index,
-                                    .store = snapshots->store,
-                                    .session = annal_slice_of(entry->session)};
+                                      .store = snapshots->store,
+                                      .session = annal_slice_of(entry->session)};
         annal__storage_sweep(&shelf);
         *entry = (struct entry){.session = entry->session};
         return ANNAL_OK;

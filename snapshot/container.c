@@ -239,8 +239,8 @@ static size_t compress(struct body_writer *packer, const char *raw, size_t len, 
 }
 
 annal_status annal__body_writer_delta(struct body_writer *packer, uint32_t page, const char *bytes,
-                                 const struct packer_base *bases, size_t count, size_t most,
-                                 bool *out_added, annal_error *err)
+                                      const struct packer_base *bases, size_t count, size_t most,
+                                      bool *out_added, annal_error *err)
 {
     uint64_t cost = 1;
     for (size_t i = 0; i < count; i++) {
@@ -271,7 +271,7 @@ annal_status annal__body_writer_delta(struct body_writer *packer, uint32_t page,
 }
 
 annal_status annal__body_writer_whole(struct body_writer *packer, uint32_t page, const char *bytes,
-                                 annal_error *err)
+                                      annal_error *err)
 {
     size_t len = compress(packer, bytes, PAGE, 0);
     annal_status status = len == 0 ? ANNAL_ERR_NOMEM : ANNAL_OK;
@@ -287,7 +287,7 @@ annal_status annal__body_writer_whole(struct body_writer *packer, uint32_t page,
 }
 
 annal_status annal__body_writer_end(struct body_writer *packer, struct snapshot_header *header,
-                               struct buf *out, annal_error *err)
+                                    struct buf *out, annal_error *err)
 {
     size_t start = out->len;
     annal_status status = annal__buf_append_slice(out, annal__buf_slice(&packer->frames));
@@ -481,8 +481,9 @@ static bool is_dictionary(const char *prefix, size_t len)
     return len >= 4 && get(prefix, 4) == ZSTD_MAGIC_DICTIONARY;
 }
 
-annal_status annal__body_read_frame(struct body_reader *unpacker, const struct snapshot_frame *frame,
-                                 const char *bytes, const char *prefix, char *out, annal_error *err)
+annal_status annal__body_read_frame(struct body_reader *unpacker,
+                                    const struct snapshot_frame *frame, const char *bytes,
+                                    const char *prefix, char *out, annal_error *err)
 {
     size_t raw = frame->pages * PAGE, prefix_len = frame->bases * PAGE, code = 0;
     if (!is_dictionary(prefix, prefix_len)) { /* spares a dictionary object for each frame */

@@ -69,16 +69,16 @@ struct packer_base {
  * more than most bytes or SNAPSHOT_PACK_COST frames. No page twice.
  */
 annal_status annal__body_writer_delta(struct body_writer *packer, uint32_t page, const char *bytes,
-                                 const struct packer_base *bases, size_t count, size_t most,
-                                 bool *out_added, annal_error *err);
+                                      const struct packer_base *bases, size_t count, size_t most,
+                                      bool *out_added, annal_error *err);
 
 /* Add a page whole. */
 annal_status annal__body_writer_whole(struct body_writer *packer, uint32_t page, const char *bytes,
-                                 annal_error *err);
+                                      annal_error *err);
 
 /* Append the body to out, and fill body_bytes, directory_bytes, body_hash and in_file. */
 annal_status annal__body_writer_end(struct body_writer *packer, struct snapshot_header *header,
-                               struct buf *out, annal_error *err);
+                                    struct buf *out, annal_error *err);
 
 /* ---- Reading a body ---- */
 
@@ -126,8 +126,8 @@ void annal__body_reader_free(struct body_reader *unpacker);
  * The pages of a frame, whose bytes stand in bytes; prefix are its bases, one behind the other.
  * ANNAL_ERR_CORRUPT unless these are the pages that were packed.
  */
-annal_status annal__body_read_frame(struct body_reader *unpacker, const struct snapshot_frame *frame,
-                                 const char *bytes, const char *prefix, char *out,
-                                 annal_error *err);
+annal_status annal__body_read_frame(struct body_reader *unpacker,
+                                    const struct snapshot_frame *frame, const char *bytes,
+                                    const char *prefix, char *out, annal_error *err);
 
 #endif

@@ -107,7 +107,7 @@ static annal_status first_look(struct packing *packing, uint32_t page)
         return status;
     annal__similar_pages_add(packing->donors, page, before);
     status = annal__body_writer_delta(packing->packer, page, now, &own, 1, OWN_BYTES_MAX, &added,
-                                 packing->err);
+                                      packing->err);
     if (status >= 0 && !added)
         set_add(&packing->moved, page);
     return status;
@@ -128,7 +128,7 @@ static annal_status find_bases(struct packing *packing, uint32_t page, const cha
         pages[found++] = page;
     if (packing->base_pages > 0)
         found += annal__similar_pages_find(packing->donors, page, now, pages + found,
-                                    SNAPSHOT_BASES_MAX - found);
+                                           SNAPSHOT_BASES_MAX - found);
     for (size_t i = 0; status >= 0 && i < found; i++) {
         /* The best stands last, where the others do not push it away. */
         struct packer_base *base = &bases[SNAPSHOT_BASES_MAX - 1 - count];
@@ -153,16 +153,16 @@ static annal_status second_look(struct packing *packing, uint32_t page)
     if (status >= 0)
         status = find_bases(packing, page, now, bases, before, &count);
     if (status >= 0)
-        status =
-            annal__body_writer_delta(packing->packer, page, now, bases + (SNAPSHOT_BASES_MAX - count),
-                                count, DELTA_BYTES_MAX, &added, packing->err);
+        status = annal__body_writer_delta(packing->packer, page, now,
+                                          bases + (SNAPSHOT_BASES_MAX - count), count,
+                                          DELTA_BYTES_MAX, &added, packing->err);
     if (status >= 0 && !added)
         status = annal__body_writer_whole(packing->packer, page, now, packing->err);
     return status;
 }
 
 annal_status annal__delta_write(annal_state *state, struct chain *chain, size_t base,
-                               struct snapshot_header *header, struct buf *body, annal_error *err)
+                                struct snapshot_header *header, struct buf *body, annal_error *err)
 {
     struct packing packing = {.state = state, .chain = chain, .base = base, .err = err};
     if (base < annal__chain_layers(chain))

@@ -11,6 +11,6 @@
  * annal__body_writer_end() does. body is cleared first.
  */
 annal_status annal__delta_write(annal_state *state, struct chain *chain, size_t base,
-                               struct snapshot_header *header, struct buf *body, annal_error *err);
+                                struct snapshot_header *header, struct buf *body, annal_error *err);
 
 #endif

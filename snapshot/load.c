@@ -108,7 +108,7 @@ annal_status annal__snapshot_load(const struct storage *shelf, uint64_t at_most,
     if (!is_fork || status != ANNAL_ERR_NOTFOUND)
         return status;
     status = annal__storage_init(&above, shelf->index, annal_slice_of(info->fork_session),
-                               shelf->packs, shelf->pack_count, err);
+                                 shelf->packs, shelf->pack_count, err);
     if (status >= 0)
         status = annal__snapshot_load(&above, at_most < info->fork_seq ? at_most : info->fork_seq,
                                       false, 0, &loaded, err);
@@ -294,10 +294,10 @@ annal_status annal_snapshot_drop(annal_index *index, annal_slice session, annal_
     annal_status status = annal__storage_list(index, session, &list, err);
     for (size_t i = 0; status >= 0 && i < list.count; i += same_session(&list, i)) {
         const struct storage shelf = {.index = index,
-                                    .store = annal_index_store(index),
-                                    .session = annal_slice_of(list.items[i].session)};
-        status =
-            annal__storage_delete(&shelf, &list, goes, list.items[i].session, SNAPSHOT_WAIT_MS, err);
+                                      .store = annal_index_store(index),
+                                      .session = annal_slice_of(list.items[i].session)};
+        status = annal__storage_delete(&shelf, &list, goes, list.items[i].session, SNAPSHOT_WAIT_MS,
+                                       err);
         if (status >= 0)
             annal__storage_sweep(&shelf);
     }

@@ -26,7 +26,8 @@ struct similar_pages {
     size_t used;
 };
 
-annal_status annal__similar_pages_new(uint64_t pages, struct similar_pages **out_donors, annal_error *err)
+annal_status annal__similar_pages_new(uint64_t pages, struct similar_pages **out_donors,
+                                      annal_error *err)
 {
     struct similar_pages *donors = annal__zalloc(sizeof *donors);
     size_t count = 1024;
@@ -108,8 +109,8 @@ static size_t vote(struct candidate *candidates, size_t count, uint32_t page)
     return count;
 }
 
-size_t annal__similar_pages_find(const struct similar_pages *donors, uint32_t page, const char *bytes,
-                          uint32_t *out_pages, size_t most)
+size_t annal__similar_pages_find(const struct similar_pages *donors, uint32_t page,
+                                 const char *bytes, uint32_t *out_pages, size_t most)
 {
     struct candidate candidates[CANDIDATES];
     size_t count = 0, found = 0, at = 0;

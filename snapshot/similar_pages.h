@@ -14,14 +14,15 @@
 struct similar_pages;
 
 /* For so many pages of the base. */
-annal_status annal__similar_pages_new(uint64_t pages, struct similar_pages **out_donors, annal_error *err);
+annal_status annal__similar_pages_new(uint64_t pages, struct similar_pages **out_donors,
+                                      annal_error *err);
 void annal__similar_pages_free(struct similar_pages *donors);
 
 /* Remember a page of the base. */
 void annal__similar_pages_add(struct similar_pages *donors, uint32_t page, const char *bytes);
 
 /* The pages that bytes shares most with, but not page itself; the best first. How many. */
-size_t annal__similar_pages_find(const struct similar_pages *donors, uint32_t page, const char *bytes,
-                          uint32_t *out_pages, size_t most);
+size_t annal__similar_pages_find(const struct similar_pages *donors, uint32_t page,
+                                 const char *bytes, uint32_t *out_pages, size_t most);
 
 #endif

@@ -215,7 +215,8 @@ static annal_status remove_leftovers(struct taker *taker, annal_error *err)
         return ANNAL_OK;
     annal_status status = annal__storage_list(taker->shelf.index, taker->shelf.session, &list, err);
     if (status >= 0)
-        status = annal__storage_delete(&taker->shelf, &list, is_leftover, taker, taker->wait_ms, err);
+        status =
+            annal__storage_delete(&taker->shelf, &list, is_leftover, taker, taker->wait_ms, err);
     if (status >= 0)
         taker->leftovers = false;
     annal__storage_list_done(&list);
@@ -306,7 +307,7 @@ static annal_status take_here(struct taker *taker, annal_error *err)
         note_refused(taker, &header);
     if (status >= 0 && fits)
         status = annal__storage_put(&taker->shelf, &header, base_of(taker, base),
-                                  annal__buf_slice(&body), taker->wait_ms, err);
+                                    annal__buf_slice(&body), taker->wait_ms, err);
     if (status == ANNAL_ERR_CONFLICT) { /* the index was rebuilt meanwhile: from what is there */
         annal__buf_done(&body);
         end_fold(taker);

@@ -23,14 +23,15 @@ static int note_root(void *arg, const annal_lineage_part *part)
 }
 
 annal_status annal__storage_init(struct storage *shelf, annal_index *index, annal_slice session,
-                               const annal_pack *const *packs, size_t pack_count, annal_error *err)
+                                 const annal_pack *const *packs, size_t pack_count,
+                                 annal_error *err)
 {
     *shelf = (struct storage){.index = index,
-                            .store = annal_index_store(index),
-                            .session = session,
-                            .core = annal_index_core(index),
-                            .packs = packs,
-                            .pack_count = pack_count};
+                              .store = annal_index_store(index),
+                              .session = session,
+                              .core = annal_index_core(index),
+                              .packs = packs,
+                              .pack_count = pack_count};
     if (packs == NULL) {
         shelf->packs = &shelf->core;
         shelf->pack_count = 1;
@@ -62,8 +63,9 @@ static annal_status path_of(const struct storage *shelf, uint64_t seq, struct bu
     return ANNAL_OK;
 }
 
-annal_status annal__storage_open_file(const struct storage *shelf, const struct snapshot_header *header,
-                                    int *out_fd, annal_error *err)
+annal_status annal__storage_open_file(const struct storage *shelf,
+                                      const struct snapshot_header *header, int *out_fd,
+                                      annal_error *err)
 {
     const struct io *io = annal__store_io(shelf->store);
     struct buf path = {0};
@@ -105,7 +107,7 @@ static annal_status write_file(const struct storage *shelf, uint64_t seq, annal_
 /* ---- Rows ---- */
 
 annal_status annal__storage_row(const struct storage *shelf, uint64_t at_most,
-                              struct shelf_row *out_row, annal_error *err)
+                                struct shelf_row *out_row, annal_error *err)
 {
     struct shelf_row row = {0};
     annal_status status = annal_index_snapshot_newest(shelf->index, shelf->session, at_most,
@@ -128,7 +130,7 @@ void annal__storage_row_done(struct shelf_row *row)
 const char annal__storage_cut[] = "the journal does not have the event that it was made after";
 
 annal_status annal__storage_stale(const struct storage *shelf, const struct snapshot_header *header,
-                                const char **out_why, annal_error *err)
+                                  const char **out_why, annal_error *err)
 {
     annal_cursor *cursor = NULL;
     *out_why = NULL;
@@ -152,8 +154,8 @@ annal_status annal__storage_stale(const struct storage *shelf, const struct snap
 }
 
 annal_status annal__storage_put(const struct storage *shelf, struct snapshot_header *header,
-                              const struct snapshot_header *base, annal_slice body,
-                              uint32_t wait_ms, annal_error *err)
+                                const struct snapshot_header *base, annal_slice body,
+                                uint32_t wait_ms, annal_error *err)
 {
     struct buf row = {0};
     char bytes[SNAPSHOT_HEADER_BYTES], base_bytes[SNAPSHOT_HEADER_BYTES];
@@ -213,7 +215,7 @@ static int list_add(void *arg, const annal_snapshot_row *row)
 }
 
 annal_status annal__storage_list(annal_index *index, annal_slice session, struct shelf_list *list,
-                               annal_error *err)
+                                 annal_error *err)
 {
     annal_status status = annal_index_snapshot_each(index, session, list_add, list, err);
     if (status == ANNAL_ERR_NOMEM)
@@ -237,7 +239,8 @@ static void remove_file(const struct storage *shelf, uint64_t seq)
 }
 
 annal_status annal__storage_delete(const struct storage *shelf, const struct shelf_list *list,
-                                 shelf_goes_fn goes, void *arg, uint32_t wait_ms, annal_error *err)
+                                   shelf_goes_fn goes, void *arg, uint32_t wait_ms,
+                                   annal_error *err)
 {
     uint64_t *seqs = annal__zalloc((list->count + 1) * sizeof *seqs);
     size_t count = 0;

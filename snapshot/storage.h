@@ -32,7 +32,8 @@ struct storage {
  * ANNAL_ERR_CORRUPT: it is a fork that lacks an ancestor.
  */
 annal_status annal__storage_init(struct storage *shelf, annal_index *index, annal_slice session,
-                               const annal_pack *const *packs, size_t pack_count, annal_error *err);
+                                 const annal_pack *const *packs, size_t pack_count,
+                                 annal_error *err);
 
 /* A row as it stands there. */
 struct shelf_row {
@@ -44,7 +45,7 @@ struct shelf_row {
 
 /* The row with the largest seq that is at most at_most. ANNAL_ERR_NOTFOUND when there is none. */
 annal_status annal__storage_row(const struct storage *shelf, uint64_t at_most,
-                              struct shelf_row *out_row, annal_error *err);
+                                struct shelf_row *out_row, annal_error *err);
 void annal__storage_row_done(struct shelf_row *row);
 
 /*
@@ -53,22 +54,23 @@ void annal__storage_row_done(struct shelf_row *row);
  * that is a failure.
  */
 annal_status annal__storage_stale(const struct storage *shelf, const struct snapshot_header *header,
-                                const char **out_why, annal_error *err);
+                                  const char **out_why, annal_error *err);
 
 /* *out_why when the journal has the right file id, and ends before the event does. */
 extern const char annal__storage_cut[];
 
 /* The file with a body. *out_fd is the caller's. ANNAL_ERR_CORRUPT when there is none. */
-annal_status annal__storage_open_file(const struct storage *shelf, const struct snapshot_header *header,
-                                    int *out_fd, annal_error *err);
+annal_status annal__storage_open_file(const struct storage *shelf,
+                                      const struct snapshot_header *header, int *out_fd,
+                                      annal_error *err);
 
 /*
  * Put a snapshot: the file first when it is large, then the row. Sets header_hash. base: the one
  * that it is stored against, or NULL; ANNAL_ERR_CONFLICT when that is not on the shelf any more.
  */
 annal_status annal__storage_put(const struct storage *shelf, struct snapshot_header *header,
-                              const struct snapshot_header *base, annal_slice body,
-                              uint32_t wait_ms, annal_error *err);
+                                const struct snapshot_header *base, annal_slice body,
+                                uint32_t wait_ms, annal_error *err);
 
 /* One of a list: a row of which only the header was read. */
 struct shelf_item {
@@ -88,13 +90,14 @@ struct shelf_list {
 
 /* The rows of one session, or of all when session is empty. */
 annal_status annal__storage_list(annal_index *index, annal_slice session, struct shelf_list *list,
-                               annal_error *err);
+                                 annal_error *err);
 void annal__storage_list_done(struct shelf_list *list);
 
 /* Delete those of the session's rows for which goes() says so, and their files. */
 typedef bool (*shelf_goes_fn)(void *arg, const struct shelf_item *item);
 annal_status annal__storage_delete(const struct storage *shelf, const struct shelf_list *list,
-                                 shelf_goes_fn goes, void *arg, uint32_t wait_ms, annal_error *err);
+                                   shelf_goes_fn goes, void *arg, uint32_t wait_ms,
+                                   annal_error *err);
 
 /* Remove the session's files that no row names; all of them when there is no such session any
  * more. */

@@ -6,8 +6,8 @@
 #ifndef INDEX_FOLLOW_FOLLOWER_H
 #define INDEX_FOLLOW_FOLLOWER_H
 
-#include "index/pack/apply.h"
 #include "index/db/derived.h"
+#include "index/pack/apply.h"
 
 #include <annal/index.h>
 #include <annal/journal.h>

@@ -26,9 +26,9 @@
  *     verify can make the same tables again.
  */
 #include "index/db/database.h"
+#include "index/follow/plan.h"
 #include "index/index.h"
 #include "index/pack/packs.h"
-#include "index/follow/plan.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/sys/seam.h"

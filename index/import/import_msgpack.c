@@ -56,7 +56,8 @@ static annal_status put_key(struct buf *out, annal_slice *rest, int depth)
     struct buf key = {.limit = out->limit};
     annal_slice ahead = *rest;
     struct msgpack_value head;
-    if (annal__msgpack_next(&ahead, &head) && head.kind == UNPACKED_STR && annal__is_utf8(head.bytes))
+    if (annal__msgpack_next(&ahead, &head) && head.kind == UNPACKED_STR &&
+        annal__is_utf8(head.bytes))
         return put_value(out, rest, depth);
     annal_status status = put_value(&key, rest, depth);
     if (status >= 0)

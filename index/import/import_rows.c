@@ -12,8 +12,8 @@
  */
 #include "index/db/bound.h"
 #include "index/db/database.h"
-#include "index/import/import.h"
 #include "index/db/patience.h"
+#include "index/import/import.h"
 #include "journal/base/alloc.h"
 #include "journal/base/base64.h"
 #include "journal/base/error.h"

@@ -43,14 +43,14 @@
  *     for minutes.
  */
 #include "index/db/database.h"
-#include "index/index.h"
 #include "index/follow/plan.h"
+#include "index/index.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
+#include "journal/base/slice.h"
 #include "journal/sys/say.h"
 #include "journal/sys/seam.h"
-#include "journal/base/slice.h"
 
 #include <annal/artifact.h>
 
@@ -507,8 +507,7 @@ static annal_status run_behind(const struct call *call, const struct place *plac
         status = run_one_behind(call, follower, missing, &why);
         if (status < 0 && status != ANNAL_ERR_BUSY && status != ANNAL_ERR_NOMEM) {
             annal__say(call->index->store, ANNAL_LOG_WARNING,
-                             "guards are asked although '%s' lags: %s", place->base->path,
-                             why.message);
+                       "guards are asked although '%s' lags: %s", place->base->path, why.message);
             *out_unreadable = true;
             status = ANNAL_OK;
         } else if (status < 0 && err != NULL) {

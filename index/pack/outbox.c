@@ -33,8 +33,8 @@
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/base/json.h"
-#include "journal/sys/say.h"
 #include "journal/base/number.h"
+#include "journal/sys/say.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -684,10 +684,10 @@ annal_status annal__outbox_drain(sqlite3 *db, const struct outbox_target *target
     annal_status status = annal__outbox_adopt(db, &broken, &left_out, err);
     if (left_out > 0)
         annal__say(target->store, ANNAL_LOG_WARNING,
-                         "%llu rows that users wrote before their table was adopted are larger "
-                         "than %u MiB: session '%.*s' does not get them",
-                         (unsigned long long)left_out, OUTBOX_ROW_BYTES_MAX >> 20,
-                         ANNAL_FMT(target->session));
+                   "%llu rows that users wrote before their table was adopted are larger "
+                   "than %u MiB: session '%.*s' does not get them",
+                   (unsigned long long)left_out, OUTBOX_ROW_BYTES_MAX >> 20,
+                   ANNAL_FMT(target->session));
     if (status >= 0)
         status = drain_all(&drain, err);
     if (status >= 0)

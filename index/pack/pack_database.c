@@ -22,8 +22,8 @@
 #include "index/pack/pack_reconcile.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
-#include "journal/sys/say.h"
 #include "journal/base/slice.h"
+#include "journal/sys/say.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -352,9 +352,9 @@ static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
         return status;
     if (made.known && !whole)
         annal__say(fill->follower.base->store, ANNAL_LOG_WARNING,
-                         "tables of pack '%s' were dropped or altered, and are rebuilt from the "
-                         "journals",
-                         pack->name);
+                   "tables of pack '%s' were dropped or altered, and are rebuilt from the "
+                   "journals",
+                   pack->name);
     struct outbox_drained unused;
     bool mended = false;
     if (made.known && pack->writable) /* what users made of the tables is in the journal, too */
@@ -390,9 +390,9 @@ static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
     }
     annal__follower_close(&fill->follower);
     annal__say(fill->follower.base->store, ANNAL_LOG_WARNING,
-                     "tables of pack '%s' were dropped or altered, and are rebuilt from the "
-                     "journals: %s",
-                     fill->slot->name, why.message);
+               "tables of pack '%s' were dropped or altered, and are rebuilt from the "
+               "journals: %s",
+               fill->slot->name, why.message);
     status = drain(fill, &unused, err);
     if (status >= 0)
         status = make_anew(fill, err);
@@ -428,7 +428,7 @@ static annal_status settle_fill(struct pack_fill *fill, annal_error *err)
     }
     if (status < 0 && fill->why.status == 0) {
         annal__say(fill->follower.base->store, ANNAL_LOG_WARNING, "pack '%s' is left out: %s",
-                         fill->slot->name, why.message);
+                   fill->slot->name, why.message);
         fill->why = why;
     }
     fill->left_out = status < 0;
@@ -604,8 +604,8 @@ annal_status annal__pack_catch_up(struct pack_database *base, annal_slice sessio
     return status;
 }
 
-annal_status annal__pack_empty(struct pack_database *base, struct pack_fill *fill, int64_t deadline_us,
-                               annal_error *err)
+annal_status annal__pack_empty(struct pack_database *base, struct pack_fill *fill,
+                               int64_t deadline_us, annal_error *err)
 {
     annal_status status = annal__derived_begin(&base->base, deadline_us, err);
     if (status < 0)
@@ -719,8 +719,8 @@ static annal_status fill_base(annal_index *index, struct pack_database *base, co
 }
 
 annal_status annal__pack_database_new(annal_index *index, const char *path, const char *star,
-                                  const struct pack_slot *const *slots, size_t slot_count,
-                                  struct pack_database **out_base, annal_error *err)
+                                      const struct pack_slot *const *slots, size_t slot_count,
+                                      struct pack_database **out_base, annal_error *err)
 {
     struct pack_database *base = annal__zalloc(sizeof *base);
     if (base == NULL)

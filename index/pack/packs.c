@@ -20,9 +20,9 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "journal/base/slice.h"
 #include "journal/sys/say.h"
 #include "journal/sys/seam.h"
-#include "journal/base/slice.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -464,7 +464,7 @@ static annal_status fill_set(annal_index *index, struct pack_set *set, const cha
         }
         if (slot->pack == NULL)
             annal__say(index->store, ANNAL_LOG_WARNING, "a pack is left out: %s",
-                             slot->error.message);
+                       slot->error.message);
     }
     annal__buf_done(&path);
     return status;
@@ -541,7 +541,7 @@ annal_status annal__packs_base(annal_index *index, struct pack_set *set,
 }
 
 struct pack_database *annal__packs_next(annal_index *index, struct pack_set *set,
-                                    struct pack_database *before)
+                                        struct pack_database *before)
 {
     pthread_mutex_lock(&index->packs.mutex);
     struct pack_database *base = before == NULL ? set->bases : before->next;

@@ -8,9 +8,9 @@
 #ifndef INDEX_PACK_PACKS_H
 #define INDEX_PACK_PACKS_H
 
+#include "index/db/shape.h"
 #include "index/follow/follower.h"
 #include "index/pack/pack.h"
-#include "index/db/shape.h"
 #include "journal/base/buf.h"
 #include "journal/base/io.h"
 
@@ -87,7 +87,7 @@ annal_status annal__packs_base(annal_index *index, struct pack_set *set,
 
 /* All but those with a star, one after the other: NULL gives the first, and the last NULL. */
 struct pack_database *annal__packs_next(annal_index *index, struct pack_set *set,
-                                    struct pack_database *before);
+                                        struct pack_database *before);
 
 /* Whether each session has a database of its own. */
 bool annal__slot_has_star(const struct pack_slot *slot);
@@ -142,13 +142,14 @@ annal_status annal__packs_rebuild(annal_index *index, const char *name,
 /* ---- pack_database.c ---- */
 
 annal_status annal__pack_database_new(annal_index *index, const char *path, const char *star,
-                                  const struct pack_slot *const *slots, size_t slot_count,
-                                  struct pack_database **out_base, annal_error *err);
+                                      const struct pack_slot *const *slots, size_t slot_count,
+                                      struct pack_database **out_base, annal_error *err);
 void annal__pack_database_free(struct pack_database *base);
 
 /* For guards, in a transaction of annal__derived_begin(): all its packs, up to what this journal
  * holds now. */
-annal_status annal__pack_catch_up(struct pack_database *base, annal_slice session, annal_error *err);
+annal_status annal__pack_catch_up(struct pack_database *base, annal_slice session,
+                                  annal_error *err);
 
 /* Into the journal with what users wrote into the database of a writable pack, if there is any. */
 annal_status annal__pack_take_in(struct pack_database *base, const struct pack_fill *fill,
@@ -158,8 +159,8 @@ annal_status annal__pack_take_in(struct pack_database *base, const struct pack_f
  * Empty the tables of one pack: made anew, to be filled by the next catch-up. ANNAL_ERR_BUSY when
  * the deadline passes.
  */
-annal_status annal__pack_empty(struct pack_database *base, struct pack_fill *fill, int64_t deadline_us,
-                               annal_error *err);
+annal_status annal__pack_empty(struct pack_database *base, struct pack_fill *fill,
+                               int64_t deadline_us, annal_error *err);
 
 /* Close its connection until it is needed again, when nobody uses it now. */
 void annal__pack_rest(struct pack_database *base);

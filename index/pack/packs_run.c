@@ -8,11 +8,11 @@
  * (3) A reader attaches what was caught up. When the file that it finds is another one by now, it
  *     was deleted in between, and is caught up once more.
  */
-#include "index/pack/apply.h"
 #include "index/db/database.h"
 #include "index/db/files.h"
-#include "index/index.h"
 #include "index/follow/plan.h"
+#include "index/index.h"
+#include "index/pack/apply.h"
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
@@ -162,7 +162,7 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_database *b
         return status;
     }
     annal__say(work->index->store, ANNAL_LOG_WARNING, "the tables of pack '%s' lag: %s",
-                     fill->slot->name, why.message);
+               fill->slot->name, why.message);
     return ANNAL_OK;
 }
 
@@ -220,8 +220,8 @@ static annal_status drain_base(void *arg, struct pack_database *base, annal_slic
         status = annal__pack_take_in(base, &base->fills[i], *deadline_us, &why);
     if (status < 0)
         annal__say(base->base.store, ANNAL_LOG_INFO,
-                         "what users wrote into '%s' waits for another look: %s", base->base.path,
-                         why.message);
+                   "what users wrote into '%s' waits for another look: %s", base->base.path,
+                   why.message);
     return ANNAL_OK;
 }
 
@@ -361,7 +361,8 @@ static void add_lag(struct reading *reading, struct pack_database *base, annal_s
 }
 
 /* Nobody listens to a lag, so a part of the rows would be taken for all. */
-static annal_status refuse_behind(struct pack_database *base, const annal_error *why, annal_error *err)
+static annal_status refuse_behind(struct pack_database *base, const annal_error *why,
+                                  annal_error *err)
 {
     for (size_t i = 0; i < base->fill_count; i++) {
         char progress[PLAN_PROGRESS_BYTES];
@@ -425,8 +426,7 @@ static annal_status attach_base(void *arg, struct pack_database *base, annal_sli
     reading->work.behind = (annal_error){0};
     if (reading->attached == ATTACHED_MAX) {
         annal__say(reading->index->store, ANNAL_LOG_WARNING,
-                         "'%s' is not attached: there are %d others", base->base.path,
-                         ATTACHED_MAX);
+                   "'%s' is not attached: there are %d others", base->base.path, ATTACHED_MAX);
         return ANNAL_OK;
     }
     for (unsigned attempt = 0; !same && attempt < ATTEMPTS_MAX; attempt++) {
@@ -448,8 +448,7 @@ static annal_status attach_base(void *arg, struct pack_database *base, annal_sli
         reading->attached++;
     else /* rule 1 */
         annal__say(reading->index->store, ANNAL_LOG_WARNING, "'%s' cannot be asked: %s",
-                         base->base.path,
-                         why.status < 0 ? why.message : "somebody keeps deleting it");
+                   base->base.path, why.status < 0 ? why.message : "somebody keeps deleting it");
     return ANNAL_OK;
 }
 

@@ -17,9 +17,9 @@
  *     journal gives, and are not compared.
  */
 #include "index/db/database.h"
+#include "index/follow/plan.h"
 #include "index/index.h"
 #include "index/pack/outbox.h"
-#include "index/follow/plan.h"
 #include "journal/base/error.h"
 #include "journal/sys/seam.h"
 
@@ -386,7 +386,8 @@ static bool is_run(const struct pack_database *base, const struct pack_fill *fil
            current;
 }
 
-static annal_status verify_base(struct verify *verify, struct pack_database *base, annal_slice session)
+static annal_status verify_base(struct verify *verify, struct pack_database *base,
+                                annal_slice session)
 {
     sqlite3 *db = NULL;
     struct stamp stamp;

@@ -102,8 +102,8 @@ static annal_status fail_step(const struct event_rows *found, annal_error *err)
     return annal__db_fail(err, sqlite3_db_handle(found->stmt), found->rc, "a query over the index");
 }
 
-annal_status annal__event_rows_begin(struct event_rows *found, annal_store *store, sqlite3_stmt *stmt,
-                                annal_error *err)
+annal_status annal__event_rows_begin(struct event_rows *found, annal_store *store,
+                                     sqlite3_stmt *stmt, annal_error *err)
 {
     found->store = store;
     found->stmt = stmt;
@@ -119,7 +119,7 @@ static annal_slice journal_of(const struct event_rows *found, const struct event
 }
 
 annal_status annal__event_rows_next(struct event_rows *found, annal_slice *out_session,
-                               annal_event *out_event, annal_error *err)
+                                    annal_event *out_event, annal_error *err)
 {
     if (found->next == found->count && found->rc == SQLITE_ROW) {
         annal_status status = take_rows(found, err);
@@ -149,7 +149,8 @@ static void read_ahead(struct event_rows *found, size_t from)
     found->ahead = from + (taken > 0 ? taken : 1);
 }
 
-annal_status annal__event_rows_read(struct event_rows *found, annal_event *out_event, annal_error *err)
+annal_status annal__event_rows_read(struct event_rows *found, annal_event *out_event,
+                                    annal_error *err)
 {
     size_t at = found->next - 1;
     const struct event_row *row = &found->rows[at];

@@ -29,18 +29,19 @@ struct event_rows {
 };
 
 /* Take the first rows. The statement is the caller's. ANNAL_OK also when there are none. */
-annal_status annal__event_rows_begin(struct event_rows *found, annal_store *store, sqlite3_stmt *stmt,
-                                annal_error *err);
+annal_status annal__event_rows_begin(struct event_rows *found, annal_store *store,
+                                     sqlite3_stmt *stmt, annal_error *err);
 
 /*
  * The next row: of the event what the index knows. Slices live until the next call. ANNAL_END,
  * ANNAL_OK, or a failure.
  */
 annal_status annal__event_rows_next(struct event_rows *found, annal_slice *out_session,
-                               annal_event *out_event, annal_error *err);
+                                    annal_event *out_event, annal_error *err);
 
 /* The event of the row that came last, from its journal: annal_event_read_at(). */
-annal_status annal__event_rows_read(struct event_rows *found, annal_event *out_event, annal_error *err);
+annal_status annal__event_rows_read(struct event_rows *found, annal_event *out_event,
+                                    annal_error *err);
 
 /* What the index knows of the event in such a row; the slices are SQLite's. */
 annal_event annal__event_rows_event(sqlite3_stmt *stmt);

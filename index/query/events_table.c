@@ -158,8 +158,8 @@ static void tell_damage(struct events *events, annal_slice session, sqlite3_int6
     events->told++;
     events->told_at = (uint64_t)offset;
     annal__say(events->reading->store, ANNAL_LOG_WARNING,
-                     "session '%.*s', event %lld at byte %lld: the journal does not prove it",
-                     ANNAL_FMT(session), (long long)seq, (long long)offset);
+               "session '%.*s', event %lld at byte %lld: the journal does not prove it",
+               ANNAL_FMT(session), (long long)seq, (long long)offset);
 }
 
 static int tell_damages(struct events *events)

@@ -20,8 +20,8 @@
 #include "index/query/events_table.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
-#include "journal/base/error.h"
 #include "journal/base/default_store.h"
+#include "journal/base/error.h"
 
 #include <errno.h>
 #include <stdlib.h>

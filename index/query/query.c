@@ -2,9 +2,9 @@
 #include "index/query/query.h"
 #include "index/db/bound.h"
 #include "index/db/database.h"
-#include "index/query/event_rows.h"
 #include "index/follow/history.h"
 #include "index/index.h"
+#include "index/query/event_rows.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -21,10 +21,10 @@ struct annal_query {
     sqlite3 *db;
     bool clean; /* nothing in temp */
     sqlite3_stmt *stmt;
-    struct event_rows found;    /* its rows */
-    sqlite3_stmt *where;   /* asked about each event that is read; NULL: none */
-    annal_limits limits;   /* of where */
-    sqlite3_stmt *damages; /* what was damaged already when it was indexed; after the rows */
+    struct event_rows found; /* its rows */
+    sqlite3_stmt *where;     /* asked about each event that is read; NULL: none */
+    annal_limits limits;     /* of where */
+    sqlite3_stmt *damages;   /* what was damaged already when it was indexed; after the rows */
     bool at_damages, ended;
     bool one_session, descending;
     uint64_t limit, rows, last_seq;

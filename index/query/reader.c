@@ -2,8 +2,8 @@
 #include "index/db/database.h"
 #include "index/index.h"
 #include "journal/base/error.h"
-#include "journal/sys/seam.h"
 #include "journal/base/slice.h"
+#include "journal/sys/seam.h"
 
 #include <stdio.h>
 

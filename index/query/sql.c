@@ -1,6 +1,6 @@
 #include "index/db/database.h"
-#include "index/query/health.h"
 #include "index/index.h"
+#include "index/query/health.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 

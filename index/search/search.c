@@ -22,8 +22,8 @@
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/base/json_walk.h"
-#include "journal/sys/seam.h"
 #include "journal/base/slice.h"
+#include "journal/sys/seam.h"
 
 #include <annal/search.h>
 

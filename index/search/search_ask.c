@@ -1,8 +1,8 @@
 /* Asking search.db: words become an expression of FTS5, each hit gets its snippet. */
 #include "index/db/database.h"
 #include "index/follow/history.h"
-#include "index/index.h"
 #include "index/follow/plan.h"
+#include "index/index.h"
 #include "index/query/query.h"
 #include "index/search/search.h"
 #include "journal/base/buf.h"

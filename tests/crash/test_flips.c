@@ -244,8 +244,8 @@ Suite *suite_flips(void)
     Suite *suite = suite_create("flips");
     TCase *journal = tcase_create("journal");
     tcase_set_timeout(journal, 120);
-    tcase_add_loop_test(journal, damage_to_a_journal_is_reported_and_never_makes_a_wrong_event,
-                        0, 2);
+    tcase_add_loop_test(journal, damage_to_a_journal_is_reported_and_never_makes_a_wrong_event, 0,
+                        2);
     suite_add_tcase(suite, journal);
     return suite;
 }

@@ -706,8 +706,7 @@ Suite *suite_power_cases(void)
     tcase_set_timeout(tests, 0);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, what_was_cached_before_a_sync_is_durable_with_it);
-    tcase_add_loop_test(tests, a_session_of_the_dead_is_taken_only_after_its_log_was_redone,
-                        0, 2);
+    tcase_add_loop_test(tests, a_session_of_the_dead_is_taken_only_after_its_log_was_redone, 0, 2);
     tcase_add_loop_test(
         tests, h4b_a_session_that_changed_hands_is_whole_whichever_log_is_redone_first, 0, 2);
     tcase_add_test(tests, recovery_writes_again_what_the_cache_already_shows);

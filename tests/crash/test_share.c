@@ -454,8 +454,7 @@ Suite *suite_share(void)
     TCase *found = tcase_create("found");
     tcase_set_timeout(found, 60);
     tcase_add_test(found, a_copy_of_a_living_store_holds_what_was_acknowledged_before);
-    tcase_add_test(found,
-                   without_locks_a_store_is_whole_and_without_its_log_as_well_after_a_close);
+    tcase_add_test(found, without_locks_a_store_is_whole_and_without_its_log_as_well_after_a_close);
     tcase_add_test(found, a_store_for_reading_only_needs_no_locks_and_no_log);
     tcase_add_test(found, a_damaged_group_takes_nothing_that_a_journal_has);
     tcase_add_test(found, a_gap_stops_one_session_and_no_other);

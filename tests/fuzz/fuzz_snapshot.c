@@ -73,8 +73,8 @@ static void round_trip(annal_slice input, bool based)
         const struct packer_base bases[] = {base, base, base};
         bool added = false;
         if (based)
-            MUST(annal__body_writer_delta(packer, i, image[i], bases, 1 + i % SNAPSHOT_BASES_MAX, 4096,
-                                     &added, NULL) == ANNAL_OK);
+            MUST(annal__body_writer_delta(packer, i, image[i], bases, 1 + i % SNAPSHOT_BASES_MAX,
+                                          4096, &added, NULL) == ANNAL_OK);
         if (!added)
             MUST(annal__body_writer_whole(packer, i, image[i], NULL) == ANNAL_OK);
     }
@@ -89,7 +89,7 @@ static void round_trip(annal_slice input, bool based)
         MUST(entry != NULL);
         const struct snapshot_frame *frame = &directory.frames[entry->frame];
         MUST(annal__body_read_frame(unpacker, frame, body.ptr + frame->offset, base_pages, pages,
-                                 NULL) == ANNAL_OK);
+                                    NULL) == ANNAL_OK);
         MUST(memcmp(pages + entry->at * PAGE, image[i], PAGE) == 0);
     }
     annal__directory_done(&directory);

@@ -2,8 +2,8 @@
 #include "tests/index/fixture.h"
 
 #include "journal/base/io.h"
-#include "journal/sys/seam.h"
 #include "journal/store.h"
+#include "journal/sys/seam.h"
 
 #include <stdlib.h>
 #include <string.h>

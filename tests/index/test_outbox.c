@@ -1,8 +1,8 @@
 /* What users write into a writable database with the stock shell, and what becomes of it. */
 #include "tests/index/fixture.h"
 
-#include "index/pack/apply.h"
 #include "index/db/database.h"
+#include "index/pack/apply.h"
 #include "index/pack/outbox.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-#include "index/index.h"
 #include "index/follow/plan.h"
+#include "index/index.h"
 #include "tests/index/fixture.h"
 
 #include <signal.h>

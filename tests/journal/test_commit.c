@@ -568,8 +568,7 @@ Suite *suite_commit(void)
     tcase_add_test(failing, any_call_that_fails_once_leaves_only_true_answers);
     tcase_add_test(failing, a_disk_that_fails_for_good_leaves_only_true_answers);
     tcase_add_test(failing, short_reads_and_writes_that_then_fail_leave_only_true_answers);
-    tcase_add_test(failing,
-                   without_room_an_append_is_refused_and_works_again_when_there_is_room);
+    tcase_add_test(failing, without_room_an_append_is_refused_and_works_again_when_there_is_room);
     tcase_add_test(failing, a_disk_that_fails_under_many_threads_leaves_only_true_answers);
     tcase_add_test(failing, the_log_does_not_grow_into_the_last_of_the_disk);
     suite_add_tcase(suite, failing);

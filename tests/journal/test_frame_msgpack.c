@@ -212,7 +212,8 @@ START_TEST(a_journal_inside_an_event_is_never_taken_for_events)
         ck_assert_int_eq(annal__msgpack_array(&data, 2), ANNAL_OK);
         ck_assert_int_eq(annal__msgpack_bin(&data, annal__buf_slice(&inner.bytes)), ANNAL_OK);
         ck_assert_int_eq(
-            annal__msgpack_bin(&data, (annal_slice){outer.bytes.ptr, starts[1] * (i > 1)}), ANNAL_OK);
+            annal__msgpack_bin(&data, (annal_slice){outer.bytes.ptr, starts[1] * (i > 1)}),
+            ANNAL_OK);
         starts[i] = outer.bytes.len;
         put_event(&outer, annal__buf_slice(&data));
     }

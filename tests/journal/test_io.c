@@ -385,8 +385,7 @@ Suite *suite_io(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_published_file_is_there_whole_and_private);
     tcase_add_test(
-        tests,
-        a_file_whose_publishing_failed_is_the_old_one_or_the_new_one_and_leaves_no_trace);
+        tests, a_file_whose_publishing_failed_is_the_old_one_or_the_new_one_and_leaves_no_trace);
     tcase_add_test(tests, short_writes_and_reads_are_carried_on);
     tcase_add_test(tests, an_interrupted_write_or_read_is_taken_up_again);
     tcase_add_test(tests, a_write_of_nothing_at_all_is_an_error_and_no_endless_loop);

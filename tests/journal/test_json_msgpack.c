@@ -94,7 +94,7 @@ START_TEST(bin_and_ext_have_a_spelling_that_comes_back)
     struct buf msgpack = {0}, json = {0}, back = {0};
     ck_assert_int_eq(annal__msgpack_array(&msgpack, 5), ANNAL_OK);
     ck_assert_int_eq(annal__msgpack_bin(&msgpack, ANNAL_SLICE("\x00\xff"
-                                                           "abc")),
+                                                              "abc")),
                      ANNAL_OK);
     ck_assert_int_eq(annal__msgpack_bin(&msgpack, (annal_slice){NULL, 0}), ANNAL_OK);
     ck_assert_int_eq(annal__msgpack_ext(&msgpack, -1, ANNAL_SLICE("\x01\x02\x03\x04")), ANNAL_OK);

@@ -763,8 +763,7 @@ Suite *suite_replace(void)
     tcase_set_timeout(delete, 60);
     tcase_add_test(delete, a_deleted_session_is_gone_and_an_append_begins_it_anew);
     tcase_add_test(delete, redo_does_not_bring_a_deleted_session_back);
-    tcase_add_loop_test(delete, a_tombstone_that_cannot_be_looked_at_is_not_taken_for_none, 0,
-                        3);
+    tcase_add_loop_test(delete, a_tombstone_that_cannot_be_looked_at_is_not_taken_for_none, 0, 3);
     tcase_add_test(delete, a_session_that_was_begun_anew_is_redone_and_the_old_one_is_not);
     tcase_add_test(delete, a_tombstone_stays_until_no_log_names_its_journal);
     tcase_add_test(delete, the_keeper_takes_tombstones_away_when_it_has_emptied_the_log);
@@ -776,8 +775,8 @@ Suite *suite_replace(void)
     tcase_set_timeout(copies, 60);
     tcase_add_test(copies, deleting_a_copy_takes_nothing_from_the_journal_that_was_copied);
     tcase_add_test(copies, deleting_a_copy_deletes_the_session_of_that_name_too);
-    tcase_add_loop_test(copies, a_tombstone_speaks_of_the_session_and_format_that_it_names_only,
-                        0, 4);
+    tcase_add_loop_test(copies, a_tombstone_speaks_of_the_session_and_format_that_it_names_only, 0,
+                        4);
     tcase_add_test(copies, a_tombstone_that_is_damaged_is_taken_for_neither);
     tcase_add_test(copies,
                    a_journal_that_is_copied_back_beside_what_replaced_it_takes_no_events_away);

@@ -199,8 +199,8 @@ Suite *suite_scenarios(void)
                         h4b_a_session_that_changed_hands_is_redone_whichever_log_comes_first, 0, 2);
     tcase_add_test(scenarios, recovery_asks_the_disk_for_a_log_and_not_the_cache);
     tcase_add_test(scenarios, nothing_enters_a_journal_before_its_group_is_synced);
-    tcase_add_loop_test(scenarios,
-                        the_end_of_a_journal_is_found_without_reading_it_in_both_formats, 0, 2);
+    tcase_add_loop_test(scenarios, the_end_of_a_journal_is_found_without_reading_it_in_both_formats,
+                        0, 2);
     suite_add_tcase(suite, scenarios);
     return suite;
 }

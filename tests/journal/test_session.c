@@ -529,8 +529,7 @@ Suite *suite_session(void)
     tcase_add_test(
         tails, a_name_without_bytes_that_cannot_be_looked_at_just_now_is_not_called_another_file);
     tcase_add_test(tails, a_fifo_in_the_place_of_a_journal_is_refused_and_waits_for_nobody);
-    tcase_add_test(tails,
-                   a_file_that_is_no_journal_of_this_session_takes_no_events_and_says_why);
+    tcase_add_test(tails, a_file_that_is_no_journal_of_this_session_takes_no_events_and_says_why);
     suite_add_tcase(suite, tails);
     TCase *sharing = tcase_create("sharing");
     tcase_set_timeout(sharing, 120);

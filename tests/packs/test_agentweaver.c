@@ -947,8 +947,7 @@ Suite *suite_agentweaver(void)
     tcase_add_test(stores, a_claim_that_a_crash_kept_from_the_tables_is_found_through_its_project);
     tcase_add_test(stores, order_keys_order_tasks_and_are_taken_once);
     tcase_add_test(stores, tasks_are_committed_together_or_not_at_all_and_keep_their_order);
-    tcase_add_test(stores,
-                   a_project_that_is_deleted_takes_its_tasks_along_and_gets_no_runs_before);
+    tcase_add_test(stores, a_project_that_is_deleted_takes_its_tasks_along_and_gets_no_runs_before);
     tcase_add_test(stores, a_revision_is_never_changed_deleted_or_replaced);
     tcase_add_test(stores, one_worker_holds_a_run_and_what_an_older_one_says_is_refused);
     tcase_add_test(stores, tables_made_anew_or_opened_twice_count_nothing_double);

@@ -474,8 +474,7 @@ Suite *suite_core(void)
     tcase_add_checked_fixture(store, setup_store, teardown_store);
     tcase_set_timeout(store, 60);
     tcase_add_test(store, an_illegal_move_is_refused_and_the_journal_knows_nothing_of_it);
-    tcase_add_test(store,
-                   the_same_event_again_is_one_event_and_another_in_its_place_a_conflict);
+    tcase_add_test(store, the_same_event_again_is_one_event_and_another_in_its_place_a_conflict);
     tcase_add_test(store, an_output_over_the_limit_goes_to_an_artifact_and_one_below_stays);
     tcase_add_test(store, the_limit_is_a_setting_10_kb_by_a_pack_of_ones_own);
     tcase_add_test(store, text_is_kept_in_full_whatever_its_length);

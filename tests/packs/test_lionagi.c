@@ -599,7 +599,8 @@ START_TEST(a_session_begins_with_whatever_comes_first)
 }
 END_TEST
 
-/* What an older version of the pack left behind: pack_database.c compares what it would make now. */
+/* What an older version of the pack left behind: pack_database.c compares what it would make
+ * now. */
 START_TEST(tables_without_the_late_columns_gain_them_in_place)
 {
     struct packs p;
@@ -1223,8 +1224,7 @@ Suite *suite_lionagi(void)
     tcase_add_test(tcase, what_was_recorded_is_never_changed_deleted_or_replaced_with_the_shell);
     tcase_add_test(tcase, tables_of_a_module_that_is_not_here_are_not_counted);
     tcase_add_test(tcase, every_kind_of_a_session_has_a_threshold_of_its_own);
-    tcase_add_test(tcase,
-                   what_two_processes_insert_a_third_sees_and_a_held_lock_is_an_error);
+    tcase_add_test(tcase, what_two_processes_insert_a_third_sees_and_a_held_lock_is_an_error);
     tcase_add_test(tcase, many_who_append_to_one_session_leave_no_gap);
     tcase_add_test(tcase, large_bodies_of_any_character_are_kept_whole);
     tcase_set_timeout(tcase, 60);

@@ -758,14 +758,12 @@ Suite *suite_memory(void)
     tcase_add_test(
         stores,
         an_agent_changes_its_pending_proposal_by_the_slug_that_it_asked_for_and_did_not_get);
-    tcase_add_test(stores,
-                   of_those_who_want_one_slug_one_gets_it_and_a_wish_gives_each_its_own);
+    tcase_add_test(stores, of_those_who_want_one_slug_one_gets_it_and_a_wish_gives_each_its_own);
     tcase_add_test(stores, a_kill_leaves_a_proposal_and_its_decision_or_neither);
     tcase_add_test(stores, the_coordinator_merges_boundaries_and_the_scribe_what_is_routine);
     tcase_add_test(stores, a_decision_is_superseded_by_one_of_its_project);
     tcase_add_test(stores, a_session_ends_older_ones_and_its_id_is_used_once);
-    tcase_add_test(stores,
-                   events_are_replayed_from_a_cursor_and_followed_without_gap_or_repeat);
+    tcase_add_test(stores, events_are_replayed_from_a_cursor_and_followed_without_gap_or_repeat);
     tcase_add_test(stores, an_event_that_comes_again_is_the_same_one_or_is_refused);
     tcase_add_test(stores, a_stream_that_was_closed_says_so_and_one_that_ended_takes_more);
     tcase_add_test(stores, two_readers_get_every_event_of_another_process_once);

@@ -1220,13 +1220,11 @@ Suite *suite_prose(void)
     tcase_add_test(acceptance, no_execution_is_its_own_ancestor);
     tcase_add_test(acceptance, strategies_and_policies_decide_a_parallel_block);
     tcase_add_test(acceptance, a_name_without_a_scope_gives_its_twins_in_the_order_written);
-    tcase_add_test(
-        acceptance,
-        markers_of_the_log_are_events_and_a_run_resumes_behind_the_last_statement);
+    tcase_add_test(acceptance,
+                   markers_of_the_log_are_events_and_a_run_resumes_behind_the_last_statement);
     tcase_add_test(acceptance, an_agent_of_the_same_name_in_three_scopes_is_three_agents);
     tcase_add_test(acceptance, failures_retries_and_segments_are_counted);
-    tcase_add_test(acceptance,
-                   what_is_bound_for_good_stays_and_nameless_sessions_are_numbered);
+    tcase_add_test(acceptance, what_is_bound_for_good_stays_and_nameless_sessions_are_numbered);
     tcase_add_test(acceptance, a_run_that_is_over_is_left_only_with_override_and_a_reason);
     tcase_add_test(acceptance, a_loop_counts_its_iterations);
     tcase_add_test(acceptance,

@@ -685,9 +685,8 @@ Suite *suite_teams(void)
     TCase *tables = tcase_create("tables");
     tcase_add_test(tables, a_team_has_the_printed_columns_and_counts_its_members);
     tcase_add_test(tables, what_is_no_team_is_not_made);
-    tcase_add_test(
-        tables,
-        a_status_that_is_none_is_refused_and_a_deleted_team_takes_its_messages_along);
+    tcase_add_test(tables,
+                   a_status_that_is_none_is_refused_and_a_deleted_team_takes_its_messages_along);
     tcase_add_test(tables, members_come_and_go_and_the_count_goes_with_them);
     tcase_add_test(tables, a_message_goes_to_all_or_to_names);
     tcase_add_test(tables, a_message_without_id_sender_or_content_is_none_and_an_id_counts_once);

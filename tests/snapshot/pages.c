@@ -37,7 +37,8 @@ annal_slice pack_image(struct snapshot_header *header, annal_slice image, annal_
             continue;
         if (has_own)
             ck_assert_int_eq(
-                annal__body_writer_delta(packer, page, image.ptr + at, &own, 1, 1400, &added, NULL), 0);
+                annal__body_writer_delta(packer, page, image.ptr + at, &own, 1, 1400, &added, NULL),
+                0);
         if (!added)
             ck_assert_int_eq(annal__body_writer_whole(packer, page, image.ptr + at, NULL), 0);
     }
@@ -72,7 +73,7 @@ static bool unpack_body(const struct snapshot_header *header, annal_slice body, 
         bool over = frame->bases > 0;
         good = (!over || at < base.len) &&
                annal__body_read_frame(unpacker, frame, body.ptr + frame->offset,
-                                   over ? base.ptr + at : NULL, pages, NULL) >= 0;
+                                      over ? base.ptr + at : NULL, pages, NULL) >= 0;
         if (good)
             memcpy(image + at, pages + entry->at * PAGE, PAGE);
     }

@@ -240,7 +240,7 @@ START_TEST(a_frame_damaged_after_opening_gives_its_pages_or_none)
         if (damage.len < frames)
             continue; /* a file that is cut short is found when it is read */
         annal_status status = annal__body_read_frame(unpacker, directory.frames, damage.bytes,
-                                                  _i == 0 ? NULL : base.ptr, page, NULL);
+                                                     _i == 0 ? NULL : base.ptr, page, NULL);
         ck_assert_msg(status == ANNAL_ERR_CORRUPT ||
                           (status == 0 && memcmp(page, image.ptr, PAGE) == 0),
                       "%s: another page", damage.what);

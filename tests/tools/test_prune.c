@@ -253,8 +253,7 @@ Suite *suite_prune(void)
     Suite *suite = suite_create("prune");
     TCase *tcase = tcase_create("prune");
     tcase_add_test(tcase, a_dry_run_counts_and_changes_nothing);
-    tcase_add_test(tcase,
-                   branches_go_with_their_session_and_orphan_progressions_keep_messages);
+    tcase_add_test(tcase, branches_go_with_their_session_and_orphan_progressions_keep_messages);
     tcase_add_test(tcase, with_orphan_progressions_goes_what_no_survivor_mentions);
     tcase_add_test(tcase, a_journal_whose_messages_others_name_stays);
     tcase_add_test(tcase, the_newest_stay_however_old_and_what_is_no_session_of_an_agent_too);

@@ -834,10 +834,9 @@ Suite *suite_team(void)
     TCase *teams = tcase_create("teams");
     tcase_set_timeout(teams, 60);
     tcase_add_test(teams, a_message_is_sent_received_once_and_shown);
-    tcase_add_test(
-        teams, who_is_no_member_is_remarked_on_and_stored_and_who_has_no_name_marks_nothing);
     tcase_add_test(teams,
-                   a_team_is_found_by_id_by_its_beginning_or_by_name_and_never_by_chance);
+                   who_is_no_member_is_remarked_on_and_stored_and_who_has_no_name_marks_nothing);
+    tcase_add_test(teams, a_team_is_found_by_id_by_its_beginning_or_by_name_and_never_by_chance);
     tcase_add_test(teams, an_inbox_of_nobody_is_wrong_usage_and_not_asked_for_ever);
     tcase_add_test(teams, of_processes_that_read_one_inbox_at_once_each_message_goes_to_one);
     tcase_add_test(teams, a_message_about_a_session_stands_in_one_timeline_with_it);

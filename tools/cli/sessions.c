@@ -1,8 +1,8 @@
 #include "tools/cli/sessions.h"
 
 #include "journal/base/alloc.h"
-#include "journal/sys/seam.h"
 #include "journal/base/slice.h"
+#include "journal/sys/seam.h"
 #include "tools/cli/out.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "tools/cli/args.h"
-#include "tools/show/event_out.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
+#include "tools/show/event_out.h"
 
 #include <annal/journal.h>
 

@@ -1,9 +1,9 @@
 #include "journal/base/buf.h"
 #include "journal/sys/seam.h"
 #include "tools/cli/args.h"
-#include "tools/cmd/disk_probe.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
+#include "tools/cmd/disk_probe.h"
 #include "tools/cmd/stale.h"
 
 #include <annal/index.h>

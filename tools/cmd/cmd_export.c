@@ -1,10 +1,10 @@
-#include "tools/show/event_out.h"
-#include "tools/export/bundle.h"
-#include "tools/export/export.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/sessions.h"
 #include "tools/cli/target.h"
+#include "tools/export/bundle.h"
+#include "tools/export/export.h"
+#include "tools/show/event_out.h"
 
 #include <inttypes.h>
 #include <string.h>

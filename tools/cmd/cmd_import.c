@@ -1,16 +1,16 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "tools/cli/args.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
+#include "tools/cli/overdue.h"
+#include "tools/cli/progress.h"
 #include "tools/export/bundle.h"
 #include "tools/import/detect.h"
 #include "tools/import/find.h"
 #include "tools/import/follow.h"
 #include "tools/import/import.h"
 #include "tools/import/map.h"
-#include "tools/cli/open.h"
-#include "tools/cli/out.h"
-#include "tools/cli/overdue.h"
-#include "tools/cli/progress.h"
 
 #include <annal/index.h>
 

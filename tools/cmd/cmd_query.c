@@ -1,12 +1,12 @@
 #include "journal/base/alloc.h"
 #include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
-#include "tools/show/event_out.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/overdue.h"
-#include "tools/export/parquet.h"
 #include "tools/cli/sessions.h"
+#include "tools/export/parquet.h"
+#include "tools/show/event_out.h"
 
 #include <annal/query.h>
 

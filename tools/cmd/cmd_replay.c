@@ -8,9 +8,9 @@
 #include "tools/cli/moment.h"
 #include "tools/cli/open.h"
 #include "tools/cli/overdue.h"
+#include "tools/cli/rows.h"
 #include "tools/show/player.h"
 #include "tools/show/replay_proof.h"
-#include "tools/cli/rows.h"
 
 #include <annal/pack.h>
 #include <annal/replay.h>

@@ -1,11 +1,11 @@
 #include "journal/base/alloc.h"
 #include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
-#include "tools/show/conversation.h"
-#include "tools/show/event_out.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
+#include "tools/show/conversation.h"
+#include "tools/show/event_out.h"
 
 #include <annal/query.h>
 #include <annal/search.h>

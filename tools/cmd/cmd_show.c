@@ -5,8 +5,8 @@
 #include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/open.h"
-#include "tools/show/recovery.h"
 #include "tools/cli/rows.h"
+#include "tools/show/recovery.h"
 
 #include <annal/query.h>
 

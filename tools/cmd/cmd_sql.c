@@ -2,8 +2,8 @@
 #include "tools/cli/catch_up.h"
 #include "tools/cli/open.h"
 #include "tools/cli/overdue.h"
-#include "tools/export/parquet.h"
 #include "tools/cli/rows.h"
+#include "tools/export/parquet.h"
 
 static annal_status ask(const struct args *args, const annal_limits *limits, annal_index *index,
                         annal_row_fn columns, annal_row_fn row, void *arg, annal_error *err)

@@ -1,11 +1,11 @@
 #include "journal/base/alloc.h"
 #include "journal/sys/seam.h"
 #include "tools/cli/args.h"
-#include "tools/show/metrics_out.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
-#include "tools/plot/plot.h"
 #include "tools/cli/sessions.h"
+#include "tools/plot/plot.h"
+#include "tools/show/metrics_out.h"
 
 #include <annal/index.h>
 #include <annal/pack.h>

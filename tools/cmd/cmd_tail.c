@@ -1,8 +1,8 @@
 #include "tools/cli/args.h"
-#include "tools/show/event_out.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/sessions.h"
+#include "tools/show/event_out.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"

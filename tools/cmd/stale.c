@@ -4,8 +4,8 @@
 #include "tools/cli/open.h"
 #include "tools/cli/verbs.h"
 
-#include <annal/packs/lifecycle.h>
 #include <annal/pack.h>
+#include <annal/packs/lifecycle.h>
 
 #include <math.h>
 #include <stdlib.h>

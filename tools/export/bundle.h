@@ -20,8 +20,8 @@
 #include "journal/base/buf.h"
 #include "journal/base/sha256.h"
 #include "tools/cli/args.h"
-#include "tools/export/tar.h"
 #include "tools/cli/sessions.h"
+#include "tools/export/tar.h"
 
 #include <annal/artifact.h>
 

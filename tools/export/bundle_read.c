@@ -8,10 +8,10 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/sha256.h"
-#include "tools/export/bundle.h"
-#include "tools/export/extend.h"
 #include "tools/cli/open.h"
 #include "tools/cli/progress.h"
+#include "tools/export/bundle.h"
+#include "tools/export/extend.h"
 
 #include <annal/journal.h>
 

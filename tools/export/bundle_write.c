@@ -1,9 +1,9 @@
 /* annal export --format bundle. */
 #include "journal/base/error.h"
 #include "journal/base/sha256.h"
-#include "tools/export/bundle.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
+#include "tools/export/bundle.h"
 
 #include <annal/journal.h>
 

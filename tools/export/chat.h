@@ -14,8 +14,8 @@
 #ifndef TOOLS_EXPORT_CHAT_H
 #define TOOLS_EXPORT_CHAT_H
 
-#include "tools/show/event_facts.h"
 #include "tools/export/export.h"
+#include "tools/show/event_facts.h"
 
 #define CHAT_CONTENT_BYTES ((size_t)4 << 20)
 

@@ -1,6 +1,6 @@
 #include "journal/base/error.h"
-#include "tools/show/event_out.h"
 #include "tools/export/export.h"
+#include "tools/show/event_out.h"
 
 #include <inttypes.h>
 

@@ -1,7 +1,7 @@
 /* Lines as 'annal append' and 'annal import jsonl' read them; data keeps its bytes. */
-#include "tools/show/event_out.h"
-#include "tools/export/export.h"
 #include "tools/cli/out.h"
+#include "tools/export/export.h"
+#include "tools/show/event_out.h"
 
 /* None of these can hold a character that JSON would escape: the journal refuses them. */
 static void print_member(const char *name, annal_slice text)

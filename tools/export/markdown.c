@@ -3,9 +3,9 @@
  * tools were called with what and returned what, what failed, and what never ended.
  */
 #include "journal/base/json_walk.h"
-#include "tools/show/excerpt.h"
 #include "tools/export/page.h"
 #include "tools/export/summary.h"
+#include "tools/show/excerpt.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -11,11 +11,11 @@
  */
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
-#include "tools/show/event_out.h"
-#include "tools/show/excerpt.h"
 #include "tools/export/chat.h"
 #include "tools/export/span.h"
 #include "tools/export/summary.h"
+#include "tools/show/event_out.h"
+#include "tools/show/excerpt.h"
 
 #include <string.h>
 

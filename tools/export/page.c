@@ -1,9 +1,9 @@
 #include "tools/export/page.h"
 
 #include "journal/base/json_walk.h"
-#include "tools/show/excerpt.h"
 #include "tools/cli/out.h"
 #include "tools/cli/visible.h"
+#include "tools/show/excerpt.h"
 
 #include <string.h>
 

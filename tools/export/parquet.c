@@ -3,8 +3,8 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
-#include "tools/export/duckdb.h"
 #include "tools/cli/target.h"
+#include "tools/export/duckdb.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -3,8 +3,8 @@
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
 #include "journal/base/sha256.h"
-#include "tools/show/excerpt.h"
 #include "tools/cli/out.h"
+#include "tools/show/excerpt.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,9 +3,9 @@
 #ifndef TOOLS_EXPORT_SUMMARY_H
 #define TOOLS_EXPORT_SUMMARY_H
 
-#include "tools/show/event_facts.h"
 #include "tools/export/export.h"
 #include "tools/export/open_set.h"
+#include "tools/show/event_facts.h"
 
 enum session_field {
     FIELD_TITLE,

@@ -3,10 +3,10 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "tools/cli/command.h"
+#include "tools/cli/out.h"
 #include "tools/import/detect.h"
 #include "tools/import/directory.h"
 #include "tools/import/runs.h"
-#include "tools/cli/out.h"
 
 #include <dirent.h>
 #include <errno.h>

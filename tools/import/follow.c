@@ -5,10 +5,10 @@
 #include "journal/base/clock.h"
 #include "journal/base/hash.h"
 #include "tools/cli/command.h"
+#include "tools/cli/out.h"
 #include "tools/import/detect.h"
 #include "tools/import/find.h"
 #include "tools/import/watch.h"
-#include "tools/cli/out.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,9 +4,9 @@
 #include "journal/base/slice.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/open.h"
+#include "tools/cli/target.h"
 #include "tools/plot/chart_svg.h"
 #include "tools/plot/svg.h"
-#include "tools/cli/target.h"
 
 #include <string.h>
 

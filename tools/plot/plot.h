@@ -8,8 +8,8 @@
 #define TOOLS_PLOT_PLOT_H
 
 #include "tools/cli/args.h"
-#include "tools/plot/gather_session.h"
 #include "tools/cli/sessions.h"
+#include "tools/plot/gather_session.h"
 
 /* The whole verb, with its options. The answer is an exit status. */
 int plot_run(const struct args *args);

@@ -5,8 +5,8 @@
 #include "journal/base/json_walk.h"
 #include "journal/base/number.h"
 #include "journal/base/slice.h"
-#include "tools/show/excerpt.h"
 #include "tools/cli/out.h"
+#include "tools/show/excerpt.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,10 +2,10 @@
 
 #include "journal/base/clock.h"
 #include "tools/cli/command.h"
-#include "tools/show/conversation.h"
-#include "tools/show/event_out.h"
 #include "tools/cli/out.h"
 #include "tools/cli/terminal.h"
+#include "tools/show/conversation.h"
+#include "tools/show/event_out.h"
 
 #include <annal/journal.h>
 #include <annal/query.h>

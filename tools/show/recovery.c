@@ -9,10 +9,10 @@
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
+#include "tools/cli/rows.h"
 #include "tools/show/conversation.h"
 #include "tools/show/event_out.h"
 #include "tools/show/excerpt.h"
-#include "tools/cli/rows.h"
 
 #include <annal/query.h>
 #include <annal/replay.h>

@@ -3,8 +3,8 @@
 #include "tools/verbs/agentweaver.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
-#include "tools/show/event_out.h"
 #include "tools/cli/verbs.h"
+#include "tools/show/event_out.h"
 
 #include <annal/packs/run.h>
 #include <annal/tail.h>

@@ -1,7 +1,7 @@
 /* annal memory compile: the context of an agent, printed. */
-#include "tools/verbs/agentweaver.h"
 #include "tools/cli/rows.h"
 #include "tools/cli/verbs.h"
+#include "tools/verbs/agentweaver.h"
 
 #include <annal/packs/memory.h>
 

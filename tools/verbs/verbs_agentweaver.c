@@ -3,8 +3,8 @@
  * revisions, leases, token usage. What an event must look like to be taken is said by
  * index/packs/agentweaver/agentweaver.sql; here are only its words.
  */
-#include "tools/verbs/agentweaver.h"
 #include "tools/cli/verbs.h"
+#include "tools/verbs/agentweaver.h"
 
 #define PROJECT OPERAND("PROJECT", FIELD_TEXT, NULL, "the project")
 #define RUN     OPERAND("RUN", FIELD_TEXT, NULL, "the run")

@@ -3,8 +3,8 @@
  * project works on, plans, steering. What an event must look like to be taken is said by
  * index/packs/memory/memory.sql; here are only its words.
  */
-#include "tools/verbs/agentweaver.h"
 #include "tools/cli/verbs.h"
+#include "tools/verbs/agentweaver.h"
 
 #define PROJECT OPERAND("PROJECT", FIELD_TEXT, NULL, "the project")
 

@@ -1,6 +1,6 @@
 /* annal project export and import: a project's memory as files, and proposals from them. */
-#include "tools/verbs/agentweaver.h"
 #include "tools/cli/verbs.h"
+#include "tools/verbs/agentweaver.h"
 
 #include <annal/packs/mirror.h>
 

@@ -9,18 +9,18 @@
  *     What cannot be read as a proposal is named and passed over.
  * (4) A name that is no safe file name (a slug with a slash in it) is written with %XX for the
  *     bytes that would not be. Nothing is ever read, written or deleted outside the directory that
- *     was given, whatever links agents put there (journal/base/open_below.h): a link in the way ends the
- *     export. A file of the inbox that is a link is no proposal.
+ *     was given, whatever links agents put there (journal/base/open_below.h): a link in the way
+ *     ends the export. A file of the inbox that is a link is no proposal.
  */
 #include "index/packs/need.h"
 #include "index/packs/post.h"
 
 #include "journal/base/alloc.h"
-#include "journal/base/open_below.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
+#include "journal/base/open_below.h"
 #include "journal/base/slice.h"
 
 #include <annal/packs/mirror.h>

@@ -4,8 +4,8 @@
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
 
-#include <annal/query.h>
 #include <annal/packs/run.h>
+#include <annal/query.h>
 
 static const char TRANSIENT[] =
     "SELECT id, status FROM agentweaver.runs WHERE status IN ('committing', 'merging') AND (?1 IS "
