@@ -17,7 +17,7 @@
  *              commit log only
  *   again      a fork of forked, in the other format and without events of its own
  */
-#include "journal/data.h"
+#include "journal/json_msgpack.h"
 #include "journal/store.h"
 
 #include <annal/annal.h>
