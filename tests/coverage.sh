@@ -22,4 +22,4 @@ report --txt "$build/lines.txt"
 report --branches --txt "$build/branches.txt"
 cat "$build/lines.txt" "$build/branches.txt"
 echo "journal/: $(awk '/^TOTAL/ { print $4 }' "$build/lines.txt") of lines, $(awk '/^TOTAL/ { print $4 }' \
-    "$build/branches.txt") of branches; docs/coverage.md says what is left out, and why"
+    "$build/branches.txt") of branches; docs/testing.md says what is left out, and why"

@@ -1,10 +1,10 @@
 #!/bin/sh
-# requirements.sh COMMAND: every requirement has exactly one row in docs/requirements.md, and what a row names in
+# requirements.sh COMMAND: every requirement has exactly one row in requirements.md, and what a row names in
 # backquotes is there: files and folders, functions, tests, verbs.
 set -eu
 command=$1
 cd "$(dirname "$0")/.."
-page=docs/requirements.md
+page=tests/requirements.md
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/annal-requirements-XXXXXX")
 trap 'rm -rf "$work"' EXIT
