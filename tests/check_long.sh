@@ -53,7 +53,7 @@ run_part() {
     large)
         cmake --preset bench
         cmake --build --preset bench
-        ANNAL_TEST_FULL=1 ctest --preset bench -R '^(replay[.]|journal[.]data|tools[.](im|ex)port)'
+        ANNAL_TEST_FULL=1 ctest --preset bench -R '^(replay[.]|journal[.]json_msgpack|tools[.](im|ex)port)'
         ;;
     faults | flips | contend | model | mutate) make "$1" ;;
     soak) make soak ROUNDS=1000000 SEED="$SEED" SECONDS_MOST=1200 ;;

@@ -56,7 +56,7 @@ char *pack_text(const char *name)
 {
     char path[512];
     size_t len;
-    snprintf(path, sizeof path, "%s/%s.sql", SOURCE_PACKS, name);
+    snprintf(path, sizeof path, "%s/%s/%s.sql", SOURCE_PACKS, name, name);
     return file_read(path, &len);
 }
 
