@@ -710,13 +710,24 @@ static annal_status take_found(annal_store *store, enum found found, struct othe
     return status;
 }
 
-/* On an almost full disk a small one: it is enough to delete and to prune, and goes at close. */
+/*
+ * On an almost full disk a small one: it is enough to delete and to prune, leaves room for what
+ * they write, and goes at close.
+ */
 static annal_status make_first_log(annal_store *store, struct log *out_log, annal_error *err)
 {
+    struct io_space space = {0};
     annal_error why = {0};
-    annal_status status = annal__slot_make_log(store, LOG_REGION_FIRST, out_log, &why);
-    if (status < 0 && annal__error_is_no_space(&why))
-        status = annal__slot_make_log(store, LOG_REGION_LEAST, out_log, &why);
+    bool known = store->io->space(store->io->arg, store->events_dir, &space) == 0;
+    annal_status status = ANNAL_ERR_IO;
+    if (!known || space.free_bytes >= FREE_RESERVE_BYTES) {
+        status = annal__slot_make_log(store, LOG_REGION_FIRST, out_log, &why);
+        if (status >= 0 || !annal__error_is_no_space(&why))
+            goto done;
+    }
+    status = annal__slot_make_log(store, LOG_REGION_LEAST, out_log, &why);
+
+done:
     if (status < 0 && err != NULL)
         *err = why;
     return status;

@@ -248,6 +248,33 @@ START_TEST(which_sessions_stay_for_messages_of_a_team_is_said)
 }
 END_TEST
 
+/* What is new takes longer than a command waits for others. */
+START_TEST(before_journals_are_deleted_the_tables_are_brought_up_to_date)
+{
+    enum { MESSAGES = 8000 };
+    static const char message[] =
+        "{\"type\":\"message.added\",\"data\":{\"id\":\"m-%05d\",\"role\":"
+        "\"user\",\"content\":1,\"branch_id\":\"b-fresh\"}}\n";
+    struct cli cli;
+    char *lines = malloc((size_t)MESSAGES * (sizeof message + 3) + 1);
+    size_t len = 0;
+    ck_assert_ptr_nonnull(lines);
+    CLI_INIT(&cli);
+    store_with_sessions(&cli);
+    for (int i = 0; i < MESSAGES; i++)
+        len += (size_t)sprintf(lines + len, message, i);
+    CLI(&cli, lines, "append", "fresh");
+    cli_assert_done(&cli);
+    free(lines);
+    unlink(tmpdir_path(&cli.dir, "store/state.db"));
+    CLI(&cli, NULL, "prune", "--keep-n", "0", "--delete-journals");
+    ck_assert_msg(cli.exit_status == 0, "%s", cli.err);
+    ASSERT_OUT(&cli, "pruned 2 session(s)");
+    ASSERT_OUT(&cli, "deleted 2 journal(s)");
+    cli_done(&cli);
+}
+END_TEST
+
 Suite *suite_prune(void)
 {
     Suite *suite = suite_create("prune");
@@ -260,6 +287,7 @@ Suite *suite_prune(void)
     tcase_add_test(tcase, without_the_pack_a_session_is_as_old_as_its_last_event);
     tcase_add_test(tcase, a_journal_that_a_fork_needs_stays_and_stops_nothing);
     tcase_add_test(tcase, which_sessions_stay_for_messages_of_a_team_is_said);
+    tcase_add_test(tcase, before_journals_are_deleted_the_tables_are_brought_up_to_date);
     suite_add_tcase(suite, tcase);
     return suite;
 }

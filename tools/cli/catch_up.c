@@ -3,6 +3,8 @@
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
 
+#include <limits.h>
+
 /* How long an event query lets others be in its way, and how often it goes on when it is not
  * them. */
 #define ROUND_MS 1000
@@ -117,6 +119,12 @@ int index_open_for_events(annal_store *store, const struct session_list *session
     if (status == ANNAL_ERR_BUSY || (status == ANNAL_ERR_IO && annal_store_is_read_only(store)))
         status = ANNAL_OK;
     return hand_out(index, status, &err, out_index);
+}
+
+void index_catch_up_wholly(annal_index *index)
+{
+    annal_error ignored;
+    (void)catch_up(index, NULL, true, ROUND_MS, UINT_MAX, &ignored);
 }
 
 void say_lag(const annal_lag *lag)

@@ -24,6 +24,12 @@ int index_open_with_packs(annal_store *store, annal_index **out_index);
 int index_open_for_events(annal_store *store, const struct session_list *sessions,
                           annal_index **out_index);
 
+/*
+ * Index all that is new, tables of packs too, however long that takes. It ends early when others
+ * are in the way or the disk is full: whoever asks next is told what is missing.
+ */
+void index_catch_up_wholly(annal_index *index);
+
 /* One line on stderr about what an event query could not read either, if there is such. */
 void say_lag(const annal_lag *lag);
 

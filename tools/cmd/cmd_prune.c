@@ -5,6 +5,7 @@
 #include "journal/base/json.h"
 #include "journal/sys/seam.h"
 #include "tools/cli/args.h"
+#include "tools/cli/catch_up.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cmd/wipe.h"
@@ -154,6 +155,10 @@ static int record(struct prune *prune)
     if (status >= 0) {
         annal__writer_spend_reserve(writer);
         status = annal_pack_append(prune->index, writer, &draft, 1, NULL, NULL, &err);
+        if (status == ANNAL_ERR_BUSY) { /* tables that lost a session are rebuilt first */
+            index_catch_up_wholly(prune->index);
+            status = annal_pack_append(prune->index, writer, &draft, 1, NULL, NULL, &err);
+        }
     }
     annal_writer_close(writer);
     annal__buf_done(&data);
@@ -237,6 +242,9 @@ static int run(const struct args *args)
         exit_status = store_open(args, OPEN_WRITE, PRUNE_WAIT_MS, &prune.store);
     if (exit_status == 0 && annal_index_open(prune.store, NULL, &prune.index, &err) < 0)
         exit_status = fail_error(&err);
+    /* Nothing may be deleted that only tables which lag would say is needed. */
+    if (exit_status == 0 && prune.options.delete_journals)
+        index_catch_up_wholly(prune.index);
     if (exit_status == 0)
         exit_status = out_finish(prune_all(&prune));
     annal__buf_done(&prune.deleted);
@@ -266,10 +274,10 @@ const struct command cmd_prune = {
              "with them the messages that they name. --orphan-progressions deletes those, too,\n"
              "and messages that no other session has. 'annal vacuum' then gives back the\n"
              "space. --delete-journals leaves the journal of a session whose messages are\n"
-             "named by a progression that stays, or that a fork needs, and says so; while the\n"
-             "tables lag, it does nothing. It also works on a full disk, where no event can be\n"
-             "appended, if the tables were filled before; without it some 200 KiB of room are\n"
-             "needed.",
+             "named by a progression that stays, or that a fork needs, and says so. It brings\n"
+             "the tables up to date first, and does nothing when that fails. It also works on\n"
+             "a full disk, where no event can be appended, if the tables were filled before;\n"
+             "without it some 200 KiB of room are needed.",
     .examples = "  annal prune --dry-run\n"
                 "  annal prune --keep-days 90 --keep-n 1000 --orphan-progressions\n",
     .options = options,
