@@ -18,6 +18,7 @@
 #   make bench-quick                  the same in under three minutes, if nothing else runs
 #   make bench-growth [LONG=--long]   the same with more sessions, processes, events: pictures in docs/performance
 #   make bench-parts                  what single parts of Annal cost
+#   make picture                      run the command and draw docs/terminal.svg
 #   make format, make clean
 
 # Both spellings are usual.
@@ -25,7 +26,7 @@ prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
 .PHONY: build test summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
-	format clean setup
+	picture format clean setup
 
 build: setup
 	cmake --workflow --preset release
@@ -134,6 +135,9 @@ bench-growth:
 bench-parts: setup
 	cmake --workflow --preset bench
 	cmake --build build/bench --target bench
+
+picture: build
+	/usr/bin/python3 docs/terminal.py build/release/tools/annal
 
 format:
 	git ls-files '*.c' '*.h' | xargs clang-format -i

@@ -263,7 +263,7 @@ START_TEST(before_journals_are_deleted_the_tables_are_brought_up_to_date)
     store_with_sessions(&cli);
     for (int i = 0; i < MESSAGES; i++)
         len += (size_t)sprintf(lines + len, message, i);
-    CLI(&cli, lines, "append", "fresh");
+    CLI(&cli, lines, "append", "--level", "batch", "fresh");
     cli_assert_done(&cli);
     free(lines);
     unlink(tmpdir_path(&cli.dir, "store/state.db"));
