@@ -94,8 +94,8 @@ def main():
         a, b, c = (100 * moment / total for moment in (begin, typed, answered))
         moving.append(f"@keyframes s{number} {{ 0% {{ opacity: 0 }} {a:.2f}% {{ opacity: 1 }} }}")
         moving.append(f"@keyframes o{number} {{ 0% {{ opacity: 0 }} {c:.2f}% {{ opacity: 1 }} }}")
-        moving.append(f"@keyframes t{number} {{ 0%, {a:.2f}% {{ clip-path: inset(0 100% 0 0); "
-                      f"animation-timing-function: steps({letters}) }} {b:.2f}%, 100% {{ clip-path: inset(0 0 0 0) }} }}")
+        moving.append(f"@keyframes t{number} {{ 0%, {a:.2f}% {{ clip-path: inset(-4px 100% -4px 0); "
+                      f"animation-timing-function: steps({letters}) }} {b:.2f}%, 100% {{ clip-path: inset(-4px -4px -4px 0) }} }}")
         for kind in "so":
             moving.append(f".{kind}{number} {{ animation: {kind}{number} {total:.1f}s step-end infinite }}")
         moving.append(f".t{number} {{ animation: t{number} {total:.1f}s infinite }}")
