@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """terminal.py ANNAL: run the commands below in a temporary store, and draw docs/terminal.svg from what they print.
 
-The picture shows everything at once where nothing moves, and otherwise types one command after the other. Only ages and
-times of the output change from one run to the next. `make picture` runs it.
+Where pictures move, the commands are typed one after the other; elsewhere everything is shown at once. Only ages and
+times change from one run to the next. `make picture` runs this script.
 """
 import html
 import os
@@ -12,7 +12,8 @@ import tempfile
 
 COLUMNS = 102
 CELL, LINE, MARGIN, BAR = 7.8, 18, 16, 30
-TYPED, THOUGHT, READ, END = 1.2, 0.4, 2.2, 6.0  # seconds: to type a command, to run it, to read it, to look at the end
+# Seconds to type a command, to run it, to read its output, and to look at the whole.
+TYPED, THOUGHT, READ, END = 1.2, 0.4, 2.2, 6.0
 
 SESSION = "019cae51-7a10-7c33-9d02-4be0a1f35c70"
 # A command, and how many lines of its output are shown: the first ones, or if negative the last ones.
@@ -95,7 +96,8 @@ def main():
         moving.append(f"@keyframes s{number} {{ 0% {{ opacity: 0 }} {a:.2f}% {{ opacity: 1 }} }}")
         moving.append(f"@keyframes o{number} {{ 0% {{ opacity: 0 }} {c:.2f}% {{ opacity: 1 }} }}")
         moving.append(f"@keyframes t{number} {{ 0%, {a:.2f}% {{ clip-path: inset(-4px 100% -4px 0); "
-                      f"animation-timing-function: steps({letters}) }} {b:.2f}%, 100% {{ clip-path: inset(-4px -4px -4px 0) }} }}")
+                      f"animation-timing-function: steps({letters}) }} "
+                      f"{b:.2f}%, 100% {{ clip-path: inset(-4px -4px -4px 0) }} }}")
         for kind in "so":
             moving.append(f".{kind}{number} {{ animation: {kind}{number} {total:.1f}s step-end infinite }}")
         moving.append(f".t{number} {{ animation: t{number} {total:.1f}s infinite }}")
