@@ -1,10 +1,12 @@
 /* Asking search.db: words become an expression of FTS5, each hit gets its snippet. */
+#include "index/db/bound.h"
 #include "index/db/database.h"
 #include "index/follow/history.h"
 #include "index/follow/plan.h"
 #include "index/index.h"
 #include "index/query/query.h"
 #include "index/search/search.h"
+#include "index/search/snippet.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 
@@ -26,6 +28,7 @@ struct asking {
     struct history history;
     sqlite3 *db;
     sqlite3_stmt *hits, *snippet;
+    struct bound bound;
     bool begun; /* something was handed out */
 };
 
@@ -91,11 +94,14 @@ static annal_status put_hits(struct buf *sql, const struct asking *asking)
         status = annal__buf_printf(sql, " AND d.timestamp >= ?4");
     if (status >= 0 && options->until_us != 0)
         status = annal__buf_printf(sql, " AND d.timestamp < ?5");
+    if (status >= 0 && options->type_count == 0 && !options->bookkeeping)
+        status =
+            annal__buf_printf(sql, " AND d.type NOT GLOB 'import.*' AND d.type NOT GLOB 'usage.*'");
     if (status >= 0)
         status = annal__query_put_types(sql, "d.type", options->types, options->type_count);
     if (status < 0)
         return status;
-    return annal__buf_printf(sql, best ? " ORDER BY said.rank LIMIT ?6"
+    return annal__buf_printf(sql, best ? " ORDER BY d.role = '' AND d.tool = '', said.rank LIMIT ?6"
                                        : " ORDER BY d.timestamp DESC, d.session_id, d.seq DESC "
                                          "LIMIT ?6");
 }
@@ -138,7 +144,7 @@ static annal_status prepare(struct asking *asking, annal_error *err)
     annal__buf_done(&sql);
     if (status >= 0)
         status = annal__db_prepare(asking->db,
-                                   "SELECT snippet(said, 0, ?3, ?4, '…', ?5) FROM said "
+                                   "SELECT annal_snippet(said, ?3, ?4, ?5) FROM said "
                                    "WHERE said MATCH ?1 AND rowid = ?2",
                                    &asking->snippet, err);
     if (status < 0)
@@ -158,6 +164,9 @@ static annal_status prepare(struct asking *asking, annal_error *err)
 /* What FTS5 cannot read is the caller's fault. */
 static annal_status fail(const struct asking *asking, int rc, annal_error *err)
 {
+    annal_status status = annal__bound_fail(&asking->bound, rc, "search", err);
+    if (status < 0)
+        return status;
     if (rc == SQLITE_ERROR && asking->options->expression.len > 0)
         return annal__fail(err, ANNAL_ERR_SQL, "the expression to search for: %s",
                            sqlite3_errmsg(asking->db));
@@ -176,7 +185,7 @@ static annal_status hand_out(struct asking *asking, annal_error *err)
     if (annal_time_parse(annal__db_column(row, 3), &hit.ts_us, NULL) < 0)
         hit.ts_us = 0;
     sqlite3_bind_int64(snippet, 2, sqlite3_column_int64(row, 0));
-    int rc = sqlite3_step(snippet);
+    int rc = annal__bound_step(&asking->bound, snippet);
     if (rc == SQLITE_ROW)
         hit.snippet = annal__db_column(snippet, 0);
     else if (rc != SQLITE_DONE)
@@ -190,12 +199,14 @@ static annal_status hand_out(struct asking *asking, annal_error *err)
 static annal_status answer(struct asking *asking, annal_error *err)
 {
     annal_status status = prepare(asking, err);
+    annal__bound_begin(&asking->bound, asking->db, &asking->options->limits);
     while (status == ANNAL_OK) {
-        int rc = sqlite3_step(asking->hits);
+        int rc = annal__bound_step(&asking->bound, asking->hits);
         if (rc == SQLITE_DONE)
             break;
         status = rc == SQLITE_ROW ? hand_out(asking, err) : fail(asking, rc, err);
     }
+    annal__bound_end(&asking->bound);
     return status;
 }
 
@@ -263,6 +274,8 @@ static annal_status ask(struct asking *asking, annal_lag *out_lag, annal_error *
         status = annal__history_put(&asking->history, asking->db, err);
     if (status >= 0)
         status = annal__search_add_functions(asking->db, asking->index->store, err);
+    if (status >= 0)
+        status = annal__snippet_add(asking->db, err);
     if (status >= 0)
         status = answer(asking, err);
     sqlite3_finalize(asking->hits);

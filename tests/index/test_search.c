@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SECOND 1000000LL
@@ -36,13 +37,14 @@ static char *found(struct fixture *f, annal_search_options options)
     return text.ptr;
 }
 
-#define ck_found(f, expected, ...)                                                                 \
+#define ck_found_by(order_, f, expected, ...)                                                      \
     do {                                                                                           \
-        const annal_search_options options_ = {.order = ANNAL_SEARCH_NEWEST, __VA_ARGS__};         \
+        const annal_search_options options_ = {.order = (order_), __VA_ARGS__};                    \
         char *got_ = found(f, options_);                                                           \
         ck_assert_str_eq(got_, expected);                                                          \
         free(got_);                                                                                \
     } while (0)
+#define ck_found(...) ck_found_by(ANNAL_SEARCH_NEWEST, __VA_ARGS__)
 
 /* One word or phrase. */
 #define WORD(text) .words = (const annal_slice[]){{text, sizeof text - 1}}, .word_count = 1
@@ -210,8 +212,58 @@ START_TEST(what_nobody_looks_for_is_left_out)
     fixture_append_at(&f, "s", "a", "{\"source\":\"needle one\"}", START);
     fixture_append_at(&f, "s", "import.record", "{\"extra\":{\"x\":\"needle two\"}}", START + 1);
     fixture_append_at(&f, "s", "a", "{\"x\":\"\\ud800 needle three\"}", START + 2);
-    ck_found(&f, "s:7 / \\ud800 <needle> three\ns:6 / <needle> two\ns:5 / <needle> one\n",
-             WORD("needle"));
+    ck_found(&f, "s:7 / \\ud800 <needle> three\ns:5 / <needle> one\n", WORD("needle"));
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(what_was_said_comes_before_bookkeeping_which_comes_only_when_it_is_asked_for)
+{
+    static const char kept[] = "{\"extra\":{\"branch\":\"needle needle needle\"}}";
+    const annal_slice records = ANNAL_SLICE("import.*");
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    fixture_append_at(
+        &f, "s", "message.added",
+        "{\"role\":\"user\",\"content\":\"a needle in a stack of hay, long as it is\"}", START);
+    fixture_append_at(&f, "s", "session.updated", "{\"set\":{\"git_branch\":\"needle\"}}",
+                      START + 1);
+    for (int i = 2; i < 10; i++)
+        fixture_append_at(&f, "s", "import.record", kept, START + i);
+    fixture_append_at(&f, "s", "usage.recorded", "{\"model\":\"needle\"}", START + 10);
+    ck_found_by(ANNAL_SEARCH_BEST, &f, "s:1 user/ a <needle> in…\ns:2 / <needle>\n", WORD("needle"),
+                .snippet_words = 3);
+    ck_found_by(ANNAL_SEARCH_BEST, &f, "s:1 user/ a <needle> in…\n", WORD("needle"),
+                .bookkeeping = true, .limit = 1, .snippet_words = 3);
+    ck_found(&f, "s:11 / <needle>\n", WORD("needle"), .bookkeeping = true, .limit = 1);
+    ck_found(&f, "s:10 / <needle> <needle> <needle>\n", WORD("needle"), .types = &records,
+             .type_count = 1, .limit = 1);
+    fixture_done(&f);
+}
+END_TEST
+
+/* FTS5's own snippet() takes minutes of processor time for this. */
+START_TEST(a_snippet_of_noise_takes_time_linear_in_what_it_shows)
+{
+    enum { REPEATED = 60000 };
+    struct fixture f;
+    struct timespec begun, ended;
+    struct text noise = {0};
+    FIXTURE_INIT(&f);
+    text_add(&noise, "{\"output\":\"", 11);
+    for (int i = 0; i < REPEATED; i++)
+        text_add(&noise, "needle hay ", 11);
+    text_add(&noise, "straw\"}", 7);
+    fixture_append_at(&f, "s", "tool.returned", noise.ptr, START);
+    free(noise.ptr);
+    ck_found(&f, "s:1 tool/ …hay needle hay <straw>\n", WORD("straw"), .snippet_words = 4);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begun);
+    ck_found(&f, "s:1 tool/ <needle> hay <needle>…\n", WORD("needle"), .snippet_words = 3);
+    ck_found(&f, "s:1 tool/ <needle> <hay> <needle>…\n", .snippet_words = 3,
+             .words = (const annal_slice[]){ANNAL_SLICE("hay"), ANNAL_SLICE("needle")},
+             .word_count = 2);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ended);
+    ck_assert_int_lt(ended.tv_sec - begun.tv_sec, 10);
     fixture_done(&f);
 }
 END_TEST
@@ -423,6 +475,9 @@ Suite *suite_search(void)
     tcase_add_test(all, a_fork_is_searched_with_what_it_shares);
     tcase_add_test(all, outputs_that_became_artifacts_are_searched);
     tcase_add_test(all, what_nobody_looks_for_is_left_out);
+    tcase_add_test(all,
+                   what_was_said_comes_before_bookkeeping_which_comes_only_when_it_is_asked_for);
+    tcase_add_test(all, a_snippet_of_noise_takes_time_linear_in_what_it_shows);
     tcase_add_test(all, switched_off_it_is_gone_and_on_it_comes_back);
     tcase_add_test(all, search_equals_a_rebuild);
     tcase_add_test(all, the_keeper_keeps_it_from_the_first_search_on);

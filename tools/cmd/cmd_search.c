@@ -89,6 +89,8 @@ static int read_options(struct search *search)
     options->role = annal_slice_of(role == NULL ? "" : role);
     options->tool = annal_slice_of(tool == NULL ? "" : tool);
     options->order = args_has(args, "newest") ? ANNAL_SEARCH_NEWEST : ANNAL_SEARCH_BEST;
+    options->bookkeeping = args_has(args, "all");
+    options->limits = limits_usual;
     options->mark_begin = args->json ? MARK_JSON : MARK_BEGIN;
     options->mark_end = args->json ? MARK_JSON : MARK_END;
     int exit_status = read_words(search);
@@ -230,6 +232,11 @@ static int show_progress(void *arg, const annal_index_progress *progress)
     return 0;
 }
 
+static bool may_be_hidden(const struct search *search)
+{
+    return !search->options.bookkeeping && search->options.type_count == 0;
+}
+
 static int ask(struct search *search)
 {
     const annal_catch_up_options catch_up = {
@@ -247,7 +254,8 @@ static int ask(struct search *search)
     if (search->exit_status != EXIT_DONE)
         return search->exit_status;
     if (search->hits == 0) {
-        say("nothing was found");
+        say(may_be_hidden(search) ? "nothing was found; --all also looks at what imports keep"
+                                  : "nothing was found");
         return EXIT_REFUSED;
     }
     if (search->hits == search->options.limit && out_columns() > 0)
@@ -339,6 +347,7 @@ static const struct option options[] = {
     {"role", "ROLE", "said by user, assistant, system or tool", false},
     {"tool", "NAME", "calls of this tool, and what they returned", false},
     {"type", "GLOB", "events of this type; *, ? and [abc] stand for others", true},
+    {"all", NULL, "also events that imports and counts of tokens keep", false},
     {"since", "T", "from this time on; ISO 8601, or an age such as 2h or 7d", false},
     {"until", "T", "before this time", false},
     {"limit", "N", "at most N hits (20)", false},
@@ -359,9 +368,11 @@ const struct command cmd_search = {
     .about = "Looks for events in which every WORD stands; a WORD of several words is a\n"
              "phrase, and with a * at its end it is the begin of a word. Case and accents do\n"
              "not matter. All texts of an event are searched, whatever member of data they\n"
-             "stand in, and outputs of tools that were stored as artifacts. The first search\n"
-             "makes search.db, which takes a while in a large store; later ones only add what\n"
-             "is new. The exit status is 1 when nothing was found. With --json a hit is an\n"
+             "stand in, and outputs of tools that were stored as artifacts. What somebody said\n"
+             "and what tools returned comes first. What imports and counts of tokens keep\n"
+             "(import.*, usage.*) is left out unless --all or --type asks for it. The first\n"
+             "search makes search.db, which takes a while in a large store; later ones only add\n"
+             "what is new. The exit status is 1 when nothing was found. With --json a hit is an\n"
              "object with snippet, found words between **; its context follows, an event a\n"
              "line.",
     .examples = "  annal search connection refused\n"

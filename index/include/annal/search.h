@@ -23,7 +23,8 @@ extern "C" {
 #endif
 
 typedef enum annal_search_order {
-    ANNAL_SEARCH_BEST = 0,  /* as bm25 ranks them, best first */
+    /* What somebody said and what tools returned, then the rest; each as bm25 ranks them. */
+    ANNAL_SEARCH_BEST = 0,
     ANNAL_SEARCH_NEWEST = 1 /* by ts, last first */
 } annal_search_order;
 
@@ -42,6 +43,7 @@ typedef struct annal_search_options {
     annal_slice tool;         /* calls of this tool, and what they returned */
     const annal_slice *types; /* as in annal_filter */
     size_t type_count;
+    bool bookkeeping; /* also import.* and usage.*; without types these are left out */
     int64_t since_us; /* ts >= since_us */
     int64_t until_us; /* ts < until_us */
     uint64_t limit;   /* at most so many hits */
@@ -50,6 +52,7 @@ typedef struct annal_search_options {
     const char *mark_begin; /* what stands before and behind a word that was found, */
     const char *mark_end;   /* in snippets; default: nothing */
     const annal_catch_up_options *catch_up; /* default: as long as it takes, without progress */
+    annal_limits limits;                    /* of finding; default: none */
 } annal_search_options;
 
 /* Slices live until the callback returns. */
