@@ -95,8 +95,8 @@ static annal_status put_hits(struct buf *sql, const struct asking *asking)
     if (status >= 0 && options->until_us != 0)
         status = annal__buf_printf(sql, " AND d.timestamp < ?5");
     if (status >= 0 && options->type_count == 0 && !options->bookkeeping)
-        status =
-            annal__buf_printf(sql, " AND d.type NOT GLOB 'import.*' AND d.type NOT GLOB 'usage.*'");
+        status = annal__buf_printf(
+            sql, " AND d.type NOT GLOB 'import.*' AND d.type <> 'agent.turn.usage'");
     if (status >= 0)
         status = annal__query_put_types(sql, "d.type", options->types, options->type_count);
     if (status < 0)

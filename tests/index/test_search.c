@@ -230,7 +230,7 @@ START_TEST(what_was_said_comes_before_bookkeeping_which_comes_only_when_it_is_as
                       START + 1);
     for (int i = 2; i < 10; i++)
         fixture_append_at(&f, "s", "import.record", kept, START + i);
-    fixture_append_at(&f, "s", "usage.recorded", "{\"model\":\"needle\"}", START + 10);
+    fixture_append_at(&f, "s", "agent.turn.usage", "{\"model\":\"needle\"}", START + 10);
     ck_found_by(ANNAL_SEARCH_BEST, &f, "s:1 user/ a <needle> in…\ns:2 / <needle>\n", WORD("needle"),
                 .snippet_words = 3);
     ck_found_by(ANNAL_SEARCH_BEST, &f, "s:1 user/ a <needle> in…\n", WORD("needle"),

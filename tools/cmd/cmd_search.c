@@ -370,11 +370,11 @@ const struct command cmd_search = {
              "not matter. All texts of an event are searched, whatever member of data they\n"
              "stand in, and outputs of tools that were stored as artifacts. What somebody said\n"
              "and what tools returned comes first. What imports and counts of tokens keep\n"
-             "(import.*, usage.*) is left out unless --all or --type asks for it. The first\n"
-             "search makes search.db, which takes a while in a large store; later ones only add\n"
-             "what is new. The exit status is 1 when nothing was found. With --json a hit is an\n"
-             "object with snippet, found words between **; its context follows, an event a\n"
-             "line.",
+             "(import.*, agent.turn.usage) is left out unless --all or --type asks for it. The\n"
+             "first search makes search.db, which takes a while in a large store; later ones\n"
+             "only add what is new. The exit status is 1 when nothing was found. With --json a\n"
+             "hit is an object with snippet, found words between **; its context follows, an\n"
+             "event a line.",
     .examples = "  annal search connection refused\n"
                 "  annal search 'permission denied' --tool Bash --since 7d --context 2\n"
                 "  annal search 'migrat*' --role user --newest\n"
